@@ -1,0 +1,65 @@
+# Burano. `make help` lists what can be made.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+export CGO_ENABLED := 0
+export GOFLAGS := -buildvcs=false
+BUILD := $(CURDIR)/build
+export BURANO_NODE_IMAGE := $(BUILD)/node-image.tar
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## Install the Debian packages that everything else needs (done by the others by themselves)
+	@test/setup/packages.sh
+
+.PHONY: build
+build: ## Build the programs burano and localcloud into build/
+	@mkdir -p $(BUILD)
+	go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./cmd/burano ./cmd/localcloud
+
+.PHONY: check
+check: setup ## The quick loop: format, vet, lint, rules of the house, unit tests
+	@test/check.sh
+
+.PHONY: image
+image: setup build ## Build the node image (about 10 minutes the first time, then seconds)
+	@$(BUILD)/burano image build --source images --output $(BURANO_NODE_IMAGE)
+	@test/setup/tools.sh $(BURANO_NODE_IMAGE) $(BUILD)/bin
+
+.PHONY: lab
+lab: setup build image ## Keep local cloud and image up, so that an end-to-end case can be repeated in seconds
+	@test/demo/demo.sh lab
+
+.PHONY: test
+test: check image ## Everything that must hold, end to end too
+	@test/all.sh
+
+.PHONY: bench-lang
+bench-lang: ## Compare the speed of our YAQL with Debian's python3-yaql (which is installed for that)
+	@test/setup/packages.sh python3-yaql
+	go run ./test/bench/lang
+
+.PHONY: soak
+soak: check image ## Kill the server at the beginning and end of every step of a deployment (some minutes)
+	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run TestADeploymentSurvivesTheDeathOfItsServer ./test/e2e
+
+.PHONY: test-openstack
+test-openstack: setup ## The cloud driver's tests on a real OpenStack made of Debian's packages (KEEP=1 keeps it up)
+	@test/openstack/test.sh
+
+.PHONY: demo
+demo: ## From nothing to an application that answers through a gateway of a real Kubernetes cluster
+	@test/demo/demo.sh up
+
+.PHONY: demo-down
+demo-down: ## Take down what `make demo` and `make lab` have started
+	@test/demo/demo.sh down
+
+.PHONY: clean
+clean: ## Delete what was built (the caches outside this folder stay)
+	rm -rf $(BUILD)

@@ -1,0 +1,38 @@
+// Package apps holds the packages that come with Burano, each in a folder of its name as it would be in a zip.
+//
+// They declare what Murano's core library and its Kubernetes applications declare, so that object models written for those
+// load. A method that says "Native: true" has its body in Go.
+package apps
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+
+	"github.com/burano/burano/catalog"
+)
+
+//go:embed all:io.murano all:com.mirantis.docker.Interfaces all:com.mirantis.docker.kubernetes.KubernetesCluster
+//go:embed all:com.mirantis.docker.kubernetes.KubernetesPod all:com.example.docker.DockerApp
+var folders embed.FS
+
+// Packages returns the embedded packages, ordered by name.
+func Packages() ([]*catalog.Package, error) {
+	entries, err := fs.ReadDir(folders, ".")
+	if err != nil {
+		return nil, fmt.Errorf("list the embedded packages: %w", err)
+	}
+	packages := make([]*catalog.Package, 0, len(entries))
+	for _, entry := range entries {
+		folder, err := fs.Sub(folders, entry.Name())
+		if err != nil {
+			return nil, fmt.Errorf("embedded package %s: %w", entry.Name(), err)
+		}
+		p, err := catalog.ReadEmbedded(folder)
+		if err != nil {
+			return nil, fmt.Errorf("embedded package %s: %w", entry.Name(), err)
+		}
+		packages = append(packages, p)
+	}
+	return packages, nil
+}

@@ -1,0 +1,163 @@
+// Package check finds what is wrong in a package before anybody deploys it: everything that can be seen without running it.
+package check
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+)
+
+// Rule names a kind of finding.
+type Rule string
+
+// The rules.
+const (
+	Manifest       Rule = "manifest"         // the package cannot be read
+	ClassFile      Rule = "class"            // a class cannot be read: wrong contracts, usages, names …
+	UnknownClass   Rule = "unknown-class"    // a class that is neither in the package nor in one it requires
+	NoExpression   Rule = "expression"       // a value with $ that is no expression, and so only a text
+	Unreachable    Rule = "unreachable"      // instructions that nothing comes to
+	UnusedResource Rule = "unused-resource"  // a file of Resources that no other file names
+	UnusedFile     Rule = "unused-classfile" // a file of Classes that the manifest does not name
+)
+
+// Finding is one thing that is wrong.
+type Finding struct {
+	Rule         Rule
+	File         string // inside the package
+	Line, Column int    // from 1
+	Message      string
+	// Warning tells that the package works nevertheless.
+	Warning bool
+}
+
+func (f Finding) String() string {
+	return fmt.Sprintf("%s:%d:%d: %s: %s", f.File, f.Line, f.Column, f.Rule, f.Message)
+}
+
+// Unreadable is the finding that a package could not be read at all.
+func Unreadable(err error) Finding {
+	return Finding{Rule: Manifest, File: "manifest.yaml", Line: 1, Column: 1, Message: err.Error()}
+}
+
+// Package checks a package. The classes of others are looked for among the packages at hand. Findings are ordered by their place.
+func Package(ctx context.Context, pkg *catalog.Package, others catalog.Shelf) []Finding {
+	c := &checker{ctx: ctx, pkg: pkg, classes: muranopl.NewClasses(append(catalog.Shelf{pkg}, others...))}
+	if !pkg.HOT() {
+		c.all()
+	}
+	c.resources()
+	slices.SortFunc(c.findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
+	})
+	return slices.Compact(c.findings)
+}
+
+type checker struct {
+	ctx      context.Context
+	pkg      *catalog.Package
+	classes  *muranopl.Classes
+	findings []Finding
+}
+
+func (c *checker) find(rule Rule, file string, node *yaml.Node, format string, args ...any) {
+	c.findings = append(c.findings, Finding{rule, file, node.Line, node.Column, fmt.Sprintf(format, args...), rule == Unreachable})
+}
+
+// all checks the classes, each file once.
+func (c *checker) all() {
+	byFile := map[string][]string{}
+	for _, name := range c.pkg.ClassNames() {
+		file, _, err := c.pkg.ClassFile(name)
+		if err != nil {
+			c.findings = append(c.findings, Finding{Manifest, "manifest.yaml", 1, 1, err.Error(), false})
+			continue
+		}
+		byFile[file] = append(byFile[file], name)
+	}
+	for file, names := range byFile {
+		var readable *muranopl.Class
+		for _, name := range names {
+			class, err := c.classes.Class(c.ctx, name, "="+c.pkg.Version().String())
+			if err != nil {
+				c.unreadable(file, err)
+				continue
+			}
+			readable = class
+		}
+		text, _ := c.pkg.File(file)
+		c.file(file, text, readable)
+	}
+	for _, file := range c.pkg.FileNames() {
+		if strings.HasPrefix(file, "Classes/") && (path.Ext(file) == ".yaml" || path.Ext(file) == ".yml") && byFile[file] == nil {
+			c.findings = append(c.findings, Finding{UnusedFile, file, 1, 1, "the manifest names no class of this file", true})
+		}
+	}
+}
+
+// unreadable makes a finding of the error that a class could not be read with.
+func (c *checker) unreadable(file string, err error) {
+	var document *muranopl.DocumentError
+	switch {
+	case errors.As(err, &document):
+		if _, own := c.pkg.File(document.Position.File); own {
+			c.findings = append(c.findings, Finding{ClassFile, document.Position.File, document.Position.Line, document.Position.Column, document.Message, false})
+			return
+		}
+	case fault.KindOf(err) == fault.NotFound:
+		c.findings = append(c.findings, Finding{UnknownClass, file, 1, 1, err.Error(), false})
+		return
+	}
+	line := 1
+	if said := yamlLine.FindStringSubmatch(err.Error()); said != nil {
+		line, _ = strconv.Atoi(said[1])
+	}
+	c.findings = append(c.findings, Finding{ClassFile, file, line, 1, err.Error(), false})
+}
+
+// yamlLine is how the YAML decoder says where it has failed.
+var yamlLine = regexp.MustCompile(`yaml: line ([0-9]+):`)
+
+// file looks through the documents of a class file. Names are resolved as class does; nil when none could be read.
+func (c *checker) file(file string, text []byte, class *muranopl.Class) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var node yaml.Node
+		if decoder.Decode(&node) != nil || len(node.Content) == 0 {
+			return // what is no YAML was found when the class was read
+		}
+		w := &walker{checker: c, file: file, class: class}
+		w.document(node.Content[0])
+	}
+}
+
+// resources finds files of Resources that no other file of the package names.
+func (c *checker) resources() {
+	files := c.pkg.FileNames()
+	for _, file := range files {
+		inner, is := strings.CutPrefix(file, "Resources/")
+		if !is {
+			continue
+		}
+		used := slices.ContainsFunc(files, func(other string) bool {
+			text, _ := c.pkg.File(other)
+			return other != file && (bytes.Contains(text, []byte(inner)) || bytes.Contains(text, []byte(path.Base(inner))))
+		})
+		if !used {
+			c.findings = append(c.findings, Finding{UnusedResource, file, 1, 1, "no other file of the package names this one", true})
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package check
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/catalog/yaql"
+)
+
+// walker looks through a class document.
+type walker struct {
+	*checker
+	file  string
+	class *muranopl.Class
+	nodes int // seen, since aliases can make few nodes many
+}
+
+const maxNodes = 200_000
+
+func (w *walker) document(root *yaml.Node) {
+	each(root, func(key string, value *yaml.Node) {
+		switch key {
+		case "Properties":
+			each(value, func(_ string, property *yaml.Node) {
+				each(property, func(key string, value *yaml.Node) {
+					if key == "Contract" || key == "Default" {
+						w.values(value)
+					}
+				})
+			})
+		case "Methods", "Workflow":
+			each(value, func(_ string, method *yaml.Node) { w.method(method) })
+		}
+	})
+}
+
+func (w *walker) method(method *yaml.Node) {
+	each(method, func(key string, value *yaml.Node) {
+		switch key {
+		case "Arguments":
+			w.values(value)
+		case "Body":
+			w.values(value)
+			w.block(value)
+		}
+	})
+}
+
+// each goes through the entries of a map.
+func each(node *yaml.Node, of func(key string, value *yaml.Node)) {
+	if node = followed(node); node.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		of(node.Content[i].Value, node.Content[i+1])
+	}
+}
+
+func followed(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode && node.Alias != nil {
+		return node.Alias
+	}
+	return node
+}
+
+// plainText are plain scalars that are never taken for expressions.
+var plainText = regexp.MustCompile(`^[\s\pL\pN_.]*$`)
+
+// variable is what only an expression has.
+var variable = regexp.MustCompile(`\$[\pL_]*([.\[)]|\s|$)`)
+
+// values looks at each scalar below the node as the language would.
+func (w *walker) values(node *yaml.Node) {
+	if w.nodes++; w.nodes > maxNodes {
+		return
+	}
+	node = followed(node)
+	if node.Kind != yaml.ScalarNode {
+		for _, child := range node.Content {
+			w.values(child)
+		}
+		return
+	}
+	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle | yaml.TaggedStyle
+	if node.Style&quoted != 0 || plainText.MatchString(node.Value) {
+		return
+	}
+	expression, err := yaql.Parse(node.Value)
+	if err != nil {
+		if variable.MatchString(node.Value) {
+			w.find(NoExpression, w.file, node, "this is no expression and so only a text: %v; put it in quotes when a text is meant", err)
+		}
+		return
+	}
+	if w.class != nil {
+		w.classesOf(node, expression.Root())
+	}
+}
+
+// classesOf looks for the names of classes in an expression.
+func (w *walker) classesOf(at *yaml.Node, node yaql.Node) {
+	several := func(nodes []yaql.Node) {
+		for _, n := range nodes {
+			w.classesOf(at, n)
+		}
+	}
+	switch n := node.(type) {
+	case *yaql.Unary:
+		if n.Operator == ":" {
+			w.named(at, node)
+			return
+		}
+		w.classesOf(at, n.Operand)
+	case *yaql.Binary:
+		if n.Operator == ":" {
+			w.named(at, node)
+			return
+		}
+		w.classesOf(at, n.Left)
+		w.classesOf(at, n.Right)
+	case *yaql.Call:
+		if _, word := first(n.Args).(*yaql.Keyword); word && slices.Contains([]string{"new", "class", "template"}, n.Name) {
+			w.named(at, n.Args[0])
+		}
+		several(n.Args)
+	case *yaql.Apply:
+		w.classesOf(at, n.Callee)
+		several(n.Args)
+	case *yaql.Index:
+		w.classesOf(at, n.Target)
+		several(n.Args)
+	case *yaql.Mapping:
+		w.classesOf(at, n.Key)
+		w.classesOf(at, n.Value)
+	case *yaql.List:
+		several(n.Items)
+	case *yaql.Map:
+		several(n.Items)
+	}
+}
+
+func first(nodes []yaql.Node) yaql.Node {
+	if len(nodes) == 0 {
+		return nil
+	}
+	return nodes[0]
+}
+
+// named resolves a name of a class: Name, :Name or prefix:Name.
+func (w *walker) named(at *yaml.Node, node yaql.Node) {
+	word := func(node yaql.Node) string {
+		if keyword, ok := node.(*yaql.Keyword); ok {
+			return keyword.Name
+		}
+		return ""
+	}
+	name, begin := word(node), node
+	switch n := node.(type) {
+	case *yaql.Unary:
+		name = ":" + word(n.Operand)
+	case *yaql.Binary:
+		name, begin = word(n.Left)+":"+word(n.Right), n.Left
+	}
+	if _, err := w.classes.Resolve(w.ctx, w.class, name); err != nil {
+		w.findings = append(w.findings, Finding{UnknownClass, w.file, at.Line, at.Column + columns(at.Value, begin.Offset()), err.Error(), false})
+	}
+}
+
+// columns is how far an offset is from the beginning of a text in one line; 0 where the text has several.
+func columns(text string, offset int) int {
+	if strings.Contains(text, "\n") {
+		return 0
+	}
+	return len([]rune(text[:min(offset, len(text))]))
+}

@@ -1,0 +1,313 @@
+package catalog
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/Masterminds/semver/v3"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+)
+
+// manifest is what manifest.yaml says, with Murano's defaults filled in.
+type manifest struct {
+	format       string // as known: "MuranoPL/1.3", "Heat.HOT/1.0"
+	hot          bool
+	language     string // version of MuranoPL
+	kind         string
+	fullName     string
+	name         string
+	version      *semver.Version
+	description  string
+	author       string
+	tags         []string
+	supplier     map[string]any
+	ui           string
+	logo         string
+	supplierLogo string
+	classes      []string // in the manifest's order
+	classFiles   map[string]string
+	requires     map[string]string
+}
+
+// Murano's columns limit these (characters).
+const (
+	maxName     = 80
+	maxFullName = 128
+	maxAuthor   = 80
+	maxSpec     = 200 // bytes, ours
+)
+
+var (
+	// Murano's own pattern is ^[\w\.]+$ with Python's \w, which admits letters and digits of any script.
+	fullNamePattern = regexp.MustCompile(`^[\p{L}\p{N}_.]+$`)
+	bareFormat      = regexp.MustCompile(`^\d+(\.\d+)*$`)
+	muranoPLFormats = []string{"1.0", "1.1", "1.2", "1.3", "1.4"}
+)
+
+// incorrect begins as Murano's message about a wrong manifest does.
+func incorrect(format string, args ...any) error {
+	return fault.New(fault.Invalid, "Incorrect package format: "+format, args...)
+}
+
+// parseManifest reads manifest.yaml. Every error is a fault of kind Invalid and names the key.
+func parseManifest(text []byte) (manifest, error) {
+	var m manifest
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return m, fault.New(fault.Invalid, "Unable to load manifest.yaml: %w", err)
+	}
+	if len(document.Content) == 0 {
+		return m, incorrect("manifest.yaml is empty")
+	}
+	root := document.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return m, incorrect("manifest.yaml should be a map of keys such as FullName and Type")
+	}
+	r := manifestReader{values: map[string]*yaml.Node{}}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		r.values[root.Content[i].Value] = resolve(root.Content[i+1])
+	}
+	m.readFormat(&r)
+	m.readNames(&r)
+	m.readTexts(&r)
+	m.readFiles(&r)
+	m.requires = r.stringMap("Require")
+	return m, r.err
+}
+
+func (m *manifest) readFormat(r *manifestReader) {
+	written := r.text("Format")
+	m.format = written
+	switch {
+	case written == "":
+		m.format = "MuranoPL/1.0"
+	case bareFormat.MatchString(written):
+		m.format = "MuranoPL/" + written
+	}
+	language, isMuranoPL := strings.CutPrefix(m.format, "MuranoPL/")
+	switch {
+	case isMuranoPL && slices.Contains(muranoPLFormats, language):
+		m.language = language
+	case m.format == "Heat.HOT/1.0":
+		m.hot, m.language = true, "1.0"
+	default:
+		r.fail(incorrect("Unsupported format %s; known are MuranoPL/%s to MuranoPL/%s and Heat.HOT/1.0",
+			quoteShort(m.format), muranoPLFormats[0], muranoPLFormats[len(muranoPLFormats)-1]))
+	}
+}
+
+func (m *manifest) readNames(r *manifestReader) {
+	m.fullName = r.text("FullName")
+	switch {
+	case m.fullName == "":
+		r.fail(incorrect("FullName is not specified"))
+	case !fullNamePattern.MatchString(m.fullName) || strings.HasPrefix(m.fullName, ".") || strings.HasSuffix(m.fullName, ".") || strings.Contains(m.fullName, ".."):
+		r.fail(incorrect("Invalid FullName %s: it should be letters, digits and underscores, in parts joined by single dots", quoteShort(m.fullName)))
+	case utf8.RuneCountInString(m.fullName) > maxFullName:
+		r.fail(fault.New(fault.Invalid, "Package FullName should be %d characters maximum", maxFullName))
+	}
+	m.kind = r.text("Type")
+	if m.kind != typeApplication && m.kind != typeLibrary {
+		r.fail(incorrect("Invalid package Type %s: it should be %s or %s", quoteShort(m.kind), typeApplication, typeLibrary))
+	}
+	m.name = r.text("Name")
+	if m.name == "" {
+		m.name = m.fullName
+	}
+	if utf8.RuneCountInString(m.name) > maxName {
+		r.fail(fault.New(fault.Invalid, "Package name should be %d characters maximum", maxName))
+	}
+	written := r.text("Version")
+	if written == "" {
+		written = "0.0.0"
+	}
+	version, err := semver.NewVersion(written)
+	if err != nil {
+		r.fail(incorrect("Version %s is no version such as 1.2.3", quoteShort(written)))
+		version = semver.New(0, 0, 0, "", "")
+	}
+	m.version = version
+}
+
+func (m *manifest) readTexts(r *manifestReader) {
+	m.description = r.text("Description")
+	if m.description == "" {
+		m.description = "The description is not provided" // what Murano stores then
+	}
+	m.author = r.text("Author")
+	if utf8.RuneCountInString(m.author) > maxAuthor {
+		r.fail(fault.New(fault.Invalid, "Package Author should be %d characters maximum", maxAuthor))
+	}
+	m.tags = r.list("Tags")
+	m.supplier = map[string]any{}
+	if node := r.values["Supplier"]; node != nil && !isNull(node) {
+		if node.Kind != yaml.MappingNode || node.Decode(&m.supplier) != nil {
+			r.fail(incorrect("Supplier should be a map with Name, Logo, Summary, Description and CompanyUrl"))
+		}
+		m.supplier = jsonable(m.supplier).(map[string]any)
+	}
+}
+
+func (m *manifest) readFiles(r *manifestReader) {
+	m.ui, m.logo, m.supplierLogo = uiFile, logoFile, supplierLogoFile
+	if name := r.text("UI"); name != "" {
+		m.ui = name
+	}
+	if name := r.text("Logo"); name != "" {
+		m.logo = name
+	}
+	if name, ok := m.supplier["Logo"].(string); ok && name != "" {
+		m.supplierLogo = name
+	}
+	if m.hot {
+		m.classes = []string{m.fullName}
+		return
+	}
+	m.classFiles = map[string]string{}
+	node := r.values["Classes"]
+	if node == nil || isNull(node) {
+		return
+	}
+	if node.Kind != yaml.MappingNode {
+		r.fail(incorrect("Classes should be a map from class names to files"))
+		return
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		class, file := resolve(node.Content[i]), resolve(node.Content[i+1])
+		if class.Kind != yaml.ScalarNode || class.Value == "" || file.Kind != yaml.ScalarNode || isNull(file) {
+			r.fail(incorrect("Classes should be a map from class names to files (line %d)", node.Content[i].Line))
+			return
+		}
+		if utf8.RuneCountInString(class.Value) > maxFullName {
+			r.fail(incorrect("class name %s is longer than %d characters", quoteShort(class.Value), maxFullName))
+			return
+		}
+		if _, twice := m.classFiles[class.Value]; twice {
+			r.fail(incorrect("Classes names %s twice", quoteShort(class.Value)))
+			return
+		}
+		m.classes = append(m.classes, class.Value)
+		m.classFiles[class.Value] = file.Value
+	}
+}
+
+// manifestReader takes values out of the manifest and keeps the first error.
+type manifestReader struct {
+	values map[string]*yaml.Node
+	err    error
+}
+
+func (r *manifestReader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// text returns a scalar as it is written (a Format of 1.3 is a number in YAML, and "1.3" here).
+func (r *manifestReader) text(key string) string {
+	node := r.values[key]
+	if node == nil || isNull(node) {
+		return ""
+	}
+	if node.Kind != yaml.ScalarNode {
+		r.fail(incorrect("%s should be a text", key))
+		return ""
+	}
+	return node.Value
+}
+
+func (r *manifestReader) list(key string) []string {
+	node := r.values[key]
+	if node == nil || isNull(node) {
+		return nil
+	}
+	if node.Kind != yaml.SequenceNode {
+		r.fail(incorrect("%s should be a list of texts", key))
+		return nil
+	}
+	var list []string
+	for _, item := range node.Content {
+		item = resolve(item)
+		if item.Kind != yaml.ScalarNode || isNull(item) {
+			r.fail(incorrect("%s should be a list of texts", key))
+			return nil
+		}
+		if !slices.Contains(list, item.Value) {
+			list = append(list, item.Value)
+		}
+	}
+	return list
+}
+
+func (r *manifestReader) stringMap(key string) map[string]string {
+	values := map[string]string{}
+	node := r.values[key]
+	if node == nil || isNull(node) {
+		return values
+	}
+	if node.Kind != yaml.MappingNode {
+		r.fail(incorrect("%s should be a map from package names to version specs", key))
+		return values
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		name, spec := resolve(node.Content[i]), resolve(node.Content[i+1])
+		if name.Kind != yaml.ScalarNode || spec.Kind != yaml.ScalarNode {
+			r.fail(incorrect("%s should be a map from package names to version specs", key))
+			return values
+		}
+		written := spec.Value
+		if isNull(spec) {
+			written = ""
+		}
+		if len(written) > maxSpec {
+			r.fail(incorrect("%s of %s: the version spec %s is longer than %d bytes", key, quoteShort(name.Value), quoteShort(written), maxSpec))
+		} else if _, err := muranopl.ParseSpec(written); err != nil {
+			r.fail(incorrect("%s of %s: %s", key, quoteShort(name.Value), err))
+		}
+		values[name.Value] = written
+	}
+	return values
+}
+
+func resolve(node *yaml.Node) *yaml.Node {
+	// An alias points to an anchored node, which is never itself an alias.
+	if node.Kind == yaml.AliasNode && node.Alias != nil {
+		return node.Alias
+	}
+	return node
+}
+
+func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.Tag == "!!null" }
+
+// jsonable turns maps with other keys than strings into maps with strings, so that JSON can carry them.
+func jsonable(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(value))
+		for key, item := range value {
+			out[key] = jsonable(item)
+		}
+		return out
+	case map[any]any:
+		out := make(map[string]any, len(value))
+		for key, item := range value {
+			out[textOf(key)] = jsonable(item)
+		}
+		return out
+	case []any:
+		out := make([]any, len(value))
+		for i, item := range value {
+			out[i] = jsonable(item)
+		}
+		return out
+	case nil, string, bool, int, int64:
+		return value
+	default:
+		return textOf(value)
+	}
+}

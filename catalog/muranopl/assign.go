@@ -1,0 +1,207 @@
+package muranopl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+// Set gives a property a value, of a usage that methods may write. The value must satisfy the property's contracts: ids become
+// objects, maps become new objects of this one.
+func (o *Object) Set(property string, value any) error {
+	declared := o.class.Property(property)
+	if len(declared) == 0 {
+		return fault.New(fault.NotFound, "class %s has no property %s", o.class.Name, property)
+	}
+	if p := declared[0]; !p.Usage.Writable() {
+		return fault.New(fault.Forbidden, "property %s is %s: methods cannot write it", label(p), p.Usage)
+	}
+	ctx := context.Background()
+	if o.interpreter != nil {
+		ctx = o.interpreter.enter(ctx)
+	}
+	return o.put(ctx, declared, plain(value))
+}
+
+// assign is an assignment to a property in a method of the class in. A property that nobody declares is one of in's own.
+func (o *Object) assign(ctx context.Context, in *Class, property string, value any) error {
+	if o == nil {
+		return raised("AttributeError", "null has no property %s", property)
+	}
+	mine := o.class.Is(in.Name)
+	start := o.class
+	if mine {
+		start = in
+	}
+	if len(start.Property(property)) == 0 {
+		if !mine {
+			return raised(dslExceptions+"PropertyWriteError", "Property %q in class %q cannot be written", property, start.Name)
+		}
+		o.mutex.Lock()
+		defer o.mutex.Unlock()
+		if o.private == nil {
+			o.private = map[*Class]map[string]any{}
+		}
+		if o.private[in] == nil {
+			o.private[in] = map[string]any{}
+		}
+		o.private[in][property] = value
+		return nil
+	}
+	declared := o.class.Property(property)
+	for _, p := range declared {
+		if !p.Usage.Writable() {
+			return raised(dslExceptions+"NoWriteAccessError", "Property %q is immutable to the caller", property)
+		}
+	}
+	return o.put(ctx, declared, value)
+}
+
+// read is reading a property in a method of the class in.
+func (o *Object) read(ctx context.Context, in *Class, property string) (any, error) {
+	if value, ok := o.get(ctx, property); ok {
+		return value, nil
+	}
+	if len(o.class.Property(property)) > 0 {
+		return nil, &UninitializedError{o, property}
+	}
+	if !o.class.Is(in.Name) {
+		return nil, raised(dslExceptions+"PropertyReadError", "Property %q in class %q cannot be read", property, o.class.Name)
+	}
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	if value, ok := o.private[in][property]; ok {
+		return value, nil
+	}
+	return nil, &UninitializedError{o, property}
+}
+
+// put gives a declared property a value: the most derived contract makes it, the others check it.
+func (o *Object) put(ctx context.Context, declared []*Property, value any) error {
+	property := declared[0].Name
+	for n, each := range declared {
+		made, err := each.Contract.apply(ctx, o.classes, each.Class, o, value, label(each), property, label(each))
+		if err != nil {
+			return contractFault(err, "set %s of %s: ", property, o)
+		}
+		if n == 0 {
+			value = made
+		}
+	}
+	value = settle(value)
+	if declared[0].Usage == Static {
+		declared[0].Class.setStatic(property, value)
+		return nil
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.values[property] = value
+	return nil
+}
+
+// contractFault says where a value broke its contract, as the fault of whoever gave the value.
+func contractFault(err error, format string, args ...any) error {
+	var broken *contractError
+	if !errors.As(err, &broken) {
+		return err
+	}
+	return &contractError{fault.New(fault.Invalid, format+"%w", append(args, broken.err)...), broken.violation}
+}
+
+// assignStatic is an assignment to a static property by the name of its class.
+func (c *Class) assignStatic(ctx context.Context, property string, value any) error {
+	declared := c.Property(property)
+	if len(declared) == 0 || declared[0].Usage != Static {
+		return raised(dslExceptions+"PropertyWriteError", "Property %q in class %q cannot be written", property, c.Name)
+	}
+	p := declared[0]
+	made, err := p.Contract.apply(ctx, c.classes, p.Class, nil, value, label(p), property, label(p))
+	if err != nil {
+		return err
+	}
+	p.Class.setStatic(property, settle(made))
+	return nil
+}
+
+// static returns the value of a static property: its default until it is set.
+func (c *Classes) static(ctx context.Context, p *Property) (any, bool) {
+	p.Class.staticMutex.Lock()
+	value, ok := p.Class.statics[p.Name]
+	p.Class.staticMutex.Unlock()
+	if ok {
+		return value, true
+	}
+	if p.Default == nil {
+		return nil, false
+	}
+	value, err := p.Default.evaluate(ctx, nil)
+	if err != nil {
+		return nil, false
+	}
+	made, err := p.Contract.apply(ctx, c, p.Class, nil, value, label(p), p.Name, label(p))
+	if err != nil {
+		return nil, false
+	}
+	return p.Class.initialStatic(p.Name, settle(made)), true
+}
+
+// initialStatic keeps the first value of a static property, unless there is one by now.
+func (c *Class) initialStatic(property string, value any) any {
+	c.staticMutex.Lock()
+	defer c.staticMutex.Unlock()
+	if present, ok := c.statics[property]; ok {
+		return present
+	}
+	c.keepStatic(property, value)
+	return value
+}
+
+func (c *Class) setStatic(property string, value any) {
+	c.staticMutex.Lock()
+	defer c.staticMutex.Unlock()
+	c.keepStatic(property, value)
+}
+
+func (c *Class) keepStatic(property string, value any) {
+	if c.statics == nil {
+		c.statics = map[string]any{}
+	}
+	c.statics[property] = value
+}
+
+// New makes an object of a class outside of a model, owned by owner: what native code hands to other methods. class is a type as
+// models write it; properties are those of the model.
+func (i *Interpreter) New(ctx context.Context, class string, owner *Object, properties map[string]any) (*Object, error) {
+	l := newLoader(i.enter(ctx), i.classes)
+	l.member = owner
+	model, _ := plain(properties).(map[string]any)
+	if model == nil {
+		model = map[string]any{}
+	}
+	if _, has := parseDefinition(model, ""); !has {
+		model["?"] = map[string]any{"type": class}
+	}
+	l.index(model, "", 0)
+	detached := l.make(model, nil, "", nil, nil)
+	l.finish()
+	if len(l.problems) > 0 {
+		return nil, fmt.Errorf("make an object of class %s: %w", class, l.problems[0])
+	}
+	detached.mutex.Lock()
+	detached.owner = owner
+	detached.mutex.Unlock()
+	return detached, l.born(ctx)
+}
+
+// bare makes an object with values as they are, without contracts; of properties that the class does not have nothing is kept.
+func (i *Interpreter) bare(class *Class, values map[string]any) *Object {
+	o := &Object{id: newID(), class: class, classes: i.classes, interpreter: i, header: map[string]any{}, values: map[string]any{}}
+	for name, value := range values {
+		if len(class.Property(name)) > 0 {
+			o.values[name] = value
+		}
+	}
+	return o
+}

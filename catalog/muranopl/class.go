@@ -1,0 +1,274 @@
+package muranopl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/catalog/yaql"
+)
+
+// PropertyUsage says who gives a property its value and whether it is kept with the model.
+type PropertyUsage string
+
+// The usages of properties.
+const (
+	In      PropertyUsage = "In"      // from the model, read only
+	Out     PropertyUsage = "Out"     // written by methods, kept
+	InOut   PropertyUsage = "InOut"   // from the model, written by methods, kept
+	Runtime PropertyUsage = "Runtime" // written by methods, not kept
+	Const   PropertyUsage = "Const"   // from the model when first loaded, read only
+	Config  PropertyUsage = "Config"  // from the operator's class configuration, not kept
+	Static  PropertyUsage = "Static"  // of the class and not of the object, not kept
+)
+
+// Writable tells whether methods may write a property of this usage.
+func (u PropertyUsage) Writable() bool {
+	return u == Out || u == InOut || u == Runtime || u == Static || u == Config
+}
+
+// kept tells whether the model holds values of this usage.
+func (u PropertyUsage) kept() bool { return u == In || u == Out || u == InOut || u == Const }
+
+// MethodUsage says what a method is called on.
+type MethodUsage string
+
+// The usages of methods. A method of usage Action (up to format 1.3) becomes one of usage RuntimeMethod and scope Public.
+const (
+	RuntimeMethod   MethodUsage = "Runtime"   // an object
+	StaticMethod    MethodUsage = "Static"    // the class
+	ExtensionMethod MethodUsage = "Extension" // any value, its first argument
+)
+
+// Scope says from where a method may be called.
+type Scope string
+
+// The scopes of methods.
+const (
+	Session Scope = "Session" // only from other methods
+	Public  Scope = "Public"  // also through the API: an action
+)
+
+// ArgumentUsage says how an argument is given.
+type ArgumentUsage string
+
+// The usages of arguments.
+const (
+	Standard ArgumentUsage = "Standard"
+	VarArgs  ArgumentUsage = "VarArgs" // all further arguments, as a list
+	KwArgs   ArgumentUsage = "KwArgs"  // all further named arguments, as a map
+)
+
+// Position is a place in a class file.
+type Position struct {
+	File         string
+	Line, Column int // from 1
+}
+
+func (p Position) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
+
+// Meta is one piece of metadata: an instance of a meta class as written, with values that hold no expressions.
+type Meta struct {
+	Class      string
+	Properties map[string]any
+}
+
+// Property is a property as one class declares it.
+type Property struct {
+	Name     string
+	Class    *Class // declares it
+	Usage    PropertyUsage
+	Contract *Contract
+	Default  *Default // nil: none
+	Meta     []Meta
+	Position Position
+}
+
+// Argument is one argument of a method.
+type Argument struct {
+	Name     string
+	Usage    ArgumentUsage
+	Contract *Contract
+	Default  *Default // nil: none
+	Meta     []Meta
+}
+
+// Method is a method as one class declares it.
+type Method struct {
+	Name      string
+	Class     *Class // declares it
+	Usage     MethodUsage
+	Scope     Scope
+	Arguments []*Argument
+	// Native tells that the body is in Go; only in embedded packages.
+	Native bool
+	// Body is the body as written, nil when there is none.
+	Body     *yaml.Node
+	code     block // the body as it is run
+	Meta     []Meta
+	Position Position
+}
+
+// HasBody tells whether the method has a body in MuranoPL.
+func (m *Method) HasBody() bool { return m.Body != nil }
+
+// FullName is class and method, as errors name it.
+func (m *Method) FullName() string { return m.Class.Name + "." + m.Name }
+
+// Class is a class of a certain version of a package. It does not change once it is there, but for its static properties.
+type Class struct {
+	Name       string // fully qualified
+	Package    Package
+	Parents    []*Class // as declared; all but io.murano.Object have at least one
+	Properties []*Property
+	Methods    []*Method
+	Meta       []Meta
+	// IsMeta tells that instances of the class are metadata and not objects.
+	IsMeta bool
+	// Cardinality, Applies and Inherited are those of a meta class: One or Many on one thing, of what kinds (Package, Type, Method,
+	// Property, Argument), and whether descendants have it as well.
+	Cardinality string
+	Applies     []string
+	Inherited   bool
+	// Imports are the classes whose extension methods its methods see.
+	Imports  []*Class
+	Position Position
+
+	lineage    []*Class // itself, then its ancestors, breadth first, each once
+	namespaces namespaces
+	classes    *Classes               // that it is one of
+	functions  func() *yaql.Functions // of its expressions; made when first wanted
+
+	speech func() *yaql.Dialect // of its expressions; made when first wanted
+
+	staticMutex sync.Mutex
+	statics     map[string]any
+}
+
+// Type is how a model names the class: "name/version@package".
+func (c *Class) Type() string {
+	return c.Name + "/" + c.Package.Version().String() + "@" + c.Package.FullName()
+}
+
+// Lineage is the class and its ancestors, breadth first, each once.
+func (c *Class) Lineage() []*Class { return slices.Clone(c.lineage) }
+
+// Is tells whether the class has that fully qualified name, or an ancestor has.
+func (c *Class) Is(name string) bool {
+	return slices.ContainsFunc(c.lineage, func(a *Class) bool { return a.Name == name })
+}
+
+// Property returns the declarations of a property in the class and its ancestors, most derived first; nil when there is none.
+func (c *Class) Property(name string) []*Property {
+	var found []*Property
+	for _, a := range c.lineage {
+		for _, p := range a.Properties {
+			if p.Name == name {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}
+
+// PropertyNames lists the properties of the class and its ancestors: those of the farthest ancestor first, in the order of writing.
+func (c *Class) PropertyNames() []string {
+	var names []string
+	seen := map[string]bool{}
+	for _, a := range slices.Backward(c.lineage) {
+		for _, p := range a.Properties {
+			if !seen[p.Name] {
+				seen[p.Name] = true
+				names = append(names, p.Name)
+			}
+		}
+	}
+	return names
+}
+
+// Method finds a method of the class or of its ancestors: the nearest declaration on each line of descent. Two different ones are
+// ambiguous; (nil, nil) says that there is none.
+func (c *Class) Method(name string) (*Method, error) {
+	found := c.nearest(methodName(name))
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return found[0], nil
+	}
+	owners := make([]string, len(found))
+	for i, m := range found {
+		owners[i] = m.Class.Name
+	}
+	return nil, fmt.Errorf("method %s of class %s is ambiguous: %s each have one; declare it in %s to say which is meant",
+		name, c.Name, strings.Join(owners, " and "), c.Name)
+}
+
+// nearest walks up the lines of descent and stops each line at the first declaration.
+func (c *Class) nearest(name string) []*Method {
+	var found []*Method
+	level := []*Class{c}
+	seen := map[*Class]bool{}
+	for len(level) > 0 {
+		var next []*Class
+		for _, class := range level {
+			if seen[class] {
+				continue
+			}
+			seen[class] = true
+			if m := class.own(name); m != nil {
+				found = append(found, m)
+			} else {
+				next = append(next, class.Parents...)
+			}
+		}
+		level = next
+	}
+	// A method that another found one overrides is not a rival.
+	return slices.DeleteFunc(slices.Clone(found), func(m *Method) bool {
+		return slices.ContainsFunc(found, func(other *Method) bool {
+			return other != m && slices.Contains(other.Class.lineage[1:], m.Class)
+		})
+	})
+}
+
+func (c *Class) own(name string) *Method {
+	for _, m := range c.Methods {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// PublicMethods lists the methods that may be called through the API, nearest declarations only, ancestors' first.
+func (c *Class) PublicMethods() []*Method {
+	var public []*Method
+	seen := map[string]bool{}
+	for _, a := range slices.Backward(c.lineage) {
+		for _, m := range a.Methods {
+			if seen[m.Name] || strings.HasPrefix(m.Name, ".") {
+				continue
+			}
+			seen[m.Name] = true
+			if nearest := c.nearest(m.Name); len(nearest) == 1 && nearest[0].Scope == Public && nearest[0].Usage == RuntimeMethod {
+				public = append(public, nearest[0])
+			}
+		}
+	}
+	return public
+}
+
+// methodName gives the two life-cycle methods their one name each.
+func methodName(name string) string {
+	switch name {
+	case "initialize":
+		return ".init"
+	case "destroy":
+		return ".destroy"
+	}
+	return name
+}

@@ -1,0 +1,200 @@
+package muranopl_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+)
+
+func class(t *testing.T, source testSource, name string) (*muranopl.Class, error) {
+	t.Helper()
+	return muranopl.NewClasses(source).Class(t.Context(), name, "")
+}
+
+func TestAClassDocumentIsRead(t *testing.T) {
+	c, err := class(t, shop(t), "org.example.Cluster")
+	require.NoError(t, err)
+	require.Equal(t, "org.example.Cluster/1.2.3@org.example.Shop", c.Type())
+	require.True(t, c.Is("io.murano.Application"))
+	require.True(t, c.Is("io.murano.Object"))
+	require.False(t, c.Is("io.murano.Environment"))
+	count := c.Property("nodeCount")[0]
+	require.Equal(t, muranopl.InOut, count.Usage)
+	require.Equal(t, "int().notNull().check($ > 0)", count.Contract.String())
+	require.Equal(t, 16, count.Position.Line)
+	up, err := c.Method("scaleUp")
+	require.NoError(t, err)
+	require.True(t, up.Native)
+	require.Equal(t, muranopl.Public, up.Scope)
+	require.Equal(t, "by", up.Arguments[0].Name)
+	require.Equal(t, []muranopl.Meta{
+		{Class: "io.murano.metadata.Title", Properties: map[string]any{"text": "Scale nodes up"}},
+		{Class: "io.murano.metadata.Description", Properties: map[string]any{"text": "One node more"}},
+	}, up.Meta)
+	body, err := c.Method("withBody")
+	require.NoError(t, err)
+	require.True(t, body.HasBody())
+	missing, err := c.Method("dance")
+	require.NoError(t, err)
+	require.Nil(t, missing)
+}
+
+func TestPlainScalarsAreExpressionsWhenTheyReadLikeOne(t *testing.T) {
+	source := shop(t).with("org.other.Values", `
+Name: org.other.Values
+Properties:
+  expression: {Default: $.text, Contract: $}
+  text: {Default: foo bar, Contract: $}
+  quoted: {Default: '$.text', Contract: $}
+  forced: {Default: !yaql "text", Contract: $}
+  sum: {Default: 1 + 2, Contract: $}
+  notYaql: {Default: http://example.org/, Contract: $}
+  pattern: {Default: murano-kube-#, Contract: $}
+  on: {Default: on, Contract: $}
+  off: {Default: No, Contract: $}
+  none: {Default: ~, Contract: $}
+  octal: {Default: 0755, Contract: $}
+  hex: {Default: 0xff, Contract: $}
+  float: {Default: 1.50, Contract: $}
+  negative: {Default: -5, Contract: $}
+  version: {Default: 1.2.3, Contract: $}
+  structure: {Default: {a: [$.text, {$.text: 2}]}, Contract: $}
+  merged:
+    Contract: $
+    Default: {<<: {x: 1, y: 2}, y: 3}
+`)
+	object, problems := load(t, source, `{"?": {"type": "org.other.Values"}}`)
+	require.Empty(t, problems)
+	for property, wanted := range map[string]any{
+		"expression": "foo bar", "text": "foo bar", "quoted": "$.text", "forced": "text", "sum": int64(3), "notYaql": "http://example.org/",
+		"pattern": "murano-kube-#", "on": true, "off": false, "none": nil, "octal": int64(493), "hex": int64(255), "float": 1.5, "negative": int64(-5),
+		"version": "1.2.3", "structure": map[string]any{"a": []any{"foo bar", map[string]any{"foo bar": int64(2)}}},
+		"merged": map[string]any{"x": int64(1), "y": int64(3)},
+	} {
+		value, has := object.Get(property)
+		require.True(t, has, property)
+		require.Equal(t, wanted, value, property)
+	}
+}
+
+func TestWrongClassDocumentsAreRefusedWithTheirPlace(t *testing.T) {
+	for name, test := range map[string]struct{ text, wanted string }{
+		"no YAML":             {"a: [", "Classes/Some.yaml is no YAML"},
+		"another class":       {"Name: org.other.Else", "the manifest says that class org.other.Wrong is here, but only org.other.Else is"},
+		"nothing":             {"", "Classes/Some.yaml:1:1: the manifest says that class org.other.Wrong is here, but no class is"},
+		"an unknown parent":   {"Extends: org.nowhere.Base", "class org.other.Wrong (Classes/Some.yaml:1:10) extends org.nowhere.Base: class org.nowhere.Base is neither in package org.other.Wrong nor in one that its manifest requires"},
+		"an unknown prefix":   {"Extends: x:Base", `Classes/Some.yaml:1:10: the prefix "x" of "x:Base" is not among the Namespaces`},
+		"itself as parent":    {"Extends: org.other.Wrong", "class org.other.Wrong extends itself"},
+		"a wrong usage":       {"Properties: {a: {Usage: Inn}}", `Classes/Some.yaml:1:25: the Usage of a property is In, Out, InOut, Runtime, Const, Config or Static, not "Inn"`},
+		"an unknown function": {"Properties: {a: {Contract: $.text()}}", "Classes/Some.yaml:1:28: a contract has no function text(); it has string, int, bool, notNull, check, class, template, owned and notOwned"},
+		"no contract":         {"Properties: {a: {Contract: $x + 1}}", `"$x + 1" is no contract: a contract is like $.string().notNull()`},
+		"arguments out of order": {"Methods: {m: {Arguments: [{a: {Usage: VarArgs}}, {b: {}}]}}",
+			"Standard arguments come first, then at most one of VarArgs, then at most one of KwArgs"},
+		"a session action": {"Methods: {m: {Usage: Action, Scope: Session}}", "an Action has the Scope Public"},
+		"two of a method":  {"Methods: {destroy: {}, .destroy: {}}", "the method .destroy is there twice"},
+		"a list":           {"- a", "Classes/Some.yaml:1:1: a map is wanted here"},
+		"a bomb of aliases": {"a: &a [1,2,3,4,5,6,7,8,9]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n" +
+			"e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\nProperties: {a: {Default: *f}}", "the file has more than 200000 nodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := class(t, shop(t).with("org.other.Wrong", test.text), "org.other.Wrong")
+			require.ErrorContains(t, err, test.wanted)
+		})
+	}
+}
+
+func TestEmbeddedPackagesAreReadStrictly(t *testing.T) {
+	const text = "Propreties: {}"
+	_, err := class(t, shop(t).with("org.other.Wrong", text), "org.other.Wrong")
+	require.NoError(t, err, "Murano passes over keys that it does not know")
+	source := shop(t).with("org.other.Wrong", text)
+	source[len(source)-1].embedded = true
+	_, err = class(t, source, "org.other.Wrong")
+	require.ErrorContains(t, err, `a class has no "Propreties"`)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+}
+
+func TestMethodsAreFoundInAncestors(t *testing.T) {
+	source := shop(t).with("org.other.Family", `
+Namespaces: {=: org.other}
+Name: Base
+Methods:
+  inherited: {}
+  overridden: {}
+  twice: {}
+---
+Name: Left
+Extends: Base
+Methods:
+  overridden: {}
+  twice: {}
+---
+Name: Right
+Extends: Base
+Methods:
+  twice: {}
+---
+Name: Family
+Extends: [Left, Right]
+`)
+	family := source[len(source)-1]
+	for _, name := range []string{"Base", "Left", "Right"} {
+		family.classes["org.other."+name] = family.classes["org.other.Family"]
+	}
+	c, err := class(t, source, "org.other.Family")
+	require.NoError(t, err)
+	for name, owner := range map[string]string{"inherited": "org.other.Base", "overridden": "org.other.Left"} {
+		m, err := c.Method(name)
+		require.NoError(t, err)
+		require.Equal(t, owner, m.Class.Name)
+	}
+	_, err = c.Method("twice")
+	require.EqualError(t, err, "method twice of class org.other.Family is ambiguous: org.other.Left and org.other.Right each have one; declare it in org.other.Family to say which is meant")
+}
+
+func TestAPropertyOfSeveralAncestorsMustSatisfyAllOfThem(t *testing.T) {
+	source := shop(t).with("org.other.Small", `
+Namespaces: {=: org.other, shop: org.example}
+Extends: shop:Pod
+Properties:
+  replicas:
+    Contract: $.int().check($ < 5)
+    Default: 3
+`)
+	text := func(replicas string) string {
+		return environment(cluster, `{"?": {"type": "org.other.Small", "id": "s"}, "name": "x", "cluster": "c1"`+replicas+`}`)
+	}
+	root, problems := load(t, source, text(""))
+	require.Empty(t, problems)
+	require.Equal(t, 3, root.Objects("applications")[1].Int("replicas"))
+	_, problems = load(t, source, text(`, "replicas": 7`))
+	require.Equal(t, "applications[1].replicas: org.other.Small.replicas wants int().check($ < 5), found 7", problems[0].Error())
+	_, problems = load(t, source, text(`, "replicas": -1`))
+	require.Equal(t, "applications[1].replicas: org.example.Pod.replicas wants int().notNull().check($ >= 0), found -1", problems[0].Error())
+}
+
+func TestRequiredPackagesAreFoundByTheirVersion(t *testing.T) {
+	source := shop(t).with("org.other.Needy", "Extends: org.example.Pod")
+	source[len(source)-1].requires = map[string]string{"org.example.Shop": ">=2"}
+	_, err := class(t, source, "org.other.Needy")
+	require.ErrorContains(t, err, "of these there is no org.example.Shop: add it to the catalog")
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+}
+
+func FuzzReadingClassesNeverPanics(f *testing.F) {
+	f.Add("Namespaces: {=: a}\nExtends: io.murano.Application\nProperties: {a: {Contract: [$.int(), 1, 2], Default: $.b}}\nMethods: {m: {Arguments: [{a: {Contract: $}}], Body: [Return: 1]}}")
+	f.Add("a: &a [*a]")
+	f.Add("Meta: [{x: {y: 1}}, z]\nImport: [b]\nUsage: Meta\n---\nName: x")
+	f.Add("Properties: {<<: [{a: {}}, {b: {}}]}")
+	source := shop(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := muranopl.NewClasses(source.with("org.other.Any", text)).Class(t.Context(), "org.other.Any", "")
+		require.True(t, (c == nil) == (err != nil))
+		if err == nil {
+			_, _ = muranopl.Load(t.Context(), muranopl.NewClasses(source.with("org.other.Any", text)), map[string]any{"?": map[string]any{"type": "org.other.Any"}})
+		}
+	})
+}

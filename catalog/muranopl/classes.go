@@ -1,0 +1,190 @@
+package muranopl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+// rootClass is what every class extends in the end.
+const rootClass = "io.murano.Object"
+
+// Classes finds and reads classes, each once. It belongs to one run: what changes in the catalog meanwhile it does not see.
+type Classes struct {
+	source  Source
+	configs fs.FS
+
+	mutex    sync.Mutex
+	packages map[string][]Package // by name: those that a class was taken from
+	read     map[string]*Class    // by Type
+	reading  []string             // Types being read, to find circles
+}
+
+// Option is something that NewClasses may be told.
+type Option func(*Classes)
+
+// WithConfigs gives values for properties of usage Config: files named by class, "<class>-<major>.<minor>.<patch>.json" before
+// "<class>-<major>.<minor>.json" before "<class>-<major>.json" and, for major version 0, "<class>.json"; ".yaml" does as well.
+func WithConfigs(files fs.FS) Option {
+	return func(c *Classes) { c.configs = files }
+}
+
+// NewClasses makes a Classes over the packages of a source.
+func NewClasses(source Source, options ...Option) *Classes {
+	c := &Classes{source: source, packages: map[string][]Package{}, read: map[string]*Class{}}
+	for _, option := range options {
+		option(c)
+	}
+	return c
+}
+
+// Class returns a class by its fully qualified name, of a version of its package that the spec admits ("" is any). The error is a
+// fault of kind NotFound when there is none, a *DocumentError when its file is wrong.
+func (c *Classes) Class(ctx context.Context, name, spec string) (*Class, error) {
+	return c.named(ctx, typeName{class: name, version: spec})
+}
+
+// named returns the class of a type name as models write it.
+func (c *Classes) named(ctx context.Context, name typeName) (*Class, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	pkg, err := c.packageOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return c.readClass(ctx, pkg, name.class)
+}
+
+func (c *Classes) packageOf(ctx context.Context, name typeName) (Package, error) {
+	spec, err := ParseSpec(name.version)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "class %s: %w", name.class, err)
+	}
+	for _, versions := range c.packages {
+		for _, pkg := range versions {
+			if (name.pkg == "" || name.pkg == pkg.FullName()) && spec.Admits(pkg.Version()) && slices.Contains(pkg.ClassNames(), name.class) {
+				return pkg, nil
+			}
+		}
+	}
+	var pkg Package
+	if name.pkg != "" {
+		pkg, err = c.source.PackageByName(ctx, name.pkg, name.version)
+	} else {
+		pkg, err = c.source.PackageForClass(ctx, name.class, name.version)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if pkg == nil || !slices.Contains(pkg.ClassNames(), name.class) {
+		return nil, fault.New(fault.NotFound, "package %s declares no class %s", name.pkg, name.class)
+	}
+	return c.keep(pkg), nil
+}
+
+// keep remembers a package, so that its version goes before others.
+func (c *Classes) keep(pkg Package) Package {
+	for _, known := range c.packages[pkg.FullName()] {
+		if known.Version().Equal(pkg.Version()) {
+			return known
+		}
+	}
+	c.packages[pkg.FullName()] = append(c.packages[pkg.FullName()], pkg)
+	return pkg
+}
+
+// visible returns a class that a class of the package names: one of the package itself, else of a required package.
+func (c *Classes) visible(ctx context.Context, from Package, name string) (*Class, error) {
+	if slices.Contains(from.ClassNames(), name) {
+		return c.readClass(ctx, from, name)
+	}
+	requires := from.Requires()
+	required := make([]string, 0, len(requires)+1)
+	for pkg := range requires {
+		required = append(required, pkg)
+	}
+	slices.Sort(required)
+	if _, said := requires["io.murano"]; !said {
+		required = append(required, "io.murano")
+	}
+	var missing []string
+	for _, pkgName := range required {
+		pkg, err := c.required(ctx, pkgName, RequirementSpec(requires[pkgName]))
+		switch {
+		case fault.KindOf(err) == fault.NotFound:
+			missing = append(missing, pkgName)
+		case err != nil:
+			return nil, err
+		case slices.Contains(pkg.ClassNames(), name):
+			return c.readClass(ctx, pkg, name)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fault.New(fault.NotFound, "class %s is not in package %s nor in those that it requires; of these there is no %s: add it to the catalog",
+			name, from.FullName(), strings.Join(missing, ", "))
+	}
+	return nil, fault.New(fault.NotFound, "class %s is neither in package %s nor in one that its manifest requires", name, from.FullName())
+}
+
+func (c *Classes) required(ctx context.Context, name, spec string) (Package, error) {
+	admitted, err := ParseSpec(spec)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "the requirement of package %s: %w", name, err)
+	}
+	for _, known := range c.packages[name] {
+		if admitted.Admits(known.Version()) {
+			return known, nil
+		}
+	}
+	pkg, err := c.source.PackageByName(ctx, name, spec)
+	if err != nil {
+		return nil, err
+	}
+	return c.keep(pkg), nil
+}
+
+// readClass reads a class of a package, with its ancestors.
+func (c *Classes) readClass(ctx context.Context, pkg Package, name string) (*Class, error) {
+	probe := Class{Name: name, Package: pkg}
+	key := probe.Type()
+	if class := c.read[key]; class != nil {
+		return class, nil
+	}
+	if slices.Contains(c.reading, key) {
+		return nil, fault.New(fault.Invalid, "class %s extends itself, by way of %s", name, strings.Join(c.reading, ", "))
+	}
+	c.reading = append(c.reading, key)
+	defer func() { c.reading = c.reading[:len(c.reading)-1] }()
+
+	file, content, err := pkg.ClassFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read class %s: %w", name, err)
+	}
+	class, err := c.build(ctx, pkg, name, file, content)
+	if err != nil {
+		var document *DocumentError
+		if errors.As(err, &document) {
+			return nil, fault.New(fault.Invalid, "package %s, %w", pkg.FullName(), err)
+		}
+		return nil, err
+	}
+	c.read[key] = class
+	return class, nil
+}
+
+// Resolve returns the class that a name in a document of this class means.
+func (c *Classes) Resolve(ctx context.Context, from *Class, name string) (*Class, error) {
+	full, err := from.namespaces.resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.visible(ctx, from.Package, full)
+}

@@ -1,0 +1,313 @@
+package muranopl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/catalog/yaql"
+)
+
+// DocumentError says what is wrong in a class file, and where.
+type DocumentError struct {
+	Position Position
+	Message  string
+}
+
+func (e *DocumentError) Error() string { return e.Position.String() + ": " + e.Message }
+
+// maxNodes is how many nodes a class file may have after its aliases were followed.
+const maxNodes = 200_000
+
+// document is one YAML document of a class file.
+type document struct {
+	file  string
+	root  *yaml.Node
+	nodes *int // followed so far
+	// strict tells that unknown keys are errors; Murano passes over them, so only embedded packages are read that way.
+	strict bool
+}
+
+func readDocuments(file string, text []byte, strict bool) ([]document, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var documents []document
+	nodes := 0
+	for {
+		var node yaml.Node
+		err := decoder.Decode(&node)
+		if errors.Is(err, io.EOF) {
+			return documents, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s is no YAML: %w", file, err)
+		}
+		if node.Kind == yaml.DocumentNode && len(node.Content) == 1 {
+			documents = append(documents, document{file, node.Content[0], &nodes, strict})
+		}
+	}
+}
+
+func (d document) position(node *yaml.Node) Position { return Position{d.file, node.Line, node.Column} }
+
+func (d document) wrong(node *yaml.Node, format string, args ...any) error {
+	return &DocumentError{d.position(node), fmt.Sprintf(format, args...)}
+}
+
+// field is an entry of a YAML mapping.
+type field struct {
+	key, value *yaml.Node
+}
+
+// follow returns the node that an alias stands for.
+func (d document) follow(node *yaml.Node) (*yaml.Node, error) {
+	if *d.nodes++; *d.nodes > maxNodes {
+		return nil, d.wrong(node, "the file has more than %d nodes", maxNodes)
+	}
+	if node.Kind == yaml.AliasNode {
+		if *d.nodes++; node.Alias == nil {
+			return nil, d.wrong(node, "the alias stands for nothing")
+		}
+		return node.Alias, nil
+	}
+	return node, nil
+}
+
+// fields are the entries of a mapping in order, with those merged in by "<<" after its own.
+func (d document) fields(node *yaml.Node) ([]field, error) { return d.fieldsWithin(node, 0) }
+
+func (d document) fieldsWithin(node *yaml.Node, depth int) ([]field, error) {
+	node, err := d.follow(node)
+	if err != nil {
+		return nil, err
+	}
+	if node.Kind != yaml.MappingNode || depth > 20 {
+		return nil, d.wrong(node, "a map is wanted here")
+	}
+	var own, merged []field
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		if key.Value == "<<" && key.Kind == yaml.ScalarNode && plainStyle(key) {
+			more, err := d.merged(value, depth)
+			if err != nil {
+				return nil, err
+			}
+			merged = append(merged, more...)
+			continue
+		}
+		if key.Kind == yaml.ScalarNode {
+			if seen[key.Value] {
+				return nil, d.wrong(key, "the key %q is there twice", key.Value)
+			}
+			seen[key.Value] = true
+		}
+		own = append(own, field{key, value})
+	}
+	for _, f := range merged {
+		if !seen[f.key.Value] {
+			seen[f.key.Value] = true
+			own = append(own, f)
+		}
+	}
+	return own, nil
+}
+
+func (d document) merged(node *yaml.Node, depth int) ([]field, error) {
+	node, err := d.follow(node)
+	if err != nil {
+		return nil, err
+	}
+	if node.Kind != yaml.SequenceNode {
+		return d.fieldsWithin(node, depth+1)
+	}
+	var all []field
+	for _, item := range node.Content {
+		more, err := d.fieldsWithin(item, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+// template is a value that may hold expressions: a literal, a *yaql.Expression, a listTemplate or a mapTemplate.
+type template any
+
+type listTemplate []template
+
+type mapTemplate []struct{ key, value template }
+
+// template makes a template of a node. A plain scalar that reads like an expression is one.
+func (d document) template(node *yaml.Node) (template, error) {
+	node, err := d.follow(node)
+	if err != nil {
+		return nil, err
+	}
+	switch node.Kind {
+	case yaml.ScalarNode:
+		return d.scalar(node)
+	case yaml.SequenceNode:
+		items := make(listTemplate, len(node.Content))
+		for i, item := range node.Content {
+			if items[i], err = d.template(item); err != nil {
+				return nil, err
+			}
+		}
+		return items, nil
+	}
+	fields, err := d.fields(node)
+	if err != nil {
+		return nil, err
+	}
+	entries := make(mapTemplate, len(fields))
+	for i, f := range fields {
+		if entries[i].key, err = d.template(f.key); err != nil {
+			return nil, err
+		}
+		if entries[i].value, err = d.template(f.value); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}
+
+// value makes a value of a node that may hold no expressions: those that look like one are strings.
+func (d document) value(node *yaml.Node) (any, error) {
+	t, err := d.template(node)
+	if err != nil {
+		return nil, err
+	}
+	return literal(t), nil
+}
+
+func literal(t template) any {
+	switch v := t.(type) {
+	case *yaql.Expression:
+		return v.String()
+	case listTemplate:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = literal(item)
+		}
+		return list
+	case mapTemplate:
+		dict := make(map[string]any, len(v))
+		for _, entry := range v {
+			dict[yaql.Text(literal(entry.key))] = literal(entry.value)
+		}
+		return dict
+	}
+	return t
+}
+
+// neverExpression are the plain scalars that are no expressions even though they could be read as one.
+var neverExpression = regexp.MustCompile(`^[\s\pL\pN_.]*$`)
+
+func plainStyle(node *yaml.Node) bool {
+	return node.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle|yaml.TaggedStyle) == 0
+}
+
+func (d document) scalar(node *yaml.Node) (template, error) {
+	if plainStyle(node) {
+		if !neverExpression.MatchString(node.Value) {
+			if expression, err := yaql.Parse(node.Value); err == nil {
+				return expression, nil
+			}
+		}
+		return resolve(node.Value), nil
+	}
+	if node.Style&yaml.TaggedStyle == 0 {
+		return node.Value, nil
+	}
+	switch node.Tag {
+	case "!yaql":
+		expression, err := yaql.Parse(node.Value)
+		if err != nil {
+			return nil, d.wrong(node, "this is no expression: %v", err)
+		}
+		return expression, nil
+	case "!!str":
+		return node.Value, nil
+	case "!!int", "!!float", "!!bool", "!!null":
+		return resolve(node.Value), nil
+	}
+	return nil, d.wrong(node, "the tag %s is not known here", node.Tag)
+}
+
+var (
+	yamlInt   = regexp.MustCompile(`^[-+]?(0b[0-1_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*)$`)
+	yamlFloat = regexp.MustCompile(`^[-+]?([0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|\.[0-9_]+([eE][-+][0-9]+)?)$`)
+)
+
+// resolve gives a plain scalar the type that YAML 1.1 gives it; Murano's files rely on "yes" being true. Dates stay strings.
+func resolve(text string) any {
+	switch text {
+	case "", "~", "null", "Null", "NULL":
+		return nil
+	case "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON":
+		return true
+	case "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF":
+		return false
+	case ".inf", ".Inf", ".INF", "+.inf":
+		return math.Inf(1)
+	case "-.inf", "-.Inf", "-.INF":
+		return math.Inf(-1)
+	}
+	digits := strings.ReplaceAll(text, "_", "")
+	if yamlInt.MatchString(text) {
+		if n, err := strconv.ParseInt(digits, 0, 64); err == nil {
+			return n
+		}
+	}
+	if yamlFloat.MatchString(text) {
+		if f, err := strconv.ParseFloat(digits, 64); err == nil {
+			return f
+		}
+	}
+	return text
+}
+
+// fill evaluates the expressions of a template.
+func fill(ctx context.Context, t template, scope *yaql.Scope) (any, error) {
+	switch v := t.(type) {
+	case *yaql.Expression:
+		value, err := v.Evaluate(ctx, scope)
+		if err != nil {
+			return nil, err
+		}
+		return yaql.Plain(value), nil
+	case listTemplate:
+		list := make([]any, len(v))
+		for i, item := range v {
+			var err error
+			if list[i], err = fill(ctx, item, scope); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case mapTemplate:
+		entries := make([]yaql.Entry, len(v))
+		for i, entry := range v {
+			key, err := fill(ctx, entry.key, scope)
+			if err != nil {
+				return nil, err
+			}
+			value, err := fill(ctx, entry.value, scope)
+			if err != nil {
+				return nil, err
+			}
+			entries[i] = yaql.Entry{Key: key, Value: value}
+		}
+		return yaql.Plain(yaql.NewDict(entries...)), nil
+	}
+	return t, nil
+}

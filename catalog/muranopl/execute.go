@@ -1,0 +1,337 @@
+package muranopl
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/burano/burano/catalog/yaql"
+)
+
+// run runs the instructions until one ends the block.
+func (b block) run(ctx context.Context, s *strand) (outcome, error) {
+	for _, one := range b {
+		if ctx.Err() != nil {
+			return outcome{}, context.Cause(ctx)
+		}
+		s.here = one
+		ended, err := one.run(ctx, s)
+		if err != nil {
+			s.here = one
+			return outcome{}, s.raise(ctx, err)
+		}
+		if ended.kind != goesOn {
+			return ended, nil
+		}
+	}
+	return outcome{}, nil
+}
+
+func (e evaluation) run(ctx context.Context, s *strand) (outcome, error) {
+	_, err := s.fill(ctx, e.value)
+	return outcome{}, err
+}
+
+func (a assignment) run(ctx context.Context, s *strand) (outcome, error) {
+	value, err := s.fill(ctx, a.value)
+	if err != nil {
+		return outcome{}, err
+	}
+	return outcome{}, s.assign(ctx, a.target, a.target.Root(), value)
+}
+
+func (r returning) run(ctx context.Context, s *strand) (outcome, error) {
+	value, err := s.fill(ctx, r.value)
+	return outcome{returns, value}, err
+}
+
+func (b branching) run(ctx context.Context, s *strand) (outcome, error) {
+	condition, err := s.fill(ctx, b.condition)
+	if err != nil {
+		return outcome{}, err
+	}
+	if yaql.Truth(condition) {
+		return b.then.run(ctx, s)
+	}
+	return b.otherwise.run(ctx, s)
+}
+
+// once runs a loop's body; true: the loop is over, with that outcome.
+func (b block) once(ctx context.Context, s *strand) (bool, outcome, error) {
+	ended, err := b.run(ctx, s)
+	switch {
+	case err != nil || ended.kind == returns:
+		return true, ended, err
+	case ended.kind == breaks:
+		return true, outcome{}, nil
+	}
+	return false, outcome{}, nil
+}
+
+func (w whileLoop) run(ctx context.Context, s *strand) (outcome, error) {
+	for {
+		if ctx.Err() != nil {
+			return outcome{}, context.Cause(ctx)
+		}
+		s.here = w
+		condition, err := s.fill(ctx, w.condition)
+		if err != nil || !yaql.Truth(condition) {
+			return outcome{}, err
+		}
+		if over, ended, err := w.body.once(ctx, s); over {
+			return ended, err
+		}
+	}
+}
+
+func (f forLoop) run(ctx context.Context, s *strand) (outcome, error) {
+	collection, err := s.fill(ctx, f.collection)
+	if err != nil {
+		return outcome{}, err
+	}
+	items, ok := iterate(collection)
+	if !ok {
+		return outcome{}, raised("TypeError", "For goes through a collection, not through %s", yaql.TypeName(collection))
+	}
+	for _, item := range items {
+		if ctx.Err() != nil {
+			return outcome{}, context.Cause(ctx)
+		}
+		s.frame.set(f.variable, item)
+		if over, ended, err := f.body.once(ctx, s); over {
+			return ended, err
+		}
+	}
+	return outcome{}, nil
+}
+
+// iterate lists what Python's for would go through: of a map the keys, of a text the characters.
+func iterate(collection any) ([]any, bool) {
+	switch v := collection.(type) {
+	case []any:
+		return v, true
+	case map[string]any:
+		keys := make([]any, 0, len(v))
+		for _, key := range sortedKeys(v) {
+			keys = append(keys, key)
+		}
+		return keys, true
+	case *yaql.Dict:
+		keys := make([]any, 0, v.Len())
+		for _, e := range v.Entries() {
+			keys = append(keys, e.Key)
+		}
+		return keys, true
+	case *yaql.Set:
+		return v.Members(), true
+	case string:
+		var characters []any
+		for _, r := range v {
+			characters = append(characters, string(r))
+		}
+		return characters, true
+	}
+	return nil, false
+}
+
+func (r repeatLoop) run(ctx context.Context, s *strand) (outcome, error) {
+	times, err := s.fill(ctx, r.times)
+	if err != nil {
+		return outcome{}, err
+	}
+	count, ok := times.(int64)
+	if !ok {
+		return outcome{}, raised("TypeError", "Repeat takes a whole number, not %s", yaql.TypeName(times))
+	}
+	for range count {
+		if ctx.Err() != nil {
+			return outcome{}, context.Cause(ctx)
+		}
+		if over, ended, err := r.body.once(ctx, s); over {
+			return ended, err
+		}
+	}
+	return outcome{}, nil
+}
+
+func (l leaving) run(context.Context, *strand) (outcome, error) { return outcome{kind: l.how}, nil }
+
+func (m matching) run(ctx context.Context, s *strand) (outcome, error) {
+	value, err := s.fill(ctx, m.value)
+	if err != nil {
+		return outcome{}, err
+	}
+	for _, c := range m.cases {
+		when, err := s.fill(ctx, c.when)
+		if err != nil {
+			return outcome{}, err
+		}
+		if yaql.Equal(value, when) {
+			return c.body.run(ctx, s)
+		}
+	}
+	return m.otherwise.run(ctx, s)
+}
+
+func (w switching) run(ctx context.Context, s *strand) (outcome, error) {
+	any := false
+	for _, c := range w.cases {
+		holds, err := s.fill(ctx, c.when)
+		if err != nil {
+			return outcome{}, err
+		}
+		if !yaql.Truth(holds) {
+			continue
+		}
+		any = true
+		if ended, err := c.body.run(ctx, s); err != nil || ended.kind != goesOn {
+			return ended, err
+		}
+	}
+	if any {
+		return outcome{}, nil
+	}
+	return w.otherwise.run(ctx, s)
+}
+
+func (d doing) run(ctx context.Context, s *strand) (outcome, error) { return d.body.run(ctx, s) }
+
+// run runs each instruction in a strand of its own and waits for all; the first error, in the order of the instructions, is that of
+// the block.
+func (p parallel) run(ctx context.Context, s *strand) (outcome, error) {
+	limit := len(p.body)
+	if p.limit != nil {
+		given, err := s.fill(ctx, p.limit)
+		if err != nil {
+			return outcome{}, err
+		}
+		n, ok := given.(int64)
+		if !ok && given != nil {
+			return outcome{}, raised("TypeError", "the Limit of Parallel is a whole number, not %s", yaql.TypeName(given))
+		}
+		if n > 0 {
+			limit = int(min(n, int64(limit)))
+		}
+	}
+	results := make([]outcome, len(p.body))
+	failures := make([]error, len(p.body))
+	abreast(len(p.body), limit, func(n int) {
+		mine := &strand{frame: s.frame, exception: s.exception}
+		results[n], failures[n] = p.body[n:n+1].run(mine.enter(ctx), mine)
+	})
+	for _, err := range failures {
+		if err != nil {
+			return outcome{}, err
+		}
+	}
+	for _, ended := range results {
+		if ended.kind != goesOn {
+			return ended, nil
+		}
+	}
+	return outcome{}, nil
+}
+
+// abreast does work number 0 to count-1, at most limit at a time, and returns when all is done.
+func abreast(count, limit int, work func(n int)) {
+	var all sync.WaitGroup
+	turns := make(chan struct{}, max(limit, 1))
+	for n := range count {
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			work(n)
+		})
+	}
+	all.Wait()
+}
+
+func (t trying) run(ctx context.Context, s *strand) (ended outcome, err error) {
+	ended, err = t.body.run(ctx, s)
+	var e *Exception
+	switch {
+	case err != nil && ctx.Err() == nil && errors.As(err, &e):
+		if c := t.catcher(e); c != nil {
+			mine := &strand{frame: s.frame, exception: e}
+			inner := mine.enter(ctx)
+			if c.as != "" {
+				s.frame.set(c.as, s.exceptionObject(inner, e))
+			}
+			ended, err = c.body.run(inner, mine)
+		}
+	case err == nil && ended.kind == goesOn:
+		ended, err = t.otherwise.run(ctx, s)
+	}
+	if len(t.finally) > 0 && ctx.Err() == nil {
+		if last, failed := t.finally.run(ctx, s); failed != nil || last.kind != goesOn {
+			return last, failed
+		}
+	}
+	return ended, err
+}
+
+func (t trying) catcher(e *Exception) *catch {
+	for n := range t.catches {
+		c := &t.catches[n]
+		if len(c.with) == 0 || slices.ContainsFunc(c.with, e.is) {
+			return c
+		}
+	}
+	return nil
+}
+
+func (t throwing) run(ctx context.Context, s *strand) (outcome, error) {
+	given, err := s.fill(ctx, t.names)
+	if err != nil {
+		return outcome{}, err
+	}
+	list, ok := given.([]any)
+	if !ok {
+		list = []any{given}
+	}
+	e := &Exception{Extra: map[string]any{}}
+	for _, item := range list {
+		written, ok := item.(string)
+		if !ok {
+			return outcome{}, raised("ValueError", "Throw takes the name of an exception, not %s", yaql.TypeName(item))
+		}
+		full, err := s.frame.method.Class.namespaces.resolve(written)
+		if err != nil {
+			return outcome{}, raised("ValueError", "%v", err)
+		}
+		e.Names = append(e.Names, full)
+	}
+	if len(e.Names) == 0 {
+		return outcome{}, raised("ValueError", "Throw takes the name of an exception")
+	}
+	message, err := s.fill(ctx, t.message)
+	if err != nil {
+		return outcome{}, err
+	}
+	if message != nil {
+		e.Message = yaql.Text(message)
+	}
+	extra, err := s.fill(ctx, t.extra)
+	if err != nil {
+		return outcome{}, err
+	}
+	if fields, ok := plain(extra).(map[string]any); ok {
+		e.Extra = fields
+	}
+	cause, err := s.fill(ctx, t.cause)
+	if err != nil {
+		return outcome{}, err
+	}
+	if object, ok := cause.(*Object); ok && object != nil {
+		e.Cause = object.exception
+	}
+	return outcome{}, e
+}
+
+func (r rethrowing) run(_ context.Context, s *strand) (outcome, error) {
+	if s.exception == nil {
+		return outcome{}, raised("TypeError", "Rethrow stands only within Catch")
+	}
+	return outcome{}, s.exception
+}

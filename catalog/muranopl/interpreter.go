@@ -1,0 +1,432 @@
+package muranopl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/burano/burano/catalog/yaql"
+	"github.com/burano/burano/internal/fault"
+)
+
+// Interpreter invokes methods. One interpreter serves one run over one model, by any number of goroutines.
+type Interpreter struct {
+	classes *Classes
+	natives Natives
+	locks   locks
+
+	logger    *slog.Logger
+	functions []*yaql.Function
+	config    map[string]any
+	mocks     *mocks   // nil: methods cannot be replaced
+	tables    sync.Map // *Class → *yaql.Functions, where there are functions beside those of the class
+
+}
+
+// InterpreterOption is something that NewInterpreter may be told.
+type InterpreterOption func(*Interpreter)
+
+// WithLogger says where the objects that the function logger() makes write to; by default nowhere.
+func WithLogger(logger *slog.Logger) InterpreterOption {
+	return func(i *Interpreter) { i.logger = logger }
+}
+
+// WithFunctions adds functions to those that expressions may call.
+func WithFunctions(functions ...*yaql.Function) InterpreterOption {
+	return func(i *Interpreter) { i.functions = append(i.functions, functions...) }
+}
+
+// WithSettings gives what the function config(group, key) returns inside of package io.murano: group → key → value.
+func WithSettings(settings map[string]any) InterpreterOption {
+	return func(i *Interpreter) { i.config = settings }
+}
+
+// WithMocks lets code replace methods: inject(), originalMethod() and withOriginal() of Murano's test runner.
+func WithMocks() InterpreterOption {
+	return func(i *Interpreter) {
+		i.mocks = &mocks{}
+		i.functions = append(i.functions, mockFunctions()...)
+	}
+}
+
+// NewInterpreter makes an interpreter; CheckNatives is the caller's to have called once at start.
+func NewInterpreter(classes *Classes, natives Natives, options ...InterpreterOption) *Interpreter {
+	i := &Interpreter{classes: classes, natives: natives, logger: slog.New(slog.DiscardHandler)}
+	for _, option := range options {
+		option(i)
+	}
+	return i
+}
+
+// Classes are those that the interpreter works with.
+func (i *Interpreter) Classes() *Classes { return i.classes }
+
+// Load makes the objects of a model and runs their .init: of what is owned first, of ancestors before descendants. The error is one
+// of .init.
+func (i *Interpreter) Load(ctx context.Context, model map[string]any) (*Object, []Problem, error) {
+	root, start, problems := i.Prepare(ctx, model)
+	if len(problems) > 0 {
+		return nil, problems, nil
+	}
+	if err := start(ctx); err != nil {
+		return nil, nil, err
+	}
+	return root, nil, nil
+}
+
+// Prepare makes the objects of a model and runs nothing; start then runs their .init.
+func (i *Interpreter) Prepare(ctx context.Context, model map[string]any) (root *Object, start func(context.Context) error, problems []Problem) {
+	root, l, problems := load(i.enter(ctx), i.classes, model)
+	return root, l.born, problems
+}
+
+// Destroy runs .destroy of each class of an object, of descendants before ancestors, all of them whatever comes of one.
+func (i *Interpreter) Destroy(ctx context.Context, object *Object) error {
+	var failures []error
+	for _, class := range object.class.lineage {
+		if m := class.own(".destroy"); m != nil {
+			_, err := i.fromGo(ctx, m, object, object, nil)
+			failures = append(failures, err)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// initialise runs .init of each class of an object; its arguments are the model's properties of the same names.
+func (i *Interpreter) initialise(ctx context.Context, b birth) error {
+	for _, class := range slices.Backward(b.object.class.lineage) {
+		m := class.own(".init")
+		if m == nil {
+			continue
+		}
+		given := map[string]any{}
+		for _, argument := range m.Arguments {
+			if value, ok := b.given[argument.Name]; ok {
+				given[argument.Name] = value
+			}
+		}
+		if _, err := i.call(ctx, m, b.object, b.object, nil, given); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Invoke calls a method of an object with named arguments. A method that nobody wrote a body for returns nil. Calls of the same
+// method of the same object wait for each other, unless one is made within the other. What comes out of a body in MuranoPL as an
+// error is an *Exception, or the context's.
+func (i *Interpreter) Invoke(ctx context.Context, object *Object, method string, args map[string]any) (any, error) {
+	if object == nil {
+		return nil, fault.New(fault.Invalid, "method %s was called on nothing: the object that was meant is not there", method)
+	}
+	found, err := object.class.Method(method)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		return nil, fault.New(fault.NotFound, "class %s has no method %s", object.class.Name, method)
+	}
+	return i.fromGo(ctx, found, object, object, args)
+}
+
+// InvokeAction calls a method the way the API does: it must be public.
+func (i *Interpreter) InvokeAction(ctx context.Context, object *Object, method string, args map[string]any) (any, error) {
+	found, err := object.class.Method(method)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case found == nil || strings.HasPrefix(found.Name, "."):
+		return nil, fault.New(fault.NotFound, "class %s has no method %s", object.class.Name, method)
+	case found.Scope != Public:
+		return nil, fault.New(fault.Forbidden, "method %s is not public: it cannot be called from outside", found.FullName())
+	}
+	return i.fromGo(ctx, found, object, object, args)
+}
+
+// InvokeStatic calls a static method of a class with named arguments.
+func (i *Interpreter) InvokeStatic(ctx context.Context, class *Class, method string, args map[string]any) (any, error) {
+	found, err := class.Method(method)
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil:
+		return nil, refused(fault.NotFound, dslExceptions+"NoMethodFound", "Method %q is not found", method)
+	case found.Usage == RuntimeMethod:
+		return nil, raised("Exception", "A class instance is required")
+	}
+	return i.fromGo(ctx, found, nil, TypeReference{class}, args)
+}
+
+// InvokeStaticAction calls a static method the way the API does: it must be public. Errors say what is wrong with the request in
+// Murano's words; those of the body are *Exceptions without a fault in their chain.
+func (i *Interpreter) InvokeStaticAction(ctx context.Context, class *Class, method string, args map[string]any) (any, error) {
+	found, err := class.Method(method)
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil || strings.HasPrefix(found.Name, "."):
+		return nil, refused(fault.NotFound, dslExceptions+"NoMethodFound", "Method %q is not found", method)
+	case found.Scope != Public:
+		return nil, refused(fault.NotFound, dslExceptions+"MethodNotExposed", "%s is not an action", method)
+	case found.Usage == RuntimeMethod:
+		return nil, raised("Exception", "A class instance is required")
+	}
+	normal, _ := plain(args).(map[string]any)
+	ctx = i.enter(ctx)
+	prepared, err := i.bind(ctx, found, nil, nil, normal)
+	var broken *contractError
+	switch {
+	case errors.As(err, &broken):
+		return nil, fault.New(fault.Invalid, "%s", broken.violation)
+	case errors.Is(err, errMismatch):
+		return nil, fault.New(fault.NotFound, "No method %q for receiver MuranoClass(%s/%s) matches supplied arguments", method, class.Name, class.Package.Version())
+	case err != nil:
+		return nil, err
+	}
+	value, err := i.prepared(ctx, found, nil, TypeReference{class}, prepared)
+	return settle(value), err
+}
+
+func (i *Interpreter) fromGo(ctx context.Context, m *Method, object *Object, receiver any, args map[string]any) (any, error) {
+	normal, _ := plain(args).(map[string]any)
+	ctx = i.enter(ctx)
+	prepared, err := i.bind(ctx, m, object, nil, normal)
+	if err != nil {
+		return nil, err
+	}
+	value, err := i.prepared(ctx, m, object, receiver, prepared)
+	return settle(value), err
+}
+
+// call calls a method with arguments as an expression gives them. receiver is what $ is: the object, or the class of a static method.
+func (i *Interpreter) call(ctx context.Context, m *Method, object *Object, receiver any, args []any, named map[string]any) (any, error) {
+	prepared, err := i.bind(ctx, m, object, args, named)
+	if err != nil {
+		if errors.Is(err, errMismatch) {
+			return nil, &yaql.Error{Name: yaql.NoMatchMethod, Message: err.Error(), Err: err}
+		}
+		return nil, err
+	}
+	return i.prepared(ctx, m, object, receiver, prepared)
+}
+
+// prepared calls a method whose arguments are bound.
+func (i *Interpreter) prepared(ctx context.Context, m *Method, object *Object, receiver any, args map[string]any) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("call %s: %w", m.FullName(), context.Cause(ctx))
+	}
+	if m.Usage == StaticMethod {
+		object = nil
+	}
+	ctx, release, err := i.locks.hold(ctx, m.synchronisedOn(object, args), m.Name)
+	if err != nil {
+		return nil, fmt.Errorf("wait for another call of %s on %s: %w", m.FullName(), object, err)
+	}
+	defer release()
+	if mock := i.mocks.of(m, object); mock != nil {
+		if !runsOriginal(ctx, m) {
+			return i.mocked(ctx, mock, m, object, receiver, args)
+		}
+		ctx = context.WithValue(ctx, originalKey{}, nil)
+	}
+	switch {
+	case m.Native && m.Class.Package.Embedded():
+		return i.native(ctx, m, object, args)
+	case m.HasBody():
+		return i.body(ctx, m, object, receiver, args)
+	}
+	return nil, nil
+}
+
+func (i *Interpreter) native(ctx context.Context, m *Method, object *Object, args map[string]any) (result any, err error) {
+	native := i.natives.find(m)
+	if native == nil {
+		return nil, fmt.Errorf("method %s is native and has no body in this Burano", m.FullName())
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			result, err = nil, fmt.Errorf("method %s panicked: %v\n%s", m.FullName(), p, debug.Stack())
+		}
+	}()
+	settled := make(map[string]any, len(args))
+	for name, value := range args {
+		settled[name] = settle(value)
+	}
+	result, err = native(ctx, Call{Object: object, Method: m, Args: settled, Interpreter: i})
+	if object, ok := result.(*Object); ok && object == nil {
+		result = nil
+	}
+	return result, err
+}
+
+// body runs a body in MuranoPL.
+func (i *Interpreter) body(ctx context.Context, m *Method, object *Object, receiver any, args map[string]any) (any, error) {
+	f := &frame{interpreter: i, method: m, caller: strandOf(ctx), depth: 1}
+	if f.caller != nil {
+		f.depth = f.caller.frame.depth + 1
+	}
+	if f.depth > maxCalls {
+		return nil, raised("RecursionError", "methods call each other more than %d deep", maxCalls)
+	}
+	variables := make(map[string]any, len(args)+1)
+	maps.Copy(variables, args)
+	if object != nil {
+		variables["this"] = object
+	} else {
+		variables["this"] = receiver
+	}
+	f.scope = yaql.NewScope(i.table(m.Class), receiver, expressionLimits).Speaking(m.Class.speech()).WithAll(variables)
+	s := &strand{frame: f}
+	ended, err := m.code.run(s.enter(ctx), s)
+	switch {
+	case err != nil:
+		return nil, err
+	case ended.kind == breaks || ended.kind == continues:
+		return nil, s.raise(ctx, raised(dslExceptions+"DslInvalidOperationError", "Break and Continue stand only within loops"))
+	}
+	return ended.value, nil
+}
+
+// table are the functions that expressions of a class may call.
+func (i *Interpreter) table(c *Class) *yaql.Functions {
+	if len(i.functions) == 0 {
+		return c.functions()
+	}
+	if known, ok := i.tables.Load(c); ok {
+		return known.(*yaql.Functions)
+	}
+	made, _ := i.tables.LoadOrStore(c, c.functions().Extend(i.functions...))
+	return made.(*yaql.Functions)
+}
+
+// errMismatch is that a method does not take these arguments.
+var errMismatch = errors.New("the arguments do not match")
+
+type mismatch struct{ error }
+
+func (mismatch) Is(target error) bool { return target == errMismatch }
+
+func (m mismatch) Unwrap() error { return m.error }
+
+// bind makes of what was given what the method declares.
+func (i *Interpreter) bind(ctx context.Context, m *Method, object *Object, args []any, named map[string]any) (map[string]any, error) {
+	prepared := make(map[string]any, len(m.Arguments))
+	taken := 0
+	for _, a := range m.Arguments {
+		var err error
+		switch a.Usage {
+		case VarArgs:
+			list := make([]any, len(args))
+			for n, value := range args {
+				if list[n], err = i.argument(ctx, object, m, a, a.Name, value); err != nil {
+					return nil, err
+				}
+			}
+			if prepared[a.Name], args = list, nil; len(list) == 0 {
+				value, has := named[a.Name]
+				if given, ok := value.([]any); has && ok {
+					prepared[a.Name] = given
+					taken++
+				}
+			}
+			continue
+		case KwArgs:
+			rest := map[string]any{}
+			for name, value := range named {
+				if m.argument(name) != nil && name != a.Name {
+					continue
+				}
+				if rest[name], err = i.argument(ctx, object, m, a, name, value); err != nil {
+					return nil, err
+				}
+			}
+			prepared[a.Name], taken = rest, len(named)
+			continue
+		}
+		value, has := named[a.Name]
+		if has {
+			taken++
+		}
+		if len(args) > 0 {
+			if has {
+				return nil, mismatch{fault.New(fault.Invalid, "argument %s of method %s is given twice", a.Name, m.FullName())}
+			}
+			value, args, has = args[0], args[1:], true
+		}
+		if !has && a.Default != nil {
+			if value, err = a.Default.evaluate(ctx, object); err != nil {
+				return nil, fmt.Errorf("default of argument %s of %s: %w", a.Name, m.FullName(), err)
+			}
+		}
+		if prepared[a.Name], err = i.argument(ctx, object, m, a, a.Name, value); err != nil {
+			return nil, err
+		}
+	}
+	if len(args) > 0 {
+		return nil, mismatch{fault.New(fault.Invalid, "method %s has %d arguments, %d too many were given", m.FullName(), len(m.Arguments), len(args))}
+	}
+	if taken < len(named) {
+		var unknown []string
+		for name := range named {
+			if m.argument(name) == nil {
+				unknown = append(unknown, name)
+			}
+		}
+		slices.Sort(unknown)
+		return nil, mismatch{fault.New(fault.Invalid, "method %s has no argument %s", m.FullName(), strings.Join(unknown, ", "))}
+	}
+	return prepared, nil
+}
+
+func (m *Method) argument(name string) *Argument {
+	for _, a := range m.Arguments {
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+func (i *Interpreter) argument(ctx context.Context, object *Object, m *Method, a *Argument, name string, value any) (any, error) {
+	subject := m.Class.Name + "::" + m.Name + "(" + name + ")"
+	value, err := a.Contract.apply(ctx, i.classes, m.Class, object, value, m.FullName(), name, subject)
+	if err != nil {
+		return nil, contractFault(err, "argument ")
+	}
+	return value, nil
+}
+
+// callMethod calls a method of an object, of an ancestor of it that it is seen as, or a static one of a class.
+func callMethod(ctx context.Context, receiver any, name string, args []any, named map[string]any) (any, error) {
+	i := interpreterOf(ctx)
+	if r, ok := receiver.(reflected); ok {
+		return r.call(ctx, name, args, named)
+	}
+	class := classOf(receiver)
+	m, err := class.Method(name)
+	switch {
+	case err != nil:
+		return nil, &Exception{Names: []string{dslExceptions + "AmbiguousMethodName"}, Message: err.Error(), Native: err}
+	case m == nil:
+		return nil, &yaql.Error{Name: yaql.NoMethod, Message: fmt.Sprintf("class %s has no method %s", class.Name, name)}
+	case i == nil:
+		return nil, fmt.Errorf("method %s cannot be called here: nothing runs the code of classes", m.FullName())
+	}
+	object := objectOf(receiver)
+	switch {
+	case m.Usage == ExtensionMethod:
+		return i.call(ctx, m, nil, TypeReference{m.Class}, append([]any{receiver}, args...), named)
+	case m.Usage == StaticMethod:
+		return i.call(ctx, m, nil, TypeReference{class}, args, named)
+	case object == nil:
+		return nil, &yaql.Error{Name: yaql.NoMatchMethod, Message: fmt.Sprintf("method %s is called on an object and not on the class", m.FullName())}
+	}
+	return i.call(ctx, m, object, object, args, named)
+}

@@ -1,0 +1,286 @@
+package muranopl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/burano/burano/catalog/yaql"
+)
+
+// expressionLimits are those of Murano; memory is what all values of one expression take together.
+var expressionLimits = yaql.Limits{Items: 2000, Memory: 4 << 20}
+
+// TypeReference is a class as a value of an expression: ":Name".
+type TypeReference struct{ Class *Class }
+
+// UninitializedError is reading a property that nothing gave a value yet.
+type UninitializedError struct {
+	Object   *Object
+	Property string
+}
+
+func (e *UninitializedError) Error() string {
+	return fmt.Sprintf("property %s of %s has no value yet", e.Property, e.Object)
+}
+
+// uninitialised returns the property that an error says has no value.
+func uninitialised(err error) *UninitializedError {
+	var e *UninitializedError
+	errors.As(err, &e)
+	return e
+}
+
+// view is an object seen as one of its ancestors: what cast() and super() make. Values that are kept hold the object itself.
+type view struct {
+	object *Object
+	class  *Class
+}
+
+// objectOf is the object that a value is, directly or in a view; nil when it is none.
+func objectOf(value any) *Object {
+	switch v := value.(type) {
+	case *Object:
+		return v
+	case view:
+		return v.object
+	}
+	return nil
+}
+
+// scope is what expressions in the class's document are evaluated in. this may be nil.
+func (c *Class) scope(this *Object, data any) *yaql.Scope {
+	if object, ok := data.(*Object); ok && object == nil {
+		data = nil
+	}
+	scope := yaql.NewScope(c.functions(), data, expressionLimits).Speaking(c.speech())
+	if this != nil {
+		return scope.With("this", this)
+	}
+	return scope
+}
+
+// functionTable is YAQL's library, the old one for old packages, with what MuranoPL adds.
+func (c *Class) functionTable() *yaql.Functions {
+	functions := yaql.Standard()
+	if c.oldSyntax() {
+		functions = yaql.Legacy()
+	}
+	return functions.Extend(languageFunctions(c)...).Extend(extensions(c)...)
+}
+
+// oldSyntax tells that the class is of a package of format 1.0 or 1.1.
+func (c *Class) oldSyntax() bool { return slices.Contains([]string{"1.0", "1.1"}, c.Package.Format()) }
+
+func (c *Class) dialect() *yaql.Dialect {
+	return &yaql.Dialect{
+		Owns: func(receiver any) bool {
+			switch v := receiver.(type) {
+			case *Object:
+				return v != nil
+			case view, TypeReference, reflected:
+				return true
+			}
+			return false
+		},
+		Attribute: func(ctx context.Context, receiver any, name string) (any, bool, error) {
+			switch v := receiver.(type) {
+			case *Object:
+				if v == nil {
+					return nil, false, nil
+				}
+				value, err := v.read(ctx, c, name)
+				return value, err == nil, err
+			case view:
+				value, err := v.object.read(ctx, c, name)
+				return value, err == nil, err
+			case TypeReference:
+				value, err := v.Class.readStatic(ctx, name)
+				return value, err == nil, err
+			case reflected:
+				value, err := v.attribute(ctx, name)
+				return value, err == nil, err
+			}
+			return nil, false, nil
+		},
+		Responds: func(receiver any, name string) bool {
+			class := classOf(receiver)
+			return class == nil || len(class.nearest(methodName(name))) > 0 || !c.functions().Has(name)
+		},
+		Method: func(ctx context.Context, receiver any, name string, args []any, named map[string]any) (any, bool, error) {
+			value, err := callMethod(ctx, receiver, name, args, named)
+			return value, err == nil, err
+		},
+		Type: func(ctx context.Context, prefix, name string) (any, error) {
+			class, err := c.classes.Resolve(ctx, c, prefix+":"+name)
+			if err != nil {
+				return nil, noClass(err)
+			}
+			return TypeReference{class}, nil
+		},
+		Is: func(_ context.Context, value, class any) (bool, error) {
+			full, err := c.typeOf(class)
+			object := objectOf(value)
+			return object != nil && object.class.Is(full), err
+		},
+	}
+}
+
+// classOf is the class where methods of a receiver are looked for; nil when it is no object and no class.
+func classOf(receiver any) *Class {
+	switch v := receiver.(type) {
+	case *Object:
+		if v != nil {
+			return v.class
+		}
+	case view:
+		return v.class
+	case TypeReference:
+		return v.Class
+	}
+	return nil
+}
+
+// noClass is that a class is not there, as code sees it.
+func noClass(err error) error {
+	return &Exception{Names: []string{dslExceptions + "NoClassFound"}, Message: err.Error(), Native: err}
+}
+
+// readStatic is reading a static property by the name of its class.
+func (c *Class) readStatic(ctx context.Context, property string) (any, error) {
+	declared := c.Property(property)
+	if len(declared) == 0 || declared[0].Usage != Static {
+		return nil, raised(dslExceptions+"PropertyReadError", "Property %q in class %q cannot be read", property, c.Name)
+	}
+	value, ok := c.classes.static(ctx, declared[0])
+	if !ok {
+		return nil, raised(dslExceptions+"UninitializedPropertyAccessError", "Access to uninitialized property %q in class %q is forbidden", property, c.Name)
+	}
+	return value, nil
+}
+
+// typeOf is the fully qualified name of a class given as reference or name.
+func (c *Class) typeOf(class any) (string, error) {
+	switch v := class.(type) {
+	case TypeReference:
+		return v.Class.Name, nil
+	case string:
+		return c.namespaces.resolve(v)
+	}
+	return "", raised("TypeError", "a class is wanted, found %s", yaql.TypeName(class))
+}
+
+// classFor is the class given as reference or name.
+func (c *Class) classFor(ctx context.Context, class any) (*Class, error) {
+	switch v := class.(type) {
+	case TypeReference:
+		return v.Class, nil
+	case string:
+		found, err := c.classes.Resolve(ctx, c, v)
+		if err != nil {
+			return nil, noClass(err)
+		}
+		return found, nil
+	}
+	return nil, raised("TypeError", "a class is wanted, found %s", yaql.TypeName(class))
+}
+
+// settle makes of a value of YAQL what properties and arguments of native methods hold: maps of Go where all keys are texts, lists in
+// place of sets, objects in place of views.
+func settle(value any) any {
+	switch v := value.(type) {
+	case view:
+		return v.object
+	case []any:
+		made := make([]any, len(v))
+		for n, item := range v {
+			made[n] = settle(item)
+		}
+		return made
+	case map[string]any:
+		made := make(map[string]any, len(v))
+		for key, item := range v {
+			made[key] = settle(item)
+		}
+		return made
+	case *yaql.Set:
+		return settle(v.Members())
+	case *yaql.Dict:
+		entries := v.Entries()
+		made := make(map[string]any, len(entries))
+		for n := range entries {
+			entries[n].Value = settle(entries[n].Value)
+			if key, ok := entries[n].Key.(string); ok {
+				made[key] = entries[n].Value
+			}
+		}
+		if len(made) == len(entries) {
+			return made
+		}
+		return yaql.NewDict(entries...)
+	}
+	return value
+}
+
+// plain makes of a value what properties and arguments hold.
+func plain(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		made := make(map[string]any, len(v))
+		for key, item := range v {
+			made[key] = plain(item)
+		}
+		return made
+	case []any:
+		made := make([]any, len(v))
+		for n, item := range v {
+			made[n] = plain(item)
+		}
+		return made
+	case []*Object:
+		made := make([]any, len(v))
+		for n, item := range v {
+			made[n] = item
+		}
+		return made
+	case []map[string]any:
+		made := make([]any, len(v))
+		for n, item := range v {
+			made[n] = plain(item)
+		}
+		return made
+	case map[string]string:
+		made := make(map[string]any, len(v))
+		for key, item := range v {
+			made[key] = item
+		}
+		return made
+	case *Object:
+		if v == nil {
+			return nil
+		}
+		return v
+	case float64:
+		if whole := int64(v); float64(whole) == v && whole > -1<<53 && whole < 1<<53 {
+			return whole
+		}
+		return v
+	case interface {
+		Int64() (int64, error)
+		Float64() (float64, error)
+	}: // json.Number
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, err := v.Float64()
+		if err != nil {
+			return nil
+		}
+		return f
+	}
+	return yaql.Plain(value)
+}
+
+func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,133 @@
+package muranopl
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/burano/burano/catalog/yaql"
+)
+
+// maxCalls is how deep methods may call each other.
+const maxCalls = 500
+
+// frame is one call of a method with a body: its variables.
+type frame struct {
+	interpreter *Interpreter
+	method      *Method
+	caller      *strand // nil: Go
+	depth       int
+
+	mutex sync.Mutex
+	scope *yaql.Scope // with the present variables; replaced by each assignment
+}
+
+// strand is one line of execution of a frame; Parallel makes more of them.
+type strand struct {
+	frame     *frame
+	here      instruction
+	exception *Exception // that a Catch is dealing with
+}
+
+type strandKey struct{}
+
+// strandOf is the line of execution that a context belongs to, nil outside of bodies.
+func strandOf(ctx context.Context) *strand {
+	s, _ := ctx.Value(strandKey{}).(*strand)
+	return s
+}
+
+func (s *strand) enter(ctx context.Context) context.Context {
+	return context.WithValue(ctx, strandKey{}, s)
+}
+
+type interpreterKey struct{}
+
+// interpreterOf is the interpreter that a context belongs to, nil for none.
+func interpreterOf(ctx context.Context) *Interpreter {
+	i, _ := ctx.Value(interpreterKey{}).(*Interpreter)
+	return i
+}
+
+func (i *Interpreter) enter(ctx context.Context) context.Context {
+	if interpreterOf(ctx) == i {
+		return ctx
+	}
+	return context.WithValue(ctx, interpreterKey{}, i)
+}
+
+// variables is the frame's present scope.
+func (f *frame) variables() *yaql.Scope {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.scope
+}
+
+func (f *frame) set(name string, value any) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.scope = f.scope.Assign(name, value)
+}
+
+// fill evaluates the expressions of a template; its value is one of YAQL.
+func (s *strand) fill(ctx context.Context, t template) (any, error) {
+	switch v := t.(type) {
+	case *yaql.Expression:
+		return v.Evaluate(ctx, s.frame.variables())
+	case listTemplate:
+		list := make([]any, len(v))
+		for n, item := range v {
+			var err error
+			if list[n], err = s.fill(ctx, item); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case mapTemplate:
+		entries := make([]yaql.Entry, len(v))
+		for n, entry := range v {
+			var err error
+			if entries[n].Key, err = s.fill(ctx, entry.key); err != nil {
+				return nil, err
+			}
+			if entries[n].Value, err = s.fill(ctx, entry.value); err != nil {
+				return nil, err
+			}
+		}
+		return yaql.NewDict(entries...), nil
+	}
+	return t, nil
+}
+
+// stack lists the calls that lead to the strand, the outermost first.
+func (s *strand) stack() []Frame {
+	var frames []Frame
+	for ; s != nil; s = s.frame.caller {
+		f := Frame{Method: s.frame.method.Name, Class: s.frame.method.Class.Name}
+		if s.here != nil {
+			f.Position, f.Instruction = s.here.position(), s.here.text()
+		}
+		frames = append(frames, f)
+	}
+	for i, j := 0, len(frames)-1; i < j; i, j = i+1, j-1 {
+		frames[i], frames[j] = frames[j], frames[i]
+	}
+	return frames
+}
+
+// raise makes an exception of what went wrong in this strand. The end of the context stays what it is: nothing catches it.
+func (s *strand) raise(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		if cause := context.Cause(ctx); !errors.Is(err, cause) {
+			return cause
+		}
+		return err
+	}
+	e := AsException(err)
+	if e.Frames == nil {
+		located := *e
+		located.Frames = s.stack()
+		return &located
+	}
+	return e
+}

@@ -1,0 +1,168 @@
+package muranopl_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/catalog/yaql"
+)
+
+var update = flag.Bool("update", false, "write golden files anew")
+
+var suiteNatives = muranopl.Natives{"io.murano": {"io.murano.StackTrace": {"toString": func(_ context.Context, call muranopl.Call) (any, error) {
+	return "a stack", nil
+}}}}
+
+// suiteClasses are the classes of a file, with the number of the format that the package is of.
+func suiteSource(t testing.TB, file, format string) (testSource, []string) {
+	t.Helper()
+	read := func(name string) ([]byte, []string) {
+		text, err := os.ReadFile(filepath.Join("testdata", "suite", name))
+		require.NoError(t, err)
+		var names []string
+		namespace := ""
+		decoder := yaml.NewDecoder(strings.NewReader(string(text)))
+		for {
+			var document struct {
+				Namespaces map[string]string `yaml:"Namespaces"`
+				Name       string            `yaml:"Name"`
+			}
+			if decoder.Decode(&document) != nil {
+				break
+			}
+			if own := document.Namespaces["="]; own != "" {
+				namespace = own
+			}
+			if document.Name != "" {
+				names = append(names, namespace+"."+document.Name)
+			}
+		}
+		return text, names
+	}
+	pack := func(name, file, format string, embedded bool) (*testPackage, []string) {
+		text, names := read(file)
+		classes := map[string]string{}
+		for _, class := range names {
+			classes[class] = string(text)
+		}
+		return &testPackage{name: name, version: "1.2.3", format: format, embedded: embedded, classes: classes}, names
+	}
+	core, _ := pack("io.murano", "core.yaml", "1.4", true)
+	core.version = "0.0.0"
+	own, names := pack("suite", file, format, false)
+	return testSource{core, own}, names
+}
+
+// result is what a method did, as the golden files have it.
+func result(value any, err error) any {
+	var e *muranopl.Exception
+	switch {
+	case errors.As(err, &e):
+		return map[string]any{"exception": e.Names, "message": e.Message, "traceback": strings.Split(e.Traceback(), "\n")}
+	case err != nil:
+		return map[string]any{"error": err.Error()}
+	}
+	return map[string]any{"result": jsonable(value)}
+}
+
+func jsonable(value any) any {
+	switch v := value.(type) {
+	case *muranopl.Object:
+		return "object of " + v.Class().Name
+	case muranopl.TypeReference:
+		return "class " + v.Class.Name
+	case []any:
+		list := make([]any, len(v))
+		for n, item := range v {
+			list[n] = jsonable(item)
+		}
+		return list
+	case map[string]any:
+		made := map[string]any{}
+		for key, item := range v {
+			made[key] = jsonable(item)
+		}
+		return made
+	case *yaql.Dict:
+		pairs := []any{}
+		for _, e := range v.Entries() {
+			pairs = append(pairs, []any{jsonable(e.Key), jsonable(e.Value)})
+		}
+		return map[string]any{"pairs": pairs}
+	}
+	return value
+}
+
+// Each public or private method without arguments of the classes in testdata/suite is run under formats 1.0 and 1.4; what comes out is
+// in the golden file beside.
+func TestEveryConstructOfTheLanguageDoesWhatItsGoldenResultSays(t *testing.T) {
+	files, err := filepath.Glob("testdata/suite/*.yaml")
+	require.NoError(t, err)
+	for _, path := range files {
+		file := filepath.Base(path)
+		if file == "core.yaml" {
+			continue
+		}
+		t.Run(strings.TrimSuffix(file, ".yaml"), func(t *testing.T) {
+			golden := strings.TrimSuffix(path, ".yaml") + ".golden.json"
+			all := map[string]any{}
+			for _, format := range []string{"1.0", "1.4"} {
+				for method, what := range runSuite(t, file, format) {
+					key := method
+					if before, same := all[method]; same {
+						if sameJSON(before, what) {
+							continue
+						}
+						key += " (1.4)"
+					}
+					all[key] = what
+				}
+			}
+			written, err := json.MarshalIndent(all, "", "  ")
+			require.NoError(t, err)
+			if *update {
+				require.NoError(t, os.WriteFile(golden, append(written, '\n'), 0o644))
+				return
+			}
+			wanted, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(wanted), string(written)+"\n")
+		})
+	}
+}
+
+func sameJSON(a, b any) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+// runSuite runs the methods of the first class of a file.
+func runSuite(t *testing.T, file, format string) map[string]any {
+	source, names := suiteSource(t, file, format)
+	classes := muranopl.NewClasses(source)
+	class, err := classes.Class(t.Context(), names[0], "")
+	require.NoError(t, err)
+	results := map[string]any{}
+	for _, method := range class.Methods {
+		if len(method.Arguments) > 0 || strings.HasPrefix(method.Name, ".") || !method.HasBody() {
+			continue
+		}
+		interpreter := muranopl.NewInterpreter(muranopl.NewClasses(source), suiteNatives, muranopl.WithMocks())
+		object, problems, err := interpreter.Load(t.Context(), map[string]any{"?": map[string]any{"type": names[0], "id": "the-object"}})
+		require.Empty(t, problems)
+		require.NoError(t, err)
+		results[method.Name] = result(interpreter.Invoke(t.Context(), object, method.Name, nil))
+	}
+	return results
+}

@@ -1,0 +1,91 @@
+package muranopl
+
+import (
+	"context"
+
+	"github.com/burano/burano/catalog/yaql"
+)
+
+// assign gives the place that a node of a target names a value. Lists and maps do not change: what holds one is given a new one.
+func (s *strand) assign(ctx context.Context, target *yaql.Expression, node yaql.Node, value any) error {
+	switch n := node.(type) {
+	case *yaql.Variable:
+		if n.Name == "" || n.Name == "this" {
+			return raised("ValueError", "$%s cannot be assigned", n.Name)
+		}
+		s.frame.set(n.Name, value)
+		return nil
+	case *yaql.Binary:
+		name, ok := n.Right.(*yaql.Keyword)
+		if n.Operator != "." || !ok {
+			break
+		}
+		holder, err := target.Part(n.Left).Evaluate(ctx, s.frame.variables())
+		if err != nil {
+			return err
+		}
+		switch h := holder.(type) {
+		case *Object:
+			return h.assign(ctx, s.frame.method.Class, name.Name, value)
+		case view:
+			return h.object.assign(ctx, s.frame.method.Class, name.Name, value)
+		case TypeReference:
+			return h.Class.assignStatic(ctx, name.Name, value)
+		}
+		if dict, ok := asDict(holder); ok {
+			return s.assign(ctx, target, n.Left, dict.With(yaql.Entry{Key: name.Name, Value: value}))
+		}
+		return invalidTarget(target, holder)
+	case *yaql.Index:
+		if len(n.Args) != 1 || n.Args[0] == nil {
+			break
+		}
+		holder, err := target.Part(n.Target).Evaluate(ctx, s.frame.variables())
+		if err != nil {
+			return err
+		}
+		key, err := target.Part(n.Args[0]).Evaluate(ctx, s.frame.variables())
+		if err != nil {
+			return err
+		}
+		if dict, ok := asDict(holder); ok {
+			return s.assign(ctx, target, n.Target, dict.With(yaql.Entry{Key: key, Value: value}))
+		}
+		list, ok := holder.([]any)
+		if !ok {
+			return invalidTarget(target, holder)
+		}
+		at, ok := key.(int64)
+		if !ok {
+			return raised("ValueError", "the index of a list is a whole number, not %s", yaql.TypeName(key))
+		}
+		if at < 0 {
+			at += int64(len(list))
+		}
+		if at < 0 || at >= int64(len(list)) {
+			return raised("IndexError", "a list of %d has no item %v to assign", len(list), key)
+		}
+		changed := append([]any(nil), list...)
+		changed[at] = value
+		return s.assign(ctx, target, n.Target, changed)
+	}
+	return raised(dslExceptions+"InvalidLhsTargetError", "Invalid assignment target %q", target.String())
+}
+
+func invalidTarget(target *yaql.Expression, holder any) error {
+	return raised(dslExceptions+"InvalidLhsTargetError", "Invalid assignment target %q: %s holds nothing that could be assigned", target.String(), yaql.TypeName(holder))
+}
+
+func asDict(value any) (*yaql.Dict, bool) {
+	switch v := value.(type) {
+	case *yaql.Dict:
+		return v, true
+	case map[string]any:
+		entries := make([]yaql.Entry, 0, len(v))
+		for _, key := range sortedKeys(v) {
+			entries = append(entries, yaql.Entry{Key: key, Value: v[key]})
+		}
+		return yaql.NewDict(entries...), true
+	}
+	return nil, false
+}

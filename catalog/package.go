@@ -1,0 +1,183 @@
+package catalog
+
+import (
+	"bytes"
+	"maps"
+	"path"
+	"slices"
+	"sort"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+)
+
+// Package is one package, read whole and checked. It does not change; the byte slices that it gives out are not to be written.
+type Package struct {
+	manifest manifest
+	files    map[string][]byte // by path inside the package, '/'-separated
+	embedded bool
+}
+
+var _ muranopl.Package = (*Package)(nil)
+
+const (
+	typeApplication = "Application"
+	typeLibrary     = "Library"
+
+	logoFile         = "logo.png"
+	supplierLogoFile = "supplier_logo.png"
+	uiFile           = "ui.yaml"
+
+	// maxManifest is in bytes.
+	maxManifest = 1 << 20
+
+	// maxLogo is Murano's limit for an image, in bytes.
+	maxLogo = 500 << 10
+)
+
+// FullName is the package's fully qualified name, such as "io.murano".
+func (p *Package) FullName() string { return p.manifest.fullName }
+
+// Name is the name to show; the fully qualified name where the manifest gives none.
+func (p *Package) Name() string { return p.manifest.name }
+
+// Type is "Application" or "Library".
+func (p *Package) Type() string { return p.manifest.kind }
+
+// Description is the manifest's text; Murano's fixed sentence where there is none.
+func (p *Package) Description() string { return p.manifest.description }
+
+// Author is the manifest's author, "" where there is none.
+func (p *Package) Author() string { return p.manifest.author }
+
+// Tags are the manifest's tags in its order.
+func (p *Package) Tags() []string { return slices.Clone(p.manifest.tags) }
+
+// Supplier is the manifest's map about the supplier (Name, Logo, Summary, Description, CompanyUrl), never nil.
+func (p *Package) Supplier() map[string]any { return maps.Clone(p.manifest.supplier) }
+
+// Version is the manifest's version, 0.0.0 where there is none.
+func (p *Package) Version() *semver.Version { return p.manifest.version }
+
+// Format is the version of MuranoPL, "1.0" to "1.4".
+func (p *Package) Format() string { return p.manifest.language }
+
+// HOT tells whether the package holds a Heat template and no MuranoPL.
+func (p *Package) HOT() bool { return p.manifest.hot }
+
+// Embedded tells whether the package came with Burano.
+func (p *Package) Embedded() bool { return p.embedded }
+
+// Requires maps the names of required packages to version specs as written.
+func (p *Package) Requires() map[string]string { return maps.Clone(p.manifest.requires) }
+
+// ClassNames lists the classes of the manifest in its order; a HOT package has one class, of its own name.
+func (p *Package) ClassNames() []string { return slices.Clone(p.manifest.classes) }
+
+// ClassFile returns the file that declares the class, its name inside the package and its text. It is a fault of kind NotFound
+// when the manifest does not name the class, and of kind Invalid when the file is missing.
+func (p *Package) ClassFile(class string) (string, []byte, error) {
+	if p.manifest.hot {
+		return "", nil, fault.New(fault.Invalid, "Package '%s' is a Heat template (Format %s); such packages are kept and listed, but cannot be deployed yet",
+			p.FullName(), p.manifest.format)
+	}
+	name, ok := p.manifest.classFiles[class]
+	if !ok {
+		return "", nil, fault.New(fault.NotFound, "Package '%s' has no class '%s'", p.FullName(), class)
+	}
+	file := path.Join("Classes", name)
+	text, ok := p.files[file]
+	if !ok {
+		return "", nil, fault.New(fault.Invalid, "Package '%s' says that class '%s' is in '%s', but holds no such file", p.FullName(), class, file)
+	}
+	return file, text, nil
+}
+
+// UI is the dynamic UI definition as YAML text, nil where the package has none.
+func (p *Package) UI() []byte { return p.files[path.Join("UI", p.manifest.ui)] }
+
+// Logo is the package's logo (PNG, JPEG or GIF), nil where it has none.
+func (p *Package) Logo() []byte { return p.files[p.manifest.logo] }
+
+// SupplierLogo is the supplier's logo (PNG, JPEG or GIF), nil where the package has none.
+func (p *Package) SupplierLogo() []byte { return p.files[p.manifest.supplierLogo] }
+
+// File returns a file of the package by its path, such as "Resources/scripts/setup.sh".
+func (p *Package) File(name string) ([]byte, bool) {
+	content, ok := p.files[name]
+	return content, ok
+}
+
+// FileNames lists the paths of all files, sorted.
+func (p *Package) FileNames() []string {
+	names := make([]string, 0, len(p.files))
+	for name := range p.files {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// newPackage checks the files as a package.
+func newPackage(files map[string][]byte) (*Package, error) {
+	text, ok := files["manifest.yaml"]
+	if !ok {
+		return nil, fault.New(fault.Invalid, "Unable to find package manifest: there is no 'manifest.yaml' at the top of the package%s", hintOfTop(files))
+	}
+	if len(text) > maxManifest {
+		return nil, fault.New(fault.TooLarge, "manifest.yaml has %d bytes, more than the %d allowed", len(text), maxManifest)
+	}
+	m, err := parseManifest(text)
+	if err != nil {
+		return nil, err
+	}
+	p := &Package{manifest: m, files: files}
+	if m.hot {
+		if _, ok := files["template.yaml"]; !ok {
+			return nil, fault.New(fault.Invalid, "Incorrect package format: a package of format '%s' needs a 'template.yaml' at its top", m.format)
+		}
+	}
+	if err := p.checkImage(m.logo, m.logo != logoFile, "Logo"); err != nil {
+		return nil, err
+	}
+	if err := p.checkImage(m.supplierLogo, m.supplierLogo != supplierLogoFile, "Supplier Logo"); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// hintOfTop helps the one who zipped the folder and not what is in it.
+func hintOfTop(files map[string][]byte) string {
+	for name := range files {
+		if dir, file := path.Split(name); file == "manifest.yaml" && path.Dir(path.Clean(dir)) == "." {
+			return "; there is one in '" + dir + "': zip the contents of that folder, not the folder"
+		}
+	}
+	return ""
+}
+
+func (p *Package) checkImage(name string, asked bool, what string) error {
+	content, ok := p.files[name]
+	switch {
+	case !ok && !asked:
+		return nil
+	case !ok:
+		return fault.New(fault.Invalid, "%s: the manifest names the file '%s', but the package holds no such file", what, name)
+	case len(content) > maxLogo:
+		return fault.New(fault.Invalid, "%s: image '%s' has %d bytes, more than the %d allowed", what, name, len(content), maxLogo)
+	case !isImage(content):
+		return fault.New(fault.Invalid, "%s: '%s' is of an unsupported format, it should be a PNG, JPEG or GIF image", what, name)
+	}
+	return nil
+}
+
+func isImage(content []byte) bool {
+	for _, magic := range []string{"\x89PNG\r\n\x1a\n", "\xff\xd8\xff", "GIF87a", "GIF89a"} {
+		if bytes.HasPrefix(content, []byte(magic)) {
+			return true
+		}
+	}
+	return false
+}

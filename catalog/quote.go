@@ -1,0 +1,25 @@
+package catalog
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// quoteShort quotes what a user wrote for a message, cut to a bearable length.
+func quoteShort(text string) string {
+	const most = 80
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return "'" + strings.Map(printable, text) + "'"
+}
+
+func printable(r rune) rune {
+	if strconv.IsPrint(r) {
+		return r
+	}
+	return '?'
+}
+
+func textOf(value any) string { return fmt.Sprint(value) }

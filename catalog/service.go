@@ -1,0 +1,290 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+)
+
+// MaxUpload is the largest package that is accepted, in bytes (Murano's package_size_limit).
+const MaxUpload = 5 << 20
+
+// Service is the catalog as its callers see it: what they may see, put in and take out.
+type Service struct {
+	store        Store
+	embedded     map[string]*Package // by id
+	names        map[string]string   // full names and classes of embedded packages → full name of the package
+	cache        *packageCache
+	now          func() time.Time
+	newID        func() string
+	hideEmbedded bool
+}
+
+// Option changes how a Service works.
+type Option func(*Service)
+
+// HideEmbedded leaves the packages that came with Burano out of lists; they can be shown and deployed all the same.
+func HideEmbedded() Option { return func(s *Service) { s.hideEmbedded = true } }
+
+// WithClock gives the service another clock than the system's.
+func WithClock(now func() time.Time) Option { return func(s *Service) { s.now = now } }
+
+// WithIDs gives the service another maker of ids, each of 32 hexadecimal digits.
+func WithIDs(newID func() string) Option { return func(s *Service) { s.newID = newID } }
+
+// New makes the catalog over a store and the packages that came with Burano, and notes these in the store.
+func New(store Store, embedded []*Package, options ...Option) (*Service, error) {
+	s := &Service{
+		store:    store,
+		embedded: map[string]*Package{},
+		names:    map[string]string{},
+		cache:    newPackageCache(),
+		now:      time.Now,
+		newID:    randomID,
+	}
+	for _, option := range options {
+		option(s)
+	}
+	records := make([]Record, 0, len(embedded))
+	for _, p := range embedded {
+		id := EmbeddedID(p.FullName())
+		if _, twice := s.embedded[id]; twice {
+			return nil, fmt.Errorf("embedded package %s is there twice", p.FullName())
+		}
+		s.embedded[id] = p
+		for _, name := range append(p.ClassNames(), p.FullName()) {
+			if other, taken := s.names[name]; taken && other != p.FullName() {
+				return nil, fmt.Errorf("%s is in the embedded packages %s and %s", name, other, p.FullName())
+			}
+			s.names[name] = p.FullName()
+		}
+		record := s.newRecord(p, Metadata{}, "")
+		record.ID, record.Public, record.Embedded = id, true, true
+		records = append(records, record)
+	}
+	// The start of the server is not part of any request, so there is no context to pass on; the bound is for a database that
+	// does not answer.
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := store.ReplaceEmbedded(ctx, records); err != nil {
+		return nil, fmt.Errorf("note the embedded packages: %w", err)
+	}
+	return s, nil
+}
+
+// EmbeddedID is the id of the embedded package of that name: the same in every installation.
+func EmbeddedID(fullName string) string {
+	id := uuid.NewSHA1(uuid.NameSpaceURL, []byte("burano:package:"+fullName))
+	return hex.EncodeToString(id[:])
+}
+
+// randomID returns 32 random hexadecimal digits, as Murano's ids are.
+func randomID() string {
+	var id [16]byte
+	rand.Read(id[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(id[:])
+}
+
+// newRecord merges what the package says over what the uploader says: the manifest wins, tags are united.
+func (s *Service) newRecord(p *Package, meta Metadata, owner string) Record {
+	now := s.now().UTC().Truncate(time.Second)
+	tags := p.Tags()
+	for _, tag := range meta.Tags {
+		if !slices.Contains(tags, tag) {
+			tags = append(tags, tag)
+		}
+	}
+	return Record{
+		ID: s.newID(), FullName: p.FullName(), Name: p.Name(), Type: p.Type(), Version: p.Version().String(),
+		Description: p.Description(), Author: p.Author(), Supplier: p.Supplier(),
+		Tags: tags, Categories: slices.Clone(meta.Categories), Classes: p.ClassNames(),
+		OwnerID: owner, Public: meta.Public, Enabled: meta.Enabled == nil || *meta.Enabled,
+		Created: now, Updated: now,
+	}
+}
+
+// Upload takes a package zip into the caller's project.
+func (s *Service) Upload(ctx context.Context, caller identity.Caller, meta Metadata, archive []byte) (Record, error) {
+	if meta.Public && !caller.Admin {
+		return Record{}, fault.New(fault.Forbidden, "Only an administrator can upload a public package; upload it without is_public")
+	}
+	switch {
+	case len(archive) == 0:
+		return Record{}, fault.New(fault.Invalid, "Uploading file can't be empty")
+	case len(archive) > MaxUpload:
+		return Record{}, TooLargeUpload()
+	}
+	p, err := ReadZip(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		return Record{}, fault.New(fault.Invalid, "Couldn't load package from file: %w", err)
+	}
+	if name, with := s.isEmbedded(p); name != "" {
+		return Record{}, fault.New(fault.Conflict, "'%s' comes with Burano, in the package '%s', and is always there; it cannot be uploaded", name, with)
+	}
+	record := s.newRecord(p, meta, caller.ProjectID)
+	if err := s.store.AddPackage(ctx, record, archive); err != nil {
+		return Record{}, err
+	}
+	return s.store.Package(ctx, record.ID)
+}
+
+// TooLargeUpload is the fault for a file beyond MaxUpload, of kind Invalid as Murano answers.
+func TooLargeUpload() error {
+	return fault.New(fault.Invalid, "Uploading file is too large. The limit is %d Mb", MaxUpload>>20)
+}
+
+func (s *Service) isEmbedded(p *Package) (name, with string) {
+	for _, name := range append([]string{p.FullName()}, p.ClassNames()...) {
+		if with, taken := s.names[name]; taken {
+			return name, with
+		}
+	}
+	return "", ""
+}
+
+// Show returns a package that the caller may see.
+func (s *Service) Show(ctx context.Context, caller identity.Caller, id string) (Record, error) {
+	record, err := s.store.Package(ctx, id)
+	if err != nil {
+		return Record{}, err
+	}
+	if !record.Public && record.OwnerID != caller.ProjectID && !caller.Admin {
+		return Record{}, fault.New(fault.Forbidden, "Package '%s' is not public and not owned by tenant '%s'", id, caller.ProjectID)
+	}
+	return record, nil
+}
+
+// Delete removes a package of the caller's project, or any uploaded one for an administrator.
+func (s *Service) Delete(ctx context.Context, caller identity.Caller, id string) error {
+	record, err := s.Show(ctx, caller, id)
+	if err != nil {
+		return err
+	}
+	switch {
+	case record.Embedded:
+		return fault.New(fault.Forbidden, "Package '%s' (%s) comes with Burano and cannot be deleted", id, record.FullName)
+	case record.OwnerID != caller.ProjectID && !caller.Admin:
+		return fault.New(fault.Forbidden, "Package is not owned by the tenant '%s'", caller.ProjectID)
+	}
+	if err := s.store.DeletePackage(ctx, id); err != nil {
+		return err
+	}
+	s.cache.drop(id)
+	return nil
+}
+
+// Open returns the files of a package that the caller may see.
+func (s *Service) Open(ctx context.Context, caller identity.Caller, id string) (*Package, error) {
+	record, err := s.Show(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.load(ctx, record)
+}
+
+// UI returns the dynamic UI definition, nil where the package has none.
+func (s *Service) UI(ctx context.Context, caller identity.Caller, id string) ([]byte, error) {
+	p, err := s.Open(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	if p.HOT() && p.UI() == nil {
+		return nil, fault.New(fault.Invalid, "Package '%s' is a Heat template: its form is not generated yet", p.FullName())
+	}
+	return p.UI(), nil
+}
+
+// Download returns the package's zip: the very bytes that were uploaded, or the zip of an embedded package.
+func (s *Service) Download(ctx context.Context, caller identity.Caller, id string) ([]byte, error) {
+	record, err := s.Show(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	if !record.Embedded {
+		return s.store.Archive(ctx, id)
+	}
+	p, err := s.load(ctx, record)
+	if err != nil {
+		return nil, err
+	}
+	var archive bytes.Buffer
+	if err := p.WriteZip(&archive); err != nil {
+		return nil, err
+	}
+	return archive.Bytes(), nil
+}
+
+// load returns the files of the record's package.
+func (s *Service) load(ctx context.Context, record Record) (*Package, error) {
+	if record.Embedded {
+		if p, ok := s.embedded[record.ID]; ok {
+			return p, nil
+		}
+		return nil, fault.New(fault.NotFound, "Package id '%s' not found", record.ID)
+	}
+	if p, ok := s.cache.get(record.ID); ok {
+		return p, nil
+	}
+	archive, err := s.store.Archive(ctx, record.ID)
+	if err != nil {
+		return nil, err
+	}
+	p, err := ReadZip(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		return nil, fmt.Errorf("read the stored package %s (%s): %w", record.ID, record.FullName, err)
+	}
+	s.cache.put(record.ID, p)
+	return p, nil
+}
+
+// Categories lists categories.
+func (s *Service) Categories(ctx context.Context, query CategoryQuery) ([]Category, error) {
+	return s.store.Categories(ctx, query)
+}
+
+// Category returns a category and those of its packages that the caller may see.
+func (s *Service) Category(ctx context.Context, caller identity.Caller, id string) (Category, []Record, error) {
+	category, err := s.store.Category(ctx, id)
+	if err != nil {
+		return Category{}, nil, err
+	}
+	query := Query{Project: caller.ProjectID, Categories: []string{category.Name}, IncludeDisabled: true, OrderBy: []Order{OrderName}}
+	if caller.Admin {
+		query.Scope = ScopeAll
+	}
+	packages, err := s.store.Packages(ctx, query)
+	return category, packages, err
+}
+
+// AddCategory makes a category; administrators only.
+func (s *Service) AddCategory(ctx context.Context, caller identity.Caller, name string) (Category, error) {
+	switch {
+	case !caller.Admin:
+		return Category{}, fault.New(fault.Forbidden, "Only an administrator can add a category")
+	case name == "":
+		return Category{}, fault.New(fault.Invalid, "Please, specify a name of the category to create")
+	case utf8.RuneCountInString(name) > maxName:
+		return Category{}, fault.New(fault.Invalid, "Category name should be %d characters maximum", maxName)
+	}
+	now := s.now().UTC().Truncate(time.Second)
+	category := Category{ID: s.newID(), Name: name, Created: now, Updated: now}
+	return category, s.store.AddCategory(ctx, category)
+}
+
+// DeleteCategory removes an empty category; administrators only.
+func (s *Service) DeleteCategory(ctx context.Context, caller identity.Caller, id string) error {
+	if !caller.Admin {
+		return fault.New(fault.Forbidden, "Only an administrator can delete a category")
+	}
+	return s.store.DeleteCategory(ctx, id)
+}

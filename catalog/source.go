@@ -1,0 +1,71 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+)
+
+// Source finds packages for the classes of a project's object models: the project's own first, then public ones, then those
+// that came with Burano. Disabled packages are not found.
+func (s *Service) Source(projectID string) muranopl.Source {
+	return projectSource{service: s, project: projectID}
+}
+
+type projectSource struct {
+	service *Service
+	project string
+}
+
+// PackageForClass returns the package that declares the class.
+func (p projectSource) PackageForClass(ctx context.Context, class, spec string) (muranopl.Package, error) {
+	return p.find(ctx, Query{ClassName: class}, spec, "class", class)
+}
+
+// PackageByName returns the package of that name.
+func (p projectSource) PackageByName(ctx context.Context, fullName, spec string) (muranopl.Package, error) {
+	return p.find(ctx, Query{FullName: fullName}, spec, "package", fullName)
+}
+
+func (p projectSource) find(ctx context.Context, query Query, spec, what, name string) (muranopl.Package, error) {
+	wanted, err := muranopl.ParseSpec(spec)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%s '%s': %w", what, name, err)
+	}
+	query.Project, query.Scope = p.project, ScopeUsable
+	records, err := p.service.store.Packages(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(records, func(a, b Record) int { return p.rank(a) - p.rank(b) })
+	var found []string
+	for _, record := range records {
+		version, err := semver.NewVersion(record.Version)
+		if err != nil {
+			continue // only what a manifest admitted is stored
+		}
+		if wanted.Admits(version) {
+			return p.service.load(ctx, record)
+		}
+		found = append(found, record.Version)
+	}
+	if len(found) > 0 {
+		return nil, fault.New(fault.NotFound, "No package with %s '%s' of version %s; there is %v", what, name, quoteShort(spec), found)
+	}
+	return nil, fault.New(fault.NotFound, "There is no package with %s '%s' in the catalog (or it is disabled, or another project's)", what, name)
+}
+
+func (p projectSource) rank(record Record) int {
+	switch {
+	case record.OwnerID == p.project && !record.Embedded:
+		return 0
+	case !record.Embedded:
+		return 1
+	default:
+		return 2
+	}
+}

@@ -1,0 +1,332 @@
+// Package store keeps the catalog's packages and categories in the database.
+package store
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/fault"
+)
+
+// Migrations must read the same to SQLite and PostgreSQL.
+//
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Store is a catalog.Store over the shared database handle.
+type Store struct {
+	db *gorm.DB
+}
+
+var _ catalog.Store = (*Store)(nil)
+
+// New brings the catalog's tables up to date and returns the store.
+func New(ctx context.Context, db *gorm.DB) (*Store, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	if err := database.Migrate(ctx, db, "catalog", files); err != nil {
+		return nil, err
+	}
+	return &Store{db: db}, nil
+}
+
+type packageRow struct {
+	ID          string `gorm:"primaryKey"`
+	FullName    string
+	Name        string
+	Type        string
+	Version     string
+	Description string
+	Author      string
+	Supplier    string // JSON
+	OwnerID     string
+	IsPublic    bool
+	Enabled     bool
+	Embedded    bool
+	Created     int64
+	Updated     int64
+}
+
+func (packageRow) TableName() string { return "packages" }
+
+type archiveRow struct {
+	PackageID string `gorm:"primaryKey"`
+	Content   []byte
+}
+
+func (archiveRow) TableName() string { return "package_archives" }
+
+type classRow struct {
+	PackageID string
+	OwnerID   string
+	Name      string
+	Position  int
+}
+
+func (classRow) TableName() string { return "package_classes" }
+
+type tagRow struct {
+	PackageID string
+	Name      string
+	Position  int
+}
+
+func (tagRow) TableName() string { return "package_tags" }
+
+type packageCategoryRow struct {
+	PackageID  string
+	CategoryID string
+	Position   int
+}
+
+func (packageCategoryRow) TableName() string { return "package_categories" }
+
+func newPackageRow(record catalog.Record) (packageRow, error) {
+	supplier, err := json.Marshal(record.Supplier)
+	if err != nil {
+		return packageRow{}, fmt.Errorf("encode the supplier of package %s: %w", record.FullName, err)
+	}
+	return packageRow{
+		ID: record.ID, FullName: record.FullName, Name: record.Name, Type: record.Type, Version: record.Version,
+		Description: record.Description, Author: record.Author, Supplier: string(supplier), OwnerID: record.OwnerID,
+		IsPublic: record.Public, Enabled: record.Enabled, Embedded: record.Embedded,
+		Created: record.Created.Unix(), Updated: record.Updated.Unix(),
+	}, nil
+}
+
+func (r packageRow) record() (catalog.Record, error) {
+	record := catalog.Record{
+		ID: r.ID, FullName: r.FullName, Name: r.Name, Type: r.Type, Version: r.Version,
+		Description: r.Description, Author: r.Author, OwnerID: r.OwnerID,
+		Public: r.IsPublic, Enabled: r.Enabled, Embedded: r.Embedded,
+		Created: seconds(r.Created), Updated: seconds(r.Updated),
+		Tags: []string{}, Categories: []string{}, Classes: []string{},
+	}
+	if err := json.Unmarshal([]byte(r.Supplier), &record.Supplier); err != nil {
+		return record, fmt.Errorf("decode the supplier of package %s: %w", r.ID, err)
+	}
+	if record.Supplier == nil {
+		record.Supplier = map[string]any{}
+	}
+	return record, nil
+}
+
+func seconds(unix int64) time.Time { return time.Unix(unix, 0).UTC() }
+
+// ReplaceEmbedded makes the embedded records exactly these.
+func (s *Store) ReplaceEmbedded(ctx context.Context, records []catalog.Record) error {
+	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		if tx.Name() == database.Postgres { // several servers may start at the same time
+			if err := tx.Exec("LOCK TABLE packages IN SHARE ROW EXCLUSIVE MODE").Error; err != nil {
+				return err
+			}
+		}
+		var old []packageRow
+		if err := tx.Where("embedded").Find(&old).Error; err != nil {
+			return err
+		}
+		created := map[string]int64{}
+		for _, row := range old {
+			created[row.ID] = row.Created
+		}
+		if err := tx.Where("embedded").Delete(&packageRow{}).Error; err != nil {
+			return err
+		}
+		for _, record := range records {
+			row, err := newPackageRow(record)
+			if err != nil {
+				return err
+			}
+			if at, ok := created[row.ID]; ok {
+				row.Created = at
+			}
+			if err := insert(tx, row, record); err != nil {
+				return fmt.Errorf("note embedded package %s: %w", record.FullName, err)
+			}
+		}
+		return nil
+	})
+}
+
+// AddPackage stores a package with its zip.
+func (s *Store) AddPackage(ctx context.Context, record catalog.Record, archive []byte) error {
+	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		if err := checkConflicts(tx, record); err != nil {
+			return err
+		}
+		row, err := newPackageRow(record)
+		if err != nil {
+			return err
+		}
+		if err := insert(tx, row, record); err != nil {
+			return err
+		}
+		return tx.Create(&archiveRow{PackageID: record.ID, Content: archive}).Error
+	})
+	if database.IsDuplicate(err) {
+		// Another upload won the race between the check and the insert.
+		return fault.New(fault.Conflict, "Package '%s' or one of its classes was registered at the same moment", record.FullName)
+	}
+	if err != nil && fault.KindOf(err) == 0 {
+		return fmt.Errorf("store package %s: %w", record.FullName, err)
+	}
+	return err
+}
+
+// checkConflicts refuses a name or class that is there already where the package would be seen: in the owner's project and, when
+// it is to be public, among the public packages (Murano's _check_for_existing_classes and _check_for_public_packages_with_fqn).
+func checkConflicts(tx *gorm.DB, record catalog.Record) error {
+	visible := tx.Where("packages.owner_id = ?", record.OwnerID)
+	if record.Public {
+		visible = visible.Or("packages.is_public")
+	}
+	var other packageRow
+	if len(record.Classes) > 0 {
+		var class struct{ Name, PackageID string }
+		err := tx.Table("package_classes").Select("package_classes.name", "package_classes.package_id").
+			Joins("JOIN packages ON packages.id = package_classes.package_id").
+			Where("package_classes.name IN ?", record.Classes).Where(visible).Order("package_classes.position").Take(&class).Error
+		if err == nil {
+			return fault.New(fault.Conflict, "Class with the same full name is already registered in the visibility scope: '%s', in package '%s'",
+				class.Name, class.PackageID)
+		}
+		if !database.IsNotFound(err) {
+			return err
+		}
+	}
+	err := tx.Where("full_name = ?", record.FullName).Where(visible).Take(&other).Error
+	if err == nil {
+		return fault.New(fault.Conflict, "Package with the same full name is already registered in the visibility scope: '%s', package '%s'",
+			record.FullName, other.ID)
+	}
+	if !database.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+func insert(tx *gorm.DB, row packageRow, record catalog.Record) error {
+	if err := tx.Create(&row).Error; err != nil {
+		return err
+	}
+	for i, name := range record.Classes {
+		if err := tx.Create(&classRow{PackageID: row.ID, OwnerID: row.OwnerID, Name: name, Position: i}).Error; err != nil {
+			return err
+		}
+	}
+	for i, name := range record.Tags {
+		if err := tx.Create(&tagRow{PackageID: row.ID, Name: name, Position: i}).Error; err != nil {
+			return err
+		}
+	}
+	for i, name := range record.Categories {
+		var category categoryRow
+		err := tx.Where("name = ?", name).Take(&category).Error
+		if database.IsNotFound(err) {
+			return fault.New(fault.Invalid, "Category '%s' doesn't exist", name)
+		}
+		if err != nil {
+			return err
+		}
+		if err := tx.Create(&packageCategoryRow{PackageID: row.ID, CategoryID: category.ID, Position: i}).Error; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Package returns a package's record.
+func (s *Store) Package(ctx context.Context, id string) (catalog.Record, error) {
+	var row packageRow
+	if err := s.db.WithContext(ctx).Where("id = ?", id).Take(&row).Error; err != nil {
+		return catalog.Record{}, packageError(id, err)
+	}
+	records, err := s.complete(ctx, []packageRow{row})
+	if err != nil {
+		return catalog.Record{}, err
+	}
+	return records[0], nil
+}
+
+// Archive returns the zip as it was uploaded.
+func (s *Store) Archive(ctx context.Context, id string) ([]byte, error) {
+	var row archiveRow
+	if err := s.db.WithContext(ctx).Where("package_id = ?", id).Take(&row).Error; err != nil {
+		return nil, packageError(id, err)
+	}
+	return row.Content, nil
+}
+
+// DeletePackage removes a package and all that belongs to it.
+func (s *Store) DeletePackage(ctx context.Context, id string) error {
+	done := s.db.WithContext(ctx).Where("id = ?", id).Delete(&packageRow{})
+	if done.Error != nil {
+		return packageError(id, done.Error)
+	}
+	if done.RowsAffected == 0 {
+		return packageError(id, gorm.ErrRecordNotFound)
+	}
+	return nil
+}
+
+func packageError(id string, err error) error {
+	if database.IsNotFound(err) {
+		return fault.New(fault.NotFound, "Package id '%s' not found", id)
+	}
+	return fmt.Errorf("package %s: %w", id, err)
+}
+
+// complete adds tags, categories and classes to the rows, in three queries whatever their number.
+func (s *Store) complete(ctx context.Context, rows []packageRow) ([]catalog.Record, error) {
+	records := make([]catalog.Record, 0, len(rows))
+	place := make(map[string]int, len(rows))
+	ids := make([]string, 0, len(rows))
+	for i, row := range rows {
+		record, err := row.record()
+		if err != nil {
+			return nil, err
+		}
+		records, ids = append(records, record), append(ids, row.ID)
+		place[row.ID] = i
+	}
+	if len(rows) == 0 {
+		return records, nil
+	}
+	type named struct{ PackageID, Name string }
+	read := func(query *gorm.DB, add func(record *catalog.Record, name string)) error {
+		var list []named
+		if err := query.Where("package_id IN ?", ids).Order("package_id, position").Scan(&list).Error; err != nil {
+			return err
+		}
+		for _, item := range list {
+			add(&records[place[item.PackageID]], item.Name)
+		}
+		return nil
+	}
+	db := s.db.WithContext(ctx)
+	err := read(db.Table("package_tags").Select("package_id", "name"),
+		func(record *catalog.Record, name string) { record.Tags = append(record.Tags, name) })
+	if err == nil {
+		err = read(db.Table("package_classes").Select("package_id", "name"),
+			func(record *catalog.Record, name string) { record.Classes = append(record.Classes, name) })
+	}
+	if err == nil {
+		err = read(db.Table("package_categories").Select("package_id", "categories.name").
+			Joins("JOIN categories ON categories.id = package_categories.category_id"),
+			func(record *catalog.Record, name string) { record.Categories = append(record.Categories, name) })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read tags, classes and categories: %w", err)
+	}
+	return records, nil
+}

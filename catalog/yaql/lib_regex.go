@@ -1,0 +1,273 @@
+package yaql
+
+import (
+	"errors"
+	"math"
+	"regexp"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Regex is a regular expression, of Go's syntax (https://github.com/google/re2/wiki/Syntax): linear in time, whatever the pattern.
+// Of Python's constructs there are no look-around ("(?=", "(?!", "(?<=", "(?<!"), no back references ("\\1", "(?P=name)"), no
+// conditional ("(?(1)…)") and atomic groups ("(?>") and no comments ("(?#"); an error names the construct and its place.
+type Regex struct{ compiled *regexp.Regexp }
+
+// compile makes a regular expression of a pattern, of the same one only once.
+func (r *run) compile(pattern string, flags string) (*Regex, error) {
+	if flags != "" {
+		pattern = "(?" + flags + ")" + pattern
+	}
+	if known := r.patterns[pattern]; known != nil {
+		return known, nil
+	}
+	compiled, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, wrongPattern(pattern, err)
+	}
+	if r.patterns == nil || len(r.patterns) >= maxPatterns {
+		r.patterns = map[string]*Regex{}
+	}
+	made := &Regex{compiled}
+	r.patterns[pattern] = made
+	return made, nil
+}
+
+// maxPatterns is how many compiled patterns an evaluation keeps.
+const maxPatterns = 64
+
+// lacking are the constructs of Python's expressions that there are not here, since matching would not be linear in time with them.
+var lacking = [...]struct{ begin, name string }{
+	{"(?=", "look-ahead"}, {"(?!", "negative look-ahead"}, {"(?<=", "look-behind"}, {"(?<!", "negative look-behind"},
+	{"(?P=", "a back reference"}, {"(?(", "a conditional group"}, {"(?>", "an atomic group"}, {"(?#", "a comment"},
+}
+
+// wrongPattern says what is wrong with a pattern and where in it.
+func wrongPattern(pattern string, err error) error {
+	for at := 0; at < len(pattern); at++ {
+		if pattern[at] == '\\' && at+1 < len(pattern) {
+			if c := pattern[at+1]; c >= '1' && c <= '9' {
+				return failure(BadValue, "the regular expression %q has a back reference at position %d; these are not supported", pattern, at+1)
+			}
+			at++
+			continue
+		}
+		for _, l := range lacking {
+			if strings.HasPrefix(pattern[at:], l.begin) {
+				return failure(BadValue, "the regular expression %q has %s at position %d; this is not supported", pattern, l.name, at+1)
+			}
+		}
+	}
+	var wrong *syntax.Error
+	if errors.As(err, &wrong) {
+		return failure(BadValue, "%q is not a regular expression: %s at position %d: %q", pattern, wrong.Code, 1+max(0, strings.Index(pattern, wrong.Expr)), wrong.Expr)
+	}
+	return failure(BadValue, "%q is not a regular expression: %v", pattern, err)
+}
+
+// matched is a match or a group of one, as a value with the keys value, start and end.
+func matched(s string, from, to int) *Dict {
+	if from < 0 {
+		return NewDict(Entry{"value", nil}, Entry{"start", int64(-1)}, Entry{"end", int64(-1)})
+	}
+	return NewDict(Entry{"value", s[from:to]}, Entry{"start", int64(utf8.RuneCountInString(s[:from]))}, Entry{"end", int64(utf8.RuneCountInString(s[:to]))})
+}
+
+// selected evaluates a selector over a match: $ is the match, $1, $2 … and $name are groups.
+func (r *Regex) selected(i *Invocation, selector *Lambda, s string, location []int) (any, error) {
+	if selector == nil {
+		return s[location[0]:location[1]], nil
+	}
+	whole := matched(s, location[0], location[1])
+	variables := map[string]any{"": whole}
+	for n, name := range r.compiled.SubexpNames() {
+		group := matched(s, location[2*n], location[2*n+1])
+		variables[strconv.Itoa(n+1)] = group
+		if name != "" {
+			variables[name] = group
+		}
+	}
+	lambda := *selector
+	if lambda.scope != nil {
+		lambda.scope = lambda.scope.WithAll(variables)
+	}
+	value, err := i.run.apply(&lambda)
+	return enter(value), err
+}
+
+func (r *Regex) split(s string, limit int64) []any {
+	parts, begin := []any{}, 0
+	for _, location := range r.compiled.FindAllStringSubmatchIndex(s, atMost(limit)) {
+		parts = append(parts, s[begin:location[0]])
+		for n := 2; n < len(location); n += 2 {
+			if location[n] < 0 {
+				parts = append(parts, nil)
+			} else {
+				parts = append(parts, s[location[n]:location[n+1]])
+			}
+		}
+		begin = location[1]
+	}
+	return append(parts, s[begin:])
+}
+
+func atMost(count int64) int {
+	if count <= 0 || count > math.MaxInt32 {
+		return -1
+	}
+	return int(count)
+}
+
+// replace puts for each match what with makes of it.
+func (r *Regex) replace(i *Invocation, s string, count int64, with func([]int) (string, error)) (any, error) {
+	var b strings.Builder
+	begin := 0
+	for _, location := range r.compiled.FindAllStringSubmatchIndex(s, atMost(count)) {
+		replacement, err := with(location)
+		if err != nil {
+			return nil, err
+		}
+		if err := i.run.spend(len(replacement)); err != nil {
+			return nil, err
+		}
+		b.WriteString(s[begin:location[0]])
+		b.WriteString(replacement)
+		begin = location[1]
+	}
+	b.WriteString(s[begin:])
+	return b.String(), nil
+}
+
+// expand replaces \1 and \g<name> in a replacement.
+func (r *Regex) expand(template, s string, location []int) string {
+	var b strings.Builder
+	group := func(n int) {
+		if n >= 0 && 2*n < len(location) && location[2*n] >= 0 {
+			b.WriteString(s[location[2*n]:location[2*n+1]])
+		}
+	}
+	for at := 0; at < len(template); at++ {
+		rest := template[at:]
+		switch {
+		case rest[0] != '\\' || len(rest) == 1:
+			b.WriteByte(rest[0])
+		case rest[1] >= '0' && rest[1] <= '9':
+			end := 2
+			if len(rest) > 2 && rest[2] >= '0' && rest[2] <= '9' {
+				end = 3
+			}
+			n, _ := strconv.Atoi(rest[1:end])
+			group(n)
+			at += end - 1
+		case strings.HasPrefix(rest, `\g<`) && strings.Contains(rest, ">"):
+			name := rest[3:strings.Index(rest, ">")]
+			n, err := strconv.Atoi(name)
+			if err != nil {
+				n = r.compiled.SubexpIndex(name)
+			}
+			group(n)
+			at += len(name) + 3
+		case rest[1] == 'n':
+			b.WriteByte('\n')
+			at++
+		default:
+			b.WriteString(rest[1:2])
+			at++
+		}
+	}
+	return b.String()
+}
+
+// regexFunctions: where a function is called on an expression or on a string alike, there is one overload for each.
+func regexFunctions() []*Function {
+	matchText := func(wanted bool) body {
+		return func(i *Invocation) (any, error) {
+			r, err := i.run.compile(arg[string](i, 1), "")
+			if err != nil {
+				return nil, err
+			}
+			return r.compiled.MatchString(arg[string](i, 0)) == wanted, nil
+		}
+	}
+	matchRegex := func(wanted bool) body {
+		return func(i *Invocation) (any, error) {
+			return arg[*Regex](i, 1).compiled.MatchString(arg[string](i, 0)) == wanted, nil
+		}
+	}
+	// on swaps the first two arguments where the string comes first.
+	swapped := func(call body) body {
+		return func(i *Invocation) (any, error) {
+			i.Args[0], i.Args[1] = i.Args[1], i.Args[0]
+			return call(i)
+		}
+	}
+	split := func(i *Invocation) (any, error) {
+		return arg[*Regex](i, 0).split(arg[string](i, 1), arg[int64](i, 2)), nil
+	}
+	replace := func(i *Invocation) (any, error) {
+		r, s := arg[*Regex](i, 0), arg[string](i, 1)
+		return r.replace(i, s, arg[int64](i, 3), func(location []int) (string, error) {
+			return r.expand(arg[string](i, 2), s, location), nil
+		})
+	}
+	replaceBy := func(i *Invocation) (any, error) {
+		r, s := arg[*Regex](i, 0), arg[string](i, 1)
+		return r.replace(i, s, arg[int64](i, 3), func(location []int) (string, error) {
+			value, err := r.selected(i, i.lambda(2), s, location)
+			return Text(value), err
+		})
+	}
+	return []*Function{
+		function("regex", "a regular expression", func(i *Invocation) (any, error) {
+			flags := ""
+			for n, flag := range []string{"i", "m", "s"} {
+				if arg[bool](i, n+1) {
+					flags += flag
+				}
+			}
+			return i.run.compile(arg[string](i, 0), flags)
+		}, need("pattern", text), may("ignoreCase", boolean, false), may("multiLine", boolean, false), may("dotAll", boolean, false)),
+		method("matches", "whether the expression matches somewhere in the string", swapped(matchRegex(true)), need("regexp", regex), need("string", text)),
+		method("matches", "whether the expression matches somewhere in the string", matchRegex(true), need("string", text), need("regexp", regex)),
+		method("matches", "whether the expression matches somewhere in the string", matchText(true), need("string", text), need("regexp", text)),
+		operator("=~", "whether the expression matches", matchRegex(true), text, regex),
+		operator("=~", "whether the expression matches", matchText(true), text, text),
+		operator("!~", "whether the expression does not match", matchRegex(false), text, regex),
+		operator("!~", "whether the expression does not match", matchText(false), text, text),
+		method("search", "the first match, or what the selector makes of it; null when there is none", func(i *Invocation) (any, error) {
+			r, s := arg[*Regex](i, 0), arg[string](i, 1)
+			location := r.compiled.FindStringSubmatchIndex(s)
+			if location == nil {
+				return nil, nil
+			}
+			return r.selected(i, i.lambda(2), s, location)
+		}, need("regexp", regex), need("string", text), mayLazy("selector")),
+		method("searchAll", "all matches, or what the selector makes of them", func(i *Invocation) (any, error) {
+			r, s := arg[*Regex](i, 0), arg[string](i, 1)
+			found := []any{}
+			for _, location := range r.compiled.FindAllStringSubmatchIndex(s, -1) {
+				value, err := r.selected(i, i.lambda(2), s, location)
+				if err != nil {
+					return nil, err
+				}
+				found = append(found, value)
+			}
+			return found, nil
+		}, need("regexp", regex), need("string", text), mayLazy("selector")),
+		method("split", "the parts between matches, with the groups of these", split, need("regexp", regex), need("string", text), may("maxSplit", integer, int64(0))),
+		method("split", "the parts between matches, with the groups of these", swapped(split), need("string", text), need("regexp", regex), may("maxSplit", integer, int64(0))),
+		method("replace", "the string with matches replaced; \\1 is a group", replace, need("regexp", regex), need("string", text), need("repl", text), may("count", integer, int64(0))),
+		method("replace", "the string with matches replaced; \\1 is a group", swapped(replace), need("string", text), need("regexp", regex), need("repl", text), may("count", integer, int64(0))),
+		method("replaceBy", "the string with matches replaced by what the expression makes of them", replaceBy, need("regexp", regex), need("string", text), lazy("repl"), may("count", integer, int64(0))),
+		method("replaceBy", "the string with matches replaced by what the expression makes of them", swapped(replaceBy), need("string", text), need("regexp", regex), lazy("repl"), may("count", integer, int64(0))),
+		function("escapeRegex", "the string as an expression that matches nothing else", func(i *Invocation) (any, error) {
+			return regexp.QuoteMeta(arg[string](i, 0)), nil
+		}, need("string", text)),
+		function("isRegex", "whether it is a regular expression", func(i *Invocation) (any, error) {
+			_, ok := i.Args[0].(*Regex)
+			return ok, nil
+		}, need("value", nil)),
+	}
+}

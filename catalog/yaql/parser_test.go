@@ -1,0 +1,291 @@
+package yaql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// outline writes a parsed expression with all its parentheses.
+func outline(node Node) string {
+	args := func(nodes []Node) string {
+		parts := make([]string, len(nodes))
+		for i, n := range nodes {
+			if n != nil {
+				parts[i] = outline(n)
+			}
+		}
+		return strings.Join(parts, ", ")
+	}
+	switch n := node.(type) {
+	case *Literal:
+		return fmt.Sprintf("%#v", n.Value)
+	case *Keyword:
+		return n.Name
+	case *Variable:
+		return "$" + n.Name
+	case *Call:
+		return n.Name + "(" + args(n.Args) + ")"
+	case *Apply:
+		return outline(n.Callee) + "<" + args(n.Args) + ">"
+	case *Mapping:
+		return outline(n.Key) + " => " + outline(n.Value)
+	case *Binary:
+		return "(" + outline(n.Left) + " " + n.Operator + " " + outline(n.Right) + ")"
+	case *Unary:
+		return "(" + n.Operator + " " + outline(n.Operand) + ")"
+	case *Index:
+		return outline(n.Target) + "[" + args(n.Args) + "]"
+	case *List:
+		return "[" + args(n.Items) + "]"
+	case *Map:
+		return "{" + args(n.Items) + "}"
+	}
+	return "?"
+}
+
+func TestOperatorsBindAsTheyShould(t *testing.T) {
+	for source, wanted := range map[string]string{
+		"1 + 2 * 3 mod 4":                 "(1 + ((2 * 3) mod 4))",
+		"1 - 2 - 3":                       "((1 - 2) - 3)",
+		"-$.a.b[0].c":                     "(- ((($ . a) . b)[0] . c))",
+		"not $.a = 1 and $.b or c":        "(((not (($ . a) = 1)) and ($ . b)) or c)",
+		"a in $.b and not c in d":         "((a in ($ . b)) and (not (c in d)))",
+		"$a -> $b -> $c + 1":              "($a -> ($b -> ($c + 1)))",
+		"$.x =~ 'a' = true":               `((($ . x) =~ "a") = true)`,
+		"$x is std:Foo and $y is :Bar":    "(($x is (std : Foo)) and ($y is (: Bar)))",
+		":Class.property":                 "((: Class) . property)",
+		"std:Class.new(1, a => 2)":        "((std : Class) . new(1, a => 2))",
+		"$?.a?.b(c)":                      "(($ ?. a) ?. b(c))",
+		"f(,1,)":                          "f(, 1, )",
+		"{a => 1, 'b c' => [1, 2]}[a]":    `{a => 1, "b c" => [1, 2]}[a]`,
+		"lambda($ + 1)(2)(3)":             "lambda(($ + 1))<2><3>",
+		"$x[1, default => 2]":             "$x[1, default => 2]",
+		"1 * -2":                          "(1 * (- 2))",
+		"a = not b":                       "(a = (not b))",
+		"`a\\`b`+\"c\\n\\u0041\"":         `("a` + "`" + `b" + "c\nA")`,
+		"Привет":                          "Привет",
+		"$.get(is).where($ > 1.5).len( )": "((($ . get(is)) . where(($ > 1.5))) . len())",
+	} {
+		expression, err := Parse(source)
+		require.NoError(t, err, source)
+		require.Equal(t, wanted, outline(expression.Root()), source)
+		require.Equal(t, source, expression.String())
+	}
+}
+
+func TestWrongExpressionsAreRefusedWithTheirPlace(t *testing.T) {
+	for source, wanted := range map[string]string{
+		"":                         "column 1: expected a value, found the end",
+		"1 2":                      `column 3: expected an operator or the end, found "2"`,
+		"(2":                       `column 3: expected ")", found the end`,
+		"1 ? 2":                    "column 3: unexpected character '?'",
+		"$.__d":                    `column 3: names that begin with two underscores are not allowed: "__d"`,
+		"2abc":                     `column 1: a number cannot go on with letters: "2abc"`,
+		"'abc":                     "column 1: the string that begins here has no end",
+		"$.a\n  + * 3":             `line 2, column 5: expected a value, found "*"`,
+		"{a, b}":                   `column 2: between "{" and "}" stand pairs: key => value`,
+		"[1, , 2]":                 `column 5: expected a value, found ","`,
+		"10:30":                    `column 3: ":" stands between a prefix and a class name`,
+		"a and":                    "column 6: expected a value, found the end",
+		"a => b":                   `column 3: expected an operator or the end, found "=>"`,
+		"f (x)":                    `column 3: expected an operator or the end, found "("`,
+		"some text - (x)y":         `column 6: expected an operator or the end, found "text"`,
+		"99999999999999999999999":  "column 1: the number 99999999999999999999999 is too large",
+		strings.Repeat("(", 10000): "column 501: the expression is nested too deeply",
+	} {
+		_, err := Parse(source)
+		require.EqualError(t, err, wanted, source)
+	}
+}
+
+func evaluate(t testing.TB, source string, data any) (any, error) {
+	t.Helper()
+	expression, err := Parse(source)
+	require.NoError(t, err)
+	return expression.Evaluate(t.Context(), NewScope(Standard(), data, Limits{}))
+}
+
+func TestExpressionsOverPlainGoValues(t *testing.T) {
+	data := map[string]any{"name": "kube", "count": 3, "nodes": []any{map[string]any{"ip": "a"}, map[string]any{"ip": "b"}}}
+	for source, wanted := range map[string]any{
+		"$.nodes.ip":                                           []any{"a", "b"},
+		"$.nodes.ip[0]":                                        "a",
+		"$.nodes.where($.ip != a).len()":                       int64(1),
+		"$.name.substring(1, 2)":                               "ub",
+		"'{0}-{n} {{}} {}'.format(1, n=>null)":                 "1-None {} 1",
+		"format('{}:{}', true, [1, 'a'])":                      "True:[1, 'a']",
+		"$.count in [1, 2, 3]":                                 true,
+		"count in $":                                           true,
+		"$.name =~ '^ku' and $.name !~ x":                      true,
+		"['b', 'a'].orderBy($).join(', ')":                     "a, b",
+		"[1, [2, [3]]].flatten().sum()":                        int64(6),
+		"$.get(nothing, 5) + 1":                                int64(6),
+		"{a => 1}.set(b => 2).keys()":                          []any{"a", "b"},
+		"max(1.5, 2)":                                          int64(2),
+		"round(2.5)":                                           2.0,
+		"range(3).zip(sequence(5)).toList()":                   []any{[]any{int64(0), int64(5)}, []any{int64(1), int64(6)}, []any{int64(2), int64(7)}},
+		"datetime(2024, 2, 29).format('%d.%m.%Y, Monday: %%')": "29.02.2024, Monday: %",
+		"(datetime(2024, 1, 1) + timespan(hours => 36)).day":   int64(2),
+		"'a, b ,c'.split(',').select($.trim())":                []any{"a", "b", "c"},
+		"'one two  three'.split(null, 1)":                      []any{"one", "two  three"},
+		"str(1.0) + str(null)":                                 "1.0null",
+	} {
+		got, err := evaluate(t, source, data)
+		require.NoError(t, err, source)
+		require.Equal(t, wanted, got, source)
+	}
+}
+
+func TestFormatIsClosed(t *testing.T) {
+	for _, format := range []string{"{0.__class__}", "{a.b}", "{0[0]}", "{0!r}", "{0:>10}", "{", "}", "{0", "{-1}", "{ }"} {
+		expression, err := Parse("$.format(secret, a => 1)")
+		require.NoError(t, err)
+		_, err = expression.Evaluate(t.Context(), NewScope(Standard(), format, Limits{}))
+		require.Error(t, err, format)
+	}
+}
+
+func TestAnExpressionCannotTakeMoreThanItsLimits(t *testing.T) {
+	for _, source := range []string{
+		"sequence().toList()", "1.repeat().len()", "range(1000000).sum()", "[1].cycle().last()", "'x' * 2000000000", "[1, 2] * 2000000000",
+		"'aaaaaaaaaa'.replace(a, 'bbbbbbbbbb' * 1000000)", "def(f, f($)) -> f(1)", "generate(0, true, $ + 1).len()",
+		"generateMany(0, [$ + 1, $ + 2]).len()", "range(9999).select(range(9999).select(range(9999).sum()))", "pow(10, 100)", "9223372036854775807 + 1",
+		"shiftBitsLeft(1, 64)", "let(x => 'x' * 1000000) -> range(1000).select($x + $x)", "regex('a*').split('b' * 10000000)",
+	} {
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		expression, err := Parse(source)
+		require.NoError(t, err)
+		_, err = expression.Evaluate(ctx, NewScope(Standard(), nil, Limits{}))
+		cancel()
+		var known *Error
+		require.True(t, errors.As(err, &known), "%s: %v", source, err)
+		require.Less(t, time.Since(begin), 5*time.Second, source)
+	}
+}
+
+func TestEvaluationEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	expression, err := Parse("range(9999).select(range(9999).select($ + 1).sum()).sum()")
+	require.NoError(t, err)
+	_, err = expression.Evaluate(ctx, NewScope(Standard(), nil, Limits{Steps: 1 << 40}))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestAnErrorSaysWhereItIs(t *testing.T) {
+	_, err := evaluate(t, "1 + $.select($.nothing(2)).sum()", []any{1})
+	require.EqualError(t, err, `there is no method nothing (at column 15 of "1 + $.select($.nothing(2)).sum()")`)
+}
+
+func TestAHostTakesPart(t *testing.T) {
+	type host struct{ name string }
+	dialect := &Dialect{
+		Owns: func(v any) bool { _, ok := v.(host); return ok },
+		Attribute: func(_ context.Context, v any, name string) (any, bool, error) {
+			h, ok := v.(host)
+			return h.name + "." + name, ok, nil
+		},
+		Method: func(_ context.Context, v any, name string, args []any, named map[string]any) (any, bool, error) {
+			return fmt.Sprint(v.(host).name, name, args, named), true, nil
+		},
+		Type: func(_ context.Context, prefix, name string) (any, error) { return prefix + "/" + name, nil },
+		Is:   func(_ context.Context, v, class any) (bool, error) { return v.(host).name == class, nil },
+	}
+	scope := NewScope(Standard(), []any{host{"std/Foo"}, host{"b"}}, Limits{}).Speaking(dialect)
+	for source, wanted := range map[string]any{
+		"$.x":                     []any{"std/Foo.x", "b.x"},
+		"$[1].call(1, a => [2])":  "bcall[1] map[a:[2]]",
+		"$.where($ is std:Foo).x": []any{"std/Foo.x"},
+		":Bar":                    "/Bar",
+	} {
+		expression, err := Parse(source)
+		require.NoError(t, err)
+		got, err := expression.Evaluate(t.Context(), scope)
+		require.NoError(t, err, source)
+		require.Equal(t, wanted, got, source)
+	}
+}
+
+func TestVariablesAreFoundInTheNearestScope(t *testing.T) {
+	base := NewScope(Standard(), "data", Limits{})
+	inner := base.With("a", int64(1)).WithAll(map[string]any{"b": int64(2), "2": "two"}).Define(function("f", "", func(*Invocation) (any, error) { return "f", nil }))
+	for range 3 {
+		inner = inner.Assign("c", int64(3)).Assign("a", int64(4))
+	}
+	require.Equal(t, "data", inner.Variable(""))
+	require.Equal(t, "data", inner.Variable("1"))
+	require.Equal(t, "two", inner.Variable("2"))
+	require.Nil(t, inner.Variable("02"))
+	require.Equal(t, int64(4), inner.Variable("a"))
+	require.Equal(t, int64(2), inner.Variable("b"))
+	require.Equal(t, int64(3), inner.Variable("c"))
+	require.Nil(t, inner.Variable("d"))
+	require.Equal(t, int64(1), base.With("a", int64(1)).Variable("a"))
+	require.Equal(t, "new", base.Assign("", "new").Variable(""))
+	parsed, err := Parse("f() + $1 + $2 + str($a) + [5].select($ + $a).join('')")
+	require.NoError(t, err)
+	got, err := parsed.Evaluate(t.Context(), inner)
+	require.NoError(t, err)
+	require.Equal(t, "fdatatwo49", got)
+}
+
+// Truth values are numbers, as in Python.
+func TestTrueIsOne(t *testing.T) {
+	for _, source := range []string{"1 = true", "true in [1]", "{1 => a}.get(true) = a", "0 = false and not null = false", "[1, true, 1.0].distinct().len() = 1", "set(0).contains(false)",
+		"[[1], [true]].toSet().len() = 1", "[true] = [1]"} {
+		got, err := evaluate(t, source, nil)
+		require.NoError(t, err, source)
+		require.Equal(t, true, got, source)
+	}
+}
+
+func TestUnsupportedPatternsAreNamedWithTheirPlace(t *testing.T) {
+	for pattern, wanted := range map[string]string{
+		"a(?=b)": "has look-ahead at position 2", "(?<!a)b": "has negative look-behind at position 1", "(a)\\1": "has a back reference at position 4",
+		"(?P<x>a)(?P=x)": "has a back reference at position 9", "(?>a)": "has an atomic group at position 1", "ab[c": "missing closing ] at position 3",
+	} {
+		_, err := evaluate(t, "regex('"+strings.ReplaceAll(pattern, `\`, `\\`)+"')", nil)
+		require.ErrorContains(t, err, wanted, pattern)
+	}
+}
+
+func TestEveryFunctionIsDocumented(t *testing.T) {
+	for _, f := range append(Standard().All(), Legacy().All()...) {
+		require.NotEmpty(t, f.Doc, f.Name)
+		require.NotNil(t, f.Call, f.Name)
+		require.NotZero(t, f.Kind, f.Name)
+	}
+}
+
+func FuzzParseAndEvaluateNeverPanic(f *testing.F) {
+	for _, seed := range []string{"$.a.b[0] + 1", "f(,1, a => [2])", "{a => 'b'}.get(a)", "lambda($ + 1)(2)", "[1,2].select($ * 2).where($ > 2).first()",
+		"not $ is :A and std:B.x", "'{0}'.format($)", "let(a => 1) -> $a", "def(f, f($)) -> f(1)", "`x\\``", "[3,1].orderBy($).thenBy(-$)",
+		"$.groupBy($.a, $.b, $.sum())", "'a'.replace({a => b})", "datetime('2024-01-01').format('%Y')", "regex('(a)').replace(aa, '\\1')",
+		"call(len, [[1]], {})", "$.mergeWith($, $1 + $2)", "-1.5 mod 2 =~ a"} {
+		f.Add(seed)
+	}
+	data := map[string]any{"a": []any{1, "x", nil}, "b": map[string]any{"c": 1.5}}
+	f.Fuzz(func(t *testing.T, source string) {
+		expression, err := Parse(source)
+		if err != nil {
+			var syntax *SyntaxError
+			require.ErrorAs(t, err, &syntax)
+			require.LessOrEqual(t, syntax.Offset, len(source))
+			return
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		limits := Limits{Items: 200, Memory: 1 << 18, Steps: 20_000}
+		for _, functions := range []*Functions{Standard(), Legacy()} {
+			_, err = expression.Evaluate(ctx, NewScope(functions, data, limits))
+			require.NoError(t, ctx.Err(), "%v", err)
+		}
+	})
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/config"
+	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
+	"github.com/spf13/cobra"
+)
+
+// defaultURL is where a server answers that was started without further settings.
+const defaultURL = "http://127.0.0.1:8082"
+
+// connection says how to reach the cloud and the server; its fields are the flags that all commands share.
+type connection struct {
+	cloud string
+	url   string
+}
+
+func (c *connection) addFlags(root *cobra.Command) {
+	root.PersistentFlags().StringVar(&c.cloud, "os-cloud", os.Getenv("OS_CLOUD"), "entry of clouds.yaml to sign in with (OS_CLOUD)")
+	root.PersistentFlags().StringVar(&c.url, "url", os.Getenv("BURANO_URL"), "where the Burano server answers (BURANO_URL); without it the service catalog is asked")
+}
+
+// credentials reads clouds.yaml, or the OS_* variables when no entry is named.
+func (c *connection) credentials() (gophercloud.AuthOptions, gophercloud.EndpointOpts, *tls.Config, error) {
+	if c.cloud != "" {
+		auth, endpoint, tlsConfig, err := clouds.Parse(clouds.WithCloudName(c.cloud))
+		if err != nil {
+			return auth, endpoint, nil, fmt.Errorf("read the entry %q of clouds.yaml: %w", c.cloud, err)
+		}
+		return auth, endpoint, tlsConfig, nil
+	}
+	auth, err := openstack.AuthOptionsFromEnv()
+	if err != nil {
+		return auth, gophercloud.EndpointOpts{}, nil, fmt.Errorf("no credentials: name an entry of clouds.yaml with OS_CLOUD or --os-cloud, or set the OS_* variables (%w)", err)
+	}
+	return auth, gophercloud.EndpointOpts{Region: os.Getenv("OS_REGION_NAME")}, nil, nil
+}
+
+// signIn returns a Keystone session of the user.
+func (c *connection) signIn(ctx context.Context) (*gophercloud.ProviderClient, gophercloud.EndpointOpts, error) {
+	auth, endpoint, tlsConfig, err := c.credentials()
+	if err != nil {
+		return nil, endpoint, err
+	}
+	auth.AllowReauth = true
+	provider, err := config.NewProviderClient(ctx, auth, config.WithTLSConfig(tlsConfig))
+	if err != nil {
+		if gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
+			return nil, endpoint, fmt.Errorf("Keystone at %s refuses these credentials: check user, password and project", auth.IdentityEndpoint)
+		}
+		return nil, endpoint, fmt.Errorf("sign in to Keystone at %s: %w", auth.IdentityEndpoint, err)
+	}
+	return provider, endpoint, nil
+}
+
+// client calls Burano's API as one user.
+type client struct {
+	url      string
+	provider *gophercloud.ProviderClient
+	http     *http.Client
+}
+
+// connect signs in and finds the server.
+func (c *connection) connect(ctx context.Context) (*client, error) {
+	provider, endpoint, err := c.signIn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	url := c.url
+	if url == "" {
+		endpoint.ApplyDefaults("application-catalog")
+		if url, err = provider.EndpointLocator(endpoint); err != nil || url == "" {
+			url = defaultURL
+		}
+	}
+	url = strings.TrimSuffix(strings.TrimSuffix(url, "/"), "/v1")
+	return &client{url: url, provider: provider, http: &http.Client{Timeout: 5 * time.Minute}}, nil
+}
+
+// refusal is an answer of the server with a status of 400 or more.
+type refusal struct {
+	status  int
+	message string
+}
+
+func (r *refusal) Error() string { return r.message }
+
+// isStatus tells whether err is a refusal with this status.
+func isStatus(err error, status int) bool {
+	var refused *refusal
+	return errors.As(err, &refused) && refused.status == status
+}
+
+// call sends a request with a JSON body (nil for none) and reads the answer into result (nil to drop it).
+func (c *client) call(ctx context.Context, method, path string, body, result any, headers ...string) error {
+	var content io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		content = bytes.NewReader(data)
+		headers = append(headers, "Content-Type", "application/json")
+	}
+	answer, err := c.send(ctx, method, path, content, headers...)
+	if err != nil {
+		return err
+	}
+	if result == nil || len(answer) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(answer, result); err != nil {
+		return fmt.Errorf("%s %s%s: the answer is not what was expected: %w", method, c.url, path, err)
+	}
+	return nil
+}
+
+// send sends a request with any body; headers come in pairs of name and value.
+func (c *client) send(ctx context.Context, method, path string, body io.Reader, headers ...string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.url+path, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("X-Auth-Token", c.provider.Token())
+	request.Header.Set("Accept", "application/json, */*;q=0.5")
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("reach Burano: %w (is the server running? `burano serve` starts it, --url or BURANO_URL says where it is)", err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s%s: %w", method, c.url, path, err)
+	}
+	if response.StatusCode >= http.StatusBadRequest {
+		return nil, &refusal{status: response.StatusCode, message: fmt.Sprintf("%s (%s %s answered %d)", message(answer), method, path, response.StatusCode)}
+	}
+	return answer, nil
+}
+
+// message takes what a person can read out of an error body, in each of the shapes that Murano's API has.
+func message(body []byte) string {
+	var shaped struct {
+		Message     string `json:"message"`
+		Explanation string `json:"explanation"`
+		Error       struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &shaped) == nil {
+		for _, text := range []string{shaped.Error.Message, shaped.Explanation, shaped.Message} {
+			// Murano's shape carries line breaks of HTML.
+			if text = strings.TrimSpace(strings.ReplaceAll(text, "<br />", "")); text != "" {
+				return text
+			}
+		}
+	}
+	if text := strings.TrimSpace(string(body)); text != "" {
+		return text
+	}
+	return "the server gave no reason"
+}

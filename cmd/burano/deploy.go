@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+)
+
+// pollInterval is how often the server is asked for news that it cannot send by itself yet.
+const pollInterval = 300 * time.Millisecond
+
+// deployment is a deployment as the API tells it.
+type deployment struct {
+	ID    string `json:"id"`
+	State string `json:"state"`
+}
+
+// report is one line of a deployment's log.
+type report struct {
+	ID      string `json:"id"`
+	Level   string `json:"level"`
+	Text    string `json:"text"`
+	Created string `json:"created"`
+}
+
+func deployCommand(connection *connection) *cobra.Command {
+	var follow bool
+	command := &cobra.Command{
+		Use:   "deploy FILE",
+		Short: "Deploy an environment with its applications, as a YAML file describes them",
+		Long: `Deploy makes the environment that FILE names when the project has none of that name, replaces its applications by those
+of the file, and deploys it. Deploying an unchanged file again changes nothing that runs.
+
+The file has a name and a list of applications, each an object model as Murano's API takes it; ids may be any readable
+names, and an application refers to another by them:
+
+  name: demo
+  applications:
+    - "?": {type: com.mirantis.docker.kubernetes.KubernetesCluster, id: cluster}
+      name: cluster
+      …
+    - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod, id: pod}
+      kubernetesCluster: cluster
+      …`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			described, err := readEnvironmentFile(args[0])
+			if err != nil {
+				return err
+			}
+			client, err := connection.connect(command.Context())
+			if err != nil {
+				return err
+			}
+			if follow {
+				if err := client.followOthers(command.Context(), described.Name, command.OutOrStdout()); err != nil {
+					return err
+				}
+			}
+			environment, err := client.deploy(command.Context(), described)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "environment %s (%s) is being deployed\n", described.Name, environment)
+			if !follow {
+				return nil
+			}
+			return client.follow(command.Context(), environment, command.OutOrStdout())
+		},
+	}
+	command.Flags().BoolVarP(&follow, "follow", "f", false, "show the deployment's reports as they come; the exit code tells how it ended")
+	return command
+}
+
+// environmentFile is what `burano deploy` reads.
+type environmentFile struct {
+	Name            string           `yaml:"name"`
+	DefaultNetworks map[string]any   `yaml:"defaultNetworks"`
+	Applications    []map[string]any `yaml:"applications"`
+}
+
+func readEnvironmentFile(path string) (environmentFile, error) {
+	var file environmentFile
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return file, err
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(string(data)))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil {
+		return file, fmt.Errorf("%s: %w", path, err)
+	}
+	if file.Name == "" {
+		return file, fmt.Errorf("%s: no name: give the environment one with a top-level `name:`", path)
+	}
+	for i, application := range file.Applications {
+		header, ok := application["?"].(map[string]any)
+		if !ok || header["type"] == nil {
+			return file, fmt.Errorf("%s: applications[%d] does not say what it is: it needs \"?\": {type: …, id: …}", path, i)
+		}
+	}
+	return file, nil
+}
+
+// deploy brings the environment to what the file says and returns its id.
+func (c *client) deploy(ctx context.Context, file environmentFile) (id string, err error) {
+	existing, err := c.environment(ctx, file.Name)
+	if isStatus(err, http.StatusNotFound) {
+		body := map[string]any{"name": file.Name}
+		if file.DefaultNetworks != nil {
+			body["defaultNetworks"] = file.DefaultNetworks
+		}
+		err = c.call(ctx, http.MethodPost, "/v1/environments", body, &existing)
+	}
+	if err != nil {
+		return "", err
+	}
+	environment := "/v1/environments/" + existing.ID
+	var session struct {
+		ID string `json:"id"`
+	}
+	if err := c.call(ctx, http.MethodPost, environment+"/configure", nil, &session); err != nil {
+		return "", err
+	}
+	err = c.call(ctx, http.MethodPut, environment+"/services", withStableIDs(existing.ID, file.Applications), nil, "X-Configuration-Session", session.ID)
+	if err == nil {
+		err = c.call(ctx, http.MethodPost, environment+"/sessions/"+session.ID+"/deploy", nil, nil)
+	}
+	if err != nil {
+		// Do not leave the environment with a draft that nobody will come back to.
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		return "", errors.Join(err, c.call(cleanup, http.MethodDelete, environment+"/sessions/"+session.ID, nil, nil))
+	}
+	return existing.ID, nil
+}
+
+// withStableIDs replaces the readable ids of objects, and the references to them, by ids that are unique but the same each time
+// for one environment. Objects without an id get one from their place in the file.
+func withStableIDs(environment string, applications []map[string]any) []any {
+	space := uuid.NewSHA1(uuid.NameSpaceURL, []byte("burano:environment:"+environment))
+	ids := map[string]string{}
+	identify := func(name string) string {
+		if _, err := uuid.Parse(name); err == nil {
+			return name
+		}
+		if ids[name] == "" {
+			ids[name] = strings.ReplaceAll(uuid.NewSHA1(space, []byte(name)).String(), "-", "")
+		}
+		return ids[name]
+	}
+	var collect func(value any, path string)
+	collect = func(value any, path string) {
+		switch value := value.(type) {
+		case map[string]any:
+			if header, ok := value["?"].(map[string]any); ok {
+				name, _ := header["id"].(string)
+				if name == "" {
+					name = path
+				}
+				header["id"] = identify(name)
+			}
+			for key, inner := range value {
+				if key != "?" {
+					collect(inner, path+"/"+key)
+				}
+			}
+		case []any:
+			for i, inner := range value {
+				collect(inner, fmt.Sprintf("%s/%d", path, i))
+			}
+		}
+	}
+	result := make([]any, len(applications))
+	for i, application := range applications {
+		collect(application, fmt.Sprintf("/%d", i))
+		result[i] = application
+	}
+	// Only a whole string that is some object's readable id, under a key that is not a name, is a reference to it.
+	var refer func(value any, key string) any
+	refer = func(value any, key string) any {
+		switch value := value.(type) {
+		case map[string]any:
+			for key, inner := range value {
+				if key != "?" {
+					value[key] = refer(inner, key)
+				}
+			}
+		case []any:
+			for i, inner := range value {
+				value[i] = refer(inner, key)
+			}
+		case string:
+			if id, ok := ids[value]; ok && key != "name" {
+				return id
+			}
+		}
+		return value
+	}
+	return refer(result, "").([]any)
+}
+
+// followOthers waits for a deployment of the environment that somebody else has begun, such as a command that was interrupted. How
+// that one ends does not matter.
+func (c *client) followOthers(ctx context.Context, name string, output io.Writer) error {
+	existing, err := c.environment(ctx, name)
+	if isStatus(err, http.StatusNotFound) {
+		return nil
+	}
+	if err != nil || existing.Status != "deploying" {
+		return err
+	}
+	fmt.Fprintf(output, "environment %s is being deployed already: waiting for this to end\n", name)
+	var ended *failedDeployment
+	if err := c.follow(ctx, existing.ID, output); !errors.As(err, &ended) {
+		return err
+	}
+	return nil
+}
+
+// failedDeployment is a deployment that did not end well.
+type failedDeployment struct{ state string }
+
+func (f *failedDeployment) Error() string { return "the deployment ended in state " + f.state }
+
+// follow prints the reports of the environment's newest deployment as they come, until it ends; a deployment that did not end
+// well is an error.
+func (c *client) follow(ctx context.Context, environment string, output io.Writer) error {
+	current, err := c.newestDeployment(ctx, environment)
+	if err != nil {
+		return err
+	}
+	return c.followDeployment(ctx, environment, current.ID, output)
+}
+
+// followDeployment is follow for one certain deployment, which may be an action's.
+func (c *client) followDeployment(ctx context.Context, environment, id string, output io.Writer) error {
+	shown := map[string]bool{}
+	return every(ctx, pollInterval, func() (bool, error) {
+		// The state is asked for before the reports, so that the last reports are not missed.
+		deployments, err := c.deployments(ctx, environment)
+		if err != nil {
+			return false, err
+		}
+		reports, err := c.reports(ctx, environment, id)
+		if err != nil {
+			return false, err
+		}
+		for _, report := range reports {
+			if !shown[report.ID] {
+				shown[report.ID] = true
+				fmt.Fprintf(output, "%s  %-7s  %s\n", report.Created, report.Level, report.Text)
+			}
+		}
+		for _, one := range deployments {
+			if one.ID != id || strings.HasPrefix(one.State, "running") {
+				continue
+			}
+			if one.State != "success" && one.State != "completed_w_warnings" {
+				return false, &failedDeployment{one.State}
+			}
+			return true, nil
+		}
+		return false, nil
+	})
+}
+
+func (c *client) deployments(ctx context.Context, environment string) ([]deployment, error) {
+	var answer struct {
+		Deployments []deployment `json:"deployments"`
+	}
+	err := c.call(ctx, http.MethodGet, "/v1/environments/"+environment+"/deployments", nil, &answer)
+	return answer.Deployments, err
+}
+
+// newestDeployment returns the deployment that was started last.
+func (c *client) newestDeployment(ctx context.Context, environment string) (deployment, error) {
+	all, err := c.deployments(ctx, environment)
+	if err != nil {
+		return deployment{}, err
+	}
+	if len(all) == 0 {
+		return deployment{}, errors.New("nothing was ever deployed in this environment")
+	}
+	return all[0], nil
+}
+
+func (c *client) reports(ctx context.Context, environment, deployment string) ([]report, error) {
+	var answer struct {
+		Reports []report `json:"reports"`
+	}
+	err := c.call(ctx, http.MethodGet, "/v1/environments/"+environment+"/deployments/"+deployment, nil, &answer)
+	return answer.Reports, err
+}

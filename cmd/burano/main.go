@@ -1,0 +1,66 @@
+// Command burano is all of Burano: the server, the two daemons that run on a cluster's nodes, the client, and the image builder.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/internal/version"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "burano:", err)
+		os.Exit(1)
+	}
+}
+
+// command returns the tree of commands.
+func command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "burano",
+		Short: "An application catalog and VM orchestrator for OpenStack",
+		Long: `Burano deploys applications from a catalog on an OpenStack cloud: it makes servers through Heat and Nova, turns them over
+SSH into what the application needs (a Kubernetes cluster first of all), and publishes what runs there through gateways.
+
+Client commands sign in to Keystone with clouds.yaml (OS_CLOUD or --os-cloud names the entry) or with the OS_* variables,
+and find the server through the service catalog (type application-catalog), BURANO_URL or --url.`,
+		Version:       version.Version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddGroup(
+		&cobra.Group{ID: "client", Title: "For users:"},
+		&cobra.Group{ID: "author", Title: "For authors of packages:"},
+		&cobra.Group{ID: "server", Title: "For operators:"},
+		&cobra.Group{ID: "node", Title: "Run by Burano on the nodes of a cluster:"},
+	)
+	connection := &connection{}
+	connection.addFlags(root)
+	for _, add := range []struct {
+		group   string
+		command *cobra.Command
+	}{
+		{"client", packageCommand(connection)},
+		{"client", environmentCommand(connection)},
+		{"client", deployCommand(connection)},
+		{"client", actionCommand(connection)},
+		{"client", clusterCommand(connection)},
+		{"author", yaqlCommand()},
+		{"server", serveCommand(connection)},
+		{"server", imageCommand(connection)},
+		{"node", publishCommand()},
+		{"node", gatewayCommand()},
+	} {
+		add.command.GroupID = add.group
+		root.AddCommand(add.command)
+	}
+	return root
+}

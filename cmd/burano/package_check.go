@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/catalog/apps"
+	"github.com/burano/burano/catalog/check"
+)
+
+func packageCheckCommand() *cobra.Command {
+	var beside []string
+	command := &cobra.Command{
+		Use:   "check PATH…",
+		Short: "Say what is wrong in packages: zips or folders",
+		Long: `Reads packages as the server would and looks for what can be seen without running them: a wrong manifest, classes that cannot be read,
+unknown classes, wrong contracts, values with $ that are no expressions, instructions that nothing comes to, resources that nothing uses.
+Each finding is a line: file:line:column: rule: what. The status is 1 when there is one that keeps the package from working.`,
+		Example: `  burano package check ./io.example.App
+  burano package check app.zip --packages ./libraries`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, paths []string) error {
+			shelf, err := shelf(beside)
+			if err != nil {
+				return err
+			}
+			wrong := 0
+			for _, path := range paths {
+				var findings []check.Finding
+				pkg, err := readPackage(path)
+				if err != nil {
+					if _, missing := os.Stat(path); missing != nil {
+						return missing
+					}
+					findings = []check.Finding{check.Unreadable(err)}
+				} else {
+					findings = check.Package(command.Context(), pkg, shelf)
+				}
+				for _, finding := range findings {
+					level := "error"
+					if finding.Warning {
+						level = "warning"
+					} else {
+						wrong++
+					}
+					fmt.Fprintf(command.OutOrStdout(), "%s/%s (%s)\n", filepath.ToSlash(path), finding, level)
+				}
+				if len(findings) == 0 {
+					fmt.Fprintf(command.OutOrStdout(), "%s: %s %s is in order\n", path, pkg.FullName(), pkg.Version())
+				}
+			}
+			if wrong > 0 {
+				return fmt.Errorf("%d errors in what was checked", wrong)
+			}
+			return nil
+		},
+	}
+	command.Flags().StringArrayVar(&beside, "packages", nil, "package, or folder of packages, that the checked ones may require (repeatable); those that come with Burano are always there")
+	return command
+}
+
+// readPackage reads a package that is a zip or a folder.
+func readPackage(path string) (*catalog.Package, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return catalog.ReadFolder(os.DirFS(path))
+	}
+	zip, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return catalog.ReadZip(bytes.NewReader(zip), int64(len(zip)))
+}
+
+// shelf is the packages of paths, each a package or a folder of packages, before those that come with Burano.
+func shelf(paths []string) (catalog.Shelf, error) {
+	var packages catalog.Shelf
+	for _, path := range paths {
+		candidates := []string{path}
+		if _, err := os.Stat(filepath.Join(path, "manifest.yaml")); err != nil {
+			if entries, err := os.ReadDir(path); err == nil {
+				candidates = nil
+				for _, entry := range entries {
+					if entry.IsDir() || filepath.Ext(entry.Name()) == ".zip" {
+						candidates = append(candidates, filepath.Join(path, entry.Name()))
+					}
+				}
+			}
+		}
+		for _, candidate := range candidates {
+			p, err := readPackage(candidate)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", candidate, err)
+			}
+			packages = append(packages, p)
+		}
+	}
+	embedded, err := apps.Packages()
+	return append(packages, embedded...), err
+}

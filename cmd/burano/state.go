@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// lockState makes this process the only server that uses the state folder until release is called or the process is gone.
+func lockState(folder string) (release func() error, err error) {
+	path := filepath.Join(folder, "lock")
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the state folder: %w", err)
+	}
+	// The lock belongs to the open file: the kernel takes it away with the process, however that ends.
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		defer file.Close()
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("lock the state folder %s: %w", folder, err)
+		}
+		holder, _ := os.ReadFile(path)
+		return nil, fmt.Errorf("the state folder %s is used by another Burano server (process %s), and it serves one at a time: stop that one, or give this one a folder of its own by --state (several servers share the work over PostgreSQL: --database)",
+			folder, strings.TrimSpace(string(holder)))
+	}
+	err = file.Truncate(0)
+	if err == nil {
+		_, err = fmt.Fprintf(file, "%d\n", os.Getpid())
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("write %s: %w", path, err)
+	}
+	return file.Close, nil
+}
+
+// open opens the database that the options name: PostgreSQL, or SQLite in the state folder.
+func (o serveOptions) open(ctx context.Context) (*gorm.DB, error) {
+	if o.database == "" {
+		return database.Open(filepath.Join(o.state, "burano.db"))
+	}
+	// A server that was stopped in the middle of a transaction must have lost it before another one takes its tasks over.
+	return database.OpenPostgres(ctx, o.database, o.lease/3)
+}
+
+// keyOwner is what the proof of a key is sealed for.
+const keyOwner = "proof of the key"
+
+// checkKey refuses a key under which the database's secrets are not sealed: of a second server that made a key of its own, or of a
+// first one that lost it.
+func checkKey(ctx context.Context, rows *store.Store, sealer *secret.Sealer) error {
+	sealed, err := rows.KeyProof(ctx, sealer.Seal(keyOwner, []byte(keyOwner)))
+	if err != nil {
+		return err
+	}
+	if _, err := sealer.Open(keyOwner, sealed); err != nil {
+		return fmt.Errorf("the secrets in the database are sealed under another key: put the secret.key of the server that made the database into the folder of --state (%w)", err)
+	}
+	return nil
+}
+
+// atStep ends this process, as a crash would, at the step that the options name; nil when they name none.
+func (o serveOptions) atStep() func(name string, done bool) {
+	if o.killAt == "" {
+		return nil
+	}
+	return func(name string, done bool) {
+		if !done && o.killAt == "begin:"+name || done && o.killAt == "end:"+name {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // nothing more of the step is done
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/catalog/yaql"
+)
+
+func yaqlCommand() *cobra.Command {
+	var data, output string
+	var legacy bool
+	command := &cobra.Command{
+		Use:   "yaql EXPR",
+		Short: "Evaluate a YAQL expression over JSON or YAML data",
+		Long: `Evaluates a YAQL expression; $ in it is the data. Without --data there is none, and $ is null. Data that comes in by "-" is read from
+standard input. What cannot be evaluated is shown with a mark below its place.`,
+		Example: `  burano yaql '1 + 2 * 3'
+  burano yaql '$.services.where($.port < 1024).name' --data model.json
+  kubectl get pods -o json | burano yaql '$.items.metadata.name' --data -`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if output != "json" && output != "compact" && output != "raw" {
+				return fmt.Errorf("--output is json (indented), compact (JSON in one line) or raw (texts without quotes), not %q", output)
+			}
+			document, err := readData(data, command.InOrStdin())
+			if err != nil {
+				return err
+			}
+			functions := yaql.Standard()
+			if legacy {
+				functions = yaql.Legacy()
+			}
+			expression, err := yaql.Parse(args[0])
+			if err != nil {
+				return pointed(err)
+			}
+			value, err := expression.Evaluate(command.Context(), yaql.NewScope(functions, document, yaql.Limits{}))
+			if err != nil {
+				return pointed(err)
+			}
+			return writeValue(command.OutOrStdout(), value, output)
+		},
+	}
+	command.Flags().StringVarP(&data, "data", "d", "", `file with JSON or YAML that $ is, "-" for standard input`)
+	command.Flags().BoolVar(&legacy, "legacy", false, "the functions of YAQL 0.2, as packages of format 1.0 and 1.1 and forms see them")
+	command.Flags().StringVarP(&output, "output", "o", "json", "json (indented), compact (JSON in one line) or raw (texts without quotes)")
+	return command
+}
+
+// readData reads JSON or YAML of a file, "-" for in; "" is null.
+func readData(path string, in io.Reader) (any, error) {
+	var text []byte
+	var err error
+	switch path {
+	case "":
+		return nil, nil
+	case "-":
+		path = "standard input"
+		text, err = io.ReadAll(in)
+	default:
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read data: %w", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) == nil && !decoder.More() {
+		return withNumbers(value), nil
+	}
+	if err := yaml.Unmarshal(text, &value); err != nil {
+		return nil, fmt.Errorf("%s is neither JSON nor YAML: %w", path, err)
+	}
+	return withNumbers(value), nil
+}
+
+// withNumbers gives data the forms that the language knows.
+func withNumbers(value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64() // out of range is infinite
+		return f
+	case []any:
+		for i := range v {
+			v[i] = withNumbers(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = withNumbers(v[key])
+		}
+	case map[any]any: // YAML with keys that are no texts
+		entries := make([]yaql.Entry, 0, len(v))
+		for key, item := range v {
+			entries = append(entries, yaql.Entry{Key: key, Value: withNumbers(item)})
+		}
+		return yaql.NewDict(entries...)
+	}
+	return value
+}
+
+func writeValue(out io.Writer, value any, output string) error {
+	value = encodable(yaql.Plain(value))
+	if text, ok := value.(string); ok && output == "raw" {
+		_, err := fmt.Fprintln(out, text)
+		return err
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	if output == "json" {
+		encoder.SetIndent("", "  ")
+	}
+	return encoder.Encode(value)
+}
+
+// encodable makes texts of what JSON does not know.
+func encodable(value any) any {
+	switch v := value.(type) {
+	case nil, bool, int64, string:
+	case float64:
+		if v-v != 0 { // infinite or none
+			return yaql.Text(v)
+		}
+	case []any:
+		for i := range v {
+			v[i] = encodable(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = encodable(v[key])
+		}
+	case *yaql.Dict:
+		textual := make(map[string]any, v.Len())
+		for _, e := range v.Entries() {
+			textual[yaql.Text(e.Key)] = encodable(e.Value)
+		}
+		return textual
+	case time.Time:
+		return v.Format(time.RFC3339Nano)
+	default:
+		return yaql.Text(v)
+	}
+	return value
+}
+
+// pointed shows an error of an expression with the line it is in and a mark below the place.
+func pointed(err error) error {
+	var syntax *yaql.SyntaxError
+	var failed *yaql.Error
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%w\n%s", err, caret(syntax.Source, syntax.Offset))
+	case errors.As(err, &failed) && failed.Source != "":
+		return fmt.Errorf("%s: %s\n%s", failed.Name, failed.Message, caret(failed.Source, failed.Offset))
+	}
+	return err
+}
+
+// caret is the line of the source that the offset (in bytes) is in, and below it a mark.
+func caret(source string, offset int) string {
+	offset = min(offset, len(source))
+	begin := strings.LastIndexByte(source[:offset], '\n') + 1
+	line, _, _ := strings.Cut(source[begin:], "\n")
+	var pad strings.Builder
+	for before := source[begin:offset]; before != ""; {
+		r, size := utf8.DecodeRuneInString(before)
+		before = before[size:]
+		if r != '\t' {
+			r = ' '
+		}
+		pad.WriteRune(r)
+	}
+	return "  " + line + "\n  " + pad.String() + "^"
+}

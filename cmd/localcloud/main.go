@@ -1,0 +1,69 @@
+// Command localcloud runs a small OpenStack on this machine, for development, demonstration and tests of Burano: real servers,
+// networks and images behind the APIs of Keystone, Glance, Nova, Neutron and Heat on loopback.
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/internal/version"
+	"github.com/burano/burano/test/localcloud"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := root().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "localcloud:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// options are the flags that every command has.
+type options struct {
+	state, listen, external, prefix string
+}
+
+func root() *cobra.Command {
+	var o options
+	command := &cobra.Command{
+		Use:   "localcloud",
+		Short: "A small OpenStack on this machine, for trying and testing Burano",
+		Long: "localcloud answers the OpenStack APIs that Burano uses (Keystone v3 with trusts, Glance v2, Nova v2.1, Neutron v2.0, " +
+			"Heat v1) on loopback.\nIts servers are real: system containers with systemd and sshd, on real networks of this machine.\n\n" +
+			"  localcloud up       starts it in the background and says how to use it\n" +
+			"  localcloud down     removes everything that it made, and puts host settings back\n\n" +
+			"It needs root. It is for development and tests only: its passwords are known to everyone.",
+		Version:       version.Version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	flags := command.PersistentFlags()
+	flags.StringVar(&o.state, "state", "/var/lib/burano-localcloud", "folder of everything the cloud keeps")
+	flags.StringVar(&o.listen, "listen", localcloud.DefaultListen, "address and port of all APIs")
+	flags.StringVar(&o.external, "external-cidr", localcloud.DefaultExternal, "external network, free on this host; floating IPs are of it")
+	flags.StringVar(&o.prefix, "prefix", "", "beginning of the names of network namespaces and interfaces, to keep two clouds apart")
+	_ = flags.MarkHidden("prefix")
+	command.AddCommand(upCommand(&o), downCommand(&o), statusCommand(&o), serveCommand(&o))
+	return command
+}
+
+func (o *options) config() (localcloud.Config, error) {
+	external, err := netip.ParsePrefix(o.external)
+	if err != nil {
+		return localcloud.Config{}, fmt.Errorf("--external-cidr %s: a network such as %s is wanted", o.external, localcloud.DefaultExternal)
+	}
+	state, err := filepath.Abs(o.state)
+	if err != nil {
+		return localcloud.Config{}, fmt.Errorf("--state %s: %w", o.state, err)
+	}
+	return localcloud.Config{StateDir: state, Listen: o.listen, ExternalCIDR: external, Prefix: o.prefix}, nil
+}

@@ -1,0 +1,160 @@
+// Package firewall keeps the nftables table of a gateway: from outside the cluster's networks only published ports, SSH and
+// replies to the node's own connections come in.
+//
+// The table is our own, with one chain at the input hook: what is forwarded, and the tables of Calico and kube-proxy, are
+// not touched by it. Every change is one nft transaction.
+package firewall
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// Table is the name of the table, of family inet.
+const Table = "burano-gateway"
+
+// Config says whom to let in.
+type Config struct {
+	Internal []netip.Prefix // the cluster's networks (pods, services, nodes): everything from there is let in
+	AllowSSH []netip.Prefix // where SSH comes from; empty: anywhere
+	Command  []string       // reads a ruleset from its standard input; nft -f -
+}
+
+// Firewall is the table of this node. Its methods are not for concurrent use.
+type Firewall struct {
+	config    Config
+	published []uint16
+	installed bool
+}
+
+// New does not change anything yet.
+func New(c Config) (*Firewall, error) {
+	if len(c.Internal) == 0 {
+		return nil, errors.New("firewall: the cluster's networks must be said, else the node would cut itself off from its cluster")
+	}
+	if len(c.Command) == 0 {
+		c.Command = []string{"nft", "-f", "-"}
+	}
+	c.Internal, c.AllowSSH = slices.Clone(c.Internal), slices.Clone(c.AllowSSH)
+	return &Firewall{config: c}, nil
+}
+
+// Publish lets in exactly these ports (in any order), from anywhere. The first call makes the whole table anew.
+func (f *Firewall) Publish(ctx context.Context, ports []uint16) error {
+	ports = slices.Compact(slices.Sorted(slices.Values(ports)))
+	if f.installed {
+		if slices.Equal(ports, f.published) {
+			return nil
+		}
+		if f.run(ctx, f.update(ports)) == nil {
+			f.published = ports
+			return nil
+		}
+		// Somebody removed the table, or flushed the ruleset: make it anew.
+	}
+	if err := f.run(ctx, f.Ruleset(ports)); err != nil {
+		return fmt.Errorf("keep the nftables table %s: %w", Table, err)
+	}
+	f.installed, f.published = true, ports
+	return nil
+}
+
+// Refresh makes the table anew as it is wanted, should somebody have removed it. It does nothing before the first Publish.
+func (f *Firewall) Refresh(ctx context.Context) error {
+	if !f.installed {
+		return nil
+	}
+	f.installed = false
+	return f.Publish(ctx, f.published)
+}
+
+func (f *Firewall) run(ctx context.Context, ruleset string) error {
+	command := exec.CommandContext(ctx, f.config.Command[0], f.config.Command[1:]...)
+	command.Stdin = strings.NewReader(ruleset)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(f.config.Command, " "), err, bytes.TrimSpace(output))
+	}
+	return nil
+}
+
+func (f *Firewall) update(ports []uint16) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "flush set inet %s published\n", Table)
+	if len(ports) > 0 {
+		fmt.Fprintf(&b, "add element inet %s published %s\n", Table, braces(ports))
+	}
+	return b.String()
+}
+
+// Ruleset is the whole table. It replaces the one before in the same transaction, so that at no instant there is none.
+func (f *Firewall) Ruleset(published []uint16) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "table inet %s\ndelete table inet %s\ntable inet %s {\n", Table, Table, Table)
+	fmt.Fprintf(&b, "\tset published {\n\t\ttype inet_service\n")
+	if len(published) > 0 {
+		fmt.Fprintf(&b, "\t\telements = %s\n", braces(published))
+	}
+	b.WriteString("\t}\n\tchain input {\n\t\ttype filter hook input priority filter; policy drop;\n")
+	b.WriteString("\t\tct state established,related accept\n\t\tiifname \"lo\" accept\n\t\tmeta l4proto { icmp, ipv6-icmp } accept\n")
+	for _, rule := range from(f.config.Internal) {
+		fmt.Fprintf(&b, "\t\t%saccept\n", rule)
+	}
+	if len(f.config.AllowSSH) == 0 {
+		b.WriteString("\t\ttcp dport 22 accept\n")
+	}
+	for _, rule := range from(f.config.AllowSSH) {
+		fmt.Fprintf(&b, "\t\t%stcp dport 22 accept\n", rule)
+	}
+	b.WriteString("\t\ttcp dport @published accept\n\t}\n}\n")
+	return b.String()
+}
+
+// from gives the beginning of a rule for each address family that occurs.
+func from(prefixes []netip.Prefix) []string {
+	var four, six []netip.Prefix
+	for _, p := range prefixes {
+		if p.Addr().Is4() {
+			four = append(four, p.Masked())
+		} else {
+			six = append(six, p.Masked())
+		}
+	}
+	var rules []string
+	if len(four) > 0 {
+		rules = append(rules, "ip saddr "+braces(disjoint(four))+" ")
+	}
+	if len(six) > 0 {
+		rules = append(rules, "ip6 saddr "+braces(disjoint(six))+" ")
+	}
+	return rules
+}
+
+// disjoint leaves out what lies in another prefix: nft refuses intervals that overlap.
+func disjoint(prefixes []netip.Prefix) []netip.Prefix {
+	sorted := slices.SortedFunc(slices.Values(prefixes), func(a, b netip.Prefix) int {
+		return cmp.Or(cmp.Compare(a.Bits(), b.Bits()), a.Addr().Compare(b.Addr()))
+	})
+	var kept []netip.Prefix
+	for _, p := range sorted {
+		if !slices.ContainsFunc(kept, func(wider netip.Prefix) bool { return wider.Overlaps(p) }) {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+func braces[T any](elements []T) string {
+	texts := make([]string, len(elements))
+	for i, e := range elements {
+		texts[i] = fmt.Sprint(e)
+	}
+	return "{ " + strings.Join(texts, ", ") + " }"
+}

@@ -1,0 +1,214 @@
+// Package gateway is the daemon of a gateway node: it watches the routes in etcd and has HAProxy serve them and the firewall admit them.
+//
+// What is closed is closed in the firewall first, what is opened is opened there last, when HAProxy really listens. Without etcd
+// everything stays as it is; when the daemon ends, HAProxy and the firewall go on.
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/burano/burano/gateway/firewall"
+	"github.com/burano/burano/gateway/haproxy"
+	"github.com/burano/burano/gateway/route"
+)
+
+// Config says where routes come from and what serves them.
+type Config struct {
+	Etcd     *clientv3.Client
+	HAProxy  haproxy.Config
+	Internal []netip.Prefix // the cluster's networks (pods, services, nodes), which the firewall lets in
+	AllowSSH []netip.Prefix // where SSH may come from; empty: anywhere
+	Firewall Firewall       // nil: the nftables table of this node
+	Coalesce time.Duration  // how long changes are gathered before they are applied; 5 ms
+	Resync   time.Duration  // how often everything is compared with what is wanted, changed or not; 10 s
+	Logger   *slog.Logger
+}
+
+// Firewall admits ports from outside.
+type Firewall interface {
+	// Publish admits exactly these ports.
+	Publish(ctx context.Context, ports []uint16) error
+	// Refresh makes good what somebody else changed.
+	Refresh(ctx context.Context) error
+}
+
+// Limits of the pauses between attempts.
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// Run serves until the context ends, which is its only reason to return nil. It fails at once only when HAProxy's configuration file
+// cannot be opened or the configuration makes no sense.
+func Run(ctx context.Context, c Config) error {
+	c.Coalesce = cmp.Or(c.Coalesce, 5*time.Millisecond)
+	c.Resync = cmp.Or(c.Resync, 10*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.HAProxy.Logger == nil {
+		c.HAProxy.Logger = c.Logger
+	}
+	if c.Firewall == nil {
+		table, err := firewall.New(firewall.Config{Internal: c.Internal, AllowSSH: c.AllowSSH})
+		if err != nil {
+			return fmt.Errorf("gateway: %w", err)
+		}
+		c.Firewall = table
+	}
+	proxy, err := haproxy.Open(ctx, c.HAProxy)
+	if err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	g := &gateway{config: c, proxy: proxy, refused: make(map[uint16]string)}
+	w := newWatcher(c.Etcd, c.Logger)
+	done := make(chan struct{})
+	go func() { defer close(done); w.run(ctx) }()
+	g.loop(ctx, w)
+	<-done
+	c.Logger.Info("the gateway daemon ends; HAProxy goes on serving")
+	return nil
+}
+
+type gateway struct {
+	config  Config
+	proxy   *haproxy.Proxy
+	open    []uint16          // ports that the firewall admits, as far as we know
+	started bool              // something was applied
+	refused map[uint16]string // what was logged about ports that cannot be served
+	trouble string            // what was last logged as failing
+}
+
+// loop applies what the watcher knows, each time something changed, after a failure, and now and then to make good what others changed.
+func (g *gateway) loop(ctx context.Context, w *watcher) {
+	resync := time.NewTicker(g.config.Resync)
+	defer resync.Stop()
+	pause := firstPause
+	var again <-chan time.Time
+	for {
+		refresh := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-again:
+		case <-resync.C:
+			refresh = true
+		case <-w.changed:
+			if !wait(ctx, g.config.Coalesce) {
+				return
+			}
+		}
+		again = nil
+		routes, known := w.routes()
+		if !known {
+			continue // nothing was read from etcd yet: what is there serves on
+		}
+		settled, err := g.apply(ctx, routes, refresh)
+		if ctx.Err() != nil {
+			return
+		}
+		g.report(err)
+		if settled {
+			pause = firstPause
+			continue
+		}
+		again, pause = time.After(pause), min(2*pause, longestPause)
+	}
+}
+
+// apply brings firewall and HAProxy to the routes. It is settled when nothing is left to be tried again.
+func (g *gateway) apply(ctx context.Context, routes []route.Route, refresh bool) (settled bool, err error) {
+	winners, _ := route.Contest(routes)
+	wanted := make([]uint16, 0, len(winners))
+	for _, r := range winners {
+		wanted = append(wanted, r.GatewayPort)
+	}
+	if refresh {
+		if err := g.config.Firewall.Refresh(ctx); err != nil {
+			return false, err
+		}
+	}
+	if g.started {
+		staying := slices.DeleteFunc(slices.Clone(g.open), func(port uint16) bool { return !slices.Contains(wanted, port) })
+		if err := g.admit(ctx, staying); err != nil {
+			return false, err
+		}
+	}
+	start := time.Now()
+	outcome, err := g.proxy.Apply(ctx, winners)
+	if err := g.admit(ctx, outcome.Serving); err != nil {
+		return false, err
+	}
+	g.logRefused(outcome.Refused)
+	switch {
+	case !g.started && err == nil:
+		g.started = true
+		g.config.Logger.Info("serving", "routes", len(winners), "ports", outcome.Serving)
+	case outcome.Changed > 0 || outcome.Reloaded:
+		g.config.Logger.Info("applied", "routes", len(winners), "servers", outcome.Changed, "reloaded", outcome.Reloaded,
+			"duration", time.Since(start).Round(100*time.Microsecond))
+	}
+	return err == nil && len(outcome.Refused) == 0, err
+}
+
+func (g *gateway) admit(ctx context.Context, ports []uint16) error {
+	if err := g.config.Firewall.Publish(ctx, ports); err != nil {
+		return err
+	}
+	g.open = ports
+	return nil
+}
+
+// logRefused logs what cannot be served once, and once that it can be again.
+func (g *gateway) logRefused(refused map[uint16]error) {
+	for _, port := range slices.Sorted(maps.Keys(refused)) {
+		if reason := refused[port].Error(); g.refused[port] != reason {
+			g.refused[port] = reason
+			g.config.Logger.Error("a port is not served, trying again", "port", port, "error", reason)
+		}
+	}
+	for port := range g.refused {
+		if refused[port] == nil {
+			delete(g.refused, port)
+			g.config.Logger.Info("a port is no longer refused", "port", port)
+		}
+	}
+}
+
+// report logs changes between going well and failing.
+func (g *gateway) report(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text == g.trouble {
+		return
+	}
+	g.trouble = text
+	if err != nil {
+		g.config.Logger.Error("cannot apply the routes fully, trying again", "error", err)
+		return
+	}
+	g.config.Logger.Info("the routes are applied again")
+}
+
+// wait pauses; it returns false when the context ended.
+func wait(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,300 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/burano/burano/gateway"
+	"github.com/burano/burano/gateway/etcdtest"
+	"github.com/burano/burano/gateway/haproxytest"
+	"github.com/burano/burano/gateway/route"
+)
+
+// door is a firewall that only remembers, so that the test does not close the machine it runs on. The real one has tests of its own.
+type door struct {
+	mutex sync.Mutex
+	open  []uint16
+}
+
+func (d *door) Publish(_ context.Context, ports []uint16) error {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.open = slices.Clone(ports)
+	return nil
+}
+
+func (d *door) Refresh(context.Context) error { return nil }
+
+func (d *door) admits(port uint16) bool {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return slices.Contains(d.open, port)
+}
+
+// journal is a log that can be read while it is written.
+type journal struct {
+	mutex  sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	return j.buffer.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	return j.buffer.String()
+}
+
+type node struct {
+	server  *etcdtest.Server
+	etcd    *clientv3.Client
+	process *haproxytest.Process
+	door    *door
+	journal *journal
+}
+
+func newNode(t *testing.T) *node {
+	t.Helper()
+	server := etcdtest.New(t)
+	n := &node{server: server, etcd: server.Client(t), process: haproxytest.New(t), door: &door{}, journal: &journal{}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(n.journal.String())
+		}
+	})
+	return n
+}
+
+// run starts the daemon; the function returned ends it and waits.
+func (n *node) run(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- gateway.Run(ctx, gateway.Config{
+			Etcd: n.etcd, HAProxy: n.process.Config(), Firewall: n.door, Logger: slog.New(slog.NewTextHandler(n.journal, nil)),
+		})
+	}()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			require.NoError(t, <-ended)
+		})
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func (n *node) put(t *testing.T, r route.Route) {
+	t.Helper()
+	value, err := route.Encode(r)
+	require.NoError(t, err)
+	_, err = n.etcd.Put(t.Context(), route.Key(r), string(value))
+	require.NoError(t, err)
+}
+
+func answers(t *testing.T, port uint16, name string) {
+	t.Helper()
+	haproxytest.Wait(t, name, func() error {
+		answer, err := haproxytest.Get(t.Context(), port)
+		if err == nil && answer != name {
+			err = fmt.Errorf("answer from %s", answer)
+		}
+		return err
+	})
+}
+
+func web(port uint16, backends ...route.Backend) route.Route {
+	return route.Route{Namespace: "default", Service: fmt.Sprint("web-", port), Port: "http", GatewayPort: port, Protocol: route.TCP, Backends: backends}
+}
+
+func TestARouteIsServedMomentsAfterItIsWritten(t *testing.T) {
+	n := newNode(t)
+	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
+	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
+	n.run(t)
+
+	start := time.Now()
+	n.put(t, web(port, a.Ready()))
+	answers(t, port, "a")
+	t.Logf("first route of all, HAProxy started for it: answers %s after the write", time.Since(start).Round(time.Millisecond))
+
+	start = time.Now()
+	n.put(t, web(other, a.Ready()))
+	answers(t, other, "a")
+	t.Logf("another route, by a reload: answers %s after the write", time.Since(start).Round(time.Millisecond))
+	require.Less(t, time.Since(start), 2*time.Second)
+
+	start = time.Now()
+	n.put(t, web(port, b.Ready()))
+	answers(t, port, "b")
+	t.Logf("another backend, at run time: answers %s after the write", time.Since(start).Round(time.Millisecond))
+	require.Less(t, time.Since(start), time.Second)
+	haproxytest.Wait(t, "the door", func() error {
+		if !n.door.admits(port) || !n.door.admits(other) {
+			return errors.New("closed")
+		}
+		return nil
+	})
+}
+
+func TestBackendsAndListenersChangeUnderLoadWithoutAFailedRequest(t *testing.T) {
+	n := newNode(t)
+	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
+	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
+	n.run(t)
+	n.put(t, web(port, a.Ready()))
+	answers(t, port, "a")
+	load := haproxytest.StartLoad(t, port)
+
+	n.put(t, web(port, a.Ready(), b.Ready()))
+	haproxytest.Wait(t, "answers from b", func() error {
+		if load.Answers()["b"] == 0 {
+			return errors.New("none")
+		}
+		return nil
+	})
+	n.put(t, web(other, a.Ready()))
+	answers(t, other, "a")
+	n.put(t, web(port, a.Draining(), b.Ready()))
+	haproxytest.Wait(t, "a to be left alone", func() error {
+		before := load.Answers()
+		load.WaitFor(t, 20)
+		if after := load.Answers(); after["a"] != before["a"] {
+			return fmt.Errorf("%d more", after["a"]-before["a"])
+		}
+		return nil
+	})
+	_, err := n.etcd.Delete(t.Context(), route.Key(web(other)))
+	require.NoError(t, err)
+	haproxytest.Wait(t, "the port to be closed", func() error {
+		if n.door.admits(other) {
+			return errors.New("the firewall admits it")
+		}
+		if answer, err := haproxytest.Get(t.Context(), other); err == nil {
+			return fmt.Errorf("%s answers", answer)
+		}
+		return nil
+	})
+	n.put(t, web(port, b.Ready()))
+	load.WaitFor(t, 50)
+	a.Stop(t)
+	load.WaitFor(t, 100)
+	total, failed, worst := load.Stop()
+	require.Empty(t, failed)
+	t.Logf("%d requests, none failed, worst %s", total, worst.Round(time.Millisecond))
+}
+
+func TestARestartedDaemonAdoptsWhatIsThereAndCatchesUp(t *testing.T) {
+	n := newNode(t)
+	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
+	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
+	stop := n.run(t)
+	n.put(t, web(port, a.Ready()))
+	answers(t, port, "a")
+	load := haproxytest.StartLoad(t, port)
+	stop()
+	load.WaitFor(t, 50) // HAProxy goes on without the daemon
+	n.put(t, web(port, b.Ready()))
+	n.put(t, web(other, b.Ready()))
+	n.run(t)
+	answers(t, port, "b")
+	answers(t, other, "b")
+	_, failed, _ := load.Stop()
+	require.Empty(t, failed)
+	require.NotContains(t, n.journal.String(), "level=ERROR")
+}
+
+func TestEtcdMayGoAwayAndComeBackWithItsHistoryCompacted(t *testing.T) {
+	n := newNode(t)
+	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
+	port, gone := haproxytest.FreePort(t), haproxytest.FreePort(t)
+	n.put(t, web(port, a.Ready()))
+	n.put(t, web(gone, a.Ready()))
+	n.run(t)
+	answers(t, port, "a")
+	answers(t, gone, "a")
+
+	n.server.Stop()
+	haproxytest.Wait(t, "the loss to be noticed", func() error {
+		if !strings.Contains(n.journal.String(), "lost etcd") {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	answers(t, port, "a")
+
+	// While the daemon cannot see it, the routes change and the revisions that the watch would go on from are compacted.
+	elsewhere := n.server.Elsewhere(t)
+	elsewhere.Start(t)
+	etcd := elsewhere.Client(t)
+	value, err := route.Encode(web(port, b.Ready()))
+	require.NoError(t, err)
+	_, err = etcd.Delete(t.Context(), route.Key(web(gone)))
+	require.NoError(t, err)
+	response, err := etcd.Put(t.Context(), route.Key(web(port)), string(value))
+	require.NoError(t, err)
+	_, err = etcd.Compact(t.Context(), response.Header.Revision, clientv3.WithCompactPhysical())
+	require.NoError(t, err)
+	elsewhere.Stop()
+
+	n.server.Start(t)
+	answers(t, port, "b")
+	haproxytest.Wait(t, "the deleted route to be closed", func() error {
+		if n.door.admits(gone) {
+			return errors.New("open")
+		}
+		return nil
+	})
+	n.put(t, web(port, a.Ready()))
+	answers(t, port, "a")
+	require.Equal(t, 1, strings.Count(n.journal.String(), "lost etcd"), "said once, not at each attempt")
+	require.Contains(t, n.journal.String(), "etcd answers again")
+}
+
+func TestForeignValuesAreLoggedOnceAndHinderNobody(t *testing.T) {
+	n := newNode(t)
+	a := haproxytest.NewBackend(t, "a")
+	port := haproxytest.FreePort(t)
+	for key, value := range map[string]string{
+		"/burano/v1/routes/tcp/80":   "hello",
+		"/burano/v1/routes/tcp/http": "{}",
+		"/burano/v1/routes/tcp/22":   `{"version":1,"namespace":"d","service":"s","port":"1","gatewayPort":22,"protocol":"TCP"}`,
+		"/burano/v1/leader":          "somebody",
+	} {
+		_, err := n.etcd.Put(t.Context(), key, value)
+		require.NoError(t, err)
+	}
+	n.run(t)
+	n.put(t, web(port, a.Ready()))
+	answers(t, port, "a")
+	log := n.journal.String()
+	require.Equal(t, 3, strings.Count(log, "is no route"), log)
+	require.Contains(t, log, "reserved for SSH")
+	require.False(t, n.door.admits(22))
+
+	_, err := n.etcd.Put(t.Context(), route.Key(web(port)), "spoilt")
+	require.NoError(t, err)
+	haproxytest.Wait(t, "the spoilt route to be closed", func() error {
+		if n.door.admits(port) {
+			return errors.New("open")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,141 @@
+package haproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/haproxytech/client-native/v6/runtime"
+	"github.com/haproxytech/client-native/v6/runtime/options"
+)
+
+// admin is the running HAProxy, reached by its admin socket.
+type admin struct {
+	client runtime.Runtime
+}
+
+// openAdmin does not need HAProxy to run yet.
+func openAdmin(ctx context.Context, socket string) (*admin, error) {
+	client, err := runtime.New(ctx, options.Socket(socket), options.DoNotCheckRuntimeOnInit)
+	if err != nil {
+		return nil, fmt.Errorf("use HAProxy's admin socket %s: %w", socket, err)
+	}
+	return &admin{client: client}, nil
+}
+
+// listeners asks the running worker for its servers. The fields are those of "show servers state" in HAProxy's management guide.
+func (a *admin) listeners() (map[uint16]listener, error) {
+	answer, err := a.client.ExecuteRaw("show servers state")
+	if err != nil {
+		return nil, fmt.Errorf("ask HAProxy for its servers: %w", err)
+	}
+	version, table, _ := strings.Cut(answer, "\n")
+	if strings.TrimSpace(version) != "1" {
+		return nil, fmt.Errorf("ask HAProxy for its servers: unexpected answer %.80q", answer)
+	}
+	found := make(map[uint16]listener)
+	for line := range strings.Lines(table) {
+		fields := strings.Fields(line)
+		if len(fields) < 19 || fields[0] == "#" {
+			continue
+		}
+		port, ours := portOf(fields[1])
+		if !ours {
+			continue
+		}
+		s, err := runningSlot(fields)
+		if err != nil {
+			return nil, fmt.Errorf("ask HAProxy for its servers: %q: %w", line, err)
+		}
+		l := found[port]
+		l.Port, l.Slots = port, append(l.Slots, s)
+		found[port] = l
+	}
+	return found, nil
+}
+
+// maintenance are the bits of srv_admin_state with which a server is out of service: forced, inherited, by DNS.
+// (The bit 0x04 only remembers that the configuration said "disabled".)
+const maintenance = 0x01 | 0x02 | 0x20 | 0x40
+
+func runningSlot(fields []string) (slot, error) {
+	s := slot{Name: fields[3]}
+	administrative, err := strconv.ParseUint(fields[6], 10, 32)
+	if err != nil {
+		return slot{}, err
+	}
+	if administrative&maintenance != 0 {
+		return s, nil
+	}
+	weight, err := strconv.Atoi(fields[7])
+	if err != nil {
+		return slot{}, err
+	}
+	address, err := netip.ParseAddr(fields[4])
+	if err != nil {
+		return slot{}, err
+	}
+	port, err := strconv.ParseUint(fields[18], 10, 16)
+	if err != nil {
+		return slot{}, err
+	}
+	s.Address, s.State = netip.AddrPortFrom(address, uint16(port)), ready
+	if weight == 0 {
+		s.State = draining
+	}
+	return s, nil
+}
+
+// apply makes the changes at run time, in their order. One that fails does not keep the others from being made.
+func (a *admin) apply(list []change) error {
+	var problems []error
+	for _, c := range list {
+		if err := a.change(c); err != nil {
+			problems = append(problems, fmt.Errorf("change HAProxy at run time (%s): %w", c, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// change does one. Draining is a weight of zero: it is the one way to say it that the configuration file knows as well.
+func (a *admin) change(c change) error {
+	backend := sectionName(c.Port)
+	if c.Slot.State == free {
+		return a.client.SetServerState(backend, c.Slot.Name, "maint")
+	}
+	if c.Move {
+		// First out of service: a slot whose address changes must not show the old one's health.
+		if err := a.client.SetServerState(backend, c.Slot.Name, "maint"); err != nil {
+			return err
+		}
+		if err := a.client.SetServerAddr(backend, c.Slot.Name, c.Slot.Address.Addr().String(), int(c.Slot.Address.Port())); err != nil {
+			return err
+		}
+	}
+	weight := "1"
+	if c.Slot.State == draining {
+		weight = "0"
+	}
+	if err := a.client.SetServerWeight(backend, c.Slot.Name, weight); err != nil {
+		return err
+	}
+	return a.client.SetServerState(backend, c.Slot.Name, "ready")
+}
+
+// worker is the process id of the worker that answers, 0 when none does.
+func (a *admin) worker() int64 {
+	answer, err := a.client.ExecuteRaw("show info")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(answer) {
+		if number, ok := strings.CutPrefix(strings.TrimSpace(line), "Pid: "); ok {
+			pid, _ := strconv.ParseInt(number, 10, 64)
+			return pid
+		}
+	}
+	return 0
+}

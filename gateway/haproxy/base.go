@@ -1,0 +1,88 @@
+package haproxy
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// defaultsName is the name of our defaults section; by it a configuration file is recognised as ours.
+const defaultsName = "burano"
+
+// base is the configuration without any listener. Why its values are what they are:
+//
+//   - timeout connect 500ms and redispatch on every retry: a pod that died is noticed by the client as half a second at most;
+//   - checks every 500 ms, two failures and it is out, one success and it is in again;
+//   - client and server may be silent for an hour: the gateways carry any TCP protocol, database sessions too. Keep-alives find dead peers;
+//   - hard-stop-after: a worker replaced by a reload stays until its last connection ends, for an hour at most;
+//   - expose-fd listeners: the next worker takes the listening sockets over, so that a reload loses no connection;
+//   - log from notice up: servers that come and go, not every connection.
+func base(c Config) []byte {
+	return fmt.Appendf(nil, `# _version=1
+# Written by burano gateway from the routes in etcd. Changes made here by hand do not last.
+
+global
+  user %s
+  group %s
+  log stdout format raw local0 notice
+  maxconn %d
+  hard-stop-after 1h
+  stats socket %s mode 600 level admin expose-fd listeners
+  stats timeout 30s
+
+defaults %s
+  mode tcp
+  log global
+  balance %s
+  option redispatch 1
+  option clitcpka
+  option srvtcpka
+  option dontlognull
+  retries 3
+  timeout connect 500ms
+  timeout client 1h
+  timeout client-fin 30s
+  timeout server 1h
+  timeout server-fin 30s
+  timeout queue 10s
+  default-server inter 500ms fall 2 rise 1
+`, c.User, c.Group, c.MaxConnections, c.Socket, defaultsName, c.Balance)
+}
+
+// writeAtomically replaces a file by content in one rename.
+func writeAtomically(path string, content []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name())
+	_, err = temporary.Write(content)
+	if err == nil {
+		err = temporary.Chmod(0o644)
+	}
+	if err == nil {
+		err = temporary.Sync()
+	}
+	if closed := temporary.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", temporary.Name(), err)
+	}
+	return os.Rename(temporary.Name(), path)
+}
+
+// skeleton is a configuration without what changes without a reload: the servers, the descriptions and the version line.
+func skeleton(configuration []byte) string {
+	var kept bytes.Buffer
+	for line := range bytes.Lines(configuration) {
+		text := bytes.TrimSpace(line)
+		if slices.ContainsFunc([]string{"server ", "description ", "# _version"}, func(changing string) bool { return bytes.HasPrefix(text, []byte(changing)) }) {
+			continue
+		}
+		kept.Write(line)
+	}
+	return kept.String()
+}

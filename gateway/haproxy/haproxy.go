@@ -1,0 +1,297 @@
+// Package haproxy makes a running HAProxy serve routes: servers come, drain and go at run time through the admin socket within
+// milliseconds; only a listener that appears or goes needs a new configuration, which is checked first and then taken over by
+// a seamless reload.
+//
+// The truth is what the running process and its configuration file say, asked anew at each change, not what this package
+// remembers: a restart of Burano or of HAProxy loses nothing. The file is kept in step with every change at run time.
+package haproxy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/burano/burano/gateway/route"
+)
+
+// Config says where HAProxy is. The zero value fits a gateway node with Debian's package.
+type Config struct {
+	ConfigFile     string                      // configuration file, ours alone; /etc/haproxy/haproxy.cfg
+	Socket         string                      // admin socket that HAProxy is told to open; /run/haproxy-admin.sock
+	Binary         string                      // /usr/sbin/haproxy
+	User, Group    string                      // whom the workers run as; haproxy
+	Bind           netip.Addr                  // address of the listeners; 0.0.0.0
+	Balance        string                      // leastconn (if empty) or roundrobin
+	MaxConnections int                         // of one worker; 8000
+	Reload         func(context.Context) error // makes HAProxy take the file over, or start; systemctl reload-or-restart haproxy
+	ReloadTimeout  time.Duration               // how long a reload may take until the new worker answers; 10 s
+	RetryAfter     time.Duration               // how long a layout that failed is left alone; 30 s
+	Logger         *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	c.ConfigFile = cmp.Or(c.ConfigFile, "/etc/haproxy/haproxy.cfg")
+	c.Socket = cmp.Or(c.Socket, "/run/haproxy-admin.sock")
+	c.Binary = cmp.Or(c.Binary, "/usr/sbin/haproxy")
+	c.User = cmp.Or(c.User, "haproxy")
+	c.Group = cmp.Or(c.Group, "haproxy")
+	c.Bind = cmp.Or(c.Bind, netip.IPv4Unspecified())
+	c.Balance = cmp.Or(c.Balance, "leastconn")
+	c.MaxConnections = cmp.Or(c.MaxConnections, 8000)
+	c.ReloadTimeout = cmp.Or(c.ReloadTimeout, 10*time.Second)
+	c.RetryAfter = cmp.Or(c.RetryAfter, 30*time.Second)
+	if c.Reload == nil {
+		c.Reload = reloadUnit
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// reloadUnit has systemd reload the service, or start it when it does not run.
+func reloadUnit(ctx context.Context) error {
+	output, err := exec.CommandContext(ctx, "systemctl", "reload-or-restart", "haproxy.service").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("systemctl reload-or-restart haproxy: %w: %s", err, strings.TrimSpace(string(output)))
+	}
+	return nil
+}
+
+// Proxy is the HAProxy of a gateway. Its methods may be called concurrently; changes are made one after the other.
+type Proxy struct {
+	config Config
+	mutex  sync.Mutex
+	file   *file
+	admin  *admin
+	failed failure
+	last   time.Time // when the last reload was done
+}
+
+// failure is a layout that HAProxy did not take. It is left alone for a while, so that a bad listener does not keep changes of
+// the others waiting for reloads that fail.
+type failure struct {
+	layout string
+	err    error
+	until  time.Time
+}
+
+// Outcome is what came of a change.
+type Outcome struct {
+	Serving  []uint16         // wanted ports that HAProxy listens on now, ascending
+	Refused  map[uint16]error // wanted ports that it does not listen on, and why; worth another try later
+	Changed  int              // servers changed at run time
+	Reloaded bool
+}
+
+// Open takes over the configuration file, writing a first one when there is none of ours. HAProxy need not run yet.
+func Open(ctx context.Context, c Config) (*Proxy, error) {
+	c = c.withDefaults()
+	if c.Balance != "leastconn" && c.Balance != "roundrobin" {
+		// The static algorithms do not take changes of weight at run time (HAProxy's configuration guide, "balance").
+		return nil, fmt.Errorf("open HAProxy: the balance algorithm must be leastconn or roundrobin, not %q", c.Balance)
+	}
+	f, err := openFile(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	a, err := openAdmin(ctx, c.Socket)
+	if err != nil {
+		return nil, err
+	}
+	return &Proxy{config: c, file: f, admin: a}, nil
+}
+
+// Apply makes HAProxy serve exactly these routes, whose gateway ports differ from each other. Changes of servers are in effect
+// before a reload is begun, and when the reload fails too. An error means that something is not as wanted and that Apply should be
+// called again; the outcome says what is served all the same.
+func (p *Proxy) Apply(ctx context.Context, routes []route.Route) (Outcome, error) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	outcome := Outcome{Refused: make(map[uint16]error)}
+
+	running, runningErr := p.admin.listeners()
+	written, err := p.file.listeners()
+	if err != nil {
+		return outcome, err
+	}
+	if runningErr != nil {
+		running = nil
+	}
+	wanted := p.plan(ctx, routes, running, written, outcome.Refused)
+
+	var list []change
+	for _, port := range slices.Sorted(maps.Keys(wanted)) {
+		list = append(list, changes(port, running[port].Slots, wanted[port].Slots)...)
+	}
+	changeErr := p.admin.apply(list)
+	outcome.Changed = len(list)
+
+	layoutErr := p.settle(ctx, wanted, running, runningErr != nil, &outcome)
+	if now, err := p.admin.listeners(); err == nil {
+		running = now
+	}
+	for _, r := range routes {
+		if _, serves := running[r.GatewayPort]; serves {
+			outcome.Serving = append(outcome.Serving, r.GatewayPort)
+		} else if outcome.Refused[r.GatewayPort] == nil {
+			outcome.Refused[r.GatewayPort] = cmp.Or(layoutErr, errors.New("HAProxy does not listen on it yet"))
+		}
+	}
+	slices.Sort(outcome.Serving)
+	return outcome, errors.Join(changeErr, layoutErr)
+}
+
+// plan gives the listeners wanted, with everybody's slot. A port of a new listener that somebody else on this node holds is refused.
+func (p *Proxy) plan(ctx context.Context, routes []route.Route, running, written map[uint16]listener, refused map[uint16]error) map[uint16]listener {
+	wanted := make(map[uint16]listener, len(routes))
+	for _, r := range routes {
+		l := listener{Port: r.GatewayPort, About: r.String()}
+		if is, exists := running[r.GatewayPort]; exists {
+			l.Slots = place(is.Slots, endpointsOf(r))
+			wanted[l.Port] = l
+			continue
+		}
+		if err := p.available(ctx, r.GatewayPort); err != nil {
+			refused[r.GatewayPort] = err
+			continue
+		}
+		if was, exists := written[r.GatewayPort]; exists {
+			l.Slots = place(was.Slots, endpointsOf(r))
+		} else {
+			l.Slots = newSlots(endpointsOf(r))
+		}
+		wanted[l.Port] = l
+	}
+	return wanted
+}
+
+// available tells whether HAProxy will be able to listen on a port. A check of the configuration does not find that out, and one port that
+// is taken would make the whole reload fail.
+func (p *Proxy) available(ctx context.Context, port uint16) error {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", netip.AddrPortFrom(p.config.Bind, port).String())
+	if err != nil {
+		return fmt.Errorf("another program on this gateway holds port %d: %w", port, err)
+	}
+	return l.Close()
+}
+
+// settle writes the file and, when the listeners or the number of slots differ from what runs, has HAProxy take it over.
+func (p *Proxy) settle(ctx context.Context, wanted, running map[uint16]listener, down bool, outcome *Outcome) error {
+	goal := layout(wanted)
+	if p.failed.layout == goal && p.failed.err != nil && time.Now().Before(p.failed.until) {
+		p.keepInStep(wanted, running)
+		return p.failed.err
+	}
+	same := !down && goal == layout(running)
+	if _, err := p.file.write(wanted); err != nil {
+		p.remember(goal, err)
+		return err
+	}
+	if same && p.file.proven() {
+		p.failed = failure{}
+		return p.file.keep()
+	}
+	if err := p.reload(ctx, goal); err != nil {
+		restored := p.file.restore(ctx)
+		p.remember(goal, err)
+		p.keepInStep(wanted, running)
+		return errors.Join(fmt.Errorf("%w; the configuration before stays", err), restored)
+	}
+	outcome.Reloaded = true
+	p.failed = failure{}
+	return p.file.keep()
+}
+
+func (p *Proxy) remember(layout string, err error) {
+	p.failed = failure{layout: layout, err: err, until: time.Now().Add(p.config.RetryAfter)}
+}
+
+// keepInStep writes the servers of those listeners that run, while the listeners themselves must stay as they are: should HAProxy restart
+// now, it starts with the servers of now.
+func (p *Proxy) keepInStep(wanted, running map[uint16]listener) {
+	written, err := p.file.listeners()
+	if err != nil {
+		return
+	}
+	for port, was := range written {
+		want, stays := wanted[port]
+		if _, runs := running[port]; !stays || !runs || len(want.Slots) < len(was.Slots) {
+			continue
+		}
+		was.Slots = want.Slots[:len(was.Slots)]
+		written[port] = was
+	}
+	if _, err := p.file.write(written); err != nil {
+		p.config.Logger.Warn("the HAProxy configuration does not follow the changes at run time", "error", err)
+		return
+	}
+	if err := p.file.keep(); err != nil {
+		p.config.Logger.Warn("the HAProxy configuration does not follow the changes at run time", "error", err)
+	}
+}
+
+// Reloads are signals to HAProxy's master, which is deaf for an instant while it executes itself anew.
+const (
+	reloadGap    = 100 * time.Millisecond // between the end of a reload and the next one
+	reloadRepeat = time.Second            // after which a reload without effect is asked for again
+)
+
+// reload has HAProxy take the file over and waits until another worker than before answers, with the listeners wanted.
+func (p *Proxy) reload(ctx context.Context, goal string) error {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, p.config.ReloadTimeout)
+	defer cancel()
+	before := p.admin.worker()
+	ask := time.NewTimer(time.Until(p.last.Add(reloadGap)))
+	defer ask.Stop()
+	look := time.NewTicker(2 * time.Millisecond)
+	defer look.Stop()
+	for asked := false; ; {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("reload HAProxy: no worker with the new listeners answered on %s within %s; HAProxy's own log says why (journalctl -u haproxy)", p.config.Socket, p.config.ReloadTimeout)
+		case <-ask.C:
+			if err := p.config.Reload(ctx); err != nil {
+				return fmt.Errorf("reload HAProxy: %w", err)
+			}
+			asked = true
+			ask.Reset(reloadRepeat)
+		case <-look.C:
+			if !asked {
+				continue
+			}
+			running, err := p.admin.listeners()
+			if err != nil || layout(running) != goal || p.admin.worker() == before {
+				continue
+			}
+			p.last = time.Now()
+			p.config.Logger.Info("HAProxy took over a new configuration", "duration", time.Since(start).Round(time.Millisecond))
+			return nil
+		}
+	}
+}
+
+// layout describes what cannot change without a reload: the listeners and the names of their slots.
+func layout(listeners map[uint16]listener) string {
+	var b strings.Builder
+	for _, port := range slices.Sorted(maps.Keys(listeners)) {
+		fmt.Fprintf(&b, "%d:", port)
+		for _, s := range listeners[port].Slots {
+			b.WriteString(" " + s.Name)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

@@ -1,0 +1,372 @@
+package haproxy_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/gateway/haproxy"
+	"github.com/burano/burano/gateway/haproxytest"
+	"github.com/burano/burano/gateway/route"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func web(port uint16, backends ...route.Backend) route.Route {
+	return route.Route{Namespace: "default", Service: "web", Port: "http", GatewayPort: port, Protocol: route.TCP, Backends: backends}
+}
+
+func open(t *testing.T, c haproxy.Config) *haproxy.Proxy {
+	t.Helper()
+	p, err := haproxy.Open(t.Context(), c)
+	require.NoError(t, err)
+	return p
+}
+
+func apply(t *testing.T, p *haproxy.Proxy, routes ...route.Route) haproxy.Outcome {
+	t.Helper()
+	outcome, err := p.Apply(t.Context(), routes)
+	require.NoError(t, err)
+	require.Empty(t, outcome.Refused)
+	return outcome
+}
+
+func TestTheConfigurationIsWhatWeMean(t *testing.T) {
+	process := haproxytest.New(t)
+	config := process.Config()
+	p := open(t, config)
+	port := haproxytest.FreePort(t)
+	apply(t, p, web(port, route.Backend{Address: "127.0.0.2", Port: 8080, Ready: true}, route.Backend{Address: "127.0.0.3", Port: 8080, Draining: true}))
+
+	content, err := os.ReadFile(config.ConfigFile)
+	require.NoError(t, err)
+	text := strings.ReplaceAll(string(content), process.Directory, "/run")
+	text = strings.ReplaceAll(text, fmt.Sprint(port), "8000")
+	text = regexp.MustCompile(`_version=\d+`).ReplaceAllString(text, "_version=N")
+	golden := filepath.Join("testdata", "haproxy.cfg")
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(golden, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text)
+}
+
+func TestServersChangeAtRunTimeWithoutAReloadAndWithoutAFailedRequest(t *testing.T) {
+	process := haproxytest.New(t)
+	p := open(t, process.Config())
+	a, b, c := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b"), haproxytest.NewBackend(t, "c")
+	port := haproxytest.FreePort(t)
+
+	first := apply(t, p, web(port, a.Ready()))
+	require.True(t, first.Reloaded, "a listener appears")
+	require.Equal(t, []uint16{port}, first.Serving)
+	load := haproxytest.StartLoad(t, port)
+	load.WaitFor(t, 50)
+
+	start := time.Now()
+	outcome := apply(t, p, web(port, a.Ready(), b.Ready()))
+	require.False(t, outcome.Reloaded)
+	require.Equal(t, 1, outcome.Changed)
+	haproxytest.Wait(t, "the new backend's first answer", func() error {
+		if load.Answers()["b"] == 0 {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+	t.Logf("a second backend: applied and answering after %s", time.Since(start).Round(time.Millisecond))
+
+	outcome = apply(t, p, web(port, a.Draining(), b.Ready(), c.Ready()))
+	require.False(t, outcome.Reloaded)
+	load.WaitFor(t, 20) // requests that were under way
+	hits := a.Hits.Load()
+	load.WaitFor(t, 100)
+	require.Equal(t, hits, a.Hits.Load(), "a draining backend gets nothing new")
+	a.Stop(t)
+
+	outcome = apply(t, p, web(port, b.Ready(), c.Ready()))
+	require.False(t, outcome.Reloaded)
+	load.WaitFor(t, 100)
+	outcome = apply(t, p, web(port, b.Ready(), c.Ready()))
+	require.Zero(t, outcome.Changed, "what is as wanted is left alone")
+
+	total, failed, worst := load.Stop()
+	require.Empty(t, failed)
+	t.Logf("%d requests, none failed, worst %s", total, worst.Round(time.Millisecond))
+}
+
+func TestTheOnlyBackendIsReplacedWithoutAFailedRequest(t *testing.T) {
+	process := haproxytest.New(t)
+	p := open(t, process.Config())
+	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
+	port := haproxytest.FreePort(t)
+	apply(t, p, web(port, a.Ready()))
+	load := haproxytest.StartLoad(t, port)
+	for range 8 {
+		require.False(t, apply(t, p, web(port, b.Ready())).Reloaded)
+		require.False(t, apply(t, p, web(port, a.Ready())).Reloaded)
+		load.WaitFor(t, 5)
+	}
+	total, failed, worst := load.Stop()
+	require.Empty(t, failed)
+	t.Logf("%d requests over 16 replacements, none failed, worst %s", total, worst.Round(time.Millisecond))
+}
+
+func TestADrainingBackendKeepsTheConnectionsItHas(t *testing.T) {
+	process := haproxytest.New(t)
+	p := open(t, process.Config())
+	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
+	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
+	apply(t, p, web(port, a.Ready()))
+
+	connection, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	require.NoError(t, err)
+	defer connection.Close()
+	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return connection, nil }}}
+	ask := func() (string, error) {
+		response, err := client.Get("http://gateway/")
+		if err != nil {
+			return "", err
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		return string(body), err
+	}
+	answer, err := ask()
+	require.NoError(t, err)
+	require.Equal(t, "a", answer)
+
+	apply(t, p, web(port, a.Draining(), b.Ready()))
+	answer, err = haproxytest.Get(t.Context(), port)
+	require.NoError(t, err)
+	require.Equal(t, "b", answer)
+	answer, err = ask()
+	require.NoError(t, err)
+	require.Equal(t, "a", answer, "the old connection is where it was")
+
+	require.True(t, apply(t, p, web(port, b.Ready()), web(other, b.Ready())).Reloaded)
+	answer, err = ask()
+	require.NoError(t, err)
+	require.Equal(t, "a", answer, "even after a reload, in the worker before")
+}
+
+func TestListenersComeAndGoUnderLoadWithoutAFailedRequestOnTheOthers(t *testing.T) {
+	process := haproxytest.New(t)
+	p := open(t, process.Config())
+	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
+	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
+	apply(t, p, web(port, a.Ready()))
+	load := haproxytest.StartLoad(t, port)
+	load.WaitFor(t, 20)
+
+	for range 3 {
+		outcome := apply(t, p, web(port, a.Ready()), web(other, b.Ready()))
+		require.True(t, outcome.Reloaded)
+		answer, err := haproxytest.Get(t.Context(), other)
+		require.NoError(t, err)
+		require.Equal(t, "b", answer)
+		load.WaitFor(t, 50)
+
+		outcome = apply(t, p, web(port, a.Ready()))
+		require.True(t, outcome.Reloaded)
+		haproxytest.Wait(t, "the port to be closed", func() error {
+			if answer, err := haproxytest.Get(t.Context(), other); err == nil {
+				return fmt.Errorf("%s still answers", answer)
+			}
+			return nil
+		})
+		load.WaitFor(t, 50)
+	}
+	total, failed, worst := load.Stop()
+	require.Empty(t, failed)
+	t.Logf("%d requests over 6 reloads, none failed, worst %s", total, worst.Round(time.Millisecond))
+}
+
+func TestMoreBackendsThanSlotsMakePlaceByAReload(t *testing.T) {
+	process := haproxytest.New(t)
+	p := open(t, process.Config())
+	port := haproxytest.FreePort(t)
+	first := haproxytest.NewBackend(t, "first")
+	apply(t, p, web(port, first.Ready()))
+	load := haproxytest.StartLoad(t, port)
+
+	var backends []route.Backend
+	for i := range 9 {
+		backends = append(backends, haproxytest.NewBackend(t, fmt.Sprint("b", i)).Ready())
+	}
+	require.True(t, apply(t, p, web(port, append(backends, first.Ready())...)).Reloaded)
+	haproxytest.Wait(t, "answers from all ten", func() error {
+		if n := len(load.Answers()); n < 10 {
+			return fmt.Errorf("%d answered", n)
+		}
+		return nil
+	})
+	_, failed, _ := load.Stop()
+	require.Empty(t, failed)
+}
+
+func TestARestartAdoptsWhatIsThere(t *testing.T) {
+	process := haproxytest.New(t)
+	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
+	port := haproxytest.FreePort(t)
+	p := open(t, process.Config())
+	apply(t, p, web(port, a.Ready()))
+	apply(t, p, web(port, b.Ready()))
+
+	again := open(t, process.Config())
+	outcome := apply(t, again, web(port, b.Ready()))
+	require.False(t, outcome.Reloaded)
+	require.Zero(t, outcome.Changed)
+
+	process.Stop() // HAProxy itself restarts: the file knows what was done at run time
+	require.NoError(t, process.Reload(t.Context()))
+	haproxytest.Wait(t, "HAProxy", func() error {
+		answer, err := haproxytest.Get(t.Context(), port)
+		if err == nil && answer != "b" {
+			err = fmt.Errorf("answer from %s", answer)
+		}
+		return err
+	})
+	outcome = apply(t, again, web(port, b.Ready()))
+	require.False(t, outcome.Reloaded)
+	require.Zero(t, outcome.Changed)
+
+	process.Stop() // and when it does not run, it is started
+	require.True(t, apply(t, again, web(port, a.Ready())).Reloaded)
+	answer, err := haproxytest.Get(t.Context(), port)
+	require.NoError(t, err)
+	require.Equal(t, "a", answer)
+}
+
+func TestACandidateThatHAProxyRefusesIsNotUsed(t *testing.T) {
+	process := haproxytest.New(t)
+	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
+	port := haproxytest.FreePort(t)
+	config := process.Config()
+	apply(t, open(t, config), web(port, a.Ready()))
+	before, err := os.ReadFile(config.ConfigFile)
+	require.NoError(t, err)
+
+	bad := config
+	bad.User = "nobody-of-this-name"
+	_, err = haproxy.Open(t.Context(), bad)
+	require.ErrorContains(t, err, "nobody-of-this-name")
+	require.ErrorContains(t, err, "the candidate is not used")
+	after, err := os.ReadFile(config.ConfigFile)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+	leftovers, err := filepath.Glob(filepath.Join(process.Directory, "transactions", "*"))
+	require.NoError(t, err)
+	require.Empty(t, slices.DeleteFunc(leftovers, func(name string) bool { i, err := os.Stat(name); return err == nil && i.IsDir() }))
+
+	apply(t, open(t, config), web(port, b.Ready()))
+	answer, err := haproxytest.Get(t.Context(), port)
+	require.NoError(t, err)
+	require.Equal(t, "b", answer)
+}
+
+func TestAReloadThatFailsLeavesTheLastGoodConfigurationAndServersStillChange(t *testing.T) {
+	process := haproxytest.New(t)
+	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
+	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
+	config := process.Config()
+	broken := true
+	config.RetryAfter = time.Hour
+	config.Reload = func(ctx context.Context) error {
+		if broken {
+			return errors.New("no memory")
+		}
+		return process.Reload(ctx)
+	}
+	broken = false
+	p := open(t, config)
+	apply(t, p, web(port, a.Ready()))
+	broken = true
+
+	for range 2 {
+		outcome, err := p.Apply(t.Context(), []route.Route{web(port, a.Ready(), b.Ready()), web(other, b.Ready())})
+		require.ErrorContains(t, err, "no memory")
+		require.Equal(t, []uint16{port}, outcome.Serving)
+		require.ErrorContains(t, outcome.Refused[other], "no memory")
+	}
+	require.Eventually(t, func() bool { answer, _ := haproxytest.Get(t.Context(), port); return answer == "b" }, 5*time.Second, time.Millisecond)
+
+	process.Stop()
+	require.NoError(t, process.Reload(t.Context()))
+	require.Eventually(t, func() bool { answer, _ := haproxytest.Get(t.Context(), port); return answer == "b" }, 5*time.Second, 5*time.Millisecond,
+		"the file has the listeners of before and the servers of now")
+
+	broken = false
+	p = open(t, config) // nor is the failure remembered by a new process
+	require.True(t, apply(t, p, web(port, a.Ready(), b.Ready()), web(other, b.Ready())).Reloaded)
+}
+
+func TestAReloadThatTheMasterMissedIsAskedForAgain(t *testing.T) {
+	process := haproxytest.New(t)
+	a := haproxytest.NewBackend(t, "a")
+	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
+	config := process.Config()
+	missed := 0
+	config.Reload = func(ctx context.Context) error {
+		if missed++; missed == 2 {
+			return nil
+		}
+		return process.Reload(ctx)
+	}
+	p := open(t, config)
+	apply(t, p, web(port, a.Ready()))
+	apply(t, p, web(port, a.Ready()), web(other, a.Ready()))
+	require.Equal(t, 3, missed)
+}
+
+func TestAPortThatAnotherProgramHoldsIsRefusedAndTheOthersAreServed(t *testing.T) {
+	process := haproxytest.New(t)
+	a := haproxytest.NewBackend(t, "a")
+	port := haproxytest.FreePort(t)
+	squatter, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	taken := squatter.Addr().(*net.TCPAddr).AddrPort().Port()
+
+	p := open(t, process.Config())
+	outcome, err := p.Apply(t.Context(), []route.Route{web(port, a.Ready()), web(taken, a.Ready())})
+	require.NoError(t, err)
+	require.Equal(t, []uint16{port}, outcome.Serving)
+	require.ErrorContains(t, outcome.Refused[taken], "another program")
+
+	require.NoError(t, squatter.Close())
+	apply(t, p, web(port, a.Ready()), web(taken, a.Ready()))
+	answer, err := haproxytest.Get(t.Context(), taken)
+	require.NoError(t, err)
+	require.Equal(t, "a", answer)
+}
+
+func TestAnAlgorithmThatServersCannotChangeUnderIsRefused(t *testing.T) {
+	config := haproxytest.New(t).Config()
+	config.Balance = "source"
+	_, err := haproxy.Open(t.Context(), config)
+	require.ErrorContains(t, err, "leastconn or roundrobin")
+}
+
+func TestAConfigurationOfOthersIsKeptBesideOurs(t *testing.T) {
+	process := haproxytest.New(t)
+	config := process.Config()
+	require.NoError(t, os.WriteFile(config.ConfigFile, []byte("global\n  daemon\n"), 0o644))
+	open(t, config)
+	kept, err := os.ReadFile(config.ConfigFile + ".before-burano")
+	require.NoError(t, err)
+	require.Equal(t, "global\n  daemon\n", string(kept))
+}

@@ -1,0 +1,118 @@
+package publish
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	core "k8s.io/api/core/v1"
+)
+
+// Annotations of a Service that say what the gateways do with it.
+const (
+	// AnnotationPublish is "true" to publish a Service that would not be, or "false" not to publish one that would.
+	AnnotationPublish = "burano.io/publish"
+	// AnnotationPort moves ports on the gateways: a number ("8080") for a Service with one published port, or for any Service
+	// the names or numbers of its ports and where they go ("http=8080,https=8443"). Ports that are not named stay.
+	// As long as it cannot be understood the Service is not published: its port could be anybody's.
+	AnnotationPort = "burano.io/gateway-port"
+	// AnnotationInternal lists names or numbers of ports that are never published ("metrics,9090").
+	AnnotationInternal = "burano.io/internal-ports"
+)
+
+type wish int
+
+const (
+	unsaid wish = iota
+	yes
+	no
+)
+
+func publishWish(annotations map[string]string) (wish, error) {
+	text, said := annotations[AnnotationPublish]
+	switch {
+	case !said:
+		return unsaid, nil
+	case text == "true":
+		return yes, nil
+	case text == "false":
+		return no, nil
+	}
+	return unsaid, fmt.Errorf("the annotation %s must be \"true\" or \"false\", not %q; it is not heeded", AnnotationPublish, text)
+}
+
+// internalPorts gives the names (see portName) of the ports to leave out, and what was named but is not there.
+func internalPorts(annotations map[string]string, ports []core.ServicePort) (internal map[string]bool, unknown []string) {
+	internal = make(map[string]bool)
+	for item := range strings.SplitSeq(annotations[AnnotationInternal], ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			continue
+		}
+		named := matching(item, ports)
+		if len(named) == 0 {
+			unknown = append(unknown, strconv.Quote(item))
+		}
+		for _, p := range named {
+			internal[portName(p)] = true
+		}
+	}
+	return internal, unknown
+}
+
+// gatewayPorts reads the annotation that moves ports: from the names (see portName) of ports to ports of the gateways.
+func gatewayPorts(annotations map[string]string, ports []core.ServicePort) (map[string]uint16, error) {
+	text, said := annotations[AnnotationPort]
+	if !said {
+		return nil, nil
+	}
+	wrong := func(format string, arguments ...any) error {
+		return fmt.Errorf("the annotation %s: %q: %s", AnnotationPort, text, fmt.Sprintf(format, arguments...))
+	}
+	moves := make(map[string]uint16)
+	if !strings.Contains(text, "=") {
+		number, err := gatewayPort(text)
+		switch {
+		case err != nil:
+			return nil, wrong("%v", err)
+		case len(ports) != 1:
+			return nil, wrong("the Service has %d ports to publish; say which goes where, like \"name=8080,other=8081\"", len(ports))
+		}
+		moves[portName(ports[0])] = number
+		return moves, nil
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(item), "=")
+		number, err := gatewayPort(value)
+		if err != nil {
+			return nil, wrong("%v", err)
+		}
+		named := matching(strings.TrimSpace(name), ports)
+		if len(named) == 0 {
+			return nil, wrong("the Service has no published TCP port %q", strings.TrimSpace(name))
+		}
+		if _, twice := moves[portName(named[0])]; twice {
+			return nil, wrong("port %q is there twice", strings.TrimSpace(name))
+		}
+		moves[portName(named[0])] = number
+	}
+	return moves, nil
+}
+
+func gatewayPort(text string) (uint16, error) {
+	number, err := strconv.ParseUint(strings.TrimSpace(text), 10, 16)
+	if err != nil || number == 0 {
+		return 0, fmt.Errorf("%q is not a port, which is 1 to 65535", strings.TrimSpace(text))
+	}
+	return uint16(number), nil
+}
+
+// matching gives the ports of this name or number.
+func matching(text string, ports []core.ServicePort) (found []core.ServicePort) {
+	for _, p := range ports {
+		if text != "" && (p.Name == text || strconv.Itoa(int(p.Port)) == text) {
+			found = append(found, p)
+		}
+	}
+	return found
+}

@@ -1,0 +1,90 @@
+package publish
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// component is who the Events are from.
+const component = "burano-publish"
+
+// complainer tells complaints as Events of the Services, each one once: its name says what it is about, so that not even a restart
+// repeats it. A complaint that was settled and comes up again counts one more on its Event.
+type complainer struct {
+	client kubernetes.Interface
+	logger *slog.Logger
+	now    func() time.Time
+	told   map[Complaint]int32 // complaints that hold, and how often they came up
+	past   map[Complaint]int32 // the same of those that were settled
+}
+
+func newComplainer(client kubernetes.Interface, logger *slog.Logger, now func() time.Time) *complainer {
+	return &complainer{client: client, logger: logger, now: now, told: make(map[Complaint]int32), past: make(map[Complaint]int32)}
+}
+
+// maxPast limits what is remembered of settled complaints; a count that begins anew does no harm.
+const maxPast = 1000
+
+// tell makes Events of what is new. It returns an error when some could not be made; they stay untold.
+func (c *complainer) tell(ctx context.Context, complaints []Complaint) error {
+	current := make(map[Complaint]int32, len(complaints))
+	var failed error
+	for _, complaint := range complaints {
+		if count, told := c.told[complaint]; told {
+			current[complaint] = count
+			continue
+		}
+		count := c.past[complaint] + 1
+		if err := c.create(ctx, complaint, count); err != nil {
+			failed = fmt.Errorf("make an event of %s/%s: %w", complaint.Namespace, complaint.Service, err)
+			continue
+		}
+		current[complaint] = count
+		delete(c.past, complaint)
+		c.logger.Warn("complaint", "service", complaint.Namespace+"/"+complaint.Service, "reason", complaint.Reason, "message", complaint.Message)
+	}
+	for complaint, count := range c.told {
+		if _, holds := current[complaint]; !holds {
+			c.past[complaint] = count
+		}
+	}
+	if len(c.past) > maxPast {
+		clear(c.past)
+	}
+	c.told = current
+	return failed
+}
+
+func (c *complainer) create(ctx context.Context, complaint Complaint, count int32) error {
+	now := meta.NewTime(c.now())
+	_, err := c.client.CoreV1().Events(complaint.Namespace).Create(ctx, &core.Event{
+		ObjectMeta: meta.ObjectMeta{Name: eventName(complaint), Namespace: complaint.Namespace},
+		InvolvedObject: core.ObjectReference{
+			APIVersion: "v1", Kind: "Service", Namespace: complaint.Namespace, Name: complaint.Service, UID: complaint.UID,
+		},
+		Type: core.EventTypeWarning, Reason: complaint.Reason, Message: complaint.Message,
+		Source: core.EventSource{Component: component}, FirstTimestamp: now, LastTimestamp: now, Count: count,
+	}, meta.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) && count > 1 {
+		patch := fmt.Appendf(nil, `{"count":%d,"lastTimestamp":%q}`, count, now.UTC().Format(time.RFC3339))
+		_, err = c.client.CoreV1().Events(complaint.Namespace).Patch(ctx, eventName(complaint), types.MergePatchType, patch, meta.PatchOptions{})
+	}
+	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, core.NamespaceTerminatingCause) {
+		return nil // told before, or nobody is left to be told
+	}
+	return err
+}
+
+func eventName(c Complaint) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", c.UID, c.Reason, c.Message))
+	return fmt.Sprintf("%s.%x", c.Service, sum[:8])
+}

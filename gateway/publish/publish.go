@@ -1,0 +1,207 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	core "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Config says where Services come from and where routes go.
+//
+// In Kubernetes the publisher needs: get, list, watch on services and on endpointslices.discovery.k8s.io; create and patch on events.
+type Config struct {
+	Kubernetes *rest.Config
+	Etcd       *clientv3.Client
+	Logger     *slog.Logger
+	Coalesce   time.Duration // how long changes are gathered before they are written; 10 ms
+	Resync     time.Duration // how often etcd is read again, should somebody have changed routes there; 30 s
+	// Guard gives conditions that every write depends on, such as that this publisher still leads. Nil: none.
+	Guard func() []clientv3.Cmp
+}
+
+// Limits of the pauses between attempts; the first is short because at the start of a cluster everything comes up at once.
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+	writeTimeout = 10 * time.Second
+)
+
+// Run publishes until the context ends, which is its only reason to return nil. When Kubernetes or etcd is not there it goes on trying;
+// until then the routes stay as they are.
+func Run(ctx context.Context, c Config) error {
+	c.Coalesce = cmp.Or(c.Coalesce, 10*time.Millisecond)
+	c.Resync = cmp.Or(c.Resync, 30*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	config := rest.CopyConfig(c.Kubernetes)
+	config.QPS, config.Burst = 50, 100 // many complaints at once must not hold routes up
+	config.UserAgent = component
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("publish: use the Kubernetes API: %w", err)
+	}
+	if !awaitKubernetes(ctx, client, c.Logger) {
+		return nil
+	}
+
+	p := &publisher{
+		config:     c,
+		store:      &store{etcd: c.Etcd, guard: c.Guard, logger: c.Logger},
+		complainer: newComplainer(client, c.Logger, time.Now),
+		changed:    make(chan struct{}, 1),
+	}
+	factory := informers.NewSharedInformerFactory(client, 0)
+	p.services = factory.Core().V1().Services().Informer()
+	p.slices = factory.Discovery().V1().EndpointSlices().Informer()
+	for what, informer := range map[string]cache.SharedIndexInformer{"services": p.services, "endpointslices": p.slices} {
+		if err := p.watch(what, informer); err != nil {
+			return fmt.Errorf("publish: watch %s: %w", what, err)
+		}
+	}
+	factory.Start(ctx.Done())
+	defer factory.Shutdown()
+	// Nothing is written before both are known: with half of the picture routes would be deleted that are needed.
+	if !cache.WaitForCacheSync(ctx.Done(), p.services.HasSynced, p.slices.HasSynced) {
+		return nil
+	}
+	p.loop(ctx)
+	return nil
+}
+
+type publisher struct {
+	config     Config
+	services   cache.SharedIndexInformer
+	slices     cache.SharedIndexInformer
+	store      *store
+	complainer *complainer
+	changed    chan struct{}
+	state      string // what was last logged about how it goes
+}
+
+// watch has changes wake the loop, and failures logged.
+func (p *publisher) watch(what string, informer cache.SharedIndexInformer) error {
+	wake := func() {
+		select {
+		case p.changed <- struct{}{}:
+		default:
+		}
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { wake() },
+		UpdateFunc: func(any, any) { wake() },
+		DeleteFunc: func(any) { wake() },
+	}); err != nil {
+		return err
+	}
+	return informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		p.config.Logger.Warn("lost the Kubernetes API, trying again; routes stay as they are", "watching", what, "error", err)
+	})
+}
+
+// loop writes what changed. After a failure it tries again, each time after a longer pause.
+func (p *publisher) loop(ctx context.Context) {
+	resync := time.NewTicker(p.config.Resync)
+	defer resync.Stop()
+	pause := firstPause
+	var again <-chan time.Time
+	for first := true; ; first = false {
+		if !first {
+			select {
+			case <-ctx.Done():
+				return
+			case <-resync.C:
+				p.store.known = nil
+			case <-again:
+			case <-p.changed:
+				if !wait(ctx, p.config.Coalesce) {
+					return
+				}
+			}
+		}
+		again = nil
+		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
+			p.report(err)
+			again, pause = time.After(pause), min(2*pause, longestPause)
+			continue
+		}
+		pause = firstPause
+	}
+}
+
+// publish brings etcd and Events to what Kubernetes says now. Complaints wait behind the routes.
+func (p *publisher) publish(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	services, slices := objects[*core.Service](p.services), objects[*discovery.EndpointSlice](p.slices)
+	routes, complaints := Routes(services, slices)
+	if err := p.store.write(ctx, routes); err != nil {
+		return err
+	}
+	if p.state != "publishing" {
+		p.state = "publishing"
+		p.config.Logger.Info("publishing", "services", len(services), "routes", len(routes))
+	}
+	return p.complainer.tell(ctx, complaints)
+}
+
+// objects lists what an informer knows.
+func objects[T any](informer cache.SharedIndexInformer) []T {
+	stored := informer.GetStore().List()
+	list := make([]T, 0, len(stored))
+	for _, object := range stored {
+		if o, ok := object.(T); ok {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// report logs a failure when it is another one than before.
+func (p *publisher) report(err error) {
+	if p.state == err.Error() {
+		return
+	}
+	p.state = err.Error()
+	p.config.Logger.Warn("cannot publish, trying again", "error", err)
+}
+
+// awaitKubernetes asks until the API answers. Informers would find that out too, but at the start of a cluster with pauses that grow too long.
+func awaitKubernetes(ctx context.Context, client kubernetes.Interface, logger *slog.Logger) bool {
+	logged := false
+	for {
+		_, err := client.Discovery().ServerVersion()
+		if err == nil {
+			return true
+		}
+		if !logged {
+			logged = true
+			logger.Info("waiting for the Kubernetes API", "error", err)
+		}
+		if !wait(ctx, firstPause) {
+			return false
+		}
+	}
+}
+
+// wait pauses; it returns false when the context ended.
+func wait(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

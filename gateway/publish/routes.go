@@ -1,0 +1,233 @@
+// Package publish turns Services and EndpointSlices of Kubernetes into routes in etcd, from which the gateways serve them.
+//
+// What is published: in the namespace default every Service with a selector (of any type, but not headless, not ExternalName,
+// and not kubernetes itself); in other namespaces those of type LoadBalancer. The annotations of a Service decide otherwise:
+// see [AnnotationPublish], [AnnotationPort] and [AnnotationInternal]. A port stands on the gateways under its own number, only TCP.
+package publish
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	core "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burano/burano/gateway/route"
+)
+
+// Reasons of complaints, as they stand in the Events of a Service.
+const (
+	ReasonConflict   = "GatewayPortConflict"      // another Service holds the port
+	ReasonReserved   = "GatewayPortReserved"      // the nodes need the port themselves
+	ReasonAnnotation = "InvalidGatewayAnnotation" // an annotation cannot be understood
+	ReasonKind       = "NotPublishable"           // asked for, but not possible for such a Service
+)
+
+// Complaint is something that the owner of a Service should know.
+type Complaint struct {
+	Namespace, Service string
+	UID                types.UID
+	Reason             string
+	Message            string // what, why and what to do
+}
+
+// Routes says what the gateways are to serve, in the order of gateway ports, and what to tell to the owners of Services. It is a
+// function of its arguments alone, whatever their order.
+func Routes(services []*core.Service, endpointSlices []*discovery.EndpointSlice) ([]route.Route, []Complaint) {
+	ordered := slices.SortedFunc(slices.Values(services), func(a, b *core.Service) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	ofService := make(map[types.NamespacedName][]*discovery.EndpointSlice)
+	for _, s := range endpointSlices {
+		if name := s.Labels[discovery.LabelServiceName]; name != "" {
+			key := types.NamespacedName{Namespace: s.Namespace, Name: name}
+			ofService[key] = append(ofService[key], s)
+		}
+	}
+
+	var claims []route.Route
+	var complaints []Complaint
+	byName := make(map[types.NamespacedName]*core.Service, len(ordered))
+	for _, service := range ordered {
+		key := types.NamespacedName{Namespace: service.Namespace, Name: service.Name}
+		byName[key] = service
+		complain := func(reason, format string, arguments ...any) {
+			complaints = append(complaints, complaint(service, reason, format, arguments...))
+		}
+		for _, c := range claimsOf(service, complain) {
+			if purpose, reserved := route.Reserved(c.gatewayPort); reserved {
+				complain(ReasonReserved, "port %s is not published: gateway port %d is reserved for %s. Choose another with the annotation %s.",
+					c.name(), c.gatewayPort, purpose, AnnotationPort)
+				continue
+			}
+			claims = append(claims, route.Route{
+				Namespace: service.Namespace, Service: service.Name, Port: c.name(), GatewayPort: c.gatewayPort, Protocol: route.TCP,
+				Since: service.CreationTimestamp.UTC(), Backends: backends(service, c.port, ofService[key]),
+			})
+		}
+	}
+	winners, losers := route.Contest(claims)
+	for _, l := range losers {
+		service := byName[types.NamespacedName{Namespace: l.Route.Namespace, Name: l.Route.Service}]
+		complaints = append(complaints, complaint(service, ReasonConflict, "port %s is not published: gateway port %d belongs to %s, which is older. Choose another with the annotation %s.",
+			l.Route.Port, l.Route.GatewayPort, l.Holder, AnnotationPort))
+	}
+	return winners, complaints
+}
+
+func complaint(service *core.Service, reason, format string, arguments ...any) Complaint {
+	return Complaint{Namespace: service.Namespace, Service: service.Name, UID: service.UID, Reason: reason, Message: fmt.Sprintf(format, arguments...)}
+}
+
+// claim is a port of a Service and where on the gateways it is to stand.
+type claim struct {
+	port        core.ServicePort
+	gatewayPort uint16
+}
+
+func (c claim) name() string { return portName(c.port) }
+
+func portName(p core.ServicePort) string { return cmp.Or(p.Name, strconv.Itoa(int(p.Port))) }
+
+// claimsOf lists the ports of a Service that are to be published.
+func claimsOf(service *core.Service, complain func(reason, format string, arguments ...any)) []claim {
+	wish, err := publishWish(service.Annotations)
+	if err != nil {
+		complain(ReasonAnnotation, "%v", err)
+	}
+	if wish == no {
+		return nil
+	}
+	if why := never(service); why != "" {
+		if wish == yes {
+			complain(ReasonKind, "not published although %s is \"true\": %s.", AnnotationPublish, why)
+		}
+		return nil
+	}
+	if wish == unsaid && !byDefault(service) {
+		return nil
+	}
+
+	var ports []core.ServicePort
+	for _, p := range service.Spec.Ports {
+		if cmp.Or(p.Protocol, core.ProtocolTCP) == core.ProtocolTCP {
+			ports = append(ports, p)
+		}
+	}
+	internal, unknown := internalPorts(service.Annotations, service.Spec.Ports)
+	if len(unknown) > 0 {
+		complain(ReasonAnnotation, "the annotation %s names ports that the Service does not have: %s.", AnnotationInternal, strings.Join(unknown, ", "))
+	}
+	ports = slices.DeleteFunc(ports, func(p core.ServicePort) bool { return internal[portName(p)] })
+	moves, err := gatewayPorts(service.Annotations, ports)
+	if err != nil {
+		complain(ReasonAnnotation, "the Service is not published: %v", err)
+		return nil
+	}
+	claims := make([]claim, 0, len(ports))
+	for _, p := range ports {
+		claims = append(claims, claim{port: p, gatewayPort: cmp.Or(moves[portName(p)], uint16(p.Port))})
+	}
+	return claims
+}
+
+// never says why a Service can by no means be published, or "".
+func never(service *core.Service) string {
+	switch {
+	case service.Namespace == core.NamespaceDefault && service.Name == "kubernetes":
+		return "the Kubernetes API is not for the gateways"
+	case service.Spec.Type == core.ServiceTypeExternalName:
+		return "a Service of type ExternalName has no endpoints"
+	case service.Spec.ClusterIP == core.ClusterIPNone:
+		return "a headless Service is for those who want to reach each pod by itself"
+	}
+	return ""
+}
+
+// byDefault says whether a Service without the annotation is published.
+func byDefault(service *core.Service) bool {
+	if service.Namespace == core.NamespaceDefault {
+		return len(service.Spec.Selector) > 0
+	}
+	return service.Spec.Type == core.ServiceTypeLoadBalancer
+}
+
+// backends collects the endpoints behind a port. An endpoint that is ready takes connections; one that terminates but still
+// serves drains; the others are left out. The same address may stand in several slices for a while: ready wins.
+func backends(service *core.Service, port core.ServicePort, endpointSlices []*discovery.EndpointSlice) []route.Backend {
+	family := discovery.AddressTypeIPv4
+	if len(service.Spec.IPFamilies) > 0 && service.Spec.IPFamilies[0] == core.IPv6Protocol {
+		family = discovery.AddressTypeIPv6
+	}
+	found := make(map[netip.AddrPort]route.Backend)
+	for _, s := range endpointSlices {
+		number, has := slicePort(s, port.Name)
+		if s.AddressType != family || !has {
+			continue
+		}
+		for _, e := range s.Endpoints {
+			b, address, usable := backend(e, number)
+			if before, twice := found[address]; !usable || twice && !better(b, before) {
+				continue
+			}
+			found[address] = b
+		}
+	}
+	list := make([]route.Backend, 0, len(found))
+	for _, address := range slices.SortedFunc(maps.Keys(found), netip.AddrPort.Compare) {
+		list = append(list, found[address])
+	}
+	return list
+}
+
+// better decides between two endpoints of one address, independently of their order.
+func better(a, b route.Backend) bool {
+	if a.Ready != b.Ready {
+		return a.Ready
+	}
+	return a.Node < b.Node
+}
+
+// slicePort finds the number of the port; a slice's ports have the names of the Service's ports.
+func slicePort(s *discovery.EndpointSlice, name string) (uint16, bool) {
+	for _, p := range s.Ports {
+		tcp := p.Protocol == nil || *p.Protocol == core.ProtocolTCP
+		if p.Port == nil || *p.Port < 1 || *p.Port > 65535 || !tcp {
+			continue
+		}
+		if p.Name == nil && name == "" || p.Name != nil && *p.Name == name {
+			return uint16(*p.Port), true
+		}
+	}
+	return 0, false
+}
+
+func backend(e discovery.Endpoint, port uint16) (route.Backend, netip.AddrPort, bool) {
+	if len(e.Addresses) == 0 {
+		return route.Backend{}, netip.AddrPort{}, false
+	}
+	// Further addresses of one endpoint are the same backend; Kubernetes says to use the first.
+	address, err := netip.ParseAddr(e.Addresses[0])
+	if err != nil || address.Zone() != "" {
+		return route.Backend{}, netip.AddrPort{}, false
+	}
+	said := func(condition *bool, otherwise bool) bool {
+		if condition == nil {
+			return otherwise
+		}
+		return *condition
+	}
+	b := route.Backend{Address: address.String(), Port: port}
+	if e.NodeName != nil {
+		b.Node = *e.NodeName
+	}
+	b.Ready = said(e.Conditions.Ready, true)
+	b.Draining = !b.Ready && said(e.Conditions.Serving, b.Ready) && said(e.Conditions.Terminating, false)
+	return b, netip.AddrPortFrom(address, port), b.Ready || b.Draining
+}

@@ -1,0 +1,56 @@
+package route
+
+import "slices"
+
+// reserved says which ports the nodes themselves need, and for what. A route on one of them would take it away from the node
+// or open it to the world.
+func reserved(port uint16) string {
+	switch port {
+	case 22:
+		return "SSH"
+	case 111:
+		return "the port mapper"
+	case 179:
+		return "BGP between the nodes"
+	case 2379:
+		return "etcd clients"
+	case 2380:
+		return "etcd members"
+	case 2381:
+		return "etcd metrics"
+	case 4789, 8472:
+		return "VXLAN between the nodes"
+	case 5473:
+		return "Calico Typha"
+	case 6443:
+		return "the Kubernetes API"
+	case 9091, 9099:
+		return "Calico's metrics and health"
+	case 10248, 10250, 10255:
+		return "the kubelet"
+	case 10249, 10256:
+		return "kube-proxy"
+	case 10257:
+		return "the Kubernetes controller manager"
+	case 10259:
+		return "the Kubernetes scheduler"
+	}
+	return ""
+}
+
+// Reserved says whether a port belongs to the nodes themselves, and what it is for.
+func Reserved(port uint16) (purpose string, yes bool) {
+	purpose = reserved(port)
+	return purpose, purpose != ""
+}
+
+// ReservedPorts lists the ports that are never published, ascending.
+func ReservedPorts() []uint16 {
+	var ports []uint16
+	for port := range 1 << 16 {
+		if _, yes := Reserved(uint16(port)); yes {
+			ports = append(ports, uint16(port))
+		}
+	}
+	return slices.Clip(ports)
+}

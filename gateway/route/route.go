@@ -1,0 +1,186 @@
+// Package route is the agreement between those who publish and those who serve: a route is one port of the gateways and
+// the backends behind it, kept as one key in etcd.
+//
+// The layout under [Prefix]:
+//
+//	/burano/v1/routes/tcp/<gateway port>   one JSON document, see [Encode]
+//
+// The gateway port is the key, so that two services can never hold the same port at the same time. Other kinds of routes
+// (UDP, HTTP by host name) get folders of their own beside "tcp"; readers leave alone what they do not know.
+package route
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Prefix is what everything of the gateways begins with in etcd. The publisher may read and write below it, a gateway may read.
+const Prefix = "/burano/v1/"
+
+// RoutesPrefix is where TCP routes are.
+const RoutesPrefix = Prefix + "routes/tcp/"
+
+// TCP is the only protocol published so far.
+const TCP = "TCP"
+
+// Version is the version of the JSON document. A reader ignores fields that it does not know; the number changes only when an
+// older reader would do harm.
+const Version = 1
+
+// Route is one port of the gateways and who answers behind it.
+type Route struct {
+	Namespace   string    // of the Kubernetes Service
+	Service     string    // name of the Kubernetes Service
+	Port        string    // of the Service: its name, or its number when it has none
+	GatewayPort uint16    // where the gateways listen
+	Protocol    string    // "TCP"
+	Backends    []Backend // who answers; may be empty
+	Since       time.Time // creation of the Service: the older one keeps a contested port
+}
+
+// Backend is one endpoint behind a route: a pod's address and port.
+type Backend struct {
+	Address  string // IP address
+	Port     uint16
+	Node     string // Kubernetes node it runs on, may be empty
+	Ready    bool   // takes new connections
+	Draining bool   // on its way out: keeps the connections it has
+}
+
+// document is a Route as it is written.
+type document struct {
+	Version     int               `json:"version"`
+	Namespace   string            `json:"namespace"`
+	Service     string            `json:"service"`
+	Port        string            `json:"port"`
+	GatewayPort uint16            `json:"gatewayPort"`
+	Protocol    string            `json:"protocol"`
+	Since       time.Time         `json:"since"`
+	Backends    []backendDocument `json:"backends"`
+}
+
+type backendDocument struct {
+	Address  string `json:"address"`
+	Port     uint16 `json:"port"`
+	Node     string `json:"node,omitempty"`
+	Ready    bool   `json:"ready"`
+	Draining bool   `json:"draining,omitempty"`
+}
+
+// Key is the route's key in etcd.
+func Key(r Route) string { return RoutesPrefix + strconv.Itoa(int(r.GatewayPort)) }
+
+// String names the route as people do: namespace/service:port.
+func (r Route) String() string { return r.Namespace + "/" + r.Service + ":" + r.Port }
+
+// Validate says what is wrong with a route, or nil.
+func (r Route) Validate() error {
+	var problems []error
+	if r.Namespace == "" || r.Service == "" || r.Port == "" {
+		problems = append(problems, errors.New("namespace, service and port must be said"))
+	}
+	if r.Protocol != TCP {
+		problems = append(problems, fmt.Errorf("protocol %q is not published, only %s is", r.Protocol, TCP))
+	}
+	if r.GatewayPort == 0 {
+		problems = append(problems, errors.New("the gateway port must be 1 to 65535"))
+	}
+	if purpose, reserved := Reserved(r.GatewayPort); reserved {
+		problems = append(problems, fmt.Errorf("gateway port %d is reserved for %s", r.GatewayPort, purpose))
+	}
+	seen := make(map[netip.AddrPort]bool, len(r.Backends))
+	for i, b := range r.Backends {
+		address, err := netip.ParseAddr(b.Address)
+		switch endpoint := netip.AddrPortFrom(address, b.Port); {
+		case err != nil || address.Zone() != "":
+			problems = append(problems, fmt.Errorf("backends[%d]: address %q is not an IP address", i, b.Address))
+		case b.Port == 0:
+			problems = append(problems, fmt.Errorf("backends[%d]: the port must be 1 to 65535", i))
+		case seen[endpoint]:
+			problems = append(problems, fmt.Errorf("backends[%d]: %s is there twice", i, endpoint))
+		default:
+			seen[endpoint] = true
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Encode gives the route's value in etcd: a JSON document with the backends in the order of their addresses, so that equal
+// routes are equal bytes.
+func Encode(r Route) ([]byte, error) {
+	if err := r.Validate(); err != nil {
+		return nil, fmt.Errorf("encode route %s: %w", r, err)
+	}
+	d := document{
+		Version: Version, Namespace: r.Namespace, Service: r.Service, Port: r.Port, GatewayPort: r.GatewayPort,
+		Protocol: r.Protocol, Since: r.Since.UTC(), Backends: make([]backendDocument, 0, len(r.Backends)),
+	}
+	for _, b := range r.Backends {
+		d.Backends = append(d.Backends, backendDocument(b))
+	}
+	slices.SortFunc(d.Backends, func(a, b backendDocument) int { return compareBackends(Backend(a), Backend(b)) })
+	value, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("encode route %s: %w", r, err)
+	}
+	return value, nil
+}
+
+// Decode reads a key and its value back. What is not a route (another folder's key, another version, a value that
+// contradicts its key) is an error that names the key; a reader logs it and goes on with the others.
+func Decode(key string, value []byte) (Route, error) {
+	number, ok := strings.CutPrefix(key, RoutesPrefix)
+	if !ok {
+		return Route{}, fmt.Errorf("decode %q: not a route's key, which begins with %s", key, RoutesPrefix)
+	}
+	port, err := strconv.ParseUint(number, 10, 16)
+	if err != nil || strconv.FormatUint(port, 10) != number {
+		return Route{}, fmt.Errorf("decode %q: the key does not end with a port", key)
+	}
+	var version struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(value, &version); err != nil {
+		return Route{}, fmt.Errorf("decode %q: %w", key, err)
+	}
+	if version.Version != Version {
+		return Route{}, fmt.Errorf("decode %q: version %d of the route document is not understood, only %d is; is this gateway older than the publisher?", key, version.Version, Version)
+	}
+	var d document
+	if err := json.NewDecoder(bytes.NewReader(value)).Decode(&d); err != nil {
+		return Route{}, fmt.Errorf("decode %q: %w", key, err)
+	}
+	if d.GatewayPort != uint16(port) {
+		return Route{}, fmt.Errorf("decode %q: the value is about gateway port %d", key, d.GatewayPort)
+	}
+	r := Route{
+		Namespace: d.Namespace, Service: d.Service, Port: d.Port, GatewayPort: d.GatewayPort,
+		Protocol: d.Protocol, Since: d.Since.UTC(), Backends: make([]Backend, 0, len(d.Backends)),
+	}
+	for _, b := range d.Backends {
+		r.Backends = append(r.Backends, Backend(b))
+	}
+	if err := r.Validate(); err != nil {
+		return Route{}, fmt.Errorf("decode %q: %w", key, err)
+	}
+	return r, nil
+}
+
+func compareBackends(a, b Backend) int {
+	x, errX := netip.ParseAddr(a.Address)
+	y, errY := netip.ParseAddr(b.Address)
+	if errX == nil && errY == nil {
+		if c := x.Compare(y); c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
+}

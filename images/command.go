@@ -1,0 +1,34 @@
+package images
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// patience is how long a program that is told to stop may take to clean up: mmdebstrap has mounts to undo.
+const patience = 20 * time.Second
+
+// runCommand lets a program's output go to one writer, and says which program failed. When the command's context ends, the
+// program and its children are interrupted, and killed only when that does not help.
+func runCommand(command *exec.Cmd, output io.Writer) error {
+	command.Stdout, command.Stderr = output, output
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
+	command.WaitDelay = patience
+	if command.Env == nil {
+		command.Env = os.Environ()
+	}
+	if err := command.Run(); err != nil {
+		words := strings.Join(command.Args, " ")
+		if len(words) > 120 {
+			words = words[:120] + " …"
+		}
+		return fmt.Errorf("run %s: %w", words, err)
+	}
+	return nil
+}

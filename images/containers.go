@@ -1,0 +1,132 @@
+package images
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// container is a container image that holds one program and nothing else.
+type container struct {
+	program   string
+	reference string
+	user      string
+}
+
+// nobody is the user of images that need no right at all.
+const nobody = "65535:65535"
+
+// containers lists the images. CoreDNS listens on port 53 and is therefore root, which a pod can cut down to the capability
+// NET_BIND_SERVICE.
+func containers() []container {
+	return []container{
+		{program: "pause", reference: "registry.local/pause:1", user: nobody},
+		{program: "coredns", reference: "registry.local/coredns:1.15.0", user: "0:0"},
+		{program: "demo", reference: "registry.local/demo:1", user: nobody},
+	}
+}
+
+// containers makes the archives <program>.tar.
+func (b *builder) containers(ctx context.Context, programs []piece) (piece, error) {
+	key := newKey()
+	key.add("containers", b.toolchain.architecture)
+	for _, container := range containers() {
+		key.add(container.program, container.reference, container.user)
+	}
+	for _, program := range programs {
+		key.add(program.key)
+	}
+	return b.cache.piece(b.progress, "containers", key.String(), "packing container images", func(out string, _ io.Writer) error {
+		for _, container := range containers() {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			path, err := findProgram(programs, container.program)
+			if err != nil {
+				return err
+			}
+			if err := writeContainer(filepath.Join(out, container.program+".tar"), container, path, b.toolchain.architecture); err != nil {
+				return fmt.Errorf("pack %s: %w", container.reference, err)
+			}
+		}
+		return nil
+	})
+}
+
+func findProgram(programs []piece, name string) (string, error) {
+	for _, piece := range programs {
+		path := filepath.Join(piece.folder, name)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("no module has built the program %s", name)
+}
+
+// writeContainer writes a docker archive, the same bytes for the same program. The layer is not compressed: nodes would only
+// spend time on unpacking it.
+func writeContainer(path string, c container, binary, architecture string) error {
+	layer, err := programLayer(c.program, binary)
+	if err != nil {
+		return err
+	}
+	image, err := mutate.AppendLayers(empty.Image, static.NewLayer(layer, types.DockerUncompressedLayer))
+	if err != nil {
+		return err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture, config.Created = "linux", architecture, v1.Time{Time: time.Unix(0, 0).UTC()}
+	config.Config = v1.Config{Entrypoint: []string{"/" + c.program}, User: c.user, WorkingDir: "/"}
+	if image, err = mutate.ConfigFile(image, config); err != nil {
+		return err
+	}
+	tag, err := name.NewTag(c.reference)
+	if err != nil {
+		return err
+	}
+	return tarball.WriteToFile(path, tag, image)
+}
+
+// programLayer holds the program and a place for temporary files.
+func programLayer(name, binary string) ([]byte, error) {
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, err
+	}
+	var layer bytes.Buffer
+	writer := tar.NewWriter(&layer)
+	epoch := time.Unix(0, 0)
+	headers := []*tar.Header{
+		{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777, ModTime: epoch},
+		{Typeflag: tar.TypeReg, Name: name, Mode: 0o755, ModTime: epoch, Size: int64(len(content))},
+	}
+	for _, header := range headers {
+		if err := writer.WriteHeader(header); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := writer.Write(content); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	return layer.Bytes(), nil
+}

@@ -1,0 +1,174 @@
+package images
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// release is the Debian that nodes run.
+const release = "bookworm"
+
+// debian makes the root file system with the packages of all elements, as system.tar, and a list of their versions.
+func (b *builder) debian(ctx context.Context) (piece, error) {
+	sources, err := findSources("/etc/apt", release)
+	if err != nil {
+		return piece{}, err
+	}
+	packages := allPackages(b.elements)
+	key := newKey()
+	key.add("debian", release, b.toolchain.architecture, sources)
+	key.add(packages...)
+	doing := fmt.Sprintf("installing Debian %s with %d packages and what they need", release, len(packages))
+	return b.cache.piece(b.progress, "debian", key.String(), doing, func(out string, output io.Writer) error {
+		// In a file beside it, since a mirror's address may hold a password and arguments are seen by everybody.
+		list := filepath.Join(out, "sources"+sourcesExtension(sources))
+		if err := os.WriteFile(list, []byte(sources), 0o600); err != nil {
+			return err
+		}
+		defer os.Remove(list)
+		command := exec.CommandContext(ctx, "mmdebstrap", "--mode=root", "--variant=minbase", "--format=tar",
+			"--include="+strings.Join(packages, ","),
+			`--aptopt=APT::Install-Recommends "false"`,
+			`--aptopt=Acquire::Languages "none"`,
+			// What an interruption spoils is made anew, so nothing need be synced to the disk.
+			"--dpkgopt=force-unsafe-io",
+			// Nobody reads manuals on a node; the licences stay.
+			"--dpkgopt=path-exclude=/usr/share/man/*",
+			"--dpkgopt=path-exclude=/usr/share/locale/*",
+			"--dpkgopt=path-exclude=/usr/share/doc/*",
+			"--dpkgopt=path-include=/usr/share/doc/*/copyright",
+			// The machine's mirror is nobody's business on a node, and may not be reached from there.
+			`--customize-hook=rm -f "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*`,
+			`--customize-hook=chroot "$1" dpkg-query --show --showformat='${Package} ${Version}\n' >"`+filepath.Join(out, "packages")+`"`,
+			release, filepath.Join(out, "system.tar"), list)
+		// Its working copy needs room and device nodes, which temporary folders do not always have.
+		command.Env = append(os.Environ(), "TMPDIR="+out, "SOURCE_DATE_EPOCH=0", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive")
+		return runCommand(command, output)
+	})
+}
+
+// findSources gives those of the machine's apt sources that are Debian's and of the wanted release, in the form in which the
+// first file with such has them. The mirror is thus the one that works here.
+func findSources(folder, release string) (string, error) {
+	lists, err := filepath.Glob(filepath.Join(folder, "sources.list.d", "*"))
+	if err != nil {
+		return "", err
+	}
+	var lines, stanzas []string
+	for _, path := range append([]string{filepath.Join(folder, "sources.list")}, lists...) {
+		content, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return "", fmt.Errorf("read the machine's apt sources: %w", err)
+		}
+		switch filepath.Ext(path) {
+		case ".list":
+			lines = append(lines, oneLineSources(string(content), release)...)
+		case ".sources":
+			stanzas = append(stanzas, deb822Sources(string(content), release)...)
+		}
+	}
+	switch {
+	case len(stanzas) > 0:
+		return strings.Join(stanzas, "\n"), nil
+	case len(lines) > 0:
+		return strings.Join(lines, "\n") + "\n", nil
+	}
+	return "", fmt.Errorf("no Debian source with the suite %s is in %s: the node image is made from the mirrors of the machine's own "+
+		"apt sources; add a line \"deb MIRROR %s main\" to %s/sources.list.d/debian.list", release, folder, release, folder)
+}
+
+// sourcesExtension tells mmdebstrap and apt in which of their two forms a text is.
+func sourcesExtension(sources string) string {
+	if strings.HasPrefix(sources, "deb ") {
+		return ".list"
+	}
+	return ".sources"
+}
+
+// ofRelease is true for bookworm, bookworm-updates, bookworm-security and bookworm/updates.
+func ofRelease(suite, release string) bool {
+	rest, ok := strings.CutPrefix(suite, release)
+	return ok && (rest == "" || rest == "-updates" || rest == "-security" || rest == "/updates")
+}
+
+// isDebian tells Debian's archive from others that use its release names: by the last part of its path, which mirrors keep.
+func isDebian(address string) bool {
+	address = strings.TrimRight(address, "/")
+	last := address[strings.LastIndex(address, "/")+1:]
+	return last == "debian" || last == "debian-security"
+}
+
+// oneLineSources reads sources.list(5), the form with one source per line.
+func oneLineSources(content, release string) []string {
+	var kept []string
+	lines := bufio.NewScanner(strings.NewReader(content))
+	for lines.Scan() {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		text = strings.TrimSpace(text)
+		rest, ok := strings.CutPrefix(text, "deb ")
+		if !ok {
+			continue
+		}
+		if rest = strings.TrimSpace(rest); strings.HasPrefix(rest, "[") {
+			_, rest, _ = strings.Cut(rest, "]")
+		}
+		fields := strings.Fields(rest)
+		if len(fields) >= 3 && isDebian(fields[0]) && ofRelease(fields[1], release) {
+			kept = append(kept, text)
+		}
+	}
+	return kept
+}
+
+// deb822Sources reads the form with a paragraph of fields per source.
+func deb822Sources(content, release string) []string {
+	var kept []string
+	for _, paragraph := range strings.Split(content, "\n\n") {
+		var lines []string
+		fields := map[string]string{}
+		last := ""
+		for _, line := range strings.Split(paragraph, "\n") {
+			if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
+				continue
+			}
+			lines = append(lines, line)
+			if name, value, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t") {
+				last = strings.ToLower(name)
+				fields[last] = value
+			} else {
+				fields[last] += " " + line
+			}
+		}
+		if usable(fields, release) {
+			kept = append(kept, strings.Join(lines, "\n")+"\n")
+		}
+	}
+	return kept
+}
+
+func usable(fields map[string]string, release string) bool {
+	if strings.EqualFold(strings.TrimSpace(fields["enabled"]), "no") {
+		return false
+	}
+	all := func(field string, test func(string) bool) bool {
+		values := strings.Fields(fields[field])
+		for _, value := range values {
+			if !test(value) {
+				return false
+			}
+		}
+		return len(values) > 0
+	}
+	types := strings.Fields(fields["types"])
+	return len(types) > 0 && types[0] == "deb" &&
+		all("uris", isDebian) && all("suites", func(suite string) bool { return ofRelease(suite, release) })
+}

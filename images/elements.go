@@ -1,0 +1,86 @@
+package images
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// element is a part of the image: packages to have, files to lay over them, a script to run last. Each of the three may be
+// missing.
+type element struct {
+	name     string
+	folder   string
+	packages []string
+	// files and install are "" where there are none.
+	files, install string
+}
+
+// readElements gives the elements in the order of their names, which is that of their application.
+func readElements(folder string) ([]element, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("read the elements: %w", err)
+	}
+	var elements []element
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		element := element{name: entry.Name(), folder: filepath.Join(folder, entry.Name())}
+		if element.packages, err = readPackages(filepath.Join(element.folder, "packages")); err != nil {
+			return nil, fmt.Errorf("read element %s: %w", element.name, err)
+		}
+		element.files = existing(element.folder, "files")
+		element.install = existing(element.folder, "install")
+		if element.packages == nil && element.files == "" && element.install == "" {
+			return nil, fmt.Errorf("element %s is empty: it has neither \"packages\" nor \"files\" nor \"install\"", element.name)
+		}
+		elements = append(elements, element)
+	}
+	if len(elements) == 0 {
+		return nil, fmt.Errorf("there are no elements in %s", folder)
+	}
+	return elements, nil
+}
+
+func existing(folder, name string) string {
+	path := filepath.Join(folder, name)
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// readPackages reads one name per line; # begins a comment.
+func readPackages(path string) ([]string, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var packages []string
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		packages = append(packages, strings.Fields(text)...)
+	}
+	return packages, lines.Err()
+}
+
+// allPackages are those of all elements, sorted, each once.
+func allPackages(elements []element) []string {
+	var packages []string
+	for _, element := range elements {
+		packages = append(packages, element.packages...)
+	}
+	slices.Sort(packages)
+	return slices.Compact(packages)
+}

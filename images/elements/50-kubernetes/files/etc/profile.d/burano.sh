@@ -1,0 +1,2 @@
+# The node's own programs: kubectl, etcdctl, calicoctl and the rest.
+export PATH="/opt/burano/bin:$PATH"

@@ -1,0 +1,229 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Manifest says what is in an image. It is written beside it as JSON.
+type Manifest struct {
+	// SHA256 is of the image file, in hexadecimal digits; Size is in bytes.
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+	// Key is the hash of what the image was made from.
+	Key          string `json:"key"`
+	Debian       string `json:"debian"`
+	Architecture string `json:"architecture"`
+	Go           string `json:"go"`
+	// Modules has the versions of what was built from source, by name: kubernetes, etcd, …
+	Modules map[string]string `json:"modules"`
+	// Packages has the versions of all Debian packages.
+	Packages map[string]string `json:"packages"`
+	// Containers are the references of the container images inside.
+	Containers []string `json:"containers"`
+}
+
+const (
+	imageFile    = "node-image.tar"
+	manifestFile = "manifest.json"
+)
+
+// image lays programs, container images and elements over the Debian system.
+func (b *builder) image(ctx context.Context, system piece, programs []piece, containers piece) (piece, error) {
+	key := newKey()
+	key.add("image", system.key, containers.key)
+	for _, program := range programs {
+		key.add(program.key)
+	}
+	if err := key.addTree(filepath.Join(b.source, "elements"), nil); err != nil {
+		return piece{}, fmt.Errorf("read the elements: %w", err)
+	}
+	id := key.String()
+	doing := fmt.Sprintf("applying %d elements and packing the image", len(b.elements))
+	return b.cache.piece(b.progress, "image", id, doing, func(out string, output io.Writer) error {
+		root := filepath.Join(out, "root")
+		if err := b.fill(ctx, root, system, programs, containers, output); err != nil {
+			return errors.Join(err, os.RemoveAll(root))
+		}
+		if err := pack(ctx, root, filepath.Join(out, imageFile), output); err != nil {
+			return errors.Join(err, os.RemoveAll(root))
+		}
+		manifest, err := b.describe(ctx, id, system, filepath.Join(out, imageFile))
+		if err != nil {
+			return errors.Join(err, os.RemoveAll(root))
+		}
+		return errors.Join(writeJSON(filepath.Join(out, manifestFile), manifest), os.RemoveAll(root))
+	})
+}
+
+func (b *builder) fill(ctx context.Context, root string, system piece, programs []piece, containers piece, output io.Writer) error {
+	if err := os.Mkdir(root, 0o755); err != nil {
+		return err
+	}
+	unpack := exec.CommandContext(ctx, "tar", "--extract", "--numeric-owner", "--xattrs", "--xattrs-include=*", "--directory", root,
+		"--file", filepath.Join(system.folder, "system.tar"))
+	if err := runCommand(unpack, output); err != nil {
+		return err
+	}
+	// One folder with all programs is what the scripts see.
+	bin := root + "-programs"
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		return err
+	}
+	defer os.RemoveAll(bin)
+	for _, piece := range programs {
+		built, err := os.ReadDir(piece.folder)
+		if err != nil {
+			return err
+		}
+		for _, program := range built {
+			if err := os.Symlink(filepath.Join(piece.folder, program.Name()), filepath.Join(bin, program.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	for _, element := range b.elements {
+		if err := element.apply(ctx, root, bin, containers.folder, output); err != nil {
+			return fmt.Errorf("element %s: %w", element.name, err)
+		}
+	}
+	return nil
+}
+
+// apply lays the files over the root file system and runs the script.
+func (e element) apply(ctx context.Context, root, programs, containers string, output io.Writer) error {
+	if e.files != "" {
+		lay := exec.CommandContext(ctx, "cp", "--recursive", "--no-dereference", "--preserve=mode", "--no-target-directory", e.files, root)
+		if err := runCommand(lay, output); err != nil {
+			return err
+		}
+	}
+	if e.install == "" {
+		return nil
+	}
+	install := exec.CommandContext(ctx, e.install)
+	install.Dir = e.folder
+	install.Env = append(os.Environ(), "ROOT="+root, "PROGRAMS="+programs, "IMAGES="+containers)
+	return runCommand(install, output)
+}
+
+// pack writes the archive with names in order and one time for all files, so that the same content gives the same bytes.
+func pack(ctx context.Context, root, to string, output io.Writer) error {
+	return runCommand(exec.CommandContext(ctx, "tar", "--create", "--format=posix", "--sort=name", "--mtime=@0", "--numeric-owner",
+		"--xattrs", "--xattrs-include=*", "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime",
+		"--exclude=./dev/*", "--exclude=./run/*", "--exclude=./tmp/*", "--directory", root, "--file", to, "."), output)
+}
+
+func (b *builder) describe(ctx context.Context, key string, system piece, image string) (Manifest, error) {
+	manifest := Manifest{
+		Key: key, Debian: release, Architecture: b.toolchain.architecture, Go: b.toolchain.version,
+		Modules: map[string]string{}, Packages: map[string]string{},
+	}
+	for _, module := range modules() {
+		version, err := moduleVersion(ctx, filepath.Join(b.source, "modules", module.name), module.main)
+		if err != nil {
+			return Manifest{}, err
+		}
+		if version != "" {
+			manifest.Modules[module.name] = version
+		}
+	}
+	for _, container := range containers() {
+		manifest.Containers = append(manifest.Containers, container.reference)
+	}
+	packages, err := os.ReadFile(filepath.Join(system.folder, "packages"))
+	if err != nil {
+		return Manifest{}, err
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(packages)), "\n") {
+		name, version, _ := strings.Cut(line, " ")
+		manifest.Packages[name] = version
+	}
+	manifest.SHA256, manifest.Size, err = checksum(image)
+	return manifest, err
+}
+
+func checksum(path string) (string, int64, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	size, err := io.Copy(hash, file)
+	return hex.EncodeToString(hash.Sum(nil)), size, err
+}
+
+// deliver brings the image to where it was asked for, unless it is there.
+func (b *builder) deliver(image piece) (Manifest, error) {
+	content, err := os.ReadFile(filepath.Join(image.folder, manifestFile))
+	if err != nil {
+		return Manifest{}, fmt.Errorf("read the manifest: %w", err)
+	}
+	var manifest Manifest
+	if err := json.Unmarshal(content, &manifest); err != nil {
+		return Manifest{}, fmt.Errorf("read the manifest %s/%s (delete the folder to have it made again): %w", image.folder, manifestFile, err)
+	}
+	beside := strings.TrimSuffix(b.out, ".tar") + ".json"
+	if there, err := os.ReadFile(beside); err == nil && bytes.Equal(there, content) {
+		// The manifest is removed before an image is replaced and written after it, so the two belong together.
+		if info, err := os.Stat(b.out); err == nil && info.Size() == manifest.Size {
+			return manifest, nil
+		}
+	}
+	for _, step := range []func() error{
+		func() error { return os.MkdirAll(filepath.Dir(b.out), 0o755) },
+		func() error { return removeFile(beside) },
+		func() error { return copyFile(filepath.Join(image.folder, imageFile), b.out) },
+		func() error { return os.WriteFile(beside, content, 0o644) },
+	} {
+		if err := step(); err != nil {
+			return Manifest{}, fmt.Errorf("write the image to %s: %w", b.out, err)
+		}
+	}
+	return manifest, nil
+}
+
+func removeFile(path string) error {
+	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// copyFile replaces a file when the new one is complete. The kernel shares the blocks where the file system can.
+func copyFile(from, to string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+"-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(target.Name())
+	_, err = io.Copy(target, source)
+	if err := errors.Join(err, target.Chmod(0o644), target.Close()); err != nil {
+		return err
+	}
+	return os.Rename(target.Name(), to)
+}
+
+func writeJSON(path string, value any) error {
+	content, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(content, '\n'), 0o644)
+}

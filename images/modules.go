@@ -1,0 +1,173 @@
+package images
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// module is a folder below modules/ and the programs that are built from it.
+type module struct {
+	name string
+	// main is the module whose version the programs carry, and which the manifest names.
+	main     string
+	programs []program
+	// stamp gives the linker's -X settings for a version; nil means none.
+	stamp func(version string) []string
+}
+
+type program struct {
+	name string
+	// path is the package, in this module ("./x") or in one that it pins.
+	path string
+}
+
+// modules are in the order in which they are built: what fails soonest comes first.
+func modules() []module {
+	return []module{
+		{name: "programs", programs: []program{{"node-init", "./node-init"}, {"pause", "./pause"}, {"demo", "./demo"}}},
+		{name: "cni", main: "github.com/containernetworking/plugins", programs: []program{
+			{"bridge", "github.com/containernetworking/plugins/plugins/main/bridge"},
+			{"loopback", "github.com/containernetworking/plugins/plugins/main/loopback"},
+			{"host-local", "github.com/containernetworking/plugins/plugins/ipam/host-local"},
+			{"portmap", "github.com/containernetworking/plugins/plugins/meta/portmap"},
+			{"ptp", "github.com/containernetworking/plugins/plugins/main/ptp"},
+		}},
+		// The last version of the plugins that had Flannel's: since then it has a module of its own.
+		{name: "flannelcni", main: "github.com/containernetworking/plugins", programs: []program{
+			{"flannel-cni", "github.com/containernetworking/plugins/plugins/meta/flannel"},
+		}},
+		{name: "flannel", main: "github.com/flannel-io/flannel", programs: []program{{"flanneld", "."}}},
+		{name: "etcd", main: "go.etcd.io/etcd/server/v3", programs: []program{
+			{"etcd", "go.etcd.io/etcd/server/v3"},
+			{"etcdctl", "go.etcd.io/etcd/etcdctl/v3"},
+		}},
+		{name: "coredns", main: "github.com/coredns/coredns", programs: []program{{"coredns", "."}}},
+		{name: "kubernetes", main: "k8s.io/kubernetes", stamp: kubernetesVersion, programs: []program{{"kubernetes", "."}}},
+		{name: "calico", main: "github.com/projectcalico/calico", programs: []program{
+			{"calico-node", "github.com/projectcalico/calico/node/cmd/calico-node"},
+			{"calico-cni", "github.com/projectcalico/calico/cni-plugin/cmd/calico"},
+			{"calico-kube-controllers", "github.com/projectcalico/calico/kube-controllers/cmd/kube-controllers"},
+			{"calicoctl", "github.com/projectcalico/calico/calicoctl/calicoctl"},
+		}},
+	}
+}
+
+// kubernetesVersion sets what Kubernetes programs say of themselves, and on which they decide what they get along with: a
+// program without it is a v0.0.0. Commit and date are fixed, so that a build can be repeated.
+func kubernetesVersion(version string) []string {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) != 3 {
+		return nil
+	}
+	values := [][2]string{
+		{"gitVersion", version}, {"gitMajor", parts[0]}, {"gitMinor", parts[1]}, {"gitTreeState", "clean"},
+		{"gitCommit", strings.Repeat("0", 40)}, {"buildDate", "1970-01-01T00:00:00Z"},
+	}
+	var settings []string
+	for _, in := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, value := range values {
+			settings = append(settings, in+"."+value[0]+"="+value[1])
+		}
+	}
+	return settings
+}
+
+// toolchain is the Go that builds the programs.
+type toolchain struct{ version, system, architecture, level string }
+
+func findToolchain(ctx context.Context) (toolchain, error) {
+	output, err := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH", "GOAMD64").Output()
+	if err != nil {
+		return toolchain{}, fmt.Errorf("ask Go for its version (is it installed and in PATH?): %w", err)
+	}
+	lines := strings.Split(string(output), "\n")
+	if len(lines) < 4 {
+		return toolchain{}, fmt.Errorf("ask Go for its version: it says %q", output)
+	}
+	return toolchain{version: lines[0], system: lines[1], architecture: lines[2], level: lines[3]}, nil
+}
+
+// module builds the programs of a module.
+func (b *builder) module(ctx context.Context, m module) (piece, error) {
+	folder := filepath.Join(b.source, "modules", m.name)
+	version, err := moduleVersion(ctx, folder, m.main)
+	if err != nil {
+		return piece{}, fmt.Errorf("module %s: %w", m.name, err)
+	}
+	flags := linkerFlags(m, version)
+	key := newKey()
+	key.add("module", b.toolchain.version, b.toolchain.system, b.toolchain.architecture, b.toolchain.level, flags)
+	for _, program := range m.programs {
+		key.add(program.name, program.path)
+	}
+	if err := key.addTree(folder, isSource); err != nil {
+		return piece{}, fmt.Errorf("module %s: read its source: %w", m.name, err)
+	}
+	doing := "building " + strings.Join(m.names(), ", ")
+	return b.cache.piece(b.progress, m.name, key.String(), doing, func(out string, output io.Writer) error {
+		for _, program := range m.programs {
+			command := exec.CommandContext(ctx, "go", "build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags", flags,
+				"-o", filepath.Join(out, program.name), program.path)
+			command.Dir = folder
+			command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+			if err := runCommand(command, output); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (m module) names() []string {
+	var names []string
+	for _, program := range m.programs {
+		names = append(names, program.name)
+	}
+	return names
+}
+
+func linkerFlags(m module, version string) string {
+	flags := "-s -w"
+	if m.stamp != nil {
+		for _, setting := range m.stamp(version) {
+			flags += " -X " + setting
+		}
+	}
+	return flags
+}
+
+func isSource(name string) bool {
+	return name == "go.mod" || name == "go.sum" || (strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"))
+}
+
+// moduleVersion is the version at which a module pins another.
+func moduleVersion(ctx context.Context, folder, of string) (string, error) {
+	if of == "" {
+		return "", nil
+	}
+	command := exec.CommandContext(ctx, "go", "mod", "edit", "-json")
+	command.Dir = folder
+	command.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	output, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("read go.mod: %w", err)
+	}
+	var file struct {
+		Require []struct{ Path, Version string }
+	}
+	if err := json.Unmarshal(output, &file); err != nil {
+		return "", fmt.Errorf("read go.mod: %w", err)
+	}
+	for _, required := range file.Require {
+		if required.Path == of {
+			return required.Version, nil
+		}
+	}
+	return "", fmt.Errorf("go.mod does not pin %s", of)
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// start serves an application and gives its address, the function that tells it to leave, and the channel of its end.
+func start(t *testing.T, quiet, grace time.Duration) (url string, leave func(), ended <-chan error) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	end := make(chan error, 1)
+	application := application{name: "demo-1", log: slog.New(slog.DiscardHandler), quiet: quiet, grace: grace}
+	go func() { end <- application.serve(ctx, listener) }()
+	return "http://" + listener.Addr().String(), cancel, end
+}
+
+func get(t *testing.T, client *http.Client, url string) (*http.Response, string) {
+	t.Helper()
+	response, err := client.Get(url)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response, string(body)
+}
+
+func newClient(t *testing.T) *http.Client {
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 10 * time.Second}
+}
+
+func TestAnApplicationSaysWhoAnswers(t *testing.T) {
+	url, _, _ := start(t, time.Second, time.Second)
+	response, body := get(t, newClient(t), url+"/")
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Contains(t, body, "Hello from demo-1\n")
+
+	_, body = get(t, newClient(t), url+"/healthz")
+	require.Equal(t, "ok\n", body)
+	response, _ = get(t, newClient(t), url+"/other")
+	require.Equal(t, http.StatusNotFound, response.StatusCode)
+	response, body = get(t, newClient(t), url+"/slow?for=1h")
+	require.Equal(t, http.StatusBadRequest, response.StatusCode)
+	require.Contains(t, body, "/slow?for=2s")
+}
+
+func TestALeavingApplicationServesOnAndClosesItsConnections(t *testing.T) {
+	url, leave, ended := start(t, 300*time.Millisecond, 10*time.Second)
+	client := newClient(t)
+	response, _ := get(t, client, url+"/")
+	require.False(t, response.Close, "a connection is kept while nobody leaves")
+
+	leave()
+	require.Eventually(t, func() bool {
+		response, body := get(t, client, url+"/")
+		require.Contains(t, body, "Hello from demo-1")
+		return response.Close
+	}, 5*time.Second, 10*time.Millisecond)
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+	case <-time.After(5 * time.Second):
+		require.Fail(t, "the application did not leave when it was quiet")
+	}
+}
+
+func TestALeavingApplicationFinishesARunningRequest(t *testing.T) {
+	url, leave, ended := start(t, 50*time.Millisecond, 10*time.Second)
+	answered := make(chan string, 1)
+	client := newClient(t)
+	go func() {
+		response, err := client.Get(url + "/slow?for=700ms")
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body)
+		answered <- string(body)
+	}()
+	// The request is surely being answered when a later one has been.
+	get(t, newClient(t), url+"/slow?for=100ms")
+	leave()
+	require.Equal(t, "Hello from demo-1, after 700ms\n", <-answered)
+	require.NoError(t, <-ended)
+}
+
+func TestALeavingApplicationDoesNotOutstayItsGrace(t *testing.T) {
+	url, leave, ended := start(t, 50*time.Millisecond, 300*time.Millisecond)
+	client := newClient(t)
+	go func() {
+		if response, err := client.Get(url + "/slow?for=15s"); err == nil {
+			response.Body.Close()
+		}
+	}()
+	get(t, newClient(t), url+"/slow?for=100ms")
+	began := time.Now()
+	leave()
+	select {
+	case <-ended:
+		require.Less(t, time.Since(began), 5*time.Second)
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "the application outstayed its grace")
+	}
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCloudConfigIsReadAndWhatIsNotKnownIsSaid(t *testing.T) {
+	data, problems := parseUserData([]byte(`#cloud-config
+hostname: node-1
+ssh_authorized_keys: [ssh-ed25519 A one]
+disable_root: false
+ssh_deletekeys: false
+ssh_keys: {ed25519_private: secret, ed25519_public: public, dsa_private: old}
+users:
+- default
+- {name: root, ssh_authorized_keys: [ssh-ed25519 B two], shell: /bin/zsh}
+- {name: debian}
+write_files:
+- {path: /etc/a, content: aGVs bG8K, encoding: b64, permissions: 0600, owner: 'root:root'}
+- {path: /etc/b, content: "text", permissions: '0755', append: true}
+- {path: relative, content: ""}
+- {path: /etc/c, permissions: '999'}
+- {path: /etc/d, encoding: gz, content: x}
+runcmd:
+- echo one; echo two
+- [touch, /tmp/three]
+- {not: a command}
+packages: [vim]
+`))
+	require.Equal(t, userData{
+		Hostname:       "node-1",
+		AuthorizedKeys: []string{"ssh-ed25519 A one", "ssh-ed25519 B two"},
+		HostKeys:       map[string]string{"ed25519_private": "secret", "ed25519_public": "public"},
+		Files: []file{
+			{Path: "/etc/a", Content: []byte("hello\n"), Mode: 0o600, Owner: "root:root"},
+			{Path: "/etc/b", Content: []byte("text"), Mode: 0o755, Append: true},
+		},
+		Commands: []command{{Line: "echo one; echo two"}, {Words: []string{"touch", "/tmp/three"}}},
+	}, data)
+	require.Equal(t, []string{
+		`line 6, ssh_keys: "dsa_private" is none of ed25519_private, ed25519_public, ecdsa_private, ecdsa_public, rsa_private, rsa_public`,
+		`line 7, users: shell of user root is not known and is ignored`,
+		`line 7, users: user "debian" is ignored: root is the only user of this image`,
+		`line 11, write_files: file "relative" is not written: the path is not absolute`,
+		`line 11, write_files: file "/etc/c" is not written: permissions "999" are no octal number`,
+		`line 11, write_files: file "/etc/d" is not written: encoding "gz" is not known (b64 is)`,
+		`line 17, runcmd: line 20: a command is a text or a list of words`,
+		`line 21, packages: this key is not known and is ignored`,
+	}, problems)
+}
+
+func TestUserDataMayBeAScriptOrNothing(t *testing.T) {
+	data, problems := parseUserData([]byte("#!/bin/sh\necho hello\n"))
+	require.Empty(t, problems)
+	require.Equal(t, "#!/bin/sh\necho hello\n", string(data.Script))
+	require.True(t, data.DeleteHostKeys, "keys that lie in an image are no secret")
+
+	for _, nothing := range []string{"", "\n", "#cloud-config\n", "#cloud-config\n# only a comment\n"} {
+		_, problems := parseUserData([]byte(nothing))
+		require.Empty(t, problems, "%q", nothing)
+	}
+	for content, wanted := range map[string]string{
+		"Content-Type: multipart/mixed\n": "all of it is ignored",
+		"#cloud-config\n- a\n- b\n":       "no mapping",
+		"#cloud-config\n{":                "no YAML",
+	} {
+		_, problems := parseUserData([]byte(content))
+		require.Len(t, problems, 1, "%q", content)
+		require.Contains(t, problems[0], wanted)
+	}
+}
+
+func FuzzUserData(f *testing.F) {
+	f.Add([]byte("#cloud-config\nwrite_files: [{path: /a, permissions: 0o644}]\nruncmd: [[a], b]\nusers: [root, {name: root}]\n"))
+	f.Add([]byte("#!/bin/sh\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		data, _ := parseUserData(content)
+		for _, file := range data.Files {
+			require.True(t, filepath.IsAbs(file.Path))
+		}
+	})
+}
+
+func TestNetworkDataBecomesNetworkdFiles(t *testing.T) {
+	files, nameServers, problems := networkFiles(network{
+		Links: []link{
+			{ID: "a", MAC: "fa:16:3e:00:00:01", MTU: 1450}, {ID: "b", MAC: "fa:16:3e:00:00:02"},
+			{ID: "c", MAC: "nonsense"}, {ID: "d", MAC: "fa:16:3e:00:00:04"},
+		},
+		Networks: []subnet{
+			{ID: "n0", Link: "a", Type: "ipv4", Address: "192.0.2.5", Netmask: "255.255.255.0",
+				Routes:   []route{{"0.0.0.0", "0.0.0.0", "192.0.2.1"}, {"198.51.100.0", "255.255.255.0", "192.0.2.2"}},
+				Services: []service{{"dns", "192.0.2.53"}}},
+			{ID: "n1", Link: "a", Type: "ipv6", Address: "2001:db8::5/64", Gateway: "2001:db8::1"},
+			{ID: "n2", Link: "b", Type: "ipv4_dhcp"},
+			{ID: "n3", Link: "b", Type: "token-ring"},
+			{ID: "n4", Link: "b", Type: "ipv4", Address: "192.0.2.6", Netmask: "ffff:ffff::"},
+		},
+		Services: []service{{"dns", "192.0.2.53"}, {"dns", "192.0.2.54"}, {"ntp", "192.0.2.55"}},
+	})
+	require.Equal(t, map[string]string{
+		"10-config-drive-0.network": `# From the network data of the config drive.
+[Match]
+MACAddress=fa:16:3e:00:00:01
+
+[Link]
+MTUBytes=1450
+
+[Network]
+LinkLocalAddressing=no
+IPv6AcceptRA=no
+
+[Address]
+Address=192.0.2.5/24
+
+[Route]
+Gateway=192.0.2.1
+
+[Route]
+Gateway=192.0.2.2
+Destination=198.51.100.0/24
+
+[Address]
+Address=2001:db8::5/64
+
+[Route]
+Gateway=2001:db8::1
+`,
+		"10-config-drive-1.network": `# From the network data of the config drive.
+[Match]
+MACAddress=fa:16:3e:00:00:02
+
+[Network]
+LinkLocalAddressing=no
+IPv6AcceptRA=no
+DHCP=ipv4
+`,
+	}, files)
+	require.Equal(t, []string{"192.0.2.53", "192.0.2.54"}, nameServers)
+	require.Equal(t, []string{
+		`network n3: type "token-ring" is not known`,
+		`network n4: netmask "ffff:ffff::" does not fit address 192.0.2.6`,
+		`link c: address nonsense: invalid MAC address`,
+	}, problems)
+}
+
+// testServer is a folder in the place of a machine.
+func testServer(t *testing.T) server {
+	return server{root: t.TempDir(), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+}
+
+func writeDrive(t *testing.T, files map[string]string) string {
+	folder := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(folder, "openstack/latest", name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+	}
+	return folder
+}
+
+func (s server) read(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(s.path(name))
+	require.NoError(t, err)
+	return string(content)
+}
+
+func mode(t *testing.T, path string) fs.FileMode {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	return info.Mode().Perm()
+}
+
+func TestAServerIsSetUpOncePerInstance(t *testing.T) {
+	server := testServer(t)
+	require.NoError(t, server.write(server.path("etc/ssh/ssh_host_rsa_key"), []byte("of the image"), 0o600))
+	require.NoError(t, os.MkdirAll(server.path("root/.ssh"), 0o700))
+	require.NoError(t, server.write(server.path("root/.ssh/authorized_keys"), []byte("ssh-ed25519 IMAGE\n"), 0o600))
+	files := map[string]string{
+		"meta_data.json":    `{"uuid": "one", "hostname": "node-1.novalocal", "public_keys": {"mykey": "ssh-ed25519 KEY\n"}}`,
+		"network_data.json": `{"links": [{"id": "l", "ethernet_mac_address": "fa:16:3e:00:00:01"}], "networks": [{"link": "l", "type": "ipv4", "ip_address": "192.0.2.5", "netmask": "24"}], "services": [{"type": "dns", "address": "192.0.2.53"}]}`,
+		"user_data": "#cloud-config\nssh_keys: {ed25519_private: PRIVATE, ed25519_public: PUBLIC}\nssh_authorized_keys: [ssh-ed25519 KEY, ssh-ed25519 OTHER]\n" +
+			"write_files: [{path: /opt/a, content: new, append: true, permissions: '0600'}]\nruncmd: ['echo ran >> ran', [sh, -c, 'exit 3'], 'echo again >> ran']\n",
+	}
+	drive := writeDrive(t, files)
+	require.NoError(t, run(server, drive, early))
+
+	require.Equal(t, "node-1\n", server.read(t, "etc/hostname"))
+	require.Contains(t, server.read(t, "etc/hosts"), "127.0.1.1 node-1.novalocal node-1\n")
+	require.Equal(t, "nameserver 192.0.2.53\n", server.read(t, "etc/resolv.conf"))
+	require.Contains(t, server.read(t, "etc/systemd/network/10-config-drive-0.network"), "Address=192.0.2.5/24")
+	require.Equal(t, "ssh-ed25519 IMAGE\nssh-ed25519 KEY\nssh-ed25519 OTHER\n", server.read(t, "root/.ssh/authorized_keys"))
+	require.Equal(t, fs.FileMode(0o700), mode(t, server.path("root/.ssh")))
+	require.NoFileExists(t, server.path("etc/ssh/ssh_host_rsa_key"))
+	require.Equal(t, "PRIVATE\n", server.read(t, "etc/ssh/ssh_host_ed25519_key"))
+	require.Equal(t, fs.FileMode(0o600), mode(t, server.path("etc/ssh/ssh_host_ed25519_key")))
+	require.Equal(t, fs.FileMode(0o644), mode(t, server.path("etc/ssh/ssh_host_ed25519_key.pub")))
+	require.Equal(t, "new", server.read(t, "opt/a"))
+	require.NoFileExists(t, server.path("ran"), "commands wait for the network")
+
+	err := run(server, drive, late)
+	require.ErrorContains(t, err, "late phase of instance one: sh -c exit 3")
+	require.Equal(t, "ran\nagain\n", server.read(t, "ran"), "one that fails does not keep the others from running")
+
+	require.NoError(t, run(server, drive, early))
+	require.NoError(t, run(server, drive, late))
+	require.Equal(t, "new", server.read(t, "opt/a"))
+	require.Equal(t, "ran\nagain\n", server.read(t, "ran"))
+
+	files["meta_data.json"] = `{"uuid": "two", "name": "node-2"}`
+	require.NoError(t, run(server, writeDrive(t, files), early))
+	require.Equal(t, "node-2\n", server.read(t, "etc/hostname"))
+	require.Equal(t, "newnew", server.read(t, "opt/a"))
+}
+
+func TestAScriptRunsOnce(t *testing.T) {
+	server := testServer(t)
+	drive := writeDrive(t, map[string]string{"meta_data.json": `{"uuid": "one"}`, "user_data": "#!/bin/sh\necho ran >> ran\n"})
+	require.NoError(t, run(server, drive, early))
+	require.NoError(t, run(server, drive, late))
+	require.NoError(t, run(server, drive, late))
+	require.Equal(t, "ran\n", server.read(t, "ran"))
+}
+
+func TestWithoutADriveNothingHappensAndABrokenOneIsSaid(t *testing.T) {
+	server := testServer(t)
+	require.NoError(t, run(server, t.TempDir(), early))
+	left, err := os.ReadDir(server.root)
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	require.ErrorContains(t, run(server, writeDrive(t, map[string]string{"meta_data.json": "{"}), early), "meta_data.json")
+	for _, id := range []string{"", "../../etc", "a/b"} {
+		drive := writeDrive(t, map[string]string{"meta_data.json": `{"uuid": "` + id + `"}`})
+		require.ErrorContains(t, run(server, drive, early), "is no instance id")
+	}
+	require.ErrorContains(t, run(server, writeDrive(t, map[string]string{"meta_data.json": `{"uuid": "a"}`, "network_data.json": "["}), early), "network_data.json")
+}
+
+func TestAFailureInOnePartDoesNotKeepTheOthersFromBeingSetUp(t *testing.T) {
+	server := testServer(t)
+	// Something stands where a folder must be made.
+	require.NoError(t, os.WriteFile(server.path("etc"), nil, 0o644))
+	drive := writeDrive(t, map[string]string{"meta_data.json": `{"uuid": "one", "name": "n", "public_keys": {"k": "ssh-ed25519 K"}}`})
+	require.Error(t, run(server, drive, early))
+	require.Equal(t, "ssh-ed25519 K\n", server.read(t, "root/.ssh/authorized_keys"))
+
+	require.NoError(t, os.Remove(server.path("etc")))
+	require.NoError(t, run(server, drive, early), "it is tried again at the next boot")
+	require.True(t, strings.HasPrefix(server.read(t, "etc/hostname"), "n"))
+}

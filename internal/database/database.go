@@ -1,0 +1,154 @@
+// Package database opens the one database handle that all stores share, brings each store's tables up to date, and tells
+// what a driver's error means.
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	"gorm.io/driver/postgres"
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+	sqlitedriver "modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
+)
+
+// Postgres is what gorm.DB.Name answers over PostgreSQL.
+const Postgres = "postgres"
+
+const (
+	// maxConnections is how many connections one server holds to PostgreSQL.
+	maxConnections = 10
+	// maxIdle is how long one that is not used is kept.
+	maxIdle = 5 * time.Minute
+	// connectTimeout is how long one attempt to connect may take when the address does not say.
+	connectTimeout = 10 * time.Second
+)
+
+// Open opens the SQLite file at path, and makes it when it is not there. The file has one writer at a time; a busy writer is
+// waited for up to 10 seconds.
+func Open(path string) (*gorm.DB, error) {
+	// The pure-Go driver is registered as "sqlite"; _txlock=immediate takes the write lock at BEGIN, so that a transaction
+	// never has to upgrade a read lock (https://www.sqlite.org/lang_transaction.html). In WAL mode only synchronous=FULL makes a
+	// commit survive a loss of power (https://www.sqlite.org/pragma.html#pragma_synchronous).
+	dsn := "file:" + path + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)" +
+		"&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
+	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", DSN: dsn}, &gorm.Config{
+		Logger:         logger.Discard, // errors are returned; slow queries are not this package's business
+		TranslateError: false,          // gorm's translation does not know the pure-Go driver
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", path, err)
+	}
+	handle, err := db.DB()
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", path, err)
+	}
+	handle.SetMaxOpenConns(1)
+	return db, nil
+}
+
+// OpenPostgres opens the PostgreSQL database that a URL or a list of keywords names. A statement that takes longer than patience,
+// and a transaction that is idle for so long, are ended by the database: so a server that was stopped in the middle of one does
+// not hold its locks against the others for longer.
+func OpenPostgres(ctx context.Context, dsn string, patience time.Duration) (*gorm.DB, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("read the address of the database: %w", err) // pgx masks a password in it
+	}
+	// https://www.postgresql.org/docs/15/runtime-config-client.html; in milliseconds.
+	limit := strconv.FormatInt(patience.Milliseconds(), 10)
+	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
+		config.RuntimeParams[name] = limit
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTimeout
+	}
+	handle := stdlib.OpenDB(*config)
+	handle.SetMaxOpenConns(maxConnections)
+	handle.SetMaxIdleConns(maxConnections)
+	handle.SetConnMaxIdleTime(maxIdle)
+	fail := func(err error) (*gorm.DB, error) {
+		return nil, errors.Join(fmt.Errorf("open the database %s at %s: %w", config.Database, config.Host, err), handle.Close())
+	}
+	if err := handle.PingContext(ctx); err != nil {
+		return fail(err)
+	}
+	db, err := gorm.Open(postgres.New(postgres.Config{Conn: handle}), &gorm.Config{Logger: logger.Discard, TranslateError: false})
+	if err != nil {
+		return fail(err)
+	}
+	return db, nil
+}
+
+// IsTransient tells whether err says that a transaction failed for what others did at the same time: tried again it may go well.
+func IsTransient(err error) bool {
+	var pg *pgconn.PgError
+	// serialization_failure and deadlock_detected (PostgreSQL, appendix A).
+	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
+}
+
+// Migrate applies the numbered SQL files of migrations (goose's format) that the database has not seen yet. Each owner keeps
+// its own account of them in the table "<owner>_migrations".
+func Migrate(ctx context.Context, db *gorm.DB, owner string, migrations fs.FS) error {
+	handle, err := db.DB()
+	if err != nil {
+		return fmt.Errorf("migrate %s: %w", owner, err)
+	}
+	dialect, options := goose.DialectSQLite3, []goose.ProviderOption{goose.WithTableName(owner + "_migrations")}
+	if db.Name() == Postgres {
+		// Several servers may start at the same time.
+		locker, err := lock.NewPostgresSessionLocker()
+		if err != nil {
+			return fmt.Errorf("migrate %s: %w", owner, err)
+		}
+		dialect, options = goose.DialectPostgres, append(options, goose.WithSessionLocker(locker))
+	}
+	provider, err := goose.NewProvider(dialect, handle, migrations, options...)
+	if err != nil {
+		return fmt.Errorf("read the migrations of %s: %w", owner, err)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate %s: %w", owner, err)
+	}
+	return nil
+}
+
+// Close closes the handle.
+func Close(db *gorm.DB) error {
+	handle, err := db.DB()
+	if err != nil {
+		return err
+	}
+	return handle.Close()
+}
+
+// IsDuplicate tells whether err says that a unique key is taken.
+func IsDuplicate(err error) bool {
+	var lite *sqlitedriver.Error
+	if errors.As(err, &lite) {
+		return lite.Code() == sqlitelib.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlitelib.SQLITE_CONSTRAINT_PRIMARYKEY
+	}
+	var pg *pgconn.PgError
+	// 23505 is unique_violation (PostgreSQL, appendix A).
+	return errors.As(err, &pg) && pg.Code == "23505"
+}
+
+// IsNotFound tells whether err says that no row matched.
+func IsNotFound(err error) bool { return errors.Is(err, gorm.ErrRecordNotFound) }
+
+// Like returns a LIKE pattern (with '\' as its escape character) for values that contain text.
+func Like(text string) string {
+	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text) + "%"
+}

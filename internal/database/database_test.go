@@ -1,0 +1,110 @@
+package database_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/database/databasetest"
+)
+
+// onEachDatabase runs the test with a way to open the same database several times.
+func onEachDatabase(t *testing.T, test func(t *testing.T, open func() *gorm.DB)) {
+	t.Run("SQLite", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "burano.db")
+		test(t, func() *gorm.DB {
+			db, err := database.Open(path)
+			require.NoError(t, err)
+			return db
+		})
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		url := databasetest.Postgres(t)
+		test(t, func() *gorm.DB {
+			db, err := database.OpenPostgres(t.Context(), url, 10*time.Second)
+			require.NoError(t, err)
+			return db
+		})
+	})
+}
+
+func TestMigrationsRunOnceAndDuplicatesAreRecognised(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, open func() *gorm.DB) {
+		db := open()
+		migrations := fstest.MapFS{"0001_things.sql": {Data: []byte("-- +goose Up\nCREATE TABLE things (name TEXT PRIMARY KEY);\n")}}
+		require.NoError(t, database.Migrate(t.Context(), db, "things", migrations))
+		require.NoError(t, database.Migrate(t.Context(), db, "things", migrations))
+
+		require.NoError(t, db.Exec("INSERT INTO things VALUES ('a')").Error)
+		err := db.Exec("INSERT INTO things VALUES ('a')").Error
+		require.Error(t, err)
+		require.True(t, database.IsDuplicate(err))
+
+		var row struct{ Name string }
+		err = db.Table("things").Where("name = ?", "b").Take(&row).Error
+		require.True(t, database.IsNotFound(err))
+		require.False(t, database.IsDuplicate(err))
+		require.NoError(t, database.Close(db))
+
+		db = open()
+		require.NoError(t, db.Table("things").Take(&row).Error)
+		require.Equal(t, "a", row.Name)
+		require.NoError(t, database.Close(db))
+	})
+}
+
+func TestSeveralServersMayMigrateAtTheSameTime(t *testing.T) {
+	url := databasetest.Postgres(t)
+	migrations := fstest.MapFS{"0001_things.sql": {Data: []byte("-- +goose Up\nCREATE TABLE things (name TEXT PRIMARY KEY);\n")}}
+	var group errgroup.Group
+	for range 4 {
+		group.Go(func() error {
+			db, err := database.OpenPostgres(t.Context(), url, 10*time.Second)
+			if err != nil {
+				return err
+			}
+			return errors.Join(database.Migrate(t.Context(), db, "things", migrations), database.Close(db))
+		})
+	}
+	require.NoError(t, group.Wait())
+}
+
+func TestTheDatabaseEndsATransactionThatIsIdleForTooLong(t *testing.T) {
+	url := databasetest.Postgres(t)
+	stopped, err := database.OpenPostgres(t.Context(), url, 300*time.Millisecond)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, database.Close(stopped)) }()
+	other, err := database.OpenPostgres(t.Context(), url, 20*time.Second)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, database.Close(other)) }()
+	require.NoError(t, other.Exec("CREATE TABLE things (name TEXT PRIMARY KEY)").Error)
+	require.NoError(t, other.Exec("INSERT INTO things VALUES ('a')").Error)
+
+	open := stopped.Begin()
+	require.NoError(t, open.Exec("UPDATE things SET name = 'b'").Error)
+	// The other waits for the row's lock, and gets it although the first never ends its transaction.
+	require.NoError(t, other.Exec("UPDATE things SET name = 'c'").Error)
+	require.Error(t, open.Commit().Error)
+	var name string
+	require.NoError(t, other.Raw("SELECT name FROM things").Scan(&name).Error)
+	require.Equal(t, "c", name)
+}
+
+func TestAnAddressThatIsWrongIsRefusedWithoutItsPassword(t *testing.T) {
+	for _, dsn := range []string{"postgres://burano:swordfish@127.0.0.1:1/burano", "postgres://burano:swordfish@127.0.0.1:port/burano"} {
+		_, err := database.OpenPostgres(t.Context(), dsn, time.Second)
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "swordfish")
+	}
+}
+
+func TestLikeTakesWildcardsLiterally(t *testing.T) {
+	require.Equal(t, `%50\%\_\\%`, database.Like(`50%_\`))
+}

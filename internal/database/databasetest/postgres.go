@@ -1,0 +1,105 @@
+// Package databasetest gives tests a real PostgreSQL: Debian's programs, on loopback, in a folder that goes with the test.
+package databasetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	// programs is where Debian's package postgresql has them, by version.
+	programs = "/usr/lib/postgresql/*/bin"
+	// password is for a server that only this machine reaches and that lives as long as a test.
+	password = "test"
+)
+
+// Postgres starts a server for the test and returns the URL of its empty database.
+func Postgres(t *testing.T) string {
+	t.Helper()
+	found, err := filepath.Glob(programs)
+	require.NoError(t, err)
+	require.NotEmpty(t, found, "there is no PostgreSQL in %s: install Debian's package postgresql (`make setup`)", programs)
+	bin := slices.Max(found)
+
+	// The folder is not the test's own: the server runs as another user when the test runs as root, which it refuses to be.
+	folder, err := os.MkdirTemp("", "burano-postgres-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
+	secret := filepath.Join(folder, "password")
+	require.NoError(t, os.WriteFile(secret, []byte(password+"\n"), 0o600))
+	credential := owner(t, folder)
+
+	data := filepath.Join(folder, "data")
+	start := func(program string, args ...string) *exec.Cmd {
+		command := exec.Command(filepath.Join(bin, program), args...)
+		command.Dir = folder
+		command.Env = []string{"LC_ALL=C.UTF-8", "TZ=UTC", "PATH=" + os.Getenv("PATH")}
+		// The server ends with the test's process, whatever ends that.
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: credential, Pdeathsig: syscall.SIGQUIT}
+		return command
+	}
+	output, err := start("initdb", "--pgdata", data, "--username", "burano", "--pwfile", secret, "--auth", "scram-sha-256", "--encoding", "UTF8",
+		"--no-sync").CombinedOutput()
+	require.NoErrorf(t, err, "%s", output)
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	port := listener.Addr().(*net.TCPAddr).Port
+	require.NoError(t, listener.Close())
+	log, err := os.Create(filepath.Join(folder, "log"))
+	require.NoError(t, err)
+	defer log.Close()
+	server := start("postgres", "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+		"-c", "fsync=off", "-c", "max_connections=60", "-c", "shared_buffers=16MB")
+	server.Stdout, server.Stderr = log, log
+	require.NoError(t, server.Start())
+	t.Cleanup(func() {
+		require.NoError(t, server.Process.Signal(syscall.SIGINT)) // "fast shutdown"
+		_ = server.Wait()
+	})
+	url := fmt.Sprintf("postgres://burano:%s@127.0.0.1:%d/postgres?sslmode=disable", password, port)
+	require.Eventuallyf(t, func() bool { return answers(t.Context(), url) }, time.Minute, 20*time.Millisecond, "PostgreSQL does not answer; its log is in %s", log.Name())
+	return url
+}
+
+// owner gives the folder to the user that a server of root's test runs as.
+func owner(t *testing.T, folder string) *syscall.Credential {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	account, err := user.Lookup("postgres")
+	require.NoError(t, err)
+	uid, err := strconv.Atoi(account.Uid)
+	require.NoError(t, err)
+	gid, err := strconv.Atoi(account.Gid)
+	require.NoError(t, err)
+	require.NoError(t, filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Chown(path, uid, gid))
+	}))
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+}
+
+func answers(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	connection, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return false
+	}
+	return connection.Close(ctx) == nil
+}

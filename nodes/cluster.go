@@ -1,0 +1,311 @@
+// Package nodes turns servers into a Kubernetes cluster and keeps it so.
+//
+// A [Cluster] is given its nodes, a vault for what must not be lost, and somebody to report to. Deploy takes each node
+// through its steps as soon as what the step needs is there; what is done already is recognised on the node itself, so
+// that Deploy can be interrupted anywhere, repeated at will, and called again with more nodes.
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/network"
+	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/plan"
+	"github.com/burano/burano/nodes/ssh"
+)
+
+// Role says what a node is for.
+type Role string
+
+// The roles.
+const (
+	Master  Role = "master"  // API server, controllers, scheduler
+	Minion  Role = "minion"  // pods
+	Gateway Role = "gateway" // HAProxy, which lets the world in
+)
+
+// Network says what connects the pods.
+type Network string
+
+// The networks.
+const (
+	Calico  Network = "calico"
+	Flannel Network = "flannel"
+)
+
+// Node is a server with a role.
+type Node struct {
+	Name    string // of the server, of the Kubernetes node, and in etcd
+	Role    Role
+	Address netip.Addr // fixed: what the nodes call each other
+	// Access is where Burano connects first: the floating address. A node without one is reached at Address, directly or
+	// through a node that has one, whatever answers.
+	Access netip.Addr
+	// Server is the cloud's id of the server that the node is now. A node whose server is another than before is taken
+	// in as a new one; while the id stays, so must the host key. Empty when not known.
+	Server string
+}
+
+// reach is where a person or a program outside connects to.
+func (n Node) reach() netip.Addr {
+	if n.Access.IsValid() {
+		return n.Access
+	}
+	return n.Address
+}
+
+// Vault keeps what a cluster must not lose or give away: durable when Store returns, and sealed.
+type Vault interface {
+	Load(ctx context.Context, name string) ([]byte, bool, error)
+	Store(ctx context.Context, name string, value []byte) error
+}
+
+// Config says what a cluster is made of.
+type Config struct {
+	Name        string       // of the cluster; becomes a part of the API server's name
+	Nodes       []Node       // master first
+	NodeNetwork netip.Prefix // where the nodes' fixed addresses are
+	Network     Network      // of the pods; Calico when empty. A cluster keeps the one it was made with
+	Vault       Vault
+	// Report is told what happened, for a person: "kubelet started". node may be empty. May be nil.
+	Report func(ctx context.Context, node, text string)
+	// Step runs a step of Deploy; it may refuse it, or note its beginning and end. May be nil.
+	Step   func(ctx context.Context, node, name string, run func(context.Context) error) error
+	Binary string // path of the burano program to copy to master and gateways; without it their units are left out
+	DNS    bool   // run CoreDNS
+	// Patience is how long a node may take until its sshd answers; ssh.DefaultPatience when 0.
+	Patience time.Duration
+	// Server says for the report of a failure what the cloud knows of a node's server: "its server is SHUTOFF". May be nil.
+	Server func(ctx context.Context, node string) string
+	Logger *slog.Logger
+	// Fence is the number of whoever works on the nodes: nodes refuse one that is lower than the last they saw (ssh.ErrFenced). 0 is
+	// no number.
+	Fence uint64
+	// Alive returns an error when this process may no longer act on the nodes; nothing is sent to them then. May be nil.
+	Alive func() error
+}
+
+// Cluster is a Kubernetes cluster on servers. Its methods may be called at the same time.
+type Cluster struct {
+	config Config
+	driver network.Driver
+	now    func() time.Time
+
+	deploying sync.Mutex // one Deploy at a time
+
+	mu          sync.Mutex
+	connections map[string]*connecting
+	records     []plan.Record
+	closed      bool
+
+	vaultLock sync.Mutex // makes "load, or make and store" one thing
+}
+
+// connecting is a node's connection, or the attempt to make it.
+type connecting struct {
+	busy   chan struct{} // holds one token while somebody makes or closes the connection
+	client *ssh.Client
+}
+
+var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// NewCluster checks the config. It connects to nothing yet; nodes may lack addresses until Deploy.
+func NewCluster(config Config) (*Cluster, error) {
+	if config.Vault == nil {
+		return nil, errors.New("a cluster needs a vault for its keys")
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.Report == nil {
+		config.Report = func(context.Context, string, string) {}
+	}
+	if config.Patience == 0 {
+		config.Patience = ssh.DefaultPatience
+	}
+	if config.Server == nil {
+		config.Server = func(context.Context, string) string { return "" }
+	}
+	if config.Step == nil {
+		config.Step = func(ctx context.Context, _, _ string, run func(context.Context) error) error { return run(ctx) }
+	}
+	seen := map[string]bool{}
+	masters := 0
+	for _, node := range config.Nodes {
+		if !nodeName.MatchString(node.Name) {
+			return nil, fmt.Errorf("node name %q: a node is called as its server and as in Kubernetes, so only small letters, digits and hyphens, at most 63, will do", node.Name)
+		}
+		if seen[node.Name] {
+			return nil, fmt.Errorf("two nodes are called %s", node.Name)
+		}
+		seen[node.Name] = true
+		switch node.Role {
+		case Master:
+			masters++
+		case Minion, Gateway:
+		default:
+			return nil, fmt.Errorf("node %s has the role %q; roles are master, minion and gateway", node.Name, node.Role)
+		}
+	}
+	if masters != 1 {
+		return nil, fmt.Errorf("a cluster has exactly one master, this one has %d", masters)
+	}
+	driver, err := config.Network.driver()
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{config: config, driver: driver, now: time.Now, connections: map[string]*connecting{}}, nil
+}
+
+func (n Network) driver() (network.Driver, error) {
+	switch n {
+	case Calico, "":
+		return network.Calico{EtcdUser: etcd.Calico}, nil
+	case Flannel:
+		return network.Flannel{EtcdUser: etcd.Flannel}, nil
+	}
+	return nil, fmt.Errorf("there is no network %q for pods; networks are %s and %s", n, Calico, Flannel)
+}
+
+func (c *Cluster) master() Node {
+	return c.config.Nodes[slices.IndexFunc(c.config.Nodes, func(n Node) bool { return n.Role == Master })]
+}
+
+func (c *Cluster) node(name string) (Node, error) {
+	i := slices.IndexFunc(c.config.Nodes, func(n Node) bool { return n.Name == name })
+	if i < 0 {
+		return Node{}, fmt.Errorf("cluster %s has no node %s", c.config.Name, name)
+	}
+	return c.config.Nodes[i], nil
+}
+
+// Run runs a bash script on a node and returns its standard output. A script that fails gives an *ssh.ExitError with its last lines.
+func (c *Cluster) Run(ctx context.Context, node, script string) (string, error) {
+	return c.script(ctx, node, ssh.Script{Name: "command", Body: script})
+}
+
+func (c *Cluster) script(ctx context.Context, name string, script ssh.Script) (string, error) {
+	node, err := c.node(name)
+	if err != nil {
+		return "", err
+	}
+	client, err := c.connect(ctx, node)
+	if err != nil {
+		return "", err
+	}
+	return client.Run(ctx, script)
+}
+
+// Kubernetes returns the access of Burano itself to the API server, dialled through SSH to the master.
+// Its certificate is of the group burano:admins and good for a day; ask again rather than keep it.
+func (c *Cluster) Kubernetes(ctx context.Context) (*rest.Config, error) {
+	return c.kubernetes(ctx, "burano:server", kube.AdminsGroup)
+}
+
+// bootstrap returns an access that works before any rights are given. Its certificate is never written anywhere.
+func (c *Cluster) bootstrap(ctx context.Context) (*rest.Config, error) {
+	return c.kubernetes(ctx, "burano:bootstrap", "system:masters")
+}
+
+func (c *Cluster) kubernetes(ctx context.Context, user, group string) (*rest.Config, error) {
+	authorities, err := c.authorities(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := authorities.Kubernetes.Issue(pki.Request{CommonName: user, Organization: []string{group}, Usage: pki.Client, Lifetime: userLifetime}, c.now())
+	if err != nil {
+		return nil, err
+	}
+	master := c.master()
+	if !master.Address.IsValid() {
+		return nil, fmt.Errorf("master %s has no address yet", master.Name)
+	}
+	address := net.JoinHostPort(master.Address.String(), strconv.Itoa(kube.APIServerPort))
+	return &rest.Config{
+		Host: kube.APIServerURL(c.config.Name),
+		TLSClientConfig: rest.TLSClientConfig{
+			ServerName: kube.APIServerName(c.config.Name),
+			CAData:     authorities.Kubernetes.Certificate, CertData: pair.Certificate, KeyData: pair.Key,
+		},
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			client, err := c.connect(ctx, master)
+			if err != nil {
+				return nil, err
+			}
+			return client.DialContext(ctx, network, address)
+		},
+		UserAgent: "burano", QPS: 100, Burst: 200,
+	}, nil
+}
+
+const userLifetime = 24 * time.Hour
+
+// Kubeconfig writes the access of a person: a new certificate of the group burano:admins, good for lifetime (at most, and
+// by default, 24 hours). server is the URL they will use, or empty for the master's access address.
+func (c *Cluster) Kubeconfig(ctx context.Context, server string, lifetime time.Duration) ([]byte, error) {
+	if lifetime <= 0 || lifetime > userLifetime {
+		lifetime = userLifetime
+	}
+	authorities, err := c.authorities(ctx)
+	if err != nil {
+		return nil, err
+	}
+	const user = "burano:admin"
+	pair, err := authorities.Kubernetes.Issue(pki.Request{CommonName: user, Organization: []string{kube.AdminsGroup}, Usage: pki.Client, Lifetime: lifetime}, c.now())
+	if err != nil {
+		return nil, err
+	}
+	if server == "" {
+		master := c.master()
+		if !master.reach().IsValid() {
+			return nil, fmt.Errorf("master %s has no address yet: deploy the cluster first", master.Name)
+		}
+		server = "https://" + net.JoinHostPort(master.reach().String(), strconv.Itoa(kube.APIServerPort))
+	}
+	return pki.Kubeconfig(c.config.Name, server, kube.APIServerName(c.config.Name), user, authorities.Kubernetes.Certificate, pair)
+}
+
+func (c *Cluster) authorities(ctx context.Context) (*pki.Cluster, error) {
+	c.vaultLock.Lock()
+	defer c.vaultLock.Unlock()
+	return pki.Open(ctx, c.config.Vault, c.now())
+}
+
+// Timeline says what each step of the last Deploy took, in the order in which they could run.
+func (c *Cluster) Timeline() []plan.Record {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.records)
+}
+
+// Close ends the connections to the nodes.
+func (c *Cluster) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	open := c.connections
+	c.connections = map[string]*connecting{}
+	c.mu.Unlock()
+	var failures []error
+	for _, connection := range open {
+		connection.busy <- struct{}{}
+		if connection.client != nil {
+			failures = append(failures, connection.client.Close())
+		}
+		<-connection.busy
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,252 @@
+package nodes
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/nodes/kube"
+)
+
+//go:embed scripts/health.sh
+var healthScript string
+
+//go:embed scripts/journal.sh
+var journalScript string
+
+const (
+	fieldManager = "burano"
+	pollEvery    = 50 * time.Millisecond
+	watchEvery   = 3 * time.Second
+	// A unit that systemd had to start so often again while we wait for it does not come up by itself.
+	tooManyRestarts = 6
+)
+
+// guarded runs something that needs units of a node. It ends early when one of them fails again and again, and an error
+// carries the last lines of their journals.
+func (d *deployment) guarded(ctx context.Context, node Node, units []string, run func(context.Context) error) error {
+	inner, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		d.watchUnits(inner, node, units, cancel)
+	}()
+	err := run(inner)
+	cause := context.Cause(inner)
+	cancel(nil)
+	<-watched
+	if err == nil {
+		return nil
+	}
+	if cause != nil && inner.Err() != nil && ctx.Err() == nil && !strings.Contains(err.Error(), cause.Error()) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	// The journal is worth a last question, also when time is up.
+	last, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer stop()
+	journal, journalErr := d.script(last, node, "read journals", journalScript, map[string]string{"UNITS": strings.Join(units, "\n")})
+	if journalErr == nil && strings.TrimSpace(journal) != "" {
+		err = fmt.Errorf("%w; last lines of the journal on %s:\n%s", err, node.Name, strings.TrimSpace(journal))
+	}
+	return err
+}
+
+func (d *deployment) watchUnits(ctx context.Context, node Node, units []string, fail context.CancelCauseFunc) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	base := map[string]int{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		out, err := d.script(ctx, node, "look at units", healthScript, map[string]string{"UNITS": strings.Join(units, "\n")})
+		if err != nil {
+			continue // the connection may be coming back
+		}
+		for line := range strings.Lines(out) {
+			name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+			count, err := strconv.Atoi(text)
+			if err != nil {
+				continue
+			}
+			if _, known := base[name]; !known {
+				base[name] = count
+			}
+			if count-base[name] >= tooManyRestarts {
+				fail(fmt.Errorf("%s ends again and again", name))
+				return
+			}
+		}
+	}
+}
+
+// poll calls path on the API server until it answers 200.
+func (d *deployment) poll(ctx context.Context, node Node, config *rest.Config, path string) error {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("make a client of the API server: %w", err)
+	}
+	defer client.CloseIdleConnections()
+	last := "nothing"
+	return d.guarded(ctx, node, []string{"kube-apiserver"}, func(ctx context.Context) error {
+		for {
+			call, cancel := context.WithTimeout(ctx, 5*time.Second)
+			status, text := get(call, client, config.Host+path)
+			cancel()
+			if status == http.StatusOK {
+				return nil
+			}
+			if text != "" {
+				last = text
+			}
+			timer := time.NewTimer(pollEvery)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return fmt.Errorf("the API server does not answer %s: %w; its last answer: %s", path, context.Cause(ctx), last)
+			case <-timer.C:
+			}
+		}
+	})
+}
+
+func get(ctx context.Context, client *http.Client, url string) (int, string) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err.Error()
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return 0, ""
+		}
+		return 0, err.Error()
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
+	return answer.StatusCode, answer.Status + ": " + strings.TrimSpace(string(body))
+}
+
+// apiServes waits until the API server answers anything at all: controllers and kubelets can begin then.
+func (d *deployment) apiServes(ctx context.Context, node Node) error {
+	config, err := d.cluster.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	return d.poll(ctx, node, config, "/version")
+}
+
+// apiReady waits until the API server has made what every cluster begins with.
+func (d *deployment) apiReady(ctx context.Context, node Node) error {
+	config, err := d.cluster.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	return d.poll(ctx, node, config, "/readyz")
+}
+
+// access applies the rights of Burano, the API server's kubelet client, the publisher and the network. It tries again
+// for a while: the API server serves before each of its parts does.
+func (d *deployment) access(ctx context.Context, node Node) error {
+	config, err := d.cluster.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	return d.apply(ctx, node, config, kube.Access(), d.design.driver.Manifests())
+}
+
+func (d *deployment) apply(ctx context.Context, node Node, config *rest.Config, documents ...[]byte) error {
+	objects, err := kube.Objects(documents...)
+	if err != nil {
+		return err
+	}
+	return d.guarded(ctx, node, []string{"kube-apiserver"}, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("tried for a minute"))
+		defer cancel()
+		for {
+			err := kube.Apply(ctx, config, fieldManager, objects...)
+			if err == nil {
+				return nil
+			}
+			timer := time.NewTimer(pollEvery)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+			case <-timer.C:
+			}
+		}
+	})
+}
+
+// dns applies CoreDNS. It does not wait for its pod, which comes while the applications' come.
+func (d *deployment) dns(ctx context.Context, node Node) error {
+	config, err := d.cluster.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	installed, err := d.progress.wait(ctx, joinGrace, d.cluster.config.Nodes, stepFiles)
+	if err != nil {
+		return err
+	}
+	var resolvers []netip.Addr
+	for _, other := range installed {
+		d.mu.Lock()
+		found := d.installed[other.Name].facts.resolvers
+		d.mu.Unlock()
+		for _, resolver := range found {
+			// only what a pod's node knows: other nodes may reach other resolvers
+			if other.Role == Minion && !slices.Contains(resolvers, resolver) {
+				resolvers = append(resolvers, resolver)
+			}
+		}
+	}
+	return d.apply(ctx, node, config, kube.CoreDNS(resolvers))
+}
+
+// serviceAccount waits for the account of pods that name none: without it the first pods are refused and tried again later.
+func (d *deployment) serviceAccount(ctx context.Context, node Node) error {
+	config, err := d.cluster.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	account := kube.Ref{APIVersion: "v1", Kind: "ServiceAccount", Namespace: "default", Name: "default"}
+	return d.guarded(ctx, node, []string{"kube-controller-manager"}, func(ctx context.Context) error {
+		return kube.Wait(ctx, config, account, kube.Exists)
+	})
+}
+
+// nodeReady watches the node's object until it takes pods.
+func (d *deployment) nodeReady(ctx context.Context, node Node) error {
+	config, err := d.cluster.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	waited := false
+	err = d.guarded(ctx, node, []string{"kubelet", "containerd", d.design.driver.Units().Daemon}, func(ctx context.Context) error {
+		return kube.Wait(ctx, config, kube.NodeRef(node.Name), func(object *unstructured.Unstructured) (bool, string, error) {
+			done, missing, err := kube.NodeReady(object)
+			waited = waited || !done
+			return done, missing, err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if waited {
+		d.report(ctx, node, "ready for pods")
+	}
+	return kube.Uncordon(ctx, config, node.Name) // its removal may have been given up
+}

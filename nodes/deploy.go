@@ -1,0 +1,293 @@
+package nodes
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/nodes/plan"
+	"github.com/burano/burano/nodes/ssh"
+)
+
+// Names of the steps. They are stable: reports, records and tests know them.
+const (
+	stepConnect            = "connect"
+	stepFiles              = "files"
+	stepBinary             = "burano program"
+	stepEtcdMember         = "etcd member"
+	stepEtcdUsers          = "etcd users"
+	stepEtcdLearners       = "etcd learners"
+	stepEtcdJoin           = "etcd join"
+	stepEtcdVoters         = "etcd voters"
+	stepForwarder          = "etcd forwarder"
+	stepAPIServer          = "api server"
+	stepAPIServes          = "api server serves"
+	stepAPIReady           = "api server ready"
+	stepControllers        = "controllers"
+	stepAccess             = "access rights"
+	stepNetwork            = "network"
+	stepNetworkControllers = "network controllers"
+	stepRuntime            = "container runtime"
+	stepFormerNode         = "former node"
+	stepKubelet            = "kubelet"
+	stepNodeReady          = "node ready"
+	stepDNS                = "cluster dns"
+	stepPublisher          = "publisher"
+	stepGateway            = "gateway"
+	stepServiceAccount     = "service account"
+	stepServices           = "services"
+)
+
+// stepLimit ends a step that hangs. The longest honest one is an API server on a slow disk.
+const stepLimit = 4 * time.Minute
+
+const vaultEtcd = "etcd" // etcdRecord as JSON
+
+// etcdRecord is what must be known about etcd before anything of it answers.
+type etcdRecord struct {
+	Voters       []string `json:"voters"`            // who is to vote
+	Members      []string `json:"members,omitempty"` // who did at the end of the last deployment
+	Bootstrapped bool     `json:"bootstrapped"`      // the first member ran: its data must never be begun anew
+}
+
+//go:embed scripts/services.sh
+var servicesScript string
+
+// deployment is one run of Deploy.
+type deployment struct {
+	cluster *Cluster
+	design  design
+	record  etcdRecord
+	again   bool        // there was one before, at least the beginning of one
+	voters  []etcd.Node // set by the step that settles them
+
+	progress   *progress
+	joining    chan struct{} // holds one token while a member joins
+	restarting chan struct{} // holds one token while a forwarder is restarted
+
+	mu        sync.Mutex
+	installed map[string]installed
+	etcd      etcdClient
+}
+
+// Deploy makes the nodes be a cluster, in parallel as far as they do not need each other. It may be called again at any
+// time: what is done is recognised, and nothing that runs as it should is restarted.
+func (c *Cluster) Deploy(ctx context.Context) error {
+	c.deploying.Lock()
+	defer c.deploying.Unlock()
+	d, err := c.newDeployment(ctx)
+	if err != nil {
+		return err
+	}
+	defer d.etcd.close()
+	steps := d.plan()
+	started := time.Now()
+	records, err := steps.Run(ctx)
+	c.mu.Lock()
+	c.records = records
+	c.mu.Unlock()
+	c.config.Logger.Info("cluster deployed", "cluster", c.config.Name, "took", time.Since(started).Round(time.Millisecond), "failed", err != nil, "criticalPath", describePath(plan.CriticalPath(records)))
+	if err != nil {
+		return fmt.Errorf("deploy cluster %s: %w", c.config.Name, failures(records, err))
+	}
+	return nil
+}
+
+func describePath(records []plan.Record) string {
+	parts := make([]string, 0, len(records))
+	for _, record := range records {
+		parts = append(parts, fmt.Sprintf("%s %s", record.ID(), record.Took().Round(time.Millisecond)))
+	}
+	return strings.Join(parts, " → ")
+}
+
+func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
+	for _, node := range c.config.Nodes {
+		if !node.Address.IsValid() {
+			return nil, fmt.Errorf("node %s has no address yet: its server must exist before the cluster can be deployed", node.Name)
+		}
+	}
+	authorities, err := c.authorities(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := &deployment{cluster: c, installed: map[string]installed{}, progress: newProgress(), joining: make(chan struct{}, 1), restarting: make(chan struct{}, 1)}
+	text, found, err := c.config.Vault.Load(ctx, vaultEtcd)
+	if err != nil {
+		return nil, fmt.Errorf("load what is known about etcd: %w", err)
+	}
+	if found {
+		if err := json.Unmarshal(text, &d.record); err != nil {
+			return nil, fmt.Errorf("read what is known about etcd: %w", err)
+		}
+	}
+	d.again = d.record.Bootstrapped
+	var candidates []etcd.Candidate
+	for _, node := range c.config.Nodes {
+		candidates = append(candidates, etcd.Candidate{Name: node.Name, Rank: slices.Index([]Role{Master, Minion, Gateway}, node.Role)})
+	}
+	voters := etcd.Voters(candidates, d.record.Voters)
+	if !slices.Equal(voters, d.record.Voters) {
+		d.record.Voters = voters
+		if err := d.saveRecord(ctx); err != nil {
+			return nil, err
+		}
+	}
+	d.design = design{cluster: c.config, driver: c.driver, authorities: authorities, voters: voters}
+	if c.config.Binary != "" {
+		if d.design.binary, err = digestOf(c.config.Binary); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func (d *deployment) saveRecord(ctx context.Context) error {
+	text, err := json.Marshal(d.record)
+	if err != nil {
+		return fmt.Errorf("encode what is known about etcd: %w", err)
+	}
+	if err := d.cluster.config.Vault.Store(ctx, vaultEtcd, text); err != nil {
+		return fmt.Errorf("store what is known about etcd: %w", err)
+	}
+	return nil
+}
+
+func (d *deployment) script(ctx context.Context, node Node, name, body string, env map[string]string) (string, error) {
+	return d.cluster.script(ctx, node.Name, ssh.Script{Name: name, Body: body, Env: env})
+}
+
+func (d *deployment) report(ctx context.Context, node Node, text string) {
+	d.cluster.config.Report(ctx, node.Name, text)
+}
+
+// plan draws the graph. The API server starts as soon as its own etcd member and its user are there; everything that
+// fits beside its start (the other members, the network, the container runtime) does.
+func (d *deployment) plan() *plan.Plan {
+	p := &plan.Plan{}
+	last := map[string][]string{} // by node: the steps that start something there
+	add := func(node Node, name string, run func(context.Context, Node) error, after ...string) string {
+		step := plan.Step{Node: node.Name, Name: name, After: after, Run: func(ctx context.Context) error {
+			err := d.cluster.config.Step(ctx, node.Name, name, func(ctx context.Context) error { return d.persist(ctx, node, name, run) })
+			d.progress.note(node.Name, name, err)
+			return err
+		}}
+		p.Add(step)
+		last[node.Name] = append(last[node.Name], step.ID())
+		return step.ID()
+	}
+	nodes, master := d.cluster.config.Nodes, d.cluster.master()
+	on := func(node Node, name string) string { return plan.ID(node.Name, name) }
+	withBinary := d.design.binary != ""
+
+	for _, node := range nodes {
+		add(node, stepConnect, d.connect)
+		add(node, stepFiles, d.install, on(node, stepConnect))
+		if withBinary && node.Role != Minion {
+			// after the files: what the cluster waits for goes over the wire first
+			add(node, stepBinary, d.copyBinary, on(node, stepFiles))
+		}
+	}
+
+	// etcd: the master's member, users, all learners, then one join after the other. Nobody waits for a node that does not
+	// come: what needs several nodes waits with d.progress and not by the graph.
+	add(master, stepEtcdMember, d.etcdMember, on(master, stepFiles))
+	users := add(master, stepEtcdUsers, d.etcdUsers, on(master, stepEtcdMember))
+	var joiners []Node
+	for _, node := range nodes {
+		if node.Role != Master && slices.Contains(d.design.voters, node.Name) {
+			joiners = append(joiners, node)
+		}
+	}
+	learners := users
+	if len(joiners) > 0 {
+		learners = add(master, stepEtcdLearners, func(ctx context.Context, _ Node) error { return d.etcdLearners(ctx, joiners) }, users)
+		for _, node := range joiners {
+			add(node, stepEtcdJoin, d.etcdJoin, learners, on(node, stepFiles))
+		}
+	}
+	voters := add(master, stepEtcdVoters, func(ctx context.Context, _ Node) error { return d.etcdVoters(ctx, joiners) }, learners)
+	for _, node := range nodes {
+		add(node, stepForwarder, d.forwarder, voters, on(node, stepFiles))
+	}
+
+	// control plane
+	add(master, stepAPIServer, d.units(false, "kube-apiserver"), users)
+	serves := add(master, stepAPIServes, d.apiServes, on(master, stepAPIServer))
+	ready := add(master, stepAPIReady, d.apiReady, serves)
+	add(master, stepControllers, d.units(false, "kube-controller-manager", "kube-scheduler"), serves)
+	access := add(master, stepAccess, d.access, serves)
+	network := d.design.driver.Units()
+	if len(network.Controllers) > 0 {
+		add(master, stepNetworkControllers, d.units(false, network.Controllers...), access, on(master, stepForwarder))
+	}
+	add(master, stepServiceAccount, d.serviceAccount, ready, on(master, stepControllers))
+	if d.cluster.config.DNS {
+		add(master, stepDNS, d.dns, ready)
+	}
+	if withBinary {
+		add(master, stepPublisher, d.units(false, "burano-publish"), access, on(master, stepForwarder), on(master, stepBinary))
+	}
+
+	for _, node := range nodes {
+		switch node.Role {
+		case Master:
+			// Nobody waits for the master's routes to pods: they come when the busiest seconds are over.
+			add(node, stepNetwork, d.units(true, network.Daemon), on(node, stepForwarder), ready)
+		case Minion:
+			began := []string{on(node, stepForwarder)}
+			if d.again {
+				began = append(began, add(node, stepFormerNode, d.formerNode, ready, on(node, stepForwarder)))
+			}
+			add(node, stepNetwork, d.units(true, network.Daemon), began...)
+			add(node, stepRuntime, d.runtime, on(node, stepFiles))
+			add(node, stepKubelet, d.units(false, "kubelet", "kube-proxy"), append(began, on(node, stepRuntime), access)...)
+			add(node, stepNodeReady, d.nodeReady, on(node, stepKubelet), on(node, stepNetwork))
+		case Gateway:
+			add(node, stepNetwork, d.units(true, network.Daemon), on(node, stepForwarder))
+			if withBinary {
+				// The daemon writes HAProxy's configuration and starts it.
+				add(node, stepGateway, d.units(false, "burano-gateway"), on(node, stepBinary), on(node, stepForwarder))
+			} else {
+				add(node, stepGateway, d.units(true, "haproxy"), on(node, stepFiles))
+			}
+		}
+	}
+	for _, node := range nodes {
+		add(node, stepServices, d.services, last[node.Name]...)
+	}
+	return p
+}
+
+// units is the step that starts units. Those that block are waited for until they are up.
+func (d *deployment) units(block bool, names ...string) func(context.Context, Node) error {
+	return func(ctx context.Context, node Node) error { return d.start(ctx, node, block, names...) }
+}
+
+func (d *deployment) connect(ctx context.Context, node Node) error {
+	_, err := d.cluster.connect(ctx, node)
+	return err
+}
+
+// services makes sure that nothing of what was started, and not waited for, has ended since.
+func (d *deployment) services(ctx context.Context, node Node) error {
+	d.mu.Lock()
+	names := slices.Sorted(maps.Keys(d.installed[node.Name].units))
+	d.mu.Unlock()
+	_, err := d.script(ctx, node, "look at services", servicesScript, map[string]string{"UNITS": strings.Join(names, "\n")})
+	return err
+}
+
+func (d *deployment) runtime(ctx context.Context, node Node) error {
+	if err := d.start(ctx, node, true, "containerd"); err != nil {
+		return err
+	}
+	return d.importImages(ctx, node)
+}

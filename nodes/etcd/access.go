@@ -1,0 +1,129 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.etcd.io/etcd/api/v3/authpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/nodes/pki"
+)
+
+// Users of etcd. A user is whoever holds a certificate of the etcd authority with that common name.
+const (
+	Root      = "root" // Burano itself: members, users, everything
+	APIServer = "apiserver"
+	Calico    = "calico"
+	Flannel   = "flannel"
+	Publisher = "publisher"
+	Gateway   = "gateway"
+)
+
+// Permission is what a user may do with the keys that begin with Prefix, or with the one key Key.
+type Permission struct {
+	Prefix string
+	Key    string
+	Write  bool // read is always included
+}
+
+// Permissions says what each user may touch. Whatever is not here is refused.
+func Permissions() map[string][]Permission {
+	return map[string][]Permission{
+		// Refused the second one, the API server never compacts its history.
+		APIServer: {{Prefix: "/registry/", Write: true}, {Key: "compact_rev_key", Write: true}},
+		Calico:    {{Prefix: "/calico/", Write: true}},
+		Flannel:   {{Prefix: "/coreos.com/network/", Write: true}},
+		Publisher: {{Prefix: route.Prefix, Write: true}},
+		Gateway:   {{Prefix: route.Prefix}},
+	}
+}
+
+// ClientRequest is the certificate of a user.
+func ClientRequest(user string) pki.Request {
+	return pki.Request{CommonName: user, Usage: pki.Client}
+}
+
+// Authorize makes the users and their permissions as Permissions says and switches authorization on.
+// Done work is recognised, so it may be repeated. client's user is Root.
+func Authorize(ctx context.Context, client *clientv3.Client) error {
+	users := Permissions()
+	users[Root] = nil
+	for user, permissions := range users {
+		if err := ensureUser(ctx, client, user, permissions); err != nil {
+			return fmt.Errorf("make etcd user %s: %w", user, err)
+		}
+	}
+	status, err := client.AuthStatus(ctx)
+	if err != nil {
+		return fmt.Errorf("ask whether etcd authorization is on: %w", err)
+	}
+	if status.Enabled {
+		return nil
+	}
+	if _, err := client.AuthEnable(ctx); err != nil {
+		return fmt.Errorf("switch etcd authorization on: %w", err)
+	}
+	return nil
+}
+
+// ensureUser looks before it writes: a refused write of etcd is a warning in every member's journal.
+func ensureUser(ctx context.Context, client *clientv3.Client, name string, permissions []Permission) error {
+	role, err := client.RoleGet(ctx, name)
+	if errors.Is(err, rpctypes.ErrRoleNotFound) {
+		role = &clientv3.AuthRoleGetResponse{}
+		_, err = client.RoleAdd(ctx, name)
+	}
+	if err != nil {
+		return err
+	}
+	for _, permission := range permissions {
+		key, end, kind := permission.Key, "", clientv3.PermissionType(clientv3.PermRead)
+		if permission.Prefix != "" {
+			key, end = permission.Prefix, clientv3.GetPrefixRangeEnd(permission.Prefix)
+		}
+		if permission.Write {
+			kind = clientv3.PermissionType(clientv3.PermReadWrite)
+		}
+		if granted(role.Perm, key, end, kind) {
+			continue
+		}
+		if _, err := client.RoleGrantPermission(ctx, name, key, end, kind); err != nil {
+			return err
+		}
+	}
+	user, err := client.UserGet(ctx, name)
+	if errors.Is(err, rpctypes.ErrUserNotFound) {
+		user = &clientv3.AuthUserGetResponse{}
+		_, err = client.UserAddWithOptions(ctx, name, "", &clientv3.UserAddOptions{NoPassword: true})
+	}
+	if err != nil || slices.Contains(user.Roles, name) {
+		return err
+	}
+	_, err = client.UserGrantRole(ctx, name, name)
+	return err
+}
+
+// PutOnce writes those of the settings whose keys etcd does not hold yet. client's user is Root.
+func PutOnce(ctx context.Context, client *clientv3.Client, settings map[string]string) error {
+	for key, value := range settings {
+		absent := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
+		if _, err := client.Txn(ctx).If(absent).Then(clientv3.OpPut(key, value)).Commit(); err != nil {
+			return fmt.Errorf("write %s into etcd: %w", key, err)
+		}
+	}
+	return nil
+}
+
+func granted(held []*authpb.Permission, key, end string, kind clientv3.PermissionType) bool {
+	for _, permission := range held {
+		if string(permission.Key) == key && string(permission.RangeEnd) == end && permission.PermType == authpb.Permission_Type(kind) {
+			return true
+		}
+	}
+	return false
+}

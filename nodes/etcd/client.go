@@ -1,0 +1,41 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/burano/burano/nodes/pki"
+)
+
+// DialFunc opens a TCP connection; net.Dialer's and ssh.Client's DialContext are of this shape.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Client connects to members (URLs as ClientURL gives them) with a user's certificate through dial.
+func Client(endpoints []string, authority []byte, pair pki.Pair, dial DialFunc) (*clientv3.Client, error) {
+	certificate, err := tls.X509KeyPair(pair.Certificate, pair.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read the etcd client's certificate: %w", err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authority)
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:            endpoints,
+		TLS:                  &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+		DialOptions:          []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) })},
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 10 * time.Second,
+		Logger:               zap.NewNop(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make an etcd client: %w", err)
+	}
+	return client, nil
+}

@@ -1,0 +1,294 @@
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+
+	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/nodes/pki"
+)
+
+// The test binary is etcd itself when it is called as such: the members of these tests are real processes.
+func TestMain(m *testing.M) {
+	if os.Getenv("BURANO_TEST_ETCD") != "" {
+		etcdmain.Main(os.Args)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+type vault struct {
+	sync.Mutex
+	values map[string][]byte
+}
+
+func (v *vault) Load(_ context.Context, name string) ([]byte, bool, error) {
+	v.Lock()
+	defer v.Unlock()
+	value, found := v.values[name]
+	return value, found, nil
+}
+
+func (v *vault) Store(_ context.Context, name string, value []byte) error {
+	v.Lock()
+	defer v.Unlock()
+	v.values[name] = value
+	return nil
+}
+
+// cluster runs members on loopback addresses of their own with the files that nodes would have.
+type cluster struct {
+	t     testing.TB
+	pki   *pki.Cluster
+	nodes []etcd.Node
+	dirs  map[string]string
+
+	running map[string]*exec.Cmd // members by node
+}
+
+func newCluster(t testing.TB, size int) *cluster {
+	authorities, err := pki.Open(t.Context(), &vault{values: map[string][]byte{}}, time.Now())
+	require.NoError(t, err)
+	c := &cluster{t: t, pki: authorities, dirs: map[string]string{}, running: map[string]*exec.Cmd{}}
+	pid := os.Getpid()
+	for i := range size {
+		node := etcd.Node{Name: fmt.Sprintf("node-%d", i+1), Address: netip.AddrFrom4([4]byte{127, byte(64 + pid>>8&63), byte(pid), byte(10 + i)})}
+		c.nodes = append(c.nodes, node)
+		c.dirs[node.Name] = t.TempDir()
+	}
+	return c
+}
+
+// start runs a node's member as its unit would, with every file below the node's folder.
+func (c *cluster) start(node etcd.Node, members map[string]string, state string) {
+	c.t.Helper()
+	dir := c.dirs[node.Name]
+	pair, err := c.pki.Etcd.Issue(node.CertificateRequest(), time.Now())
+	require.NoError(c.t, err)
+	unit := etcd.Member(node, c.pki.Etcd.Certificate, pair)
+	env := []string{"BURANO_TEST_ETCD=1", "ETCD_HEARTBEAT_INTERVAL=100"}
+	for _, file := range append(unit.Files, etcd.Join(members, state, 0)) {
+		path := filepath.Join(dir, file.Path)
+		require.NoError(c.t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(c.t, os.WriteFile(path, file.Content, 0o600))
+		if strings.HasSuffix(path, ".env") {
+			for _, line := range strings.Split(strings.TrimSpace(string(file.Content)), "\n") {
+				if strings.HasPrefix(line, "#") {
+					continue
+				}
+				name, value, _ := strings.Cut(line, "=")
+				if strings.HasSuffix(name, "_FILE") || strings.HasSuffix(name, "_DIR") {
+					value = filepath.Join(dir, value)
+				}
+				env = append(env, name+"="+value)
+			}
+		}
+	}
+	c.running[node.Name] = c.run(node.Name, env, "etcd")
+}
+
+// runs says whether a node's member was started and not stopped since.
+func (c *cluster) runs(node etcd.Node) bool { return c.running[node.Name] != nil }
+
+// stop ends a node's member as a power failure would.
+func (c *cluster) stop(node etcd.Node) {
+	if process := c.running[node.Name]; process != nil {
+		_ = process.Process.Kill()
+		_ = process.Wait()
+		delete(c.running, node.Name)
+	}
+}
+
+func (c *cluster) run(name string, env []string, args ...string) *exec.Cmd {
+	c.t.Helper()
+	program, err := os.Executable()
+	require.NoError(c.t, err)
+	process := exec.Command(program, args[1:]...)
+	process.Env = env
+	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	logFile := filepath.Join(c.dirs[name], "log-"+filepath.Base(args[0]))
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(c.t, err)
+	process.Stdout, process.Stderr = log, log
+	require.NoError(c.t, process.Start())
+	c.t.Cleanup(func() {
+		_ = process.Process.Kill()
+		_ = process.Wait()
+		log.Close()
+		if c.t.Failed() {
+			text, _ := os.ReadFile(logFile)
+			c.t.Logf("%s %v:\n%s", name, args, text[max(0, len(text)-4000):])
+		}
+	})
+	return process
+}
+
+func (c *cluster) client(user string, endpoints ...string) *clientv3.Client {
+	c.t.Helper()
+	if len(endpoints) == 0 {
+		endpoints = []string{c.nodes[0].ClientURL()}
+	}
+	pair, err := c.pki.Etcd.Issue(etcd.ClientRequest(user), time.Now())
+	require.NoError(c.t, err)
+	client, err := etcd.Client(endpoints, c.pki.Etcd.Certificate, pair, (&net.Dialer{}).DialContext)
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func (c *cluster) bootstrap() *clientv3.Client {
+	c.t.Helper()
+	c.start(c.nodes[0], map[string]string{c.nodes[0].Name: c.nodes[0].PeerURL()}, "new")
+	root := c.client(etcd.Root)
+	require.EventuallyWithT(c.t, func(t *assert.CollectT) {
+		ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
+		defer cancel()
+		_, err := root.Get(ctx, "x")
+		require.NoError(t, err)
+	}, 20*time.Second, 50*time.Millisecond)
+	require.NoError(c.t, etcd.Authorize(c.t.Context(), root))
+	return root
+}
+
+func TestMembersJoinAsLearnersAndBecomeVotersOneAfterAnother(t *testing.T) {
+	for _, size := range []int{3, 5} {
+		t.Run(fmt.Sprintf("%d members", size), func(t *testing.T) {
+			c := newCluster(t, size)
+			root := c.bootstrap()
+			_, err := root.Put(t.Context(), "/registry/before", "joined")
+			require.NoError(t, err)
+			started := time.Now()
+			members, err := etcd.AddLearners(t.Context(), root, c.nodes[1:])
+			require.NoError(t, err)
+			require.Len(t, members, size)
+			again, err := etcd.AddLearners(t.Context(), root, c.nodes[1:])
+			require.NoError(t, err)
+			require.Len(t, again, size, "adding again adds nothing")
+			require.Equal(t, []etcd.Node{c.nodes[0]}, members.Voters(c.nodes))
+			for _, node := range c.nodes[1:] {
+				c.start(node, members.PeerURLs(c.nodes), "existing")
+				require.NoError(t, etcd.Promote(t.Context(), root, node))
+				require.NoError(t, etcd.Promote(t.Context(), root, node), "promoting again is no error")
+			}
+			t.Logf("%d members joined in %s", size-1, time.Since(started))
+			members, err = etcd.Members(t.Context(), root)
+			require.NoError(t, err)
+			require.Equal(t, c.nodes, members.Voters(c.nodes))
+			answer, err := c.client(etcd.APIServer, c.nodes[size-1].ClientURL()).Get(t.Context(), "/registry/before")
+			require.NoError(t, err)
+			require.Equal(t, "joined", string(answer.Kvs[0].Value))
+		})
+	}
+}
+
+func TestSettingsAreWrittenOnce(t *testing.T) {
+	c := newCluster(t, 1)
+	root := c.bootstrap()
+	for _, value := range []string{"first", "second"} {
+		require.NoError(t, etcd.PutOnce(t.Context(), root, map[string]string{"/coreos.com/network/config": value}))
+	}
+	require.NoError(t, etcd.PutOnce(t.Context(), root, nil))
+	answer, err := c.client(etcd.Flannel).Get(t.Context(), "/coreos.com/network/config")
+	require.NoError(t, err)
+	require.Equal(t, "first", string(answer.Kvs[0].Value))
+}
+
+func TestEachUserIsAcceptedOnItsOwnKeysAndRefusedOnAllOthers(t *testing.T) {
+	c := newCluster(t, 1)
+	root := c.bootstrap()
+	require.NoError(t, etcd.Authorize(t.Context(), root), "authorizing again is no error")
+	for _, key := range []string{"/registry/a", "compact_rev_key", "/calico/v1/a", "/coreos.com/network/a", "/burano/v1/a"} {
+		_, err := root.Put(t.Context(), key, "1")
+		require.NoError(t, err)
+	}
+	// The permissions table of the design: r may read, w may write.
+	table := map[string]map[string]string{
+		etcd.APIServer: {"/registry/a": "rw", "compact_rev_key": "rw", "compact_rev_key2": "", "/calico/v1/a": "", "/burano/v1/a": ""},
+		etcd.Calico:    {"/registry/a": "", "compact_rev_key": "", "/calico/v1/a": "rw", "/calico": "", "/coreos.com/network/a": "", "/burano/v1/a": ""},
+		etcd.Flannel:   {"/registry/a": "", "compact_rev_key": "", "/calico/v1/a": "", "/coreos.com/network/a": "rw", "/coreos.com/a": "", "/burano/v1/a": ""},
+		etcd.Publisher: {"/registry/a": "", "compact_rev_key": "", "/calico/v1/a": "", "/burano/v1/a": "rw", "/burano/v2/a": ""},
+		etcd.Gateway:   {"/registry/a": "", "compact_rev_key": "", "/calico/v1/a": "", "/burano/v1/a": "r"},
+	}
+	for user, keys := range table {
+		client := c.client(user)
+		for key, allowed := range keys {
+			_, err := client.Get(t.Context(), key)
+			requireAllowed(t, strings.Contains(allowed, "r"), err, "%s reads %s", user, key)
+			_, err = client.Put(t.Context(), key, "2")
+			requireAllowed(t, strings.Contains(allowed, "w"), err, "%s writes %s", user, key)
+			_, err = client.Delete(t.Context(), key+"-none")
+			if key != "compact_rev_key" {
+				requireAllowed(t, strings.Contains(allowed, "w"), err, "%s deletes %s", user, key)
+			}
+		}
+		_, err := client.Get(t.Context(), "", clientv3.WithPrefix())
+		requireAllowed(t, false, err, "%s reads everything", user)
+		_, err = client.MemberAddAsLearner(t.Context(), []string{"https://127.0.0.1:1"})
+		require.Error(t, err, "%s adds a member", user)
+		_, err = client.UserAdd(t.Context(), "mallory", "x")
+		require.Error(t, err, "%s adds a user", user)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, err := c.client("etcd-member-node-1").Get(ctx, "/registry/a")
+	require.Error(t, err, "a member's certificate is no user")
+	foreign, err := c.pki.Kubernetes.Issue(etcd.ClientRequest(etcd.Root), time.Now())
+	require.NoError(t, err)
+	stranger, err := etcd.Client([]string{c.nodes[0].ClientURL()}, c.pki.Etcd.Certificate, foreign, (&net.Dialer{}).DialContext)
+	require.NoError(t, err)
+	defer stranger.Close()
+	_, err = stranger.Get(ctx, "/registry/a")
+	require.Error(t, err, "a certificate of another authority is refused at the handshake")
+}
+
+func requireAllowed(t *testing.T, allowed bool, err error, format string, args ...any) {
+	t.Helper()
+	if allowed {
+		require.NoError(t, err, append([]any{format}, args...)...)
+		return
+	}
+	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied, append([]any{format}, args...)...)
+}
+
+func TestTheForwarderPassesCertificatesThrough(t *testing.T) {
+	c := newCluster(t, 1)
+	root := c.bootstrap()
+	_, err := root.Put(t.Context(), "/registry/a", "1")
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	command := etcd.Forwarder(c.nodes).Command
+	for i, word := range command {
+		if strings.HasPrefix(word, "--listen-addr=") {
+			command[i] = "--listen-addr=" + address
+		}
+	}
+	c.run(c.nodes[0].Name, []string{"BURANO_TEST_ETCD=1"}, append([]string{"forwarder"}, command[1:]...)...)
+	server, gateway := c.client(etcd.APIServer, "https://"+address), c.client(etcd.Gateway, "https://"+address)
+	require.EventuallyWithT(t, func(collect *assert.CollectT) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := server.Get(ctx, "/registry/a")
+		require.NoError(collect, err)
+	}, 10*time.Second, 50*time.Millisecond)
+	_, err = gateway.Get(t.Context(), "/registry/a")
+	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+}

@@ -1,0 +1,112 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// answerTimeout is what a member gets to say that it lives.
+const answerTimeout = 3 * time.Second
+
+// Started says whether the member ever ran: only then does it have a name.
+func Started(member *etcdserverpb.Member) bool { return member.Name != "" }
+
+// Answers says whether the member serves clients now.
+func Answers(ctx context.Context, client *clientv3.Client, member *etcdserverpb.Member) bool {
+	if len(member.ClientURLs) == 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	_, err := client.Status(ctx, member.ClientURLs[0])
+	return err == nil
+}
+
+// Silent names the voters that do not answer: while there are any, etcd takes no new member.
+func Silent(ctx context.Context, client *clientv3.Client, members Membership) []string {
+	answers := make([]chan bool, len(members))
+	for i, member := range members {
+		answers[i] = make(chan bool, 1)
+		go func() { answers[i] <- member.IsLearner || Answers(ctx, client, member) }()
+	}
+	var silent []string
+	for i, member := range members {
+		if !<-answers[i] {
+			silent = append(silent, member.Name)
+		}
+	}
+	return silent
+}
+
+// Remove takes a member out for good. Were it the leader, another voter leads first, so that nobody waits for an election.
+// etcd itself refuses what would cost the quorum; that is tried again for a while, since a member that has just joined or
+// started counts a little later. A member that is gone already is no error.
+func Remove(ctx context.Context, client *clientv3.Client, id uint64) error {
+	err := retry(ctx, changePatience, 200*time.Millisecond, func(ctx context.Context) (bool, error) {
+		members, err := Members(ctx, client)
+		if err != nil {
+			return true, err
+		}
+		if members.ByID(id) == nil {
+			return false, nil
+		}
+		if err := yield(ctx, client, members, id); err != nil {
+			return true, err
+		}
+		_, err = client.MemberRemove(ctx, id)
+		if errors.Is(err, rpctypes.ErrMemberNotFound) {
+			return false, nil
+		}
+		return transient(err), err
+	})
+	if err != nil {
+		return fmt.Errorf("remove etcd member %x: %w", id, err)
+	}
+	return nil
+}
+
+// ByID returns the member of that id, or nil.
+func (m Membership) ByID(id uint64) *etcdserverpb.Member {
+	for _, member := range m {
+		if member.ID == id {
+			return member
+		}
+	}
+	return nil
+}
+
+// yield has another voter lead when the leader is the member that is to go.
+func yield(ctx context.Context, client *clientv3.Client, members Membership, id uint64) error {
+	leaving := members.ByID(id)
+	if len(leaving.ClientURLs) == 0 || leaving.IsLearner {
+		return nil
+	}
+	ask, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	status, err := client.Status(ask, leaving.ClientURLs[0])
+	if err != nil || status.Leader != id {
+		return nil // one that does not answer leads nobody
+	}
+	for _, heir := range members {
+		if heir.ID == id || heir.IsLearner || !Answers(ctx, client, heir) {
+			continue
+		}
+		// Only the leader itself can hand over.
+		conn, err := client.Dial(leaving.ClientURLs[0])
+		if err != nil {
+			return fmt.Errorf("connect to the leader: %w", err)
+		}
+		defer conn.Close()
+		if _, err := etcdserverpb.NewMaintenanceClient(conn).MoveLeader(ask, &etcdserverpb.MoveLeaderRequest{TargetID: heir.ID}); err != nil {
+			return fmt.Errorf("have %s lead in place of %s: %w", heir.Name, leaving.Name, err)
+		}
+		return nil
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package etcd_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/burano/burano/nodes/etcd"
+)
+
+func candidates(masters, minions, gateways int) []etcd.Candidate {
+	var all []etcd.Candidate
+	for rank, count := range []int{masters, minions, gateways} {
+		for i := range count {
+			all = append(all, etcd.Candidate{Name: fmt.Sprintf("%c%d", "mng"[rank], i+1), Rank: rank})
+		}
+	}
+	return all
+}
+
+func TestVotersAreMastersThenMinionsThenGateways(t *testing.T) {
+	for _, c := range []struct {
+		masters, minions, gateways int
+		want                       []string
+	}{
+		{1, 0, 0, []string{"m1"}},
+		{1, 1, 0, []string{"m1"}},
+		{1, 1, 1, []string{"m1", "n1", "g1"}},
+		{1, 2, 1, []string{"m1", "n1", "n2"}},
+		{1, 3, 2, []string{"m1", "n1", "n2", "n3", "g1"}},
+		{3, 9, 2, []string{"m1", "m2", "m3", "n1", "n2"}},
+	} {
+		require.Equal(t, c.want, etcd.Voters(candidates(c.masters, c.minions, c.gateways), nil), "%+v", c)
+	}
+}
+
+func TestANewMinionTakesNoVoteFromAGateway(t *testing.T) {
+	require.Equal(t, []string{"m1", "n1", "g1"}, etcd.Voters(candidates(1, 2, 1), []string{"m1", "n1", "g1"}))
+}
+
+func TestVotersAreOddFewAndStable(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		all := candidates(rapid.IntRange(1, 4).Draw(rt, "masters"), rapid.IntRange(0, 6).Draw(rt, "minions"), rapid.IntRange(0, 4).Draw(rt, "gateways"))
+		shuffled := rapid.Permutation(all).Draw(rt, "order")
+		voters := etcd.Voters(shuffled, nil)
+		require.Equal(rt, 1, len(voters)%2)
+		require.LessOrEqual(rt, len(voters), etcd.MaxVoters)
+		require.GreaterOrEqual(rt, len(voters)+1, min(len(all), etcd.MaxVoters))
+		rank := func(name string) int {
+			return all[slices.IndexFunc(all, func(c etcd.Candidate) bool { return c.Name == name })].Rank
+		}
+		for _, c := range all {
+			if !slices.Contains(voters, c.Name) {
+				for _, voter := range voters {
+					require.LessOrEqual(rt, rank(voter), c.Rank, "%s votes and %s does not", voter, c.Name)
+				}
+			}
+		}
+		// What is decided once is decided again, and growing moves no vote of a minion or gateway.
+		require.ElementsMatch(rt, voters, etcd.Voters(shuffled, voters))
+		grown := append(slices.Clone(all), etcd.Candidate{Name: "new", Rank: rapid.IntRange(1, 2).Draw(rt, "rank")})
+		for _, voter := range voters {
+			require.Contains(rt, etcd.Voters(grown, voters), voter)
+		}
+	})
+}

@@ -1,0 +1,211 @@
+package nodes
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/burano/burano/nodes/plan"
+	"github.com/burano/burano/nodes/ssh"
+)
+
+const (
+	stepTries = 3 // how often a step is begun whose node goes away in the middle of it
+	// A server that is going down still answers for a while.
+	goingDown = 90 * time.Second
+	diagnosis = 10 * time.Second
+)
+
+//go:embed scripts/diagnose.sh
+var diagnoseScript string
+
+// persist runs a step, and runs it again when its node went away in the middle of it: a node that reboots comes back, and
+// every step recognises what is done. What a lasting failure left on the node's disks and what the cloud says of its server
+// are added to the error.
+func (d *deployment) persist(ctx context.Context, node Node, name string, run func(context.Context, Node) error) error {
+	for try := 1; ; try++ {
+		before := d.cluster.connectionsTo(node, d.cluster.master())
+		err := d.limited(ctx, node, run)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		lost, found := d.diagnose(ctx, node, before)
+		if lost && try < stepTries {
+			d.report(ctx, node, fmt.Sprintf("the connection was lost during %q (%v); the step is repeated, try %d of %d", name, err, try+1, stepTries))
+			continue
+		}
+		if lost {
+			err = fmt.Errorf("the connection was lost in each of %d tries: %w", stepTries, err)
+		}
+		if found != "" {
+			err = fmt.Errorf("%w. %s", err, found)
+		}
+		return err
+	}
+}
+
+func (d *deployment) limited(ctx context.Context, node Node, run func(context.Context, Node) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, stepLimit, fmt.Errorf("it did not end within %s", stepLimit))
+	defer cancel()
+	return run(ctx, node)
+}
+
+// connectionTo is one connection to a node, as it was at some moment.
+type connectionTo struct {
+	node   Node
+	client *ssh.Client
+	number int
+	lost   <-chan struct{}
+}
+
+// connectionsTo notes the connections that there are to nodes.
+func (c *Cluster) connectionsTo(nodes ...Node) []connectionTo {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []connectionTo
+	for _, node := range nodes {
+		connection := c.connections[node.Name]
+		if connection == nil {
+			continue
+		}
+		select {
+		case connection.busy <- struct{}{}:
+			if connection.client != nil {
+				number, lost := connection.client.Connection()
+				all = append(all, connectionTo{node, connection.client, number, lost})
+			}
+			<-connection.busy
+		default: // being made just now
+		}
+	}
+	return all
+}
+
+// gone says whether the connection ended since.
+func (c connectionTo) gone() bool {
+	select {
+	case <-c.lost:
+		return true
+	default:
+		number, _ := c.client.Connection()
+		return number != c.number
+	}
+}
+
+// diagnose looks for what is behind a step's failure: whether a connection that it used was lost since before, and what
+// else is wrong with the node.
+func (d *deployment) diagnose(ctx context.Context, node Node, before []connectionTo) (lost bool, found string) {
+	look, cancel := context.WithTimeout(ctx, diagnosis)
+	defer cancel()
+	var notes []string
+	for _, connection := range before {
+		if connection.gone() {
+			lost = true
+			continue
+		}
+		out, err := connection.client.Run(look, ssh.Script{Name: "look for what is wrong", Body: diagnoseScript})
+		switch {
+		case err != nil:
+			// Not even this works: the server hangs, or is on its way down.
+			lost = connection.waitGone(ctx, diagnosis) || lost
+		case strings.Contains(out, "state stopping"):
+			lost = connection.waitGone(ctx, goingDown) || lost
+		case connection.node.Name == node.Name:
+			notes = append(notes, fullDisks(node, out)...)
+		}
+	}
+	if state := d.cluster.config.Server(look, node.Name); state != "" {
+		notes = append(notes, state)
+	}
+	return lost, strings.Join(notes, "; ")
+}
+
+func (c connectionTo) waitGone(ctx context.Context, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-c.lost:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+func fullDisks(node Node, diagnosis string) []string {
+	var notes []string
+	for line := range strings.Lines(diagnosis) {
+		if words := strings.Fields(line); len(words) >= 3 && words[0] == "full" {
+			notes = append(notes, fmt.Sprintf("the file system %s of %s is full (%s left): free space there, or replace the node", words[1], node.Name, strings.Join(words[2:], " ")))
+		}
+	}
+	return notes
+}
+
+// failures is the error of a deployment: of each node the first step that failed, with what failed after it for
+// the same reason only by name.
+func failures(records []plan.Record, err error) error {
+	var order []string
+	first := map[string]*plan.Record{}
+	rest := map[string][]plan.Record{}
+	for i, record := range records {
+		if record.Outcome != plan.Failed {
+			continue
+		}
+		known := first[record.Node]
+		switch {
+		case known == nil:
+			order = append(order, record.Node)
+			first[record.Node] = &records[i]
+		case record.Finished.Before(known.Finished):
+			rest[record.Node] = append(rest[record.Node], *known)
+			first[record.Node] = &records[i]
+		default:
+			rest[record.Node] = append(rest[record.Node], record)
+		}
+	}
+	if len(order) == 0 {
+		return err
+	}
+	var parts []string
+	for _, node := range order {
+		text := (&plan.StepError{Node: node, Name: first[node].Name, Err: first[node].Err}).Error()
+		var then []string
+		for _, record := range rest[node] {
+			if followed(first[node].Err, record.Err) {
+				then = append(then, record.Name)
+			} else {
+				parts = append(parts, (&plan.StepError{Node: node, Name: record.Name, Err: record.Err}).Error())
+			}
+		}
+		if len(then) > 0 {
+			text += fmt.Sprintf(" (and for the same reason: %s)", strings.Join(then, ", "))
+		}
+		parts = append(parts, text)
+	}
+	return &failure{text: strings.Join(parts, "\n"), err: err}
+}
+
+// followed says whether an error tells no more than the one before it.
+func followed(first, later error) bool {
+	return first.Error() == later.Error() || connectionFailed(first) && connectionFailed(later)
+}
+
+func connectionFailed(err error) bool {
+	var lost *ssh.LostError
+	var unreachable *ssh.UnreachableError
+	return errors.As(err, &lost) || errors.As(err, &unreachable)
+}
+
+// failure has one text for all that failed.
+type failure struct {
+	text string
+	err  error
+}
+
+func (f *failure) Error() string { return f.text }
+
+func (f *failure) Unwrap() error { return f.err }

@@ -1,0 +1,198 @@
+package nodes
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/nodes/systemd"
+)
+
+//go:embed scripts/facts.sh
+var factsScript string
+
+//go:embed scripts/settle.sh
+var settleScript string
+
+//go:embed scripts/start.sh
+var startScript string
+
+//go:embed scripts/images.sh
+var imagesScript string
+
+// facts are what was found on a node.
+type facts struct {
+	mtu       int
+	machine   string // its machine-id: another server has another one
+	resolvers []netip.Addr
+	files     map[string]string // path → sha256 of the content
+	links     map[string]string // path → target
+}
+
+func parseFacts(text string) facts {
+	f := facts{files: map[string]string{}, links: map[string]string{}}
+	for line := range strings.Lines(text) {
+		kind, rest, _ := strings.Cut(strings.TrimRight(line, "\n"), " ")
+		first, second, _ := strings.Cut(rest, " ")
+		switch kind {
+		case "mtu":
+			f.mtu, _ = strconv.Atoi(first)
+		case "machine":
+			f.machine = first
+		case "resolver":
+			// A resolver on the node itself is none for pods.
+			if address, err := netip.ParseAddr(first); err == nil && !address.IsLoopback() {
+				f.resolvers = append(f.resolvers, address)
+			}
+		case "file":
+			f.files[second] = first
+		case "link":
+			f.links[first] = second
+		}
+	}
+	return f
+}
+
+// missing returns those of files that the node does not have as they should be.
+func (f facts) missing(files []ssh.File) []ssh.File {
+	return slices.DeleteFunc(slices.Clone(files), func(file ssh.File) bool {
+		if file.Link != "" {
+			return f.links[file.Path] == file.Link
+		}
+		return f.files[file.Path] == file.Digest()
+	})
+}
+
+// installed is a node whose files are in place.
+type installed struct {
+	layout
+	facts facts
+}
+
+// install puts a node's files in place, those that are not there as they should be, and starts nothing.
+func (d *deployment) install(ctx context.Context, node Node) error {
+	pairs, err := d.design.pairs(ctx, d.cluster, node)
+	if err != nil {
+		return err
+	}
+	sketch, err := d.design.layout(node, pairs, 0)
+	if err != nil {
+		return err
+	}
+	paths := []string{remoteBinary}
+	for _, file := range sketch.files() {
+		paths = append(paths, file.Path)
+	}
+	out, err := d.script(ctx, node, "look around", factsScript, map[string]string{"ADDRESS": node.Address.String(), "PATHS": strings.Join(paths, "\n")})
+	if err != nil {
+		return err
+	}
+	found := parseFacts(out)
+	final, err := d.design.layout(node, pairs, found.mtu)
+	if err != nil {
+		return err
+	}
+	missing := found.missing(final.files())
+	client, err := d.cluster.connect(ctx, node)
+	if err != nil {
+		return err
+	}
+	if err := client.Upload(ctx, missing); err != nil {
+		return err
+	}
+	reload := slices.ContainsFunc(missing, func(file ssh.File) bool { return strings.HasPrefix(file.Path, systemd.Folder) })
+	env := map[string]string{"HOSTS": final.hosts, "RELOAD": "no"}
+	if reload {
+		env["RELOAD"] = "yes"
+	}
+	if _, err := d.script(ctx, node, "settle files", settleScript, env); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.installed[node.Name] = installed{layout: final, facts: found}
+	d.mu.Unlock()
+	if len(missing) > 0 {
+		d.report(ctx, node, fmt.Sprintf("%d files installed", len(missing)))
+	}
+	return nil
+}
+
+// copyBinary puts our own program on a node, if another one or none is there.
+func (d *deployment) copyBinary(ctx context.Context, node Node) error {
+	out, err := d.script(ctx, node, "look at the burano program", factsScript, map[string]string{"ADDRESS": node.Address.String(), "PATHS": remoteBinary})
+	if err != nil {
+		return err
+	}
+	if parseFacts(out).files[remoteBinary] == d.design.binary {
+		return nil
+	}
+	client, err := d.cluster.connect(ctx, node)
+	if err != nil {
+		return err
+	}
+	if err := client.Copy(ctx, d.cluster.config.Binary, remoteBinary); err != nil {
+		return err
+	}
+	d.report(ctx, node, "burano program copied")
+	return nil
+}
+
+func digestOf(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("the burano program to copy to the nodes: %w", err)
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// start starts units of a node, or restarts those that run with other files than they should, and says which.
+func (d *deployment) start(ctx context.Context, node Node, block bool, names ...string) error {
+	d.mu.Lock()
+	layout := d.installed[node.Name].layout
+	d.mu.Unlock()
+	var lines []string
+	for _, name := range names {
+		unit, there := layout.units[name]
+		if !there {
+			return fmt.Errorf("node %s has no unit %s", node.Name, name)
+		}
+		lines = append(lines, name+" "+unit.Fingerprint())
+	}
+	env := map[string]string{"UNITS": strings.Join(lines, "\n"), "NO_BLOCK": "yes"}
+	if block {
+		env["NO_BLOCK"] = "no"
+	}
+	out, err := d.script(ctx, node, "start "+strings.Join(names, ", "), startScript, env)
+	for line := range strings.Lines(out) {
+		if name, started := strings.CutPrefix(strings.TrimSpace(line), "started "); started {
+			d.report(ctx, node, name+" started")
+		}
+	}
+	return err
+}
+
+// importImages gives containerd the container images that came with the node image.
+func (d *deployment) importImages(ctx context.Context, node Node) error {
+	out, err := d.script(ctx, node, "import container images", imagesScript, nil)
+	if err != nil {
+		return err
+	}
+	if names := strings.ReplaceAll(strings.TrimSpace(out), "imported ", ""); names != "" {
+		d.report(ctx, node, "container images imported: "+strings.ReplaceAll(names, "\n", ", "))
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// Client applies objects of any kind and waits for them. It asks the API server about each group of kinds once.
+type Client struct {
+	dynamic   dynamic.Interface
+	discovery discovery.DiscoveryInterface
+	groups    map[schema.GroupVersion][]metav1.APIResource
+}
+
+// NewClient makes a client; it is not for use by several goroutines at once.
+func NewClient(config *rest.Config) (*Client, error) {
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	return &Client{dynamic: objects, discovery: kinds, groups: map[schema.GroupVersion][]metav1.APIResource{}}, nil
+}
+
+// Apply makes objects be as given, by server-side apply as fieldManager: what others set stays, conflicts are ours to win.
+// Objects are applied in order and may be unstructured or typed, typed ones with apiVersion and kind set.
+func Apply(ctx context.Context, config *rest.Config, fieldManager string, objects ...runtime.Object) error {
+	client, err := NewClient(config)
+	if err != nil {
+		return err
+	}
+	return client.Apply(ctx, fieldManager, objects...)
+}
+
+// Apply is the function Apply with this client.
+func (c *Client) Apply(ctx context.Context, fieldManager string, objects ...runtime.Object) error {
+	for _, object := range objects {
+		content, err := plain(object)
+		if err != nil {
+			return err
+		}
+		resource, err := c.resource(content.GroupVersionKind(), content.GetNamespace())
+		if err != nil {
+			return fmt.Errorf("apply %s: %w", describe(content), err)
+		}
+		if _, err := resource.Apply(ctx, content.GetName(), content, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
+			return fmt.Errorf("apply %s: %w", describe(content), err)
+		}
+	}
+	return nil
+}
+
+// plain gives an object the form that server-side apply sends: only what was set, no status, no server's fields.
+func plain(object runtime.Object) (*unstructured.Unstructured, error) {
+	content, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return nil, fmt.Errorf("apply a %T: %w", object, err)
+		}
+		content = &unstructured.Unstructured{Object: fields}
+		unstructured.RemoveNestedField(content.Object, "metadata", "creationTimestamp")
+		unstructured.RemoveNestedField(content.Object, "spec", "template", "metadata", "creationTimestamp")
+		unstructured.RemoveNestedField(content.Object, "status")
+	}
+	if content.GetAPIVersion() == "" || content.GetKind() == "" || content.GetName() == "" {
+		return nil, fmt.Errorf("apply a %T: apiVersion, kind and metadata.name must be set", object)
+	}
+	return content, nil
+}
+
+func describe(object *unstructured.Unstructured) string {
+	if object.GetNamespace() == "" {
+		return object.GetKind() + " " + object.GetName()
+	}
+	return object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
+}
+
+// resource finds how the objects of a kind are called in URLs. A namespaced object without namespace is in "default".
+func (c *Client) resource(kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+	version := kind.GroupVersion()
+	resources, known := c.groups[version]
+	if !known {
+		list, err := c.discovery.ServerResourcesForGroupVersion(version.String())
+		if err != nil {
+			return nil, fmt.Errorf("ask for the kinds of %s: %w", version, err)
+		}
+		resources = list.APIResources
+		c.groups[version] = resources
+	}
+	for _, resource := range resources {
+		if resource.Kind != kind.Kind || isSubresource(resource.Name) {
+			continue
+		}
+		objects := c.dynamic.Resource(version.WithResource(resource.Name))
+		if !resource.Namespaced {
+			return objects, nil
+		}
+		if namespace == "" {
+			namespace = metav1.NamespaceDefault
+		}
+		return objects.Namespace(namespace), nil
+	}
+	return nil, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+}
+
+func isSubresource(name string) bool {
+	for _, letter := range name {
+		if letter == '/' {
+			return true
+		}
+	}
+	return false
+}
+
+// errWatchEnded says that a watch has to be begun again.
+var errWatchEnded = errors.New("the watch ended")

@@ -1,0 +1,178 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// annotationLeaving marks a node that takes no new pods because Burano removes it: so that it can be told from one that a person
+// has cordoned.
+const annotationLeaving = "burano.io/leaving"
+
+// evictAgain is how long an eviction that a disruption budget refused waits for its next try, and how often it is looked whether
+// the evicted pods are gone.
+const evictAgain = 500 * time.Millisecond
+
+// Cordon has a node take no new pods, and marks it as leaving. A node that is not there is no error.
+func Cordon(ctx context.Context, config *rest.Config, node string) error {
+	return patchNode(ctx, config, node, true)
+}
+
+// Uncordon undoes Cordon, and only that: a node that somebody else has cordoned stays so.
+func Uncordon(ctx context.Context, config *rest.Config, node string) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	found, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at node %s: %w", node, err)
+	}
+	if _, ours := found.Annotations[annotationLeaving]; !ours {
+		return nil
+	}
+	return patchNode(ctx, config, node, false)
+}
+
+func patchNode(ctx context.Context, config *rest.Config, node string, leaving bool) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	var unschedulable, mark any // nil removes them
+	if leaving {
+		unschedulable, mark = true, "true"
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{annotationLeaving: mark}},
+		"spec":     map[string]any{"unschedulable": unschedulable},
+	})
+	if err != nil {
+		return fmt.Errorf("mark node %s: %w", node, err)
+	}
+	_, err = client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("mark node %s: %w", node, err)
+	}
+	return nil
+}
+
+// Drain moves the pods of a node away through the eviction API, so that disruption budgets are respected, and returns when they
+// are gone. Pods of DaemonSets and those that the kubelet has of its own stay. From a node that is not Ready, whose kubelet can
+// end no pod, they are deleted by force. When ctx ends, the error names the pods that are left and what kept them.
+func Drain(ctx context.Context, config *rest.Config, node string) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	refused := map[string]string{} // pod → why its eviction was refused last
+	var left []string
+	for {
+		now, err := drainOnce(ctx, client, node, refused)
+		if err == nil && len(now) == 0 {
+			return nil
+		}
+		if err == nil {
+			left = now
+		} else if ctx.Err() == nil && !passing(err) {
+			return fmt.Errorf("drain node %s: %w", node, err)
+		}
+		timer := time.NewTimer(evictAgain)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			for i, pod := range left {
+				if why := refused[pod]; why != "" {
+					left[i] += " (" + why + ")"
+				}
+			}
+			return fmt.Errorf("drain node %s: %w: these pods are still there: %s", node, context.Cause(ctx), strings.Join(left, ", "))
+		case <-timer.C:
+		}
+	}
+}
+
+// drainOnce evicts what can be evicted now and returns the names of the pods that are not gone yet.
+func drainOnce(ctx context.Context, client kubernetes.Interface, node string, refused map[string]string) ([]string, error) {
+	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
+	if err != nil {
+		return nil, fmt.Errorf("list its pods: %w", err)
+	}
+	movable := slices.DeleteFunc(pods.Items, stays)
+	if len(movable) == 0 {
+		return nil, nil
+	}
+	dead, err := isDead(ctx, client, node)
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	for _, pod := range movable {
+		name := pod.Namespace + "/" + pod.Name
+		left = append(left, name)
+		if pod.DeletionTimestamp != nil && !dead {
+			delete(refused, name)
+			continue
+		}
+		same := metav1.Preconditions{UID: &pod.UID}
+		if dead {
+			now := int64(0)
+			err = client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &same})
+		} else {
+			err = client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
+				ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+				DeleteOptions: &metav1.DeleteOptions{Preconditions: &same},
+			})
+		}
+		switch {
+		case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		case apierrors.IsTooManyRequests(err):
+			refused[name] = err.Error()
+		default:
+			return left, fmt.Errorf("evict %s: %w", name, err)
+		}
+	}
+	return left, nil
+}
+
+// stays tells whether a pod belongs to its node: those of DaemonSets would come back, those of the kubelet's own files cannot go.
+func stays(pod corev1.Pod) bool {
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return true
+	}
+	owner := metav1.GetControllerOf(&pod)
+	return owner != nil && owner.Kind == "DaemonSet"
+}
+
+// isDead tells whether a node is known and its kubelet has not been heard of for so long that it is not Ready.
+func isDead(ctx context.Context, client kubernetes.Interface, name string) (bool, error) {
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at it: %w", err)
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionUnknown, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,91 @@
+// Package kube makes a Kubernetes cluster of servers: units and configuration for masters and minions, the objects that
+// every cluster has, and calls on its API (apply, wait).
+package kube
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/ssh"
+)
+
+// Numbers and names that are the same in each cluster.
+const (
+	ServiceCIDR   = "10.96.0.0/16"
+	DNSAddress    = "10.96.0.10"
+	apiServiceIP  = "10.96.0.1" // the first of ServiceCIDR: Service default/kubernetes
+	Domain        = "cluster.local"
+	APIServerPort = 6443
+
+	// AdminsGroup holds every right in the cluster, through a binding that can be taken away. (The group system:masters
+	// could not: it is built in.)
+	AdminsGroup   = "burano:admins"
+	PublisherUser = "burano:publisher"
+
+	bin        = "/opt/burano/bin/"
+	keys       = "/etc/burano/pki/"
+	configs    = "/etc/kubernetes/"
+	serviceURL = "https://kubernetes.default.svc." + Domain
+)
+
+// PublisherKubeconfig is where the publisher finds its access on a master.
+const PublisherKubeconfig = configs + "publisher.conf"
+
+var notInName = regexp.MustCompile(`[^a-z0-9]+`)
+
+// APIServerName is the name that the API server's certificate bears and every hosts file knows: api.<cluster>.internal.
+// What a DNS label cannot hold becomes a hyphen.
+func APIServerName(cluster string) string {
+	label := strings.Trim(notInName.ReplaceAllString(strings.ToLower(cluster), "-"), "-")
+	if label = strings.Trim(label[:min(len(label), 50)], "-"); label == "" {
+		label = "cluster"
+	}
+	return "api." + label + ".internal"
+}
+
+// APIServerURL is where the nodes find the API server.
+func APIServerURL(cluster string) string {
+	return fmt.Sprintf("https://%s:%d", APIServerName(cluster), APIServerPort)
+}
+
+// Node is a node as far as Kubernetes is concerned.
+type Node struct {
+	Name    string
+	Address netip.Addr
+	Access  netip.Addr // where it is reached from outside; the API server's certificate names it
+}
+
+// Cluster is what the units of all nodes need to know.
+type Cluster struct {
+	Name        string
+	Authorities *pki.Cluster
+	PodCIDR     string
+	// EtcdAuthorityFile is where the nodes have etcd's authority.
+	EtcdAuthorityFile string
+}
+
+// Kubeconfig writes the access of a user on a node.
+func (c Cluster) Kubeconfig(user string, pair pki.Pair) ([]byte, error) {
+	return pki.Kubeconfig(c.Name, APIServerURL(c.Name), APIServerName(c.Name), user, c.Authorities.Kubernetes.Certificate, pair)
+}
+
+func (c Cluster) kubeconfigFile(name, user string, pair pki.Pair) (ssh.File, error) {
+	content, err := c.Kubeconfig(user, pair)
+	return ssh.File{Path: configs + name + ".conf", Content: content, Mode: 0o600}, err
+}
+
+func (c Cluster) authorityFile() ssh.File {
+	return ssh.File{Path: keys + "kubernetes-ca.crt", Content: c.Authorities.Kubernetes.Certificate}
+}
+
+func pairFiles(name string, pair pki.Pair) []ssh.File {
+	return []ssh.File{{Path: keys + name + ".crt", Content: pair.Certificate}, {Path: keys + name + ".key", Content: pair.Key, Mode: 0o600}}
+}
+
+// program is the command line of a part of Kubernetes.
+func program(name string, flags ...string) []string {
+	return append([]string{bin + name}, flags...)
+}

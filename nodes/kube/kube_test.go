@@ -1,0 +1,149 @@
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/rest"
+	"pgregory.net/rapid"
+
+	"github.com/burano/burano/nodes/kube"
+)
+
+func TestAnyClusterNameBecomesADNSName(t *testing.T) {
+	for name, want := range map[string]string{
+		"My Cluster": "api.my-cluster.internal", "prod": "api.prod.internal", "": "api.cluster.internal", "Ω": "api.cluster.internal", "--a__b--": "api.a-b.internal",
+	} {
+		require.Equal(t, want, kube.APIServerName(name))
+	}
+	label := regexp.MustCompile(`^api\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.internal$`)
+	rapid.Check(t, func(rt *rapid.T) {
+		require.Regexp(rt, label, kube.APIServerName(rapid.String().Draw(rt, "name")))
+	})
+}
+
+func TestCoreDNSForwardsOnlyWhereTheNodesHaveResolvers(t *testing.T) {
+	require.NotContains(t, string(kube.CoreDNS(nil)), "forward")
+	with := string(kube.CoreDNS([]netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}))
+	require.Contains(t, with, "        forward . 192.0.2.1 192.0.2.2\n")
+	require.NotContains(t, with, "FORWARD\n")
+	objects, err := kube.Objects([]byte(with), kube.Access())
+	require.NoError(t, err)
+	require.Len(t, objects, 10)
+	for _, object := range objects {
+		require.NotEmpty(t, object.(*unstructured.Unstructured).GetName())
+	}
+}
+
+func TestABrokenDocumentIsRefused(t *testing.T) {
+	_, err := kube.Objects([]byte("a: [b"))
+	require.ErrorContains(t, err, "read Kubernetes objects")
+}
+
+func object(text string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	if err := json.Unmarshal([]byte(text), &o.Object); err != nil {
+		panic(err)
+	}
+	return o
+}
+
+func TestConditionsSayWhatIsMissing(t *testing.T) {
+	for _, c := range []struct {
+		condition kube.Condition
+		object    *unstructured.Unstructured
+		done      bool
+		missing   string
+	}{
+		{kube.NodeReady, nil, false, "has not registered"},
+		{kube.NodeReady, object(`{}`), false, "has not reported"},
+		{kube.NodeReady, object(`{"status":{"conditions":[{"type":"Ready","status":"False","message":"cni is missing"}]}}`), false, "cni is missing"},
+		{kube.NodeReady, object(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`), true, ""},
+		{kube.Available, object(`{"metadata":{"generation":2},"spec":{"replicas":2},"status":{"observedGeneration":1,"replicas":2,"availableReplicas":2}}`), false, "2 of 2"},
+		{kube.Available, object(`{"metadata":{"generation":2},"spec":{"replicas":2},"status":{"observedGeneration":2,"replicas":2,"availableReplicas":1}}`), false, "1 of 2"},
+		{kube.Available, object(`{"metadata":{"generation":2},"spec":{"replicas":2},"status":{"observedGeneration":2,"replicas":2,"availableReplicas":2}}`), true, ""},
+		{kube.Available, object(`{"spec":{"replicas":0},"status":{"replicas":1}}`), false, "0 of 0"},
+		{kube.Gone, nil, true, ""},
+		{kube.Exists, nil, false, "not there"},
+	} {
+		done, missing, err := c.condition(c.object)
+		require.NoError(t, err)
+		require.Equal(t, c.done, done)
+		if !done {
+			require.Contains(t, missing, c.missing)
+		}
+	}
+}
+
+// api answers as an API server with one node would; each watch sends one event and ends, as a busy server's may.
+func api(t *testing.T, readyAfter int32) (*rest.Config, *atomic.Int32) {
+	var watches atomic.Int32
+	node := func(status string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","resourceVersion":"1"},"status":{"conditions":[{"type":"Ready","status":%q,"message":"starting"}]}}`, status)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.URL.Path == "/api/v1":
+			_, _ = fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"nodes","kind":"Node"},{"name":"nodes/status","kind":"Node"},{"name":"services","namespaced":true,"kind":"Service"}]}`)
+		case r.URL.Query().Get("watch") != "":
+			status := "False"
+			if watches.Add(1) >= readyAfter {
+				status = "True"
+			}
+			_, _ = fmt.Fprintf(w, `{"type":"MODIFIED","object":%s}`, node(status))
+		case r.Method == http.MethodPatch:
+			watches.Add(1)
+			if r.URL.Path != "/api/v1/namespaces/default/services/demo" || r.Header.Get("Content-Type") != "application/apply-patch+yaml" || r.URL.Query().Get("fieldManager") != "burano" {
+				w.WriteHeader(http.StatusTeapot)
+			}
+			_, _ = fmt.Fprint(w, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"demo"}}`)
+		default:
+			_, _ = fmt.Fprintf(w, `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[%s]}`, node("False"))
+		}
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}, &watches
+}
+
+func TestAWaitGoesOnWhenItsWatchEnds(t *testing.T) {
+	config, watches := api(t, 3)
+	require.NoError(t, kube.Wait(t.Context(), config, kube.NodeRef("n1"), kube.NodeReady))
+	require.EqualValues(t, 3, watches.Load())
+}
+
+func TestAWaitThatIsOverSaysWhatWasMissing(t *testing.T) {
+	config, _ := api(t, 1000)
+	why := errors.New("time is up")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, why)
+	defer cancel()
+	err := kube.Wait(ctx, config, kube.NodeRef("n1"), kube.NodeReady)
+	require.ErrorIs(t, err, why)
+	require.ErrorContains(t, err, "wait for Node n1")
+	require.ErrorContains(t, err, "starting")
+}
+
+func TestApplyFindsTheWayToEachKind(t *testing.T) {
+	config, patches := api(t, 0)
+	service := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
+	require.NoError(t, kube.Apply(t.Context(), config, "burano", service))
+	require.EqualValues(t, 1, patches.Load())
+	require.ErrorContains(t, kube.Apply(t.Context(), config, "burano", &corev1.Service{}), "apiVersion, kind and metadata.name must be set")
+	err := kube.Apply(t.Context(), config, "burano", object(`{"apiVersion":"v1","kind":"Gadget","metadata":{"name":"x"}}`))
+	require.ErrorContains(t, err, "apply Gadget x")
+	require.True(t, strings.Contains(err.Error(), "no matches for kind"))
+}

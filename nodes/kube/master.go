@@ -1,0 +1,187 @@
+package kube
+
+import (
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"net/netip"
+
+	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/nodes/systemd"
+)
+
+// Names of the pairs a master orders.
+const (
+	apiServerPair  = "apiserver"
+	apiEtcdPair    = "apiserver-etcd"
+	apiKubeletPair = "apiserver-kubelet"
+	frontProxyPair = "front-proxy"
+	controllerPair = "controller-manager"
+	schedulerPair  = "scheduler"
+	publisherPair  = "publisher-kubernetes"
+	kubeletClient  = "burano:apiserver-kubelet-client" // bound to system:kubelet-api-admin, see manifests/access.yaml
+)
+
+// MasterOrders are the certificates of a master. etcdUser is the API server's user of etcd.
+func (c Cluster) MasterOrders(node Node, etcdUser string) map[string]pki.Order {
+	kubernetes, client := c.Authorities.Kubernetes, func(name string) pki.Request {
+		return pki.Request{CommonName: name, Usage: pki.Client}
+	}
+	addresses := []netip.Addr{node.Address}
+	if node.Access.IsValid() && node.Access != node.Address {
+		addresses = append(addresses, node.Access)
+	}
+	return map[string]pki.Order{
+		apiServerPair: {Authority: kubernetes, Request: pki.Request{
+			CommonName: "kube-apiserver",
+			DNS:        []string{APIServerName(c.Name), node.Name, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + Domain},
+			IP:         append(addresses, netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr(apiServiceIP)),
+			Usage:      pki.Server,
+		}},
+		apiEtcdPair:    {Authority: c.Authorities.Etcd, Request: client(etcdUser)},
+		apiKubeletPair: {Authority: kubernetes, Request: client(kubeletClient)},
+		frontProxyPair: {Authority: c.Authorities.FrontProxy, Request: client("front-proxy-client")},
+		controllerPair: {Authority: kubernetes, Request: client("system:kube-controller-manager")},
+		schedulerPair:  {Authority: kubernetes, Request: client("system:kube-scheduler")},
+		publisherPair:  {Authority: kubernetes, Request: client(PublisherUser)},
+	}
+}
+
+//go:embed manifests/authentication.yaml
+var authentication []byte
+
+// APIServer is the unit of the API server. It talks to etcdURL only, its own node's member: through a list it would
+// wait for members that are still joining.
+func (c Cluster) APIServer(node Node, etcdURL string, etcdAuthority []byte, pairs map[string]pki.Pair) (systemd.Unit, error) {
+	servicePublic, err := pki.PublicKey(c.Authorities.ServiceAccount)
+	if err != nil {
+		return systemd.Unit{}, err
+	}
+	encryption := fmt.Sprintf(`apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [secrets]
+  providers:
+  - secretbox:
+      keys:
+      - {name: key1, secret: %s}
+  - identity: {}
+`, base64.StdEncoding.EncodeToString(c.Authorities.Encryption))
+	files := []ssh.File{
+		c.authorityFile(),
+		{Path: c.EtcdAuthorityFile, Content: etcdAuthority},
+		{Path: keys + "front-proxy-ca.crt", Content: c.Authorities.FrontProxy.Certificate},
+		{Path: keys + "service-account.pub", Content: servicePublic},
+		{Path: keys + "service-account.key", Content: c.Authorities.ServiceAccount, Mode: 0o600},
+		{Path: configs + "encryption.yaml", Content: []byte(encryption), Mode: 0o600},
+		{Path: configs + "authentication.yaml", Content: authentication},
+	}
+	for _, name := range []string{apiServerPair, apiEtcdPair, apiKubeletPair, frontProxyPair} {
+		files = append(files, pairFiles(name, pairs[name])...)
+	}
+	return systemd.Unit{
+		Name:        "kube-apiserver",
+		Description: "Kubernetes API server",
+		Command: program("kube-apiserver",
+			"--advertise-address="+node.Address.String(),
+			"--bind-address=0.0.0.0",
+			fmt.Sprintf("--secure-port=%d", APIServerPort),
+			"--etcd-servers="+etcdURL,
+			"--etcd-cafile="+c.EtcdAuthorityFile,
+			"--etcd-certfile="+keys+apiEtcdPair+".crt",
+			"--etcd-keyfile="+keys+apiEtcdPair+".key",
+			"--tls-cert-file="+keys+apiServerPair+".crt",
+			"--tls-private-key-file="+keys+apiServerPair+".key",
+			"--client-ca-file="+keys+"kubernetes-ca.crt",
+			"--authentication-config="+configs+"authentication.yaml",
+			"--authorization-mode=Node,RBAC",
+			"--enable-admission-plugins=NodeRestriction",
+			"--encryption-provider-config="+configs+"encryption.yaml",
+			"--kubelet-client-certificate="+keys+apiKubeletPair+".crt",
+			"--kubelet-client-key="+keys+apiKubeletPair+".key",
+			"--kubelet-certificate-authority="+keys+"kubernetes-ca.crt",
+			"--kubelet-preferred-address-types=InternalIP,Hostname",
+			"--service-account-issuer="+serviceURL,
+			"--service-account-key-file="+keys+"service-account.pub",
+			"--service-account-signing-key-file="+keys+"service-account.key",
+			"--service-cluster-ip-range="+ServiceCIDR,
+			"--requestheader-client-ca-file="+keys+"front-proxy-ca.crt",
+			"--requestheader-allowed-names=front-proxy-client",
+			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+			"--requestheader-group-headers=X-Remote-Group",
+			"--requestheader-username-headers=X-Remote-User",
+			"--proxy-client-cert-file="+keys+frontProxyPair+".crt",
+			"--proxy-client-key-file="+keys+frontProxyPair+".key",
+			"--allow-privileged=true",
+			"--profiling=false",
+		),
+		Service: []string{"LimitNOFILE=16384"},
+		Files:   files,
+	}, nil
+}
+
+// Controllers are the units of the controller-manager and the scheduler. elect is for more masters than one.
+//
+// The controller-manager's client limits are high: with its own ones a new cluster's default ServiceAccount, and with it
+// the first pod, comes five seconds later.
+func (c Cluster) Controllers(pairs map[string]pki.Pair, elect bool) ([]systemd.Unit, error) {
+	manager, err := c.kubeconfigFile("controller-manager", "system:kube-controller-manager", pairs[controllerPair])
+	if err != nil {
+		return nil, err
+	}
+	scheduler, err := c.kubeconfigFile("scheduler", "system:kube-scheduler", pairs[schedulerPair])
+	if err != nil {
+		return nil, err
+	}
+	return []systemd.Unit{
+		{
+			Name:        "kube-controller-manager",
+			Description: "Kubernetes controllers",
+			Command: program("kube-controller-manager",
+				"--kubeconfig="+manager.Path,
+				"--authentication-kubeconfig="+manager.Path,
+				"--authorization-kubeconfig="+manager.Path,
+				"--bind-address=127.0.0.1",
+				fmt.Sprintf("--leader-elect=%t", elect),
+				"--allocate-node-cidrs=false",
+				"--service-cluster-ip-range="+ServiceCIDR,
+				"--cluster-signing-cert-file="+keys+"kubernetes-ca.crt",
+				"--cluster-signing-key-file="+keys+"kubernetes-ca.key",
+				"--root-ca-file="+keys+"kubernetes-ca.crt",
+				"--service-account-private-key-file="+keys+"service-account.key",
+				"--use-service-account-credentials=true",
+				"--requestheader-client-ca-file="+keys+"front-proxy-ca.crt",
+				"--kube-api-qps=500",
+				"--kube-api-burst=1000",
+				"--profiling=false",
+			),
+			Files: []ssh.File{
+				manager,
+				c.authorityFile(),
+				{Path: keys + "kubernetes-ca.key", Content: c.Authorities.KubernetesKey, Mode: 0o600},
+				{Path: keys + "service-account.key", Content: c.Authorities.ServiceAccount, Mode: 0o600},
+				{Path: keys + "front-proxy-ca.crt", Content: c.Authorities.FrontProxy.Certificate},
+			},
+		},
+		{
+			Name:        "kube-scheduler",
+			Description: "Kubernetes scheduler",
+			Command: program("kube-scheduler",
+				"--kubeconfig="+scheduler.Path,
+				"--authentication-kubeconfig="+scheduler.Path,
+				"--authorization-kubeconfig="+scheduler.Path,
+				"--bind-address=127.0.0.1",
+				fmt.Sprintf("--leader-elect=%t", elect),
+				"--profiling=false",
+			),
+			Files: []ssh.File{scheduler},
+		},
+	}, nil
+}
+
+// PublisherConfig is the kubeconfig file of the gateways' publisher.
+func (c Cluster) PublisherConfig(pairs map[string]pki.Pair) (ssh.File, error) {
+	content, err := c.Kubeconfig(PublisherUser, pairs[publisherPair])
+	return ssh.File{Path: PublisherKubeconfig, Content: content, Mode: 0o600}, err
+}

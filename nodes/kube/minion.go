@@ -1,0 +1,128 @@
+package kube
+
+import (
+	_ "embed"
+	"fmt"
+	"net/netip"
+
+	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/nodes/systemd"
+)
+
+const (
+	kubeletPair       = "kubelet"
+	kubeletServerPair = "kubelet-server"
+	proxyPair         = "proxy"
+	proxyUser         = "system:kube-proxy"
+	shieldPath        = "/opt/burano/lib/shield"
+	metadataPath      = "/opt/burano/lib/metadata.nft"
+	pauseImage        = "registry.local/pause:1"
+)
+
+//go:embed scripts/shield.sh
+var shieldScript []byte
+
+//go:embed scripts/metadata.nft
+var metadataRules []byte
+
+// MinionOrders are the certificates of a minion.
+func (c Cluster) MinionOrders(node Node) map[string]pki.Order {
+	kubernetes := c.Authorities.Kubernetes
+	return map[string]pki.Order{
+		kubeletPair:       {Authority: kubernetes, Request: pki.Request{CommonName: kubeletUser(node), Organization: []string{"system:nodes"}, Usage: pki.Client}},
+		kubeletServerPair: {Authority: kubernetes, Request: pki.Request{CommonName: kubeletUser(node), Organization: []string{"system:nodes"}, DNS: []string{node.Name}, IP: []netip.Addr{node.Address}, Usage: pki.Server}},
+		proxyPair:         {Authority: kubernetes, Request: pki.Request{CommonName: proxyUser, Usage: pki.Client}},
+	}
+}
+
+func kubeletUser(node Node) string { return "system:node:" + node.Name }
+
+// Containerd is the unit of the container runtime, which comes with the image.
+//
+// restrict_oom_score_adj: where root may not lower that value (some containers as servers), pods would not start.
+func Containerd() systemd.Unit {
+	return systemd.Unit{Name: "containerd", Packaged: true, Files: []ssh.File{{Path: "/etc/containerd/config.toml", Content: []byte(`version = 2
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "` + pauseImage + `"
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/opt/cni/bin"
+    conf_dir = "/etc/cni/net.d"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      SystemdCgroup = true
+`)}}}
+}
+
+// Kubelet are the units of the kubelet and of kube-proxy. No pod starts before the way to the cloud's metadata is closed to pods.
+func (c Cluster) Kubelet(node Node, pairs map[string]pki.Pair) ([]systemd.Unit, error) {
+	kubelet, err := c.kubeconfigFile("kubelet", kubeletUser(node), pairs[kubeletPair])
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := c.kubeconfigFile("proxy", proxyUser, pairs[proxyPair])
+	if err != nil {
+		return nil, err
+	}
+	kubeletConfig := fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+address: %s
+authentication:
+  anonymous: {enabled: false}
+  webhook: {enabled: true}
+  x509: {clientCAFile: %s}
+authorization: {mode: Webhook}
+tlsCertFile: %[3]s%[4]s.crt
+tlsPrivateKeyFile: %[3]s%[4]s.key
+clusterDomain: %s
+clusterDNS: [%s]
+# pods with dnsPolicy Default get no resolver of the node: CoreDNS is told where to forward to
+resolvConf: ""
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+# containerd 1.6 cannot tell it; must be the same in its configuration
+cgroupDriver: systemd
+failSwapOn: false
+# the local cloud's hosts may still have cgroup v1
+failCgroupV1: false
+oomScoreAdj: 0
+maxOpenFiles: 16384
+healthzBindAddress: 127.0.0.1
+# images come with the node image: none may be collected
+imageGCHighThresholdPercent: 100
+evictionHard: {nodefs.available: 1%%, imagefs.available: 1%%, memory.available: 50Mi}
+`, node.Address, keys+"kubernetes-ca.crt", keys, kubeletServerPair, Domain, DNSAddress)
+	proxyConfig := fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+bindAddress: 0.0.0.0
+healthzBindAddress: 127.0.0.1:10256
+metricsBindAddress: 127.0.0.1:10249
+hostnameOverride: %s
+clientConnection: {kubeconfig: %s}
+clusterCIDR: %s
+mode: iptables
+oomScoreAdj: 0
+# these are the host's to set: a server that is a container may not
+conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
+`, node.Name, proxy.Path, c.PodCIDR)
+	return []systemd.Unit{
+		{
+			Name:        "kubelet",
+			Description: "Kubernetes node agent",
+			Command:     program("kubelet", "--config="+configs+"kubelet.yaml", "--kubeconfig="+kubelet.Path, "--node-ip="+node.Address.String(), "--hostname-override="+node.Name),
+			Service:     []string{"CPUAccounting=yes", "MemoryAccounting=yes", "ExecStartPre=" + shieldPath, "ExecStartPre=" + metadataPath},
+			Files: append(pairFiles(kubeletServerPair, pairs[kubeletServerPair]), kubelet, c.authorityFile(),
+				ssh.File{Path: configs + "kubelet.yaml", Content: []byte(kubeletConfig)},
+				ssh.File{Path: shieldPath, Content: shieldScript, Mode: 0o755},
+				ssh.File{Path: metadataPath, Content: metadataRules, Mode: 0o755}),
+		},
+		{
+			Name:        "kube-proxy",
+			Description: "Kubernetes service addresses",
+			Command:     program("kube-proxy", "--config="+configs+"proxy.yaml"),
+			Files:       []ssh.File{proxy, {Path: configs + "proxy.yaml", Content: []byte(proxyConfig)}},
+		},
+	}, nil
+}

@@ -1,0 +1,60 @@
+package kube
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+//go:embed manifests/access.yaml
+var accessManifests []byte
+
+//go:embed manifests/coredns.yaml
+var corednsManifests string
+
+// Access are the objects that give rights to Burano, the API server and the publisher.
+func Access() []byte { return accessManifests }
+
+// CoreDNS are the objects of the cluster's DNS. resolvers are where other names are asked for: the nodes' own
+// nameservers; without any, other names do not resolve.
+func CoreDNS(resolvers []netip.Addr) []byte {
+	forward := ""
+	if len(resolvers) > 0 {
+		words := make([]string, len(resolvers))
+		for i, resolver := range resolvers {
+			words[i] = resolver.String()
+		}
+		forward = "        forward . " + strings.Join(words, " ") + "\n"
+	}
+	return []byte(strings.Replace(corednsManifests, "        FORWARD\n", forward, 1))
+}
+
+// Objects reads YAML documents.
+func Objects(documents ...[]byte) ([]runtime.Object, error) {
+	var objects []runtime.Object
+	for _, document := range documents {
+		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(document), 4096)
+		for {
+			object := &unstructured.Unstructured{}
+			err := decoder.Decode(&object.Object)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read Kubernetes objects: %w", err)
+			}
+			if len(object.Object) > 0 {
+				objects = append(objects, object)
+			}
+		}
+	}
+	return objects, nil
+}

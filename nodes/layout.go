@@ -1,0 +1,236 @@
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/network"
+	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/nodes/systemd"
+)
+
+const (
+	remoteBinary = "/opt/burano/bin/burano"
+	keysFolder   = "/etc/burano/pki/"
+	vaultNode    = "pki/nodes/" // + node: the bundle of its certificates
+)
+
+// Names of pairs that are made here.
+const (
+	memberPair    = "etcd-member"
+	publisherPair = "publisher"
+	gatewayPair   = "gateway"
+)
+
+// layout is what one node should have and run.
+type layout struct {
+	units map[string]systemd.Unit // by unit name
+	hosts string                  // its lines of /etc/hosts
+}
+
+// files are all files of the layout, each once, ordered by path.
+func (l layout) files() []ssh.File {
+	byPath := map[string]ssh.File{}
+	for _, unit := range l.units {
+		for _, file := range unit.Install() {
+			byPath[file.Path] = file
+		}
+	}
+	files := make([]ssh.File, 0, len(byPath))
+	for _, file := range byPath {
+		files = append(files, file)
+	}
+	slices.SortFunc(files, func(a, b ssh.File) int { return strings.Compare(a.Path, b.Path) })
+	return files
+}
+
+func (l layout) add(units ...systemd.Unit) {
+	for _, unit := range units {
+		l.units[unit.Name] = unit
+	}
+}
+
+// design is what the layouts of all nodes are made from.
+type design struct {
+	cluster     Config
+	driver      network.Driver
+	authorities *pki.Cluster
+	voters      []string // names of the nodes that run an etcd member
+	binary      string   // digest of the burano program, empty when its units are left out
+}
+
+func (d design) kube() kube.Cluster {
+	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, PodCIDR: network.PodCIDR, EtcdAuthorityFile: etcd.AuthorityFile}
+}
+
+func etcdNode(node Node) etcd.Node { return etcd.Node{Name: node.Name, Address: node.Address} }
+
+func kubeNode(node Node) kube.Node {
+	return kube.Node{Name: node.Name, Address: node.Address, Access: node.Access}
+}
+
+func (d design) networkNode(node Node, mtu int) network.Node {
+	bits := d.cluster.NodeNetwork.Bits()
+	if bits < 0 {
+		bits = node.Address.BitLen()
+	}
+	return network.Node{Name: node.Name, Address: node.Address, Bits: bits, MTU: mtu, Kubelet: node.Role == Minion, Master: node.Role == Master}
+}
+
+// etcdNodes are the nodes that run a member.
+func (d design) etcdNodes() []etcd.Node {
+	var nodes []etcd.Node
+	for _, node := range d.cluster.Nodes {
+		if slices.Contains(d.voters, node.Name) {
+			nodes = append(nodes, etcdNode(node))
+		}
+	}
+	return nodes
+}
+
+// orders are the certificates that a node needs.
+func (d design) orders(node Node) map[string]pki.Order {
+	orders := d.driver.Orders(d.networkNode(node, 0), d.authorities)
+	add := func(more map[string]pki.Order) {
+		for name, order := range more {
+			orders[name] = order
+		}
+	}
+	if slices.Contains(d.voters, node.Name) {
+		orders[memberPair] = pki.Order{Authority: d.authorities.Etcd, Request: etcdNode(node).CertificateRequest()}
+	}
+	switch node.Role {
+	case Master:
+		add(d.kube().MasterOrders(kubeNode(node), etcd.APIServer))
+		orders[publisherPair] = pki.Order{Authority: d.authorities.Etcd, Request: etcd.ClientRequest(etcd.Publisher)}
+	case Minion:
+		add(d.kube().MinionOrders(kubeNode(node)))
+	case Gateway:
+		orders[gatewayPair] = pki.Order{Authority: d.authorities.Etcd, Request: etcd.ClientRequest(etcd.Gateway)}
+	}
+	return orders
+}
+
+// layout makes a node's layout. mtu is that of its interface, 0 when it is not known yet (the paths are right then).
+func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, error) {
+	l := layout{units: map[string]systemd.Unit{}, hosts: d.hosts()}
+	if slices.Contains(d.voters, node.Name) {
+		l.add(etcd.Member(etcdNode(node), d.authorities.Etcd.Certificate, pairs[memberPair]))
+	}
+	l.add(etcd.Forwarder(d.etcdNodes()))
+	cluster, networkNode := d.kube(), d.networkNode(node, mtu)
+	access := network.Access{Endpoint: etcd.LocalEndpoint, AuthorityFile: etcd.AuthorityFile, Authority: d.authorities.Etcd.Certificate, Kubeconfig: cluster.Kubeconfig}
+	daemon, err := d.driver.Daemon(networkNode, pairs, access)
+	if err != nil {
+		return layout{}, err
+	}
+	l.add(daemon)
+	switch node.Role {
+	case Master:
+		server, err := cluster.APIServer(kubeNode(node), etcdNode(node).ClientURL(), d.authorities.Etcd.Certificate, pairs)
+		if err != nil {
+			return layout{}, err
+		}
+		controllers, err := cluster.Controllers(pairs, false)
+		if err != nil {
+			return layout{}, err
+		}
+		networkControllers, err := d.driver.Controllers(networkNode, pairs, access)
+		if err != nil {
+			return layout{}, err
+		}
+		l.add(server)
+		l.add(controllers...)
+		l.add(networkControllers...)
+		if d.binary != "" {
+			publisher, err := d.publisher(pairs)
+			if err != nil {
+				return layout{}, err
+			}
+			l.add(publisher)
+		}
+	case Minion:
+		kubelet, err := cluster.Kubelet(kubeNode(node), pairs)
+		if err != nil {
+			return layout{}, err
+		}
+		l.add(kube.Containerd())
+		l.add(kubelet...)
+	case Gateway:
+		l.add(systemd.Unit{Name: "haproxy", Packaged: true})
+		if d.binary != "" {
+			l.add(d.gateway(pairs))
+		}
+	}
+	return l, nil
+}
+
+// hosts are the lines of every node's hosts file: the nodes, and the API server under its name.
+func (d design) hosts() string {
+	var lines []string
+	for _, node := range d.cluster.Nodes {
+		line := node.Address.String() + " " + node.Name
+		if node.Role == Master {
+			line += " " + kube.APIServerName(d.cluster.Name)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// publisher is the unit that turns Services into routes.
+func (d design) publisher(pairs map[string]pki.Pair) (systemd.Unit, error) {
+	kubeconfig, err := d.kube().PublisherConfig(pairs)
+	if err != nil {
+		return systemd.Unit{}, err
+	}
+	cert, key := etcdFiles(publisherPair, pairs)
+	return systemd.Unit{
+		Name:        "burano-publish",
+		Description: "Burano: Services become routes of the gateways",
+		Command:     append([]string{remoteBinary, "publish", "--kubeconfig", kube.PublisherKubeconfig}, etcdFlags(cert, key)...),
+		Files:       []ssh.File{etcd.Authority(d.authorities.Etcd.Certificate), cert, key, kubeconfig},
+		Binary:      d.binary,
+	}, nil
+}
+
+// gateway is the unit that serves the routes through HAProxy.
+func (d design) gateway(pairs map[string]pki.Pair) systemd.Unit {
+	cert, key := etcdFiles(gatewayPair, pairs)
+	internal := []string{network.PodCIDR, kube.ServiceCIDR}
+	if d.cluster.NodeNetwork != (netip.Prefix{}) {
+		internal = append(internal, d.cluster.NodeNetwork.Masked().String())
+	}
+	command := append([]string{remoteBinary, "gateway"}, etcdFlags(cert, key)...)
+	return systemd.Unit{
+		Name:        "burano-gateway",
+		Description: "Burano: routes become listeners of HAProxy",
+		Command:     append(command, "--haproxy-config", "/etc/haproxy/haproxy.cfg", "--internal", strings.Join(internal, ",")),
+		Files:       []ssh.File{etcd.Authority(d.authorities.Etcd.Certificate), cert, key},
+		Binary:      d.binary,
+	}
+}
+
+func etcdFiles(name string, pairs map[string]pki.Pair) (cert, key ssh.File) {
+	return ssh.File{Path: keysFolder + name + ".crt", Content: pairs[name].Certificate},
+		ssh.File{Path: keysFolder + name + ".key", Content: pairs[name].Key, Mode: 0o600}
+}
+
+func etcdFlags(cert, key ssh.File) []string {
+	return []string{"--etcd", strings.TrimPrefix(etcd.LocalEndpoint, "https://"), "--etcd-ca", etcd.AuthorityFile, "--etcd-cert", cert.Path, "--etcd-key", key.Path}
+}
+
+// pairs are a node's certificates: those it has, where they still fit.
+func (d design) pairs(ctx context.Context, c *Cluster, node Node) (map[string]pki.Pair, error) {
+	pairs, err := pki.Bundle(ctx, c.config.Vault, vaultNode+node.Name, d.orders(node), c.now())
+	if err != nil {
+		return nil, fmt.Errorf("certificates of %s: %w", node.Name, err)
+	}
+	return pairs, nil
+}

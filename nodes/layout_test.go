@@ -1,0 +1,348 @@
+package nodes
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+	xssh "golang.org/x/crypto/ssh"
+	"pgregory.net/rapid"
+
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/plan"
+	"github.com/burano/burano/nodes/ssh"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+type memoryVault struct {
+	sync.Mutex
+	values map[string][]byte
+	stores int
+}
+
+func newVault() *memoryVault { return &memoryVault{values: map[string][]byte{}} }
+
+func (v *memoryVault) Load(_ context.Context, name string) ([]byte, bool, error) {
+	v.Lock()
+	defer v.Unlock()
+	value, found := v.values[name]
+	return value, found, nil
+}
+
+func (v *memoryVault) Store(_ context.Context, name string, value []byte) error {
+	v.Lock()
+	defer v.Unlock()
+	v.stores++
+	v.values[name] = value
+	return nil
+}
+
+func nodesOf(masters, minions, gateways int) []Node {
+	var all []Node
+	add := func(count int, role Role, pattern string) {
+		for i := range count {
+			address := netip.AddrFrom4([4]byte{10, 0, 0, byte(10 + len(all))})
+			access := netip.AddrFrom4([4]byte{192, 0, 2, byte(10 + len(all))})
+			all = append(all, Node{Name: fmt.Sprintf(pattern, i+1), Role: role, Address: address, Access: access})
+		}
+	}
+	add(masters, Master, "murano-master-%d")
+	add(minions, Minion, "murano-kube-%d")
+	add(gateways, Gateway, "murano-gateway-%d")
+	return all
+}
+
+// aDesign has the certificates' names in place of certificates, so that what is made of them is always the same.
+func aDesign(t *testing.T, nodes []Node, pods Network) (design, map[string]pki.Pair) {
+	t.Helper()
+	key, err := os.ReadFile("testdata/service-account.key")
+	require.NoError(t, err)
+	driver, err := pods.driver()
+	require.NoError(t, err)
+	d := design{
+		cluster: Config{Name: "My Cluster!", Nodes: nodes, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24")},
+		driver:  driver,
+		authorities: &pki.Cluster{
+			Etcd:       &pki.Authority{Certificate: []byte("<etcd authority>\n")},
+			Kubernetes: &pki.Authority{Certificate: []byte("<kubernetes authority>\n")},
+			FrontProxy: &pki.Authority{Certificate: []byte("<front-proxy authority>\n")}, KubernetesKey: []byte("<kubernetes authority's key>\n"),
+			ServiceAccount: key, Encryption: bytes.Repeat([]byte{7}, 32),
+		},
+		voters: []string{nodes[0].Name, nodes[1].Name, nodes[2].Name},
+		binary: "digest",
+	}
+	pairs := map[string]pki.Pair{}
+	for _, node := range nodes {
+		for name, order := range d.orders(node) {
+			pairs[name] = pki.Pair{Certificate: []byte("<" + name + ": CN=" + order.Request.CommonName + ">\n"), Key: []byte("<" + name + " key>\n")}
+		}
+	}
+	return d, pairs
+}
+
+func TestEveryFileOfEveryRoleIsAsReviewed(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	d, pairs := aDesign(t, nodes, Calico)
+	for _, node := range nodes {
+		l, err := d.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		reviewed(t, string(node.Role)+".txt", fmt.Sprintf("# hosts\n%s\n%s", l.hosts, written(l.files())))
+	}
+}
+
+// written is what the golden files hold of files.
+func written(files []ssh.File) string {
+	var b strings.Builder
+	for _, file := range files {
+		if file.Link != "" {
+			fmt.Fprintf(&b, "\n# %s -> %s\n", file.Path, file.Link)
+			continue
+		}
+		mode := file.Mode
+		if mode == 0 {
+			mode = 0o644
+		}
+		fmt.Fprintf(&b, "\n# %s %o\n%s", file.Path, mode, file.Content)
+	}
+	return b.String()
+}
+
+func reviewed(t *testing.T, name, got string) {
+	t.Helper()
+	golden := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "run the test with -update after a wanted change")
+}
+
+// What connects the pods is the only difference between the networks.
+func TestEveryFileOfFlannelIsAsReviewed(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	calico, calicoPairs := aDesign(t, nodes, Calico)
+	flannel, flannelPairs := aDesign(t, nodes, Flannel)
+	paths := func(l layout, prefixes ...string) []string {
+		var all []string
+		for _, file := range l.files() {
+			if !slices.ContainsFunc(prefixes, func(word string) bool { return strings.Contains(file.Path, word) }) {
+				all = append(all, file.Path)
+			}
+		}
+		return all
+	}
+	for _, node := range nodes {
+		l, err := flannel.layout(node, flannelPairs, 1450)
+		require.NoError(t, err)
+		other, err := calico.layout(node, calicoPairs, 1450)
+		require.NoError(t, err)
+		require.Equal(t, paths(other, "calico"), paths(l, "flannel"))
+		own := slices.DeleteFunc(l.files(), func(file ssh.File) bool { return !strings.Contains(file.Path, "flannel") })
+		reviewed(t, "flannel-"+string(node.Role)+".txt", written(own))
+	}
+	for key, value := range flannel.driver.Settings() {
+		require.Equal(t, "/coreos.com/network/config", key)
+		require.JSONEq(t, `{"Network": "10.244.0.0/16", "SubnetLen": 24, "Backend": {"Type": "vxlan", "VNI": 1, "Port": 8472}}`, value)
+	}
+}
+
+func TestPrivateKeysAreReadableByRootOnly(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	d, pairs := aDesign(t, nodes, Calico)
+	for _, node := range nodes {
+		l, err := d.layout(node, pairs, 0)
+		require.NoError(t, err)
+		for _, file := range l.files() {
+			if strings.HasSuffix(file.Path, ".key") || strings.HasPrefix(file.Path, "/etc/kubernetes/") && strings.HasSuffix(file.Path, ".conf") || strings.HasSuffix(file.Path, "encryption.yaml") {
+				require.EqualValues(t, 0o600, file.Mode, file.Path)
+			}
+		}
+	}
+}
+
+// Keys of authorities, of service accounts and of the encryption of secrets are on masters only.
+func TestWhatOnlyMastersMayHaveIsOnMastersOnly(t *testing.T) {
+	nodes := nodesOf(1, 2, 2)
+	d, pairs := aDesign(t, nodes, Calico)
+	for _, node := range nodes {
+		l, err := d.layout(node, pairs, 0)
+		require.NoError(t, err)
+		var all bytes.Buffer
+		for _, file := range l.files() {
+			all.Write(file.Content)
+		}
+		for _, secret := range []string{"<kubernetes authority's key>", string(d.authorities.ServiceAccount), "BwcHBwcHBwcHBwcH", "<publisher key>"} {
+			require.Equal(t, node.Role == Master, strings.Contains(all.String(), secret), "%s has %s", node.Name, secret)
+		}
+		require.Equal(t, node.Role == Gateway, strings.Contains(all.String(), "<gateway key>"))
+	}
+}
+
+func TestTheSameDesignGivesTheSameFingerprints(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	d, pairs := aDesign(t, nodes, Calico)
+	for _, node := range nodes {
+		first, err := d.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		second, err := d.layout(node, maps.Clone(pairs), 1450)
+		require.NoError(t, err)
+		for name, unit := range first.units {
+			require.Equal(t, unit.Fingerprint(), second.units[name].Fingerprint(), name)
+		}
+		require.Empty(t, parseFacts(found(first)).missing(second.files()), "what was installed is recognised")
+	}
+}
+
+// found is what facts.sh would print on a node with a layout's files.
+func found(l layout) string {
+	var b strings.Builder
+	for _, file := range l.files() {
+		if file.Link != "" {
+			fmt.Fprintf(&b, "link %s %s\n", file.Path, file.Link)
+		} else {
+			fmt.Fprintf(&b, "file %s %s\n", file.Digest(), file.Path)
+		}
+	}
+	return b.String()
+}
+
+func TestAPlanCanRunForAnyShapeOfCluster(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		nodes := nodesOf(1, rapid.IntRange(0, 6).Draw(rt, "minions"), rapid.IntRange(0, 3).Draw(rt, "gateways"))
+		nodes = rapid.Permutation(nodes).Draw(rt, "order")
+		vault := newVault()
+		c, err := NewCluster(Config{Name: "c", Nodes: nodes, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: vault, DNS: rapid.Bool().Draw(rt, "dns"),
+			Network: rapid.SampledFrom([]Network{"", Calico, Flannel}).Draw(rt, "network")})
+		require.NoError(rt, err)
+		d, err := c.newDeployment(context.Background())
+		require.NoError(rt, err)
+		d.record.Bootstrapped = rapid.Bool().Draw(rt, "bootstrapped")
+		if rapid.Bool().Draw(rt, "binary") {
+			d.design.binary = "digest"
+		}
+		steps, err := d.plan().Steps()
+		require.NoError(rt, err)
+		place := map[string]int{}
+		for i, step := range steps {
+			place[step.ID()] = i
+		}
+		// No client of etcd on a node may meet a learner: the forwarders come after the last join.
+		for _, node := range nodes {
+			for _, voter := range d.design.voters {
+				if join, there := place[plan.ID(voter, stepEtcdJoin)]; there {
+					require.Less(rt, join, place[plan.ID(node.Name, stepForwarder)])
+				}
+			}
+			require.Less(rt, place[plan.ID(node.Name, stepForwarder)], place[plan.ID(node.Name, stepNetwork)])
+		}
+	})
+}
+
+func TestUserDataIsTheSameEachTimeAndHoldsTheKeysOfItsNode(t *testing.T) {
+	vault := newVault()
+	make := func() *Cluster {
+		c, err := NewCluster(Config{Name: "c", Nodes: []Node{{Name: "murano-kube-1", Role: Master}, {Name: "murano-kube-2", Role: Minion}}, Vault: vault})
+		require.NoError(t, err)
+		return c
+	}
+	first, err := make().UserData(t.Context(), "murano-kube-1")
+	require.NoError(t, err)
+	stores := vault.stores
+	again, err := make().UserData(t.Context(), "murano-kube-1")
+	require.NoError(t, err)
+	require.Equal(t, string(first), string(again))
+	require.Equal(t, stores, vault.stores)
+	other, err := make().UserData(t.Context(), "murano-kube-2")
+	require.NoError(t, err)
+	require.NotEqual(t, string(first), string(other))
+
+	require.True(t, strings.HasPrefix(string(first), "#cloud-config\n"))
+	var document struct {
+		Hostname string `yaml:"hostname"`
+		Users    []struct {
+			Name string   `yaml:"name"`
+			Keys []string `yaml:"ssh_authorized_keys"`
+		} `yaml:"users"`
+		HostKeys map[string]string `yaml:"ssh_keys"`
+	}
+	require.NoError(t, yaml.Unmarshal(first, &document))
+	require.Equal(t, "murano-kube-1", document.Hostname)
+	host, err := xssh.ParsePrivateKey([]byte(document.HostKeys["ed25519_private"]))
+	require.NoError(t, err)
+	public, _, _, _, err := xssh.ParseAuthorizedKey([]byte(document.HostKeys["ed25519_public"]))
+	require.NoError(t, err)
+	require.Equal(t, host.PublicKey().Marshal(), public.Marshal())
+	own, err := xssh.ParsePrivateKey(vault.values[vaultOwnKey])
+	require.NoError(t, err)
+	allowed, _, _, _, err := xssh.ParseAuthorizedKey([]byte(document.Users[0].Keys[0]))
+	require.NoError(t, err)
+	require.Equal(t, own.PublicKey().Marshal(), allowed.Marshal())
+	require.NotContains(t, string(first), string(vault.values[vaultOwnKey]))
+
+	_, err = make().UserData(t.Context(), "nobody")
+	require.EqualError(t, err, "cluster c has no node nobody")
+}
+
+func TestClustersThatCannotBeAreRefused(t *testing.T) {
+	for want, nodes := range map[string][]Node{
+		"exactly one master, this one has 0":    {{Name: "a", Role: Minion}},
+		"exactly one master, this one has 2":    {{Name: "a", Role: Master}, {Name: "b", Role: Master}},
+		"two nodes are called a":                {{Name: "a", Role: Master}, {Name: "a", Role: Minion}},
+		`node name "A b"`:                       {{Name: "A b", Role: Master}},
+		`node a has the role "king"; roles are`: {{Name: "a", Role: "king"}},
+	} {
+		_, err := NewCluster(Config{Nodes: nodes, Vault: newVault()})
+		require.ErrorContains(t, err, want)
+	}
+	_, err := NewCluster(Config{Nodes: []Node{{Name: "a", Role: Master}}, Network: "weave", Vault: newVault()})
+	require.EqualError(t, err, `there is no network "weave" for pods; networks are calico and flannel`)
+	c, err := NewCluster(Config{Name: "c", Nodes: []Node{{Name: "a", Role: Master}}, Vault: newVault()})
+	require.NoError(t, err)
+	require.ErrorContains(t, c.Deploy(t.Context()), "node a has no address yet")
+}
+
+func TestAKubeconfigLastsADayAndIsNoBuiltInMaster(t *testing.T) {
+	c, err := NewCluster(Config{Name: "My Cluster", Nodes: nodesOf(1, 0, 0), Vault: newVault()})
+	require.NoError(t, err)
+	text, err := c.Kubeconfig(t.Context(), "", 1000*time.Hour)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "https://192.0.2.10:6443")
+	require.Contains(t, string(text), kube.APIServerName("My Cluster"))
+	var document struct {
+		Users []struct {
+			User struct {
+				Certificate string `yaml:"client-certificate-data"`
+			} `yaml:"user"`
+		} `yaml:"users"`
+	}
+	require.NoError(t, yaml.Unmarshal(text, &document))
+	certificate := certificateOf(t, document.Users[0].User.Certificate)
+	require.Equal(t, []string{kube.AdminsGroup}, certificate.Subject.Organization)
+	require.LessOrEqual(t, time.Until(certificate.NotAfter), 24*time.Hour)
+	require.NotContains(t, certificate.Subject.Organization, "system:masters")
+}
+
+func TestOrdersNameEveryAddressTheAPIServerIsDialledAt(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	d, _ := aDesign(t, nodes, Calico)
+	request := d.orders(nodes[0])["apiserver"].Request
+	require.Contains(t, request.DNS, "api.my-cluster.internal")
+	for _, address := range []string{"10.0.0.10", "192.0.2.10", "127.0.0.1", "10.96.0.1"} {
+		require.True(t, slices.Contains(request.IP, netip.MustParseAddr(address)), address)
+	}
+}

@@ -1,0 +1,253 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/nodes/systemd"
+)
+
+// joinGrace is how long those members that can join wait for those whose node does not answer yet.
+const joinGrace = 30 * time.Second
+
+// etcdLearners removes dead members and adds all new ones that can be reached as learners, before the first of them is
+// promoted. A learner that is added but not there yet must at least refuse connections: an address that does not answer at
+// all holds the next member up. So a node that cannot be reached is not added; it joins by itself when it comes.
+func (d *deployment) etcdLearners(ctx context.Context, joiners []Node) error {
+	reached, err := d.progress.wait(ctx, joinGrace, joiners, stepConnect)
+	if err != nil {
+		return err
+	}
+	client, err := d.etcdClient(ctx)
+	if err != nil {
+		return err
+	}
+	var nodes []etcd.Node
+	for _, node := range reached {
+		nodes = append(nodes, etcdNode(node))
+	}
+	if d.again {
+		if err := d.buryAll(ctx, client, reached); err != nil {
+			return err
+		}
+	}
+	_, err = etcd.AddLearners(ctx, client, nodes)
+	return err
+}
+
+// buryAll removes the dead members: etcd takes no new one beside them.
+func (d *deployment) buryAll(ctx context.Context, client *clientv3.Client, nodes []Node) error {
+	for _, node := range nodes {
+		if err := d.buryEtcd(ctx, client, node); err != nil {
+			return err
+		}
+	}
+	return d.buryStrangers(ctx, client)
+}
+
+// buryStrangers removes the dead members of nodes that are not to vote any more. Those that live leave when no forwarder
+// points to them any more, see Remove.
+func (d *deployment) buryStrangers(ctx context.Context, client *clientv3.Client) error {
+	strangers, err := d.strangers(ctx, client)
+	if err != nil {
+		return err
+	}
+	for _, member := range strangers {
+		if !etcd.Answers(ctx, client, member) {
+			if err := d.dismiss(ctx, client, member, "which is dead"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// buryEtcd removes the node's member when its data are gone, and the node's data when their member is: after it the
+// node either has a member with its data or neither.
+func (d *deployment) buryEtcd(ctx context.Context, client *clientv3.Client, node Node) error {
+	found, err := d.etcdData(ctx, node)
+	if err != nil {
+		return err
+	}
+	members, err := etcd.Members(ctx, client)
+	if err != nil {
+		return err
+	}
+	member := members.Of(etcdNode(node))
+	switch {
+	case member != nil && !found.there && (etcd.Started(member) || !member.IsLearner):
+		return d.dismiss(ctx, client, member, "whose data are gone")
+	case found.there && (member == nil || found.member != fmt.Sprintf("%x", member.ID) && (found.member != "" || !etcd.Started(member))):
+		d.report(ctx, node, "the data of its former etcd member are removed")
+		return d.forgetEtcd(ctx, node)
+	}
+	return nil
+}
+
+func (d *deployment) dismiss(ctx context.Context, client *clientv3.Client, member *etcdserverpb.Member, why string) error {
+	if err := etcd.Remove(ctx, client, member.ID); err != nil {
+		return err
+	}
+	name := member.Name
+	if name == "" {
+		name = fmt.Sprintf("%x", member.ID)
+	}
+	d.cluster.config.Report(ctx, "", fmt.Sprintf("etcd member %s, %s, was removed", name, why))
+	return nil
+}
+
+// strangers are the members of nodes that are not to vote (any more).
+func (d *deployment) strangers(ctx context.Context, client *clientv3.Client) (etcd.Membership, error) {
+	members, err := etcd.Members(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	voters := d.design.etcdNodes()
+	return slices.DeleteFunc(members, func(member *etcdserverpb.Member) bool {
+		return slices.ContainsFunc(voters, func(node etcd.Node) bool { return slices.Contains(member.PeerURLs, node.PeerURL()) })
+	}), nil
+}
+
+// etcdJoin starts a node's member, which was added as a learner, and makes it a voter, one node at a time. Its unit is not
+// waited for: after a snapshot a member says late that it is ready.
+func (d *deployment) etcdJoin(ctx context.Context, node Node) error {
+	select {
+	case d.joining <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-d.joining }()
+	client, err := d.etcdClient(ctx)
+	if err != nil {
+		return err
+	}
+	return d.join(ctx, client, node)
+}
+
+func (d *deployment) join(ctx context.Context, client *clientv3.Client, node Node) error {
+	if d.again {
+		if err := d.buryEtcd(ctx, client, node); err != nil {
+			return err
+		}
+	}
+	members, err := etcd.AddLearners(ctx, client, []etcd.Node{etcdNode(node)})
+	if err != nil {
+		return err
+	}
+	found, err := d.etcdData(ctx, node)
+	if err != nil {
+		return err
+	}
+	if !found.there {
+		join := etcd.Join(members.PeerURLs(d.design.etcdNodes()), "existing", members.Of(etcdNode(node)).ID)
+		if err := d.upload(ctx, node, join); err != nil {
+			return err
+		}
+	}
+	if err := d.start(ctx, node, false, "etcd"); err != nil {
+		return err
+	}
+	started := time.Now()
+	err = d.guarded(ctx, node, []string{"etcd"}, func(ctx context.Context) error { return etcd.Promote(ctx, client, etcdNode(node)) })
+	if err == nil && !found.there {
+		d.report(ctx, node, fmt.Sprintf("votes in etcd (caught up in %s)", time.Since(started).Round(10*time.Millisecond)))
+	}
+	return err
+}
+
+// etcdRejoin takes in a master that lost its data, by way of the members that have them.
+func (d *deployment) etcdRejoin(ctx context.Context, node Node) error {
+	var others []Node
+	for _, other := range d.cluster.config.Nodes {
+		if other.Name != node.Name && slices.Contains(d.record.Members, other.Name) {
+			others = append(others, other)
+		}
+	}
+	gone := fmt.Errorf("the etcd data of this cluster are gone from %s (%s)", node.Name, etcd.DataDir)
+	if len(others) < len(d.record.Members)/2+1 {
+		return fmt.Errorf("%w, and no majority of members is left: restore them, or make a new cluster; Burano does not begin an empty store", gone)
+	}
+	reached, err := d.progress.wait(ctx, joinGrace, others, stepConnect)
+	if err != nil {
+		return err
+	}
+	if len(reached) == 0 {
+		return fmt.Errorf("%w, and none of the other members' nodes can be reached", gone)
+	}
+	client, err := d.cluster.etcdAt(ctx, d.design.authorities, etcd.Root, reached...)
+	if err != nil {
+		return errors.Join(gone, err)
+	}
+	defer client.Close()
+	if err := d.join(ctx, client, node); err != nil {
+		return fmt.Errorf("%w; it joins the other members again: %w", gone, err)
+	}
+	return nil
+}
+
+// etcdVoters waits for those who join, removes the dead members of nodes that are gone, and notes who votes now.
+func (d *deployment) etcdVoters(ctx context.Context, joiners []Node) error {
+	reached, err := d.progress.wait(ctx, 0, joiners, stepConnect)
+	if err != nil {
+		return err
+	}
+	if _, err := d.progress.wait(ctx, stepLimit, reached, stepEtcdJoin); err != nil {
+		return err
+	}
+	client, err := d.etcdClient(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.buryStrangers(ctx, client); err != nil {
+		return err
+	}
+	members, err := etcd.Members(ctx, client)
+	if err != nil {
+		return err
+	}
+	d.voters = members.Voters(d.design.etcdNodes())
+	var names []string
+	for _, voter := range d.voters {
+		names = append(names, voter.Name)
+	}
+	if slices.Equal(names, d.record.Members) {
+		return nil
+	}
+	d.record.Members = names
+	return d.saveRecord(ctx)
+}
+
+// forwarder starts a node's forwarder with those who vote now: a member that could not join is no endpoint of clients. Where
+// forwarders run already, one after another is restarted, so that clients on only one node at a time have to connect again.
+func (d *deployment) forwarder(ctx context.Context, node Node) error {
+	if d.again {
+		select {
+		case d.restarting <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		defer func() { <-d.restarting }()
+	}
+	unit := etcd.Forwarder(d.voters)
+	d.mu.Lock()
+	planned := d.installed[node.Name].units[unit.Name]
+	d.installed[node.Name].units[unit.Name] = unit
+	d.mu.Unlock()
+	if unit.Fingerprint() != planned.Fingerprint() {
+		if err := d.upload(ctx, node, slices.DeleteFunc(unit.Install(), func(file ssh.File) bool { return file.Path != systemd.Folder+"/"+unit.Name+".service" })...); err != nil {
+			return err
+		}
+		if _, err := d.script(ctx, node, "read units again", "systemctl daemon-reload", nil); err != nil {
+			return err
+		}
+	}
+	return d.start(ctx, node, true, unit.Name)
+}

@@ -1,0 +1,205 @@
+package network
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/nodes/systemd"
+)
+
+const (
+	bin            = "/opt/burano/bin/"
+	keys           = "/etc/burano/pki/"
+	calicoCert     = keys + "calico.crt"
+	calicoKey      = keys + "calico.key"
+	cniConfig      = "/etc/cni/net.d/10-calico.conflist"
+	cniSource      = "/etc/calico/10-calico.conflist"
+	cniKubeconfig  = "/etc/kubernetes/calico-cni.conf"
+	daemonEnv      = "/etc/calico/node.env"
+	controllersEnv = "/etc/calico/controllers.env"
+	controllersCfg = "/etc/kubernetes/calico-controllers.conf"
+
+	cniUser         = "burano:calico-cni"
+	controllersUser = "burano:calico-controllers"
+
+	// vxlanOverhead is what VXLAN over IPv4 takes from each packet.
+	vxlanOverhead = 50
+)
+
+// Names of the pairs that Calico orders.
+const (
+	calicoEtcdPair        = "calico"
+	calicoCNIPair         = "calico-cni"
+	calicoControllersPair = "calico-controllers"
+)
+
+//go:embed manifests/calico.yaml
+var calicoManifests []byte
+
+// Calico is Calico over etcd with VXLAN between all nodes.
+type Calico struct {
+	EtcdUser string // whose certificate it shows to etcd
+}
+
+// Units is part of Driver.
+func (c Calico) Units() Units {
+	return Units{Daemon: "calico-node", Controllers: []string{"calico-kube-controllers"}}
+}
+
+// Orders is part of Driver.
+func (c Calico) Orders(node Node, authorities *pki.Cluster) map[string]pki.Order {
+	orders := map[string]pki.Order{
+		calicoEtcdPair: {Authority: authorities.Etcd, Request: pki.Request{CommonName: c.EtcdUser, Usage: pki.Client}},
+	}
+	if node.Kubelet {
+		orders[calicoCNIPair] = pki.Order{Authority: authorities.Kubernetes, Request: pki.Request{CommonName: cniUser, Usage: pki.Client}}
+	}
+	if node.Master {
+		orders[calicoControllersPair] = pki.Order{Authority: authorities.Kubernetes, Request: pki.Request{CommonName: controllersUser, Usage: pki.Client}}
+	}
+	return orders
+}
+
+// Manifests is part of Driver.
+func (c Calico) Manifests() []byte { return calicoManifests }
+
+// Settings is part of Driver: the first calico-node that starts writes its own.
+func (c Calico) Settings() map[string]string { return nil }
+
+// Daemon is part of Driver: Felix, started after the node has registered itself and has its tunnel's address.
+//
+// The CNI configuration is put in place last, so that a node is Ready only when Calico is: a pod made earlier fails and
+// waits 13 s for its next try. Felix ends with code 129 whenever its configuration changes and must be started again.
+func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (systemd.Unit, error) {
+	env := []string{
+		"DATASTORE_TYPE=etcdv3",
+		"ETCD_ENDPOINTS=" + access.Endpoint,
+		"ETCD_CA_CERT_FILE=" + access.AuthorityFile,
+		"ETCD_CERT_FILE=" + calicoCert,
+		"ETCD_KEY_FILE=" + calicoKey,
+		"NODENAME=" + node.Name,
+		fmt.Sprintf("IP=%s/%d", node.Address, node.Bits),
+		"IP6=none",
+		"CALICO_NETWORKING_BACKEND=vxlan",
+		"CALICO_IPV4POOL_CIDR=" + PodCIDR,
+		"CALICO_IPV4POOL_VXLAN=Always",
+		"CALICO_IPV4POOL_IPIP=Never",
+		"CALICO_DISABLE_FILE_LOGGING=true",
+		"CLUSTER_TYPE=k8s",
+		"WAIT_FOR_DATASTORE=true",
+		"FELIX_DATASTORETYPE=etcdv3",
+		"FELIX_ETCDENDPOINTS=" + access.Endpoint,
+		"FELIX_ETCDCAFILE=" + access.AuthorityFile,
+		"FELIX_ETCDCERTFILE=" + calicoCert,
+		"FELIX_ETCDKEYFILE=" + calicoKey,
+		"FELIX_FELIXHOSTNAME=" + node.Name,
+		"FELIX_IPV6SUPPORT=false",
+		"FELIX_DEFAULTENDPOINTTOHOSTACTION=ACCEPT",
+		"FELIX_LOGSEVERITYSCREEN=warning",
+		"FELIX_LOGFILEPATH=none",
+		"FELIX_LOGSEVERITYSYS=none",
+		"FELIX_BPFENABLED=false",
+		"FELIX_BPFCONNECTTIMELOADBALANCINGENABLED=false",
+		"FELIX_XDPENABLED=false",
+		"FELIX_IPTABLESBACKEND=NFT",
+		"FELIX_USAGEREPORTINGENABLED=false",
+	}
+	unit := systemd.Unit{
+		Name:        c.Units().Daemon,
+		Description: "Calico: routes to the pods of all nodes",
+		Command:     []string{bin + "calico-node", "-felix"},
+		Service: []string{
+			"EnvironmentFile=" + daemonEnv,
+			"TimeoutStartSec=120",
+			"ExecStartPre=/bin/mkdir -p /var/lib/calico /var/log/calico /run/calico /etc/cni/net.d",
+			"ExecStartPre=" + bin + "calico-node -startup",
+			"ExecStartPre=" + bin + "calico-node -allocate-tunnel-addrs -allocate-tunnel-addrs-run-once",
+		},
+		Files: []ssh.File{
+			{Path: access.AuthorityFile, Content: access.Authority},
+			{Path: calicoCert, Content: pairs[calicoEtcdPair].Certificate},
+			{Path: calicoKey, Content: pairs[calicoEtcdPair].Key, Mode: 0o600},
+		},
+	}
+	if node.Kubelet {
+		env = append(env, "CALICO_K8S_NODE_REF="+node.Name)
+		conflist, err := c.conflist(node, access)
+		if err != nil {
+			return systemd.Unit{}, err
+		}
+		kubeconfig, err := access.Kubeconfig(cniUser, pairs[calicoCNIPair])
+		if err != nil {
+			return systemd.Unit{}, err
+		}
+		unit.Files = append(unit.Files, ssh.File{Path: cniSource, Content: conflist}, ssh.File{Path: cniKubeconfig, Content: kubeconfig, Mode: 0o600})
+		unit.Service = append(unit.Service, "ExecStartPost=/bin/cp "+cniSource+" "+cniConfig)
+	}
+	unit.Files = append(unit.Files, environment(daemonEnv, env))
+	return unit, nil
+}
+
+func (c Calico) conflist(node Node, access Access) ([]byte, error) {
+	mtu := node.MTU
+	if mtu == 0 {
+		mtu = 1500
+	}
+	type object = map[string]any
+	text, err := json.MarshalIndent(object{
+		"name":       "k8s-pod-network",
+		"cniVersion": "0.3.1",
+		"plugins": []object{
+			{
+				"type": "calico", "log_level": "warning", "log_file_path": "/var/log/calico/cni.log",
+				"datastore_type": "etcdv3", "etcd_endpoints": access.Endpoint, "etcd_ca_cert_file": access.AuthorityFile,
+				"etcd_cert_file": calicoCert, "etcd_key_file": calicoKey,
+				"nodename": node.Name, "mtu": mtu - vxlanOverhead,
+				"ipam": object{"type": "calico-ipam"}, "policy": object{"type": "k8s"}, "kubernetes": object{"kubeconfig": cniKubeconfig},
+			},
+			{"type": "portmap", "snat": true, "capabilities": object{"portMappings": true}},
+		},
+	}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("write Calico's CNI configuration: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// Controllers is part of Driver. The controller "node" is left out: it deletes the Calico node of a server whose
+// Kubernetes node is not registered yet. Compaction is the API server's, which alone may write compact_rev_key.
+func (c Calico) Controllers(_ Node, pairs map[string]pki.Pair, access Access) ([]systemd.Unit, error) {
+	kubeconfig, err := access.Kubeconfig(controllersUser, pairs[calicoControllersPair])
+	if err != nil {
+		return nil, err
+	}
+	return []systemd.Unit{{
+		Name:        c.Units().Controllers[0],
+		Description: "Calico: policies and profiles from Kubernetes",
+		Command:     []string{bin + "calico-kube-controllers"},
+		Service:     []string{"EnvironmentFile=" + controllersEnv, "ExecStartPre=/bin/mkdir -p /status"},
+		Files: []ssh.File{
+			{Path: access.AuthorityFile, Content: access.Authority},
+			{Path: calicoCert, Content: pairs[calicoEtcdPair].Certificate},
+			{Path: calicoKey, Content: pairs[calicoEtcdPair].Key, Mode: 0o600},
+			{Path: controllersCfg, Content: kubeconfig, Mode: 0o600},
+			environment(controllersEnv, []string{
+				"DATASTORE_TYPE=etcdv3",
+				"ETCD_ENDPOINTS=" + access.Endpoint,
+				"ETCD_CA_CERT_FILE=" + access.AuthorityFile,
+				"ETCD_CERT_FILE=" + calicoCert,
+				"ETCD_KEY_FILE=" + calicoKey,
+				"KUBECONFIG=" + controllersCfg,
+				"ENABLED_CONTROLLERS=policy,namespace,serviceaccount,workloadendpoint",
+				"COMPACTION_PERIOD=0",
+				"LOG_LEVEL=warning",
+			}),
+		},
+	}}, nil
+}
+
+func environment(path string, lines []string) ssh.File {
+	return ssh.File{Path: path, Content: []byte(strings.Join(lines, "\n") + "\n")}
+}

@@ -1,0 +1,133 @@
+package network
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"text/template"
+
+	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/nodes/systemd"
+)
+
+const (
+	flannelEtcdPair  = "flannel"
+	flannelCert      = keys + "flannel.crt"
+	flannelKey       = keys + "flannel.key"
+	flannelPrefix    = "/coreos.com/network"
+	flannelRules     = "/etc/flannel/rules.nft"
+	flannelCNISource = "/etc/flannel/10-flannel.conflist"
+	flannelCNIConfig = "/etc/cni/net.d/10-flannel.conflist"
+
+	// flannelVNI numbers the tunnel, and is a part of its interface's name: flannel.1.
+	flannelVNI = 1
+)
+
+//go:embed files/flannel.nft
+var flannelRulesText string
+
+// Flannel is Flannel over etcd with VXLAN between all nodes. It knows no network policies.
+type Flannel struct {
+	EtcdUser string // whose certificate it shows to etcd
+}
+
+// Units is part of Driver.
+func (f Flannel) Units() Units { return Units{Daemon: "flanneld"} }
+
+// Orders is part of Driver.
+func (f Flannel) Orders(_ Node, authorities *pki.Cluster) map[string]pki.Order {
+	return map[string]pki.Order{
+		flannelEtcdPair: {Authority: authorities.Etcd, Request: pki.Request{CommonName: f.EtcdUser, Usage: pki.Client}},
+	}
+}
+
+// Manifests is part of Driver: Flannel asks Kubernetes for nothing.
+func (f Flannel) Manifests() []byte { return nil }
+
+// Settings is part of Driver: the configuration that all nodes read. The MTU is each node's own.
+func (f Flannel) Settings() map[string]string {
+	return map[string]string{
+		flannelPrefix + "/config": fmt.Sprintf(`{"Network":%q,"SubnetLen":24,"Backend":{"Type":"vxlan","VNI":%d,"Port":8472}}`, PodCIDR, flannelVNI),
+	}
+}
+
+// Daemon is part of Driver. flanneld says that it is ready when the tunnel is up and the node's subnet is known; the CNI
+// configuration is put in place only then, so that a node is Ready only when its network is.
+func (f Flannel) Daemon(node Node, pairs map[string]pki.Pair, access Access) (systemd.Unit, error) {
+	rules, err := flannelRulesFile()
+	if err != nil {
+		return systemd.Unit{}, err
+	}
+	unit := systemd.Unit{
+		Name:        f.Units().Daemon,
+		Description: "Flannel: routes to the pods of all nodes",
+		Command: []string{
+			bin + "flanneld", "-address=" + node.Address.String(), "-etcd-endpoint=" + access.Endpoint, "-etcd-prefix=" + flannelPrefix,
+			"-etcd-cafile=" + access.AuthorityFile, "-etcd-certfile=" + flannelCert, "-etcd-keyfile=" + flannelKey,
+		},
+		Service: []string{
+			"Type=notify",
+			"TimeoutStartSec=120",
+			"ExecStartPre=/bin/mkdir -p /etc/cni/net.d",
+			"ExecStartPre=/usr/sbin/nft -f " + flannelRules,
+		},
+		Files: []ssh.File{
+			{Path: access.AuthorityFile, Content: access.Authority},
+			{Path: flannelCert, Content: pairs[flannelEtcdPair].Certificate},
+			{Path: flannelKey, Content: pairs[flannelEtcdPair].Key, Mode: 0o600},
+			{Path: flannelRules, Content: rules},
+		},
+	}
+	if node.Kubelet {
+		conflist, err := flannelConflist()
+		if err != nil {
+			return systemd.Unit{}, err
+		}
+		unit.Files = append(unit.Files, ssh.File{Path: flannelCNISource, Content: conflist})
+		unit.Service = append(unit.Service, "ExecStartPost=/bin/cp "+flannelCNISource+" "+flannelCNIConfig)
+	}
+	return unit, nil
+}
+
+// Controllers is part of Driver: there are none.
+func (f Flannel) Controllers(Node, map[string]pki.Pair, Access) ([]systemd.Unit, error) {
+	return nil, nil
+}
+
+// flannelConflist is the CNI configuration. Pods hang on routes (ptp) and not on a bridge: packets between two pods of one
+// node are then routed like all others, so that kube-proxy sees them without the kernel's br_netfilter. The subnet and the
+// MTU come from the file that flanneld writes.
+func flannelConflist() ([]byte, error) {
+	type object = map[string]any
+	text, err := json.MarshalIndent(object{
+		"name":       "k8s-pod-network",
+		"cniVersion": "0.3.1",
+		"plugins": []object{
+			{
+				"type":     "flannel",
+				"delegate": object{"type": "ptp"},
+				// of its own Flannel's plugin only adds the route to the pods
+				"ipam": object{"routes": []object{{"dst": "0.0.0.0/0"}}},
+			},
+			{"type": "portmap", "snat": true, "capabilities": object{"portMappings": true}},
+		},
+	}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("write Flannel's CNI configuration: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+func flannelRulesFile() ([]byte, error) {
+	rules, err := template.New("rules").Parse(flannelRulesText)
+	if err != nil {
+		return nil, fmt.Errorf("read the rules for Flannel's tunnel: %w", err)
+	}
+	var text bytes.Buffer
+	if err := rules.Execute(&text, map[string]any{"Pods": PodCIDR, "Tunnel": fmt.Sprintf("flannel.%d", flannelVNI)}); err != nil {
+		return nil, fmt.Errorf("write the rules for Flannel's tunnel: %w", err)
+	}
+	return text.Bytes(), nil
+}

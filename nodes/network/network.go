@@ -1,0 +1,59 @@
+// Package network gives pods their addresses and lets every node reach every pod, gateways and masters too.
+//
+// Driver is what a network has to offer: [Calico] or [Flannel], both with VXLAN over etcd.
+package network
+
+import (
+	"net/netip"
+
+	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/nodes/systemd"
+)
+
+// PodCIDR is where pods have their addresses.
+const PodCIDR = "10.244.0.0/16"
+
+// Node is a node as far as the network is concerned.
+type Node struct {
+	Name    string
+	Address netip.Addr
+	Bits    int  // prefix length of the node network
+	MTU     int  // of the interface with Address; 1500 when 0
+	Kubelet bool // pods run here
+	Master  bool // the network's controllers run here
+}
+
+// Units are the names of a network's units.
+type Units struct {
+	Daemon      string   // on every node
+	Controllers []string // on masters
+}
+
+// Driver makes the units of a network. All methods are pure.
+type Driver interface {
+	// Units are the names of what Daemon and Controllers make.
+	Units() Units
+	// Orders are the certificates that a node needs, by name; Unit and Controllers get the pairs under the same names.
+	Orders(node Node, authorities *pki.Cluster) map[string]pki.Order
+	// Daemon is the unit that connects a node. It must be started only when the store answers, and a kubelet's node is
+	// Ready only after it started.
+	Daemon(node Node, pairs map[string]pki.Pair, access Access) (systemd.Unit, error)
+	// Controllers are the units of a master, which need the API server.
+	Controllers(node Node, pairs map[string]pki.Pair, access Access) ([]systemd.Unit, error)
+	// Manifests are the Kubernetes objects that the units need first: YAML documents.
+	Manifests() []byte
+	// Settings are keys that etcd must hold before a daemon starts. They are written once and never changed: addresses of
+	// pods hang on them.
+	Settings() map[string]string
+	// Forget deletes what the network keeps of a node that leaves. A master runs it; the node's daemon is stopped before.
+	Forget(node Node, access Access) ssh.Script
+}
+
+// Access is how the units reach etcd and Kubernetes.
+type Access struct {
+	Endpoint      string // of etcd, through the node's forwarder
+	AuthorityFile string // etcd's authority on the node
+	Authority     []byte // its content: a part of what the units are started with
+	Kubeconfig    func(user string, pair pki.Pair) ([]byte, error)
+}

@@ -1,0 +1,208 @@
+// Package plan runs named steps that depend on each other, each as soon as what it needs is done.
+//
+// A failed step cancels what depends on it and nothing else: what is independent goes to its end, so that one run
+// shows every failure and the next run finds as much done as possible.
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Step is one piece of work. Its identity is ID(Node, Name).
+type Step struct {
+	Name  string   // what is done, in a few stable words: "etcd join"
+	Node  string   // where; empty for work of no one node
+	After []string // identities of the steps that must be done before
+	Run   func(ctx context.Context) error
+}
+
+// ID is a step's identity: "node/name", or the name alone for a step of no node.
+func ID(node, name string) string {
+	if node == "" {
+		return name
+	}
+	return node + "/" + name
+}
+
+// ID is the step's identity.
+func (s Step) ID() string { return ID(s.Node, s.Name) }
+
+// Outcome says how a step ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Done    Outcome = "done"
+	Failed  Outcome = "failed"
+	Skipped Outcome = "skipped" // something it depends on failed, or the run was cancelled before it began
+)
+
+// Record is what happened to one step.
+type Record struct {
+	Step
+	Outcome  Outcome
+	Started  time.Time // zero when skipped
+	Finished time.Time
+	Err      error
+}
+
+// Took is the time from start to end.
+func (r Record) Took() time.Duration { return r.Finished.Sub(r.Started) }
+
+// StepError is the failure of one step. Its message names the node and the step.
+type StepError struct {
+	Node, Name string
+	Err        error
+}
+
+func (e *StepError) Error() string {
+	if e.Node == "" {
+		return fmt.Sprintf("%s: %v", e.Name, e.Err)
+	}
+	return fmt.Sprintf("%s: %s: %v", e.Node, e.Name, e.Err)
+}
+
+func (e *StepError) Unwrap() error { return e.Err }
+
+// Plan is a graph of steps. The zero value is empty and ready.
+type Plan struct{ steps []Step }
+
+// Add adds steps, in any order.
+func (p *Plan) Add(steps ...Step) { p.steps = append(p.steps, steps...) }
+
+// Steps returns the steps in an order in which they could run one after another.
+// It fails when an identity is there twice, a dependency does not exist, or steps wait for each other.
+func (p *Plan) Steps() ([]Step, error) {
+	index := make(map[string]int, len(p.steps))
+	for i, step := range p.steps {
+		if _, there := index[step.ID()]; there {
+			return nil, fmt.Errorf("step %q is in the plan twice", step.ID())
+		}
+		index[step.ID()] = i
+	}
+	waiting := make([]int, len(p.steps))
+	followers := make([][]int, len(p.steps))
+	for i, step := range p.steps {
+		for _, id := range step.After {
+			before, there := index[id]
+			if !there {
+				return nil, fmt.Errorf("step %q depends on %q, which is not in the plan", step.ID(), id)
+			}
+			waiting[i]++
+			followers[before] = append(followers[before], i)
+		}
+	}
+	var ready []int
+	for i, n := range waiting {
+		if n == 0 {
+			ready = append(ready, i)
+		}
+	}
+	ordered := make([]Step, 0, len(p.steps))
+	for len(ready) > 0 {
+		i := ready[0]
+		ready = ready[1:]
+		ordered = append(ordered, p.steps[i])
+		for _, follower := range followers[i] {
+			if waiting[follower]--; waiting[follower] == 0 {
+				ready = append(ready, follower)
+			}
+		}
+	}
+	if len(ordered) == len(p.steps) {
+		return ordered, nil
+	}
+	var circle []string
+	for i, n := range waiting {
+		if n > 0 {
+			circle = append(circle, p.steps[i].ID())
+		}
+	}
+	return nil, fmt.Errorf("steps wait for each other: %s", strings.Join(circle, ", "))
+}
+
+// Run runs the plan and returns a record for each step, in the order of Steps. The error joins a *StepError for each
+// step that failed; skipped ones are not errors of their own. When ctx ends, running steps see it and no other begins.
+func (p *Plan) Run(ctx context.Context) ([]Record, error) {
+	steps, err := p.Steps()
+	if err != nil {
+		return nil, err
+	}
+	records := make([]Record, len(steps))
+	ended := make(map[string]chan struct{}, len(steps))
+	index := make(map[string]int, len(steps))
+	for i, step := range steps {
+		records[i] = Record{Step: step, Outcome: Skipped}
+		ended[step.ID()] = make(chan struct{})
+		index[step.ID()] = i
+	}
+	var group sync.WaitGroup
+	for i, step := range steps {
+		group.Go(func() {
+			defer close(ended[step.ID()])
+			for _, id := range step.After {
+				<-ended[id] // ends for certain: the graph has no circle
+				if records[index[id]].Outcome != Done {
+					return
+				}
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			record := &records[i]
+			record.Started = time.Now()
+			err := step.Run(ctx)
+			record.Finished = time.Now()
+			record.Outcome = Done
+			if err != nil {
+				record.Outcome, record.Err = Failed, err
+			}
+		})
+	}
+	group.Wait()
+	var failures []error
+	for _, record := range records {
+		if record.Outcome == Failed {
+			failures = append(failures, &StepError{Node: record.Node, Name: record.Name, Err: record.Err})
+		}
+	}
+	if len(failures) == 0 && ctx.Err() != nil && slices.ContainsFunc(records, func(r Record) bool { return r.Outcome == Skipped }) {
+		failures = append(failures, context.Cause(ctx))
+	}
+	return records, errors.Join(failures...)
+}
+
+// CriticalPath returns the chain of steps that decided when the run ended, from its first step to its last:
+// before each stands the one of its dependencies that ended last.
+func CriticalPath(records []Record) []Record {
+	byID := make(map[string]Record, len(records))
+	var last *Record
+	for i, record := range records {
+		if record.Outcome == Skipped {
+			continue
+		}
+		byID[record.ID()] = record
+		if last == nil || record.Finished.After(last.Finished) {
+			last = &records[i]
+		}
+	}
+	var chain []Record
+	for last != nil {
+		chain = append(chain, *last)
+		var before *Record
+		for _, id := range last.After {
+			if record, there := byID[id]; there && (before == nil || record.Finished.After(before.Finished)) {
+				before = &record
+			}
+		}
+		last = before
+	}
+	slices.Reverse(chain)
+	return chain
+}

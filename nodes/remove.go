@@ -1,0 +1,219 @@
+package nodes
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/network"
+	"github.com/burano/burano/nodes/plan"
+	"github.com/burano/burano/nodes/ssh"
+)
+
+// Names of the steps of a removal, stable like those of Deploy.
+const (
+	stepCordon       = "cordon"
+	stepDrain        = "drain"
+	stepCloseGateway = "close gateway"
+	stepEtcdLeave    = "etcd leave"
+	stepForget       = "forget"
+)
+
+const (
+	// drainLimit is how long the pods of a node may take to go, their grace periods and disruption budgets included.
+	drainLimit = 5 * time.Minute
+	// farewellLimit is how long a node that leaves is waited for where it is only asked for politeness: it may be dead.
+	farewellLimit = 40 * time.Second
+)
+
+//go:embed scripts/etcd-forget.sh
+var etcdForgetScript string
+
+//go:embed scripts/close-gateway.sh
+var closeGatewayScript string
+
+// Remove takes nodes out of the cluster; afterwards their servers may go. Their pods move to other nodes first, as disruption
+// budgets allow and at most for five minutes; gateways end the connections that they carry. Then the others are deployed without
+// them, which moves votes of etcd away from them and points every forwarder elsewhere, and only then Kubernetes and the network
+// forget them.
+//
+// When pods do not go, nothing was removed, and the nodes take pods again. After any other failure calling it again goes on, and
+// Deploy brings the nodes back.
+func (c *Cluster) Remove(ctx context.Context, names ...string) error {
+	var leaving []Node
+	for _, name := range names {
+		node, err := c.node(name)
+		if err != nil {
+			return err
+		}
+		if node.Role == Master {
+			return fmt.Errorf("%s is the master of cluster %s: it cannot be removed", name, c.config.Name)
+		}
+		leaving = append(leaving, node)
+	}
+	api, err := c.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	if err := c.evacuate(ctx, api, leaving); err != nil {
+		// What is left of the time of a cancelled task is enough for a few calls.
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellLimit)
+		defer cancel()
+		for _, node := range leaving {
+			err = errors.Join(err, kube.Uncordon(undo, api, node.Name))
+		}
+		return fmt.Errorf("remove %s from cluster %s: %w", strings.Join(names, ", "), c.config.Name, err)
+	}
+	config := c.config
+	config.Nodes = slices.DeleteFunc(slices.Clone(config.Nodes), func(node Node) bool { return slices.Contains(names, node.Name) })
+	staying, err := NewCluster(config)
+	if err != nil {
+		return err
+	}
+	defer staying.Close()
+	if err := staying.Deploy(ctx); err != nil {
+		return fmt.Errorf("remove %s: %w", strings.Join(names, ", "), err)
+	}
+	p := &plan.Plan{}
+	left := c.addStep(p, c.master(), stepEtcdLeave, stepLimit, func(ctx context.Context) error { return c.etcdLeave(ctx, staying) })
+	for _, node := range leaving {
+		c.addStep(p, node, stepForget, farewellLimit*2, func(ctx context.Context) error { return c.forget(ctx, api, node) }, left)
+	}
+	if _, err := p.Run(ctx); err != nil {
+		return fmt.Errorf("remove %s from cluster %s: %w", strings.Join(names, ", "), c.config.Name, err)
+	}
+	c.config.Logger.Info("nodes removed", "cluster", c.config.Name, "nodes", names, "took", time.Since(started).Round(time.Millisecond))
+	return nil
+}
+
+func (c *Cluster) addStep(p *plan.Plan, node Node, name string, limit time.Duration, run func(context.Context) error, after ...string) string {
+	step := plan.Step{Node: node.Name, Name: name, After: after, Run: func(ctx context.Context) error {
+		return c.config.Step(ctx, node.Name, name, func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not end within %s", limit))
+			defer cancel()
+			return run(ctx)
+		})
+	}}
+	p.Add(step)
+	return step.ID()
+}
+
+// evacuate leaves nothing on the nodes that anybody needs. No pod moves from one node that leaves to another.
+func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node) error {
+	p := &plan.Plan{}
+	var cordoned []string
+	for _, node := range leaving {
+		if node.Role == Minion {
+			cordoned = append(cordoned, c.addStep(p, node, stepCordon, farewellLimit, func(ctx context.Context) error { return kube.Cordon(ctx, api, node.Name) }))
+		}
+	}
+	var drained []string
+	for _, node := range leaving {
+		if node.Role == Minion {
+			drained = append(drained, c.addStep(p, node, stepDrain, drainLimit, func(ctx context.Context) error {
+				began := time.Now()
+				if err := kube.Drain(ctx, api, node.Name); err != nil {
+					return err
+				}
+				c.config.Report(ctx, node.Name, fmt.Sprintf("its pods have moved to other nodes (%s)", time.Since(began).Round(100*time.Millisecond)))
+				return nil
+			}, cordoned...))
+		}
+	}
+	for _, node := range leaving {
+		if node.Role == Gateway {
+			c.addStep(p, node, stepCloseGateway, farewellLimit, func(ctx context.Context) error {
+				c.polite(ctx, node, "close its connections", ssh.Script{Name: "close gateway", Body: closeGatewayScript})
+				return nil
+			}, drained...)
+		}
+	}
+	_, err := p.Run(ctx)
+	return err
+}
+
+// etcdLeave removes the members of nodes that are not to vote any more, one after the other: those that leave, and one that stays
+// when their number would be even. By now those that vote in their place do, and no forwarder points to them.
+func (c *Cluster) etcdLeave(ctx context.Context, staying *Cluster) error {
+	d, err := staying.newDeployment(ctx)
+	if err != nil {
+		return err
+	}
+	defer d.etcd.close()
+	client, err := d.etcdClient(ctx)
+	if err != nil {
+		return err
+	}
+	members, err := etcd.Members(ctx, client)
+	if err != nil {
+		return err
+	}
+	voters := d.design.etcdNodes()
+	for _, member := range members {
+		if slices.ContainsFunc(voters, func(node etcd.Node) bool { return slices.Contains(member.PeerURLs, node.PeerURL()) }) {
+			continue
+		}
+		if err := etcd.Remove(ctx, client, member.ID); err != nil {
+			return err
+		}
+		c.config.Report(ctx, member.Name, "votes no more in etcd")
+		i := slices.IndexFunc(staying.config.Nodes, func(node Node) bool { return slices.Contains(member.PeerURLs, etcdNode(node).PeerURL()) })
+		if i < 0 {
+			continue
+		}
+		_, err := d.script(ctx, staying.config.Nodes[i], "remove etcd data", etcdForgetScript, map[string]string{"DATA": etcd.DataDir, "JOIN": etcd.JoinFile})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// polite runs a script on a node that leaves. When it fails that is only reported: the node may be dead.
+func (c *Cluster) polite(ctx context.Context, node Node, what string, script ssh.Script) {
+	ctx, cancel := context.WithTimeout(ctx, farewellLimit)
+	defer cancel()
+	if _, err := c.script(ctx, node.Name, script); err != nil {
+		c.config.Report(context.WithoutCancel(ctx), node.Name, fmt.Sprintf("could not %s, which is not waited for: %v", what, err))
+	}
+}
+
+// forget deletes what Kubernetes and the network know of a node. Its kubelet and the network's daemon are stopped before, because
+// they would register the node again. Should another server get the node's name, it may begin with the host key of its user-data.
+func (c *Cluster) forget(ctx context.Context, api *rest.Config, node Node) error {
+	units := c.driver.Units().Daemon
+	if node.Role == Minion {
+		units = "kubelet kube-proxy " + units
+	}
+	c.polite(ctx, node, "stop "+units, ssh.Script{Name: "stop " + units, Body: "systemctl stop " + units})
+	if node.Role == Minion {
+		if err := kube.Delete(ctx, api, kube.NodeRef(node.Name)); err != nil {
+			return err
+		}
+	}
+	access := network.Access{Endpoint: etcd.LocalEndpoint, AuthorityFile: etcd.AuthorityFile}
+	if _, err := c.script(ctx, c.master().Name, c.driver.Forget(network.Node{Name: node.Name, Address: node.Address}, access)); err != nil {
+		return err
+	}
+	known, err := c.loadHostKey(ctx, node.Name)
+	if err != nil {
+		return err
+	}
+	if known != nil && known.Confirmed {
+		known.Confirmed = false
+		if err := c.storeHostKey(ctx, node.Name, *known); err != nil {
+			return err
+		}
+	}
+	c.config.Report(ctx, node.Name, "has left the cluster")
+	return nil
+}

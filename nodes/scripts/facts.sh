@@ -1,0 +1,26 @@
+#!/bin/bash
+# Prints what is on the node already, one fact a line:
+# mtu N | machine ID | resolver ADDRESS | file SHA256 PATH | link PATH TARGET
+# ADDRESS is the node's own address; PATHS are the files asked for, one a line.
+set -euo pipefail
+device=$(ip -o addr show to "${ADDRESS:?}" | awk 'NR == 1 {print $2}')
+if [ -n "$device" ]; then
+	echo "mtu $(cat "/sys/class/net/$device/mtu")"
+fi
+if [ -r /etc/machine-id ]; then
+	echo "machine $(cat /etc/machine-id)"
+fi
+if [ -r /etc/resolv.conf ]; then
+	awk '$1 == "nameserver" {print "resolver", $2}' /etc/resolv.conf
+fi
+regular=()
+while IFS= read -r path; do
+	if [ -L "$path" ]; then
+		echo "link $path $(readlink "$path")"
+	elif [ -f "$path" ]; then
+		regular+=("$path")
+	fi
+done <<<"${PATHS-}"
+if [ ${#regular[@]} -gt 0 ]; then
+	sha256sum -- "${regular[@]}" | sed 's/^\([0-9a-f]*\) [ *]/file \1 /'
+fi

@@ -1,0 +1,18 @@
+#!/bin/bash
+# Waits until all UNITS (names, one a line) are active; those that are not within PATIENCE seconds are named with the
+# last lines of their journals.
+set -euo pipefail
+deadline=$((SECONDS + ${PATIENCE:-20}))
+mapfile -t units <<<"${UNITS:?}"
+until systemctl -q is-active "${units[@]}" && ! systemctl is-active "${units[@]}" | grep -qv '^active$'; do
+	if [ "$SECONDS" -ge "$deadline" ]; then
+		for unit in "${units[@]}"; do
+			if ! systemctl -q is-active "$unit"; then
+				echo "$unit is $(systemctl is-active "$unit" || true), not active; the last lines of its journal:" >&2
+				journalctl -u "$unit" -n 10 --no-pager -o cat >&2 || true
+			fi
+		done
+		exit 1
+	fi
+	sleep 0.2
+done

@@ -1,0 +1,135 @@
+package nodes
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func certificateOf(t *testing.T, data string) *x509.Certificate {
+	t.Helper()
+	text, err := base64.StdEncoding.DecodeString(data)
+	require.NoError(t, err)
+	block, _ := pem.Decode(text)
+	require.NotNil(t, block)
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	require.NoError(t, err)
+	return certificate
+}
+
+// bash runs a script of ours with programs of the test first in its PATH.
+func bash(t *testing.T, body string, programs map[string]string, env ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range programs {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/bash\n"+text+"\n"), 0o755))
+	}
+	command := exec.Command("bash", "-s")
+	command.Stdin = strings.NewReader(body)
+	command.Env = append([]string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=/root"}, env...)
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	out, err := command.Output()
+	require.NoError(t, err, "%s", &stderr)
+	return string(out)
+}
+
+func TestFactsAreOfTheFilesAndLinksThatAreThere(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(dir+"/a b", []byte("x"), 0o600))
+	require.NoError(t, os.Symlink("/some/where", dir+"/link"))
+	out := bash(t, factsScript, nil, "ADDRESS=127.0.0.1", "PATHS="+dir+"/a b\n"+dir+"/link\n"+dir+"/none")
+	f := parseFacts(out)
+	require.Equal(t, map[string]string{dir + "/a b": "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"}, f.files)
+	require.Equal(t, map[string]string{dir + "/link": "/some/where"}, f.links)
+	require.Equal(t, 65536, f.mtu)
+}
+
+func TestResolversOnTheNodeItselfAreNoneForPods(t *testing.T) {
+	f := parseFacts("resolver 127.0.0.53\nresolver 192.0.2.1\nresolver nonsense\nmtu x\n")
+	require.Len(t, f.resolvers, 1)
+	require.Equal(t, "192.0.2.1", f.resolvers[0].String())
+}
+
+func TestTheHostsFileGetsOurLinesOnceAndKeepsItsOwn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "hosts")
+	require.NoError(t, os.WriteFile(file, []byte("127.0.0.1 localhost\n"), 0o644))
+	for _, lines := range []string{"10.0.0.1 m1", "10.0.0.1 m1", "10.0.0.1 m1\n10.0.0.2 n1"} {
+		bash(t, settleScript, nil, "HOSTS_FILE="+file, "HOSTS="+lines)
+		got, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, "127.0.0.1 localhost\n# burano: nodes of the cluster\n"+lines+"\n# burano: end\n", string(got))
+	}
+}
+
+func TestUnitsAreRestartedOnlyWhenTheyRunWithOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	log := filepath.Join(dir, "log")
+	programs := map[string]string{"systemctl": `case $1 in is-active) echo active;; *) echo "$@" >>"$LOG";; esac`}
+	start := func(fingerprint string) string {
+		return bash(t, startScript, programs, "NOTES="+dir+"/notes", "LOG="+log, "UNITS=etcd "+fingerprint+"\nkubelet same")
+	}
+	require.Equal(t, "started etcd\nstarted kubelet\n", start("one"))
+	require.Equal(t, "kept etcd\nkept kubelet\n", start("one"))
+	require.Equal(t, "started etcd\nkept kubelet\n", start("two"))
+	calls, err := os.ReadFile(log)
+	require.NoError(t, err)
+	require.Equal(t, "restart etcd\nrestart kubelet\nrestart etcd\n", string(calls))
+}
+
+func TestAUnitThatDoesNotComeUpFailsWithItsJournal(t *testing.T) {
+	dir := t.TempDir()
+	programs := filepath.Join(dir, "bin")
+	require.NoError(t, os.Mkdir(programs, 0o755))
+	require.NoError(t, os.WriteFile(programs+"/systemctl", []byte("#!/bin/bash\n[ \"$1\" != is-active ] || echo failed\nexit 1\n"), 0o755))
+	require.NoError(t, os.WriteFile(programs+"/journalctl", []byte("#!/bin/bash\necho why it failed\n"), 0o755))
+	command := exec.Command("bash", "-s")
+	command.Stdin = strings.NewReader(startScript)
+	command.Env = []string{"PATH=" + programs + ":" + os.Getenv("PATH"), "NOTES=" + dir, "UNITS=etcd one", "PATIENCE=0"}
+	out, err := command.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "why it failed")
+	_, err = os.Stat(dir + "/etcd")
+	require.ErrorIs(t, err, os.ErrNotExist, "what did not start is not noted as started")
+}
+
+func TestImagesAreImportedOnce(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(dir+"/images", 0o755))
+	require.NoError(t, os.WriteFile(dir+"/images/pause.tar", []byte("x"), 0o644))
+	run := func() string {
+		return bash(t, imagesScript, map[string]string{"ctr": "true"}, "IMAGES="+dir+"/images", "NOTES="+dir+"/notes")
+	}
+	require.Equal(t, "imported pause\n", run())
+	require.Empty(t, run())
+}
+
+// Whatever the moment of an interruption, asking again gives the same key until it is presented.
+func TestAHostKeyIsMadeOnceAndThenPresented(t *testing.T) {
+	dir := t.TempDir()
+	key := dir + "/host_key"
+	require.NoError(t, os.WriteFile(key, []byte("first"), 0o600))
+	run := func(action string) string {
+		return bash(t, hostKeyScript, map[string]string{"systemctl": "true"}, "KEY_FILE="+key, "ACTION="+action)
+	}
+	public := run("make")
+	require.True(t, strings.HasPrefix(public, "ssh-ed25519 "))
+	require.Equal(t, public, run("make"))
+	content, err := os.ReadFile(key)
+	require.NoError(t, err)
+	require.Equal(t, "first", string(content), "the first key is presented until the other is known")
+	run("present")
+	content, err = os.ReadFile(key)
+	require.NoError(t, err)
+	require.Contains(t, string(content), "OPENSSH PRIVATE KEY")
+	now, err := os.ReadFile(key + ".pub")
+	require.NoError(t, err)
+	require.Equal(t, public, string(now))
+}

@@ -1,0 +1,240 @@
+// Package ssh reaches one server: scripts, files and TCP connections over a single verified connection.
+//
+// A Client keeps one multiplexed connection to its server. It waits for the sshd of a server that is still booting,
+// demands one of the host keys it was given, sends keepalives, and connects again when the connection was lost. Several
+// ways may lead to the server, for example through another one; the first that answers is taken.
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+const (
+	keepaliveEvery   = 10 * time.Second
+	keepaliveTimeout = 15 * time.Second
+	// DefaultPatience is how long a server may take until its sshd answers.
+	DefaultPatience = 3 * time.Minute
+)
+
+// Config says how to reach a server and whom to believe there.
+type Config struct {
+	Address  string          // host:port of the sshd; may be empty when there are Ways
+	Ways     []Way           // further ways to it
+	User     string          // login; root when empty
+	Signer   ssh.Signer      // our key
+	HostKeys []ssh.PublicKey // any one of these must be presented
+	Patience time.Duration   // how long to wait until sshd answers; DefaultPatience when 0
+	Logger   *slog.Logger
+	// Fence is the number of this worker among those that work on the server one after another: a script or file is refused with
+	// ErrFenced when the server has seen a higher one, and ends what lower ones still run there. 0 is no number.
+	Fence       uint64
+	FenceFolder string // where the server keeps it; for tests
+	// Alive returns an error when this process may no longer act: it is asked before each script, file and write. May be nil.
+	Alive func() error
+}
+
+// Client is a connection to one server. Its methods may be called at the same time.
+type Client struct {
+	config Config
+
+	mu       sync.Mutex
+	current  *connection
+	made     int           // how many connections there were so far
+	dialling chan struct{} // closed when the attempt under way ends; nil when none is
+	closed   bool
+}
+
+type connection struct {
+	*ssh.Client
+	way     string
+	hostKey ssh.PublicKey
+	lost    chan struct{} // closed when the connection ended
+}
+
+// errClosed is what every call returns after Close.
+var errClosed = errors.New("connection to the server was closed")
+
+// Dial connects to a server and waits for its sshd within the config's patience and ctx.
+// A wrong host key ends it at once: that is not cured by waiting.
+func Dial(ctx context.Context, config Config) (*Client, error) {
+	if config.User == "" {
+		config.User = "root"
+	}
+	if config.Patience == 0 {
+		config.Patience = DefaultPatience
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &Client{config: config}
+	if _, err := c.connected(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// HostKey returns the key that the server presented on the current (or last) connection.
+func (c *Client) HostKey() ssh.PublicKey {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current == nil {
+		return nil
+	}
+	return c.current.hostKey
+}
+
+// Way says how the current (or last) connection was made: Direct, or the name of one of the config's ways.
+func (c *Client) Way() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current == nil {
+		return ""
+	}
+	return c.current.way
+}
+
+// Connection returns the number of the current (or last) connection and a channel that is closed when it is lost.
+func (c *Client) Connection() (number int, lost <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.made, c.current.lost
+}
+
+// Demand replaces the host keys that the next connection accepts.
+func (c *Client) Demand(keys ...ssh.PublicKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.config.HostKeys = keys
+}
+
+// DialContext opens a TCP connection from the server to address; its signature is net.Dialer's.
+func (c *Client) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := c.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dialled, err := conn.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s through %s: %w", address, c.config.name(), err)
+	}
+	if c.config.Alive != nil {
+		return guardedConn{dialled, c.config.Alive}, nil
+	}
+	return dialled, nil
+}
+
+// Close ends the connection. Calls under way fail.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	if c.current == nil {
+		return nil
+	}
+	err := c.current.Close()
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// connected returns the live connection and makes one when there is none; callers at the same time share one attempt.
+func (c *Client) connected(ctx context.Context) (*connection, error) {
+	for {
+		c.mu.Lock()
+		if c.closed {
+			c.mu.Unlock()
+			return nil, errClosed
+		}
+		if c.current != nil {
+			select {
+			case <-c.current.lost:
+			default:
+				current := c.current
+				c.mu.Unlock()
+				return current, nil
+			}
+		}
+		if wait := c.dialling; wait != nil {
+			c.mu.Unlock()
+			select {
+			case <-wait:
+				continue
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+		done := make(chan struct{})
+		c.dialling = done
+		config := c.config
+		c.mu.Unlock()
+
+		conn, err := dialPatiently(ctx, config)
+
+		c.mu.Lock()
+		c.dialling = nil
+		close(done)
+		if err == nil && c.closed {
+			conn.Close()
+			err = errClosed
+		}
+		if err == nil {
+			c.current = conn
+			c.made++
+		}
+		again := c.made > 1
+		c.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		config.Logger.Info("connected", "way", conn.way, "again", again)
+		return conn, nil
+	}
+}
+
+// ciphers prefers AES-GCM, which processors do in hardware.
+func ciphers() []string {
+	return []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherChaCha20Poly1305, ssh.CipherAES128CTR, ssh.CipherAES256CTR}
+}
+
+// keepAlive closes the connection when the server no longer answers, so that callers fail and connect again.
+func (c *connection) keepAlive() {
+	tick := time.NewTicker(keepaliveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.lost:
+			return
+		case <-tick.C:
+		}
+		answered := make(chan error, 1)
+		go func() {
+			_, _, err := c.SendRequest("keepalive@openssh.com", true, nil)
+			answered <- err
+		}()
+		timer := time.NewTimer(keepaliveTimeout)
+		select {
+		case err := <-answered:
+			timer.Stop()
+			if err != nil {
+				c.Close()
+				return
+			}
+		case <-timer.C:
+			c.Close()
+			return
+		case <-c.lost:
+			timer.Stop()
+			return
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+const (
+	connectTimeout    = 100 * time.Millisecond // first TCP attempts: a server that boots drops SYNs, so ask often
+	connectTimeoutMax = 2 * time.Second        // later attempts: a far server may need longer
+	retryEvery        = 30 * time.Millisecond
+	retryEveryMax     = 500 * time.Millisecond
+	handshakeTimeout  = 10 * time.Second
+)
+
+// Direct is the way to the config's Address.
+const Direct = "directly"
+
+// Way is one more way to a server's sshd.
+type Way struct {
+	Name    string // for logs and errors: "through murano-gateway-1"
+	Address string // host:port of the sshd as it is seen from where Dial begins
+	// Dial opens the TCP connection, and ends within a time of its own choice; net.Dialer's DialContext when nil.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// After is how long the ways before get a chance to answer first.
+	After time.Duration
+	// direct marks the config's Address. There can be no mistake about who should answer there; at the end of another
+	// way a private address may well be somebody else's.
+	direct bool
+}
+
+func (w Way) String() string {
+	if w.direct {
+		return w.Address
+	}
+	return w.Address + " " + w.Name
+}
+
+// name is what errors call the server.
+func (c Config) name() string {
+	if c.Address != "" {
+		return c.Address
+	}
+	return c.Ways[0].Address
+}
+
+func (c Config) ways() []Way {
+	if c.Address == "" {
+		return c.Ways
+	}
+	return append([]Way{{Name: Direct, Address: c.Address, direct: true}}, c.Ways...)
+}
+
+// HostKeyError says that somebody else may be answering at the address. Waiting does not cure it.
+type HostKeyError struct {
+	Address  string
+	Shown    string   // fingerprint
+	Expected []string // fingerprints, one of which would have been accepted
+}
+
+func (e *HostKeyError) Error() string {
+	return fmt.Sprintf("SECURITY: the host key that %s shows has changed. Expected was %s, shown was %s, an unknown host key. Burano does not log in there, "+
+		"because somebody else may be answering at this address. Find out who does; if it is the right server and it was set up anew, "+
+		"delete it in Nova and deploy again: the key of a new server is accepted", e.Address, strings.Join(e.Expected, " or "), e.Shown)
+}
+
+// LoginError says that the server does not accept our key. Waiting does not cure it.
+type LoginError struct {
+	User, Address, Key string // Key is the fingerprint of ours
+	Err                error
+}
+
+func (e *LoginError) Error() string {
+	return fmt.Sprintf("%s refuses the key %s for %s: %v. Either the server's user-data was not applied (see its console log), or its authorized_keys was changed: "+
+		"put the key back, or delete the server in Nova and deploy again", e.Address, e.Key, e.User, e.Err)
+}
+
+func (e *LoginError) Unwrap() error { return e.Err }
+
+// UnreachableError says that no sshd answered in time.
+type UnreachableError struct {
+	Tried    []string // where, with the last error of each
+	Patience time.Duration
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("no sshd answered within %s; tried %s", e.Patience, strings.Join(e.Tried, ", and "))
+}
+
+// dialPatiently tries all ways at the same time until one of them gives a connection.
+func dialPatiently(ctx context.Context, config Config) (*connection, error) {
+	ways := config.ways()
+	if len(ways) == 0 {
+		return nil, errors.New("no way to the server is known: it has no address")
+	}
+	patient, cancel := context.WithTimeout(ctx, config.Patience)
+	defer cancel()
+	type outcome struct {
+		conn *connection
+		way  int
+		err  error
+	}
+	ended := make(chan outcome)
+	for i, way := range ways {
+		go func() {
+			conn, err := follow(patient, config, way)
+			ended <- outcome{conn, i, err}
+		}()
+	}
+	var found *connection
+	var final error
+	tried := make([]string, len(ways))
+	for range ways {
+		o := <-ended
+		switch {
+		case o.err == nil && found == nil:
+			found = o.conn
+			cancel()
+		case o.err == nil:
+			o.conn.Close()
+		default:
+			tried[o.way] = fmt.Sprintf("%s (%v)", ways[o.way], o.err)
+			var login *LoginError
+			var hostKey *HostKeyError
+			if errors.As(o.err, &login) || errors.As(o.err, &hostKey) {
+				if final == nil || ways[o.way].direct {
+					final = o.err
+				}
+				if ways[o.way].direct {
+					cancel()
+				}
+			}
+		}
+	}
+	switch {
+	case found != nil:
+		return found, nil
+	case final != nil:
+		return nil, final
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%w (tried %s)", context.Cause(ctx), strings.Join(tried, ", and "))
+	}
+	return nil, &UnreachableError{Tried: tried, Patience: config.Patience}
+}
+
+// follow tries one way again and again until it leads somewhere. Its error is the last attempt's.
+func follow(ctx context.Context, config Config, way Way) (*connection, error) {
+	last := errors.New("not tried")
+	timeout, pause := connectTimeout, retryEvery
+	for wait := way.After; ; wait = pause {
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, last
+		case <-timer.C:
+		}
+		conn, err := dialOnce(ctx, config, way, timeout)
+		if err == nil {
+			return conn, nil
+		}
+		var wrongKey *HostKeyError
+		if errors.As(err, &wrongKey) {
+			return nil, wrongKey
+		}
+		if strings.Contains(err.Error(), "unable to authenticate") {
+			return nil, &LoginError{User: config.User, Address: way.String(), Key: ssh.FingerprintSHA256(config.Signer.PublicKey()), Err: err}
+		}
+		if ctx.Err() == nil || last.Error() == "not tried" {
+			last = err
+		}
+		timeout, pause = min(timeout*11/10, connectTimeoutMax), min(pause*11/10, retryEveryMax)
+	}
+}
+
+func dialOnce(ctx context.Context, config Config, way Way, timeout time.Duration) (*connection, error) {
+	dial := way.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: timeout, KeepAlive: keepaliveEvery}).DialContext
+	}
+	socket, err := dial(ctx, "tcp", way.Address)
+	if err != nil {
+		return nil, err
+	}
+	// A handshake has no context of its own: it ends when its socket does. Sockets through another server know no deadlines.
+	handshake, done := context.WithTimeout(ctx, handshakeTimeout)
+	defer done()
+	stop := context.AfterFunc(handshake, func() { socket.Close() })
+	conn := &connection{way: way.Name, lost: make(chan struct{})}
+	client := &ssh.ClientConfig{
+		Config:            ssh.Config{Ciphers: ciphers()},
+		User:              config.User,
+		Auth:              []ssh.AuthMethod{ssh.PublicKeys(config.Signer)},
+		HostKeyAlgorithms: []string{ssh.KeyAlgoED25519},
+		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
+			wrong := &HostKeyError{Address: way.String(), Shown: ssh.FingerprintSHA256(key)}
+			for _, known := range config.HostKeys {
+				if string(known.Marshal()) == string(key.Marshal()) {
+					conn.hostKey = key
+					return nil
+				}
+				wrong.Expected = append(wrong.Expected, ssh.FingerprintSHA256(known))
+			}
+			return wrong
+		},
+	}
+	inner, channels, requests, err := ssh.NewClientConn(socket, way.Address, client)
+	if err == nil && !stop() {
+		err = errors.New("the SSH handshake took too long")
+	}
+	if err != nil {
+		stop()
+		socket.Close()
+		return nil, err
+	}
+	conn.Client = ssh.NewClient(inner, channels, requests)
+	go func() {
+		err := conn.Wait()
+		config.Logger.Debug("SSH connection ended", "server", way.String(), "reason", err)
+		close(conn.lost)
+	}()
+	go conn.keepAlive()
+	return conn, nil
+}

@@ -1,0 +1,56 @@
+package ssh
+
+import (
+	_ "embed"
+	"errors"
+	"net"
+	"strconv"
+)
+
+// ErrFenced says that the server is in the hands of a later worker, so that this one must do nothing more.
+var ErrFenced = errors.New("another Burano server has taken over the work on this node; this one does nothing more to it")
+
+const (
+	// fenceFolder is where a server keeps the last number that it was shown.
+	fenceFolder = "/var/lib/burano/fence"
+	// fencedCode is how fence.sh ends when it refuses (EX_TEMPFAIL of sysexits).
+	fencedCode = 75
+	// fencedWord begins what it says then.
+	fencedWord = "fenced: "
+)
+
+//go:embed scripts/fence.sh
+var fenceScript string
+
+// fenced makes the server compare our number before it runs the command, when we have one.
+func (c *Client) fenced(command string) string {
+	if c.config.Fence == 0 {
+		return command
+	}
+	folder := c.config.FenceFolder
+	if folder == "" {
+		folder = fenceFolder
+	}
+	return "exec bash -c " + quote(fenceScript) + " fence " + strconv.FormatUint(c.config.Fence, 10) + " " + quote(folder) + " bash -c " + quote(command)
+}
+
+// alive returns an error when this process may no longer act on the server.
+func (c *Client) alive() error {
+	if c.config.Alive == nil {
+		return nil
+	}
+	return c.config.Alive()
+}
+
+// guardedConn is a connection that sends nothing more once this process may no longer act: what goes through it may change the server.
+type guardedConn struct {
+	net.Conn
+	alive func() error
+}
+
+func (c guardedConn) Write(p []byte) (int, error) {
+	if err := c.alive(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}

@@ -1,0 +1,254 @@
+package ssh
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+const (
+	outputLimit = 1 << 20 // bytes of standard output that are kept and returned
+	tailLines   = 25      // lines of all output that an error carries
+	tailLimit   = 8 << 10 // and their bytes
+)
+
+// Script is a bash script and what it needs. It is sent over standard input, so its size has no limit
+// and nothing of it (or of Env) is seen in the server's process list.
+type Script struct {
+	Name string            // for errors: "start units"
+	Body string            // the script's text; a shebang line is fine
+	Env  map[string]string // exported before the script runs
+}
+
+// ExitError is a script that ended with a failure. Its message carries the last lines the script wrote.
+type ExitError struct {
+	Script string
+	Code   int // exit code, or -1 when a signal ended it
+	Tail   string
+}
+
+func (e *ExitError) Error() string {
+	text := fmt.Sprintf("script %q ended with exit code %d", e.Script, e.Code)
+	if e.Tail != "" {
+		text += ": " + e.Tail
+	}
+	return text
+}
+
+// Run runs a script and returns its standard output. When ctx ends the script is killed with everything it started.
+// A script that failed gives an *ExitError.
+func (c *Client) Run(ctx context.Context, script Script) (string, error) {
+	body := bytes.NewBufferString(preamble(script.Env))
+	// The braces make bash read the whole script before it runs, so no command of it can eat the rest from standard input.
+	fmt.Fprintf(body, "{\n%s\n} </dev/null\n", script.Body)
+	out := newOutput(outputLimit)
+	if err := c.run(ctx, script.Name, "bash -s", body, out); err != nil {
+		return out.String(), err
+	}
+	return out.String(), nil
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func preamble(env map[string]string) string {
+	var b strings.Builder
+	b.WriteString("echo $$\n")
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if variableName.MatchString(name) {
+			fmt.Fprintf(&b, "export %s=%s\n", name, quote(env[name]))
+		}
+	}
+	return b.String()
+}
+
+// quote makes one shell word of any text.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// run runs command, whose first line of output is the number of its process group, with input until it ends.
+func (c *Client) run(ctx context.Context, name, command string, input io.Reader, out *output) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	conn, err := c.connected(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.alive(); err != nil {
+		return fmt.Errorf("script %q: %w", name, err)
+	}
+	session, err := conn.NewSession()
+	if err != nil {
+		return c.failed(conn, name, err)
+	}
+	defer session.Close()
+	session.Stdin, session.Stdout, session.Stderr = input, out.stdout(), out.stderr()
+	if err := session.Start(c.fenced(command)); err != nil {
+		return c.failed(conn, name, err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- session.Wait() }()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		conn.killGroup(out)
+		session.Close()
+		return fmt.Errorf("script %q was stopped: %w", name, context.Cause(ctx))
+	}
+	var exit *ssh.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &exit) && exit.ExitStatus() == fencedCode && strings.HasPrefix(out.tail(), fencedWord):
+		return fmt.Errorf("script %q at %s: %w", name, c.config.Address, ErrFenced)
+	case errors.As(err, &exit):
+		code := exit.ExitStatus()
+		if exit.Signal() != "" {
+			code = -1
+		}
+		return &ExitError{Script: name, Code: code, Tail: out.tail()}
+	default:
+		return c.failed(conn, name, err)
+	}
+}
+
+// LostError is a script whose end is not known, because the connection went away: the server went down, or the network did.
+type LostError struct{ Server, Script string }
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("the connection to %s was lost while script %q ran", e.Server, e.Script)
+}
+
+// failed is the error of a script that could not be begun, or of which no end is known.
+func (c *Client) failed(conn *connection, script string, err error) error {
+	var missing *ssh.ExitMissingError
+	select {
+	case <-conn.lost:
+		return &LostError{Server: c.config.name(), Script: script}
+	default:
+	}
+	if errors.As(err, &missing) || errors.Is(err, io.EOF) {
+		return &LostError{Server: c.config.name(), Script: script}
+	}
+	return fmt.Errorf("run script %q at %s: %w", script, c.config.name(), err)
+}
+
+// killGroup ends what a cancelled script started; sshd does not do it for root (it needs privilege separation to pass signals).
+func (c *connection) killGroup(out *output) {
+	timer := time.NewTimer(2 * time.Second)
+	defer timer.Stop()
+	// The script may have begun already while the line with its group is still under way.
+	select {
+	case <-out.known:
+	case <-timer.C:
+		return
+	}
+	if out.group <= 1 {
+		return
+	}
+	session, err := c.NewSession()
+	if err != nil {
+		return
+	}
+	defer session.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = session.Run(fmt.Sprintf("kill -KILL -- -%d", out.group))
+	}()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// output keeps standard output up to a limit, the end of everything, and takes the first line as process group.
+type output struct {
+	mu    sync.Mutex
+	limit int
+	out   bytes.Buffer
+	last  [2][]byte // the end of standard output and of standard error
+	first []byte
+
+	known chan struct{} // closed when group is known, which then stays as it is
+	group int
+}
+
+func newOutput(limit int) *output { return &output{limit: limit, known: make(chan struct{})} }
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func (o *output) stdout() io.Writer {
+	return writerFunc(func(p []byte) (int, error) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		n := len(p)
+		if o.group == 0 {
+			head, rest, found := bytes.Cut(p, []byte("\n"))
+			o.first = append(o.first, head...)
+			if !found {
+				return n, nil
+			}
+			if o.group, _ = strconv.Atoi(strings.TrimSpace(string(o.first))); o.group == 0 {
+				o.group = -1
+			}
+			close(o.known)
+			p = rest
+		}
+		if room := o.limit - o.out.Len(); room > 0 {
+			o.out.Write(p[:min(room, len(p))])
+		}
+		o.remember(0, p)
+		return n, nil
+	})
+}
+
+func (o *output) stderr() io.Writer {
+	return writerFunc(func(p []byte) (int, error) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.remember(1, p)
+		return len(p), nil
+	})
+}
+
+func (o *output) remember(stream int, p []byte) {
+	last := append(o.last[stream], p...)
+	if over := len(last) - tailLimit; over > 0 {
+		last = append([]byte(nil), last[over:]...)
+	}
+	o.last[stream] = last
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.out.String()
+}
+
+// tail is the end of standard output and then that of standard error, where reasons are written; their order
+// in time is not known, since they travel apart.
+func (o *output) tail() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var lines []string
+	for _, last := range o.last {
+		if text := strings.TrimSpace(string(last)); text != "" {
+			part := strings.Split(text, "\n")
+			lines = append(lines, part[max(0, len(part)-tailLines):]...)
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,40 @@
+#!/bin/bash
+# Runs a command for a worker that shows a number: fence.sh NUMBER FOLDER COMMAND... A number lower than the last one seen is
+# refused with exit code 75. A higher one is kept, and what former workers still run is killed. FOLDER outlives a reboot.
+set -euo pipefail
+number=$1 folder=$2
+shift 2
+running=$folder/running
+mkdir -p "$running"
+
+# A process is known by its id and the time of its start: the 22nd field of its stat, whose second may hold blanks.
+started() {
+	local stat
+	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+	read -ra stat <<<"${stat##*) }"
+	echo "${stat[19]}"
+}
+
+exec {lock}>"$folder/lock"
+flock "$lock"
+last=0
+if [[ -e $folder/last ]]; then last=$(<"$folder/last"); fi
+if ((number < last)); then
+	echo "fenced: this node is worked on under number $last, and number $number is of a former worker" >&2
+	exit 75
+fi
+if ((number > last)); then
+	echo "$number" >"$folder/last.new"
+	sync "$folder/last.new"
+	mv -fT "$folder/last.new" "$folder/last"
+	for entry in "$running"/*; do
+		[[ -e $entry ]] || continue
+		read -r start <"$entry"
+		group=${entry##*/}
+		if [[ $(started "$group") == "$start" ]]; then kill -KILL -- "-$group" || true; fi
+		rm -f "$entry"
+	done
+fi
+started $$ >"$running/$$"
+exec {lock}>&-
+exec "$@"

@@ -1,0 +1,138 @@
+// Package sshtest runs a real OpenSSH server on loopback for tests.
+package sshtest
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
+)
+
+const program = "/usr/sbin/sshd"
+
+// Server is an sshd that lets Signer in as the user who runs the test.
+type Server struct {
+	Address string        // host:port
+	Signer  ssh.Signer    // the key it accepts
+	HostKey ssh.PublicKey // the key it presents
+
+	t      testing.TB
+	dir    string
+	daemon *exec.Cmd
+}
+
+// New starts a server; it ends with the test.
+func New(t testing.TB) *Server {
+	t.Helper()
+	s := Prepare(t)
+	s.Start()
+	return s
+}
+
+// Prepare makes keys, configuration and a free port, and does not start the server yet.
+func Prepare(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{t: t, dir: t.TempDir()}
+	s.Signer, _ = NewKey(t)
+	s.HostKey = s.SetHostKey()
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "authorized_keys"), ssh.MarshalAuthorizedKey(s.Signer.PublicKey()), 0o600))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s.Address = listener.Addr().String()
+	require.NoError(t, listener.Close())
+	// sshd insists on its folder for privilege separation.
+	require.NoError(t, os.MkdirAll("/run/sshd", 0o755))
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// NewKey makes an ed25519 key and its OpenSSH PEM form.
+func NewKey(t testing.TB) (ssh.Signer, []byte) {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	require.NoError(t, err)
+	signer, err := ssh.NewSignerFromKey(private)
+	require.NoError(t, err)
+	return signer, pem.EncodeToMemory(block)
+}
+
+// SetHostKey gives the server a new host key; it presents it from the next Start on.
+func (s *Server) SetHostKey() ssh.PublicKey {
+	s.t.Helper()
+	signer, key := NewKey(s.t)
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "host_key"), key, 0o600))
+	return signer.PublicKey()
+}
+
+// Start runs sshd and waits until it listens.
+func (s *Server) Start() {
+	s.t.Helper()
+	host, port, err := net.SplitHostPort(s.Address)
+	require.NoError(s.t, err)
+	// Bash reads ~/.bashrc for commands that come through sshd, but not in an inner shell (SHLVL): tests must not depend on the
+	// start-up files of whoever runs them.
+	config := fmt.Sprintf("ListenAddress %s\nPort %s\nHostKey %[3]s/host_key\nAuthorizedKeysFile %[3]s/authorized_keys\nPidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nMaxSessions 50\nMaxStartups 50:30:100\nPermitRootLogin prohibit-password\nSetEnv SHLVL=1\n", host, port, s.dir)
+	file := filepath.Join(s.dir, "sshd_config")
+	require.NoError(s.t, os.WriteFile(file, []byte(config), 0o600))
+	s.daemon = exec.Command(program, "-D", "-e", "-f", file)
+	s.daemon.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	log, err := os.Create(filepath.Join(s.dir, "log"))
+	require.NoError(s.t, err)
+	defer log.Close()
+	s.daemon.Stdout, s.daemon.Stderr = log, log
+	require.NoError(s.t, s.daemon.Start(), "sshd is needed: Debian package openssh-server")
+	require.Eventually(s.t, func() bool {
+		conn, err := net.DialTimeout("tcp", s.Address, time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond, "sshd does not listen")
+}
+
+// Stop ends the server and every connection to it, as a power failure would.
+func (s *Server) Stop() {
+	if s.daemon == nil {
+		return
+	}
+	// Connections have processes in sessions of their own: find them as descendants.
+	for _, pid := range descendants(s.daemon.Process.Pid) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	_ = s.daemon.Process.Kill()
+	_ = s.daemon.Wait()
+	s.daemon = nil
+}
+
+func descendants(pid int) []int {
+	var all []int
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return nil
+	}
+	var child int
+	for rest := string(children); ; {
+		var n int
+		if n, err = fmt.Sscanf(rest, "%d", &child); err != nil || n == 0 {
+			return all
+		}
+		all = append(append(all, descendants(child)...), child)
+		if at := len(fmt.Sprint(child)) + 1; at < len(rest) {
+			rest = rest[at:]
+		} else {
+			return all
+		}
+	}
+}

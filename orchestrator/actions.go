@@ -1,0 +1,114 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// Causes of faults about the action that a caller named, in Murano's words.
+var (
+	ErrNoAction       = errors.New("Action is not found")
+	ErrActionDisabled = errors.New("Cannot execute disabled action")
+	ErrNoResult       = errors.New("Result for task")
+)
+
+// CallAction has an action run: a public method of an object of the environment as it was deployed. actionID is the key under
+// which the object's header lists it (?/_actions). It answers when the task is written; the engine runs it.
+func (s *Service) CallAction(ctx context.Context, caller identity.Caller, environmentID, actionID string, args map[string]any) (taskID string, err error) {
+	environment, err := s.environment(ctx, caller, environmentID)
+	if err != nil {
+		return "", err
+	}
+	sessions, err := s.store.Sessions(ctx, environmentID)
+	if err != nil {
+		return "", err
+	}
+	if busy, _ := status(sessions); busy == string(store.Deploying) || busy == string(store.Deleting) {
+		return "", errActionBusy(environmentID)
+	}
+	object, action := findAction(environment.Model.Objects, actionID)
+	if action == nil {
+		return "", fault.New(fault.NotFound, "%w: nothing in environment %s offers %s; the actions of an object are listed in its ?/_actions once it was deployed",
+			ErrNoAction, environmentID, actionID)
+	}
+	if enabled, ok := action["enabled"].(bool); ok && !enabled {
+		return "", fault.New(fault.Invalid, "%w: %s", ErrActionDisabled, actionID)
+	}
+	method, _ := action["name"].(string)
+	trust, err := s.trust(ctx, caller, environment)
+	if err != nil {
+		return "", err
+	}
+	if args == nil {
+		args = map[string]any{}
+	}
+	task, err := s.store.SubmitAction(ctx, environmentID, caller.UserID, store.Submission{
+		Action: store.Action{ObjectID: object, Method: method, Args: args},
+		Text:   "Action " + method + " is scheduled",
+		Trust:  trust.sealed, DoomedTrust: trust.row,
+	})
+	if err != nil {
+		s.returnTrust(ctx, environmentID, trust)
+		switch {
+		case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrStale):
+			return "", errActionBusy(environmentID)
+		case errors.Is(err, store.ErrNotFound):
+			return "", noEnvironment(environmentID)
+		}
+		return "", err
+	}
+	s.engine.Wake()
+	return task.ID, nil
+}
+
+func errActionBusy(id string) error {
+	return fault.New(fault.Forbidden, "Access was denied to this resource: environment %s is deploying or deleting, wait until that has ended", id)
+}
+
+// findAction finds the object whose header lists an action, and what it says of it; nil when nothing does.
+func findAction(value any, id string) (objectID string, action map[string]any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if header, ok := v["?"].(map[string]any); ok {
+			actions, _ := header["_actions"].(map[string]any)
+			if found, ok := actions[id].(map[string]any); ok {
+				objectID, _ = header["id"].(string)
+				return objectID, found
+			}
+		}
+		for key, element := range v {
+			if key == "?" {
+				continue
+			}
+			if objectID, action = findAction(element, id); action != nil {
+				return objectID, action
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if objectID, action = findAction(element, id); action != nil {
+				return objectID, action
+			}
+		}
+	}
+	return "", nil
+}
+
+// ActionResult returns what a task of the environment came to: {"isException": bool, "result": …}, empty while it runs.
+func (s *Service) ActionResult(ctx context.Context, caller identity.Caller, environmentID, taskID string) (map[string]any, error) {
+	if _, err := s.environment(ctx, caller, environmentID); err != nil {
+		return nil, err
+	}
+	task, err := s.store.Task(ctx, taskID)
+	if err == nil && task.EnvironmentID != environmentID {
+		err = store.ErrNotFound
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, fault.New(fault.NotFound, "%w with environment_id: %s and task_id: %s was not found.", ErrNoResult, environmentID, taskID)
+	}
+	return task.Result, err
+}

@@ -1,0 +1,253 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// Deployment is one run of the engine over an environment.
+type Deployment struct {
+	ID, EnvironmentID string
+	// State is running, running_w_warnings, running_w_errors, success, completed_w_warnings or completed_w_errors.
+	State                     string
+	Created, Updated, Started time.Time
+	Finished                  *time.Time
+	// Description is the object model that was deployed, applications under "services", secrets masked; nil for a deletion.
+	Description map[string]any
+	// Action is what was run; nil for a deletion.
+	Action *store.Action
+	// Result is {"isException": bool, "result": …}, empty while it runs.
+	Result map[string]any
+}
+
+// Report is one line of a deployment's log.
+type Report struct {
+	ID, TaskID, Level, Text   string
+	Number                    int64 // in the deployment's log, from 1
+	EntityID, Entity, Details *string
+	Created                   time.Time
+}
+
+// Step is one native step of a deployment.
+type Step struct {
+	ObjectID, Class, Name, Error string
+	Started                      time.Time
+	Finished                     *time.Time // nil while it runs
+}
+
+func seenReport(row store.Report) Report {
+	return Report{ID: row.ID, Number: row.Number, TaskID: row.TaskID, Level: row.Level, Text: row.Text, EntityID: row.EntityID, Entity: row.Entity,
+		Details: row.Details, Created: row.Created.Time()}
+}
+
+// Deployments lists the deployments of an environment, newest first.
+func (s *Service) Deployments(ctx context.Context, caller identity.Caller, environmentID string) ([]Deployment, error) {
+	if _, err := s.environment(ctx, caller, environmentID); err != nil {
+		return nil, err
+	}
+	tasks, counts, err := s.store.Tasks(ctx, environmentID, "")
+	return deployments(tasks, counts), err
+}
+
+// ProjectDeployments lists the deployments of all environments of the caller's project, newest first.
+func (s *Service) ProjectDeployments(ctx context.Context, caller identity.Caller) ([]Deployment, error) {
+	if caller.ProjectID == "" {
+		return nil, fault.New(fault.Forbidden, "The token belongs to no project")
+	}
+	tasks, counts, err := s.store.Tasks(ctx, "", caller.ProjectID)
+	return deployments(tasks, counts), err
+}
+
+func deployments(tasks []store.Task, counts map[string]store.Counts) []Deployment {
+	list := make([]Deployment, len(tasks))
+	for i, task := range tasks {
+		list[i] = Deployment{ID: task.ID, EnvironmentID: task.EnvironmentID, State: deploymentState(task, counts[task.ID]),
+			Created: task.Created.Time(), Updated: task.Updated.Time(), Started: task.Started.Time(),
+			Description: mask(store.ForAPI(task.Objects)), Result: task.Result}
+		if task.Finished != nil {
+			finished := task.Finished.Time()
+			list[i].Finished = &finished
+		}
+		if task.Action.Method != "" {
+			action := task.Action
+			list[i].Action = &action
+		}
+	}
+	return list
+}
+
+func deploymentState(task store.Task, counts store.Counts) string {
+	state, clean := "running", "running"
+	if task.Finished != nil {
+		state, clean = "completed", "success"
+	}
+	switch {
+	case counts.Errors > 0:
+		return state + "_w_errors"
+	case counts.Warnings > 0:
+		return state + "_w_warnings"
+	}
+	return clean
+}
+
+// Reports returns a deployment's log, oldest first; with serviceIDs only the lines about those applications and what is in
+// them.
+func (s *Service) Reports(ctx context.Context, caller identity.Caller, environmentID, deploymentID string, serviceIDs []string) ([]Report, error) {
+	if _, err := s.environment(ctx, caller, environmentID); err != nil {
+		return nil, err
+	}
+	task, err := s.task(ctx, deploymentID)
+	if err != nil {
+		return nil, err
+	}
+	if task.EnvironmentID != environmentID {
+		return nil, fault.New(fault.Invalid, "Deployment %s is not tied with Environment %s", deploymentID, environmentID)
+	}
+	rows, err := s.store.Reports(ctx, deploymentID, 0)
+	if err != nil {
+		return nil, err
+	}
+	entities := map[string]bool{}
+	services, _ := task.Objects["applications"].([]any)
+	for _, service := range services {
+		if slices.Contains(serviceIDs, idOf(service)) {
+			for _, id := range objectIDs(service) {
+				entities[id] = true
+			}
+		}
+	}
+	reports := make([]Report, 0, len(rows))
+	for _, row := range rows {
+		if len(serviceIDs) == 0 || row.EntityID != nil && entities[*row.EntityID] {
+			reports = append(reports, seenReport(row))
+		}
+	}
+	return reports, nil
+}
+
+// Steps returns a deployment's native steps in the order of their start.
+func (s *Service) Steps(ctx context.Context, caller identity.Caller, deploymentID string) ([]Step, error) {
+	if err := s.mayWatch(ctx, caller, deploymentID); err != nil {
+		return nil, err
+	}
+	rows, err := s.store.Steps(ctx, deploymentID)
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]Step, len(rows))
+	for i, row := range rows {
+		steps[i] = Step{ObjectID: row.ObjectID, Class: row.Class, Name: row.Name, Error: row.Error, Started: row.Started.Time()}
+		if row.Finished != nil {
+			finished := row.Finished.Time()
+			steps[i].Finished = &finished
+		}
+	}
+	return steps, nil
+}
+
+// followPoll is how often a deployment is looked at without having been woken: another process may run it.
+const followPoll = time.Second
+
+// Follow calls report for each line of the deployment's log whose number is above after, those that are there and those to
+// come, and returns the deployment's state when it has ended. A deletion that went well takes its log with it; its state is
+// success. It returns early with the error of ctx or of report.
+func (s *Service) Follow(ctx context.Context, caller identity.Caller, deploymentID string, after int64, report func(Report) error) (state string, err error) {
+	if err := s.mayWatch(ctx, caller, deploymentID); err != nil {
+		return "", err
+	}
+	changed, release := s.store.Watch(deploymentID)
+	defer release()
+	ticker := time.NewTicker(followPoll)
+	defer ticker.Stop()
+	for {
+		// The task is read before its log: what ends it writes the log's last line with it.
+		task, err := s.store.Task(ctx, deploymentID)
+		if errors.Is(err, store.ErrNotFound) {
+			return "success", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		rows, err := s.store.Reports(ctx, deploymentID, after)
+		if err != nil {
+			return "", err
+		}
+		for _, row := range rows {
+			if err := report(seenReport(row)); err != nil {
+				return "", err
+			}
+			after = row.Number
+		}
+		if task.Finished != nil {
+			counts, err := s.store.Counts(ctx, deploymentID)
+			return deploymentState(task, counts), err
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-changed:
+		case <-ticker.C:
+		}
+	}
+}
+
+// mayWatch returns a fault unless there is such a deployment in an environment that the caller may see.
+func (s *Service) mayWatch(ctx context.Context, caller identity.Caller, deploymentID string) error {
+	task, err := s.task(ctx, deploymentID)
+	if err != nil {
+		return err
+	}
+	_, err = s.environment(ctx, caller, task.EnvironmentID)
+	return err
+}
+
+func (s *Service) task(ctx context.Context, id string) (store.Task, error) {
+	task, err := s.store.Task(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return task, fault.New(fault.NotFound, "The resource could not be found: there is no deployment %s", id)
+	}
+	return task, err
+}
+
+// masked stands for a value that is nobody's business.
+const masked = "*** SANITIZED ***"
+
+// mask returns a copy of the model in which the values of keys that sound secret are masked.
+func mask(model map[string]any) map[string]any {
+	if model == nil {
+		return nil
+	}
+	answer := make(map[string]any, len(model))
+	for key, value := range model {
+		answer[key] = maskValue(key, value)
+	}
+	return answer
+}
+
+func maskValue(key string, value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		return mask(v)
+	case []any:
+		list := make([]any, len(v))
+		for i, element := range v {
+			list[i] = maskValue(key, element)
+		}
+		return list
+	case string:
+		key = strings.ToLower(key)
+		for _, word := range []string{"pass", "token", "secret", "private", "trustid", "credential"} {
+			if v != "" && strings.Contains(key, word) {
+				return masked
+			}
+		}
+	}
+	return value
+}

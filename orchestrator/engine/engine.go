@@ -1,0 +1,271 @@
+// Package engine runs deployments: it takes tasks from their rows, makes the classes' methods do them, and writes how they
+// ended. Nothing of a task is only in memory.
+//
+// A task is held under a lease. When the process that holds it dies or is cut off, another one, or the next start, takes the task
+// over and runs its method again from the beginning: attributes are durable, and native steps adopt what is there. A process that
+// is told to stop gives its tasks back in the same way. Whoever lost a task can write nothing more of it: every write carries the
+// fencing number of its taking.
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// Cloud gives the cloud projects in which Burano acts through trusts.
+type Cloud interface {
+	Project(ctx context.Context, trustID string) (*openstack.Project, error)
+	DeleteTrust(ctx context.Context, trustID string) error
+}
+
+// Config is what an Engine needs. Workers, Poll and Name have defaults.
+type Config struct {
+	Store  *store.Store
+	Sealer *secret.Sealer
+	Cloud  Cloud
+	// Source gives the packages that a project may use.
+	Source func(projectID string) muranopl.Source
+	// Natives gives the Go bodies for one task; they may use the Runtime until the task ends.
+	Natives func(*Runtime) muranopl.Natives
+	Logger  *slog.Logger
+
+	// Workers is the number of tasks that run at the same time (default 8); of one environment, one at a time.
+	Workers int
+	// Poll is how often the rows are looked at without having been woken (default 5 s): for tasks that another process wrote or
+	// can no longer do.
+	Poll time.Duration
+	// Lease is how long a task waits for a worker that is silent before another one takes it over (default DefaultLease). A
+	// worker stops by itself after two thirds of it.
+	Lease time.Duration
+	// Sole says that no other process uses the database: then what a former process held is taken over at once.
+	Sole bool
+	// AtStep, when it is set, is called when a native step has begun and when it is done, before its end is written: tests interrupt
+	// the server there.
+	AtStep func(name string, done bool)
+	// Name is this process among those that use the database (default a new id).
+	Name string
+}
+
+const (
+	defaultWorkers = 8
+	defaultPoll    = 5 * time.Second
+	// maxDeaths is how many workers may die over one task without a step getting done that was not done before: beyond, it is likely
+	// that the task is what kills them.
+	maxDeaths = 20
+	// sweepAge is the age from which a trust that no environment holds is not one that another process is just making.
+	sweepAge = time.Hour
+	// endTimeout is how long the end of a task may take to be written after the process was told to stop.
+	endTimeout = 15 * time.Second
+	// trustTimeout is how long Keystone is waited for when a trust is deleted.
+	trustTimeout = 30 * time.Second
+)
+
+// Causes of a task's cancellation.
+var (
+	errStopped   = errors.New("Burano was stopped")
+	errAbandoned = errors.New("the environment was abandoned")
+	errLeaseLost = errors.New("the lease of the task could not be renewed in time, so that another worker may have the task")
+	errTakenOver = errors.New("another worker has taken the task over")
+)
+
+// Engine takes and runs tasks. It is safe for concurrent use.
+type Engine struct {
+	Config
+	wake   chan struct{}
+	doomed []store.DoomedTrust // of former processes
+
+	mutex     sync.Mutex
+	running   map[string]*lease // by environment
+	abandoned []string
+}
+
+// New makes an Engine; nothing runs before Run.
+func New(ctx context.Context, config Config) (*Engine, error) {
+	if config.Workers == 0 {
+		config.Workers = defaultWorkers
+	}
+	if config.Poll == 0 {
+		config.Poll = defaultPoll
+	}
+	if config.Lease == 0 {
+		config.Lease = DefaultLease
+	}
+	if config.Name == "" {
+		config.Name = store.NewID()
+	}
+	e := &Engine{Config: config, wake: make(chan struct{}, 1), running: map[string]*lease{}}
+	// Read now, because the rows of trusts that are just being made look the same.
+	age := sweepAge
+	if config.Sole {
+		age = 0
+		if err := e.Store.EndLeases(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	e.doomed, err = e.Store.DoomedTrusts(ctx, "", age)
+	return e, err
+}
+
+// kind says in a user's words what a task is.
+func kind(task store.Task) string {
+	switch {
+	case task.Objects == nil:
+		return "deletion"
+	case task.Action.ObjectID != task.EnvironmentID:
+		return "action"
+	}
+	return "deployment"
+}
+
+// again says what to do after a task that was cut off.
+func again(task store.Task) string {
+	switch kind(task) {
+	case "deletion":
+		return "Delete the environment again to go on."
+	case "action":
+		return "Run the action again to go on, or deploy the environment again to have it as it was."
+	}
+	return "Deploy the environment again to go on: what is there is taken over, not made twice."
+}
+
+// Wake tells that there may be a new task. It never blocks.
+func (e *Engine) Wake() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Abandon stops what runs in an environment whose rows are gone, and deletes its trust soon.
+func (e *Engine) Abandon(environmentID string) {
+	e.mutex.Lock()
+	if lease := e.running[environmentID]; lease != nil {
+		lease.lose(errAbandoned)
+	}
+	e.abandoned = append(e.abandoned, environmentID)
+	e.mutex.Unlock()
+	e.Wake()
+}
+
+// Run takes and runs tasks until ctx ends; then it cancels those that run and returns when they are given back.
+func (e *Engine) Run(ctx context.Context) error {
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	tasks.Go(func() { e.deleteTrusts(ctx, e.doomed) })
+
+	slots := make(chan struct{}, e.Workers)
+	ticker := time.NewTicker(e.Poll)
+	defer ticker.Stop()
+	for {
+		for _, environmentID := range e.takeAbandoned() {
+			tasks.Go(func() { e.deleteTrustsOf(ctx, environmentID) })
+		}
+		// All free slots are filled before waiting again.
+		for filled := true; filled && ctx.Err() == nil; {
+			select {
+			case slots <- struct{}{}:
+			default:
+				filled = false
+				continue
+			}
+			asked := time.Now()
+			hold, before, err := e.Store.TakeTask(ctx, e.Name, e.Lease)
+			if err != nil {
+				<-slots
+				filled = false
+				if !errors.Is(err, store.ErrNotFound) && ctx.Err() == nil {
+					e.Logger.Error("no task could be taken; trying again", "after", e.Poll, "error", err)
+				}
+				continue
+			}
+			tasks.Go(func() {
+				e.hold(ctx, hold, before, asked)
+				<-slots
+				e.Wake() // a slot is free, and the environment
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-e.wake:
+		case <-ticker.C:
+		}
+	}
+}
+
+// hold keeps the lease of a task that was asked for at the time asked, and runs the task under it.
+func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, asked time.Time) {
+	taskCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(errStopped) })()
+	lease := newLease(e.Lease, asked, cancel)
+	hold.Guard(lease.check)
+	environmentID := hold.Task().EnvironmentID
+	e.mutex.Lock()
+	e.running[environmentID] = lease
+	e.mutex.Unlock()
+
+	keepCtx, release := context.WithCancel(context.WithoutCancel(ctx))
+	var keeper sync.WaitGroup
+	keeper.Go(func() { lease.keep(keepCtx, hold) })
+	defer keeper.Wait()
+	defer release()
+	e.run(openstack.Guarded(taskCtx, lease.check), &held{Hold: hold, lease: lease}, before)
+
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	if e.running[environmentID] == lease { // and not that of a later task
+		delete(e.running, environmentID)
+	}
+}
+
+func (e *Engine) takeAbandoned() []string {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	ids := e.abandoned
+	e.abandoned = nil
+	return ids
+}
+
+// deleteTrustsOf deletes the trusts that were made for an environment whose rows are gone.
+func (e *Engine) deleteTrustsOf(ctx context.Context, environmentID string) {
+	trusts, err := e.Store.DoomedTrusts(ctx, environmentID, 0)
+	if err != nil {
+		e.Logger.Warn("the trust of a deleted environment could not be looked up; the next start tries again", "environment", environmentID, "error", err)
+		return
+	}
+	e.deleteTrusts(ctx, trusts)
+}
+
+func (e *Engine) deleteTrusts(ctx context.Context, trusts []store.DoomedTrust) {
+	for _, row := range trusts {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := e.deleteTrust(ctx, row); err != nil {
+			e.Logger.Warn("the trust of an environment could not be deleted; the next start tries again", "environment", row.EnvironmentID, "error", err)
+		}
+	}
+}
+
+func (e *Engine) deleteTrust(ctx context.Context, row store.DoomedTrust) error {
+	ctx, cancel := context.WithTimeout(ctx, trustTimeout)
+	defer cancel()
+	trust, err := e.Sealer.Open(store.TrustOwner(row.EnvironmentID), row.Trust)
+	if err != nil {
+		return err
+	}
+	if err := e.Cloud.DeleteTrust(ctx, string(trust)); err != nil {
+		return err
+	}
+	return e.Store.ForgetTrust(ctx, row.ID)
+}

@@ -1,0 +1,246 @@
+// Package enginetest has what tests of the engine and of the API over it need: two small packages with Go bodies whose
+// doings can be watched and held up, and a cloud that only keeps trusts.
+package enginetest
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+//go:embed packages
+var folders embed.FS
+
+// Packages are an io.murano with Environment, Application and NeutronNetwork, and org.golden.Hello.
+func Packages() ([]*catalog.Package, error) {
+	var packages []*catalog.Package
+	for _, name := range []string{"io.murano", "org.golden.Hello"} {
+		folder, err := fs.Sub(folders, "packages/"+name)
+		if err != nil {
+			return nil, err
+		}
+		p, err := catalog.ReadEmbedded(folder)
+		if err != nil {
+			return nil, fmt.Errorf("read the test package %s: %w", name, err)
+		}
+		packages = append(packages, p)
+	}
+	return packages, nil
+}
+
+// source finds classes in a fixed list of packages.
+type source []*catalog.Package
+
+// Source finds the classes of Packages, for every project.
+func Source(packages []*catalog.Package) func(projectID string) muranopl.Source {
+	return func(string) muranopl.Source { return source(packages) }
+}
+
+func (s source) PackageForClass(_ context.Context, class, _ string) (muranopl.Package, error) {
+	for _, p := range s {
+		if slices.Contains(p.ClassNames(), class) {
+			return p, nil
+		}
+	}
+	return nil, fault.New(fault.NotFound, "there is no package with class %s", class)
+}
+
+func (s source) PackageByName(_ context.Context, name, _ string) (muranopl.Package, error) {
+	for _, p := range s {
+		if p.FullName() == name {
+			return p, nil
+		}
+	}
+	return nil, fault.New(fault.NotFound, "there is no package %s", name)
+}
+
+// World is what the Go bodies of the test packages do things to.
+type World struct {
+	mutex sync.Mutex
+	log   []string
+	gates map[string]chan struct{}
+}
+
+// NewWorld makes a World in which nothing happened.
+func NewWorld() *World { return &World{gates: map[string]chan struct{}{}} }
+
+// Log is what was done so far: "begin deploy <name>", "deploy <name>", "destroy <name>", …, and "stop <what>" where a task was
+// cancelled while it was held up.
+func (w *World) Log() []string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return slices.Clone(w.log)
+}
+
+func (w *World) did(what string) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.log = append(w.log, what)
+}
+
+// Hold makes what is named as in Log wait, before it is done, until open is called or its task is cancelled.
+func (w *World) Hold(what string) (open func()) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	gate := make(chan struct{})
+	w.gates[what] = gate
+	return sync.OnceFunc(func() {
+		w.mutex.Lock()
+		defer w.mutex.Unlock()
+		delete(w.gates, what)
+		close(gate)
+	})
+}
+
+func (w *World) pass(ctx context.Context, what string) error {
+	w.did("begin " + what)
+	w.mutex.Lock()
+	gate := w.gates[what]
+	w.mutex.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			w.did("stop " + what)
+			return fmt.Errorf("%s: %w", what, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// Natives are the Go bodies of the test packages over the world.
+func (w *World) Natives(r *engine.Runtime) muranopl.Natives {
+	return muranopl.Natives{
+		"io.murano": {"io.murano.Environment": {
+			"deploy": func(ctx context.Context, call muranopl.Call) (any, error) {
+				var errs []error
+				for _, application := range call.Object.Objects("applications") {
+					_, err := call.Interpreter.Invoke(ctx, application, "deploy", nil)
+					errs = append(errs, err)
+				}
+				return nil, errors.Join(errs...)
+			},
+			".destroy": func(context.Context, muranopl.Call) (any, error) {
+				w.did("destroy environment")
+				return nil, nil
+			},
+		}},
+		"org.golden.Hello": {"org.golden.Hello": {
+			"deploy": func(ctx context.Context, call muranopl.Call) (any, error) { return nil, w.deploy(ctx, r, call) },
+			".destroy": func(ctx context.Context, call muranopl.Call) (any, error) {
+				name := call.Object.Text("name")
+				if err := w.pass(ctx, "destroy "+name); err != nil {
+					return nil, err
+				}
+				if call.Object.Bool("failDestroy") {
+					return nil, errors.New("asked to fail")
+				}
+				w.did("destroy " + name)
+				return nil, nil
+			},
+			"boom": func(context.Context, muranopl.Call) (any, error) {
+				return nil, errors.New("action failed on purpose")
+			},
+			"shout": func(_ context.Context, call muranopl.Call) (any, error) {
+				return call.Object.Text("greeting") + fmt.Sprint(call.Args["suffix"]), nil
+			},
+		}},
+	}
+}
+
+func (w *World) deploy(ctx context.Context, r *engine.Runtime, call muranopl.Call) error {
+	name := call.Object.Text("name")
+	if _, done, err := r.Attribute(ctx, call.Object, "deployed"); err != nil || done {
+		return err
+	}
+	if err := r.Report(ctx, call.Object, engine.LevelInfo, "Deploying "+name, ""); err != nil {
+		return err
+	}
+	err := r.Step(ctx, call.Object, "say", func(ctx context.Context) error {
+		if err := w.pass(ctx, "deploy "+name); err != nil {
+			return err
+		}
+		if call.Object.Bool("fail") {
+			return errors.New("asked to fail")
+		}
+		w.did("deploy " + name)
+		return r.SetSecret(ctx, "key of "+name, []byte("secret of "+name))
+	})
+	if err != nil {
+		return err
+	}
+	for _, part := range call.Object.Objects("parts") {
+		if _, err := call.Interpreter.Invoke(ctx, part, "deploy", nil); err != nil {
+			return err
+		}
+	}
+	if err := call.Object.Set("result", call.Object.Text("greeting")+" world"); err != nil {
+		return err
+	}
+	return r.SetAttribute(ctx, call.Object, "deployed", true)
+}
+
+// Cloud keeps trusts and nothing else.
+type Cloud struct {
+	mutex  sync.Mutex
+	trusts map[string]identity.Caller
+	made   int
+	broken error
+}
+
+// NewCloud makes a Cloud without trusts.
+func NewCloud() *Cloud { return &Cloud{trusts: map[string]identity.Caller{}} }
+
+// Break makes every call fail with err until it is nil again.
+func (c *Cloud) Break(err error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.broken = err
+}
+
+// Trusts counts the trusts that are there, and all that were ever made.
+func (c *Cloud) Trusts() (there, made int) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return len(c.trusts), c.made
+}
+
+// CreateTrust makes a trust.
+func (c *Cloud) CreateTrust(_ context.Context, caller identity.Caller) (string, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.broken != nil {
+		return "", c.broken
+	}
+	c.made++
+	id := fmt.Sprintf("trust-%d", c.made)
+	c.trusts[id] = caller
+	return id, nil
+}
+
+// DeleteTrust ends a trust.
+func (c *Cloud) DeleteTrust(_ context.Context, id string) error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.broken != nil {
+		return c.broken
+	}
+	delete(c.trusts, id)
+	return nil
+}
+
+// Project always fails: this cloud has no projects.
+func (c *Cloud) Project(context.Context, string) (*openstack.Project, error) {
+	return nil, errors.New("the test cloud has no projects")
+}

@@ -1,0 +1,446 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// failure is why a task failed, as its log and its result tell it.
+type failure struct {
+	lines   []line // reports to be written; none when they were written already
+	message string // of the result
+	details string
+}
+
+// line is one error report.
+type line struct {
+	text    string
+	details string
+	object  *muranopl.Object // that the report is about; may be nil
+}
+
+// held is a task that this process holds.
+type held struct {
+	*store.Hold
+	lease *lease
+}
+
+// report writes the lines of a failure.
+func (h *held) report(ctx context.Context, lines []line) error {
+	for _, l := range lines {
+		report := store.Report{Level: string(LevelError), Text: l.text}
+		if l.details != "" {
+			report.Details = &l.details
+		}
+		if l.object != nil {
+			id, class := l.object.ID(), l.object.Class().Name
+			report.EntityID, report.Entity = &id, &class
+		}
+		if err := h.AddReport(ctx, report); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// methodError is an error of a native method, with the name of the innermost method that it came from.
+type methodError struct {
+	method *muranopl.Method
+	object *muranopl.Object
+	err    error
+}
+
+func (e *methodError) Error() string { return fullName(e.method) + ": " + e.err.Error() }
+
+func (e *methodError) Unwrap() error { return e.err }
+
+// fullName is class and method as one writes them: the destructor is "destroy" in a class, ".destroy" inside.
+func fullName(method *muranopl.Method) string {
+	return method.Class.Name + "." + strings.TrimPrefix(method.Name, ".")
+}
+
+// named makes the errors of native methods name the method that they came from.
+func named(natives muranopl.Natives) muranopl.Natives {
+	answer := muranopl.Natives{}
+	for pack, classes := range natives {
+		answer[pack] = map[string]map[string]muranopl.NativeMethod{}
+		for class, methods := range classes {
+			answer[pack][class] = map[string]muranopl.NativeMethod{}
+			for name, native := range methods {
+				answer[pack][class][name] = func(ctx context.Context, call muranopl.Call) (any, error) {
+					result, err := native(ctx, call)
+					var inner *methodError
+					if err != nil && call.Method != nil && !errors.As(err, &inner) {
+						err = &methodError{method: call.Method, object: call.Object, err: err}
+					}
+					return result, err
+				}
+			}
+		}
+	}
+	return answer
+}
+
+// run runs one task to its end, or gives it back when the process is told to stop. before is the task as it was before this
+// process took it.
+func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
+	task := h.Task()
+	log := e.Logger.With("task", task.ID, "environment", task.EnvironmentID, "fence", h.Fence())
+	log.Info("a task begins", "kind", kind(task), "former worker", before.Worker, "former fence", before.Fence)
+	outcome, failed := e.attempt(ctx, h, before)
+
+	// The end is written even when the process was told to stop.
+	endCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	switch cause := context.Cause(ctx); {
+	case h.lease.check() != nil:
+		log.Warn("a task was left to others", "reason", context.Cause(ctx))
+		return
+	case failed != nil && cause != nil:
+		text := fmt.Sprintf("%s while this %s ran. It goes on, from what is there, as soon as a Burano server runs.", capital(cause.Error()), kind(task))
+		if err := h.GiveBack(endCtx, store.Report{Level: string(LevelInfo), Text: text}); err != nil {
+			log.Error("a task could not be given back; it is taken over when its lease has run out", "error", err)
+			return
+		}
+		log.Info("a task was given back", "reason", cause)
+		return
+	case failed != nil:
+		if err := h.report(endCtx, failed.lines); err != nil && !errors.Is(err, store.ErrNotFound) {
+			log.Error("a report could not be written", "text", failed.message, "error", err)
+		}
+		outcome.Failed, outcome.Result = true, exception(failed.message, failed.details)
+	}
+	// Before the end is seen by anybody, this process no longer counts the task as running.
+	e.mutex.Lock()
+	delete(e.running, task.EnvironmentID)
+	e.mutex.Unlock()
+	ended, err := h.Finish(endCtx, outcome)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		log.Info("a task ended after its environment was removed")
+	case err != nil:
+		log.Error("the end of a task could not be written; it is taken over when its lease has run out", "error", err)
+	default:
+		log.Info("a task ended", "failed", ended)
+		if task.Objects == nil && !ended {
+			e.deleteTrustsOf(endCtx, task.EnvironmentID)
+		}
+	}
+}
+
+// attempt says in the task's log that it was taken over, when it was, and executes it, unless it has cost too many workers.
+func (e *Engine) attempt(ctx context.Context, h *held, before store.Task) (store.Outcome, *failure) {
+	task := h.Task()
+	if before.Fence != 0 {
+		text := fmt.Sprintf("A Burano server goes on with this %s: what is there is taken over, not made twice.", kind(task))
+		if before.Worker != "" {
+			text = fmt.Sprintf("The Burano server that ran this %s is gone. Another one has taken it over and goes on: what is there is taken over, not made twice.", kind(task))
+		}
+		if err := h.AddReport(ctx, store.Report{Level: string(LevelInfo), Text: text}); err != nil {
+			return store.Outcome{}, failedWith("", err)
+		}
+	}
+	return e.execute(ctx, h)
+}
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// exception is a task's result when it failed.
+func exception(message, details string) store.Document {
+	return store.Document{"isException": true, "result": map[string]any{"message": message, "details": details}}
+}
+
+// asBefore is the outcome that changes no more than the deployment's own draft of the model.
+func asBefore(task store.Task, environment store.Environment) store.Outcome {
+	outcome := store.Outcome{Objects: environment.Model.Objects, ObjectsCopy: environment.Model.ObjectsCopy}
+	if task.Objects != nil {
+		outcome.Objects = store.ForAPI(task.Objects)
+	}
+	return outcome
+}
+
+// execute does what the task says: it loads the model, destroys what is no longer in it, and runs the action.
+func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, failed *failure) {
+	task := h.Task()
+	defer func() {
+		if r := recover(); r != nil {
+			message := fmt.Sprintf("Burano itself failed: %v. Please report this as a defect", r)
+			e.Logger.Error("panic in a task", "task", task.ID, "panic", r, "stack", string(debug.Stack()))
+			failed = &failure{lines: []line{{text: message}}, message: message, details: string(debug.Stack())}
+		}
+	}()
+	environment, err := e.Store.Environment(ctx, task.EnvironmentID)
+	if err != nil {
+		return outcome, failedWith("", err)
+	}
+	outcome = asBefore(task, environment)
+	if task.Deaths > maxDeaths {
+		return outcome, failedWith("", fmt.Errorf("%d Burano servers ended one after another while they ran this %s, and it got no further; the limit is %d. Their logs say why. %s", task.Deaths, kind(task), maxDeaths, again(task)))
+	}
+	classes := muranopl.NewClasses(e.Source(environment.ProjectID))
+	runtime := &Runtime{engine: e, held: h, environment: environment}
+
+	interpreter := muranopl.NewInterpreter(classes, named(e.Natives(runtime)))
+	var start func(context.Context) error
+	if task.Objects != nil {
+		var problems []muranopl.Problem
+		runtime.model, start, problems = interpreter.Prepare(ctx, task.Objects)
+		if len(problems) > 0 {
+			return outcome, reportProblems(ctx, h, "", problems)
+		}
+		if err := start(ctx); err != nil {
+			return outcome, failedWith("", err)
+		}
+	}
+	root := runtime.model
+	doomed, problems, err := loadDoomed(ctx, interpreter, environment.Model.ObjectsCopy, task.Objects)
+	if err != nil {
+		return outcome, failedWith("", err)
+	}
+	if len(problems) > 0 {
+		return outcome, reportProblems(ctx, h, "What was deployed before can no longer be read, so that it cannot be destroyed: ", problems)
+	}
+
+	if failed := destroy(ctx, h, interpreter, doomed); failed != nil {
+		return outcome, failed
+	}
+	if task.Objects == nil {
+		outcome.Result = store.Document{"isException": false, "result": nil}
+		return outcome, nil
+	}
+	if err := h.SaveObjectsCopy(ctx, task.Objects); err != nil {
+		return outcome, failedWith("", err)
+	}
+	outcome.ObjectsCopy = task.Objects
+
+	result, failed := act(ctx, interpreter, root, task.Action)
+	model := muranopl.Save(root)
+	outcome.Objects, outcome.ObjectsCopy = store.ForAPI(model), model
+	if failed == nil {
+		outcome.Result = store.Document{"isException": false, "result": plain(result)}
+	}
+	return outcome, failed
+}
+
+// reportProblems writes one error report for each problem. Applications are called services, as in the API.
+func reportProblems(ctx context.Context, h *held, prefix string, problems []muranopl.Problem) *failure {
+	var lines []string
+	for _, problem := range problems {
+		if rest, ok := strings.CutPrefix(problem.Path, "applications"); ok {
+			problem.Path = "services" + rest
+		}
+		text := prefix + problem.Error()
+		lines = append(lines, text)
+		if err := h.AddReport(ctx, store.Report{Level: string(LevelError), Text: text}); err != nil {
+			return failedWith("", err)
+		}
+	}
+	return &failure{message: lines[0], details: strings.Join(lines, "\n")}
+}
+
+// act invokes the action's method, which must be public, on its object.
+func act(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object, action store.Action) (any, *failure) {
+	var object *muranopl.Object
+	root.Walk(func(o *muranopl.Object) bool {
+		if o.ID() == action.ObjectID {
+			object = o
+		}
+		return object == nil
+	})
+	if object == nil {
+		return nil, failedWith("", fmt.Errorf("the environment has no object %s to run %s on", action.ObjectID, action.Method))
+	}
+	method, err := object.Class().Method(action.Method)
+	if err != nil {
+		return nil, failedWith("", err)
+	}
+	if method == nil {
+		return nil, failedWith("", fmt.Errorf("class %s has no method %s", object.Class().Name, action.Method))
+	}
+	result, err := interpreter.InvokeAction(ctx, object, action.Method, action.Args)
+	if err != nil {
+		return nil, failedWith(fullName(method), err)
+	}
+	return result, nil
+}
+
+// failedWith tells of an error; method is where it came from, "" when from no class. Joined errors get a report each.
+func failedWith(method string, err error) *failure {
+	failed := &failure{message: err.Error()}
+	for _, part := range parts(err) {
+		l := line{text: part.Error()}
+		var inner *methodError
+		if errors.As(part, &inner) {
+			l.object = inner.object
+		} else if method != "" && !strings.Contains(l.text, method) {
+			l.text = method + ": " + l.text
+		}
+		if !slices.Contains(failed.lines, l) { // several may have waited for one thing that failed
+			failed.lines = append(failed.lines, l)
+		}
+	}
+	var inner *methodError
+	if len(failed.lines) == 1 && errors.As(err, &inner) {
+		failed.message = inner.err.Error()
+	}
+	texts := make([]string, len(failed.lines))
+	for i, l := range failed.lines {
+		texts[i] = l.text
+	}
+	failed.details = strings.Join(texts, "\n")
+	var thrown *muranopl.Exception
+	if errors.As(err, &thrown) && thrown.Native == nil {
+		failed.details = thrown.Traceback()
+	}
+	return failed
+}
+
+// parts takes joined errors (errors.Join) apart.
+func parts(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, part := range joined.Unwrap() {
+		all = append(all, parts(part)...)
+	}
+	return all
+}
+
+// loadDoomed loads what was deployed before and returns, in the order of destruction, its objects that are not in objects. Where nothing is to be destroyed nothing is loaded.
+func loadDoomed(ctx context.Context, interpreter *muranopl.Interpreter, before map[string]any, objects store.Document) ([]*muranopl.Object, []muranopl.Problem, error) {
+	if before == nil {
+		return nil, nil, nil
+	}
+	kept := map[string]bool{}
+	collect(map[string]any(objects), kept)
+	had := map[string]bool{}
+	collect(before, had)
+	gone := false
+	for id := range had {
+		gone = gone || !kept[id]
+	}
+	if !gone {
+		return nil, nil, nil
+	}
+	root, problems, err := interpreter.Load(ctx, before)
+	if len(problems) > 0 || err != nil {
+		return nil, problems, err
+	}
+	return slices.DeleteFunc(ownedFirst(root), func(o *muranopl.Object) bool { return kept[o.ID()] }), nil, nil
+}
+
+// collect adds the ids of all objects in a model.
+func collect(value any, ids map[string]bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		if header, ok := v["?"].(map[string]any); ok {
+			if id, ok := header["id"].(string); ok {
+				ids[id] = true
+			}
+		}
+		for _, element := range v {
+			collect(element, ids)
+		}
+	case []any:
+		for _, element := range v {
+			collect(element, ids)
+		}
+	}
+}
+
+// ownedFirst lists an object and all it owns: owned before owner, and of what one object owns the last first, because what was
+// added later may stand on what was there.
+func ownedFirst(object *muranopl.Object) []*muranopl.Object {
+	var list []*muranopl.Object
+	for _, child := range slices.Backward(object.Children()) {
+		list = append(list, ownedFirst(child)...)
+	}
+	return append(list, object)
+}
+
+// destroy runs .destroy of the objects that have it, in the order given. When it fails for one, its owners are left, and all
+// else is still destroyed, so that a second try has less to do.
+func destroy(ctx context.Context, h *held, interpreter *muranopl.Interpreter, objects []*muranopl.Object) *failure {
+	var first *failure
+	blocked := map[*muranopl.Object]bool{}
+	block := func(object *muranopl.Object, why *failure) {
+		for owner := object.Owner(); owner != nil; owner = owner.Owner() {
+			blocked[owner] = true
+		}
+		if first == nil {
+			first = &failure{message: why.message, details: why.details}
+		}
+	}
+	for _, object := range objects {
+		if ctx.Err() != nil {
+			return &failure{message: context.Cause(ctx).Error()}
+		}
+		if blocked[object] {
+			continue
+		}
+		failed := destroyOne(ctx, interpreter, object)
+		if failed == nil {
+			if err := h.RemoveAttributes(ctx, object.ID()); err != nil {
+				failed = failedWith("", err)
+			}
+		}
+		if failed != nil {
+			block(object, failed)
+			if ctx.Err() != nil {
+				continue // run writes the one report of a cancelled task
+			}
+			for i := range failed.lines {
+				failed.lines[i].object = object
+			}
+			if err := h.report(ctx, failed.lines); err != nil {
+				return failedWith("", err)
+			}
+		}
+	}
+	return first
+}
+
+func destroyOne(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) *failure {
+	const name = ".destroy"
+	method, err := object.Class().Method(name)
+	if err != nil {
+		return failedWith("", err)
+	}
+	if method == nil {
+		return nil
+	}
+	if err := interpreter.Destroy(ctx, object); err != nil {
+		return failedWith(fullName(method), err)
+	}
+	return nil
+}
+
+// plain turns a method's result into JSON's values: an object into its model.
+func plain(value any) any {
+	switch v := value.(type) {
+	case *muranopl.Object:
+		return muranopl.Save(v)
+	case []any:
+		list := make([]any, len(v))
+		for i, element := range v {
+			list[i] = plain(element)
+		}
+		return list
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for key, element := range v {
+			m[key] = plain(element)
+		}
+		return m
+	}
+	return value
+}

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// Level says how grave a report is. A task with an error in its log is a failed one.
+type Level string
+
+// The levels, as Murano calls them.
+const (
+	LevelInfo    Level = "info"
+	LevelWarning Level = "warning"
+	LevelError   Level = "error"
+)
+
+// Runtime is what native code may use during one task. It is safe for concurrent use.
+type Runtime struct {
+	engine      *Engine
+	held        *held
+	environment store.Environment
+	model       *muranopl.Object
+}
+
+// EnvironmentID is the id of the task's environment.
+func (r *Runtime) EnvironmentID() string { return r.environment.ID }
+
+// TaskID is the id of the task: the deployment.
+func (r *Runtime) TaskID() string { return r.held.Task().ID }
+
+// Model is the io.murano.Environment object as it is to be; nil in a deletion. An object that is being destroyed is not in it,
+// but in the model that was deployed before, whose root its Find gives.
+func (r *Runtime) Model() *muranopl.Object { return r.model }
+
+// Report adds a line to the deployment's log. object is what the line is about, nil for the whole; details may be "". An error
+// that a method returns is reported by the engine: report an error here only when the method goes on.
+func (r *Runtime) Report(ctx context.Context, object *muranopl.Object, level Level, text, details string) error {
+	report := store.Report{Level: string(level), Text: text}
+	if object != nil {
+		id, class := object.ID(), object.Class().Name
+		report.EntityID, report.Entity = &id, &class
+	}
+	if details != "" {
+		report.Details = &details
+	}
+	return r.held.AddReport(ctx, report)
+}
+
+// Attribute returns what SetAttribute stored with the object; false when there is nothing.
+func (r *Runtime) Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error) {
+	return r.engine.Store.Attribute(ctx, r.environment.ID, object.ID(), object.Class().Name, name)
+}
+
+// SetAttribute stores a JSON value with the object until the object is destroyed; it is durable on return. nil removes it.
+func (r *Runtime) SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error {
+	return r.held.SetAttribute(ctx, object.ID(), object.Class().Name, name, value)
+}
+
+// Secret returns what SetSecret stored in the environment; false when there is nothing.
+func (r *Runtime) Secret(ctx context.Context, name string) ([]byte, bool, error) {
+	return r.engine.Secret(ctx, r.environment.ID, name)
+}
+
+// SetSecret stores a value, sealed, until the environment is removed; it is durable on return.
+func (r *Runtime) SetSecret(ctx context.Context, name string, value []byte) error {
+	return r.held.SetSecret(ctx, name, r.engine.Sealer.Seal(secretOwner(r.environment.ID, name), value))
+}
+
+// Secret returns a secret of an environment; false when there is none.
+func (e *Engine) Secret(ctx context.Context, environmentID, name string) ([]byte, bool, error) {
+	sealed, found, err := e.Store.Secret(ctx, environmentID, name)
+	if err != nil || !found {
+		return nil, false, err
+	}
+	value, err := e.Sealer.Open(secretOwner(environmentID, name), sealed)
+	return value, err == nil, err
+}
+
+// SetSecret stores a secret of an environment outside of any task, sealed; it is durable on return.
+func (e *Engine) SetSecret(ctx context.Context, environmentID, name string, value []byte) error {
+	return e.Store.SetSecret(ctx, environmentID, name, e.Sealer.Seal(secretOwner(environmentID, name), value))
+}
+
+func secretOwner(environmentID, name string) string {
+	return "environment/" + environmentID + "/secret/" + name
+}
+
+// Project is the environment's project in the cloud, reached through the environment's trust.
+func (r *Runtime) Project(ctx context.Context) (*openstack.Project, error) {
+	if r.environment.Trust == "" {
+		return nil, fmt.Errorf("environment %s has no trust, so that Burano cannot act in its project: deploy it again", r.environment.ID)
+	}
+	trust, err := r.engine.Sealer.Open(store.TrustOwner(r.environment.ID), r.environment.Trust)
+	if err != nil {
+		return nil, err
+	}
+	return r.engine.Cloud.Project(ctx, string(trust))
+}
+
+// Fence is the fencing number under which this process holds the task: whoever shows a lower one is a former worker.
+func (r *Runtime) Fence() uint64 { return r.held.Fence() }
+
+// Alive returns an error once this process may no longer act for the task. Native code asks right before it changes anything
+// outside of the database, because a process that was stopped for a while goes on in the middle of what it was doing.
+func (r *Runtime) Alive() error { return r.held.lease.check() }
+
+// Step runs a native step of the object and keeps its start, end and error with the task. It does not begin when the task was
+// cancelled or belongs to another worker.
+func (r *Runtime) Step(ctx context.Context, object *muranopl.Object, name string, run func(ctx context.Context) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := r.Alive(); err != nil {
+		return err
+	}
+	id, err := r.held.StartStep(ctx, store.Step{ObjectID: object.ID(), Class: object.Class().Name, Name: name})
+	if err != nil {
+		return err
+	}
+	r.engine.atStep(name, false)
+	stepErr := run(ctx)
+	r.engine.atStep(name, true)
+	problem := ""
+	if stepErr != nil {
+		problem = stepErr.Error()
+	}
+	endCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	if err := r.held.EndStep(endCtx, id, problem); err != nil && stepErr == nil {
+		return err
+	}
+	return stepErr
+}
+
+func (e *Engine) atStep(name string, done bool) {
+	if e.AtStep != nil {
+		e.AtStep(name, done)
+	}
+}

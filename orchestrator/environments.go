@@ -1,0 +1,323 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// maxName is the longest name of an environment, in characters.
+const maxName = 255
+
+// Environment is what a caller sees of an environment.
+type Environment struct {
+	ID, Name, ProjectID, DescriptionText string
+	Version                              int64
+	Created, Updated                     time.Time
+
+	// Status is one of ready, pending, deploying, deploy failure, deleting, delete failure; "" where it was not asked for.
+	Status string
+	// AcquiredBy is the session that is deploying; "" when none is. In Show only.
+	AcquiredBy string
+	// Services are the applications, each with the environment's status under ?/status. In Show only.
+	Services []any
+}
+
+func seen(row store.Environment) Environment {
+	return Environment{ID: row.ID, Name: row.Name, ProjectID: row.ProjectID, DescriptionText: row.DescriptionText,
+		Version: row.Version, Created: row.Created.Time(), Updated: row.Updated.Time()}
+}
+
+// ListOptions say whose environments are listed; only an admin may ask for others than the own project's.
+type ListOptions struct {
+	AllProjects bool
+	ProjectID   string
+}
+
+// Environments lists environments with their status, oldest first.
+func (s *Service) Environments(ctx context.Context, caller identity.Caller, options ListOptions) ([]Environment, error) {
+	project := caller.ProjectID
+	if options.AllProjects || options.ProjectID != "" {
+		if !caller.Admin {
+			return nil, fault.New(fault.Forbidden, "Access was denied to this resource.")
+		}
+		project = options.ProjectID
+		if options.AllProjects {
+			project = ""
+		}
+	}
+	rows, sessions, err := s.store.Environments(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Environment, len(rows))
+	for i, row := range rows {
+		list[i] = seen(row)
+		list[i].Status, _ = status(sessions[row.ID])
+	}
+	return list, nil
+}
+
+// status computes an environment's status from its sessions, as Murano does: the newest session that deploys, deletes or
+// failed decides; an open one makes it pending unless a failure follows. acquiredBy is the session that is deploying.
+func status(sessions []store.Session) (status, acquiredBy string) {
+	ordered := slices.Clone(sessions)
+	slices.SortStableFunc(ordered, func(a, b store.Session) int {
+		return cmp.Or(cmp.Compare(b.Version, a.Version), cmp.Compare(b.Updated, a.Updated))
+	})
+	opened := false
+walk:
+	for _, session := range ordered {
+		switch session.State {
+		case store.Opened:
+			opened = true
+		case store.Deploying:
+			return string(store.Deploying), session.ID
+		case store.Deleting, store.DeployFailure, store.DeleteFailure:
+			return string(session.State), ""
+		case store.Deployed:
+			break walk
+		}
+	}
+	if opened {
+		return "pending", ""
+	}
+	return "ready", ""
+}
+
+// CreateEnvironment makes an environment. body is what was posted: name, optionally defaultNetworks, region,
+// description_text and any other key of the object model.
+func (s *Service) CreateEnvironment(ctx context.Context, caller identity.Caller, body map[string]any) (Environment, error) {
+	name, _ := body["name"].(string)
+	if strings.TrimSpace(name) == "" {
+		return Environment{}, fault.New(fault.Invalid, "Please, specify a name of the environment to create")
+	}
+	if err := checkLength(name); err != nil {
+		return Environment{}, err
+	}
+	description, _ := body["description_text"].(string)
+	objects := maps.Clone(body)
+	delete(objects, "description_text")
+	objects["?"] = map[string]any{"id": store.NewID(), "type": "io.murano.Environment", "metadata": map[string]any{}}
+	if objects["defaultNetworks"] == nil {
+		objects["defaultNetworks"] = map[string]any{
+			"environment": map[string]any{
+				"?":    map[string]any{"id": store.NewID(), "type": "io.murano.resources.NeutronNetwork"},
+				"name": name + "-network",
+			},
+			"flat": nil,
+		}
+	}
+	row := store.Environment{ID: store.NewID(), ProjectID: caller.ProjectID, Name: name, DescriptionText: description,
+		Model: store.Model{Objects: objects}}
+	if err := s.store.CreateEnvironment(ctx, &row); err != nil {
+		return Environment{}, taken(err)
+	}
+	return seen(row), nil
+}
+
+func checkLength(name string) error {
+	if utf8.RuneCountInString(name) > maxName {
+		return fault.New(fault.Invalid, "Environment name should be %d characters maximum", maxName)
+	}
+	return nil
+}
+
+func taken(err error) error {
+	if errors.Is(err, store.ErrDuplicate) {
+		return fault.New(fault.Conflict, "Environment with specified name already exists")
+	}
+	return err
+}
+
+// Environment shows an environment as it is, or as the session drafts it; sessionID may be "".
+func (s *Service) Environment(ctx context.Context, caller identity.Caller, id, sessionID string) (Environment, error) {
+	row, err := s.environment(ctx, caller, id)
+	if err != nil {
+		return Environment{}, err
+	}
+	objects, err := s.draft(ctx, row, sessionID)
+	if err != nil {
+		return Environment{}, err
+	}
+	sessions, err := s.store.Sessions(ctx, id)
+	if err != nil {
+		return Environment{}, err
+	}
+	environment := seen(row)
+	environment.Status, environment.AcquiredBy = status(sessions)
+	environment.Services, err = withStatus(objects["services"], environment.Status)
+	return environment, err
+}
+
+// withStatus returns copies of the applications with ?/status. An application without ?/id cannot be addressed by anybody,
+// so it makes the list unreadable, as in Murano.
+func withStatus(services any, status string) ([]any, error) {
+	list, _ := services.([]any)
+	answer := make([]any, 0, len(list))
+	for i, element := range list {
+		service, _ := element.(map[string]any)
+		header, _ := service["?"].(map[string]any)
+		if _, ok := header["id"].(string); !ok {
+			return nil, fault.New(fault.NotFound, "The resource could not be found: application %d of the environment has no ?/id; delete it by its number (DELETE services/%d) or the session", i, i)
+		}
+		service, header = maps.Clone(service), maps.Clone(header)
+		header["status"] = status
+		service["?"] = header
+		answer = append(answer, service)
+	}
+	return answer, nil
+}
+
+// RenameEnvironment gives an environment another name.
+func (s *Service) RenameEnvironment(ctx context.Context, caller identity.Caller, id string, body map[string]any) (Environment, error) {
+	if _, err := s.environment(ctx, caller, id); err != nil {
+		return Environment{}, err
+	}
+	value, there := body["name"]
+	name, _ := value.(string)
+	if !there {
+		return Environment{}, fault.New(fault.Invalid, "Please, specify the new name of the environment as \"name\"")
+	}
+	if strings.TrimSpace(name) == "" {
+		return Environment{}, fault.New(fault.Invalid, "Environment name must contain at least one non-white space symbol")
+	}
+	if err := checkLength(name); err != nil {
+		return Environment{}, err
+	}
+	row, err := s.store.RenameEnvironment(ctx, id, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return Environment{}, noEnvironment(id)
+	}
+	return seen(row), taken(err)
+}
+
+// DeleteEnvironment destroys everything in the environment and then removes it; the answer comes before that is done. An
+// environment of which nothing was ever made is removed at once. abandon removes it at once in any case, and leaves in the
+// cloud what is there.
+func (s *Service) DeleteEnvironment(ctx context.Context, caller identity.Caller, id string, abandon bool) error {
+	row, err := s.environment(ctx, caller, id)
+	if err != nil {
+		return err
+	}
+	if abandon {
+		return s.forget(ctx, id)
+	}
+	sessions, err := s.store.Sessions(ctx, id)
+	if err != nil {
+		return err
+	}
+	if busy, _ := status(sessions); busy == string(store.Deploying) || busy == string(store.Deleting) {
+		return errBusy(id)
+	}
+	if row.Model.ObjectsCopy == nil {
+		return s.forget(ctx, id)
+	}
+	trust, err := s.trust(ctx, caller, row)
+	if err != nil {
+		return err
+	}
+	_, err = s.store.SubmitDeletion(ctx, id, caller.UserID, store.Submission{Text: "Action None is scheduled", Trust: trust.sealed, DoomedTrust: trust.row})
+	if err != nil {
+		s.returnTrust(ctx, id, trust)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return noEnvironment(id)
+		case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrStale):
+			return errBusy(id)
+		}
+		return err
+	}
+	s.engine.Wake()
+	return nil
+}
+
+func (s *Service) forget(ctx context.Context, id string) error {
+	if err := s.store.RemoveEnvironment(ctx, id); err != nil {
+		if errors.Is(err, store.ErrNotFound) {
+			return noEnvironment(id)
+		}
+		return err
+	}
+	s.engine.Abandon(id)
+	return nil
+}
+
+func errBusy(id string) error {
+	return fault.New(fault.Forbidden, "Could not open session for environment %s, environment has deploying or deleting status.", id)
+}
+
+// LastReports returns the newest report about each application or anything in it, by the application's id; nil where there is
+// none. sessionID may be "".
+func (s *Service) LastReports(ctx context.Context, caller identity.Caller, id, sessionID string) (map[string]*Report, error) {
+	row, err := s.environment(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := s.draft(ctx, row, sessionID)
+	if err != nil {
+		return nil, err
+	}
+	last, err := s.store.LastReports(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	answer := map[string]*Report{}
+	services, _ := objects["services"].([]any)
+	for _, service := range services {
+		ids := objectIDs(service)
+		if len(ids) == 0 {
+			continue
+		}
+		var newest *store.Report
+		for _, id := range ids {
+			if report, ok := last[id]; ok && (newest == nil || report.Created > newest.Created) {
+				newest = &report
+			}
+		}
+		answer[ids[0]] = nil
+		if newest != nil {
+			seen := seenReport(*newest)
+			answer[ids[0]] = &seen
+		}
+	}
+	return answer, nil
+}
+
+// Model returns the value at the path below the object model (keys of objects, ids or indexes of list elements).
+func (s *Service) Model(ctx context.Context, caller identity.Caller, id, sessionID string, path []string) (any, error) {
+	row, err := s.environment(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := s.draft(ctx, row, sessionID)
+	if err != nil {
+		return nil, err
+	}
+	value, found := lookUp(objects, path)
+	if !found {
+		return nil, fault.New(fault.NotFound, "The resource could not be found: the model has nothing at %q", strings.Join(path, "/"))
+	}
+	return value, nil
+}
+
+// MayReach returns a fault unless the caller may see the environment and the object is part of it.
+func (s *Service) MayReach(ctx context.Context, caller identity.Caller, environmentID, objectID string) error {
+	row, err := s.environment(ctx, caller, environmentID)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(objectIDs(row.Model.Objects), objectID) {
+		return fault.New(fault.NotFound, "Environment %s has no object with id %s", environmentID, objectID)
+	}
+	return nil
+}

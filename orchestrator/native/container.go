@@ -1,0 +1,127 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/burano/burano/catalog/muranopl"
+)
+
+// values reads properties of something that an application describes: an object of a class, or a map of the same shape.
+type values func(property string) any
+
+func valuesOf(value any) (values, bool) {
+	switch value := value.(type) {
+	case *muranopl.Object:
+		return func(property string) any { got, _ := value.Get(property); return got }, true
+	case map[string]any:
+		return func(property string) any { return value[property] }, true
+	}
+	return nil, false
+}
+
+func (v values) text(property string) string { text, _ := v(property).(string); return text }
+
+// containerOf reads what getContainer returned.
+func containerOf(application *muranopl.Object, value any) (container, error) {
+	read, ok := valuesOf(value)
+	if !ok {
+		return container{}, fmt.Errorf("getContainer of %s returned no com.mirantis.docker.DockerContainer but %T", application, value)
+	}
+	one := container{application: application.ID(), name: read.text("name"), image: read.text("image"), env: map[string]string{}, volumes: map[string]volume{}}
+	if one.name == "" || one.image == "" {
+		return one, fmt.Errorf("getContainer of %s returned a container without a name or an image", application)
+	}
+	one.privileged, _ = read("privileged").(bool)
+	commands, _ := read("commands").([]any)
+	for _, command := range commands {
+		one.commands = append(one.commands, fmt.Sprint(command))
+	}
+	env, _ := read("env").(map[string]any)
+	for name, value := range env {
+		one.env[name] = fmt.Sprint(value)
+	}
+	ports, _ := read("ports").([]any)
+	for _, described := range ports {
+		opened, err := portOf(described)
+		if err != nil {
+			return one, fmt.Errorf("getContainer of %s: %w", application, err)
+		}
+		one.ports = append(one.ports, opened)
+	}
+	volumes, _ := read("volumes").(map[string]any)
+	for path, described := range volumes {
+		read, ok := valuesOf(described)
+		if !ok {
+			return one, fmt.Errorf("getContainer of %s: the volume at %s is no com.mirantis.docker.DockerVolume", application, path)
+		}
+		one.volumes[path] = volume{hostPath: read.text("path")}
+	}
+	return one, nil
+}
+
+// portOf reads an ApplicationPort. A port without a published number of its own is published under its number in the container.
+func portOf(value any) (port, error) {
+	read, ok := valuesOf(value)
+	if !ok {
+		return port{}, fmt.Errorf("a port is no com.mirantis.docker.ApplicationPort but %T", value)
+	}
+	number, _ := read("port").(int64)
+	published, _ := read("publishedPort").(int64)
+	if published == 0 {
+		published = number
+	}
+	if !isPort(number) || !isPort(published) {
+		return port{}, fmt.Errorf("%d:%d are no ports: a port is a number from 1 to 65535", published, number)
+	}
+	opened := port{number: int32(number), published: int32(published), protocol: read.text("protocol"), scope: read.text("scope")}
+	if opened.protocol == "" {
+		opened.protocol = "TCP"
+	}
+	if opened.scope == "" {
+		opened.scope = "public"
+	}
+	return opened, nil
+}
+
+func isPort(number int64) bool { return 1 <= number && number <= 65535 }
+
+// anyImageContainer is the container of com.example.docker.DockerApp: any image, with ports as "80,8443:443" (published, or
+// published:container) and environment variables as "NAME=value,…".
+func (t *task) anyImageContainer(_ context.Context, call muranopl.Call) (any, error) {
+	application := call.Object
+	scope := "public"
+	if publish, ok := application.Get("publish"); ok && publish == false {
+		scope = "internal"
+	}
+	var ports []any
+	for part := range strings.SplitSeq(application.Text("ports"), ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		outside, inside, two := strings.Cut(part, ":")
+		if !two {
+			inside = outside
+		}
+		published, err := strconv.ParseInt(strings.TrimSpace(outside), 10, 64)
+		number, err2 := strconv.ParseInt(strings.TrimSpace(inside), 10, 64)
+		if err != nil || err2 != nil || !isPort(published) || !isPort(number) {
+			return nil, fmt.Errorf("ports of %s: %q is no port: write 80, or 80:8080 to publish port 8080 of the container as 80", application, part)
+		}
+		ports = append(ports, map[string]any{"port": number, "publishedPort": published, "scope": scope, "protocol": "TCP"})
+	}
+	env := map[string]any{}
+	for part := range strings.SplitSeq(application.Text("env"), ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(part, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("env of %s: %q is no setting: write NAME=value", application, part)
+		}
+		env[name] = value
+	}
+	return map[string]any{"name": kubeName(application.Text("name")), "image": application.Text("image"), "ports": ports, "env": env}, nil
+}

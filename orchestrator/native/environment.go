@@ -1,0 +1,47 @@
+package native
+
+import (
+	"context"
+
+	"github.com/burano/burano/catalog/muranopl"
+)
+
+// deployEnvironment deploys all applications at once; each waits for what it needs. At the end the stack holds what the model
+// wants and nothing else.
+func (t *task) deployEnvironment(ctx context.Context, call muranopl.Call) (any, error) {
+	defer t.closeClusters()
+	err := each(call.Object.Objects(propertyApplications), func(application *muranopl.Object) error {
+		_, err := call.Interpreter.Invoke(ctx, application, methodDeploy, nil)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return nil, t.settleStack(ctx, call.Object)
+}
+
+// destroyEnvironment deletes the stack, and with it every server, port and address of the environment.
+func (t *task) destroyEnvironment(ctx context.Context, call muranopl.Call) (any, error) {
+	return nil, t.Step(ctx, call.Object, "delete stack", func(ctx context.Context) error {
+		project, err := t.Project(ctx)
+		if err != nil {
+			return err
+		}
+		return project.DeleteStack(ctx, stackName(t.EnvironmentID()))
+	})
+}
+
+// deployNetwork has nothing to do by itself: a network is made in the same update of the stack as the servers in it.
+func (t *task) deployNetwork(context.Context, muranopl.Call) (any, error) { return nil, nil }
+
+// deployInstance makes a server that belongs to no cluster.
+func (t *task) deployInstance(ctx context.Context, call muranopl.Call) (any, error) {
+	if err := t.SetAttribute(ctx, call.Object, attributeWanted, true); err != nil {
+		return nil, err
+	}
+	_, err := t.servers(ctx)
+	return nil, err
+}
+
+// destroyInstance has nothing to do by itself: a server that the model does not hold any more goes with the next update of the stack.
+func (t *task) destroyInstance(context.Context, muranopl.Call) (any, error) { return nil, nil }

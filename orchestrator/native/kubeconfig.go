@@ -1,0 +1,70 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+)
+
+// kubeconfigLifetime is how long the certificate in a downloaded kubeconfig is good.
+const kubeconfigLifetime = 24 * time.Hour
+
+// factsName is the secret that keeps what a kubeconfig needs to know of a cluster that is up.
+const factsName = "facts"
+
+// facts are what is known of a cluster without its model.
+type facts struct {
+	Name  string       `json:"name"`
+	API   string       `json:"api"` // URL at which users reach the API server
+	Nodes []nodes.Node `json:"nodes"`
+}
+
+// Secrets keeps the sealed values of environments.
+type Secrets interface {
+	Secret(ctx context.Context, environmentID, name string) ([]byte, bool, error)
+	SetSecret(ctx context.Context, environmentID, name string, value []byte) error
+}
+
+// Kubeconfig makes a kubeconfig for the cluster that this object of the environment is. A cluster that was never up is a fault of
+// kind NotFound.
+func Kubeconfig(ctx context.Context, secrets Secrets, environmentID, objectID string, logger *slog.Logger) ([]byte, error) {
+	keep := environmentVault{secrets, environmentID, objectID}
+	text, found, err := keep.Load(ctx, factsName)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fault.New(fault.NotFound, "Object %s is no Kubernetes cluster that was ever up: deploy the environment first", objectID)
+	}
+	var known facts
+	if err := json.Unmarshal(text, &known); err != nil {
+		return nil, fmt.Errorf("read the facts of cluster %s: %w", objectID, err)
+	}
+	cluster, err := nodes.NewCluster(nodes.Config{Name: known.Name, Nodes: known.Nodes, Vault: keep, Logger: logger})
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Kubeconfig(ctx, known.API, kubeconfigLifetime)
+}
+
+// environmentVault is the vault of a cluster outside of tasks.
+type environmentVault struct {
+	secrets              Secrets
+	environment, cluster string
+}
+
+func (v environmentVault) Load(ctx context.Context, name string) ([]byte, bool, error) {
+	return v.secrets.Secret(ctx, v.environment, secretName(v.cluster, name))
+}
+
+func (v environmentVault) Store(ctx context.Context, name string, value []byte) error {
+	return v.secrets.SetSecret(ctx, v.environment, secretName(v.cluster, name), value)
+}
+
+// secretName is where a cluster's secrets lie among those of its environment.
+func secretName(cluster, name string) string { return "cluster/" + cluster + "/" + name }

@@ -1,0 +1,185 @@
+// Package native holds the Go bodies of the embedded packages' classes: those that reach into the cloud, into servers and into
+// Kubernetes.
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// The classes that bodies look for.
+const (
+	classEnvironment     = "io.murano.Environment"
+	classInstance        = "io.murano.resources.Instance"
+	classNetwork         = "io.murano.resources.Network"
+	classNeutronNetwork  = "io.murano.resources.NeutronNetwork"
+	classApplication     = "com.mirantis.docker.DockerApplication"
+	classContainerHost   = "com.mirantis.docker.DockerContainerHost"
+	classCluster         = "com.mirantis.docker.kubernetes.KubernetesCluster"
+	classNode            = "com.mirantis.docker.kubernetes.KubernetesNode"
+	classPod             = "com.mirantis.docker.kubernetes.KubernetesPod"
+	classAnyImage        = "com.example.docker.DockerApp"
+	packageCore          = "io.murano"
+	packageInterfaces    = "com.mirantis.docker.Interfaces"
+	packageCluster       = "com.mirantis.docker.kubernetes.KubernetesCluster"
+	packagePod           = "com.mirantis.docker.kubernetes.KubernetesPod"
+	packageAnyImage      = "com.example.docker.DockerApp"
+	methodDeploy         = "deploy"
+	methodDestroy        = ".destroy"
+	methodGetContainer   = "getContainer"
+	methodHostContainer  = "hostContainer"
+	methodDropContainer  = "deleteContainer"
+	argumentContainer    = "name"
+	propertyApplications = "applications"
+)
+
+// Runtime is what a body may use of the engine during one task.
+type Runtime interface {
+	EnvironmentID() string
+	TaskID() string
+	// Model is the environment as it is to be; nil when it is being deleted.
+	Model() *muranopl.Object
+	Report(ctx context.Context, object *muranopl.Object, level engine.Level, text, details string) error
+	Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
+	SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
+	Secret(ctx context.Context, name string) ([]byte, bool, error)
+	SetSecret(ctx context.Context, name string, value []byte) error
+	Project(ctx context.Context) (*openstack.Project, error)
+	Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
+	// Fence is the number that grows each time a task of the environment is taken.
+	Fence() uint64
+	// Alive returns an error once this process may no longer act for the task.
+	Alive() error
+}
+
+// Config is what the bodies need to know of the server.
+type Config struct {
+	// Binary is the burano program that is copied onto masters and gateways.
+	Binary string
+	// Networks is the range from which environments get a /24 of their own; it must not overlap the cluster's own networks.
+	Networks netip.Prefix
+	// ServerPatience is how long a change of servers may take until all of them run.
+	ServerPatience time.Duration
+	// SSHPatience is how long a server that runs may take until its sshd answers.
+	SSHPatience time.Duration
+	Logger      *slog.Logger
+}
+
+// Methods binds the bodies to one task. With a nil runtime the table serves only to compare its names with the classes.
+func Methods(runtime Runtime, config Config) muranopl.Natives {
+	t := &task{Runtime: runtime, config: config, clusters: map[string]*cluster{}, done: map[string]*outcome{}}
+	return muranopl.Natives{
+		packageCore: {
+			classEnvironment:    {methodDeploy: t.deployEnvironment, methodDestroy: t.destroyEnvironment},
+			classInstance:       {methodDeploy: t.deployInstance, methodDestroy: t.destroyInstance},
+			classNeutronNetwork: {methodDeploy: t.deployNetwork},
+		},
+		packageInterfaces: {
+			classApplication: {methodDeploy: t.deployApplication, methodDestroy: t.destroyApplication},
+		},
+		packageCluster: {
+			classCluster: {
+				methodDeploy: t.deployCluster, methodDestroy: t.destroyCluster,
+				"scaleNodesUp": t.scaleUp(minions), "scaleNodesDown": t.scaleDown(minions),
+				"scaleGatewaysUp": t.scaleUp(gateways), "scaleGatewaysDown": t.scaleDown(gateways),
+			},
+		},
+		packagePod: {
+			classPod: {
+				methodDeploy: t.deployPod, methodDestroy: t.destroyPod, methodHostContainer: t.hostContainer, methodDropContainer: t.dropContainer,
+				"scalePodUp": t.scalePod(1), "scalePodDown": t.scalePod(-1), "recreatePod": t.recreatePod, "restartContainers": t.restartContainers,
+			},
+		},
+		packageAnyImage: {
+			classAnyImage: {methodGetContainer: t.anyImageContainer},
+		},
+	}
+}
+
+// task is what the bodies of one task share.
+type task struct {
+	Runtime
+	config Config
+	stack  stack
+
+	mutex    sync.Mutex
+	clusters map[string]*cluster // by object id
+	done     map[string]*outcome
+}
+
+// outcome is how something ended that a task does once.
+type outcome struct {
+	once sync.Once
+	err  error
+}
+
+// once runs do the first time that it is called with this key during the task; later and concurrent calls wait for it and get the
+// same error.
+func (t *task) once(key string, do func() error) error {
+	t.mutex.Lock()
+	o := t.done[key]
+	if o == nil {
+		o = &outcome{}
+		t.done[key] = o
+	}
+	t.mutex.Unlock()
+	o.once.Do(func() { o.err = do() })
+	return o.err
+}
+
+// inform writes a report of level info; a report that cannot be written must not end what it tells of.
+func (t *task) inform(ctx context.Context, object *muranopl.Object, format string, args ...any) {
+	if err := t.Report(ctx, object, engine.LevelInfo, fmt.Sprintf(format, args...), ""); err != nil {
+		t.config.Logger.WarnContext(ctx, "a report was lost", "object", object.ID(), "error", err)
+	}
+}
+
+// each calls do for every object at once, waits for all, and joins their errors.
+func each(objects []*muranopl.Object, do func(*muranopl.Object) error) error {
+	errs := make([]error, len(objects))
+	var group sync.WaitGroup
+	for i, object := range objects {
+		group.Go(func() { errs[i] = do(object) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// find returns the object with this id in the model as it is to be, or nil.
+func (t *task) find(id string) *muranopl.Object {
+	root := t.Model()
+	if root == nil {
+		return nil
+	}
+	var found *muranopl.Object
+	root.Walk(func(object *muranopl.Object) bool {
+		if object.ID() == id {
+			found = object
+		}
+		return found == nil
+	})
+	return found
+}
+
+// all returns every object of the model as it is to be that is of the class.
+func (t *task) all(class string) []*muranopl.Object {
+	var found []*muranopl.Object
+	if root := t.Model(); root != nil {
+		root.Walk(func(object *muranopl.Object) bool {
+			if object.Class().Is(class) {
+				found = append(found, object)
+			}
+			return true
+		})
+	}
+	return found
+}

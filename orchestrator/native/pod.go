@@ -1,0 +1,287 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/nodes/kube"
+)
+
+// rolloutLimit is how long a pod's replicas may take until they run.
+const rolloutLimit = 5 * time.Minute
+
+// deployApplication deploys the application's host, which finds in the model all applications that it is to run.
+func (t *task) deployApplication(ctx context.Context, call muranopl.Call) (any, error) {
+	host := call.Object.Object("host")
+	if host == nil || !host.Class().Is(classContainerHost) {
+		return nil, fmt.Errorf("%s has no host to run on", call.Object)
+	}
+	_, err := call.Interpreter.Invoke(ctx, host, methodDeploy, nil)
+	return nil, err
+}
+
+// destroyApplication takes an application's container off its host, unless the host goes as well.
+func (t *task) destroyApplication(ctx context.Context, call muranopl.Call) (any, error) {
+	host := call.Object.Object("host")
+	if host == nil {
+		return nil, nil
+	}
+	if host = t.remaining(call.Object, host); host == nil {
+		return nil, nil
+	}
+	described, err := call.Interpreter.Invoke(ctx, call.Object, methodGetContainer, nil)
+	if err != nil {
+		return nil, err
+	}
+	one, err := containerOf(call.Object, described)
+	if err != nil {
+		return nil, err
+	}
+	_, err = call.Interpreter.Invoke(ctx, host, methodDropContainer, map[string]any{argumentContainer: one.name})
+	return nil, err
+}
+
+// remaining returns the object of the model as it is to be that takes the place of other, when removed goes and other stays; nil
+// when other goes too.
+func (t *task) remaining(removed, other *muranopl.Object) *muranopl.Object {
+	root := removed
+	for root.Owner() != nil {
+		root = root.Owner()
+	}
+	if root == t.Model() { // the whole environment is being deleted
+		return nil
+	}
+	return t.find(other.ID())
+}
+
+// deployPod makes sure that the pod's cluster is up and that the containers of all applications on it run.
+func (t *task) deployPod(ctx context.Context, call muranopl.Call) (any, error) {
+	return nil, t.settlePod(ctx, call.Interpreter, call.Object)
+}
+
+// hostContainer runs an application's container in the pod, together with those of the other applications on it.
+func (t *task) hostContainer(ctx context.Context, call muranopl.Call) (any, error) {
+	return nil, t.settlePod(ctx, call.Interpreter, call.Object)
+}
+
+// dropContainer takes away the Service of a container; the container itself leaves the pod when the pod is settled.
+func (t *task) dropContainer(ctx context.Context, call muranopl.Call) (any, error) {
+	name, _ := call.Args[argumentContainer].(string)
+	api, err := t.kubernetes(ctx, call.Interpreter, call.Object)
+	if err != nil {
+		return nil, err
+	}
+	return nil, t.Step(ctx, call.Object, "remove the container's Service", func(ctx context.Context) error {
+		return deleteServices(ctx, api, labels.Set{labelPod: call.Object.ID(), labelContainer: kubeName(name)})
+	})
+}
+
+// destroyPod takes the pod out of its cluster, unless the cluster goes as well.
+func (t *task) destroyPod(ctx context.Context, call muranopl.Call) (any, error) {
+	object := call.Object.Object("kubernetesCluster")
+	if object == nil {
+		return nil, nil
+	}
+	if object = t.remaining(call.Object, object); object == nil {
+		return nil, nil
+	}
+	if _, err := call.Interpreter.Invoke(ctx, object, methodDeploy, nil); err != nil {
+		return nil, err
+	}
+	api, err := t.api(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	return nil, t.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {
+		return errors.Join(deleteServices(ctx, api, labels.Set{labelPod: call.Object.ID()}),
+			deleteWorkloads(ctx, api, labels.Set{labelPod: call.Object.ID()}))
+	})
+}
+
+// settlePod brings the pod to what the model says, once per task.
+func (t *task) settlePod(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object) error {
+	return t.once("pod "+pod.ID(), func() error {
+		api, err := t.kubernetes(ctx, interpreter, pod)
+		if err != nil {
+			return err
+		}
+		var containers []container
+		var applications []*muranopl.Object
+		for _, application := range t.all(classApplication) {
+			if application.Object("host") != pod {
+				continue
+			}
+			described, err := interpreter.Invoke(ctx, application, methodGetContainer, nil)
+			if err != nil {
+				return err
+			}
+			one, err := containerOf(application, described)
+			if err != nil {
+				return err
+			}
+			containers = append(containers, one)
+			applications = append(applications, application)
+		}
+		if len(containers) == 0 {
+			return t.Step(ctx, pod, "remove the empty pod", func(ctx context.Context) error {
+				return deleteWorkloads(ctx, api, labels.Set{labelPod: pod.ID()})
+			})
+		}
+		spec, err := podSpecOf(pod)
+		if err != nil {
+			return err
+		}
+		t.inform(ctx, pod, "Starting pod %s with %d replicas", spec.name, spec.replicas)
+		err = t.Step(ctx, pod, "apply the pod", func(ctx context.Context) error {
+			return kube.Apply(ctx, api, "burano", spec.objects(containers)...)
+		})
+		if err != nil {
+			return err
+		}
+		err = t.Step(ctx, pod, "wait for the pod", func(ctx context.Context) error { return waitPod(ctx, api, spec) })
+		if err != nil {
+			return err
+		}
+		// Only now: until what is wanted runs, the former serves.
+		for _, ref := range spec.obsolete() {
+			if err := kube.Delete(ctx, api, ref); err != nil {
+				return err
+			}
+		}
+		return t.tellEndpoints(ctx, pod, spec, containers, applications)
+	})
+}
+
+// kubernetes makes sure that the pod's cluster is up and returns the way to its API.
+func (t *task) kubernetes(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object) (*rest.Config, error) {
+	object := pod.Object("kubernetesCluster")
+	if _, err := interpreter.Invoke(ctx, object, methodDeploy, nil); err != nil {
+		return nil, err
+	}
+	return t.api(ctx, object)
+}
+
+func (t *task) api(ctx context.Context, object *muranopl.Object) (*rest.Config, error) {
+	known, err := t.cluster(object)
+	if err != nil {
+		return nil, err
+	}
+	t.mutex.Lock()
+	live := known.live
+	t.mutex.Unlock()
+	if live == nil {
+		return nil, fmt.Errorf("%s is not up", object)
+	}
+	return live.Kubernetes(ctx)
+}
+
+func podSpecOf(pod *muranopl.Object) (podSpec, error) {
+	spec := podSpec{id: pod.ID(), name: pod.Text("name"), labels: map[string]string{}, replicas: int32(pod.Int("replicas"))}
+	for part := range strings.SplitSeq(pod.Text("labels"), ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(part, "=")
+		if !ok {
+			return spec, fmt.Errorf("labels of %s: %q is no label: write key=value", pod, part)
+		}
+		spec.labels[key] = value
+	}
+	return spec, nil
+}
+
+// waitPod waits until every replica runs. What kept them from it is in the error when they do not within rolloutLimit.
+func waitPod(ctx context.Context, api *rest.Config, spec podSpec) error {
+	limited, cancel := context.WithTimeout(ctx, rolloutLimit)
+	defer cancel()
+	selector := labels.Set{labelPod: spec.id}
+	var err error
+	if spec.replicas > 0 {
+		err = waitDeployment(limited, api, kubeName(spec.name))
+	} else {
+		err = waitPods(limited, api, selector)
+	}
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("pod %s does not run after %s: %s (%w)", spec.name, rolloutLimit, obstacles(ctx, api, selector), err)
+}
+
+// obstacles says what Kubernetes tells of containers that do not run.
+func obstacles(ctx context.Context, api *rest.Config, selector labels.Set) string {
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return err.Error()
+	}
+	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return err.Error()
+	}
+	var found []string
+	for _, pod := range pods.Items {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Status == "False" && condition.Type == "PodScheduled" {
+				found = append(found, fmt.Sprintf("%s is not scheduled: %s", pod.Name, condition.Message))
+			}
+		}
+		for _, status := range pod.Status.ContainerStatuses {
+			if waiting := status.State.Waiting; waiting != nil {
+				found = append(found, strings.TrimSpace(fmt.Sprintf("container %s of %s waits: %s %s", status.Name, pod.Name, waiting.Reason, waiting.Message)))
+			}
+		}
+	}
+	if len(found) == 0 {
+		return "Kubernetes gives no reason"
+	}
+	return strings.Join(found, "; ")
+}
+
+// tellEndpoints writes to each application where it can be reached, and reports what is public.
+func (t *task) tellEndpoints(ctx context.Context, pod *muranopl.Object, spec podSpec, containers []container, applications []*muranopl.Object) error {
+	cluster := pod.Object("kubernetesCluster")
+	var gateways []string
+	for _, member := range activeNodes(cluster) {
+		if member.role == "gateway" {
+			instance := member.object.Object("instance")
+			address := instance.Text("floatingIpAddress")
+			if addresses := instance.Texts("ipAddresses"); address == "" && len(addresses) > 0 {
+				address = addresses[0]
+			}
+			gateways = append(gateways, address)
+		}
+	}
+	for i, application := range applications {
+		endpoints := []any{}
+		for _, port := range containers[i].ports {
+			endpoint := func(address, scope string) {
+				endpoints = append(endpoints, map[string]any{
+					"address": address, "port": int64(port.published), "containerPort": int64(port.number), "protocol": port.protocol,
+					"scope": scope, "portScope": port.scope, "applicationName": containers[i].name, "podId": pod.ID(),
+				})
+			}
+			if port.scope != "host" {
+				endpoint(serviceName(spec.name, containers[i].name)+"."+namespace+".svc.cluster.local", "internal")
+			}
+			if !port.isPublic() {
+				continue
+			}
+			for _, address := range gateways {
+				endpoint(address, port.scope)
+				t.inform(ctx, application, "%s is available at %s:%d", containers[i].name, address, port.published)
+			}
+		}
+		if err := application.Set("applicationEndpoints", endpoints); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/engine"
+)
+
+// Arguments of the scaling actions.
+const (
+	argumentCount = "count"
+	argumentNode  = "node"
+)
+
+// pool is one of the two lists of a cluster whose first nodes are there.
+type pool struct {
+	list, count string // properties
+	what        string
+	most, least string // what is reported at the limits, in Murano's words
+}
+
+var (
+	minions  = pool{"minionNodes", "nodeCount", "node", "The maximum number of nodes has been reached", "At least one node must be in cluster"}
+	gateways = pool{"gatewayNodes", "gatewayCount", "gateway", "The maximum number of gateway nodes has been reached", "No gateway nodes that can be removed"}
+)
+
+// active lists the nodes of the pool that are to run.
+func (p pool) active(cluster *muranopl.Object) []*muranopl.Object {
+	all := cluster.Objects(p.list)
+	return all[:min(cluster.Int(p.count), len(all))]
+}
+
+// scaleUp is the action that adds nodes of the pool, as many as its list still holds.
+func (t *task) scaleUp(p pool) muranopl.NativeMethod {
+	return func(ctx context.Context, call muranopl.Call) (any, error) {
+		count, _ := call.Args[argumentCount].(int64)
+		now, listed := call.Object.Int(p.count), len(call.Object.Objects(p.list))
+		target := int(min(int64(now)+count, int64(listed)))
+		if int64(target) < int64(now)+count {
+			t.warn(ctx, call.Object, p.most, fmt.Sprintf("%s lists %d and %d are there, so that %d can be added: list more for a larger cluster", p.list, listed, now, target-now))
+		}
+		if target <= now {
+			return nil, nil
+		}
+		return nil, t.resize(ctx, call, p, call.Object.Objects(p.list), target)
+	}
+}
+
+// scaleDown is the action that removes nodes of the pool: the last ones, or the one that is named.
+func (t *task) scaleDown(p pool) muranopl.NativeMethod {
+	return func(ctx context.Context, call muranopl.Call) (any, error) {
+		count, _ := call.Args[argumentCount].(int64)
+		named, _ := call.Args[argumentNode].(string)
+		active, list := p.active(call.Object), call.Object.Objects(p.list)
+		if named != "" {
+			if count != 1 {
+				return nil, fault.New(fault.Invalid, "count is %d and node is %s: name one node, or say how many go", count, named)
+			}
+			at := slices.IndexFunc(active, func(node *muranopl.Object) bool { return serverName(node) == named })
+			if at < 0 {
+				return nil, fault.New(fault.Invalid, "%s is no %s of cluster %s: there are %s", named, p.what, call.Object.Text("name"), serverNames(active))
+			}
+			// From now on it is the last one of all, so that the counts, which take from the front, leave it out.
+			list = append(slices.Delete(slices.Clone(list), at, at+1), list[at])
+		}
+		target := int(max(int64(len(active))-count, 1))
+		if int64(target) > int64(len(active))-count {
+			t.warn(ctx, call.Object, p.least, fmt.Sprintf("%d are there, so that %d can be removed", len(active), len(active)-target))
+		}
+		if target >= len(active) {
+			return nil, nil
+		}
+		return nil, t.resize(ctx, call, p, list, target)
+	}
+}
+
+// resize deploys the cluster with other nodes of the pool. When that fails the model is left as it was, so that the same action goes
+// on where it was, and a deployment of the environment brings the former nodes back.
+func (t *task) resize(ctx context.Context, call muranopl.Call, p pool, list []*muranopl.Object, count int) error {
+	defer t.closeClusters()
+	cluster := call.Object
+	was, former := cluster.Objects(p.list), cluster.Int(p.count)
+	set := func(list []*muranopl.Object, count int) error {
+		values := make([]any, len(list))
+		for i, node := range list {
+			values[i] = node
+		}
+		if err := cluster.Set(p.list, values); err != nil {
+			return err
+		}
+		return cluster.Set(p.count, int64(count))
+	}
+	if err := set(list, count); err != nil {
+		return err
+	}
+	err := t.redeploy(ctx, call, p)
+	if err != nil {
+		if undo := set(was, former); undo != nil {
+			t.config.Logger.WarnContext(ctx, "the model keeps nodes that are not there", "cluster", cluster.ID(), "error", undo)
+		}
+	}
+	return err
+}
+
+func (t *task) redeploy(ctx context.Context, call muranopl.Call, p pool) error {
+	if _, err := call.Interpreter.Invoke(ctx, call.Object, methodDeploy, nil); err != nil {
+		return err
+	}
+	if p.list != gateways.list {
+		return nil
+	}
+	// Applications tell by which gateways they can be reached.
+	var pods []*muranopl.Object
+	for _, pod := range t.all(classPod) {
+		if pod.Object("kubernetesCluster") == call.Object {
+			pods = append(pods, pod)
+		}
+	}
+	return each(pods, func(pod *muranopl.Object) error {
+		_, err := call.Interpreter.Invoke(ctx, pod, methodDeploy, nil)
+		return err
+	})
+}
+
+// warn writes a report of level warning, which also marks the deployment's state.
+func (t *task) warn(ctx context.Context, object *muranopl.Object, text, details string) {
+	if err := t.Report(ctx, object, engine.LevelWarning, text, details); err != nil {
+		t.config.Logger.WarnContext(ctx, "a report was lost", "object", object.ID(), "error", err)
+	}
+}
+
+// serverName is what the server of a cluster's node is called.
+func serverName(node *muranopl.Object) string { return node.Object("instance").Text("name") }
+
+func serverNames(nodes []*muranopl.Object) string {
+	names := make([]string, len(nodes))
+	for i, node := range nodes {
+		names[i] = serverName(node)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,117 @@
+package openstack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stackresources"
+	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+// lastQuestion is what the cloud gets to say why something was not ready in time.
+const lastQuestion = 10 * time.Second
+
+// waitStack waits until nothing is in progress in the stack. When ctx ends first, the error names what was not ready, and what
+// Nova says of the servers among it.
+func (p *Project) waitStack(ctx context.Context, name string, template Template) (*stacks.RetrievedStack, error) {
+	var stack *stacks.RetrievedStack
+	err := poll(ctx, func() (bool, error) {
+		var err error
+		if stack, err = p.findStack(ctx, name); err != nil {
+			return false, err
+		}
+		if stack == nil {
+			return false, fmt.Errorf("stack %s was deleted while it was waited for", name)
+		}
+		return !strings.HasSuffix(stack.Status, "_IN_PROGRESS"), nil
+	})
+	if err == nil || stack == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return stack, err
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastQuestion)
+	defer cancel()
+	if waiting := p.unready(last, stack, template); len(waiting) > 0 {
+		return nil, fmt.Errorf("%w: in stack %s (%s) these are not ready: %s", context.Cause(ctx), name, stack.Status, strings.Join(waiting, "; "))
+	}
+	return nil, fmt.Errorf("%w: stack %s is still in %s", context.Cause(ctx), name, stack.Status)
+}
+
+// unready lists the resources that are being made or changed.
+func (p *Project) unready(ctx context.Context, stack *stacks.RetrievedStack, template Template) []string {
+	pages, err := stackresources.List(p.orchestration, stack.Name, stack.ID, nil).AllPages(ctx)
+	if err != nil {
+		return nil
+	}
+	resources, _ := stackresources.ExtractResources(pages)
+	var waiting []string
+	for _, resource := range resources {
+		if !strings.HasSuffix(resource.Status, "_IN_PROGRESS") {
+			continue
+		}
+		text := template.nameOf(resource.Name)
+		if resource.Type == "OS::Nova::Server" && resource.PhysicalID != "" {
+			if state, err := p.Server(ctx, resource.PhysicalID); err == nil {
+				text += ", which is " + state.String()
+			}
+		}
+		waiting = append(waiting, text)
+	}
+	return waiting
+}
+
+// failure says why a stack failed, or returns nil when it did not.
+func (p *Project) failure(ctx context.Context, stack *stacks.RetrievedStack, template Template) error {
+	if !strings.HasSuffix(stack.Status, "_FAILED") {
+		return nil
+	}
+	var reasons []string
+	told := false
+	if pages, err := stackresources.List(p.orchestration, stack.Name, stack.ID, nil).AllPages(ctx); err == nil {
+		resources, _ := stackresources.ExtractResources(pages)
+		for _, resource := range resources {
+			if !strings.HasSuffix(resource.Status, "_FAILED") {
+				continue
+			}
+			name := template.nameOf(resource.Name)
+			if name == resource.Name {
+				name = fmt.Sprintf("%s (%s)", resource.Name, resource.Type)
+			}
+			reasons = append(reasons, name+": "+resource.StatusReason)
+			told = told || strings.Contains(stack.StatusReason, resource.StatusReason)
+		}
+	}
+	if !told {
+		reasons = append([]string{stack.StatusReason}, reasons...)
+	}
+	return fmt.Errorf("stack %s is in %s: %s", stack.Name, stack.Status, strings.Join(reasons, "; "))
+}
+
+// explain turns Heat's refusal of a template into a fault that repeats Heat's own words, and wraps every other error. Heat
+// calls servers by the names of their resources; what a person calls them is added.
+func explain(err error, doing string, template Template) error {
+	var unexpected gophercloud.ErrUnexpectedResponseCode
+	if errors.As(err, &unexpected) && unexpected.Actual < http.StatusInternalServerError {
+		var answer struct {
+			Error struct {
+				Message string `json:"message"`
+			} `json:"error"`
+		}
+		if json.Unmarshal(unexpected.Body, &answer) == nil && answer.Error.Message != "" {
+			for resource := range template.Resources {
+				if name := template.nameOf(resource); name != resource && strings.Contains(answer.Error.Message, resource) {
+					doing += fmt.Sprintf(" (%s is %s)", resource, name)
+				}
+			}
+			return fault.New(fault.Invalid, "%s: Heat answers: %s", doing, answer.Error.Message)
+		}
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

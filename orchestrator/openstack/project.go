@@ -1,0 +1,113 @@
+package openstack
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/external"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+// Project is one project of a cloud, seen through its APIs.
+type Project struct {
+	provider      *gophercloud.ProviderClient
+	orchestration *gophercloud.ServiceClient
+	network       *gophercloud.ServiceClient
+	compute       *gophercloud.ServiceClient
+}
+
+func newProject(_ context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts) (*Project, error) {
+	orchestration, err := openstack.NewOrchestrationV1(provider, endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("find Heat in the service catalog: %w", err)
+	}
+	network, err := openstack.NewNetworkV2(provider, endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("find Neutron in the service catalog: %w", err)
+	}
+	compute, err := openstack.NewComputeV2(provider, endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("find Nova in the service catalog: %w", err)
+	}
+	return &Project{provider: provider, orchestration: orchestration, network: network, compute: compute}, nil
+}
+
+// ExternalNetwork returns the id of the network that floating IPs come from: the first one that Neutron calls external.
+func (p *Project) ExternalNetwork(ctx context.Context) (string, error) {
+	isExternal := true
+	pages, err := networks.List(p.network, external.ListOptsExt{ListOptsBuilder: networks.ListOpts{}, External: &isExternal}).AllPages(ctx)
+	if err != nil {
+		return "", fmt.Errorf("list external networks: %w", err)
+	}
+	found, err := networks.ExtractNetworks(pages)
+	if err != nil {
+		return "", fmt.Errorf("list external networks: %w", err)
+	}
+	if len(found) == 0 {
+		return "", fault.New(fault.Invalid, "the cloud has no external network, so servers cannot be reached: "+
+			"ask its operator for a network with router:external=true")
+	}
+	return found[0].ID, nil
+}
+
+// FreeNetwork returns the first network of the given prefix length inside the range that overlaps no subnet which the project
+// can see.
+func (p *Project) FreeNetwork(ctx context.Context, within netip.Prefix, bits int) (netip.Prefix, error) {
+	pages, err := subnets.List(p.network, subnets.ListOpts{}).AllPages(ctx)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("list subnets: %w", err)
+	}
+	found, err := subnets.ExtractSubnets(pages)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("list subnets: %w", err)
+	}
+	var taken []netip.Prefix
+	for _, subnet := range found {
+		if prefix, err := netip.ParsePrefix(subnet.CIDR); err == nil {
+			taken = append(taken, prefix)
+		}
+	}
+	if free, ok := firstFree(within, bits, taken); ok {
+		return free, nil
+	}
+	return netip.Prefix{}, fault.New(fault.Conflict, "every /%d of %s overlaps a subnet of the project: delete an unused one", bits, within)
+}
+
+func firstFree(within netip.Prefix, bits int, taken []netip.Prefix) (netip.Prefix, bool) {
+	for candidate := netip.PrefixFrom(within.Masked().Addr(), bits); within.Contains(candidate.Addr()); {
+		last := candidate.Addr()
+		free := true
+		for _, prefix := range taken {
+			if prefix.Overlaps(candidate) {
+				free = false
+				break
+			}
+		}
+		if free {
+			return candidate, true
+		}
+		next, ok := after(candidate)
+		if !ok || next.Compare(last) <= 0 {
+			break
+		}
+		candidate = netip.PrefixFrom(next, bits)
+	}
+	return netip.Prefix{}, false
+}
+
+// after returns the first address behind an IPv4 network.
+func after(network netip.Prefix) (netip.Addr, bool) {
+	start := network.Masked().Addr().As4()
+	value := uint64(start[0])<<24 | uint64(start[1])<<16 | uint64(start[2])<<8 | uint64(start[3])
+	value += 1 << (32 - network.Bits())
+	if value > 1<<32-1 {
+		return netip.Addr{}, false
+	}
+	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)}), true
+}

@@ -1,0 +1,70 @@
+package openstack
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+)
+
+// What Nova says of a server, as far as it is looked at here:
+// https://docs.openstack.org/api-guide/compute/server_concepts.html.
+const (
+	Active = "ACTIVE"
+	Shut   = "SHUTOFF"
+	Gone   = "" // Nova has no such server
+)
+
+// ServerState is what Nova says of a server.
+type ServerState struct {
+	Status string // ACTIVE, BUILD, SHUTOFF, ERROR, …; Gone when it is not there
+	Task   string // what Nova is doing with it, "" for nothing
+	Fault  string // why it is in ERROR
+}
+
+func (s ServerState) String() string {
+	if s.Status == Gone {
+		return "gone from Nova"
+	}
+	text := s.Status + " in Nova"
+	if s.Task != "" {
+		text += " (" + s.Task + ")"
+	}
+	if s.Fault != "" {
+		text += ": " + s.Fault
+	}
+	return text
+}
+
+// Server asks Nova for the state of a server.
+func (p *Project) Server(ctx context.Context, id string) (ServerState, error) {
+	server, err := servers.Get(ctx, p.compute, id).Extract()
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return ServerState{Status: Gone}, nil
+	}
+	if err != nil {
+		return ServerState{}, fmt.Errorf("ask Nova for server %s: %w", id, err)
+	}
+	if server.Status == "DELETED" || server.Status == "SOFT_DELETED" {
+		return ServerState{Status: Gone}, nil
+	}
+	return ServerState{Status: server.Status, Task: server.TaskState, Fault: server.Fault.Message}, nil
+}
+
+// StartServer starts a server that is off, and waits until it runs.
+func (p *Project) StartServer(ctx context.Context, id string) error {
+	err := servers.Start(ctx, p.compute, id).ExtractErr()
+	// A conflict means that it runs already, or begins to.
+	if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
+		return fmt.Errorf("start server %s: %w", id, err)
+	}
+	return poll(ctx, func() (bool, error) {
+		state, err := p.Server(ctx, id)
+		if err == nil && (state.Status == Gone || state.Status == "ERROR") {
+			err = fmt.Errorf("start server %s: it is %s", id, state)
+		}
+		return state.Status == Active, err
+	})
+}

@@ -1,0 +1,175 @@
+// Package openstack is Burano's way to an OpenStack cloud: it tells who a token belongs to, keeps trusts, and holds one Heat
+// stack per environment.
+package openstack
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/trusts"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+)
+
+// AdminRole is the role that Murano's policy calls admin ([DEFAULT] admin_role).
+const AdminRole = "admin"
+
+// Service acts as Burano's own service user: it validates the tokens of callers and is the trustee of their trusts.
+type Service struct {
+	options  gophercloud.AuthOptions
+	endpoint gophercloud.EndpointOpts
+	identity *gophercloud.ServiceClient
+	userID   string
+
+	mutex    sync.Mutex
+	projects map[string]*Project // by trust
+}
+
+// NewService signs in as the service user. The options must hold a password or an application credential, because the service
+// signs in again whenever its token ends.
+func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint gophercloud.EndpointOpts) (*Service, error) {
+	options.AllowReauth = true
+	provider, err := openstack.AuthenticatedClient(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("sign in to Keystone at %s as the service user: %w", options.IdentityEndpoint, err)
+	}
+	client, err := openstack.NewIdentityV3(provider, endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("find Keystone v3 in the service catalog of %s: %w", options.IdentityEndpoint, err)
+	}
+	user, err := tokens.Get(ctx, client, provider.Token()).ExtractUser()
+	if err != nil {
+		return nil, fmt.Errorf("ask Keystone who the service user is: %w", err)
+	}
+	return &Service{options: options, endpoint: endpoint, identity: client, userID: user.ID, projects: map[string]*Project{}}, nil
+}
+
+// Validate asks Keystone whose token this is. A token that Keystone does not accept, or that belongs to no project, is a fault of
+// kind Unauthorized.
+func (s *Service) Validate(ctx context.Context, token string) (identity.Caller, error) {
+	result := tokens.Get(ctx, s.identity, token)
+	if result.Err != nil {
+		if gophercloud.ResponseCodeIs(result.Err, http.StatusNotFound) || gophercloud.ResponseCodeIs(result.Err, http.StatusUnauthorized) {
+			return identity.Caller{}, fault.New(fault.Unauthorized, "Keystone does not know this token, or its time is over: get a new one")
+		}
+		return identity.Caller{}, fmt.Errorf("ask Keystone about a token: %w", result.Err)
+	}
+	user, err := result.ExtractUser()
+	if err != nil {
+		return identity.Caller{}, fmt.Errorf("read Keystone's answer about a token: %w", err)
+	}
+	project, err := result.ExtractProject()
+	if err != nil {
+		return identity.Caller{}, fmt.Errorf("read Keystone's answer about a token: %w", err)
+	}
+	if project == nil {
+		return identity.Caller{}, fault.New(fault.Unauthorized, "this token belongs to no project: ask Keystone for one that is scoped to a project")
+	}
+	roles, err := result.ExtractRoles()
+	if err != nil {
+		return identity.Caller{}, fmt.Errorf("read Keystone's answer about a token: %w", err)
+	}
+	caller := identity.Caller{UserID: user.ID, ProjectID: project.ID, ProjectName: project.Name, Token: token}
+	for _, role := range roles {
+		caller.Roles = append(caller.Roles, role.Name)
+	}
+	caller.Admin = slices.Contains(caller.Roles, AdminRole)
+	return caller, nil
+}
+
+// CreateTrust lets the service user act for the caller in the caller's project, with the caller's roles, until DeleteTrust. The
+// trust can be passed on, because Heat makes a trust of its own for each stack.
+func (s *Service) CreateTrust(ctx context.Context, caller identity.Caller) (trustID string, err error) {
+	roles := make([]trusts.Role, len(caller.Roles))
+	for i, role := range caller.Roles {
+		roles[i] = trusts.Role{Name: role}
+	}
+	trust, err := trusts.Create(ctx, s.as(caller.Token), trusts.CreateOpts{
+		Impersonation:     true,
+		AllowRedelegation: true,
+		TrusteeUserID:     s.userID,
+		TrustorUserID:     caller.UserID,
+		ProjectID:         caller.ProjectID,
+		Roles:             roles,
+	}).Extract()
+	if err != nil {
+		if gophercloud.ResponseCodeIs(err, http.StatusForbidden) {
+			return "", fault.New(fault.Forbidden, "Keystone lets this caller make no trust for Burano, so nothing can be deployed on their behalf: "+
+				"application credentials may make none, so sign in with a password or by federation (%w)", err)
+		}
+		return "", fmt.Errorf("make a trust for user %s in project %s: %w", caller.UserID, caller.ProjectID, err)
+	}
+	return trust.ID, nil
+}
+
+// DeleteTrust ends a trust; one that is gone already is no error.
+func (s *Service) DeleteTrust(ctx context.Context, trustID string) error {
+	if err := s.deleteTrust(ctx, trustID); err != nil {
+		// Keystone tells a stranger nothing of a trust, not even whether it exists: who signs in through one that is gone is refused
+		// as with a wrong password. The trustee, however, may look.
+		if there := trusts.Get(ctx, s.identity, trustID).Err; !gophercloud.ResponseCodeIs(there, http.StatusNotFound) {
+			return err
+		}
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.projects, trustID)
+	return nil
+}
+
+func (s *Service) deleteTrust(ctx context.Context, trustID string) error {
+	project, err := s.Project(ctx, trustID)
+	if err != nil {
+		return err
+	}
+	// Only the trustor may delete a trust, and a token of the trust impersonates them.
+	client, err := openstack.NewIdentityV3(project.provider, s.endpoint)
+	if err != nil {
+		return fmt.Errorf("find Keystone v3 in the service catalog: %w", err)
+	}
+	if err := trusts.Delete(ctx, client, trustID).ExtractErr(); err != nil {
+		return fmt.Errorf("delete trust %s: %w", trustID, err)
+	}
+	return nil
+}
+
+// Project signs in through a trust: what is then done is done as the trustor in the trust's project.
+func (s *Service) Project(ctx context.Context, trustID string) (*Project, error) {
+	s.mutex.Lock()
+	project := s.projects[trustID]
+	s.mutex.Unlock()
+	if project != nil {
+		return project, nil
+	}
+	options := s.options
+	options.TenantID, options.TenantName = "", ""
+	options.Scope = &gophercloud.AuthScope{TrustID: trustID}
+	provider, err := openstack.AuthenticatedClient(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("sign in through trust %s: %w", trustID, err)
+	}
+	provider.HTTPClient.Transport = guardedTransport{http.DefaultTransport}
+	project, err = newProject(ctx, provider, s.endpoint)
+	if err != nil {
+		return nil, err
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.projects[trustID] = project
+	return project, nil
+}
+
+// as returns an identity client that carries somebody else's token.
+func (s *Service) as(token string) *gophercloud.ServiceClient {
+	provider := &gophercloud.ProviderClient{IdentityBase: s.identity.IdentityBase, IdentityEndpoint: s.identity.IdentityEndpoint, HTTPClient: s.identity.HTTPClient}
+	provider.UseTokenLock()
+	provider.SetToken(token)
+	return &gophercloud.ServiceClient{ProviderClient: provider, Endpoint: s.identity.Endpoint, Type: "identity"}
+}

@@ -1,0 +1,134 @@
+// Package orchestrator keeps environments: what is in them, the sessions that draft changes, and the deployments that make
+// them so. It is what the API does, without HTTP.
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// Trusts lets Burano's service user act for a caller after the caller's token has ended.
+type Trusts interface {
+	CreateTrust(ctx context.Context, caller identity.Caller) (trustID string, err error)
+	DeleteTrust(ctx context.Context, trustID string) error
+}
+
+// Engine runs the tasks that Service writes.
+type Engine interface {
+	// Wake tells that there is a new task.
+	Wake()
+	// Abandon stops what runs in an environment whose rows are gone, and deletes its trust.
+	Abandon(environmentID string)
+}
+
+// Config is what a Service needs; all of it, but for Now, which is time.Now when nil.
+type Config struct {
+	Store  *store.Store
+	Sealer *secret.Sealer
+	Trusts Trusts
+	Engine Engine
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Service is safe for concurrent use. Its methods return faults (internal/fault) for what is the caller's to mend. Who may see
+// what: an environment belongs to a project, and only callers of that project and admins see it.
+type Service struct {
+	store  *store.Store
+	sealer *secret.Sealer
+	trusts Trusts
+	engine Engine
+	now    func() time.Time
+	log    *slog.Logger
+}
+
+// New makes a Service.
+func New(config Config) *Service {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	return &Service{store: config.Store, sealer: config.Sealer, trusts: config.Trusts, engine: config.Engine, now: config.Now, log: config.Logger}
+}
+
+// environment returns the environment when the caller may see it.
+func (s *Service) environment(ctx context.Context, caller identity.Caller, id string) (store.Environment, error) {
+	row, err := s.store.Environment(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return row, noEnvironment(id)
+	}
+	if err != nil {
+		return row, err
+	}
+	if row.ProjectID != caller.ProjectID && !caller.Admin {
+		return row, fault.New(fault.Forbidden, "User is not authorized to access these tenant resources")
+	}
+	return row, nil
+}
+
+func noEnvironment(id string) error {
+	return fault.New(fault.NotFound, "Environment with id %s not found", id)
+}
+
+func noSession(id string) error { return fault.New(fault.NotFound, "Session %s is not found", id) }
+
+func staleSession(id string) error {
+	return fault.New(fault.Forbidden, "Session %s is invalid: environment has been updated or updating right now with other session", id)
+}
+
+// session returns the session when it is one of the environment's.
+func (s *Service) session(ctx context.Context, environment store.Environment, id string) (store.Session, error) {
+	row, err := s.store.Session(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return row, noSession(id)
+	}
+	if err != nil {
+		return row, err
+	}
+	if row.EnvironmentID != environment.ID {
+		return row, fault.New(fault.Invalid, "Session %s is not tied with Environment %s", id, environment.ID)
+	}
+	return row, nil
+}
+
+// valid tells whether a session can still be used: nobody deployed since it was opened, and nobody else is deploying.
+func valid(environment store.Environment, session store.Session, sessions []store.Session) bool {
+	if environment.Version > session.Version {
+		return false
+	}
+	if session.State != store.Opened {
+		return true
+	}
+	for _, other := range sessions {
+		if other.State == store.Deploying || other.State == store.Deleting {
+			return false
+		}
+	}
+	return true
+}
+
+// draft returns the objects that a reader sees: those of the session while it is valid, else the environment's own.
+// sessionID may be "".
+func (s *Service) draft(ctx context.Context, environment store.Environment, sessionID string) (map[string]any, error) {
+	if sessionID == "" {
+		return environment.Model.Objects, nil
+	}
+	session, err := s.session(ctx, environment, sessionID)
+	if err != nil {
+		return nil, err
+	}
+	sessions, err := s.store.Sessions(ctx, environment.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !valid(environment, session, sessions) {
+		return environment.Model.Objects, nil
+	}
+	return session.Model.Objects, nil
+}

@@ -1,0 +1,130 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// Services returns what is at the path below the applications of the environment, or of the session's draft of it: with an
+// empty path the list, each with the environment's status under ?/status; nil where there is nothing.
+func (s *Service) Services(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string) (any, error) {
+	environment, err := s.environment(ctx, caller, environmentID)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := s.draft(ctx, environment, sessionID)
+	if err != nil {
+		return nil, err
+	}
+	services, ok := objects["services"]
+	if !ok {
+		return []any{}, nil
+	}
+	if len(path) > 0 {
+		value, _ := lookUp(services, path)
+		return value, nil
+	}
+	sessions, err := s.store.Sessions(ctx, environmentID)
+	if err != nil {
+		return nil, err
+	}
+	status, _ := status(sessions)
+	return withStatus(services, status)
+}
+
+// AddServices adds an application (body is an object) or several (a list) to the session's draft. Nothing of it is checked
+// here: a deployment checks everything and reports each error.
+func (s *Service) AddServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string, body any) error {
+	var added []any
+	switch b := body.(type) {
+	case map[string]any:
+		if len(b) > 0 {
+			added = []any{b}
+		}
+	case []any:
+		added = b
+	}
+	if err := s.mayEdit(ctx, caller, environmentID, sessionID); err != nil {
+		return err
+	}
+	if len(added) == 0 {
+		return fault.New(fault.Invalid, "Request body is empty: please, provide application object model")
+	}
+	if len(path) > 0 {
+		return fault.New(fault.Invalid, "Applications are added by a POST to services, not below it (%s)", join(path))
+	}
+	return s.edit(ctx, sessionID, func(objects map[string]any) error {
+		services, _ := objects["services"].([]any)
+		objects["services"] = append(services, added...)
+		return nil
+	})
+}
+
+// PutServices replaces what is at the path below the draft's applications: with an empty path the whole list.
+func (s *Service) PutServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string, body any) error {
+	if err := s.mayEdit(ctx, caller, environmentID, sessionID); err != nil {
+		return err
+	}
+	if _, list := body.([]any); len(path) == 0 && !list {
+		return fault.New(fault.Invalid, "The applications of an environment are a list")
+	}
+	return s.edit(ctx, sessionID, func(objects map[string]any) error {
+		if err := replaceAt(objects, append([]string{"services"}, path...), body); err != nil {
+			return err
+		}
+		if header, ok := objects["?"].(map[string]any); ok {
+			header["updated"] = s.now().UTC().Format("2006-01-02 15:04:05.000000")
+		}
+		return nil
+	})
+}
+
+// DeleteServices removes what is at the path below the draft's applications.
+func (s *Service) DeleteServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string) error {
+	if err := s.mayEdit(ctx, caller, environmentID, sessionID); err != nil {
+		return err
+	}
+	return s.edit(ctx, sessionID, func(objects map[string]any) error {
+		return removeAt(objects, append([]string{"services"}, path...))
+	})
+}
+
+// mayEdit checks that there is such a session and that it can be written to.
+func (s *Service) mayEdit(ctx context.Context, caller identity.Caller, environmentID, sessionID string) error {
+	environment, err := s.environment(ctx, caller, environmentID)
+	if err != nil {
+		return err
+	}
+	if sessionID == "" {
+		return fault.New(fault.Invalid, "X-Configuration-Session header which indicates to the session is missed")
+	}
+	session, err := s.session(ctx, environment, sessionID)
+	if err != nil {
+		return err
+	}
+	if session.State != store.Opened {
+		return staleSession(sessionID)
+	}
+	return s.checkValid(ctx, environment, session)
+}
+
+// edit changes the draft's objects in one transaction.
+func (s *Service) edit(ctx context.Context, sessionID string, change func(objects map[string]any) error) error {
+	err := s.store.EditSession(ctx, sessionID, func(model *store.Model) error {
+		if model.Objects == nil {
+			return staleSession(sessionID)
+		}
+		return change(model.Objects)
+	})
+	switch {
+	case errors.Is(err, store.ErrStale):
+		return staleSession(sessionID)
+	case errors.Is(err, store.ErrNotFound):
+		return noSession(sessionID)
+	}
+	return err
+}

@@ -1,0 +1,178 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// Session is what a caller sees of a session.
+type Session struct {
+	ID, EnvironmentID, UserID, State string
+	Version                          int64
+	Created, Updated                 time.Time
+}
+
+func seenSession(row store.Session) Session {
+	return Session{ID: row.ID, EnvironmentID: row.EnvironmentID, UserID: row.UserID, State: string(row.State), Version: row.Version,
+		Created: row.Created.Time(), Updated: row.Updated.Time()}
+}
+
+// Configure opens a session: a draft of the environment. Several can be open at once; the first that is deployed makes the
+// others invalid.
+func (s *Service) Configure(ctx context.Context, caller identity.Caller, environmentID string) (Session, error) {
+	if _, err := s.environment(ctx, caller, environmentID); err != nil {
+		return Session{}, err
+	}
+	row, err := s.store.OpenSession(ctx, environmentID, caller.UserID)
+	switch {
+	case errors.Is(err, store.ErrBusy):
+		return Session{}, errBusy(environmentID)
+	case errors.Is(err, store.ErrNotFound):
+		return Session{}, noEnvironment(environmentID)
+	}
+	return seenSession(row), err
+}
+
+// own returns the session when it is one of the environment's and the caller's own; even an admin may not see those of others.
+func (s *Service) own(ctx context.Context, caller identity.Caller, environmentID, id string) (store.Environment, store.Session, error) {
+	environment, err := s.environment(ctx, caller, environmentID)
+	if err != nil {
+		return environment, store.Session{}, err
+	}
+	session, err := s.session(ctx, environment, id)
+	if err != nil {
+		return environment, session, err
+	}
+	if session.UserID != caller.UserID {
+		return environment, session, fault.New(fault.Unauthorized, "User %s is not authorized to access session %s.", caller.UserID, id)
+	}
+	return environment, session, nil
+}
+
+// Session shows a session; one that is invalid is a fault of kind Forbidden.
+func (s *Service) Session(ctx context.Context, caller identity.Caller, environmentID, id string) (Session, error) {
+	environment, session, err := s.own(ctx, caller, environmentID, id)
+	if err != nil {
+		return Session{}, err
+	}
+	if err := s.checkValid(ctx, environment, session); err != nil {
+		return Session{}, err
+	}
+	return seenSession(session), nil
+}
+
+func (s *Service) checkValid(ctx context.Context, environment store.Environment, session store.Session) error {
+	sessions, err := s.store.Sessions(ctx, environment.ID)
+	if err != nil {
+		return err
+	}
+	if !valid(environment, session, sessions) {
+		return staleSession(session.ID)
+	}
+	return nil
+}
+
+// DeleteSession throws a draft away.
+func (s *Service) DeleteSession(ctx context.Context, caller identity.Caller, environmentID, id string) error {
+	if _, _, err := s.own(ctx, caller, environmentID, id); err != nil {
+		return err
+	}
+	err := s.store.DeleteSession(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return noSession(id)
+	case errors.Is(err, store.ErrBusy):
+		return fault.New(fault.Forbidden, "Session %s is in deploying state and could not be deleted", id)
+	}
+	return err
+}
+
+// Deploy makes the environment what the session says. It answers when the task is written; the engine runs it.
+func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmentID, sessionID string) error {
+	environment, err := s.environment(ctx, caller, environmentID)
+	if err != nil {
+		return err
+	}
+	session, err := s.session(ctx, environment, sessionID)
+	if err != nil {
+		return err
+	}
+	if err := s.checkValid(ctx, environment, session); err != nil {
+		return err
+	}
+	if session.State != store.Opened {
+		return fault.New(fault.Forbidden, "Session %s is already deployed or deployment is in progress", sessionID)
+	}
+	trust, err := s.trust(ctx, caller, environment)
+	if err != nil {
+		return err
+	}
+	_, err = s.store.Submit(ctx, store.Submission{
+		SessionID: sessionID,
+		Action:    store.Action{ObjectID: environmentID, Method: "deploy", Args: map[string]any{}},
+		Objects:   store.ForClasses(environmentID, session.Model.Objects),
+		Text:      "Action deploy is scheduled",
+		Trust:     trust.sealed, DoomedTrust: trust.row,
+	})
+	if err != nil {
+		s.returnTrust(ctx, environmentID, trust)
+		switch {
+		case errors.Is(err, store.ErrStale):
+			return staleSession(sessionID)
+		case errors.Is(err, store.ErrNotFound):
+			return noSession(sessionID)
+		}
+		return err
+	}
+	s.engine.Wake()
+	return nil
+}
+
+// newTrust is a trust that was made for an environment and that no environment holds yet; the zero value is none.
+type newTrust struct{ id, sealed, row string }
+
+// trust makes a trust for an environment that has none. Its row is written before anything else can fail: a trust that no
+// environment takes is deleted by returnTrust, or at the next start of a process that died in between.
+func (s *Service) trust(ctx context.Context, caller identity.Caller, environment store.Environment) (newTrust, error) {
+	if environment.Trust != "" {
+		return newTrust{}, nil
+	}
+	if caller.ProjectID != environment.ProjectID {
+		return newTrust{}, fault.New(fault.Forbidden, "The first deployment of environment %s must be started by a member of its project %s: Burano acts in the cloud in that user's name", environment.ID, environment.ProjectID)
+	}
+	id, err := s.trusts.CreateTrust(ctx, caller)
+	if err != nil {
+		return newTrust{}, err
+	}
+	trust := newTrust{id: id, sealed: s.sealer.Seal(store.TrustOwner(environment.ID), []byte(id))}
+	trust.row, err = s.store.DoomTrust(context.WithoutCancel(ctx), environment.ID, trust.sealed)
+	if err != nil {
+		s.returnTrust(ctx, environment.ID, trust)
+		return newTrust{}, err
+	}
+	return trust, nil
+}
+
+// returnTimeout is how long Keystone is waited for when a trust is deleted that nobody took.
+const returnTimeout = 10 * time.Second
+
+// returnTrust deletes a trust that nothing was deployed with.
+func (s *Service) returnTrust(ctx context.Context, environmentID string, trust newTrust) {
+	if trust.id == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
+	defer cancel()
+	err := s.trusts.DeleteTrust(ctx, trust.id)
+	if err == nil && trust.row != "" {
+		err = s.store.ForgetTrust(ctx, trust.row)
+	}
+	if err != nil {
+		s.log.Warn("a trust that nothing was deployed with could not be deleted; the next start tries again", "environment", environmentID, "error", err)
+	}
+}

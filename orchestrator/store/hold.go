@@ -1,0 +1,287 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// Hold is one worker's hold on a task: everything that the task writes goes through it and carries the fencing number of the
+// taking. Once another worker has taken the task over, or the task was given back or has ended, every write is refused with
+// ErrFenced; with ErrNotFound when the task is gone with its environment.
+type Hold struct {
+	store *Store
+	task  Task
+	guard func() error
+}
+
+// Guard makes every write ask first, on this side; its error is returned. It must be called before the hold is used.
+func (h *Hold) Guard(guard func() error) { h.guard = guard }
+
+// Task is the task as it was taken.
+func (h *Hold) Task() Task { return h.task }
+
+// Fence is the fencing number: it grows with each taking of any task of the environment.
+func (h *Hold) Fence() uint64 { return uint64(h.task.Fence) }
+
+// candidates is how many tasks TakeTask looks at: more than one, because those whose rows are locked are skipped.
+const candidates = 16
+
+// TakeTask gives the oldest task that nobody holds to the worker, for as long as the lease: one that was never taken or was given
+// back, or one whose lease has run out. Environments of which a task is held are skipped. before is the task as it was.
+// ErrNotFound when there is none.
+func (s *Store) TakeTask(ctx context.Context, worker string, lease time.Duration) (hold *Hold, before Task, err error) {
+	err = s.transaction(ctx, "take a task", func(tx *gorm.DB) error {
+		now, err := s.databaseClock(tx)
+		if err != nil {
+			return err
+		}
+		var found []Task
+		held := tx.Model(&Task{}).Select("environment_id").Where("worker <> '' AND finished IS NULL AND lease_until > ?", now)
+		if err := tx.Select("id", "environment_id").Where("finished IS NULL AND environment_id NOT IN (?)", held).Order("created, id").
+			Limit(candidates).Find(&found).Error; err != nil {
+			return err
+		}
+		for _, candidate := range found {
+			task, was, err := s.take(tx, candidate, worker, now, lease)
+			if errors.Is(err, gorm.ErrRecordNotFound) {
+				continue // another worker was faster, or is still writing: this one comes again
+			}
+			if err != nil {
+				return err
+			}
+			hold, before = &Hold{store: s, task: task}, was
+			return nil
+		}
+		return gorm.ErrRecordNotFound
+	})
+	return hold, before, err
+}
+
+// take takes one task. gorm.ErrRecordNotFound when it cannot be had now.
+func (s *Store) take(tx *gorm.DB, candidate Task, worker string, now Time, lease time.Duration) (task, before Task, err error) {
+	// A row that is locked belongs to somebody who is alive, or who is soon found to be dead: it is not waited for.
+	now = max(now, 1)
+	free := func() *gorm.DB { return tx.Clauses(clause.Locking{Strength: forUpdate, Options: "SKIP LOCKED"}) }
+	var environment Environment
+	if err := free().Select("id", "fence").Where("id = ?", candidate.EnvironmentID).Take(&environment).Error; err != nil {
+		return task, before, err
+	}
+	var held int64
+	if err := tx.Model(&Task{}).Where("environment_id = ? AND worker <> '' AND finished IS NULL AND lease_until > ?", environment.ID, now).Count(&held).Error; err != nil {
+		return task, before, err
+	}
+	if held > 0 {
+		return task, before, gorm.ErrRecordNotFound
+	}
+	if err := free().Where("id = ? AND finished IS NULL", candidate.ID).Take(&before).Error; err != nil {
+		return task, before, err
+	}
+	task = before
+	if before.Worker != "" {
+		task.Deaths++
+	}
+	// At least the time in seconds: a database that was put back from a backup does not fall behind what nodes have seen.
+	task.Fence = max(environment.Fence+1, int64(now/1e6))
+	task.Worker, task.LeaseUntil, task.Updated = worker, now+Time(lease.Microseconds()), s.clock()
+	if err := tx.Model(&Environment{}).Where("id = ?", environment.ID).Update("fence", task.Fence).Error; err != nil {
+		return task, before, err
+	}
+	return task, before, tx.Model(&Task{}).Where("id = ?", task.ID).Updates(map[string]any{"worker": task.Worker, "fence": task.Fence,
+		"lease_until": task.LeaseUntil, "deaths": task.Deaths, "updated": task.Updated}).Error
+}
+
+// EndLeases makes every lease run out now. Only the one process that uses the database may call it, before it takes a task: then
+// whoever held one is dead.
+func (s *Store) EndLeases(ctx context.Context) error {
+	return wrap(s.db.WithContext(ctx).Model(&Task{}).Where("worker <> '' AND finished IS NULL").Update("lease_until", 0).Error, "end the leases of a former process")
+}
+
+// holding runs do in a transaction in which the hold cannot be lost.
+func (h *Hold) holding(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
+	if h.guard != nil {
+		if err := h.guard(); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	return h.store.transaction(ctx, what, func(tx *gorm.DB) error {
+		var task Task
+		// The row is locked where rows can be (PostgreSQL): a taking waits, and two reports never get one number.
+		if err := locked(tx).Select("id", "worker", "fence", "finished").Where("id = ?", h.task.ID).Take(&task).Error; err != nil {
+			return err
+		}
+		if task.Fence != h.task.Fence || task.Worker != h.task.Worker || task.Finished != nil {
+			return ErrFenced
+		}
+		return do(tx)
+	})
+}
+
+// Renew makes the lease end this long from now.
+func (h *Hold) Renew(ctx context.Context, lease time.Duration) error {
+	return h.holding(ctx, "renew the lease of a task", func(tx *gorm.DB) error {
+		now, err := h.store.databaseClock(tx)
+		if err != nil {
+			return err
+		}
+		return tx.Model(&Task{}).Where("id = ?", h.task.ID).Update("lease_until", now+Time(lease.Microseconds())).Error
+	})
+}
+
+// GiveBack ends the hold, with a last report, so that any worker can take the task and go on.
+func (h *Hold) GiveBack(ctx context.Context, report Report) error {
+	err := h.holding(ctx, "give a task back", func(tx *gorm.DB) error {
+		if err := h.report(tx, report); err != nil {
+			return err
+		}
+		return tx.Model(&Task{}).Where("id = ?", h.task.ID).Updates(map[string]any{"worker": "", "lease_until": 0, "updated": h.store.clock()}).Error
+	})
+	h.store.watchers.changed(h.task.ID)
+	return err
+}
+
+// Outcome is how a task ended.
+type Outcome struct {
+	Failed bool
+	Result Document
+	// Objects and ObjectsCopy become the environment's model. Ignored after a successful deletion.
+	Objects, ObjectsCopy map[string]any
+}
+
+// Finish writes the end of the task: its result, its last report, the state of its session, the environment's model and
+// next version, all in one transaction. Errors reported during the task make it a failed one. A successful deletion
+// removes the environment and dooms its trust. It answers whether the task failed.
+func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err error) {
+	s, task := h.store, h.task
+	err = h.holding(ctx, "finish a task", func(tx *gorm.DB) error {
+		errors, warnings, err := count(tx, task.ID)
+		if err != nil {
+			return err
+		}
+		failed = outcome.Failed || errors > 0
+		deletion := task.Objects == nil
+		if deletion && !failed {
+			return s.remove(tx, task.EnvironmentID)
+		}
+		text, state := "Deployment finished", Deployed
+		if failed {
+			state = DeployFailure
+		}
+		if deletion {
+			text, state = "Deletion finished", DeleteFailure
+		}
+		if errors > 0 {
+			text += " with errors"
+		} else if warnings > 0 {
+			text += " with warnings"
+		}
+		if err := h.report(tx, Report{Level: "info", Text: text}); err != nil {
+			return err
+		}
+		now := s.clock()
+		if err := tx.Model(&Task{}).Where("id = ?", task.ID).
+			Updates(map[string]any{"result": outcome.Result, "finished": now, "updated": now}).Error; err != nil {
+			return err
+		}
+		if err := tx.Model(&Session{}).Where("id = ?", task.SessionID).Updates(map[string]any{"state": state, "updated": now}).Error; err != nil {
+			return err
+		}
+		return tx.Model(&Environment{}).Where("id = ?", task.EnvironmentID).Updates(map[string]any{
+			"model": Model{Objects: outcome.Objects, ObjectsCopy: outcome.ObjectsCopy}, "version": gorm.Expr("version + 1"), "updated": now,
+		}).Error
+	})
+	s.watchers.changed(task.ID)
+	return failed, err
+}
+
+// SaveObjectsCopy writes what the engine is about to make, before it makes any of it.
+func (h *Hold) SaveObjectsCopy(ctx context.Context, objects map[string]any) error {
+	return h.holding(ctx, "save the copy of an object model", func(tx *gorm.DB) error {
+		var environment Environment
+		if err := locked(tx).Where("id = ?", h.task.EnvironmentID).Take(&environment).Error; err != nil {
+			return err
+		}
+		environment.Model.ObjectsCopy = objects
+		return tx.Model(&Environment{}).Where("id = ?", h.task.EnvironmentID).Update("model", environment.Model).Error
+	})
+}
+
+// AddReport adds a line to the task's log; its task, id, number and time are set here.
+func (h *Hold) AddReport(ctx context.Context, report Report) error {
+	err := h.holding(ctx, "write a report", func(tx *gorm.DB) error { return h.report(tx, report) })
+	h.store.watchers.changed(h.task.ID)
+	return err
+}
+
+func (h *Hold) report(tx *gorm.DB, report Report) error {
+	report.TaskID = h.task.ID
+	return h.store.report(tx, report)
+}
+
+// StartStep adds the step as running and returns its id; its task is set here.
+func (h *Hold) StartStep(ctx context.Context, step Step) (string, error) {
+	step.TaskID, step.ID, step.Started = h.task.ID, NewID(), h.store.clock()
+	err := h.holding(ctx, "write a step", func(tx *gorm.DB) error { return tx.Create(&step).Error })
+	h.store.watchers.changed(step.TaskID)
+	return step.ID, err
+}
+
+// EndStep writes the end of a step; problem is "" when it went well. A step that was never done before in the task is progress: the
+// workers that died over the task until then are forgotten.
+func (h *Hold) EndStep(ctx context.Context, id, problem string) error {
+	return h.holding(ctx, "write a step", func(tx *gorm.DB) error {
+		var step Step
+		if err := tx.Where("id = ? AND task_id = ?", id, h.task.ID).Take(&step).Error; err != nil {
+			return err
+		}
+		if problem == "" {
+			var done int64
+			if err := tx.Model(&Step{}).Where("task_id = ? AND object_id = ? AND name = ? AND finished IS NOT NULL AND error = ''", h.task.ID, step.ObjectID, step.Name).
+				Count(&done).Error; err != nil {
+				return err
+			}
+			if done == 0 {
+				if err := tx.Model(&Task{}).Where("id = ? AND deaths > 0", h.task.ID).Update("deaths", 0).Error; err != nil {
+					return err
+				}
+			}
+		}
+		return tx.Model(&Step{}).Where("id = ?", id).Updates(map[string]any{"finished": h.store.clock(), "error": problem}).Error
+	})
+}
+
+// SetAttribute stores a JSON value with an object of the environment; it is durable on return. nil removes the attribute.
+func (h *Hold) SetAttribute(ctx context.Context, objectID, class, name string, value any) error {
+	environmentID := h.task.EnvironmentID
+	if value == nil {
+		return h.holding(ctx, "remove an attribute", func(tx *gorm.DB) error {
+			return tx.Where("environment_id = ? AND object_id = ? AND class = ? AND name = ?", environmentID, objectID, class, name).Delete(&Attribute{}).Error
+		})
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("write the attribute %s of %s: %w", name, objectID, err)
+	}
+	row := Attribute{EnvironmentID: environmentID, ObjectID: objectID, Class: class, Name: name, Value: string(text)}
+	return h.holding(ctx, "write an attribute", func(tx *gorm.DB) error {
+		return tx.Clauses(clause.OnConflict{UpdateAll: true,
+			Columns: []clause.Column{{Name: "environment_id"}, {Name: "object_id"}, {Name: "class"}, {Name: "name"}}}).Create(&row).Error
+	})
+}
+
+// RemoveAttributes removes what is stored with an object that was destroyed.
+func (h *Hold) RemoveAttributes(ctx context.Context, objectID string) error {
+	return h.holding(ctx, "remove attributes", func(tx *gorm.DB) error {
+		return tx.Where("environment_id = ? AND object_id = ?", h.task.EnvironmentID, objectID).Delete(&Attribute{}).Error
+	})
+}
+
+// SetSecret stores a sealed secret of the environment; it is durable on return.
+func (h *Hold) SetSecret(ctx context.Context, name, sealed string) error {
+	return h.holding(ctx, "write a secret", func(tx *gorm.DB) error { return setSecret(tx, h.task.EnvironmentID, name, sealed) })
+}

@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// What native code keeps while it runs and after: steps, attributes, secrets. It is written through a Hold.
+
+// Steps returns the task's steps in the order of their start.
+func (s *Store) Steps(ctx context.Context, taskID string) ([]Step, error) {
+	var steps []Step
+	err := s.db.WithContext(ctx).Where("task_id = ?", taskID).Order("started, id").Find(&steps).Error
+	return steps, wrap(err, "list steps")
+}
+
+// Attribute returns the value that SetAttribute stored; false when there is none.
+func (s *Store) Attribute(ctx context.Context, environmentID, objectID, class, name string) (any, bool, error) {
+	var row Attribute
+	err := wrap(s.db.WithContext(ctx).Where("environment_id = ? AND object_id = ? AND class = ? AND name = ?", environmentID, objectID, class, name).
+		Limit(1).Find(&row).Error, "read an attribute")
+	if err != nil || row.Name == "" {
+		return nil, false, err
+	}
+	var value any
+	if err := decode(row.Value, &value); err != nil {
+		return nil, false, fmt.Errorf("read the attribute %s of %s: %w", name, objectID, err)
+	}
+	return Integers(value), true, nil
+}
+
+// secretRow is a row of the table secrets.
+type secretRow struct {
+	EnvironmentID string
+	Name          string
+	Value         string // sealed
+}
+
+// TableName is gorm's way to be told the table.
+func (secretRow) TableName() string { return "secrets" }
+
+// Secret returns the sealed secret of that name; false when there is none.
+func (s *Store) Secret(ctx context.Context, environmentID, name string) (string, bool, error) {
+	var row secretRow
+	err := s.db.WithContext(ctx).Where("environment_id = ? AND name = ?", environmentID, name).Limit(1).Find(&row).Error
+	return row.Value, row.Name != "", wrap(err, "read a secret")
+}
+
+// SetSecret stores a sealed secret outside of any task; it is durable on return.
+func (s *Store) SetSecret(ctx context.Context, environmentID, name, sealed string) error {
+	return wrap(setSecret(s.db.WithContext(ctx), environmentID, name, sealed), "write a secret")
+}
+
+func setSecret(tx *gorm.DB, environmentID, name, sealed string) error {
+	row := secretRow{EnvironmentID: environmentID, Name: name, Value: sealed}
+	return tx.Clauses(clause.OnConflict{UpdateAll: true, Columns: []clause.Column{{Name: "environment_id"}, {Name: "name"}}}).Create(&row).Error
+}

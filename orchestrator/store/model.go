@@ -1,0 +1,39 @@
+package store
+
+import "maps"
+
+// TrustOwner is what an environment's trust is sealed for (secret.Sealer).
+func TrustOwner(environmentID string) string { return "environment/" + environmentID + "/trust" }
+
+// ForClasses turns the API's form of an object model into that of the classes: the applications under their property's name, the
+// root with the environment's id. objects is not changed.
+func ForClasses(environmentID string, objects map[string]any) Document {
+	model := maps.Clone(objects)
+	if services, ok := model["services"]; ok {
+		delete(model, "services")
+		model["applications"] = services
+	}
+	header, _ := model["?"].(map[string]any)
+	header = maps.Clone(header)
+	if header == nil {
+		header = map[string]any{"type": "io.murano.Environment"}
+	}
+	header["id"] = environmentID
+	model["?"] = header
+	return model
+}
+
+// ForAPI turns the classes' form of an object model into the API's.
+func ForAPI(model map[string]any) map[string]any {
+	if model == nil {
+		return nil
+	}
+	objects := maps.Clone(model)
+	services, ok := objects["applications"]
+	if !ok || services == nil {
+		services = []any{}
+	}
+	delete(objects, "applications")
+	objects["services"] = services
+	return objects
+}

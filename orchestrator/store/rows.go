@@ -1,0 +1,227 @@
+package store
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Time is a row's time: microseconds since 1970, UTC.
+type Time int64
+
+// Time returns it as the standard library has it.
+func (t Time) Time() time.Time { return time.UnixMicro(int64(t)).UTC() }
+
+// Model is the stored state of an environment, or of a session's draft of it.
+type Model struct {
+	// Objects is the object model; nil in a session means that the environment is to be deleted. Its applications are under
+	// the key "services", as in the API.
+	Objects map[string]any `json:"Objects"`
+	// ObjectsCopy is what the engine last set about to make: whatever is in it and no longer in Objects is destroyed by the
+	// next deployment. nil when nothing was ever deployed.
+	ObjectsCopy map[string]any `json:"ObjectsCopy,omitempty"`
+}
+
+// Value writes the model as JSON (database/sql).
+func (m Model) Value() (driver.Value, error) { return encode(m) }
+
+// Scan reads the model from JSON (database/sql).
+func (m *Model) Scan(source any) error { return decode(source, m) }
+
+// UnmarshalJSON keeps integers integers (int64): an object model tells 1 from 1.0.
+func (m *Model) UnmarshalJSON(text []byte) error {
+	type plain Model
+	var p plain
+	if err := decodeNumbers(text, &p); err != nil {
+		return err
+	}
+	m.Objects, _ = Integers(p.Objects).(map[string]any)
+	m.ObjectsCopy, _ = Integers(p.ObjectsCopy).(map[string]any)
+	return nil
+}
+
+// Document is one JSON object in a column; nil is null.
+type Document map[string]any
+
+// Value writes the document as JSON (database/sql).
+func (d Document) Value() (driver.Value, error) { return encode(map[string]any(d)) }
+
+// Scan reads the document from JSON (database/sql).
+func (d *Document) Scan(source any) error {
+	var m map[string]any
+	if err := decode(source, &m); err != nil {
+		return err
+	}
+	m, _ = Integers(m).(map[string]any)
+	*d = m
+	return nil
+}
+
+// Action says which method of which object a task runs; the zero Action, null in the column, deletes the environment.
+type Action struct {
+	ObjectID string         `json:"object_id"`
+	Method   string         `json:"method"`
+	Args     map[string]any `json:"args"`
+}
+
+// Value writes the action as JSON (database/sql).
+func (a Action) Value() (driver.Value, error) {
+	if a.Method == "" {
+		return "null", nil
+	}
+	return encode(a)
+}
+
+// Scan reads the action from JSON (database/sql).
+func (a *Action) Scan(source any) error { return decode(source, a) }
+
+// Environment is a row of the table of that name.
+type Environment struct {
+	ID              string
+	ProjectID       string
+	Name            string
+	DescriptionText string
+	Version         int64
+	Model           Model
+	Trust           string // sealed
+	Fence           int64  // of the last taking of one of its tasks
+	Created         Time
+	Updated         Time
+}
+
+// State is the state of a session.
+type State string
+
+// The states, as Murano calls them.
+const (
+	Opened        State = "opened"
+	Deploying     State = "deploying"
+	Deployed      State = "deployed"
+	DeployFailure State = "deploy failure"
+	Deleting      State = "deleting"
+	DeleteFailure State = "delete failure"
+)
+
+// Session is a draft of an environment's model.
+type Session struct {
+	ID            string
+	EnvironmentID string
+	UserID        string
+	State         State
+	Version       int64 // the environment's when the session was opened
+	Model         Model
+	Created       Time
+	Updated       Time
+}
+
+// Task is one run of the engine over an environment: a deployment.
+type Task struct {
+	ID            string
+	EnvironmentID string
+	SessionID     string
+	Worker        string // the process that holds it; "" when none does
+	Fence         int64  // of the last taking; 0 when it was never taken
+	LeaseUntil    Time   // by the database's clock
+	Deaths        int64  // workers whose lease ran out
+	Action        Action
+	Objects       Document // with the applications under "applications", as the classes have them; nil for a deletion
+	Result        Document
+	Created       Time
+	Updated       Time
+	Started       Time
+	Finished      *Time
+}
+
+// Report is one line of a task's log.
+type Report struct {
+	ID       string
+	TaskID   string
+	Number   int64
+	EntityID *string // the object that it is about; nil for the whole deployment
+	Entity   *string // that object's class
+	Level    string  // info, warning, error
+	Text     string
+	Details  *string
+	Created  Time
+}
+
+// Step is one native step of a task.
+type Step struct {
+	ID       string
+	TaskID   string
+	ObjectID string
+	Class    string
+	Name     string
+	Started  Time
+	Finished *Time
+	Error    string
+}
+
+// Attribute is a value that a class keeps with one of its objects.
+type Attribute struct {
+	EnvironmentID string
+	ObjectID      string
+	Class         string
+	Name          string
+	Value         string // JSON
+}
+
+// DoomedTrust is a trust that no environment holds and that Keystone may still have.
+type DoomedTrust struct {
+	ID            string
+	EnvironmentID string // that it was made for; it may be gone
+	Trust         string // sealed
+	Created       Time
+}
+
+func encode(value any) (driver.Value, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return string(text), nil
+}
+
+func decode(source, value any) error {
+	switch text := source.(type) {
+	case string:
+		return decodeNumbers([]byte(text), value)
+	case []byte:
+		return decodeNumbers(text, value)
+	default:
+		return fmt.Errorf("a JSON column holds %T", source)
+	}
+}
+
+func decodeNumbers(text []byte, value any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return decoder.Decode(value)
+}
+
+// Integers replaces the json.Numbers in a decoded JSON value: by int64 where the number is written as an integer that fits,
+// by float64 elsewhere. Maps and lists are changed in place.
+func Integers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		if v == nil {
+			return nil
+		}
+		for key, element := range v {
+			v[key] = Integers(element)
+		}
+	case []any:
+		for i, element := range v {
+			v[i] = Integers(element)
+		}
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64()
+		return f
+	}
+	return value
+}

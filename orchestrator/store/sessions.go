@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+)
+
+// OpenSession makes a session with a copy of the environment's model; ErrBusy while the environment is deploying or deleting.
+func (s *Store) OpenSession(ctx context.Context, environmentID, userID string) (Session, error) {
+	var session Session
+	err := s.transaction(ctx, "open a session", func(tx *gorm.DB) error {
+		var err error
+		session, err = s.open(tx, environmentID, userID)
+		return err
+	})
+	return session, err
+}
+
+func (s *Store) open(tx *gorm.DB, environmentID, userID string) (Session, error) {
+	var environment Environment
+	if err := locked(tx).Where("id = ?", environmentID).Take(&environment).Error; err != nil {
+		return Session{}, err
+	}
+	if busy, err := s.busy(tx, environmentID); err != nil || busy {
+		return Session{}, firstError(err, ErrBusy)
+	}
+	now := s.clock()
+	session := Session{ID: NewID(), EnvironmentID: environmentID, UserID: userID, State: Opened, Version: environment.Version,
+		Model: environment.Model, Created: now, Updated: now}
+	return session, tx.Create(&session).Error
+}
+
+// busy tells whether a session of the environment is deploying or deleting.
+func (s *Store) busy(tx *gorm.DB, environmentID string) (bool, error) {
+	var count int64
+	err := tx.Model(&Session{}).Where("environment_id = ? AND state IN ?", environmentID, []State{Deploying, Deleting}).Count(&count).Error
+	return count > 0, err
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Session returns the session, or ErrNotFound.
+func (s *Store) Session(ctx context.Context, id string) (Session, error) {
+	var session Session
+	err := s.db.WithContext(ctx).Where("id = ?", id).Take(&session).Error
+	return session, wrap(err, "read a session")
+}
+
+// Sessions returns the environment's sessions without their models, oldest first.
+func (s *Store) Sessions(ctx context.Context, environmentID string) ([]Session, error) {
+	var sessions []Session
+	err := s.db.WithContext(ctx).Omit("model").Where("environment_id = ?", environmentID).Order("created, id").Find(&sessions).Error
+	return sessions, wrap(err, "list sessions")
+}
+
+// DeleteSession removes the session; ErrBusy when it is deploying.
+func (s *Store) DeleteSession(ctx context.Context, id string) error {
+	return s.transaction(ctx, "delete a session", func(tx *gorm.DB) error {
+		var session Session
+		if err := locked(tx).Omit("model").Where("id = ?", id).Take(&session).Error; err != nil {
+			return err
+		}
+		if session.State == Deploying || session.State == Deleting {
+			return ErrBusy
+		}
+		return tx.Where("id = ?", id).Delete(&Session{}).Error
+	})
+}
+
+// EditSession lets edit change the session's model and stores it, unless edit returns an error, which is returned as it is.
+// ErrStale when the session is not open or older than the environment, or another session is deploying.
+func (s *Store) EditSession(ctx context.Context, id string, edit func(model *Model) error) error {
+	var edited error
+	err := s.transaction(ctx, "edit a session", func(tx *gorm.DB) error {
+		session, err := s.editable(tx, id)
+		if err != nil {
+			return err
+		}
+		if edited = edit(&session.Model); edited != nil {
+			return edited
+		}
+		return tx.Model(&Session{}).Where("id = ?", id).Updates(map[string]any{"model": session.Model, "updated": s.clock()}).Error
+	})
+	return firstError(edited, err)
+}
+
+// editable returns the session when it is open and up to date, else ErrStale.
+func (s *Store) editable(tx *gorm.DB, id string) (Session, error) {
+	var session Session
+	if err := tx.Select("id", "environment_id").Where("id = ?", id).Take(&session).Error; err != nil {
+		return Session{}, err
+	}
+	var environment Environment
+	if err := locked(tx).Select("id", "version").Where("id = ?", session.EnvironmentID).Take(&environment).Error; err != nil {
+		return Session{}, err
+	}
+	// Read only now that nobody can change it.
+	if err := locked(tx).Where("id = ?", id).Take(&session).Error; err != nil {
+		return Session{}, err
+	}
+	busy, err := s.busy(tx, session.EnvironmentID)
+	if err != nil {
+		return Session{}, err
+	}
+	if session.State != Opened || environment.Version > session.Version || busy {
+		return Session{}, ErrStale
+	}
+	return session, nil
+}

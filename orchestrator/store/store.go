@@ -1,0 +1,126 @@
+// Package store keeps environments and everything that belongs to them (sessions, tasks, reports, steps, attributes, sealed
+// secrets) in the database. Rows that change together change in one transaction, here and nowhere else.
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/burano/burano/internal/database"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// owner names this store's account of migrations.
+const owner = "orchestrator"
+
+// Errors that callers turn into what they mean to a user. Each method says which of them it returns.
+var (
+	ErrNotFound  = errors.New("no such row")
+	ErrDuplicate = errors.New("there is such a row already")
+	ErrBusy      = errors.New("the environment is deploying or deleting")
+	ErrFenced    = errors.New("another worker goes on with the task")
+	ErrStale     = errors.New("the session is older than the environment, or not open")
+)
+
+// Store is safe for concurrent use.
+type Store struct {
+	db       *gorm.DB
+	now      func() time.Time
+	watchers watchers
+}
+
+// New brings the tables up to date. now is the clock of the rows' times; nil is time.Now.
+func New(ctx context.Context, db *gorm.DB, now func() time.Time) (*Store, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("read the migrations of %s: %w", owner, err)
+	}
+	if err := database.Migrate(ctx, db, owner, files); err != nil {
+		return nil, err
+	}
+	if now == nil {
+		now = time.Now
+	}
+	return &Store{db: db, now: now}, nil
+}
+
+// NewID returns an id as Murano's rows and objects have them: 32 hexadecimal digits.
+func NewID() string {
+	var raw [16]byte
+	rand.Read(raw[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(raw[:])
+}
+
+// clock returns the row time of now.
+func (s *Store) clock() Time { return Time(s.now().UTC().UnixMicro()) }
+
+// databaseClock returns the time by which leases end. SQLite has one process, whose clock that is.
+func (s *Store) databaseClock(tx *gorm.DB) (Time, error) {
+	if tx.Name() != database.Postgres {
+		return s.clock(), nil
+	}
+	var now Time
+	err := tx.Raw("SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint").Scan(&now).Error
+	return now, err
+}
+
+// forUpdate is the lock of a row that is about to be changed: not so strong that it stops others from adding rows that refer to it
+// (https://www.postgresql.org/docs/15/explicit-locking.html).
+const forUpdate = "NO KEY UPDATE"
+
+// locked makes the query lock the rows it reads until the transaction ends, where rows can be locked (PostgreSQL); SQLite has one
+// writer. An environment's row is locked before those of its sessions.
+func locked(tx *gorm.DB) *gorm.DB { return tx.Clauses(clause.Locking{Strength: forUpdate}) }
+
+// attempts is how often a transaction is tried that the database ended for another one's sake.
+const attempts = 5
+
+// transaction runs do, which must use tx only, because SQLite has one connection, and must bear to be run again.
+func (s *Store) transaction(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
+	err := s.db.WithContext(ctx).Transaction(do)
+	for tried := 1; tried < attempts && database.IsTransient(err); tried++ {
+		err = s.db.WithContext(ctx).Transaction(do)
+	}
+	return wrap(err, what)
+}
+
+// KeyProof returns the one value by which servers find out whether they seal under the same key; it is the given one when there was
+// none.
+func (s *Store) KeyProof(ctx context.Context, sealed string) (string, error) {
+	type keyProof struct {
+		ID     int
+		Sealed string
+	}
+	row := keyProof{ID: 1, Sealed: sealed}
+	err := s.transaction(ctx, "compare keys", func(tx *gorm.DB) error {
+		if err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error; err != nil {
+			return err
+		}
+		return tx.Where("id = 1").Take(&row).Error
+	})
+	return row.Sealed, err
+}
+
+// wrap says what was being done and maps driver errors to those of this package.
+func wrap(err error, what string) error {
+	switch {
+	case err == nil:
+		return nil
+	case database.IsNotFound(err):
+		err = ErrNotFound
+	case database.IsDuplicate(err):
+		err = ErrDuplicate
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

@@ -1,0 +1,305 @@
+package store_test
+
+import (
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/database/databasetest"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// onEachDatabase runs the test over a new database of each kind.
+func onEachDatabase(t *testing.T, test func(t *testing.T, db *gorm.DB)) {
+	with := func(t *testing.T, db *gorm.DB, err error) {
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+		test(t, db)
+	}
+	t.Run("SQLite", func(t *testing.T) {
+		db, err := database.Open(filepath.Join(t.TempDir(), "burano.db"))
+		with(t, db, err)
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		db, err := database.OpenPostgres(t.Context(), databasetest.Postgres(t), 10*time.Second)
+		with(t, db, err)
+	})
+}
+
+// TestTheStoreIsTheSameOnEachDatabase runs all that follows on both.
+func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
+	tests := map[string]func(t *testing.T, s *store.Store){
+		"environments come back as they were stored":                       environmentsComeBack,
+		"a session can be edited only while it is open and up to date":     sessionsAreEdited,
+		"one task of an environment runs at a time and each is taken once": tasksAreTaken,
+		"reports are numbered and decide how a deployment ends":            reportsDecide,
+		"a deletion removes everything and dooms the trust":                deletionsRemove,
+		"attributes and secrets are replaced and read":                     attributesAndSecrets,
+		"a worker that lost its task can write nothing":                    losersWriteNothing,
+		"of many that deploy an environment at the same time one is let":   oneDeploys,
+		"the first proof of a key is kept":                                 keysAreProved,
+	}
+	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
+		for name, test := range tests {
+			t.Run(name, func(t *testing.T) {
+				s := open(t, db)
+				test(t, s)
+				environments, _, err := s.Environments(t.Context(), "")
+				require.NoError(t, err)
+				for _, e := range environments {
+					require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID))
+				}
+			})
+		}
+	})
+}
+
+// open returns a store with a clock that steps a second at each look.
+func open(t *testing.T, db *gorm.DB) *store.Store {
+	var mu sync.Mutex
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	s, err := store.New(t.Context(), db, func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		now = now.Add(time.Second)
+		return now
+	})
+	require.NoError(t, err)
+	return s
+}
+
+func environment(t *testing.T, s *store.Store, name string) store.Environment {
+	row := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: name,
+		Model: store.Model{Objects: map[string]any{"name": name, "count": int64(3), "ratio": 1.5}}}
+	require.NoError(t, s.CreateEnvironment(t.Context(), &row))
+	return row
+}
+
+func deploy(t *testing.T, s *store.Store, e store.Environment) (store.Session, store.Task) {
+	session, err := s.OpenSession(t.Context(), e.ID, "u1")
+	require.NoError(t, err)
+	task, err := s.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"},
+		Objects: store.Document{"name": e.Name}, Text: "Action deploy is scheduled"})
+	require.NoError(t, err)
+	return session, task
+}
+
+// take takes the oldest task for a minute.
+func take(t *testing.T, s *store.Store) *store.Hold {
+	hold, _, err := s.TakeTask(t.Context(), "w1", time.Minute)
+	require.NoError(t, err)
+	return hold
+}
+
+func environmentsComeBack(t *testing.T, s *store.Store) {
+	e := environment(t, s, "one")
+	read, err := s.Environment(t.Context(), e.ID)
+	require.NoError(t, err)
+	require.Equal(t, e, read)
+	require.IsType(t, int64(0), read.Model.Objects["count"])
+	require.Nil(t, read.Model.ObjectsCopy)
+
+	err = s.CreateEnvironment(t.Context(), &store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one"})
+	require.ErrorIs(t, err, store.ErrDuplicate)
+	require.NoError(t, s.CreateEnvironment(t.Context(), &store.Environment{ID: store.NewID(), ProjectID: "p2", Name: "one"}))
+	_, err = s.Environment(t.Context(), "nope")
+	require.ErrorIs(t, err, store.ErrNotFound)
+
+	environment(t, s, "two")
+	_, err = s.RenameEnvironment(t.Context(), e.ID, "two")
+	require.ErrorIs(t, err, store.ErrDuplicate)
+	renamed, err := s.RenameEnvironment(t.Context(), e.ID, "three")
+	require.NoError(t, err)
+	require.Equal(t, "three", renamed.Name)
+	require.Greater(t, renamed.Updated, e.Updated)
+
+	_, err = s.OpenSession(t.Context(), e.ID, "u1")
+	require.NoError(t, err)
+	own, sessions, err := s.Environments(t.Context(), "p1")
+	require.NoError(t, err)
+	require.Len(t, own, 2)
+	require.Len(t, sessions[e.ID], 1)
+	all, _, err := s.Environments(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, all, 3)
+}
+
+func sessionsAreEdited(t *testing.T, s *store.Store) {
+	e := environment(t, s, "one")
+	stale, err := s.OpenSession(t.Context(), e.ID, "u1")
+	require.NoError(t, err)
+	require.NoError(t, s.EditSession(t.Context(), stale.ID, func(m *store.Model) error { m.Objects["services"] = []any{}; return nil }))
+	session, _ := deploy(t, s, e)
+
+	edit := func(id string) error { return s.EditSession(t.Context(), id, func(*store.Model) error { return nil }) }
+	require.ErrorIs(t, edit(session.ID), store.ErrStale, "it is deploying")
+	require.ErrorIs(t, edit(stale.ID), store.ErrStale, "another one is deploying")
+	require.ErrorIs(t, s.DeleteSession(t.Context(), session.ID), store.ErrBusy)
+	_, err = s.OpenSession(t.Context(), e.ID, "u1")
+	require.ErrorIs(t, err, store.ErrBusy)
+
+	failed, err := take(t, s).Finish(t.Context(), store.Outcome{Result: store.Document{"isException": false}, Objects: map[string]any{"name": "new"}})
+	require.NoError(t, err)
+	require.False(t, failed)
+	require.ErrorIs(t, edit(stale.ID), store.ErrStale, "the environment is newer")
+	require.NoError(t, s.DeleteSession(t.Context(), stale.ID))
+	read, err := s.Environment(t.Context(), e.ID)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, read.Version)
+	require.Equal(t, "new", read.Model.Objects["name"])
+	after, err := s.Session(t.Context(), session.ID)
+	require.NoError(t, err)
+	require.Equal(t, store.Deployed, after.State)
+}
+
+func tasksAreTaken(t *testing.T, s *store.Store) {
+	var want []string
+	for _, name := range []string{"one", "two", "three"} {
+		_, task := deploy(t, s, environment(t, s, name))
+		want = append(want, task.ID)
+	}
+	var mu sync.Mutex
+	var got []string
+	var group sync.WaitGroup
+	for range 6 {
+		group.Go(func() {
+			hold, _, err := s.TakeTask(t.Context(), "w1", time.Minute)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, hold.Task().ID)
+			}
+		})
+	}
+	group.Wait()
+	require.ElementsMatch(t, want, got)
+}
+
+func reportsDecide(t *testing.T, s *store.Store) {
+	e := environment(t, s, "one")
+	_, task := deploy(t, s, e)
+	hold := take(t, s)
+	entity, class := "a", "org.test.A"
+	require.NoError(t, hold.AddReport(t.Context(), store.Report{Level: "warning", Text: "hm", EntityID: &entity, Entity: &class}))
+	require.NoError(t, hold.AddReport(t.Context(), store.Report{Level: "error", Text: "no", EntityID: &entity, Entity: &class}))
+	failed, err := hold.Finish(t.Context(), store.Outcome{Result: store.Document{"isException": false}})
+	require.NoError(t, err)
+	require.True(t, failed)
+	reports, err := s.Reports(t.Context(), task.ID, 0)
+	require.NoError(t, err)
+	var texts []string
+	for i, report := range reports {
+		require.EqualValues(t, i+1, report.Number)
+		texts = append(texts, report.Text)
+	}
+	require.Equal(t, []string{"Action deploy is scheduled", "hm", "no", "Deployment finished with errors"}, texts)
+	last, err := s.LastReports(t.Context(), e.ID)
+	require.NoError(t, err)
+	require.Equal(t, "no", last["a"].Text)
+	tasks, counts, err := s.Tasks(t.Context(), "", "p1")
+	require.NoError(t, err)
+	require.Len(t, tasks, 1)
+	require.NotNil(t, tasks[0].Finished)
+	require.Equal(t, store.Counts{Errors: 1, Warnings: 1}, counts[task.ID])
+}
+
+func deletionsRemove(t *testing.T, s *store.Store) {
+	e := environment(t, s, "one")
+	doomed, err := s.DoomTrust(t.Context(), e.ID, "sealed")
+	require.NoError(t, err)
+	task, err := s.SubmitDeletion(t.Context(), e.ID, "u1", store.Submission{Text: "Action None is scheduled", Trust: "sealed", DoomedTrust: doomed})
+	require.NoError(t, err)
+	trusts, err := s.DoomedTrusts(t.Context(), e.ID, 0)
+	require.NoError(t, err)
+	require.Empty(t, trusts, "the environment holds it now")
+	hold := take(t, s)
+	require.NoError(t, hold.SetAttribute(t.Context(), "a", "org.test.A", "x", map[string]any{"n": 1}))
+	require.NoError(t, hold.SetSecret(t.Context(), "key", "sealed"))
+	step, err := hold.StartStep(t.Context(), store.Step{ObjectID: "a", Class: "org.test.A", Name: "make"})
+	require.NoError(t, err)
+	require.NoError(t, hold.EndStep(t.Context(), step, ""))
+
+	failed, err := hold.Finish(t.Context(), store.Outcome{})
+	require.NoError(t, err)
+	require.False(t, failed)
+	_, err = s.Environment(t.Context(), e.ID)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	_, err = s.Task(t.Context(), task.ID)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	_, found, err := s.Secret(t.Context(), e.ID, "key")
+	require.NoError(t, err)
+	require.False(t, found)
+	trusts, err = s.DoomedTrusts(t.Context(), e.ID, 0)
+	require.NoError(t, err)
+	require.Len(t, trusts, 1)
+	require.NoError(t, s.ForgetTrust(t.Context(), trusts[0].ID))
+}
+
+func attributesAndSecrets(t *testing.T, s *store.Store) {
+	e := environment(t, s, "one")
+	deploy(t, s, e)
+	hold := take(t, s)
+	_, found, err := s.Attribute(t.Context(), e.ID, "a", "org.test.A", "x")
+	require.NoError(t, err)
+	require.False(t, found)
+	for _, value := range []any{int64(1), "two", []any{map[string]any{"three": int64(3)}}, true} {
+		require.NoError(t, hold.SetAttribute(t.Context(), "a", "org.test.A", "x", value))
+		read, found, err := s.Attribute(t.Context(), e.ID, "a", "org.test.A", "x")
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, value, read)
+	}
+	require.NoError(t, hold.SetAttribute(t.Context(), "a", "org.test.A", "x", nil))
+	_, found, err = s.Attribute(t.Context(), e.ID, "a", "org.test.A", "x")
+	require.NoError(t, err)
+	require.False(t, found)
+
+	for _, value := range []string{"one", "two"} {
+		require.NoError(t, s.SetSecret(t.Context(), e.ID, "key", value))
+		read, found, err := s.Secret(t.Context(), e.ID, "key")
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, value, read)
+	}
+}
+
+func oneDeploys(t *testing.T, s *store.Store) {
+	e := environment(t, s, "one")
+	var sessions []store.Session
+	for range 8 {
+		session, err := s.OpenSession(t.Context(), e.ID, "u1")
+		require.NoError(t, err)
+		sessions = append(sessions, session)
+	}
+	errs := make([]error, len(sessions))
+	var group sync.WaitGroup
+	for i, session := range sessions {
+		group.Go(func() {
+			_, errs[i] = s.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"},
+				Objects: store.Document{}, Text: "Action deploy is scheduled"})
+		})
+	}
+	group.Wait()
+	went := 0
+	for _, err := range errs {
+		if err == nil {
+			went++
+		} else {
+			require.ErrorIs(t, err, store.ErrStale)
+		}
+	}
+	require.Equal(t, 1, went)
+}
+
+func keysAreProved(t *testing.T, s *store.Store) {
+	for _, sealed := range []string{"first", "second"} {
+		kept, err := s.KeyProof(t.Context(), sealed)
+		require.NoError(t, err)
+		require.Equal(t, "first", kept)
+	}
+}

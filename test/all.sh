@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Runs the suites that need the built programs and the node image, and prints how long each took. `make test` runs the quick loop
+# and builds both before.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+times=()
+suite() {
+  local name=$1 start=$SECONDS
+  shift
+  echo "== $name"
+  "$@"
+  times+=("$(printf '%5d s  %s' $((SECONDS - start)) "$name")")
+}
+
+export BURANO_NODE_IMAGE=${BURANO_NODE_IMAGE:-$PWD/build/node-image.tar}
+export BURANO_KUBERNETES_BINARY=${BURANO_KUBERNETES_BINARY:-$PWD/build/bin/kubernetes}
+
+suite "publishing from a real Kubernetes API" go test -count=1 -timeout 10m ./gateway/publish
+suite "servers of the local cloud" go test -count=1 -timeout 10m ./test/localcloud/hypervisor
+
+# The end-to-end tests, shared out so that none takes over 10 minutes; what is named nowhere runs in the last one.
+endToEnd() { suite "end to end: $1" go test -count=1 -timeout 25m -v "${@:2}" ./test/e2e; }
+changes='TestActions'
+crashes='TestADeploymentSurvives|TestAServerThatWasPaused'
+endToEnd "actions" -run "$changes"
+endToEnd "servers that die or sleep" -run "$crashes"
+endToEnd "everything else" -skip "$changes|$crashes"
+
+echo
+echo "all suites passed:"
+printf '%s\n' "${times[@]}"

@@ -1,0 +1,227 @@
+// Command lang compares the speed of catalog/yaql with that of Debian's python3-yaql: it runs both, one after the other, over
+// expressions.txt, and writes a table of ratios. What the two give must agree.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"reflect"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/burano/burano/catalog/yaql"
+)
+
+//go:embed expressions.txt
+var list string
+
+//go:embed yaql_bench.py
+var program string
+
+type expression struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+type measured struct {
+	Name   string  `json:"name"`
+	NS     float64 `json:"ns"`
+	Result any     `json:"result"`
+	Error  string  `json:"error"`
+
+	allocations uint64
+	bytes       uint64
+}
+
+func main() {
+	python := flag.String("python", "/usr/bin/python3", "the interpreter that has yaql")
+	seconds := flag.Float64("seconds", 0.6, "for how long each expression is measured in Python")
+	only := flag.String("only", "", "measure only expressions whose name contains this")
+	alone := flag.Bool("alone", false, "measure only ours")
+	flag.Parse()
+	if err := run(*python, *seconds, *only, *alone); err != nil {
+		fmt.Fprintln(os.Stderr, "lang:", err)
+		os.Exit(1)
+	}
+}
+
+func run(python string, seconds float64, only string, alone bool) error {
+	expressions := chosen(only)
+	document := records()
+	ours := make([]measured, len(expressions))
+	for i, e := range expressions {
+		var err error
+		if ours[i], err = measure(e, document); err != nil {
+			return fmt.Errorf("%s: %w", e.Name, err)
+		}
+	}
+	theirs := make([]measured, len(expressions))
+	if !alone {
+		var err error
+		if theirs, err = pythons(python, seconds, expressions, document); err != nil {
+			return err
+		}
+	}
+	return report(expressions, ours, theirs, alone)
+}
+
+func chosen(only string) []expression {
+	var found []expression
+	for line := range strings.Lines(list) {
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 3)
+		if len(parts) == 3 && !strings.HasPrefix(line, "#") && strings.Contains(parts[1], only) {
+			found = append(found, expression{parts[0], parts[1], parts[2]})
+		}
+	}
+	return found
+}
+
+// records is the document: 1,000 records of the size that servers' descriptions have.
+func records() map[string]any {
+	zones := []any{}
+	for z := range 8 {
+		zones = append(zones, map[string]any{"name": fmt.Sprintf("zone-%d", z), "region": "local"})
+	}
+	list := make([]any, 1000)
+	for n := range list {
+		list[n] = map[string]any{
+			"name": fmt.Sprintf("node-%04d", n), "zone": fmt.Sprintf("zone-%d", n*7%8), "cpu": n*13%16 + 1, "memory": n * 7919 % 65536,
+			"enabled": n%3 != 0, "tags": []any{fmt.Sprintf("t%d", n%17), "all"},
+			"labels": map[string]any{"tier": []string{"web", "db", "cache"}[n%3], "rack": n % 40},
+		}
+	}
+	return map[string]any{"records": list, "zones": zones}
+}
+
+func measure(e expression, document any) (measured, error) {
+	parsed, err := yaql.Parse(e.Text)
+	if err != nil {
+		return measured{}, err
+	}
+	var data, value any
+	if e.Kind == "records" {
+		data = document
+	}
+	scope := yaql.NewScope(yaql.Standard(), data, yaql.Limits{})
+	ctx := context.Background()
+	once := func() error {
+		if e.Kind == "parse" {
+			_, err = yaql.Parse(e.Text)
+		} else {
+			value, err = parsed.Evaluate(ctx, scope)
+		}
+		return err
+	}
+	m := measured{Name: e.Name, NS: math.Inf(1)}
+	for range 5 {
+		if err := m.round(once); err != nil {
+			return m, err
+		}
+	}
+	m.Result = yaql.Plain(value)
+	return m, nil
+}
+
+// round runs the function for at least 50 ms of processor time (which another load of the machine does not lengthen; the collector's
+// time is in it) and keeps the best mean.
+func (m *measured) round(once func() error) error {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began, count := processorTime(), 0
+	for batch := 1; ; batch *= 2 {
+		for range batch {
+			if err := once(); err != nil {
+				return err
+			}
+		}
+		count += batch
+		if passed := processorTime() - began; passed > 50*time.Millisecond {
+			m.NS = min(m.NS, float64(passed.Nanoseconds())/float64(count))
+			break
+		}
+	}
+	runtime.ReadMemStats(&after)
+	m.allocations = (after.Mallocs - before.Mallocs) / uint64(count)
+	m.bytes = (after.TotalAlloc - before.TotalAlloc) / uint64(count)
+	return nil
+}
+
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(err) // the call fails only for wrong arguments
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func pythons(python string, seconds float64, expressions []expression, document any) ([]measured, error) {
+	job, err := json.Marshal(map[string]any{"document": document, "seconds": seconds, "expressions": expressions})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	command := exec.CommandContext(ctx, python, "-c", program)
+	command.Stdin = bytes.NewReader(job)
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("run %s with yaql (Debian: python3-yaql): %w", python, err)
+	}
+	var found []measured
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		var m measured
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			return nil, err
+		}
+		if m.Error != "" {
+			return nil, fmt.Errorf("%s: Python's yaql says %s", m.Name, m.Error)
+		}
+		found = append(found, m)
+	}
+	if len(found) != len(expressions) {
+		return nil, fmt.Errorf("python measured %d of %d expressions", len(found), len(expressions))
+	}
+	return found, nil
+}
+
+func report(expressions []expression, ours, theirs []measured, alone bool) error {
+	fmt.Printf("%s, %s/%s, %d processors, %s\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly))
+	fmt.Println("| over | expression | Burano µs | allocations | bytes | python3-yaql µs | ratio |")
+	fmt.Println("|---|---|--:|--:|--:|--:|--:|")
+	logs, worst := 0.0, math.Inf(1)
+	for i, e := range expressions {
+		ratio := theirs[i].NS / ours[i].NS
+		fmt.Printf("| %s | %s | %.2f | %d | %d | %.1f | %.0f |\n", e.Kind, e.Name, ours[i].NS/1e3, ours[i].allocations, ours[i].bytes, theirs[i].NS/1e3, ratio)
+		logs += math.Log(ratio)
+		worst = min(worst, ratio)
+		if !alone && e.Kind != "parse" && !agree(ours[i].Result, theirs[i].Result) {
+			return fmt.Errorf("%s: Burano gives %v, Python's yaql %v", e.Name, ours[i].Result, theirs[i].Result)
+		}
+	}
+	if !alone {
+		fmt.Printf("\nGeometric mean: %.0f times python3-yaql's speed; worst case: %.0f times.\n", math.Exp(logs/float64(len(expressions))), worst)
+	}
+	return nil
+}
+
+// agree compares by way of JSON, as Python's results came.
+func agree(ours, theirs any) bool {
+	text, err := json.Marshal(ours)
+	if err != nil {
+		return false
+	}
+	var plain any
+	return json.Unmarshal(text, &plain) == nil && reflect.DeepEqual(plain, theirs)
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# The quick loop: format, vet, lint, shell scripts, rules of the house and unit tests. Prints how long each part took.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+part() {
+  local name=$1 start=$SECONDS
+  shift
+  echo "== $name"
+  "$@"
+  echo "== $name: ok, $((SECONDS - start)) s"
+}
+
+format() {
+  local files
+  files=$(git ls-files --cached --others --exclude-standard '*.go' | xargs gofmt -l)
+  [[ -z $files ]] || {
+    echo "not formatted (run gofmt -w): $files" >&2
+    return 1
+  }
+}
+
+scripts() {
+  git ls-files --cached --others --exclude-standard | while read -r file; do
+    if [[ -f $file ]] && head -n 1 "$file" | grep -aqE '^#!.*\b(bash|sh)$'; then printf '%s\0' "$file"; fi
+  done | xargs -0 shellcheck
+}
+
+lint() { go tool -modfile=test/lint/go.mod staticcheck ./...; }
+
+units() {
+  # Without these, tests that need the node image or Kubernetes skip themselves; `make test` runs them.
+  unset BURANO_NODE_IMAGE BURANO_KUBERNETES_BINARY
+  go list ./... | grep -v '/test/e2e$' | xargs go test -timeout 10m
+  for module in programs flannel; do
+    (cd "images/modules/$module" && go vet ./... && go test ./...)
+  done
+}
+
+part format format
+part "shell scripts" scripts
+part vet go vet ./...
+part lint lint
+part "unit tests" units

@@ -1,0 +1,204 @@
+// Package cloud tries Burano's cloud driver (orchestrator/openstack) on a whole cloud. The same tests run on the local cloud, in
+// `make test`, and on a real OpenStack, in `make test-openstack`: what holds on one must hold on the other.
+package cloud
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/config"
+	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/imagedata"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/internal/identity"
+	driver "github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/test/localcloud"
+	"github.com/burano/burano/test/localcloud/localcloudtest"
+)
+
+// cloudsVariable names a clouds.yaml with the entries burano-admin, burano-demo, burano-other and burano-service. Without it a
+// local cloud is started.
+const cloudsVariable = "BURANO_TEST_CLOUDS"
+
+// What a cloud must have to be tried on: an image that boots with the least, and a flavor for it.
+const (
+	image  = "tiny"
+	flavor = "m1.small"
+)
+
+// A real cloud on an emulated processor needs up to half a minute for a server.
+const patience = 4 * time.Minute
+
+func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
+	c := open(t)
+	for _, try := range []struct {
+		name string
+		run  func(*testing.T, *cloud)
+	}{
+		{"a token tells whose it is", aTokenTellsWhoseItIs},
+		{"a bad token is refused", aBadTokenIsRefused},
+		{"a trust acts for its trustor until it is deleted", aTrustActsUntilItIsDeleted},
+		{"a trust that its trustor has deleted is no error", aTrustDeletedByItsTrustorIsNoError},
+		{"an application credential makes no trust", anApplicationCredentialMakesNoTrust},
+		{"the external network is found", theExternalNetworkIsFound},
+		{"a free network avoids the subnets that are there", aFreeNetworkAvoidsWhatIsThere},
+		{"a stack grows and shrinks in single updates and leaves nothing", aStackGrowsAndShrinks},
+		{"a stack whose creator was cut off is taken over", aStackIsTakenOver},
+		{"two who create the same stack make one", twoCreateOneStack},
+		{"a refused template says why", aRefusedTemplateSaysWhy},
+		{"a server for which there is no room says why, and a stack is healed by applying it again", noRoomIsSaidAndHealed},
+		{"a quota that is used up is named", aQuotaIsNamed},
+	} {
+		t.Run(try.name, func(t *testing.T) {
+			began := time.Now()
+			try.run(t, c)
+			t.Logf("%.1f s", time.Since(began).Seconds())
+		})
+	}
+}
+
+// cloud is the cloud that is tried.
+type cloud struct {
+	path string // of its clouds.yaml
+}
+
+func open(t *testing.T) *cloud {
+	if path := os.Getenv(cloudsVariable); path != "" {
+		return &cloud{path: path}
+	}
+	c := &cloud{path: startLocalCloud(t)}
+	c.upload(t)
+	return c
+}
+
+// startLocalCloud serves a local cloud in this process until the test ends. BURANO_SLOT, a digit, keeps those of several checkouts
+// apart.
+func startLocalCloud(t *testing.T) (clouds string) {
+	slot := os.Getenv("BURANO_SLOT")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	settings := localcloud.Config{
+		StateDir: filepath.Join(t.TempDir(), "cloud"), Listen: listener.Addr().String(),
+		ExternalCIDR: netip.MustParsePrefix("10.86.6" + slot + ".0/24"), Prefix: "bld" + slot + "-",
+	}
+	t.Cleanup(func() { require.NoError(t, localcloud.Down(context.Background(), settings.StateDir)) })
+	running, err := localcloud.New(t.Context(), settings)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- running.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-served)
+		running.Close()
+	})
+	path, err := localcloud.WriteClouds(settings)
+	require.NoError(t, err)
+	return path
+}
+
+func (c *cloud) upload(t *testing.T) {
+	content, err := localcloudtest.TinyServer(t.Context())
+	require.NoError(t, err)
+	public := images.ImageVisibilityPublic
+	client := c.as(t, "admin").client(t, openstack.NewImageV2)
+	made, err := images.Create(t.Context(), client, images.CreateOpts{
+		Name: image, DiskFormat: "raw", ContainerFormat: "bare", Visibility: &public,
+	}).Extract()
+	require.NoError(t, err)
+	require.NoError(t, imagedata.Upload(t.Context(), client, made.ID, bytes.NewReader(content)).ExtractErr())
+}
+
+// options are those of an entry of clouds.yaml: "service" is the entry burano-service.
+func (c *cloud) options(t *testing.T, entry string) (gophercloud.AuthOptions, gophercloud.EndpointOpts) {
+	options, endpoint, _, err := clouds.Parse(clouds.WithCloudName("burano-"+entry), clouds.WithLocations(c.path))
+	require.NoError(t, err)
+	return options, endpoint
+}
+
+// service is a new driver, as after a start of Burano: it remembers nothing of another one.
+func (c *cloud) service(t *testing.T) *driver.Service {
+	options, endpoint := c.options(t, "service")
+	service, err := driver.NewService(t.Context(), options, endpoint)
+	require.NoError(t, err)
+	return service
+}
+
+// user is somebody who is signed in.
+type user struct {
+	provider *gophercloud.ProviderClient
+	endpoint gophercloud.EndpointOpts
+}
+
+func (c *cloud) as(t *testing.T, entry string) user {
+	options, endpoint := c.options(t, entry)
+	return signIn(t, options, endpoint)
+}
+
+func signIn(t *testing.T, options gophercloud.AuthOptions, endpoint gophercloud.EndpointOpts) user {
+	options.AllowReauth = false
+	provider, err := config.NewProviderClient(t.Context(), options)
+	require.NoError(t, err)
+	return user{provider: provider, endpoint: endpoint}
+}
+
+func (u user) client(t *testing.T, service func(*gophercloud.ProviderClient, gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error)) *gophercloud.ServiceClient {
+	t.Helper()
+	client, err := service(u.provider, u.endpoint)
+	require.NoError(t, err)
+	return client
+}
+
+func (u user) keystone(t *testing.T) *gophercloud.ServiceClient {
+	return u.client(t, openstack.NewIdentityV3)
+}
+func (u user) neutron(t *testing.T) *gophercloud.ServiceClient {
+	return u.client(t, openstack.NewNetworkV2)
+}
+func (u user) nova(t *testing.T) *gophercloud.ServiceClient {
+	return u.client(t, openstack.NewComputeV2)
+}
+func (u user) heat(t *testing.T) *gophercloud.ServiceClient {
+	return u.client(t, openstack.NewOrchestrationV1)
+}
+
+// caller is the user as Burano knows them once their token is validated.
+func (u user) caller(t *testing.T, service *driver.Service) identity.Caller {
+	caller, err := service.Validate(t.Context(), u.provider.Token())
+	require.NoError(t, err)
+	return caller
+}
+
+// project is the user's project as Burano reaches it: through a trust that ends with the test.
+func (u user) project(t *testing.T, service *driver.Service) *driver.Project {
+	trust, err := service.CreateTrust(t.Context(), u.caller(t, service))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, service.DeleteTrust(context.Background(), trust)) })
+	project, err := service.Project(t.Context(), trust)
+	require.NoError(t, err)
+	return project
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !condition() {
+		require.Truef(t, time.Now().Before(deadline), "%s: not within %s", what, patience)
+		select {
+		case <-t.Context().Done():
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

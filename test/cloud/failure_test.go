@@ -1,0 +1,84 @@
+package cloud
+
+import (
+	"context"
+	"testing"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/quotasets"
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/internal/fault"
+	driver "github.com/burano/burano/orchestrator/openstack"
+)
+
+// with is the template with other properties of its server "one".
+func with(template driver.Template, properties map[string]any) driver.Template {
+	for name, value := range properties {
+		template.Resources["one-server"].Properties[name] = value
+	}
+	return template
+}
+
+func aRefusedTemplateSaysWhy(t *testing.T, c *cloud) {
+	demo := c.as(t, "demo")
+	project := demo.project(t, c.service(t))
+	name := begin(t, project, "refused")
+	for property, unknown := range map[string]string{"image": "no-such-image", "flavor": "no-such-flavor"} {
+		_, err := project.ApplyStack(t.Context(), name, with(plan(t, project, "one"), map[string]any{property: unknown}))
+		require.Error(t, err)
+		require.Contains(t, err.Error(), unknown)
+		require.Contains(t, err.Error(), name)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), err)
+		require.Empty(t, demo.stacksNamed(t, name), "nothing was begun")
+	}
+}
+
+func noRoomIsSaidAndHealed(t *testing.T, c *cloud) {
+	const giant = "burano-test-giant"
+	nova := c.as(t, "admin").nova(t)
+	disk := 1
+	made, err := flavors.Create(t.Context(), nova, flavors.CreateOpts{Name: giant, RAM: 64 << 20, VCPUs: 1, Disk: &disk}).Extract()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, flavors.Delete(context.Background(), nova, made.ID).ExtractErr()) })
+
+	demo := c.as(t, "demo")
+	admin, projectID := nova, demo.caller(t, c.service(t)).ProjectID
+	unlimited := -1
+	require.NoError(t, quotasets.Update(t.Context(), admin, projectID, quotasets.UpdateOpts{RAM: &unlimited}).Err)
+	t.Cleanup(func() { require.NoError(t, quotasets.Delete(context.Background(), admin, projectID).Err) })
+
+	project := demo.project(t, c.service(t))
+	name := begin(t, project, "no-room")
+	_, err = project.ApplyStack(t.Context(), name, with(plan(t, project, "one"), map[string]any{"flavor": giant}))
+	require.ErrorContains(t, err, "No valid host was found")
+	require.ErrorContains(t, err, "one-server")
+	require.ErrorContains(t, err, name)
+	failed := demo.stacksNamed(t, name)
+	require.Len(t, failed, 1)
+
+	healed, err := project.ApplyStack(t.Context(), name, plan(t, project, "one"))
+	require.NoError(t, err)
+	require.Equal(t, failed[0].ID, healed.ID)
+	require.Len(t, demo.serversNamed(t, "burano-test-one"), 1, "the one that failed is gone")
+}
+
+func aQuotaIsNamed(t *testing.T, c *cloud) {
+	other := c.as(t, "other")
+	admin, projectID := c.as(t, "admin").nova(t), other.caller(t, c.service(t)).ProjectID
+	one := 1
+	require.NoError(t, quotasets.Update(t.Context(), admin, projectID, quotasets.UpdateOpts{Instances: &one}).Err)
+	reset := func() error { return quotasets.Delete(context.Background(), admin, projectID).Err }
+	t.Cleanup(func() { require.NoError(t, reset()) })
+
+	project := other.project(t, c.service(t))
+	name := begin(t, project, "quota")
+	_, err := project.ApplyStack(t.Context(), name, plan(t, project, "one", "two"))
+	require.ErrorContains(t, err, "Quota exceeded")
+	require.ErrorContains(t, err, "instances")
+
+	require.NoError(t, reset())
+	_, err = project.ApplyStack(t.Context(), name, plan(t, project, "one", "two"))
+	require.NoError(t, err)
+	require.Len(t, other.serversNamed(t, "burano-test-.*"), 2)
+}

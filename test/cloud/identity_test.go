@@ -1,0 +1,137 @@
+package cloud
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"testing"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/applicationcredentials"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/trusts"
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+func aTokenTellsWhoseItIs(t *testing.T, c *cloud) {
+	service := c.service(t)
+	demo := c.as(t, "demo").caller(t, service)
+	require.NotEmpty(t, demo.UserID)
+	require.NotEmpty(t, demo.ProjectID)
+	require.Equal(t, "demo", demo.ProjectName)
+	require.Contains(t, demo.Roles, "member")
+	require.False(t, demo.Admin)
+
+	other := c.as(t, "other").caller(t, service)
+	require.NotEqual(t, demo.UserID, other.UserID)
+	require.NotEqual(t, demo.ProjectID, other.ProjectID)
+	require.True(t, c.as(t, "admin").caller(t, service).Admin)
+}
+
+func aBadTokenIsRefused(t *testing.T, c *cloud) {
+	service := c.service(t)
+	refused := func(token, why string) {
+		_, err := service.Validate(t.Context(), token)
+		require.Errorf(t, err, why)
+		require.Equalf(t, fault.Unauthorized, fault.KindOf(err), "%s: %v", why, err)
+	}
+	refused("", "no token at all")
+	refused("nonsense", "no token of any Keystone")
+	refused("gAAAAABnU0j3Zr0S2cC5bq9V3q1o0b7l5mY4d8xJr6n1H2k3T4w5X6y7Z8a9B0c1D2e3F4g5H6i7J8k9L0m1N2o3P4q5R6s7T8u9V0w1X2y3Z4a5B6c7D8e9F0g1",
+		"a token that another Keystone signed")
+
+	demo := c.as(t, "demo")
+	require.NoError(t, tokens.Revoke(t.Context(), demo.keystone(t), demo.provider.Token()).Err)
+	refused(demo.provider.Token(), "a token that was given back")
+
+	refused(tokenOfNoProject(t, c), "a token of no project")
+}
+
+// tokenOfNoProject asks for what gophercloud does not: a token of no scope, also for a user with a default project.
+func tokenOfNoProject(t *testing.T, c *cloud) string {
+	options, _ := c.options(t, "demo")
+	keystone := c.as(t, "demo").keystone(t)
+	response, err := keystone.Post(t.Context(), keystone.ServiceURL("auth", "tokens"), map[string]any{"auth": map[string]any{
+		"identity": map[string]any{"methods": []string{"password"}, "password": map[string]any{"user": map[string]any{
+			"name": options.Username, "password": options.Password, "domain": map[string]any{"name": "Default"},
+		}}},
+		"scope": "unscoped",
+	}}, nil, &gophercloud.RequestOpts{OkCodes: []int{http.StatusCreated}})
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	token := response.Header.Get("X-Subject-Token")
+	require.NotEmpty(t, token)
+	return token
+}
+
+func aTrustActsUntilItIsDeleted(t *testing.T, c *cloud) {
+	service := c.service(t)
+	demo := c.as(t, "demo")
+	caller := demo.caller(t, service)
+	trust, err := service.CreateTrust(t.Context(), caller)
+	require.NoError(t, err)
+	project, err := service.Project(t.Context(), trust)
+	require.NoError(t, err)
+	_, err = project.ExternalNetwork(t.Context())
+	require.NoError(t, err)
+	shown, err := trusts.Get(t.Context(), demo.keystone(t), trust).Extract()
+	require.NoError(t, err)
+	require.Equal(t, caller.UserID, shown.TrustorUserID)
+	require.Equal(t, caller.ProjectID, shown.ProjectID)
+
+	again := c.service(t)
+	_, err = again.Project(t.Context(), trust)
+	require.NoError(t, err, "a trust is used by a Burano that did not make it")
+
+	require.NoError(t, service.DeleteTrust(t.Context(), trust))
+	require.NoError(t, service.DeleteTrust(t.Context(), trust), "a second time")
+	require.NoError(t, again.DeleteTrust(t.Context(), trust), "by one that still has it open")
+	require.NoError(t, c.service(t).DeleteTrust(t.Context(), trust), "by one that never had it open")
+	_, err = service.Project(t.Context(), trust)
+	require.Error(t, err)
+	require.Contains(t, err.Error(), trust)
+}
+
+func aTrustDeletedByItsTrustorIsNoError(t *testing.T, c *cloud) {
+	service := c.service(t)
+	demo := c.as(t, "demo")
+	trust, err := service.CreateTrust(t.Context(), demo.caller(t, service))
+	require.NoError(t, err)
+	_, err = service.Project(t.Context(), trust)
+	require.NoError(t, err)
+	require.NoError(t, trusts.Delete(t.Context(), demo.keystone(t), trust).ExtractErr())
+	require.NoError(t, service.DeleteTrust(t.Context(), trust))
+	_, err = service.Project(t.Context(), trust)
+	require.Error(t, err, "it is not remembered")
+}
+
+// anApplicationCredentialMakesNoTrust: Keystone refuses it since 2026 also to unrestricted ones
+// (https://bugs.launchpad.net/keystone/+bug/2150089).
+func anApplicationCredentialMakesNoTrust(t *testing.T, c *cloud) {
+	service := c.service(t)
+	demo := c.as(t, "demo")
+	caller := demo.caller(t, service)
+	for _, unrestricted := range []bool{true, false} {
+		made, err := applicationcredentials.Create(t.Context(), demo.keystone(t), caller.UserID, applicationcredentials.CreateOpts{
+			Name: "burano-test-" + strconv.FormatBool(unrestricted), Unrestricted: unrestricted,
+			Roles: []applicationcredentials.Role{{Name: "member"}},
+		}).Extract()
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			require.NoError(t, applicationcredentials.Delete(context.Background(), demo.keystone(t), caller.UserID, made.ID).ExtractErr())
+		})
+		options, endpoint := c.options(t, "demo")
+		credential := signIn(t, gophercloud.AuthOptions{
+			IdentityEndpoint: options.IdentityEndpoint, ApplicationCredentialID: made.ID, ApplicationCredentialSecret: made.Secret,
+		}, endpoint)
+		through := credential.caller(t, service)
+		require.Equal(t, caller.ProjectID, through.ProjectID)
+		require.Contains(t, through.Roles, "member")
+		require.NotContains(t, through.Roles, "heat_stack_owner", "it has the roles that it was made with")
+		_, err = service.CreateTrust(t.Context(), through)
+		require.Equal(t, fault.Forbidden, fault.KindOf(err), err)
+		require.ErrorContains(t, err, "application credentials may make none", "it says what to do")
+	}
+}

@@ -1,0 +1,313 @@
+package cloud
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
+	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stackevents"
+	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stackresources"
+	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
+	"github.com/stretchr/testify/require"
+
+	driver "github.com/burano/burano/orchestrator/openstack"
+)
+
+var (
+	network  = netip.MustParsePrefix("10.76.0.0/24")
+	pods     = netip.MustParsePrefix("10.244.0.0/16")
+	everyone = "0.0.0.0/0"
+)
+
+// plan is a template like those that environments have: the network, a security group, and these servers. The first one has a
+// floating IP.
+func plan(t *testing.T, project *driver.Project, names ...string) driver.Template {
+	outside, err := project.ExternalNetwork(t.Context())
+	require.NoError(t, err)
+	template := driver.NewTemplate()
+	template.AddNetwork(driver.Network{Name: "burano-test", CIDR: network, External: outside, DNS: []string{"192.0.2.53"}})
+	template.AddSecurityGroup("group", "burano-test", []driver.Rule{
+		{From: network.String()}, {From: pods.String()},
+		{Protocol: "tcp", Ports: [2]int{22, 22}, From: everyone}, {Protocol: "tcp", Ports: [2]int{8080, 8080}, From: everyone},
+	})
+	for i, name := range names {
+		template.AddServer(driver.Server{
+			ID: name, Name: "burano-test-" + name, Flavor: flavor, Image: image, UserData: "#!/bin/sh\n# data of " + name + "\n",
+			SecurityGroup: "group", AlsoFrom: []netip.Prefix{pods}, FloatingIP: i == 0, External: outside,
+		})
+	}
+	return template
+}
+
+// begin readies a stack of this name for a test: whatever the test does, nothing of the stack stays.
+func begin(t *testing.T, project *driver.Project, name string) string {
+	name = "burano-test-" + name
+	require.NoError(t, project.DeleteStack(t.Context(), name))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		require.NoError(t, project.DeleteStack(ctx, name))
+	})
+	return name
+}
+
+func (u user) resources(t *testing.T, stack driver.Stack, name string) map[string]stackresources.Resource {
+	pages, err := stackresources.List(u.heat(t), name, stack.ID, nil).AllPages(t.Context())
+	require.NoError(t, err)
+	list, err := stackresources.ExtractResources(pages)
+	require.NoError(t, err)
+	found := map[string]stackresources.Resource{}
+	for _, resource := range list {
+		found[resource.Name] = resource
+	}
+	return found
+}
+
+// updates counts how often the stack was updated.
+func (u user) updates(t *testing.T, stack driver.Stack, name string) (count int) {
+	pages, err := stackevents.List(u.heat(t), name, stack.ID, nil).AllPages(t.Context())
+	require.NoError(t, err)
+	events, err := stackevents.ExtractEvents(pages)
+	require.NoError(t, err)
+	for _, event := range events {
+		if event.ResourceName == name && event.ResourceStatus == "UPDATE_IN_PROGRESS" {
+			count++
+		}
+	}
+	return count
+}
+
+// stacksNamed lists the stacks of this name; Heat may show deleted ones only to those who ask for them.
+func (u user) stacksNamed(t *testing.T, name string) []stacks.ListedStack {
+	pages, err := stacks.List(u.heat(t), stacks.ListOpts{Name: name}).AllPages(t.Context())
+	require.NoError(t, err)
+	list, err := stacks.ExtractStacks(pages)
+	require.NoError(t, err)
+	return list
+}
+
+func (u user) serversNamed(t *testing.T, name string) []servers.Server {
+	pages, err := servers.List(u.nova(t), servers.ListOpts{Name: "^" + name + "$"}).AllPages(t.Context())
+	require.NoError(t, err)
+	list, err := servers.ExtractServers(pages)
+	require.NoError(t, err)
+	return list
+}
+
+// requireGone asks each service whether it still has what a stack's resource stood for.
+func (u user) requireGone(t *testing.T, resource stackresources.Resource) {
+	t.Helper()
+	neutron, id := u.neutron(t), resource.PhysicalID
+	ask := map[string]func() error{
+		"OS::Nova::Server":             func() error { return servers.Get(t.Context(), u.nova(t), id).Err },
+		"OS::Neutron::Port":            func() error { return ports.Get(t.Context(), neutron, id).Err },
+		"OS::Neutron::FloatingIP":      func() error { return floatingips.Get(t.Context(), neutron, id).Err },
+		"OS::Neutron::Net":             func() error { return networks.Get(t.Context(), neutron, id).Err },
+		"OS::Neutron::Subnet":          func() error { return subnets.Get(t.Context(), neutron, id).Err },
+		"OS::Neutron::Router":          func() error { return routers.Get(t.Context(), neutron, id).Err },
+		"OS::Neutron::SecurityGroup":   func() error { return groups.Get(t.Context(), neutron, id).Err },
+		"OS::Neutron::RouterInterface": nil, // goes with its router
+	}
+	get, known := ask[resource.Type]
+	require.Truef(t, known, "%s is of a type that this test does not know: %s", resource.Name, resource.Type)
+	if get == nil {
+		return
+	}
+	err := get()
+	require.Truef(t, gophercloud.ResponseCodeIs(err, http.StatusNotFound), "%s (%s %s) is still there: %v", resource.Name, resource.Type, id, err)
+}
+
+func aStackGrowsAndShrinks(t *testing.T, c *cloud) {
+	demo := c.as(t, "demo")
+	project := demo.project(t, c.service(t))
+	name := begin(t, project, "life")
+
+	first, err := project.ApplyStack(t.Context(), name, plan(t, project, "one"))
+	require.NoError(t, err)
+	one, ok := first.Addresses("one")
+	require.True(t, ok)
+	require.True(t, network.Contains(one.Fixed))
+	require.True(t, one.Floating.IsValid())
+	server, err := servers.Get(t.Context(), demo.nova(t), one.ServerID).Extract()
+	require.NoError(t, err)
+	require.Equal(t, "ACTIVE", server.Status)
+	require.Equal(t, "burano-test-one", server.Name)
+	require.Equal(t, demo.caller(t, c.service(t)).UserID, server.UserID, "it belongs to the trustor")
+	requirePlan(t, demo, demo.resources(t, first, name))
+	shown := demo.stacksNamed(t, name)
+	require.Len(t, shown, 1)
+	require.Equal(t, []string{"burano"}, shown[0].Tags)
+	eventually(t, "the server answers at its floating IP with its user data", func() bool {
+		return strings.Contains(greeting(one.Floating), "data of one")
+	})
+
+	same, err := project.ApplyStack(t.Context(), name, plan(t, project, "one"))
+	require.NoError(t, err)
+	require.Equal(t, first, same)
+	require.Zero(t, demo.updates(t, same, name), "nothing was to be changed")
+
+	two, err := project.ApplyStack(t.Context(), name, plan(t, project, "one", "two"))
+	require.NoError(t, err)
+	require.Equal(t, first.ID, two.ID)
+	require.Equal(t, 1, demo.updates(t, two, name))
+
+	four, err := project.ApplyStack(t.Context(), name, plan(t, project, "one", "two", "three", "four"))
+	require.NoError(t, err)
+	require.Equal(t, 2, demo.updates(t, four, name), "two servers more are one update")
+	for _, id := range []string{"one", "two", "three", "four"} {
+		addresses, ok := four.Addresses(id)
+		require.True(t, ok, id)
+		server, err := servers.Get(t.Context(), demo.nova(t), addresses.ServerID).Extract()
+		require.NoError(t, err)
+		require.Equal(t, "ACTIVE", server.Status)
+	}
+	kept, _ := four.Addresses("one")
+	require.Equal(t, one, kept, "what was there stays as it was")
+
+	before := demo.resources(t, four, name)
+	shrunk, err := project.ApplyStack(t.Context(), name, plan(t, project, "one", "four"))
+	require.NoError(t, err)
+	require.Equal(t, 3, demo.updates(t, shrunk, name))
+	_, ok = shrunk.Addresses("two")
+	require.False(t, ok)
+	for _, resource := range []string{"two-server", "two-port", "three-server", "three-port"} {
+		demo.requireGone(t, before[resource])
+	}
+	for _, id := range []string{"one", "four"} {
+		was, _ := four.Addresses(id)
+		is, _ := shrunk.Addresses(id)
+		require.Equal(t, was, is)
+	}
+
+	before = demo.resources(t, shrunk, name)
+	require.NoError(t, project.DeleteStack(t.Context(), name))
+	require.Empty(t, demo.stacksNamed(t, name))
+	for _, resource := range before {
+		demo.requireGone(t, resource)
+	}
+	require.NoError(t, project.DeleteStack(t.Context(), name), "a second time")
+
+	reborn, err := project.ApplyStack(t.Context(), name, plan(t, project))
+	require.NoError(t, err, "a name is free again once its stack is deleted")
+	require.NotEqual(t, first.ID, reborn.ID)
+}
+
+// requirePlan looks whether Neutron has what the plan says of ports and security groups.
+func requirePlan(t *testing.T, u user, resources map[string]stackresources.Resource) {
+	port, err := ports.Get(t.Context(), u.neutron(t), resources["one-port"].PhysicalID).Extract()
+	require.NoError(t, err)
+	require.Len(t, port.AllowedAddressPairs, 1)
+	require.Equal(t, pods.String(), port.AllowedAddressPairs[0].IPAddress)
+	require.Equal(t, []string{resources["group"].PhysicalID}, port.SecurityGroups)
+	group, err := groups.Get(t.Context(), u.neutron(t), resources["group"].PhysicalID).Extract()
+	require.NoError(t, err)
+	type rule struct {
+		protocol string
+		port     int
+		from     string
+	}
+	var incoming []rule
+	outgoing := 0
+	for _, one := range group.Rules {
+		if one.Direction == "ingress" {
+			require.Equal(t, "IPv4", one.EtherType)
+			incoming = append(incoming, rule{one.Protocol, one.PortRangeMin, one.RemoteIPPrefix})
+		} else {
+			require.Empty(t, one.RemoteIPPrefix)
+			outgoing++
+		}
+	}
+	require.ElementsMatch(t, []rule{{"", 0, network.String()}, {"", 0, pods.String()}, {"tcp", 22, everyone}, {"tcp", 8080, everyone}}, incoming)
+	require.Equal(t, 2, outgoing, "everything may go out, by IPv4 and IPv6")
+}
+
+// greeting is what a server says to those who connect.
+func greeting(address netip.Addr) string {
+	connection, err := net.DialTimeout("tcp", netip.AddrPortFrom(address, 8080).String(), time.Second)
+	if err != nil {
+		return ""
+	}
+	defer connection.Close()
+	_ = connection.SetDeadline(time.Now().Add(2 * time.Second))
+	text, _ := io.ReadAll(connection)
+	return string(text)
+}
+
+func aStackIsTakenOver(t *testing.T, c *cloud) {
+	demo := c.as(t, "demo")
+	project := demo.project(t, c.service(t))
+	name := begin(t, project, "taken-over")
+	template := plan(t, project, "one")
+
+	ctx, cutOff := context.WithCancel(t.Context())
+	defer cutOff()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := project.ApplyStack(ctx, name, template)
+		ended <- err
+	}()
+	eventually(t, "the stack is being created", func() bool { return len(demo.stacksNamed(t, name)) == 1 })
+	cutOff()
+	require.ErrorIs(t, <-ended, context.Canceled)
+
+	stack, err := demo.project(t, c.service(t)).ApplyStack(t.Context(), name, template)
+	require.NoError(t, err)
+	listed := demo.stacksNamed(t, name)
+	require.Len(t, listed, 1)
+	require.Equal(t, stack.ID, listed[0].ID)
+	require.Zero(t, demo.updates(t, stack, name))
+	require.Len(t, demo.serversNamed(t, "burano-test-one"), 1)
+
+	// The same for an update whose answer was lost.
+	template = plan(t, project, "one", "two")
+	ctx, cutOff = context.WithCancel(t.Context())
+	defer cutOff()
+	go func() {
+		_, err := project.ApplyStack(ctx, name, template)
+		ended <- err
+	}()
+	eventually(t, "the stack is being updated", func() bool { return demo.updates(t, stack, name) == 1 })
+	cutOff()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	stack, err = demo.project(t, c.service(t)).ApplyStack(t.Context(), name, template)
+	require.NoError(t, err)
+	require.Equal(t, 1, demo.updates(t, stack, name))
+	require.Len(t, demo.serversNamed(t, "burano-test-two"), 1)
+}
+
+func twoCreateOneStack(t *testing.T, c *cloud) {
+	demo := c.as(t, "demo")
+	project := demo.project(t, c.service(t))
+	name := begin(t, project, "twice")
+	template := plan(t, project, "one")
+	type result struct {
+		stack driver.Stack
+		err   error
+	}
+	results := make(chan result, 2)
+	for _, one := range []*driver.Project{project, demo.project(t, c.service(t))} {
+		go func() {
+			stack, err := one.ApplyStack(t.Context(), name, template)
+			results <- result{stack, err}
+		}()
+	}
+	first, second := <-results, <-results
+	require.NoError(t, first.err)
+	require.NoError(t, second.err)
+	require.Equal(t, first.stack, second.stack)
+	require.Len(t, demo.stacksNamed(t, name), 1)
+	require.Len(t, demo.serversNamed(t, "burano-test-one"), 1)
+}

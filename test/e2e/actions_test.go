@@ -1,0 +1,257 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/stretchr/testify/require"
+)
+
+// TestActionsChangeWhatRuns calls each action of cluster and pod through the API and looks for its effect in Nova, etcd and
+// Kubernetes; then it takes nodes away under load.
+func TestActionsChangeWhatRuns(t *testing.T) {
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/scaling.yaml", "--follow")
+	t.Cleanup(func() {
+		if t.Failed() {
+			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+		}
+	})
+	environment := environmentNamed(t, demo, "scaling")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	gateway := endpointOf(t, environment)
+	if !t.Run("minions and gateways", s.actionsOfTheCluster) || !t.Run("pods", s.actionsOfThePod) {
+		return
+	}
+	t.Run("minions go from 3 to 1 and gateways from 2 to 1 under load", func(t *testing.T) { s.underLoad(t, gateway) })
+
+	output := l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	require.Contains(t, output, "is deleted")
+	require.Equal(t, found, inventory(t, demo), "the cloud holds what it held before")
+}
+
+// scaling is the environment of the test.
+type scaling struct {
+	lab         *lab
+	user        *user
+	cluster     *cluster
+	environment string
+}
+
+// act calls an action of the named object through the API, waits for its end, and returns the log's lines by level.
+func (s *scaling) act(t *testing.T, object, action string, args map[string]any) map[string][]string {
+	t.Helper()
+	path := "/v1/environments/" + s.environment
+	id := ""
+	for _, one := range s.user.must(t, http.MethodGet, path, nil)["services"].([]any) {
+		service := one.(map[string]any)
+		header := service["?"].(map[string]any)
+		key := header["id"].(string) + "_" + action
+		if service["name"] == object && header["_actions"].(map[string]any)[key] != nil {
+			id = key
+		}
+	}
+	require.NotEmptyf(t, id, "%s offers no action %s", object, action)
+	began := time.Now()
+	task := s.user.must(t, http.MethodPost, path+"/actions/"+id, args)["task_id"].(string)
+	var result map[string]any
+	s.lab.eventually(t, 8*time.Minute, action+" ends", func() error {
+		result = s.user.must(t, http.MethodGet, path+"/actions/"+task, nil)
+		if len(result) == 0 {
+			return fmt.Errorf("it runs")
+		}
+		return nil
+	})
+	lines := map[string][]string{}
+	for _, one := range s.user.must(t, http.MethodGet, path+"/deployments/"+task, nil)["reports"].([]any) {
+		report := one.(map[string]any)
+		level := report["level"].(string)
+		lines[level] = append(lines[level], report["text"].(string))
+	}
+	require.Equalf(t, false, result["isException"], "%s: %v\n%v", action, result, lines)
+	t.Logf("%s %v took %.1f s", action, args, time.Since(began).Seconds())
+	return lines
+}
+
+// holds demands that exactly these nodes are there: as servers of Nova, in Kubernetes (minions), and among them an odd number of
+// healthy voters of etcd, as many as can be.
+func (s *scaling) holds(t *testing.T, minions, gateways []string) {
+	t.Helper()
+	names := append(append([]string{"murano-kube-1"}, minions...), gateways...)
+	pages, err := servers.List(s.user.nova(t), nil).AllPages(t.Context())
+	require.NoError(t, err)
+	all, err := servers.ExtractServers(pages)
+	require.NoError(t, err)
+	clear(s.cluster.servers)
+	for _, server := range all {
+		require.Equal(t, "ACTIVE", server.Status)
+		s.cluster.servers[server.Name] = server.ID
+	}
+	require.ElementsMatch(t, names, mapKeys(s.cluster.servers), "servers in Nova")
+
+	listed := strings.Fields(s.cluster.kubectl(t, "", "get", "nodes", "-o", "name"))
+	for i := range listed {
+		listed[i] = strings.TrimPrefix(listed[i], "node/")
+	}
+	require.ElementsMatch(t, minions, listed, "nodes in Kubernetes")
+	s.cluster.kubectl(t, "", "wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s")
+
+	var members struct {
+		Members []struct {
+			Name      string
+			IsLearner bool
+		}
+	}
+	s.etcd(t, &members, "member", "list")
+	want := min(len(names), 5)
+	want -= 1 - want%2
+	require.Lenf(t, members.Members, want, "of %d nodes: %v", len(names), members)
+	for _, member := range members.Members {
+		require.Contains(t, names, member.Name)
+		require.False(t, member.IsLearner)
+	}
+	var health []struct {
+		Endpoint string
+		Health   bool
+	}
+	s.etcd(t, &health, "endpoint", "health", "--cluster")
+	require.Len(t, health, want)
+	for _, one := range health {
+		require.True(t, one.Health, one.Endpoint)
+	}
+	// Calico knows no node that is not there.
+	keys, err := s.cluster.on("murano-kube-2", etcdctl("calico", "get", "/calico/resources/v3/projectcalico.org/nodes/", "--prefix", "--keys-only")...)
+	if slices.Contains(minions, "murano-kube-2") {
+		require.NoError(t, err, keys)
+		require.Len(t, strings.Fields(keys), len(names), keys)
+	}
+}
+
+// etcd runs etcdctl on the master and reads its answer as JSON.
+func (s *scaling) etcd(t *testing.T, answer any, args ...string) {
+	t.Helper()
+	command := strings.Join(append(etcdctl("apiserver-etcd", args...), "-w", "json", "2>/dev/null"), " ")
+	output, err := s.cluster.on("murano-kube-1", "/bin/sh", "-c", command)
+	require.NoError(t, err, output)
+	require.NoError(t, json.Unmarshal([]byte(output), answer), output)
+}
+
+func (s *scaling) actionsOfTheCluster(t *testing.T) {
+	const object = "scaling-cluster"
+	s.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
+
+	lines := s.act(t, object, "scaleNodesDown", map[string]any{})
+	require.Equal(t, []string{"At least one node must be in cluster"}, lines["warning"])
+	lines = s.act(t, object, "scaleGatewaysDown", map[string]any{})
+	require.Equal(t, []string{"No gateway nodes that can be removed"}, lines["warning"])
+	s.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
+
+	require.Empty(t, s.act(t, object, "scaleNodesUp", map[string]any{})["warning"])
+	s.holds(t, []string{"murano-kube-2", "murano-kube-3"}, []string{"murano-gateway-1"})
+	require.Empty(t, s.act(t, object, "scaleGatewaysUp", map[string]any{})["warning"])
+	s.holds(t, []string{"murano-kube-2", "murano-kube-3"}, []string{"murano-gateway-1", "murano-gateway-2"})
+	lines = s.act(t, object, "scaleGatewaysUp", map[string]any{})
+	require.Equal(t, []string{"The maximum number of gateway nodes has been reached"}, lines["warning"])
+	lines = s.act(t, object, "scaleNodesUp", map[string]any{"count": 5})
+	require.Equal(t, []string{"The maximum number of nodes has been reached"}, lines["warning"])
+	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1", "murano-gateway-2"})
+
+	// A named one goes, though the pods may all be on it, and comes back last.
+	s.act(t, object, "scaleNodesDown", map[string]any{"node": "murano-kube-3"})
+	s.holds(t, []string{"murano-kube-2", "murano-kube-4"}, []string{"murano-gateway-1", "murano-gateway-2"})
+	s.act(t, object, "scaleGatewaysDown", map[string]any{})
+	s.holds(t, []string{"murano-kube-2", "murano-kube-4"}, []string{"murano-gateway-1"})
+	s.act(t, object, "scaleNodesUp", map[string]any{})
+	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1"})
+	s.act(t, object, "scaleGatewaysUp", map[string]any{})
+	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1", "murano-gateway-2"})
+}
+
+// pods lists the pods of the environment's one KubernetesPod that do not end, with how often their containers were started again.
+func (s *scaling) pods(t *testing.T) map[string]int {
+	t.Helper()
+	var list struct {
+		Items []struct {
+			Metadata struct{ Name, DeletionTimestamp string }
+			Status   struct {
+				ContainerStatuses []struct{ RestartCount int }
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(s.cluster.kubectl(t, "", "get", "pods", "-l", "id=web", "-o", "json")), &list))
+	pods := map[string]int{}
+	for _, pod := range list.Items {
+		if pod.Metadata.DeletionTimestamp != "" {
+			continue
+		}
+		pods[pod.Metadata.Name] = 0
+		for _, status := range pod.Status.ContainerStatuses {
+			pods[pod.Metadata.Name] += status.RestartCount
+		}
+	}
+	return pods
+}
+
+func (s *scaling) actionsOfThePod(t *testing.T) {
+	const object = "web"
+	require.Len(t, s.pods(t), 2)
+	budgets := func() string {
+		return s.cluster.kubectl(t, "", "get", "pdb", "-o", "jsonpath={.items[*].spec.maxUnavailable}")
+	}
+	require.Equal(t, "1", budgets())
+	lines := s.act(t, object, "scalePodDown", map[string]any{"count": 7})
+	require.Equal(t, []string{"At least one replica must remain"}, lines["warning"])
+	require.Len(t, s.pods(t), 1)
+	require.Empty(t, budgets(), "a single replica must not keep nodes from being drained")
+	s.act(t, object, "scalePodUp", map[string]any{"count": 3})
+	require.Len(t, s.pods(t), 4)
+	require.Equal(t, "1", budgets())
+
+	before := s.pods(t)
+	s.act(t, object, "recreatePod", map[string]any{})
+	after := s.pods(t)
+	require.Len(t, after, 4)
+	for name := range before {
+		require.NotContains(t, after, name)
+	}
+	s.act(t, object, "restartContainers", map[string]any{})
+	restarted := s.pods(t)
+	require.Len(t, restarted, 4)
+	for name, count := range restarted {
+		require.Contains(t, after, name, "the pods stay")
+		require.Equal(t, after[name]+1, count, "the containers were started once more")
+	}
+	// A deployment of the same changes nothing: above all it does not take back what recreatePod did.
+	s.act(t, object, "scalePodUp", map[string]any{})
+	now := s.pods(t)
+	require.Len(t, now, 5)
+	for name := range restarted {
+		require.Contains(t, now, name)
+	}
+}
+
+// underLoad takes away two minions and a gateway while requests come through the gateway that stays.
+func (s *scaling) underLoad(t *testing.T, gateway string) {
+	_, _, err := net.SplitHostPort(gateway)
+	require.NoError(t, err)
+	load := startLoad(t, gateway)
+	began := time.Now()
+	s.act(t, "scaling-cluster", "scaleNodesDown", map[string]any{"count": 2})
+	s.act(t, "scaling-cluster", "scaleGatewaysDown", map[string]any{})
+	load.end()
+	t.Logf("%.1f s of load: %s", time.Since(began).Seconds(), load)
+	require.Empty(t, load.failed, load.String())
+	require.Greater(t, load.fresh+load.kept, 1000, "there was a load")
+	require.Greater(t, load.left, 0, "applications that end ask for their connections to be left")
+	s.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
+}

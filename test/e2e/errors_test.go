@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// wrongUse tries what users get wrong. Nothing of it may reach the cloud: found is what the project had there before.
+func wrongUse(t *testing.T, l *lab, found map[string][]string) {
+	demo := l.user(t, "burano-demo")
+
+	t.Run("a package that is no package is refused with a reason", func(t *testing.T) {
+		var body bytes.Buffer
+		form := multipart.NewWriter(&body)
+		part, err := form.CreateFormFile("file", "broken.zip")
+		require.NoError(t, err)
+		_, err = part.Write([]byte("this is no zip"))
+		require.NoError(t, err)
+		require.NoError(t, form.Close())
+		got := demo.call(t, http.MethodPost, "/v1/catalog/packages", body.Bytes(), "Content-Type", form.FormDataContentType())
+		require.Equal(t, http.StatusBadRequest, got.Status)
+		require.Contains(t, string(got.Body), "zip")
+
+		path := filepath.Join(t.TempDir(), "broken.zip")
+		require.NoError(t, os.WriteFile(path, []byte("this is no zip"), 0o600))
+		output, err := l.try(l.as("burano-demo"), "burano", "package", "import", path)
+		require.Error(t, err)
+		require.Contains(t, output, path)
+	})
+
+	t.Run("without a token, and with one that Keystone does not know, nothing is answered", func(t *testing.T) {
+		for _, token := range []string{"", "nonsense"} {
+			got := demo.call(t, http.MethodGet, "/v1/environments", nil, "X-Auth-Token", token)
+			require.Equal(t, http.StatusUnauthorized, got.Status)
+		}
+	})
+
+	t.Run("unknown ids are not found, and the answer repeats them", func(t *testing.T) {
+		unknown := strings.Repeat("f", 32)
+		for _, path := range []string{"/v1/environments/" + unknown, "/v1/catalog/packages/" + unknown} {
+			got := demo.call(t, http.MethodGet, path, nil)
+			require.Equal(t, http.StatusNotFound, got.Status)
+			require.Contains(t, string(got.Body), unknown)
+		}
+		output, err := l.try(l.as("burano-demo"), "burano", "environment", "show", "nowhere")
+		require.Error(t, err)
+		require.Contains(t, output, "nowhere")
+	})
+
+	t.Run("a model that cannot be deployed ends before any call of the cloud, with one report per mistake", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "wrong.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(`
+name: wrong
+applications:
+  - "?": {type: org.example.Nowhere, id: a}
+    name: a
+  - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod, id: pod}
+    name: pod
+    kubernetesCluster: null
+    replicas: -1
+`), 0o600))
+		output, err := l.try(l.as("burano-demo"), "burano", "deploy", file, "--follow")
+		require.Error(t, err, output)
+		require.NotContains(t, output, "stack")
+		environment := environmentNamed(t, demo, "wrong")
+		require.Equal(t, "deploy failure", environment["status"])
+		id := environment["id"].(string)
+		deployment := demo.must(t, http.MethodGet, "/v1/environments/"+id+"/deployments", nil)["deployments"].([]any)[0].(map[string]any)
+		require.Equal(t, "completed_w_errors", deployment["state"])
+		reports := demo.must(t, http.MethodGet, "/v1/environments/"+id+"/deployments/"+deployment["id"].(string), nil)["reports"].([]any)
+		var errors []string
+		for _, one := range reports {
+			if report := one.(map[string]any); report["level"] == "error" {
+				errors = append(errors, report["text"].(string))
+			}
+		}
+		text := strings.Join(errors, "\n")
+		require.Len(t, errors, 3, text)
+		require.Contains(t, text, "org.example.Nowhere")
+		require.Contains(t, text, "kubernetesCluster")
+		require.Contains(t, text, "replicas")
+		now := inventory(t, demo)
+		require.Len(t, now["trusts"], len(found["trusts"])+1, "the environment's trust was made when it was deployed")
+		now["trusts"] = found["trusts"]
+		require.Equal(t, found, now)
+		l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "wrong")
+		l.eventually(t, 10*time.Second, "nothing of it is left, no trust either", func() error {
+			if now := inventory(t, demo); fmt.Sprint(now) != fmt.Sprint(found) {
+				return fmt.Errorf("%v", now)
+			}
+			return nil
+		})
+	})
+}

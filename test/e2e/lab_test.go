@@ -1,0 +1,282 @@
+// Package e2e tries Burano as its users do: the built programs, the HTTP API and the command line, on real servers of the local
+// cloud. `make test` runs it; `make lab` keeps a local cloud for repeating single cases (BURANO_LAB names its folder).
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/config"
+	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
+	"github.com/stretchr/testify/require"
+)
+
+// lab is a local cloud with the node image in it and a Burano server beside it.
+type lab struct {
+	root      string // the project's folder
+	cloud     string // the local cloud's state
+	server    *exec.Cmd
+	state     string // the server's folder
+	address   string // where it listens
+	serverLog string
+	url       string
+	before    machine // the machine before the local cloud came up
+	ownCloud  bool
+}
+
+// start brings up what BURANO_LAB does not name already.
+func start(t *testing.T) *lab {
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	l := &lab{root: root}
+	for _, needed := range []string{l.program("burano"), l.program("localcloud"), l.image()} {
+		_, err := os.Stat(needed)
+		require.NoErrorf(t, err, "%s is missing: `make build image` makes it", needed)
+	}
+	if folder := os.Getenv("BURANO_LAB"); folder != "" {
+		l.cloud = filepath.Join(folder, "cloud")
+	} else {
+		l.ownCloud = true
+		l.cloud = filepath.Join(root, "build", "e2e", "cloud")
+		l.before = look(t)
+		l.run(t, nil, "localcloud", append([]string{"up", "--state", l.cloud}, placeOfCloud()...)...)
+		t.Cleanup(func() {
+			l.run(t, nil, "localcloud", "down", "--state", l.cloud)
+			require.NoError(t, os.RemoveAll(filepath.Join(root, "build", "e2e")))
+		})
+		began := time.Now()
+		l.run(t, l.as("burano-admin"), "burano", "image", "upload", "--name", "burano-node", "--public", l.image())
+		t.Logf("the node image was uploaded in %.1f s", time.Since(began).Seconds())
+	}
+	l.startServer(t)
+	return l
+}
+
+// placeOfCloud are the flags that put the local cloud somewhere else than usual, so that several checkouts can test at the same
+// time: BURANO_SLOT is a digit from 1 to 9.
+func placeOfCloud() []string {
+	slot := os.Getenv("BURANO_SLOT")
+	if slot == "" {
+		return nil
+	}
+	return []string{"--prefix", "b" + slot + "-", "--listen", "127.0.0.1:506" + slot, "--external-cidr", "10.9" + slot + ".0.0/24"}
+}
+
+func (l *lab) program(name string) string { return filepath.Join(l.root, "build", name) }
+
+func (l *lab) image() string {
+	if path := os.Getenv("BURANO_NODE_IMAGE"); path != "" {
+		return path
+	}
+	return filepath.Join(l.root, "build", "node-image.tar")
+}
+
+// as returns the environment variables of a user: an entry of the local cloud's clouds.yaml.
+func (l *lab) as(cloud string) []string {
+	return []string{"OS_CLIENT_CONFIG_FILE=" + filepath.Join(l.cloud, "clouds.yaml"), "OS_CLOUD=" + cloud, "BURANO_URL=" + l.url}
+}
+
+// run runs one of our programs and returns what it printed; it fails the test when the program fails.
+func (l *lab) run(t *testing.T, environment []string, program string, args ...string) string {
+	t.Helper()
+	output, err := l.try(environment, program, args...)
+	require.NoErrorf(t, err, "%s %s:\n%s", program, strings.Join(args, " "), output)
+	return output
+}
+
+func (l *lab) try(environment []string, program string, args ...string) (string, error) {
+	command := exec.Command(l.program(program), args...)
+	command.Dir = l.root
+	command.Env = append(os.Environ(), environment...)
+	output, err := command.CombinedOutput()
+	return string(output), err
+}
+
+// startServer starts a Burano server with a state folder and an address of its own, which it keeps when it is launched again.
+func (l *lab) startServer(t *testing.T) {
+	l.state = t.TempDir()
+	l.address = freeAddress(t)
+	l.url = "http://" + l.address
+	t.Cleanup(func() {
+		if l.server.ProcessState == nil {
+			require.NoError(t, l.server.Process.Signal(syscall.SIGTERM))
+			require.NoError(t, l.server.Wait(), "the server ends cleanly when asked to")
+		}
+		if t.Failed() {
+			if text, err := os.ReadFile(l.serverLog); err == nil {
+				t.Logf("the server's log:\n%s", text)
+			}
+		}
+	})
+	l.launch(t)
+	l.healthy(t)
+}
+
+func freeAddress(t *testing.T) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// launch starts the server's process, with more flags; a former one must have ended. Its log goes on where that one's ended.
+func (l *lab) launch(t *testing.T, flags ...string) {
+	l.serverLog = filepath.Join(l.state, "log")
+	log, err := os.OpenFile(l.serverLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	defer log.Close()
+	l.server = exec.Command(l.program("burano"), append([]string{"serve", "--listen", l.address, "--state", l.state}, flags...)...)
+	l.server.Env = append(os.Environ(), l.as("burano-service")...)
+	l.server.Stdout, l.server.Stderr = log, log
+	require.NoError(t, l.server.Start())
+}
+
+// healthy waits until the server answers.
+func (l *lab) healthy(t *testing.T) {
+	l.eventually(t, 20*time.Second, "the server answers", func() error {
+		response, err := http.Get(l.url + "/healthz")
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("/healthz answers %d", response.StatusCode)
+		}
+		return nil
+	})
+}
+
+// eventually repeats try until it succeeds, at most for the limit.
+func (l *lab) eventually(t *testing.T, limit time.Duration, what string, try func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		require.Truef(t, time.Now().Before(deadline), "%s: not within %s: %v", what, limit, err)
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// user is somebody who calls Burano's API and the cloud's.
+type user struct {
+	lab      *lab
+	provider *gophercloud.ProviderClient
+	endpoint gophercloud.EndpointOpts
+}
+
+// user signs in to Keystone with an entry of clouds.yaml.
+func (l *lab) user(t *testing.T, cloud string) *user {
+	options, endpoint, _, err := clouds.Parse(clouds.WithCloudName(cloud), clouds.WithLocations(filepath.Join(l.cloud, "clouds.yaml")))
+	require.NoError(t, err)
+	options.AllowReauth = true
+	provider, err := config.NewProviderClient(t.Context(), options)
+	require.NoError(t, err)
+	return &user{lab: l, provider: provider, endpoint: endpoint}
+}
+
+func (u *user) service(t *testing.T, open func(*gophercloud.ProviderClient, gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error)) *gophercloud.ServiceClient {
+	t.Helper()
+	client, err := open(u.provider, u.endpoint)
+	require.NoError(t, err)
+	return client
+}
+
+func (u *user) nova(t *testing.T) *gophercloud.ServiceClient {
+	return u.service(t, openstack.NewComputeV2)
+}
+
+func (u *user) neutron(t *testing.T) *gophercloud.ServiceClient {
+	return u.service(t, openstack.NewNetworkV2)
+}
+
+func (u *user) heat(t *testing.T) *gophercloud.ServiceClient {
+	return u.service(t, openstack.NewOrchestrationV1)
+}
+
+func (u *user) keystone(t *testing.T) *gophercloud.ServiceClient {
+	return u.service(t, openstack.NewIdentityV3)
+}
+
+// answer is what the API answered.
+type answer struct {
+	Status int
+	Body   []byte
+}
+
+func (a answer) json(t *testing.T) map[string]any {
+	t.Helper()
+	var value map[string]any
+	require.NoErrorf(t, json.Unmarshal(a.Body, &value), "%s", a.Body)
+	return value
+}
+
+// call sends a request to Burano's API; body is nil, bytes, or a value sent as JSON; headers come in pairs.
+func (u *user) call(t *testing.T, method, path string, body any, headers ...string) answer {
+	t.Helper()
+	got, err := u.send(t.Context(), method, path, body, headers...)
+	require.NoError(t, err)
+	return got
+}
+
+func (u *user) send(ctx context.Context, method, path string, body any, headers ...string) (answer, error) {
+	var content io.Reader
+	contentType := ""
+	switch body := body.(type) {
+	case nil:
+	case []byte:
+		content = bytes.NewReader(body)
+	default:
+		data, err := json.Marshal(body)
+		if err != nil {
+			return answer{}, err
+		}
+		content, contentType = bytes.NewReader(data), "application/json"
+	}
+	request, err := http.NewRequestWithContext(ctx, method, u.lab.url+path, content)
+	if err != nil {
+		return answer{}, err
+	}
+	request.Header.Set("X-Auth-Token", u.provider.Token())
+	request.Header.Set("Accept", "application/json")
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	return answer{Status: response.StatusCode, Body: data}, err
+}
+
+// must is call for requests that have to succeed; it returns the decoded answer.
+func (u *user) must(t *testing.T, method, path string, body any, headers ...string) map[string]any {
+	t.Helper()
+	got := u.call(t, method, path, body, headers...)
+	require.Equalf(t, http.StatusOK, got.Status, "%s %s: %s", method, path, got.Body)
+	if len(got.Body) == 0 {
+		return nil
+	}
+	return got.json(t)
+}

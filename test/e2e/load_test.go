@@ -1,0 +1,154 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	loadRate = 200              // requests a second, half on new and half on kept connections
+	keepers  = 20               // kept connections
+	patience = 10 * time.Second // for a connection or an answer
+)
+
+// load asks an address at a steady rate and counts what fails. It repeats nothing: a request that gets no answer has failed. A
+// kept connection is left only when an answer says so (Connection: close, RFC 9112 section 9.6).
+type load struct {
+	address string
+	stop    context.CancelFunc
+	group   sync.WaitGroup
+
+	mutex   sync.Mutex
+	fresh   int // requests on new connections
+	kept    int // requests on kept connections
+	left    int // connections that were left because an answer said so
+	failed  []string
+	slowest time.Duration
+}
+
+func startLoad(t *testing.T, address string) *load {
+	ctx, stop := context.WithCancel(context.Background())
+	l := &load{address: address, stop: stop}
+	t.Cleanup(func() { stop(); l.group.Wait() })
+	l.group.Go(func() { l.freshConnections(ctx) })
+	for i := range keepers {
+		l.group.Go(func() { l.keptConnection(ctx, i) })
+	}
+	return l
+}
+
+// end stops the load and waits for the answers under way.
+func (l *load) end() {
+	l.stop()
+	l.group.Wait()
+}
+
+func (l *load) String() string {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return fmt.Sprintf("%d requests on new and %d on kept connections (%d of them left when asked to), %d failed, slowest %s",
+		l.fresh, l.kept, l.left, len(l.failed), l.slowest.Round(time.Millisecond))
+}
+
+func (l *load) note(count *int, began time.Time, err error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	*count++
+	l.slowest = max(l.slowest, time.Since(began))
+	if err != nil {
+		l.failed = append(l.failed, fmt.Sprintf("%s: %v", began.Format("15:04:05.000"), err))
+	}
+}
+
+// freshConnections sends half of the load, each request at its time, whether those before were answered or not.
+func (l *load) freshConnections(ctx context.Context) {
+	// Not a ticker, which leaves out what it is late for.
+	for due := time.Now(); ; due = due.Add(time.Second / (loadRate / 2)) {
+		wait := time.NewTimer(time.Until(due))
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return
+		case <-wait.C:
+		}
+		l.group.Go(func() {
+			began := time.Now()
+			conn, err := net.DialTimeout("tcp", l.address, patience)
+			if err == nil {
+				_, err = ask(conn, bufio.NewReader(conn), "close")
+				conn.Close()
+			}
+			l.note(&l.fresh, began, err)
+		})
+	}
+}
+
+func (l *load) keptConnection(ctx context.Context, number int) {
+	interval := time.Second * keepers / (loadRate / 2)
+	var conn net.Conn
+	var reader *bufio.Reader
+	defer func() {
+		if conn != nil {
+			conn.Close()
+		}
+	}()
+	for due := time.Now().Add(interval * time.Duration(number) / keepers); ; due = due.Add(interval) {
+		wait := time.NewTimer(time.Until(due))
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return
+		case <-wait.C:
+		}
+		began := time.Now()
+		var err error
+		if conn == nil {
+			if conn, err = net.DialTimeout("tcp", l.address, patience); err != nil {
+				l.note(&l.kept, began, err)
+				conn = nil
+				continue
+			}
+			reader = bufio.NewReader(conn)
+		}
+		last, err := ask(conn, reader, "keep-alive")
+		l.note(&l.kept, began, err)
+		if err != nil || last {
+			conn.Close()
+			conn = nil
+			if err == nil {
+				l.mutex.Lock()
+				l.left++
+				l.mutex.Unlock()
+			}
+		}
+	}
+}
+
+// ask sends one request and reads the answer; last says that the server wants no more on this connection.
+func ask(conn net.Conn, reader *bufio.Reader, connection string) (last bool, err error) {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return false, err
+	}
+	if _, err := fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: %s\r\nConnection: %s\r\n\r\n", conn.RemoteAddr(), connection); err != nil {
+		return false, fmt.Errorf("send a request (%s): %w", connection, err)
+	}
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		return false, fmt.Errorf("read an answer (%s): %w", connection, err)
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return false, fmt.Errorf("read the body of an answer (%s): %w", connection, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return false, fmt.Errorf("answered %s", response.Status)
+	}
+	return response.Close, nil
+}

@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// machine is what the local cloud could change on this machine.
+type machine struct {
+	Mounts, Namespaces, Interfaces, Cgroups, Rules []string
+	Settings                                       map[string]string
+}
+
+// look notes the machine as it is.
+func look(t *testing.T) machine {
+	t.Helper()
+	m := machine{Settings: map[string]string{}}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(mounts)) {
+		m.Mounts = append(m.Mounts, strings.Fields(line)[1])
+	}
+	if entries, err := os.ReadDir("/run/netns"); err == nil {
+		for _, entry := range entries {
+			m.Namespaces = append(m.Namespaces, entry.Name())
+		}
+	}
+	interfaces, err := os.ReadDir("/sys/class/net")
+	require.NoError(t, err)
+	for _, entry := range interfaces {
+		m.Interfaces = append(m.Interfaces, entry.Name())
+	}
+	require.NoError(t, filepath.WalkDir("/sys/fs/cgroup", func(path string, entry os.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			m.Cgroups = append(m.Cgroups, path)
+		}
+		return nil // a cgroup may go while it is looked at
+	}))
+	rules, err := exec.Command("nft", "list", "ruleset").Output()
+	require.NoError(t, err)
+	m.Rules = strings.Split(string(rules), "\n")
+	for _, root := range []string{"/proc/sys/fs/inotify", "/proc/sys/net/ipv4", "/proc/sys/net/bridge", "/proc/sys/kernel", "/proc/sys/vm"} {
+		_ = filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || volatile(path) {
+				return nil
+			}
+			if value, err := os.ReadFile(path); err == nil {
+				m.Settings[path] = string(value)
+			}
+			return nil
+		})
+	}
+	return m
+}
+
+// volatile tells of settings that are counters or random numbers of the kernel.
+func volatile(path string) bool {
+	for _, part := range []string{"/kernel/random/", "/kernel/ns_last_pid", "/kernel/pty/nr", "/vm/stat_refresh", "/tcp_fastopen_key", "/kernel/perf_"} {
+		if strings.Contains(path, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// differences says what is there now that was not, or the other way round.
+func (m machine) differences(now machine) []string {
+	var found []string
+	compare := func(what string, before, after []string) {
+		for _, one := range after {
+			if !slices.Contains(before, one) {
+				found = append(found, what+" is left: "+one)
+			}
+		}
+		for _, one := range before {
+			if !slices.Contains(after, one) {
+				found = append(found, what+" is gone: "+one)
+			}
+		}
+	}
+	compare("mount", m.Mounts, now.Mounts)
+	compare("namespace", m.Namespaces, now.Namespaces)
+	compare("interface", m.Interfaces, now.Interfaces)
+	compare("cgroup", m.Cgroups, now.Cgroups)
+	compare("rule", m.Rules, now.Rules)
+	for path, value := range m.Settings {
+		if after, ok := now.Settings[path]; ok && after != value {
+			found = append(found, fmt.Sprintf("%s was %q and is %q", path, value, after))
+		}
+	}
+	return found
+}
+
+// guests lists the processes that live in a server of the local cloud, which are those of its control group, or run one of our
+// programs, but not those in except.
+func guests(t *testing.T, programs string, except ...int) []string {
+	t.Helper()
+	group := "/burano-localcloud"
+	if slot := os.Getenv("BURANO_SLOT"); slot != "" {
+		group += "-b" + slot + "-"
+	}
+	entries, err := os.ReadDir("/proc")
+	require.NoError(t, err)
+	var found []string
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || slices.Contains(except, pid) {
+			continue
+		}
+		folder := filepath.Join("/proc", entry.Name())
+		groups, err := os.ReadFile(filepath.Join(folder, "cgroup"))
+		if err != nil {
+			continue // it ended
+		}
+		program, _ := os.Readlink(filepath.Join(folder, "exe"))
+		if strings.Contains(string(groups), group+"/") || strings.HasPrefix(program, programs) {
+			command, _ := os.ReadFile(filepath.Join(folder, "cmdline"))
+			found = append(found, entry.Name()+" "+strings.ReplaceAll(string(command), "\x00", " "))
+		}
+	}
+	return found
+}

@@ -1,0 +1,369 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/trusts"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAnApplicationAnswersThroughAGateway is the whole way of a user: from an empty cloud to an application of an uploaded package
+// that answers through a gateway of a Kubernetes cluster, and back to an empty cloud.
+func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+
+	t.Run("wrong use", func(t *testing.T) { wrongUse(t, l, found) })
+
+	output := l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	require.Contains(t, output, "io.burano.demo.Hello")
+	output = l.run(t, l.as("burano-demo"), "burano", "package", "list")
+	for _, name := range []string{"io.burano.demo.Hello", "com.mirantis.docker.kubernetes.KubernetesCluster", "io.murano"} {
+		require.Contains(t, output, name)
+	}
+
+	began := time.Now()
+	output = l.run(t, l.as("burano-demo"), "burano", "deploy", "test/environments/demo.yaml", "--follow")
+	require.Contains(t, output, "Deployment finished")
+	t.Logf("what the user saw:\n%s", output)
+
+	environment := environmentNamed(t, demo, "demo")
+	t.Cleanup(func() {
+		// A failed test must not leave servers behind in a lab that stays up.
+		if t.Failed() {
+			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "demo")
+		}
+	})
+	require.Equal(t, "ready", environment["status"])
+	where := endpointOf(t, environment)
+	bothReplicasAnswer(t, l, where)
+	l.printTimeline(t, demo, environment["id"].(string), began, time.Now())
+
+	cluster := l.clusterOf(t, demo, environment)
+	t.Run("the nodes are ready and named like their servers", func(t *testing.T) { nodesAreReady(t, cluster, demo) })
+	t.Run("a Service made with kubectl alone is reachable through the gateway", func(t *testing.T) { serviceByKubectl(t, l, cluster, where) })
+	t.Run("a server reaches the cloud's metadata, a pod on it does not", func(t *testing.T) { metadataIsForServers(t, cluster) })
+	t.Run("each etcd certificate opens its own prefix and no other", func(t *testing.T) { etcdPermissions(t, cluster, etcdCalico) })
+	t.Run("Secrets are not readable in etcd", func(t *testing.T) { secretsAreEncrypted(t, cluster) })
+	t.Run("deploying the same again restarts nothing", func(t *testing.T) { deployAgain(t, l, cluster, where) })
+	t.Run("another project sees nothing of it", func(t *testing.T) { foreignProject(t, l, environment["id"].(string)) })
+
+	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "demo")
+	require.Contains(t, output, "is deleted")
+	require.Equal(t, found, inventory(t, demo), "the cloud holds what it held before")
+	l.noGuests(t, l.program("burano"))
+	if l.ownCloud {
+		l.run(t, nil, "localcloud", "down", "--state", l.cloud)
+		l.eventually(t, 10*time.Second, "the machine is as it was before the local cloud", func() error {
+			if left := l.before.differences(look(t)); len(left) > 0 {
+				return fmt.Errorf("%s", strings.Join(left, "\n"))
+			}
+			return nil
+		})
+		l.noGuests(t, l.program(""))
+	}
+}
+
+func bothReplicasAnswer(t *testing.T, l *lab, where string) {
+	t.Helper()
+	replicas := map[string]bool{}
+	l.eventually(t, 30*time.Second, "both replicas answer through the gateway", func() error {
+		text, err := get("http://" + where + "/")
+		if err != nil {
+			return err
+		}
+		replicas[strings.SplitN(text, "\n", 2)[0]] = true
+		if len(replicas) < 2 {
+			return fmt.Errorf("only %v answered", replicas)
+		}
+		return nil
+	})
+}
+
+// noGuests demands that soon no process is left of servers and of our programs, but for the Burano server itself.
+func (l *lab) noGuests(t *testing.T, programs string) {
+	t.Helper()
+	l.eventually(t, 10*time.Second, "no process is left", func() error {
+		if left := guests(t, programs, l.server.Process.Pid); len(left) > 0 {
+			return fmt.Errorf("%s", strings.Join(left, "\n"))
+		}
+		return nil
+	})
+}
+
+// inventory lists what a project has in its cloud, by kind.
+func inventory(t *testing.T, u *user) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	note := func(kind string, names ...string) {
+		slices.Sort(names)
+		found[kind] = append([]string{}, names...)
+	}
+	ctx := t.Context()
+
+	pages, err := servers.List(u.nova(t), nil).AllPages(ctx)
+	require.NoError(t, err)
+	allServers, err := servers.ExtractServers(pages)
+	require.NoError(t, err)
+	note("servers", mapped(allServers, func(s servers.Server) string { return s.Name })...)
+
+	pages, err = stacks.List(u.heat(t), nil).AllPages(ctx)
+	require.NoError(t, err)
+	allStacks, err := stacks.ExtractStacks(pages)
+	require.NoError(t, err)
+	note("stacks", mapped(allStacks, func(s stacks.ListedStack) string { return s.Name })...)
+
+	pages, err = networks.List(u.neutron(t), nil).AllPages(ctx)
+	require.NoError(t, err)
+	allNetworks, err := networks.ExtractNetworks(pages)
+	require.NoError(t, err)
+	note("networks", mapped(allNetworks, func(n networks.Network) string { return n.Name })...)
+
+	pages, err = ports.List(u.neutron(t), nil).AllPages(ctx)
+	require.NoError(t, err)
+	allPorts, err := ports.ExtractPorts(pages)
+	require.NoError(t, err)
+	note("ports", mapped(allPorts, func(p ports.Port) string { return p.ID })...)
+
+	pages, err = routers.List(u.neutron(t), nil).AllPages(ctx)
+	require.NoError(t, err)
+	allRouters, err := routers.ExtractRouters(pages)
+	require.NoError(t, err)
+	note("routers", mapped(allRouters, func(r routers.Router) string { return r.Name })...)
+
+	pages, err = floatingips.List(u.neutron(t), nil).AllPages(ctx)
+	require.NoError(t, err)
+	allFloating, err := floatingips.ExtractFloatingIPs(pages)
+	require.NoError(t, err)
+	note("floating IPs", mapped(allFloating, func(f floatingips.FloatingIP) string { return f.FloatingIP })...)
+
+	pages, err = groups.List(u.neutron(t), groups.ListOpts{}).AllPages(ctx)
+	require.NoError(t, err)
+	allGroups, err := groups.ExtractGroups(pages)
+	require.NoError(t, err)
+	// Neutron makes the project's default group when it is first looked at.
+	note("security groups", mapped(slices.DeleteFunc(allGroups, func(g groups.SecGroup) bool { return g.Name == "default" }), func(g groups.SecGroup) string { return g.Name })...)
+
+	admin := u.lab.user(t, "burano-admin")
+	pages, err = trusts.List(admin.keystone(t), trusts.ListOpts{}).AllPages(ctx)
+	require.NoError(t, err)
+	allTrusts, err := trusts.ExtractTrusts(pages)
+	require.NoError(t, err)
+	note("trusts", mapped(allTrusts, func(trust trusts.Trust) string { return trust.ID })...)
+	return found
+}
+
+func mapped[T any](values []T, name func(T) string) []string {
+	names := make([]string, len(values))
+	for i, value := range values {
+		names[i] = name(value)
+	}
+	return names
+}
+
+// environmentNamed returns the whole environment of that name.
+func environmentNamed(t *testing.T, u *user, name string) map[string]any {
+	t.Helper()
+	for _, one := range u.must(t, http.MethodGet, "/v1/environments", nil)["environments"].([]any) {
+		if environment := one.(map[string]any); environment["name"] == name {
+			return u.must(t, http.MethodGet, "/v1/environments/"+environment["id"].(string), nil)
+		}
+	}
+	require.FailNowf(t, "no such environment", "the project has no environment %s", name)
+	return nil
+}
+
+// endpointOf returns address and port at which the environment's first application says it is published.
+func endpointOf(t *testing.T, environment map[string]any) string {
+	t.Helper()
+	for _, one := range environment["services"].([]any) {
+		endpoints, _ := one.(map[string]any)["applicationEndpoints"].([]any)
+		for _, endpoint := range endpoints {
+			if endpoint := endpoint.(map[string]any); endpoint["scope"] == "public" {
+				return fmt.Sprintf("%v:%v", endpoint["address"], endpoint["port"])
+			}
+		}
+	}
+	require.FailNow(t, "no application tells of a public endpoint", "%v", environment)
+	return ""
+}
+
+// get returns the body of a page on a connection of its own.
+func get(url string) (string, error) {
+	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %d", url, response.StatusCode)
+	}
+	return string(body), err
+}
+
+// cluster is a deployed Kubernetes cluster as its user and the machine's owner see it.
+type cluster struct {
+	lab        *lab
+	kubeconfig string
+	servers    map[string]string // name → Nova's id
+}
+
+func (l *lab) clusterOf(t *testing.T, u *user, environment map[string]any) *cluster {
+	t.Helper()
+	c := &cluster{lab: l, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), servers: map[string]string{}}
+	l.run(t, l.as("burano-demo"), "burano", "cluster", "kubeconfig", environment["name"].(string), "--output", c.kubeconfig)
+	pages, err := servers.List(u.nova(t), nil).AllPages(t.Context())
+	require.NoError(t, err)
+	all, err := servers.ExtractServers(pages)
+	require.NoError(t, err)
+	for _, server := range all {
+		c.servers[server.Name] = server.ID
+	}
+	return c
+}
+
+// kubectl runs the real kubectl with the downloaded kubeconfig.
+func (c *cluster) kubectl(t *testing.T, input string, args ...string) string {
+	t.Helper()
+	command := exec.Command(filepath.Join(filepath.Dir(c.lab.image()), "bin", "kubectl"), append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
+	command.Stdin = strings.NewReader(input)
+	output, err := command.CombinedOutput()
+	require.NoErrorf(t, err, "kubectl %s:\n%s", strings.Join(args, " "), output)
+	return string(output)
+}
+
+// on runs a command inside a server, from the host.
+func (c *cluster) on(server string, args ...string) (string, error) {
+	command := exec.Command("runc", append([]string{"--root", filepath.Join(c.lab.cloud, "hypervisor", "runc"), "exec", "blc-" + c.servers[server]}, args...)...)
+	output, err := command.CombinedOutput()
+	return string(output), err
+}
+
+func nodesAreReady(t *testing.T, c *cluster, u *user) {
+	require.ElementsMatch(t, []string{"murano-kube-1", "murano-kube-2", "murano-gateway-1"}, mapKeys(c.servers))
+	var nodes struct {
+		Items []struct {
+			Metadata struct{ Name string }
+			Status   struct {
+				Conditions []struct{ Type, Status string }
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(c.kubectl(t, "", "get", "nodes", "-o", "json")), &nodes))
+	require.NotEmpty(t, nodes.Items)
+	for _, node := range nodes.Items {
+		require.Contains(t, c.servers, node.Metadata.Name)
+		ready := false
+		for _, condition := range node.Status.Conditions {
+			ready = ready || condition.Type == "Ready" && condition.Status == "True"
+		}
+		require.Truef(t, ready, "node %s is Ready", node.Metadata.Name)
+	}
+	members, err := c.on("murano-kube-1", etcdctl("apiserver-etcd", "member", "list", "-w", "json")...)
+	require.NoError(t, err, members)
+	var list struct {
+		Members []struct {
+			Name      string
+			IsLearner bool
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(members), &list))
+	require.Len(t, list.Members, 3, "one master, one minion and one gateway have three etcd members")
+	for _, member := range list.Members {
+		require.False(t, member.IsLearner, member.Name)
+	}
+}
+
+// serviceByKubectl makes a Service and an application with kubectl alone, on a port of their own.
+func serviceByKubectl(t *testing.T, l *lab, c *cluster, where string) {
+	address, _, _ := strings.Cut(where, ":")
+	manifest := `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: plain}
+spec:
+  selector: {matchLabels: {app: plain}}
+  template:
+    metadata: {labels: {app: plain}}
+    spec:
+      containers: [{name: demo, image: "registry.local/demo:1", imagePullPolicy: IfNotPresent}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: plain}
+spec:
+  selector: {app: plain}
+  ports: [{port: 8123, targetPort: 8080}]
+`
+	c.kubectl(t, manifest, "apply", "-f", "-")
+	l.eventually(t, 30*time.Second, "the Service answers on its port of the gateway", func() error {
+		_, err := get("http://" + address + ":8123/")
+		return err
+	})
+	c.kubectl(t, manifest, "delete", "--wait=false", "-f", "-")
+	l.eventually(t, 30*time.Second, "the port is closed again", func() error {
+		if _, err := get("http://" + address + ":8123/"); err == nil {
+			return fmt.Errorf("it still answers")
+		}
+		return nil
+	})
+}
+
+func mapKeys(m map[string]string) (keys []string) {
+	for key := range m {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// foreignProject asks for the environment as a user of another project.
+func foreignProject(t *testing.T, l *lab, environment string) {
+	other := l.user(t, "burano-other")
+	for _, path := range []string{"", "/services", "/deployments", "/sessions/x"} {
+		got := other.call(t, http.MethodGet, "/v1/environments/"+environment+path, nil)
+		require.Containsf(t, []int{http.StatusForbidden, http.StatusNotFound}, got.Status, "GET %s: %s", path, got.Body)
+	}
+	got := other.call(t, http.MethodDelete, "/v1/environments/"+environment, nil)
+	require.Equal(t, http.StatusForbidden, got.Status)
+	require.Empty(t, other.must(t, http.MethodGet, "/v1/environments", nil)["environments"])
+}
+
+// deployAgain deploys the unchanged file once more and compares when the processes of the nodes were started.
+func deployAgain(t *testing.T, l *lab, c *cluster, where string) {
+	before := c.startTimes(t)
+	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/environments/demo.yaml", "--follow")
+	require.Equal(t, before, c.startTimes(t), "no unit was restarted")
+	_, err := get("http://" + where + "/")
+	require.NoError(t, err)
+}
+
+// startTimes tells for each unit of ours on each node when its process was started.
+func (c *cluster) startTimes(t *testing.T) map[string]string {
+	t.Helper()
+	times := map[string]string{}
+	for server := range c.servers {
+		output, err := c.on(server, "systemctl", "show", "--property=Id,ExecMainStartTimestampMonotonic", "etcd*", "kube*", "calico*", "containerd.service", "burano*", "haproxy.service")
+		require.NoError(t, err, output)
+		times[server] = output
+	}
+	return times
+}

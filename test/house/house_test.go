@@ -1,0 +1,115 @@
+// Package house holds the rules of the house: which folder may import which.
+package house
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/burano/burano"
+
+// mayImport says for each folder which other folders of ours its packages may import directly. The longest matching folder
+// counts; what is not named is forbidden. A folder may always import what lies in itself.
+var mayImport = map[string][]string{
+	"cmd/burano":          {"catalog", "gateway", "images", "internal", "nodes", "orchestrator", "web"},
+	"cmd/localcloud":      {"test/localcloud", "internal"},
+	"web":                 {"orchestrator", "catalog", "internal"},
+	"orchestrator":        {"catalog", "nodes", "gateway/route", "internal"},
+	"nodes":               {"gateway/route"},
+	"gateway":             {},
+	"catalog":             {"internal"},
+	"images":              {},
+	"internal/database":   {},
+	"internal/fault":      {},
+	"internal/identity":   {},
+	"internal/version":    {},
+	"test":                {"catalog", "gateway", "images", "internal", "nodes", "orchestrator", "web", "cmd"},
+	"catalog/yaql":        {},
+	"catalog/muranopl":    {"catalog/yaql", "internal/fault"},
+	"orchestrator/secret": {"internal"},
+}
+
+type goPackage struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+func TestEveryImportIsAllowed(t *testing.T) {
+	for _, p := range packages(t) {
+		folder := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		rule := folderOf(folder)
+		require.NotEmptyf(t, rule, "%s lies in a folder that the house does not know: give it a rule in mayImport", folder)
+		for _, imported := range p.Imports {
+			require.Truef(t, allowed(rule, imported), "%s imports %s, which %s may not", folder, imported, rule)
+		}
+		for _, imported := range append(p.TestImports, p.XTestImports...) {
+			require.Falsef(t, strings.HasPrefix(imported, module+"/test/") && !strings.HasPrefix(folder, "test"),
+				"a test in %s imports %s: what needs the local cloud lives under test/", folder, imported)
+		}
+	}
+}
+
+func TestTheRulesAreHeld(t *testing.T) {
+	require.True(t, allowed("web", module+"/orchestrator/store"))
+	require.True(t, allowed("orchestrator", module+"/gateway/route"))
+	require.True(t, allowed("gateway", module+"/gateway/route"))
+	require.True(t, allowed("gateway", "github.com/labstack/echo/v4"))
+	require.False(t, allowed("orchestrator", module+"/gateway/publish"))
+	require.False(t, allowed("orchestrator", module+"/web/api"))
+	require.False(t, allowed("nodes", module+"/internal/fault"))
+	require.False(t, allowed("catalog", module+"/orchestrator"))
+	require.Equal(t, "catalog/muranopl", folderOf("catalog/muranopl"))
+	require.Equal(t, "catalog", folderOf("catalog/store"))
+	require.Empty(t, folderOf("common"))
+}
+
+func allowed(rule, imported string) bool {
+	if imported != module && !strings.HasPrefix(imported, module+"/") {
+		return true
+	}
+	target := strings.TrimPrefix(strings.TrimPrefix(imported, module), "/")
+	for _, folder := range append([]string{rule}, mayImport[rule]...) {
+		if target == folder || strings.HasPrefix(target, folder+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// folderOf returns the longest folder with a rule that holds this one, or "".
+func folderOf(folder string) string {
+	for ; folder != "." && folder != ""; folder = path.Dir(folder) {
+		if _, ok := mayImport[folder]; ok {
+			return folder
+		}
+	}
+	return ""
+}
+
+func packages(t *testing.T) []goPackage {
+	t.Helper()
+	command := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", module+"/...")
+	var complaints strings.Builder
+	command.Stderr = &complaints
+	output, err := command.Output()
+	require.NoError(t, err, complaints.String())
+	var all []goPackage
+	for decoder := json.NewDecoder(strings.NewReader(string(output))); ; {
+		var p goPackage
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		all = append(all, p)
+	}
+	require.NotEmpty(t, all)
+	return all
+}

@@ -1,0 +1,66 @@
+package localcloud
+
+import (
+	"context"
+
+	"github.com/burano/burano/test/localcloud/heat"
+	"github.com/burano/burano/test/localcloud/nova"
+)
+
+// compute is Nova as Heat wants it.
+type compute struct{ nova *nova.Service }
+
+func (c compute) CheckImage(ctx context.Context, projectID, ref string) error {
+	return c.nova.CheckImage(ctx, projectID, ref)
+}
+
+func (c compute) CheckFlavor(_ context.Context, _, ref string) error { return c.nova.CheckFlavor(ref) }
+
+func (c compute) CreateServer(ctx context.Context, projectID string, request heat.ServerRequest) (heat.Server, error) {
+	server, err := c.nova.Create(ctx, projectID, nova.CreateServer{
+		Name: request.Name, FlavorID: request.Flavor, ImageID: request.Image, KeyName: request.KeyName, UserData: request.UserData,
+		Metadata: request.Metadata, Ports: request.Ports, Networks: request.Networks, SecurityGroups: request.SecurityGroups,
+		AvailabilityZone: request.AvailabilityZone,
+	})
+	if err != nil {
+		return heat.Server{}, err
+	}
+	return c.describe(ctx, server), nil
+}
+
+func (c compute) GetServer(ctx context.Context, projectID, id string) (heat.Server, error) {
+	server, err := c.nova.Get(ctx, projectID, id)
+	if err != nil {
+		return heat.Server{}, err
+	}
+	return c.describe(ctx, server), nil
+}
+
+func (c compute) describe(ctx context.Context, server nova.Server) heat.Server {
+	return heat.Server{ID: server.ID, Name: server.Name, Status: server.Status, Fault: server.Fault, Show: c.nova.Show(ctx, server)}
+}
+
+func (c compute) FindServers(ctx context.Context, projectID, name string) (ids []string, err error) {
+	for _, server := range c.nova.Servers(ctx, projectID) {
+		if server.Name == name {
+			ids = append(ids, server.ID)
+		}
+	}
+	return ids, nil
+}
+
+func (c compute) DeleteServer(ctx context.Context, projectID, id string) error {
+	return c.nova.Delete(ctx, projectID, id)
+}
+
+func (c compute) CreateKeyPair(ctx context.Context, projectID, name, publicKey string) (heat.KeyPair, error) {
+	made, err := c.nova.CreateKeypair(ctx, projectID, name, publicKey)
+	if err != nil {
+		return heat.KeyPair{}, err
+	}
+	return heat.KeyPair{Name: made.Name, PublicKey: made.PublicKey, PrivateKey: made.PrivateKey}, nil
+}
+
+func (c compute) DeleteKeyPair(ctx context.Context, _, name string) error {
+	return c.nova.DeleteKeypair(ctx, name)
+}

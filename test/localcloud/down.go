@@ -1,0 +1,95 @@
+package localcloud
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/burano/burano/test/localcloud/fabric"
+	"github.com/burano/burano/test/localcloud/hypervisor"
+)
+
+// parts is what a local cloud puts into its state folder.
+var parts = []string{
+	"keystone", "glance", "nova", "neutron", "heat", "hypervisor", "clouds.yaml", "localcloud.log", "settings.json", "process.json",
+	"lock", "config.json",
+}
+
+// Down ends the process of the cloud with this state folder and removes exactly what the cloud has made: servers, networks, images,
+// state; host settings are put back. It works also when the process was killed and when half of it is gone already.
+func Down(ctx context.Context, stateDir string) error {
+	known, err := readConfig(stateDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	prefix := cmp.Or(known.Prefix, fabric.Prefix)
+	if err := checkOwner(prefix, stateDir); err != nil {
+		return err
+	}
+	if _, err := os.Stat(stateDir); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(ownerPath(prefix)); errors.Is(err, fs.ErrNotExist) {
+			return nil // there is nothing
+		}
+	}
+	if err := stopProcess(ctx, stateDir, 20*time.Second); err != nil {
+		return err
+	}
+	if _, err := os.Stat(stateDir); err == nil {
+		held, err := lockState(stateDir)
+		if err != nil {
+			return err
+		}
+		defer held.release()
+	}
+	external, err := netip.ParsePrefix(cmp.Or(known.ExternalCIDR, DefaultExternal))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", configPath(stateDir), err)
+	}
+	config := Config{StateDir: stateDir, Prefix: prefix, ExternalCIDR: external, Logger: slog.New(slog.DiscardHandler)}
+	if err := removeServersAndNetworks(ctx, config); err != nil {
+		return fmt.Errorf("take the local cloud down: %w; the rest of it is still there: try again", err)
+	}
+	if err := restoreSettings(stateDir); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if err := os.RemoveAll(filepath.Join(stateDir, part)); err != nil {
+			return fmt.Errorf("remove the state: %w", err)
+		}
+	}
+	if known.MadeDir {
+		// What somebody else has put there stays, and the folder with it.
+		_ = os.Remove(stateDir)
+	}
+	if err := os.Remove(ownerPath(prefix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// removeServersAndNetworks works from what is on the machine, not from the tables, so that it needs none of them. Servers go
+// first: a namespace with a process in it would live on.
+func removeServersAndNetworks(ctx context.Context, config Config) error {
+	machines, err := hypervisor.New(config.hypervisor())
+	if err != nil {
+		return err
+	}
+	if err := machines.DeleteAll(ctx); err != nil {
+		return err
+	}
+	// The folder is Neutron's, where its data plane has noted what it changed beside its own things.
+	plane, err := fabric.New(fabric.Config{
+		StateDir: filepath.Join(config.StateDir, "neutron"), Prefix: config.Prefix, External: config.ExternalCIDR, Logger: config.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	return plane.DeleteAll(ctx)
+}

@@ -1,0 +1,71 @@
+package heat
+
+import (
+	"maps"
+	"slices"
+)
+
+// graph says of each resource which others it needs.
+type graph map[string]map[string]bool
+
+// needs says whether from needs to, directly or through others.
+func (g graph) needs(from, to string) bool {
+	seen := map[string]bool{}
+	var walk func(string) bool
+	walk = func(name string) bool {
+		if name == to {
+			return true
+		}
+		if seen[name] {
+			return false
+		}
+		seen[name] = true
+		for other := range g[name] {
+			if walk(other) {
+				return true
+			}
+		}
+		return false
+	}
+	return walk(from)
+}
+
+// add adds a need that nobody wrote down, unless it would make a circle.
+func (g graph) add(from, to string) {
+	if from != to && !g.needs(to, from) {
+		g[from][to] = true
+	}
+}
+
+// findCircle returns the names on a circle, in the order of need, or nil.
+func findCircle(g graph) []string {
+	const open, closed = 1, 2
+	marks := map[string]int{}
+	var path, circle []string
+	var walk func(string) bool
+	walk = func(name string) bool {
+		switch marks[name] {
+		case closed:
+			return false
+		case open:
+			circle = slices.Clone(path[slices.Index(path, name):])
+			return true
+		}
+		marks[name] = open
+		path = append(path, name)
+		for _, other := range slices.Sorted(maps.Keys(g[name])) {
+			if walk(other) {
+				return true
+			}
+		}
+		path = path[:len(path)-1]
+		marks[name] = closed
+		return false
+	}
+	for _, name := range slices.Sorted(maps.Keys(g)) {
+		if walk(name) {
+			return circle
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+// Package heat is the local cloud's Orchestration API v1: stacks from HOT templates, whose resources are made through Nova and
+// Neutron in the order of their dependencies and as parallel as these allow.
+//
+// A stack is one row. An operation (create, update, delete) writes its target and its status first and then works in the
+// background, noting each resource's state in the row as it changes; what is interrupted goes on from there at the next Restore.
+// Resources of Neutron get their ids before they are made, so that nothing is made twice; a server that was being made is found
+// again by its name.
+//
+// What each resource type can do is a table (resource types are values of resourceType). Nested stacks, conditions and the
+// actions on stacks other than these three are not there.
+package heat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/state"
+)
+
+// Config says where Heat keeps its state and through what it acts.
+type Config struct {
+	StateDir string
+	Compute  Compute
+	Network  Network
+	// MayDelegate tells whether the owner of a token may make a trust; Heat makes one for each stack, to act for its owner later.
+	// Everybody may when it is nil.
+	MayDelegate func(token string) bool
+	Logger      *slog.Logger
+	Now         func() time.Time // time.Now when nil
+}
+
+// Service is Heat.
+type Service struct {
+	config Config
+	logger *slog.Logger
+	stacks *state.Table[Stack]
+	events *state.Table[[]Event] // by stack id
+	types  map[string]resourceType
+
+	background context.Context
+	stop       context.CancelFunc
+	mutex      sync.Mutex // held while an operation is decided on
+	running    map[string]*operation
+}
+
+// operation is what is being done to a stack now.
+type operation struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// New opens the state. Unfinished operations rest until Restore.
+func New(config Config) (*Service, error) {
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	dir := filepath.Join(config.StateDir, "heat")
+	stacks, errStacks := state.Open[Stack](dir, "stacks")
+	events, errEvents := state.Open[[]Event](dir, "events")
+	if err := errors.Join(errStacks, errEvents); err != nil {
+		return nil, fmt.Errorf("start heat: %w", err)
+	}
+	s := &Service{config: config, logger: config.Logger, stacks: stacks, events: events, running: map[string]*operation{}}
+	s.types = s.resourceTypes()
+	s.background, s.stop = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Restore goes on with the operations that were under way when the process ended.
+func (s *Service) Restore(context.Context) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, stack := range s.stacks.All() {
+		if stack.Status == inProgress {
+			s.logger.Info("stack operation goes on", "stack", stack.Name, "action", stack.Action)
+			s.start(stack)
+		}
+	}
+	return nil
+}
+
+// Close stops the work on all operations, as the end of the process does, and waits until it has stopped.
+func (s *Service) Close() {
+	s.stop()
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, operation := range s.running {
+		<-operation.done
+	}
+}
+
+// start begins, or goes on with, what the stack's row says is in progress. The caller holds the mutex.
+func (s *Service) start(stack Stack) {
+	ctx, cancel := context.WithCancel(s.background)
+	ctx = identity.With(ctx, identity.Caller{UserID: stack.UserID, ProjectID: stack.ProjectID})
+	operation := &operation{cancel: cancel, done: make(chan struct{})}
+	s.running[stack.ID] = operation
+	go func() {
+		defer close(operation.done)
+		defer cancel()
+		s.run(ctx, stack.ID)
+	}()
+}
+
+// interrupt ends the operation on a stack, if there is one, without an end state. The caller holds the mutex.
+func (s *Service) interrupt(stackID string) {
+	if operation, ok := s.running[stackID]; ok {
+		operation.cancel()
+		<-operation.done
+		delete(s.running, stackID)
+	}
+}
+
+func (s *Service) now() string { return s.config.Now().UTC().Format(time.RFC3339) }

@@ -1,0 +1,264 @@
+package heat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// resourceType is what Heat can do with one type of resource.
+type resourceType struct {
+	properties map[string]property // nil: any
+	aliases    map[string]string   // older names of properties
+	// create makes the resource and returns when it is ready. It must make nothing twice: after a crash it is called again with
+	// the same resource.
+	create func(ctx context.Context, j *job) error
+	// update changes it in place; it is called when every changed property allows that, with the new properties in the job.
+	update func(ctx context.Context, j *job) error
+	// remove deletes it and returns when it is gone; that it is not there is fine.
+	remove func(ctx context.Context, j *job) error
+	// attributes are what get_attr finds.
+	attributes func(ctx context.Context, j *job) (map[string]any, error)
+	// reference is what get_resource finds; the physical id when nil.
+	reference func(r *Resource) any
+	// deleteFirst says of a replacement that the old one must go before the new one comes.
+	deleteFirst func(old, next map[string]any) bool
+	// release makes an old resource give up what its replacement will want; may be nil.
+	release func(ctx context.Context, j *job) error
+}
+
+// property is one property of a resource type.
+type property struct {
+	kind     kind
+	required bool
+	update   bool // can be changed in place
+	fallback any
+}
+
+type kind int
+
+const (
+	anything kind = iota
+	words
+	number
+	truth
+	aList
+	aMap
+)
+
+// job is one resource being worked on.
+type job struct {
+	service  *Service
+	stack    Stack // as it was when the work began; for its names and owner
+	resource *Resource
+	kind     resourceType
+	// properties are resolved and have their types; those that are not given and have no fallback are absent.
+	properties map[string]any
+}
+
+func (s *Service) job(stack Stack, resource *Resource, properties map[string]any) *job {
+	return &job{service: s, stack: stack, resource: resource, kind: s.types[resource.Type], properties: properties}
+}
+
+func (j *job) project() string  { return j.stack.ProjectID }
+func (j *job) network() Network { return j.service.config.Network }
+func (j *job) compute() Compute { return j.service.config.Compute }
+
+func (j *job) text(name string) string { return text(j.properties[name]) }
+
+// name is the property name, or one made of the stack's and the resource's.
+func (j *job) name() string {
+	if name := j.text("name"); name != "" {
+		return name
+	}
+	return j.resource.physicalName(j.stack.Name)
+}
+
+// settle stores the physical id before, or as soon as, there is something with it.
+func (j *job) settle(physicalID string) error {
+	j.resource.PhysicalID = physicalID
+	return j.service.storeResource(j.stack.ID, j.resource)
+}
+
+// into copies the named properties into a request of the API, whose names are the same.
+func (j *job) into(request any, names ...string) error {
+	chosen := map[string]any{}
+	for _, name := range names {
+		if value, ok := j.properties[name]; ok {
+			chosen[name] = value
+		}
+	}
+	return convert(chosen, request)
+}
+
+// convert goes by way of JSON.
+func convert(from, to any) error {
+	data, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, to); err != nil {
+		return notValid("%v", err)
+	}
+	return nil
+}
+
+// object is a thing as the API shows it, for the attribute show and those named like its fields.
+func object(value any) (map[string]any, error) {
+	shown := map[string]any{}
+	if err := convert(value, &shown); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(shown, func(key string, _ any) bool { return strings.HasPrefix(key, "_") })
+	attributes := maps.Clone(shown)
+	attributes["show"] = shown
+	return attributes, nil
+}
+
+// checkTypes finds unknown resource types and properties and missing ones, before anything is made.
+func (s *Service) checkTypes(t *Template) error {
+	for _, name := range slices.Sorted(maps.Keys(t.Resources)) {
+		definition := t.Resources[name]
+		known, ok := s.types[definition.Type]
+		if !ok {
+			return notValid("The Resource Type (%s) could not be found. (resources.%s; the local cloud's Heat knows %s)", definition.Type, name, strings.Join(slices.Sorted(maps.Keys(s.types)), ", "))
+		}
+		if known.properties == nil {
+			continue
+		}
+		given := known.rename(definition.Properties)
+		for _, key := range slices.Sorted(maps.Keys(given)) {
+			if _, ok := known.properties[key]; !ok {
+				return notValid("Property error: : resources.%s.properties: : Unknown Property %s", name, key)
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(known.properties)) {
+			if _, ok := given[key]; known.properties[key].required && !ok {
+				return notValid("Property error: : resources.%s.properties: : Property %s not assigned", name, key)
+			}
+		}
+	}
+	return nil
+}
+
+func (k resourceType) rename(properties map[string]any) map[string]any {
+	renamed := map[string]any{}
+	for key, value := range properties {
+		if name, ok := k.aliases[key]; ok {
+			key = name
+		}
+		renamed[key] = value
+	}
+	return renamed
+}
+
+// typed gives resolved properties their types and fallbacks.
+func (k resourceType) typed(properties map[string]any) (map[string]any, error) {
+	if k.properties == nil {
+		return properties, nil
+	}
+	result := map[string]any{}
+	given := k.rename(properties)
+	for name, schema := range k.properties {
+		value := given[name]
+		if value == nil {
+			value = schema.fallback
+		}
+		if value == nil {
+			if schema.required {
+				return nil, notValid("Property error: %s: the value is null", name)
+			}
+			continue
+		}
+		converted, err := schema.kind.convert(value)
+		if err != nil {
+			return nil, notValid("Property error: %s: %v", name, err)
+		}
+		result[name] = converted
+	}
+	return result, nil
+}
+
+func (k kind) convert(value any) (any, error) {
+	switch k {
+	case words:
+		return text(value), nil
+	case number:
+		number, err := strconv.ParseFloat(text(value), 64)
+		if err != nil || number != math.Trunc(number) {
+			return nil, fmt.Errorf("%q is not a whole number", text(value))
+		}
+		return number, nil
+	case truth:
+		is, ok := boolean(value)
+		if !ok {
+			return nil, fmt.Errorf("%q is not a valid boolean", text(value))
+		}
+		return is, nil
+	case aList:
+		list, ok := value.([]any)
+		if !ok {
+			return nil, fmt.Errorf("%q is not a list", text(value))
+		}
+		return list, nil
+	case aMap:
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("%q is not a map", text(value))
+		}
+		return object, nil
+	}
+	return value, nil
+}
+
+// changed lists the properties that differ.
+func changed(old, next map[string]any) (names []string) {
+	for name := range old {
+		if _, ok := next[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	for name, value := range next {
+		before, ok := old[name]
+		if !ok || text(before) != text(value) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// inPlace says whether all these properties can be changed without a replacement.
+func (k resourceType) inPlace(names []string) bool {
+	return k.update != nil && !slices.ContainsFunc(names, func(name string) bool { return !k.properties[name].update })
+}
+
+// attribute finds one attribute of a resource that is there.
+func (s *Service) attribute(ctx context.Context, stack Stack, resource *Resource, name string) (any, error) {
+	known := s.types[resource.Type]
+	attributes := map[string]any{}
+	if known.attributes != nil {
+		found, err := known.attributes(ctx, s.job(stack, resource, resource.Properties))
+		if err != nil {
+			return nil, fmt.Errorf("attribute %s of %s: %w", name, resource.Name, err)
+		}
+		attributes = found
+	}
+	value, ok := attributes[name]
+	if !ok && name != "show" {
+		return nil, invalid("InvalidTemplateAttribute", "The Referenced Attribute (%s %s) is incorrect.", resource.Name, name)
+	}
+	return value, nil
+}
+
+func (s *Service) reference(resource *Resource) any {
+	if known := s.types[resource.Type]; known.reference != nil {
+		return known.reference(resource)
+	}
+	return resource.PhysicalID
+}

@@ -1,0 +1,332 @@
+package heat
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxTemplate is Heat's limit of a template, in bytes.
+const maxTemplate = 512 << 10
+
+// versions are the template versions Heat knows; each date has the name of its release beside it from 2016 on.
+var versions = []string{
+	"2013-05-23", "2014-10-16", "2015-04-30", "2015-10-15", "2016-04-08", "2016-10-14", "newton", "2017-02-24", "ocata", "2017-09-01", "pike",
+	"2018-03-02", "queens", "2018-08-31", "rocky", "2021-04-16", "wallaby",
+}
+
+// Template is a HOT template, checked as far as it can be without parameters.
+type Template struct {
+	Version, Description string
+	Parameters           map[string]Parameter
+	Resources            map[string]Definition
+	Outputs              map[string]Output
+	Raw                  map[string]any // as sent
+}
+
+// Definition is one resource of a template.
+type Definition struct {
+	Type           string
+	Properties     map[string]any
+	Metadata       any
+	DependsOn      []string
+	DeletionPolicy string // Delete or Retain
+}
+
+// Output is one output of a template.
+type Output struct {
+	Description string
+	Value       any
+}
+
+// ParseTemplate reads a template that was sent as text (YAML or JSON) or as a JSON object.
+func ParseTemplate(source any) (*Template, error) {
+	var raw map[string]any
+	switch source := source.(type) {
+	case string:
+		value, err := parseYAML(source)
+		if err != nil {
+			return nil, invalid("TemplateFormatError", "Template format error: %v", err)
+		}
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil, invalid("TemplateFormatError", "The template is not a JSON object or YAML mapping.")
+		}
+		raw = object
+	case map[string]any:
+		raw = source
+	default:
+		return nil, invalid("TemplateFormatError", "The template is not a JSON object or YAML mapping.")
+	}
+	return parseTemplate(raw)
+}
+
+func parseTemplate(raw map[string]any) (*Template, error) {
+	version, ok := raw["heat_template_version"]
+	if !ok {
+		return nil, invalid("InvalidTemplateVersion", "Template format version not found.")
+	}
+	if !slices.Contains(versions, fmt.Sprint(version)) {
+		return nil, invalid("InvalidTemplateVersion", "The template version is invalid: \"heat_template_version: %v\". \"heat_template_version\" should be one of: %s", version, strings.Join(versions, ", "))
+	}
+	t := &Template{Version: fmt.Sprint(version), Raw: raw, Parameters: map[string]Parameter{}, Resources: map[string]Definition{}, Outputs: map[string]Output{}}
+	t.Description, _ = raw["description"].(string)
+	for _, section := range slices.Sorted(maps.Keys(raw)) {
+		var err error
+		switch section {
+		case "heat_template_version", "description", "parameter_groups":
+		case "parameters":
+			err = eachEntry(section, raw[section], t.addParameter)
+		case "resources":
+			err = eachEntry(section, raw[section], t.addResource)
+		case "outputs":
+			err = eachEntry(section, raw[section], t.addOutput)
+		default:
+			err = invalid("InvalidTemplateSection", "The template section is invalid: %s", section)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return t, t.checkReferences()
+}
+
+func eachEntry(section string, value any, add func(name string, body map[string]any) error) error {
+	if value == nil {
+		return nil
+	}
+	entries, ok := value.(map[string]any)
+	if !ok {
+		return invalidTemplate("\"%s\" must contain a map of %s. Found a [%T] instead", section, section, value)
+	}
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		body, ok := entries[name].(map[string]any)
+		if !ok {
+			return invalidTemplate("\"%s\" must contain a map of %s maps. Found a [%T] instead for %s", section, strings.TrimSuffix(section, "s"), entries[name], name)
+		}
+		if err := add(name, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Template) addResource(name string, body map[string]any) error {
+	definition := Definition{DeletionPolicy: "Delete", Properties: map[string]any{}}
+	for key, value := range body {
+		switch key {
+		case "type":
+			text, ok := value.(string)
+			if !ok || text == "" {
+				return invalid("StackValidationFailed", "resources.%s: Resource type must be a string", name)
+			}
+			definition.Type = text
+		case "properties":
+			if value == nil {
+				continue
+			}
+			properties, ok := value.(map[string]any)
+			if !ok {
+				return notValid("resources.%s: properties must be a map", name)
+			}
+			definition.Properties = properties
+		case "metadata":
+			definition.Metadata = value
+		case "depends_on":
+			for _, one := range listOf(value) {
+				text, ok := one.(string)
+				if !ok {
+					return notValid("resources.%s: depends_on must be a name or a list of names", name)
+				}
+				definition.DependsOn = append(definition.DependsOn, text)
+			}
+		case "deletion_policy":
+			switch strings.ToLower(fmt.Sprint(value)) {
+			case "delete":
+			case "retain":
+				definition.DeletionPolicy = "Retain"
+			default:
+				return notValid("resources.%s: Invalid deletion policy \"%v\"", name, value)
+			}
+		case "update_policy", "external_id", "condition":
+			return notValid("resources.%s: \"%s\" is not supported by the local cloud's Heat", name, key)
+		default:
+			return notValid("resources.%s: \"%s\" is not a valid keyword inside a resource definition", name, key)
+		}
+	}
+	if definition.Type == "" {
+		return notValid("Each resource must contain a type key: resources.%s", name)
+	}
+	for _, value := range []any{definition.Properties, definition.Metadata} {
+		if err := checkFunctions(value, "resources."+name); err != nil {
+			return err
+		}
+	}
+	t.Resources[name] = definition
+	return nil
+}
+
+func (t *Template) addOutput(name string, body map[string]any) error {
+	if _, ok := body["value"]; !ok {
+		return notValid("Each output must contain a value key: outputs.%s", name)
+	}
+	for key := range body {
+		if key != "value" && key != "description" {
+			return notValid("outputs.%s: \"%s\" is not a valid keyword inside an output definition", name, key)
+		}
+	}
+	if err := checkFunctions(body["value"], "outputs."+name); err != nil {
+		return err
+	}
+	description, _ := body["description"].(string)
+	t.Outputs[name] = Output{Description: description, Value: body["value"]}
+	return nil
+}
+
+// checkReferences finds references to what is not there, and circles.
+func (t *Template) checkReferences() error {
+	check := func(value any, place string) error {
+		found := referencesOf(value)
+		for name := range found.resources {
+			if _, ok := t.Resources[name]; !ok {
+				return invalid("InvalidTemplateReference", "The specified reference \"%s\" (in %s) is incorrect.", name, place)
+			}
+		}
+		for name := range found.parameters {
+			if _, ok := t.Parameters[name]; !ok && !isPseudo(name) {
+				return invalid("InvalidTemplateParameter", "The Parameter (%s) was not defined in template. (in %s)", name, place)
+			}
+		}
+		return nil
+	}
+	for name, definition := range t.Resources {
+		if err := check(map[string]any{"Properties": definition.Properties, "Metadata": definition.Metadata}, name+".Properties"); err != nil {
+			return err
+		}
+		for _, other := range definition.DependsOn {
+			if _, ok := t.Resources[other]; !ok {
+				return invalid("InvalidTemplateReference", "The specified reference \"%s\" (in %s) is incorrect.", other, name)
+			}
+		}
+	}
+	for name, output := range t.Outputs {
+		if err := check(output.Value, "outputs."+name); err != nil {
+			return err
+		}
+	}
+	graph := t.explicit()
+	if circle := findCircle(graph); circle != nil {
+		return invalid("CircularDependencyException", "Circular Dependency Found: %s", strings.Join(circle, ", "))
+	}
+	return nil
+}
+
+// explicit is what each resource names: itself needs those first.
+func (t *Template) explicit() graph {
+	g := graph{}
+	for name, definition := range t.Resources {
+		g[name] = map[string]bool{}
+		for other := range referencesOf(map[string]any{"p": definition.Properties, "m": definition.Metadata}).resources {
+			g[name][other] = true
+		}
+		for _, other := range definition.DependsOn {
+			g[name][other] = true
+		}
+	}
+	return g
+}
+
+// parseYAML reads YAML the way Heat does: dates stay text, and keys are text.
+func parseYAML(source string) (any, error) {
+	if len(source) > maxTemplate {
+		return nil, fmt.Errorf("%d bytes are more than the limit of %d", len(source), maxTemplate)
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal([]byte(source), &node); err != nil {
+		return nil, err
+	}
+	if node.Kind == 0 {
+		return nil, nil
+	}
+	keepDates(&node)
+	var value any
+	if err := node.Decode(&value); err != nil {
+		return nil, err
+	}
+	budget := 1 << 20
+	return plain(value, &budget)
+}
+
+func keepDates(node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!timestamp" {
+		node.Tag = "!!str"
+	}
+	for _, child := range node.Content {
+		keepDates(child)
+	}
+}
+
+// plain turns what YAML can say into what JSON can say; budget limits how many values there may be.
+func plain(value any, budget *int) (any, error) {
+	if *budget--; *budget < 0 {
+		return nil, fmt.Errorf("there are too many values")
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for key, element := range value {
+			changed, err := plain(element, budget)
+			if err != nil {
+				return nil, err
+			}
+			value[key] = changed
+		}
+		return value, nil
+	case map[any]any:
+		changed := map[string]any{}
+		for key, element := range value {
+			one, err := plain(element, budget)
+			if err != nil {
+				return nil, err
+			}
+			changed[fmt.Sprint(key)] = one
+		}
+		return changed, nil
+	case []any:
+		for i, element := range value {
+			changed, err := plain(element, budget)
+			if err != nil {
+				return nil, err
+			}
+			value[i] = changed
+		}
+		return value, nil
+	case int:
+		return float64(value), nil
+	case int64:
+		return float64(value), nil
+	case uint64:
+		return float64(value), nil
+	case float64:
+		if math.IsInf(value, 0) || math.IsNaN(value) {
+			return nil, fmt.Errorf("%v is no number a template can hold", value)
+		}
+		return value, nil
+	case nil, string, bool:
+		return value, nil
+	}
+	return fmt.Sprint(value), nil
+}
+
+func listOf(value any) []any {
+	switch value := value.(type) {
+	case nil:
+		return nil
+	case []any:
+		return value
+	}
+	return []any{value}
+}

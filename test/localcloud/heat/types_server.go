@@ -1,0 +1,336 @@
+package heat
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+// This file is the resource types of Nova and Heat's own.
+
+// poll is the time between two looks at a server that is being made.
+const poll = 50 * time.Millisecond
+
+func (s *Service) resourceTypes() map[string]resourceType {
+	all := map[string]resourceType{
+		"OS::Nova::Server":       serverType(),
+		"OS::Nova::KeyPair":      keyPairType(),
+		"OS::Heat::RandomString": randomStringType(),
+		"OS::Heat::Value":        valueType(),
+		"OS::Heat::None":         noneType(),
+	}
+	maps.Copy(all, s.networkTypes())
+	return all
+}
+
+func serverType() resourceType {
+	return resourceType{
+		properties: map[string]property{
+			"name": {kind: words}, "image": {kind: words, required: true}, "flavor": {kind: words, required: true}, "key_name": {kind: words}, "networks": {kind: aList},
+			"user_data": {kind: words}, "user_data_format": {kind: words, fallback: "RAW"}, "metadata": {kind: aMap}, "security_groups": {kind: aList},
+			"availability_zone": {kind: words}, "config_drive": {kind: truth},
+		},
+		create: createServer,
+		remove: func(ctx context.Context, j *job) error {
+			id := j.resource.PhysicalID
+			if id == "" && j.resource.Data["asked"] == "" {
+				return nil
+			}
+			if id == "" {
+				found, err := j.adopt(ctx)
+				if err != nil || found == "" {
+					return err
+				}
+				id = found
+			}
+			return gone(j.compute().DeleteServer(ctx, j.project(), id))
+		},
+		attributes: serverAttributes,
+		// A port serves one server at a time.
+		deleteFirst: func(old, next map[string]any) bool {
+			before := portsOf(old)
+			return slices.ContainsFunc(portsOf(next), func(port string) bool { return slices.Contains(before, port) })
+		},
+	}
+}
+
+func portsOf(properties map[string]any) (ports []string) {
+	for _, one := range listOf(properties["networks"]) {
+		entry, _ := one.(map[string]any)
+		if port := text(entry["port"]); port != "" {
+			ports = append(ports, port)
+		}
+	}
+	return ports
+}
+
+func createServer(ctx context.Context, j *job) error {
+	if j.resource.PhysicalID == "" {
+		// A server that was asked for before a crash has no id here yet.
+		found, err := j.adopt(ctx)
+		if err != nil {
+			return err
+		}
+		if found == "" {
+			request, err := serverRequest(j)
+			if err != nil {
+				return err
+			}
+			server, err := j.compute().CreateServer(ctx, j.project(), request)
+			if err != nil {
+				return err
+			}
+			found = server.ID
+		}
+		if err := j.settle(found); err != nil {
+			return err
+		}
+	}
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		server, err := j.compute().GetServer(ctx, j.project(), j.resource.PhysicalID)
+		if err != nil {
+			return err
+		}
+		switch server.Status {
+		case "ACTIVE":
+			return nil
+		case "ERROR":
+			return &inError{reason: server.Fault}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// adopt finds a server of this resource's name that belongs to no other resource.
+func (j *job) adopt(ctx context.Context) (string, error) {
+	candidates, err := j.compute().FindServers(ctx, j.project(), j.name())
+	if err != nil || len(candidates) == 0 {
+		return "", err
+	}
+	if j.text("name") != "" && j.resource.Data["asked"] == "" {
+		// A name that the template gives may be anybody's; only a try that was interrupted left one of ours.
+		return "", nil
+	}
+	taken := map[string]bool{}
+	for _, stack := range j.service.stacks.All() {
+		for _, resource := range append(slices.Collect(maps.Values(stack.Resources)), stack.Leftovers...) {
+			taken[resource.PhysicalID] = true
+		}
+	}
+	for _, id := range candidates {
+		if !taken[id] {
+			return id, nil
+		}
+	}
+	return "", nil
+}
+
+func serverRequest(j *job) (ServerRequest, error) {
+	r := ServerRequest{Name: j.name(), Flavor: j.text("flavor"), Image: j.text("image"), KeyName: j.text("key_name"), AvailabilityZone: j.text("availability_zone"), Metadata: map[string]string{}}
+	if format := j.text("user_data_format"); format != "RAW" && j.text("user_data") != "" {
+		return r, notValid("user_data_format %s is not supported by the local cloud's Heat; it takes RAW", format)
+	}
+	r.UserData = []byte(j.text("user_data"))
+	metadata, _ := j.properties["metadata"].(map[string]any)
+	for key, value := range metadata {
+		r.Metadata[key] = text(value)
+	}
+	for _, group := range listOf(j.properties["security_groups"]) {
+		r.SecurityGroups = append(r.SecurityGroups, text(group))
+	}
+	for _, one := range listOf(j.properties["networks"]) {
+		entry, _ := one.(map[string]any)
+		port, network := text(entry["port"]), text(entry["network"])+text(entry["uuid"])
+		for key := range entry {
+			if !slices.Contains([]string{"port", "network", "uuid"}, key) && entry[key] != nil {
+				return r, notValid("networks: %s is not supported by the local cloud's Heat; it takes port or network", key)
+			}
+		}
+		switch {
+		case port != "":
+			r.Ports = append(r.Ports, port)
+		case network != "":
+			id, err := j.findNetwork(network)
+			if err != nil {
+				return r, err
+			}
+			r.Networks = append(r.Networks, id)
+		default:
+			return r, notValid("networks: each entry names a network or a port")
+		}
+	}
+	// Noted before the request, see adopt.
+	if j.resource.Data == nil {
+		j.resource.Data = map[string]string{}
+	}
+	j.resource.Data["asked"] = "yes"
+	return r, j.service.storeResource(j.stack.ID, j.resource)
+}
+
+func serverAttributes(ctx context.Context, j *job) (map[string]any, error) {
+	server, err := j.compute().GetServer(ctx, j.project(), j.resource.PhysicalID)
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]string{}
+	for _, network := range j.network().Networks(j.project()) {
+		ids[network.Name] = network.ID
+	}
+	addresses, networks, first := map[string]any{}, map[string]any{}, ""
+	for _, address := range j.network().ServerAddresses(server.ID) {
+		if first == "" {
+			first = address.IP.String()
+		}
+		shown := map[string]any{"addr": address.IP.String(), "version": 4, "OS-EXT-IPS:type": address.Type, "OS-EXT-IPS-MAC:mac_addr": address.MAC}
+		for _, key := range []string{address.Network, ids[address.Network]} {
+			addresses[key] = append(listOf(addresses[key]), shown)
+			networks[key] = append(listOf(networks[key]), address.IP.String())
+		}
+	}
+	return map[string]any{
+		"name": server.Name, "addresses": addresses, "networks": networks, "first_address": first, "show": server.Show, "accessIPv4": "", "accessIPv6": "", "instance_name": server.Name,
+	}, nil
+}
+
+func keyPairType() resourceType {
+	return resourceType{
+		properties: map[string]property{"name": {kind: words, required: true}, "public_key": {kind: words}, "save_private_key": {kind: truth}},
+		create: func(ctx context.Context, j *job) error {
+			again := j.resource.PhysicalID != ""
+			if err := j.settle(j.text("name")); err != nil {
+				return err
+			}
+			pair, err := j.compute().CreateKeyPair(ctx, j.project(), j.text("name"), j.text("public_key"))
+			if again && fault.KindOf(err) == fault.Conflict && j.text("public_key") != "" {
+				return nil // made before the crash
+			}
+			if fault.KindOf(err) == fault.Conflict && !again {
+				// Somebody else's: not to be deleted with the stack.
+				if forget := j.settle(""); forget != nil {
+					return forget
+				}
+			}
+			if err != nil {
+				return err
+			}
+			j.resource.Data = map[string]string{"public_key": pair.PublicKey}
+			if save, _ := j.properties["save_private_key"].(bool); save {
+				j.resource.Data["private_key"] = pair.PrivateKey
+			}
+			return j.service.storeResource(j.stack.ID, j.resource)
+		},
+		remove: func(ctx context.Context, j *job) error {
+			if j.resource.PhysicalID == "" {
+				return nil
+			}
+			return gone(j.compute().DeleteKeyPair(ctx, j.project(), j.resource.PhysicalID))
+		},
+		attributes: func(_ context.Context, j *job) (map[string]any, error) {
+			return map[string]any{"public_key": j.resource.Data["public_key"], "private_key": j.resource.Data["private_key"], "name": j.resource.PhysicalID}, nil
+		},
+		deleteFirst: func(old, next map[string]any) bool { return old["name"] == next["name"] },
+	}
+}
+
+// randomStringType keeps its value as Heat does, with the resource.
+func randomStringType() resourceType {
+	classes := map[string]string{
+		"lowercase": "abcdefghijklmnopqrstuvwxyz", "uppercase": "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "digits": "0123456789", "hexdigits": "0123456789ABCDEF",
+		"octdigits": "01234567", "letters": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
+		"lettersdigits": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
+	}
+	choose := func(alphabet string) (string, error) {
+		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(alphabet))))
+		if err != nil {
+			return "", err
+		}
+		return alphabet[n.Int64() : n.Int64()+1], nil
+	}
+	return resourceType{
+		properties: map[string]property{"length": {kind: number, fallback: 32.0}, "character_classes": {kind: aList}, "salt": {kind: words}},
+		create: func(_ context.Context, j *job) error {
+			if j.resource.PhysicalID != "" {
+				return nil
+			}
+			length, _ := j.properties["length"].(float64)
+			if length < 1 || length > 512 {
+				return notValid("length %v is not between 1 and 512", length)
+			}
+			value, alphabet := "", ""
+			wanted := listOf(j.properties["character_classes"])
+			if len(wanted) == 0 {
+				wanted = []any{map[string]any{"class": "lettersdigits", "min": 1.0}}
+			}
+			for _, one := range wanted {
+				entry, _ := one.(map[string]any)
+				name := text(entry["class"])
+				if name == "" {
+					name = "lettersdigits"
+				}
+				letters, ok := classes[name]
+				if !ok {
+					return notValid("character class %s is not known", name)
+				}
+				alphabet += letters
+				least, _ := entry["min"].(float64)
+				for range int(least) {
+					letter, err := choose(letters)
+					if err != nil {
+						return err
+					}
+					value += letter
+				}
+			}
+			if len(value) > int(length) {
+				return notValid("length %v is less than the characters the classes demand", length)
+			}
+			for len(value) < int(length) {
+				letter, err := choose(alphabet)
+				if err != nil {
+					return err
+				}
+				value += letter
+			}
+			j.resource.Data = map[string]string{"value": value}
+			return j.settle(j.resource.physicalName(j.stack.Name))
+		},
+		remove: func(context.Context, *job) error { return nil },
+		attributes: func(_ context.Context, j *job) (map[string]any, error) {
+			return map[string]any{"value": j.resource.Data["value"]}, nil
+		},
+		reference: func(r *Resource) any { return r.Data["value"] },
+	}
+}
+
+func valueType() resourceType {
+	keep := func(_ context.Context, j *job) error { return j.settle(j.resource.physicalName(j.stack.Name)) }
+	return resourceType{
+		properties: map[string]property{"value": {kind: anything, required: true, update: true}, "type": {kind: words, update: true}},
+		create:     keep,
+		update:     keep,
+		remove:     func(context.Context, *job) error { return nil },
+		attributes: func(_ context.Context, j *job) (map[string]any, error) {
+			return map[string]any{"value": j.properties["value"]}, nil
+		},
+	}
+}
+
+// noneType takes everything and does nothing.
+func noneType() resourceType {
+	return resourceType{
+		create: func(_ context.Context, j *job) error { return j.settle(fmt.Sprintf("none-%s", j.resource.ID)) },
+		remove: func(context.Context, *job) error { return nil },
+	}
+}

@@ -1,0 +1,212 @@
+// Package keystone is the identity service of the local cloud: users, projects, roles, tokens and trusts, answered in the
+// shapes of Keystone v3 (https://docs.openstack.org/api-ref/identity/v3/), all of it kept in files.
+//
+// Passwords and users are for a cloud on loopback: they are set by this package and known to everyone.
+package keystone
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/burano/burano/test/localcloud/state"
+)
+
+// Region is the one region that the catalog names.
+const Region = "local"
+
+// Config says where the service keeps its things and how it is reached.
+type Config struct {
+	StateDir      string           // folder for the tables, made when missing
+	Endpoint      string           // base of all services' addresses, such as "http://127.0.0.1:5050"
+	Now           func() time.Time // clock, time.Now when nil
+	TokenLifetime time.Duration    // one hour when zero
+	Services      []CatalogService // what the catalog lists; the five services of the local cloud when nil
+	Logger        *slog.Logger
+}
+
+// Service is the identity service. It is safe for concurrent use.
+type Service struct {
+	endpoint string
+	services []CatalogService
+	now      func() time.Time
+	lifetime time.Duration
+	log      *slog.Logger
+
+	domains     *state.Table[Domain]
+	projects    *state.Table[Project]
+	users       *state.Table[User]
+	roles       *state.Table[Role]
+	assignments *state.Table[assignment]
+	trusts      *state.Table[trust]
+	tokens      *state.Table[token]
+	credentials *state.Table[applicationCredential]
+}
+
+// New opens the tables and puts the cloud's first users, projects and roles into them when they are missing.
+func New(config Config) (*Service, error) {
+	s := &Service{
+		endpoint: config.Endpoint,
+		services: config.Services,
+		now:      config.Now,
+		lifetime: cmp.Or(config.TokenLifetime, time.Hour),
+		log:      config.Logger,
+	}
+	if s.services == nil {
+		s.services = localServices()
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	var failures [8]error
+	s.domains, failures[0] = state.Open[Domain](config.StateDir, "domains")
+	s.projects, failures[1] = state.Open[Project](config.StateDir, "projects")
+	s.users, failures[2] = state.Open[User](config.StateDir, "users")
+	s.roles, failures[3] = state.Open[Role](config.StateDir, "roles")
+	s.assignments, failures[4] = state.Open[assignment](config.StateDir, "assignments")
+	s.trusts, failures[5] = state.Open[trust](config.StateDir, "trusts")
+	s.tokens, failures[6] = state.Open[token](config.StateDir, "tokens")
+	s.credentials, failures[7] = state.Open[applicationCredential](config.StateDir, "application_credentials")
+	if err := errors.Join(failures[:]...); err != nil {
+		return nil, fmt.Errorf("open keystone: %w", err)
+	}
+	if err := s.seed(); err != nil {
+		return nil, fmt.Errorf("fill keystone: %w", err)
+	}
+	return s, nil
+}
+
+// Handler answers the identity API; it sees paths from "/v3" on, and "/" for the list of versions.
+func (s *Service) Handler() http.Handler {
+	mux := http.NewServeMux()
+	open := func(pattern string, h handler) { mux.Handle(pattern, s.handle(h)) }
+	open("GET /{$}", s.listVersions)
+	open("GET /v3", s.showVersion)
+	open("GET /v3/{$}", s.showVersion)
+	open("POST /v3/auth/tokens", s.issueToken)
+
+	closed := func(pattern string, h callerHandler) { mux.Handle(pattern, s.handle(s.authenticated(h))) }
+	closed("GET /v3/auth/tokens", s.showToken) // HEAD too
+	closed("DELETE /v3/auth/tokens", s.revokeToken)
+	closed("GET /v3/auth/catalog", s.showCatalog)
+	closed("GET /v3/auth/projects", s.listOwnProjects)
+	closed("GET /v3/auth/domains", s.listOwnDomains)
+
+	closed("GET /v3/users", s.listUsers)
+	closed("GET /v3/users/{id}", s.showUser)
+	closed("GET /v3/users/{id}/projects", s.listProjectsOfUser)
+	closed("POST /v3/users/{id}/application_credentials", s.createApplicationCredential)
+	closed("GET /v3/users/{id}/application_credentials", s.listApplicationCredentials)
+	closed("GET /v3/users/{id}/application_credentials/{credential}", s.showApplicationCredential)
+	closed("DELETE /v3/users/{id}/application_credentials/{credential}", s.deleteApplicationCredential)
+	closed("GET /v3/projects", s.listProjects)
+	closed("GET /v3/projects/{id}", s.showProject)
+	closed("GET /v3/roles", s.listRoles)
+	closed("GET /v3/roles/{id}", s.showRole)
+	closed("GET /v3/domains", s.listDomains)
+	closed("GET /v3/domains/{id}", s.showDomain)
+	closed("GET /v3/role_assignments", s.listAssignments)
+
+	closed("POST /v3/OS-TRUST/trusts", s.createTrust)
+	closed("GET /v3/OS-TRUST/trusts", s.listTrusts)
+	closed("GET /v3/OS-TRUST/trusts/{id}", s.showTrust)
+	closed("DELETE /v3/OS-TRUST/trusts/{id}", s.deleteTrust)
+	closed("GET /v3/OS-TRUST/trusts/{id}/roles", s.listTrustRoles)
+	closed("GET /v3/OS-TRUST/trusts/{id}/roles/{role}", s.showTrustRole)
+
+	open("/", func(http.ResponseWriter, *http.Request) error {
+		return failure{http.StatusNotFound, "The requested URL was not found on the server. If you entered the URL manually " +
+			"please check your spelling and try again."}
+	})
+	return mux
+}
+
+// handler answers one request; a failure that it returns becomes Keystone's error body.
+type handler func(http.ResponseWriter, *http.Request) error
+
+// callerHandler is a handler for requests that carry a valid token.
+type callerHandler func(http.ResponseWriter, *http.Request, session) error
+
+func (s *Service) handle(h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h(w, r); err != nil {
+			s.writeFailure(w, r, err)
+		}
+	})
+}
+
+func (s *Service) authenticated(h callerHandler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		caller, ok := s.session(r.Header.Get("X-Auth-Token"))
+		if !ok {
+			return errUnauthorized
+		}
+		return h(w, r, caller)
+	}
+}
+
+// failure is an error with the status that Keystone answers it with.
+type failure struct {
+	status  int
+	message string
+}
+
+func (f failure) Error() string { return f.message }
+
+var (
+	errUnauthorized = failure{http.StatusUnauthorized, "The request you have made requires authentication."}
+	errNoToken      = failure{http.StatusNotFound, "Failed to validate token"}
+)
+
+func notFound(kind, id string) failure {
+	return failure{http.StatusNotFound, fmt.Sprintf("Could not find %s: %s.", kind, id)}
+}
+
+func forbidden(action string) failure {
+	return failure{http.StatusForbidden, "You are not authorized to perform the requested action: " + action + "."}
+}
+
+func invalid(format string, args ...any) failure {
+	return failure{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+func (s *Service) writeFailure(w http.ResponseWriter, r *http.Request, err error) {
+	var f failure
+	if !errors.As(err, &f) {
+		s.log.ErrorContext(r.Context(), "keystone failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		f = failure{http.StatusInternalServerError, "An unexpected error prevented the server from fulfilling your request."}
+	}
+	if f.status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Keystone uri="`+s.endpoint+`/identity"`)
+	}
+	writeJSON(w, f.status, map[string]any{"error": map[string]any{
+		"code": f.status, "message": f.message, "title": http.StatusText(f.status),
+	}})
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Add("Vary", "X-Auth-Token")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the status is sent: a broken connection is the client's to notice
+}
+
+// readJSON reads a request body of at most 1 MiB.
+func readJSON(r *http.Request, into any) error {
+	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(into); err != nil {
+		return invalid("The server could not comply with the request since it is either malformed or otherwise incorrect. "+
+			"The client is assumed to be in error. The body is no JSON of the form wanted: %v", err)
+	}
+	return nil
+}
+
+// timestamp writes a time as Keystone does, with microseconds.
+func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }

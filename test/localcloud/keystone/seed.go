@@ -1,0 +1,77 @@
+package keystone
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// The users, projects and roles that every local cloud has.
+var seedUsers = []struct {
+	name, password, project string
+	roles                   []string
+	everywhere              bool // the roles hold for the domain and the system too
+}{
+	{"admin", "admin", "admin", []string{"admin"}, true},
+	{"demo", "demo", "demo", []string{"member"}, false},
+	{"other", "other", "other", []string{"member"}, false},
+	{"burano", "burano", "service", []string{"admin", "service"}, false},
+}
+
+// seed adds what is missing and changes nothing that is there.
+func (s *Service) seed() error {
+	if _, ok := s.domains.Get(DefaultDomain); !ok {
+		if err := s.domains.Put(DefaultDomain, Domain{ID: DefaultDomain, Name: "Default", Description: "The default domain"}); err != nil {
+			return err
+		}
+	}
+	for _, u := range seedUsers {
+		project, ok := s.findProject(u.project, DefaultDomain)
+		if !ok {
+			project = Project{ID: newID(), Name: u.project, DomainID: DefaultDomain}
+			if err := s.projects.Put(project.ID, project); err != nil {
+				return err
+			}
+		}
+		user, ok := s.findUser(u.name, DefaultDomain)
+		if !ok {
+			// Everyone knows these passwords: a dear hash would guard nothing, and be paid at each sign-in.
+			hash, err := bcrypt.GenerateFromPassword([]byte(u.password), bcrypt.MinCost)
+			if err != nil {
+				return err
+			}
+			user = User{ID: newID(), Name: u.name, DomainID: DefaultDomain, DefaultProjectID: project.ID, PasswordHash: string(hash)}
+			if err := s.users.Put(user.ID, user); err != nil {
+				return err
+			}
+		}
+		for _, name := range u.roles {
+			role, ok := s.findRole(name)
+			if !ok {
+				role = Role{ID: newID(), Name: name}
+				if err := s.roles.Put(role.ID, role); err != nil {
+					return err
+				}
+			}
+			targets := []scope{{ProjectID: project.ID}}
+			if u.everywhere {
+				targets = append(targets, scope{DomainID: DefaultDomain}, scope{System: true})
+			}
+			for _, target := range targets {
+				a := assignment{UserID: user.ID, RoleID: role.ID, Scope: target}
+				if err := s.assignments.Put(a.key(), a); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// newID makes an id as Keystone does: a UUID without hyphens.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand, since Go 1.24)
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,229 @@
+// Package localcloud puts the services of the local cloud together: Keystone, Glance, Nova, Neutron and Heat behind one listener on
+// loopback, with real servers and networks on this machine, and takes all of it down again.
+//
+// It is for development, demonstration and tests: its passwords are known, and its servers share the kernel of this machine.
+package localcloud
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/burano/burano/test/localcloud/fabric"
+	"github.com/burano/burano/test/localcloud/glance"
+	"github.com/burano/burano/test/localcloud/heat"
+	"github.com/burano/burano/test/localcloud/hypervisor"
+	"github.com/burano/burano/test/localcloud/keystone"
+	"github.com/burano/burano/test/localcloud/neutron"
+	"github.com/burano/burano/test/localcloud/nova"
+)
+
+// The defaults of a Config.
+const (
+	DefaultListen   = "127.0.0.1:5050"
+	DefaultExternal = "10.88.0.0/24"
+)
+
+// Config says where a local cloud lives and what it may use.
+type Config struct {
+	StateDir     string       // folder of everything it keeps, made when missing
+	Listen       string       // address and port, DefaultListen when ""; also in the catalog
+	ExternalCIDR netip.Prefix // external network, DefaultExternal when it is not valid
+	// Prefix begins the names of everything made on the machine, "blc-" when "". Two local clouds on one machine (tests) need
+	// different ones.
+	Prefix string
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	c.Listen = cmp.Or(c.Listen, DefaultListen)
+	c.Prefix = cmp.Or(c.Prefix, fabric.Prefix)
+	if !c.ExternalCIDR.IsValid() {
+		c.ExternalCIDR = netip.MustParsePrefix(DefaultExternal)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Endpoint is the base of the cloud's addresses; Keystone is at Endpoint()+"/identity/v3".
+func (c Config) Endpoint() string { return "http://" + cmp.Or(c.Listen, DefaultListen) }
+
+func (c Config) hypervisor() hypervisor.Config {
+	parent := "/burano-localcloud"
+	if c.Prefix != fabric.Prefix {
+		parent += "-" + c.Prefix
+	}
+	return hypervisor.Config{StateDir: filepath.Join(c.StateDir, "hypervisor"), CgroupParent: parent, Logger: c.Logger}
+}
+
+// Cloud is a running local cloud.
+type Cloud struct {
+	config   Config
+	owner    *ownership
+	handler  http.Handler
+	networks *neutron.Service
+	compute  *nova.Service
+	stacks   *heat.Service
+}
+
+// New starts the cloud from what its state says: host settings, networks, images and servers are brought back to what they were,
+// and what was unfinished goes on. It does not listen: serve Handler at Config.Listen.
+func New(ctx context.Context, config Config) (cloud *Cloud, err error) {
+	config = config.withDefaults()
+	owner, err := takeOwnership(config)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			owner.release()
+		}
+	}()
+	if err := raiseSettings(config.StateDir, hostSettings()); err != nil {
+		return nil, err
+	}
+	cloud = &Cloud{config: config, owner: owner}
+	if err := cloud.assemble(ctx); err != nil {
+		cloud.endWork()
+		return nil, fmt.Errorf("start the local cloud: %w", err)
+	}
+	return cloud, nil
+}
+
+func (c *Cloud) assemble(ctx context.Context) error {
+	config := c.config
+	dir := func(service string) string { return filepath.Join(config.StateDir, service) }
+	logger := func(service string) *slog.Logger { return config.Logger.With("service", service) }
+	identity, err := keystone.New(keystone.Config{StateDir: dir("keystone"), Endpoint: config.Endpoint(), Logger: logger("keystone")})
+	if err != nil {
+		return err
+	}
+	machines, err := hypervisor.New(config.hypervisor())
+	if err != nil {
+		return err
+	}
+	networks, err := neutron.New(neutron.Config{
+		StateDir: config.StateDir, ExternalCIDR: config.ExternalCIDR, Prefix: config.Prefix, Logger: logger("neutron"),
+	})
+	if err != nil {
+		return err
+	}
+	images, err := glance.New(glance.Config{StateDir: dir("glance"), Endpoint: config.Endpoint(), Images: machines, Logger: logger("glance")})
+	if err != nil {
+		return err
+	}
+	c.compute, err = nova.New(nova.Config{
+		StateDir: dir("nova"), Endpoint: config.Endpoint(), Networks: networks, Hypervisor: machines, Images: images, Logger: logger("nova"),
+	})
+	if err != nil {
+		return err
+	}
+	c.stacks, err = heat.New(heat.Config{
+		StateDir: config.StateDir, Compute: compute{c.compute}, Network: networks, MayDelegate: identity.MayDelegate, Logger: logger("heat"),
+	})
+	if err != nil {
+		return err
+	}
+	c.networks = networks
+	networks.ServeMetadata(c.compute.Metadata)
+	if err := networks.Restore(ctx); err != nil {
+		return fmt.Errorf("restore networks: %w", err)
+	}
+	if err := images.Restore(ctx); err != nil {
+		return err
+	}
+	if err := c.compute.Restore(ctx); err != nil {
+		return err
+	}
+	if err := c.stacks.Restore(ctx); err != nil {
+		return fmt.Errorf("restore stacks: %w", err)
+	}
+	c.handler = c.routes(identity, map[string]http.Handler{
+		"/image": images.Handler(), "/compute": c.compute.Handler(), "/network": networks.Handler(),
+		"/orchestration/v1": c.stacks.Handler(),
+	})
+	return nil
+}
+
+// Handler answers all services' APIs.
+func (c *Cloud) Handler() http.Handler { return c.handler }
+
+// Serve answers at the listener until ctx ends; requests that are under way then have ten seconds.
+func (c *Cloud) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{Handler: c.handler, ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := server.Shutdown(bounded); err != nil {
+		return errors.Join(fmt.Errorf("end the requests under way: %w", err), server.Close())
+	}
+	return nil
+}
+
+// Close ends the process's part; servers and networks stay, and what is unfinished goes on when the cloud is started again.
+func (c *Cloud) Close() {
+	c.endWork()
+	c.owner.release()
+}
+
+func (c *Cloud) endWork() {
+	if c.stacks != nil {
+		c.stacks.Close()
+	}
+	if c.compute != nil {
+		c.compute.Close()
+	}
+	if c.networks != nil {
+		if err := c.networks.Close(); err != nil {
+			c.config.Logger.Warn("the metadata service did not end cleanly", "error", err)
+		}
+	}
+}
+
+// stored is what Down must know of a Config.
+type stored struct {
+	Listen, ExternalCIDR, Prefix string
+	MadeDir                      bool // the state folder was not there before
+}
+
+func configPath(stateDir string) string { return filepath.Join(stateDir, "config.json") }
+
+func readConfig(stateDir string) (stored, error) {
+	data, err := os.ReadFile(configPath(stateDir))
+	if err != nil {
+		return stored{}, err
+	}
+	var found stored
+	if err := json.Unmarshal(data, &found); err != nil {
+		return stored{}, fmt.Errorf("read %s: %w", configPath(stateDir), err)
+	}
+	return found, nil
+}
+
+func writeJSONFile(path string, value any) error {
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}

@@ -1,0 +1,102 @@
+// Command init is the first process of the smallest server there can be: it takes its addresses from the config drive, says its name,
+// also to whoever connects to port 8080, and waits to be halted.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+)
+
+func main() {
+	halted := make(chan os.Signal, 1)
+	signal.Notify(halted, syscall.Signal(34+3), syscall.SIGTERM) // SIGRTMIN+3, as systemd takes it
+	if err := configure("/run/config-drive/openstack/latest/network_data.json"); err != nil {
+		fmt.Println("no network:", err)
+	}
+	name, _ := os.Hostname()
+	drive, _ := os.ReadFile("/run/config-drive/openstack/latest/user_data")
+	greeting := fmt.Sprintf("server %s is up: %s\n", name, drive)
+	fmt.Print(greeting)
+	if listener, err := net.Listen("tcp", ":8080"); err == nil {
+		go greet(listener, greeting)
+	}
+	<-halted
+}
+
+// greet says its greeting to everyone who connects.
+func greet(listener net.Listener, greeting string) {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(connection, greeting)
+		_ = connection.Close()
+	}
+}
+
+func configure(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var wanted struct {
+		Links []struct {
+			ID  string `json:"id"`
+			MAC string `json:"ethernet_mac_address"`
+			MTU int    `json:"mtu"`
+		} `json:"links"`
+		Networks []struct {
+			Link    string `json:"link"`
+			Address string `json:"ip_address"`
+			Netmask string `json:"netmask"`
+			Routes  []struct {
+				Gateway string `json:"gateway"`
+			} `json:"routes"`
+		} `json:"networks"`
+	}
+	if err := json.Unmarshal(data, &wanted); err != nil {
+		return err
+	}
+	links, err := netlink.LinkList()
+	if err != nil {
+		return err
+	}
+	for _, described := range wanted.Links {
+		for _, link := range links {
+			if link.Attrs().HardwareAddr.String() != described.MAC {
+				continue
+			}
+			if err := netlink.LinkSetMTU(link, described.MTU); err != nil {
+				return err
+			}
+			if err := netlink.LinkSetUp(link); err != nil {
+				return err
+			}
+			for _, network := range wanted.Networks {
+				if network.Link != described.ID {
+					continue
+				}
+				mask := net.IPMask(net.ParseIP(network.Netmask).To4())
+				address := &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(network.Address), Mask: mask}}
+				if err := netlink.AddrReplace(link, address); err != nil {
+					return err
+				}
+				for _, route := range network.Routes {
+					err := netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: net.ParseIP(route.Gateway)})
+					if err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}

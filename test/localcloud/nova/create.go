@@ -1,0 +1,248 @@
+package nova
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/glance"
+)
+
+const (
+	zone        = "nova"
+	maxUserData = 65535 // characters of base64, Nova's limit
+)
+
+// CreateServer says what server is wanted. Flavor and image may be given by id or name.
+type CreateServer struct {
+	Name, FlavorID, ImageID, KeyName string
+	UserID                           string // whose key pair KeyName is; the caller of the context when ""
+	UserData                         []byte
+	Metadata                         map[string]string
+	Ports                            []string // ids of ports that are there
+	Networks                         []string // ids of networks in which Nova makes a port each, after the ports
+	SecurityGroups                   []string // names or ids, for the ports that Nova makes
+	AvailabilityZone                 string
+
+	interfaces []Interface // in place of Ports and Networks, when their order matters
+	noNetwork  bool        // no interface at all is wanted
+}
+
+// Create accepts a server and returns at once, with the server in BUILD; the rest goes on in the background, also after a restart
+// of the process. What cannot be accepted is a fault.
+func (s *Service) Create(ctx context.Context, projectID string, request CreateServer) (Server, error) {
+	server, err := s.accept(ctx, projectID, request)
+	if err != nil {
+		return Server{}, err
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if err := s.checkQuota(server); err != nil {
+		return Server{}, err
+	}
+	if err := s.servers.Put(server.ID, server); err != nil {
+		return Server{}, err
+	}
+	s.run(server.ID, server.Task, s.boot)
+	return server, nil
+}
+
+func (s *Service) accept(ctx context.Context, projectID string, request CreateServer) (Server, error) {
+	if request.Name == "" || len(request.Name) > 255 {
+		return Server{}, fault.New(fault.Invalid, "Invalid input for field/attribute name. Value: %s. A name has 1 to 255 characters.", request.Name)
+	}
+	if base64.StdEncoding.EncodedLen(len(request.UserData)) > maxUserData {
+		return Server{}, fault.New(fault.Invalid, "User data too large. User data must be no larger than 64KB once base64 encoded. "+
+			"Your data is %d bytes", base64.StdEncoding.EncodedLen(len(request.UserData)))
+	}
+	if request.AvailabilityZone != "" && request.AvailabilityZone != zone {
+		return Server{}, fault.New(fault.Invalid, "The requested availability zone is not available: %s. This cloud has the zone %s.",
+			request.AvailabilityZone, zone)
+	}
+	flavor, ok := s.findFlavor(request.FlavorID)
+	if !ok {
+		return Server{}, fault.New(fault.Invalid, "Flavor %s could not be found.", request.FlavorID)
+	}
+	image, err := s.images.Find(ctx, projectID, request.ImageID)
+	if err != nil {
+		return Server{}, fault.New(fault.Invalid, "%w", err)
+	}
+	switch {
+	case image.Status != glance.StatusActive:
+		return Server{}, fault.New(fault.Invalid, "Image %s is not active.", image.ID)
+	case image.MinRAM > flavor.MemoryMiB:
+		return Server{}, fault.New(fault.Invalid, "Flavor's memory is too small for requested image.")
+	case image.MinDisk > flavor.DiskGB:
+		return Server{}, fault.New(fault.Invalid, "The created instance's disk would be too small.")
+	}
+	if request.UserID == "" {
+		request.UserID = identity.From(ctx).UserID
+	}
+	server := Server{
+		ID: uuid.NewString(), ProjectID: projectID, UserID: request.UserID, Name: request.Name, Hostname: hostname(request.Name),
+		Status: StatusBuild, Task: taskSpawn, FlavorID: flavor.ID, ImageID: image.ID, KeyName: request.KeyName,
+		UserData: request.UserData, Metadata: request.Metadata, SecurityGroups: request.SecurityGroups,
+		AvailabilityZone: zone, CreatedAt: s.now(), UpdatedAt: s.now(),
+	}
+	if request.KeyName != "" {
+		if server.PublicKey, ok = s.publicKey(ctx, request.UserID, projectID, request.KeyName); !ok {
+			return Server{}, fault.New(fault.Invalid, "Invalid key_name provided.")
+		}
+	}
+	for _, id := range request.Ports {
+		request.interfaces = append(request.interfaces, Interface{PortID: id})
+	}
+	for _, id := range request.Networks {
+		request.interfaces = append(request.interfaces, Interface{NetworkID: id})
+	}
+	if server.Interfaces, err = s.acceptInterfaces(ctx, projectID, request); err != nil {
+		return Server{}, err
+	}
+	if len(server.SecurityGroups) == 0 && len(server.Interfaces) > 0 {
+		server.SecurityGroups = []string{"default"}
+	}
+	return server, nil
+}
+
+// CheckImage is a fault when there is no image of this name or id that the project may use.
+func (s *Service) CheckImage(ctx context.Context, projectID, ref string) error {
+	_, err := s.images.Find(ctx, projectID, ref)
+	return err
+}
+
+// CheckFlavor is a fault when there is no flavor of this name or id.
+func (s *Service) CheckFlavor(ref string) error {
+	if _, ok := s.findFlavor(ref); !ok {
+		return fault.New(fault.NotFound, "Flavor %s could not be found.", ref)
+	}
+	return nil
+}
+
+var notInHostname = regexp.MustCompile(`[^a-z0-9.-]+`)
+
+// hostname makes a host name of a server's name as Nova does.
+func hostname(name string) string {
+	clean := notInHostname.ReplaceAllString(strings.NewReplacer(" ", "-", "_", "-").Replace(strings.ToLower(name)), "")
+	clean = strings.Trim(clean, ".-")
+	if clean == "" {
+		return "server"
+	}
+	return strings.TrimRight(clean[:min(63, len(clean))], ".-")
+}
+
+func hostID(projectID string) string {
+	sum := sha256.Sum224([]byte(projectID + "localhost"))
+	return hex.EncodeToString(sum[:])
+}
+
+// serverRequest is the body of POST /servers.
+type serverRequest struct {
+	Server struct {
+		Name             string            `json:"name"`
+		FlavorRef        string            `json:"flavorRef"`
+		ImageRef         string            `json:"imageRef"`
+		KeyName          string            `json:"key_name"`
+		UserData         string            `json:"user_data"` // base64
+		Metadata         map[string]string `json:"metadata"`
+		AvailabilityZone string            `json:"availability_zone"`
+		MinCount         int               `json:"min_count"`
+		MaxCount         int               `json:"max_count"`
+		Networks         json.RawMessage   `json:"networks"` // a list, or "auto" or "none"
+		SecurityGroups   []struct {
+			Name string `json:"name"`
+		} `json:"security_groups"`
+		BlockDevices []struct {
+			BootIndex       any    `json:"boot_index"`
+			UUID            string `json:"uuid"`
+			SourceType      string `json:"source_type"`
+			DestinationType string `json:"destination_type"`
+		} `json:"block_device_mapping_v2"`
+	} `json:"server"`
+}
+
+func (s *Service) createServer(w http.ResponseWriter, r *http.Request) error {
+	var body serverRequest
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	wanted := body.Server
+	if wanted.MinCount > 1 || wanted.MaxCount > 1 {
+		return fault.New(fault.Invalid, "min_count and max_count are 1 in the local cloud: ask for each server by itself.")
+	}
+	for _, device := range wanted.BlockDevices {
+		if device.SourceType != "image" || device.DestinationType != "local" {
+			return fault.New(fault.Invalid, "Block Device Mapping is Invalid: the local cloud has no volumes; a server's disk is of source_type "+
+				"image and destination_type local.")
+		}
+		wanted.ImageRef = device.UUID
+	}
+	userData, err := base64.StdEncoding.DecodeString(wanted.UserData)
+	if err != nil {
+		return fault.New(fault.Invalid, "Invalid input for field/attribute user_data: it is no base64: %w", err)
+	}
+	// An address of an image or flavor is accepted for its id, as of old.
+	request := CreateServer{
+		Name: wanted.Name, FlavorID: lastPart(wanted.FlavorRef), ImageID: lastPart(wanted.ImageRef), KeyName: wanted.KeyName,
+		UserData: userData, Metadata: wanted.Metadata, AvailabilityZone: wanted.AvailabilityZone,
+	}
+	for _, group := range wanted.SecurityGroups {
+		request.SecurityGroups = append(request.SecurityGroups, group.Name)
+	}
+	if err := request.readNetworks(wanted.Networks, since(r.Context(), 37)); err != nil {
+		return err
+	}
+	server, err := s.Create(r.Context(), identity.From(r.Context()).ProjectID, request)
+	if err != nil {
+		return err
+	}
+	groups := []any{}
+	for _, name := range server.SecurityGroups {
+		groups = append(groups, map[string]any{"name": name})
+	}
+	links := s.links("servers", server.ID)
+	w.Header().Set("Location", s.endpoint+"/compute/v2.1/servers/"+server.ID)
+	writeJSON(w, http.StatusAccepted, map[string]any{"server": map[string]any{
+		"id": server.ID, "links": links, "OS-DCF:diskConfig": "MANUAL", "security_groups": groups, "adminPass": uuid.NewString()[:12],
+	}})
+	return nil
+}
+
+// readNetworks reads the "networks" of a request.
+func (c *CreateServer) readNetworks(raw json.RawMessage, required bool) error {
+	var word string
+	var list []struct {
+		UUID    string `json:"uuid"`
+		Port    string `json:"port"`
+		FixedIP string `json:"fixed_ip"`
+	}
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		if required {
+			return fault.New(fault.Invalid, "Invalid input for field/attribute server: 'networks' is a required property")
+		}
+	case json.Unmarshal(raw, &word) == nil:
+		if c.noNetwork = word == "none"; !c.noNetwork && word != "auto" {
+			return fault.New(fault.Invalid, "Invalid input for field/attribute networks. Value: %s. It is a list, auto or none.", word)
+		}
+	case json.Unmarshal(raw, &list) != nil:
+		return fault.New(fault.Invalid, "Invalid input for field/attribute networks. It is a list, auto or none.")
+	}
+	for _, n := range list {
+		if n.UUID == "" && n.Port == "" {
+			return fault.New(fault.Invalid, "Invalid input for field/attribute networks. Each one has a uuid or a port.")
+		}
+		c.interfaces = append(c.interfaces, Interface{PortID: n.Port, NetworkID: n.UUID, FixedIP: n.FixedIP})
+	}
+	return nil
+}
+
+func lastPart(ref string) string { return ref[strings.LastIndex(ref, "/")+1:] }

@@ -1,0 +1,31 @@
+package nova
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+)
+
+func (s *Service) listZones(w http.ResponseWriter, r *http.Request) error {
+	body := map[string]any{"zoneName": zone, "zoneState": map[string]any{"available": true}, "hosts": nil}
+	if strings.HasSuffix(r.URL.Path, "/detail") {
+		if !identity.From(r.Context()).Admin {
+			return fault.New(fault.Forbidden, "Policy doesn't allow os_compute_api:os-availability-zone:detail to be performed.")
+		}
+		body["hosts"] = map[string]any{"localhost": map[string]any{
+			"nova-compute": map[string]any{"available": true, "active": true, "updated_at": nil},
+		}}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"availabilityZoneInfo": []any{body}})
+	return nil
+}
+
+func (s *Service) listVolumes(w http.ResponseWriter, r *http.Request) error {
+	if _, err := s.visible(r); err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"volumeAttachments": []any{}})
+	return nil
+}

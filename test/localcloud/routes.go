@@ -1,0 +1,81 @@
+package localcloud
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/burano/burano/test/localcloud/keystone"
+)
+
+// discovery is what clients ask without a token: which versions there are.
+var discovery = regexp.MustCompile(`^/(v[0-9.]+/?)?$`)
+
+// routes puts each service below its path; it sees what follows that path. All but discovery needs a token.
+func (c *Cloud) routes(identity *keystone.Service, services map[string]http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mount := func(prefix string, next http.Handler) {
+		stripped := http.StripPrefix(prefix, rooted(next))
+		mux.Handle(prefix, stripped)
+		mux.Handle(prefix+"/", stripped)
+	}
+	mount("/identity", identity.Handler())
+	for prefix, service := range services {
+		guarded := identity.Require(service)
+		mount(prefix, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && discovery.MatchString(r.URL.Path) {
+				service.ServeHTTP(w, r)
+				return
+			}
+			guarded.ServeHTTP(w, r)
+		}))
+	}
+	// Heat's own handler begins below its version.
+	orchestration := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			writeJSON(w, status, map[string]any{"versions": []any{map[string]any{
+				"id": "v1.0", "status": "CURRENT", "links": []any{
+					map[string]any{"rel": "self", "href": c.config.Endpoint() + "/orchestration/v1/"},
+				},
+			}}})
+		}
+	}
+	mux.Handle("GET /orchestration/{$}", orchestration(http.StatusMultipleChoices))
+	mux.Handle("GET /orchestration/v1", orchestration(http.StatusOK))
+	mux.Handle("GET /orchestration/v1/{$}", orchestration(http.StatusOK))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]any{"name": "burano local cloud", "identity": c.config.Endpoint() + "/identity/v3"})
+	})
+	return withRequestID(mux)
+}
+
+// rooted gives a handler "/" where nothing is left of a path.
+func rooted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "" {
+			r.URL.Path = "/"
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// withRequestID names each request in its answer, as every OpenStack service does.
+func withRequestID(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := "req-" + uuid.NewString()
+		w.Header().Set("X-Openstack-Request-Id", id)
+		if strings.HasPrefix(r.URL.Path, "/compute") {
+			w.Header().Set("X-Compute-Request-Id", id)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the status is sent: a broken connection is the client's to notice
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# A real OpenStack on this machine, from Debian's packages and without systemd, to try Burano's cloud driver on: Keystone, Glance,
+# Placement, Nova (QEMU, all emulated), Neutron and Heat, over MariaDB, RabbitMQ and memcached.
+#
+#   openstack.sh up            brings it up, in a few minutes; what runs already is left alone
+#   openstack.sh run COMMAND   runs a command where its addresses are reached
+#   openstack.sh down          removes all of it, also after a crash
+#
+# All of it lives in a box: Linux namespaces of its own for processes, network, mounts, host name and IPC, and one folder (STATE). So it
+# listens on loopback addresses that nobody else sees, its bridges, firewall rules and network namespaces are in nobody's way, and
+# the end of the box's first process is the end of everything in it.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+STATE=${STATE:-$root/build/openstack}
+
+packages=(
+  # what OpenStack stands on
+  mariadb-server memcached rabbitmq-server uwsgi-core uwsgi-plugin-python3 python3-pymysql python3-pymemcache python3-memcache
+  # its services
+  keystone glance placement-api nova-api nova-conductor nova-scheduler nova-compute nova-compute-qemu
+  neutron-server neutron-linuxbridge-agent neutron-dhcp-agent neutron-l3-agent neutron-metadata-agent heat-api heat-engine
+  # what Nova and Neutron make servers and networks with
+  genisoimage libvirt-daemon libvirt-daemon-system qemu-system-x86 qemu-utils conntrack dnsmasq-base ebtables ipset iputils-arping
+)
+
+# processStart tells when a process began, in ticks since the machine did: with its id that names it for good (proc(5)).
+processStart() { sed 's/^.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
+
+# box prints the id of the box's first process, and fails when it does not run.
+box() {
+  local process start
+  [[ -f $STATE/box ]] || return 1
+  read -r process start <"$STATE/box"
+  [[ -n $start && $(processStart "$process") == "$start" ]] || return 1
+  echo "$process"
+}
+
+makeBox() {
+  box >/dev/null && return
+  down
+  mkdir -p "$STATE/log"
+  chmod 755 "$STATE" "$STATE/log"
+  STATE=$STATE unshare --mount --net --pid --uts --ipc --fork --mount-proc --propagation private \
+    "$here/box.sh" >"$STATE/log/box" 2>&1 </dev/null &
+  local outer=$! inner
+  for _ in {1..100}; do
+    inner=$(cat "/proc/$outer/task/$outer/children" 2>/dev/null || true)
+    inner=${inner%% *}
+    [[ -z $inner || -s $STATE/box ]] || echo "$inner $(processStart "$inner")" >"$STATE/box"
+    if [[ -s $STATE/box && -e $STATE/ready ]]; then
+      disown "$outer"
+      return
+    fi
+    kill -0 "$outer" 2>/dev/null || break
+    sleep 0.1
+  done
+  echo "the box did not come up:" >&2
+  cat "$STATE/log/box" >&2
+  return 1
+}
+
+up() {
+  ((EUID == 0)) || { echo "only root can make namespaces: run this as root" >&2; exit 1; }
+  time_of "Debian packages" "$root/test/setup/packages.sh" "${packages[@]}"
+  makeBox
+  time_of "guest" env OUT="$STATE/guest" "$here/guest.sh"
+  (cd "$root" && go build -o "$STATE/seed" ./test/openstack/seed)
+  local process
+  process=$(box)
+  nsenter --target "$process" --mount --net --pid --uts --ipc setsid --wait "$here/inside.sh"
+}
+
+time_of() {
+  local name=$1 start=$SECONDS
+  shift
+  "$@"
+  printf '%5d s  %s\n' $((SECONDS - start)) "$name"
+}
+
+down() {
+  local process
+  if process=$(box); then
+    # The kernel ends all processes of a box with its first one, and returns when the last is gone.
+    kill -KILL "$process"
+    while [[ -e /proc/$process ]]; do sleep 0.1; done
+  fi
+  rm -rf "$STATE"
+}
+
+case ${1:-} in
+up) up ;;
+down) down ;;
+run)
+  shift
+  process=$(box) || { echo "it does not run: $0 up" >&2; exit 1; }
+  exec nsenter --target "$process" --net "$@"
+  ;;
+*)
+  sed -n '/^#!/d; /^#/!q; s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+  ;;
+esac

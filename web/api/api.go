@@ -1,0 +1,120 @@
+// Package api is Burano over HTTP: Murano's REST API v1 as its clients know it, and what Murano does not have below /burano/v1.
+// Handlers are thin; what they do is the orchestrator's and the catalog's.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator"
+)
+
+// Config is what the API answers with.
+type Config struct {
+	Orchestrator *orchestrator.Service
+	Catalog      *catalog.Service
+	// Auth puts the identity.Caller into the request's context, or returns a fault of kind Unauthorized.
+	Auth echo.MiddlewareFunc
+	// Keystone is where callers get a token; it is named in 401 answers.
+	Keystone string
+	// Kubeconfig makes a kubeconfig for a cluster of an environment; who may ask is checked before. nil: there is none.
+	Kubeconfig func(ctx context.Context, environmentID, objectID string) ([]byte, error)
+	Logger     *slog.Logger
+}
+
+// timeForm is how Murano writes times: UTC, whole seconds, no zone.
+const timeForm = "2006-01-02T15:04:05"
+
+func stamp(t time.Time) string { return t.UTC().Format(timeForm) }
+
+// stampOrNil is for times that may not be yet.
+func stampOrNil(t *time.Time) any {
+	if t == nil {
+		return nil
+	}
+	return stamp(*t)
+}
+
+// sessionHeader names the session that a request reads or writes.
+const sessionHeader = "X-Configuration-Session"
+
+func sessionOf(c echo.Context) string { return c.Request().Header.Get(sessionHeader) }
+
+// New makes the handler of the whole API.
+func New(config Config) http.Handler {
+	e := newEcho(config)
+	return e
+}
+
+func newEcho(config Config) *echo.Echo {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = errorHandler(config)
+	e.Pre(requestID, accessLog(config.Logger), recovery(config.Logger), versions)
+	e.Use(authenticated(config.Auth))
+
+	v1 := e.Group("/v1", readBody, negotiate)
+	environments := environmentHandlers{config.Orchestrator}
+	environments.register(v1)
+	deploymentHandlers{config.Orchestrator}.register(v1)
+	actionHandlers{config.Orchestrator}.register(v1)
+	catalogHandlers{config.Catalog}.register(v1)
+	buranoHandlers{config.Orchestrator, config.Kubeconfig}.register(e.Group("/burano/v1"))
+	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	return e
+}
+
+// versions answers every path that is neither v1 nor Burano's own with the list of versions, without asking who calls.
+func versions(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		first, _, _ := strings.Cut(strings.TrimPrefix(c.Request().URL.Path, "/"), "/")
+		switch first {
+		case "v1", "burano", "healthz":
+			return next(c)
+		}
+		type link struct {
+			Rel  string `json:"rel"`
+			Href string `json:"href"`
+		}
+		type version struct {
+			ID     string `json:"id"`
+			Status string `json:"status"`
+			Links  []link `json:"links"`
+		}
+		href := c.Scheme() + "://" + c.Request().Host + "/v1/"
+		return c.JSON(http.StatusMultipleChoices, map[string]any{
+			"versions": []version{{ID: "v1.0", Status: "CURRENT", Links: []link{{Rel: "self", Href: href}}}},
+		})
+	}
+}
+
+// empty is the answer of calls that return nothing.
+func empty(c echo.Context) error { return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, nil) }
+
+// answer writes a value; nothing (nil) is an empty body, as in Murano.
+func answer(c echo.Context, value any) error {
+	if value == nil {
+		return empty(c)
+	}
+	return c.JSON(http.StatusOK, value)
+}
+
+// object is the body when it is an object; a call without any body is malformed.
+func object(c echo.Context) (map[string]any, error) {
+	value, there := body(c)
+	if !there {
+		return nil, fault.New(fault.Invalid, "The server could not comply with the request since it is either malformed or otherwise incorrect: it has no body")
+	}
+	fields, ok := value.(map[string]any)
+	if !ok {
+		fields = map[string]any{}
+	}
+	return fields, nil
+}

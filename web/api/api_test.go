@@ -1,0 +1,500 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/catalog"
+	catalogstore "github.com/burano/burano/catalog/store"
+	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/engine/enginetest"
+	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// server is the whole API over a real store and engine; Keystone is a table of tokens.
+type server struct {
+	t       *testing.T
+	echo    *echo.Echo
+	world   *enginetest.World
+	catalog *catalog.Service
+	log     *bytes.Buffer
+}
+
+var callers = map[string]identity.Caller{
+	"{token:demo}":  {UserID: "u-demo", ProjectID: goldenDemo, Token: "{token:demo}"},
+	"{token:other}": {UserID: "u-other", ProjectID: goldenOther, Token: "{token:other}"},
+	"{token:admin}": {UserID: "u-admin", ProjectID: goldenAdmin, Admin: true, Token: "{token:admin}"},
+}
+
+func newServer(t *testing.T) *server {
+	folder := t.TempDir()
+	db, err := database.Open(filepath.Join(folder, "burano.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+	rows, err := store.New(t.Context(), db, nil)
+	require.NoError(t, err)
+	sealer, err := secret.Open(filepath.Join(folder, "key"))
+	require.NoError(t, err)
+	packages, err := enginetest.Packages()
+	require.NoError(t, err)
+	packageRows, err := catalogstore.New(t.Context(), db)
+	require.NoError(t, err)
+	packageService, err := catalog.New(packageRows, packages)
+	require.NoError(t, err)
+
+	s := &server{t: t, world: enginetest.NewWorld(), catalog: packageService, log: &bytes.Buffer{}}
+	cloud := enginetest.NewCloud()
+	runner, err := engine.New(t.Context(), engine.Config{Store: rows, Sealer: sealer, Cloud: cloud, Source: packageService.Source,
+		Natives: s.world.Natives, Logger: slog.New(slog.DiscardHandler), Poll: time.Hour})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- runner.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
+
+	s.echo = newEcho(Config{
+		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: runner, Logger: slog.New(slog.DiscardHandler)}),
+		Catalog:      packageService,
+		Auth: func(next echo.HandlerFunc) echo.HandlerFunc {
+			return func(c echo.Context) error {
+				caller, known := callers[c.Request().Header.Get("X-Auth-Token")]
+				if !known {
+					return fault.New(fault.Unauthorized, "nobody has this token")
+				}
+				c.SetRequest(c.Request().WithContext(identity.With(c.Request().Context(), caller)))
+				return next(c)
+			}
+		},
+		Keystone: "http://127.0.0.1:5000/v3",
+		Kubeconfig: func(_ context.Context, environmentID, objectID string) ([]byte, error) {
+			return []byte("for: " + environmentID + "/" + objectID + "\n"), nil
+		},
+		Logger: slog.New(slog.NewTextHandler(s.log, nil)),
+	})
+	return s
+}
+
+func (s *server) send(method, path string, headers map[string]string, body []byte) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(method, path, bytes.NewReader(body))
+	request.Host = "127.0.0.1:8082"
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	recorder := httptest.NewRecorder()
+	s.echo.ServeHTTP(recorder, request)
+	return recorder
+}
+
+// call sends JSON as a caller and demands the status; session may be "".
+func (s *server) call(token, session, method, path string, body any, status int) any {
+	s.t.Helper()
+	headers := map[string]string{"X-Auth-Token": "{token:" + token + "}"}
+	var raw []byte
+	if body != nil {
+		headers["Content-Type"] = "application/json"
+		var err error
+		raw, err = json.Marshal(body)
+		require.NoError(s.t, err)
+	}
+	if session != "" {
+		headers[sessionHeader] = session
+	}
+	recorder := s.send(method, path, headers, raw)
+	require.Equal(s.t, status, recorder.Code, "%s %s: %s", method, path, recorder.Body)
+	require.Regexp(s.t, `^req-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, recorder.Header().Get(requestIDHeader))
+	var value any
+	_ = json.Unmarshal(recorder.Body.Bytes(), &value)
+	return value
+}
+
+func (s *server) settled(id string) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		recorder := s.send("GET", "/v1/environments/"+id, map[string]string{"X-Auth-Token": "{token:admin}"}, nil)
+		return !strings.Contains(recorder.Body.String(), `"status":"deploying"`) && !strings.Contains(recorder.Body.String(), `"status":"deleting"`)
+	}, 20*time.Second, 5*time.Millisecond)
+}
+
+func field(value any, path ...any) any {
+	for _, key := range path {
+		switch k := key.(type) {
+		case string:
+			value = value.(map[string]any)[k]
+		case int:
+			value = value.([]any)[k]
+		}
+	}
+	return value
+}
+
+func hello(id, name string) map[string]any {
+	return map[string]any{"?": map[string]any{"id": id, "type": "org.golden.Hello"}, "name": name, "greeting": "hi", "password": "hush"}
+}
+
+func TestADeploymentCanBeFollowedThroughTheAPI(t *testing.T) {
+	s := newServer(t)
+	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
+	session := field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
+	s.call("demo", session, "POST", "/v1/environments/"+id+"/services", hello("a1", "alpha"), 200)
+	s.call("demo", session, "PUT", "/v1/environments/"+id+"/services/a1/%3F/name", "Alpha", 200)
+	require.Equal(t, "Alpha", s.call("demo", session, "GET", "/v1/environments/"+id+"/services/a1/%3f/name", nil, 200))
+	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
+	s.settled(id)
+
+	deployments := s.call("demo", "", "GET", "/v1/environments/"+id+"/deployments", nil, 200)
+	require.Equal(t, "success", field(deployments, "deployments", 0, "state"))
+	require.Equal(t, "*** SANITIZED ***", field(deployments, "deployments", 0, "description", "services", 0, "password"))
+	task := field(deployments, "deployments", 0, "id").(string)
+	reports := s.call("demo", "", "GET", "/v1/environments/"+id+"/deployments/"+task, nil, 200)
+	require.Len(t, field(reports, "reports"), 3)
+	about := s.call("demo", "", "GET", "/v1/environments/"+id+"/deployments/"+task+"?service_id=a1", nil, 200)
+	require.Len(t, field(about, "reports"), 1)
+	steps := s.call("demo", "", "GET", "/burano/v1/deployments/"+task+"/steps", nil, 200)
+	require.Equal(t, "say", field(steps, "steps", 0, "name"))
+	require.Equal(t, "a1", field(steps, "steps", 0, "object"))
+	require.NotNil(t, field(steps, "steps", 0, "seconds"))
+
+	stream := s.send("GET", "/burano/v1/deployments/"+task+"/events", map[string]string{"X-Auth-Token": "{token:demo}", "Last-Event-ID": "1"}, nil)
+	require.Equal(t, "text/event-stream", stream.Header().Get("Content-Type"))
+	require.Equal(t, 2, strings.Count(stream.Body.String(), "event: report\n"), "those after the first: %s", stream.Body)
+	require.True(t, strings.HasSuffix(stream.Body.String(), "event: end\ndata: {\"state\":\"success\"}\n\n"), stream.Body)
+
+	recorder := s.send("GET", "/burano/v1/environments/"+id+"/clusters/a1/kubeconfig", map[string]string{"X-Auth-Token": "{token:demo}"}, nil)
+	require.Equal(t, 200, recorder.Code)
+	require.Equal(t, "for: "+id+"/a1\n", recorder.Body.String())
+	s.call("demo", "", "GET", "/burano/v1/environments/"+id+"/clusters/nope/kubeconfig", nil, 404)
+
+	s.call("demo", "", "DELETE", "/v1/environments/"+id, nil, 200)
+	require.Eventually(t, func() bool {
+		return s.send("GET", "/v1/environments/"+id, map[string]string{"X-Auth-Token": "{token:demo}"}, nil).Code == 404
+	}, 20*time.Second, 5*time.Millisecond)
+	require.Contains(t, s.world.Log(), "destroy alpha")
+	require.NotContains(t, s.log.String(), "{token:", "tokens are not logged")
+}
+
+func TestAnActionIsRunOnItsObject(t *testing.T) {
+	s := newServer(t)
+	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
+	session := field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
+	s.call("demo", session, "POST", "/v1/environments/"+id+"/services", hello("a1", "alpha"), 200)
+	actions := "/v1/environments/" + id + "/actions/"
+	value := s.call("demo", "", "POST", actions+"a1_shout", map[string]any{}, 404)
+	require.Equal(t, "LookupError", field(value, "error", "type"), "what was never deployed offers nothing")
+	open := s.world.Hold("deploy alpha")
+	defer open()
+	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
+	s.call("demo", "", "POST", actions+"a1_shout", map[string]any{}, 403)
+	open()
+	s.settled(id)
+
+	session = field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
+	task := field(s.call("demo", "", "POST", actions+"a1_shout", map[string]any{"suffix": "?!"}, 200), "task_id").(string)
+	s.settled(id)
+	require.Equal(t, map[string]any{"isException": false, "result": "hi?!"}, s.call("demo", "", "GET", actions+task, nil, 200))
+	require.Equal(t, map[string]any{"object_id": "a1", "method": "shout", "args": map[string]any{"suffix": "?!"}},
+		field(s.call("demo", "", "GET", "/v1/environments/"+id+"/deployments", nil, 200), "deployments", 0, "action"))
+	reports := s.call("demo", "", "GET", "/v1/environments/"+id+"/deployments/"+task, nil, 200)
+	require.Equal(t, "Action shout is scheduled", field(reports, "reports", 0, "text"))
+	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 403)
+
+	task = field(s.call("demo", "", "POST", actions+"a1_boom", map[string]any{}, 200), "task_id").(string)
+	s.settled(id)
+	require.Equal(t, true, field(s.call("demo", "", "GET", actions+task, nil, 200), "isException"))
+	task = field(s.call("demo", "", "POST", actions+"a1_shout", map[string]any{"nope": 1}, 200), "task_id").(string)
+	s.settled(id)
+	require.Contains(t, field(s.call("demo", "", "GET", actions+task, nil, 200), "result", "message"), "nope")
+	s.call("demo", "", "POST", actions+"a1_deploy", map[string]any{}, 404)
+	s.call("demo", "", "POST", actions+"a1_shout", nil, 400)
+	s.call("demo", "", "GET", "/v1/environments/"+id+"/actions/"+strings.Repeat("f", 32), nil, 404)
+	s.call("other", "", "POST", actions+"a1_shout", map[string]any{}, 403)
+}
+
+func TestAnotherProjectReachesNothing(t *testing.T) {
+	s := newServer(t)
+	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
+	session := field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
+	s.call("demo", session, "POST", "/v1/environments/"+id+"/services", hello("a1", "alpha"), 200)
+	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
+	s.settled(id)
+	task := field(s.call("demo", "", "GET", "/v1/deployments", nil, 200), "deployments", 0, "id").(string)
+	session = field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
+	foreign := field(s.call("other", "", "POST", "/v1/environments", map[string]any{"name": "two"}, 200), "id").(string)
+	var archive bytes.Buffer
+	require.NoError(t, catalog.WriteZip(&archive, fstest.MapFS{
+		"manifest.yaml":        {Data: []byte("Format: 1.4\nType: Application\nFullName: org.test.Private\nName: Private\nClasses: {org.test.Private: Private.yaml}\n")},
+		"Classes/Private.yaml": {Data: []byte("Name: org.test.Private\n")},
+	}))
+	meta, err := catalog.ParseMetadata([]byte("{}"))
+	require.NoError(t, err)
+	private, err := s.catalog.Upload(t.Context(), callers["{token:demo}"], meta, archive.Bytes())
+	require.NoError(t, err)
+
+	// What belongs to the caller's own project or to everybody.
+	open := []string{"GET /v1/environments", "POST /v1/environments", "GET /v1/deployments", "GET /v1/catalog/packages", "POST /v1/catalog/packages",
+		"GET /v1/catalog/categories", "GET /healthz"}
+	walked := 0
+	for _, route := range s.echo.Routes() {
+		name := route.Method + " " + route.Path
+		if slices.Contains(open, name) || route.Method == echo.RouteNotFound || strings.HasPrefix(route.Path, "/v1/catalog/categories") {
+			continue
+		}
+		path := strings.NewReplacer(":environment", id, ":session", session, ":deployment", task, ":cluster", "a1", ":action", "a1_shout", ":task", task, ":id", private.ID, "*", "a1").Replace(route.Path)
+		require.NotContains(t, path, ":", "the test does not know a parameter of %s", name)
+		var payload any
+		if route.Method == "POST" || route.Method == "PUT" {
+			payload = map[string]any{"name": "mine now"}
+		}
+		for _, token := range []string{"other", "nobody"} {
+			headers := map[string]string{"X-Auth-Token": "{token:" + token + "}", sessionHeader: session, "Content-Type": "application/json"}
+			raw, err := json.Marshal(payload)
+			require.NoError(t, err)
+			if payload == nil {
+				raw = nil
+			}
+			recorder := s.send(route.Method, path, headers, raw)
+			want := []int{403, 404}
+			if token == "nobody" {
+				want = []int{401}
+			}
+			require.Contains(t, want, recorder.Code, "%s as %s: %s", name, token, recorder.Body)
+		}
+		walked++
+	}
+	require.Greater(t, walked, 20)
+	// Nor does a session of another project's environment open the own environment's door to it.
+	s.call("other", session, "POST", "/v1/environments/"+foreign+"/services", hello("x", "x"), 400)
+	s.call("other", session, "GET", "/v1/environments/"+foreign+"/services", nil, 400)
+	s.call("other", "", "POST", "/v1/environments/"+foreign+"/sessions/"+session+"/deploy", nil, 400)
+	require.Equal(t, "one", field(s.call("demo", "", "GET", "/v1/environments/"+id, nil, 200), "name"))
+	require.Len(t, field(s.call("demo", session, "GET", "/v1/environments/"+id, nil, 200), "services"), 1)
+	require.Equal(t, []any{}, field(s.call("other", "", "GET", "/v1/deployments", nil, 200), "deployments"))
+}
+
+func TestPanicsAndTooLargeBodiesAreAnswered(t *testing.T) {
+	s := newServer(t)
+	s.echo.GET("/v1/panic", func(echo.Context) error { panic("oh") })
+	value := s.call("demo", "", "GET", "/v1/panic", nil, 500)
+	require.Equal(t, "Internal Server Error", field(value, "title"))
+	require.NotContains(t, fmt.Sprint(value), "oh")
+	require.Contains(t, s.log.String(), "panic")
+
+	big := append([]byte(`{"name":"`), bytes.Repeat([]byte("x"), maxJSON)...)
+	headers := map[string]string{"X-Auth-Token": "{token:demo}", "Content-Type": "application/json"}
+	recorder := s.send("POST", "/v1/environments", headers, append(big, `"}`...))
+	require.Equal(t, 413, recorder.Code)
+	require.Equal(t, "ok\n", s.send("GET", "/healthz", nil, nil).Body.String())
+}
+
+func TestQualityFollowsTheMostSpecificRange(t *testing.T) {
+	for accept, want := range map[string]float64{
+		"application/json": 1, "*/*": 1, "text/html": 0, "application/*;q=0.5, text/html": 0.5, "application/json;q=0, */*": 0, "text/html, */*;q=0.1": 0.1, "": 0,
+	} {
+		require.InDelta(t, want, quality(accept, "application/json"), 1e-9, accept)
+	}
+}
+
+// deviations are recorded exchanges that Burano answers with another status, each for a reason.
+var deviations = map[string]int{
+	"env-create-number-name":             400, // Murano fails with an AttributeError
+	"env-rename-noname":                  400, // Murano fails with a KeyError, which it calls 404
+	"deployment-statuses-service":        200, // Murano fails with a TypeError under Python 3 (API.md [BUG])
+	"deployment-statuses-service-d":      200,
+	"services-post-session-of-other-env": 400, // Murano writes into another environment's session, also of another project
+}
+
+// later are recorded exchanges of what is not there yet, or that need classes which the test has not.
+func later(name string) bool {
+	for _, prefix := range []string{"env-model-patch", "env-instance-stats", "services-post-hot", "env-delete-new", "env-show-after-delete-new"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return name == "accept-xml"
+}
+
+var hexID = regexp.MustCompile(`[0-9a-f]{32}`)
+
+func TestEnvironmentsAnswerAsRecorded(t *testing.T) {
+	s := newServer(t)
+	prefixes := []string{"versions", "auth-", "route-", "accept-", "error-", "api-version", "env-", "session-", "services-", "deploy", "action-", "fail-"}
+	list := goldenExchanges(t, func(name string) bool {
+		return !later(name) && slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	})
+	ids := map[string]string{} // recorded → here
+	translate := func(text string) string {
+		return hexID.ReplaceAllStringFunc(text, func(id string) string {
+			if here, ok := ids[id]; ok {
+				return here
+			}
+			return id
+		})
+	}
+	// The recorded Murano had changes of its model (PATCH) that are left out here, and one deployment that took long.
+	openDeploy, openDelete := s.world.Hold("deploy slow"), s.world.Hold("destroy hello one")
+	defer openDeploy()
+	defer openDelete()
+	held := false
+	for _, e := range list {
+		environment := ""
+		if parts := strings.Split(translate(e.Path), "/"); len(parts) > 3 {
+			environment, _, _ = strings.Cut(parts[3], "?")
+		}
+		switch e.Name {
+		case "session-deploy-404": // here the recorded PATCH had put in what actions are called on later
+			s.call("demo", translate("de9a6c0aa92d43499050e114b085c775"), "POST", "/v1/environments/"+environment+"/services",
+				map[string]any{"?": map[string]any{"id": strings.Repeat("d", 32), "type": "org.golden.Hello"}, "name": "hello two", "greeting": "yo"}, 200)
+		case "services-post-noid", "session-deploy": // sessions whose opening is not in the recording
+			unrecorded := map[string]string{"services-post-noid": "75401c8eb02f4f7582e5ab01108b01cd", "session-deploy": "e62cfd5b47884d6cac799c634a8d8b37"}
+			ids[unrecorded[e.Name]] = field(s.call("demo", "", "POST", "/v1/environments/"+environment+"/configure", nil, 200), "id").(string)
+		case "session-deploy-2", "env-delete":
+			held = true
+		case "env-show-deployed-2":
+			openDeploy()
+			held = false
+			s.settled(environment)
+		case "env-show-deleted":
+			openDelete()
+			held = false
+			s.settled(environment)
+		}
+		headers := map[string]string{}
+		for name, value := range e.RequestHeaders {
+			headers[name] = translate(value)
+		}
+		var raw []byte
+		if text := string(e.RequestBody); text != "null" {
+			raw = []byte(translate(text))
+			var literal string
+			if !strings.Contains(headers["Content-Type"], "json") || e.Status == 400 {
+				// A body that is no JSON is recorded as a string.
+				if json.Unmarshal(e.RequestBody, &literal) == nil {
+					raw = []byte(literal)
+				}
+			}
+		}
+		recorder := s.send(e.Method, translate(e.Path), headers, raw)
+		want := e.Status
+		if other, ok := deviations[e.Name]; ok {
+			want = other
+		}
+		require.Equal(t, want, recorder.Code, "%s: %s %s: %s", e.Name, e.Method, e.Path, recorder.Body)
+		if want == e.Status {
+			compare(t, e, recorder)
+			learn(e, recorder, ids)
+		}
+		if !held && recorder.Code == 200 && (strings.HasSuffix(e.Path, "/deploy") || e.Method == "DELETE" || strings.HasPrefix(e.Name, "action-")) {
+			s.settled(environment)
+		}
+	}
+}
+
+// compare demands the recorded shape: the kind of the body, the words of an error's first line, the keys of an object.
+func compare(t *testing.T, e exchange, recorder *httptest.ResponseRecorder) {
+	text, isText := e.ResponseBody.(string)
+	got := recorder.Body.Bytes()
+	var value any
+	isJSON := json.Unmarshal(got, &value) == nil
+	switch {
+	case e.Status >= 400 && isText:
+		first, _, _ := strings.Cut(text, "\n")
+		require.True(t, strings.HasPrefix(string(got), first), "%s: %s", e.Name, got)
+		if strings.HasPrefix(e.Name, "error-") {
+			require.Equal(t, text, string(got), e.Name)
+		}
+	case e.Status >= 400 && e.Name == "env-show-broken-session": // Murano's text of a KeyError
+	case e.ResponseBody == nil:
+		require.Empty(t, got, e.Name)
+	default:
+		require.True(t, isJSON, "%s: %s", e.Name, got)
+		if strings.HasPrefix(e.Name, "error-") {
+			require.Equal(t, e.ResponseBody, value, e.Name)
+		}
+		sameShape(t, e.Name, e.ResponseBody, value)
+	}
+}
+
+// sameShape compares kinds and keys, but not below object models; null fits everything.
+func sameShape(t *testing.T, where string, recorded, here any) {
+	switch r := recorded.(type) {
+	case map[string]any:
+		if here == nil {
+			return
+		}
+		h, ok := here.(map[string]any)
+		require.True(t, ok, "%s: %v", where, here)
+		if _, model := r["?"]; model {
+			require.Contains(t, h, "?", where)
+			return
+		}
+		for key, value := range r {
+			require.Contains(t, h, key, where)
+			if key != "description" && key != "lastStatuses" && key != "result" && h[key] != nil {
+				sameShape(t, where+"."+key, value, h[key])
+			}
+		}
+		for key := range h {
+			require.Contains(t, r, key, where)
+		}
+	case []any:
+		h, ok := here.([]any)
+		require.True(t, ok, "%s: %v", where, here)
+		if len(r) > 0 && len(h) > 0 {
+			sameShape(t, where+"[0]", r[0], h[0])
+		}
+	case string:
+		require.IsType(t, "", here, where)
+	case float64:
+		require.IsType(t, 1.0, here, where)
+	case bool:
+		require.IsType(t, true, here, where)
+	}
+}
+
+// learn notes which id here stands for a recorded one.
+func learn(e exchange, recorder *httptest.ResponseRecorder, ids map[string]string) {
+	var value any
+	if json.Unmarshal(recorder.Body.Bytes(), &value) != nil {
+		return
+	}
+	note := func(recorded, here any) {
+		r, _ := recorded.(map[string]any)
+		h, _ := here.(map[string]any)
+		for _, key := range []string{"id", "task_id"} {
+			from, _ := r[key].(string)
+			to, _ := h[key].(string)
+			if _, known := ids[from]; from != "" && to != "" && !known {
+				ids[from] = to
+			}
+		}
+	}
+	note(e.ResponseBody, value)
+	recorded, _ := e.ResponseBody.(map[string]any)
+	here, _ := value.(map[string]any)
+	if recorded == nil || recorded["deployments"] == nil || strings.HasPrefix(e.Path, "/v1/deployments") {
+		return
+	}
+	for i, deployment := range recorded["deployments"].([]any) {
+		if list, _ := here["deployments"].([]any); i < len(list) {
+			note(deployment, list[i])
+		}
+	}
+}

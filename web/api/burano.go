@@ -1,0 +1,110 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator"
+)
+
+// buranoHandlers answer what Murano does not have, below /burano/v1.
+type buranoHandlers struct {
+	orchestrator *orchestrator.Service
+	kubeconfig   func(ctx context.Context, environmentID, objectID string) ([]byte, error)
+}
+
+func (h buranoHandlers) register(v1 *echo.Group) {
+	v1.GET("/deployments/:deployment/steps", h.steps)
+	v1.GET("/deployments/:deployment/events", h.events)
+	v1.GET("/environments/:environment/clusters/:cluster/kubeconfig", h.clusterKubeconfig)
+}
+
+// stepJSON is one native step. Times are RFC 3339 with microseconds: steps are compared to each other.
+type stepJSON struct {
+	Object   string     `json:"object"`
+	Class    string     `json:"class"`
+	Name     string     `json:"name"`
+	Started  time.Time  `json:"started"`
+	Finished *time.Time `json:"finished"`
+	Seconds  *float64   `json:"seconds"` // null while it runs, as finished is
+	Error    *string    `json:"error"`
+}
+
+func (h buranoHandlers) steps(c echo.Context) error {
+	rows, err := h.orchestrator.Steps(c.Request().Context(), identity.From(c.Request().Context()), c.Param("deployment"))
+	if err != nil {
+		return err
+	}
+	steps := make([]stepJSON, len(rows))
+	for i, row := range rows {
+		steps[i] = stepJSON{Object: row.ObjectID, Class: row.Class, Name: row.Name, Started: row.Started, Finished: row.Finished}
+		if row.Finished != nil {
+			seconds := row.Finished.Sub(row.Started).Seconds()
+			steps[i].Seconds = &seconds
+		}
+		if row.Error != "" {
+			steps[i].Error = &row.Error
+		}
+	}
+	return c.JSON(http.StatusOK, map[string]any{"steps": steps})
+}
+
+// events streams a deployment's log as server-sent events (WHATWG HTML, section 9.2): "report" with the report as JSON and its
+// number as the event's id, and at the end "end" with {"state": …}. A client that comes back with Last-Event-ID goes on there.
+func (h buranoHandlers) events(c echo.Context) error {
+	ctx := c.Request().Context()
+	after, _ := strconv.ParseInt(c.Request().Header.Get("Last-Event-ID"), 10, 64)
+	response := c.Response()
+	send := func(name, id string, data any) error {
+		text, err := json.Marshal(data)
+		if err != nil {
+			return err
+		}
+		if !response.Committed {
+			response.Header().Set(echo.HeaderContentType, "text/event-stream")
+			response.Header().Set(echo.HeaderCacheControl, "no-store")
+			response.WriteHeader(http.StatusOK)
+		}
+		if id != "" {
+			id = "id: " + id + "\n"
+		}
+		if _, err := fmt.Fprintf(response, "event: %s\n%sdata: %s\n\n", name, id, text); err != nil {
+			return err
+		}
+		return http.NewResponseController(response).Flush()
+	}
+	state, err := h.orchestrator.Follow(ctx, identity.From(ctx), c.Param("deployment"), after, func(report orchestrator.Report) error {
+		return send("report", strconv.FormatInt(report.Number, 10), reportFields(report))
+	})
+	if ctx.Err() != nil {
+		return nil // the client has gone
+	}
+	if err != nil {
+		return err
+	}
+	return send("end", "", map[string]any{"state": state})
+}
+
+func (h buranoHandlers) clusterKubeconfig(c echo.Context) error {
+	ctx := c.Request().Context()
+	environmentID, clusterID := c.Param("environment"), c.Param("cluster")
+	if err := h.orchestrator.MayReach(ctx, identity.From(ctx), environmentID, clusterID); err != nil {
+		return err
+	}
+	if h.kubeconfig == nil {
+		return fault.New(fault.NotFound, "This Burano makes no kubeconfigs")
+	}
+	config, err := h.kubeconfig(ctx, environmentID, clusterID)
+	if err != nil {
+		return err
+	}
+	return c.Blob(http.StatusOK, "application/yaml", config)
+}

@@ -1,0 +1,218 @@
+package api
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator"
+)
+
+// environmentHandlers answer the routes of environments, their sessions and their applications.
+type environmentHandlers struct {
+	orchestrator *orchestrator.Service
+}
+
+func (h environmentHandlers) register(v1 *echo.Group) {
+	v1.GET("/environments", h.list)
+	v1.POST("/environments", h.create)
+	v1.GET("/environments/:environment", h.show)
+	v1.PUT("/environments/:environment", h.rename)
+	v1.DELETE("/environments/:environment", h.delete)
+	v1.GET("/environments/:environment/lastStatus", h.lastStatus)
+	v1.GET("/environments/:environment/model", h.model)
+	v1.GET("/environments/:environment/model/*", h.model)
+
+	v1.POST("/environments/:environment/configure", h.configure)
+	v1.GET("/environments/:environment/sessions/:session", h.showSession)
+	v1.DELETE("/environments/:environment/sessions/:session", h.deleteSession)
+	v1.POST("/environments/:environment/sessions/:session/deploy", h.deploy)
+
+	for _, path := range []string{"/environments/:environment/services", "/environments/:environment/services/*"} {
+		v1.GET(path, h.getServices)
+		v1.POST(path, h.postServices)
+		v1.PUT(path, h.putServices)
+		v1.DELETE(path, h.deleteServices)
+	}
+}
+
+func environmentFields(e orchestrator.Environment) map[string]any {
+	return map[string]any{"id": e.ID, "name": e.Name, "tenant_id": e.ProjectID, "version": e.Version,
+		"description_text": e.DescriptionText, "created": stamp(e.Created), "updated": stamp(e.Updated)}
+}
+
+func (h environmentHandlers) list(c echo.Context) error {
+	options := orchestrator.ListOptions{AllProjects: strings.EqualFold(c.QueryParam("all_tenants"), "true"), ProjectID: c.QueryParam("tenant")}
+	rows, err := h.orchestrator.Environments(c.Request().Context(), identity.From(c.Request().Context()), options)
+	if err != nil {
+		return err
+	}
+	list := make([]map[string]any, len(rows))
+	for i, row := range rows {
+		list[i] = environmentFields(row)
+		list[i]["status"] = row.Status
+	}
+	return c.JSON(http.StatusOK, map[string]any{"environments": list})
+}
+
+func (h environmentHandlers) create(c echo.Context) error {
+	fields, err := object(c)
+	if err != nil {
+		return err
+	}
+	row, err := h.orchestrator.CreateEnvironment(c.Request().Context(), identity.From(c.Request().Context()), fields)
+	if err != nil {
+		return err
+	}
+	// Murano answers with all that was posted.
+	maps.Copy(fields, environmentFields(row))
+	return c.JSON(http.StatusOK, fields)
+}
+
+func (h environmentHandlers) show(c echo.Context) error {
+	row, err := h.orchestrator.Environment(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c))
+	if err != nil {
+		return err
+	}
+	fields := environmentFields(row)
+	fields["status"], fields["services"], fields["acquired_by"] = row.Status, row.Services, nil
+	if row.AcquiredBy != "" {
+		fields["acquired_by"] = row.AcquiredBy
+	}
+	return c.JSON(http.StatusOK, fields)
+}
+
+func (h environmentHandlers) rename(c echo.Context) error {
+	fields, err := object(c)
+	if err != nil {
+		return err
+	}
+	row, err := h.orchestrator.RenameEnvironment(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), fields)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, environmentFields(row))
+}
+
+func (h environmentHandlers) delete(c echo.Context) error {
+	abandon := strings.EqualFold(c.QueryParam("abandon"), "true")
+	if err := h.orchestrator.DeleteEnvironment(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), abandon); err != nil {
+		return err
+	}
+	return empty(c)
+}
+
+func (h environmentHandlers) lastStatus(c echo.Context) error {
+	last, err := h.orchestrator.LastReports(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c))
+	if err != nil {
+		return err
+	}
+	answer := map[string]any{}
+	for id, report := range last {
+		answer[id] = nil
+		if report != nil {
+			answer[id] = reportFields(*report)
+		}
+	}
+	return c.JSON(http.StatusOK, map[string]any{"lastStatuses": answer})
+}
+
+func (h environmentHandlers) model(c echo.Context) error {
+	path, err := pathBelow(c)
+	if err != nil {
+		return err
+	}
+	value, err := h.orchestrator.Model(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path)
+	if err != nil {
+		return err
+	}
+	return answer(c, value)
+}
+
+func sessionFields(s orchestrator.Session) map[string]any {
+	return map[string]any{"id": s.ID, "environment_id": s.EnvironmentID, "user_id": s.UserID, "state": s.State, "version": s.Version,
+		"created": stamp(s.Created), "updated": stamp(s.Updated)}
+}
+
+func (h environmentHandlers) configure(c echo.Context) error {
+	session, err := h.orchestrator.Configure(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, sessionFields(session))
+}
+
+func (h environmentHandlers) showSession(c echo.Context) error {
+	session, err := h.orchestrator.Session(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), c.Param("session"))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, sessionFields(session))
+}
+
+func (h environmentHandlers) deleteSession(c echo.Context) error {
+	if err := h.orchestrator.DeleteSession(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), c.Param("session")); err != nil {
+		return err
+	}
+	return empty(c)
+}
+
+func (h environmentHandlers) deploy(c echo.Context) error {
+	if err := h.orchestrator.Deploy(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), c.Param("session")); err != nil {
+		return err
+	}
+	return empty(c)
+}
+
+func (h environmentHandlers) getServices(c echo.Context) error {
+	path, err := pathBelow(c)
+	if err != nil {
+		return err
+	}
+	value, err := h.orchestrator.Services(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path)
+	if err != nil {
+		return err
+	}
+	return answer(c, value)
+}
+
+func (h environmentHandlers) postServices(c echo.Context) error {
+	path, err := pathBelow(c)
+	if err != nil {
+		return err
+	}
+	value, _ := body(c)
+	if err := h.orchestrator.AddServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path, value); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, value)
+}
+
+func (h environmentHandlers) putServices(c echo.Context) error {
+	path, err := pathBelow(c)
+	if err != nil {
+		return err
+	}
+	value, there := body(c)
+	if !there {
+		value = []any{} // Murano takes an empty body for an empty list
+	}
+	if err := h.orchestrator.PutServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path, value); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, value)
+}
+
+func (h environmentHandlers) deleteServices(c echo.Context) error {
+	path, err := pathBelow(c)
+	if err != nil {
+		return err
+	}
+	if err := h.orchestrator.DeleteServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path); err != nil {
+		return err
+	}
+	return empty(c)
+}

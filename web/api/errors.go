@@ -1,0 +1,166 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"html"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+// statusOf is the one place where kinds of faults become HTTP statuses.
+func statusOf(kind fault.Kind) int {
+	switch kind {
+	case fault.Invalid:
+		return http.StatusBadRequest
+	case fault.Unauthorized:
+		return http.StatusUnauthorized
+	case fault.Forbidden:
+		return http.StatusForbidden
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.Conflict:
+		return http.StatusConflict
+	case fault.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	}
+	return http.StatusInternalServerError
+}
+
+// refusal is an answer in the shape that WebOb, Murano's HTTP library, gives to errors.
+type refusal struct {
+	status      int
+	explanation string
+	detail      string
+	whole       bool // the text ends with the detail (WebOb's own templates of 406 and 415)
+}
+
+func (r *refusal) Error() string { return strings.TrimSpace(r.explanation + " " + r.detail) }
+
+// failing is an answer in the shape that Murano's own wrapper gives to errors that its code does not expect.
+type failing struct {
+	status int
+	kind   string // the name of Murano's exception
+	err    error
+}
+
+func (f *failing) Error() string { return f.err.Error() }
+
+func (f *failing) Unwrap() error { return f.err }
+
+func (f *failing) write(c echo.Context) error {
+	explanation := map[int]string{
+		http.StatusNotFound:   notFound.explanation,
+		http.StatusBadRequest: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
+	}
+	return c.JSON(f.status, map[string]any{
+		"code": f.status, "title": http.StatusText(f.status), "explanation": explanation[f.status],
+		"error": map[string]any{"message": f.Error(), "type": f.kind, "traceback": nil},
+	})
+}
+
+// notFound is the answer to a path or a method that there is no route for.
+var notFound = refusal{status: http.StatusNotFound, explanation: "The resource could not be found."}
+
+func errorHandler(config Config) echo.HTTPErrorHandler {
+	return func(err error, c echo.Context) {
+		if c.Response().Committed {
+			return // accessLog has written it, or the answer had begun
+		}
+		if err := writeError(config, c, err); err != nil {
+			config.Logger.Debug("an error could not be answered", "error", err)
+		}
+	}
+}
+
+func writeError(config Config, c echo.Context, err error) error {
+	var unknown notAuthenticated
+	var refused *refusal
+	var wrapped *failing
+	var routing *echo.HTTPError
+	var large *http.MaxBytesError
+	kind := fault.KindOf(err)
+	switch {
+	case errors.As(err, &unknown):
+		return writeUnauthenticated(config, c, unknown.error)
+	case errors.As(err, &refused):
+		return refused.write(c)
+	case errors.As(err, &wrapped):
+		return wrapped.write(c)
+	case errors.As(err, &large):
+		return (&refusal{status: http.StatusRequestEntityTooLarge, explanation: fmt.Sprintf("The request body is larger than %d bytes", large.Limit)}).write(c)
+	case kind != 0:
+		return (&refusal{status: statusOf(kind), explanation: err.Error()}).write(c)
+	case errors.As(err, &routing) && (routing.Code == http.StatusNotFound || routing.Code == http.StatusMethodNotAllowed):
+		// Murano's router knows no 405: a method without a route is an unknown route.
+		return notFound.write(c)
+	case errors.As(err, &routing) && routing.Code < http.StatusInternalServerError:
+		return (&refusal{status: routing.Code, explanation: fmt.Sprint(routing.Message)}).write(c)
+	}
+	id := c.Response().Header().Get(requestIDHeader)
+	config.Logger.Error("a request failed", "method", c.Request().Method, "path", c.Request().URL.Path, "id", id, "error", err)
+	return c.JSON(http.StatusInternalServerError, map[string]any{
+		"code": http.StatusInternalServerError, "title": http.StatusText(http.StatusInternalServerError),
+		"explanation": "The server has either erred or is incapable of performing the requested operation.",
+		"error":       map[string]any{"message": "The server's log says why, under " + id, "type": "InternalError", "traceback": nil},
+	})
+}
+
+// writeUnauthenticated answers as keystonemiddleware does.
+func writeUnauthenticated(config Config, c echo.Context, err error) error {
+	status, message := http.StatusUnauthorized, "The request you have made requires authentication."
+	if fault.KindOf(err) != fault.Unauthorized {
+		status, message = http.StatusServiceUnavailable, "Keystone could not be asked who is calling; try again later."
+		config.Logger.Error("a token could not be validated", "error", err)
+	} else {
+		c.Response().Header().Set(echo.HeaderWWWAuthenticate, fmt.Sprintf("Keystone uri=%q", config.Keystone))
+	}
+	return c.JSON(status, map[string]any{"error": map[string]any{"code": status, "title": http.StatusText(status), "message": message}})
+}
+
+var (
+	breaks = regexp.MustCompile(`<br ?/?>`)
+	tags   = regexp.MustCompile(`<[^>]*>`)
+)
+
+// escape escapes as Python's html.escape does, whose writing of quotes the recorded answers have.
+func escape(text string) string {
+	return strings.NewReplacer("&#39;", "&#x27;", "&#34;", "&quot;").Replace(html.EscapeString(text))
+}
+
+// write answers with HTML, JSON or text, whichever the caller asks for; to who says nothing with text.
+func (r *refusal) write(c echo.Context) error {
+	end := "\n\n\n"
+	if r.whole {
+		end = ""
+	}
+	text := func(explanation, detail string) string {
+		middle := "<br /><br />\n"
+		return explanation + middle + detail + strings.TrimPrefix(end, "\n")
+	}
+	title := http.StatusText(r.status)
+	status := fmt.Sprintf("%d %s", r.status, title)
+	if c.Request().Method == http.MethodHead {
+		return c.NoContent(r.status)
+	}
+	accept := c.Request().Header.Get(echo.HeaderAccept)
+	htmlQuality, jsonQuality := 0.0, 0.0
+	if accept != "" {
+		htmlQuality, jsonQuality = quality(accept, echo.MIMETextHTML), quality(accept, "application/json")
+	}
+	switch {
+	case htmlQuality > 0 && htmlQuality >= jsonQuality:
+		return c.HTML(r.status, "<html>\n <head>\n  <title>"+status+"</title>\n </head>\n <body>\n  <h1>"+status+"</h1>\n  "+
+			text(escape(r.explanation), escape(r.detail))+"\n </body>\n</html>")
+	case jsonQuality > 0:
+		return c.JSON(r.status, map[string]any{"message": text(r.explanation, r.detail), "code": status, "title": title})
+	}
+	plain := strings.ReplaceAll(text(html.EscapeString(r.explanation), html.EscapeString(r.detail)), "\n", " ")
+	plain = html.UnescapeString(tags.ReplaceAllString(breaks.ReplaceAllString(plain, "\n"), ""))
+	return c.String(r.status, status+"\n\n"+plain)
+}

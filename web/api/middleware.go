@@ -1,0 +1,247 @@
+package api
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+const (
+	// requestIDHeader is on every answer (OpenStack API guideline).
+	requestIDHeader = "X-Openstack-Request-Id"
+	// maxJSON is the largest JSON body; object models are far smaller.
+	maxJSON = 8 << 20
+	// maxUpload is the largest body at all: the catalog's own limit of a package is lower and gives the better message.
+	maxUpload = 64 << 20
+)
+
+// Keys of what the middleware leaves in the request's context.
+const (
+	keyBody          = "body"
+	keyAuthenticated = "authenticated"
+)
+
+func requestID(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		var raw [16]byte
+		rand.Read(raw[:]) // never fails (crypto/rand)
+		raw[6], raw[8] = raw[6]&0x0f|0x40, raw[8]&0x3f|0x80
+		id := fmt.Sprintf("req-%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:])
+		c.Response().Header().Set(requestIDHeader, id)
+		return next(c)
+	}
+}
+
+func accessLog(log *slog.Logger) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			start := time.Now()
+			err := next(c)
+			if err != nil {
+				c.Error(err) // writes the answer, so that its status is known here
+			}
+			request := c.Request()
+			level := slog.LevelInfo
+			if request.URL.Path == "/healthz" {
+				level = slog.LevelDebug
+			}
+			log.Log(request.Context(), level, "request", "method", request.Method, "path", request.URL.Path, "status", c.Response().Status,
+				"seconds", time.Since(start).Seconds(), "bytes", c.Response().Size,
+				"project", identity.From(request.Context()).ProjectID, "user", identity.From(request.Context()).UserID,
+				"id", c.Response().Header().Get(requestIDHeader))
+			return nil
+		}
+	}
+}
+
+func recovery(log *slog.Logger) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) (err error) {
+			defer func() {
+				if r := recover(); r != nil {
+					if r == http.ErrAbortHandler {
+						panic(r)
+					}
+					log.Error("panic in a handler", "panic", r, "path", c.Request().URL.Path, "stack", string(debug.Stack()))
+					err = fmt.Errorf("panic: %v", r)
+				}
+			}()
+			c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, maxUpload)
+			return next(c)
+		}
+	}
+}
+
+// notAuthenticated marks errors of the authentication, whose answers have Keystone's shape.
+type notAuthenticated struct{ error }
+
+func (e notAuthenticated) Unwrap() error { return e.error }
+
+// authenticated demands a caller for everything but /healthz, routes that do not exist included.
+func authenticated(auth echo.MiddlewareFunc) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		checked := auth(func(c echo.Context) error {
+			c.Set(keyAuthenticated, true)
+			return next(c)
+		})
+		return func(c echo.Context) error {
+			if c.Request().URL.Path == "/healthz" {
+				return next(c)
+			}
+			err := checked(c)
+			if err != nil && c.Get(keyAuthenticated) == nil {
+				return notAuthenticated{err}
+			}
+			return err
+		}
+	}
+}
+
+// jsonTypes are the media types of the JSON bodies that v1 reads; application/xml, which Murano's own clients never sent, is not read.
+var jsonTypes = []string{"application/json", "application/murano-packages-json-patch", "application/env-model-json-patch"}
+
+// readBody decodes a JSON body, before anything else of the request is looked at.
+func readBody(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		request := c.Request()
+		if request.ContentLength == 0 || request.Body == http.NoBody {
+			return next(c)
+		}
+		given := request.Header.Get(echo.HeaderContentType)
+		mediaType, _, err := mime.ParseMediaType(given)
+		if given == "" {
+			mediaType, err = "text/plain", nil // what a body is without a word about it
+		}
+		switch {
+		case err == nil && mediaType == echo.MIMEMultipartForm:
+			return next(c)
+		case err == nil && slices.Contains(jsonTypes, mediaType):
+		default:
+			return &refusal{status: http.StatusUnsupportedMediaType, whole: true,
+				explanation: fmt.Sprintf("The request media type %s is not supported by this server. ", mediaType), detail: "Unsupported Content-Type"}
+		}
+		raw, err := io.ReadAll(io.LimitReader(request.Body, maxJSON+1))
+		if err != nil {
+			return fault.New(fault.Invalid, "The request body could not be read: %w", err)
+		}
+		if len(raw) > maxJSON {
+			return fault.New(fault.TooLarge, "The request body is larger than %d bytes", maxJSON)
+		}
+		request.Body = io.NopCloser(bytes.NewReader(raw)) // for handlers that decode it themselves
+		if len(raw) == 0 {
+			return next(c)
+		}
+		decoder := json.NewDecoder(bytes.NewReader(raw))
+		decoder.UseNumber()
+		var value any
+		if err := decoder.Decode(&value); err != nil || decoder.Decode(new(any)) != io.EOF {
+			return fault.New(fault.Invalid, "Malformed request body")
+		}
+		c.Set(keyBody, decoded{store.Integers(value)})
+		return next(c)
+	}
+}
+
+type decoded struct{ value any }
+
+// body returns the decoded JSON body; false when there was none.
+func body(c echo.Context) (any, bool) {
+	d, ok := c.Get(keyBody).(decoded)
+	return d.value, ok
+}
+
+// offers are the media types of the routes that do not answer JSON.
+var offers = map[string]string{
+	"/v1/catalog/packages/:id/ui":            "text/plain",
+	"/v1/catalog/packages/:id/logo":          echo.MIMEOctetStream,
+	"/v1/catalog/packages/:id/supplier_logo": echo.MIMEOctetStream,
+	"/v1/catalog/packages/:id/download":      echo.MIMEOctetStream,
+}
+
+// negotiate refuses a request that would not take the one media type that its route answers with.
+func negotiate(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if !routed(c) {
+			return next(c)
+		}
+		offer := offers[c.Path()]
+		if offer == "" {
+			offer = "application/json"
+		}
+		accept := c.Request().Header.Get(echo.HeaderAccept)
+		if accept != "" && quality(accept, offer) == 0 {
+			return &refusal{status: http.StatusNotAcceptable, whole: true,
+				explanation: fmt.Sprintf("The resource could not be generated that was acceptable to your browser\n(content of type %s. ", accept),
+				detail:      "Acceptable response can not be provided"}
+		}
+		return next(c)
+	}
+}
+
+// routed tells whether the request's path is that of a handler. A group with middleware answers unknown paths by a route of
+// its own whose path ends in a wildcard, or that has none.
+func routed(c echo.Context) bool {
+	path := c.Path()
+	return path != "" && path != "/v1" && path != "/v1/*"
+}
+
+// quality is how much an Accept header likes a media type: 0 (not at all) to 1 (RFC 9110, section 12.5.1; the most specific
+// range decides).
+func quality(accept, offer string) float64 {
+	major, _, _ := strings.Cut(offer, "/")
+	best, specific := 0.0, -1
+	for part := range strings.SplitSeq(accept, ",") {
+		name, parameters, _ := strings.Cut(part, ";")
+		rank := slices.Index([]string{"*/*", major + "/*", offer}, strings.ToLower(strings.TrimSpace(name)))
+		if rank <= specific {
+			continue
+		}
+		q := 1.0
+		for parameter := range strings.SplitSeq(parameters, ";") {
+			if value, ok := strings.CutPrefix(strings.TrimSpace(parameter), "q="); ok {
+				if parsed, err := strconv.ParseFloat(value, 64); err == nil {
+					q = parsed
+				}
+			}
+		}
+		best, specific = q, rank
+	}
+	return best
+}
+
+// pathBelow returns the decoded segments of the request's path after the route's own; empty segments are left out.
+func pathBelow(c echo.Context) ([]string, error) {
+	own := strings.Count(strings.TrimSuffix(c.Path(), "*"), "/")
+	if !strings.HasSuffix(c.Path(), "*") {
+		return nil, nil
+	}
+	var path []string
+	for i, segment := range strings.Split(c.Request().URL.EscapedPath(), "/") {
+		if i < own || segment == "" {
+			continue
+		}
+		name, err := url.PathUnescape(segment)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "The path segment %q is not escaped well", segment)
+		}
+		path = append(path, name)
+	}
+	return path, nil
+}
