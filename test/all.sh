@@ -17,6 +17,7 @@ export BURANO_NODE_IMAGE=${BURANO_NODE_IMAGE:-$PWD/build/node-image.tar}
 export BURANO_KUBERNETES_BINARY=${BURANO_KUBERNETES_BINARY:-$PWD/build/bin/kubernetes}
 
 suite "publishing from a real Kubernetes API" go test -count=1 -timeout 10m ./gateway/publish
+suite "etcd: more random sequences" env BURANO_ETCD_SEQUENCES=12 go test -count=1 -timeout 10m -v -run TestTheQuorum ./nodes/etcd
 suite "servers of the local cloud" go test -count=1 -timeout 10m ./test/localcloud/hypervisor
 
 # The end-to-end tests, shared out so that none takes over 10 minutes; what is named nowhere runs in the last one.

@@ -2,6 +2,7 @@ package etcd_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"net/netip"
@@ -29,6 +30,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv("BURANO_TEST_ETCD") != "" {
 		etcdmain.Main(os.Args)
 		return
+	}
+	// Members mostly wait for each other: more tests than processors fit beside each other.
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
@@ -62,13 +67,23 @@ type cluster struct {
 	running map[string]*exec.Cmd // members by node
 }
 
+// places are the last bytes of clusters' addresses, so that tests can run at the same time.
+var places = make(chan byte, 15)
+
+func init() {
+	for i := range cap(places) {
+		places <- byte(i * 16)
+	}
+}
+
 func newCluster(t testing.TB, size int) *cluster {
 	authorities, err := pki.Open(t.Context(), &vault{values: map[string][]byte{}}, time.Now())
 	require.NoError(t, err)
 	c := &cluster{t: t, pki: authorities, dirs: map[string]string{}, running: map[string]*exec.Cmd{}}
-	pid := os.Getpid()
+	pid, place := os.Getpid(), <-places
+	t.Cleanup(func() { places <- place }) // comes after the ends of the members
 	for i := range size {
-		node := etcd.Node{Name: fmt.Sprintf("node-%d", i+1), Address: netip.AddrFrom4([4]byte{127, byte(64 + pid>>8&63), byte(pid), byte(10 + i)})}
+		node := etcd.Node{Name: fmt.Sprintf("node-%d", i+1), Address: netip.AddrFrom4([4]byte{127, byte(64 + pid>>8&63), byte(pid), place + byte(1+i)})}
 		c.nodes = append(c.nodes, node)
 		c.dirs[node.Name] = t.TempDir()
 	}
@@ -113,6 +128,47 @@ func (c *cluster) stop(node etcd.Node) {
 		_ = process.Wait()
 		delete(c.running, node.Name)
 	}
+}
+
+// silence makes the node's peer address one that answers nothing at all, not even with a refusal, until the test ends or speak
+// is called: its listener's queue is full, so that the kernel drops whoever else comes.
+func (c *cluster) silence(node etcd.Node) (speak func()) {
+	c.t.Helper()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	require.NoError(c.t, err)
+	address := &syscall.SockaddrInet4{Port: etcd.PeerPort, Addr: node.Address.As4()}
+	require.NoError(c.t, syscall.SetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1))
+	require.NoError(c.t, syscall.Bind(socket, address))
+	require.NoError(c.t, syscall.Listen(socket, 0))
+	open := []int{socket}
+	speak = sync.OnceFunc(func() {
+		for _, one := range open {
+			_ = syscall.Close(one)
+		}
+	})
+	c.t.Cleanup(speak)
+	for range 4 {
+		caller, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+		require.NoError(c.t, err)
+		open = append(open, caller)
+		if err := syscall.Connect(caller, address); err != nil {
+			require.ErrorIs(c.t, err, syscall.EINPROGRESS)
+		}
+	}
+	_, err = net.DialTimeout("tcp4", net.JoinHostPort(node.Address.String(), fmt.Sprint(etcd.PeerPort)), 500*time.Millisecond)
+	var refusal net.Error
+	require.ErrorAs(c.t, err, &refusal)
+	require.True(c.t, refusal.Timeout(), "the address answers nothing: %v", err)
+	return speak
+}
+
+// answers demands that the cluster takes a write soon.
+func (c *cluster) answers(client *clientv3.Client) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), 15*time.Second)
+	defer cancel()
+	_, err := client.Put(ctx, "/registry/probe", fmt.Sprint(time.Now()))
+	require.NoError(c.t, err, "the quorum is lost")
 }
 
 func (c *cluster) run(name string, env []string, args ...string) *exec.Cmd {
@@ -167,8 +223,10 @@ func (c *cluster) bootstrap() *clientv3.Client {
 }
 
 func TestMembersJoinAsLearnersAndBecomeVotersOneAfterAnother(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{3, 5} {
 		t.Run(fmt.Sprintf("%d members", size), func(t *testing.T) {
+			t.Parallel()
 			c := newCluster(t, size)
 			root := c.bootstrap()
 			_, err := root.Put(t.Context(), "/registry/before", "joined")
@@ -198,6 +256,7 @@ func TestMembersJoinAsLearnersAndBecomeVotersOneAfterAnother(t *testing.T) {
 }
 
 func TestSettingsAreWrittenOnce(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1)
 	root := c.bootstrap()
 	for _, value := range []string{"first", "second"} {
@@ -210,6 +269,7 @@ func TestSettingsAreWrittenOnce(t *testing.T) {
 }
 
 func TestEachUserIsAcceptedOnItsOwnKeysAndRefusedOnAllOthers(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1)
 	root := c.bootstrap()
 	require.NoError(t, etcd.Authorize(t.Context(), root), "authorizing again is no error")
@@ -267,6 +327,7 @@ func requireAllowed(t *testing.T, allowed bool, err error, format string, args .
 }
 
 func TestTheForwarderPassesCertificatesThrough(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1)
 	root := c.bootstrap()
 	_, err := root.Put(t.Context(), "/registry/a", "1")
