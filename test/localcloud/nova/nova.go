@@ -51,6 +51,7 @@ type Service struct {
 	keypairs *state.Table[Keypair]
 	flavors  *state.Table[Flavor]
 	quotas   *state.Table[Quota] // by project
+	computes *state.Table[compute]
 
 	networks   Networks
 	hypervisor Hypervisor
@@ -65,13 +66,15 @@ type Service struct {
 	group      sync.WaitGroup
 	mutex      sync.Mutex            // guards running
 	running    map[string]*operation // by server id
+
+	computeChanged chan struct{} // closed and made anew when the compute service changes; guarded by mutex
 }
 
 // New opens the tables. Nothing is done to servers before Restore.
 func New(config Config) (*Service, error) {
 	s := &Service{
 		networks: config.Networks, hypervisor: config.Hypervisor, images: config.Images, endpoint: config.Endpoint,
-		memory: config.MemoryMiB, now: config.Now, log: config.Logger, running: map[string]*operation{},
+		memory: config.MemoryMiB, now: config.Now, log: config.Logger, running: map[string]*operation{}, computeChanged: make(chan struct{}),
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -86,11 +89,12 @@ func New(config Config) (*Service, error) {
 		}
 		s.memory = int(machine.Totalram * uint64(machine.Unit) >> 20)
 	}
-	var failures [4]error
+	var failures [5]error
 	s.servers, failures[0] = state.Open[Server](config.StateDir, "servers")
 	s.keypairs, failures[1] = state.Open[Keypair](config.StateDir, "keypairs")
 	s.flavors, failures[2] = state.Open[Flavor](config.StateDir, "flavors")
 	s.quotas, failures[3] = state.Open[Quota](config.StateDir, "quotas")
+	s.computes, failures[4] = state.Open[compute](config.StateDir, "computes")
 	if err := errors.Join(failures[:]...); err != nil {
 		return nil, fmt.Errorf("open nova: %w", err)
 	}
@@ -137,6 +141,8 @@ func (s *Service) Handler() http.Handler {
 	serve("GET /v2.1/os-quota-sets/{project}/defaults", s.showDefaultQuota)
 	serve("PUT /v2.1/os-quota-sets/{project}", s.updateQuota)
 	serve("DELETE /v2.1/os-quota-sets/{project}", s.deleteQuota)
+	serve("GET /v2.1/os-services", s.listServices)
+	serve("PUT /v2.1/os-services/{id}", s.updateService)
 	serve("GET /v2.1/os-availability-zone", s.listZones)
 	serve("GET /v2.1/os-availability-zone/detail", s.listZones)
 	open("/", func(http.ResponseWriter, *http.Request) error {

@@ -25,12 +25,13 @@ const (
 type task string
 
 const (
-	taskNone   task = ""
-	taskSpawn  task = "spawning"
-	taskStart  task = "powering-on"
-	taskStop   task = "powering-off"
-	taskReboot task = "rebooting"
-	taskDelete task = "deleting"
+	taskNone    task = ""
+	taskSpawn   task = "spawning"
+	taskStart   task = "powering-on"
+	taskStop    task = "powering-off"
+	taskReboot  task = "rebooting"
+	taskRebuild task = "rebuilding"
+	taskDelete  task = "deleting"
 )
 
 // Server is what is known of a server.
@@ -49,7 +50,7 @@ type Server struct {
 	SecurityGroups              []string    // as named when it was made
 	AvailabilityZone            string
 	CreatedAt, UpdatedAt        time.Time
-	LaunchedAt                  time.Time // zero before it was first up
+	LaunchedAt                  time.Time // when its disk was made: at first, or by a rebuild; zero before it was first up
 }
 
 // Interface is a server's place on a network.
@@ -190,6 +191,9 @@ func (s *Service) serverBody(ctx context.Context, server Server) map[string]any 
 	status := server.Status
 	if server.Task == taskReboot {
 		status = "REBOOT"
+	}
+	if server.Task == taskRebuild {
+		status = "REBUILD"
 	}
 	metadata := server.Metadata
 	if metadata == nil {

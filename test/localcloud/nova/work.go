@@ -3,7 +3,6 @@ package nova
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/test/localcloud/hypervisor"
@@ -71,7 +70,7 @@ func (s *Service) settle(id string, kind task, failure error) {
 				row.Status = StatusShutoff
 			default:
 				row.Status = StatusActive
-				if row.LaunchedAt.IsZero() {
+				if row.LaunchedAt.IsZero() || kind == taskRebuild {
 					row.LaunchedAt = s.now()
 				}
 			}
@@ -135,6 +134,8 @@ func (s *Service) Restore(ctx context.Context) error {
 			s.run(server.ID, kind, s.boot)
 		case taskReboot:
 			s.run(server.ID, kind, s.reboot)
+		case taskRebuild:
+			s.run(server.ID, kind, s.rebuild)
 		case taskStop:
 			s.run(server.ID, kind, s.powerOff)
 		case taskDelete:
@@ -153,7 +154,10 @@ func (s *Service) boot(ctx context.Context, id string) error {
 	}
 	flavor := s.flavorOfServer(server)
 	if flavor.MemoryMiB > s.memory {
-		return failure{http.StatusInternalServerError, "No valid host was found. There are not enough hosts available."}
+		return noHost
+	}
+	if err := s.scheduled(ctx, server); err != nil {
+		return err
 	}
 	namespace, err := s.networks.CreateServerNamespace(ctx, id)
 	if err != nil {
@@ -193,6 +197,14 @@ func (s *Service) powerOff(ctx context.Context, id string) error {
 func (s *Service) reboot(ctx context.Context, id string) error {
 	if err := s.hypervisor.Stop(ctx, id); err != nil {
 		return fmt.Errorf("stop the machine: %w", err)
+	}
+	return s.boot(ctx, id)
+}
+
+// rebuild gives a server a new disk from its image. Its place on the networks, its user-data and its id stay.
+func (s *Service) rebuild(ctx context.Context, id string) error {
+	if err := s.hypervisor.Delete(ctx, id); err != nil {
+		return fmt.Errorf("delete the former disk: %w", err)
 	}
 	return s.boot(ctx, id)
 }
