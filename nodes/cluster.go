@@ -6,6 +6,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,9 @@ type Node struct {
 	// Server is the cloud's id of the server that the node is now. A node whose server is another than before is taken
 	// in as a new one; while the id stays, so must the host key. Empty when not known.
 	Server string
+	// Launched says when the cloud set that server up last: it changes when the server is rebuilt, and its disk with it. Empty when
+	// not known.
+	Launched string `json:",omitempty"`
 }
 
 // reach is where a person or a program outside connects to.
@@ -89,9 +93,16 @@ type Config struct {
 	DNS    bool   // run CoreDNS
 	// Patience is how long a node may take until its sshd answers; ssh.DefaultPatience when 0.
 	Patience time.Duration
+	// StepPatience is how long one step of a node may take; DefaultStepPatience when 0.
+	StepPatience time.Duration
+	// DrainPatience is how long the pods of a node that is removed may take to go, their grace periods and disruption budgets
+	// included; DefaultDrainPatience when 0.
+	DrainPatience time.Duration
 	// Server says for the report of a failure what the cloud knows of a node's server: "its server is SHUTOFF". May be nil.
 	Server func(ctx context.Context, node string) string
-	Logger *slog.Logger
+	// Console returns, for the report that a node cannot be reached, the last lines of its server's console. May be nil.
+	Console func(ctx context.Context, node string) string
+	Logger  *slog.Logger
 	// Fence is the number of whoever works on the nodes: nodes refuse one that is lower than the last they saw (ssh.ErrFenced). 0 is
 	// no number.
 	Fence uint64
@@ -134,11 +145,14 @@ func NewCluster(config Config) (*Cluster, error) {
 	if config.Report == nil {
 		config.Report = func(context.Context, string, string) {}
 	}
-	if config.Patience == 0 {
-		config.Patience = ssh.DefaultPatience
-	}
+	config.Patience = cmp.Or(config.Patience, ssh.DefaultPatience)
+	config.StepPatience = cmp.Or(config.StepPatience, DefaultStepPatience)
+	config.DrainPatience = cmp.Or(config.DrainPatience, DefaultDrainPatience)
 	if config.Server == nil {
 		config.Server = func(context.Context, string) string { return "" }
+	}
+	if config.Console == nil {
+		config.Console = func(context.Context, string) string { return "" }
 	}
 	if config.Step == nil {
 		config.Step = func(ctx context.Context, _, _ string, run func(context.Context) error) error { return run(ctx) }

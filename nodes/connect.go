@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -31,7 +32,8 @@ const (
 type hostKey struct {
 	Public    string `json:"public"` // authorized_keys format
 	Confirmed bool   `json:"confirmed"`
-	Server    string `json:"server,omitempty"` // Node.Server of whom it is
+	Server    string `json:"server,omitempty"`   // Node.Server of whom it is
+	Launched  string `json:"launched,omitempty"` // and its Node.Launched
 }
 
 // UserData returns the #cloud-config of a node's server: our public key, and a host key that serves the first connection.
@@ -200,6 +202,9 @@ func (c *Cluster) dial(ctx context.Context, node Node) (*ssh.Client, error) {
 		c.config.Report(ctx, node.Name, fmt.Sprintf("its server is a new one (%s in place of %s): it is taken in anew", node.Server, known.Server))
 		known = nil // a new server begins with the first key again
 	}
+	if known != nil && known.Launched != "" && node.Launched != "" && known.Launched != node.Launched {
+		known.Confirmed = false // and so does one that was rebuilt; one that the cloud only moved keeps its own
+	}
 	var accepted []xssh.PublicKey
 	var itsOwn xssh.PublicKey
 	if known != nil {
@@ -224,8 +229,8 @@ func (c *Cluster) dial(ctx context.Context, node Node) (*ssh.Client, error) {
 		c.config.Report(ctx, node.Name, "reached "+way)
 	}
 	if known != nil && known.Confirmed {
-		if known.Server == "" && node.Server != "" { // from before ids were noted
-			known.Server = node.Server
+		if known.Server == "" && node.Server != "" || known.Launched == "" && node.Launched != "" { // not known before
+			known.Server, known.Launched = cmp.Or(node.Server, known.Server), cmp.Or(node.Launched, known.Launched)
 			err = c.storeHostKey(ctx, node.Name, *known)
 		}
 	} else if err = c.renewHostKey(ctx, node, client, itsOwn); err != nil {
@@ -253,7 +258,7 @@ func (c *Cluster) renewHostKey(ctx context.Context, node Node, client *ssh.Clien
 			return fmt.Errorf("the node answered with no public key: %w", err)
 		}
 		public := strings.TrimSpace(string(xssh.MarshalAuthorizedKey(itsOwn)))
-		if err := c.storeHostKey(ctx, node.Name, hostKey{Public: public, Server: node.Server}); err != nil {
+		if err := c.storeHostKey(ctx, node.Name, hostKey{Public: public, Server: node.Server, Launched: node.Launched}); err != nil {
 			return err
 		}
 		if _, err := client.Run(ctx, ssh.Script{Name: "present the host key", Body: hostKeyScript, Env: map[string]string{"ACTION": "present"}}); err != nil {
@@ -262,7 +267,7 @@ func (c *Cluster) renewHostKey(ctx context.Context, node Node, client *ssh.Clien
 	}
 	client.Demand(itsOwn)
 	public := strings.TrimSpace(string(xssh.MarshalAuthorizedKey(itsOwn)))
-	return c.storeHostKey(ctx, node.Name, hostKey{Public: public, Confirmed: true, Server: node.Server})
+	return c.storeHostKey(ctx, node.Name, hostKey{Public: public, Confirmed: true, Server: node.Server, Launched: node.Launched})
 }
 
 func (c *Cluster) loadHostKey(ctx context.Context, node string) (*hostKey, error) {

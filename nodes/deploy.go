@@ -45,8 +45,8 @@ const (
 	stepServices           = "services"
 )
 
-// stepLimit ends a step that hangs. The longest honest one is an API server on a slow disk.
-const stepLimit = 4 * time.Minute
+// DefaultStepPatience ends a step that hangs. The longest honest one is an API server on a slow disk.
+const DefaultStepPatience = 4 * time.Minute
 
 const vaultEtcd = "etcd" // etcdRecord as JSON
 
@@ -175,7 +175,9 @@ func (d *deployment) plan() *plan.Plan {
 	last := map[string][]string{} // by node: the steps that start something there
 	add := func(node Node, name string, run func(context.Context, Node) error, after ...string) string {
 		step := plan.Step{Node: node.Name, Name: name, After: after, Run: func(ctx context.Context) error {
-			err := d.cluster.config.Step(ctx, node.Name, name, func(ctx context.Context) error { return d.persist(ctx, node, name, run) })
+			err := d.cluster.config.Step(ctx, node.Name, name, func(ctx context.Context) error {
+				return d.cluster.persist(ctx, node, name, d.cluster.config.StepPatience, func(ctx context.Context) error { return run(ctx, node) })
+			})
 			d.progress.note(node.Name, name, err)
 			return err
 		}}

@@ -22,19 +22,22 @@ const (
 //go:embed scripts/diagnose.sh
 var diagnoseScript string
 
-// persist runs a step, and runs it again when its node went away in the middle of it: a node that reboots comes back, and
-// every step recognises what is done. What a lasting failure left on the node's disks and what the cloud says of its server
-// are added to the error.
-func (d *deployment) persist(ctx context.Context, node Node, name string, run func(context.Context, Node) error) error {
+// persist runs a step, each time at most for limit, and runs it again when its node (or the master, through which most go) went
+// away in the middle of it: a node that reboots comes back, and every step recognises what is done. One that did not come back
+// within Patience is not waited for again. What a lasting failure left on the node's disks, what the cloud says of its server, and
+// the console of one that cannot be reached are added to the error.
+func (c *Cluster) persist(ctx context.Context, node Node, name string, limit time.Duration, run func(context.Context) error) error {
 	for try := 1; ; try++ {
-		before := d.cluster.connectionsTo(node, d.cluster.master())
-		err := d.limited(ctx, node, run)
+		before := c.connectionsTo(node, c.master())
+		err := limited(ctx, limit, run)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		lost, found := d.diagnose(ctx, node, before)
+		lost, found := c.diagnose(ctx, node, before, err)
+		var away *ssh.UnreachableError
+		lost = lost && !errors.As(err, &away)
 		if lost && try < stepTries {
-			d.report(ctx, node, fmt.Sprintf("the connection was lost during %q (%v); the step is repeated, try %d of %d", name, err, try+1, stepTries))
+			c.config.Report(ctx, node.Name, fmt.Sprintf("the connection was lost during %q (%v); the step is repeated, try %d of %d", name, err, try+1, stepTries))
 			continue
 		}
 		if lost {
@@ -47,10 +50,10 @@ func (d *deployment) persist(ctx context.Context, node Node, name string, run fu
 	}
 }
 
-func (d *deployment) limited(ctx context.Context, node Node, run func(context.Context, Node) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, stepLimit, fmt.Errorf("it did not end within %s", stepLimit))
+func limited(ctx context.Context, limit time.Duration, run func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not end within %s", limit))
 	defer cancel()
-	return run(ctx, node)
+	return run(ctx)
 }
 
 // connectionTo is one connection to a node, as it was at some moment.
@@ -97,7 +100,7 @@ func (c connectionTo) gone() bool {
 
 // diagnose looks for what is behind a step's failure: whether a connection that it used was lost since before, and what
 // else is wrong with the node.
-func (d *deployment) diagnose(ctx context.Context, node Node, before []connectionTo) (lost bool, found string) {
+func (c *Cluster) diagnose(ctx context.Context, node Node, before []connectionTo, failure error) (lost bool, found string) {
 	look, cancel := context.WithTimeout(ctx, diagnosis)
 	defer cancel()
 	var notes []string
@@ -117,8 +120,13 @@ func (d *deployment) diagnose(ctx context.Context, node Node, before []connectio
 			notes = append(notes, fullDisks(node, out)...)
 		}
 	}
-	if state := d.cluster.config.Server(look, node.Name); state != "" {
+	if state := c.config.Server(look, node.Name); state != "" {
 		notes = append(notes, state)
+	}
+	if neverAnswered(failure) {
+		if lines := strings.TrimSpace(c.config.Console(look, node.Name)); lines != "" {
+			notes = append(notes, "the last lines of its console:\n"+lines)
+		}
 	}
 	return lost, strings.Join(notes, "; ")
 }
@@ -133,6 +141,13 @@ func (c connectionTo) waitGone(ctx context.Context, limit time.Duration) bool {
 	case <-ctx.Done():
 	}
 	return false
+}
+
+// neverAnswered says whether all that is to be learned of a node is on its console.
+func neverAnswered(err error) bool {
+	var unreachable *ssh.UnreachableError
+	var login *ssh.LoginError
+	return errors.As(err, &unreachable) || errors.As(err, &login)
 }
 
 func fullDisks(node Node, diagnosis string) []string {

@@ -199,7 +199,7 @@ func (d *deployment) etcdVoters(ctx context.Context, joiners []Node) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.progress.wait(ctx, stepLimit, reached, stepEtcdJoin); err != nil {
+	if _, err := d.progress.wait(ctx, d.cluster.config.StepPatience, reached, stepEtcdJoin); err != nil {
 		return err
 	}
 	client, err := d.etcdClient(ctx)

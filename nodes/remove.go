@@ -28,8 +28,8 @@ const (
 )
 
 const (
-	// drainLimit is how long the pods of a node may take to go, their grace periods and disruption budgets included.
-	drainLimit = 5 * time.Minute
+	// DefaultDrainPatience is how long the pods of a node may take to go.
+	DefaultDrainPatience = 5 * time.Minute
 	// farewellLimit is how long a node that leaves is waited for where it is only asked for politeness: it may be dead.
 	farewellLimit = 40 * time.Second
 )
@@ -41,7 +41,7 @@ var etcdForgetScript string
 var closeGatewayScript string
 
 // Remove takes nodes out of the cluster; afterwards their servers may go. Their pods move to other nodes first, as disruption
-// budgets allow and at most for five minutes; gateways end the connections that they carry. Then the others are deployed without
+// budgets allow and at most for Config.DrainPatience; gateways end the connections that they carry. Then the others are deployed without
 // them, which moves votes of etcd away from them and points every forwarder elsewhere, and only then Kubernetes and the network
 // forget them.
 //
@@ -84,7 +84,7 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 		return fmt.Errorf("remove %s: %w", strings.Join(names, ", "), err)
 	}
 	p := &plan.Plan{}
-	left := c.addStep(p, c.master(), stepEtcdLeave, stepLimit, func(ctx context.Context) error { return c.etcdLeave(ctx, staying) })
+	left := staying.addStep(p, c.master(), stepEtcdLeave, c.config.StepPatience, func(ctx context.Context) error { return c.etcdLeave(ctx, staying) })
 	for _, node := range leaving {
 		c.addStep(p, node, stepForget, farewellLimit*2, func(ctx context.Context) error { return c.forget(ctx, api, node) }, left)
 	}
@@ -97,11 +97,7 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 
 func (c *Cluster) addStep(p *plan.Plan, node Node, name string, limit time.Duration, run func(context.Context) error, after ...string) string {
 	step := plan.Step{Node: node.Name, Name: name, After: after, Run: func(ctx context.Context) error {
-		return c.config.Step(ctx, node.Name, name, func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not end within %s", limit))
-			defer cancel()
-			return run(ctx)
-		})
+		return c.config.Step(ctx, node.Name, name, func(ctx context.Context) error { return c.persist(ctx, node, name, limit, run) })
 	}}
 	p.Add(step)
 	return step.ID()
@@ -119,9 +115,14 @@ func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node
 	var drained []string
 	for _, node := range leaving {
 		if node.Role == Minion {
-			drained = append(drained, c.addStep(p, node, stepDrain, drainLimit, func(ctx context.Context) error {
+			drained = append(drained, c.addStep(p, node, stepDrain, c.config.DrainPatience, func(ctx context.Context) error {
 				began := time.Now()
-				if err := kube.Drain(ctx, api, node.Name); err != nil {
+				err := kube.Drain(ctx, api, node.Name)
+				if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
+					return fmt.Errorf("%w. Nothing was removed. Have these pods go (delete them, or loosen their disruption budgets, which "+
+						"kubectl get poddisruptionbudgets -A lists), or give them longer (burano serve --drain-patience), and remove the node again", err)
+				}
+				if err != nil {
 					return err
 				}
 				c.config.Report(ctx, node.Name, fmt.Sprintf("its pods have moved to other nodes (%s)", time.Since(began).Round(100*time.Millisecond)))

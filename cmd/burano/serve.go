@@ -22,6 +22,7 @@ import (
 	catalogstore "github.com/burano/burano/catalog/store"
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/version"
+	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/native"
@@ -49,6 +50,8 @@ type serveOptions struct {
 
 	serverPatience time.Duration
 	sshPatience    time.Duration
+	stepPatience   time.Duration
+	drainPatience  time.Duration
 }
 
 func serveCommand(connection *connection) *cobra.Command {
@@ -82,6 +85,8 @@ BURANO_DATABASE says the same as --database, and is not seen in the list of proc
 	command.Flags().StringVar(&options.networks, "networks", "10.20.0.0/16", "range from which environments get a /24 of their own; must not overlap 10.244.0.0/16 (pods) and 10.96.0.0/16 (Services)")
 	command.Flags().DurationVar(&options.serverPatience, "server-patience", 15*time.Minute, "how long the servers of a change may take until all of them are ACTIVE")
 	command.Flags().DurationVar(&options.sshPatience, "ssh-patience", 3*time.Minute, "how long a server that is ACTIVE may take until it answers on SSH")
+	command.Flags().DurationVar(&options.stepPatience, "step-patience", nodes.DefaultStepPatience, "how long one step of a node may take; the longest is the start of an API server on a slow disk")
+	command.Flags().DurationVar(&options.drainPatience, "drain-patience", nodes.DefaultDrainPatience, "how long the pods of a node that is removed may take to go, their grace periods and disruption budgets included")
 	return command
 }
 
@@ -127,7 +132,8 @@ func serve(ctx context.Context, connection *connection, options serveOptions, lo
 	if err != nil {
 		return err
 	}
-	nativeConfig := native.Config{Binary: binary, Networks: networks, ServerPatience: options.serverPatience, SSHPatience: options.sshPatience, Logger: logger}
+	nativeConfig := native.Config{Binary: binary, Networks: networks, Logger: logger,
+		ServerPatience: options.serverPatience, SSHPatience: options.sshPatience, StepPatience: options.stepPatience, DrainPatience: options.drainPatience}
 	if err := checkNatives(ctx, packages, nativeConfig); err != nil {
 		return err
 	}

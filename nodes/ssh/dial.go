@@ -67,7 +67,7 @@ type HostKeyError struct {
 func (e *HostKeyError) Error() string {
 	return fmt.Sprintf("SECURITY: the host key that %s shows has changed. Expected was %s, shown was %s, an unknown host key. Burano does not log in there, "+
 		"because somebody else may be answering at this address. Find out who does; if it is the right server and it was set up anew, "+
-		"delete it in Nova and deploy again: the key of a new server is accepted", e.Address, strings.Join(e.Expected, " or "), e.Shown)
+		"rebuild it or delete it in Nova and deploy again: the key of a server that Nova has just set up is accepted", e.Address, strings.Join(e.Expected, " or "), e.Shown)
 }
 
 // LoginError says that the server does not accept our key. Waiting does not cure it.

@@ -84,15 +84,17 @@ func (t *task) closeClusters() {
 
 func (t *task) clusterConfig(object *muranopl.Object, list []nodes.Node) nodes.Config {
 	return nodes.Config{
-		Name:     object.Text("name"),
-		Nodes:    list,
-		Network:  podNetworkOf(object),
-		Vault:    vault{t.Runtime, object.ID()},
-		Binary:   t.config.Binary,
-		Patience: t.config.SSHPatience,
-		DNS:      object.Bool("enableKubeDns"),
-		Fence:    t.Fence(),
-		Alive:    t.Alive,
+		Name:          object.Text("name"),
+		Nodes:         list,
+		Network:       podNetworkOf(object),
+		Vault:         vault{t.Runtime, object.ID()},
+		Binary:        t.config.Binary,
+		Patience:      t.config.SSHPatience,
+		StepPatience:  t.config.StepPatience,
+		DrainPatience: t.config.DrainPatience,
+		DNS:           object.Bool("enableKubeDns"),
+		Fence:         t.Fence(),
+		Alive:         t.Alive,
 		Report: func(ctx context.Context, node, text string) {
 			if node != "" {
 				text = node + ": " + text
@@ -163,11 +165,14 @@ func (t *task) bringUp(ctx context.Context, object *muranopl.Object) error {
 		if !ok {
 			return fmt.Errorf("the stack tells no address of server %s", instance.Text("name"))
 		}
-		list = append(list, nodeOf(instance.Text("name"), member.role, addresses))
+		node := nodeOf(instance.Text("name"), member.role, addresses)
+		node.Launched = t.launched(addresses.ServerID)
+		list = append(list, node)
 	}
 	config := t.clusterConfig(object, list)
 	config.NodeNetwork = network.CIDR
 	config.Server = func(ctx context.Context, node string) string { return t.serverNote(ctx, project, list, node) }
+	config.Console = func(ctx context.Context, node string) string { return t.console(ctx, project, list, node) }
 	live, err := nodes.NewCluster(config)
 	if err != nil {
 		return err

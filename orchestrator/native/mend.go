@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -31,10 +32,12 @@ func (t *task) mend(ctx context.Context, project *openstack.Project, template op
 		return err
 	}
 	gone := map[string]string{}
+	t.stack.launched = map[string]string{}
 	var problems []error
 	for i, instance := range instances {
 		name := instance.Text("name")
 		addresses, _ := t.stack.state.Addresses(instance.ID())
+		t.stack.launched[addresses.ServerID] = states[i].Launched
 		switch states[i].Status {
 		case openstack.Gone:
 			t.inform(ctx, instance, "Server %s (%s) is gone from Nova: a new one takes its place", name, addresses.ServerID)
@@ -60,15 +63,26 @@ func (t *task) mend(ctx context.Context, project *openstack.Project, template op
 
 // serverNote says for the report of a node's failure what Nova knows of its server, if that is remarkable.
 func (t *task) serverNote(ctx context.Context, project *openstack.Project, list []nodes.Node, name string) string {
-	for _, node := range list {
-		if node.Name != name {
-			continue
-		}
-		state, err := project.Server(ctx, node.Server)
-		if err != nil || state.Status == openstack.Active && state.Task == "" {
-			return ""
-		}
-		return fmt.Sprintf("its server %s is %s: deploy again to have it mended", node.Server, state)
+	id := serverOf(list, name)
+	state, err := project.Server(ctx, id)
+	if err != nil || state.Status == openstack.Active && state.Task == "" {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("its server %s is %s: deploy again to have it mended", id, state)
+}
+
+// consoleLines is how much of a console a report carries.
+const consoleLines = 10
+
+// console returns the last lines of a node's console, or nothing when the cloud does not tell them.
+func (t *task) console(ctx context.Context, project *openstack.Project, list []nodes.Node, name string) string {
+	text, err := project.Console(ctx, serverOf(list, name), consoleLines)
+	if err != nil {
+		t.config.Logger.DebugContext(ctx, "the console of a server cannot be read", "server", name, "error", err)
+	}
+	return text
+}
+
+func serverOf(list []nodes.Node, name string) string {
+	return list[slices.IndexFunc(list, func(node nodes.Node) bool { return node.Name == name })].Server
 }

@@ -71,7 +71,9 @@ type Config struct {
 	ServerPatience time.Duration
 	// SSHPatience is how long a server that runs may take until its sshd answers.
 	SSHPatience time.Duration
-	Logger      *slog.Logger
+	// StepPatience is how long one step of a node may take, and DrainPatience how long the pods of a node that is removed.
+	StepPatience, DrainPatience time.Duration
+	Logger                      *slog.Logger
 }
 
 // Methods binds the bodies to one task. With a nil runtime the table serves only to compare its names with the classes.

@@ -26,6 +26,8 @@ type stack struct {
 	mutex   sync.Mutex
 	applied *openstack.Template
 	state   openstack.Stack
+	// launched says of the servers that were looked at when Nova set them up last.
+	launched map[string]string
 }
 
 // stackName is the name of an environment's stack: always the same, so that a stack whose creation was not heard of is found again.
@@ -91,6 +93,13 @@ func (t *task) servers(ctx context.Context) (openstack.Stack, error) {
 	}
 	t.stack.applied = &template
 	return t.stack.state, nil
+}
+
+// launched says when Nova set a server up last, if that is known.
+func (t *task) launched(serverID string) string {
+	t.stack.mutex.Lock()
+	defer t.stack.mutex.Unlock()
+	return t.stack.launched[serverID]
 }
 
 // settleStack takes out of the stack what the model does not want any more; a stack without servers is deleted.

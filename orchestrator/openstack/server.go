@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
@@ -22,6 +23,8 @@ type ServerState struct {
 	Status string // ACTIVE, BUILD, SHUTOFF, ERROR, …; Gone when it is not there
 	Task   string // what Nova is doing with it, "" for nothing
 	Fault  string // why it is in ERROR
+	// Launched is when it was set up last: also a rebuild changes it. Empty before the first time.
+	Launched string
 }
 
 func (s ServerState) String() string {
@@ -50,7 +53,20 @@ func (p *Project) Server(ctx context.Context, id string) (ServerState, error) {
 	if server.Status == "DELETED" || server.Status == "SOFT_DELETED" {
 		return ServerState{Status: Gone}, nil
 	}
-	return ServerState{Status: server.Status, Task: server.TaskState, Fault: server.Fault.Message}, nil
+	state := ServerState{Status: server.Status, Task: server.TaskState, Fault: server.Fault.Message}
+	if !server.LaunchedAt.IsZero() {
+		state.Launched = server.LaunchedAt.UTC().Format(time.RFC3339Nano)
+	}
+	return state, nil
+}
+
+// Console returns the last lines that a server has written to its console.
+func (p *Project) Console(ctx context.Context, id string, lines int) (string, error) {
+	text, err := servers.ShowConsoleOutput(ctx, p.compute, id, servers.ShowConsoleOutputOpts{Length: lines}).Extract()
+	if err != nil {
+		return "", fmt.Errorf("read the console of server %s: %w", id, err)
+	}
+	return text, nil
 }
 
 // StartServer starts a server that is off, and waits until it runs.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"reflect"
 	"strings"
@@ -43,7 +44,7 @@ func (p *Project) ApplyStack(ctx context.Context, name string, template Template
 	}
 	if existing == nil {
 		keep := true
-		_, err := stacks.Create(ctx, p.orchestration, stacks.CreateOpts{Name: name, TemplateOpts: heat, DisableRollback: &keep, Tags: []string{"burano"}}).Extract()
+		_, err := stacks.Create(ctx, p.orchestration, stacks.CreateOpts{Name: name, TemplateOpts: heat, Timeout: timeout(ctx), DisableRollback: &keep, Tags: []string{"burano"}}).Extract()
 		// A conflict means that an earlier try did create it, though its answer was lost.
 		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
 			return Stack{}, explain(err, "create stack "+name, template)
@@ -65,8 +66,18 @@ func (p *Project) ApplyStack(ctx context.Context, name string, template Template
 	return p.update(ctx, existing, heat, template)
 }
 
+// timeout is after how many minutes Heat shall give an operation up: soon after whoever waits for it does. What it was making is
+// failed then, so that the next update replaces it.
+func timeout(ctx context.Context) int {
+	deadline, limited := ctx.Deadline()
+	if !limited {
+		return 0 // Heat's own
+	}
+	return max(1, int(math.Ceil(time.Until(deadline).Minutes())))
+}
+
 func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, heat *stacks.Template, template Template) (Stack, error) {
-	err := stacks.Update(ctx, p.orchestration, existing.Name, existing.ID, stacks.UpdateOpts{TemplateOpts: heat, Tags: []string{"burano"}}).ExtractErr()
+	err := stacks.Update(ctx, p.orchestration, existing.Name, existing.ID, stacks.UpdateOpts{TemplateOpts: heat, Timeout: timeout(ctx), Tags: []string{"burano"}}).ExtractErr()
 	if err != nil {
 		return Stack{}, explain(err, "update stack "+existing.Name, template)
 	}
