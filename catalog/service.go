@@ -115,7 +115,7 @@ func (s *Service) newRecord(p *Package, meta Metadata, owner string) Record {
 
 // Upload takes a package zip into the caller's project.
 func (s *Service) Upload(ctx context.Context, caller identity.Caller, meta Metadata, archive []byte) (Record, error) {
-	if meta.Public && !caller.Admin {
+	if meta.Public && !caller.May("publicize_package") {
 		return Record{}, fault.New(fault.Forbidden, "Only an administrator can upload a public package; upload it without is_public")
 	}
 	switch {
@@ -269,7 +269,7 @@ func (s *Service) Category(ctx context.Context, caller identity.Caller, id strin
 // AddCategory makes a category; administrators only.
 func (s *Service) AddCategory(ctx context.Context, caller identity.Caller, name string) (Category, error) {
 	switch {
-	case !caller.Admin:
+	case !caller.May("add_category"):
 		return Category{}, fault.New(fault.Forbidden, "Only an administrator can add a category")
 	case name == "":
 		return Category{}, fault.New(fault.Invalid, "Please, specify a name of the category to create")
@@ -283,7 +283,7 @@ func (s *Service) AddCategory(ctx context.Context, caller identity.Caller, name 
 
 // DeleteCategory removes an empty category; administrators only.
 func (s *Service) DeleteCategory(ctx context.Context, caller identity.Caller, id string) error {
-	if !caller.Admin {
+	if !caller.May("delete_category") {
 		return fault.New(fault.Forbidden, "Only an administrator can delete a category")
 	}
 	return s.store.DeleteCategory(ctx, id)

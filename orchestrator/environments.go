@@ -37,7 +37,7 @@ func seen(row store.Environment) Environment {
 		Version: row.Version, Created: row.Created.Time(), Updated: row.Updated.Time()}
 }
 
-// ListOptions say whose environments are listed; only an admin may ask for others than the own project's.
+// ListOptions say whose environments are listed; the policy says who may ask for others than the own project's.
 type ListOptions struct {
 	AllProjects bool
 	ProjectID   string
@@ -47,7 +47,7 @@ type ListOptions struct {
 func (s *Service) Environments(ctx context.Context, caller identity.Caller, options ListOptions) ([]Environment, error) {
 	project := caller.ProjectID
 	if options.AllProjects || options.ProjectID != "" {
-		if !caller.Admin {
+		if !caller.May("list_environments_all_tenants") {
 			return nil, fault.New(fault.Forbidden, "Access was denied to this resource.")
 		}
 		project = options.ProjectID

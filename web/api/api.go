@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/web/policy"
 )
 
 // Config is what the API answers with.
@@ -22,6 +23,8 @@ type Config struct {
 	Catalog      *catalog.Service
 	// Auth puts the identity.Caller into the request's context, or returns a fault of kind Unauthorized.
 	Auth echo.MiddlewareFunc
+	// Policy says who may do what; nil stands for Murano's rules.
+	Policy *policy.Policy
 	// Keystone is where callers get a token; it is named in 401 answers.
 	Keystone string
 	// Kubeconfig makes a kubeconfig for a cluster of an environment; who may ask is checked before. nil: there is none.
@@ -54,11 +57,14 @@ func New(config Config) http.Handler {
 }
 
 func newEcho(config Config) *echo.Echo {
+	if config.Policy == nil {
+		config.Policy = policy.New()
+	}
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = errorHandler(config)
 	e.Pre(requestID, accessLog(config.Logger), recovery(config.Logger), versions)
-	e.Use(authenticated(config.Auth))
+	e.Use(authenticated(config.Auth), permitted(config.Policy))
 
 	v1 := e.Group("/v1", readBody, negotiate)
 	environments := environmentHandlers{config.Orchestrator}
@@ -68,6 +74,7 @@ func newEcho(config Config) *echo.Echo {
 	catalogHandlers{config.Catalog}.register(v1)
 	buranoHandlers{config.Orchestrator, config.Kubeconfig}.register(e.Group("/burano/v1"))
 	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	checkRules(e.Routes(), config.Policy)
 	return e
 }
 

@@ -42,10 +42,10 @@ type server struct {
 var callers = map[string]identity.Caller{
 	"{token:demo}":  {UserID: "u-demo", ProjectID: goldenDemo, Token: "{token:demo}"},
 	"{token:other}": {UserID: "u-other", ProjectID: goldenOther, Token: "{token:other}"},
-	"{token:admin}": {UserID: "u-admin", ProjectID: goldenAdmin, Admin: true, Token: "{token:admin}"},
+	"{token:admin}": {UserID: "u-admin", ProjectID: goldenAdmin, Roles: []string{"admin"}, Token: "{token:admin}"},
 }
 
-func newServer(t *testing.T) *server {
+func newServer(t *testing.T, options ...func(*Config)) *server {
 	folder := t.TempDir()
 	db, err := database.Open(filepath.Join(folder, "burano.db"))
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func newServer(t *testing.T) *server {
 	go func() { done <- runner.Run(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
 
-	s.echo = newEcho(Config{
+	config := Config{
 		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: runner, Logger: slog.New(slog.DiscardHandler)}),
 		Catalog:      packageService,
 		Auth: func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -89,7 +89,11 @@ func newServer(t *testing.T) *server {
 			return []byte("for: " + environmentID + "/" + objectID + "\n"), nil
 		},
 		Logger: slog.New(slog.NewTextHandler(s.log, nil)),
-	})
+	}
+	for _, option := range options {
+		option(&config)
+	}
+	s.echo = newEcho(config)
 	return s
 }
 

@@ -306,7 +306,7 @@ func (h catalogHandlers) addCategory(c echo.Context) error {
 		Name string `json:"name"`
 	}
 	// Who may not add a category is told so whatever the body is, as in Murano: AddCategory looks at the caller first.
-	if caller.Admin {
+	if caller.May("add_category") {
 		decoder := json.NewDecoder(io.LimitReader(c.Request().Body, maxMetadata))
 		if err := decoder.Decode(&body); err != nil && !errors.Is(err, io.EOF) {
 			return fault.New(fault.Invalid, "Malformed request body: it should be a JSON object with the text 'name': %w", err)

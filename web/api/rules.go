@@ -1,0 +1,111 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/web/policy"
+)
+
+// rules names for each route the rule of the policy that a caller must pass, as Murano asks for them. What depends on more than the
+// route (publishing a package, other projects' environments) is asked by the services, through identity.Caller.May.
+var rules = map[string]string{
+	"GET /v1/environments":                                        "list_environments",
+	"POST /v1/environments":                                       "create_environment",
+	"GET /v1/environments/:environment":                           "show_environment",
+	"PUT /v1/environments/:environment":                           "update_environment",
+	"DELETE /v1/environments/:environment":                        "delete_environment",
+	"GET /v1/environments/:environment/lastStatus":                "show_environment",
+	"GET /v1/environments/:environment/model":                     "show_environment",
+	"GET /v1/environments/:environment/model/*":                   "show_environment",
+	"POST /v1/environments/:environment/configure":                "update_environment",
+	"GET /v1/environments/:environment/sessions/:session":         "show_environment",
+	"DELETE /v1/environments/:environment/sessions/:session":      "update_environment",
+	"POST /v1/environments/:environment/sessions/:session/deploy": "update_environment",
+	"GET /v1/environments/:environment/services":                  "show_environment",
+	"GET /v1/environments/:environment/services/*":                "show_environment",
+	"POST /v1/environments/:environment/services":                 "update_environment",
+	"POST /v1/environments/:environment/services/*":               "update_environment",
+	"PUT /v1/environments/:environment/services":                  "update_environment",
+	"PUT /v1/environments/:environment/services/*":                "update_environment",
+	"DELETE /v1/environments/:environment/services":               "update_environment",
+	"DELETE /v1/environments/:environment/services/*":             "update_environment",
+	"GET /v1/environments/:environment/deployments":               "list_deployments",
+	"GET /v1/environments/:environment/deployments/:deployment":   "statuses_deployments",
+	"GET /v1/deployments":                                         "list_deployments_all_environments",
+	"POST /v1/environments/:environment/actions/:action":          "execute_action",
+	"GET /v1/environments/:environment/actions/:task":             "execute_action",
+
+	"GET /v1/catalog/packages":                   "get_package",
+	"POST /v1/catalog/packages":                  "upload_package",
+	"GET /v1/catalog/packages/:id":               "get_package",
+	"DELETE /v1/catalog/packages/:id":            "delete_package",
+	"GET /v1/catalog/packages/:id/ui":            "get_package",
+	"GET /v1/catalog/packages/:id/logo":          "get_package",
+	"GET /v1/catalog/packages/:id/supplier_logo": "get_package",
+	"GET /v1/catalog/packages/:id/download":      "download_package",
+	"GET /v1/catalog/categories":                 "get_category",
+	"POST /v1/catalog/categories":                "add_category",
+	"GET /v1/catalog/categories/:id":             "get_category",
+	"DELETE /v1/catalog/categories/:id":          "delete_category",
+
+	"GET /burano/v1/deployments/:deployment/steps":                          "statuses_deployments",
+	"GET /burano/v1/deployments/:deployment/events":                         "statuses_deployments",
+	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": "get_kubeconfig",
+}
+
+// open are the paths that are answered without asking who calls.
+var open = map[string]bool{"/healthz": true}
+
+// checkRules makes it impossible to forget the rule of a new route.
+func checkRules(routes []*echo.Route, policy *policy.Policy) {
+	for _, route := range routes {
+		if route.Method == echo.RouteNotFound || open[route.Path] {
+			continue
+		}
+		name := route.Method + " " + route.Path
+		if rule, there := rules[name]; !there || !policy.Known(rule) {
+			panic(fmt.Sprintf("the route %s needs a rule of the policy: name one in web/api/rules.go", name))
+		}
+	}
+}
+
+// denied is Murano's answer to who does not pass a rule.
+var denied = fault.New(fault.Forbidden, "Access was denied to this resource.")
+
+// permitted demands that the caller passes the rule of the route, and tells the services what else the caller may.
+func permitted(policy *policy.Policy) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			request := c.Request()
+			caller := policy.Apply(identity.From(request.Context()))
+			rule, there := rules[request.Method+" "+c.Path()]
+			if there && !policy.Allows(rule, caller, target(c)) {
+				return denied
+			}
+			c.SetRequest(request.WithContext(identity.With(request.Context(), caller)))
+			return next(c)
+		}
+	}
+}
+
+// target is what the request is about: "environment_id" for the path's ":environment", and so on.
+func target(c echo.Context) map[string]string {
+	attributes := map[string]string{}
+	for _, name := range c.ParamNames() {
+		switch {
+		case name == "*":
+		case name != "id":
+			attributes[name+"_id"] = c.Param(name)
+		case strings.HasPrefix(c.Path(), "/v1/catalog/categories/"):
+			attributes["category_id"] = c.Param(name)
+		default:
+			attributes["package_id"] = c.Param(name)
+		}
+	}
+	return attributes
+}
