@@ -9,7 +9,8 @@ import (
 )
 
 func downCommand(o *options) *cobra.Command {
-	return &cobra.Command{
+	var abandoned bool
+	command := &cobra.Command{
 		Use:   "down",
 		Short: "Remove everything that the cloud made, and put host settings back",
 		Long: "down ends the cloud's process, removes its servers, networks, images and state, and puts back the host settings that it " +
@@ -20,11 +21,18 @@ func downCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := localcloud.Down(command.Context(), config.StateDir); err != nil {
+			if abandoned {
+				err = localcloud.Reclaim(command.Context(), config.Prefix)
+			} else {
+				err = localcloud.Down(command.Context(), config.StateDir)
+			}
+			if err != nil {
 				return err
 			}
 			fmt.Fprintln(command.OutOrStdout(), "The local cloud is down; nothing of it is left.")
 			return nil
 		},
 	}
+	command.Flags().BoolVar(&abandoned, "abandoned", false, "take down a cloud that has lost its process, wherever its state is or was")
+	return command
 }

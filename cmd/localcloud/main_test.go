@@ -40,7 +40,6 @@ func TestMain(m *testing.M) {
 const (
 	prefix   = "bup-"
 	external = "10.87.62.0/24"
-	inotify  = "/proc/sys/fs/inotify/max_user_instances"
 )
 
 // machine is one local cloud under test, handled by its command as a person does.
@@ -54,6 +53,7 @@ func newMachine(t *testing.T) *machine {
 	require.NoError(t, err)
 	defer listener.Close()
 	m := &machine{t: t, state: filepath.Join(t.TempDir(), "state"), listen: listener.Addr().String()}
+	m.must("down", "--abandoned") // what a killed test left
 	t.Cleanup(func() {
 		if out, err := m.run("down"); err != nil {
 			t.Errorf("clean up: %v\n%s", err, out)
@@ -62,18 +62,18 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-func (m *machine) run(name string) (string, error) {
+func (m *machine) run(arguments ...string) (string, error) {
 	self, err := os.Executable()
 	require.NoError(m.t, err)
-	command := exec.Command(self, name, "--state", m.state, "--listen", m.listen, "--external-cidr", external, "--prefix", prefix)
+	command := exec.Command(self, append(arguments, "--state", m.state, "--listen", m.listen, "--external-cidr", external, "--prefix", prefix)...)
 	command.Env = append(os.Environ(), asCommand+"=1")
 	out, err := command.CombinedOutput()
 	return string(out), err
 }
 
-func (m *machine) must(name string) string {
+func (m *machine) must(arguments ...string) string {
 	m.t.Helper()
-	out, err := m.run(name)
+	out, err := m.run(arguments...)
 	require.NoError(m.t, err, out)
 	return out
 }
@@ -124,6 +124,10 @@ func (m *machine) traces() map[string]string {
 		slices.Sort(lines)
 		return strings.Join(lines, "\n")
 	}
+	var noted string // for whom the host's settings were changed
+	if _, err := os.Stat("/run/burano-localcloud-settings.json"); err == nil {
+		noted = read("/run/burano-localcloud-settings.json")
+	}
 	links, err := exec.Command("ip", "-o", "link").Output()
 	require.NoError(m.t, err)
 	routes, err := exec.Command("ip", "route").Output()
@@ -143,7 +147,7 @@ func (m *machine) traces() map[string]string {
 	}
 	return map[string]string{
 		"mounts": own(read("/proc/self/mountinfo")), "links": own(string(links)), "routes": own(string(routes)),
-		"files": own(strings.Join(files, "\n")), "processes": own(strings.Join(processes, "\n")), inotify: read(inotify),
+		"files": own(strings.Join(files, "\n")), "processes": own(strings.Join(processes, "\n")), "settings": own(noted),
 	}
 }
 

@@ -91,6 +91,7 @@ func startLocalCloud(t *testing.T) (clouds string) {
 		StateDir: filepath.Join(t.TempDir(), "cloud"), Listen: listener.Addr().String(),
 		ExternalCIDR: netip.MustParsePrefix("10.86.6" + slot + ".0/24"), Prefix: "bld" + slot + "-",
 	}
+	require.NoError(t, localcloud.Reclaim(t.Context(), settings.Prefix))
 	t.Cleanup(func() { require.NoError(t, localcloud.Down(context.Background(), settings.StateDir)) })
 	running, err := localcloud.New(t.Context(), settings)
 	require.NoError(t, err)

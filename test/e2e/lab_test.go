@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -52,6 +53,7 @@ func start(t *testing.T) *lab {
 	} else {
 		l.ownCloud = true
 		l.cloud = filepath.Join(root, "build", "e2e", "cloud")
+		l.run(t, nil, "localcloud", append([]string{"down", "--abandoned"}, placeOfCloud()...)...) // what a killed test left
 		l.before = look(t)
 		l.run(t, nil, "localcloud", append([]string{"up", "--state", l.cloud}, placeOfCloud()...)...)
 		t.Cleanup(func() {
@@ -66,14 +68,12 @@ func start(t *testing.T) *lab {
 	return l
 }
 
-// placeOfCloud are the flags that put the local cloud somewhere else than usual, so that several checkouts can test at the same
-// time: BURANO_SLOT is a digit from 1 to 9.
+// slot keeps the local clouds of several checkouts apart, which then can test at the same time: BURANO_SLOT is a digit. None of
+// them is in the way of the demonstration's.
+func slot() string { return cmp.Or(os.Getenv("BURANO_SLOT"), "0") }
+
 func placeOfCloud() []string {
-	slot := os.Getenv("BURANO_SLOT")
-	if slot == "" {
-		return nil
-	}
-	return []string{"--prefix", "b" + slot + "-", "--listen", "127.0.0.1:506" + slot, "--external-cidr", "10.9" + slot + ".0.0/24"}
+	return []string{"--prefix", "b" + slot() + "-", "--listen", "127.0.0.1:506" + slot(), "--external-cidr", "10.9" + slot() + ".0.0/24"}
 }
 
 func (l *lab) program(name string) string { return filepath.Join(l.root, "build", name) }

@@ -103,10 +103,7 @@ func (m machine) differences(now machine) []string {
 // programs, but not those in except.
 func guests(t *testing.T, programs string, except ...int) []string {
 	t.Helper()
-	group := "/burano-localcloud"
-	if slot := os.Getenv("BURANO_SLOT"); slot != "" {
-		group += "-b" + slot + "-"
-	}
+	group := "/burano-localcloud-b" + slot() + "-"
 	entries, err := os.ReadDir("/proc")
 	require.NoError(t, err)
 	var found []string

@@ -18,7 +18,7 @@ import (
 
 // parts is what a local cloud puts into its state folder.
 var parts = []string{
-	"keystone", "glance", "nova", "neutron", "heat", "hypervisor", "clouds.yaml", "localcloud.log", "settings.json", "process.json",
+	"keystone", "glance", "nova", "neutron", "heat", "hypervisor", "clouds.yaml", "localcloud.log", "process.json",
 	"lock", "config.json",
 }
 
@@ -29,10 +29,34 @@ func Down(ctx context.Context, stateDir string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	prefix := cmp.Or(known.Prefix, fabric.Prefix)
-	if err := checkOwner(prefix, stateDir); err != nil {
+	known.Prefix = cmp.Or(known.Prefix, fabric.Prefix)
+	if err := checkOwner(known.Prefix, stateDir); err != nil {
 		return err
 	}
+	return down(ctx, stateDir, known)
+}
+
+// Reclaim takes down the cloud that has the names with a prefix, wherever its state is or was, if nothing serves it any more. It is
+// for tests, whose predecessors may have been killed at any moment.
+func Reclaim(ctx context.Context, prefix string) error {
+	prefix = cmp.Or(prefix, fabric.Prefix)
+	last, err := readOwner(prefix)
+	if err != nil || last.StateDir == "" {
+		return err
+	}
+	if process, alive, err := FindProcess(last.StateDir); err != nil || alive {
+		return errors.Join(err, fmt.Errorf("process %d serves the local cloud in %s: it is not taken away", process.PID, last.StateDir))
+	}
+	known, err := readConfig(last.StateDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	known.Prefix, known.ExternalCIDR = prefix, cmp.Or(known.ExternalCIDR, last.ExternalCIDR)
+	return down(ctx, last.StateDir, known)
+}
+
+func down(ctx context.Context, stateDir string, known stored) error {
+	prefix := known.Prefix
 	if _, err := os.Stat(stateDir); errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(ownerPath(prefix)); errors.Is(err, fs.ErrNotExist) {
 			return nil // there is nothing
@@ -56,7 +80,7 @@ func Down(ctx context.Context, stateDir string) error {
 	if err := removeServersAndNetworks(ctx, config); err != nil {
 		return fmt.Errorf("take the local cloud down: %w; the rest of it is still there: try again", err)
 	}
-	if err := restoreSettings(stateDir); err != nil {
+	if err := restoreSettings(settingsPath, prefix); err != nil {
 		return err
 	}
 	for _, part := range parts {

@@ -90,7 +90,7 @@ func New(ctx context.Context, config Config) (cloud *Cloud, err error) {
 			owner.release()
 		}
 	}()
-	if err := raiseSettings(config.StateDir, hostSettings()); err != nil {
+	if err := raiseSettings(settingsPath, config.Prefix, hostSettings()); err != nil {
 		return nil, err
 	}
 	cloud = &Cloud{config: config, owner: owner}

@@ -41,6 +41,7 @@ type cloud struct {
 }
 
 func start(t *testing.T) *cloud {
+	require.NoError(t, localcloud.Reclaim(t.Context(), prefix))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
@@ -203,6 +204,24 @@ func TestDownRemovesServersThatRunWithoutTheirProcess(t *testing.T) {
 	require.NoError(t, localcloud.Down(t.Context(), c.config.StateDir))
 	require.Empty(t, c.traces())
 	require.NoDirExists(t, c.config.StateDir)
+}
+
+func TestACloudThatLostItsProcessAndItsStateIsReclaimed(t *testing.T) {
+	c := start(t)
+	compute := c.client(openstack.NewComputeV2)
+	made, err := servers.Create(t.Context(), compute, servers.CreateOpts{
+		Name: "tiny", FlavorRef: "2", ImageRef: c.upload(), Networks: []servers.Network{{UUID: c.network()}},
+	}, nil).Extract()
+	require.NoError(t, err)
+	c.wait(made.ID, "ACTIVE")
+	require.ErrorContains(t, localcloud.Reclaim(t.Context(), prefix), "used by another process")
+	c.stop()
+	require.Error(t, os.RemoveAll(c.config.StateDir), "the server's root is mounted, all else goes")
+	require.NoFileExists(t, filepath.Join(c.config.StateDir, "config.json"))
+	require.NotEmpty(t, c.traces())
+	require.NoError(t, localcloud.Reclaim(t.Context(), prefix))
+	require.Empty(t, c.traces())
+	require.NoError(t, localcloud.Reclaim(t.Context(), prefix), "nothing is left to do")
 }
 
 func TestOneMachineHasOneCloudOfAName(t *testing.T) {

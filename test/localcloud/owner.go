@@ -16,7 +16,7 @@ type ownership struct{ lock *os.File }
 // ownerPath is the file that says which state folder the things with a prefix belong to. It is gone after a reboot, as they are.
 func ownerPath(prefix string) string { return filepath.Join("/run", prefix+"localcloud.json") }
 
-type owner struct{ StateDir string }
+type owner struct{ StateDir, ExternalCIDR string }
 
 // PrepareState makes the state folder of a cloud that is going to be started by another process, so that its log can be opened.
 func PrepareState(config Config) error {
@@ -54,7 +54,7 @@ func takeOwnership(config Config) (*ownership, error) {
 		Listen: config.Listen, ExternalCIDR: config.ExternalCIDR.String(), Prefix: config.Prefix, MadeDir: made || known.MadeDir,
 	})
 	if err == nil {
-		err = writeJSONFile(ownerPath(config.Prefix), owner{config.StateDir})
+		err = writeJSONFile(ownerPath(config.Prefix), owner{config.StateDir, config.ExternalCIDR.String()})
 	}
 	if err != nil {
 		held.release()
@@ -63,24 +63,29 @@ func takeOwnership(config Config) (*ownership, error) {
 	return held, nil
 }
 
-// checkOwner refuses another state folder than the one that things with this prefix belong to.
-func checkOwner(prefix, stateDir string) error {
+// readOwner returns who has the things with a prefix; nobody has them when the state folder is "".
+func readOwner(prefix string) (found owner, err error) {
 	data, err := os.ReadFile(ownerPath(prefix))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return owner{}, nil
 	}
 	if err != nil {
-		return fmt.Errorf("read who has a local cloud on this machine: %w", err)
+		return owner{}, fmt.Errorf("read who has a local cloud on this machine: %w", err)
 	}
-	var found owner
 	if err := json.Unmarshal(data, &found); err != nil {
-		return fmt.Errorf("read %s: %w", ownerPath(prefix), err)
+		return owner{}, fmt.Errorf("read %s: %w", ownerPath(prefix), err)
 	}
-	if found.StateDir != stateDir {
-		return fmt.Errorf("there is a local cloud on this machine already, with its state in %s: use --state %s, or take it down "+
-			"first with: localcloud down --state %s", found.StateDir, found.StateDir, found.StateDir)
+	return found, nil
+}
+
+// checkOwner refuses another state folder than the one that things with this prefix belong to.
+func checkOwner(prefix, stateDir string) error {
+	found, err := readOwner(prefix)
+	if err != nil || found.StateDir == "" || found.StateDir == stateDir {
+		return err
 	}
-	return nil
+	return fmt.Errorf("there is a local cloud on this machine already, with its state in %s: use --state %s, or take it down "+
+		"first with: localcloud down --state %s", found.StateDir, found.StateDir, found.StateDir)
 }
 
 func lockState(stateDir string) (*ownership, error) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // setting is a kernel setting that must be at least Minimum while the cloud runs.
@@ -23,79 +24,103 @@ func hostSettings() []setting {
 	return []setting{{Path: "/proc/sys/fs/inotify/max_user_instances", Minimum: 1024}}
 }
 
-// change is a line of settings.json: what was there before, and what the cloud has put there.
-type change struct{ Path, Before, After string }
+// settingsPath is the file in which all local clouds of this machine note what they have changed for each other.
+const settingsPath = "/run/burano-localcloud-settings.json"
 
-func settingsPath(stateDir string) string { return filepath.Join(stateDir, "settings.json") }
-
-// raiseSettings raises what is too low. Each change is written down before it is made.
-func raiseSettings(stateDir string, settings []setting) error {
-	changes, err := readChanges(stateDir)
-	if err != nil {
-		return err
-	}
-	for _, s := range settings {
-		before, err := readSetting(s.Path)
-		if err != nil {
-			return err
-		}
-		if value, err := strconv.Atoi(before); err != nil {
-			return fmt.Errorf("setting %s is %q: a number was expected", s.Path, before)
-		} else if value >= s.Minimum {
-			continue
-		}
-		after := strconv.Itoa(s.Minimum)
-		// After a reboot the kernel's value is there again while the record is too: it is the same change.
-		changes = slices.DeleteFunc(changes, func(c change) bool { return c.Path == s.Path })
-		changes = append(changes, change{s.Path, before, after})
-		if err := writeJSONFile(settingsPath(stateDir), changes); err != nil {
-			return fmt.Errorf("write down a change of %s: %w", s.Path, err)
-		}
-		if err := os.WriteFile(s.Path, []byte(after), 0); err != nil {
-			return fmt.Errorf("raise %s from %s to %s: %w", s.Path, before, after, err)
-		}
-	}
-	return nil
+// change is a setting that was raised: what was there before, what is there since, and the clouds (by their prefixes) that need it.
+type change struct {
+	Path, Before, After string
+	For                 []string
 }
 
-// restoreSettings puts back what raiseSettings has changed; what somebody else has changed since stays.
-func restoreSettings(stateDir string) error {
-	changes, err := readChanges(stateDir)
-	if err != nil {
-		return err
-	}
-	var problems error
-	for _, c := range changes {
-		now, err := readSetting(c.Path)
-		if err == nil && now == c.After {
-			err = os.WriteFile(c.Path, []byte(c.Before), 0)
+// raiseSettings raises what is too low for the cloud with this prefix. Each change is noted before it is made.
+func raiseSettings(path, prefix string, settings []setting) error {
+	return withChanges(path, func(changes []change) ([]change, error) {
+		for _, s := range settings {
+			now, err := readSetting(s.Path)
+			if err != nil {
+				return nil, err
+			}
+			value, err := strconv.Atoi(now)
+			if err != nil {
+				return nil, fmt.Errorf("setting %s is %q: a number was expected", s.Path, now)
+			}
+			known := slices.IndexFunc(changes, func(c change) bool { return c.Path == s.Path })
+			switch {
+			case value < s.Minimum && known >= 0: // the machine was started again
+				changes[known].Before = now
+			case value < s.Minimum:
+				known = len(changes)
+				changes = append(changes, change{Path: s.Path, Before: now, After: strconv.Itoa(s.Minimum)})
+			case known < 0:
+				continue // it was enough before there was a cloud
+			}
+			if c := &changes[known]; !slices.Contains(c.For, prefix) {
+				c.For = append(c.For, prefix)
+			}
+			if err := writeJSONFile(path, changes); err != nil {
+				return nil, fmt.Errorf("note a change of %s: %w", s.Path, err)
+			}
+			if value < s.Minimum {
+				if err := os.WriteFile(s.Path, []byte(changes[known].After), 0); err != nil {
+					return nil, fmt.Errorf("raise %s from %s to %s: %w", s.Path, now, changes[known].After, err)
+				}
+			}
 		}
-		if err != nil {
-			problems = errors.Join(problems, fmt.Errorf("put %s back to %s: %w", c.Path, c.Before, err))
-		}
-	}
-	if problems != nil {
-		return problems
-	}
-	if err := os.Remove(settingsPath(stateDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+		return changes, nil
+	})
 }
 
-func readChanges(stateDir string) ([]change, error) {
-	data, err := os.ReadFile(settingsPath(stateDir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+// restoreSettings puts back what raiseSettings has changed, once no other cloud needs it; what somebody else has changed since stays.
+func restoreSettings(path, prefix string) error {
+	return withChanges(path, func(changes []change) (left []change, problems error) {
+		for _, c := range changes {
+			c.For = slices.DeleteFunc(c.For, func(one string) bool { return one == prefix })
+			if len(c.For) > 0 {
+				left = append(left, c)
+				continue
+			}
+			now, err := readSetting(c.Path)
+			if err == nil && now == c.After {
+				err = os.WriteFile(c.Path, []byte(c.Before), 0)
+			}
+			if err != nil {
+				problems = errors.Join(problems, fmt.Errorf("put %s back to %s: %w", c.Path, c.Before, err))
+			}
+		}
+		return left, problems
+	})
+}
+
+// withChanges lets one process at a time work on the noted changes, and keeps what it returns.
+func withChanges(path string, work func([]change) ([]change, error)) error {
+	lock, err := os.Open(filepath.Dir(path)) // the folder, so that no file has to stay for it
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("lock the host's settings: %w", err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("lock the host's settings: %w", err)
 	}
 	var changes []change
-	if err := json.Unmarshal(data, &changes); err != nil {
-		return nil, fmt.Errorf("read %s: %w", settingsPath(stateDir), err)
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &changes)
 	}
-	return changes, nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	changes, err = work(changes)
+	if err != nil {
+		return err
+	}
+	if len(changes) > 0 {
+		return writeJSONFile(path, changes)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func readSetting(path string) (string, error) {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +18,7 @@ import (
 const cgroupRoot = "/sys/fs/cgroup"
 
 // removeCgroups removes a cgroup with all below it from every hierarchy there is: those of version 1 lie side by side, that
-// of version 2 is the folder itself. A cgroup is busy until the kernel has buried the last process of it.
+// of version 2 is the folder itself. Processes that are left in it are killed. A cgroup is busy until the kernel has buried the last.
 func removeCgroups(ctx context.Context, path string) error {
 	hierarchies := []string{cgroupRoot}
 	var version2 unix.Statfs_t
@@ -40,7 +42,7 @@ func removeCgroup(ctx context.Context, folder string) error {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		err := removeTree(folder)
+		err := errors.Join(killMembers(folder), removeTree(folder))
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
@@ -50,6 +52,31 @@ func removeCgroup(ctx context.Context, folder string) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// killMembers kills the processes of a cgroup and of those below it.
+func killMembers(folder string) error {
+	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, os.ErrNotExist) || err == nil && !entry.IsDir() {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		members, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
+			return err
+		}
+		for _, member := range strings.Fields(string(members)) {
+			pid, err := strconv.Atoi(member)
+			if err != nil || pid < 2 { // 0 stands for a process of a namespace that is not ours
+				continue
+			}
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("kill process %d of cgroup %s: %w", pid, path, err)
+			}
+		}
+		return nil
+	})
 }
 
 // removeTree removes folders from the leaves up; the files in them are the kernel's and go with them.
