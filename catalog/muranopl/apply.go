@@ -21,6 +21,8 @@ type application struct {
 	in     *Class  // that declares the contract: its names and functions are used
 	path   string
 	label  string // class and property or method, for Problems
+	// subject is whose contract it is in Murano's messages, base the path where it begins to apply.
+	subject, base string
 	// failed counts what was reported.
 	failed int
 	// function is the function of a chain that is being applied.
@@ -35,11 +37,11 @@ func (c *Contract) apply(ctx context.Context, classes *Classes, in *Class, this 
 	}
 	l := newLoader(ctx, classes)
 	l.member = this
-	a := &application{ctx: ctx, loader: l, this: this, in: in, path: path, label: label}
+	a := &application{ctx: ctx, loader: l, this: this, in: in, path: path, base: path, label: label, subject: subject}
 	value, _ = c.rule.apply(a, value)
 	l.finish()
 	if len(l.problems) > 0 {
-		return nil, &contractError{l.problems[0], "[" + subject + "] " + l.violation}
+		return nil, &contractError{l.problems[0], l.violation}
 	}
 	return value, l.born(ctx)
 }
@@ -79,11 +81,39 @@ func (a *application) violated(format string, args ...any) (any, bool) {
 // broken reports what is wrong, in our words and in Murano's.
 func (a *application) broken(wanted, violation string) (any, bool) {
 	a.failed++
+	violation = a.place() + violation
 	if a.loader.violation == "" {
 		a.loader.violation = violation
 	}
-	a.loader.report(a.path, a.label, wanted)
+	a.loader.reportAs(Problem{a.path, a.label, wanted, ContractViolation, violation})
 	return nil, false
+}
+
+// place writes where the contract is applied as Murano's messages do: "[a.B.property[key][0]] ", "[a.B::method(argument[key])] ".
+func (a *application) place() string {
+	rest := strings.TrimPrefix(a.path, a.base)
+	var steps strings.Builder
+	for rest != "" {
+		end := strings.IndexAny(rest[1:], ".[") + 1
+		if rest[0] == '[' && rest[1] == '"' {
+			end = strings.Index(rest, `"]`) + 2
+		}
+		if end <= 0 {
+			end = len(rest)
+		}
+		step := rest[:end]
+		rest = rest[end:]
+		if name, ok := strings.CutPrefix(step, "."); ok {
+			step = "[" + name + "]"
+		} else if key, err := strconv.Unquote(strings.Trim(step, "[]")); err == nil {
+			step = "[" + key + "]"
+		}
+		steps.WriteString(step)
+	}
+	if subject, ok := strings.CutSuffix(a.subject, ")"); ok {
+		return "[" + subject + steps.String() + ")] "
+	}
+	return "[" + a.subject + steps.String() + "] "
 }
 
 // wants reports that a value is not what a rule wants.
@@ -445,7 +475,7 @@ func (s *step) object(a *application, c chain, value any) (any, bool) {
 // model is template(): a map that an object could be made of, which stays a map.
 func (s *step) model(a *application, c chain, value any) (any, bool) {
 	if object, ok := value.(*Object); ok {
-		value = saveObject(object, object.Owner(), nil)
+		value = SaveResult(object)
 	}
 	given, ok := value.(map[string]any)
 	if !ok {

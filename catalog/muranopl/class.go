@@ -244,7 +244,7 @@ func (c *Class) own(name string) *Method {
 	return nil
 }
 
-// PublicMethods lists the methods that may be called through the API, nearest declarations only, ancestors' first.
+// PublicMethods lists the methods, static ones too, that may be called through the API, nearest declarations only, ancestors' first.
 func (c *Class) PublicMethods() []*Method {
 	var public []*Method
 	seen := map[string]bool{}
@@ -254,7 +254,7 @@ func (c *Class) PublicMethods() []*Method {
 				continue
 			}
 			seen[m.Name] = true
-			if nearest := c.nearest(m.Name); len(nearest) == 1 && nearest[0].Scope == Public && nearest[0].Usage == RuntimeMethod {
+			if nearest := c.nearest(m.Name); len(nearest) == 1 && nearest[0].Scope == Public && nearest[0].Usage != ExtensionMethod {
 				public = append(public, nearest[0])
 			}
 		}

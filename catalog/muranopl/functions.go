@@ -317,16 +317,9 @@ func (c *Class) instantiate(ctx context.Context, model map[string]any, owner *Ob
 	made := l.make(model, owner, "", nil, nil)
 	l.finish()
 	if len(l.problems) > 0 {
-		problem := l.problems[0]
-		violation := l.violation
-		if violation == "" {
-			violation = problem.Wanted
-		}
-		subject := problem.Class
-		if subject != "" {
-			violation = "[" + subject + "] " + violation
-		}
-		return nil, &contractError{fault.New(fault.Invalid, "new(): %w", problem), violation}
+		raised := l.problems[0].Exception()
+		raised.Native = fault.New(fault.Invalid, "new(): %w", l.problems[0])
+		return nil, raised
 	}
 	if err := l.born(ctx); err != nil {
 		return nil, err

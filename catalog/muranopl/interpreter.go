@@ -209,10 +209,7 @@ func (i *Interpreter) fromGo(ctx context.Context, m *Method, object *Object, rec
 func (i *Interpreter) call(ctx context.Context, m *Method, object *Object, receiver any, args []any, named map[string]any) (any, error) {
 	prepared, err := i.bind(ctx, m, object, args, named)
 	if err != nil {
-		if errors.Is(err, errMismatch) {
-			return nil, &yaql.Error{Name: yaql.NoMatchMethod, Message: err.Error(), Err: err}
-		}
-		return nil, err
+		return nil, mismatched(err)
 	}
 	return i.prepared(ctx, m, object, receiver, prepared)
 }

@@ -112,8 +112,12 @@ func newLoader(ctx context.Context, classes *Classes) *loader {
 }
 
 func (l *loader) report(path, class, wanted string) {
+	l.reportAs(Problem{Path: path, Class: class, Wanted: wanted})
+}
+
+func (l *loader) reportAs(problem Problem) {
 	if !l.spent.over {
-		l.add(Problem{path, class, wanted})
+		l.add(problem)
 	}
 }
 
@@ -224,7 +228,11 @@ func (l *loader) allocate(d definition, path string, in *Class) *loaded {
 	}
 	class, err := l.class(d.typeName, in)
 	if err != nil {
-		l.report(path, "", unknownClass(d.typeName, err))
+		problem := Problem{Path: path, Wanted: unknownClass(d.typeName, err), Name: "ValueError", Message: err.Error()}
+		if fault.KindOf(err) == fault.NotFound {
+			problem.Name, problem.Message = dslExceptions+"NoPackageForClassFound", fmt.Sprintf("Package for class %q is not found", d.class)
+		}
+		l.reportAs(problem)
 		return made
 	}
 	if class.IsMeta && !l.metas {
@@ -380,7 +388,7 @@ func (l *loader) try(object *Object, declared []*Property, path string) {
 // assign gives a property a value: the most derived contract makes it, the others check it.
 func (l *loader) assign(object *Object, declared []*Property, value any, path string) {
 	for n, p := range declared {
-		a := &application{ctx: l.ctx, loader: l, this: object, in: p.Class, path: path, label: label(p)}
+		a := &application{ctx: l.ctx, loader: l, this: object, in: p.Class, path: path, base: path, label: label(p), subject: label(p)}
 		made, ok := p.Contract.rule.apply(a, value)
 		if !ok {
 			l.failed[propertyOf{object, p.Name}] = true
@@ -489,8 +497,9 @@ func (l *loader) stuck(p *pendingDefaults, name string) {
 			return
 		}
 	}
-	l.report(join(p.path, name), label(declared), fmt.Sprintf("has a default (%s) that cannot be evaluated: the defaults of %s wait for each other; give one of them a value",
-		declared.Default.position, strings.Join(slices.Sorted(slices.Values(circle)), ", ")))
+	l.reportAs(Problem{Path: join(p.path, name), Class: label(declared), Name: dslExceptions + "CircularExpressionDependenciesError",
+		Wanted: fmt.Sprintf("has a default (%s) that cannot be evaluated: the defaults of %s wait for each other; give one of them a value",
+			declared.Default.position, strings.Join(slices.Sorted(slices.Values(circle)), ", "))})
 }
 
 // waits is why a default cannot be evaluated.

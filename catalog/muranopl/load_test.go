@@ -212,6 +212,82 @@ func TestSavingWritesTheModelAgainWithActions(t *testing.T) {
 	require.Contains(t, saved["?"].(map[string]any)["_actions"], "env_deploy")
 }
 
+func TestAnObjectThatItsOwnerDoesNotHoldIsSavedWhereItIsReferredTo(t *testing.T) {
+	source := shop(t).with("org.other.Maker", `
+Namespaces: {=: org.other}
+Properties:
+  orphan: {Contract: $, Usage: Out}
+  again: {Contract: $, Usage: Out}
+  static: {Contract: $, Usage: Out}
+Methods:
+  make:
+    Body:
+    - $.orphan: new(Maker)
+    - $.again: list($.orphan, :Maker)
+    - Return: list($.orphan, $)
+  open: {Scope: Public, Usage: Static, Body: 1 + 1}
+`)
+	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(source), nil)
+	root, problems, err := interpreter.Load(t.Context(), parse(t, `{"?": {"type": "org.other.Maker", "id": "m", "_x": 1, "updated": "now"}}`))
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	result, err := interpreter.Call(t.Context(), root, "make", nil, nil)
+	require.NoError(t, err)
+	saved := muranopl.Save(root)
+	orphan := saved["orphan"].(map[string]any)
+	id := orphan["?"].(map[string]any)["id"]
+	require.Equal(t, []any{id, "org.other.Maker/1.0.0@org.other.Maker"}, saved["again"])
+	header := map[string]any{"type": "org.other.Maker/1.0.0@org.other.Maker", "id": "m", "name": nil, "metadata": nil}
+	require.Equal(t, header, muranopl.SaveCopy(root)["?"])
+	header["_x"] = int64(1)
+	require.Equal(t, header, muranopl.SaveResult(root).(map[string]any)["?"])
+	header["_actions"] = map[string]any{"m_open": map[string]any{"name": "open", "title": "open", "enabled": true}}
+	require.Equal(t, header, saved["?"])
+	list := muranopl.SaveResult(result).([]any)
+	require.Equal(t, id, list[0].(map[string]any)["?"].(map[string]any)["id"])
+	require.Equal(t, id, list[1].(map[string]any)["orphan"])
+}
+
+func TestWhatIsCalledFromOutsideFailsWithMuranosExceptions(t *testing.T) {
+	source := shop(t).with("org.other.Callee", `
+Namespaces: {=: org.other}
+Methods:
+  add:
+    Arguments:
+    - list: {Contract: {k: [$.int()]}}
+    Body: [{Return: $list.k.sum()}]
+`)
+	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(source), nil)
+	root, _, err := interpreter.Load(t.Context(), parse(t, `{"?": {"type": "org.other.Callee"}}`))
+	require.NoError(t, err)
+	sum, err := interpreter.Call(t.Context(), root, "add", []any{map[string]any{"k": []any{int64(1), "2"}}}, nil)
+	require.NoError(t, err)
+	require.Equal(t, int64(3), sum)
+	for _, c := range []struct {
+		method, name, message string
+		args                  []any
+	}{
+		{"add", muranopl.ContractViolation, "[org.other.Callee::add(list[k][1])] Value 'x' violates int() contract", []any{map[string]any{"k": []any{int64(1), "x"}}}},
+		{"add", "yaql.language.exceptions.NoMatchingMethodException", "method org.other.Callee.add has 1 arguments, 1 too many were given", []any{nil, nil}},
+		{"nothing", "murano.dsl.exceptions.NoMethodFound", `Method "nothing" is not found`, nil},
+	} {
+		_, err := interpreter.Call(t.Context(), root, c.method, c.args, nil)
+		var e *muranopl.Exception
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, []string{c.name}, e.Names)
+		require.Equal(t, c.message, e.Message)
+	}
+	_, problems, err := interpreter.Load(t.Context(), parse(t, `{"?": {"type": "org.example.Cluster"}, "name": "n", "nodeCount": "many", "minionNodes": [{"?": {"type": "org.Nothing"}}]}`))
+	require.NoError(t, err)
+	messages := map[string]string{}
+	for _, problem := range problems {
+		e := problem.Exception()
+		messages[e.Message] = e.Names[0]
+	}
+	require.Equal(t, "murano.dsl.exceptions.NoPackageForClassFound", messages[`Package for class "org.Nothing" is not found`])
+	require.Equal(t, muranopl.ContractViolation, messages["[org.example.Cluster.nodeCount] Value 'many' violates int() contract"])
+}
+
 func TestSavingAndLoadingChangeNothing(t *testing.T) {
 	first := muranopl.Save(mustLoad(t, environment(cluster, pod)))
 	text, err := json.Marshal(first)

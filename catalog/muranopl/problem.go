@@ -11,6 +11,17 @@ type Problem struct {
 	Class string
 	// Wanted says what is wanted there and, as far as it is known, what was found and what to do.
 	Wanted string
+	// Name and Message are those of the exception that Murano has for it; "" says that it is a contract that was violated, in words of
+	// our own.
+	Name, Message string
+}
+
+// Exception is the problem as an exception, such as code in MuranoPL would meet it.
+func (p Problem) Exception() *Exception {
+	if p.Name == "" {
+		return raised(ContractViolation, "%s", p.Error())
+	}
+	return raised(p.Name, "%s", p.Message)
 }
 
 // Error is the problem in one line.

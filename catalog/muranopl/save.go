@@ -1,98 +1,170 @@
 package muranopl
 
 import (
-	"maps"
+	"slices"
+	"strings"
 )
 
 // Save makes the model of objects again: what Load was given, with the values that methods wrote, defaults, and in each header the
-// public methods as "_actions". An object stands as a map in the first property, of the one that owns it, that holds it, and as its
-// id everywhere else.
+// public methods as "_actions". An object stands as a map in the first property of its owner that holds it, or, when its owner does
+// not hold it, in the first place that refers to it; everywhere else stands its id.
 func Save(root *Object) map[string]any {
 	if root == nil {
 		return nil
 	}
-	return saveObject(root, root.Owner(), map[*Object]bool{})
+	return (&saver{described: true, actions: true}).save(root).(map[string]any)
 }
 
-// saveObject writes an object where it stands. Objects that are written as maps are added to written.
-func saveObject(o *Object, owner *Object, written map[*Object]bool) map[string]any {
-	if written == nil {
-		written = map[*Object]bool{}
+// SaveCopy is Save for the ObjectsCopy of a model, which tells later what is to be destroyed: without actions and without what
+// headers held beside Murano's own keys.
+func SaveCopy(root *Object) map[string]any {
+	if root == nil {
+		return nil
 	}
-	written[o] = true
-	model := map[string]any{"?": saveHeader(o)}
-	for _, name := range o.class.PropertyNames() {
-		p := o.class.Property(name)[0]
-		if !p.Usage.kept() {
-			continue
-		}
-		if value, ok := o.Get(name); ok {
-			model[name] = saveValue(value, o, serializedAsCopy(p), written)
-		}
-	}
-	return model
+	return (&saver{}).save(root).(map[string]any)
 }
 
-// serializedAsCopy tells that the metadata io.murano.metadata.engine.Serialize wants a property written in full, never as an id.
-func serializedAsCopy(p *Property) bool {
-	for _, meta := range p.Meta {
-		if meta.Class == "io.murano.metadata.engine.Serialize" && meta.Properties["as"] == "copy" {
-			return true
-		}
-	}
-	return false
+// SaveResult writes a value, such as the result of an action, with the objects in it: those that nobody owns, and what they own, as
+// maps, others as their ids. A value that is an object is always written as a map.
+func SaveResult(value any) any {
+	return (&saver{described: true, references: true}).save(settle(value))
 }
 
-func saveValue(value any, in *Object, asCopy bool, written map[*Object]bool) any {
+// saver writes objects as Murano does it: owned objects where they stand first, and what is left of references after that.
+type saver struct {
+	described  bool // headers keep the keys that begin with "_"
+	actions    bool // headers list the public methods
+	references bool // objects that somebody owns may stay ids although they are written nowhere
+
+	written map[*Object]bool
+	again   bool // the last pass met references that the next may put a map in place of
+}
+
+// reference is an object that may have to be written elsewhere.
+type reference struct{ object *Object }
+
+// placed is an object that is being written where it stands.
+type placed struct {
+	object *Object
+	names  []string // of its properties, in their order
+	model  map[string]any
+}
+
+func (s *saver) save(value any) any {
+	s.written = map[*Object]bool{}
+	var owner *Object
+	if o, ok := value.(*Object); ok && o != nil {
+		owner = o.Owner()
+	}
+	for s.again = true; s.again; {
+		s.again = false
+		value = s.value(value, owner)
+	}
+	return finished(value)
+}
+
+// value writes a value that stands in a property of an object.
+func (s *saver) value(value any, in *Object) any {
 	switch v := value.(type) {
 	case *Object:
-		if v == nil {
+		switch {
+		case v == nil:
 			return nil
+		case v.Owner() != in || s.written[v]:
+			s.again = true
+			return reference{v}
 		}
-		if (v.Owner() == in || asCopy) && !written[v] {
-			return saveObject(v, in, written)
+		return s.object(v)
+	case reference:
+		if s.written[v.object] || !s.placeable(v.object, in) {
+			return v
 		}
-		return v.id
+		return s.object(v.object)
+	case *placed:
+		for _, name := range v.names {
+			v.model[name] = s.value(v.model[name], v.object)
+		}
+		return v
+	case TypeReference:
+		return v.Class.Type()
 	case []any:
 		list := make([]any, len(v))
 		for n, item := range v {
-			list[n] = saveValue(item, in, asCopy, written)
+			list[n] = s.value(item, in)
 		}
 		return list
 	case map[string]any:
 		dict := make(map[string]any, len(v))
 		for _, key := range sortedKeys(v) {
-			dict[key] = saveValue(v[key], in, asCopy, written)
+			dict[key] = s.value(v[key], in)
 		}
 		return dict
 	}
 	return value
 }
 
-// saveHeader writes the '?': what it held stays.
-func saveHeader(o *Object) map[string]any {
-	header := maps.Clone(o.Header())
-	if header == nil {
-		header = map[string]any{}
+// placeable tells whether a reference that stands in an object may become a map.
+func (s *saver) placeable(object, in *Object) bool {
+	owner := object.Owner()
+	if !s.references || owner == nil {
+		return true
 	}
-	// The type names version and package by itself.
-	delete(header, "classVersion")
-	delete(header, "package")
-	header["type"] = o.class.Type()
-	header["id"] = o.id
-	header["name"] = nil
+	for ; in != nil && in != owner; in = in.Owner() {
+	}
+	return in == owner && s.written[owner]
+}
+
+// object writes an object where it stands.
+func (s *saver) object(o *Object) *placed {
+	s.written[o] = true
+	made := &placed{object: o, model: map[string]any{"?": s.header(o)}}
+	for _, name := range o.class.PropertyNames() {
+		p := o.class.Property(name)[0]
+		if !p.Usage.kept() {
+			continue
+		}
+		value, ok := o.Get(name)
+		if !ok {
+			continue
+		}
+		if held, is := value.(*Object); is && held != nil && s.references && serializedAsReference(p) {
+			value = held.id
+		}
+		made.names = append(made.names, name)
+		made.model[name] = s.value(value, o)
+	}
+	return made
+}
+
+// serializedAsReference tells that the metadata io.murano.metadata.engine.Serialize wants a property written as an id in results.
+func serializedAsReference(p *Property) bool {
+	return slices.ContainsFunc(p.Meta, func(meta Meta) bool {
+		return meta.Class == "io.murano.metadata.engine.Serialize" && meta.Properties["as"] == "reference"
+	})
+}
+
+// header writes the '?'.
+func (s *saver) header(o *Object) map[string]any {
+	given := o.Header()
+	header := map[string]any{"type": o.class.Type(), "id": o.id, "name": nil, "metadata": given["metadata"]}
 	if name := o.Name(); name != "" {
 		header["name"] = name
 	}
-	if _, has := header["metadata"]; !has {
-		header["metadata"] = nil
+	for _, key := range []string{"destroyed", "dependencies"} {
+		if value, has := given[key]; has {
+			header[key] = value
+		}
 	}
-	actions := map[string]any{}
-	for _, m := range o.class.PublicMethods() {
-		actions[o.id+"_"+m.Name] = action(m)
+	for key, value := range given {
+		if s.described && strings.HasPrefix(key, "_") {
+			header[key] = value
+		}
 	}
-	delete(header, "_actions")
-	if len(actions) > 0 {
+	if s.actions {
+		actions := map[string]any{}
+		for _, m := range o.class.PublicMethods() {
+			actions[o.id+"_"+m.Name] = action(m)
+		}
 		header["_actions"] = actions
 	}
 	return header
@@ -116,4 +188,26 @@ func action(m *Method) map[string]any {
 		}
 	}
 	return described
+}
+
+// finished puts ids in place of the references that are left, and maps in place of what stood for them.
+func finished(value any) any {
+	switch v := value.(type) {
+	case reference:
+		return v.object.id
+	case *placed:
+		for _, name := range v.names {
+			v.model[name] = finished(v.model[name])
+		}
+		return v.model
+	case []any:
+		for n := range v {
+			v[n] = finished(v[n])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = finished(v[key])
+		}
+	}
+	return value
 }

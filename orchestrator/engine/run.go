@@ -224,7 +224,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	model := muranopl.Save(root)
 	outcome.Objects, outcome.ObjectsCopy = store.ForAPI(model), model
 	if failed == nil {
-		outcome.Result = store.Document{"isException": false, "result": plain(result)}
+		outcome.Result = store.Document{"isException": false, "result": muranopl.SaveResult(result)}
 	}
 	return outcome, failed
 }
@@ -422,25 +422,4 @@ func destroyOne(ctx context.Context, interpreter *muranopl.Interpreter, object *
 		return failedWith(fullName(method), err)
 	}
 	return nil
-}
-
-// plain turns a method's result into JSON's values: an object into its model.
-func plain(value any) any {
-	switch v := value.(type) {
-	case *muranopl.Object:
-		return muranopl.Save(v)
-	case []any:
-		list := make([]any, len(v))
-		for i, element := range v {
-			list[i] = plain(element)
-		}
-		return list
-	case map[string]any:
-		m := make(map[string]any, len(v))
-		for key, element := range v {
-			m[key] = plain(element)
-		}
-		return m
-	}
-	return value
 }

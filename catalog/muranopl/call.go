@@ -1,0 +1,47 @@
+package muranopl
+
+import (
+	"context"
+	"errors"
+
+	"github.com/burano/burano/catalog/yaql"
+	"github.com/burano/burano/internal/fault"
+)
+
+// Call calls a method, public or not, of an object (*Object) or of a class (TypeReference) with arguments by position and by name.
+// What goes wrong comes out as an *Exception, but for the end of the context.
+func (i *Interpreter) Call(ctx context.Context, receiver any, method string, args []any, named map[string]any) (any, error) {
+	value, err := i.callFromGo(i.enter(ctx), receiver, method, args, named)
+	switch {
+	case err == nil:
+		return settle(value), nil
+	case ctx.Err() != nil:
+		return nil, err
+	}
+	return nil, AsException(err)
+}
+
+func (i *Interpreter) callFromGo(ctx context.Context, receiver any, method string, args []any, named map[string]any) (any, error) {
+	class := classOf(receiver)
+	if class == nil {
+		return nil, raised("ValueError", "a method is called on an object or on a class; this is none")
+	}
+	m, err := class.Method(method)
+	switch {
+	case err != nil:
+		return nil, &Exception{Names: []string{dslExceptions + "AmbiguousMethodName"}, Message: err.Error(), Native: err}
+	case m == nil:
+		return nil, refused(fault.NotFound, dslExceptions+"NoMethodFound", "Method %q is not found", method)
+	case m.Usage == RuntimeMethod && objectOf(receiver) == nil:
+		return nil, raised("ValueError", "method %s is called on an object and not on the class", m.FullName())
+	}
+	return callMethod(ctx, receiver, method, args, named)
+}
+
+// mismatched says what the mismatch of arguments is to code in MuranoPL.
+func mismatched(err error) error {
+	if errors.Is(err, errMismatch) {
+		return &yaql.Error{Name: yaql.NoMatchMethod, Message: err.Error(), Err: err}
+	}
+	return err
+}
