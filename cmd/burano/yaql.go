@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -78,35 +77,31 @@ func readData(path string, in io.Reader) (any, error) {
 	decoder.UseNumber()
 	var value any
 	if decoder.Decode(&value) == nil && !decoder.More() {
-		return withNumbers(value), nil
+		return yaql.FromJSON(value), nil
 	}
 	if err := yaml.Unmarshal(text, &value); err != nil {
 		return nil, fmt.Errorf("%s is neither JSON nor YAML: %w", path, err)
 	}
-	return withNumbers(value), nil
+	return fromYAML(value), nil
 }
 
-// withNumbers gives data the forms that the language knows.
-func withNumbers(value any) any {
+// fromYAML gives data the forms that the language knows.
+func fromYAML(value any) any {
 	switch v := value.(type) {
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return n
-		}
-		f, _ := v.Float64() // out of range is infinite
-		return f
+	case int:
+		return int64(v)
 	case []any:
-		for i := range v {
-			v[i] = withNumbers(v[i])
+		for n := range v {
+			v[n] = fromYAML(v[n])
 		}
 	case map[string]any:
 		for key := range v {
-			v[key] = withNumbers(v[key])
+			v[key] = fromYAML(v[key])
 		}
-	case map[any]any: // YAML with keys that are no texts
+	case map[any]any: // keys that are no texts
 		entries := make([]yaql.Entry, 0, len(v))
 		for key, item := range v {
-			entries = append(entries, yaql.Entry{Key: key, Value: withNumbers(item)})
+			entries = append(entries, yaql.Entry{Key: key, Value: fromYAML(item)})
 		}
 		return yaql.NewDict(entries...)
 	}
@@ -114,7 +109,7 @@ func withNumbers(value any) any {
 }
 
 func writeValue(out io.Writer, value any, output string) error {
-	value = encodable(yaql.Plain(value))
+	value = yaql.JSON(yaql.Plain(value))
 	if text, ok := value.(string); ok && output == "raw" {
 		_, err := fmt.Fprintln(out, text)
 		return err
@@ -125,36 +120,6 @@ func writeValue(out io.Writer, value any, output string) error {
 		encoder.SetIndent("", "  ")
 	}
 	return encoder.Encode(value)
-}
-
-// encodable makes texts of what JSON does not know.
-func encodable(value any) any {
-	switch v := value.(type) {
-	case nil, bool, int64, string:
-	case float64:
-		if v-v != 0 { // infinite or none
-			return yaql.Text(v)
-		}
-	case []any:
-		for i := range v {
-			v[i] = encodable(v[i])
-		}
-	case map[string]any:
-		for key := range v {
-			v[key] = encodable(v[key])
-		}
-	case *yaql.Dict:
-		textual := make(map[string]any, v.Len())
-		for _, e := range v.Entries() {
-			textual[yaql.Text(e.Key)] = encodable(e.Value)
-		}
-		return textual
-	case time.Time:
-		return v.Format(time.RFC3339Nano)
-	default:
-		return yaql.Text(v)
-	}
-	return value
 }
 
 // pointed shows an error of an expression with the line it is in and a mark below the place.
