@@ -36,7 +36,7 @@ func (c *Contract) apply(ctx context.Context, classes *Classes, in *Class, this 
 		return made, nil
 	}
 	l := newLoader(ctx, classes)
-	l.member = this
+	l.member, l.anew = this, true
 	a := &application{ctx: ctx, loader: l, this: this, in: in, path: path, base: path, label: label, subject: subject}
 	value, _ = c.rule.apply(a, value)
 	l.finish()
@@ -337,7 +337,7 @@ func (s *step) apply(a *application, c chain, value any) (any, bool) {
 		value = v.object
 	case *yaql.Dict:
 		if s.name == "class" || s.name == "template" {
-			value = settle(v)
+			value = a.in.modelOf(v)
 		}
 	}
 	if s.name == "notNull" {
@@ -515,6 +515,9 @@ func (s *step) owner(a *application, value any) (any, bool) {
 	}
 	path := a.path
 	a.loader.atEnd(func() {
+		if a.this != nil && a.loader.former && !a.loader.made[a.this] {
+			return
+		}
 		owned := false
 		for owner := object.Owner(); owner != nil && a.this != nil; owner = owner.Owner() {
 			owned = owned || owner == a.this

@@ -48,6 +48,7 @@ func (o *Object) assign(ctx context.Context, in *Class, property string, value a
 			o.private[in] = map[string]any{}
 		}
 		o.private[in][property] = value
+		o.store(value)
 		return nil
 	}
 	declared := o.class.Property(property)
@@ -91,6 +92,7 @@ func (o *Object) put(ctx context.Context, declared []*Property, value any) error
 		}
 	}
 	value = settle(value)
+	defer o.store(value)
 	if declared[0].Usage == Static {
 		declared[0].Class.setStatic(property, value)
 		return nil
@@ -121,7 +123,11 @@ func (c *Class) assignStatic(ctx context.Context, property string, value any) er
 	if err != nil {
 		return err
 	}
-	p.Class.setStatic(property, settle(made))
+	made = settle(made)
+	p.Class.setStatic(property, made)
+	if i := interpreterOf(ctx); i != nil && holds(made) {
+		i.heap.store(made)
+	}
 	return nil
 }
 
@@ -172,7 +178,8 @@ func (c *Class) keepStatic(property string, value any) {
 }
 
 // New makes an object of a class outside of a model, owned by owner: what native code hands to other methods. class is a type as
-// models write it; properties are those of the model.
+// models write it; properties are those of the model. Nothing needs to lead to the object until the instruction that called the native
+// code ends; outside of any, until the end of the run.
 func (i *Interpreter) New(ctx context.Context, class string, owner *Object, properties map[string]any) (*Object, error) {
 	l := newLoader(i.enter(ctx), i.classes)
 	l.member = owner
@@ -192,6 +199,11 @@ func (i *Interpreter) New(ctx context.Context, class string, owner *Object, prop
 	detached.mutex.Lock()
 	detached.owner = owner
 	detached.mutex.Unlock()
+	if s := strandOf(ctx); s != nil {
+		s.pin(detached)
+	} else {
+		i.heap.root(detached)
+	}
 	return detached, l.born(ctx)
 }
 

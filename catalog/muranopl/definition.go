@@ -57,6 +57,39 @@ func parseDefinition(model map[string]any, otherwise string) (definition, bool) 
 	return definition{typeName: typeName{class: otherwise}, header: map[string]any{}, properties: without(model, "?")}, false
 }
 
+// modelOf makes a model of what code wrote as one: classes may stand in it as references, and, as keys, by names with a prefix of the
+// document's namespaces.
+func (c *Class) modelOf(value any) any {
+	if list, ok := value.([]any); ok {
+		made := make([]any, len(list))
+		for n, item := range list {
+			made[n] = c.modelOf(item)
+		}
+		return made
+	}
+	if reference, ok := value.(TypeReference); ok {
+		return reference.Class.Type()
+	}
+	dict, ok := value.(*yaql.Dict)
+	if !ok {
+		return settle(value)
+	}
+	entries := dict.Entries()
+	for n, e := range entries {
+		entries[n].Value = c.modelOf(e.Value)
+		switch key := e.Key.(type) {
+		case TypeReference:
+			entries[n].Key = key.Class.Type()
+		case string:
+			_, holds := asDict(e.Value)
+			if full, err := c.namespaces.resolve(key); err == nil && strings.Contains(key, ":") && (holds || e.Value == nil) {
+				entries[n].Key = full
+			}
+		}
+	}
+	return settle(yaql.NewDict(entries...))
+}
+
 // inlineType finds the one key that names a class; beside it only what a header holds may stand.
 func inlineType(model map[string]any) (string, bool) {
 	found := ""

@@ -16,7 +16,9 @@ func (b block) run(ctx context.Context, s *strand) (outcome, error) {
 			return outcome{}, context.Cause(ctx)
 		}
 		s.here = one
+		pins := s.pins()
 		ended, err := one.run(ctx, s)
+		s.unpin(pins)
 		if err != nil {
 			s.here = one
 			return outcome{}, s.raise(ctx, err)
@@ -75,7 +77,9 @@ func (w whileLoop) run(ctx context.Context, s *strand) (outcome, error) {
 			return outcome{}, context.Cause(ctx)
 		}
 		s.here = w
+		pins := s.pins()
 		condition, err := s.fill(ctx, w.condition)
+		s.unpin(pins)
 		if err != nil || !yaql.Truth(condition) {
 			return outcome{}, err
 		}
@@ -94,6 +98,7 @@ func (f forLoop) run(ctx context.Context, s *strand) (outcome, error) {
 	if !ok {
 		return outcome{}, raised("TypeError", "For goes through a collection, not through %s", yaql.TypeName(collection))
 	}
+	s.pin(items)
 	for _, item := range items {
 		if ctx.Err() != nil {
 			return outcome{}, context.Cause(ctx)
@@ -217,8 +222,7 @@ func (p parallel) run(ctx context.Context, s *strand) (outcome, error) {
 	results := make([]outcome, len(p.body))
 	failures := make([]error, len(p.body))
 	abreast(len(p.body), limit, func(n int) {
-		mine := &strand{frame: s.frame, exception: s.exception}
-		results[n], failures[n] = p.body[n:n+1].run(mine.enter(ctx), mine)
+		s.beside(func(mine *strand) { results[n], failures[n] = p.body[n:n+1].run(mine.enter(ctx), mine) })
 	})
 	for _, err := range failures {
 		if err != nil {
@@ -253,12 +257,14 @@ func (t trying) run(ctx context.Context, s *strand) (ended outcome, err error) {
 	switch {
 	case err != nil && ctx.Err() == nil && errors.As(err, &e):
 		if c := t.catcher(e); c != nil {
-			mine := &strand{frame: s.frame, exception: e}
-			inner := mine.enter(ctx)
-			if c.as != "" {
-				s.frame.set(c.as, s.exceptionObject(inner, e))
-			}
-			ended, err = c.body.run(inner, mine)
+			s.beside(func(mine *strand) {
+				mine.exception = e
+				inner := mine.enter(ctx)
+				if c.as != "" {
+					s.frame.set(c.as, s.exceptionObject(inner, e))
+				}
+				ended, err = c.body.run(inner, mine)
+			})
 		}
 	case err == nil && ended.kind == goesOn:
 		ended, err = t.otherwise.run(ctx, s)

@@ -226,12 +226,11 @@ func mapAbreast(ctx context.Context, items []any, limit int, lambda *yaql.Lambda
 	made := make([]any, len(items))
 	failures := make([]error, len(items))
 	one := func(n int) {
-		mine := ctx
 		if s := strandOf(ctx); s != nil && limit > 1 {
-			apart := *s
-			mine = apart.enter(ctx)
+			s.beside(func(mine *strand) { made[n], failures[n] = lambda.Call(mine.enter(ctx), items[n]) })
+			return
 		}
-		made[n], failures[n] = lambda.Call(mine, items[n])
+		made[n], failures[n] = lambda.Call(ctx, items[n])
 	}
 	if limit <= 1 {
 		for n := range items {
@@ -247,6 +246,7 @@ func mapAbreast(ctx context.Context, items []any, limit int, lambda *yaql.Lambda
 			return nil, err
 		}
 	}
+	strandOf(ctx).pin(made)
 	return made, nil
 }
 
@@ -271,7 +271,7 @@ func makingFunctions(c *Class) []*yaql.Function {
 		{Name: "new", Kind: yaql.AsFunction, Doc: "makes an object of a class with the properties of a map",
 			Params: []yaql.Param{{Name: "type_name", Type: aClass}, {Name: "parameters", Type: aMap}, named(owner, "owner"), named(name, "object_name"), named(extra, "extra")},
 			Call: func(i *yaql.Invocation) (any, error) {
-				properties, ok := settle(i.Args[1]).(map[string]any)
+				properties, ok := c.modelOf(i.Args[1]).(map[string]any)
 				if !ok {
 					return nil, raised("ValueError", "the names of properties are texts")
 				}
@@ -280,7 +280,7 @@ func makingFunctions(c *Class) []*yaql.Function {
 		{Name: "new", Kind: yaql.AsFunction, Doc: "makes the object that a model describes",
 			Params: []yaql.Param{{Name: "model", Type: aMap}, named(owner, "owner")},
 			Call: func(i *yaql.Invocation) (any, error) {
-				model, _ := settle(i.Args[0]).(map[string]any)
+				model, _ := c.modelOf(i.Args[0]).(map[string]any)
 				if _, has := parseDefinition(model, ""); !has {
 					return nil, raised("ValueError", "the model names no class")
 				}
@@ -304,7 +304,7 @@ func (c *Class) make(ctx context.Context, class any, properties map[string]any, 
 	}
 	model := map[string]any{"?": header}
 	for property, value := range properties {
-		model[property] = settle(value)
+		model[property] = c.modelOf(value)
 	}
 	return c.instantiate(ctx, model, objectOf(owner))
 }
@@ -312,7 +312,7 @@ func (c *Class) make(ctx context.Context, class any, properties map[string]any, 
 // instantiate makes the object of a model and runs its .init.
 func (c *Class) instantiate(ctx context.Context, model map[string]any, owner *Object) (any, error) {
 	l := newLoader(ctx, c.classes)
-	l.member = owner
+	l.member, l.anew = owner, true
 	l.index(model, "", 0)
 	made := l.make(model, owner, "", nil, nil)
 	l.finish()
@@ -324,6 +324,7 @@ func (c *Class) instantiate(ctx context.Context, model map[string]any, owner *Ob
 	if err := l.born(ctx); err != nil {
 		return nil, err
 	}
+	strandOf(ctx).pin(made)
 	return made, nil
 }
 

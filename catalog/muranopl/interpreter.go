@@ -26,7 +26,7 @@ type Interpreter struct {
 	config    map[string]any
 	mocks     *mocks   // nil: methods cannot be replaced
 	tables    sync.Map // *Class → *yaql.Functions, where there are functions beside those of the class
-
+	heap      heap
 }
 
 // InterpreterOption is something that NewInterpreter may be told.
@@ -57,7 +57,7 @@ func WithMocks() InterpreterOption {
 
 // NewInterpreter makes an interpreter; CheckNatives is the caller's to have called once at start.
 func NewInterpreter(classes *Classes, natives Natives, options ...InterpreterOption) *Interpreter {
-	i := &Interpreter{classes: classes, natives: natives, logger: slog.New(slog.DiscardHandler)}
+	i := &Interpreter{classes: classes, natives: natives, logger: slog.New(slog.DiscardHandler), heap: heap{names: &sync.Map{}}}
 	for _, option := range options {
 		option(i)
 	}
@@ -83,19 +83,29 @@ func (i *Interpreter) Load(ctx context.Context, model map[string]any) (*Object, 
 // Prepare makes the objects of a model and runs nothing; start then runs their .init.
 func (i *Interpreter) Prepare(ctx context.Context, model map[string]any) (root *Object, start func(context.Context) error, problems []Problem) {
 	root, l, problems := load(i.enter(ctx), i.classes, model)
+	if root != nil {
+		i.heap.root(root)
+	}
 	return root, l.born, problems
 }
 
-// Destroy runs .destroy of each class of an object, of descendants before ancestors, all of them whatever comes of one.
-func (i *Interpreter) Destroy(ctx context.Context, object *Object) error {
-	var failures []error
-	for _, class := range object.class.lineage {
-		if m := class.own(".destroy"); m != nil {
-			_, err := i.fromGo(ctx, m, object, object, nil)
-			failures = append(failures, err)
-		}
+// LoadFormer makes those objects of a model that was there before that present, the root of the model that is there now (nil for none),
+// does not hold any more; what they refer to, their owners too, is the present objects of the same ids. Nothing leads to them: Collect
+// destroys them. They are returned in an order in which they can be destroyed: owned before owners and subscribers, and of what one
+// object owns the last first, because what was added later may stand on what was there.
+func (i *Interpreter) LoadFormer(ctx context.Context, present *Object, model map[string]any) ([]*Object, []Problem, error) {
+	l, problems := loadFormer(i.enter(ctx), i.classes, present, model)
+	if len(problems) > 0 {
+		return nil, problems, nil
 	}
-	return errors.Join(failures...)
+	if err := l.born(ctx); err != nil {
+		return nil, nil, err
+	}
+	former := make([]*Object, len(l.births))
+	for n, b := range l.births {
+		former[n] = b.object
+	}
+	return destructionOrder(former), nil, nil
 }
 
 // initialise runs .init of each class of an object; its arguments are the model's properties of the same names.
@@ -222,6 +232,9 @@ func (i *Interpreter) prepared(ctx context.Context, m *Method, object *Object, r
 	if m.Usage == StaticMethod {
 		object = nil
 	}
+	if object != nil && object.Destroyed() {
+		return nil, raised(dslExceptions+"ObjectDestroyedError", "Object %s is already destroyed", object.murano())
+	}
 	ctx, release, err := i.locks.hold(ctx, m.synchronisedOn(object, args), m.Name)
 	if err != nil {
 		return nil, fmt.Errorf("wait for another call of %s on %s: %w", m.FullName(), object, err)
@@ -233,13 +246,15 @@ func (i *Interpreter) prepared(ctx context.Context, m *Method, object *Object, r
 		}
 		ctx = context.WithValue(ctx, originalKey{}, nil)
 	}
+	var value any
 	switch {
 	case m.Native && m.Class.Package.Embedded():
-		return i.native(ctx, m, object, args)
+		value, err = i.native(ctx, m, object, args)
 	case m.HasBody():
-		return i.body(ctx, m, object, receiver, args)
+		value, err = i.body(ctx, m, object, receiver, args)
 	}
-	return nil, nil
+	strandOf(ctx).pin(value)
+	return value, err
 }
 
 func (i *Interpreter) native(ctx context.Context, m *Method, object *Object, args map[string]any) (result any, err error) {
@@ -281,6 +296,8 @@ func (i *Interpreter) body(ctx context.Context, m *Method, object *Object, recei
 	}
 	f.scope = yaql.NewScope(i.table(m.Class), receiver, expressionLimits).Speaking(m.Class.speech()).WithAll(variables)
 	s := &strand{frame: f}
+	i.heap.begin(s)
+	defer i.heap.end(s)
 	ended, err := m.code.run(s.enter(ctx), s)
 	switch {
 	case err != nil:

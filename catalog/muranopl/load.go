@@ -39,6 +39,23 @@ func load(ctx context.Context, classes *Classes, model map[string]any) (*Object,
 	return root, l, nil
 }
 
+// loadFormer makes the objects of a model that present does not hold.
+func loadFormer(ctx context.Context, classes *Classes, present *Object, model map[string]any) (*loader, []Problem) {
+	l := newLoader(ctx, classes)
+	l.former = true
+	if present != nil {
+		l.adopt(present)
+	}
+	normal, ok := plain(model).(map[string]any)
+	if !ok || model == nil {
+		return l, nil
+	}
+	l.index(normal, "", 0)
+	l.make(normal, nil, "", nil, nil)
+	l.finish()
+	return l, l.problems
+}
+
 const (
 	maxNesting = 200    // of objects and other values in each other
 	maxObjects = 20_000 // of one model, with those that defaults make
@@ -64,9 +81,12 @@ type loader struct {
 	spent   *expense
 
 	metas     bool    // objects of meta classes may be made
+	anew      bool    // ids are only names within the model: its objects get ids of their own
+	former    bool    // objects that are known are gone through for what they had
 	member    *Object // of a tree whose objects are known as well, once they are asked for
 	violation string  // the first problem with a contract, in Murano's words
 	births    []birth // whose .init is to be run, what is owned first
+	made      map[*Object]bool
 }
 
 // birth is an object that was made, with what its model says of it.
@@ -91,6 +111,7 @@ type spot struct {
 type loaded struct {
 	object *Object // nil: its class could not be had, and that was said
 	placed bool    // stands in a property
+	passed bool    // its properties were gone through
 	wanted string  // path of the first reference
 }
 
@@ -107,7 +128,7 @@ type propertyOf struct {
 }
 
 func newLoader(ctx context.Context, classes *Classes) *loader {
-	return &loader{ctx: ctx, classes: classes, spots: map[string]spot{}, objects: map[string]*loaded{},
+	return &loader{ctx: ctx, classes: classes, spots: map[string]spot{}, objects: map[string]*loaded{}, made: map[*Object]bool{},
 		failed: map[propertyOf]bool{}, doubles: map[string]bool{}, spent: &expense{}}
 }
 
@@ -191,7 +212,11 @@ func (l *loader) known(id string) *loaded {
 	if known := l.objects[id]; known != nil {
 		return known
 	}
-	if l.member != nil {
+	if i := interpreterOf(l.ctx); i != nil {
+		if object := i.heap.named(id); object != nil {
+			l.objects[id] = &loaded{object: object, placed: true}
+		}
+	} else if l.member != nil {
 		member := l.member
 		l.member = nil
 		l.adopt(member)
@@ -201,10 +226,13 @@ func (l *loader) known(id string) *loaded {
 
 // reference returns the object of an id; false when the model has none, nil when it has one that could not be made.
 func (l *loader) reference(id string) (*Object, bool) {
-	if known := l.known(id); known != nil {
+	if known := l.objects[id]; known != nil {
 		return known.object, true
 	}
 	place, ok := l.spots[id]
+	if !ok && l.known(id) != nil {
+		return l.known(id).object, true
+	}
 	if !ok {
 		if l.outer != nil {
 			return l.outer.reference(id)
@@ -217,10 +245,8 @@ func (l *loader) reference(id string) (*Object, bool) {
 
 // allocate makes an object without properties.
 func (l *loader) allocate(d definition, path string, in *Class) *loaded {
-	if d.id != "" {
-		if known := l.known(d.id); known != nil {
-			return known
-		}
+	if known := l.objects[d.id]; known != nil {
+		return known
 	}
 	made := &loaded{wanted: path}
 	if d.id != "" {
@@ -239,7 +265,7 @@ func (l *loader) allocate(d definition, path string, in *Class) *loaded {
 		l.report(path, class.Name, "is a class of metadata; a model holds no objects of it")
 		return made
 	}
-	if d.id == "" {
+	if d.id == "" || l.anew {
 		d.id = newID()
 		l.objects[d.id] = made
 	}
@@ -310,14 +336,44 @@ func (l *loader) makeWithout(model map[string]any, owner *Object, path string, s
 		d.version = s.spec
 	}
 	made := l.allocate(d, path, in)
-	if made.object == nil || made.placed {
+	if made.object == nil || made.placed && (made.passed || !l.former) {
 		return made.object
 	}
-	made.placed = true
 	object := made.object
-	object.owner = owner
+	made.passed = true
+	if !made.placed {
+		made.placed = true
+		object.owner = owner
+		l.birth(object, d)
+	}
 	l.initialise(object, d.properties, path, exclude)
 	return object
+}
+
+// birth notes what is to be done for a new object when all is loaded.
+func (l *loader) birth(object *Object, d definition) {
+	l.made[object] = true
+	if object.interpreter != nil {
+		object.interpreter.heap.name(object)
+	}
+	if destroyed, _ := d.header["destroyed"].(bool); destroyed {
+		object.destroyed.Store(true)
+	}
+	dependencies, _ := d.header["dependencies"].(map[string]any)
+	for _, item := range every[map[string]any](listOf(dependencies["onDestruction"])) {
+		id, _ := item["subscriber"].(string)
+		handler, _ := item["handler"].(string)
+		l.atEnd(func() {
+			if known := l.known(id); known != nil && known.object != nil && hasMethod(known.object, handler) == nil {
+				object.subscribe(dependency{known.object, handler})
+			}
+		})
+	}
+}
+
+func listOf(value any) []any {
+	list, _ := value.([]any)
+	return list
 }
 
 // initialise gives the properties of an object their values.
@@ -327,7 +383,7 @@ func (l *loader) initialise(object *Object, given map[string]any, path string, e
 		declared := object.class.Property(name)
 		p := declared[0]
 		value, present := given[name]
-		if slices.Contains(exclude, name) && !present {
+		if slices.Contains(exclude, name) && !present || !l.made[object] && !present {
 			continue
 		}
 		switch {
@@ -356,7 +412,9 @@ func (l *loader) initialise(object *Object, given map[string]any, path string, e
 		l.pending = append(l.pending, later)
 		l.defaults(later)
 	}
-	l.births = append(l.births, birth{object, given})
+	if l.made[object] {
+		l.births = append(l.births, birth{object, given})
+	}
 }
 
 // born runs .init of the objects that were made, in the interpreter of the context; without one nothing is run.
@@ -365,9 +423,23 @@ func (l *loader) born(ctx context.Context) error {
 	if i == nil {
 		return nil
 	}
+	if len(l.births) == 0 {
+		return nil
+	}
+	i.heap.hold(l.births)
+	defer i.heap.release(l.births)
 	for _, b := range l.births {
+		if b.object.Destroyed() {
+			continue
+		}
 		if err := i.initialise(i.enter(ctx), b); err != nil {
 			return err
+		}
+		if b.object.class.destroys() || len(b.object.subscriptions()) > 0 {
+			i.heap.keep(b.object)
+			for _, d := range b.object.subscriptions() {
+				i.heap.keep(d.subscriber)
+			}
 		}
 	}
 	return nil
@@ -397,6 +469,9 @@ func (l *loader) assign(object *Object, declared []*Property, value any, path st
 		if n == 0 {
 			value = settle(made)
 		}
+	}
+	if !l.made[object] {
+		return // what it has now holds
 	}
 	object.mutex.Lock()
 	object.values[declared[0].Name] = value

@@ -32,6 +32,22 @@ func (m *mocks) add(one *mock) {
 	m.all = append(m.all, one)
 }
 
+// values visits what stands in for methods, and for which.
+func (m *mocks) values(visit func(any)) {
+	if m == nil {
+		return
+	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	for _, one := range m.all {
+		visit(one.object)
+		visit(one.substitute)
+		if one.expression != nil {
+			one.expression.Scope().Values(visit)
+		}
+	}
+}
+
 // of is what stands in for a method, nil for nothing.
 func (m *mocks) of(method *Method, object *Object) *mock {
 	if m == nil {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Object is an object of a model. It is safe for concurrent use.
@@ -24,6 +25,10 @@ type Object struct {
 	values map[string]any // of declared properties; absent: not initialised
 	// private are the properties that methods of a class wrote without any class declaring them.
 	private map[*Class]map[string]any
+	// dependencies are who wants to hear of the object's destruction.
+	dependencies []dependency
+
+	destroyed atomic.Bool
 }
 
 // ID is the object's id, as the model gives it.
@@ -161,6 +166,18 @@ func every[T any](list []any) []T {
 		}
 	}
 	return found
+}
+
+// murano names the object as Murano's messages do.
+func (o *Object) murano() string {
+	return fmt.Sprintf("<%s/%s %s>", o.class.Name, o.class.Package.Version(), o.id)
+}
+
+// store notes for collections that a value became one of the object's.
+func (o *Object) store(value any) {
+	if o.interpreter != nil && holds(value) {
+		o.interpreter.heap.store(value)
+	}
 }
 
 // String names the object for logs and errors.

@@ -150,10 +150,11 @@ func (s *saver) header(o *Object) map[string]any {
 	if name := o.Name(); name != "" {
 		header["name"] = name
 	}
-	for _, key := range []string{"destroyed", "dependencies"} {
-		if value, has := given[key]; has {
-			header[key] = value
-		}
+	if told := savedDependencies(o); len(told) > 0 && !s.references {
+		header["dependencies"] = map[string]any{"onDestruction": told}
+	}
+	if o.Destroyed() {
+		header["destroyed"] = true
 	}
 	for key, value := range given {
 		if s.described && strings.HasPrefix(key, "_") {
@@ -168,6 +169,22 @@ func (s *saver) header(o *Object) map[string]any {
 		header["_actions"] = actions
 	}
 	return header
+}
+
+// savedDependencies are the subscriptions to an object's destruction, of those that will be there the next time.
+func savedDependencies(o *Object) []any {
+	var told []any
+	for _, d := range o.subscriptions() {
+		if d.subscriber.Destroyed() || o.interpreter != nil && o.interpreter.Doomed(d.subscriber) {
+			continue
+		}
+		handler := any(nil)
+		if d.handler != "" {
+			handler = d.handler
+		}
+		told = append(told, map[string]any{"subscriber": d.subscriber.id, "handler": handler})
+	}
+	return told
 }
 
 // action describes a public method for who may call it.

@@ -27,6 +27,17 @@ type strand struct {
 	frame     *frame
 	here      instruction
 	exception *Exception // that a Catch is dealing with
+
+	mutex  sync.Mutex
+	pinned []any // values that instructions are working with
+}
+
+// beside makes another line of execution of the same frame, for as long as do runs.
+func (s *strand) beside(do func(*strand)) {
+	mine := &strand{frame: s.frame, here: s.here, exception: s.exception}
+	s.frame.interpreter.heap.begin(mine)
+	defer s.frame.interpreter.heap.end(mine)
+	do(mine)
 }
 
 type strandKey struct{}
@@ -67,6 +78,9 @@ func (f *frame) set(name string, value any) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.scope = f.scope.Assign(name, value)
+	if holds(value) {
+		f.interpreter.heap.store(value)
+	}
 }
 
 // fill evaluates the expressions of a template; its value is one of YAQL.

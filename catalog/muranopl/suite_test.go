@@ -7,7 +7,9 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,9 +21,26 @@ import (
 
 var update = flag.Bool("update", false, "write golden files anew")
 
-var suiteNatives = muranopl.Natives{"io.murano": {"io.murano.StackTrace": {"toString": func(_ context.Context, call muranopl.Call) (any, error) {
-	return "a stack", nil
-}}}}
+var suiteNatives = muranopl.Natives{"io.murano": {
+	"io.murano.StackTrace": {"toString": func(_ context.Context, call muranopl.Call) (any, error) { return "a stack", nil }},
+	"io.murano.system.GC":  muranopl.CollectorNatives(),
+}}
+
+// traces collects what the function trace() is called with.
+type traces struct {
+	mutex sync.Mutex
+	all   []any
+}
+
+func (t *traces) function() *yaql.Function {
+	return &yaql.Function{Name: "trace", Kind: yaql.AsFunction, Doc: "collects a value", Params: []yaql.Param{{Name: "value"}},
+		Call: func(i *yaql.Invocation) (any, error) {
+			t.mutex.Lock()
+			defer t.mutex.Unlock()
+			t.all = append(t.all, jsonable(yaql.Plain(i.Args[0])))
+			return i.Args[0], nil
+		}}
+}
 
 // suiteClasses are the classes of a file, with the number of the format that the package is of.
 func suiteSource(t testing.TB, file, format string) (testSource, []string) {
@@ -63,12 +82,15 @@ func suiteSource(t testing.TB, file, format string) (testSource, []string) {
 	return testSource{core, own}, names
 }
 
+var anID = regexp.MustCompile(`[0-9a-f]{32}`)
+
 // result is what a method did, as the golden files have it.
-func result(value any, err error) any {
+func result(value any, err error) map[string]any {
 	var e *muranopl.Exception
 	switch {
 	case errors.As(err, &e):
-		return map[string]any{"exception": e.Names, "message": e.Message, "traceback": strings.Split(e.Traceback(), "\n")}
+		return map[string]any{"exception": e.Names, "message": anID.ReplaceAllString(e.Message, "(id)"),
+			"traceback": strings.Split(anID.ReplaceAllString(e.Traceback(), "(id)"), "\n")}
 	case err != nil:
 		return map[string]any{"error": err.Error()}
 	}
@@ -77,6 +99,8 @@ func result(value any, err error) any {
 
 func jsonable(value any) any {
 	switch v := value.(type) {
+	case string:
+		return anID.ReplaceAllString(v, "(id)")
 	case *muranopl.Object:
 		return "object of " + v.Class().Name
 	case muranopl.TypeReference:
@@ -158,11 +182,16 @@ func runSuite(t *testing.T, file, format string) map[string]any {
 		if len(method.Arguments) > 0 || strings.HasPrefix(method.Name, ".") || !method.HasBody() {
 			continue
 		}
-		interpreter := muranopl.NewInterpreter(muranopl.NewClasses(source), suiteNatives, muranopl.WithMocks())
+		var traced traces
+		interpreter := muranopl.NewInterpreter(muranopl.NewClasses(source), suiteNatives, muranopl.WithMocks(), muranopl.WithFunctions(traced.function()))
 		object, problems, err := interpreter.Load(t.Context(), map[string]any{"?": map[string]any{"type": names[0], "id": "the-object"}})
 		require.Empty(t, problems)
 		require.NoError(t, err)
-		results[method.Name] = result(interpreter.Invoke(t.Context(), object, method.Name, nil))
+		came := result(interpreter.Invoke(t.Context(), object, method.Name, nil))
+		if traced.all != nil {
+			came["traces"] = traced.all
+		}
+		results[method.Name] = came
 	}
 	return results
 }

@@ -158,6 +158,21 @@ func (s *Scope) lookup(name string, place int) any {
 	return nil
 }
 
+// Values calls visit for the value of every variable that expressions see in the scope.
+func (s *Scope) Values(visit func(any)) {
+	for ; s != nil; s = s.outer {
+		for _, value := range s.args {
+			visit(value)
+		}
+		if s.single {
+			visit(s.inline[0])
+		}
+		for _, value := range s.names {
+			visit(value)
+		}
+	}
+}
+
 // arguments makes a scope in which $, $1, $2 … are the values.
 func (s *Scope) arguments(values []any) *Scope {
 	inner := s.within()

@@ -187,7 +187,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	classes := muranopl.NewClasses(e.Source(environment.ProjectID))
 	runtime := &Runtime{engine: e, held: h, environment: environment}
 
-	interpreter := muranopl.NewInterpreter(classes, named(e.Natives(runtime)))
+	interpreter := muranopl.NewInterpreter(classes, named(e.Natives(runtime)), muranopl.WithLogger(e.Logger))
 	var start func(context.Context) error
 	if task.Objects != nil {
 		var problems []muranopl.Problem
@@ -200,7 +200,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		}
 	}
 	root := runtime.model
-	doomed, problems, err := loadDoomed(ctx, interpreter, environment.Model.ObjectsCopy, task.Objects)
+	doomed, problems, err := loadDoomed(ctx, interpreter, root, environment.Model.ObjectsCopy, task.Objects)
 	if err != nil {
 		return outcome, failedWith("", err)
 	}
@@ -221,6 +221,9 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	outcome.ObjectsCopy = task.Objects
 
 	result, failed := act(ctx, interpreter, root, task.Action)
+	if err := interpreter.Finish(ctx, root); err != nil && failed == nil {
+		failed = failedWith("", err)
+	}
 	model := muranopl.Save(root)
 	outcome.Objects, outcome.ObjectsCopy = store.ForAPI(model), model
 	if failed == nil {
@@ -315,8 +318,9 @@ func parts(err error) []error {
 	return all
 }
 
-// loadDoomed loads what was deployed before and returns, in the order of destruction, its objects that are not in objects. Where nothing is to be destroyed nothing is loaded.
-func loadDoomed(ctx context.Context, interpreter *muranopl.Interpreter, before map[string]any, objects store.Document) ([]*muranopl.Object, []muranopl.Problem, error) {
+// loadDoomed loads of what was deployed before the objects that are not in objects, the model of root, and returns them in the order of
+// their destruction. Where nothing is to be destroyed nothing is loaded.
+func loadDoomed(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object, before map[string]any, objects store.Document) ([]*muranopl.Object, []muranopl.Problem, error) {
 	if before == nil {
 		return nil, nil, nil
 	}
@@ -331,11 +335,7 @@ func loadDoomed(ctx context.Context, interpreter *muranopl.Interpreter, before m
 	if !gone {
 		return nil, nil, nil
 	}
-	root, problems, err := interpreter.Load(ctx, before)
-	if len(problems) > 0 || err != nil {
-		return nil, problems, err
-	}
-	return slices.DeleteFunc(ownedFirst(root), func(o *muranopl.Object) bool { return kept[o.ID()] }), nil, nil
+	return interpreter.LoadFormer(ctx, root, before)
 }
 
 // collect adds the ids of all objects in a model.
@@ -357,16 +357,6 @@ func collect(value any, ids map[string]bool) {
 	}
 }
 
-// ownedFirst lists an object and all it owns: owned before owner, and of what one object owns the last first, because what was
-// added later may stand on what was there.
-func ownedFirst(object *muranopl.Object) []*muranopl.Object {
-	var list []*muranopl.Object
-	for _, child := range slices.Backward(object.Children()) {
-		list = append(list, ownedFirst(child)...)
-	}
-	return append(list, object)
-}
-
 // destroy runs .destroy of the objects that have it, in the order given. When it fails for one, its owners are left, and all
 // else is still destroyed, so that a second try has less to do.
 func destroy(ctx context.Context, h *held, interpreter *muranopl.Interpreter, objects []*muranopl.Object) *failure {
@@ -380,6 +370,9 @@ func destroy(ctx context.Context, h *held, interpreter *muranopl.Interpreter, ob
 			first = &failure{message: why.message, details: why.details}
 		}
 	}
+	for _, object := range slices.Backward(objects) {
+		interpreter.TellSubscribers(ctx, object)
+	}
 	for _, object := range objects {
 		if ctx.Err() != nil {
 			return &failure{message: context.Cause(ctx).Error()}
@@ -387,7 +380,7 @@ func destroy(ctx context.Context, h *held, interpreter *muranopl.Interpreter, ob
 		if blocked[object] {
 			continue
 		}
-		failed := destroyOne(ctx, interpreter, object)
+		failed := destroyOne(ctx, h, interpreter, object)
 		if failed == nil {
 			if err := h.RemoveAttributes(ctx, object.ID()); err != nil {
 				failed = failedWith("", err)
@@ -409,7 +402,9 @@ func destroy(ctx context.Context, h *held, interpreter *muranopl.Interpreter, ob
 	return first
 }
 
-func destroyOne(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) *failure {
+// destroyOne destroys one object. What its classes throw is reported and muted, as in Murano; errors of native methods count, since
+// something may be left in the cloud.
+func destroyOne(ctx context.Context, h *held, interpreter *muranopl.Interpreter, object *muranopl.Object) *failure {
 	const name = ".destroy"
 	method, err := object.Class().Method(name)
 	if err != nil {
@@ -418,8 +413,24 @@ func destroyOne(ctx context.Context, interpreter *muranopl.Interpreter, object *
 	if method == nil {
 		return nil
 	}
-	if err := interpreter.Destroy(ctx, object); err != nil {
-		return failedWith(fullName(method), err)
+	err = interpreter.Destroy(ctx, object)
+	if err == nil {
+		return nil
 	}
-	return nil
+	var failures []error
+	for _, part := range parts(err) {
+		var thrown *muranopl.Exception
+		if !errors.As(part, &thrown) || thrown.Native != nil || ctx.Err() != nil {
+			failures = append(failures, part)
+			continue
+		}
+		text, details := fmt.Sprintf("%s: %s; the destruction goes on", fullName(method), thrown.Message), thrown.Traceback()
+		if err := h.AddReport(ctx, store.Report{Level: string(LevelWarning), Text: text, Details: &details}); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	if len(failures) == 0 {
+		return nil
+	}
+	return failedWith(fullName(method), errors.Join(failures...))
 }

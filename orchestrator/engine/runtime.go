@@ -33,8 +33,8 @@ func (r *Runtime) EnvironmentID() string { return r.environment.ID }
 // TaskID is the id of the task: the deployment.
 func (r *Runtime) TaskID() string { return r.held.Task().ID }
 
-// Model is the io.murano.Environment object as it is to be; nil in a deletion. An object that is being destroyed is not in it,
-// but in the model that was deployed before, whose root its Find gives.
+// Model is the io.murano.Environment object as it is to be; nil in a deletion. An object that is being destroyed is not in it, but its
+// owners are, as far as they stay.
 func (r *Runtime) Model() *muranopl.Object { return r.model }
 
 // Report adds a line to the deployment's log. object is what the line is about, nil for the whole; details may be "". An error

@@ -21,6 +21,7 @@ const (
 	classEnvironment     = "io.murano.Environment"
 	classInstance        = "io.murano.resources.Instance"
 	classNetwork         = "io.murano.resources.Network"
+	classCollector       = "io.murano.system.GC"
 	classNeutronNetwork  = "io.murano.resources.NeutronNetwork"
 	classApplication     = "com.mirantis.docker.DockerApplication"
 	classContainerHost   = "com.mirantis.docker.DockerContainerHost"
@@ -84,6 +85,7 @@ func Methods(runtime Runtime, config Config) muranopl.Natives {
 			classEnvironment:    {methodDeploy: t.deployEnvironment, methodDestroy: t.destroyEnvironment},
 			classInstance:       {methodDeploy: t.deployInstance, methodDestroy: t.destroyInstance},
 			classNeutronNetwork: {methodDeploy: t.deployNetwork},
+			classCollector:      muranopl.CollectorNatives(),
 		},
 		packageInterfaces: {
 			classApplication: {methodDeploy: t.deployApplication, methodDestroy: t.destroyApplication},

@@ -35,7 +35,7 @@ func (t *task) destroyApplication(ctx context.Context, call muranopl.Call) (any,
 	if host == nil {
 		return nil, nil
 	}
-	if host = t.remaining(call.Object, host); host == nil {
+	if host = t.remaining(host); host == nil {
 		return nil, nil
 	}
 	described, err := call.Interpreter.Invoke(ctx, call.Object, methodGetContainer, nil)
@@ -50,18 +50,8 @@ func (t *task) destroyApplication(ctx context.Context, call muranopl.Call) (any,
 	return nil, err
 }
 
-// remaining returns the object of the model as it is to be that takes the place of other, when removed goes and other stays; nil
-// when other goes too.
-func (t *task) remaining(removed, other *muranopl.Object) *muranopl.Object {
-	root := removed
-	for root.Owner() != nil {
-		root = root.Owner()
-	}
-	if root == t.Model() { // the whole environment is being deleted
-		return nil
-	}
-	return t.find(other.ID())
-}
+// remaining returns the object of the model as it is to be that takes the place of other; nil when other goes too.
+func (t *task) remaining(other *muranopl.Object) *muranopl.Object { return t.find(other.ID()) }
 
 // deployPod makes sure that the pod's cluster is up and that the containers of all applications on it run.
 func (t *task) deployPod(ctx context.Context, call muranopl.Call) (any, error) {
@@ -91,7 +81,7 @@ func (t *task) destroyPod(ctx context.Context, call muranopl.Call) (any, error) 
 	if object == nil {
 		return nil, nil
 	}
-	if object = t.remaining(call.Object, object); object == nil {
+	if object = t.remaining(object); object == nil {
 		return nil, nil
 	}
 	if _, err := call.Interpreter.Invoke(ctx, object, methodDeploy, nil); err != nil {
