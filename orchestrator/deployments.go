@@ -198,6 +198,66 @@ func (s *Service) Follow(ctx context.Context, caller identity.Caller, deployment
 	}
 }
 
+// Cancel has a deployment end before it is done, at its next safe point: what it has made stays, and deploying again goes on from
+// there. It answers when that is written; Follow tells when the deployment has ended.
+func (s *Service) Cancel(ctx context.Context, caller identity.Caller, deploymentID string) error {
+	task, err := s.task(ctx, deploymentID)
+	if err != nil {
+		return err
+	}
+	if _, err := s.environment(ctx, caller, task.EnvironmentID); err != nil {
+		return err
+	}
+	err = s.store.CancelTask(ctx, deploymentID, caller.UserID, "The user asked for the end of this "+task.Kind())
+	switch {
+	case errors.Is(err, store.ErrEnded):
+		return fault.New(fault.Conflict, "Deployment %s has ended already: there is nothing to cancel", deploymentID)
+	case errors.Is(err, store.ErrNotFound):
+		return noDeployment(deploymentID)
+	case err != nil:
+		return err
+	}
+	s.engine.Cancel(task.EnvironmentID)
+	return nil
+}
+
+// Retry runs again what failed: the newest deployment, action or deletion of its environment. It answers the new deployment's id.
+func (s *Service) Retry(ctx context.Context, caller identity.Caller, deploymentID string) (taskID string, err error) {
+	task, err := s.task(ctx, deploymentID)
+	if err != nil {
+		return "", err
+	}
+	environment, err := s.environment(ctx, caller, task.EnvironmentID)
+	if err != nil {
+		return "", err
+	}
+	trust, err := s.trust(ctx, caller, environment)
+	if err != nil {
+		return "", err
+	}
+	again, err := s.store.Resubmit(ctx, task.ID, caller.UserID, store.Submission{
+		Text: "This " + task.Kind() + " is tried again: the former one was " + task.ID, Trust: trust.sealed, DoomedTrust: trust.row,
+	})
+	if err != nil {
+		s.returnTrust(ctx, task.EnvironmentID, trust)
+		switch {
+		case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrStale):
+			return "", errBusy(task.EnvironmentID)
+		case errors.Is(err, store.ErrNoFailure):
+			return "", fault.New(fault.Conflict, "Deployment %s is not the last one of its environment, or has not failed: there is nothing to try again", deploymentID)
+		case errors.Is(err, store.ErrNotFound):
+			return "", noDeployment(deploymentID)
+		}
+		return "", err
+	}
+	s.engine.Wake()
+	return again.ID, nil
+}
+
+func noDeployment(id string) error {
+	return fault.New(fault.NotFound, "The resource could not be found: there is no deployment %s", id)
+}
+
 // mayWatch returns a fault unless there is such a deployment in an environment that the caller may see.
 func (s *Service) mayWatch(ctx context.Context, caller identity.Caller, deploymentID string) error {
 	task, err := s.task(ctx, deploymentID)
@@ -211,7 +271,7 @@ func (s *Service) mayWatch(ctx context.Context, caller identity.Caller, deployme
 func (s *Service) task(ctx context.Context, id string) (store.Task, error) {
 	task, err := s.store.Task(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return task, fault.New(fault.NotFound, "The resource could not be found: there is no deployment %s", id)
+		return task, noDeployment(id)
 	}
 	return task, err
 }

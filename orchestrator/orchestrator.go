@@ -24,6 +24,8 @@ type Trusts interface {
 type Engine interface {
 	// Wake tells that there is a new task.
 	Wake()
+	// Cancel ends what runs in an environment after its cancellation was written.
+	Cancel(environmentID string)
 	// Abandon stops what runs in an environment whose rows are gone, and deletes its trust.
 	Abandon(environmentID string)
 }

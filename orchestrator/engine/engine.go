@@ -74,6 +74,7 @@ var (
 	errAbandoned = errors.New("the environment was abandoned")
 	errLeaseLost = errors.New("the lease of the task could not be renewed in time, so that another worker may have the task")
 	errTakenOver = errors.New("another worker has taken the task over")
+	errCancelled = errors.New("it was cancelled")
 )
 
 // Engine takes and runs tasks. It is safe for concurrent use.
@@ -115,20 +116,9 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 	return e, err
 }
 
-// kind says in a user's words what a task is.
-func kind(task store.Task) string {
-	switch {
-	case task.Objects == nil:
-		return "deletion"
-	case task.Action.ObjectID != task.EnvironmentID:
-		return "action"
-	}
-	return "deployment"
-}
-
 // again says what to do after a task that was cut off.
 func again(task store.Task) string {
-	switch kind(task) {
+	switch task.Kind() {
 	case "deletion":
 		return "Delete the environment again to go on."
 	case "action":
@@ -143,6 +133,17 @@ func (e *Engine) Wake() {
 	case e.wake <- struct{}{}:
 	default:
 	}
+}
+
+// Cancel ends the task that runs in an environment, if it was cancelled in the store and this process runs it; other processes
+// find out when they renew their lease.
+func (e *Engine) Cancel(environmentID string) {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	if lease := e.running[environmentID]; lease != nil {
+		lease.look()
+	}
+	e.Wake() // nobody may have it yet
 }
 
 // Abandon stops what runs in an environment whose rows are gone, and deletes its trust soon.

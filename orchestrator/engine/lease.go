@@ -18,7 +18,7 @@ const (
 
 // renewer makes a lease end later in the database (store.Hold).
 type renewer interface {
-	Renew(ctx context.Context, lease time.Duration) error
+	Renew(ctx context.Context, lease time.Duration) (cancelledBy string, err error)
 }
 
 // lease is a worker's right to a task, as the worker itself sees it: it ends at two thirds of its length after the last renewal
@@ -27,6 +27,7 @@ type renewer interface {
 type lease struct {
 	length time.Duration
 	end    context.CancelCauseFunc // of the task
+	early  chan struct{}           // asks for a renewal before its time
 
 	mutex sync.Mutex
 	until time.Time // with its monotonic reading
@@ -35,7 +36,7 @@ type lease struct {
 
 // newLease makes the lease of a task that was asked for at the time asked.
 func newLease(length time.Duration, asked time.Time, end context.CancelCauseFunc) *lease {
-	return &lease{length: length, end: end, until: asked.Add(ours(length))}
+	return &lease{length: length, end: end, early: make(chan struct{}, 1), until: asked.Add(ours(length))}
 }
 
 // ours is the part of a lease's length in which its holder may act.
@@ -62,6 +63,14 @@ func (l *lease) lose(why error) {
 	}
 }
 
+// look has the lease renewed soon: the database has news of the task. It never blocks.
+func (l *lease) look() {
+	select {
+	case l.early <- struct{}{}:
+	default:
+	}
+}
+
 // renewed makes the lease end later, unless it has ended already.
 func (l *lease) renewed(asked time.Time) {
 	if l.check() != nil {
@@ -81,6 +90,7 @@ func (l *lease) keep(ctx context.Context, hold renewer) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		case <-l.early:
 		}
 		l.renew(ctx, hold)
 	}
@@ -96,10 +106,13 @@ func (l *lease) renew(ctx context.Context, hold renewer) {
 	stop := context.AfterFunc(asking, func() { _ = l.check() })
 	defer stop()
 	asked := time.Now()
-	err := hold.Renew(asking, l.length)
+	cancelledBy, err := hold.Renew(asking, l.length)
 	switch {
 	case err == nil:
 		l.renewed(asked)
+		if cancelledBy != "" {
+			l.end(errCancelled)
+		}
 	case errors.Is(err, store.ErrFenced):
 		l.lose(errTakenOver)
 	case errors.Is(err, store.ErrNotFound):

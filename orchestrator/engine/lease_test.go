@@ -15,7 +15,34 @@ import (
 // renewing is a database that answers as it is told.
 type renewing func(ctx context.Context) error
 
-func (r renewing) Renew(ctx context.Context, _ time.Duration) error { return r(ctx) }
+func (r renewing) Renew(ctx context.Context, _ time.Duration) (string, error) { return "", r(ctx) }
+
+// cancelling is a database that says of every task that it was cancelled.
+type cancelling struct{}
+
+func (cancelling) Renew(context.Context, time.Duration) (string, error) { return "somebody", nil }
+
+func TestATaskThatWasCancelledEndsWithTheNextRenewalOrEarlierAndKeepsItsLease(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			task, end := context.WithCancelCause(t.Context())
+			began := time.Now()
+			l := newLease(30*time.Second, began, end)
+			keeping, release := context.WithCancel(t.Context())
+			go l.keep(keeping, cancelling{})
+			if early {
+				l.look()
+			}
+			<-task.Done()
+			require.ErrorIs(t, context.Cause(task), errCancelled)
+			require.Equal(t, map[bool]time.Duration{false: 5 * time.Second, true: 0}[early], time.Since(began))
+			time.Sleep(time.Hour)
+			require.NoError(t, l.check(), "its end is still to be written")
+			release()
+			synctest.Wait()
+		})
+	}
+}
 
 func TestALeaseThatIsRenewedDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -93,7 +93,7 @@ func named(natives muranopl.Natives) muranopl.Natives {
 func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 	task := h.Task()
 	log := e.Logger.With("task", task.ID, "environment", task.EnvironmentID, "fence", h.Fence())
-	log.Info("a task begins", "kind", kind(task), "former worker", before.Worker, "former fence", before.Fence)
+	log.Info("a task begins", "kind", task.Kind(), "former worker", before.Worker, "former fence", before.Fence)
 	outcome, failed := e.attempt(ctx, h, before)
 
 	// The end is written even when the process was told to stop.
@@ -103,19 +103,22 @@ func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 	case h.lease.check() != nil:
 		log.Warn("a task was left to others", "reason", context.Cause(ctx))
 		return
-	case failed != nil && cause != nil:
-		text := fmt.Sprintf("%s while this %s ran. It goes on, from what is there, as soon as a Burano server runs.", capital(cause.Error()), kind(task))
+	case failed != nil && errors.Is(cause, errCancelled):
+		failed = failedWith("", fmt.Errorf("the %s was cancelled before it was done. What it has made stays. %s", task.Kind(), again(task)))
+		fallthrough
+	case failed != nil && cause == nil:
+		if err := h.report(endCtx, failed.lines); err != nil && !errors.Is(err, store.ErrNotFound) {
+			log.Error("a report could not be written", "text", failed.message, "error", err)
+		}
+		outcome.Failed, outcome.Result = true, exception(failed.message, failed.details)
+	case failed != nil:
+		text := fmt.Sprintf("%s while this %s ran. It goes on, from what is there, as soon as a Burano server runs.", capital(cause.Error()), task.Kind())
 		if err := h.GiveBack(endCtx, store.Report{Level: string(LevelInfo), Text: text}); err != nil {
 			log.Error("a task could not be given back; it is taken over when its lease has run out", "error", err)
 			return
 		}
 		log.Info("a task was given back", "reason", cause)
 		return
-	case failed != nil:
-		if err := h.report(endCtx, failed.lines); err != nil && !errors.Is(err, store.ErrNotFound) {
-			log.Error("a report could not be written", "text", failed.message, "error", err)
-		}
-		outcome.Failed, outcome.Result = true, exception(failed.message, failed.details)
 	}
 	// Before the end is seen by anybody, this process no longer counts the task as running.
 	e.mutex.Lock()
@@ -139,9 +142,9 @@ func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 func (e *Engine) attempt(ctx context.Context, h *held, before store.Task) (store.Outcome, *failure) {
 	task := h.Task()
 	if before.Fence != 0 {
-		text := fmt.Sprintf("A Burano server goes on with this %s: what is there is taken over, not made twice.", kind(task))
+		text := fmt.Sprintf("A Burano server goes on with this %s: what is there is taken over, not made twice.", task.Kind())
 		if before.Worker != "" {
-			text = fmt.Sprintf("The Burano server that ran this %s is gone. Another one has taken it over and goes on: what is there is taken over, not made twice.", kind(task))
+			text = fmt.Sprintf("The Burano server that ran this %s is gone. Another one has taken it over and goes on: what is there is taken over, not made twice.", task.Kind())
 		}
 		if err := h.AddReport(ctx, store.Report{Level: string(LevelInfo), Text: text}); err != nil {
 			return store.Outcome{}, failedWith("", err)
@@ -181,8 +184,12 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		return outcome, failedWith("", err)
 	}
 	outcome = asBefore(task, environment)
+	if task.CancelledBy != "" {
+		h.lease.end(errCancelled)
+		return outcome, failedWith("", errCancelled)
+	}
 	if task.Deaths > maxDeaths {
-		return outcome, failedWith("", fmt.Errorf("%d Burano servers ended one after another while they ran this %s, and it got no further; the limit is %d. Their logs say why. %s", task.Deaths, kind(task), maxDeaths, again(task)))
+		return outcome, failedWith("", fmt.Errorf("%d Burano servers ended one after another while they ran this %s, and it got no further; the limit is %d. Their logs say why. %s", task.Deaths, task.Kind(), maxDeaths, again(task)))
 	}
 	classes := muranopl.NewClasses(e.Source(environment.ProjectID))
 	runtime := &Runtime{engine: e, held: h, environment: environment}

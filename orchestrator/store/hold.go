@@ -32,9 +32,10 @@ func (h *Hold) Fence() uint64 { return uint64(h.task.Fence) }
 // candidates is how many tasks TakeTask looks at: more than one, because those whose rows are locked are skipped.
 const candidates = 16
 
-// TakeTask gives the oldest task that nobody holds to the worker, for as long as the lease: one that was never taken or was given
-// back, or one whose lease has run out. Environments of which a task is held are skipped. before is the task as it was.
-// ErrNotFound when there is none.
+// TakeTask gives a task that nobody holds to the worker, for as long as the lease: one that was never taken or was given back, or one
+// whose lease has run out. Environments of which a task is held are skipped. Of the others the project comes first of which the
+// fewest tasks are held, so that one with many waiting cannot keep all workers, and of a project the oldest task. before is the
+// task as it was. ErrNotFound when there is none.
 func (s *Store) TakeTask(ctx context.Context, worker string, lease time.Duration) (hold *Hold, before Task, err error) {
 	err = s.transaction(ctx, "take a task", func(tx *gorm.DB) error {
 		now, err := s.databaseClock(tx)
@@ -42,9 +43,15 @@ func (s *Store) TakeTask(ctx context.Context, worker string, lease time.Duration
 			return err
 		}
 		var found []Task
-		held := tx.Model(&Task{}).Select("environment_id").Where("worker <> '' AND finished IS NULL AND lease_until > ?", now)
-		if err := tx.Select("id", "environment_id").Where("finished IS NULL AND environment_id NOT IN (?)", held).Order("created, id").
-			Limit(candidates).Find(&found).Error; err != nil {
+		held := func(column string) *gorm.DB {
+			return tx.Model(&Task{}).Select(column).Joins("JOIN environments ON environments.id = tasks.environment_id").
+				Where("worker <> '' AND finished IS NULL AND lease_until > ?", now)
+		}
+		perProject := held("project_id, COUNT(*) AS held").Group("project_id")
+		if err := tx.Select("tasks.id", "environment_id").Joins("JOIN environments ON environments.id = tasks.environment_id").
+			Joins("LEFT JOIN (?) AS busy ON busy.project_id = environments.project_id", perProject).
+			Where("finished IS NULL AND environment_id NOT IN (?)", held("environment_id")).
+			Order("COALESCE(busy.held, 0), tasks.created, tasks.id").Limit(candidates).Find(&found).Error; err != nil {
 			return err
 		}
 		for _, candidate := range found {
@@ -122,15 +129,21 @@ func (h *Hold) holding(ctx context.Context, what string, do func(tx *gorm.DB) er
 	})
 }
 
-// Renew makes the lease end this long from now.
-func (h *Hold) Renew(ctx context.Context, lease time.Duration) error {
-	return h.holding(ctx, "renew the lease of a task", func(tx *gorm.DB) error {
+// Renew makes the lease end this long from now, and answers who wants the task's end, "" when nobody does.
+func (h *Hold) Renew(ctx context.Context, lease time.Duration) (cancelledBy string, err error) {
+	err = h.holding(ctx, "renew the lease of a task", func(tx *gorm.DB) error {
 		now, err := h.store.databaseClock(tx)
 		if err != nil {
 			return err
 		}
+		var task Task
+		if err := tx.Select("cancelled_by").Where("id = ?", h.task.ID).Take(&task).Error; err != nil {
+			return err
+		}
+		cancelledBy = task.CancelledBy
 		return tx.Model(&Task{}).Where("id = ?", h.task.ID).Update("lease_until", now+Time(lease.Microseconds())).Error
 	})
+	return cancelledBy, err
 }
 
 // GiveBack ends the hold, with a last report, so that any worker can take the task and go on.

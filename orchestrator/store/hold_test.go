@@ -18,6 +18,7 @@ import (
 func writes(hold *store.Hold, t interface{ Context() context.Context }) map[string]error {
 	ctx := t.Context()
 	step, start := hold.StartStep(ctx, store.Step{ObjectID: "a", Class: "c", Name: "n"})
+	_, renewal := hold.Renew(ctx, time.Minute)
 	return map[string]error{
 		"report":       hold.AddReport(ctx, store.Report{Level: "info", Text: "x"}),
 		"step":         start,
@@ -27,7 +28,7 @@ func writes(hold *store.Hold, t interface{ Context() context.Context }) map[stri
 		"attributes":   hold.RemoveAttributes(ctx, "a"),
 		"secret":       hold.SetSecret(ctx, "n", "v"),
 		"copy":         hold.SaveObjectsCopy(ctx, map[string]any{}),
-		"renewal":      hold.Renew(ctx, time.Minute),
+		"renewal":      renewal,
 	}
 }
 
@@ -123,7 +124,8 @@ func TestALeaseIsHeldByOneAtATime(t *testing.T) {
 			"a holder renews its lease": func(r *rapid.T) {
 				id := rapid.SampledFrom(environments).Draw(r, "environment")
 				if h := latest[id]; h != nil {
-					require.NoError(r, h.hold.Renew(t.Context(), length))
+					_, err := h.hold.Renew(t.Context(), length)
+					require.NoError(r, err)
 					h.until = now.Add(length)
 				}
 			},
@@ -144,7 +146,8 @@ func TestALeaseIsHeldByOneAtATime(t *testing.T) {
 				if len(former) > 0 {
 					hold := rapid.SampledFrom(former).Draw(r, "hold")
 					require.ErrorIs(r, hold.SetAttribute(t.Context(), "a", "c", "n", 2), store.ErrFenced)
-					require.ErrorIs(r, hold.Renew(t.Context(), length), store.ErrFenced)
+					_, err := hold.Renew(t.Context(), length)
+					require.ErrorIs(r, err, store.ErrFenced)
 				}
 			},
 		})

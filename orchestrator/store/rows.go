@@ -125,6 +125,7 @@ type Task struct {
 	Fence         int64  // of the last taking; 0 when it was never taken
 	LeaseUntil    Time   // by the database's clock
 	Deaths        int64  // workers whose lease ran out
+	CancelledBy   string // the user who asked for its end; "" when nobody did
 	Action        Action
 	Objects       Document // with the applications under "applications", as the classes have them; nil for a deletion
 	Result        Document
@@ -132,6 +133,17 @@ type Task struct {
 	Updated       Time
 	Started       Time
 	Finished      *Time
+}
+
+// Kind says in a user's words what the task is: a deployment, an action or a deletion.
+func (t Task) Kind() string {
+	switch {
+	case t.Objects == nil:
+		return "deletion"
+	case t.Action.ObjectID != t.EnvironmentID:
+		return "action"
+	}
+	return "deployment"
 }
 
 // Report is one line of a task's log.

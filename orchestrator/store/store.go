@@ -30,6 +30,8 @@ var (
 	ErrDuplicate = errors.New("there is such a row already")
 	ErrBusy      = errors.New("the environment is deploying or deleting")
 	ErrFenced    = errors.New("another worker goes on with the task")
+	ErrEnded     = errors.New("the task has ended")
+	ErrNoFailure = errors.New("the task is not its environment's last one, or has not failed")
 	ErrStale     = errors.New("the session is older than the environment, or not open")
 )
 

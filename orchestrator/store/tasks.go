@@ -61,6 +61,39 @@ func (s *Store) SubmitAction(ctx context.Context, environmentID, userID string, 
 	return task, err
 }
 
+// Resubmit submits once more what a task was to do, if it failed and is the environment's newest (else ErrNoFailure), in one transaction.
+// ErrBusy while the environment is deploying or deleting.
+func (s *Store) Resubmit(ctx context.Context, taskID, userID string, submission Submission) (Task, error) {
+	var task Task
+	err := s.transaction(ctx, "submit a task again", func(tx *gorm.DB) error {
+		var former, newest Task
+		if err := tx.Where("id = ?", taskID).Take(&former).Error; err != nil {
+			return err
+		}
+		session, err := s.open(tx, former.EnvironmentID, userID) // locks the environment
+		if err != nil {
+			return err
+		}
+		if err := tx.Select("id").Where("environment_id = ?", former.EnvironmentID).Order("started DESC, created DESC, id").Take(&newest).Error; err != nil {
+			return err
+		}
+		failures, _, err := count(tx, taskID)
+		if err != nil {
+			return err
+		}
+		if newest.ID != taskID || former.Finished == nil || failures == 0 && former.Result["isException"] != true {
+			return ErrNoFailure
+		}
+		submission.SessionID, submission.Action = session.ID, former.Action
+		if former.Objects != nil {
+			submission.Objects = ForClasses(former.EnvironmentID, session.Model.Objects)
+		}
+		task, err = s.submit(tx, submission)
+		return err
+	})
+	return task, err
+}
+
 func (s *Store) submit(tx *gorm.DB, submission Submission) (Task, error) {
 	session, err := s.editable(tx, submission.SessionID)
 	if err != nil {
@@ -93,6 +126,29 @@ func (s *Store) submit(tx *gorm.DB, submission Submission) (Task, error) {
 		return Task{}, err
 	}
 	return task, s.report(tx, Report{TaskID: task.ID, Level: "info", Text: submission.Text})
+}
+
+// CancelTask notes who wants the task's end, which its worker brings about. It changes nothing when somebody did already. ErrEnded
+// when the task has ended, ErrNotFound when there is none.
+func (s *Store) CancelTask(ctx context.Context, id, userID, text string) error {
+	err := s.transaction(ctx, "cancel a task", func(tx *gorm.DB) error {
+		var task Task
+		if err := locked(tx).Select("id", "finished", "cancelled_by").Where("id = ?", id).Take(&task).Error; err != nil {
+			return err
+		}
+		if task.Finished != nil {
+			return ErrEnded
+		}
+		if task.CancelledBy != "" {
+			return nil
+		}
+		if err := tx.Model(&Task{}).Where("id = ?", id).Update("cancelled_by", userID).Error; err != nil {
+			return err
+		}
+		return s.report(tx, Report{TaskID: id, Level: "warning", Text: text})
+	})
+	s.watchers.changed(id)
+	return err
 }
 
 // Task returns the task, or ErrNotFound.

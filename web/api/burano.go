@@ -24,6 +24,8 @@ type buranoHandlers struct {
 func (h buranoHandlers) register(v1 *echo.Group) {
 	v1.GET("/deployments/:deployment/steps", h.steps)
 	v1.GET("/deployments/:deployment/events", h.events)
+	v1.POST("/deployments/:deployment/cancel", h.cancel)
+	v1.POST("/deployments/:deployment/retry", h.retry)
 	v1.GET("/environments/:environment/clusters/:cluster/kubeconfig", h.clusterKubeconfig)
 }
 
@@ -91,6 +93,25 @@ func (h buranoHandlers) events(c echo.Context) error {
 		return err
 	}
 	return send("end", "", map[string]any{"state": state})
+}
+
+// cancel answers 202 when the wish is written; the deployment ends soon after.
+func (h buranoHandlers) cancel(c echo.Context) error {
+	ctx := c.Request().Context()
+	if err := h.orchestrator.Cancel(ctx, identity.From(ctx), c.Param("deployment")); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusAccepted, map[string]any{})
+}
+
+// retry answers 202 with the id of the new deployment as task_id.
+func (h buranoHandlers) retry(c echo.Context) error {
+	ctx := c.Request().Context()
+	id, err := h.orchestrator.Retry(ctx, identity.From(ctx), c.Param("deployment"))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusAccepted, map[string]any{"task_id": id})
 }
 
 func (h buranoHandlers) clusterKubeconfig(c echo.Context) error {

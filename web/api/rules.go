@@ -55,6 +55,8 @@ var rules = map[string]string{
 
 	"GET /burano/v1/deployments/:deployment/steps":                          "statuses_deployments",
 	"GET /burano/v1/deployments/:deployment/events":                         "statuses_deployments",
+	"POST /burano/v1/deployments/:deployment/cancel":                        "update_environment",
+	"POST /burano/v1/deployments/:deployment/retry":                         "update_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": "get_kubeconfig",
 }
 
