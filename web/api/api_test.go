@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -230,67 +229,6 @@ func TestAnActionIsRunOnItsObject(t *testing.T) {
 	s.call("demo", "", "POST", actions+"a1_shout", nil, 400)
 	s.call("demo", "", "GET", "/v1/environments/"+id+"/actions/"+strings.Repeat("f", 32), nil, 404)
 	s.call("other", "", "POST", actions+"a1_shout", map[string]any{}, 403)
-}
-
-func TestAnotherProjectReachesNothing(t *testing.T) {
-	s := newServer(t)
-	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
-	session := field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
-	s.call("demo", session, "POST", "/v1/environments/"+id+"/services", hello("a1", "alpha"), 200)
-	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
-	s.settled(id)
-	task := field(s.call("demo", "", "GET", "/v1/deployments", nil, 200), "deployments", 0, "id").(string)
-	session = field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
-	foreign := field(s.call("other", "", "POST", "/v1/environments", map[string]any{"name": "two"}, 200), "id").(string)
-	var archive bytes.Buffer
-	require.NoError(t, catalog.WriteZip(&archive, fstest.MapFS{
-		"manifest.yaml":        {Data: []byte("Format: 1.4\nType: Application\nFullName: org.test.Private\nName: Private\nClasses: {org.test.Private: Private.yaml}\n")},
-		"Classes/Private.yaml": {Data: []byte("Name: org.test.Private\n")},
-	}))
-	meta, err := catalog.ParseMetadata([]byte("{}"))
-	require.NoError(t, err)
-	private, err := s.catalog.Upload(t.Context(), callers["{token:demo}"], meta, archive.Bytes())
-	require.NoError(t, err)
-
-	// What belongs to the caller's own project or to everybody.
-	open := []string{"GET /v1/environments", "POST /v1/environments", "GET /v1/deployments", "GET /v1/catalog/packages", "POST /v1/catalog/packages",
-		"GET /v1/catalog/categories", "GET /healthz"}
-	walked := 0
-	for _, route := range s.echo.Routes() {
-		name := route.Method + " " + route.Path
-		if slices.Contains(open, name) || route.Method == echo.RouteNotFound || strings.HasPrefix(route.Path, "/v1/catalog/categories") {
-			continue
-		}
-		path := strings.NewReplacer(":environment", id, ":session", session, ":deployment", task, ":cluster", "a1", ":action", "a1_shout", ":task", task, ":id", private.ID, "*", "a1").Replace(route.Path)
-		require.NotContains(t, path, ":", "the test does not know a parameter of %s", name)
-		var payload any
-		if route.Method == "POST" || route.Method == "PUT" {
-			payload = map[string]any{"name": "mine now"}
-		}
-		for _, token := range []string{"other", "nobody"} {
-			headers := map[string]string{"X-Auth-Token": "{token:" + token + "}", sessionHeader: session, "Content-Type": "application/json"}
-			raw, err := json.Marshal(payload)
-			require.NoError(t, err)
-			if payload == nil {
-				raw = nil
-			}
-			recorder := s.send(route.Method, path, headers, raw)
-			want := []int{403, 404}
-			if token == "nobody" {
-				want = []int{401}
-			}
-			require.Contains(t, want, recorder.Code, "%s as %s: %s", name, token, recorder.Body)
-		}
-		walked++
-	}
-	require.Greater(t, walked, 20)
-	// Nor does a session of another project's environment open the own environment's door to it.
-	s.call("other", session, "POST", "/v1/environments/"+foreign+"/services", hello("x", "x"), 400)
-	s.call("other", session, "GET", "/v1/environments/"+foreign+"/services", nil, 400)
-	s.call("other", "", "POST", "/v1/environments/"+foreign+"/sessions/"+session+"/deploy", nil, 400)
-	require.Equal(t, "one", field(s.call("demo", "", "GET", "/v1/environments/"+id, nil, 200), "name"))
-	require.Len(t, field(s.call("demo", session, "GET", "/v1/environments/"+id, nil, 200), "services"), 1)
-	require.Equal(t, []any{}, field(s.call("other", "", "GET", "/v1/deployments", nil, 200), "deployments"))
 }
 
 func TestPanicsAndTooLargeBodiesAreAnswered(t *testing.T) {

@@ -1,0 +1,252 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/web/policy"
+)
+
+// possessions are the ids of what a project has, by the name of the path parameter that takes them. A route with a parameter that is
+// not here fails the walk: give it a thing of the project, or a name that is everybody's.
+type possessions map[string]string
+
+// settle gives the caller's project one of everything. What it calls its things holds the mark.
+func (s *server) settle(token, mark string) possessions {
+	id := field(s.call(token, "", "POST", "/v1/environments", map[string]any{"name": mark + "-environment"}, 200), "id").(string)
+	session := field(s.call(token, "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
+	object := fmt.Sprintf("%x", mark)
+	s.call(token, session, "POST", "/v1/environments/"+id+"/services", hello(object, mark+"-application"), 200)
+	s.call(token, "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
+	s.settled(id)
+	task := field(s.call(token, "", "POST", "/v1/environments/"+id+"/actions/"+object+"_shout", map[string]any{}, 200), "task_id").(string)
+	s.settled(id)
+	session = field(s.call(token, "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
+
+	var archive bytes.Buffer
+	require.NoError(s.t, catalog.WriteZip(&archive, fstest.MapFS{
+		"manifest.yaml": {Data: []byte("Format: 1.4\nType: Application\nFullName: org.test." + mark + "\nName: " + mark + "-package\n" +
+			"Classes: {org.test." + mark + ": A.yaml}\nUI: ui.yaml\nLogo: logo.png\nSupplier: {Logo: logo.png}\n")},
+		"Classes/A.yaml": {Data: []byte("Name: org.test." + mark + "\n")},
+		"UI/ui.yaml":     {Data: []byte("Version: 2\n")},
+		"logo.png":       {Data: []byte("\x89PNG\r\n\x1a\n")},
+	}))
+	meta, err := catalog.ParseMetadata([]byte("{}"))
+	require.NoError(s.t, err)
+	owned, err := s.catalog.Upload(s.t.Context(), callers["{token:"+token+"}"], meta, archive.Bytes())
+	require.NoError(s.t, err)
+
+	return possessions{"environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "action": object + "_shout",
+		"services/*": object, "model/*": "name", "package": owned.ID}
+}
+
+// everybodys are the values of parameters that belong to no project.
+func (s *server) everybodys() map[string]string {
+	all, err := s.catalog.Categories(s.t.Context(), catalog.CategoryQuery{})
+	require.NoError(s.t, err)
+	return map[string]string{"category": all[0].ID}
+}
+
+// parameters lists the parameters of a route; those that are called "id" by what they are, and "*" with what it is below.
+func parameters(route *echo.Route) []string {
+	var names []string
+	segments := strings.Split(route.Path, "/")
+	for i, segment := range segments {
+		switch name, isName := strings.CutPrefix(segment, ":"); {
+		case segment == "*":
+			names = append(names, segments[i-1]+"/*")
+		case isName && name == "id" && strings.HasPrefix(route.Path, "/v1/catalog/packages/"):
+			names = append(names, "package")
+		case isName && name == "id" && strings.HasPrefix(route.Path, "/v1/catalog/categories/"):
+			names = append(names, "category")
+		case isName:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// stream ends the request at the first thing that is sent on: some answers never end by themselves.
+type stream struct {
+	*httptest.ResponseRecorder
+	end context.CancelFunc
+}
+
+func (r stream) Flush() {
+	r.ResponseRecorder.Flush()
+	r.end()
+}
+
+// visit calls the route with these values of its parameters, and a body that every method of its kind reads.
+func (s *server) visit(route *echo.Route, values map[string]string, token, session string) *httptest.ResponseRecorder {
+	s.t.Helper()
+	names := parameters(route)
+	var path []string
+	for segment := range strings.SplitSeq(route.Path, "/") {
+		if strings.HasPrefix(segment, ":") || segment == "*" {
+			value, known := values[names[0]]
+			require.Truef(s.t, known, "the walk knows no value of %q in %s %s: see possessions", names[0], route.Method, route.Path)
+			segment, names = value, names[1:]
+		}
+		path = append(path, segment)
+	}
+	headers := map[string]string{sessionHeader: session}
+	if token != "" {
+		headers["X-Auth-Token"] = "{token:" + token + "}"
+	}
+	var payload any
+	switch route.Method {
+	case http.MethodPost, http.MethodPut:
+		payload, headers[echo.HeaderContentType] = map[string]any{"name": "mine-now"}, echo.MIMEApplicationJSON
+	case http.MethodPatch:
+		payload, headers[echo.HeaderContentType] = []any{map[string]any{"op": "replace", "path": "/name", "value": "mine-now"}}, "application/murano-packages-json-patch"
+		if strings.Contains(route.Path, "/model") {
+			headers[echo.HeaderContentType] = "application/env-model-json-patch"
+		}
+	}
+	var body []byte
+	if payload != nil {
+		var err error
+		body, err = json.Marshal(payload)
+		require.NoError(s.t, err)
+	}
+	// The limit is for a test that hangs.
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	request := httptest.NewRequestWithContext(ctx, route.Method, strings.Join(path, "/"), bytes.NewReader(body))
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	recorder := httptest.NewRecorder()
+	s.echo.ServeHTTP(stream{recorder, cancel}, request)
+	return recorder
+}
+
+// walked are the registered routes, without those that are open to who is not known.
+func (s *server) walked() []*echo.Route {
+	routes := slices.DeleteFunc(s.echo.Routes(), func(r *echo.Route) bool { return r.Method == echo.RouteNotFound || open[r.Path] })
+	require.Greater(s.t, len(routes), 30)
+	return routes
+}
+
+func merged(maps ...map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, one := range maps {
+		for key, value := range one {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+func TestWithoutATokenThereIsNothing(t *testing.T) {
+	s := newServer(t)
+	mine := merged(s.settle("demo", "demos"), s.everybodys())
+	for _, route := range s.walked() {
+		for _, token := range []string{"", "nobody"} {
+			recorder := s.visit(route, mine, token, mine["session"])
+			require.Equal(t, 401, recorder.Code, "%s %s with the token %q: %s", route.Method, route.Path, token, recorder.Body)
+			require.NotContains(t, recorder.Body.String(), "demos", "%s %s", route.Method, route.Path)
+		}
+	}
+}
+
+// TestAnotherProjectReachesNothing walks with the ids of another project: with all of them, and with one among the caller's own.
+func TestAnotherProjectReachesNothing(t *testing.T) {
+	s := newServer(t)
+	theirs, everybodys := s.settle("demo", "demos"), s.everybodys()
+	own := s.settle("other", "others")
+	picture := func() []any {
+		environment := "/v1/environments/" + theirs["environment"]
+		return []any{
+			s.call("demo", "", "GET", "/v1/environments", nil, 200), s.call("demo", "", "GET", environment, nil, 200),
+			s.call("demo", theirs["session"], "GET", environment, nil, 200), s.call("demo", theirs["session"], "GET", environment+"/services", nil, 200),
+			s.call("demo", "", "GET", environment+"/deployments", nil, 200), s.call("demo", "", "GET", environment+"/sessions/"+theirs["session"], nil, 200),
+			s.call("demo", "", "GET", "/v1/catalog/packages?owned=true", nil, 200),
+		}
+	}
+	before := picture()
+	for i, route := range s.walked() {
+		name := route.Method + " " + route.Path
+		var ids []string // parameters that take what belongs to a project
+		for _, parameter := range parameters(route) {
+			if _, isOwned := theirs[parameter]; isOwned {
+				ids = append(ids, parameter)
+			}
+		}
+		refused := []int{403, 404}
+		if len(ids) == 0 {
+			refused = nil // what the caller's own project, or everybody, may see
+		}
+		check := func(recorder *httptest.ResponseRecorder, what string, statuses []int) {
+			t.Helper()
+			if statuses != nil {
+				require.Contains(t, statuses, recorder.Code, "%s, %s: %s", name, what, recorder.Body)
+			}
+			require.NotContains(t, recorder.Body.String(), "demos-", "%s, %s, tells of another project", name, what)
+		}
+		check(s.visit(route, merged(theirs, everybodys), "other", theirs["session"]), "all ids of another project", refused)
+		check(s.visit(route, merged(theirs, everybodys), "other", ""), "all ids of another project, without a session", refused)
+		if len(ids) == 0 {
+			continue
+		}
+		for _, id := range ids {
+			if len(ids) == 1 || strings.HasSuffix(id, "/*") {
+				continue // nothing besides it; a path below one's own environment
+			}
+			// A session or a task of another environment is no part of this one: Murano answers 400 to it.
+			check(s.visit(route, merged(own, everybodys, map[string]string{id: theirs[id]}), "other", own["session"]),
+				"the "+id+" of another project among own ids", []int{400, 403, 404})
+		}
+		if slices.Contains(ids, "environment") && strings.Contains(route.Path, "/services") {
+			check(s.visit(route, merged(own, everybodys), "other", theirs["session"]), "the session of another project", []int{400})
+		}
+		own = s.renewed("other", own, fmt.Sprintf("others%d", i))
+	}
+	require.Equal(t, before, picture(), "what belongs to the other project is as it was")
+}
+
+// renewed gives the caller everything anew when the last visit took something away.
+func (s *server) renewed(token string, own possessions, mark string) possessions {
+	s.settled(own["environment"])
+	path := "/v1/environments/" + own["environment"]
+	headers := map[string]string{"X-Auth-Token": "{token:" + token + "}"}
+	if s.send("GET", path, headers, nil).Code != 200 || s.send("GET", path+"/sessions/"+own["session"], headers, nil).Code != 200 ||
+		s.send("GET", "/v1/catalog/packages/"+own["package"], headers, nil).Code != 200 {
+		return s.settle(token, mark)
+	}
+	return own
+}
+
+// TestAMemberMayWhatThePolicyGivesThem walks with the member's own ids, each route in a world of its own, because some destroy it.
+func TestAMemberMayWhatThePolicyGivesThem(t *testing.T) {
+	rule := policy.New().Apply(identity.Caller{Roles: []string{"member"}})
+	for _, route := range newServer(t).walked() {
+		t.Run(route.Method+" "+route.Path, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			mine := merged(s.settle("demo", "demos"), s.everybodys())
+			recorder := s.visit(route, mine, "demo", mine["session"])
+			if !rule.May(rules[route.Method+" "+route.Path]) {
+				require.Equal(t, 403, recorder.Code, "%s", recorder.Body)
+				return
+			}
+			// What is sent is not always what the route wants.
+			require.Contains(t, []int{200, 400}, recorder.Code, "%s", recorder.Body)
+		})
+	}
+}
