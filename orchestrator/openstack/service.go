@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
@@ -52,36 +53,51 @@ func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint g
 }
 
 // Validate asks Keystone whose token this is. A token that Keystone does not accept, or that belongs to no project, is a fault of
-// kind Unauthorized.
+// kind Unauthorized; every other error says that Keystone could not be asked.
 func (s *Service) Validate(ctx context.Context, token string) (identity.Caller, error) {
+	refused := fault.New(fault.Unauthorized, "Keystone does not know this token, or its time is over: get a new one")
+	if token == "" {
+		return identity.Caller{}, refused
+	}
 	result := tokens.Get(ctx, s.identity, token)
 	if result.Err != nil {
-		if gophercloud.ResponseCodeIs(result.Err, http.StatusNotFound) || gophercloud.ResponseCodeIs(result.Err, http.StatusUnauthorized) {
-			return identity.Caller{}, fault.New(fault.Unauthorized, "Keystone does not know this token, or its time is over: get a new one")
+		// 404 and 400 are about the token that is asked for; 401 and 403 are about the service user's own.
+		if gophercloud.ResponseCodeIs(result.Err, http.StatusNotFound) || gophercloud.ResponseCodeIs(result.Err, http.StatusBadRequest) {
+			return identity.Caller{}, refused
 		}
 		return identity.Caller{}, fmt.Errorf("ask Keystone about a token: %w", result.Err)
 	}
-	user, err := result.ExtractUser()
-	if err != nil {
+	var told struct {
+		Expires time.Time       `json:"expires_at"`
+		User    tokens.User     `json:"user"`
+		Project *tokens.Project `json:"project"`
+		Roles   []tokens.Role   `json:"roles"`
+	}
+	if err := result.ExtractIntoStructPtr(&told, "token"); err != nil {
 		return identity.Caller{}, fmt.Errorf("read Keystone's answer about a token: %w", err)
 	}
-	project, err := result.ExtractProject()
-	if err != nil {
-		return identity.Caller{}, fmt.Errorf("read Keystone's answer about a token: %w", err)
-	}
-	if project == nil {
+	if told.Project == nil {
 		return identity.Caller{}, fault.New(fault.Unauthorized, "this token belongs to no project: ask Keystone for one that is scoped to a project")
 	}
-	roles, err := result.ExtractRoles()
-	if err != nil {
-		return identity.Caller{}, fmt.Errorf("read Keystone's answer about a token: %w", err)
-	}
-	caller := identity.Caller{UserID: user.ID, ProjectID: project.ID, ProjectName: project.Name, Token: token}
-	for _, role := range roles {
+	caller := identity.Caller{UserID: told.User.ID, UserDomainID: told.User.Domain.ID, ProjectID: told.Project.ID, ProjectName: told.Project.Name,
+		ProjectDomainID: told.Project.Domain.ID, Token: token, Expires: told.Expires}
+	for _, role := range told.Roles {
 		caller.Roles = append(caller.Roles, role.Name)
 	}
 	caller.Admin = slices.Contains(caller.Roles, AdminRole)
 	return caller, nil
+}
+
+// Token is the service user's own token; another one each time that it was renewed.
+func (s *Service) Token() string { return s.identity.Token() }
+
+// Answers tells whether Keystone answers and takes the service user's own token, which is renewed when it has ended.
+func (s *Service) Answers(ctx context.Context) error {
+	if err := tokens.Get(ctx, s.identity, s.Token()).Err; err != nil && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		// 404: the token had ended, and was renewed for this question.
+		return fmt.Errorf("ask Keystone about the service user's token: %w", err)
+	}
+	return nil
 }
 
 // CreateTrust lets the service user act for the caller in the caller's project, with the caller's roles, until DeleteTrust. The

@@ -47,6 +47,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 	}{
 		{"a token tells whose it is", aTokenTellsWhoseItIs},
 		{"a bad token is refused", aBadTokenIsRefused},
+		{"the server lets in whom the cloud knows", theServerLetsInWhomTheCloudKnows},
 		{"a trust acts for its trustor until it is deleted", aTrustActsUntilItIsDeleted},
 		{"a trust that its trustor has deleted is no error", aTrustDeletedByItsTrustorIsNoError},
 		{"an application credential makes no trust", anApplicationCredentialMakesNoTrust},

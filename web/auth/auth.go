@@ -4,10 +4,11 @@ package auth
 import (
 	"context"
 	"crypto/sha256"
-	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
@@ -17,8 +18,10 @@ const (
 	// remember is how long Keystone's word about a token is taken without asking again, and so how long a revoked token
 	// may still be accepted.
 	remember = 30 * time.Second
-	// capacity bounds how many tokens are remembered.
+	// capacity bounds how many tokens are remembered; the one that was not used for longest is forgotten first.
 	capacity = 10_000
+	// patience is how long Keystone may take to tell about a token.
+	patience = 15 * time.Second
 )
 
 // Validator asks who a token belongs to; a token that nobody has is a fault of kind Unauthorized.
@@ -26,22 +29,24 @@ type Validator interface {
 	Validate(ctx context.Context, token string) (identity.Caller, error)
 }
 
-// Keystone returns the middleware that demands a token in X-Auth-Token and puts its identity.Caller into the request's context.
+// Keystone returns the middleware that demands a token in X-Auth-Token and puts its identity.Caller into the request's context. It
+// asks the validator once per token and half minute, also when many requests come with the same token at once; a refusal is not
+// remembered. Errors that are not of kind Unauthorized say that the validator could not be asked.
 func Keystone(validator Validator, now func() time.Time) echo.MiddlewareFunc {
-	known := &cache{now: now, entries: map[[sha256.Size]byte]entry{}}
+	known, err := lru.New[digest, entry](capacity)
+	if err != nil {
+		panic(err) // the capacity is not positive
+	}
+	k := &keystone{validator: validator, now: now, known: known}
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			token := c.Request().Header.Get("X-Auth-Token")
 			if token == "" {
 				return fault.New(fault.Unauthorized, "the request has no X-Auth-Token: send a Keystone token that is scoped to a project")
 			}
-			caller, ok := known.get(token)
-			if !ok {
-				var err error
-				if caller, err = validator.Validate(c.Request().Context(), token); err != nil {
-					return err
-				}
-				known.put(token, caller)
+			caller, err := k.caller(c.Request().Context(), token)
+			if err != nil {
+				return err
 			}
 			c.SetRequest(c.Request().WithContext(identity.With(c.Request().Context(), caller)))
 			return next(c)
@@ -49,43 +54,55 @@ func Keystone(validator Validator, now func() time.Time) echo.MiddlewareFunc {
 	}
 }
 
-// cache remembers callers by the digest of their token, so that no token stays in memory by itself for long.
-type cache struct {
-	now     func() time.Time
-	mutex   sync.Mutex
-	entries map[[sha256.Size]byte]entry
-}
+// digest stands for a token, so that none stays in memory for long.
+type digest [sha256.Size]byte
 
 type entry struct {
 	caller identity.Caller // without its token
 	until  time.Time
 }
 
-func (c *cache) get(token string) (identity.Caller, bool) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	found, ok := c.entries[sha256.Sum256([]byte(token))]
-	if !ok || !c.now().Before(found.until) {
-		return identity.Caller{}, false
-	}
-	found.caller.Token = token
-	return found.caller, true
+type keystone struct {
+	validator Validator
+	now       func() time.Time
+	known     *lru.Cache[digest, entry]
+	asking    singleflight.Group
 }
 
-func (c *cache) put(token string, caller identity.Caller) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	now := c.now()
-	if len(c.entries) >= capacity {
-		for digest, old := range c.entries {
-			if !now.Before(old.until) {
-				delete(c.entries, digest)
+func (k *keystone) caller(ctx context.Context, token string) (identity.Caller, error) {
+	key := digest(sha256.Sum256([]byte(token)))
+	found, ok := k.known.Get(key)
+	if !ok || !k.now().Before(found.until) {
+		// The question outlives the request that asked first, because others wait for its answer too.
+		answered := k.asking.DoChan(string(key[:]), func() (any, error) { return k.ask(context.WithoutCancel(ctx), key, token) })
+		select {
+		case <-ctx.Done():
+			return identity.Caller{}, context.Cause(ctx)
+		case answer := <-answered:
+			if answer.Err != nil {
+				return identity.Caller{}, answer.Err
 			}
+			found = answer.Val.(entry)
 		}
 	}
-	if len(c.entries) >= capacity {
-		clear(c.entries)
+	found.caller.Token = token
+	return found.caller, nil
+}
+
+func (k *keystone) ask(ctx context.Context, key digest, token string) (entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	asked := k.now() // the answer may be as old as the question
+	caller, err := k.validator.Validate(ctx, token)
+	if err != nil {
+		k.known.Remove(key)
+		return entry{}, err
 	}
-	caller.Token = ""
-	c.entries[sha256.Sum256([]byte(token))] = entry{caller: caller, until: now.Add(remember)}
+	found := entry{caller: caller, until: asked.Add(remember)}
+	if !caller.Expires.IsZero() && caller.Expires.Before(found.until) {
+		found.until = caller.Expires
+	}
+	found.caller.Token = ""
+	k.known.Add(key, found)
+	return found, nil
 }
