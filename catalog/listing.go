@@ -24,7 +24,6 @@ func (s *Service) List(ctx context.Context, caller identity.Caller, parameters u
 	if err != nil {
 		return nil, "", err
 	}
-	query.HideEmbedded = s.hideEmbedded
 	if query.Marker != "" {
 		if _, err := s.store.Package(ctx, query.Marker); err != nil {
 			return nil, "", err
@@ -33,6 +32,9 @@ func (s *Service) List(ctx context.Context, caller identity.Caller, parameters u
 	records, err = s.store.Packages(ctx, query)
 	if err != nil {
 		return nil, "", err
+	}
+	for i := range records {
+		records[i] = s.seen(records[i])
 	}
 	// Murano gives a marker whenever the page is full, also when nothing follows.
 	if len(records) == query.Limit {
@@ -54,11 +56,14 @@ func listQuery(caller identity.Caller, parameters url.Values) (Query, error) {
 		Marker:          parameters.Get("marker"),
 		Descending:      parameters.Get("sort_dir") == "desc",
 	}
+	toDeploy := isTrue(parameters.Get("catalog")) // else: to edit
 	switch {
 	case isTrue(parameters.Get("owned")):
 		query.Scope = ScopeOwned
-	case caller.Admin && !isTrue(parameters.Get("catalog")):
+	case caller.Admin && !toDeploy:
 		query.Scope = ScopeAll
+	case !toDeploy && !caller.May("manage_public_package"):
+		query.Scope = ScopeOwned
 	}
 	if kind := parameters.Get("type"); kind != "" {
 		query.Type = strings.ToUpper(kind[:1]) + strings.ToLower(kind[1:])

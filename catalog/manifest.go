@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -58,8 +59,8 @@ func incorrect(format string, args ...any) error {
 func parseManifest(text []byte) (manifest, error) {
 	var m manifest
 	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
-		return m, fault.New(fault.Invalid, "Unable to load manifest.yaml: %w", err)
+	if err := unmarshalYAML(text, &document); err != nil {
+		return m, fault.New(fault.Invalid, "Unable to load due to 'manifest.yaml: %w'", err)
 	}
 	if len(document.Content) == 0 {
 		return m, incorrect("manifest.yaml is empty")
@@ -96,8 +97,7 @@ func (m *manifest) readFormat(r *manifestReader) {
 	case m.format == "Heat.HOT/1.0":
 		m.hot, m.language = true, "1.0"
 	default:
-		r.fail(incorrect("Unsupported format %s; known are MuranoPL/%s to MuranoPL/%s and Heat.HOT/1.0",
-			quoteShort(m.format), muranoPLFormats[0], muranoPLFormats[len(muranoPLFormats)-1]))
+		r.fail(incorrect("Unsupported format %s", short(m.format)))
 	}
 }
 
@@ -107,20 +107,15 @@ func (m *manifest) readNames(r *manifestReader) {
 	case m.fullName == "":
 		r.fail(incorrect("FullName is not specified"))
 	case !fullNamePattern.MatchString(m.fullName) || strings.HasPrefix(m.fullName, ".") || strings.HasSuffix(m.fullName, ".") || strings.Contains(m.fullName, ".."):
-		r.fail(incorrect("Invalid FullName %s: it should be letters, digits and underscores, in parts joined by single dots", quoteShort(m.fullName)))
-	case utf8.RuneCountInString(m.fullName) > maxFullName:
-		r.fail(fault.New(fault.Invalid, "Package FullName should be %d characters maximum", maxFullName))
+		r.fail(incorrect("Invalid FullName %s", short(m.fullName)))
 	}
 	m.kind = r.text("Type")
 	if m.kind != typeApplication && m.kind != typeLibrary {
-		r.fail(incorrect("Invalid package Type %s: it should be %s or %s", quoteShort(m.kind), typeApplication, typeLibrary))
+		r.fail(incorrect("Invalid package Type %s", short(cmp.Or(m.kind, "None"))))
 	}
 	m.name = r.text("Name")
 	if m.name == "" {
 		m.name = m.fullName
-	}
-	if utf8.RuneCountInString(m.name) > maxName {
-		r.fail(fault.New(fault.Invalid, "Package name should be %d characters maximum", maxName))
 	}
 	written := r.text("Version")
 	if written == "" {
@@ -140,9 +135,6 @@ func (m *manifest) readTexts(r *manifestReader) {
 		m.description = "The description is not provided" // what Murano stores then
 	}
 	m.author = r.text("Author")
-	if utf8.RuneCountInString(m.author) > maxAuthor {
-		r.fail(fault.New(fault.Invalid, "Package Author should be %d characters maximum", maxAuthor))
-	}
 	m.tags = r.list("Tags")
 	m.supplier = map[string]any{}
 	if node := r.values["Supplier"]; node != nil && !isNull(node) {
@@ -194,6 +186,19 @@ func (m *manifest) readFiles(r *manifestReader) {
 		m.classes = append(m.classes, class.Value)
 		m.classFiles[class.Value] = file.Value
 	}
+}
+
+// checkLengths refuses texts that Murano's columns do not hold.
+func (m *manifest) checkLengths() error {
+	for _, text := range []struct {
+		what, value string
+		limit       int
+	}{{"name", m.name, maxName}, {"FullName", m.fullName, maxFullName}, {"Author", m.author, maxAuthor}} {
+		if utf8.RuneCountInString(text.value) > text.limit {
+			return fault.New(fault.Invalid, "Package %s should be %d characters maximum", text.what, text.limit)
+		}
+	}
+	return nil
 }
 
 // manifestReader takes values out of the manifest and keeps the first error.

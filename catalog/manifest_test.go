@@ -13,23 +13,23 @@ import (
 
 func withManifest(t testing.TB, manifest string) (*catalog.Package, error) {
 	t.Helper()
-	return read(zipOf(t, entry{name: "manifest.yaml", content: manifest}, entry{name: "template.yaml"}))
+	return read(zipOf(t, entry{name: "manifest.yaml", content: manifest}, entry{name: "template.yaml", content: "resources: {}\n"}))
 }
 
 func TestAWrongManifestIsRefusedWithItsReason(t *testing.T) {
 	for name, c := range map[string]struct{ manifest, says string }{
-		"no YAML":                {"FullName: [a, b", "Unable to load manifest.yaml: yaml: line 1"},
+		"no YAML":                {"FullName: [a, b", "Unable to load due to 'manifest.yaml: yaml: line 1"},
 		"empty":                  {"", "manifest.yaml is empty"},
 		"a list":                 {"- a", "should be a map"},
 		"no FullName":            {"Type: Library\n", "FullName is not specified"},
-		"FullName with a blank":  {"Type: Library\nFullName: not valid!\n", "Invalid FullName 'not valid!'"},
-		"FullName ends in a dot": {"Type: Library\nFullName: a.b.\n", "Invalid FullName 'a.b.'"},
+		"FullName with a blank":  {"Type: Library\nFullName: not valid!\n", "Invalid FullName not valid!"},
+		"FullName ends in a dot": {"Type: Library\nFullName: a.b.\n", "Invalid FullName a.b."},
 		"FullName with two dots": {"Type: Library\nFullName: a..b\n", "Invalid FullName"},
-		"FullName too long":      {"Type: Library\nFullName: " + strings.Repeat("a", 129) + "\n", "128 characters maximum"},
-		"no Type":                {"FullName: a\n", "Invalid package Type ''"},
-		"another Type":           {"FullName: a\nType: Thing\n", "Invalid package Type 'Thing'"},
-		"another Format":         {"FullName: a\nType: Library\nFormat: Foo/9.9\n", "Unsupported format 'Foo/9.9'"},
-		"a later MuranoPL":       {"FullName: a\nType: Library\nFormat: 1.5\n", "Unsupported format 'MuranoPL/1.5'"},
+		"FullName too long":      {"Type: Library\nName: a\nFullName: " + strings.Repeat("a", 129) + "\n", "128 characters maximum"},
+		"no Type":                {"FullName: a\n", "Invalid package Type None"},
+		"another Type":           {"FullName: a\nType: Thing\n", "Invalid package Type Thing"},
+		"another Format":         {"FullName: a\nType: Library\nFormat: Foo/9.9\n", "Unsupported format Foo/9.9"},
+		"a later MuranoPL":       {"FullName: a\nType: Library\nFormat: 1.5\n", "Unsupported format MuranoPL/1.5"},
 		"long Name":              {"FullName: a\nType: Library\nName: " + strings.Repeat("n", 81) + "\n", "Package name should be 80 characters maximum"},
 		"Version is no version":  {"FullName: a\nType: Library\nVersion: new\n", "Version 'new' is no version"},
 		"Tags are no list":       {"FullName: a\nType: Library\nTags: x\n", "Tags should be a list of texts"},
@@ -41,7 +41,10 @@ func TestAWrongManifestIsRefusedWithItsReason(t *testing.T) {
 		"Name is a map":          {"FullName: a\nType: Library\nName: {a: b}\n", "Name should be a text"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := withManifest(t, c.manifest)
+			p, err := withManifest(t, c.manifest)
+			if err == nil {
+				err = p.CheckLengths()
+			}
 			require.ErrorContains(t, err, c.says)
 			require.Equal(t, fault.Invalid, fault.KindOf(err))
 		})
@@ -95,14 +98,6 @@ Classes:
 	require.NotNil(t, p.Supplier())
 }
 
-func TestATemplatePackageIsKeptButHasNoClassFile(t *testing.T) {
-	p, err := withManifest(t, "FullName: org.H\nType: Application\nFormat: Heat.HOT/1.0\n")
-	require.NoError(t, err)
-	require.Equal(t, []string{"org.H"}, p.ClassNames())
-	_, _, err = p.ClassFile("org.H")
-	require.ErrorContains(t, err, "cannot be deployed yet")
-}
-
 func TestMetadataOfAnUploadIsChecked(t *testing.T) {
 	no := false
 	meta, err := catalog.ParseMetadata([]byte(`{"categories":["Web"],"tags":[],"is_public":true,"enabled":false,"name":"n","description":"d"}`))
@@ -114,14 +109,15 @@ func TestMetadataOfAnUploadIsChecked(t *testing.T) {
 		require.Zero(t, meta, text)
 	}
 	for text, says := range map[string]string{
-		`{"foo":"bar"}`:       "'foo': there is no such key",
-		`{"is_public":"yes"}`: `'"yes"' should be true or false`,
-		`{"enabled":null}`:    "should be true or false",
-		`{"tags":"a"}`:        "should be a list of texts",
-		`{"tags":["a",1]}`:    "should be a list of texts",
-		`{"tags":["a",null]}`: "should be a list of texts",
-		`{"tags":["a","a"]}`:  "'a' is there twice",
-		`{"name":1}`:          "should be a text",
+		`{"foo":"bar"}`:               "Additional properties are not allowed ('foo' was unexpected)",
+		`{"b":1,"a":2,"tags":1}`:      "Additional properties are not allowed ('a', 'b' were unexpected)",
+		`{"is_public":"yes"}`:         "'yes' is not of type 'boolean'",
+		`{"enabled":null}`:            "None is not of type 'boolean'",
+		`{"tags":"it's"}`:             `"it's" is not of type 'array'`,
+		`{"tags":["a",1]}`:            "1 is not of type 'string'\n\nFailed validating 'type' in schema['properties']['tags']['items']:\n    {'type': 'string'}\n\nOn instance['tags'][1]:\n    1",
+		`{"tags":["a",null]}`:         "None is not of type 'string'",
+		`{"tags":["a","a"]}`:          "['a', 'a'] has non-unique elements",
+		`{"tags":[1],"name":{"a":1}}`: "{'a': 1} is not of type 'string'",
 	} {
 		_, err := catalog.ParseMetadata([]byte(text))
 		require.ErrorContains(t, err, says)
@@ -147,7 +143,7 @@ func FuzzManifest(f *testing.F) {
 		require.NoError(t, err)
 		for _, class := range p.ClassNames() {
 			_, _, err := p.ClassFile(class)
-			require.Error(t, err) // this package has no class file
+			require.Equal(t, p.HOT(), err == nil) // this package has no class file
 		}
 	})
 }

@@ -1,8 +1,13 @@
 package catalog
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/burano/burano/internal/fault"
 )
@@ -19,59 +24,79 @@ type Metadata struct {
 // name and description are checked and then, as in Murano, the manifest's are used. Text that is no JSON object is passed over as
 // in Murano; another key, or a value of another type, is a fault of kind Invalid.
 func ParseMetadata(text []byte) (Metadata, error) {
-	var meta Metadata
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(text, &fields) != nil {
-		return meta, nil
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var fields map[string]any
+	if decoder.Decode(&fields) != nil || decoder.Decode(new(any)) != io.EOF {
+		return Metadata{}, nil
 	}
-	var ignored string
-	for key, value := range fields {
-		var err error
-		switch key {
-		case "categories":
-			meta.Categories, err = uniqueTexts(value)
-		case "tags":
-			meta.Tags, err = uniqueTexts(value)
-		case "name", "description":
-			err = strictly(value, &ignored, "a text")
-		case "is_public":
-			err = strictly(value, &meta.Public, "true or false")
-		case "enabled":
-			meta.Enabled = new(bool)
-			err = strictly(value, meta.Enabled, "true or false")
-		default:
-			err = fmt.Errorf("there is no such key; known are categories, tags, name, description, is_public and enabled")
-		}
-		if err != nil {
-			return Metadata{}, fault.New(fault.Invalid, "Package schema is not valid: %s: %s", quoteShort(key), err)
-		}
+	if err := checkMetadata(fields); err != nil {
+		return Metadata{}, err
+	}
+	var meta Metadata
+	if list, there := fields["categories"]; there {
+		meta.Categories = texts(list)
+	}
+	if list, there := fields["tags"]; there {
+		meta.Tags = texts(list)
+	}
+	meta.Public, _ = fields["is_public"].(bool)
+	if enabled, there := fields["enabled"].(bool); there {
+		meta.Enabled = &enabled
 	}
 	return meta, nil
 }
 
-func strictly(value json.RawMessage, into any, wanted string) error {
-	if string(value) == "null" || json.Unmarshal(value, into) != nil {
-		return fmt.Errorf("%s should be %s", quoteShort(string(value)), wanted)
+// metadataSchema is Murano's schema of the JSON part, as Python prints it, and in the messages of Murano.
+const metadataSchema = `{'$schema': 'http://json-schema.org/draft-04/schema#',
+     'additionalProperties': False,
+     'properties': {'categories': {'items': {'type': 'string'},
+                                   'minItems': 0,
+                                   'type': 'array',
+                                   'uniqueItems': True},
+                    'description': {'type': 'string'},
+                    'enabled': {'type': 'boolean'},
+                    'is_public': {'type': 'boolean'},
+                    'name': {'type': 'string'},
+                    'tags': {'items': {'type': 'string'},
+                             'minItems': 0,
+                             'type': 'array',
+                             'uniqueItems': True}},
+     'type': 'object'}`
+
+// checkMetadata says what is wrong in the words of Python's jsonschema, the outermost first.
+func checkMetadata(fields map[string]any) error {
+	keys := slices.Sorted(maps.Keys(fields))
+	var unknown []string
+	for _, key := range keys {
+		if _, known := changeable[key]; !known {
+			unknown = append(unknown, python(key))
+		}
+	}
+	if len(unknown) > 0 {
+		verb := "was"
+		if len(unknown) > 1 {
+			verb = "were"
+		}
+		return invalidSchema(schemaError{message: fmt.Sprintf("Additional properties are not allowed (%s %s unexpected)", strings.Join(unknown, ", "), verb),
+			rule: "additionalProperties", schema: metadataSchema, value: fields}, "")
+	}
+	for _, deep := range []bool{false, true} {
+		for _, key := range keys {
+			if wrong := changeable[key].wrong(fields[key]); wrong != nil && (wrong.where != "") == deep {
+				return invalidSchema(*wrong, key)
+			}
+		}
 	}
 	return nil
 }
 
-func uniqueTexts(value json.RawMessage) ([]string, error) {
-	var pointers []*string
-	if err := strictly(value, &pointers, "a list of texts"); err != nil {
-		return nil, err
+func invalidSchema(wrong schemaError, key string) error {
+	schema, instance := "", ""
+	if key != "" {
+		schema = fmt.Sprintf("['properties']['%s']%s", key, wrong.within)
+		instance = fmt.Sprintf("['%s']%s", key, wrong.where)
 	}
-	seen := map[string]bool{}
-	texts := make([]string, 0, len(pointers))
-	for _, text := range pointers {
-		if text == nil {
-			return nil, fmt.Errorf("%s should be a list of texts", quoteShort(string(value)))
-		}
-		if seen[*text] {
-			return nil, fmt.Errorf("%s is there twice", quoteShort(*text))
-		}
-		seen[*text] = true
-		texts = append(texts, *text)
-	}
-	return texts, nil
+	return fault.New(fault.Invalid, "Package schema is not valid: %s\n\nFailed validating '%s' in schema%s:\n    %s\n\nOn instance%s:\n    %s",
+		wrong.message, wrong.rule, schema, wrong.schema, instance, python(wrong.value))
 }

@@ -18,6 +18,9 @@ type Package struct {
 	manifest manifest
 	files    map[string][]byte // by path inside the package, '/'-separated
 	embedded bool
+
+	// What is made of a Heat template; "" for MuranoPL.
+	madeClass, madeForm string
 }
 
 var _ muranopl.Package = (*Package)(nil)
@@ -29,6 +32,9 @@ const (
 	logoFile         = "logo.png"
 	supplierLogoFile = "supplier_logo.png"
 	uiFile           = "ui.yaml"
+
+	// generatedFile is the name of a class file that is not in the package.
+	generatedFile = "<made of template.yaml>"
 
 	// maxManifest is in bytes.
 	maxManifest = 1 << 20
@@ -64,6 +70,9 @@ func (p *Package) Version() *semver.Version { return p.manifest.version }
 // Format is the version of MuranoPL, "1.0" to "1.4".
 func (p *Package) Format() string { return p.manifest.language }
 
+// CheckLengths refuses texts of the manifest that the catalog does not keep for their length.
+func (p *Package) CheckLengths() error { return p.manifest.checkLengths() }
+
 // HOT tells whether the package holds a Heat template and no MuranoPL.
 func (p *Package) HOT() bool { return p.manifest.hot }
 
@@ -79,9 +88,8 @@ func (p *Package) ClassNames() []string { return slices.Clone(p.manifest.classes
 // ClassFile returns the file that declares the class, its name inside the package and its text. It is a fault of kind NotFound
 // when the manifest does not name the class, and of kind Invalid when the file is missing.
 func (p *Package) ClassFile(class string) (string, []byte, error) {
-	if p.manifest.hot {
-		return "", nil, fault.New(fault.Invalid, "Package '%s' is a Heat template (Format %s); such packages are kept and listed, but cannot be deployed yet",
-			p.FullName(), p.manifest.format)
+	if p.manifest.hot && class == p.manifest.fullName {
+		return generatedFile, []byte(p.madeClass), nil
 	}
 	name, ok := p.manifest.classFiles[class]
 	if !ok {
@@ -95,8 +103,13 @@ func (p *Package) ClassFile(class string) (string, []byte, error) {
 	return file, text, nil
 }
 
-// UI is the dynamic UI definition as YAML text, nil where the package has none.
-func (p *Package) UI() []byte { return p.files[path.Join("UI", p.manifest.ui)] }
+// UI is the dynamic UI definition as YAML text, that of a Heat template made from it; nil where the package has none.
+func (p *Package) UI() []byte {
+	if p.manifest.hot {
+		return []byte(p.madeForm)
+	}
+	return p.files[path.Join("UI", p.manifest.ui)]
+}
 
 // Logo is the package's logo (PNG, JPEG or GIF), nil where it has none.
 func (p *Package) Logo() []byte { return p.files[p.manifest.logo] }
@@ -104,8 +117,12 @@ func (p *Package) Logo() []byte { return p.files[p.manifest.logo] }
 // SupplierLogo is the supplier's logo (PNG, JPEG or GIF), nil where the package has none.
 func (p *Package) SupplierLogo() []byte { return p.files[p.manifest.supplierLogo] }
 
-// File returns a file of the package by its path, such as "Resources/scripts/setup.sh".
+// File returns a file of the package by its path, such as "Resources/scripts/setup.sh". The class of a Heat template has its template
+// as a resource of its own name.
 func (p *Package) File(name string) ([]byte, bool) {
+	if p.manifest.hot && name == "Resources/"+p.manifest.fullName {
+		name = templateFile
+	}
 	content, ok := p.files[name]
 	return content, ok
 }
@@ -124,7 +141,7 @@ func (p *Package) FileNames() []string {
 func newPackage(files map[string][]byte) (*Package, error) {
 	text, ok := files["manifest.yaml"]
 	if !ok {
-		return nil, fault.New(fault.Invalid, "Unable to find package manifest: there is no 'manifest.yaml' at the top of the package%s", hintOfTop(files))
+		return nil, fault.New(fault.Invalid, "Unable to find package manifest%s", hintOfTop(files))
 	}
 	if len(text) > maxManifest {
 		return nil, fault.New(fault.TooLarge, "manifest.yaml has %d bytes, more than the %d allowed", len(text), maxManifest)
@@ -135,9 +152,15 @@ func newPackage(files map[string][]byte) (*Package, error) {
 	}
 	p := &Package{manifest: m, files: files}
 	if m.hot {
-		if _, ok := files["template.yaml"]; !ok {
-			return nil, fault.New(fault.Invalid, "Incorrect package format: a package of format '%s' needs a 'template.yaml' at its top", m.format)
+		text, ok := files[templateFile]
+		if !ok {
+			return nil, incorrect("a package of format '%s' needs a '%s' at its top", m.format, templateFile)
 		}
+		template, err := readTemplate(text)
+		if err != nil {
+			return nil, err
+		}
+		p.madeClass, p.madeForm = template.class(&p.manifest, files), template.form(&p.manifest)
 	}
 	if err := p.checkImage(m.logo, m.logo != logoFile, "Logo"); err != nil {
 		return nil, err
@@ -152,7 +175,7 @@ func newPackage(files map[string][]byte) (*Package, error) {
 func hintOfTop(files map[string][]byte) string {
 	for name := range files {
 		if dir, file := path.Split(name); file == "manifest.yaml" && path.Dir(path.Clean(dir)) == "." {
-			return "; there is one in '" + dir + "': zip the contents of that folder, not the folder"
+			return ": there is one in '" + dir + "'; zip the contents of that folder, not the folder"
 		}
 	}
 	return ""

@@ -7,12 +7,15 @@ import (
 )
 
 // quoteShort quotes what a user wrote for a message, cut to a bearable length.
-func quoteShort(text string) string {
+func quoteShort(text string) string { return "'" + short(text) + "'" }
+
+// short is a user's text without what does not print, cut to a bearable length.
+func short(text string) string {
 	const most = 80
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most]) + "…"
 	}
-	return "'" + strings.Map(printable, text) + "'"
+	return strings.Map(printable, text)
 }
 
 func printable(r rune) rune {

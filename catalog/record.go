@@ -50,7 +50,6 @@ type Query struct {
 	Project         string
 	Scope           Scope
 	IncludeDisabled bool
-	HideEmbedded    bool
 
 	IDs        []string
 	FullName   string
@@ -109,6 +108,10 @@ type PackageStore interface {
 	// Archive returns the zip as it was uploaded.
 	Archive(ctx context.Context, id string) ([]byte, error)
 	DeletePackage(ctx context.Context, id string) error
+	// UpdatePackage changes a package in one transaction: change gets the record as it is and leaves it as it is to be. What can
+	// change are Name, Description, Tags, Categories, Public, Enabled and Updated. When it becomes public, the rules of AddPackage
+	// hold.
+	UpdatePackage(ctx context.Context, id string, change func(*Record) error) (Record, error)
 	Packages(ctx context.Context, query Query) ([]Record, error)
 }
 

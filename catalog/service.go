@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -21,20 +22,25 @@ const MaxUpload = 5 << 20
 
 // Service is the catalog as its callers see it: what they may see, put in and take out.
 type Service struct {
-	store        Store
-	embedded     map[string]*Package // by id
-	names        map[string]string   // full names and classes of embedded packages → full name of the package
-	cache        *packageCache
-	now          func() time.Time
-	newID        func() string
-	hideEmbedded bool
+	store    Store
+	embedded map[string]*Package // by id
+	owner    string              // the project that embedded packages are shown as owned by
+	offered  []string            // names of the embedded packages that are offered; none for all
+	cache    *packageCache
+	now      func() time.Time
+	newID    func() string
 }
 
 // Option changes how a Service works.
 type Option func(*Service)
 
-// HideEmbedded leaves the packages that came with Burano out of lists; they can be shown and deployed all the same.
-func HideEmbedded() Option { return func(s *Service) { s.hideEmbedded = true } }
+// OfferEmbedded offers only the named ones of the packages that came with Burano: there are no others then. Without a name it changes
+// nothing.
+func OfferEmbedded(names ...string) Option { return func(s *Service) { s.offered = names } }
+
+// EmbeddedOwner is the project that the packages that came with Burano are shown as owned by. They belong to no project all the same:
+// any project, also this one, may have packages of their names.
+func EmbeddedOwner(projectID string) Option { return func(s *Service) { s.owner = projectID } }
 
 // WithClock gives the service another clock than the system's.
 func WithClock(now func() time.Time) Option { return func(s *Service) { s.now = now } }
@@ -47,7 +53,6 @@ func New(store Store, embedded []*Package, options ...Option) (*Service, error) 
 	s := &Service{
 		store:    store,
 		embedded: map[string]*Package{},
-		names:    map[string]string{},
 		cache:    newPackageCache(),
 		now:      time.Now,
 		newID:    randomID,
@@ -55,19 +60,21 @@ func New(store Store, embedded []*Package, options ...Option) (*Service, error) 
 	for _, option := range options {
 		option(s)
 	}
+	for _, name := range s.offered {
+		if !slices.ContainsFunc(embedded, func(p *Package) bool { return p.FullName() == name }) {
+			return nil, fmt.Errorf("no package '%s' comes with Burano; there are %s", name, strings.Join(fullNames(embedded), ", "))
+		}
+	}
 	records := make([]Record, 0, len(embedded))
 	for _, p := range embedded {
+		if len(s.offered) > 0 && !slices.Contains(s.offered, p.FullName()) {
+			continue
+		}
 		id := EmbeddedID(p.FullName())
 		if _, twice := s.embedded[id]; twice {
 			return nil, fmt.Errorf("embedded package %s is there twice", p.FullName())
 		}
 		s.embedded[id] = p
-		for _, name := range append(p.ClassNames(), p.FullName()) {
-			if other, taken := s.names[name]; taken && other != p.FullName() {
-				return nil, fmt.Errorf("%s is in the embedded packages %s and %s", name, other, p.FullName())
-			}
-			s.names[name] = p.FullName()
-		}
 		record := s.newRecord(p, Metadata{}, "")
 		record.ID, record.Public, record.Embedded = id, true, true
 		records = append(records, record)
@@ -80,6 +87,14 @@ func New(store Store, embedded []*Package, options ...Option) (*Service, error) 
 		return nil, fmt.Errorf("note the embedded packages: %w", err)
 	}
 	return s, nil
+}
+
+func fullNames(packages []*Package) []string {
+	names := make([]string, 0, len(packages))
+	for _, p := range packages {
+		names = append(names, p.FullName())
+	}
+	return names
 }
 
 // EmbeddedID is the id of the embedded package of that name: the same in every installation.
@@ -116,7 +131,7 @@ func (s *Service) newRecord(p *Package, meta Metadata, owner string) Record {
 // Upload takes a package zip into the caller's project.
 func (s *Service) Upload(ctx context.Context, caller identity.Caller, meta Metadata, archive []byte) (Record, error) {
 	if meta.Public && !caller.May("publicize_package") {
-		return Record{}, fault.New(fault.Forbidden, "Only an administrator can upload a public package; upload it without is_public")
+		return Record{}, denied
 	}
 	switch {
 	case len(archive) == 0:
@@ -128,38 +143,46 @@ func (s *Service) Upload(ctx context.Context, caller identity.Caller, meta Metad
 	if err != nil {
 		return Record{}, fault.New(fault.Invalid, "Couldn't load package from file: %w", err)
 	}
-	if name, with := s.isEmbedded(p); name != "" {
-		return Record{}, fault.New(fault.Conflict, "'%s' comes with Burano, in the package '%s', and is always there; it cannot be uploaded", name, with)
+	if err := p.CheckLengths(); err != nil {
+		return Record{}, err
 	}
 	record := s.newRecord(p, meta, caller.ProjectID)
 	if err := s.store.AddPackage(ctx, record, archive); err != nil {
 		return Record{}, err
 	}
-	return s.store.Package(ctx, record.ID)
+	return s.record(ctx, record.ID)
 }
+
+// record reads a package's record as callers see it.
+func (s *Service) record(ctx context.Context, id string) (Record, error) {
+	record, err := s.store.Package(ctx, id)
+	return s.seen(record), err
+}
+
+// seen returns the record as callers see it.
+func (s *Service) seen(record Record) Record {
+	if record.Embedded {
+		record.OwnerID = s.owner
+	}
+	return record
+}
+
+// denied is Murano's answer to who may not do something at all.
+var denied = fault.New(fault.Forbidden, "Access was denied to this resource.")
 
 // TooLargeUpload is the fault for a file beyond MaxUpload, of kind Invalid as Murano answers.
 func TooLargeUpload() error {
 	return fault.New(fault.Invalid, "Uploading file is too large. The limit is %d Mb", MaxUpload>>20)
 }
 
-func (s *Service) isEmbedded(p *Package) (name, with string) {
-	for _, name := range append([]string{p.FullName()}, p.ClassNames()...) {
-		if with, taken := s.names[name]; taken {
-			return name, with
-		}
-	}
-	return "", ""
-}
-
 // Show returns a package that the caller may see.
 func (s *Service) Show(ctx context.Context, caller identity.Caller, id string) (Record, error) {
-	record, err := s.store.Package(ctx, id)
+	record, err := s.record(ctx, id)
 	if err != nil {
 		return Record{}, err
 	}
 	if !record.Public && record.OwnerID != caller.ProjectID && !caller.Admin {
-		return Record{}, fault.New(fault.Forbidden, "Package '%s' is not public and not owned by tenant '%s'", id, caller.ProjectID)
+		return Record{}, fault.New(fault.Forbidden, "Package '%s' is not public and not owned by tenant '%s' ", id, caller.ProjectID)
 	}
 	return record, nil
 }
@@ -175,6 +198,8 @@ func (s *Service) Delete(ctx context.Context, caller identity.Caller, id string)
 		return fault.New(fault.Forbidden, "Package '%s' (%s) comes with Burano and cannot be deleted", id, record.FullName)
 	case record.OwnerID != caller.ProjectID && !caller.Admin:
 		return fault.New(fault.Forbidden, "Package is not owned by the tenant '%s'", caller.ProjectID)
+	case record.Public && !caller.May("manage_public_package"):
+		return denied
 	}
 	if err := s.store.DeletePackage(ctx, id); err != nil {
 		return err
@@ -197,9 +222,6 @@ func (s *Service) UI(ctx context.Context, caller identity.Caller, id string) ([]
 	p, err := s.Open(ctx, caller, id)
 	if err != nil {
 		return nil, err
-	}
-	if p.HOT() && p.UI() == nil {
-		return nil, fault.New(fault.Invalid, "Package '%s' is a Heat template: its form is not generated yet", p.FullName())
 	}
 	return p.UI(), nil
 }
@@ -270,7 +292,7 @@ func (s *Service) Category(ctx context.Context, caller identity.Caller, id strin
 func (s *Service) AddCategory(ctx context.Context, caller identity.Caller, name string) (Category, error) {
 	switch {
 	case !caller.May("add_category"):
-		return Category{}, fault.New(fault.Forbidden, "Only an administrator can add a category")
+		return Category{}, denied
 	case name == "":
 		return Category{}, fault.New(fault.Invalid, "Please, specify a name of the category to create")
 	case utf8.RuneCountInString(name) > maxName:
@@ -284,7 +306,7 @@ func (s *Service) AddCategory(ctx context.Context, caller identity.Caller, name 
 // DeleteCategory removes an empty category; administrators only.
 func (s *Service) DeleteCategory(ctx context.Context, caller identity.Caller, id string) error {
 	if !caller.May("delete_category") {
-		return fault.New(fault.Forbidden, "Only an administrator can delete a category")
+		return denied
 	}
 	return s.store.DeleteCategory(ctx, id)
 }

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"context"
 	"net/url"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/catalog/store"
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/fault"
@@ -16,10 +18,13 @@ import (
 )
 
 var (
-	demo  = identity.Caller{ProjectID: "demo"}
-	other = identity.Caller{ProjectID: "other"}
+	demo  = identity.Caller{ProjectID: "demo"}.Under(member)
+	other = identity.Caller{ProjectID: "other"}.Under(member)
 	admin = identity.Caller{ProjectID: "admin", Admin: true}
 )
+
+// member is what everybody may by Murano's rules.
+func member(rule string) bool { return rule == "manage_public_package" }
 
 func service(t *testing.T, options ...catalog.Option) *catalog.Service {
 	t.Helper()
@@ -103,9 +108,10 @@ func TestWhatComesWithBuranoIsAlwaysThere(t *testing.T) {
 
 	for _, archive := range [][]byte{packageZip(t, "io.core", "org.X", "0.0.0", ""), packageZip(t, "org.X", "io.core.Object", "0.0.0", "")} {
 		_, err = s.Upload(t.Context(), admin, catalog.Metadata{Public: true}, archive)
-		require.Equal(t, fault.Conflict, fault.KindOf(err))
-		require.ErrorContains(t, err, "comes with Burano")
+		require.Equal(t, fault.Conflict, fault.KindOf(err), "there is a public package of that name or class")
 	}
+	_, err = s.Update(t.Context(), admin, catalog.EmbeddedID("io.core"), []catalog.Change{{Op: "replace", Attribute: "name", Value: "Mine"}})
+	require.Equal(t, fault.Forbidden, fault.KindOf(err))
 	err = s.Delete(t.Context(), admin, catalog.EmbeddedID("io.core"))
 	require.Equal(t, fault.Forbidden, fault.KindOf(err))
 	record, err := s.Show(t.Context(), demo, catalog.EmbeddedID("io.core"))
@@ -114,22 +120,79 @@ func TestWhatComesWithBuranoIsAlwaysThere(t *testing.T) {
 	require.Empty(t, record.OwnerID)
 }
 
-func TestEmbeddedPackagesCanBeLeftOutOfLists(t *testing.T) {
-	listed := func(s *catalog.Service) []string {
-		records, marker, err := s.List(t.Context(), demo, url.Values{"catalog": {"true"}})
-		require.NoError(t, err)
-		require.Empty(t, marker)
-		names := []string{}
-		for _, r := range records {
-			names = append(names, r.FullName)
-		}
-		return names
-	}
-	require.Equal(t, []string{"io.core"}, listed(service(t)))
-	hiding := service(t, catalog.HideEmbedded())
-	require.Empty(t, listed(hiding))
-	_, err := hiding.Source("demo").PackageByName(t.Context(), "io.core", "")
+func TestOnlyTheEmbeddedPackagesThatAreOfferedAreThere(t *testing.T) {
+	s := service(t, catalog.OfferEmbedded(), catalog.EmbeddedOwner("service"))
+	records, _, err := s.List(t.Context(), demo, url.Values{"catalog": {"true"}})
 	require.NoError(t, err)
+	require.Len(t, records, 1, "no name offers all")
+	require.Equal(t, "service", records[0].OwnerID)
+
+	db, err := database.Open(filepath.Join(t.TempDir(), "catalog.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = database.Close(db) })
+	rows, err := store.New(t.Context(), db)
+	require.NoError(t, err)
+	_, err = catalog.New(rows, embeddedTwo(t), catalog.OfferEmbedded("io.nothing"))
+	require.ErrorContains(t, err, "no package 'io.nothing' comes with Burano; there are io.one, io.two")
+	two, err := catalog.New(rows, embeddedTwo(t))
+	require.NoError(t, err)
+	_, err = two.Source("demo").PackageByName(t.Context(), "io.two", "")
+	require.NoError(t, err)
+	one, err := catalog.New(rows, embeddedTwo(t), catalog.OfferEmbedded("io.one"))
+	require.NoError(t, err)
+	_, err = one.Source("demo").PackageByName(t.Context(), "io.two", "")
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+	_, err = one.Show(t.Context(), admin, catalog.EmbeddedID("io.two"))
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+
+	upload(t, one, admin, catalog.Metadata{Public: true}, packageZip(t, "io.two", "io.two.A", "1.0.0", "mine"))
+	_, err = catalog.New(rows, embeddedTwo(t))
+	require.NoError(t, err, "a public package of its name does not keep an embedded one out")
+}
+
+func embeddedTwo(t *testing.T) []*catalog.Package {
+	var packages []*catalog.Package
+	for _, name := range []string{"io.one", "io.two"} {
+		p, err := catalog.ReadEmbedded(fstest.MapFS{"manifest.yaml": {Data: []byte("Type: Library\nFullName: " + name + "\n")}})
+		require.NoError(t, err)
+		packages = append(packages, p)
+	}
+	return packages
+}
+
+// TestAnUploadedPackageOfAnEmbeddedOnesNameHasNoNativeBodies runs the same method in two projects: in the one, the embedded package's
+// body in Go answers; in the other, which has a package of the same name, class and method of its own, nothing does.
+func TestAnUploadedPackageOfAnEmbeddedOnesNameHasNoNativeBodies(t *testing.T) {
+	const manifest = "Type: Library\nFullName: io.core\nClasses: {io.core.Thing: Thing.yaml}\n"
+	const class = "Name: io.core.Thing\nMethods:\n  speak:\n    Usage: Action\n    Native: true\n"
+	core, err := catalog.ReadEmbedded(fstest.MapFS{"manifest.yaml": {Data: []byte(manifest)}, "Classes/Thing.yaml": {Data: []byte(class)},
+		"Classes/Object.yaml": {Data: []byte("Name: io.murano.Object\n")}})
+	require.NoError(t, err)
+	object, err := catalog.ReadEmbedded(fstest.MapFS{"manifest.yaml": {Data: []byte("Type: Library\nFullName: io.murano\nClasses: {io.murano.Object: Object.yaml}\n")},
+		"Classes/Object.yaml": {Data: []byte("Name: io.murano.Object\n")}})
+	require.NoError(t, err)
+	db, err := database.Open(filepath.Join(t.TempDir(), "catalog.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = database.Close(db) })
+	rows, err := store.New(t.Context(), db)
+	require.NoError(t, err)
+	s, err := catalog.New(rows, []*catalog.Package{core, object})
+	require.NoError(t, err)
+	upload(t, s, demo, catalog.Metadata{}, zipOf(t, entry{name: "manifest.yaml", content: manifest}, entry{name: "Classes/Thing.yaml", content: class}))
+
+	natives := muranopl.Natives{"io.core": {"io.core.Thing": {
+		"speak": func(context.Context, muranopl.Call) (any, error) { return "from Go", nil },
+	}}}
+	said := func(project string) any {
+		classes := muranopl.NewClasses(s.Source(project))
+		thing, problems := muranopl.Load(t.Context(), classes, map[string]any{"?": map[string]any{"type": "io.core.Thing", "id": "t"}})
+		require.Empty(t, problems)
+		result, err := muranopl.NewInterpreter(classes, natives).Invoke(t.Context(), thing, "speak", nil)
+		require.NoError(t, err)
+		return result
+	}
+	require.Equal(t, "from Go", said("other"))
+	require.Nil(t, said("demo"))
 }
 
 func TestAnotherProjectsPackageIsNeitherSeenNorTouched(t *testing.T) {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"slices"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
@@ -15,7 +16,7 @@ var _ muranopl.Source = Shelf{}
 
 // PackageForClass returns the newest package that declares the class and that the spec admits.
 func (s Shelf) PackageForClass(_ context.Context, class, spec string) (muranopl.Package, error) {
-	return s.find(spec, "a class "+class, func(p *Package) bool { _, has := p.manifest.classFiles[class]; return has })
+	return s.find(spec, "a class "+class, func(p *Package) bool { return slices.Contains(p.manifest.classes, class) })
 }
 
 // PackageByName returns the newest package of that name that the spec admits.

@@ -94,7 +94,7 @@ func (s *Store) AddCategory(ctx context.Context, category catalog.Category) erro
 	err := s.db.WithContext(ctx).Create(&categoryRow{ID: category.ID, Name: category.Name,
 		Created: category.Created.Unix(), Updated: category.Updated.Unix()}).Error
 	if database.IsDuplicate(err) {
-		return fault.New(fault.Conflict, "Category with specified name is already exist: '%s'", category.Name)
+		return fault.New(fault.Conflict, "Category with specified name is already exist")
 	}
 	return err
 }
@@ -107,7 +107,7 @@ func (s *Store) DeleteCategory(ctx context.Context, id string) error {
 			return categoryError(id, err)
 		}
 		if packages > 0 {
-			return fault.New(fault.Forbidden, "It's impossible to delete categories assigned to the package, uploaded to the catalog (%d)", packages)
+			return fault.New(fault.Forbidden, "It's impossible to delete categories assigned to the package, uploaded to the catalog")
 		}
 		done := tx.Where("id = ?", id).Delete(&categoryRow{})
 		if done.Error == nil && done.RowsAffected == 0 {

@@ -46,7 +46,7 @@ func (s *Store) Packages(ctx context.Context, query catalog.Query) ([]catalog.Re
 	if err := tx.Find(&rows).Error; err != nil {
 		return nil, fmt.Errorf("list packages: %w", err)
 	}
-	return s.complete(ctx, rows)
+	return complete(s.db.WithContext(ctx), rows)
 }
 
 func scoped(tx *gorm.DB, query catalog.Query) *gorm.DB {
@@ -59,9 +59,6 @@ func scoped(tx *gorm.DB, query catalog.Query) *gorm.DB {
 	}
 	if !query.IncludeDisabled {
 		tx = tx.Where("packages.enabled")
-	}
-	if query.HideEmbedded {
-		tx = tx.Where("NOT packages.embedded")
 	}
 	return tx
 }

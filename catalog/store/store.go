@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/internal/database"
@@ -174,8 +175,7 @@ func (s *Store) AddPackage(ctx context.Context, record catalog.Record, archive [
 		return tx.Create(&archiveRow{PackageID: record.ID, Content: archive}).Error
 	})
 	if database.IsDuplicate(err) {
-		// Another upload won the race between the check and the insert.
-		return fault.New(fault.Conflict, "Package '%s' or one of its classes was registered at the same moment", record.FullName)
+		return classTaken() // another upload won the race between the check and the insert
 	}
 	if err != nil && fault.KindOf(err) == 0 {
 		return fmt.Errorf("store package %s: %w", record.FullName, err)
@@ -183,34 +183,41 @@ func (s *Store) AddPackage(ctx context.Context, record catalog.Record, archive [
 	return err
 }
 
+// classTaken and nameTaken are Murano's answers.
+func classTaken() error {
+	return fault.New(fault.Conflict, "Class with the same full name is already registered in the visibility scope")
+}
+
+func nameTaken() error {
+	return fault.New(fault.Conflict, "Package with the same full name is already registered in the visibility scope")
+}
+
 // checkConflicts refuses a name or class that is there already where the package would be seen: in the owner's project and, when
 // it is to be public, among the public packages (Murano's _check_for_existing_classes and _check_for_public_packages_with_fqn).
 func checkConflicts(tx *gorm.DB, record catalog.Record) error {
-	visible := tx.Where("packages.owner_id = ?", record.OwnerID)
-	if record.Public {
-		visible = visible.Or("packages.is_public")
-	}
-	var other packageRow
-	if len(record.Classes) > 0 {
-		var class struct{ Name, PackageID string }
-		err := tx.Table("package_classes").Select("package_classes.name", "package_classes.package_id").
-			Joins("JOIN packages ON packages.id = package_classes.package_id").
-			Where("package_classes.name IN ?", record.Classes).Where(visible).Order("package_classes.position").Take(&class).Error
-		if err == nil {
-			return fault.New(fault.Conflict, "Class with the same full name is already registered in the visibility scope: '%s', in package '%s'",
-				class.Name, class.PackageID)
+	others := func() *gorm.DB {
+		visible := tx.Where("packages.owner_id = ?", record.OwnerID)
+		if record.Public {
+			visible = visible.Or("packages.is_public")
 		}
-		if !database.IsNotFound(err) {
+		return tx.Table("packages").Where("packages.id <> ?", record.ID).Where(visible)
+	}
+	var there int64
+	if len(record.Classes) > 0 {
+		err := others().Joins("JOIN package_classes ON package_classes.package_id = packages.id").
+			Where("package_classes.name IN ?", record.Classes).Count(&there).Error
+		if err != nil {
 			return err
 		}
+		if there > 0 {
+			return classTaken()
+		}
 	}
-	err := tx.Where("full_name = ?", record.FullName).Where(visible).Take(&other).Error
-	if err == nil {
-		return fault.New(fault.Conflict, "Package with the same full name is already registered in the visibility scope: '%s', package '%s'",
-			record.FullName, other.ID)
-	}
-	if !database.IsNotFound(err) {
+	if err := others().Where("packages.full_name = ?", record.FullName).Count(&there).Error; err != nil {
 		return err
+	}
+	if there > 0 {
+		return nameTaken()
 	}
 	return nil
 }
@@ -224,8 +231,13 @@ func insert(tx *gorm.DB, row packageRow, record catalog.Record) error {
 			return err
 		}
 	}
+	return label(tx, record)
+}
+
+// label stores the package's tags and categories.
+func label(tx *gorm.DB, record catalog.Record) error {
 	for i, name := range record.Tags {
-		if err := tx.Create(&tagRow{PackageID: row.ID, Name: name, Position: i}).Error; err != nil {
+		if err := tx.Create(&tagRow{PackageID: record.ID, Name: name, Position: i}).Error; err != nil {
 			return err
 		}
 	}
@@ -238,7 +250,7 @@ func insert(tx *gorm.DB, row packageRow, record catalog.Record) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.Create(&packageCategoryRow{PackageID: row.ID, CategoryID: category.ID, Position: i}).Error; err != nil {
+		if err := tx.Create(&packageCategoryRow{PackageID: record.ID, CategoryID: category.ID, Position: i}).Error; err != nil {
 			return err
 		}
 	}
@@ -251,7 +263,7 @@ func (s *Store) Package(ctx context.Context, id string) (catalog.Record, error) 
 	if err := s.db.WithContext(ctx).Where("id = ?", id).Take(&row).Error; err != nil {
 		return catalog.Record{}, packageError(id, err)
 	}
-	records, err := s.complete(ctx, []packageRow{row})
+	records, err := complete(s.db.WithContext(ctx), []packageRow{row})
 	if err != nil {
 		return catalog.Record{}, err
 	}
@@ -279,6 +291,48 @@ func (s *Store) DeletePackage(ctx context.Context, id string) error {
 	return nil
 }
 
+// UpdatePackage changes what of a package can change.
+func (s *Store) UpdatePackage(ctx context.Context, id string, change func(*catalog.Record) error) (catalog.Record, error) {
+	var record catalog.Record
+	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		var row packageRow
+		if err := tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Where("id = ?", id).Take(&row).Error; err != nil {
+			return packageError(id, err)
+		}
+		records, err := complete(tx, []packageRow{row})
+		if err != nil {
+			return err
+		}
+		record = records[0]
+		if err := change(&record); err != nil {
+			return err
+		}
+		if record.Public && !row.IsPublic {
+			if err := checkConflicts(tx, record); err != nil {
+				return err
+			}
+		}
+		done := tx.Model(&packageRow{ID: id}).Updates(map[string]any{"name": record.Name, "description": record.Description,
+			"is_public": record.Public, "enabled": record.Enabled, "updated": record.Updated.Unix()})
+		if done.Error != nil {
+			return done.Error
+		}
+		for _, table := range []any{&tagRow{}, &packageCategoryRow{}} {
+			if err := tx.Where("package_id = ?", id).Delete(table).Error; err != nil {
+				return err
+			}
+		}
+		return label(tx, record)
+	})
+	if database.IsDuplicate(err) {
+		return record, nameTaken() // another package became public at the same moment
+	}
+	if err != nil && fault.KindOf(err) == 0 {
+		return record, fmt.Errorf("change package %s: %w", id, err)
+	}
+	return record, err
+}
+
 func packageError(id string, err error) error {
 	if database.IsNotFound(err) {
 		return fault.New(fault.NotFound, "Package id '%s' not found", id)
@@ -287,7 +341,7 @@ func packageError(id string, err error) error {
 }
 
 // complete adds tags, categories and classes to the rows, in three queries whatever their number.
-func (s *Store) complete(ctx context.Context, rows []packageRow) ([]catalog.Record, error) {
+func complete(db *gorm.DB, rows []packageRow) ([]catalog.Record, error) {
 	records := make([]catalog.Record, 0, len(rows))
 	place := make(map[string]int, len(rows))
 	ids := make([]string, 0, len(rows))
@@ -313,7 +367,6 @@ func (s *Store) complete(ctx context.Context, rows []packageRow) ([]catalog.Reco
 		}
 		return nil
 	}
-	db := s.db.WithContext(ctx)
 	err := read(db.Table("package_tags").Select("package_id", "name"),
 		func(record *catalog.Record, name string) { record.Tags = append(record.Tags, name) })
 	if err == nil {

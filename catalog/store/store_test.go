@@ -104,7 +104,7 @@ func TestNamesAndClassesAreUniqueWhereAPackageIsSeen(t *testing.T) {
 	other.Classes = []string{"org.ANode"}
 	err = s.AddPackage(t.Context(), other, nil1())
 	require.Equal(t, fault.Conflict, fault.KindOf(err))
-	require.ErrorContains(t, err, "org.ANode")
+	require.ErrorContains(t, err, "Class with the same full name")
 
 	public := record("e", "org.P", "p1")
 	public.Public = true

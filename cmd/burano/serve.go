@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,9 @@ import (
 // gracePeriod is how long requests may take to end when the server is stopped.
 const gracePeriod = 10 * time.Second
 
+// coreLibrary is the package that has the classes of environments.
+const coreLibrary = "io.murano"
+
 // minLease is the shortest lease that a server keeps in everyday life.
 const minLease = 3 * time.Second
 
@@ -47,6 +51,7 @@ type serveOptions struct {
 	lease    time.Duration
 	killAt   string
 	networks string
+	embedded []string
 
 	serverPatience time.Duration
 	sshPatience    time.Duration
@@ -83,6 +88,7 @@ BURANO_DATABASE says the same as --database, and is not seen in the list of proc
 	_ = command.Flags().MarkHidden("kill-at-step")
 	command.Flags().Lookup("database").DefValue = "" // help must not show a password
 	command.Flags().StringVar(&options.networks, "networks", "10.20.0.0/16", "range from which environments get a /24 of their own; must not overlap 10.244.0.0/16 (pods) and 10.96.0.0/16 (Services)")
+	command.Flags().StringSliceVar(&options.embedded, "embedded-packages", nil, "names of the packages that are offered of those that come with Burano, io.murano among them (default all)")
 	command.Flags().DurationVar(&options.serverPatience, "server-patience", 15*time.Minute, "how long the servers of a change may take until all of them are ACTIVE")
 	command.Flags().DurationVar(&options.sshPatience, "ssh-patience", 3*time.Minute, "how long a server that is ACTIVE may take until it answers on SSH")
 	command.Flags().DurationVar(&options.stepPatience, "step-patience", nodes.DefaultStepPatience, "how long one step of a node may take; the longest is the start of an API server on a slow disk")
@@ -128,13 +134,13 @@ func serve(ctx context.Context, connection *connection, options serveOptions, lo
 	}
 	defer func() { err = errors.Join(err, database.Close(db)) }()
 
-	packages, err := openCatalog(ctx, db)
+	packages, err := openCatalog(ctx, db, options.embedded, cloud.ProjectID())
 	if err != nil {
 		return err
 	}
 	nativeConfig := native.Config{Binary: binary, Networks: networks, Logger: logger,
 		ServerPatience: options.serverPatience, SSHPatience: options.sshPatience, StepPatience: options.stepPatience, DrainPatience: options.drainPatience}
-	if err := checkNatives(ctx, packages, nativeConfig); err != nil {
+	if err := checkNatives(ctx, nativeConfig); err != nil {
 		return err
 	}
 	rows, err := store.New(ctx, db, time.Now)
@@ -171,8 +177,12 @@ func serve(ctx context.Context, connection *connection, options serveOptions, lo
 	return run(ctx, options.listen, handler, tasks, logger)
 }
 
-// openCatalog opens the catalog with the packages that come with Burano.
-func openCatalog(ctx context.Context, db *gorm.DB) (*catalog.Service, error) {
+// openCatalog opens the catalog with the packages that come with Burano, or with those of them that are named. They are shown as the
+// service project's.
+func openCatalog(ctx context.Context, db *gorm.DB, offered []string, serviceProject string) (*catalog.Service, error) {
+	if len(offered) > 0 && !slices.Contains(offered, coreLibrary) {
+		return nil, fmt.Errorf("--embedded-packages: %s must be among them, since every environment needs it", coreLibrary)
+	}
 	embedded, err := apps.Packages()
 	if err != nil {
 		return nil, fmt.Errorf("read the embedded packages: %w", err)
@@ -181,11 +191,11 @@ func openCatalog(ctx context.Context, db *gorm.DB) (*catalog.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return catalog.New(rows, embedded)
+	return catalog.New(rows, embedded, catalog.OfferEmbedded(offered...), catalog.EmbeddedOwner(serviceProject))
 }
 
 // checkNatives compares the native methods that classes declare with those that have a body in Go, both ways.
-func checkNatives(ctx context.Context, packages *catalog.Service, config native.Config) error {
+func checkNatives(ctx context.Context, config native.Config) error {
 	embedded, err := apps.Packages()
 	if err != nil {
 		return err
@@ -194,7 +204,7 @@ func checkNatives(ctx context.Context, packages *catalog.Service, config native.
 	for _, one := range embedded {
 		list = append(list, one)
 	}
-	return muranopl.CheckNatives(ctx, muranopl.NewClasses(packages.Source("")), list, native.Methods(nil, config))
+	return muranopl.CheckNatives(ctx, muranopl.NewClasses(catalog.Shelf(embedded)), list, native.Methods(nil, config))
 }
 
 // run serves until ctx ends, then lets requests and tasks come to their ends.

@@ -28,6 +28,7 @@ type Service struct {
 	endpoint gophercloud.EndpointOpts
 	identity *gophercloud.ServiceClient
 	userID   string
+	project  string // the service user's, "" when its token has none
 
 	mutex    sync.Mutex
 	projects map[string]*Project // by trust
@@ -45,12 +46,20 @@ func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint g
 	if err != nil {
 		return nil, fmt.Errorf("find Keystone v3 in the service catalog of %s: %w", options.IdentityEndpoint, err)
 	}
-	user, err := tokens.Get(ctx, client, provider.Token()).ExtractUser()
+	own := tokens.Get(ctx, client, provider.Token())
+	user, err := own.ExtractUser()
 	if err != nil {
 		return nil, fmt.Errorf("ask Keystone who the service user is: %w", err)
 	}
-	return &Service{options: options, endpoint: endpoint, identity: client, userID: user.ID, projects: map[string]*Project{}}, nil
+	s := &Service{options: options, endpoint: endpoint, identity: client, userID: user.ID, projects: map[string]*Project{}}
+	if project, err := own.ExtractProject(); err == nil && project != nil {
+		s.project = project.ID
+	}
+	return s, nil
 }
+
+// ProjectID is the service user's project, "" when its token has none.
+func (s *Service) ProjectID() string { return s.project }
 
 // Validate asks Keystone whose token this is. A token that Keystone does not accept, or that belongs to no project, is a fault of
 // kind Unauthorized; every other error says that Keystone could not be asked.

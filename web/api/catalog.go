@@ -28,6 +28,7 @@ func (h catalogHandlers) register(v1 *echo.Group) {
 	packages.GET("", h.listPackages)
 	packages.POST("", h.uploadPackage)
 	packages.GET("/:id", h.showPackage)
+	packages.PATCH("/:id", h.updatePackage)
 	packages.DELETE("/:id", h.deletePackage)
 	packages.GET("/:id/ui", h.packageUI)
 	packages.GET("/:id/logo", h.packageFile((*catalog.Package).Logo))
@@ -40,6 +41,9 @@ func (h catalogHandlers) register(v1 *echo.Group) {
 	categories.GET("/:id", h.showCategory)
 	categories.DELETE("/:id", h.deleteCategory)
 }
+
+// packagePatchType is the media type of changes to a package.
+const packagePatchType = "application/murano-packages-json-patch"
 
 // catalogTime is how Murano writes times: UTC, whole seconds, no zone.
 const catalogTime = "2006-01-02T15:04:05"
@@ -106,7 +110,37 @@ func (h catalogHandlers) packageUI(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.Blob(http.StatusOK, "text/plain", ui)
+	if len(ui) == 0 {
+		return c.Blob(http.StatusOK, "text/plain", nil)
+	}
+	// Murano means text/plain and sends this. A browser is told not to take it for a page.
+	c.Response().Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	return c.Blob(http.StatusOK, "text/html; charset=UTF-8", ui)
+}
+
+func (h catalogHandlers) updatePackage(c echo.Context) error {
+	request := c.Request()
+	sent, _ := body(c)
+	mediaType, _, _ := mime.ParseMediaType(request.Header.Get(echo.HeaderContentType))
+	var changes []catalog.Change
+	if mediaType == packagePatchType {
+		var err error
+		if changes, err = catalog.ParseChanges(sent); err != nil {
+			return err
+		}
+	}
+	// As in Murano, the package is looked for before a body of another type is refused.
+	if _, err := h.catalog.Show(request.Context(), catalogCaller(c), c.Param("id")); err != nil {
+		return err
+	}
+	if mediaType != packagePatchType {
+		return fault.New(fault.Invalid, "Content-Type must be '%s'", packagePatchType)
+	}
+	record, err := h.catalog.Update(request.Context(), catalogCaller(c), c.Param("id"), changes)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, newPackageJSON(record))
 }
 
 func (h catalogHandlers) packageFile(content func(*catalog.Package) []byte) echo.HandlerFunc {
@@ -137,6 +171,9 @@ func (h catalogHandlers) uploadPackage(c echo.Context) error {
 		return err
 	}
 	record, err := h.catalog.Upload(c.Request().Context(), catalogCaller(c), meta, form.archive)
+	if fault.KindOf(err) == fault.Conflict {
+		return detailed(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -157,12 +194,6 @@ func readUpload(c echo.Context) (upload, error) {
 	request := c.Request()
 	kind, parameters, err := mime.ParseMediaType(request.Header.Get(echo.HeaderContentType))
 	if err != nil || kind != echo.MIMEMultipartForm {
-		// Murano reads these types, though not here; it refuses others before it looks at the route.
-		known := []string{"", echo.MIMEApplicationJSON, echo.MIMEApplicationXML, "application/murano-packages-json-patch",
-			"application/env-model-json-patch", echo.MIMEMultipartForm}
-		if !slices.Contains(known, kind) {
-			return upload{}, echo.NewHTTPError(http.StatusUnsupportedMediaType, "Unsupported Content-Type: the package should come as 'multipart/form-data'")
-		}
 		return upload{}, fault.New(fault.Invalid, "Content-Type must be 'multipart/form-data'")
 	}
 	body := http.MaxBytesReader(c.Response(), request.Body, catalog.MaxUpload+2*maxMetadata)
@@ -178,7 +209,7 @@ func readUpload(c echo.Context) (upload, error) {
 			return upload{}, uploadError(err)
 		}
 		if count > 2 {
-			return upload{}, fault.New(fault.Invalid, "'multipart/form-data' request body should contain 1 or 2 parts: json string and zip archive; it has more")
+			return upload{}, &refusal{status: http.StatusBadRequest, explanation: explanations[http.StatusBadRequest]}
 		}
 		limit, isFile := int64(maxMetadata), part.FileName() != ""
 		if isFile {
@@ -234,7 +265,7 @@ func (h catalogHandlers) listCategories(c echo.Context) error {
 	}
 	categories, err := h.catalog.Categories(c.Request().Context(), query)
 	if err != nil {
-		return err
+		return categoryError(err)
 	}
 	answer := struct {
 		Categories []categoryJSON `json:"categories"`
@@ -253,7 +284,7 @@ func categoryQuery(parameters url.Values) (catalog.CategoryQuery, error) {
 	known := []string{"sort_keys", "sort_dir", "limit", "marker"}
 	for name := range parameters {
 		if !slices.Contains(known, name) {
-			return catalog.CategoryQuery{}, fault.New(fault.Invalid, "Bad value passed to filter. Got %s, expected:%s", name, strings.Join(known, ", "))
+			return catalog.CategoryQuery{}, detailed(fault.New(fault.Invalid, "Bad value passed to filter. Got %s, expected:%s", name, strings.Join(known, ", ")))
 		}
 	}
 	query := catalog.CategoryQuery{Marker: parameters.Get("marker")}
@@ -283,7 +314,7 @@ func categoryQuery(parameters url.Values) (catalog.CategoryQuery, error) {
 func (h catalogHandlers) showCategory(c echo.Context) error {
 	category, packages, err := h.catalog.Category(c.Request().Context(), catalogCaller(c), c.Param("id"))
 	if err != nil {
-		return err
+		return categoryError(err)
 	}
 	type packageName struct {
 		ID       string `json:"id"`
@@ -321,9 +352,17 @@ func (h catalogHandlers) addCategory(c echo.Context) error {
 
 func (h catalogHandlers) deleteCategory(c echo.Context) error {
 	if err := h.catalog.DeleteCategory(c.Request().Context(), catalogCaller(c), c.Param("id")); err != nil {
-		return err
+		return categoryError(err)
 	}
 	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, nil)
+}
+
+// categoryError gives a category that is not there Murano's shape.
+func categoryError(err error) error {
+	if fault.KindOf(err) == fault.NotFound {
+		return detailed(err)
+	}
+	return err
 }
 
 func catalogCaller(c echo.Context) identity.Caller { return identity.From(c.Request().Context()) }

@@ -54,18 +54,28 @@ func (f *failing) Error() string { return f.err.Error() }
 func (f *failing) Unwrap() error { return f.err }
 
 func (f *failing) write(c echo.Context) error {
-	explanation := map[int]string{
-		http.StatusNotFound:   notFound.explanation,
-		http.StatusBadRequest: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
-	}
 	return c.JSON(f.status, map[string]any{
-		"code": f.status, "title": http.StatusText(f.status), "explanation": explanation[f.status],
+		"code": f.status, "title": http.StatusText(f.status), "explanation": explanations[f.status],
 		"error": map[string]any{"message": f.Error(), "type": f.kind, "traceback": nil},
 	})
 }
 
+// explanations are WebOb's own words for statuses.
+var explanations = map[int]string{
+	http.StatusBadRequest: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
+	http.StatusForbidden:  "Access was denied to this resource.",
+	http.StatusNotFound:   "The resource could not be found.",
+	http.StatusConflict:   "There was a conflict when trying to complete your request.",
+}
+
+// detailed makes the answer of a fault in which WebOb's own words come first, and what is wrong after them.
+func detailed(err error) error {
+	status := statusOf(fault.KindOf(err))
+	return &refusal{status: status, explanation: explanations[status], detail: err.Error()}
+}
+
 // notFound is the answer to a path or a method that there is no route for.
-var notFound = refusal{status: http.StatusNotFound, explanation: "The resource could not be found."}
+var notFound = refusal{status: http.StatusNotFound, explanation: explanations[http.StatusNotFound]}
 
 func errorHandler(config Config) echo.HTTPErrorHandler {
 	return func(err error, c echo.Context) {

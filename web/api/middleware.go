@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"path"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -175,17 +176,28 @@ var offers = map[string]string{
 	"/v1/catalog/packages/:id/download":      echo.MIMEOctetStream,
 }
 
-// negotiate refuses a request that would not take the one media type that its route answers with.
+// negotiate refuses a request that would not take the media type that its route answers with: one other than JSON, or JSON and XML, of
+// which a path's end can name one too.
 func negotiate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if !routed(c) {
 			return next(c)
 		}
+		accept := c.Request().Header.Get(echo.HeaderAccept)
 		offer := offers[c.Path()]
 		if offer == "" {
-			offer = "application/json"
+			offer = echo.MIMEApplicationJSON
+			asks := quality(accept, echo.MIMEApplicationXML) > quality(accept, offer)
+			switch path.Ext(c.Request().URL.Path) {
+			case ".json":
+				accept = offer
+			case ".xml":
+				accept, asks = echo.MIMEApplicationXML, true
+			}
+			if asks {
+				return asXML(next)(c)
+			}
 		}
-		accept := c.Request().Header.Get(echo.HeaderAccept)
 		if accept != "" && quality(accept, offer) == 0 {
 			return &refusal{status: http.StatusNotAcceptable, whole: true,
 				explanation: fmt.Sprintf("The resource could not be generated that was acceptable to your browser\n(content of type %s. ", accept),
@@ -198,8 +210,8 @@ func negotiate(next echo.HandlerFunc) echo.HandlerFunc {
 // routed tells whether the request's path is that of a handler. A group with middleware answers unknown paths by a route of
 // its own whose path ends in a wildcard, or that has none.
 func routed(c echo.Context) bool {
-	path := c.Path()
-	return path != "" && path != "/v1" && path != "/v1/*"
+	route := c.Path()
+	return route != "" && route != "/v1" && route != "/v1/*"
 }
 
 // quality is how much an Accept header likes a media type: 0 (not at all) to 1 (RFC 9110, section 12.5.1; the most specific

@@ -43,6 +43,7 @@ var rules = map[string]string{
 	"GET /v1/catalog/packages":                   "get_package",
 	"POST /v1/catalog/packages":                  "upload_package",
 	"GET /v1/catalog/packages/:id":               "get_package",
+	"PATCH /v1/catalog/packages/:id":             "modify_package",
 	"DELETE /v1/catalog/packages/:id":            "delete_package",
 	"GET /v1/catalog/packages/:id/ui":            "get_package",
 	"GET /v1/catalog/packages/:id/logo":          "get_package",
