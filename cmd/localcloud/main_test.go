@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -158,6 +159,11 @@ func TestDownLeavesTheMachineAsItWasBeforeUp(t *testing.T) {
 	during := m.traces()
 	require.NotEmpty(t, during["links"])
 	require.NotEmpty(t, during["processes"])
+	text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
+	require.NoError(t, err)
+	instances, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, instances, 1024, "enough for ten servers")
 	first := m.process()
 
 	require.Contains(t, m.must("up"), "up already")

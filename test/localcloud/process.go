@@ -50,7 +50,12 @@ func FindProcess(stateDir string) (Process, bool, error) {
 		return Process{}, false, fmt.Errorf("read %s: %w", processPath(stateDir), err)
 	}
 	now, ok := processOf(known.PID)
-	return known, ok && now == known, nil
+	return known, ok && now.is(known), nil
+}
+
+// is tells whether p, seen now, is the process that is known. One that is ending has no command line any more, but still its locks.
+func (p Process) is(known Process) bool {
+	return p.Started == known.Started && (p.CommandLine == known.CommandLine || p.CommandLine == "")
 }
 
 func processOf(pid int) (Process, bool) {
@@ -64,7 +69,8 @@ func processOf(pid int) (Process, bool) {
 	}
 	// The name in parentheses may hold spaces; what follows the last one begins with field 3 (proc(5)).
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 20 || fields[0] == "Z" {
+	// A zombie whose other threads have not ended yet holds its locks too.
+	if len(fields) < 20 || fields[0] == "Z" && fields[17] <= "1" {
 		return Process{}, false
 	}
 	words := strings.Join(strings.Split(strings.TrimRight(string(command), "\x00"), "\x00"), " ")
@@ -96,7 +102,7 @@ func (p Process) waitForEnd(ctx context.Context, patience time.Duration) (bool, 
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for {
-		if now, ok := processOf(p.PID); !ok || now != p {
+		if now, ok := processOf(p.PID); !ok || !now.is(p) {
 			return true, nil
 		}
 		select {
