@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,19 +20,27 @@ import (
 // lastQuestion is what the cloud gets to say why something was not ready in time.
 const lastQuestion = 10 * time.Second
 
-// waitStack waits until nothing is in progress in the stack. When ctx ends first, the error names what was not ready, and what
-// Nova says of the servers among it.
-func (p *Project) waitStack(ctx context.Context, name string, template Template) (*stacks.RetrievedStack, error) {
+// settle waits until the oldest of our stacks of that name is the only one and nothing is in progress in it, and returns it; nil
+// when there is none. The others are deleted, and those that are being deleted already. When ctx ends first, the error names what
+// was not ready, and what Nova says of the servers among it.
+func (p *Project) settle(ctx context.Context, name string, template Template) (*stacks.RetrievedStack, error) {
 	var stack *stacks.RetrievedStack
 	err := poll(ctx, func() (bool, error) {
-		var err error
-		if stack, err = p.findStack(ctx, name); err != nil {
+		found, err := p.named(ctx, name)
+		if err != nil {
 			return false, err
 		}
-		if stack == nil {
-			return false, fmt.Errorf("stack %s was deleted while it was waited for", name)
+		// Heat changes nothing any more in a stack whose deletion has begun.
+		kept := slices.IndexFunc(found, func(one stacks.ListedStack) bool { return !strings.HasPrefix(one.Status, "DELETE_") })
+		if kept < 0 {
+			stack = nil
+			return true, p.deleteAll(ctx, found)
 		}
-		return !strings.HasSuffix(stack.Status, "_IN_PROGRESS"), nil
+		if err := p.deleteAll(ctx, slices.Concat(found[:kept], found[kept+1:])); err != nil {
+			return false, err
+		}
+		stack, err = p.stack(ctx, found[kept])
+		return stack != nil && !strings.HasSuffix(stack.Status, "_IN_PROGRESS"), err
 	})
 	if err == nil || stack == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return stack, err

@@ -1,12 +1,14 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +16,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stackresources"
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacktemplates"
+
+	"github.com/burano/burano/internal/fault"
 )
 
 // Heat offers nothing to wait on, so its state is asked for: soon after a change, then at most once a second.
@@ -28,31 +32,52 @@ type Stack struct {
 	Outputs map[string]any
 }
 
+const (
+	// ownTag is on every stack that Burano makes. A stack without it is somebody else's, whatever its name.
+	ownTag = "burano"
+	// tagPatience is for Heat, which stores a new stack's tags a moment after the stack.
+	tagPatience = 3 * time.Second
+)
+
 // ApplyStack makes the stack what the template says, and waits for it: a stack of that name is taken over and updated, otherwise
 // one is created. A stack that matches already is left alone. The error of a stack that failed names the resources that did, with
 // the cloud's reasons; the stack is kept as it is, so that applying it again goes on from there. When ctx ends first, the error
 // says what was not ready.
+//
+// Heat looks whether a name is free long before it stores the new stack, so two who create one at the same moment both succeed: of
+// several stacks of that name the oldest is kept and the others are deleted.
 func (p *Project) ApplyStack(ctx context.Context, name string, template Template) (Stack, error) {
 	body, err := json.Marshal(template)
 	if err != nil {
 		return Stack{}, fmt.Errorf("write the template of stack %s: %w", name, err)
 	}
 	heat := &stacks.Template{TE: stacks.TE{Bin: body}}
-	existing, err := p.findStack(ctx, name)
+	existing, err := p.settle(ctx, name, template)
 	if err != nil {
 		return Stack{}, err
 	}
 	if existing == nil {
 		keep := true
-		_, err := stacks.Create(ctx, p.orchestration, stacks.CreateOpts{Name: name, TemplateOpts: heat, Timeout: timeout(ctx), DisableRollback: &keep, Tags: []string{"burano"}}).Extract()
-		// A conflict means that an earlier try did create it, though its answer was lost.
-		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
+		created, err := stacks.Create(ctx, p.orchestration, stacks.CreateOpts{Name: name, TemplateOpts: heat, Timeout: timeout(ctx), DisableRollback: &keep, Tags: []string{ownTag}}).Extract()
+		conflict := gophercloud.ResponseCodeIs(err, http.StatusConflict)
+		if err != nil && !conflict {
 			return Stack{}, explain(err, "create stack "+name, template)
 		}
-		return p.outcome(ctx, name, template)
-	}
-	if existing, err = p.waitStack(ctx, name, template); err != nil {
-		return Stack{}, err
+		if conflict {
+			if err := p.awaitTag(ctx, name); err != nil {
+				return Stack{}, err
+			}
+		}
+		if existing, err = p.settle(ctx, name, template); err != nil {
+			return Stack{}, err
+		}
+		switch {
+		case existing == nil:
+			return Stack{}, deleted(name)
+		case !conflict && existing.ID == created.ID:
+			return p.result(ctx, existing, template)
+		}
+		// Somebody else was first: an earlier try whose answer was lost, or a creator who knew another template.
 	}
 	if strings.HasSuffix(existing.Status, "_COMPLETE") {
 		same, err := p.hasTemplate(ctx, existing, body)
@@ -77,23 +102,41 @@ func timeout(ctx context.Context) int {
 }
 
 func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, heat *stacks.Template, template Template) (Stack, error) {
-	err := stacks.Update(ctx, p.orchestration, existing.Name, existing.ID, stacks.UpdateOpts{TemplateOpts: heat, Timeout: timeout(ctx), Tags: []string{"burano"}}).ExtractErr()
+	err := stacks.Update(ctx, p.orchestration, existing.Name, existing.ID, stacks.UpdateOpts{TemplateOpts: heat, Timeout: timeout(ctx), Tags: []string{ownTag}}).ExtractErr()
 	if err != nil {
 		return Stack{}, explain(err, "update stack "+existing.Name, template)
 	}
-	return p.outcome(ctx, existing.Name, template)
-}
-
-// outcome waits for the end of what is in progress in the stack.
-func (p *Project) outcome(ctx context.Context, name string, template Template) (Stack, error) {
-	ended, err := p.waitStack(ctx, name, template)
+	ended, err := p.settle(ctx, existing.Name, template)
 	if err != nil {
 		return Stack{}, err
 	}
+	if ended == nil {
+		return Stack{}, deleted(existing.Name)
+	}
+	return p.result(ctx, ended, template)
+}
+
+// result is what a stack in which nothing is in progress tells, or why it failed.
+func (p *Project) result(ctx context.Context, ended *stacks.RetrievedStack, template Template) (Stack, error) {
 	if err := p.failure(ctx, ended, template); err != nil {
 		return Stack{}, err
 	}
 	return stackOf(ended), nil
+}
+
+// awaitTag waits until there is a stack of ours with that name, after Heat has said that there is one.
+func (p *Project) awaitTag(ctx context.Context, name string) error {
+	bounded, cancel := context.WithTimeoutCause(ctx, tagPatience, fault.New(fault.Conflict, "create stack %s: the project has a stack of that name "+
+		"without the tag %q, so it is not Burano's: delete it", name, ownTag))
+	defer cancel()
+	return poll(bounded, func() (bool, error) {
+		found, err := p.named(bounded, name)
+		return len(found) > 0, err
+	})
+}
+
+func deleted(name string) error {
+	return fmt.Errorf("stack %s was deleted while it was waited for", name)
 }
 
 // ReplaceServers makes new servers, under the same names and with the same ports, in place of those with these ids in the template.
@@ -102,9 +145,12 @@ func (p *Project) ReplaceServers(ctx context.Context, name string, template Temp
 	if err != nil {
 		return Stack{}, fmt.Errorf("write the template of stack %s: %w", name, err)
 	}
-	existing, err := p.waitStack(ctx, name, template)
+	existing, err := p.settle(ctx, name, template)
 	if err != nil {
 		return Stack{}, err
+	}
+	if existing == nil {
+		return Stack{}, deleted(name)
 	}
 	for id, reason := range reasons {
 		mark := stackresources.MarkUnhealthyOpts{MarkUnhealthy: true, ResourceStatusReason: reason}
@@ -115,41 +161,71 @@ func (p *Project) ReplaceServers(ctx context.Context, name string, template Temp
 	return p.update(ctx, existing, &stacks.Template{TE: stacks.TE{Bin: body}}, template)
 }
 
-// DeleteStack deletes the stack with all it made, and waits until it is gone; one that is not there is no error.
+// DeleteStack deletes every stack of ours with that name and all that they made, and waits until they are gone; none is no error.
 func (p *Project) DeleteStack(ctx context.Context, name string) error {
-	existing, err := p.findStack(ctx, name)
-	if err != nil || existing == nil {
+	found, err := p.named(ctx, name)
+	if err != nil {
 		return err
 	}
-	err = stacks.Delete(ctx, p.orchestration, existing.Name, existing.ID).ExtractErr()
-	if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-		return explain(err, "delete stack "+name, Template{})
-	}
-	return poll(ctx, func() (bool, error) {
-		current, err := p.findStack(ctx, name)
-		if err != nil || current == nil || current.ID != existing.ID {
-			return err == nil, err
-		}
-		if current.Status == "DELETE_FAILED" {
-			return false, p.failure(ctx, current, Template{})
-		}
-		return false, nil
-	})
+	return p.deleteAll(ctx, found)
 }
 
-// findStack returns the stack of that name, or nil when there is none.
-func (p *Project) findStack(ctx context.Context, name string) (*stacks.RetrievedStack, error) {
-	stack, err := stacks.Find(ctx, p.orchestration, name).Extract()
+// deleteAll deletes these stacks at once, and waits until they are gone.
+func (p *Project) deleteAll(ctx context.Context, doomed []stacks.ListedStack) error {
+	for _, one := range doomed {
+		err := stacks.Delete(ctx, p.orchestration, one.Name, one.ID).ExtractErr()
+		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+			return explain(err, "delete stack "+one.Name, Template{})
+		}
+	}
+	for _, one := range doomed {
+		err := poll(ctx, func() (bool, error) {
+			current, err := p.stack(ctx, one)
+			if err != nil || current == nil {
+				return err == nil, err
+			}
+			if current.Status == "DELETE_FAILED" {
+				return false, p.failure(ctx, current, Template{})
+			}
+			return false, nil
+		})
+		if err != nil {
+			return fmt.Errorf("delete stack %s (%s): %w", one.Name, one.ID, err)
+		}
+	}
+	return nil
+}
+
+// named lists our stacks of that name, the oldest first.
+func (p *Project) named(ctx context.Context, name string) ([]stacks.ListedStack, error) {
+	pages, err := stacks.List(p.orchestration, stacks.ListOpts{Name: name, Tags: ownTag}).AllPages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for stack %s: %w", name, err)
+	}
+	found, err := stacks.ExtractStacks(pages)
+	if err != nil {
+		return nil, fmt.Errorf("look for stack %s: %w", name, err)
+	}
+	// Heat tells whole seconds; those of the same one are told apart in a way that is the same for everybody.
+	slices.SortFunc(found, func(a, b stacks.ListedStack) int {
+		return cmp.Or(a.CreationTime.Compare(b.CreationTime), strings.Compare(a.ID, b.ID))
+	})
+	return found, nil
+}
+
+// stack returns one stack as it is now, or nil when it is gone.
+func (p *Project) stack(ctx context.Context, one stacks.ListedStack) (*stacks.RetrievedStack, error) {
+	current, err := stacks.Get(ctx, p.orchestration, one.Name, one.ID).Extract()
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for stack %s: %w", name, err)
+		return nil, fmt.Errorf("look at stack %s: %w", one.Name, err)
 	}
-	if stack.Status == "DELETE_COMPLETE" {
+	if current.Status == "DELETE_COMPLETE" {
 		return nil, nil
 	}
-	return stack, nil
+	return current, nil
 }
 
 // hasTemplate tells whether the stack was made from this template.

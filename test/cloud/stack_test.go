@@ -2,11 +2,13 @@ package cloud
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +25,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/internal/fault"
 	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -308,6 +311,111 @@ func twoCreateOneStack(t *testing.T, c *cloud) {
 	require.NoError(t, first.err)
 	require.NoError(t, second.err)
 	require.Equal(t, first.stack, second.stack)
+	require.Len(t, demo.stacksNamed(t, name), 1)
+	require.Len(t, demo.serversNamed(t, "burano-test-one"), 1)
+}
+
+// twins makes at least two stacks of one name, as two who create it at the same moment do: it tries until Heat lets both pass.
+func (u user) twins(t *testing.T, name string, template driver.Template) []stacks.ListedStack {
+	body, err := json.Marshal(template)
+	require.NoError(t, err)
+	keep := true
+	opts := stacks.CreateOpts{Name: name, TemplateOpts: &stacks.Template{TE: stacks.TE{Bin: body}}, DisableRollback: &keep, Tags: []string{"burano"}}
+	var made []stacks.ListedStack
+	eventually(t, "there are several stacks of one name", func() bool {
+		heat := u.heat(t)
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() { _ = stacks.Create(t.Context(), heat, opts).Err }) // most find that the name is taken
+		}
+		group.Wait()
+		if made = u.stacksNamed(t, name); len(made) > 1 {
+			return true
+		}
+		for _, one := range made {
+			require.NoError(t, stacks.Delete(t.Context(), heat, name, one.ID).ExtractErr())
+		}
+		eventually(t, "the only one is gone", func() bool { return len(u.stacksNamed(t, name)) == 0 })
+		return false
+	})
+	return made
+}
+
+func severalStacksBecomeOne(t *testing.T, c *cloud) {
+	demo := c.as(t, "demo")
+	project := demo.project(t, c.service(t))
+	name := begin(t, project, "several")
+	made := demo.twins(t, name, plan(t, project))
+
+	kept, err := project.ApplyStack(t.Context(), name, plan(t, project, "one"))
+	require.NoError(t, err)
+	listed := demo.stacksNamed(t, name)
+	require.Len(t, listed, 1)
+	require.Equal(t, kept.ID, listed[0].ID)
+	require.Len(t, demo.serversNamed(t, "burano-test-one"), 1)
+	for _, one := range made {
+		require.False(t, one.CreationTime.Before(listed[0].CreationTime), "the oldest is kept")
+	}
+	require.Len(t, demo.networksNamed(t, "burano-test"), 1, "nothing of the others is left")
+	require.NoError(t, project.DeleteStack(t.Context(), name))
+
+	var all []stackresources.Resource
+	for _, one := range demo.twins(t, name, plan(t, project)) {
+		for _, resource := range demo.resources(t, driver.Stack{ID: one.ID}, name) {
+			all = append(all, resource)
+		}
+	}
+	require.NoError(t, project.DeleteStack(t.Context(), name))
+	require.Empty(t, demo.stacksNamed(t, name))
+	require.Empty(t, demo.networksNamed(t, "burano-test"))
+	for _, resource := range all {
+		if resource.PhysicalID != "" {
+			demo.requireGone(t, resource)
+		}
+	}
+}
+
+func (u user) networksNamed(t *testing.T, name string) []networks.Network {
+	pages, err := networks.List(u.neutron(t), networks.ListOpts{Name: name}).AllPages(t.Context())
+	require.NoError(t, err)
+	list, err := networks.ExtractNetworks(pages)
+	require.NoError(t, err)
+	return list
+}
+
+// aStackOfSomebodyElseIsLeftAlone: only the tag tells whose it is.
+func aStackOfSomebodyElseIsLeftAlone(t *testing.T, c *cloud) {
+	demo := c.as(t, "demo")
+	project := demo.project(t, c.service(t))
+	name := begin(t, project, "foreign")
+	heat, keep := demo.heat(t), true
+	source := &stacks.Template{TE: stacks.TE{Bin: []byte(`{"heat_template_version": "2016-10-14", "resources": {"nothing": {"type": "OS::Heat::None"}}}`)}}
+	made, err := stacks.Create(t.Context(), heat, stacks.CreateOpts{Name: name, TemplateOpts: source, DisableRollback: &keep}).Extract()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, stacks.Delete(context.Background(), heat, name, made.ID).ExtractErr()) })
+
+	_, err = project.ApplyStack(t.Context(), name, plan(t, project))
+	require.Equal(t, fault.Conflict, fault.KindOf(err), err)
+	require.ErrorContains(t, err, name)
+	require.ErrorContains(t, err, "not Burano's")
+	require.NoError(t, project.DeleteStack(t.Context(), name))
+	listed := demo.stacksNamed(t, name)
+	require.Len(t, listed, 1)
+	require.Equal(t, made.ID, listed[0].ID)
+	require.NotContains(t, listed[0].Status, "DELETE")
+}
+
+// aStackThatIsBeingDeletedIsMadeAnew, as when a deletion was under way that nobody waits for any more.
+func aStackThatIsBeingDeletedIsMadeAnew(t *testing.T, c *cloud) {
+	demo := c.as(t, "demo")
+	project := demo.project(t, c.service(t))
+	name := begin(t, project, "reborn")
+	first, err := project.ApplyStack(t.Context(), name, plan(t, project, "one"))
+	require.NoError(t, err)
+	require.NoError(t, stacks.Delete(t.Context(), demo.heat(t), name, first.ID).ExtractErr())
+	second, err := project.ApplyStack(t.Context(), name, plan(t, project, "one"))
+	require.NoError(t, err)
+	require.NotEqual(t, first.ID, second.ID)
 	require.Len(t, demo.stacksNamed(t, name), 1)
 	require.Len(t, demo.serversNamed(t, "burano-test-one"), 1)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -375,6 +376,50 @@ func TestOneOperationAtATimeButADeletionEndsWhatIsInProgress(t *testing.T) {
 	err = stacks.Update(t.Context(), c.demo, "env", id, stacks.UpdateOpts{TemplateOpts: template(site)}).ExtractErr()
 	requireProblem(t, err, 409, "ActionInProgress", "Stack env already has an action (CREATE) in progress.")
 	require.Eventually(t, func() bool { return len(c.compute.Servers()) == 1 }, 10*time.Second, 5*time.Millisecond)
+	c.deleteStack(t, "env", id)
+}
+
+// Heat has no rule in its database that a name is unique: both are looked at before either is stored.
+func TestTwoWhoCreateAStackOfOneNameAtTheSameMomentBothSucceed(t *testing.T) {
+	c := start(t)
+	c.service.Close()
+	var both sync.WaitGroup
+	both.Add(2)
+	c.config.MayDelegate = func(string) bool {
+		both.Done()
+		both.Wait()
+		return true
+	}
+	c.serve(t)
+	const source = "heat_template_version: 2018-08-31\nresources: {a: {type: OS::Heat::None}}\n"
+	opts := stacks.CreateOpts{Name: "env", TemplateOpts: template(source)}
+	other := make(chan error, 1)
+	go func() { other <- stacks.Create(t.Context(), c.demo, opts).Err }()
+	require.NoError(t, stacks.Create(t.Context(), c.demo, opts).Err)
+	require.NoError(t, <-other)
+	pages, err := stacks.List(c.demo, stacks.ListOpts{Name: "env"}).AllPages(t.Context())
+	require.NoError(t, err)
+	twins, err := stacks.ExtractStacks(pages)
+	require.NoError(t, err)
+	require.Len(t, twins, 2)
+	requireProblem(t, stacks.Create(t.Context(), c.demo, opts).Err, 409, "StackExists", "The Stack (env) already exists.")
+	for _, twin := range slices.Backward(twins) { // they are listed newest first
+		found, err := stacks.Find(t.Context(), c.demo, "env").Extract()
+		require.NoError(t, err)
+		require.Equal(t, twin.ID, found.ID, "a name stands for the oldest")
+		c.deleteStack(t, "env", twin.ID)
+	}
+}
+
+func TestAStackThatIsBeingDeletedIsNotUpdated(t *testing.T) {
+	c := start(t)
+	c.compute.Hold()
+	id := c.create(t, "env", site+node("a", "m1.small"), nil)
+	require.Eventually(t, func() bool { return c.compute.Building() == 1 }, 10*time.Second, 5*time.Millisecond)
+	require.NoError(t, stacks.Delete(t.Context(), c.demo, "env", id).ExtractErr())
+	err := stacks.Update(t.Context(), c.demo, "env", id, stacks.UpdateOpts{TemplateOpts: template(site)}).ExtractErr()
+	c.compute.Release()
+	requireProblem(t, err, 400, "NotSupported", "Updating a stack when it is deleting is not supported.")
 	c.deleteStack(t, "env", id)
 }
 

@@ -191,20 +191,23 @@ func (s *Stack) options(r stackRequest) error {
 	return nil
 }
 
+// createStack looks whether the name is free before it checks the rest, and stores the stack afterwards: like Heat, which has no rule
+// in its database that a name is unique, it lets two who create a stack at the same moment both pass.
 func (s *Service) createStack(ctx context.Context, caller identity.Caller, projectID string, r stackRequest) (Stack, error) {
+	if _, ok := s.named(projectID, r.Name); ok {
+		return Stack{}, &Error{Status: 409, Type: "StackExists", Message: fmt.Sprintf("The Stack (%s) already exists.", r.Name)}
+	}
 	stack, _, err := s.prepare(ctx, caller, projectID, r)
 	if err != nil {
 		return Stack{}, err
-	}
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if _, err := s.find(projectID, r.Name); err == nil {
-		return Stack{}, &Error{Status: 409, Type: "StackExists", Message: fmt.Sprintf("The Stack (%s) already exists.", r.Name)}
 	}
 	if s.config.MayDelegate != nil && !s.config.MayDelegate(caller.Token) {
 		// Heat's own answer says as little.
 		return Stack{}, &Error{Status: 500, Type: "RemoteError"}
 	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	stack.CreatedAt = s.now()
 	if err := s.stacks.Put(stack.ID, stack); err != nil {
 		return Stack{}, err
 	}
@@ -227,6 +230,9 @@ func (s *Service) updateStack(ctx context.Context, stack Stack, r stackRequest, 
 	stack, ok := s.stacks.Get(stack.ID)
 	if !ok || stack.DeletedAt != "" {
 		return notFound("Stack", stack.Name)
+	}
+	if stack.Action == actionDelete {
+		return invalid("NotSupported", "Updating a stack when it is deleting is not supported.")
 	}
 	if stack.Status == inProgress {
 		return &Error{Status: 409, Type: "ActionInProgress", Message: fmt.Sprintf("Stack %s already has an action (%s) in progress.", stack.Name, stack.Action)}
@@ -284,15 +290,23 @@ func (s *Service) deleteStack(stack Stack) error {
 	return s.begin(stack.ID, actionDelete)
 }
 
-// find finds a stack that is there by name or id.
+// find finds a stack by id, or the one that is there by name.
 func (s *Service) find(projectID, identity string) (Stack, error) {
 	if stack, ok := s.stacks.Get(identity); ok && stack.ProjectID == projectID {
 		return stack, nil
 	}
-	for _, stack := range s.stacks.All() {
-		if stack.Name == identity && stack.ProjectID == projectID && stack.DeletedAt == "" {
-			return stack, nil
-		}
+	if stack, ok := s.named(projectID, identity); ok {
+		return stack, nil
 	}
 	return Stack{}, notFound("Stack", identity)
+}
+
+// named finds the stack that is there by name; the oldest when there are several.
+func (s *Service) named(projectID, name string) (Stack, bool) {
+	for _, stack := range s.stacks.All() {
+		if stack.Name == name && stack.ProjectID == projectID && stack.DeletedAt == "" {
+			return stack, true
+		}
+	}
+	return Stack{}, false
 }
