@@ -34,9 +34,13 @@ type Service struct {
 	projects map[string]*Project // by trust
 }
 
-// NewService signs in as the service user. The options must hold a password or an application credential, because the service
-// signs in again whenever its token ends.
+// NewService signs in as the service user. The options must hold a password: the service signs in again whenever a token ends, and
+// once for each trust, which Keystone grants to neither tokens nor application credentials (those are bound to a project).
 func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint gophercloud.EndpointOpts) (*Service, error) {
+	if options.Password == "" {
+		return nil, fault.New(fault.Invalid, "the service user has no password: give one in clouds.yaml or OS_PASSWORD, because Keystone lets nobody act "+
+			"through a trust who has signed in with an application credential or a token")
+	}
 	options.AllowReauth = true
 	provider, err := openstack.AuthenticatedClient(ctx, options)
 	if err != nil {
@@ -127,11 +131,34 @@ func (s *Service) CreateTrust(ctx context.Context, caller identity.Caller) (trus
 	if err != nil {
 		if gophercloud.ResponseCodeIs(err, http.StatusForbidden) {
 			return "", fault.New(fault.Forbidden, "Keystone lets this caller make no trust for Burano, so nothing can be deployed on their behalf: "+
-				"application credentials may make none, so sign in with a password or by federation (%w)", err)
+				"%s (%w)", s.remedy(ctx, caller.Token), err)
 		}
 		return "", fmt.Errorf("make a trust for user %s in project %s: %w", caller.UserID, caller.ProjectID, err)
 	}
 	return trust.ID, nil
+}
+
+// remedy says how somebody could make a trust whom Keystone does not let. Until 2026 an application credential could when it was made
+// for that (https://docs.openstack.org/keystone/latest/user/application_credentials.html), since then none can
+// (https://bugs.launchpad.net/keystone/+bug/2150089).
+func (s *Service) remedy(ctx context.Context, token string) string {
+	const whole = "sign in with a password or by federation"
+	var held struct {
+		Credential *struct {
+			Name       string `json:"name"`
+			Restricted bool   `json:"restricted"`
+		} `json:"application_credential"`
+	}
+	err := tokens.Get(ctx, s.identity, token).ExtractIntoStructPtr(&held, "token")
+	switch {
+	case err != nil || held.Credential == nil:
+		return whole
+	case held.Credential.Restricted:
+		return fmt.Sprintf("application credential %q was made without --unrestricted; %s, because a Keystone with the security fixes of 2026 "+
+			"takes no trust from one with it either", held.Credential.Name, whole)
+	}
+	return fmt.Sprintf("since the security fixes of 2026 it takes none from application credentials, not even from those made with --unrestricted "+
+		"such as %q; %s", held.Credential.Name, whole)
 }
 
 // DeleteTrust ends a trust; one that is gone already is no error.

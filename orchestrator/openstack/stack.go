@@ -196,9 +196,10 @@ func (p *Project) deleteAll(ctx context.Context, doomed []stacks.ListedStack) er
 	return nil
 }
 
-// named lists our stacks of that name, the oldest first.
+// named lists our stacks of that name, the oldest first. Heat is not asked for name and tag at once:
+// Zed answers that with 500, because it looks for the name in the table of tags.
 func (p *Project) named(ctx context.Context, name string) ([]stacks.ListedStack, error) {
-	pages, err := stacks.List(p.orchestration, stacks.ListOpts{Name: name, Tags: ownTag}).AllPages(ctx)
+	pages, err := stacks.List(p.orchestration, stacks.ListOpts{Name: name}).AllPages(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for stack %s: %w", name, err)
 	}
@@ -206,6 +207,7 @@ func (p *Project) named(ctx context.Context, name string) ([]stacks.ListedStack,
 	if err != nil {
 		return nil, fmt.Errorf("look for stack %s: %w", name, err)
 	}
+	found = slices.DeleteFunc(found, func(one stacks.ListedStack) bool { return !slices.Contains(one.Tags, ownTag) })
 	// Heat tells whole seconds; those of the same one are told apart in a way that is the same for everybody.
 	slices.SortFunc(found, func(a, b stacks.ListedStack) int {
 		return cmp.Or(a.CreationTime.Compare(b.CreationTime), strings.Compare(a.ID, b.ID))

@@ -53,6 +53,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"an application credential makes no trust", anApplicationCredentialMakesNoTrust},
 		{"the external network is found", theExternalNetworkIsFound},
 		{"a free network avoids the subnets that are there", aFreeNetworkAvoidsWhatIsThere},
+		{"a port is open when its group says so, and a server reaches the metadata address", aPortIsOpenWhenItsGroupSaysSo},
 		{"a stack grows and shrinks in single updates and leaves nothing", aStackGrowsAndShrinks},
 		{"a stack whose creator was cut off is taken over", aStackIsTakenOver},
 		{"two who create the same stack make one", twoCreateOneStack},

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/fault"
+	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
 func aTokenTellsWhoseItIs(t *testing.T, c *cloud) {
@@ -123,15 +124,20 @@ func anApplicationCredentialMakesNoTrust(t *testing.T, c *cloud) {
 			require.NoError(t, applicationcredentials.Delete(context.Background(), demo.keystone(t), caller.UserID, made.ID).ExtractErr())
 		})
 		options, endpoint := c.options(t, "demo")
-		credential := signIn(t, gophercloud.AuthOptions{
+		signing := gophercloud.AuthOptions{
 			IdentityEndpoint: options.IdentityEndpoint, ApplicationCredentialID: made.ID, ApplicationCredentialSecret: made.Secret,
-		}, endpoint)
+		}
+		credential := signIn(t, signing, endpoint)
 		through := credential.caller(t, service)
 		require.Equal(t, caller.ProjectID, through.ProjectID)
 		require.Contains(t, through.Roles, "member")
 		require.NotContains(t, through.Roles, "heat_stack_owner", "it has the roles that it was made with")
+		_, err = driver.NewService(t.Context(), signing, endpoint)
+		require.ErrorContains(t, err, "no password", "nobody is a trustee by it either")
 		_, err = service.CreateTrust(t.Context(), through)
 		require.Equal(t, fault.Forbidden, fault.KindOf(err), err)
-		require.ErrorContains(t, err, "application credentials may make none", "it says what to do")
+		require.ErrorContains(t, err, made.Name)
+		require.ErrorContains(t, err, "--unrestricted")
+		require.ErrorContains(t, err, "sign in with a password", "it says what to do")
 	}
 }

@@ -1,14 +1,21 @@
 package cloud
 
 import (
+	"encoding/json"
+	"io"
+	"net"
 	"net/netip"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/external"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 	"github.com/stretchr/testify/require"
+
+	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
 func theExternalNetworkIsFound(t *testing.T, c *cloud) {
@@ -42,4 +49,53 @@ func aFreeNetworkAvoidsWhatIsThere(t *testing.T, c *cloud) {
 	third, err := project.FreeNetwork(t.Context(), within, 24)
 	require.NoError(t, err)
 	require.Equal(t, first, third)
+}
+
+// said is what a server says to those who connect to this port; nothing when it cannot be reached.
+func said(address netip.Addr, port uint16) string {
+	connection, err := net.DialTimeout("tcp", netip.AddrPortFrom(address, port).String(), 2*time.Second)
+	if err != nil {
+		return ""
+	}
+	defer connection.Close()
+	_ = connection.SetDeadline(time.Now().Add(15 * time.Second))
+	text, _ := io.ReadAll(connection)
+	return string(text)
+}
+
+// aPortIsOpenWhenItsGroupSaysSo: the server listens at 8080, 8081 and 8082, and plan opens the first of them.
+func aPortIsOpenWhenItsGroupSaysSo(t *testing.T, c *cloud) {
+	project := c.as(t, "demo").project(t, c.service(t))
+	name := begin(t, project, "ports")
+	template := plan(t, project, "one")
+	stack, err := project.ApplyStack(t.Context(), name, template)
+	require.NoError(t, err)
+	one, _ := stack.Addresses("one")
+	eventually(t, "the open port answers", func() bool { return strings.Contains(said(one.Floating, 8080), "data of one") })
+	requireSilent := func(port uint16) {
+		connection, err := net.DialTimeout("tcp", netip.AddrPortFrom(one.Floating, port).String(), 3*time.Second)
+		if err == nil {
+			_ = connection.Close()
+		}
+		var timeout net.Error
+		require.ErrorAs(t, err, &timeout, "port %d", port)
+		require.True(t, timeout.Timeout(), "what a group does not open is dropped, and not refused: %v", err)
+	}
+	requireSilent(8081)
+
+	open := func(port int) driver.Rule {
+		return driver.Rule{Protocol: "tcp", Ports: [2]int{port, port}, From: everyone}
+	}
+	template.AddSecurityGroup("group", "burano-test", []driver.Rule{{From: network.String()}, open(8081), open(8082)})
+	opened, err := project.ApplyStack(t.Context(), name, template)
+	require.NoError(t, err)
+	is, _ := opened.Addresses("one")
+	require.Equal(t, one, is, "the server is not touched")
+	eventually(t, "the port that was opened answers", func() bool { return strings.Contains(said(one.Floating, 8081), "data of one") })
+	eventually(t, "the port that was closed is silent", func() bool { return said(one.Floating, 8080) == "" })
+	requireSilent(8080)
+	eventually(t, "the server reaches the metadata address and is known there", func() bool {
+		var told struct{ Name, UUID string }
+		return json.Unmarshal([]byte(said(one.Floating, 8082)), &told) == nil && told.UUID == one.ServerID && told.Name == "burano-test-one"
+	})
 }

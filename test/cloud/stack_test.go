@@ -3,14 +3,11 @@ package cloud
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
@@ -154,7 +151,7 @@ func aStackGrowsAndShrinks(t *testing.T, c *cloud) {
 	require.Len(t, shown, 1)
 	require.Equal(t, []string{"burano"}, shown[0].Tags)
 	eventually(t, "the server answers at its floating IP with its user data", func() bool {
-		return strings.Contains(greeting(one.Floating), "data of one")
+		return strings.Contains(said(one.Floating, 8080), "data of one")
 	})
 
 	same, err := project.ApplyStack(t.Context(), name, plan(t, project, "one"))
@@ -235,18 +232,6 @@ func requirePlan(t *testing.T, u user, resources map[string]stackresources.Resou
 	}
 	require.ElementsMatch(t, []rule{{"", 0, network.String()}, {"", 0, pods.String()}, {"tcp", 22, everyone}, {"tcp", 8080, everyone}}, incoming)
 	require.Equal(t, 2, outgoing, "everything may go out, by IPv4 and IPv6")
-}
-
-// greeting is what a server says to those who connect.
-func greeting(address netip.Addr) string {
-	connection, err := net.DialTimeout("tcp", netip.AddrPortFrom(address, 8080).String(), time.Second)
-	if err != nil {
-		return ""
-	}
-	defer connection.Close()
-	_ = connection.SetDeadline(time.Now().Add(2 * time.Second))
-	text, _ := io.ReadAll(connection)
-	return string(text)
 }
 
 func aStackIsTakenOver(t *testing.T, c *cloud) {

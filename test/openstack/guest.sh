@@ -21,17 +21,24 @@ mkdir -p "$root"/{bin,dev,etc,lib/modules,proc,sys,tmp}
 install "$work/busybox/bin/busybox" "$root/bin/busybox"
 ln -s busybox "$root/bin/sh"
 install "$here/guest-init" "$root/init"
-install "$here/guest-lease" "$root/bin/lease"
-printf '#!/bin/sh\ncat /greeting\n' >"$root/bin/greet"
-chmod 755 "$root/bin/greet"
+for program in lease greet metadata; do install "$here/guest-$program" "$root/bin/$program"; done
 
-# The drivers, in the order in which they need each other. What the kernel has built in is no file.
-for module in virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_rng failover net_failover virtio_net \
-  virtio_blk scsi_common scsi_mod cdrom sr_mod isofs libata ata_piix libahci ahci; do
-  file=$(find "$work/kernel/lib/modules" -name "$module.ko" -print -quit)
-  [[ -n $file ]] || continue
-  install --mode=644 "$file" "$root/lib/modules/"
-  echo "$module" >>"$root/lib/modules/order"
+# The drivers, each behind those that it needs. What the kernel has built in is no file.
+modules=$work/kernel/lib/modules/${kernel#linux-image-}
+"$root/bin/busybox" depmod -b "$work/kernel" "${kernel#linux-image-}"
+declare -A packed=()
+pack() { # FILE of the module, below the folder of modules
+  local needs needed
+  if [[ -n ${packed[$1]:-} ]]; then return; fi
+  packed[$1]=yes
+  read -ra needs < <(sed -n "s|^$1:||p" "$modules/modules.dep")
+  for needed in "${needs[@]}"; do pack "$needed"; done
+  install --mode=644 "$modules/$1" "$root/lib/modules/"
+  basename "$1" >>"$root/lib/modules/order"
+}
+for module in virtio_pci virtio_rng virtio_net virtio_blk sr_mod isofs ata_piix ahci; do
+  file=$(cd "$modules" && find . -name "$module.ko" -printf '%P\n' -quit)
+  if [[ -n $file ]]; then pack "$file"; fi
 done
 
 (cd "$root" && find . | ./bin/busybox cpio -o -H newc | gzip) >"$OUT/initrd"

@@ -236,6 +236,10 @@ func (s *Service) serveValidate(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Service) serveList(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
+	// Heat (Zed) looks for what else is asked for in the table of tags.
+	if query.Has("tags") && slices.ContainsFunc([]string{"id", "name", "stack_name", "status", "action"}, query.Has) {
+		return &Error{Status: 500, Type: "RemoteError"}
+	}
 	shown := []map[string]any{}
 	deleted, _ := boolean(query.Get("show_deleted"))
 	for _, stack := range s.stacks.All() {

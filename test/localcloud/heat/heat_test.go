@@ -530,7 +530,10 @@ func TestStacksAreFoundListedAndKeptFromOthers(t *testing.T) {
 		}
 		return names
 	}
-	require.Equal(t, []string{"env"}, names(c.demo, stacks.ListOpts{Name: "env", Status: "COMPLETE", Tags: "burano"}))
+	require.Equal(t, []string{"env"}, names(c.demo, stacks.ListOpts{Name: "env", Status: "COMPLETE"}))
+	require.Equal(t, []string{"env"}, names(c.demo, stacks.ListOpts{Tags: "burano,test"}))
+	require.Empty(t, names(c.demo, stacks.ListOpts{Tags: "burano,other"}))
+	requireProblem(t, stacks.List(c.demo, stacks.ListOpts{Name: "env", Tags: "burano"}).EachPage(t.Context(), nil), 500, "RemoteError", "")
 	require.Empty(t, names(c.demo, stacks.ListOpts{Name: "other"}))
 	require.Empty(t, names(c.other, stacks.ListOpts{}))
 	requireProblem(t, stacks.Find(t.Context(), c.other, "env").Err, 404, "EntityNotFound", "env")

@@ -160,6 +160,9 @@ func (s *Service) setScope(t *token, proved proof, raw json.RawMessage) error {
 	if proved.credential != nil {
 		t.CredentialID = proved.credential.ID
 		t.Scope = scope{ProjectID: proved.credential.ProjectID}
+		if end := proved.credential.ExpiresAt; end != nil && end.Before(t.ExpiresAt) {
+			t.ExpiresAt = *end
+		}
 		return nil
 	}
 	var wanted scopeRequest

@@ -42,7 +42,7 @@ func (s *Service) credentialBody(c applicationCredential) map[string]any {
 		"unrestricted": c.Unrestricted, "expires_at": nil, "links": s.self("users/"+c.UserID+"/application_credentials", c.ID),
 	}
 	if c.ExpiresAt != nil {
-		body["expires_at"] = timestamp(*c.ExpiresAt)
+		body["expires_at"] = c.ExpiresAt.UTC().Format("2006-01-02T15:04:05.000000") // as Keystone does here, without a zone
 	}
 	return body
 }

@@ -115,12 +115,12 @@ func (s *Service) Handler() http.Handler {
 	closed("GET /v3/domains/{id}", s.showDomain)
 	closed("GET /v3/role_assignments", s.listAssignments)
 
-	closed("POST /v3/OS-TRUST/trusts", s.createTrust)
-	closed("GET /v3/OS-TRUST/trusts", s.listTrusts)
-	closed("GET /v3/OS-TRUST/trusts/{id}", s.showTrust)
-	closed("DELETE /v3/OS-TRUST/trusts/{id}", s.deleteTrust)
-	closed("GET /v3/OS-TRUST/trusts/{id}/roles", s.listTrustRoles)
-	closed("GET /v3/OS-TRUST/trusts/{id}/roles/{role}", s.showTrustRole)
+	closed("POST /v3/OS-TRUST/trusts", managing(s.createTrust))
+	closed("GET /v3/OS-TRUST/trusts", managing(s.listTrusts))
+	closed("GET /v3/OS-TRUST/trusts/{id}", managing(s.showTrust))
+	closed("DELETE /v3/OS-TRUST/trusts/{id}", managing(s.deleteTrust))
+	closed("GET /v3/OS-TRUST/trusts/{id}/roles", managing(s.listTrustRoles))
+	closed("GET /v3/OS-TRUST/trusts/{id}/roles/{role}", managing(s.showTrustRole))
 
 	open("/", func(http.ResponseWriter, *http.Request) error {
 		return failure{http.StatusNotFound, "The requested URL was not found on the server. If you entered the URL manually " +

@@ -278,6 +278,36 @@ func TestATrustIsPassedOnAsOftenAsItSays(t *testing.T) {
 	requireStatus(t, trusts.Get(t.Context(), service, second.ID).Err, http.StatusNotFound)
 }
 
+func TestATrustsTokenHasItsOwnEndButDoesNotOutliveTheTrust(t *testing.T) {
+	c := start(t)
+	demo, service := c.login("demo"), c.login("burano")
+	end := c.now.Add(10 * time.Minute)
+	options := trusts.CreateOpts{
+		Impersonation: true, TrustorUserID: c.user(demo).ID, TrusteeUserID: c.user(service).ID, AllowRedelegation: true,
+		ProjectID: c.project(demo).ID, Roles: []trusts.Role{{Name: "member"}}, ExpiresAt: &end,
+	}
+	made, err := trusts.Create(t.Context(), demo, options).Extract()
+	require.NoError(t, err)
+	acting, err := c.trustToken(made.ID)
+	require.NoError(t, err)
+	token, err := tokens.Get(t.Context(), service, acting.Token()).ExtractToken()
+	require.NoError(t, err)
+	require.Equal(t, c.now.Add(time.Hour), token.ExpiresAt.UTC())
+
+	later := end.Add(time.Minute)
+	options.ExpiresAt = &later
+	requireStatus(t, trusts.Create(t.Context(), acting, options).Err, http.StatusForbidden)
+	options.ExpiresAt = nil
+	passedOn, err := trusts.Create(t.Context(), acting, options).Extract()
+	require.NoError(t, err)
+	require.Equal(t, end, passedOn.ExpiresAt.UTC())
+
+	c.now = end
+	requireStatus(t, tokens.Get(t.Context(), service, acting.Token()).Err, http.StatusNotFound)
+	_, err = c.trustToken(made.ID)
+	requireStatus(t, err, http.StatusUnauthorized)
+}
+
 func TestATrustIsOnlyTheTrustorsToGive(t *testing.T) {
 	c := start(t)
 	demo, other, service := c.login("demo"), c.login("other"), c.login("burano")
@@ -353,13 +383,18 @@ func TestAdminsListAndOthersDoNot(t *testing.T) {
 func TestAnApplicationCredentialStandsForItsUser(t *testing.T) {
 	c := start(t)
 	demo := c.login("demo")
-	made, err := applicationcredentials.Create(t.Context(), demo, c.user(demo).ID, applicationcredentials.CreateOpts{Name: "robot"}).Extract()
+	end := c.now.Add(time.Minute)
+	made, err := applicationcredentials.Create(t.Context(), demo, c.user(demo).ID, applicationcredentials.CreateOpts{Name: "robot", ExpiresAt: &end}).Extract()
 	require.NoError(t, err)
 	options := gophercloud.AuthOptions{
 		IdentityEndpoint: c.url + "/identity/v3", ApplicationCredentialID: made.ID, ApplicationCredentialSecret: made.Secret,
 	}
 	robot := c.client(options)
 	require.Equal(t, "demo", c.project(robot).Name)
+	token, err := tokens.Get(t.Context(), demo, robot.Token()).ExtractToken()
+	require.NoError(t, err)
+	require.Equal(t, end, token.ExpiresAt.UTC(), "its token does not outlive it")
+	requireStatus(t, trusts.List(robot, trusts.ListOpts{TrustorUserID: c.user(demo).ID}).EachPage(t.Context(), nil), http.StatusForbidden)
 	requireStatus(t, applicationcredentials.Create(t.Context(), robot, c.user(demo).ID, applicationcredentials.CreateOpts{Name: "another"}).Err,
 		http.StatusForbidden)
 	require.NoError(t, applicationcredentials.Delete(t.Context(), demo, c.user(demo).ID, made.ID).ExtractErr())

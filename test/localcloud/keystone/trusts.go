@@ -55,10 +55,6 @@ func (s *Service) createTrust(w http.ResponseWriter, r *http.Request, caller ses
 	if wanted.TrustorUserID != caller.user.ID {
 		return forbidden("identity:create_trust")
 	}
-	// Since 2026 (https://bugs.launchpad.net/keystone/+bug/2150089) also those that are unrestricted may not.
-	if caller.CredentialID != "" {
-		return failure{http.StatusForbidden, "You are not authorized to perform the requested action: Delegated tokens cannot manage trusts.."}
-	}
 	redelegations, err := wanted.redelegations(caller)
 	if err != nil {
 		return err
@@ -80,6 +76,9 @@ func (s *Service) createTrust(w http.ResponseWriter, r *http.Request, caller ses
 	}
 	if caller.trust != nil {
 		made.RedelegatedID = caller.trust.ID
+		if err := made.narrow(*caller.trust); err != nil {
+			return err
+		}
 	}
 	if wanted.ProjectID != "" {
 		if _, ok := s.projects.Get(wanted.ProjectID); !ok {
@@ -104,10 +103,35 @@ func (s *Service) createTrust(w http.ResponseWriter, r *http.Request, caller ses
 	return nil
 }
 
+// managing answers requests about trusts, which are not for application credentials: since 2026 also not for unrestricted ones
+// (https://bugs.launchpad.net/keystone/+bug/2150089).
+func managing(h callerHandler) callerHandler {
+	return func(w http.ResponseWriter, r *http.Request, caller session) error {
+		if caller.CredentialID != "" {
+			return forbidden("Delegated tokens cannot manage trusts.")
+		}
+		return h(w, r, caller)
+	}
+}
+
 // mayRedelegate refuses who acts through a trust that cannot be passed on.
 func (c session) mayRedelegate() error {
 	if c.trust != nil && c.trust.Redelegations == 0 {
 		return failure{http.StatusForbidden, fmt.Sprintf("Remaining redelegation depth of 0 out of allowed range of [0..%d]", maxRedelegations)}
+	}
+	return nil
+}
+
+// narrow checks that what is passed on lasts no longer than the trust that it comes from.
+func (t *trust) narrow(from trust) error {
+	if t.RemainingUses != nil {
+		return failure{http.StatusForbidden, fmt.Sprintf("Field \"remaining_uses\" is set to %d while it must not be set in order to redelegate a trust", *t.RemainingUses)}
+	}
+	if t.ExpiresAt == nil {
+		t.ExpiresAt = from.ExpiresAt
+	}
+	if from.ExpiresAt != nil && from.ExpiresAt.Before(*t.ExpiresAt) {
+		return failure{http.StatusForbidden, "Requested expiration time is more than redelegated trust can provide"}
 	}
 	return nil
 }
@@ -138,7 +162,8 @@ func (s *Service) MayDelegate(secret string) bool {
 	return ok && caller.CredentialID == "" && caller.mayRedelegate() == nil
 }
 
-// setTrust makes t a token of the trust, which only the trustee may use. Keystone tells strangers nothing of a trust: one that is
+// setTrust makes t a token of the trust, which only the trustee may use. The token's own end is not that of the trust, but with the
+// trust it ends as well. Keystone tells strangers nothing of a trust: one that is
 // not there is refused as a wrong password is.
 func (s *Service) setTrust(t *token, user User, id string) error {
 	found, ok := s.trusts.Get(id)
@@ -152,9 +177,6 @@ func (s *Service) setTrust(t *token, user User, id string) error {
 	t.Scope = scope{ProjectID: found.ProjectID}
 	if found.Impersonation {
 		t.UserID = found.TrustorID
-	}
-	if found.ExpiresAt != nil && found.ExpiresAt.Before(t.ExpiresAt) {
-		t.ExpiresAt = *found.ExpiresAt
 	}
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // TinyServer returns the tar of a system that is nothing but its first process (see the folder init): it configures its interfaces
-// from the config drive, and tells whoever connects to port 8080 its name and its user data.
+// from the config drive, tells whoever connects to port 8080 or 8081 its name and its user data, and to port 8082 what the metadata
+// service says.
 func TinyServer(ctx context.Context) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "tiny-server-")
 	if err != nil {

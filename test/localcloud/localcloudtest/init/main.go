@@ -1,5 +1,6 @@
 // Command init is the first process of the smallest server there can be: it takes its addresses from the config drive, says its name,
-// also to whoever connects to port 8080, and waits to be halted.
+// also to whoever connects to port 8080 or 8081, says to whoever connects to port 8082 what the metadata service tells it, and waits to
+// be halted.
 package main
 
 import (
@@ -7,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/vishvananda/netlink"
 )
@@ -24,22 +27,37 @@ func main() {
 	drive, _ := os.ReadFile("/run/config-drive/openstack/latest/user_data")
 	greeting := fmt.Sprintf("server %s is up: %s\n", name, drive)
 	fmt.Print(greeting)
-	if listener, err := net.Listen("tcp", ":8080"); err == nil {
-		go greet(listener, greeting)
+	greet := func(w io.Writer) { _, _ = io.WriteString(w, greeting) }
+	for address, say := range map[string]func(io.Writer){":8080": greet, ":8081": greet, ":8082": metadata} {
+		if listener, err := net.Listen("tcp", address); err == nil {
+			go serve(listener, say)
+		}
 	}
 	<-halted
 }
 
-// greet says its greeting to everyone who connects.
-func greet(listener net.Listener, greeting string) {
+// serve says something to everyone who connects.
+func serve(listener net.Listener, say func(io.Writer)) {
 	for {
 		connection, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		_, _ = io.WriteString(connection, greeting)
+		say(connection)
 		_ = connection.Close()
 	}
+}
+
+// metadata repeats what the metadata service tells.
+func metadata(w io.Writer) {
+	client := http.Client{Timeout: 10 * time.Second}
+	response, err := client.Get("http://169.254.169.254/openstack/latest/meta_data.json")
+	if err != nil {
+		_, _ = fmt.Fprintln(w, err)
+		return
+	}
+	_, _ = io.Copy(w, response.Body)
+	_ = response.Body.Close()
 }
 
 func configure(path string) error {
