@@ -97,12 +97,24 @@ walk:
 // CreateEnvironment makes an environment. body is what was posted: name, optionally defaultNetworks, region,
 // description_text and any other key of the object model.
 func (s *Service) CreateEnvironment(ctx context.Context, caller identity.Caller, body map[string]any) (Environment, error) {
+	row, err := newEnvironment(caller, body)
+	if err != nil {
+		return Environment{}, err
+	}
+	if err := s.store.CreateEnvironment(ctx, &row); err != nil {
+		return Environment{}, taken(err)
+	}
+	return seen(row), nil
+}
+
+// newEnvironment makes the row of an environment of what was posted.
+func newEnvironment(caller identity.Caller, body map[string]any) (store.Environment, error) {
 	name, _ := body["name"].(string)
 	if strings.TrimSpace(name) == "" {
-		return Environment{}, fault.New(fault.Invalid, "Please, specify a name of the environment to create")
+		return store.Environment{}, fault.New(fault.Invalid, "Please, specify a name of the environment to create")
 	}
 	if err := checkLength(name); err != nil {
-		return Environment{}, err
+		return store.Environment{}, err
 	}
 	description, _ := body["description_text"].(string)
 	objects := maps.Clone(body)
@@ -117,12 +129,8 @@ func (s *Service) CreateEnvironment(ctx context.Context, caller identity.Caller,
 			"flat": nil,
 		}
 	}
-	row := store.Environment{ID: store.NewID(), ProjectID: caller.ProjectID, Name: name, DescriptionText: description,
-		Model: store.Model{Objects: objects}}
-	if err := s.store.CreateEnvironment(ctx, &row); err != nil {
-		return Environment{}, taken(err)
-	}
-	return seen(row), nil
+	return store.Environment{ID: store.NewID(), ProjectID: caller.ProjectID, Name: name, DescriptionText: description,
+		Model: store.Model{Objects: objects}}, nil
 }
 
 func checkLength(name string) error {
@@ -291,23 +299,6 @@ func (s *Service) LastReports(ctx context.Context, caller identity.Caller, id, s
 		}
 	}
 	return answer, nil
-}
-
-// Model returns the value at the path below the object model (keys of objects, ids or indexes of list elements).
-func (s *Service) Model(ctx context.Context, caller identity.Caller, id, sessionID string, path []string) (any, error) {
-	row, err := s.environment(ctx, caller, id)
-	if err != nil {
-		return nil, err
-	}
-	objects, err := s.draft(ctx, row, sessionID)
-	if err != nil {
-		return nil, err
-	}
-	value, found := lookUp(objects, path)
-	if !found {
-		return nil, fault.New(fault.NotFound, "The resource could not be found: the model has nothing at %q", strings.Join(path, "/"))
-	}
-	return value, nil
 }
 
 // MayReach returns a fault unless the caller may see the environment and the object is part of it.

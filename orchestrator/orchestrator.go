@@ -10,6 +10,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -28,6 +29,10 @@ type Engine interface {
 	Cancel(environmentID string)
 	// Abandon stops what runs in an environment whose rows are gone, and deletes its trust.
 	Abandon(environmentID string)
+	// CallStatic runs a static method at once.
+	CallStatic(ctx context.Context, projectID string, class engine.ClassName, method string, args map[string]any) (any, error)
+	// Schemas are those of a class and of its model builders.
+	Schemas(ctx context.Context, projectID string, class engine.ClassName, methods []string) (map[string]any, error)
 }
 
 // Config is what a Service needs; all of it, but for Now, which is time.Now when nil.
@@ -78,10 +83,12 @@ func noEnvironment(id string) error {
 	return fault.New(fault.NotFound, "Environment with id %s not found", id)
 }
 
-func noSession(id string) error { return fault.New(fault.NotFound, "Session %s is not found", id) }
+func noSession(id string) error {
+	return fault.New(fault.NotFound, "Session <SessionId %s> is not found", id)
+}
 
 func staleSession(id string) error {
-	return fault.New(fault.Forbidden, "Session %s is invalid: environment has been updated or updating right now with other session", id)
+	return fault.New(fault.Forbidden, "Session <SessionId %s> is invalid: environment has been updated or updating right now with other session", id)
 }
 
 // session returns the session when it is one of the environment's.
@@ -94,7 +101,7 @@ func (s *Service) session(ctx context.Context, environment store.Environment, id
 		return row, err
 	}
 	if row.EnvironmentID != environment.ID {
-		return row, fault.New(fault.Invalid, "Session %s is not tied with Environment %s", id, environment.ID)
+		return row, fault.New(fault.Invalid, "Session <SessionId %s> is not tied with Environment <EnvId %s>", id, environment.ID)
 	}
 	return row, nil
 }

@@ -39,6 +39,22 @@ func (s *Service) Services(ctx context.Context, caller identity.Caller, environm
 // AddServices adds an application (body is an object) or several (a list) to the session's draft. Nothing of it is checked
 // here: a deployment checks everything and reports each error.
 func (s *Service) AddServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string, body any) error {
+	if err := s.mayEdit(ctx, caller, environmentID, sessionID); err != nil {
+		return err
+	}
+	added, err := toAdd(path, body)
+	if err != nil {
+		return err
+	}
+	return s.edit(ctx, sessionID, func(objects map[string]any) error {
+		services, _ := objects["services"].([]any)
+		objects["services"] = append(services, added...)
+		return nil
+	})
+}
+
+// toAdd is what a POST of an application (an object) or of several (a list) adds.
+func toAdd(path []string, body any) ([]any, error) {
 	var added []any
 	switch b := body.(type) {
 	case map[string]any:
@@ -48,20 +64,13 @@ func (s *Service) AddServices(ctx context.Context, caller identity.Caller, envir
 	case []any:
 		added = b
 	}
-	if err := s.mayEdit(ctx, caller, environmentID, sessionID); err != nil {
-		return err
-	}
 	if len(added) == 0 {
-		return fault.New(fault.Invalid, "Request body is empty: please, provide application object model")
+		return nil, fault.New(fault.Invalid, "Request body is empty: please, provide application object model")
 	}
 	if len(path) > 0 {
-		return fault.New(fault.Invalid, "Applications are added by a POST to services, not below it (%s)", join(path))
+		return nil, fault.New(fault.Invalid, "Applications are added by a POST to services, not below it (%s)", join(path))
 	}
-	return s.edit(ctx, sessionID, func(objects map[string]any) error {
-		services, _ := objects["services"].([]any)
-		objects["services"] = append(services, added...)
-		return nil
-	})
+	return added, nil
 }
 
 // PutServices replaces what is at the path below the draft's applications: with an empty path the whole list.
@@ -120,6 +129,10 @@ func (s *Service) edit(ctx context.Context, sessionID string, change func(object
 		}
 		return change(model.Objects)
 	})
+	return editedSession(err, sessionID)
+}
+
+func editedSession(err error, sessionID string) error {
 	switch {
 	case errors.Is(err, store.ErrStale):
 		return staleSession(sessionID)

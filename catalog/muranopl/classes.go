@@ -50,6 +50,11 @@ func (c *Classes) Class(ctx context.Context, name, spec string) (*Class, error) 
 	return c.named(ctx, typeName{class: name, version: spec})
 }
 
+// ClassOf is Class, of the package of that name ("" is any that declares the class).
+func (c *Classes) ClassOf(ctx context.Context, pkg, name, spec string) (*Class, error) {
+	return c.named(ctx, typeName{class: name, version: spec, pkg: pkg})
+}
+
 // named returns the class of a type name as models write it.
 func (c *Classes) named(ctx context.Context, name typeName) (*Class, error) {
 	c.mutex.Lock()

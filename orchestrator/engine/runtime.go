@@ -61,6 +61,29 @@ func (r *Runtime) SetAttribute(ctx context.Context, object *muranopl.Object, nam
 	return r.held.SetAttribute(ctx, object.ID(), object.Class().Name, name, value)
 }
 
+// TrackApplication begins to count an application, for the statistics of instances; title may be "".
+func (r *Runtime) TrackApplication(ctx context.Context, object *muranopl.Object, title string, units int64) error {
+	return r.track(ctx, object, store.ApplicationInstance, title, units)
+}
+
+// TrackServer begins to count a server, for the statistics of instances; title may be "".
+func (r *Runtime) TrackServer(ctx context.Context, object *muranopl.Object, title string, units int64) error {
+	return r.track(ctx, object, store.ServerInstance, title, units)
+}
+
+func (r *Runtime) track(ctx context.Context, object *muranopl.Object, kind int64, title string, units int64) error {
+	row := store.InstanceStatistics{InstanceID: object.ID(), Type: kind, TypeName: object.Class().Name, UnitCount: &units}
+	if title != "" {
+		row.TypeTitle = &title
+	}
+	return r.held.TrackInstance(ctx, row)
+}
+
+// Untrack ends what TrackApplication or TrackServer began.
+func (r *Runtime) Untrack(ctx context.Context, object *muranopl.Object) error {
+	return r.held.UntrackInstance(ctx, object.ID())
+}
+
 // Secret returns what SetSecret stored in the environment; false when there is nothing.
 func (r *Runtime) Secret(ctx context.Context, name string) ([]byte, bool, error) {
 	return r.engine.Secret(ctx, r.environment.ID, name)

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -34,15 +35,18 @@ func onEachDatabase(t *testing.T, test func(t *testing.T, db *gorm.DB)) {
 // TestTheStoreIsTheSameOnEachDatabase runs all that follows on both.
 func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
 	tests := map[string]func(t *testing.T, s *store.Store){
-		"environments come back as they were stored":                       environmentsComeBack,
-		"a session can be edited only while it is open and up to date":     sessionsAreEdited,
-		"one task of an environment runs at a time and each is taken once": tasksAreTaken,
-		"reports are numbered and decide how a deployment ends":            reportsDecide,
-		"a deletion removes everything and dooms the trust":                deletionsRemove,
-		"attributes and secrets are replaced and read":                     attributesAndSecrets,
-		"a worker that lost its task can write nothing":                    losersWriteNothing,
-		"of many that deploy an environment at the same time one is let":   oneDeploys,
-		"the first proof of a key is kept":                                 keysAreProved,
+		"environments come back as they were stored":                        environmentsComeBack,
+		"a session can be edited only while it is open and up to date":      sessionsAreEdited,
+		"one task of an environment runs at a time and each is taken once":  tasksAreTaken,
+		"reports are numbered and decide how a deployment ends":             reportsDecide,
+		"a deletion removes everything and dooms the trust":                 deletionsRemove,
+		"attributes and secrets are replaced and read":                      attributesAndSecrets,
+		"a worker that lost its task can write nothing":                     losersWriteNothing,
+		"of many that deploy an environment at the same time one is let":    oneDeploys,
+		"the first proof of a key is kept":                                  keysAreProved,
+		"templates are kept by project and some are seen by all":            templatesAreKept,
+		"an environment from a template comes with its draft or not at all": templatesBecomeEnvironments,
+		"requests are counted by host and instances by environment":         statisticsAreKept,
 	}
 	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
 		for name, test := range tests {
@@ -302,4 +306,113 @@ func keysAreProved(t *testing.T, s *store.Store) {
 		require.NoError(t, err)
 		require.Equal(t, "first", kept)
 	}
+}
+
+func templatesAreKept(t *testing.T, s *store.Store) {
+	services := store.List{map[string]any{"?": map[string]any{"id": "a"}, "count": int64(2), "ratio": 0.5}}
+	one := store.Template{ID: store.NewID(), ProjectID: "p1", Name: "one", DescriptionText: "text", Services: services}
+	require.NoError(t, s.CreateTemplate(t.Context(), &one))
+	read, err := s.Template(t.Context(), one.ID)
+	require.NoError(t, err)
+	require.Equal(t, one, read)
+	public := store.Template{ID: store.NewID(), ProjectID: "p2", Name: "one", Public: true}
+	require.NoError(t, s.CreateTemplate(t.Context(), &public))
+	foreign := store.Template{ID: store.NewID(), ProjectID: "p2", Name: "private"}
+	require.NoError(t, s.CreateTemplate(t.Context(), &foreign))
+	require.ErrorIs(t, s.CreateTemplate(t.Context(), &store.Template{ID: store.NewID(), ProjectID: "p1", Name: "one"}), store.ErrDuplicate)
+
+	for visible, want := range map[store.Visible][]string{store.OwnOrPublic: {one.ID, public.ID}, store.AllPublic: {public.ID}, store.OwnPrivate: {one.ID}} {
+		rows, err := s.Templates(t.Context(), "p1", visible)
+		require.NoError(t, err)
+		var ids []string
+		for _, row := range rows {
+			require.Empty(t, row.Services)
+			ids = append(ids, row.ID)
+		}
+		require.Equal(t, want, ids)
+	}
+
+	edited, err := s.EditTemplate(t.Context(), one.ID, func(row *store.Template) error {
+		row.Name, row.Public, row.Services = "two", true, nil
+		return nil
+	})
+	require.NoError(t, err)
+	read, err = s.Template(t.Context(), one.ID)
+	require.NoError(t, err)
+	require.Equal(t, edited.Updated, read.Updated)
+	require.Greater(t, read.Updated, one.Updated)
+	require.Equal(t, "two", read.Name)
+	require.True(t, read.Public)
+	require.Empty(t, read.Services)
+	_, err = s.EditTemplate(t.Context(), foreign.ID, func(row *store.Template) error { row.Name = "one"; return nil })
+	require.ErrorIs(t, err, store.ErrDuplicate)
+	refused := errors.New("not this")
+	_, err = s.EditTemplate(t.Context(), foreign.ID, func(row *store.Template) error { row.Name = "changed"; return refused })
+	require.Equal(t, refused, err)
+	read, err = s.Template(t.Context(), foreign.ID)
+	require.NoError(t, err)
+	require.Equal(t, "private", read.Name)
+
+	for _, row := range []store.Template{one, public, foreign} {
+		require.NoError(t, s.DeleteTemplate(t.Context(), row.ID))
+		require.ErrorIs(t, s.DeleteTemplate(t.Context(), row.ID), store.ErrNotFound)
+	}
+	_, err = s.EditTemplate(t.Context(), one.ID, func(*store.Template) error { return nil })
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+func templatesBecomeEnvironments(t *testing.T, s *store.Store) {
+	row := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one", Model: store.Model{Objects: map[string]any{"name": "one"}}}
+	session, err := s.CreateEnvironmentWithSession(t.Context(), &row, "u1", []any{"x"})
+	require.NoError(t, err)
+	read, err := s.Session(t.Context(), session.ID)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"name": "one", "services": []any{"x"}}, read.Model.Objects)
+	kept, err := s.Environment(t.Context(), row.ID)
+	require.NoError(t, err)
+	require.Equal(t, row, kept, "the services are in the draft only")
+	again := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one", Model: row.Model}
+	_, err = s.CreateEnvironmentWithSession(t.Context(), &again, "u1", nil)
+	require.ErrorIs(t, err, store.ErrDuplicate)
+}
+
+func statisticsAreKept(t *testing.T, s *store.Store) {
+	for i, host := range []string{"first", "second", "first"} {
+		require.NoError(t, s.SaveRequestStatistics(t.Context(), store.RequestStatistics{Host: host, Requests: int64(i + 1), Seconds: 0.25,
+			Projects: store.Document{"p1": int64(i + 1)}, CPUs: 2}))
+	}
+	rows, err := s.RequestStatistics(t.Context())
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	require.Equal(t, []any{int64(1), "first", int64(3), 0.25, store.Document{"p1": int64(3)}},
+		[]any{rows[0].ID, rows[0].Host, rows[0].Requests, rows[0].Seconds, rows[0].Projects})
+	require.Greater(t, rows[0].Updated, rows[0].Created)
+	require.Equal(t, int64(2), rows[1].ID)
+
+	e := environment(t, s, "one")
+	deploy(t, s, e)
+	hold := take(t, s)
+	title, units := "A title", int64(1)
+	count := func(id string) {
+		require.NoError(t, hold.TrackInstance(t.Context(), store.InstanceStatistics{InstanceID: id, Type: store.ServerInstance, TypeName: "org.Server", TypeTitle: &title, UnitCount: &units}))
+	}
+	count("a")
+	count("b")
+	first, err := s.InstanceStatistics(t.Context(), e.ID)
+	require.NoError(t, err)
+	title = "Another"
+	count("a")
+	require.NoError(t, hold.UntrackInstance(t.Context(), "b"))
+	require.NoError(t, hold.UntrackInstance(t.Context(), "nobody"))
+	then, err := s.InstanceStatistics(t.Context(), e.ID)
+	require.NoError(t, err)
+	require.Len(t, then, 2)
+	require.Equal(t, first[0].Created, then[0].Created, "counting goes on")
+	require.Equal(t, "Another", *then[0].TypeTitle)
+	require.Nil(t, then[0].Destroyed)
+	require.Greater(t, *then[1].Destroyed, then[1].Created)
+	require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID))
+	rest, err := s.InstanceStatistics(t.Context(), e.ID)
+	require.NoError(t, err)
+	require.Empty(t, rest)
 }

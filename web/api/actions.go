@@ -6,8 +6,11 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/engine"
 )
 
 // actionHandlers answer the routes of actions on deployed objects.
@@ -18,6 +21,7 @@ type actionHandlers struct {
 func (h actionHandlers) register(v1 *echo.Group) {
 	v1.POST("/environments/:environment/actions/:action", h.call)
 	v1.GET("/environments/:environment/actions/:task", h.result)
+	v1.POST("/actions", h.callStatic)
 }
 
 func (h actionHandlers) call(c echo.Context) error {
@@ -48,4 +52,50 @@ func (h actionHandlers) result(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, result)
+}
+
+// callStatic runs a static method and answers with its result. What the method throws is an answer of 503, as in Murano.
+func (h actionHandlers) callStatic(c echo.Context) error {
+	fields, err := object(c)
+	if err != nil {
+		return err
+	}
+	class := engine.ClassName{Version: defaultVersion}
+	method := ""
+	for key, target := range map[string]*string{"className": &class.Name, "methodName": &method, "packageName": &class.Package, "classVersion": &class.Version} {
+		if err := text(fields, key, target); err != nil {
+			return detailed(err)
+		}
+	}
+	args, ok := fields["parameters"].(map[string]any)
+	if !ok && fields["parameters"] != nil {
+		return detailed(fault.New(fault.Invalid, "parameters must be an object: the arguments by their names"))
+	}
+	ctx := c.Request().Context()
+	result, err := h.orchestrator.CallStatic(ctx, identity.From(ctx), class, method, args)
+	var thrown *muranopl.Exception
+	if fault.KindOf(err) == 0 && errors.As(err, &thrown) {
+		return &refusal{status: http.StatusServiceUnavailable, explanation: explanations[http.StatusServiceUnavailable], detail: thrown.Error()}
+	}
+	if err != nil {
+		return detailed(err)
+	}
+	return c.JSON(http.StatusOK, result)
+}
+
+// defaultVersion is the version of a class when a call of a static action does not say one.
+const defaultVersion = "=0"
+
+// text reads a text of a body into target, unless it is not there.
+func text(fields map[string]any, key string, target *string) error {
+	value, there := fields[key]
+	if !there || value == nil {
+		return nil
+	}
+	read, ok := value.(string)
+	if !ok {
+		return fault.New(fault.Invalid, "%s must be a text, not %v", key, value)
+	}
+	*target = read
+	return nil
 }

@@ -63,7 +63,7 @@ func newEcho(config Config) *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = errorHandler(config)
-	e.Pre(requestID, accessLog(config.Logger), recovery(config.Logger), versions)
+	e.Pre(requestID, accessLog(config.Logger), newCounter(config.Orchestrator, config.Logger).count, recovery(config.Logger), versions)
 	e.Use(authenticated(config.Auth), permitted(config.Policy))
 
 	v1 := e.Group("/v1", readBody, negotiate)
@@ -71,6 +71,9 @@ func newEcho(config Config) *echo.Echo {
 	environments.register(v1)
 	deploymentHandlers{config.Orchestrator}.register(v1)
 	actionHandlers{config.Orchestrator}.register(v1)
+	templateHandlers{config.Orchestrator}.register(v1)
+	schemaHandlers{config.Orchestrator}.register(v1)
+	statisticsHandlers{config.Orchestrator}.register(v1)
 	catalogHandlers{config.Catalog}.register(v1)
 	buranoHandlers{config.Orchestrator, config.Kubeconfig}.register(e.Group("/burano/v1"))
 	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"errors"
 	"maps"
+	"mime"
 	"net/http"
 	"strings"
 
@@ -25,6 +27,8 @@ func (h environmentHandlers) register(v1 *echo.Group) {
 	v1.GET("/environments/:environment/lastStatus", h.lastStatus)
 	v1.GET("/environments/:environment/model", h.model)
 	v1.GET("/environments/:environment/model/*", h.model)
+	v1.PATCH("/environments/:environment/model", h.patchModel)
+	v1.PATCH("/environments/:environment/model/", h.patchModel)
 
 	v1.POST("/environments/:environment/configure", h.configure)
 	v1.GET("/environments/:environment/sessions/:session", h.showSession)
@@ -130,6 +134,22 @@ func (h environmentHandlers) model(c echo.Context) error {
 		return err
 	}
 	return answer(c, value)
+}
+
+func (h environmentHandlers) patchModel(c echo.Context) error {
+	if mediaType, _, _ := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)); mediaType != mimeModelPatch {
+		return unsupported(mediaType)
+	}
+	patch, _ := body(c)
+	ctx := c.Request().Context()
+	model, err := h.orchestrator.PatchModel(ctx, identity.From(ctx), c.Param("environment"), sessionOf(c), patch)
+	if errors.Is(err, orchestrator.ErrEmptyPatch) || errors.Is(err, orchestrator.ErrPatchMisses) {
+		return detailed(err)
+	}
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, model)
 }
 
 func sessionFields(s orchestrator.Session) map[string]any {

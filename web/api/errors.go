@@ -62,14 +62,18 @@ func (f *failing) write(c echo.Context) error {
 
 // explanations are WebOb's own words for statuses.
 var explanations = map[int]string{
-	http.StatusBadRequest: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
-	http.StatusForbidden:  "Access was denied to this resource.",
-	http.StatusNotFound:   "The resource could not be found.",
-	http.StatusConflict:   "There was a conflict when trying to complete your request.",
+	http.StatusBadRequest:         "The server could not comply with the request since it is either malformed or otherwise incorrect.",
+	http.StatusForbidden:          "Access was denied to this resource.",
+	http.StatusNotFound:           "The resource could not be found.",
+	http.StatusConflict:           "There was a conflict when trying to complete your request.",
+	http.StatusServiceUnavailable: "The server is currently unavailable. Please try again at a later time.",
 }
 
-// detailed makes the answer of a fault in which WebOb's own words come first, and what is wrong after them.
+// detailed makes the answer of a fault in which WebOb's own words come first, and what is wrong after them. Other errors stay.
 func detailed(err error) error {
+	if fault.KindOf(err) == 0 {
+		return err
+	}
 	status := statusOf(fault.KindOf(err))
 	return &refusal{status: status, explanation: explanations[status], detail: err.Error()}
 }

@@ -116,7 +116,10 @@ func authenticated(auth echo.MiddlewareFunc) echo.MiddlewareFunc {
 }
 
 // jsonTypes are the media types of the JSON bodies that v1 reads; application/xml, which Murano's own clients never sent, is not read.
-var jsonTypes = []string{"application/json", "application/murano-packages-json-patch", "application/env-model-json-patch"}
+var jsonTypes = []string{"application/json", "application/murano-packages-json-patch", mimeModelPatch}
+
+// mimeModelPatch is the media type of changes of an environment's model.
+const mimeModelPatch = "application/env-model-json-patch"
 
 // readBody decodes a JSON body, before anything else of the request is looked at.
 func readBody(next echo.HandlerFunc) echo.HandlerFunc {
@@ -135,8 +138,7 @@ func readBody(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		case err == nil && slices.Contains(jsonTypes, mediaType):
 		default:
-			return &refusal{status: http.StatusUnsupportedMediaType, whole: true,
-				explanation: fmt.Sprintf("The request media type %s is not supported by this server. ", mediaType), detail: "Unsupported Content-Type"}
+			return unsupported(mediaType)
 		}
 		raw, err := io.ReadAll(io.LimitReader(request.Body, maxJSON+1))
 		if err != nil {
@@ -158,6 +160,11 @@ func readBody(next echo.HandlerFunc) echo.HandlerFunc {
 		c.Set(keyBody, decoded{store.Integers(value)})
 		return next(c)
 	}
+}
+
+func unsupported(mediaType string) error {
+	return &refusal{status: http.StatusUnsupportedMediaType, whole: true,
+		explanation: fmt.Sprintf("The request media type %s is not supported by this server. ", mediaType), detail: "Unsupported Content-Type"}
 }
 
 type decoded struct{ value any }

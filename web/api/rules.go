@@ -40,6 +40,35 @@ var rules = map[string]string{
 	"POST /v1/environments/:environment/actions/:action":          "execute_action",
 	"GET /v1/environments/:environment/actions/:task":             "execute_action",
 
+	"POST /v1/actions": "execute_action",
+
+	"PATCH /v1/environments/:environment/model":  "update_environment",
+	"PATCH /v1/environments/:environment/model/": "update_environment",
+
+	"GET /v1/templates":                               "list_env_templates",
+	"POST /v1/templates":                              "create_env_template",
+	"GET /v1/templates/:template":                     "show_env_template",
+	"PUT /v1/templates/:template":                     "update_env_template",
+	"DELETE /v1/templates/:template":                  "delete_env_template",
+	"POST /v1/templates/:template/clone":              "clone_env_template",
+	"POST /v1/templates/:template/create-environment": "create_environment",
+	"GET /v1/templates/:template/services":            "show_env_template",
+	"GET /v1/templates/:template/services/*":          "show_env_template",
+	"POST /v1/templates/:template/services":           "update_env_template",
+	"POST /v1/templates/:template/services/*":         "update_env_template",
+	"PUT /v1/templates/:template/services":            "update_service_env_template",
+	"PUT /v1/templates/:template/services/*":          "update_service_env_template",
+	"DELETE /v1/templates/:template/services":         "update_env_template",
+	"DELETE /v1/templates/:template/services/*":       "update_env_template",
+
+	"GET /v1/schemas/:class":          "get_schema",
+	"GET /v1/schemas/:class/:methods": "get_schema",
+	"GET /v1/stats":                   "default",
+
+	"GET /v1/environments/:environment/instance-statistics/raw":           "get_instance_statistics",
+	"GET /v1/environments/:environment/instance-statistics/raw/:instance": "get_instance_statistics",
+	"GET /v1/environments/:environment/instance-statistics/aggregated":    "get_aggregated_statistics",
+
 	"GET /v1/catalog/packages":                   "get_package",
 	"POST /v1/catalog/packages":                  "upload_package",
 	"GET /v1/catalog/packages/:id":               "get_package",

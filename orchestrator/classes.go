@@ -1,0 +1,24 @@
+package orchestrator
+
+import (
+	"context"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/engine"
+)
+
+// CallStatic runs a public static method of a class that the caller's project may use, and returns its result. What the method
+// throws is no fault.
+func (s *Service) CallStatic(ctx context.Context, caller identity.Caller, class engine.ClassName, method string, args map[string]any) (any, error) {
+	if class.Name == "" || method == "" {
+		return nil, fault.New(fault.Invalid, "Class name and method name must be specified for static action")
+	}
+	return s.engine.CallStatic(ctx, caller.ProjectID, class, method, args)
+}
+
+// Schemas are JSON schemas of a class that the caller's project may use, under the key "", and of its model builders under their names;
+// with methods only of these.
+func (s *Service) Schemas(ctx context.Context, caller identity.Caller, class engine.ClassName, methods []string) (map[string]any, error) {
+	return s.engine.Schemas(ctx, caller.ProjectID, class, methods)
+}

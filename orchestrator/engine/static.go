@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+)
+
+// staticTimeout is how long a static action may take: its caller waits for it (the response timeout of Murano's messages).
+const staticTimeout = 60 * time.Second
+
+// ClassName says which class is meant.
+type ClassName struct {
+	Name    string // fully qualified
+	Package string // "" is any package that declares it
+	Version string // a spec such as "=0" or ">=1.2,<2"; "" is any
+}
+
+// CallStatic runs a public static method, outside of any environment, and returns its result as JSON's values. Faults say what is
+// wrong with the call; what the method itself throws is a *muranopl.Exception without a fault in its chain.
+func (e *Engine) CallStatic(ctx context.Context, projectID string, name ClassName, method string, args map[string]any) (any, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, staticTimeout, fmt.Errorf("a static action may take %s", staticTimeout))
+	defer cancel()
+	classes := muranopl.NewClasses(e.Source(projectID))
+	class, err := e.class(ctx, classes, projectID, name)
+	if err != nil {
+		return nil, err
+	}
+	found, err := class.Method(method)
+	if err != nil {
+		return nil, err
+	}
+	if found != nil && found.Scope == muranopl.Public && found.Usage == muranopl.RuntimeMethod {
+		return nil, fault.New(fault.Invalid, "A class instance is required: %s is no static method, call it as an action of an object that is deployed", found.FullName())
+	}
+	// Native code works in an environment, so that static methods have none of it.
+	result, err := muranopl.NewInterpreter(classes, nil).InvokeStaticAction(ctx, class, method, args)
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("%s: %w", class.Name+"."+method, context.Cause(ctx))
+	}
+	return muranopl.SaveResult(result), err
+}
+
+// Schemas are JSON schemas: of the class under the key "", of its model builders under their names; with methods only of these.
+func (e *Engine) Schemas(ctx context.Context, projectID string, name ClassName, methods []string) (map[string]any, error) {
+	class, err := e.class(ctx, muranopl.NewClasses(e.Source(projectID)), projectID, name)
+	if err != nil {
+		return nil, err
+	}
+	schemas := map[string]any{}
+	if len(methods) == 0 {
+		schemas[""] = class.Schema(ctx)
+	}
+	for builder, schema := range class.BuilderSchemas(ctx) {
+		if len(methods) == 0 || slices.Contains(methods, builder) {
+			schemas[builder] = schema
+		}
+	}
+	return schemas, nil
+}
+
+// class finds a class for a request; what is wrong with its name is said in Murano's words.
+func (e *Engine) class(ctx context.Context, classes *muranopl.Classes, projectID string, name ClassName) (*muranopl.Class, error) {
+	if _, err := muranopl.ParseSpec(name.Version); err != nil {
+		return nil, fault.New(fault.Invalid, "%w", err)
+	}
+	if name.Package != "" {
+		if _, err := e.Source(projectID).PackageByName(ctx, name.Package, ""); fault.KindOf(err) == fault.NotFound {
+			return nil, fault.New(fault.NotFound, "Package %q is not found", name.Package)
+		}
+	}
+	class, err := classes.ClassOf(ctx, name.Package, name.Name, name.Version)
+	if fault.KindOf(err) == fault.NotFound && name.Package == "" {
+		// Of another version it may be there, which the error says.
+		if _, missing := e.Source(projectID).PackageForClass(ctx, name.Name, ""); missing != nil {
+			return nil, fault.New(fault.NotFound, "Package for class %q is not found", name.Name)
+		}
+	}
+	return class, err
+}

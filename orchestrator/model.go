@@ -1,0 +1,204 @@
+package orchestrator
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// Causes of faults about a change of the object model.
+var (
+	ErrEmptyPatch  = errors.New("Request body is empty: please, provide environment object model patch")
+	ErrPatchMisses = errors.New("the patch does not fit the model")
+)
+
+// Model returns the value at the path below the object model (keys of objects, ids or indexes of list elements).
+func (s *Service) Model(ctx context.Context, caller identity.Caller, id, sessionID string, path []string) (any, error) {
+	row, err := s.environment(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := s.draft(ctx, row, sessionID)
+	if err != nil {
+		return nil, err
+	}
+	value, found := lookUp(objects, path)
+	if !found {
+		return nil, fault.New(fault.NotFound, "The resource could not be found: the model has nothing at %q", strings.Join(path, "/"))
+	}
+	return value, nil
+}
+
+// PatchModel changes the object model of a session's draft by a JSON patch (RFC 6902: add, replace and remove; each with a value, as
+// Murano demands) and returns the whole new model. What the environment itself is made of can only be replaced, its ids not at all.
+func (s *Service) PatchModel(ctx context.Context, caller identity.Caller, id, sessionID string, patch any) (map[string]any, error) {
+	if err := s.mayEdit(ctx, caller, id, sessionID); err != nil {
+		return nil, err
+	}
+	operations, err := readPatch(patch)
+	if err != nil {
+		return nil, err
+	}
+	var changed map[string]any
+	err = s.store.EditSession(ctx, sessionID, func(model *store.Model) error {
+		if model.Objects == nil {
+			return staleSession(sessionID)
+		}
+		if changed, err = patched(model.Objects, operations); err != nil {
+			return err
+		}
+		model.Objects = changed
+		return nil
+	})
+	return changed, editedSession(err, sessionID)
+}
+
+// restricted are the parts of the model, by their paths, that not everything can be done to.
+var restricted = map[string][]string{
+	"":                                 nil,
+	"?/id":                             nil,
+	"defaultNetworks/environment/?/id": nil,
+	"?/type":                           {"replace"},
+	"name":                             {"replace"},
+	"region":                           {"replace"},
+	"defaultNetworks":                  {"replace"},
+	"defaultNetworks/environment":      {"replace"},
+	"defaultNetworks/flat":             {"replace"},
+}
+
+// unrestricted is what can be done to everything else.
+var unrestricted = []string{"add", "replace", "remove"}
+
+// readPatch checks the form of a patch and what it wants to do where.
+func readPatch(patch any) (jsonpatch.Patch, error) {
+	list, ok := patch.([]any)
+	switch {
+	case patch != nil && !ok:
+		return nil, fault.New(fault.Invalid, "JSON-patch must be a list.")
+	case len(list) == 0:
+		return nil, fault.New(fault.Invalid, "%w", ErrEmptyPatch)
+	}
+	for i, element := range list {
+		operation, ok := element.(map[string]any)
+		if !ok {
+			return nil, fault.New(fault.Invalid, "Operations must be JSON objects: number %d of the patch is none", i)
+		}
+		name, ok := operation["op"].(string)
+		if !ok {
+			return nil, fault.New(fault.Invalid, `Operation %d of the patch requires a member named "op".`, i)
+		}
+		path, ok := operation["path"].(string)
+		if !ok {
+			return nil, fault.New(fault.Invalid, `Operation %q requires a member named "path".`, name)
+		}
+		if _, ok := operation["value"]; !ok {
+			return nil, fault.New(fault.Invalid, `Operation %q requires a member named "value".`, name)
+		}
+		place, err := pointer(path)
+		if err != nil {
+			return nil, err
+		}
+		allowed, known := restricted[place]
+		if !known {
+			allowed = unrestricted
+		}
+		if !slices.Contains(allowed, name) {
+			said := strings.Join(allowed, ", ")
+			if said == "" {
+				said = "no operations"
+			}
+			return nil, fault.New(fault.Forbidden, "Method '%s' is not allowed for a path with name '%s'. Allowed operations are: %s", name, place, said)
+		}
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return nil, fmt.Errorf("write a patch: %w", err)
+	}
+	return jsonpatch.DecodePatch(text)
+}
+
+// pointer turns a JSON pointer (RFC 6901), within Murano's narrower rules, into a path of plain keys.
+func pointer(text string) (string, error) {
+	path, ok := strings.CutPrefix(text, "/")
+	switch {
+	case text == "":
+		return "", nil
+	case !ok:
+		return "", fault.New(fault.Invalid, "Pointer `%s` does not start with \"/\".", text)
+	case strings.Contains(path, "//"), strings.HasPrefix(path, "/"):
+		return "", fault.New(fault.Invalid, "Pointer `%s` contains adjacent \"/\".", text)
+	case strings.HasSuffix(path, "/"):
+		return "", fault.New(fault.Invalid, "Pointer `%s` end with \"/\".", text)
+	}
+	rest := strings.NewReplacer("~0", "", "~1", "").Replace(path)
+	if strings.Contains(rest, "~") {
+		return "", fault.New(fault.Invalid, "Pointer `%s` contains \"~\" which is not part of a recognized escape sequence.", text)
+	}
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(path), nil
+}
+
+// patched applies the patch to a copy of the model and checks what came of it.
+func patched(objects map[string]any, patch jsonpatch.Patch) (map[string]any, error) {
+	text, err := json.Marshal(objects)
+	if err != nil {
+		return nil, fmt.Errorf("write an object model: %w", err)
+	}
+	if text, err = patch.Apply(text); err != nil {
+		return nil, fault.New(fault.NotFound, "%w: %w", ErrPatchMisses, err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var changed map[string]any
+	if err := decoder.Decode(&changed); err != nil {
+		return nil, fmt.Errorf("read a changed object model: %w", err)
+	}
+	if err := modelSchema.Validate(changed); err != nil {
+		return nil, fault.New(fault.Invalid, "%s", brokenRule(err))
+	}
+	return store.Integers(changed).(map[string]any), nil
+}
+
+//go:embed model_schema.json
+var modelSchemaText []byte
+
+// modelSchema is what every object model keeps to.
+var modelSchema = compileModelSchema()
+
+func compileModelSchema() *jsonschema.Schema {
+	const name = "model_schema.json"
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(modelSchemaText))
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource(name, document); err != nil {
+		panic(err)
+	}
+	return compiler.MustCompile(name)
+}
+
+// brokenRule says where a model breaks its schema, and how.
+func brokenRule(err error) string {
+	var broken *jsonschema.ValidationError
+	if !errors.As(err, &broken) {
+		return err.Error()
+	}
+	for len(broken.Causes) > 0 {
+		broken = broken.Causes[0]
+	}
+	return fmt.Sprintf("/%s: %s", strings.Join(broken.InstanceLocation, "/"), broken.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
+}

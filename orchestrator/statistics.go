@@ -1,0 +1,109 @@
+package orchestrator
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// RequestStatistics is what one API server last said of its requests since it was started.
+type RequestStatistics struct {
+	ID               int64 // set when it is kept, as Created and Updated are
+	Host             string
+	Requests, Errors int64
+	Seconds          float64 // on the average of all requests
+	// Projects are the numbers of requests by project.
+	Projects map[string]int64
+	// The rates are numbers a second, since the statistics were written before.
+	RequestRate, ErrorRate float64
+	CPUs                   int
+	// CPUPercent is how much of all processors the server used since then.
+	CPUPercent       float64
+	Created, Updated time.Time
+}
+
+// SaveRequestStatistics keeps the statistics of their host.
+func (s *Service) SaveRequestStatistics(ctx context.Context, statistics RequestStatistics) error {
+	projects := store.Document{}
+	for id, count := range statistics.Projects {
+		projects[id] = count
+	}
+	return s.store.SaveRequestStatistics(ctx, store.RequestStatistics{Host: statistics.Host, Requests: statistics.Requests, Errors: statistics.Errors,
+		Seconds: statistics.Seconds, Projects: projects, RequestRate: statistics.RequestRate, ErrorRate: statistics.ErrorRate,
+		CPUs: int64(statistics.CPUs), CPUPercent: statistics.CPUPercent})
+}
+
+// RequestStatistics lists what the API servers said, by their ids. Who is no admin sees of the projects only the own one.
+func (s *Service) RequestStatistics(ctx context.Context, caller identity.Caller) ([]RequestStatistics, error) {
+	rows, err := s.store.RequestStatistics(ctx)
+	list := make([]RequestStatistics, len(rows))
+	for i, row := range rows {
+		list[i] = RequestStatistics{ID: row.ID, Host: row.Host, Requests: row.Requests, Errors: row.Errors, Seconds: row.Seconds,
+			Projects: map[string]int64{}, RequestRate: row.RequestRate, ErrorRate: row.ErrorRate, CPUs: int(row.CPUs),
+			CPUPercent: row.CPUPercent, Created: row.Created.Time(), Updated: row.Updated.Time()}
+		for id, count := range row.Projects {
+			if number, ok := count.(int64); ok && (caller.Admin || id == caller.ProjectID) {
+				list[i].Projects[id] = number
+			}
+		}
+	}
+	return list, err
+}
+
+// InstanceStatistics says how long an application or a server of an environment is there, or was.
+type InstanceStatistics struct {
+	InstanceID string
+	Type       int64 // 100 is an application, 200 a server
+	TypeName   string
+	TypeTitle  *string
+	UnitCount  *int64
+	Duration   time.Duration
+	Active     bool
+}
+
+// InstanceStatistics lists what classes had counted in an environment, oldest first; with an instanceID only that.
+func (s *Service) InstanceStatistics(ctx context.Context, caller identity.Caller, environmentID, instanceID string) ([]InstanceStatistics, error) {
+	if _, err := s.environment(ctx, caller, environmentID); err != nil {
+		return nil, err
+	}
+	rows, err := s.store.InstanceStatistics(ctx, environmentID)
+	list := []InstanceStatistics{}
+	for _, row := range rows {
+		if instanceID != "" && row.InstanceID != instanceID {
+			continue
+		}
+		end := s.now()
+		if row.Destroyed != nil {
+			end = row.Destroyed.Time()
+		}
+		list = append(list, InstanceStatistics{InstanceID: row.InstanceID, Type: row.Type, TypeName: row.TypeName, TypeTitle: row.TypeTitle,
+			UnitCount: row.UnitCount, Duration: end.Sub(row.Created.Time()), Active: row.Destroyed == nil})
+	}
+	return list, err
+}
+
+// TypeStatistics sums up the statistics of a type of instances.
+type TypeStatistics struct {
+	Type     int64
+	Duration time.Duration
+	Count    int
+}
+
+// TypeStatistics sums up what classes had counted in an environment, by types.
+func (s *Service) TypeStatistics(ctx context.Context, caller identity.Caller, environmentID string) ([]TypeStatistics, error) {
+	rows, err := s.InstanceStatistics(ctx, caller, environmentID, "")
+	sums := map[int64]TypeStatistics{}
+	for _, row := range rows {
+		sum := sums[row.Type]
+		sums[row.Type] = TypeStatistics{Type: row.Type, Duration: sum.Duration + row.Duration, Count: sum.Count + 1}
+	}
+	list := make([]TypeStatistics, 0, len(sums))
+	for _, kind := range slices.Sorted(maps.Keys(sums)) {
+		list = append(list, sums[kind])
+	}
+	return list, err
+}

@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"gorm.io/gorm"
+)
+
+// List is a JSON list in a column.
+type List []any
+
+// Value writes the list as JSON (database/sql).
+func (l List) Value() (driver.Value, error) {
+	if l == nil {
+		l = List{}
+	}
+	return encode([]any(l))
+}
+
+// Scan reads the list from JSON (database/sql).
+func (l *List) Scan(source any) error {
+	var list []any
+	if err := decode(source, &list); err != nil {
+		return err
+	}
+	list, _ = Integers(list).([]any)
+	*l = list
+	return nil
+}
+
+// Template is a row of the table of environment templates.
+type Template struct {
+	ID              string
+	ProjectID       string
+	Name            string
+	DescriptionText string
+	Public          bool
+	Version         int64
+	Services        List
+	Created         Time
+	Updated         Time
+}
+
+// Visible says which templates are listed.
+type Visible int
+
+// What can be listed of templates.
+const (
+	OwnOrPublic Visible = iota // those of the project, and the public ones of all projects
+	AllPublic                  // the public ones of all projects
+	OwnPrivate                 // those of the project that are not public
+)
+
+// CreateTemplate adds the template and sets its times. It returns ErrDuplicate when the project has one of that name.
+func (s *Store) CreateTemplate(ctx context.Context, template *Template) error {
+	template.Created = s.clock()
+	template.Updated = template.Created
+	return wrap(s.db.WithContext(ctx).Create(template).Error, "create a template")
+}
+
+// Template returns the template, or ErrNotFound.
+func (s *Store) Template(ctx context.Context, id string) (Template, error) {
+	var template Template
+	err := s.db.WithContext(ctx).Where("id = ?", id).Take(&template).Error
+	return template, wrap(err, "read a template")
+}
+
+// Templates lists templates without their applications, oldest first.
+func (s *Store) Templates(ctx context.Context, projectID string, visible Visible) ([]Template, error) {
+	query := s.db.WithContext(ctx).Omit("services").Order("created, id")
+	switch visible {
+	case AllPublic:
+		query = query.Where("public")
+	case OwnPrivate:
+		query = query.Where("project_id = ? AND NOT public", projectID)
+	default:
+		query = query.Where("project_id = ? OR public", projectID)
+	}
+	var templates []Template
+	return templates, wrap(query.Find(&templates).Error, "list templates")
+}
+
+// EditTemplate lets edit change the template and stores it, unless edit returns an error, which is returned as it is. ErrNotFound when
+// there is none, ErrDuplicate when the project has another of its new name.
+func (s *Store) EditTemplate(ctx context.Context, id string, edit func(*Template) error) (Template, error) {
+	var template Template
+	var edited error
+	err := s.transaction(ctx, "change a template", func(tx *gorm.DB) error {
+		template = Template{}
+		if err := locked(tx).Where("id = ?", id).Take(&template).Error; err != nil {
+			return err
+		}
+		if edited = edit(&template); edited != nil {
+			return edited
+		}
+		template.Updated = s.clock()
+		return tx.Select("*").Where("id = ?", id).Updates(&template).Error
+	})
+	return template, firstError(edited, err)
+}
+
+// DeleteTemplate removes the template; ErrNotFound when there is none.
+func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
+	return s.transaction(ctx, "delete a template", func(tx *gorm.DB) error {
+		deleted := tx.Where("id = ?", id).Delete(&Template{})
+		if deleted.Error == nil && deleted.RowsAffected == 0 {
+			return gorm.ErrRecordNotFound
+		}
+		return deleted.Error
+	})
+}
+
+// CreateEnvironmentWithSession adds the environment, as CreateEnvironment does, and a session of the user whose draft holds the
+// services besides, in one transaction.
+func (s *Store) CreateEnvironmentWithSession(ctx context.Context, environment *Environment, userID string, services []any) (Session, error) {
+	var session Session
+	err := s.transaction(ctx, "create an environment from a template", func(tx *gorm.DB) error {
+		environment.Created = s.clock()
+		environment.Updated = environment.Created
+		if err := tx.Create(environment).Error; err != nil {
+			return err
+		}
+		opened, err := s.open(tx, environment.ID, userID)
+		if err != nil {
+			return err
+		}
+		opened.Model.Objects["services"] = services
+		session = opened
+		return tx.Model(&Session{}).Where("id = ?", session.ID).Update("model", session.Model).Error
+	})
+	return session, err
+}

@@ -1,0 +1,358 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// Template is what a caller sees of an environment template: applications from which environments can be made. It belongs to a
+// project; a public one can be read, cloned and used by everybody.
+type Template struct {
+	ID, Name, ProjectID, DescriptionText string
+	Public                               bool
+	Version                              int64
+	Created, Updated                     time.Time
+
+	// Services are the applications; not in lists.
+	Services []any
+}
+
+func seenTemplate(row store.Template) Template {
+	services := []any(row.Services)
+	if services == nil {
+		services = []any{}
+	}
+	return Template{ID: row.ID, Name: row.Name, ProjectID: row.ProjectID, DescriptionText: row.DescriptionText, Public: row.Public,
+		Version: row.Version, Created: row.Created.Time(), Updated: row.Updated.Time(), Services: services}
+}
+
+// Templates lists templates without their applications, oldest first: those of the caller's project and all public ones; with public
+// true all public ones only, with false those of the project that are not.
+func (s *Service) Templates(ctx context.Context, caller identity.Caller, public *bool) ([]Template, error) {
+	visible := store.OwnOrPublic
+	switch {
+	case public != nil && *public:
+		visible = store.AllPublic
+	case public != nil:
+		visible = store.OwnPrivate
+	}
+	rows, err := s.store.Templates(ctx, caller.ProjectID, visible)
+	list := make([]Template, len(rows))
+	for i, row := range rows {
+		list[i] = seenTemplate(row)
+	}
+	return list, err
+}
+
+// CreateTemplate makes a template of what was posted: name, optionally description_text, is_public and services.
+func (s *Service) CreateTemplate(ctx context.Context, caller identity.Caller, body map[string]any) (Template, error) {
+	name, err := templateName(body)
+	if err != nil {
+		return Template{}, err
+	}
+	row := store.Template{ID: store.NewID(), ProjectID: caller.ProjectID, Name: name}
+	row.DescriptionText, _ = body["description_text"].(string)
+	if row.Public, err = isPublic(body, false); err != nil {
+		return Template{}, err
+	}
+	if services, there := body["services"]; there && services != nil {
+		list, ok := services.([]any)
+		if !ok {
+			return Template{}, errNoList()
+		}
+		row.Services = list
+	}
+	if err := s.store.CreateTemplate(ctx, &row); err != nil {
+		if errors.Is(err, store.ErrDuplicate) {
+			err = errTemplateName()
+		}
+		return Template{}, err
+	}
+	return seenTemplate(row), nil
+}
+
+// templateName is the name in a body that must have one.
+func templateName(body map[string]any) (string, error) {
+	name, _ := body["name"].(string)
+	if strings.TrimSpace(name) == "" {
+		return "", fault.New(fault.Invalid, "Please, specify a name of the environment template.")
+	}
+	return name, checkTemplateLength(name)
+}
+
+func checkTemplateLength(name string) error {
+	if utf8.RuneCountInString(name) > maxName {
+		return fault.New(fault.Invalid, "Environment template name should be %d characters maximum", maxName)
+	}
+	return nil
+}
+
+func isPublic(body map[string]any, otherwise bool) (bool, error) {
+	value, there := body["is_public"]
+	if !there {
+		return otherwise, nil
+	}
+	public, ok := value.(bool)
+	if !ok {
+		return false, fault.New(fault.Invalid, "is_public is true or false, not %v", value)
+	}
+	return public, nil
+}
+
+func errTemplateName() error {
+	return fault.New(fault.Conflict, "Env template with specified name already exists")
+}
+
+func errNoList() error { return fault.New(fault.Invalid, "The applications of a template are a list") }
+
+func noTemplate(id string) error { return fault.New(fault.NotFound, "EnvTemplate %s is not found", id) }
+
+// Template shows a template with its applications: one of the caller's project or a public one, to an admin any.
+func (s *Service) Template(ctx context.Context, caller identity.Caller, id string) (Template, error) {
+	row, err := s.template(ctx, id)
+	if err != nil {
+		return Template{}, err
+	}
+	if !row.Public && !caller.Admin && row.ProjectID != caller.ProjectID {
+		return Template{}, errForeignTemplate()
+	}
+	return seenTemplate(row), nil
+}
+
+func errForeignTemplate() error {
+	return fault.New(fault.Forbidden, "User has no access to these resources.")
+}
+
+func (s *Service) template(ctx context.Context, id string) (store.Template, error) {
+	row, err := s.store.Template(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return row, noTemplate(id)
+	}
+	return row, err
+}
+
+// ownTemplate returns a template that the caller may change: that it is public does not let others change it.
+func (s *Service) ownTemplate(ctx context.Context, caller identity.Caller, id string) error {
+	row, err := s.template(ctx, id)
+	if err != nil {
+		return err
+	}
+	if row.ProjectID != caller.ProjectID && !caller.Admin {
+		return errForeignTemplate()
+	}
+	return nil
+}
+
+// UpdateTemplate changes name (which must be given), description_text and is_public.
+func (s *Service) UpdateTemplate(ctx context.Context, caller identity.Caller, id string, body map[string]any) (Template, error) {
+	if err := s.ownTemplate(ctx, caller, id); err != nil {
+		return Template{}, err
+	}
+	name, _ := body["name"].(string)
+	if strings.TrimSpace(name) == "" {
+		return Template{}, fault.New(fault.Invalid, "EnvTemplate body is incorrect: the name must be given")
+	}
+	if err := checkTemplateLength(name); err != nil {
+		return Template{}, err
+	}
+	row, err := s.store.EditTemplate(ctx, id, func(row *store.Template) (err error) {
+		row.Name = name
+		if description, ok := body["description_text"].(string); ok {
+			row.DescriptionText = description
+		}
+		row.Public, err = isPublic(body, row.Public)
+		return err
+	})
+	return seenTemplate(row), editedTemplate(err, id)
+}
+
+func editedTemplate(err error, id string) error {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return noTemplate(id)
+	case errors.Is(err, store.ErrDuplicate):
+		return errTemplateName()
+	}
+	return err
+}
+
+// DeleteTemplate removes a template.
+func (s *Service) DeleteTemplate(ctx context.Context, caller identity.Caller, id string) error {
+	if err := s.ownTemplate(ctx, caller, id); err != nil {
+		return err
+	}
+	return editedTemplate(s.store.DeleteTemplate(ctx, id), id)
+}
+
+// CloneTemplate copies a public template, under the name in the body, into the caller's project. The copy is public when the body says
+// so.
+func (s *Service) CloneTemplate(ctx context.Context, caller identity.Caller, id string, body map[string]any) (Template, error) {
+	source, err := s.template(ctx, id)
+	if err != nil {
+		return Template{}, err
+	}
+	if !source.Public {
+		return Template{}, errForeignTemplate()
+	}
+	name, err := templateName(body)
+	if err != nil {
+		return Template{}, err
+	}
+	copied := store.Template{ID: store.NewID(), ProjectID: caller.ProjectID, Name: name, DescriptionText: source.DescriptionText,
+		Services: source.Services}
+	if copied.Public, err = isPublic(body, false); err != nil {
+		return Template{}, err
+	}
+	if err := s.store.CreateTemplate(ctx, &copied); err != nil {
+		if errors.Is(err, store.ErrDuplicate) {
+			err = errTemplateName()
+		}
+		return Template{}, err
+	}
+	return seenTemplate(copied), nil
+}
+
+// EnvironmentFromTemplate makes an environment as CreateEnvironment does, and a session in whose draft the template's applications
+// are. Their objects get new ids, so that a template can be used more than once.
+func (s *Service) EnvironmentFromTemplate(ctx context.Context, caller identity.Caller, id string, body map[string]any) (environmentID, sessionID string, err error) {
+	template, err := s.Template(ctx, caller, id)
+	if err != nil {
+		return "", "", err
+	}
+	if _, err := templateName(body); err != nil {
+		return "", "", err
+	}
+	row, err := newEnvironment(caller, body)
+	if err != nil {
+		return "", "", err
+	}
+	session, err := s.store.CreateEnvironmentWithSession(ctx, &row, caller.UserID, withNewIDs(template.Services))
+	return row.ID, session.ID, taken(err)
+}
+
+// withNewIDs copies applications with a new id for each object; references to the objects follow.
+func withNewIDs(services []any) []any {
+	fresh := map[string]string{}
+	for _, id := range objectIDs(services) {
+		fresh[id] = store.NewID()
+	}
+	var renew func(value any) any
+	renew = func(value any) any {
+		switch v := value.(type) {
+		case map[string]any:
+			m := make(map[string]any, len(v))
+			for key, element := range v {
+				if id, ok := fresh[key]; ok {
+					key = id
+				}
+				m[key] = renew(element)
+			}
+			return m
+		case []any:
+			list := make([]any, len(v))
+			for i, element := range v {
+				list[i] = renew(element)
+			}
+			return list
+		case string:
+			if id, ok := fresh[v]; ok {
+				return id
+			}
+		}
+		return value
+	}
+	return renew(services).([]any)
+}
+
+// templateOfProject returns a template for work on its applications, which only its own project does, not even an admin (as in
+// Murano).
+func (s *Service) templateOfProject(ctx context.Context, caller identity.Caller, id string) (store.Template, error) {
+	row, err := s.store.Template(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return row, fault.New(fault.NotFound, "Environment Template with id %s not found", id)
+	}
+	if err == nil && row.ProjectID != caller.ProjectID {
+		return row, fault.New(fault.Forbidden, "User is not authorized to access this tenant resources")
+	}
+	return row, err
+}
+
+// TemplateServices returns what is at the path below the template's applications: with an empty path the list.
+func (s *Service) TemplateServices(ctx context.Context, caller identity.Caller, id string, path []string) (any, error) {
+	row, err := s.templateOfProject(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	value, found := lookUp(seenTemplate(row).Services, path)
+	if !found {
+		return nil, fault.New(fault.NotFound, "Environment Template %s has no application at %s", id, join(path))
+	}
+	return value, nil
+}
+
+// AddTemplateServices adds an application (body is an object) or several (a list).
+func (s *Service) AddTemplateServices(ctx context.Context, caller identity.Caller, id string, path []string, body any) error {
+	_, err := s.editTemplateServices(ctx, caller, id, func(objects map[string]any) error {
+		added, err := toAdd(path, body)
+		services, _ := objects["services"].([]any)
+		objects["services"] = append(services, added...)
+		return err
+	})
+	return err
+}
+
+// PutTemplateServices replaces what is at the path below the template's applications, elements of a list by id or index.
+func (s *Service) PutTemplateServices(ctx context.Context, caller identity.Caller, id string, path []string, body any) error {
+	_, err := s.editTemplateServices(ctx, caller, id, func(objects map[string]any) error {
+		if _, list := body.([]any); len(path) == 0 && !list {
+			return errNoList()
+		}
+		path := append([]string{"services"}, path...)
+		last := len(path) - 1
+		parent, found := lookUp(objects, path[:last])
+		if list, ok := parent.([]any); ok {
+			i := indexOf(list, path[last])
+			if found = i >= 0; found {
+				path[last] = strconv.Itoa(i)
+			}
+		}
+		if !found {
+			return fault.New(fault.NotFound, "The template %s has no application at %s", id, join(path))
+		}
+		return replaceAt(objects, path, body)
+	})
+	return err
+}
+
+// DeleteTemplateServices removes what is at the path below the template's applications and returns what is left of the template.
+func (s *Service) DeleteTemplateServices(ctx context.Context, caller identity.Caller, id string, path []string) (Template, error) {
+	return s.editTemplateServices(ctx, caller, id, func(objects map[string]any) error {
+		if err := removeAt(objects, append([]string{"services"}, path...)); err != nil {
+			return fault.New(fault.NotFound, "The template %s has no application at %s", id, join(path))
+		}
+		return nil
+	})
+}
+
+func (s *Service) editTemplateServices(ctx context.Context, caller identity.Caller, id string, change func(objects map[string]any) error) (Template, error) {
+	if _, err := s.templateOfProject(ctx, caller, id); err != nil {
+		return Template{}, err
+	}
+	row, err := s.store.EditTemplate(ctx, id, func(row *store.Template) error {
+		objects := map[string]any{"services": seenTemplate(*row).Services}
+		if err := change(objects); err != nil {
+			return err
+		}
+		row.Services, _ = objects["services"].([]any)
+		return nil
+	})
+	return seenTemplate(row), editedTemplate(err, id)
+}

@@ -1,0 +1,36 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/engine"
+)
+
+// schemaHandlers answer the routes of the classes' JSON schemas.
+type schemaHandlers struct {
+	orchestrator *orchestrator.Service
+}
+
+func (h schemaHandlers) register(v1 *echo.Group) {
+	v1.GET("/schemas/:class", h.show)
+	v1.GET("/schemas/:class/:methods", h.show)
+}
+
+func (h schemaHandlers) show(c echo.Context) error {
+	class := engine.ClassName{Name: c.Param("class"), Package: c.QueryParam("packageName"), Version: c.QueryParam("classVersion")}
+	var methods []string
+	if list := c.Param("methods"); list != "" {
+		methods = strings.Split(list, ",")
+	}
+	ctx := c.Request().Context()
+	schemas, err := h.orchestrator.Schemas(ctx, identity.From(ctx), class, methods)
+	if err != nil {
+		return detailed(err)
+	}
+	return c.JSON(http.StatusOK, schemas)
+}

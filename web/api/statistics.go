@@ -1,0 +1,164 @@
+package api
+
+import (
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator"
+)
+
+// statisticsHandlers answer the routes of statistics: of this and the other API servers' requests, and of what environments hold.
+type statisticsHandlers struct {
+	orchestrator *orchestrator.Service
+}
+
+func (h statisticsHandlers) register(v1 *echo.Group) {
+	v1.GET("/stats", h.requests)
+	v1.GET("/environments/:environment/instance-statistics/raw", h.instances)
+	v1.GET("/environments/:environment/instance-statistics/raw/:instance", h.instances)
+	v1.GET("/environments/:environment/instance-statistics/aggregated", h.types)
+}
+
+func (h statisticsHandlers) requests(c echo.Context) error {
+	ctx := c.Request().Context()
+	rows, err := h.orchestrator.RequestStatistics(ctx, identity.From(ctx))
+	if err != nil {
+		return err
+	}
+	list := make([]map[string]any, len(rows))
+	for i, row := range rows {
+		projects, err := json.Marshal(row.Projects)
+		if err != nil {
+			return err
+		}
+		list[i] = map[string]any{"id": row.ID, "host": row.Host, "request_count": row.Requests, "error_count": row.Errors,
+			"average_response_time": row.Seconds, "requests_per_tenant": string(projects), "requests_per_second": row.RequestRate,
+			"errors_per_second": row.ErrorRate, "cpu_count": row.CPUs, "cpu_percent": row.CPUPercent,
+			"created": stamp(row.Created), "updated": stamp(row.Updated)}
+	}
+	return c.JSON(http.StatusOK, list)
+}
+
+func (h statisticsHandlers) instances(c echo.Context) error {
+	ctx := c.Request().Context()
+	rows, err := h.orchestrator.InstanceStatistics(ctx, identity.From(ctx), c.Param("environment"), c.Param("instance"))
+	if err != nil {
+		return err
+	}
+	list := make([]map[string]any, len(rows))
+	for i, row := range rows {
+		list[i] = map[string]any{"type": row.Type, "type_name": row.TypeName, "type_title": row.TypeTitle, "instance_id": row.InstanceID,
+			"unit_count": row.UnitCount, "duration": int64(row.Duration.Seconds()), "active": row.Active}
+	}
+	return c.JSON(http.StatusOK, list)
+}
+
+func (h statisticsHandlers) types(c echo.Context) error {
+	ctx := c.Request().Context()
+	rows, err := h.orchestrator.TypeStatistics(ctx, identity.From(ctx), c.Param("environment"))
+	if err != nil {
+		return err
+	}
+	list := make([]map[string]any, len(rows))
+	for i, row := range rows {
+		list[i] = map[string]any{"type": row.Type, "duration": int64(row.Duration.Seconds()), "count": row.Count}
+	}
+	return c.JSON(http.StatusOK, list)
+}
+
+// statisticsPeriod is how often the numbers of requests are written, when there are requests (Murano's [stats] period).
+const statisticsPeriod = 5 * time.Second
+
+// counter counts this server's requests, as the row of its host tells them. It is safe for concurrent use.
+type counter struct {
+	save func(c echo.Context, statistics orchestrator.RequestStatistics) error
+	log  *slog.Logger
+
+	mutex    sync.Mutex
+	now      orchestrator.RequestStatistics // but for what is worked out when it is written
+	seconds  float64                        // of all requests together
+	written  time.Time
+	before   orchestrator.RequestStatistics
+	usedThen time.Duration
+}
+
+func newCounter(service *orchestrator.Service, log *slog.Logger) *counter {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return &counter{
+		save: func(c echo.Context, statistics orchestrator.RequestStatistics) error {
+			return service.SaveRequestStatistics(c.Request().Context(), statistics)
+		},
+		log:     log,
+		now:     orchestrator.RequestStatistics{Host: host, Projects: map[string]int64{}, CPUs: runtime.NumCPU()},
+		written: time.Now(), usedThen: processorTime(),
+	}
+}
+
+// count is the middleware: it counts a request once it is answered, and writes the numbers when it is time.
+func (n *counter) count(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		start := time.Now()
+		err := next(c)
+		if err != nil {
+			c.Error(err) // writes the answer, so that its status is known here
+		}
+		project := identity.From(c.Request().Context()).ProjectID
+		if statistics, due := n.note(time.Since(start), c.Response().Status, project, time.Now()); due {
+			if err := n.save(c, statistics); err != nil && c.Request().Context().Err() == nil {
+				n.log.Warn("the statistics of requests could not be written; trying again", "after", statisticsPeriod, "error", err)
+			}
+		}
+		return nil
+	}
+}
+
+func (n *counter) note(took time.Duration, status int, project string, now time.Time) (statistics orchestrator.RequestStatistics, due bool) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	n.now.Requests++
+	n.seconds += took.Seconds()
+	if status >= http.StatusBadRequest {
+		n.now.Errors++
+	}
+	if project != "" {
+		n.now.Projects[project]++
+	}
+	first := n.before.Requests == 0
+	passed := now.Sub(n.written)
+	if !first && passed < statisticsPeriod {
+		return statistics, false
+	}
+	used := processorTime()
+	statistics = n.now
+	statistics.Projects = maps.Clone(n.now.Projects)
+	statistics.Seconds = n.seconds / float64(n.now.Requests)
+	if seconds := passed.Seconds(); seconds > 0 {
+		statistics.RequestRate = float64(n.now.Requests-n.before.Requests) / seconds
+		statistics.ErrorRate = float64(n.now.Errors-n.before.Errors) / seconds
+		statistics.CPUPercent = 100 * (used - n.usedThen).Seconds() / seconds / float64(n.now.CPUs)
+	}
+	n.before, n.written, n.usedThen = statistics, now, used
+	return statistics, true
+}
+
+// processorTime is how long this process has used processors.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
