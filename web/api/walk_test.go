@@ -50,15 +50,18 @@ func (s *server) settle(token, mark string) possessions {
 	owned, err := s.catalog.Upload(s.t.Context(), callers["{token:"+token+"}"], meta, archive.Bytes())
 	require.NoError(s.t, err)
 
+	template := field(s.call(token, "", "POST", "/v1/templates", map[string]any{"name": mark + "-template",
+		"services": []any{hello(object, mark+"-application")}}, 200), "id").(string)
+
 	return possessions{"environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "action": object + "_shout",
-		"services/*": object, "model/*": "name", "package": owned.ID}
+		"services/*": object, "model/*": "name", "package": owned.ID, "template": template, "class": "org.test." + mark}
 }
 
 // everybodys are the values of parameters that belong to no project.
 func (s *server) everybodys() map[string]string {
 	all, err := s.catalog.Categories(s.t.Context(), catalog.CategoryQuery{})
 	require.NoError(s.t, err)
-	return map[string]string{"category": all[0].ID}
+	return map[string]string{"category": all[0].ID, "methods": "any", "instance": "any"}
 }
 
 // parameters lists the parameters of a route; those that are called "id" by what they are, and "*" with what it is below.
@@ -176,7 +179,7 @@ func TestAnotherProjectReachesNothing(t *testing.T) {
 			s.call("demo", "", "GET", "/v1/environments", nil, 200), s.call("demo", "", "GET", environment, nil, 200),
 			s.call("demo", theirs["session"], "GET", environment, nil, 200), s.call("demo", theirs["session"], "GET", environment+"/services", nil, 200),
 			s.call("demo", "", "GET", environment+"/deployments", nil, 200), s.call("demo", "", "GET", environment+"/sessions/"+theirs["session"], nil, 200),
-			s.call("demo", "", "GET", "/v1/catalog/packages?owned=true", nil, 200),
+			s.call("demo", "", "GET", "/v1/catalog/packages?owned=true", nil, 200), s.call("demo", "", "GET", "/v1/templates/"+theirs["template"], nil, 200),
 		}
 	}
 	before := picture()
@@ -226,7 +229,8 @@ func (s *server) renewed(token string, own possessions, mark string) possessions
 	path := "/v1/environments/" + own["environment"]
 	headers := map[string]string{"X-Auth-Token": "{token:" + token + "}"}
 	if s.send("GET", path, headers, nil).Code != 200 || s.send("GET", path+"/sessions/"+own["session"], headers, nil).Code != 200 ||
-		s.send("GET", "/v1/catalog/packages/"+own["package"], headers, nil).Code != 200 {
+		s.send("GET", "/v1/catalog/packages/"+own["package"], headers, nil).Code != 200 ||
+		s.send("GET", "/v1/templates/"+own["template"], headers, nil).Code != 200 {
 		return s.settle(token, mark)
 	}
 	return own
@@ -240,6 +244,8 @@ func TestAMemberMayWhatThePolicyGivesThem(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
 			mine := merged(s.settle("demo", "demos"), s.everybodys())
+			// Only public templates can be cloned.
+			s.call("demo", "", "PUT", "/v1/templates/"+mine["template"], map[string]any{"name": "public", "is_public": true}, 200)
 			recorder := s.visit(route, mine, "demo", mine["session"])
 			if !rule.May(rules[route.Method+" "+route.Path]) {
 				require.Equal(t, 403, recorder.Code, "%s", recorder.Body)
