@@ -45,8 +45,9 @@ bench-lang: ## Compare the speed of our YAQL with Debian's python3-yaql (which i
 	go run ./test/bench/lang
 
 .PHONY: soak
-soak: check image ## Kill the server at the beginning and end of every step of a deployment (some minutes)
-	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run TestADeploymentSurvivesTheDeathOfItsServer ./test/e2e
+soak: check image ## Kill the server at the beginning and end of every step of deployment, scale-up and scale-down (an hour)
+	BURANO_ETCD_SEQUENCES=100 go test -count=1 -timeout 60m -v -run TestTheQuorum ./nodes/etcd
+	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run TestChangesSurviveTheDeathOfTheServer ./test/e2e
 
 .PHONY: test-openstack
 test-openstack: setup ## The cloud driver's tests on a real OpenStack made of Debian's packages (KEEP=1 keeps it up)

@@ -23,7 +23,7 @@ suite "servers of the local cloud" go test -count=1 -timeout 10m ./test/localclo
 # The end-to-end tests, shared out so that none takes over 10 minutes; what is named nowhere runs in the last one.
 endToEnd() { suite "end to end: $1" go test -count=1 -timeout 25m -v "${@:2}" ./test/e2e; }
 changes='TestActions'
-crashes='TestADeploymentSurvives|TestAServerThatWasPaused'
+crashes='TestChangesSurvive|TestAServerThatWasPaused'
 endToEnd "actions" -run "$changes"
 endToEnd "servers that die or sleep" -run "$crashes"
 endToEnd "everything else" -skip "$changes|$crashes"

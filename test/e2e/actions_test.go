@@ -116,10 +116,13 @@ func (s *scaling) holds(t *testing.T, minions, gateways []string) {
 	want := min(len(names), 5)
 	want -= 1 - want%2
 	require.Lenf(t, members.Members, want, "of %d nodes: %v", len(names), members)
+	voters := map[string]bool{}
 	for _, member := range members.Members {
 		require.Contains(t, names, member.Name)
 		require.False(t, member.IsLearner)
+		voters[member.Name] = true
 	}
+	require.Len(t, voters, want, "each member is another node's")
 	var health []struct {
 		Endpoint string
 		Health   bool

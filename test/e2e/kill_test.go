@@ -14,53 +14,115 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sample are the instants at which `make test` kills the server in a deployment; `make soak` kills it at the beginning and at the
-// end of every step.
-var sample = []string{"end:servers", "begin:murano-kube-1: etcd users", "end:murano-gateway-1: etcd join", "end:apply the pod"}
+// change is something that a server does with the environment of testdata/scaling.yaml while it is killed again and again.
+type change struct {
+	name              string
+	call              []string // of the burano program
+	sample            []string // the instants at which `make test` kills the server
+	minions, gateways []string // that are there afterwards
+}
 
-// TestADeploymentSurvivesTheDeathOfItsServer kills the server with SIGKILL at native steps of one deployment, one after another, and
-// starts it again each time: the deployment ends well, and nothing exists twice.
-func TestADeploymentSurvivesTheDeathOfItsServer(t *testing.T) {
+// changes follow each other. The voters of etcd go from none to three, to five, and back to three.
+var changes = []change{
+	{
+		name:     "deployment",
+		call:     []string{"deploy", "test/e2e/testdata/scaling.yaml"},
+		sample:   []string{"end:servers", "begin:murano-kube-1: etcd users", "end:murano-gateway-1: etcd join", "end:apply the pod"},
+		minions:  []string{"murano-kube-2"},
+		gateways: []string{"murano-gateway-1"},
+	},
+	{
+		name:     "scale-up",
+		call:     []string{"action", "call", "scaling", "scaling-cluster", "scaleNodesUp", "--arg", "count=2"},
+		sample:   []string{"end:servers", "end:murano-kube-1: etcd learners", "end:murano-kube-3: etcd join", "begin:murano-kube-4: node ready"},
+		minions:  []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"},
+		gateways: []string{"murano-gateway-1"},
+	},
+	{
+		name:     "scale-down",
+		call:     []string{"action", "call", "scaling", "scaling-cluster", "scaleNodesDown", "--arg", "count=2"},
+		sample:   []string{"end:murano-kube-4: drain", "begin:murano-kube-1: etcd leave", "end:murano-kube-1: etcd leave", "end:murano-kube-3: forget", "end:servers"},
+		minions:  []string{"murano-kube-2"},
+		gateways: []string{"murano-gateway-1"},
+	},
+}
+
+// TestChangesSurviveTheDeathOfTheServer kills the server with SIGKILL at native steps of a deployment, of a scale-up and of a
+// scale-down, one after another, and starts it again each time: each ends as wanted, and nothing exists twice. `make soak` kills it
+// at the beginning and at the end of every step.
+func TestChangesSurviveTheDeathOfTheServer(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	kills := sample
-	if os.Getenv("BURANO_SOAK") != "" {
-		// The steps are those that the engine records of a deployment that nobody disturbs.
-		l.run(t, l.as("burano-demo"), "burano", "deploy", "test/environments/demo.yaml", "--follow")
-		kills = nil
-		for _, step := range stepsOf(t, demo, lastDeployment(t, demo, "demo")) {
-			for _, kill := range []string{"begin:" + step, "end:" + step} {
-				if !slices.Contains(kills, kill) {
-					kills = append(kills, kill)
-				}
-			}
+	t.Cleanup(func() {
+		if t.Failed() {
+			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
 		}
-		l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "demo")
+	})
+	kills := make([][]string, len(changes))
+	for i, change := range changes {
+		kills[i] = change.sample
+	}
+	if os.Getenv("BURANO_SOAK") != "" {
+		// The steps are those that the engine records of changes that nobody disturbs.
+		for i, change := range changes {
+			l.run(t, l.as("burano-demo"), "burano", append(change.call, "--follow")...)
+			kills[i] = instants(stepsOf(t, demo, lastDeployment(t, demo, "scaling")))
+			t.Logf("%s: %d instants", change.name, len(kills[i]))
+		}
+		l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
 		require.Equal(t, found, inventory(t, demo), "the cloud holds what it held before")
 	}
 
+	total, began := 0, time.Now()
+	for i, change := range changes {
+		if !t.Run(change.name, func(t *testing.T) { l.killedDuring(t, demo, change, kills[i], found) }) {
+			return
+		}
+		total += len(kills[i])
+	}
+	t.Logf("%d kills survived in %.0f s", total, time.Since(began).Seconds())
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	require.Equal(t, found, inventory(t, demo), "the cloud holds what it held before")
+}
+
+// instants are the beginnings and ends of steps, each once.
+func instants(steps []string) []string {
+	var list []string
+	for _, step := range steps {
+		for _, instant := range []string{"begin:" + step, "end:" + step} {
+			if !slices.Contains(list, instant) {
+				list = append(list, instant)
+			}
+		}
+	}
+	return list
+}
+
+// killedDuring begins a change, kills the server at each of the instants, and looks at how the change ended. The cloud held what was
+// found before the first change.
+func (l *lab) killedDuring(t *testing.T, demo *user, change change, kills []string, found map[string][]string) {
 	l.stop(t)
 	l.launch(t, "--kill-at-step", kills[0])
 	l.healthy(t)
 	began := time.Now()
 	// The server may die before it has answered.
-	output, _ := l.try(l.as("burano-demo"), "burano", "deploy", "test/environments/demo.yaml")
+	output, _ := l.try(l.as("burano-demo"), "burano", change.call...)
 	t.Logf("%s", output)
 	l.surviveKills(t, kills)
 
-	environment := environmentNamed(t, demo, "demo")
-	l.eventually(t, 3*time.Minute, "the deployment ends", func() error {
-		environment = environmentNamed(t, demo, "demo")
+	var environment map[string]any
+	l.eventually(t, 5*time.Minute, "the "+change.name+" ends", func() error {
+		environment = environmentNamed(t, demo, "scaling")
 		if status := environment["status"]; status == "deploying" {
 			return fmt.Errorf("it is %s", status)
 		}
 		return nil
 	})
-	t.Logf("%d kills survived, %.1f s from the call of deploy to its end", len(kills), time.Since(began).Seconds())
+	t.Logf("%s: %d kills survived, %.1f s from its call to its end", change.name, len(kills), time.Since(began).Seconds())
 	id := environment["id"].(string)
-	deployment := lastDeployment(t, demo, "demo")
+	deployment := lastDeployment(t, demo, "scaling")
 	var texts []string
 	for _, one := range demo.must(t, http.MethodGet, "/v1/environments/"+id+"/deployments/"+deployment, nil)["reports"].([]any) {
 		texts = append(texts, one.(map[string]any)["text"].(string))
@@ -68,18 +130,20 @@ func TestADeploymentSurvivesTheDeathOfItsServer(t *testing.T) {
 	require.Equalf(t, "ready", environment["status"], "%s", strings.Join(texts, "\n"))
 	takeovers := len(slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return !strings.Contains(text, "has taken it over") }))
 	require.Equal(t, len(kills), takeovers, "each is told in the log")
+	for _, one := range environment["services"].([]any) {
+		if service := one.(map[string]any); service["name"] == "scaling-cluster" {
+			require.EqualValues(t, len(change.minions), service["nodeCount"], "an action that runs again counts once")
+		}
+	}
 
 	where := endpointOf(t, environment)
 	l.eventually(t, 30*time.Second, "the application answers through the gateway", func() error {
 		_, err := get("http://" + where + "/")
 		return err
 	})
-	cluster := l.clusterOf(t, demo, environment)
-	nodesAreReady(t, cluster, demo)
-	nothingTwice(t, l, demo, cluster)
-
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "demo")
-	require.Equal(t, found, inventory(t, demo), "the cloud holds what it held before")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: id}
+	s.holds(t, change.minions, change.gateways)
+	nothingTwice(t, l, demo, s.cluster, found, 1+len(change.minions)+len(change.gateways))
 }
 
 // surviveKills waits until the server has died at each of the instants, of which it knows the first, and starts it again with the next.
@@ -93,10 +157,10 @@ func (l *lab) surviveKills(t *testing.T, kills []string) {
 		case err := <-exited:
 			status, ok := l.server.ProcessState.Sys().(syscall.WaitStatus)
 			require.Truef(t, ok && status.Signaled() && status.Signal() == syscall.SIGKILL, "killed at %s: %v", kill, err)
-		case <-time.After(2 * time.Minute):
+		case <-time.After(5 * time.Minute):
 			require.NoError(t, l.server.Process.Kill())
 			<-exited
-			require.FailNowf(t, "the server was not killed", "the deployment did not come to %s", kill)
+			require.FailNowf(t, "the server was not killed", "the change did not come to %s", kill)
 		}
 		var flags []string
 		if i+1 < len(kills) {
@@ -131,21 +195,23 @@ func stepsOf(t *testing.T, u *user, deployment string) []string {
 	return names
 }
 
-// nothingTwice compares what there is in Heat, Nova, Neutron and Kubernetes with what the demonstration wants; etcd's members are
-// compared by nodesAreReady.
-func nothingTwice(t *testing.T, l *lab, u *user, c *cluster) {
+// nothingTwice compares what there is in Heat, Nova, Neutron and Kubernetes with what an environment of so many servers with the
+// demonstration's application needs; found was there before. Names of servers and members of etcd are compared by holds.
+func nothingTwice(t *testing.T, l *lab, u *user, c *cluster, found map[string][]string, servers int) {
 	t.Helper()
 	now := inventory(t, u)
-	require.Equal(t, []string{"murano-gateway-1", "murano-kube-1", "murano-kube-2"}, now["servers"])
-	for kind, want := range map[string]int{"stacks": 1, "routers": 1, "floating IPs": 3, "trusts": 1, "security groups": 3} {
-		require.Lenf(t, now[kind], want, "%s: %v", kind, now[kind])
+	// Of ports, a server has one, and the router's interface is one.
+	want := map[string]int{"servers": servers, "stacks": 1, "networks": 1, "ports": servers + 1, "routers": 1, "floating IPs": servers, "trusts": 1, "security groups": 3}
+	for kind, count := range want {
+		require.Lenf(t, now[kind], len(found[kind])+count, "%s: %v", kind, now[kind])
 	}
+	require.Len(t, want, len(now), "every kind is compared")
 	var list struct {
 		Items []struct {
 			Metadata struct{ Name string }
 		}
 	}
-	for kind, want := range map[string]int{"nodes": 1, "deployments": 1, "replicasets": 1, "pods": 2, "services": 2} {
+	for kind, want := range map[string]int{"deployments": 1, "replicasets": 1, "pods": 2, "services": 2, "poddisruptionbudgets": 1} {
 		l.eventually(t, time.Minute, "as many "+kind+" as wanted", func() error {
 			list.Items = nil
 			require.NoError(t, json.Unmarshal([]byte(c.kubectl(t, "", "get", kind, "-o", "json")), &list))

@@ -92,7 +92,7 @@ func TestAServerThatWasPausedDoesNothingMore(t *testing.T) {
 	require.Equal(t, before, state(), "nothing was written, and nothing made in the cloud")
 	require.Equal(t, times, cluster.startTimes(t), "no unit of a node was restarted")
 	nodesAreReady(t, cluster, other)
-	nothingTwice(t, &second, other, cluster)
+	nothingTwice(t, &second, other, cluster, found, 3)
 	second.run(t, second.as("burano-demo"), "burano", "environment", "delete", "demo")
 	require.Equal(t, found, inventory(t, other), "the cloud holds what it held before")
 }
