@@ -44,6 +44,10 @@ bench-lang: ## Compare the speed of our YAQL with Debian's python3-yaql (which i
 	@test/setup/packages.sh python3-yaql
 	go run ./test/bench/lang
 
+.PHONY: bench-cluster
+bench-cluster: setup build image ## Measure how long clusters of several sizes take to come up and to grow (some minutes)
+	go run ./test/bench/cluster
+
 .PHONY: soak
 soak: check image ## Kill the server at the beginning and end of every step of deployment, scale-up and scale-down (an hour)
 	BURANO_ETCD_SEQUENCES=100 go test -count=1 -timeout 60m -v -run TestTheQuorum ./nodes/etcd
