@@ -19,6 +19,7 @@ export BURANO_KUBERNETES_BINARY=${BURANO_KUBERNETES_BINARY:-$PWD/build/bin/kuber
 suite "publishing from a real Kubernetes API" go test -count=1 -timeout 10m ./gateway/publish
 suite "etcd: more random sequences" env BURANO_ETCD_SEQUENCES=12 go test -count=1 -timeout 10m -v -run TestTheQuorum ./nodes/etcd
 suite "servers of the local cloud" go test -count=1 -timeout 10m ./test/localcloud/hypervisor
+suite "no work is lost when servers die" go test -count=1 -timeout 15m -v ./test/durability
 
 # The end-to-end tests, shared out so that none takes over 10 minutes; what is named nowhere runs in the last one.
 endToEnd() { suite "end to end: $1" go test -count=1 -timeout 25m -v "${@:2}" ./test/e2e; }

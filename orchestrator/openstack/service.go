@@ -177,12 +177,12 @@ func (s *Service) DeleteTrust(ctx context.Context, trustID string) error {
 }
 
 func (s *Service) deleteTrust(ctx context.Context, trustID string) error {
-	project, err := s.Project(ctx, trustID)
+	// Only the trustor may delete a trust, and a token of the trust impersonates them.
+	provider, err := s.signIn(ctx, trustID)
 	if err != nil {
 		return err
 	}
-	// Only the trustor may delete a trust, and a token of the trust impersonates them.
-	client, err := openstack.NewIdentityV3(project.provider, s.endpoint)
+	client, err := openstack.NewIdentityV3(provider, s.endpoint)
 	if err != nil {
 		return fmt.Errorf("find Keystone v3 in the service catalog: %w", err)
 	}
@@ -200,14 +200,10 @@ func (s *Service) Project(ctx context.Context, trustID string) (*Project, error)
 	if project != nil {
 		return project, nil
 	}
-	options := s.options
-	options.TenantID, options.TenantName = "", ""
-	options.Scope = &gophercloud.AuthScope{TrustID: trustID}
-	provider, err := openstack.AuthenticatedClient(ctx, options)
+	provider, err := s.signIn(ctx, trustID)
 	if err != nil {
-		return nil, fmt.Errorf("sign in through trust %s: %w", trustID, err)
+		return nil, err
 	}
-	provider.HTTPClient.Transport = guardedTransport{http.DefaultTransport}
 	project, err = newProject(ctx, provider, s.endpoint)
 	if err != nil {
 		return nil, err
@@ -216,6 +212,18 @@ func (s *Service) Project(ctx context.Context, trustID string) (*Project, error)
 	defer s.mutex.Unlock()
 	s.projects[trustID] = project
 	return project, nil
+}
+
+func (s *Service) signIn(ctx context.Context, trustID string) (*gophercloud.ProviderClient, error) {
+	options := s.options
+	options.TenantID, options.TenantName = "", ""
+	options.Scope = &gophercloud.AuthScope{TrustID: trustID}
+	provider, err := openstack.AuthenticatedClient(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("sign in through trust %s: %w", trustID, err)
+	}
+	provider.HTTPClient.Transport = guardedTransport{http.DefaultTransport}
+	return provider, nil
 }
 
 // as returns an identity client that carries somebody else's token.

@@ -28,8 +28,23 @@ const (
 	password = "test"
 )
 
+// Server is a PostgreSQL server of a test.
+type Server struct {
+	URL string // of its database
+
+	t      *testing.T
+	launch func() *exec.Cmd
+	now    *exec.Cmd
+}
+
 // Postgres starts a server for the test and returns the URL of its empty database.
 func Postgres(t *testing.T) string {
+	t.Helper()
+	return Start(t).URL
+}
+
+// Start starts a server for the test.
+func Start(t *testing.T) *Server {
 	t.Helper()
 	found, err := filepath.Glob(programs)
 	require.NoError(t, err)
@@ -63,18 +78,40 @@ func Postgres(t *testing.T) string {
 	require.NoError(t, listener.Close())
 	log, err := os.Create(filepath.Join(folder, "log"))
 	require.NoError(t, err)
-	defer log.Close()
-	server := start("postgres", "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
-		"-c", "fsync=off", "-c", "max_connections=60", "-c", "shared_buffers=16MB")
-	server.Stdout, server.Stderr = log, log
-	require.NoError(t, server.Start())
-	t.Cleanup(func() {
-		require.NoError(t, server.Process.Signal(syscall.SIGINT)) // "fast shutdown"
-		_ = server.Wait()
-	})
-	url := fmt.Sprintf("postgres://burano:%s@127.0.0.1:%d/postgres?sslmode=disable", password, port)
-	require.Eventuallyf(t, func() bool { return answers(t.Context(), url) }, time.Minute, 20*time.Millisecond, "PostgreSQL does not answer; its log is in %s", log.Name())
-	return url
+	t.Cleanup(func() { require.NoError(t, log.Close()) })
+	s := &Server{t: t, URL: fmt.Sprintf("postgres://burano:%s@127.0.0.1:%d/postgres?sslmode=disable", password, port)}
+	s.launch = func() *exec.Cmd {
+		server := start("postgres", "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+			"-c", "fsync=off", "-c", "max_connections=60", "-c", "shared_buffers=16MB")
+		server.Stdout, server.Stderr = log, log
+		return server
+	}
+	t.Cleanup(func() { s.stop(syscall.SIGINT) })
+	s.start()
+	return s
+}
+
+func (s *Server) start() {
+	s.t.Helper()
+	s.now = s.launch()
+	require.NoError(s.t, s.now.Start())
+	require.Eventuallyf(s.t, func() bool { return answers(s.t.Context(), s.URL) }, time.Minute, 20*time.Millisecond,
+		"PostgreSQL does not answer; its log is %s/log", s.now.Dir)
+}
+
+// stop ends the server: SIGINT is its "fast shutdown", SIGQUIT its "immediate" one, as after a crash
+// (https://www.postgresql.org/docs/15/server-shutdown.html).
+func (s *Server) stop(how syscall.Signal) {
+	s.t.Helper()
+	require.NoError(s.t, s.now.Process.Signal(how))
+	_ = s.now.Wait()
+}
+
+// Crash ends the server as a crash does, and starts it again. What was committed is there.
+func (s *Server) Crash() {
+	s.t.Helper()
+	s.stop(syscall.SIGQUIT)
+	s.start()
 }
 
 // owner gives the folder to the user that a server of root's test runs as.
