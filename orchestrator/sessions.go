@@ -173,6 +173,6 @@ func (s *Service) returnTrust(ctx context.Context, environmentID string, trust n
 		err = s.store.ForgetTrust(ctx, trust.row)
 	}
 	if err != nil {
-		s.log.Warn("a trust that nothing was deployed with could not be deleted; the next start tries again", "environment", environmentID, "error", err)
+		s.log.WarnContext(ctx, "a trust that nothing was deployed with could not be deleted; the next start tries again", "environment", environmentID, "error", err)
 	}
 }

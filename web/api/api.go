@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/internal/fault"
@@ -29,7 +30,15 @@ type Config struct {
 	Keystone string
 	// Kubeconfig makes a kubeconfig for a cluster of an environment; who may ask is checked before. nil: there is none.
 	Kubeconfig func(ctx context.Context, environmentID, objectID string) ([]byte, error)
-	Logger     *slog.Logger
+	// Checks are what /readyz asks.
+	Checks []Check
+	Limits Limits
+	// Metrics is where the API counts; nil when nobody looks.
+	Metrics *prometheus.Registry
+	// MetricsElsewhere: Metrics are shown by another listener, and not at /metrics.
+	MetricsElsewhere bool
+	// Logger should be over LogHandler.
+	Logger *slog.Logger
 }
 
 // timeForm is how Murano writes times: UTC, whole seconds, no zone.
@@ -60,10 +69,16 @@ func newEcho(config Config) *echo.Echo {
 	if config.Policy == nil {
 		config.Policy = policy.New()
 	}
+	if config.Metrics == nil {
+		config.Metrics, config.MetricsElsewhere = prometheus.NewRegistry(), true
+	}
+	config.Limits = config.Limits.withDefaults()
+	counted := newMetrics(config.Metrics)
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = errorHandler(config)
-	e.Pre(requestID, accessLog(config.Logger), newCounter(config.Orchestrator, config.Logger).count, recovery(config.Logger), versions)
+	e.Pre(requestID, accessLog(config.Logger, counted), newCounter(config.Orchestrator, config.Logger).count, limited(config.Limits),
+		recovery(config.Logger, counted), versions)
 	e.Use(authenticated(config.Auth), permitted(config.Policy))
 
 	v1 := e.Group("/v1", readBody, negotiate)
@@ -77,6 +92,11 @@ func newEcho(config Config) *echo.Echo {
 	catalogHandlers{config.Catalog}.register(v1)
 	buranoHandlers{config.Orchestrator, config.Kubeconfig}.register(e.Group("/burano/v1"))
 	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	ready := &readiness{checks: config.Checks, log: config.Logger}
+	e.GET("/readyz", ready.handle)
+	if !config.MetricsElsewhere {
+		e.GET("/metrics", echo.WrapHandler(MetricsHandler(config.Metrics)))
+	}
 	checkRules(e.Routes(), config.Policy)
 	return e
 }
@@ -86,7 +106,7 @@ func versions(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		first, _, _ := strings.Cut(strings.TrimPrefix(c.Request().URL.Path, "/"), "/")
 		switch first {
-		case "v1", "burano", "healthz":
+		case "v1", "burano", "healthz", "readyz", "metrics":
 			return next(c)
 		}
 		type link struct {

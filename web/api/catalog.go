@@ -8,6 +8,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -239,6 +240,9 @@ func uploadError(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return catalog.TooLargeUpload()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return unreadable(err)
 	}
 	return fault.New(fault.Invalid, "The 'multipart/form-data' request body cannot be read: %w", err)
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"html"
@@ -31,6 +32,9 @@ func statusOf(kind fault.Kind) int {
 	}
 	return http.StatusInternalServerError
 }
+
+// statusGone is for logs and metrics: the client has gone, nobody reads the answer (nginx's status).
+const statusGone = 499
 
 // refusal is an answer in the shape that WebOb, Murano's HTTP library, gives to errors.
 type refusal struct {
@@ -87,7 +91,7 @@ func errorHandler(config Config) echo.HTTPErrorHandler {
 			return // accessLog has written it, or the answer had begun
 		}
 		if err := writeError(config, c, err); err != nil {
-			config.Logger.Debug("an error could not be answered", "error", err)
+			config.Logger.DebugContext(c.Request().Context(), "an error could not be answered", "error", err)
 		}
 	}
 }
@@ -116,8 +120,18 @@ func writeError(config Config, c echo.Context, err error) error {
 	case errors.As(err, &routing) && routing.Code < http.StatusInternalServerError:
 		return (&refusal{status: routing.Code, explanation: fmt.Sprint(routing.Message)}).write(c)
 	}
+	ctx := c.Request().Context()
+	switch {
+	case context.Cause(ctx) == errTooSlow:
+		config.Logger.WarnContext(ctx, "a request took too long", "method", c.Request().Method, "path", c.Request().URL.Path, "error", err)
+		c.Response().Header().Set(echo.HeaderRetryAfter, "5")
+		return (&refusal{status: http.StatusServiceUnavailable,
+			explanation: fmt.Sprintf("The request could not be answered within %s; try again later.", config.Limits.Time)}).write(c)
+	case ctx.Err() != nil:
+		return c.NoContent(statusGone)
+	}
 	id := c.Response().Header().Get(requestIDHeader)
-	config.Logger.Error("a request failed", "method", c.Request().Method, "path", c.Request().URL.Path, "id", id, "error", err)
+	config.Logger.ErrorContext(ctx, "a request failed", "method", c.Request().Method, "path", c.Request().URL.Path, "error", err)
 	return c.JSON(http.StatusInternalServerError, map[string]any{
 		"code": http.StatusInternalServerError, "title": http.StatusText(http.StatusInternalServerError),
 		"explanation": "The server has either erred or is incapable of performing the requested operation.",
@@ -127,10 +141,14 @@ func writeError(config Config, c echo.Context, err error) error {
 
 // writeUnauthenticated answers as keystonemiddleware does.
 func writeUnauthenticated(config Config, c echo.Context, err error) error {
+	if errors.Is(c.Request().Context().Err(), context.Canceled) {
+		return c.NoContent(statusGone)
+	}
 	status, message := http.StatusUnauthorized, "The request you have made requires authentication."
 	if fault.KindOf(err) != fault.Unauthorized {
 		status, message = http.StatusServiceUnavailable, "Keystone could not be asked who is calling; try again later."
-		config.Logger.Error("a token could not be validated", "error", err)
+		c.Response().Header().Set(echo.HeaderRetryAfter, "5")
+		config.Logger.ErrorContext(c.Request().Context(), "a token could not be validated", "error", err)
 	} else {
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, fmt.Sprintf("Keystone uri=%q", config.Keystone))
 	}

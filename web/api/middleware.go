@@ -2,14 +2,15 @@ package api
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"path"
 	"runtime/debug"
 	"slices"
@@ -24,14 +25,8 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-const (
-	// requestIDHeader is on every answer (OpenStack API guideline).
-	requestIDHeader = "X-Openstack-Request-Id"
-	// maxJSON is the largest JSON body; object models are far smaller.
-	maxJSON = 8 << 20
-	// maxUpload is the largest body at all: the catalog's own limit of a package is lower and gives the better message.
-	maxUpload = 64 << 20
-)
+// maxJSON is the largest JSON body; object models are far smaller.
+const maxJSON = 8 << 20
 
 // Keys of what the middleware leaves in the request's context.
 const (
@@ -39,40 +34,34 @@ const (
 	keyAuthenticated = "authenticated"
 )
 
-func requestID(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		var raw [16]byte
-		rand.Read(raw[:]) // never fails (crypto/rand)
-		raw[6], raw[8] = raw[6]&0x0f|0x40, raw[8]&0x3f|0x80
-		id := fmt.Sprintf("req-%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:])
-		c.Response().Header().Set(requestIDHeader, id)
-		return next(c)
-	}
-}
-
-func accessLog(log *slog.Logger) echo.MiddlewareFunc {
+// accessLog writes a line for each request, and counts it.
+func accessLog(log *slog.Logger, counted *metrics) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			start := time.Now()
+			counted.current.Inc()
+			defer counted.current.Dec()
 			err := next(c)
 			if err != nil {
 				c.Error(err) // writes the answer, so that its status is known here
 			}
+			took := time.Since(start)
+			counted.answered(c, took)
 			request := c.Request()
 			level := slog.LevelInfo
-			if request.URL.Path == "/healthz" {
+			if open[request.URL.Path] {
 				level = slog.LevelDebug
 			}
-			log.Log(request.Context(), level, "request", "method", request.Method, "path", request.URL.Path, "status", c.Response().Status,
-				"seconds", time.Since(start).Seconds(), "bytes", c.Response().Size,
-				"project", identity.From(request.Context()).ProjectID, "user", identity.From(request.Context()).UserID,
-				"id", c.Response().Header().Get(requestIDHeader))
+			caller := identity.From(request.Context())
+			log.LogAttrs(request.Context(), level, "request", slog.String("method", request.Method), slog.String("path", request.URL.Path),
+				slog.Int("status", c.Response().Status), slog.Float64("seconds", took.Seconds()), slog.Int64("bytes", c.Response().Size),
+				slog.String("project", caller.ProjectID), slog.String("user", caller.UserID))
 			return nil
 		}
 	}
 }
 
-func recovery(log *slog.Logger) echo.MiddlewareFunc {
+func recovery(log *slog.Logger, counted *metrics) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) (err error) {
 			defer func() {
@@ -80,11 +69,11 @@ func recovery(log *slog.Logger) echo.MiddlewareFunc {
 					if r == http.ErrAbortHandler {
 						panic(r)
 					}
-					log.Error("panic in a handler", "panic", r, "path", c.Request().URL.Path, "stack", string(debug.Stack()))
+					counted.panics.Inc()
+					log.ErrorContext(c.Request().Context(), "panic in a handler", "panic", r, "path", c.Request().URL.Path, "stack", string(debug.Stack()))
 					err = fmt.Errorf("panic: %v", r)
 				}
 			}()
-			c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, maxUpload)
 			return next(c)
 		}
 	}
@@ -95,7 +84,7 @@ type notAuthenticated struct{ error }
 
 func (e notAuthenticated) Unwrap() error { return e.error }
 
-// authenticated demands a caller for everything but /healthz, routes that do not exist included.
+// authenticated demands a caller for everything that is not open, routes that do not exist included.
 func authenticated(auth echo.MiddlewareFunc) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		checked := auth(func(c echo.Context) error {
@@ -103,7 +92,7 @@ func authenticated(auth echo.MiddlewareFunc) echo.MiddlewareFunc {
 			return next(c)
 		})
 		return func(c echo.Context) error {
-			if c.Request().URL.Path == "/healthz" {
+			if open[c.Request().URL.Path] {
 				return next(c)
 			}
 			err := checked(c)
@@ -142,7 +131,7 @@ func readBody(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		raw, err := io.ReadAll(io.LimitReader(request.Body, maxJSON+1))
 		if err != nil {
-			return fault.New(fault.Invalid, "The request body could not be read: %w", err)
+			return unreadable(err)
 		}
 		if len(raw) > maxJSON {
 			return fault.New(fault.TooLarge, "The request body is larger than %d bytes", maxJSON)
@@ -165,6 +154,18 @@ func readBody(next echo.HandlerFunc) echo.HandlerFunc {
 func unsupported(mediaType string) error {
 	return &refusal{status: http.StatusUnsupportedMediaType, whole: true,
 		explanation: fmt.Sprintf("The request media type %s is not supported by this server. ", mediaType), detail: "Unsupported Content-Type"}
+}
+
+// unreadable says why a body could not be read: it is too large, came too slowly, or broke off.
+func unreadable(err error) error {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &refusal{status: http.StatusRequestTimeout, explanation: "The request body did not come in time."}
+	}
+	return fault.New(fault.Invalid, "The request body could not be read: %w", err)
 }
 
 type decoded struct{ value any }

@@ -1,0 +1,80 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Limits bound what one server takes on. Zero values stand for the defaults.
+type Limits struct {
+	Body     int64         // bytes of a request's body, 64 MiB; more is answered with 413
+	Time     time.Duration // from the first byte of a request to the last of its answer, one minute: 408 or 503
+	Requests int           // at the same time, 256; the next one is answered with 503
+	Streams  int           // answers that go on, such as a deployment's events, at the same time, 256; they have no limit of time
+}
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		Body: cmp.Or(l.Body, DefaultLimits.Body), Time: cmp.Or(l.Time, DefaultLimits.Time),
+		Requests: cmp.Or(l.Requests, DefaultLimits.Requests), Streams: cmp.Or(l.Streams, DefaultLimits.Streams),
+	}
+}
+
+// DefaultLimits are for a server of a few cores. A package may have 5 MiB, an object model 8 MiB.
+var DefaultLimits = Limits{Body: 64 << 20, Time: time.Minute, Requests: 256, Streams: 256}
+
+var (
+	errTooSlow = errors.New("the request took longer than the server allows")
+	errBusy    = &refusal{status: http.StatusServiceUnavailable, explanation: "The server is busy with as many requests as it takes at a time; try again shortly."}
+)
+
+// isStream tells a path whose answer goes on until its subject, or the client, ends: those that end in /events.
+func isStream(path string) bool { return strings.HasSuffix(path, "/events") }
+
+// limited keeps requests within the limits. What is open to everybody (health, metrics) is answered also when the server is busy.
+func limited(limits Limits) echo.MiddlewareFunc {
+	requests, streams := make(chan struct{}, limits.Requests), make(chan struct{}, limits.Streams)
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			request := c.Request()
+			places, limit := requests, limits.Time
+			if isStream(request.URL.Path) {
+				places, limit = streams, 0
+			}
+			if !open[request.URL.Path] {
+				select {
+				case places <- struct{}{}:
+					defer func() { <-places }()
+				default:
+					c.Response().Header().Set(echo.HeaderRetryAfter, "1")
+					return errBusy
+				}
+			}
+			if request.ContentLength > limits.Body {
+				return &http.MaxBytesError{Limit: limits.Body}
+			}
+			request.Body = http.MaxBytesReader(c.Response(), request.Body, limits.Body)
+			if limit == 0 {
+				return next(c)
+			}
+			ctx, cancel := context.WithTimeoutCause(request.Context(), limit, errTooSlow)
+			defer cancel()
+			c.SetRequest(request.WithContext(ctx))
+			// A body that is sent too slowly ends by this; tests' recorders know no deadline.
+			if err := http.NewResponseController(c.Response()).SetReadDeadline(time.Now().Add(limit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+				return fmt.Errorf("limit the time of a request: %w", err)
+			}
+			if err := next(c); err != nil {
+				c.Error(err) // while the context still says why
+			}
+			return nil
+		}
+	}
+}
