@@ -80,7 +80,10 @@ func (w *walker) values(node *yaml.Node) {
 	}
 	node = followed(node)
 	if node.Kind != yaml.ScalarNode {
-		for _, child := range node.Content {
+		for n, child := range node.Content {
+			if node.Kind == yaml.MappingNode && n%2 == 1 && (node.Content[n-1].Value == "Throw" || node.Content[n-1].Value == "With") {
+				continue // names of exceptions, which need be no classes
+			}
 			w.values(child)
 		}
 		return

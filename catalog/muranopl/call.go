@@ -38,6 +38,17 @@ func (i *Interpreter) callFromGo(ctx context.Context, receiver any, method strin
 	return callMethod(ctx, receiver, method, args, named)
 }
 
+// Object is the object of that id among all that are there, nil when there is none.
+func (i *Interpreter) Object(id string) *Object { return i.heap.named(id) }
+
+// Caller is the method, with a body in MuranoPL, whose code calls the native method that the context was given to; nil when Go calls it.
+func Caller(ctx context.Context) *Method {
+	if s := strandOf(ctx); s != nil {
+		return s.frame.method
+	}
+	return nil
+}
+
 // mismatched says what the mismatch of arguments is to code in MuranoPL.
 func mismatched(err error) error {
 	if errors.Is(err, errMismatch) {

@@ -27,6 +27,19 @@ func (e *DocumentError) Error() string { return e.Position.String() + ": " + e.M
 // maxNodes is how many nodes a class file may have after its aliases were followed.
 const maxNodes = 200_000
 
+// ReadYAML reads a file with one document as Murano reads YAML: 1.1, dates are texts, keys too. What looks like an expression is a text.
+// An empty file is null.
+func ReadYAML(file string, text []byte) (any, error) {
+	documents, err := readDocuments(file, text, false)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(documents) == 0:
+		return nil, nil
+	}
+	return documents[0].value(documents[0].root)
+}
+
 // document is one YAML document of a class file.
 type document struct {
 	file  string

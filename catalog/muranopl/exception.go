@@ -208,7 +208,7 @@ func exceptionNames(e *Exception) any {
 func frameMaps(frames []Frame) []any {
 	made := make([]any, len(frames))
 	for n, f := range frames {
-		made[n] = map[string]any{"instruction": f.Instruction, "method": f.Method, "class": f.Class,
+		made[n] = map[string]any{"instruction": f.Instruction, "methodName": f.Method, "typeName": f.Class,
 			"location": map[string]any{"filePath": f.Position.File, "line": int64(f.Position.Line), "column": int64(f.Position.Column)}}
 	}
 	return made

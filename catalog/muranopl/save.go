@@ -30,6 +30,28 @@ func SaveResult(value any) any {
 	return (&saver{described: true, references: true}).save(settle(value))
 }
 
+// SaveReferences writes a value with the ids of the objects in it, such as the value of an attribute.
+func SaveReferences(value any) any {
+	switch v := settle(value).(type) {
+	case *Object:
+		return v.id
+	case []any:
+		list := make([]any, len(v))
+		for n, item := range v {
+			list[n] = SaveReferences(item)
+		}
+		return list
+	case map[string]any:
+		dict := make(map[string]any, len(v))
+		for key, item := range v {
+			dict[key] = SaveReferences(item)
+		}
+		return dict
+	default:
+		return v
+	}
+}
+
 // saver writes objects as Murano does it: owned objects where they stand first, and what is left of references after that.
 type saver struct {
 	described  bool // headers keep the keys that begin with "_"

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/catalog/muranopl"
 )
 
@@ -41,8 +43,8 @@ func Run(ctx context.Context, pkg *catalog.Package, others catalog.Shelf, filter
 }
 
 func one(ctx context.Context, source catalog.Shelf, class, method string) error {
-	natives := muranopl.Natives{"io.murano": {"io.murano.system.GC": muranopl.CollectorNatives()}}
-	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(source), natives, muranopl.WithMocks())
+	host := &core.Local{Logger: slog.New(slog.DiscardHandler)}
+	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(source), host.Natives(), muranopl.WithMocks())
 	object, err := interpreter.New(ctx, class, nil, nil)
 	if err != nil {
 		return fmt.Errorf("make the fixture: %w", err)

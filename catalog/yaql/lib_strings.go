@@ -281,14 +281,19 @@ func stringFunctions() []*Function {
 			return "0x" + strconv.FormatInt(n, 16), nil
 		}, need("num", integer)),
 		both("format", "the string with {}, {0} or {name} replaced by arguments", func(i *Invocation) (any, error) {
-			return formatText(i, arg[string](i, 0), arg[[]any](i, 1), arg[map[string]any](i, 2))
+			return formatText(arg[string](i, 0), arg[[]any](i, 1), arg[map[string]any](i, 2), i.run.spend)
 		}, need("string", text), rest(nil), Param{Keywords: true}),
 	}
 }
 
+// Format is the function format() for code in Go: it fills the fields {}, {0} and {name} of a text.
+func Format(text string, args []any, named map[string]any) (string, error) {
+	return formatText(text, args, named, func(int) error { return nil })
+}
+
 // formatText is Python's str.format in a closed form: a field is empty, a number or a name, and nothing else. Attributes, indices,
 // conversions and format specifications, which opened Murano to every caller, do not exist here.
-func formatText(i *Invocation, format string, args []any, named map[string]any) (any, error) {
+func formatText(format string, args []any, named map[string]any, spend func(int) error) (string, error) {
 	var b strings.Builder
 	next := 0
 	for rest := format; rest != ""; {
@@ -305,17 +310,17 @@ func formatText(i *Invocation, format string, args []any, named map[string]any) 
 		}
 		end := strings.IndexByte(rest[at:], '}')
 		if rest[at] == '}' || end < 0 {
-			return nil, failure(BadValue, "a single brace in the format %q; write {{ or }} for a brace", format)
+			return "", failure(BadValue, "a single brace in the format %q; write {{ or }} for a brace", format)
 		}
 		field := rest[at+1 : at+end]
 		rest = rest[at+end+1:]
 		value, err := formatField(field, &next, args, named)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		inserted := formatValue(value)
-		if err := i.run.spend(len(inserted)); err != nil {
-			return nil, err
+		if err := spend(len(inserted)); err != nil {
+			return "", err
 		}
 		b.WriteString(inserted)
 	}

@@ -84,6 +84,19 @@ func (r *Runtime) Untrack(ctx context.Context, object *muranopl.Object) error {
 	return r.held.UntrackInstance(ctx, object.ID())
 }
 
+// CodeAttribute returns what code in MuranoPL stored with the object for a class; false when there is nothing.
+func (r *Runtime) CodeAttribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error) {
+	return r.engine.Store.Attribute(ctx, r.environment.ID, object.ID(), class, codePrefix+name)
+}
+
+// SetCodeAttribute is SetAttribute for code in MuranoPL, which does not meet what native code stores.
+func (r *Runtime) SetCodeAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error {
+	return r.held.SetAttribute(ctx, object.ID(), class, codePrefix+name, value)
+}
+
+// codePrefix begins the names of attributes that code in MuranoPL keeps.
+const codePrefix = "code:"
+
 // Secret returns what SetSecret stored in the environment; false when there is nothing.
 func (r *Runtime) Secret(ctx context.Context, name string) ([]byte, bool, error) {
 	return r.engine.Secret(ctx, r.environment.ID, name)

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -21,7 +23,6 @@ const (
 	classEnvironment     = "io.murano.Environment"
 	classInstance        = "io.murano.resources.Instance"
 	classNetwork         = "io.murano.resources.Network"
-	classCollector       = "io.murano.system.GC"
 	classNeutronNetwork  = "io.murano.resources.NeutronNetwork"
 	classApplication     = "com.mirantis.docker.DockerApplication"
 	classContainerHost   = "com.mirantis.docker.DockerContainerHost"
@@ -52,6 +53,8 @@ type Runtime interface {
 	Report(ctx context.Context, object *muranopl.Object, level engine.Level, text, details string) error
 	Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
 	SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
+	CodeAttribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error)
+	SetCodeAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error
 	Secret(ctx context.Context, name string) ([]byte, bool, error)
 	SetSecret(ctx context.Context, name string, value []byte) error
 	Project(ctx context.Context) (*openstack.Project, error)
@@ -80,13 +83,14 @@ type Config struct {
 // Methods binds the bodies to one task. With a nil runtime the table serves only to compare its names with the classes.
 func Methods(runtime Runtime, config Config) muranopl.Natives {
 	t := &task{Runtime: runtime, config: config, clusters: map[string]*cluster{}, done: map[string]*outcome{}}
+	language := core.Methods(host{runtime}, config.Logger)
+	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
+		classEnvironment:    {methodDeploy: t.deployEnvironment, methodDestroy: t.destroyEnvironment},
+		classInstance:       {methodDeploy: t.deployInstance, methodDestroy: t.destroyInstance},
+		classNeutronNetwork: {methodDeploy: t.deployNetwork},
+	})
 	return muranopl.Natives{
-		packageCore: {
-			classEnvironment:    {methodDeploy: t.deployEnvironment, methodDestroy: t.destroyEnvironment},
-			classInstance:       {methodDeploy: t.deployInstance, methodDestroy: t.destroyInstance},
-			classNeutronNetwork: {methodDeploy: t.deployNetwork},
-			classCollector:      muranopl.CollectorNatives(),
-		},
+		packageCore: language,
 		packageInterfaces: {
 			classApplication: {methodDeploy: t.deployApplication, methodDestroy: t.destroyApplication},
 		},
@@ -107,6 +111,28 @@ func Methods(runtime Runtime, config Config) muranopl.Natives {
 			classAnyImage: {methodGetContainer: t.anyImageContainer},
 		},
 	}
+}
+
+// host lets the language's own classes keep attributes and report.
+type host struct{ Runtime }
+
+// Attribute returns what code stored.
+func (h host) Attribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error) {
+	return h.CodeAttribute(ctx, object, class, name)
+}
+
+// SetAttribute stores what code gives.
+func (h host) SetAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error {
+	return h.SetCodeAttribute(ctx, object, class, name, value)
+}
+
+// Report adds a line to the deployment's log.
+func (h host) Report(ctx context.Context, object *muranopl.Object, failed bool, text string) error {
+	level := engine.LevelInfo
+	if failed {
+		level = engine.LevelError
+	}
+	return h.Runtime.Report(ctx, object, level, text, "")
 }
 
 // task is what the bodies of one task share.

@@ -1,0 +1,222 @@
+// Package core holds the Go bodies of those classes of io.murano that need no cloud: objects' attributes, exceptions, loggers, reports,
+// resources of packages, the collector.
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/catalog/yaql"
+	"github.com/burano/burano/internal/fault"
+)
+
+// Host is what the bodies need of what runs them.
+type Host interface {
+	// Attribute returns what SetAttribute stored with the object and class; false when there is nothing.
+	Attribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error)
+	// SetAttribute stores a JSON value with the object and class; nil removes it.
+	SetAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error
+	// Report tells whoever waits for the deployment; object is nil for the environment as a whole.
+	Report(ctx context.Context, object *muranopl.Object, failed bool, text string) error
+}
+
+// Methods are the bodies, by class. Loggers write to logger.
+func Methods(host Host, logger *slog.Logger) map[string]map[string]muranopl.NativeMethod {
+	c := core{host, logger}
+	return map[string]map[string]muranopl.NativeMethod{
+		"io.murano.Object":     {"getAttr": c.getAttr, "setAttr": c.setAttr},
+		"io.murano.Exception":  {"toString": exceptionText},
+		"io.murano.StackTrace": {"toString": stackText},
+		"io.murano.system.GC":  muranopl.CollectorNatives(),
+		"io.murano.system.Logger": {
+			"trace": c.log(slog.LevelDebug - 4), "debug": c.log(slog.LevelDebug), "info": c.log(slog.LevelInfo), "warning": c.log(slog.LevelWarn),
+			"error": c.log(slog.LevelError), "critical": c.log(slog.LevelError + 4), "exception": c.logException,
+		},
+		"io.murano.system.StatusReporter": {"report": c.report(false), "report_error": c.report(true)},
+		"io.murano.system.Resources":      {"string": resourceText, "json": resourceJSON, "yaml": resourceYAML},
+	}
+}
+
+type core struct {
+	host   Host
+	logger *slog.Logger
+}
+
+// ownerOf is the name of the class that an attribute belongs to: the one that was given, else that of the code that asks.
+func ownerOf(ctx context.Context, call muranopl.Call) (string, error) {
+	caller := muranopl.Caller(ctx)
+	switch owner := call.Args["owner"].(type) {
+	case muranopl.TypeReference:
+		return owner.Class.Name, nil
+	case string:
+		if caller == nil {
+			return owner, nil
+		}
+		class, err := call.Interpreter.Classes().Resolve(ctx, caller.Class, owner)
+		if err != nil {
+			return "", err
+		}
+		return class.Name, nil
+	}
+	if caller != nil {
+		return caller.Class.Name, nil
+	}
+	return call.Object.Class().Name, nil
+}
+
+func (c core) getAttr(ctx context.Context, call muranopl.Call) (any, error) {
+	owner, err := ownerOf(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	value, found, err := c.host.Attribute(ctx, call.Object, owner, text(call, "name"))
+	if err != nil || !found || value == nil {
+		return call.Args["default"], err
+	}
+	return value, nil
+}
+
+func (c core) setAttr(ctx context.Context, call muranopl.Call) (any, error) {
+	owner, err := ownerOf(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.host.SetAttribute(ctx, call.Object, owner, text(call, "name"), muranopl.SaveReferences(call.Args["value"]))
+}
+
+func text(call muranopl.Call, argument string) string {
+	value, _ := call.Args[argument].(string)
+	return value
+}
+
+func exceptionText(_ context.Context, call muranopl.Call) (any, error) {
+	if e := call.Object.Exception(); e != nil {
+		return e.Traceback(), nil
+	}
+	name, _ := call.Object.Get("name")
+	return yaql.Text(name) + ": " + call.Object.Text("message"), nil
+}
+
+func stackText(_ context.Context, call muranopl.Call) (any, error) {
+	var frames []muranopl.Frame
+	for _, item := range call.Object.List("frames") {
+		frame, _ := item.(map[string]any)
+		location, _ := frame["location"].(map[string]any)
+		f := muranopl.Frame{}
+		f.Instruction, _ = frame["instruction"].(string)
+		f.Method, _ = frame["methodName"].(string)
+		f.Class, _ = frame["typeName"].(string)
+		f.Position.File, _ = location["filePath"].(string)
+		f.Position.Line, f.Position.Column = number(location["line"]), number(location["column"])
+		frames = append(frames, f)
+	}
+	return muranopl.FormatFrames(frames, text(call, "prefix")), nil
+}
+
+func number(value any) int {
+	n, _ := value.(int64)
+	return int(n)
+}
+
+// log writes a message whose fields {0} and {name} are filled. A message that cannot be filled is written as it is: no log line may
+// end a deployment.
+func (c core) log(level slog.Level) muranopl.NativeMethod {
+	return func(ctx context.Context, call muranopl.Call) (any, error) {
+		c.logger.Log(ctx, level, c.message(ctx, call), "logger", call.Object.Text("name"))
+		return nil, nil
+	}
+}
+
+func (c core) logException(ctx context.Context, call muranopl.Call) (any, error) {
+	message := c.message(ctx, call)
+	if object, ok := call.Args["exception"].(*muranopl.Object); ok && object.Exception() != nil {
+		message += "\n" + muranopl.FormatFrames(object.Exception().Frames, "")
+	}
+	c.logger.Log(ctx, slog.LevelError, message, "logger", call.Object.Text("name"))
+	return nil, nil
+}
+
+func (c core) message(ctx context.Context, call muranopl.Call) string {
+	message := text(call, "message")
+	args, _ := call.Args["args"].([]any)
+	named, _ := call.Args["kwargs"].(map[string]any)
+	filled, err := yaql.Format(message, args, named)
+	if err != nil {
+		c.logger.WarnContext(ctx, "a log message cannot be filled", "message", message, "error", err)
+		return message
+	}
+	return filled
+}
+
+func (c core) report(failed bool) muranopl.NativeMethod {
+	return func(ctx context.Context, call muranopl.Call) (any, error) {
+		object, _ := call.Args["instance"].(*muranopl.Object)
+		return nil, c.host.Report(ctx, object, failed, text(call, "msg"))
+	}
+}
+
+// resource is a file in the folder Resources of the package of the class that is asked for, or else of the one that asks.
+func resource(ctx context.Context, call muranopl.Call) ([]byte, error) {
+	var class *muranopl.Class
+	if owner, ok := call.Args["owner"].(muranopl.TypeReference); ok {
+		class = owner.Class
+	} else if caller := muranopl.Caller(ctx); caller != nil {
+		class = caller.Class
+	}
+	if class == nil {
+		return nil, fault.New(fault.Invalid, "resources are read from the code of a class: say of which by owner")
+	}
+	name := text(call, "name")
+	if files, ok := class.Package.(interface{ File(string) ([]byte, bool) }); ok {
+		if content, ok := files.File("Resources/" + name); ok {
+			return content, nil
+		}
+	}
+	return nil, missing{fmt.Errorf("package %s has no file Resources/%s", class.Package.FullName(), name)}
+}
+
+// missing is that a file is not there, as Python calls it.
+type missing struct{ error }
+
+func (missing) ExceptionNames() []string { return []string{"FileNotFoundError"} }
+
+func resourceText(ctx context.Context, call muranopl.Call) (any, error) {
+	content, err := resource(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	if binary, _ := call.Args["binary"].(bool); binary {
+		return string(content), nil
+	}
+	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(content)), nil
+}
+
+func resourceJSON(ctx context.Context, call muranopl.Call) (any, error) {
+	content, err := resource(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(content)))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, fault.New(fault.Invalid, "Resources/%s is no JSON: %w", text(call, "name"), err)
+	}
+	return yaql.FromJSON(value), nil
+}
+
+func resourceYAML(ctx context.Context, call muranopl.Call) (any, error) {
+	content, err := resource(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	value, err := muranopl.ReadYAML("Resources/"+text(call, "name"), content)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%w", err)
+	}
+	return value, nil
+}
