@@ -29,7 +29,7 @@ type packageRow struct {
 
 func packageCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "package", Short: "Packages of the catalog"}
-	command.AddCommand(packageImportCommand(connection), packageListCommand(connection), packageCheckCommand(), packageTestCommand())
+	command.AddCommand(packageImportCommand(connection), packageListCommand(connection), packageCheckCommand(), packageTestCommand(), packageRunCommand())
 	return command
 }
 

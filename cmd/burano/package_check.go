@@ -85,14 +85,15 @@ func shelf(paths []string) (catalog.Shelf, error) {
 	var packages catalog.Shelf
 	for _, path := range paths {
 		candidates := []string{path}
-		if _, err := os.Stat(filepath.Join(path, "manifest.yaml")); err != nil {
-			if entries, err := os.ReadDir(path); err == nil {
-				candidates = nil
-				for _, entry := range entries {
-					if entry.IsDir() || filepath.Ext(entry.Name()) == ".zip" {
-						candidates = append(candidates, filepath.Join(path, entry.Name()))
-					}
+		if entries, err := os.ReadDir(path); err == nil && !isPackage(path) {
+			candidates = nil
+			for _, entry := range entries {
+				if inner := filepath.Join(path, entry.Name()); filepath.Ext(inner) == ".zip" || isPackage(inner) {
+					candidates = append(candidates, inner)
 				}
+			}
+			if len(candidates) == 0 {
+				return nil, fmt.Errorf("%s: there is no package in this folder: one has a manifest.yaml", path)
 			}
 		}
 		for _, candidate := range candidates {
@@ -105,4 +106,10 @@ func shelf(paths []string) (catalog.Shelf, error) {
 	}
 	embedded, err := apps.Packages()
 	return append(packages, embedded...), err
+}
+
+// isPackage tells whether a folder holds a package.
+func isPackage(folder string) bool {
+	_, err := os.Stat(filepath.Join(folder, "manifest.yaml"))
+	return err == nil
 }

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/catalog/scenario"
+)
+
+func packageRunCommand() *cobra.Command {
+	var beside []string
+	var steps string
+	command := &cobra.Command{
+		Use:   "run --packages PATH… --steps FILE",
+		Short: "Run a scenario over packages: load models, call methods, write models",
+		Long: `Reads steps, a JSON object in each line, and prints a line of JSON for each:
+
+  {"load": model}                                  a root object, or {"Objects": …, "ObjectsCopy": …, "Attributes": […]}
+  {"call": method, "on": "root" or an object's id, "args": […], "kwargs": {…}}
+  {"call": method, "on_class": class, …}           a static method
+  {"serialize": true}                              the model as it is now
+
+A line has "result", or "exception" with "names", "message" and "stackTrace", and "traces": what the function trace(value), which
+code may call here, was given during the step. Each load begins anew. Methods in Go that need a cloud are not there: a call of one is an
+exception. The status is 0 whatever comes of the steps, as long as they can be read.`,
+		Example: `  burano package run --packages ./io.example.App --steps steps.jsonl
+  echo '{"call": "version", "on_class": "io.example.App"}' | burano package run --packages . --steps -`,
+		RunE: func(command *cobra.Command, more []string) error {
+			packages, err := shelf(append(beside, more...))
+			if err != nil {
+				return err
+			}
+			var in io.Reader = command.InOrStdin()
+			if steps != "-" {
+				file, err := os.Open(steps)
+				if err != nil {
+					return fmt.Errorf("read the steps: %w", err)
+				}
+				defer file.Close()
+				in = file
+			}
+			return scenario.Run(command.Context(), packages, in, command.OutOrStdout())
+		},
+	}
+	command.Flags().StringSliceVar(&beside, "packages", nil, "package, or folder of packages (repeatable); those that come with Burano are always there")
+	command.Flags().StringVar(&steps, "steps", "", `file with the steps, "-" for standard input`)
+	_ = command.MarkFlagRequired("steps")
+	return command
+}
