@@ -265,7 +265,6 @@ func (e entries) apply(a *application, value any) (any, bool) {
 	if !ok && value != nil {
 		return a.wants(e, value)
 	}
-	_, ordered := value.(*yaql.Dict)
 	if len(e.fixed) == 0 && e.key == nil {
 		if value == nil {
 			return map[string]any{}, true
@@ -293,11 +292,7 @@ func (e entries) apply(a *application, value any) (any, bool) {
 			}
 		}
 	}
-	dict := yaql.NewDict(made...)
-	if ordered {
-		return dict, a.failed == 0
-	}
-	return settle(dict), a.failed == 0
+	return yaql.NewDict(made...), a.failed == 0
 }
 
 func dictItem(dict *yaql.Dict, key string) (any, bool) {

@@ -52,6 +52,9 @@ func (o *Object) assign(ctx context.Context, in *Class, property string, value a
 		return nil
 	}
 	declared := o.class.Property(property)
+	if len(o.class.Parents) > 1 && len(o.class.nearestProperties(property)) > 1 {
+		return ambiguousProperty(property)
+	}
 	for _, p := range declared {
 		if !p.Usage.Writable() {
 			return raised(dslExceptions+"NoWriteAccessError", "Property %q is immutable to the caller", property)
@@ -62,11 +65,14 @@ func (o *Object) assign(ctx context.Context, in *Class, property string, value a
 
 // read is reading a property in a method of the class in.
 func (o *Object) read(ctx context.Context, in *Class, property string) (any, error) {
+	if len(o.class.Parents) > 1 && len(o.class.nearestProperties(property)) > 1 {
+		return nil, ambiguousProperty(property)
+	}
 	if value, ok := o.get(ctx, property); ok {
 		return value, nil
 	}
 	if len(o.class.Property(property)) > 0 {
-		return nil, &UninitializedError{o, property}
+		return nil, &UninitializedError{o, property, nil}
 	}
 	if !o.class.Is(in.Name) {
 		return nil, raised(dslExceptions+"PropertyReadError", "Property %q in class %q cannot be read", property, o.class.Name)
@@ -76,7 +82,11 @@ func (o *Object) read(ctx context.Context, in *Class, property string) (any, err
 	if value, ok := o.private[in][property]; ok {
 		return value, nil
 	}
-	return nil, &UninitializedError{o, property}
+	return nil, &UninitializedError{o, property, in}
+}
+
+func ambiguousProperty(name string) error {
+	return raised(dslExceptions+"AmbiguousPropertyNameError", "Found more than one property %q", name)
 }
 
 // put gives a declared property a value: the most derived contract makes it, the others check it.
@@ -91,7 +101,7 @@ func (o *Object) put(ctx context.Context, declared []*Property, value any) error
 			value = made
 		}
 	}
-	value = settle(value)
+	value = kept(value)
 	defer o.store(value)
 	if declared[0].Usage == Static {
 		declared[0].Class.setStatic(property, value)
@@ -116,14 +126,14 @@ func contractFault(err error, format string, args ...any) error {
 func (c *Class) assignStatic(ctx context.Context, property string, value any) error {
 	declared := c.Property(property)
 	if len(declared) == 0 || declared[0].Usage != Static {
-		return raised(dslExceptions+"PropertyWriteError", "Property %q in class %q cannot be written", property, c.Name)
+		return raised(dslExceptions+"NoPropertyFound", "Property %q is not found", property)
 	}
 	p := declared[0]
 	made, err := p.Contract.apply(ctx, c.classes, p.Class, nil, value, label(p), property, label(p))
 	if err != nil {
 		return err
 	}
-	made = settle(made)
+	made = kept(made)
 	p.Class.setStatic(property, made)
 	if i := interpreterOf(ctx); i != nil && holds(made) {
 		i.heap.store(made)
@@ -150,7 +160,7 @@ func (c *Classes) static(ctx context.Context, p *Property) (any, bool) {
 	if err != nil {
 		return nil, false
 	}
-	return p.Class.initialStatic(p.Name, settle(made)), true
+	return p.Class.initialStatic(p.Name, kept(made)), true
 }
 
 // initialStatic keeps the first value of a static property, unless there is one by now.

@@ -70,10 +70,11 @@ type Position struct {
 
 func (p Position) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
 
-// Meta is one piece of metadata: an instance of a meta class as written, with values that hold no expressions.
+// Meta is one piece of metadata: an instance of a meta class as written. In Properties expressions stand as their texts.
 type Meta struct {
 	Class      string
 	Properties map[string]any
+	values     template // the properties with their expressions; nil: none
 }
 
 // Property is a property as one class declares it.
@@ -110,13 +111,24 @@ type Method struct {
 	code     block // the body as it is run
 	Meta     []Meta
 	Position Position
+
+	// What the metadata Synchronize says; read when first wanted.
+	synchronised sync.Once
+	onThis       bool
+	onArgs       []string
+	fullName     string
 }
 
 // HasBody tells whether the method has a body in MuranoPL.
 func (m *Method) HasBody() bool { return m.Body != nil }
 
 // FullName is class and method, as errors name it.
-func (m *Method) FullName() string { return m.Class.Name + "." + m.Name }
+func (m *Method) FullName() string {
+	if m.fullName != "" {
+		return m.fullName
+	}
+	return m.Class.Name + "." + m.Name
+}
 
 // Class is a class of a certain version of a package. It does not change once it is there, but for its static properties.
 type Class struct {
@@ -140,6 +152,7 @@ type Class struct {
 	lineage    []*Class // itself, then its ancestors, breadth first, each once
 	namespaces namespaces
 	classes    *Classes               // that it is one of
+	places     places                 // of the expressions in its document
 	functions  func() *yaql.Functions // of its expressions; made when first wanted
 
 	speech func() *yaql.Dialect // of its expressions; made when first wanted
@@ -231,6 +244,16 @@ func (c *Class) nearest(name string) []*Method {
 	return slices.DeleteFunc(slices.Clone(found), func(m *Method) bool {
 		return slices.ContainsFunc(found, func(other *Method) bool {
 			return other != m && slices.Contains(other.Class.lineage[1:], m.Class)
+		})
+	})
+}
+
+// nearestProperties are the declarations of a property that no other overrides.
+func (c *Class) nearestProperties(name string) []*Property {
+	declared := c.Property(name)
+	return slices.DeleteFunc(slices.Clone(declared), func(p *Property) bool {
+		return slices.ContainsFunc(declared, func(other *Property) bool {
+			return other != p && slices.Contains(other.Class.lineage[1:], p.Class)
 		})
 	})
 }

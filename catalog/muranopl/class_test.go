@@ -30,10 +30,11 @@ func TestAClassDocumentIsRead(t *testing.T) {
 	require.True(t, up.Native)
 	require.Equal(t, muranopl.Public, up.Scope)
 	require.Equal(t, "by", up.Arguments[0].Name)
-	require.Equal(t, []muranopl.Meta{
-		{Class: "io.murano.metadata.Title", Properties: map[string]any{"text": "Scale nodes up"}},
-		{Class: "io.murano.metadata.Description", Properties: map[string]any{"text": "One node more"}},
-	}, up.Meta)
+	require.Len(t, up.Meta, 2)
+	require.Equal(t, "io.murano.metadata.Title", up.Meta[0].Class)
+	require.Equal(t, map[string]any{"text": "Scale nodes up"}, up.Meta[0].Properties)
+	require.Equal(t, "io.murano.metadata.Description", up.Meta[1].Class)
+	require.Equal(t, map[string]any{"text": "One node more"}, up.Meta[1].Properties)
 	body, err := c.Method("withBody")
 	require.NoError(t, err)
 	require.True(t, body.HasBody())

@@ -118,7 +118,7 @@ func (c *Classes) visible(ctx context.Context, from Package, name string) (*Clas
 	if _, said := requires["io.murano"]; !said {
 		required = append(required, "io.murano")
 	}
-	var missing []string
+	var missing, searched []string
 	for _, pkgName := range required {
 		pkg, err := c.required(ctx, pkgName, RequirementSpec(requires[pkgName]))
 		switch {
@@ -128,14 +128,29 @@ func (c *Classes) visible(ctx context.Context, from Package, name string) (*Clas
 			return nil, err
 		case slices.Contains(pkg.ClassNames(), name):
 			return c.readClass(ctx, pkg, name)
+		default:
+			searched = append(searched, pkg.FullName()+"/"+pkg.Version().String())
 		}
 	}
 	if len(missing) > 0 {
 		return nil, fault.New(fault.NotFound, "class %s is not in package %s nor in those that it requires; of these there is no %s: add it to the catalog",
 			name, from.FullName(), strings.Join(missing, ", "))
 	}
-	return nil, fault.New(fault.NotFound, "class %s is neither in package %s nor in one that its manifest requires", name, from.FullName())
+	searched = append(searched, from.FullName()+"/"+from.Version().String())
+	return nil, &missingClass{
+		fault.New(fault.NotFound, "class %s is neither in package %s nor in one that its manifest requires", name, from.FullName()),
+		fmt.Sprintf("Class %q is not found in %s", name, strings.Join(searched, ", "))}
 }
+
+// missingClass is that no package has a class, in our words and in Murano's.
+type missingClass struct {
+	err       error
+	violation string
+}
+
+func (e *missingClass) Error() string { return e.err.Error() }
+
+func (e *missingClass) Unwrap() error { return e.err }
 
 func (c *Classes) required(ctx context.Context, name, spec string) (Package, error) {
 	admitted, err := ParseSpec(spec)

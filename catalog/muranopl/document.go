@@ -45,14 +45,19 @@ type document struct {
 	file  string
 	root  *yaml.Node
 	nodes *int // followed so far
+	// places are where the expressions stand that were read so far.
+	places places
 	// strict tells that unknown keys are errors; Murano passes over them, so only embedded packages are read that way.
 	strict bool
 }
 
+// places tell where expressions stand.
+type places map[*yaql.Expression]Position
+
 func readDocuments(file string, text []byte, strict bool) ([]document, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var documents []document
-	nodes := 0
+	nodes, where := 0, places{}
 	for {
 		var node yaml.Node
 		err := decoder.Decode(&node)
@@ -63,7 +68,7 @@ func readDocuments(file string, text []byte, strict bool) ([]document, error) {
 			return nil, fmt.Errorf("%s is no YAML: %w", file, err)
 		}
 		if node.Kind == yaml.DocumentNode && len(node.Content) == 1 {
-			documents = append(documents, document{file, node.Content[0], &nodes, strict})
+			documents = append(documents, document{file, node.Content[0], &nodes, where, strict})
 		}
 	}
 }
@@ -193,15 +198,7 @@ func (d document) template(node *yaml.Node) (template, error) {
 	return entries, nil
 }
 
-// value makes a value of a node that may hold no expressions: those that look like one are strings.
-func (d document) value(node *yaml.Node) (any, error) {
-	t, err := d.template(node)
-	if err != nil {
-		return nil, err
-	}
-	return literal(t), nil
-}
-
+// literal is a template as a value, in which expressions stand as their texts.
 func literal(t template) any {
 	switch v := t.(type) {
 	case *yaql.Expression:
@@ -233,6 +230,7 @@ func (d document) scalar(node *yaml.Node) (template, error) {
 	if plainStyle(node) {
 		if !neverExpression.MatchString(node.Value) {
 			if expression, err := yaql.Parse(node.Value); err == nil {
+				d.places[expression] = d.position(node)
 				return expression, nil
 			}
 		}
@@ -247,6 +245,7 @@ func (d document) scalar(node *yaml.Node) (template, error) {
 		if err != nil {
 			return nil, d.wrong(node, "this is no expression: %v", err)
 		}
+		d.places[expression] = d.position(node)
 		return expression, nil
 	case "!!str":
 		return node.Value, nil
@@ -289,15 +288,11 @@ func resolve(text string) any {
 	return text
 }
 
-// fill evaluates the expressions of a template.
+// fill evaluates the expressions of a template; its value is one of YAQL.
 func fill(ctx context.Context, t template, scope *yaql.Scope) (any, error) {
 	switch v := t.(type) {
 	case *yaql.Expression:
-		value, err := v.Evaluate(ctx, scope)
-		if err != nil {
-			return nil, err
-		}
-		return yaql.Plain(value), nil
+		return v.Evaluate(ctx, scope)
 	case listTemplate:
 		list := make([]any, len(v))
 		for i, item := range v {
@@ -320,7 +315,7 @@ func fill(ctx context.Context, t template, scope *yaql.Scope) (any, error) {
 			}
 			entries[i] = yaql.Entry{Key: key, Value: value}
 		}
-		return yaql.Plain(yaql.NewDict(entries...)), nil
+		return yaql.NewDict(entries...), nil
 	}
 	return t, nil
 }

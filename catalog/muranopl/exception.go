@@ -1,6 +1,7 @@
 package muranopl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,9 +44,6 @@ func (e *Exception) Error() string {
 }
 
 func (e *Exception) Unwrap() error { return e.Native }
-
-// Is tells whether the exception has that name.
-func (e *Exception) is(name string) bool { return slices.Contains(e.Names, name) }
 
 // Traceback is the exception with its stack, and those of its causes, as Murano writes them.
 func (e *Exception) Traceback() string { return e.traceback("") }
@@ -127,7 +125,10 @@ func AsException(err error) *Exception {
 	}
 	var y *yaql.Error
 	if errors.As(err, &y) {
-		made.Message = y.Message
+		made.Message = cmp.Or(y.Said, y.Message)
+	}
+	if u := uninitialised(err); u != nil {
+		made.Message = u.violation()
 	}
 	return made
 }
@@ -173,17 +174,18 @@ func (e *contractError) Error() string { return e.err.Error() }
 func (e *contractError) Unwrap() error { return e.err }
 
 // exceptionObject makes the object of io.murano.Exception that Catch binds.
-func (s *strand) exceptionObject(ctx context.Context, e *Exception) any {
+// name is that of its names by which it was caught.
+func (s *strand) exceptionObject(ctx context.Context, e *Exception, name string) any {
 	class, err := s.frame.interpreter.classes.Class(ctx, "io.murano.Exception", "")
 	if err != nil { // a core library without: what there is to say is in a map
-		return yaql.NewDict(yaql.Entry{Key: "name", Value: exceptionNames(e)}, yaql.Entry{Key: "message", Value: e.Message})
+		return yaql.NewDict(yaql.Entry{Key: "name", Value: name}, yaql.Entry{Key: "message", Value: e.Message})
 	}
-	values := map[string]any{"name": exceptionNames(e), "message": e.Message, "extra": map[string]any{}, "cause": nil, "nativeException": nil}
+	values := map[string]any{"name": name, "message": e.Message, "extra": map[string]any{}, "cause": nil, "nativeException": nil}
 	if e.Extra != nil {
 		values["extra"] = e.Extra
 	}
 	if e.Cause != nil {
-		values["cause"] = s.exceptionObject(ctx, e.Cause)
+		values["cause"] = s.exceptionObject(ctx, e.Cause, first(e.Cause.Names))
 	}
 	if trace, err := s.frame.interpreter.classes.Class(ctx, "io.murano.StackTrace", ""); err == nil {
 		values["stackTrace"] = s.frame.interpreter.bare(trace, map[string]any{"frames": frameMaps(e.Frames)})
@@ -193,15 +195,11 @@ func (s *strand) exceptionObject(ctx context.Context, e *Exception) any {
 	return object
 }
 
-func exceptionNames(e *Exception) any {
-	if len(e.Names) == 1 {
-		return e.Names[0]
+func first(names []string) string {
+	if len(names) == 0 {
+		return ""
 	}
-	names := make([]any, len(e.Names))
-	for n, name := range e.Names {
-		names[n] = name
-	}
-	return names
+	return names[0]
 }
 
 // frameMaps are the frames as the property "frames" of io.murano.StackTrace has them.

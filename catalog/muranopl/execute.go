@@ -15,12 +15,11 @@ func (b block) run(ctx context.Context, s *strand) (outcome, error) {
 		if ctx.Err() != nil {
 			return outcome{}, context.Cause(ctx)
 		}
-		s.here = one
+		s.begin(one)
 		pins := s.pins()
 		ended, err := one.run(ctx, s)
 		s.unpin(pins)
 		if err != nil {
-			s.here = one
 			return outcome{}, s.raise(ctx, err)
 		}
 		if ended.kind != goesOn {
@@ -76,7 +75,6 @@ func (w whileLoop) run(ctx context.Context, s *strand) (outcome, error) {
 		if ctx.Err() != nil {
 			return outcome{}, context.Cause(ctx)
 		}
-		s.here = w
 		pins := s.pins()
 		condition, err := s.fill(ctx, w.condition)
 		s.unpin(pins)
@@ -256,12 +254,12 @@ func (t trying) run(ctx context.Context, s *strand) (ended outcome, err error) {
 	var e *Exception
 	switch {
 	case err != nil && ctx.Err() == nil && errors.As(err, &e):
-		if c := t.catcher(e); c != nil {
+		if c, name := t.catcher(e); c != nil {
 			s.beside(func(mine *strand) {
 				mine.exception = e
 				inner := mine.enter(ctx)
 				if c.as != "" {
-					s.frame.set(c.as, s.exceptionObject(inner, e))
+					s.frame.set(c.as, s.exceptionObject(inner, e, name))
 				}
 				ended, err = c.body.run(inner, mine)
 			})
@@ -277,17 +275,24 @@ func (t trying) run(ctx context.Context, s *strand) (ended outcome, err error) {
 	return ended, err
 }
 
-func (t trying) catcher(e *Exception) *catch {
+// catcher is the first Catch that wants the exception, with that of its names that it is caught by.
+func (t trying) catcher(e *Exception) (*catch, string) {
 	for n := range t.catches {
 		c := &t.catches[n]
-		if len(c.with) == 0 || slices.ContainsFunc(c.with, e.is) {
-			return c
+		if len(c.with) == 0 {
+			return c, first(e.Names)
+		}
+		for _, name := range e.Names {
+			if slices.Contains(c.with, name) {
+				return c, name
+			}
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 func (t throwing) run(ctx context.Context, s *strand) (outcome, error) {
+	frames := s.stack()
 	given, err := s.fill(ctx, t.names)
 	if err != nil {
 		return outcome{}, err
@@ -296,7 +301,7 @@ func (t throwing) run(ctx context.Context, s *strand) (outcome, error) {
 	if !ok {
 		list = []any{given}
 	}
-	e := &Exception{Extra: map[string]any{}}
+	e := &Exception{Extra: map[string]any{}, Frames: frames}
 	for _, item := range list {
 		written, ok := item.(string)
 		if !ok {

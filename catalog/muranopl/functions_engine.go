@@ -50,6 +50,13 @@ func engineFunctions(c *Class) []*yaql.Function {
 	}
 	if c.oldSyntax() {
 		functions = append(functions, oldFunctions()...)
+		for _, f := range append(objectFunctions(c), reflectionFunctions(c)...) {
+			if slices.Contains([]string{"id", "cast", "super", "psuper", "type"}, f.Name) {
+				method := *f
+				method.Kind = yaql.AsMethod
+				functions = append(functions, &method)
+			}
+		}
 	}
 	if c.Package.FullName() == "io.murano" {
 		functions = append(functions, configFunctions()...)

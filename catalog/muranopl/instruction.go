@@ -155,7 +155,32 @@ type throwing struct {
 	message, extra, cause template // nil: none
 }
 
+func (t throwing) text() string {
+	names, ok := t.names.(listTemplate)
+	if !ok {
+		names = listTemplate{t.names}
+	}
+	written := make([]string, len(names))
+	for n, name := range names {
+		if written[n], ok = name.(string); ok {
+			written[n] = "'" + written[n] + "'"
+		} else {
+			written[n] = "YAQL(" + templateText(name) + ")"
+		}
+	}
+	text := "Throw [" + strings.Join(written, ", ") + "]"
+	switch message := t.message.(type) {
+	case nil:
+		return text
+	case string:
+		return text + ": " + message
+	}
+	return text + ": " + templateText(t.message)
+}
+
 type rethrowing struct{ macro }
+
+func (rethrowing) text() string { return "Rethrow" }
 
 // block reads a list of instructions or a single one.
 func (d *classDocument) block(node *yaml.Node) (block, error) {

@@ -204,8 +204,16 @@ func (i *Interpreter) InvokeStaticAction(ctx context.Context, class *Class, meth
 	return settle(value), err
 }
 
+// variadic is what Go code gives for an argument of usage VarArgs: by its name, which code in MuranoPL cannot do.
+type variadic []any
+
 func (i *Interpreter) fromGo(ctx context.Context, m *Method, object *Object, receiver any, args map[string]any) (any, error) {
 	normal, _ := plain(args).(map[string]any)
+	for _, a := range m.Arguments {
+		if given, ok := normal[a.Name].([]any); ok && a.Usage == VarArgs {
+			normal[a.Name] = variadic(given)
+		}
+	}
 	ctx = i.enter(ctx)
 	prepared, err := i.bind(ctx, m, object, nil, normal)
 	if err != nil {
@@ -235,11 +243,15 @@ func (i *Interpreter) prepared(ctx context.Context, m *Method, object *Object, r
 	if object != nil && object.Destroyed() {
 		return nil, raised(dslExceptions+"ObjectDestroyedError", "Object %s is already destroyed", object.murano())
 	}
-	ctx, release, err := i.locks.hold(ctx, m.synchronisedOn(object, args), m.Name)
-	if err != nil {
-		return nil, fmt.Errorf("wait for another call of %s on %s: %w", m.FullName(), object, err)
+	if key, locked := m.lockOf(object, args); locked {
+		inner, release, err := i.locks.hold(ctx, key)
+		if err != nil {
+			return nil, fmt.Errorf("wait for another call of %s on %s: %w", m.FullName(), object, err)
+		}
+		defer release()
+		ctx = inner
 	}
-	defer release()
+	var err error
 	if mock := i.mocks.of(m, object); mock != nil {
 		if !runsOriginal(ctx, m) {
 			return i.mocked(ctx, mock, m, object, receiver, args)
@@ -302,8 +314,10 @@ func (i *Interpreter) body(ctx context.Context, m *Method, object *Object, recei
 	switch {
 	case err != nil:
 		return nil, err
-	case ended.kind == breaks || ended.kind == continues:
-		return nil, s.raise(ctx, raised(dslExceptions+"DslInvalidOperationError", "Break and Continue stand only within loops"))
+	case ended.kind == breaks:
+		return nil, s.raise(ctx, raised(dslExceptions+"DslInvalidOperationError", "Break cannot be used on method level"))
+	case ended.kind == continues:
+		return nil, s.raise(ctx, raised(dslExceptions+"DslInvalidOperationError", "Continue cannot be used on method level"))
 	}
 	return ended.value, nil
 }
@@ -343,18 +357,16 @@ func (i *Interpreter) bind(ctx context.Context, m *Method, object *Object, args 
 					return nil, err
 				}
 			}
-			if prepared[a.Name], args = list, nil; len(list) == 0 {
-				value, has := named[a.Name]
-				if given, ok := value.([]any); has && ok {
-					prepared[a.Name] = given
-					taken++
-				}
+			prepared[a.Name], args = list, nil
+			if given, ok := named[a.Name].(variadic); ok && len(list) == 0 {
+				prepared[a.Name] = []any(given)
+				taken++
 			}
 			continue
 		case KwArgs:
 			rest := map[string]any{}
 			for name, value := range named {
-				if m.argument(name) != nil && name != a.Name {
+				if standard := m.argument(name); standard != nil && standard.Usage == Standard {
 					continue
 				}
 				if rest[name], err = i.argument(ctx, object, m, a, name, value); err != nil {
@@ -389,7 +401,7 @@ func (i *Interpreter) bind(ctx context.Context, m *Method, object *Object, args 
 	if taken < len(named) {
 		var unknown []string
 		for name := range named {
-			if m.argument(name) == nil {
+			if a := m.argument(name); a == nil || a.Usage != Standard {
 				unknown = append(unknown, name)
 			}
 		}

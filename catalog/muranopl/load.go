@@ -467,7 +467,7 @@ func (l *loader) assign(object *Object, declared []*Property, value any, path st
 			return
 		}
 		if n == 0 {
-			value = settle(made)
+			value = kept(made)
 		}
 	}
 	if !l.made[object] {

@@ -2,19 +2,26 @@ package muranopl
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
+
+	"github.com/burano/burano/catalog/yaql"
 )
 
-// locks are mutual exclusions by (object, method). Whoever holds one may take it again: the context carries what is held, so the
-// goroutines that a method starts with its context count as the method itself. Waiting ends with the context.
+// locks are mutual exclusions by (object or class, method, arguments). Whoever holds one may take it again: the context carries what is
+// held, so the goroutines that a method starts with its context count as the method itself. Waiting ends with the context.
 type locks struct {
 	mutex sync.Mutex
 	held  map[lockKey]*lock
 }
 
 type lockKey struct {
-	object *Object
+	on     any // *Object, *Class of a static method, nil for neither
 	method string
+	args   string // what tells the arguments apart that calls are synchronised on, "" for none
 }
 
 type lock struct {
@@ -30,28 +37,16 @@ type holding struct {
 
 type holdingContext struct{}
 
-// hold takes the locks of the method on all objects, in the order given, and returns a context that knows of them.
-func (l *locks) hold(ctx context.Context, objects []*Object, method string) (context.Context, func(), error) {
-	var releases []func()
-	release := func() {
-		for i := len(releases) - 1; i >= 0; i-- {
-			releases[i]()
-		}
+// hold takes a lock and returns a context that knows of it.
+func (l *locks) hold(ctx context.Context, key lockKey) (context.Context, func(), error) {
+	outer, _ := ctx.Value(holdingContext{}).(*holding)
+	if outer.has(l, key) {
+		return ctx, func() {}, nil
 	}
-	for _, object := range objects {
-		key := lockKey{object, method}
-		outer, _ := ctx.Value(holdingContext{}).(*holding)
-		if outer.has(l, key) {
-			continue
-		}
-		if err := l.take(ctx, key); err != nil {
-			release()
-			return ctx, nil, err
-		}
-		releases = append(releases, func() { l.give(key) })
-		ctx = context.WithValue(ctx, holdingContext{}, &holding{locks: l, key: key, outer: outer})
+	if err := l.take(ctx, key); err != nil {
+		return ctx, nil, err
 	}
-	return ctx, release, nil
+	return context.WithValue(ctx, holdingContext{}, &holding{locks: l, key: key, outer: outer}), func() { l.give(key) }, nil
 }
 
 func (h *holding) has(l *locks, key lockKey) bool {
@@ -103,32 +98,74 @@ func (l *locks) forget(key lockKey, one *lock) {
 	}
 }
 
-// synchronisedOn lists what a call of the method is synchronised on: its object, unless the metadata
-// io.murano.metadata.engine.Synchronize says onThis: false, and the objects in the arguments that it names in onArgs.
-func (m *Method) synchronisedOn(object *Object, args map[string]any) []*Object {
-	onThis, onArgs := true, []any(nil)
-	for _, meta := range m.Meta {
+// lockOf is what calls of the method exclude each other by; false: by nothing. By default it is the object, or the class of a static
+// method. The metadata io.murano.metadata.engine.Synchronize takes that away (onThis: false) and adds the values of arguments (onArgs):
+// then only calls with equal ones exclude each other.
+func (m *Method) lockOf(object *Object, args map[string]any) (lockKey, bool) {
+	m.synchronised.Do(m.readSynchronize)
+	key := lockKey{method: m.FullName()}
+	if len(m.onArgs) > 0 {
+		var parts strings.Builder
+		for _, name := range m.onArgs {
+			if value, ok := args[name]; ok && value != nil {
+				fmt.Fprintf(&parts, "%q=%s;", name, identity(value))
+			}
+		}
+		key.args = parts.String()
+	}
+	switch {
+	case m.onThis && object != nil:
+		key.on = object
+	case m.onThis && m.Usage != RuntimeMethod:
+		key.on = m.Class
+	case key.args == "":
+		return key, false
+	}
+	return key, true
+}
+
+func (m *Method) readSynchronize() {
+	m.onThis = true
+	for _, meta := range m.Class.described(context.Background(), methodMetas(m.Name)) {
 		if meta.Class != "io.murano.metadata.engine.Synchronize" {
 			continue
 		}
 		if value, ok := meta.Properties["onThis"].(bool); ok {
-			onThis = value
+			m.onThis = value
 		}
 		switch value := meta.Properties["onArgs"].(type) {
 		case []any:
-			onArgs = value
+			m.onArgs = every[string](value)
 		case string:
-			onArgs = []any{value}
+			m.onArgs = []string{value}
 		}
+		return
 	}
-	var objects []*Object
-	if onThis && m.Usage == RuntimeMethod && object != nil {
-		objects = append(objects, object)
-	}
-	for _, name := range every[string](onArgs) {
-		if argument, ok := args[name].(*Object); ok && argument != nil {
-			objects = append(objects, argument)
+}
+
+// identity writes a value so that equal ones are written alike.
+func identity(value any) string {
+	switch v := value.(type) {
+	case *Object:
+		return "object " + v.id
+	case view:
+		return "object " + v.object.id
+	case []any:
+		parts := make([]string, len(v))
+		for n, item := range v {
+			parts[n] = identity(item)
 		}
+		return "[" + strings.Join(parts, ",") + "]"
+	case string:
+		return strconv.Quote(v)
 	}
-	return objects
+	if dict, ok := asDict(value); ok {
+		parts := make([]string, 0, dict.Len())
+		for _, e := range dict.Entries() {
+			parts = append(parts, identity(e.Key)+":"+identity(e.Value))
+		}
+		slices.Sort(parts)
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	return yaql.Text(value)
 }

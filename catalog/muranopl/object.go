@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/burano/burano/catalog/yaql"
 )
 
 // Object is an object of a model. It is safe for concurrent use.
@@ -22,7 +24,7 @@ type Object struct {
 	name   string
 	header map[string]any // the '?' as it was, without what the engine computes
 	owner  *Object
-	values map[string]any // of declared properties; absent: not initialised
+	values map[string]any // of declared properties, values of YAQL; absent: not initialised
 	// private are the properties that methods of a class wrote without any class declaring them.
 	private map[*Class]map[string]any
 	// dependencies are who wants to hear of the object's destruction.
@@ -89,6 +91,10 @@ func eachObject(value any, visit func(*Object)) {
 		for _, key := range sortedKeys(v) {
 			eachObject(v[key], visit)
 		}
+	case *yaql.Dict:
+		for _, e := range v.Entries() {
+			eachObject(e.Value, visit)
+		}
 	}
 }
 
@@ -116,7 +122,10 @@ func (o *Object) Walk(visit func(*Object) bool) bool {
 }
 
 // Get returns the value of a property; false when the class has no such property or nothing gave it a value yet.
-func (o *Object) Get(property string) (any, bool) { return o.get(context.Background(), property) }
+func (o *Object) Get(property string) (any, bool) {
+	value, ok := o.get(context.Background(), property)
+	return settle(value), ok
+}
 
 func (o *Object) get(ctx context.Context, property string) (any, bool) {
 	if declared := o.class.Property(property); len(declared) > 0 && declared[0].Usage == Static {

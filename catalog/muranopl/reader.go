@@ -137,7 +137,7 @@ func (d document) names(node *yaml.Node) ([]string, error) {
 
 // complete makes the class, with its parents.
 func (c *Classes) complete(ctx context.Context, pkg Package, name string, d *classDocument) (*Class, error) {
-	class := &Class{Name: name, Package: pkg, Position: d.position(d.root), namespaces: d.namespaces, classes: c}
+	class := &Class{Name: name, Package: pkg, Position: d.position(d.root), namespaces: d.namespaces, classes: c, places: d.places}
 	class.functions = sync.OnceValue(class.functionTable)
 	class.speech = sync.OnceValue(class.dialect)
 	var err error
@@ -313,12 +313,12 @@ func (d *classDocument) meta(node *yaml.Node) ([]Meta, error) {
 			if err != nil {
 				return nil, d.wrong(f.key, "%v", err)
 			}
-			value, err := d.value(f.value)
+			values, err := d.template(f.value)
 			if err != nil {
 				return nil, err
 			}
-			properties, _ := value.(map[string]any)
-			all = append(all, Meta{name, properties})
+			properties, _ := literal(values).(map[string]any)
+			all = append(all, Meta{name, properties, values})
 		}
 	}
 	return all, nil
@@ -406,7 +406,8 @@ func (d *classDocument) methods(class *Class) error {
 }
 
 func (d *classDocument) method(class *Class, f field) (*Method, error) {
-	m := &Method{Name: methodName(f.key.Value), Class: class, Usage: RuntimeMethod, Scope: Session, Position: d.position(f.key)}
+	name := methodName(f.key.Value)
+	m := &Method{Name: name, fullName: class.Name + "." + name, Class: class, Usage: RuntimeMethod, Scope: Session, Position: d.position(f.key)}
 	if isNull(f.value) {
 		return m, nil
 	}

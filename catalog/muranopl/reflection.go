@@ -2,6 +2,9 @@ package muranopl
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -65,20 +68,23 @@ func (t typeInfo) attribute(ctx context.Context, name string) (any, error) {
 	case "type":
 		return TypeReference{t.class}, nil
 	case "meta":
-		return t.class.metaObjects(ctx)
+		return t.class.metaObjects(ctx, "Type", typeMetas)
 	case "ancestors":
 		list := []any{}
-		for _, parent := range t.class.Parents {
-			list = append(list, typeInfo{parent})
+		for _, ancestor := range t.class.lineage[1:] {
+			list = append(list, typeInfo{ancestor})
 		}
 		return list, nil
 	case "methods":
 		list, seen := []any{}, map[string]bool{}
 		for _, class := range t.class.lineage {
 			for _, m := range class.Methods {
-				if !seen[m.Name] {
-					seen[m.Name] = true
-					list = append(list, methodInfo{m})
+				if seen[m.Name] || strings.HasPrefix(m.Name, ".") {
+					continue
+				}
+				seen[m.Name] = true
+				for _, nearest := range t.class.nearest(m.Name) {
+					list = append(list, methodInfo{nearest})
 				}
 			}
 		}
@@ -86,7 +92,9 @@ func (t typeInfo) attribute(ctx context.Context, name string) (any, error) {
 	case "properties":
 		list := []any{}
 		for _, property := range t.class.PropertyNames() {
-			list = append(list, propertyInfo{t.class.Property(property)[0]})
+			for _, nearest := range t.class.nearestProperties(property) {
+				list = append(list, propertyInfo{nearest})
+			}
 		}
 		return list, nil
 	}
@@ -122,18 +130,9 @@ func (p propertyInfo) attribute(ctx context.Context, name string) (any, error) {
 	case "declaringType":
 		return typeInfo{p.property.Class}, nil
 	case "meta":
-		return p.property.Class.metas(ctx, p.inherited())
+		return p.property.Class.metaObjects(ctx, "Property", propertyMetas(p.property.Name))
 	}
 	return nil, noAttribute("a property", name)
-}
-
-// inherited is the property's metadata with what other declarations in ancestors have.
-func (p propertyInfo) inherited() []Meta {
-	var all []Meta
-	for _, declared := range p.property.Class.Property(p.property.Name) {
-		all = append(all, declared.Meta...)
-	}
-	return all
 }
 
 func (p propertyInfo) call(ctx context.Context, name string, args []any, named map[string]any) (any, error) {
@@ -181,7 +180,7 @@ func (m methodInfo) attribute(ctx context.Context, name string) (any, error) {
 	case "scope":
 		return string(m.method.Scope), nil
 	case "meta":
-		return m.method.Class.metas(ctx, m.method.Class.methodMetas(m.method))
+		return m.method.Class.metaObjects(ctx, "Method", methodMetas(m.method.Name))
 	}
 	return nil, noAttribute("a method", name)
 }
@@ -212,7 +211,7 @@ func (a argumentInfo) attribute(ctx context.Context, name string) (any, error) {
 	case "declaringMethod":
 		return methodInfo{a.method}, nil
 	case "meta":
-		return a.method.Class.metas(ctx, a.argument.Meta)
+		return a.method.Class.metaObjects(ctx, "Argument", argumentMetas(a.method.Name, a.argument.Name))
 	}
 	return nil, noAttribute("an argument", name)
 }
@@ -271,52 +270,152 @@ func (v versionInfo) call(_ context.Context, name string, _ []any, _ map[string]
 // String is the version as text.
 func (v versionInfo) String() string { return v.version.String() }
 
-// methodMetas is a method's metadata with that of the methods that it overrides.
-func (c *Class) methodMetas(m *Method) []Meta {
-	var all []Meta
-	for _, class := range c.lineage {
-		if own := class.own(m.Name); own != nil {
-			all = append(all, own.Meta...)
+// attached is a piece of metadata with the meta class that it is of, and the class that it is written in.
+type attached struct {
+	Meta
+	of, in *Class
+}
+
+// metas gathers the metadata of a class, or of a part of it: of tells what one class of the lineage has. What an ancestor has counts when
+// its meta class is inherited and, where it is of cardinality One, no class on the way to the ancestor has one.
+func (c *Class) metas(ctx context.Context, of func(*Class) []Meta) ([]attached, error) {
+	var all []attached
+	seen := map[*Class]bool{}
+	var gather func(class *Class, taken map[*Class]bool) error
+	gather = func(class *Class, taken map[*Class]bool) error {
+		below := maps.Clone(taken)
+		for _, meta := range of(class) {
+			metaClass, err := class.classes.metaClass(ctx, class, meta.Class)
+			if err != nil {
+				return err
+			}
+			if class != c && (!metaClass.Inherited || taken[metaClass]) {
+				continue
+			}
+			if metaClass.Cardinality == "One" {
+				below[metaClass] = true
+			}
+			if !seen[class] {
+				all = append(all, attached{meta, metaClass, class})
+			}
 		}
+		seen[class] = true
+		for _, parent := range class.Parents {
+			if err := gather(parent, below); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return all
+	if err := gather(c, map[*Class]bool{}); err != nil {
+		return nil, err
+	}
+	one := map[*Class]*Class{}
+	for _, a := range all {
+		before := one[a.of]
+		if a.of.Cardinality == "One" && before != nil && before != a.in {
+			return nil, raised("ValueError", "Found more than one instance of Meta %s with Cardinality One", a.of.Name)
+		}
+		one[a.of] = a.in
+	}
+	return all, nil
 }
 
-// allMetas is the class's metadata with that of its ancestors.
-func (c *Class) allMetas() []Meta {
-	var all []Meta
-	for _, class := range c.lineage {
-		all = append(all, class.Meta...)
+// metaClass finds the meta class that a class names.
+func (c *Classes) metaClass(ctx context.Context, from *Class, name string) (*Class, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	class, err := c.visible(ctx, from.Package, name)
+	if err != nil {
+		return nil, noClass(err)
 	}
-	return all
+	if !class.IsMeta {
+		return nil, raised("ValueError", "Only Meta classes can be attached")
+	}
+	return class, nil
 }
 
-func (c *Class) metaObjects(ctx context.Context) (any, error) { return c.metas(ctx, c.allMetas()) }
-
-// metas makes objects of metadata. Of a meta class of cardinality One the first is taken, which is the nearest.
-func (c *Class) metas(ctx context.Context, written []Meta) (any, error) {
-	list, seen := []any{}, map[string]bool{}
-	for _, meta := range written {
-		class, err := c.classes.Class(ctx, meta.Class, "")
+// metaObjects makes objects of metadata for a target: Package, Type, Method, Property or Argument.
+func (c *Class) metaObjects(ctx context.Context, target string, of func(*Class) []Meta) (any, error) {
+	all, err := c.metas(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	list := []any{}
+	for _, a := range all {
+		if !slices.Contains(a.of.Applies, target) {
+			return nil, raised("ValueError", "Meta class %s is not applicable here", a.of.Name)
+		}
+		object, err := a.object(ctx)
 		if err != nil {
-			return nil, noClass(err)
-		}
-		if seen[meta.Class] && class.Cardinality == "One" {
-			continue
-		}
-		seen[meta.Class] = true
-		l := newLoader(ctx, c.classes)
-		l.metas = true
-		model := map[string]any{"?": map[string]any{"type": class.Type()}}
-		for name, value := range meta.Properties {
-			model[name] = value
-		}
-		object := l.make(model, nil, "", nil, nil)
-		l.finish()
-		if len(l.problems) > 0 {
-			return nil, &contractError{l.problems[0], l.violation}
+			return nil, err
 		}
 		list = append(list, object)
 	}
 	return list, nil
+}
+
+func (a *attached) object(ctx context.Context) (any, error) {
+	properties, err := fill(ctx, a.values, a.in.scope(nil, TypeReference{a.in}))
+	if err != nil {
+		return nil, err
+	}
+	model, _ := a.in.modelOf(properties).(map[string]any)
+	if model == nil {
+		model = map[string]any{}
+	}
+	model["?"] = map[string]any{"type": a.of.Type()}
+	l := newLoader(ctx, a.in.classes)
+	l.metas, l.anew = true, true
+	l.index(model, "", 0)
+	object := l.make(model, nil, "", nil, nil)
+	l.finish()
+	if len(l.problems) > 0 {
+		return nil, &contractError{l.problems[0], l.violation}
+	}
+	return object, l.born(ctx)
+}
+
+func typeMetas(c *Class) []Meta { return c.Meta }
+
+func methodMetas(name string) func(*Class) []Meta {
+	return func(c *Class) []Meta {
+		if m := c.own(name); m != nil {
+			return m.Meta
+		}
+		return nil
+	}
+}
+
+func propertyMetas(name string) func(*Class) []Meta {
+	return func(c *Class) []Meta {
+		for _, p := range c.Properties {
+			if p.Name == name {
+				return p.Meta
+			}
+		}
+		return nil
+	}
+}
+
+func argumentMetas(method, name string) func(*Class) []Meta {
+	return func(c *Class) []Meta {
+		if m := c.own(method); m != nil && m.argument(name) != nil {
+			return m.argument(name).Meta
+		}
+		return nil
+	}
+}
+
+// described is the metadata that says how things are shown, as far as its classes can be found, the nearest first.
+func (c *Class) described(ctx context.Context, of func(*Class) []Meta) []Meta {
+	all, err := c.metas(ctx, of)
+	if err != nil {
+		return of(c)
+	}
+	metas := make([]Meta, len(all))
+	for n, a := range all {
+		metas[n] = a.Meta
+	}
+	return metas
 }

@@ -17,10 +17,10 @@ func (c *Class) Schema(ctx context.Context) map[string]any {
 		}
 		entry := schemaOf(p.Contract.rule)
 		withDefault(ctx, entry, p.Default)
-		describeSchema(entry, propertyInfo{p}.inherited())
+		describeSchema(entry, c.described(ctx, propertyMetas(name)))
 		properties[name] = entry
 	}
-	return objectSchema(properties, c.allMetas())
+	return objectSchema(properties, c.described(ctx, typeMetas))
 }
 
 // BuilderSchemas are the schemas of the arguments of the class's model builders: public static methods with the metadata
@@ -39,10 +39,10 @@ func (c *Class) BuilderSchemas(ctx context.Context) map[string]map[string]any {
 				}
 				entry := schemaOf(a.Contract.rule)
 				withDefault(ctx, entry, a.Default)
-				describeSchema(entry, a.Meta)
+				describeSchema(entry, class.described(ctx, argumentMetas(m.Name, a.Name)))
 				properties[a.Name] = entry
 			}
-			schemas[m.Name] = objectSchema(properties, c.methodMetas(m))
+			schemas[m.Name] = objectSchema(properties, class.described(ctx, methodMetas(m.Name)))
 		}
 	}
 	return schemas
@@ -110,7 +110,7 @@ func withDefault(ctx context.Context, schema map[string]any, d *Default) {
 		return
 	}
 	if value, err := d.evaluate(ctx, nil); err == nil {
-		schema["default"] = value
+		schema["default"] = settle(value)
 	}
 }
 

@@ -20,6 +20,16 @@ type TypeReference struct{ Class *Class }
 type UninitializedError struct {
 	Object   *Object
 	Property string
+	in       *Class // whose own property it is, nil for one that is declared
+}
+
+// violation says it in Murano's words.
+func (e *UninitializedError) violation() string {
+	class := e.Object.class
+	if e.in != nil {
+		class = e.in
+	}
+	return fmt.Sprintf("Access to uninitialized property %q in class %q is forbidden", e.Property, class.Name)
 }
 
 func (e *UninitializedError) Error() string {
@@ -145,6 +155,10 @@ func classOf(receiver any) *Class {
 
 // noClass is that a class is not there, as code sees it.
 func noClass(err error) error {
+	var missing *missingClass
+	if errors.As(err, &missing) {
+		return &Exception{Names: []string{dslExceptions + "NoClassFound"}, Message: missing.violation, Native: err}
+	}
 	return &Exception{Names: []string{dslExceptions + "NoClassFound"}, Message: err.Error(), Native: err}
 }
 
@@ -152,7 +166,7 @@ func noClass(err error) error {
 func (c *Class) readStatic(ctx context.Context, property string) (any, error) {
 	declared := c.Property(property)
 	if len(declared) == 0 || declared[0].Usage != Static {
-		return nil, raised(dslExceptions+"PropertyReadError", "Property %q in class %q cannot be read", property, c.Name)
+		return nil, raised(dslExceptions+"NoPropertyFound", "Property %q is not found", property)
 	}
 	value, ok := c.classes.static(ctx, declared[0])
 	if !ok {
@@ -185,6 +199,50 @@ func (c *Class) classFor(ctx context.Context, class any) (*Class, error) {
 		return found, nil
 	}
 	return nil, raised("TypeError", "a class is wanted, found %s", yaql.TypeName(class))
+}
+
+// kept makes of a value of YAQL what objects hold: lists in place of sets, objects in place of views; maps keep their order.
+func kept(value any) any {
+	switch v := value.(type) {
+	case view:
+		return v.object
+	case *yaql.Set:
+		return kept(v.Members())
+	case []any:
+		for n, item := range v {
+			if changed := kept(item); holds(item) && !same(changed, item) {
+				made := append(make([]any, 0, len(v)), v[:n]...)
+				for _, item := range v[n:] {
+					made = append(made, kept(item))
+				}
+				return made
+			}
+		}
+	case *yaql.Dict:
+		entries := v.Entries()
+		changes := false
+		for n, e := range entries {
+			entries[n].Value = kept(e.Value)
+			changes = changes || holds(e.Value) && !same(entries[n].Value, e.Value)
+		}
+		if changes {
+			return yaql.NewDict(entries...)
+		}
+	}
+	return value
+}
+
+// same tells that kept changed nothing: it gives back what it was given.
+func same(a, b any) bool {
+	switch x := a.(type) {
+	case []any:
+		y, ok := b.([]any)
+		return ok && len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
+	case map[string]any:
+		_, ok := b.(map[string]any)
+		return ok
+	}
+	return a == b
 }
 
 // settle makes of a value of YAQL what properties and arguments of native methods hold: maps of Go where all keys are texts, lists in

@@ -24,17 +24,29 @@ type frame struct {
 
 // strand is one line of execution of a frame; Parallel makes more of them.
 type strand struct {
-	frame     *frame
-	here      instruction
-	exception *Exception // that a Catch is dealing with
+	frame      *frame
+	here       instruction
+	expression *yaql.Expression // that the instruction evaluated last, nil for none
+	exception  *Exception       // that a Catch is dealing with
 
 	mutex  sync.Mutex
 	pinned []any // values that instructions are working with
 }
 
+// begin notes the instruction that is being run. In stack traces stands the expression that was evaluated last, as in Murano, or the
+// block that has not evaluated any.
+func (s *strand) begin(one instruction) {
+	s.here = one
+	switch one.(type) {
+	case evaluation, assignment:
+	default:
+		s.expression = nil
+	}
+}
+
 // beside makes another line of execution of the same frame, for as long as do runs.
 func (s *strand) beside(do func(*strand)) {
-	mine := &strand{frame: s.frame, here: s.here, exception: s.exception}
+	mine := &strand{frame: s.frame, here: s.here, expression: s.expression, exception: s.exception}
 	s.frame.interpreter.heap.begin(mine)
 	defer s.frame.interpreter.heap.end(mine)
 	do(mine)
@@ -87,6 +99,7 @@ func (f *frame) set(name string, value any) {
 func (s *strand) fill(ctx context.Context, t template) (any, error) {
 	switch v := t.(type) {
 	case *yaql.Expression:
+		s.expression = v
 		return v.Evaluate(ctx, s.frame.variables())
 	case listTemplate:
 		list := make([]any, len(v))
@@ -118,7 +131,9 @@ func (s *strand) stack() []Frame {
 	var frames []Frame
 	for ; s != nil; s = s.frame.caller {
 		f := Frame{Method: s.frame.method.Name, Class: s.frame.method.Class.Name}
-		if s.here != nil {
+		if s.expression != nil {
+			f.Position, f.Instruction = s.frame.method.Class.places[s.expression], s.expression.String()
+		} else if s.here != nil {
 			f.Position, f.Instruction = s.here.position(), s.here.text()
 		}
 		frames = append(frames, f)

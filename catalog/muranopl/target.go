@@ -11,7 +11,7 @@ func (s *strand) assign(ctx context.Context, target *yaql.Expression, node yaql.
 	switch n := node.(type) {
 	case *yaql.Variable:
 		if n.Name == "" || n.Name == "this" {
-			return raised("ValueError", "$%s cannot be assigned", n.Name)
+			return raised("ValueError", "Cannot assign to $%s", n.Name)
 		}
 		s.frame.set(n.Name, value)
 		return nil
@@ -20,7 +20,7 @@ func (s *strand) assign(ctx context.Context, target *yaql.Expression, node yaql.
 		if n.Operator != "." || !ok {
 			break
 		}
-		holder, err := target.Part(n.Left).Evaluate(ctx, s.frame.variables())
+		holder, err := s.held(ctx, target, n.Left)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (s *strand) assign(ctx context.Context, target *yaql.Expression, node yaql.
 		if len(n.Args) != 1 || n.Args[0] == nil {
 			break
 		}
-		holder, err := target.Part(n.Target).Evaluate(ctx, s.frame.variables())
+		holder, err := s.held(ctx, target, n.Target)
 		if err != nil {
 			return err
 		}
@@ -70,6 +70,43 @@ func (s *strand) assign(ctx context.Context, target *yaql.Expression, node yaql.
 		return s.assign(ctx, target, n.Target, changed)
 	}
 	return raised(dslExceptions+"InvalidLhsTargetError", "Invalid assignment target %q", target.String())
+}
+
+// held is what a place holds in which something is to be assigned: an empty map where nothing is yet.
+func (s *strand) held(ctx context.Context, target *yaql.Expression, node yaql.Node) (any, error) {
+	left, key := yaql.Node(nil), any(nil)
+	switch n := node.(type) {
+	case *yaql.Binary:
+		if name, ok := n.Right.(*yaql.Keyword); ok && n.Operator == "." {
+			left, key = n.Left, name.Name
+		}
+	case *yaql.Index:
+		if len(n.Args) == 1 && n.Args[0] != nil {
+			value, err := target.Part(n.Args[0]).Evaluate(ctx, s.frame.variables())
+			if err != nil {
+				return nil, err
+			}
+			left, key = n.Target, value
+		}
+	}
+	if left != nil {
+		holder, err := s.held(ctx, target, left)
+		if err != nil {
+			return nil, err
+		}
+		if dict, ok := asDict(holder); ok {
+			value, has := dict.Get(key)
+			if !has {
+				return yaql.NewDict(), nil
+			}
+			return value, nil
+		}
+	}
+	value, err := target.Part(node).Evaluate(ctx, s.frame.variables())
+	if uninitialised(err) != nil {
+		return yaql.NewDict(), nil
+	}
+	return value, err
 }
 
 func invalidTarget(target *yaql.Expression, holder any) error {

@@ -246,6 +246,16 @@ func (r *run) node(node Node, scope *Scope) (any, error) {
 		}
 		return r.account(NewDict(entries...))
 	case *Mapping:
+		if scope.setting.functions.lenient {
+			pair := make([]any, 2)
+			for i, part := range []Node{n.Key, n.Value} {
+				var err error
+				if pair[i], err = r.evaluate(part, scope); err != nil {
+					return nil, err
+				}
+			}
+			return r.account(pair)
+		}
 		return nil, failure(BadMapping, `"=>" stands only among the arguments of a function and between braces`)
 	}
 	return nil, failure(BadValue, "an argument is missing")
@@ -432,11 +442,11 @@ func (r *run) attribute(receiver any, name string, scope *Scope) (any, error) {
 	case *Dict:
 		value, ok := v.Get(name)
 		if !ok && !scope.setting.functions.lenient {
-			return nil, failure(KeyMissing, "there is no key %q", name)
+			return nil, failure(KeyMissing, "there is no key %q", name).saying("'%s'", name)
 		}
 		return enter(value), nil
 	case nil:
-		return nil, failure(NoMatch, "null has no attribute %s", name)
+		return nil, failure(NoMatch, "null has no attribute %s", name).saying(`No function "#operator_." matches supplied arguments`)
 	}
 	if seq, ok := iterable(receiver); ok {
 		items := []any{}
@@ -452,7 +462,7 @@ func (r *run) attribute(receiver any, name string, scope *Scope) (any, error) {
 		}
 		return r.account(items)
 	}
-	return nil, failure(NoMatch, "%s has no attribute %s", TypeName(receiver), name)
+	return nil, failure(NoMatch, "%s has no attribute %s", TypeName(receiver), name).saying(`No function "#operator_." matches supplied arguments`)
 }
 
 func (r *run) index(n *Index, scope *Scope) (any, error) {
@@ -572,15 +582,16 @@ func (r *run) chooseAmong(name string, kind Kind, candidates []*Function, plain 
 	}
 	switch {
 	case kind == AsOperator:
-		return nil, failure(NoMatch, "the operator %q does not work on %s", name, describe(plain))
+		return nil, failure(NoMatch, "the operator %q does not work on %s", name, describe(plain)).saying(`No function "#operator_%s" matches supplied arguments`, name)
 	case len(candidates) == 0 && kind == AsMethod:
-		return nil, failure(NoMethod, "there is no method %s", name)
+		return nil, failure(NoMethod, "there is no method %s", name).saying(`Unknown method "%s" for receiver %s`, name, plain.receiver())
 	case len(candidates) == 0:
-		return nil, failure(NoFunction, "there is no function %s", name)
+		return nil, failure(NoFunction, "there is no function %s", name).saying(`Unknown function "%s"`, name)
 	case kind == AsMethod:
-		return nil, failure(NoMatchMethod, "no method %s takes (%s)", name, describe(plain))
+		return nil, failure(NoMatchMethod, "no method %s takes (%s)", name, describe(plain)).
+			saying(`No method "%s" for receiver %s matches supplied arguments`, name, plain.receiver())
 	}
-	return nil, failure(NoMatch, "no function %s takes (%s)", name, describe(plain))
+	return nil, failure(NoMatch, "no function %s takes (%s)", name, describe(plain)).saying(`No function "%s" matches supplied arguments`, name)
 }
 
 func (r *run) invoke(f *Function, call *Invocation) (any, error) {

@@ -201,6 +201,17 @@ func (a *arguments) byName(name string) *argument {
 	return nil
 }
 
+// receiver is what the method was called on, as Python writes it.
+func (a *arguments) receiver() string {
+	if len(a.positional) == 0 {
+		return "None"
+	}
+	if text, ok := a.positional[0].value.(string); ok {
+		return text
+	}
+	return inPython(a.positional[0].value)
+}
+
 func (a *arguments) addValue(value any) {
 	a.positional = append(a.positional, argument{value: value, done: true})
 }

@@ -12,7 +12,7 @@ func listAt(items []any, index int64) (any, error) {
 		n += int64(len(items))
 	}
 	if n < 0 || n >= int64(len(items)) {
-		return nil, failure(IndexMissing, "there is no item %d in a list of %d", index, len(items))
+		return nil, failure(IndexMissing, "there is no item %d in a list of %d", index, len(items)).saying("tuple index out of range")
 	}
 	return enter(items[n]), nil
 }
@@ -166,7 +166,7 @@ func collectionFunctions() []*Function {
 		{Name: "[]", Kind: AsOperator, Doc: "the value of a key", Params: []Param{need("d", dict), need("key", nil)}, Call: func(i *Invocation) (any, error) {
 			value, ok := arg[*Dict](i, 0).Get(i.Args[1])
 			if !ok {
-				return nil, failure(KeyMissing, "there is no key %s", Text(i.Args[1]))
+				return nil, failure(KeyMissing, "there is no key %s", Text(i.Args[1])).saying("%s", inPython(i.Args[1]))
 			}
 			return value, nil
 		}},

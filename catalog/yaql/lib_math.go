@@ -50,7 +50,7 @@ func multiply(a, b int64) (any, error) {
 func divide(a, b int64) (any, error) {
 	switch {
 	case b == 0:
-		return nil, failure(DivideByZero, "division by zero")
+		return nil, failure(DivideByZero, "division by zero").saying("integer division or modulo by zero")
 	case b == -1:
 		return subtract(0, a)
 	}
@@ -65,7 +65,7 @@ func divide(a, b int64) (any, error) {
 func modulo(a, b int64) (any, error) {
 	switch b {
 	case 0:
-		return nil, failure(DivideByZero, "division by zero")
+		return nil, failure(DivideByZero, "division by zero").saying("integer division or modulo by zero")
 	case -1:
 		return int64(0), nil
 	}
@@ -136,7 +136,7 @@ func toInt(value any) (any, error) {
 	case string:
 		n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
 		if err != nil {
-			return nil, failure(BadValue, "%q is not an integer", v)
+			return nil, failure(BadValue, "%q is not an integer", v).saying("invalid literal for int() with base 10: %s", inPython(v))
 		}
 		return n, nil
 	}
@@ -150,7 +150,7 @@ func toFloat(value any) (any, error) {
 	case string:
 		f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
 		if err != nil {
-			return nil, failure(BadValue, "%q is not a number", v)
+			return nil, failure(BadValue, "%q is not a number", v).saying("could not convert string to float: %s", inPython(v))
 		}
 		return f, nil
 	}

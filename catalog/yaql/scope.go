@@ -206,6 +206,7 @@ type Error struct {
 	// Name is the name that Murano's exceptions have, without a module: what "Catch: With" in a class names.
 	Name    string
 	Message string
+	Said    string // the message in Python's words; "" where there are none
 	Source  string // of the expression
 	Offset  int    // in bytes
 	Err     error  // cause, may be nil
@@ -238,6 +239,12 @@ const (
 	TooLarge      = "CollectionTooLargeException"
 	TooMuchMemory = "MemoryQuotaExceededException"
 )
+
+// saying adds what Python's YAQL says.
+func (e *Error) saying(format string, args ...any) *Error {
+	e.Said = fmt.Sprintf(format, args...)
+	return e
+}
 
 func failure(name, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)

@@ -174,6 +174,13 @@ func Text(value any) string {
 	}
 }
 
+// inPython is a value as Python's repr() writes it.
+func inPython(value any) string {
+	var b strings.Builder
+	writeText(&b, value)
+	return b.String()
+}
+
 // writeText writes a value inside of another as Python would.
 func writeText(b *strings.Builder, value any) {
 	list := func(items []any) {
