@@ -198,6 +198,15 @@ func (d document) template(node *yaml.Node) (template, error) {
 	return entries, nil
 }
 
+// value makes a value of a node that may hold no expressions: those that look like one are strings.
+func (d document) value(node *yaml.Node) (any, error) {
+	t, err := d.template(node)
+	if err != nil {
+		return nil, err
+	}
+	return literal(t), nil
+}
+
 // literal is a template as a value, in which expressions stand as their texts.
 func literal(t template) any {
 	switch v := t.(type) {
