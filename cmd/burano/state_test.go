@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gorm.io/gorm"
 
 	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/database/databasetest"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -41,4 +44,31 @@ func TestAServerWithAnotherKeyIsRefused(t *testing.T) {
 	second, err := secret.Open(filepath.Join(folder, "second"))
 	require.NoError(t, err)
 	require.ErrorContains(t, checkKey(t.Context(), rows, second), "secret.key")
+}
+
+// A server that was stopped in the middle of a transaction holds its locks for less than its lease: whoever takes its tasks over then
+// waits for nothing.
+func TestAStoppedServerLosesItsTransactionBeforeItsLease(t *testing.T) {
+	options := serveOptions{database: databasetest.Postgres(t), lease: minLease}
+	open := func() *gorm.DB {
+		db, err := options.open(t.Context())
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+		return db
+	}
+	stopped, other := open(), open()
+	require.NoError(t, other.Exec("CREATE TABLE things (name TEXT PRIMARY KEY)").Error)
+	require.NoError(t, other.Exec("INSERT INTO things VALUES ('a')").Error)
+	transaction := stopped.Begin()
+	require.NoError(t, transaction.Exec("UPDATE things SET name = 'b'").Error)
+	lease, cancel := context.WithTimeout(t.Context(), options.lease)
+	defer cancel()
+	for {
+		err := other.WithContext(lease).Exec("UPDATE things SET name = 'c'").Error
+		if err == nil {
+			break
+		}
+		require.NoError(t, lease.Err(), "the row was locked for the whole lease: %v", err) // its own wait for the lock has a limit too
+	}
+	require.Error(t, transaction.Commit().Error)
 }
