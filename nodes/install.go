@@ -88,7 +88,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	if err != nil {
 		return err
 	}
-	paths := []string{remoteBinary}
+	var paths []string
 	for _, file := range sketch.files() {
 		paths = append(paths, file.Path)
 	}
