@@ -227,6 +227,9 @@ func obstacles(ctx context.Context, api *rest.Config, selector labels.Set) strin
 			if waiting := status.State.Waiting; waiting != nil {
 				found = append(found, strings.TrimSpace(fmt.Sprintf("container %s of %s waits: %s %s", status.Name, pod.Name, waiting.Reason, waiting.Message)))
 			}
+			if status.State.Running != nil && !status.Ready {
+				found = append(found, fmt.Sprintf("container %s of %s runs, but its first published TCP port takes no connections", status.Name, pod.Name))
+			}
 		}
 	}
 	if len(found) == 0 {

@@ -148,6 +148,7 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 			}
 			built.Ports = append(built.Ports, opened)
 		}
+		built.ReadinessProbe = readiness(one.ports)
 		for i, path := range slices.Sorted(maps.Keys(one.volumes)) {
 			name := fmt.Sprintf("%.50s-%d", built.Name, i)
 			source := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
@@ -163,6 +164,20 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 		template.Spec.Containers = append(template.Spec.Containers, built)
 	}
 	return template
+}
+
+// readiness makes a container count as ready once the first of its published TCP ports takes connections: no gateway sends anybody to
+// one that has only been started, and no drain takes a replica away for the sake of such a one. nil for a container without such a port.
+func readiness(ports []port) *corev1.Probe {
+	for _, port := range ports {
+		if port.isPublic() && port.protocol == string(corev1.ProtocolTCP) {
+			return &corev1.Probe{
+				ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port.number)}},
+				PeriodSeconds: 1, // also how late it may be noticed
+			}
+		}
+	}
+	return nil
 }
 
 // service returns the Service of a container's ports, or nil when it has none that others may reach.

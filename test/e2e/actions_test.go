@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +32,7 @@ func TestActionsChangeWhatRuns(t *testing.T) {
 	environment := environmentNamed(t, demo, "scaling")
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	gateway := endpointOf(t, environment)
-	if !t.Run("minions and gateways", s.actionsOfTheCluster) || !t.Run("pods", s.actionsOfThePod) {
+	if !t.Run("minions and gateways", s.actionsOfTheCluster) || !t.Run("limits can be raised", s.higherLimits) || !t.Run("pods", s.actionsOfThePod) {
 		return
 	}
 	t.Run("minions go from 3 to 1 and gateways from 2 to 1 under load", func(t *testing.T) { s.underLoad(t, gateway) })
@@ -48,8 +50,17 @@ type scaling struct {
 	environment string
 }
 
-// act calls an action of the named object through the API, waits for its end, and returns the log's lines by level.
+// act calls an action of the named object through the API, waits for its end, which must be a good one, and returns the log's lines by
+// level.
 func (s *scaling) act(t *testing.T, object, action string, args map[string]any) map[string][]string {
+	t.Helper()
+	result, lines := s.call(t, object, action, args)
+	require.Equalf(t, false, result["isException"], "%s: %v\n%v", action, result, lines)
+	return lines
+}
+
+// call is act for an action that may fail; it returns the result too.
+func (s *scaling) call(t *testing.T, object, action string, args map[string]any) (result map[string]any, lines map[string][]string) {
 	t.Helper()
 	path := "/v1/environments/" + s.environment
 	id := ""
@@ -64,7 +75,6 @@ func (s *scaling) act(t *testing.T, object, action string, args map[string]any) 
 	require.NotEmptyf(t, id, "%s offers no action %s", object, action)
 	began := time.Now()
 	task := s.user.must(t, http.MethodPost, path+"/actions/"+id, args)["task_id"].(string)
-	var result map[string]any
 	s.lab.eventually(t, 8*time.Minute, action+" ends", func() error {
 		result = s.user.must(t, http.MethodGet, path+"/actions/"+task, nil)
 		if len(result) == 0 {
@@ -72,15 +82,14 @@ func (s *scaling) act(t *testing.T, object, action string, args map[string]any) 
 		}
 		return nil
 	})
-	lines := map[string][]string{}
+	lines = map[string][]string{}
 	for _, one := range s.user.must(t, http.MethodGet, path+"/deployments/"+task, nil)["reports"].([]any) {
 		report := one.(map[string]any)
 		level := report["level"].(string)
 		lines[level] = append(lines[level], report["text"].(string))
 	}
-	require.Equalf(t, false, result["isException"], "%s: %v\n%v", action, result, lines)
 	t.Logf("%s %v took %.1f s", action, args, time.Since(began).Seconds())
-	return lines
+	return result, lines
 }
 
 // holds demands that exactly these nodes are there: as servers of Nova, in Kubernetes (minions), and among them an odd number of
@@ -178,6 +187,50 @@ func (s *scaling) actionsOfTheCluster(t *testing.T) {
 	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1"})
 	s.act(t, object, "scaleGatewaysUp", map[string]any{})
 	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1", "murano-gateway-2"})
+
+	for _, wrong := range []map[string]any{{"node": "murano-kube-9"}, {"node": "murano-kube-3", "count": 2}} {
+		result, lines := s.call(t, object, "scaleNodesDown", wrong)
+		require.Equal(t, true, result["isException"])
+		require.Contains(t, fmt.Sprint(lines["error"]), wrong["node"])
+	}
+	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1", "murano-gateway-2"})
+}
+
+// higherLimits deploys the environment with longer lists of nodes, which changes nothing that runs, and lets the cluster grow beyond
+// its former limits.
+func (s *scaling) higherLimits(t *testing.T) {
+	const object = "scaling-cluster"
+	text, err := os.ReadFile("testdata/scaling.yaml")
+	require.NoError(t, err)
+	longer := string(text)
+	change := func(old, with string) {
+		require.Equal(t, 1, strings.Count(longer, old), old)
+		longer = strings.Replace(longer, old, with, 1)
+	}
+	change("nodeCount: 1", "nodeCount: 3")
+	change("gatewayCount: 1", "gatewayCount: 2")
+	const end = ", flavor: m1.medium, image: burano-node, assignFloatingIp: true}\n"
+	another := func(kind, former, name string) {
+		change("name: "+former+end, "name: "+former+end+
+			`      - "?": {type: com.mirantis.docker.kubernetes.Kubernetes`+kind+"Node}\n"+
+			`        instance: {"?": {type: io.murano.resources.LinuxMuranoInstance}, name: `+name+end)
+	}
+	another("Minion", "murano-kube-4", "murano-kube-5")
+	another("Gateway", "murano-gateway-2", "murano-gateway-3")
+	file := filepath.Join(t.TempDir(), "longer.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(longer), 0o600))
+	s.lab.run(t, s.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
+	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1", "murano-gateway-2"})
+
+	require.Empty(t, s.act(t, object, "scaleNodesUp", map[string]any{})["warning"])
+	require.Empty(t, s.act(t, object, "scaleGatewaysUp", map[string]any{"count": 1})["warning"])
+	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4", "murano-kube-5"}, []string{"murano-gateway-1", "murano-gateway-2", "murano-gateway-3"})
+	lines := s.act(t, object, "scaleNodesUp", map[string]any{})
+	require.Equal(t, []string{"The maximum number of nodes has been reached"}, lines["warning"])
+
+	s.act(t, object, "scaleGatewaysDown", map[string]any{"node": "murano-gateway-2"})
+	s.act(t, object, "scaleNodesDown", map[string]any{"count": 1})
+	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1", "murano-gateway-3"})
 }
 
 // pods lists the pods of the environment's one KubernetesPod that do not end, with how often their containers were started again.
