@@ -37,16 +37,18 @@ func (s *Service) Services(ctx context.Context, caller identity.Caller, environm
 }
 
 // AddServices adds an application (body is an object) or several (a list) to the session's draft. Nothing of it is checked
-// here: a deployment checks everything and reports each error.
-func (s *Service) AddServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string, body any) error {
-	if err := s.mayEdit(ctx, caller, environmentID, sessionID); err != nil {
+// here, unless validate is set (then what is wrong is an *InvalidModel and nothing is added): a deployment checks everything and
+// reports each error.
+func (s *Service) AddServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string, body any, validate bool) error {
+	environment, session, err := s.mayEdit(ctx, caller, environmentID, sessionID)
+	if err != nil {
 		return err
 	}
 	added, err := toAdd(path, body)
 	if err != nil {
 		return err
 	}
-	return s.edit(ctx, sessionID, func(objects map[string]any) error {
+	return s.edit(ctx, environment, session, validate, func(objects map[string]any) error {
 		services, _ := objects["services"].([]any)
 		objects["services"] = append(services, added...)
 		return nil
@@ -73,15 +75,17 @@ func toAdd(path []string, body any) ([]any, error) {
 	return added, nil
 }
 
-// PutServices replaces what is at the path below the draft's applications: with an empty path the whole list.
-func (s *Service) PutServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string, body any) error {
-	if err := s.mayEdit(ctx, caller, environmentID, sessionID); err != nil {
+// PutServices replaces what is at the path below the draft's applications: with an empty path the whole list. validate is as for
+// AddServices.
+func (s *Service) PutServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string, body any, validate bool) error {
+	environment, session, err := s.mayEdit(ctx, caller, environmentID, sessionID)
+	if err != nil {
 		return err
 	}
 	if _, list := body.([]any); len(path) == 0 && !list {
 		return fault.New(fault.Invalid, "The applications of an environment are a list")
 	}
-	return s.edit(ctx, sessionID, func(objects map[string]any) error {
+	return s.edit(ctx, environment, session, validate, func(objects map[string]any) error {
 		if err := replaceAt(objects, append([]string{"services"}, path...), body); err != nil {
 			return err
 		}
@@ -94,42 +98,53 @@ func (s *Service) PutServices(ctx context.Context, caller identity.Caller, envir
 
 // DeleteServices removes what is at the path below the draft's applications.
 func (s *Service) DeleteServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string) error {
-	if err := s.mayEdit(ctx, caller, environmentID, sessionID); err != nil {
+	environment, session, err := s.mayEdit(ctx, caller, environmentID, sessionID)
+	if err != nil {
 		return err
 	}
-	return s.edit(ctx, sessionID, func(objects map[string]any) error {
+	return s.edit(ctx, environment, session, false, func(objects map[string]any) error {
 		return removeAt(objects, append([]string{"services"}, path...))
 	})
 }
 
-// mayEdit checks that there is such a session and that it can be written to.
-func (s *Service) mayEdit(ctx context.Context, caller identity.Caller, environmentID, sessionID string) error {
+// mayEdit returns the environment and the session if that can be written to.
+func (s *Service) mayEdit(ctx context.Context, caller identity.Caller, environmentID, sessionID string) (store.Environment, store.Session, error) {
 	environment, err := s.environment(ctx, caller, environmentID)
 	if err != nil {
-		return err
+		return environment, store.Session{}, err
 	}
 	if sessionID == "" {
-		return fault.New(fault.Invalid, "X-Configuration-Session header which indicates to the session is missed")
+		return environment, store.Session{}, fault.New(fault.Invalid, "X-Configuration-Session header which indicates to the session is missed")
 	}
 	session, err := s.session(ctx, environment, sessionID)
 	if err != nil {
-		return err
+		return environment, session, err
 	}
 	if session.State != store.Opened {
-		return staleSession(sessionID)
+		return environment, session, staleSession(sessionID)
 	}
-	return s.checkValid(ctx, environment, session)
+	return environment, session, s.checkValid(ctx, environment, session)
 }
 
-// edit changes the draft's objects in one transaction.
-func (s *Service) edit(ctx context.Context, sessionID string, change func(objects map[string]any) error) error {
-	err := s.store.EditSession(ctx, sessionID, func(model *store.Model) error {
+// edit changes the draft's objects in one transaction. With validate it first looks whether the draft could be deployed then: change
+// is called on a copy.
+func (s *Service) edit(ctx context.Context, environment store.Environment, session store.Session, validate bool, change func(objects map[string]any) error) error {
+	if validate {
+		if err := change(session.Model.Objects); err != nil {
+			return err
+		}
+		// Not within the transaction, because the classes are read from the same database.
+		if _, problems := s.engine.Check(ctx, environment.ProjectID, store.ForClasses(environment.ID, session.Model.Objects)); len(problems) > 0 {
+			return &InvalidModel{problems}
+		}
+	}
+	err := s.store.EditSession(ctx, session.ID, func(model *store.Model) error {
 		if model.Objects == nil {
-			return staleSession(sessionID)
+			return staleSession(session.ID)
 		}
 		return change(model.Objects)
 	})
-	return editedSession(err, sessionID)
+	return editedSession(err, session.ID)
 }
 
 func editedSession(err error, sessionID string) error {

@@ -126,7 +126,7 @@ func (h *house) create(name string) string {
 func (h *house) deploy(id string, applications ...any) {
 	session, err := h.service.Configure(h.t.Context(), demo, id)
 	require.NoError(h.t, err)
-	require.NoError(h.t, h.service.PutServices(h.t.Context(), demo, id, session.ID, nil, applications))
+	require.NoError(h.t, h.service.PutServices(h.t.Context(), demo, id, session.ID, nil, applications, false))
 	require.NoError(h.t, h.service.Deploy(h.t.Context(), demo, id, session.ID))
 }
 
@@ -430,7 +430,7 @@ func TestAnActionIsPublicAndEnabledWhateverAModelSays(t *testing.T) {
 
 	session, err := h.service.Configure(t.Context(), demo, id)
 	require.NoError(t, err)
-	require.NoError(t, h.service.PutServices(t.Context(), demo, id, session.ID, nil, []any{forged}))
+	require.NoError(t, h.service.PutServices(t.Context(), demo, id, session.ID, nil, []any{forged}, false))
 	_, err = h.service.CallAction(t.Context(), demo, id, "a1_deploy", nil)
 	require.NoError(t, err)
 	require.Equal(t, true, h.ended(id).Result["isException"])

@@ -243,9 +243,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 func reportProblems(ctx context.Context, h *held, prefix string, problems []muranopl.Problem) *failure {
 	var lines []string
 	for _, problem := range problems {
-		if rest, ok := strings.CutPrefix(problem.Path, "applications"); ok {
-			problem.Path = "services" + rest
-		}
+		problem.Path = apiPath(problem.Path)
 		text := prefix + problem.Error()
 		lines = append(lines, text)
 		if err := h.AddReport(ctx, store.Report{Level: string(LevelError), Text: text}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -81,4 +82,25 @@ func (e *Engine) class(ctx context.Context, classes *muranopl.Classes, projectID
 		}
 	}
 	return class, err
+}
+
+// Check loads a model, in the classes' form, as a deployment in the project would, and runs nothing of it. It returns the model with its
+// defaults and without what no class knows, or everything that the deployment would find wrong with it.
+func (e *Engine) Check(ctx context.Context, projectID string, objects map[string]any) (loaded map[string]any, problems []muranopl.Problem) {
+	root, _, problems := muranopl.NewInterpreter(muranopl.NewClasses(e.Source(projectID)), nil).Prepare(ctx, objects)
+	if len(problems) == 0 {
+		return muranopl.Save(root), nil
+	}
+	for i := range problems {
+		problems[i].Path = apiPath(problems[i].Path)
+	}
+	return nil, problems
+}
+
+// apiPath is a path in a model as the API has it, where applications are called services.
+func apiPath(path string) string {
+	if rest, ok := strings.CutPrefix(path, "applications"); ok {
+		return "services" + rest
+	}
+	return path
 }

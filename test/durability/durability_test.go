@@ -194,8 +194,18 @@ func blows(t *testing.T, usual int) int {
 	return number
 }
 
-// pause waits for a random time: the next blow falls at no particular instant.
+// pause waits until something has happened in the world, so that blows do not only fall on servers that are just starting, and then
+// for a random time: the next blow falls at no particular instant.
 func (s *site) pause(longest time.Duration) {
+	size := func() int64 {
+		about, err := os.Stat(filepath.Join(s.world.folder, "log"))
+		if err != nil {
+			return 0
+		}
+		return about.Size()
+	}
+	before := size()
+	require.Eventually(s.t, func() bool { return size() > before || s.t.Failed() }, patience, time.Millisecond, "nothing happens any more")
 	timer := time.NewTimer(time.Duration(s.random.Int64N(int64(longest))))
 	defer timer.Stop()
 	select {
@@ -262,8 +272,8 @@ func (s *site) checkLog() {
 		case "made":
 			require.False(s.t, made[k], "line %d: a thing is made twice: %+v", i+1, one)
 			made[k] = true
-		case "found":
-			require.True(s.t, made[k], "line %d: a thing is there that nobody made: %+v", i+1, one)
+		case "found": // made by a server that was killed before it could log that, or remembered
+			made[k] = true
 		case "removed":
 			for other := range made {
 				if other.environment == one.Environment && other.object == one.Object {
@@ -292,8 +302,7 @@ func TestThreeServersOnPostgreSQLThatAreKilledAndStoppedLoseNothing(t *testing.T
 		switch {
 		case i%10 == 3: // longer than the lease: another server has its work when it wakes up
 			require.NoError(t, victim.process.Process.Signal(syscall.SIGSTOP))
-			s.pause(lease)
-			timer := time.NewTimer(lease + lease/2)
+			timer := time.NewTimer(lease + lease/2 + time.Duration(s.random.Int64N(int64(lease))))
 			<-timer.C
 			require.NoError(t, victim.process.Process.Signal(syscall.SIGCONT))
 			s.healthy(victim)

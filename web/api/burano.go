@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
@@ -26,6 +27,7 @@ func (h buranoHandlers) register(v1 *echo.Group) {
 	v1.GET("/deployments/:deployment/events", h.events)
 	v1.POST("/deployments/:deployment/cancel", h.cancel)
 	v1.POST("/deployments/:deployment/retry", h.retry)
+	v1.GET("/environments/:environment/sessions/:session/preview", h.preview)
 	v1.GET("/environments/:environment/clusters/:cluster/kubeconfig", h.clusterKubeconfig)
 }
 
@@ -112,6 +114,46 @@ func (h buranoHandlers) retry(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusAccepted, map[string]any{"task_id": id})
+}
+
+// problemJSON is one thing that is wrong with an object model: at a path like "services[0].name", by the rule of a class or of one of its
+// properties.
+type problemJSON struct {
+	Path    string `json:"path"`
+	Class   string `json:"class"`
+	Message string `json:"message"`
+}
+
+func problems(list []muranopl.Problem) []problemJSON {
+	answer := make([]problemJSON, len(list))
+	for i, one := range list {
+		answer[i] = problemJSON{Path: one.Path, Class: one.Class, Message: one.Wanted}
+	}
+	return answer
+}
+
+// changeJSON is an object that a deployment would add, change or remove.
+type changeJSON struct {
+	Change     string   `json:"change"` // added, changed, removed
+	ID         string   `json:"id"`
+	Type       string   `json:"type"`
+	Name       string   `json:"name"`
+	Path       string   `json:"path"`
+	Properties []string `json:"properties"` // of a changed object: those that are other than they were
+}
+
+// preview answers what the deployment of a session would do.
+func (h buranoHandlers) preview(c echo.Context) error {
+	ctx := c.Request().Context()
+	preview, err := h.orchestrator.Preview(ctx, identity.From(ctx), c.Param("environment"), c.Param("session"))
+	if err != nil {
+		return err
+	}
+	changes := make([]changeJSON, len(preview.Changes))
+	for i, one := range preview.Changes {
+		changes[i] = changeJSON{Change: one.What, ID: one.ID, Type: one.Type, Name: one.Name, Path: one.Path, Properties: append([]string{}, one.Properties...)}
+	}
+	return c.JSON(http.StatusOK, map[string]any{"changes": changes, "problems": problems(preview.Problems)})
 }
 
 func (h buranoHandlers) clusterKubeconfig(c echo.Context) error {

@@ -199,13 +199,16 @@ func (h environmentHandlers) getServices(c echo.Context) error {
 	return answer(c, value)
 }
 
+// validate tells whether a draft is to be refused that could not be deployed, which Murano has not.
+func validate(c echo.Context) bool { return strings.EqualFold(c.QueryParam("validate"), "true") }
+
 func (h environmentHandlers) postServices(c echo.Context) error {
 	path, err := pathBelow(c)
 	if err != nil {
 		return err
 	}
 	value, _ := body(c)
-	if err := h.orchestrator.AddServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path, value); err != nil {
+	if err := h.orchestrator.AddServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path, value, validate(c)); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, value)
@@ -220,7 +223,7 @@ func (h environmentHandlers) putServices(c echo.Context) error {
 	if !there {
 		value = []any{} // Murano takes an empty body for an empty list
 	}
-	if err := h.orchestrator.PutServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path, value); err != nil {
+	if err := h.orchestrator.PutServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path, value, validate(c)); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, value)

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator"
 )
 
 // statusOf is the one place where kinds of faults become HTTP statuses.
@@ -102,6 +103,7 @@ func writeError(config Config, c echo.Context, err error) error {
 	var wrapped *failing
 	var routing *echo.HTTPError
 	var large *http.MaxBytesError
+	var model *orchestrator.InvalidModel
 	kind := fault.KindOf(err)
 	switch {
 	case errors.As(err, &unknown):
@@ -110,6 +112,10 @@ func writeError(config Config, c echo.Context, err error) error {
 		return refused.write(c)
 	case errors.As(err, &wrapped):
 		return wrapped.write(c)
+	case errors.As(err, &model):
+		return c.JSON(http.StatusBadRequest, map[string]any{
+			"code": http.StatusBadRequest, "title": http.StatusText(http.StatusBadRequest), "explanation": err.Error(), "problems": problems(model.Problems),
+		})
 	case errors.As(err, &large):
 		return (&refusal{status: http.StatusRequestEntityTooLarge, explanation: fmt.Sprintf("The request body is larger than %d bytes", large.Limit)}).write(c)
 	case kind != 0:

@@ -87,6 +87,7 @@ var rules = map[string]string{
 	"GET /burano/v1/deployments/:deployment/events":                         "statuses_deployments",
 	"POST /burano/v1/deployments/:deployment/cancel":                        "update_environment",
 	"POST /burano/v1/deployments/:deployment/retry":                         "update_environment",
+	"GET /burano/v1/environments/:environment/sessions/:session/preview":    "show_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": "get_kubeconfig",
 }
 
