@@ -26,8 +26,8 @@ import (
 	"github.com/burano/burano/test/localcloud/localcloudtest"
 )
 
-// cloudsVariable names a clouds.yaml with the entries burano-admin, burano-demo, burano-other and burano-service. Without it a
-// local cloud is started.
+// cloudsVariable names a clouds.yaml with the entries burano-admin, burano-demo, burano-other, burano-service and burano-brief, which is
+// the service user at a Keystone whose tokens end within a minute. Without it a local cloud is started, where all tokens do.
 const cloudsVariable = "BURANO_TEST_CLOUDS"
 
 // What a cloud must have to be tried on: an image that boots with the least, and a flavor for it.
@@ -51,6 +51,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"a trust acts for its trustor until it is deleted", aTrustActsUntilItIsDeleted},
 		{"a trust that its trustor has deleted is no error", aTrustDeletedByItsTrustorIsNoError},
 		{"an application credential makes no trust", anApplicationCredentialMakesNoTrust},
+		{"work goes on when its tokens end", workOutlivesItsTokens},
 		{"the external network is found", theExternalNetworkIsFound},
 		{"a free network avoids the subnets that are there", aFreeNetworkAvoidsWhatIsThere},
 		{"a port is open when its group says so, and a server reaches the metadata address", aPortIsOpenWhenItsGroupSaysSo},
@@ -72,16 +73,20 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 	}
 }
 
+// localTokens is how long tokens of the local cloud last: whoever works with them has to get new ones all the time.
+const localTokens = 5 * time.Second
+
 // cloud is the cloud that is tried.
 type cloud struct {
-	path string // of its clouds.yaml
+	path  string // of its clouds.yaml
+	brief string // the entry of the service user whose tokens end soon
 }
 
 func open(t *testing.T) *cloud {
 	if path := os.Getenv(cloudsVariable); path != "" {
-		return &cloud{path: path}
+		return &cloud{path: path, brief: "brief"}
 	}
-	c := &cloud{path: startLocalCloud(t)}
+	c := &cloud{path: startLocalCloud(t), brief: "service"}
 	c.upload(t)
 	return c
 }
@@ -95,6 +100,7 @@ func startLocalCloud(t *testing.T) (clouds string) {
 	settings := localcloud.Config{
 		StateDir: filepath.Join(t.TempDir(), "cloud"), Listen: listener.Addr().String(),
 		ExternalCIDR: netip.MustParsePrefix("10.86.6" + slot + ".0/24"), Prefix: "bld" + slot + "-",
+		TokenLifetime: localTokens,
 	}
 	require.NoError(t, localcloud.Reclaim(t.Context(), settings.Prefix))
 	t.Cleanup(func() { require.NoError(t, localcloud.Down(context.Background(), settings.StateDir)) })
@@ -133,8 +139,10 @@ func (c *cloud) options(t *testing.T, entry string) (gophercloud.AuthOptions, go
 }
 
 // service is a new driver, as after a start of Burano: it remembers nothing of another one.
-func (c *cloud) service(t *testing.T) *driver.Service {
-	options, endpoint := c.options(t, "service")
+func (c *cloud) service(t *testing.T) *driver.Service { return c.serviceAs(t, "service") }
+
+func (c *cloud) serviceAs(t *testing.T, entry string) *driver.Service {
+	options, endpoint := c.options(t, entry)
 	service, err := driver.NewService(t.Context(), options, endpoint)
 	require.NoError(t, err)
 	return service
@@ -152,7 +160,7 @@ func (c *cloud) as(t *testing.T, entry string) user {
 }
 
 func signIn(t *testing.T, options gophercloud.AuthOptions, endpoint gophercloud.EndpointOpts) user {
-	options.AllowReauth = false
+	options.AllowReauth = true
 	provider, err := config.NewProviderClient(t.Context(), options)
 	require.NoError(t, err)
 	return user{provider: provider, endpoint: endpoint}
@@ -178,8 +186,9 @@ func (u user) heat(t *testing.T) *gophercloud.ServiceClient {
 	return u.client(t, openstack.NewOrchestrationV1)
 }
 
-// caller is the user as Burano knows them once their token is validated.
+// caller is the user as Burano knows them once a token of theirs is validated.
 func (u user) caller(t *testing.T, service *driver.Service) identity.Caller {
+	require.NoError(t, u.provider.Reauthenticate(t.Context(), ""))
 	caller, err := service.Validate(t.Context(), u.provider.Token())
 	require.NoError(t, err)
 	return caller

@@ -141,3 +141,33 @@ func anApplicationCredentialMakesNoTrust(t *testing.T, c *cloud) {
 		require.ErrorContains(t, err, "sign in with a password", "it says what to do")
 	}
 }
+
+// workOutlivesItsTokens: the trust's token and the service user's end while a stack is changed again and again.
+func workOutlivesItsTokens(t *testing.T, c *cloud) {
+	service := c.serviceAs(t, c.brief)
+	demo := c.as(t, "demo")
+	project := demo.project(t, service)
+	name := begin(t, project, "tokens")
+	younger := c.as(t, c.brief).provider.Token() // ends after those of service and project
+	lasts := func() bool {
+		_, err := c.service(t).Validate(t.Context(), younger)
+		if err != nil {
+			require.Equal(t, fault.Unauthorized, fault.KindOf(err), err)
+		}
+		return err == nil
+	}
+	require.True(t, lasts())
+	changes := 0
+	eventually(t, "a token has ended", func() bool {
+		template := plan(t, project)
+		template.AddSecurityGroup("group", "burano-test", []driver.Rule{{Protocol: "tcp", Ports: [2]int{1000 + changes, 1000 + changes}, From: everyone}})
+		_, err := project.ApplyStack(t.Context(), name, template)
+		require.NoError(t, err)
+		changes++
+		return !lasts()
+	})
+	_, err := project.ApplyStack(t.Context(), name, plan(t, project))
+	require.NoError(t, err)
+	t.Logf("%d changes", changes+1)
+	require.Equal(t, "demo", demo.caller(t, service).ProjectName, "the service user signs in again too")
+}

@@ -40,8 +40,9 @@ type Config struct {
 	ExternalCIDR netip.Prefix // external network, DefaultExternal when it is not valid
 	// Prefix begins the names of everything made on the machine, "blc-" when "". Two local clouds on one machine (tests) need
 	// different ones.
-	Prefix string
-	Logger *slog.Logger
+	Prefix        string
+	TokenLifetime time.Duration // of Keystone's tokens, one hour when 0
+	Logger        *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
@@ -105,7 +106,7 @@ func (c *Cloud) assemble(ctx context.Context) error {
 	config := c.config
 	dir := func(service string) string { return filepath.Join(config.StateDir, service) }
 	logger := func(service string) *slog.Logger { return config.Logger.With("service", service) }
-	identity, err := keystone.New(keystone.Config{StateDir: dir("keystone"), Endpoint: config.Endpoint(), Logger: logger("keystone")})
+	identity, err := keystone.New(keystone.Config{StateDir: dir("keystone"), Endpoint: config.Endpoint(), TokenLifetime: config.TokenLifetime, Logger: logger("keystone")})
 	if err != nil {
 		return err
 	}

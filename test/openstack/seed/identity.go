@@ -211,17 +211,21 @@ func (s *seeder) catalog() error {
 	return nil
 }
 
-// writeClouds writes the clouds.yaml that the tests read: an entry for each project, of the name that it has in the local cloud.
+// writeClouds writes the clouds.yaml that the tests read: an entry for each project, of the name that it has in the local cloud, and
+// burano-brief for Burano's user at the Keystone whose tokens end soon.
 func writeClouds() error {
 	var text strings.Builder
 	text.WriteString("# The OpenStack of `make test-openstack`.\nclouds:\n")
-	for project, user := range map[string]string{"admin": "admin", "demo": "demo", "other": "other", "service": "burano"} {
+	for _, entry := range []struct{ name, keystone, project, user string }{
+		{"admin", keystone, "admin", "admin"}, {"demo", keystone, "demo", "demo"}, {"other", keystone, "other", "other"},
+		{"service", keystone, "service", "burano"}, {"brief", briefKeystone, "service", "burano"},
+	} {
 		fmt.Fprintf(&text, `  burano-%s:
     region_name: %s
     identity_api_version: 3
     auth_type: password
-    auth: {auth_url: %q, username: %s, password: %s, project_name: %[1]s, user_domain_name: Default, project_domain_name: Default}
-`, project, region, keystone, user, password)
+    auth: {auth_url: %q, username: %s, password: %s, project_name: %s, user_domain_name: Default, project_domain_name: Default}
+`, entry.name, region, entry.keystone, entry.user, password, entry.project)
 	}
 	return os.WriteFile(state+"/clouds.yaml", []byte(text.String()), 0o600)
 }

@@ -16,10 +16,11 @@ import (
 )
 
 const (
-	keystone = "http://127.0.0.1:5000/v3"
-	region   = "RegionOne"
-	password = "secret"
-	state    = "/srv"
+	keystone      = "http://127.0.0.1:5000/v3"
+	briefKeystone = "http://127.0.0.1:5001/v3"
+	region        = "RegionOne"
+	password      = "secret"
+	state         = "/srv"
 )
 
 func main() {
