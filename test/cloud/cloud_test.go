@@ -64,6 +64,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"a refused template says why", aRefusedTemplateSaysWhy},
 		{"a server for which there is no room says why, and a stack is healed by applying it again", noRoomIsSaidAndHealed},
 		{"a quota that is used up is named", aQuotaIsNamed},
+		{"a network that is gone is named", aNetworkThatIsGoneIsNamed},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			began := time.Now()

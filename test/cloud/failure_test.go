@@ -6,6 +6,8 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/quotasets"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/fault"
@@ -81,4 +83,25 @@ func aQuotaIsNamed(t *testing.T, c *cloud) {
 	_, err = project.ApplyStack(t.Context(), name, plan(t, project, "one", "two"))
 	require.NoError(t, err)
 	require.Len(t, other.serversNamed(t, "burano-test-.*"), 2)
+}
+
+// aNetworkThatIsGoneIsNamed: somebody has deleted it in Neutron, of which Heat knows nothing.
+func aNetworkThatIsGoneIsNamed(t *testing.T, c *cloud) {
+	demo := c.as(t, "demo")
+	project := demo.project(t, c.service(t))
+	name := begin(t, project, "no-network")
+	stack, err := project.ApplyStack(t.Context(), name, plan(t, project))
+	require.NoError(t, err)
+	has, neutron := demo.resources(t, stack, name), demo.neutron(t)
+	subnet, network := has["subnet"].PhysicalID, has["network"].PhysicalID
+	_, err = routers.RemoveInterface(t.Context(), neutron, has["router"].PhysicalID, routers.RemoveInterfaceOpts{SubnetID: subnet}).Extract()
+	require.NoError(t, err)
+	require.NoError(t, networks.Delete(t.Context(), neutron, network).ExtractErr())
+
+	_, err = project.ApplyStack(t.Context(), name, plan(t, project, "one"))
+	require.ErrorContains(t, err, name)
+	require.ErrorContains(t, err, "one-port")
+	require.ErrorContains(t, err, "could not be found")
+	require.ErrorContains(t, err, network)
+	require.NoError(t, project.DeleteStack(t.Context(), name), "it can be deleted all the same")
 }

@@ -28,11 +28,11 @@ END
   background epmd setpriv --reuid=rabbitmq --regid=rabbitmq --clear-groups epmd -address 127.0.0.1
   background rabbitmq rabbitmq /usr/lib/rabbitmq/bin/rabbitmq-server
 
-  await mariadb 60 sql --execute='SELECT 1'
+  await mariadb 300 sql --execute='SELECT 1'
   sql --execute="CREATE USER IF NOT EXISTS 'openstack'@'127.0.0.1' IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO 'openstack'@'127.0.0.1';
     CREATE USER IF NOT EXISTS 'openstack'@'localhost' IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO 'openstack'@'localhost';"
-  await memcached 20 listens 11211
-  await rabbitmq 120 listens 5672
+  await memcached 300 listens 11211
+  await rabbitmq 300 listens 5672
 }
 
 # rabbitmq runs one of RabbitMQ's programs as its user, with our folders.

@@ -30,5 +30,5 @@ $(common glance)
 END
   once glance-database glance-manage --config-file /srv/etc/glance/glance-api.conf db_sync
   background glance glance-api --config-file /srv/etc/glance/glance-api.conf
-  await glance 90 answers http://127.0.0.1:9292/
+  await glance 300 answers http://127.0.0.1:9292/
 }

@@ -41,6 +41,6 @@ END
   once heat-database heat-manage --config-file /srv/etc/heat/heat.conf db_sync
   background heat heat-api --config-file /srv/etc/heat/heat.conf
   background heat-engine heat-engine --config-file /srv/etc/heat/heat.conf
-  await heat 90 answers http://127.0.0.1:8004/
-  await heat-engine 90 consumes engine
+  await heat 300 answers http://127.0.0.1:8004/
+  await heat-engine 300 consumes engine
 }

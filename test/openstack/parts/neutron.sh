@@ -85,8 +85,8 @@ END
   ip link set br-external up
 
   background neutron neutron-server "${server[@]}"
-  await neutron 120 answers http://127.0.0.1:9696/
-  await neutron 120 consumes q-plugin
+  await neutron 300 answers http://127.0.0.1:9696/
+  await neutron 300 consumes q-plugin
   background neutron-linuxbridge neutron-linuxbridge-agent "${server[@]}" --config-file /srv/etc/neutron/linuxbridge.ini
   background neutron-dhcp neutron-dhcp-agent "${common[@]}" --config-file /srv/etc/neutron/dhcp.ini
   background neutron-l3 neutron-l3-agent "${common[@]}" --config-file /srv/etc/neutron/l3.ini

@@ -25,11 +25,11 @@ END
   background nova nova-api "${config[@]}"
   background nova-scheduler nova-scheduler "${config[@]}"
   background nova-conductor nova-conductor "${config[@]}"
-  await nova-conductor 90 consumes conductor
+  await nova-conductor 300 consumes conductor
   # The compute service gets no database: it would complain of one all the time.
   background nova-compute nova-compute --config-file /srv/etc/nova/nova-compute.conf
-  await nova 90 answers http://127.0.0.1:8774/
-  await nova-compute 90 nova_has_host
+  await nova 300 answers http://127.0.0.1:8774/
+  await nova-compute 300 nova_has_host
   once nova-discover nova-manage "${config[@]}" cell_v2 discover_hosts
 }
 
@@ -102,5 +102,5 @@ log_outputs = "2:file:/srv/log/libvirtd-messages"
 END
   background virtlogd virtlogd
   background libvirtd libvirtd -f /srv/etc/libvirt/libvirtd.conf -p /srv/libvirt/run/libvirtd.pid
-  await libvirtd 60 test -S /srv/libvirt/run/libvirt-sock
+  await libvirtd 300 test -S /srv/libvirt/run/libvirt-sock
 }

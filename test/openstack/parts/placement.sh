@@ -14,5 +14,5 @@ $(common placement)
 END
   once placement-database placement-manage --config-file /srv/etc/placement/placement.conf db sync
   wsgi placement 8778 /usr/bin/placement-api "env = OS_PLACEMENT_CONFIG_DIR=/srv/etc/placement" "processes = 1"
-  await placement 90 answers http://127.0.0.1:8778/
+  await placement 300 answers http://127.0.0.1:8778/
 }
