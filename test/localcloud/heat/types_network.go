@@ -43,77 +43,95 @@ func (j *job) begin() error {
 	return j.settle(j.resource.ID)
 }
 
-// findNetwork finds a network by id or name.
-func (j *job) findNetwork(ref string) (string, error) {
+// find finds a thing by its id, or by its name when only one has it.
+func find[T any](what, ref string, known []T, identity func(T) (id, name string)) (string, error) {
 	var byName []string
-	for _, network := range j.network().Networks(j.project()) {
-		if network.ID == ref {
-			return ref, nil
+	for _, one := range known {
+		id, name := identity(one)
+		if id == ref {
+			return id, nil
 		}
-		if network.Name == ref {
-			byName = append(byName, network.ID)
-		}
-	}
-	return only("network", ref, byName)
-}
-
-func (j *job) findSubnet(ref string) (string, error) {
-	var byName []string
-	for _, subnet := range j.network().Subnets(j.project()) {
-		if subnet.ID == ref {
-			return ref, nil
-		}
-		if subnet.Name == ref {
-			byName = append(byName, subnet.ID)
+		if name == ref {
+			byName = append(byName, id)
 		}
 	}
-	return only("subnet", ref, byName)
-}
-
-func (j *job) findRouter(ref string) (string, error) {
-	var byName []string
-	for _, router := range j.network().Routers(j.project()) {
-		if router.ID == ref {
-			return ref, nil
-		}
-		if router.Name == ref {
-			byName = append(byName, router.ID)
-		}
-	}
-	return only("router", ref, byName)
-}
-
-func (j *job) findGroups(refs []any) (ids []string, err error) {
-	known := j.network().SecurityGroups(j.project())
-	ids = []string{}
-	for _, one := range refs {
-		ref, byName, found := text(one), []string(nil), ""
-		for _, group := range known {
-			if group.ID == ref {
-				found = ref
-			}
-			if group.Name == ref {
-				byName = append(byName, group.ID)
-			}
-		}
-		if found == "" {
-			if found, err = only("security_group", ref, byName); err != nil {
-				return nil, err
-			}
-		}
-		ids = append(ids, found)
-	}
-	return ids, nil
-}
-
-func only(what, ref string, found []string) (string, error) {
-	switch len(found) {
+	switch len(byName) {
 	case 1:
-		return found[0], nil
+		return byName[0], nil
 	case 0:
 		return "", fault.New(fault.NotFound, "Unable to find %s with name or id '%s'", what, ref)
 	}
 	return "", fault.New(fault.Conflict, "Multiple %ss with name '%s': use an id", what, ref)
+}
+
+func (j *job) findNetwork(ref string) (string, error) {
+	return find("network", ref, j.network().Networks(j.project()), func(n neutron.Network) (string, string) { return n.ID, n.Name })
+}
+
+func (j *job) findSubnet(ref string) (string, error) {
+	return find("subnet", ref, j.network().Subnets(j.project()), func(n neutron.Subnet) (string, string) { return n.ID, n.Name })
+}
+
+func (j *job) findRouter(ref string) (string, error) {
+	return find("router", ref, j.network().Routers(j.project()), func(r neutron.Router) (string, string) { return r.ID, r.Name })
+}
+
+func (j *job) findGroups(refs []any) ([]string, error) {
+	ids := []string{}
+	for _, one := range refs {
+		id, err := find("security_group", text(one), j.network().SecurityGroups(j.project()), func(g neutron.SecurityGroup) (string, string) { return g.ID, g.Name })
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// calls are Neutron's methods for one kind of object: R is what is asked for, O what there is then.
+type calls[R, O any] struct {
+	create func(Network, context.Context, string, R) (O, error)
+	get    func(Network, context.Context, string, string) (O, error)
+	update func(Network, context.Context, string, string, R) (O, error) // nil when it cannot be changed
+	remove func(Network, context.Context, string, string) error
+}
+
+// resourceType fills in what all types do alike whose resources are one object of Neutron. request says what is wanted of it; first adds what
+// only its creation says, and may be nil.
+func (c calls[R, O]) resourceType(t resourceType, request func(*job) (R, error), first func(*job, *R) error) resourceType {
+	t.create = func(ctx context.Context, j *job) error {
+		if err := j.begin(); err != nil {
+			return err
+		}
+		r, err := request(j)
+		if err == nil && first != nil {
+			err = first(j, &r)
+		}
+		if err == nil {
+			_, err = c.create(j.network(), ctx, j.project(), r)
+		}
+		return err
+	}
+	if c.update != nil {
+		t.update = func(ctx context.Context, j *job) error {
+			r, err := request(j)
+			if err == nil {
+				_, err = c.update(j.network(), ctx, j.project(), j.resource.PhysicalID, r)
+			}
+			return err
+		}
+	}
+	t.remove = func(ctx context.Context, j *job) error {
+		return gone(c.remove(j.network(), ctx, j.project(), j.resource.PhysicalID))
+	}
+	t.attributes = func(ctx context.Context, j *job) (map[string]any, error) {
+		found, err := c.get(j.network(), ctx, j.project(), j.resource.PhysicalID)
+		if err != nil {
+			return nil, err
+		}
+		return object(found)
+	}
+	return t
 }
 
 func netType() resourceType {
@@ -123,40 +141,15 @@ func netType() resourceType {
 		r.Name, r.Owner = &name, j.owner()
 		return r, err
 	}
-	return resourceType{
+	t := resourceType{
 		properties: map[string]property{
 			"name": {kind: words, update: true}, "admin_state_up": {kind: truth, update: true}, "shared": {kind: truth, update: true},
 			"port_security_enabled": {kind: truth, update: true}, "mtu": {kind: number, update: true}, "tenant_id": {kind: words}, "value_specs": {kind: aMap},
 			"tags": {kind: aList, update: true},
 		},
-		create: func(ctx context.Context, j *job) error {
-			if err := j.begin(); err != nil {
-				return err
-			}
-			r, err := request(j)
-			if err == nil {
-				_, err = j.network().CreateNetwork(ctx, j.project(), r)
-			}
-			return err
-		},
-		update: func(ctx context.Context, j *job) error {
-			r, err := request(j)
-			if err == nil {
-				_, err = j.network().UpdateNetwork(ctx, j.project(), j.resource.PhysicalID, r)
-			}
-			return err
-		},
-		remove: func(ctx context.Context, j *job) error {
-			return gone(j.network().DeleteNetwork(ctx, j.project(), j.resource.PhysicalID))
-		},
-		attributes: func(ctx context.Context, j *job) (map[string]any, error) {
-			network, err := j.network().GetNetwork(ctx, j.project(), j.resource.PhysicalID)
-			if err != nil {
-				return nil, err
-			}
-			return object(network)
-		},
 	}
+	c := calls[neutron.NetworkRequest, neutron.Network]{Network.CreateNetwork, Network.GetNetwork, Network.UpdateNetwork, Network.DeleteNetwork}
+	return c.resourceType(t, request, nil)
 }
 
 func subnetType() resourceType {
@@ -166,7 +159,7 @@ func subnetType() resourceType {
 		r.Name, r.Owner = &name, j.owner()
 		return r, err
 	}
-	return resourceType{
+	t := resourceType{
 		properties: map[string]property{
 			"network": {kind: words, required: true}, "cidr": {kind: words, required: true}, "ip_version": {kind: number}, "name": {kind: words, update: true},
 			"gateway_ip": {kind: words, update: true}, "allocation_pools": {kind: aList, update: true}, "dns_nameservers": {kind: aList, update: true},
@@ -174,44 +167,19 @@ func subnetType() resourceType {
 			"tags": {kind: aList, update: true},
 		},
 		aliases: map[string]string{"network_id": "network"},
-		create: func(ctx context.Context, j *job) error {
-			if err := j.begin(); err != nil {
-				return err
-			}
-			r, err := request(j)
-			if err != nil {
-				return err
-			}
-			r.CIDR = j.text("cidr")
-			if version := j.text("ip_version"); version == "6" {
-				r.IPVersion = 6
-			}
-			if r.NetworkID, err = j.findNetwork(j.text("network")); err != nil {
-				return err
-			}
-			_, err = j.network().CreateSubnet(ctx, j.project(), r)
-			return err
-		},
-		update: func(ctx context.Context, j *job) error {
-			r, err := request(j)
-			if err == nil {
-				_, err = j.network().UpdateSubnet(ctx, j.project(), j.resource.PhysicalID, r)
-			}
-			return err
-		},
-		remove: func(ctx context.Context, j *job) error {
-			return gone(j.network().DeleteSubnet(ctx, j.project(), j.resource.PhysicalID))
-		},
-		attributes: func(ctx context.Context, j *job) (map[string]any, error) {
-			subnet, err := j.network().GetSubnet(ctx, j.project(), j.resource.PhysicalID)
-			if err != nil {
-				return nil, err
-			}
-			return object(subnet)
-		},
 		// A network has room for one subnet of a range.
 		deleteFirst: func(old, next map[string]any) bool { return text(old["network"]) == text(next["network"]) },
 	}
+	first := func(j *job, r *neutron.SubnetRequest) (err error) {
+		r.CIDR = j.text("cidr")
+		if version := j.text("ip_version"); version == "6" {
+			r.IPVersion = 6
+		}
+		r.NetworkID, err = j.findNetwork(j.text("network"))
+		return err
+	}
+	c := calls[neutron.SubnetRequest, neutron.Subnet]{Network.CreateSubnet, Network.GetSubnet, Network.UpdateSubnet, Network.DeleteSubnet}
+	return c.resourceType(t, request, first)
 }
 
 func portType() resourceType {
@@ -245,7 +213,7 @@ func portType() resourceType {
 		}
 		return r, nil
 	}
-	return resourceType{
+	t := resourceType{
 		properties: map[string]property{
 			"network": {kind: words, required: true}, "name": {kind: words, update: true}, "fixed_ips": {kind: aList, update: true}, "security_groups": {kind: aList, update: true},
 			"allowed_address_pairs": {kind: aList, update: true}, "mac_address": {kind: words}, "admin_state_up": {kind: truth, update: true},
@@ -253,53 +221,6 @@ func portType() resourceType {
 			"binding:vnic_type": {kind: words, update: true}, "replacement_policy": {kind: words, update: true}, "value_specs": {kind: aMap}, "tags": {kind: aList, update: true},
 		},
 		aliases: map[string]string{"network_id": "network"},
-		create: func(ctx context.Context, j *job) error {
-			if err := j.begin(); err != nil {
-				return err
-			}
-			r, err := request(j)
-			if err != nil {
-				return err
-			}
-			r.MACAddress = j.text("mac_address")
-			if r.NetworkID, err = j.findNetwork(j.text("network")); err != nil {
-				return err
-			}
-			_, err = j.network().CreatePort(ctx, j.project(), r)
-			return err
-		},
-		update: func(ctx context.Context, j *job) error {
-			r, err := request(j)
-			if err == nil {
-				_, err = j.network().UpdatePort(ctx, j.project(), j.resource.PhysicalID, r)
-			}
-			return err
-		},
-		remove: func(ctx context.Context, j *job) error {
-			return gone(j.network().DeletePort(ctx, j.project(), j.resource.PhysicalID))
-		},
-		attributes: func(ctx context.Context, j *job) (map[string]any, error) {
-			port, err := j.network().GetPort(ctx, j.project(), j.resource.PhysicalID)
-			if err != nil {
-				return nil, err
-			}
-			attributes, err := object(port)
-			if err != nil {
-				return nil, err
-			}
-			subnets := []any{}
-			for _, fixed := range port.FixedIPs {
-				if subnet, err := j.network().GetSubnet(ctx, j.project(), fixed.SubnetID); err == nil {
-					shown, err := object(subnet)
-					if err != nil {
-						return nil, err
-					}
-					subnets = append(subnets, shown["show"])
-				}
-			}
-			attributes["subnets"] = subnets
-			return attributes, nil
-		},
 		release: func(ctx context.Context, j *job) error {
 			if _, ok := j.properties["fixed_ips"]; !ok {
 				return nil
@@ -308,6 +229,34 @@ func portType() resourceType {
 			return gone(err)
 		},
 	}
+	first := func(j *job, r *neutron.PortRequest) (err error) {
+		r.MACAddress = j.text("mac_address")
+		r.NetworkID, err = j.findNetwork(j.text("network"))
+		return err
+	}
+	c := calls[neutron.PortRequest, neutron.Port]{Network.CreatePort, Network.GetPort, Network.UpdatePort, Network.DeletePort}
+	t = c.resourceType(t, request, first)
+	plain := t.attributes
+	t.attributes = func(ctx context.Context, j *job) (map[string]any, error) {
+		attributes, err := plain(ctx, j)
+		if err != nil {
+			return nil, err
+		}
+		subnets := []any{}
+		for _, one := range listOf(attributes["fixed_ips"]) {
+			fixed, _ := one.(map[string]any)
+			if subnet, err := j.network().GetSubnet(ctx, j.project(), text(fixed["subnet_id"])); err == nil {
+				shown, err := object(subnet)
+				if err != nil {
+					return nil, err
+				}
+				subnets = append(subnets, shown["show"])
+			}
+		}
+		attributes["subnets"] = subnets
+		return attributes, nil
+	}
+	return t
 }
 
 func routerType() resourceType {
@@ -344,39 +293,14 @@ func routerType() resourceType {
 		r.ExternalGatewayInfo = neutron.Some(gateway)
 		return r, nil
 	}
-	return resourceType{
+	t := resourceType{
 		properties: map[string]property{
 			"name": {kind: words, update: true}, "external_gateway_info": {kind: aMap, update: true}, "admin_state_up": {kind: truth, update: true},
 			"distributed": {kind: truth}, "ha": {kind: truth}, "value_specs": {kind: aMap}, "tags": {kind: aList, update: true},
 		},
-		create: func(ctx context.Context, j *job) error {
-			if err := j.begin(); err != nil {
-				return err
-			}
-			r, err := request(j)
-			if err == nil {
-				_, err = j.network().CreateRouter(ctx, j.project(), r)
-			}
-			return err
-		},
-		update: func(ctx context.Context, j *job) error {
-			r, err := request(j)
-			if err == nil {
-				_, err = j.network().UpdateRouter(ctx, j.project(), j.resource.PhysicalID, r)
-			}
-			return err
-		},
-		remove: func(ctx context.Context, j *job) error {
-			return gone(j.network().DeleteRouter(ctx, j.project(), j.resource.PhysicalID))
-		},
-		attributes: func(ctx context.Context, j *job) (map[string]any, error) {
-			router, err := j.network().GetRouter(ctx, j.project(), j.resource.PhysicalID)
-			if err != nil {
-				return nil, err
-			}
-			return object(router)
-		},
 	}
+	c := calls[neutron.RouterRequest, neutron.Router]{Network.CreateRouter, Network.GetRouter, Network.UpdateRouter, Network.DeleteRouter}
+	return c.resourceType(t, request, nil)
 }
 
 // routerInterfaceType has the physical id router:subnet_id=… or router:port_id=…, as Heat's.
@@ -432,45 +356,25 @@ func routerInterfaceType() resourceType {
 }
 
 func floatingIPType() resourceType {
-	request := func(j *job) (r neutron.FloatingIPRequest) {
+	request := func(j *job) (r neutron.FloatingIPRequest, err error) {
 		r.Owner = j.owner()
 		r.PortID, r.FixedIPAddress = neutron.Some(j.text("port_id")), j.text("fixed_ip_address")
-		return r
+		return r, nil
 	}
-	return resourceType{
+	t := resourceType{
 		properties: map[string]property{
 			"floating_network": {kind: words, required: true}, "port_id": {kind: words, update: true}, "fixed_ip_address": {kind: words, update: true},
 			"floating_ip_address": {kind: words}, "floating_subnet": {kind: words}, "value_specs": {kind: aMap}, "tags": {kind: aList, update: true},
 		},
 		aliases: map[string]string{"floating_network_id": "floating_network"},
-		create: func(ctx context.Context, j *job) error {
-			if err := j.begin(); err != nil {
-				return err
-			}
-			r := request(j)
-			r.FloatingIPAddress = j.text("floating_ip_address")
-			var err error
-			if r.FloatingNetworkID, err = j.findNetwork(j.text("floating_network")); err != nil {
-				return err
-			}
-			_, err = j.network().CreateFloatingIP(ctx, j.project(), r)
-			return err
-		},
-		update: func(ctx context.Context, j *job) error {
-			_, err := j.network().UpdateFloatingIP(ctx, j.project(), j.resource.PhysicalID, request(j))
-			return err
-		},
-		remove: func(ctx context.Context, j *job) error {
-			return gone(j.network().DeleteFloatingIP(ctx, j.project(), j.resource.PhysicalID))
-		},
-		attributes: func(ctx context.Context, j *job) (map[string]any, error) {
-			floating, err := j.network().GetFloatingIP(ctx, j.project(), j.resource.PhysicalID)
-			if err != nil {
-				return nil, err
-			}
-			return object(floating)
-		},
 	}
+	first := func(j *job, r *neutron.FloatingIPRequest) (err error) {
+		r.FloatingIPAddress = j.text("floating_ip_address")
+		r.FloatingNetworkID, err = j.findNetwork(j.text("floating_network"))
+		return err
+	}
+	c := calls[neutron.FloatingIPRequest, neutron.FloatingIP]{Network.CreateFloatingIP, Network.GetFloatingIP, Network.UpdateFloatingIP, Network.DeleteFloatingIP}
+	return c.resourceType(t, request, first)
 }
 
 func associationType() resourceType {

@@ -43,38 +43,26 @@ func securityGroupType() resourceType {
 		}
 		return nil
 	}
-	return resourceType{
-		properties: map[string]property{"name": {kind: words, update: true}, "description": {kind: words, update: true}, "rules": {kind: aList, update: true}},
-		create: func(ctx context.Context, j *job) error {
-			if err := j.begin(); err != nil {
-				return err
-			}
-			name, description := j.name(), j.text("description")
-			request := neutron.SecurityGroupRequest{Owner: j.owner(), Name: &name, Description: &description}
-			if _, err := j.network().CreateSecurityGroup(ctx, j.project(), request); err != nil {
-				return err
-			}
-			return rules(ctx, j)
-		},
-		update: func(ctx context.Context, j *job) error {
-			name, description := j.name(), j.text("description")
-			request := neutron.SecurityGroupRequest{Name: &name, Description: &description}
-			if _, err := j.network().UpdateSecurityGroup(ctx, j.project(), j.resource.PhysicalID, request); err != nil {
-				return err
-			}
-			return rules(ctx, j)
-		},
-		remove: func(ctx context.Context, j *job) error {
-			return gone(j.network().DeleteSecurityGroup(ctx, j.project(), j.resource.PhysicalID))
-		},
-		attributes: func(ctx context.Context, j *job) (map[string]any, error) {
-			group, err := j.network().GetSecurityGroup(ctx, j.project(), j.resource.PhysicalID)
-			if err != nil {
-				return nil, err
-			}
-			return object(group)
-		},
+	request := func(j *job) (neutron.SecurityGroupRequest, error) {
+		name, description := j.name(), j.text("description")
+		return neutron.SecurityGroupRequest{Owner: j.owner(), Name: &name, Description: &description}, nil
 	}
+	c := calls[neutron.SecurityGroupRequest, neutron.SecurityGroup]{
+		Network.CreateSecurityGroup, Network.GetSecurityGroup, Network.UpdateSecurityGroup, Network.DeleteSecurityGroup,
+	}
+	t := c.resourceType(resourceType{
+		properties: map[string]property{"name": {kind: words, update: true}, "description": {kind: words, update: true}, "rules": {kind: aList, update: true}},
+	}, request, nil)
+	withRules := func(group func(context.Context, *job) error) func(context.Context, *job) error {
+		return func(ctx context.Context, j *job) error {
+			if err := group(ctx, j); err != nil {
+				return err
+			}
+			return rules(ctx, j)
+		}
+	}
+	t.create, t.update = withRules(t.create), withRules(t.update)
+	return t
 }
 
 func ruleRequest(j *job, entry map[string]any, groupID string) (r neutron.SecurityGroupRuleRequest, err error) {
@@ -116,37 +104,23 @@ func ruleRequest(j *job, entry map[string]any, groupID string) (r neutron.Securi
 }
 
 func securityGroupRuleType() resourceType {
-	return resourceType{
+	request := func(j *job) (neutron.SecurityGroupRuleRequest, error) {
+		groups, err := j.findGroups([]any{j.text("security_group")})
+		if err != nil {
+			return neutron.SecurityGroupRuleRequest{}, err
+		}
+		r, err := ruleRequest(j, j.properties, groups[0])
+		r.Owner = j.owner()
+		return r, err
+	}
+	c := calls[neutron.SecurityGroupRuleRequest, neutron.SecurityGroupRule]{
+		create: Network.CreateSecurityGroupRule, get: Network.GetSecurityGroupRule, remove: Network.DeleteSecurityGroupRule,
+	}
+	return c.resourceType(resourceType{
 		properties: map[string]property{
 			"security_group": {kind: words, required: true}, "direction": {kind: words, fallback: "ingress"}, "ethertype": {kind: words, fallback: "IPv4"}, "protocol": {kind: words},
 			"port_range_min": {kind: number}, "port_range_max": {kind: number}, "remote_ip_prefix": {kind: words}, "remote_group": {kind: words}, "description": {kind: words},
 		},
-		create: func(ctx context.Context, j *job) error {
-			if err := j.begin(); err != nil {
-				return err
-			}
-			groups, err := j.findGroups([]any{j.text("security_group")})
-			if err != nil {
-				return err
-			}
-			request, err := ruleRequest(j, j.properties, groups[0])
-			if err != nil {
-				return err
-			}
-			request.Owner = j.owner()
-			_, err = j.network().CreateSecurityGroupRule(ctx, j.project(), request)
-			return err
-		},
-		remove: func(ctx context.Context, j *job) error {
-			return gone(j.network().DeleteSecurityGroupRule(ctx, j.project(), j.resource.PhysicalID))
-		},
-		attributes: func(ctx context.Context, j *job) (map[string]any, error) {
-			rule, err := j.network().GetSecurityGroupRule(ctx, j.project(), j.resource.PhysicalID)
-			if err != nil {
-				return nil, err
-			}
-			return object(rule)
-		},
 		deleteFirst: func(old, next map[string]any) bool { return true },
-	}
+	}, request, nil)
 }
