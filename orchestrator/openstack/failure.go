@@ -34,9 +34,9 @@ func (p *Project) settle(ctx context.Context, name string, template Template) (*
 		kept := slices.IndexFunc(found, func(one stacks.ListedStack) bool { return !strings.HasPrefix(one.Status, "DELETE_") })
 		if kept < 0 {
 			stack = nil
-			return true, p.deleteAll(ctx, found)
+			return true, p.deleteAll(ctx, name, found)
 		}
-		if err := p.deleteAll(ctx, slices.Concat(found[:kept], found[kept+1:])); err != nil {
+		if err := p.deleteAll(ctx, name, slices.Concat(found[:kept], found[kept+1:])); err != nil {
 			return false, err
 		}
 		stack, err = p.stack(ctx, found[kept])

@@ -57,6 +57,9 @@ func (p *Project) ApplyStack(ctx context.Context, name string, template Template
 		return Stack{}, err
 	}
 	if existing == nil {
+		if err := p.freshToken(ctx); err != nil {
+			return Stack{}, err
+		}
 		keep := true
 		created, err := stacks.Create(ctx, p.orchestration, stacks.CreateOpts{Name: name, TemplateOpts: heat, Timeout: timeout(ctx), DisableRollback: &keep, Tags: []string{ownTag}}).Extract()
 		conflict := gophercloud.ResponseCodeIs(err, http.StatusConflict)
@@ -102,6 +105,9 @@ func timeout(ctx context.Context) int {
 }
 
 func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, heat *stacks.Template, template Template) (Stack, error) {
+	if err := p.freshToken(ctx); err != nil {
+		return Stack{}, err
+	}
 	err := stacks.Update(ctx, p.orchestration, existing.Name, existing.ID, stacks.UpdateOpts{TemplateOpts: heat, Timeout: timeout(ctx), Tags: []string{ownTag}}).ExtractErr()
 	if err != nil {
 		return Stack{}, explain(err, "update stack "+existing.Name, template)
@@ -167,33 +173,40 @@ func (p *Project) DeleteStack(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return p.deleteAll(ctx, found)
+	return p.deleteAll(ctx, name, found)
 }
 
-// deleteAll deletes these stacks at once, and waits until they are gone.
-func (p *Project) deleteAll(ctx context.Context, doomed []stacks.ListedStack) error {
+// deleteAll deletes these stacks of one name at once, and waits until the name is free of them: for a moment after DELETE_COMPLETE it
+// is not.
+func (p *Project) deleteAll(ctx context.Context, name string, doomed []stacks.ListedStack) error {
+	if len(doomed) == 0 {
+		return nil
+	}
+	ids := map[string]bool{}
 	for _, one := range doomed {
-		err := stacks.Delete(ctx, p.orchestration, one.Name, one.ID).ExtractErr()
+		err := stacks.Delete(ctx, p.orchestration, name, one.ID).ExtractErr()
 		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-			return explain(err, "delete stack "+one.Name, Template{})
+			return explain(err, "delete stack "+name, Template{})
 		}
+		ids[one.ID] = true
 	}
-	for _, one := range doomed {
-		err := poll(ctx, func() (bool, error) {
-			current, err := p.stack(ctx, one)
-			if err != nil || current == nil {
-				return err == nil, err
-			}
-			if current.Status == "DELETE_FAILED" {
-				return false, p.failure(ctx, current, Template{})
-			}
-			return false, nil
-		})
+	return poll(ctx, func() (bool, error) {
+		found, err := p.named(ctx, name)
 		if err != nil {
-			return fmt.Errorf("delete stack %s (%s): %w", one.Name, one.ID, err)
+			return false, err
 		}
-	}
-	return nil
+		left := slices.DeleteFunc(found, func(one stacks.ListedStack) bool { return !ids[one.ID] })
+		for _, one := range left {
+			if one.Status == "DELETE_FAILED" {
+				current, err := p.stack(ctx, one)
+				if err == nil && current != nil {
+					err = p.failure(ctx, current, Template{})
+				}
+				return false, err
+			}
+		}
+		return len(left) == 0, nil
+	})
 }
 
 // named lists our stacks of that name, the oldest first. Heat is not asked for name and tag at once:

@@ -9,4 +9,4 @@ export STATE=${STATE:-$root/build/openstack}
 [[ -n ${KEEP:-} ]] || trap '"$here/openstack.sh" down' EXIT
 "$here/openstack.sh" up
 cd "$root"
-BURANO_TEST_CLOUDS=$STATE/clouds.yaml go test -count=1 -v -timeout 40m -exec "$here/openstack.sh run" ./test/cloud
+BURANO_TEST_CLOUDS=$STATE/clouds.yaml go test -count=1 -v -timeout 120m -exec "$here/openstack.sh run" ./test/cloud
