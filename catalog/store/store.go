@@ -5,8 +5,10 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -127,10 +129,8 @@ func seconds(unix int64) time.Time { return time.Unix(unix, 0).UTC() }
 // ReplaceEmbedded makes the embedded records exactly these.
 func (s *Store) ReplaceEmbedded(ctx context.Context, records []catalog.Record) error {
 	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-		if tx.Name() == database.Postgres { // several servers may start at the same time
-			if err := tx.Exec("LOCK TABLE packages IN SHARE ROW EXCLUSIVE MODE").Error; err != nil {
-				return err
-			}
+		if err := alone(tx); err != nil { // several servers may start at the same time
+			return err
 		}
 		var old []packageRow
 		if err := tx.Where("embedded").Find(&old).Error; err != nil {
@@ -159,9 +159,22 @@ func (s *Store) ReplaceEmbedded(ctx context.Context, records []catalog.Record) e
 	})
 }
 
+// alone makes the transaction the only one that writes packages until it ends; in SQLite every one is.
+func alone(tx *gorm.DB) error {
+	if tx.Name() != database.Postgres {
+		return nil
+	}
+	return tx.Exec("LOCK TABLE packages IN SHARE ROW EXCLUSIVE MODE").Error
+}
+
 // AddPackage stores a package with its zip.
 func (s *Store) AddPackage(ctx context.Context, record catalog.Record, archive []byte) error {
 	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		if record.Public { // no unique key says which classes public packages have
+			if err := alone(tx); err != nil {
+				return err
+			}
+		}
 		if err := checkConflicts(tx, record); err != nil {
 			return err
 		}
@@ -226,8 +239,10 @@ func insert(tx *gorm.DB, row packageRow, record catalog.Record) error {
 	if err := tx.Create(&row).Error; err != nil {
 		return err
 	}
-	for i, name := range record.Classes {
-		if err := tx.Create(&classRow{PackageID: row.ID, OwnerID: row.OwnerID, Name: name, Position: i}).Error; err != nil {
+	// In one order everywhere: two uploads that share classes wait for each other, but never in a circle.
+	for _, name := range slices.Sorted(slices.Values(record.Classes)) {
+		class := classRow{PackageID: row.ID, OwnerID: row.OwnerID, Name: name, Position: slices.Index(record.Classes, name)}
+		if err := tx.Create(&class).Error; err != nil {
 			return err
 		}
 	}
@@ -308,7 +323,7 @@ func (s *Store) UpdatePackage(ctx context.Context, id string, change func(*catal
 			return err
 		}
 		if record.Public && !row.IsPublic {
-			if err := checkConflicts(tx, record); err != nil {
+			if err := errors.Join(alone(tx), checkConflicts(tx, record)); err != nil {
 				return err
 			}
 		}

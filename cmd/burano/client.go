@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,9 +13,7 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/config"
-	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 	"github.com/spf13/cobra"
 )
 
@@ -32,22 +29,6 @@ type connection struct {
 func (c *connection) addFlags(root *cobra.Command) {
 	root.PersistentFlags().StringVar(&c.cloud, "os-cloud", os.Getenv("OS_CLOUD"), "entry of clouds.yaml to sign in with (OS_CLOUD)")
 	root.PersistentFlags().StringVar(&c.url, "url", os.Getenv("BURANO_URL"), "where the Burano server answers (BURANO_URL); without it the service catalog is asked")
-}
-
-// credentials reads clouds.yaml, or the OS_* variables when no entry is named.
-func (c *connection) credentials() (gophercloud.AuthOptions, gophercloud.EndpointOpts, *tls.Config, error) {
-	if c.cloud != "" {
-		auth, endpoint, tlsConfig, err := clouds.Parse(clouds.WithCloudName(c.cloud))
-		if err != nil {
-			return auth, endpoint, nil, fmt.Errorf("read the entry %q of clouds.yaml: %w", c.cloud, err)
-		}
-		return auth, endpoint, tlsConfig, nil
-	}
-	auth, err := openstack.AuthOptionsFromEnv()
-	if err != nil {
-		return auth, gophercloud.EndpointOpts{}, nil, fmt.Errorf("no credentials: name an entry of clouds.yaml with OS_CLOUD or --os-cloud, or set the OS_* variables (%w)", err)
-	}
-	return auth, gophercloud.EndpointOpts{Region: os.Getenv("OS_REGION_NAME")}, nil, nil
 }
 
 // signIn returns a Keystone session of the user.

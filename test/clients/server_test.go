@@ -1,0 +1,116 @@
+// Package clients tries the command-line clients, Murano's own and Burano's, on a real server: the program itself, with the local
+// cloud's Keystone.
+package clients
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/test/localcloud/keystone"
+)
+
+// server is a Burano with the local cloud's Keystone, and the program that it is.
+type server struct {
+	t        *testing.T
+	program  string
+	keystone string
+	url      string
+	home     string // folder for clients
+}
+
+// start starts both for the test. Of the packages that come with Burano the server offers the core library only.
+func start(t *testing.T) *server {
+	t.Helper()
+	s := &server{t: t, program: filepath.Join(t.TempDir(), "burano"), home: t.TempDir()}
+	build := exec.Command("go", "build", "-o", s.program, "./cmd/burano")
+	build.Dir = filepath.Join("..", "..")
+	output, err := build.CombinedOutput()
+	require.NoErrorf(t, err, "%s", output)
+
+	listener := httptest.NewUnstartedServer(nil)
+	s.keystone = "http://" + listener.Listener.Addr().String()
+	address := freeAddress(t)
+	s.url = "http://" + address
+	identity, err := keystone.New(keystone.Config{StateDir: t.TempDir(), Endpoint: s.keystone})
+	require.NoError(t, err)
+	listener.Config.Handler = http.StripPrefix("/identity", identity.Handler())
+	listener.Start()
+	t.Cleanup(listener.Close)
+
+	log := filepath.Join(s.home, "log")
+	file, err := os.Create(log)
+	require.NoError(t, err)
+	defer file.Close()
+	serve := exec.Command(s.program, "serve", "--listen", address, "--state", t.TempDir(), "--embedded-packages", "io.murano")
+	serve.Env = s.as("burano", "service")
+	serve.Stdout, serve.Stderr = file, file
+	serve.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, serve.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- serve.Wait() }()
+	t.Cleanup(func() {
+		require.NoError(t, serve.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, <-ended, "the server ends cleanly when asked to")
+		if t.Failed() {
+			text, _ := os.ReadFile(log)
+			t.Logf("the server's log:\n%s", text)
+		}
+	})
+	require.Eventually(t, func() bool {
+		response, err := http.Get(s.url + "/healthz")
+		if err != nil {
+			return false
+		}
+		_ = response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	}, time.Minute, 50*time.Millisecond, "the server does not answer; its log is %s", log)
+	return s
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// as returns the variables of a user of the local cloud, whose password is its name.
+func (s *server) as(user, project string, more ...string) []string {
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "LC_ALL=C.UTF-8", "COLUMNS=200", "BURANO_URL=" + s.url, "MURANO_URL=" + s.url,
+		"OS_AUTH_URL=" + s.keystone + "/identity/v3", "OS_USERNAME=" + user, "OS_PASSWORD=" + user, "OS_PROJECT_NAME=" + project,
+		"OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_NAME=Default", "OS_REGION_NAME=" + keystone.Region}, more...)
+}
+
+// run runs a program in the clients' folder and returns what it printed, both streams together, and whether it went well.
+func (s *server) run(environment []string, program string, args ...string) (string, bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, program, args...)
+	command.Dir, command.Env = s.home, environment
+	output, err := command.CombinedOutput()
+	require.NoError(s.t, ctx.Err(), "%s %s", program, strings.Join(args, " "))
+	return string(output), err == nil
+}
+
+// write makes files below the clients' folder.
+func (s *server) write(files map[string]string) {
+	s.t.Helper()
+	for name, content := range files {
+		path := filepath.Join(s.home, name)
+		require.NoError(s.t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(s.t, os.WriteFile(path, []byte(content), 0o600))
+	}
+}
