@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"sort"
 	"strings"
@@ -134,6 +135,16 @@ func ReadFolder(fsys fs.FS) (*Package, error) {
 		return nil, err
 	}
 	return newPackage(files)
+}
+
+// ReadFiles reads a package that is made of these files, by their paths inside the package.
+func ReadFiles(files map[string][]byte) (*Package, error) {
+	for name := range files {
+		if err := checkName(name); err != nil {
+			return nil, err
+		}
+	}
+	return newPackage(maps.Clone(files))
 }
 
 // ReadEmbedded reads a package that comes with Burano; only such a package's classes can have native methods.

@@ -95,7 +95,7 @@ func (c *client) call(ctx context.Context, method, path string, body, result any
 			return err
 		}
 		content = bytes.NewReader(data)
-		headers = append(headers, "Content-Type", "application/json")
+		headers = append([]string{"Content-Type", "application/json"}, headers...)
 	}
 	answer, err := c.send(ctx, method, path, content, headers...)
 	if err != nil {

@@ -49,6 +49,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		command *cobra.Command
 	}{
 		{"client", packageCommand(connection)},
+		{"client", categoryCommand(connection)},
 		{"client", environmentCommand(connection)},
 		{"client", deployCommand(connection)},
 		{"client", actionCommand(connection)},

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/catalog"
+)
+
+// createOptions are the flags of package create.
+type createOptions struct {
+	template, classes, resources, ui, logo, output     string
+	fullName, name, kind, author, description, version string
+	tags                                               []string
+	force                                              bool
+}
+
+func packageCreateCommand() *cobra.Command {
+	var options createOptions
+	command := &cobra.Command{
+		Use:   "create [FOLDER]",
+		Short: "Make a package's zip: of a folder, of a Heat template (-t), or of classes (-c)",
+		Example: `  burano package create ./io.example.App
+  burano package create -t wordpress.yaml --name WordPress --full-name io.example.WordPress
+  burano package create -c ./Classes -r ./Resources --full-name io.example.App`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			pkg, err := options.read(args)
+			if err == nil {
+				err = pkg.CheckLengths()
+			}
+			if err != nil {
+				return err
+			}
+			var zip bytes.Buffer
+			if err := pkg.WriteZip(&zip); err != nil {
+				return err
+			}
+			file := options.output
+			if file == "" {
+				file = pkg.FullName() + ".zip"
+			}
+			if err := save(file, zip.Bytes(), options.force); err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "%s: saved as %s\n", pkg.FullName(), file)
+			return nil
+		},
+	}
+	flags := command.Flags()
+	flags.StringVarP(&options.template, "template", "t", "", "Heat template that the package is made of; files beside it that it names by get_file are not packed: put them into --resources under HotFiles")
+	flags.StringVarP(&options.classes, "classes", "c", "", "folder of class files, each of which begins with the class's Name")
+	flags.StringVarP(&options.resources, "resources", "r", "", "folder of resources")
+	flags.StringVarP(&options.ui, "ui", "u", "", "file of the dynamic UI")
+	flags.StringVarP(&options.logo, "logo", "l", "", "file of the logo: PNG, JPEG or GIF")
+	flags.StringVarP(&options.fullName, "full-name", "f", "", "full name (default made of the template's file name)")
+	flags.StringVarP(&options.name, "name", "n", "", "name that is shown (default the template's file name)")
+	flags.StringVar(&options.kind, "type", "Application", "Application or Library")
+	flags.StringVarP(&options.author, "author", "a", "", "author")
+	flags.StringVarP(&options.description, "description", "d", "", "description (default the template's)")
+	flags.StringVar(&options.version, "version", "", "version, such as 1.2.0")
+	flags.StringSliceVar(&options.tags, "tags", nil, "tags")
+	flags.StringVar(&options.output, "output", "", "file to write (default <full name>.zip)")
+	flags.BoolVar(&options.force, "force", false, "write over a file that is there")
+	return command
+}
+
+// read reads the package from the folder, or makes its files.
+func (o createOptions) read(args []string) (*catalog.Package, error) {
+	switch {
+	case len(args) == 1 && o.template+o.classes+o.resources+o.ui != "":
+		return nil, errors.New("name either a folder, or what the package is made of (-t, -c, -r, -u)")
+	case len(args) == 1:
+		if _, err := os.Stat(args[0]); err != nil {
+			return nil, err
+		}
+		return catalog.ReadFolder(os.DirFS(args[0]))
+	case (o.template == "") == (o.classes == ""):
+		return nil, errors.New("name a folder, or a Heat template with -t, or a folder of classes with -c")
+	}
+	files, manifest := map[string][]byte{}, map[string]any{"Type": o.kind}
+	var err error
+	if o.template != "" {
+		err = o.hot(files, manifest)
+	} else {
+		err = o.muranoPL(files, manifest)
+	}
+	if err == nil && o.resources != "" {
+		err = addFolder(files, "Resources", o.resources)
+	}
+	if err == nil && o.logo != "" {
+		err = addFile(files, "logo.png", o.logo)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for key, value := range map[string]string{"FullName": o.fullName, "Name": o.name, "Author": o.author, "Description": o.description, "Version": o.version} {
+		if value != "" {
+			manifest[key] = value
+		}
+	}
+	if len(o.tags) > 0 {
+		manifest["Tags"] = o.tags
+	}
+	if files["manifest.yaml"], err = yaml.Marshal(manifest); err != nil {
+		return nil, err
+	}
+	return catalog.ReadFiles(files)
+}
+
+var noPartOfAName = regexp.MustCompile(`[^\pL\pN]+`)
+
+func (o createOptions) hot(files map[string][]byte, manifest map[string]any) error {
+	if err := addFile(files, "template.yaml", o.template); err != nil {
+		return err
+	}
+	var template struct {
+		Description string `yaml:"description"`
+	}
+	if err := yaml.Unmarshal(files["template.yaml"], &template); err != nil {
+		return fmt.Errorf("%s: %w", o.template, err)
+	}
+	base := strings.TrimSuffix(filepath.Base(o.template), filepath.Ext(o.template))
+	manifest["Format"], manifest["Name"] = "Heat.HOT/1.0", base
+	manifest["FullName"] = "io.murano.apps.generated." + strings.Trim(noPartOfAName.ReplaceAllString(base, "_"), "_")
+	if template.Description != "" {
+		manifest["Description"] = template.Description
+	}
+	return nil
+}
+
+func (o createOptions) muranoPL(files map[string][]byte, manifest map[string]any) error {
+	if o.fullName == "" {
+		return errors.New("--full-name is needed for a package of classes")
+	}
+	if err := addFolder(files, "Classes", o.classes); err != nil {
+		return err
+	}
+	classes := map[string]string{}
+	for name, file := range files {
+		declared, err := declaredClasses(file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, class := range declared {
+			classes[class] = strings.TrimPrefix(name, "Classes/")
+		}
+	}
+	if len(classes) == 0 {
+		return fmt.Errorf("%s holds no class", o.classes)
+	}
+	manifest["Format"], manifest["Classes"] = "MuranoPL/1.4", classes
+	if o.ui != "" {
+		return addFile(files, "UI/ui.yaml", o.ui)
+	}
+	return nil
+}
+
+// declaredClasses are the full names of the classes of a class file.
+func declaredClasses(text []byte) ([]string, error) {
+	var names []string
+	own := ""
+	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var document struct {
+			Name       string            `yaml:"Name"`
+			Namespaces map[string]string `yaml:"Namespaces"`
+		}
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return names, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if space, there := document.Namespaces["="]; there {
+			own = space + "."
+		}
+		if document.Name != "" {
+			if strings.Contains(document.Name, ".") {
+				names = append(names, document.Name)
+			} else {
+				names = append(names, own+document.Name)
+			}
+		}
+	}
+}
+
+func addFile(files map[string][]byte, name, from string) error {
+	content, err := os.ReadFile(from)
+	files[name] = content
+	return err
+}
+
+func addFolder(files map[string][]byte, name, from string) error {
+	return fs.WalkDir(os.DirFS(from), ".", func(inner string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		return addFile(files, path.Join(name, inner), filepath.Join(from, filepath.FromSlash(inner)))
+	})
+}
