@@ -91,6 +91,11 @@ func newEcho(config Config) *echo.Echo {
 	statisticsHandlers{config.Orchestrator}.register(v1)
 	catalogHandlers{config.Catalog}.register(v1)
 	buranoHandlers{config.Orchestrator, config.Kubeconfig}.register(e.Group("/burano/v1"))
+	description, err := describe()
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	e.GET("/openapi.json", description)
 	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	ready := &readiness{checks: config.Checks, log: config.Logger}
 	e.GET("/readyz", ready.handle)
@@ -106,7 +111,7 @@ func versions(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		first, _, _ := strings.Cut(strings.TrimPrefix(c.Request().URL.Path, "/"), "/")
 		switch first {
-		case "v1", "burano", "healthz", "readyz", "metrics":
+		case "v1", "burano", "healthz", "readyz", "metrics", "openapi.json":
 			return next(c)
 		}
 		type link struct {

@@ -25,13 +25,14 @@ const (
 
 // exchange is one line of the recording.
 type exchange struct {
-	Name           string            `json:"name"`
-	Method         string            `json:"method"`
-	Path           string            `json:"path"`
-	RequestHeaders map[string]string `json:"request_headers"`
-	RequestBody    json.RawMessage   `json:"request_body"`
-	Status         int               `json:"status"`
-	ResponseBody   any               `json:"response_body"`
+	Name            string            `json:"name"`
+	Method          string            `json:"method"`
+	Path            string            `json:"path"`
+	RequestHeaders  map[string]string `json:"request_headers"`
+	RequestBody     json.RawMessage   `json:"request_body"`
+	Status          int               `json:"status"`
+	ResponseHeaders map[string]string `json:"response_headers"`
+	ResponseBody    any               `json:"response_body"`
 }
 
 func goldenExchanges(t *testing.T, wanted func(name string) bool) []exchange {

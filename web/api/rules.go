@@ -92,7 +92,7 @@ var rules = map[string]string{
 }
 
 // open are the paths that are answered without asking who calls.
-var open = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true}
+var open = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, "/openapi.json": true}
 
 // checkRules makes it impossible to forget the rule of a new route.
 func checkRules(routes []*echo.Route, policy *policy.Policy) {
