@@ -1,12 +1,15 @@
 package etcd_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/burano/burano/nodes/etcd"
@@ -33,6 +36,49 @@ func TestALeaderHandsOverBeforeItIsRemoved(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, members, 2)
 	require.Nil(t, members.Of(c.nodes[0]))
+}
+
+func TestAMemberJoinsWhoeverLeads(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 5)
+	root := c.bootstrap()
+	c.join(root, c.nodes[1], c.nodes[2])
+	c.lead(root, c.nodes[1])
+	c.join(root, c.nodes[3], c.nodes[4])
+	members, err := etcd.Members(t.Context(), root)
+	require.NoError(t, err)
+	require.Equal(t, c.nodes, members.Voters(c.nodes))
+}
+
+// lead has a voter lead, once it serves clients.
+func (c *cluster) lead(root *clientv3.Client, node etcd.Node) {
+	c.t.Helper()
+	require.EventuallyWithT(c.t, func(t *assert.CollectT) {
+		members, err := etcd.Members(c.t.Context(), root)
+		require.NoError(t, err)
+		for _, member := range members {
+			ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Second)
+			defer cancel()
+			for _, url := range member.ClientURLs {
+				status, err := root.Status(ctx, url)
+				if err != nil {
+					continue
+				}
+				heir := members.Of(node).ID
+				if status.Leader == heir {
+					return
+				}
+				if status.Leader == member.ID {
+					conn, err := root.Dial(url)
+					require.NoError(t, err)
+					defer conn.Close()
+					_, err = etcdserverpb.NewMaintenanceClient(conn).MoveLeader(ctx, &etcdserverpb.MoveLeaderRequest{TargetID: heir})
+					require.NoError(t, err)
+				}
+			}
+		}
+		require.Fail(t, "not seen to lead yet")
+	}, 30*time.Second, 50*time.Millisecond)
 }
 
 func TestAMemberThatLostItsDataIsRemovedBeforeItJoinsAgain(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -119,8 +120,10 @@ func Promote(ctx context.Context, client *clientv3.Client, node Node) error {
 	if !member.IsLearner {
 		return nil
 	}
+	leader := leader{client: client}
+	defer leader.close()
 	err = retry(ctx, promotePatience, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
-		_, err := client.MemberPromote(ctx, member.ID)
+		err := leader.promote(ctx, member.ID)
 		if errors.Is(err, rpctypes.ErrMemberNotLearner) {
 			return false, nil
 		}
@@ -137,6 +140,61 @@ func Promote(ctx context.Context, client *clientv3.Client, node Node) error {
 		return fmt.Errorf("read from etcd after %s became a voter: %w", node.Name, err)
 	}
 	return nil
+}
+
+// leader reaches the member that leads, whichever that is at the moment.
+type leader struct {
+	client *clientv3.Client
+	id     uint64
+	conn   *grpc.ClientConn
+}
+
+// promote asks the leader itself. Any other member passes the request on without the name of its user, so that it is refused once
+// authorization is on (promoteMember and promoteMemberHTTP in etcd 3.6's server/etcdserver).
+func (l *leader) promote(ctx context.Context, id uint64) error {
+	if err := l.connect(ctx); err != nil {
+		return err
+	}
+	_, err := etcdserverpb.NewClusterClient(l.conn).MemberPromote(ctx, &etcdserverpb.MemberPromoteRequest{ID: id})
+	return rpctypes.Error(err)
+}
+
+func (l *leader) connect(ctx context.Context) error {
+	var now *clientv3.StatusResponse
+	var err error
+	for _, endpoint := range l.client.Endpoints() {
+		if now, err = l.client.Status(ctx, endpoint); err == nil && now.Leader != 0 {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if now.Leader == 0 {
+		return rpctypes.ErrNoLeader
+	}
+	if l.conn != nil && l.id == now.Leader {
+		return nil
+	}
+	members, err := Members(ctx, l.client)
+	if err != nil {
+		return err
+	}
+	member := members.ByID(now.Leader)
+	if member == nil || len(member.ClientURLs) == 0 {
+		return rpctypes.ErrLeaderChanged
+	}
+	l.close()
+	l.id = now.Leader
+	l.conn, err = l.client.Dial(member.ClientURLs[0])
+	return err
+}
+
+func (l *leader) close() {
+	if l.conn != nil {
+		_ = l.conn.Close()
+		l.conn = nil
+	}
 }
 
 // transient says whether an error of a membership change goes away by itself.

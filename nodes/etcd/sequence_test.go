@@ -28,11 +28,12 @@ var events = map[string]func(*world){
 	"member loses its data": (*world).loseData,
 	"orchestrator kill":     (*world).killed,
 	"unroutable peer":       (*world).unroutable,
+	"leader moves":          (*world).leaderMoves,
 }
 
 // The rules of membership hold for whatever happens in whatever order: nodes come and go, members crash with or without
 // their data, the orchestrator is killed between any two calls and begins again from the beginning, a new node's address answers
-// nothing. At each moment in which no more members are down than the cluster bears, it answers; at the end of each change no dead
+// nothing, another member leads. At each moment in which no more members are down than the cluster bears, it answers; at the end of each change no dead
 // member is left, nobody but the wanted votes, and the voters are odd.
 //
 // BURANO_ETCD_SEED repeats one sequence.
@@ -168,6 +169,16 @@ func (w *world) unroutable() {
 	w.wanted = wanted
 	w.settle(w.without(nowhere), -1)
 	speak()
+}
+
+// leaderMoves has another voter than the one that clients talk to lead, before nodes are taken in.
+func (w *world) leaderMoves() {
+	if len(w.wanted) >= etcd.MaxVoters {
+		w.scaleDown()
+	}
+	w.c.lead(w.root, w.c.nodes[w.victim()])
+	w.c.answers(w.root)
+	w.scaleUp()
 }
 
 // grown is what is wanted with some nodes more.
