@@ -41,7 +41,7 @@ func (c *Contract) apply(ctx context.Context, classes *Classes, in *Class, this 
 	value, _ = c.rule.apply(a, value)
 	l.finish()
 	if len(l.problems) > 0 {
-		return nil, &contractError{l.problems[0], l.violation}
+		return nil, l.refusal(l.problems[0])
 	}
 	return value, l.born(ctx)
 }
@@ -132,9 +132,9 @@ func (a *application) violation(r rule, value any) string {
 	case *Object:
 		written = "MuranoObject(" + v.class.Type() + ")"
 	}
-	switch r.(type) {
+	switch r := r.(type) {
 	case constant:
-		return fmt.Sprintf("Value %s is not equal to %s", written, r.text())
+		return fmt.Sprintf("Value %s is not equal to %s", written, scalarText(r.value))
 	case entries:
 		return fmt.Sprintf("Value %s is not of a dictionary type", written)
 	}
@@ -144,9 +144,29 @@ func (a *application) violation(r rule, value any) string {
 	case a.function == "check":
 		return fmt.Sprintf("Value %s doesn't match predicate", written)
 	case a.function == "class":
-		return fmt.Sprintf("Value %s cannot be represented as class %s", written, r.text())
+		return fmt.Sprintf("Value %s cannot be represented as class %s", written, classText(r))
 	}
 	return fmt.Sprintf("Value %s violates %s() contract", written, a.function)
+}
+
+// scalarText writes a literal of a contract as Murano does.
+func scalarText(value any) string {
+	if text, ok := value.(string); ok {
+		return "'" + text + "'"
+	}
+	return pythonText(value)
+}
+
+// classText is the class that a contract asks for.
+func classText(r rule) string {
+	if c, ok := r.(chain); ok {
+		for n := range c.steps {
+			if c.steps[n].name == "class" {
+				return c.steps[n].class
+			}
+		}
+	}
+	return r.text()
 }
 
 func (a *application) advice(value any) string {
@@ -437,7 +457,10 @@ func (s *step) object(a *application, c chain, value any) (any, bool) {
 	case string:
 		found, ok := a.loader.reference(v)
 		if !ok {
-			return a.violated("wants %s, found the text %s, which is no id of an object of the model", c.text(), show(v))
+			a.failed++
+			a.loader.reportAs(Problem{a.path, a.label, fmt.Sprintf("wants %s, found the text %s, which is no id of an object of the model", c.text(), show(v)),
+				dslExceptions + "NoObjectFoundError", fmt.Sprintf("Object %q is not found in object store", v)})
+			return nil, false
 		}
 		if object = found; object == nil {
 			a.failed++
@@ -460,7 +483,8 @@ func (s *step) object(a *application, c chain, value any) (any, bool) {
 	if spec, err := ParseSpec(s.spec); err == nil && s.spec != "" {
 		for _, class := range object.class.lineage {
 			if class.Name == s.class && !spec.Admits(class.Package.Version()) {
-				return a.violated("wants class %s of version %s, found version %s", s.class, s.spec, class.Package.Version())
+				return a.broken(fmt.Sprintf("wants class %s of version %s, found version %s", s.class, s.spec, class.Package.Version()),
+					fmt.Sprintf("Object of type %s is not compatible with requested type %s", object.class.Name, s.class))
 			}
 		}
 	}
@@ -497,7 +521,8 @@ func (s *step) model(a *application, c chain, value any) (any, bool) {
 		return nil, false
 	}
 	if !object.class.Is(s.class) {
-		return a.violated("wants a model of an object of class %s, found one of class %s", s.class, object.class.Name)
+		return a.broken(fmt.Sprintf("wants a model of an object of class %s, found one of class %s", s.class, object.class.Name),
+			fmt.Sprintf("Object of type %s is not compatible with requested type %s", object.class.Name, s.class))
 	}
 	return kept, true
 }
@@ -513,15 +538,17 @@ func (s *step) owner(a *application, value any) (any, bool) {
 		if a.this != nil && a.loader.former && !a.loader.made[a.this] {
 			return
 		}
-		owned := false
+		owned, violation := false, fmt.Sprintf("Object %s violates %s() contract", object.murano(), s.name)
+		defer func(now string) { a.path = now }(a.path)
+		a.path = path
 		for owner := object.Owner(); owner != nil && a.this != nil; owner = owner.Owner() {
 			owned = owned || owner == a.this
 		}
 		switch {
 		case s.name == "owned" && !owned:
-			a.loader.report(path, a.label, fmt.Sprintf("wants an object of its own, found a reference to %s, which stands elsewhere in the model", object))
+			a.broken(fmt.Sprintf("wants an object of its own, found a reference to %s, which stands elsewhere in the model", object), violation)
 		case s.name == "notOwned" && owned:
-			a.loader.report(path, a.label, fmt.Sprintf("wants a reference to an object that stands elsewhere in the model, found %s itself", object))
+			a.broken(fmt.Sprintf("wants a reference to an object that stands elsewhere in the model, found %s itself", object), violation)
 		}
 	})
 	return object, true

@@ -119,7 +119,7 @@ func contractFault(err error, format string, args ...any) error {
 	if !errors.As(err, &broken) {
 		return err
 	}
-	return &contractError{fault.New(fault.Invalid, format+"%w", append(args, broken.err)...), broken.violation}
+	return &contractError{fault.New(fault.Invalid, format+"%w", append(args, broken.err)...), broken.violation, broken.name}
 }
 
 // assignStatic is an assignment to a static property by the name of its class.

@@ -139,7 +139,7 @@ func exceptionName(err error) string {
 	var contract *contractError
 	switch {
 	case errors.As(err, &contract):
-		return ContractViolation
+		return cmp.Or(contract.name, ContractViolation)
 	case uninitialised(err) != nil:
 		return dslExceptions + "UninitializedPropertyAccessError"
 	case errors.As(err, &y) && y.Name != "":
@@ -167,6 +167,12 @@ func exceptionName(err error) string {
 type contractError struct {
 	err       error
 	violation string
+	name      string // of the exception; "" is that of violated contracts
+}
+
+// refusal is a problem of a model that code gave, as code sees it.
+func (l *loader) refusal(problem Problem) error {
+	return &contractError{problem, cmp.Or(problem.Message, l.violation, problem.Wanted), problem.Name}
 }
 
 func (e *contractError) Error() string { return e.err.Error() }

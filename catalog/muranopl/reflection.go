@@ -293,6 +293,9 @@ func (c *Class) metas(ctx context.Context, of func(*Class) []Meta) ([]attached, 
 				continue
 			}
 			if metaClass.Cardinality == "One" {
+				if slices.ContainsFunc(all, func(a attached) bool { return a.in == class && a.of == metaClass }) && !seen[class] {
+					return raised("ValueError", "Cannot attach several Meta instances with cardinality One")
+				}
 				below[metaClass] = true
 			}
 			if !seen[class] {
@@ -371,7 +374,7 @@ func (a *attached) object(ctx context.Context) (any, error) {
 	object := l.make(model, nil, "", nil, nil)
 	l.finish()
 	if len(l.problems) > 0 {
-		return nil, &contractError{l.problems[0], l.violation}
+		return nil, l.refusal(l.problems[0])
 	}
 	return object, l.born(ctx)
 }

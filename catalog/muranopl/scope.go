@@ -76,7 +76,7 @@ func (c *Class) scope(this *Object, data any) *yaql.Scope {
 func (c *Class) functionTable() *yaql.Functions {
 	functions := yaql.Standard()
 	if c.oldSyntax() {
-		functions = yaql.Legacy()
+		functions = yaql.Legacy().Keyed()
 	}
 	return functions.Extend(languageFunctions(c)...).Extend(extensions(c)...)
 }

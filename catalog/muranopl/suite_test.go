@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,9 +59,11 @@ func suiteSource(t testing.TB, file, format string) (testSource, []string) {
 				Namespaces map[string]string `yaml:"Namespaces"`
 				Name       string            `yaml:"Name"`
 			}
-			if decoder.Decode(&document) != nil {
+			err := decoder.Decode(&document)
+			if errors.Is(err, io.EOF) {
 				break
 			}
+			require.NoError(t, err, name)
 			if own := document.Namespaces["="]; own != "" {
 				namespace = own
 			}

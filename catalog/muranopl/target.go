@@ -35,7 +35,7 @@ func (s *strand) assign(ctx context.Context, target *yaql.Expression, node yaql.
 		if dict, ok := asDict(holder); ok {
 			return s.assign(ctx, target, n.Left, dict.With(yaql.Entry{Key: name.Name, Value: value}))
 		}
-		return invalidTarget(target, holder)
+		return raised("ValueError", "attribution may only be applied to objects and dictionaries")
 	case *yaql.Index:
 		if len(n.Args) != 1 || n.Args[0] == nil {
 			break

@@ -580,6 +580,9 @@ func (r *run) chooseAmong(name string, kind Kind, candidates []*Function, plain 
 			return r.invoke(f, call)
 		}
 	}
+	if scope.setting.functions.keyed && kind != AsOperator && plainErr == nil && plain.byKeys() {
+		return r.chooseAmong(name, kind, candidates, plain, plainErr, pairs, scope)
+	}
 	switch {
 	case kind == AsOperator:
 		return nil, failure(NoMatch, "the operator %q does not work on %s", name, describe(plain)).saying(`No function "#operator_%s" matches supplied arguments`, name)

@@ -72,6 +72,8 @@ type Functions struct {
 	byName map[string]*overloads
 	// lenient tells that every function is a method too and the other way round.
 	lenient bool
+	// keyed tells that functions of collections take maps as those of their keys.
+	keyed bool
 	// plain tells that numbers, texts and the like have only the operators of the standard library.
 	plain bool
 }
@@ -95,7 +97,7 @@ func NewFunctions(functions ...*Function) *Functions {
 
 // Extend makes a table with more functions, which go before the present ones of the same name.
 func (f *Functions) Extend(functions ...*Function) *Functions {
-	extended := &Functions{byName: maps.Clone(f.byName), lenient: f.lenient, plain: f.plain}
+	extended := &Functions{byName: maps.Clone(f.byName), lenient: f.lenient, keyed: f.keyed, plain: f.plain}
 	if extended.byName == nil {
 		extended.byName = map[string]*overloads{}
 	}
@@ -117,7 +119,30 @@ func (f *Functions) Extend(functions ...*Function) *Functions {
 
 // Lenient makes a table in which every function is a method too and the other way round, as in YAQL 0.2.
 func (f *Functions) Lenient() *Functions {
-	return &Functions{byName: f.byName, lenient: true, plain: f.plain}
+	return &Functions{byName: f.byName, lenient: true, keyed: f.keyed, plain: f.plain}
+}
+
+// Keyed is the table with functions of collections that take maps as well, as those of their keys: so packages of format 1.0 and 1.1 see
+// it.
+func (f *Functions) Keyed() *Functions {
+	return &Functions{byName: f.byName, lenient: f.lenient, keyed: true, plain: f.plain}
+}
+
+// byKeys puts lists of keys in the place of maps; false: there are none.
+func (a *arguments) byKeys() bool {
+	found := false
+	for i := range a.positional {
+		dict, ok := a.positional[i].value.(*Dict)
+		if !ok {
+			continue
+		}
+		keys := make([]any, 0, dict.Len())
+		for _, e := range dict.all() {
+			keys = append(keys, e.Key)
+		}
+		a.positional[i].value, found = keys, true
+	}
+	return found
 }
 
 // Has tells whether there is a function of that name.

@@ -4,6 +4,10 @@ package yaql
 func legacyFunctions() []*Function {
 	return []*Function{
 		function("tuple", "a list of the arguments", func(i *Invocation) (any, error) { return arg[[]any](i, 0), nil }, rest(nil)),
+		function("dict", "a map of lists of a key and a value each", func(i *Invocation) (any, error) {
+			entries, err := pairsOf(i, arg[[]any](i, 0))
+			return NewDict(entries...), err
+		}, rest(twoItems)),
 		both("toList", "the items as a list", whole(func(_ *Invocation, items []any) (any, error) { return items, nil }), need("collection", iterable)),
 		function("range", "the integers from one on", func(i *Invocation) (any, error) { return rangeOf(arg[int64](i, 0), 1<<62, 1) }, need("start", integer)),
 		{Name: "switch", Kind: AsBoth, Doc: "the value of the first pair whose condition holds for the value", Pairs: true, Params: []Param{need("value", notPair), restLazy()},
@@ -63,6 +67,11 @@ func legacyFunctions() []*Function {
 				return made, nil
 			}},
 	}
+}
+
+func twoItems(value any) (any, bool) {
+	items, ok := value.([]any)
+	return value, ok && len(items) == 2
 }
 
 func notPair(value any) (any, bool) {
