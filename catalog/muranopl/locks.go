@@ -126,7 +126,7 @@ func (m *Method) lockOf(object *Object, args map[string]any) (lockKey, bool) {
 
 func (m *Method) readSynchronize() {
 	m.onThis = true
-	for _, meta := range m.Class.described(context.Background(), methodMetas(m.Name)) {
+	for _, meta := range m.Class.shown(context.Background(), m.Class, methodMetas(m.Name)) {
 		if meta.Class != "io.murano.metadata.engine.Synchronize" {
 			continue
 		}

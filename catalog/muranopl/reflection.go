@@ -409,16 +409,3 @@ func argumentMetas(method, name string) func(*Class) []Meta {
 		return nil
 	}
 }
-
-// described is the metadata that says how things are shown, as far as its classes can be found, the nearest first.
-func (c *Class) described(ctx context.Context, of func(*Class) []Meta) []Meta {
-	all, err := c.metas(ctx, of)
-	if err != nil {
-		return of(c)
-	}
-	metas := make([]Meta, len(all))
-	for n, a := range all {
-		metas[n] = a.Meta
-	}
-	return metas
-}

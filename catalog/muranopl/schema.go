@@ -1,14 +1,30 @@
 package muranopl
 
 import (
+	"cmp"
 	"context"
-	"strings"
+	"slices"
 
 	"github.com/burano/burano/catalog/yaql"
 )
 
-// Schema is the JSON schema (draft 4, with Murano's muranoObject and form keys) of what a model gives an object of the class.
-func (c *Class) Schema(ctx context.Context) map[string]any {
+// Schemas are JSON schemas (draft 4, with Murano's muranoObject and form keys): under the key "" of what a model gives an object of the
+// class, under the names of its model builders of their arguments; with methods only of these. Model builders are public static methods
+// with the metadata io.murano.metadata.ModelBuilder, enabled.
+func (c *Class) Schemas(ctx context.Context, methods ...string) map[string]any {
+	schemas := map[string]any{}
+	for name, schema := range c.builderSchemas(ctx) {
+		if len(methods) == 0 || slices.Contains(methods, name) {
+			schemas[name] = schema
+		}
+	}
+	if len(methods) == 0 {
+		schemas[""] = c.schema(ctx)
+	}
+	return schemas
+}
+
+func (c *Class) schema(ctx context.Context) map[string]any {
 	properties := map[string]any{}
 	for _, name := range c.PropertyNames() {
 		p := c.Property(name)[0]
@@ -17,15 +33,13 @@ func (c *Class) Schema(ctx context.Context) map[string]any {
 		}
 		entry := schemaOf(p.Contract.rule)
 		withDefault(ctx, entry, p.Default)
-		describeSchema(entry, c.described(ctx, propertyMetas(name)))
+		c.describeSchema(entry, c.shown(ctx, c, propertyMetas(name)))
 		properties[name] = entry
 	}
-	return objectSchema(properties, c.described(ctx, typeMetas))
+	return c.objectSchema(properties, c.shown(ctx, c, typeMetas))
 }
 
-// BuilderSchemas are the schemas of the arguments of the class's model builders: public static methods with the metadata
-// io.murano.metadata.ModelBuilder, enabled.
-func (c *Class) BuilderSchemas(ctx context.Context) map[string]map[string]any {
+func (c *Class) builderSchemas(ctx context.Context) map[string]map[string]any {
 	schemas := map[string]map[string]any{}
 	for _, class := range c.lineage {
 		for _, m := range class.Methods {
@@ -34,15 +48,12 @@ func (c *Class) BuilderSchemas(ctx context.Context) map[string]map[string]any {
 			}
 			properties := map[string]any{}
 			for _, a := range m.Arguments {
-				if a.Usage != Standard {
-					continue
-				}
 				entry := schemaOf(a.Contract.rule)
 				withDefault(ctx, entry, a.Default)
-				describeSchema(entry, class.described(ctx, argumentMetas(m.Name, a.Name)))
+				c.describeSchema(entry, c.shown(ctx, class, argumentMetas(m.Name, a.Name)))
 				properties[a.Name] = entry
 			}
-			schemas[m.Name] = objectSchema(properties, class.described(ctx, methodMetas(m.Name)))
+			schemas[m.Name] = c.objectSchema(properties, c.shown(ctx, class, methodMetas(m.Name)))
 		}
 	}
 	return schemas
@@ -58,34 +69,114 @@ func (m *Method) buildsModels() bool {
 	return false
 }
 
-func objectSchema(properties map[string]any, metas []Meta) map[string]any {
-	schema := map[string]any{"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties": properties,
-		"additionalProperties": false, "formSections": map[string]any{}}
-	describeSchema(schema, metas)
-	sections := schema["formSections"].(map[string]any)
-	for _, meta := range metas {
-		name, ok := meta.Properties["name"].(string)
-		if meta.Class != "io.murano.metadata.forms.Section" || !ok || sections[name] != nil {
-			continue
+// schemaMeta is metadata with how far the class that wrote it is from the one whose schema is made.
+type schemaMeta struct {
+	Meta
+	distance int
+}
+
+// shown is the metadata that says how things are shown, as far as its classes can be found, the nearest first. from is the class where
+// it is looked for.
+func (c *Class) shown(ctx context.Context, from *Class, of func(*Class) []Meta) []schemaMeta {
+	all, err := from.metas(ctx, of)
+	if err != nil {
+		all = nil
+		for _, meta := range of(from) {
+			all = append(all, attached{Meta: meta, in: from})
 		}
-		section := map[string]any{}
-		for _, key := range []string{"title", "index"} {
-			if value := meta.Properties[key]; value != nil {
-				section[key] = value
+	}
+	distances := c.distances()
+	metas := make([]schemaMeta, len(all))
+	for n, a := range all {
+		metas[n] = schemaMeta{a.Meta, distances[a.in.Name]}
+	}
+	return metas
+}
+
+// distances are the numbers of steps from the class to each of its ancestors, on the shortest way.
+func (c *Class) distances() map[string]int {
+	found := map[string]int{c.Name: 0}
+	for level, next := []*Class{c}, 1; len(level) > 0; next++ {
+		var above []*Class
+		for _, class := range level {
+			for _, parent := range class.Parents {
+				if _, known := found[parent.Name]; !known {
+					found[parent.Name] = next
+					above = append(above, parent)
+				}
 			}
 		}
-		sections[name] = section
+		level = above
 	}
+	return found
+}
+
+// order is where a form shows something that has an index: what ancestors wrote goes before what their descendants wrote.
+func (c *Class) order(meta schemaMeta) (int64, bool) {
+	index, ok := meta.Properties["index"].(int64)
+	return (index+1)*int64(len(c.distances())) - int64(meta.distance), ok
+}
+
+func (c *Class) objectSchema(properties map[string]any, metas []schemaMeta) map[string]any {
+	schema := map[string]any{"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties": properties,
+		"additionalProperties": false, "formSections": c.sections(metas)}
+	c.describeSchema(schema, metas)
 	return schema
 }
 
+// sections are the parts of a form: those with an index numbered anew in their order, those without after them.
+func (c *Class) sections(metas []schemaMeta) map[string]any {
+	var names []string
+	chosen := map[string]schemaMeta{}
+	for _, meta := range metas {
+		name, ok := meta.Properties["name"].(string)
+		if meta.Class != "io.murano.metadata.forms.Section" || !ok {
+			continue
+		}
+		before, has := chosen[name]
+		if !has {
+			names = append(names, name)
+		} else {
+			at, indexed := c.order(meta)
+			then, was := c.order(before)
+			if before.distance < meta.distance || before.distance == meta.distance && (!indexed || was && then <= at) {
+				continue
+			}
+		}
+		chosen[name] = meta
+	}
+	slices.SortStableFunc(names, func(a, b string) int {
+		x, indexedA := c.order(chosen[a])
+		y, indexedB := c.order(chosen[b])
+		switch {
+		case indexedA && indexedB:
+			return cmp.Compare(x, y)
+		case indexedA:
+			return -1
+		case indexedB:
+			return 1
+		}
+		return 0
+	})
+	sections := map[string]any{}
+	for n, name := range names {
+		section := map[string]any{"title": chosen[name].Properties["title"]}
+		if _, indexed := c.order(chosen[name]); indexed {
+			section["index"] = int64(n)
+		}
+		sections[name] = section
+	}
+	return sections
+}
+
 // describeSchema adds what metadata says; of several of a class the nearest holds.
-func describeSchema(schema map[string]any, metas []Meta) {
+func (c *Class) describeSchema(schema map[string]any, metas []schemaMeta) {
 	put := func(key string, value any) {
-		if _, has := schema[key]; !has && value != nil {
+		if _, has := schema[key]; !has {
 			schema[key] = value
 		}
 	}
+	positioned := false
 	for _, meta := range metas {
 		switch meta.Class {
 		case "io.murano.metadata.Title":
@@ -98,8 +189,14 @@ func describeSchema(schema map[string]any, metas []Meta) {
 			visible, _ := meta.Properties["visible"].(bool)
 			put("visible", visible)
 		case "io.murano.metadata.forms.Position":
-			put("formIndex", meta.Properties["index"])
+			if positioned {
+				continue
+			}
+			positioned = true
 			put("formSection", meta.Properties["section"])
+			if index, ok := c.order(meta); ok {
+				put("formIndex", index)
+			}
 		}
 	}
 }
@@ -149,8 +246,6 @@ func schemaOf(r rule) map[string]any {
 		schema["properties"], schema["additionalProperties"] = properties, false
 		if r.key != nil {
 			schema["additionalProperties"] = schemaOf(r.value)
-		} else if len(r.fixed) == 0 {
-			schema["additionalProperties"] = map[string]any{}
 		}
 		return schema
 	case chain:
@@ -166,17 +261,11 @@ func itemsSchema(r items) map[string]any {
 	case 1:
 		schema["items"] = schemaOf(r.rules[0])
 	default:
-		first := make([]any, len(r.rules)-1)
-		for n := range first {
-			first[n] = schemaOf(r.rules[n])
+		all := make([]any, len(r.rules))
+		for n := range all {
+			all[n] = schemaOf(r.rules[n])
 		}
-		schema["items"], schema["additionalItems"] = first, schemaOf(r.rules[len(r.rules)-1])
-	}
-	if r.min > 0 {
-		schema["minItems"] = r.min
-	}
-	if r.max >= 0 {
-		schema["maxItems"] = r.max
+		schema["items"], schema["additionalItems"] = all, schemaOf(r.rules[len(r.rules)-1])
 	}
 	return schema
 }
@@ -198,7 +287,7 @@ func chainSchema(c chain) map[string]any {
 		case "class", "template":
 			kind = "muranoObject"
 			if s.name == "template" {
-				kind, schema["owned"] = "muranoTemplate", true
+				schema["owned"] = true
 			}
 			schema["muranoType"] = s.class
 			if len(s.exclude) > 0 {
@@ -219,50 +308,86 @@ func chainSchema(c chain) map[string]any {
 	return schema
 }
 
-// checkSchema translates the conditions that JSON schema can say: comparisons of $ with a number, "$ in [...]", $.matches(…), joined by
+// checkSchema translates the conditions that JSON schema can say: comparisons of $ with a constant, "$ in list", $.matches(…), joined by
 // "and".
 func checkSchema(schema map[string]any, node yaql.Node) {
 	binary, ok := node.(*yaql.Binary)
 	if !ok {
 		return
 	}
-	variable, isVariable := binary.Left.(*yaql.Variable)
-	isThis := isVariable && variable.Name == ""
-	switch literal, isLiteral := binary.Right.(*yaql.Literal); {
-	case binary.Operator == "and":
+	operator, right := binary.Operator, binary.Right
+	if operator == "and" {
 		checkSchema(schema, binary.Left)
-		checkSchema(schema, binary.Right)
-	case !isThis:
-	case isLiteral && strings.ContainsAny(binary.Operator, "<>"):
+		checkSchema(schema, right)
+		return
+	}
+	if !isThis(binary.Left) {
+		mirrored := map[string]string{"<": ">", ">": "<", "<=": ">=", ">=": "<="}[operator]
+		if mirrored == "" || !isThis(right) {
+			return
+		}
+		operator, right = mirrored, binary.Left
+	}
+	switch operator {
+	case "<", "<=", ">", ">=":
 		key, exclusive := "minimum", "exclusiveMinimum"
-		if binary.Operator[0] == '<' {
+		if operator[0] == '<' {
 			key, exclusive = "maximum", "exclusiveMaximum"
 		}
-		schema[key], schema[exclusive] = literal.Value, len(binary.Operator) == 1
-	case binary.Operator == "in":
-		list, ok := binary.Right.(*yaql.List)
-		if !ok {
-			return
+		if value, ok := constantOf(right); ok && value != nil {
+			schema[key], schema[exclusive] = value, len(operator) == 1
 		}
-		var values []any
-		for _, item := range list.Items {
-			switch v := item.(type) {
-			case *yaql.Literal:
-				values = append(values, v.Value)
-			case *yaql.Keyword:
-				values = append(values, v.Name)
-			default:
-				return
+	case "in":
+		if values, ok := constantOf(right); ok {
+			if list, ok := values.([]any); ok {
+				schema["enum"] = list
 			}
 		}
-		schema["enum"] = values
-	case binary.Operator == ".":
-		call, ok := binary.Right.(*yaql.Call)
-		if !ok || call.Name != "matches" || len(call.Args) != 1 {
-			return
-		}
-		if pattern, ok := call.Args[0].(*yaql.Literal); ok {
-			schema["pattern"] = pattern.Value
+	case ".":
+		if call, ok := right.(*yaql.Call); ok && call.Name == "matches" && len(call.Args) > 0 {
+			if pattern, ok := constantOf(call.Args[0]); ok && pattern != nil {
+				schema["pattern"] = pattern
+			}
 		}
 	}
+}
+
+func isThis(node yaql.Node) bool {
+	variable, ok := node.(*yaql.Variable)
+	return ok && (variable.Name == "" || variable.Name == "1")
+}
+
+// constantOf is the value of a node that is written out: texts, numbers, lists of them.
+func constantOf(node yaql.Node) (any, bool) {
+	several := func(nodes []yaql.Node) (any, bool) {
+		list := make([]any, len(nodes))
+		for n, item := range nodes {
+			var ok bool
+			if list[n], ok = constantOf(item); !ok {
+				return nil, false
+			}
+		}
+		return list, true
+	}
+	switch n := node.(type) {
+	case *yaql.Literal:
+		return n.Value, true
+	case *yaql.Keyword:
+		return n.Name, true
+	case *yaql.List:
+		return several(n.Items)
+	case *yaql.Call:
+		if n.Name == "list" {
+			return several(n.Args)
+		}
+	case *yaql.Unary:
+		value, ok := constantOf(n.Operand)
+		switch v := value.(type) {
+		case int64:
+			return -v, ok && n.Operator == "-"
+		case float64:
+			return -v, ok && n.Operator == "-"
+		}
+	}
+	return nil, false
 }

@@ -3,10 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 )
@@ -38,8 +38,9 @@ func (e *Engine) CallStatic(ctx context.Context, projectID string, name ClassNam
 	if found != nil && found.Scope == muranopl.Public && found.Usage == muranopl.RuntimeMethod {
 		return nil, fault.New(fault.Invalid, "A class instance is required: %s is no static method, call it as an action of an object that is deployed", found.FullName())
 	}
-	// Native code works in an environment, so that static methods have none of it.
-	result, err := muranopl.NewInterpreter(classes, nil).InvokeStaticAction(ctx, class, method, args)
+	// Native code works in an environment, so that static methods have only what needs none.
+	host := &core.Local{Logger: e.Logger}
+	result, err := muranopl.NewInterpreter(classes, host.Natives()).InvokeStaticAction(ctx, class, method, args)
 	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("%s: %w", class.Name+"."+method, context.Cause(ctx))
 	}
@@ -52,16 +53,7 @@ func (e *Engine) Schemas(ctx context.Context, projectID string, name ClassName, 
 	if err != nil {
 		return nil, err
 	}
-	schemas := map[string]any{}
-	if len(methods) == 0 {
-		schemas[""] = class.Schema(ctx)
-	}
-	for builder, schema := range class.BuilderSchemas(ctx) {
-		if len(methods) == 0 || slices.Contains(methods, builder) {
-			schemas[builder] = schema
-		}
-	}
-	return schemas, nil
+	return class.Schemas(ctx, methods...), nil
 }
 
 // class finds a class for a request; what is wrong with its name is said in Murano's words.
