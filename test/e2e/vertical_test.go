@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -347,11 +350,23 @@ func foreignProject(t *testing.T, l *lab, environment string) {
 	require.Empty(t, other.must(t, http.MethodGet, "/v1/environments", nil)["environments"])
 }
 
-// deployAgain deploys the unchanged file once more and compares when the processes of the nodes were started.
+// deployAgain deploys the unchanged file once more: every process that lives on the nodes goes on living, those in containers too, and
+// was started when it was.
 func deployAgain(t *testing.T, l *lab, c *cluster, where string) {
-	before := c.startTimes(t)
+	before, units := c.processes(t), c.startTimes(t)
+	// What is gone a moment later was only a helper's run.
+	later := c.processes(t)
+	maps.DeleteFunc(before, func(process, started string) bool { return later[process] != started })
+	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller", "kube-scheduler", "kubelet", "kube-proxy", "containerd", "calico-node", "haproxy", "burano", "demo", "coredns"} {
+		require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(process string) bool { return strings.Contains(process, program) }), "%s runs: %v", program, before)
+	}
 	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/environments/demo.yaml", "--follow")
-	require.Equal(t, before, c.startTimes(t), "no unit was restarted")
+	require.Equal(t, units, c.startTimes(t), "no unit was restarted")
+	after := c.processes(t)
+	for process, started := range before {
+		require.Equalf(t, started, after[process], "%s was started when it was", process)
+	}
+	t.Logf("%d processes of %d servers were left alone", len(before), len(c.servers))
 	_, err := get("http://" + where + "/")
 	require.NoError(t, err)
 }
@@ -366,4 +381,32 @@ func (c *cluster) startTimes(t *testing.T) map[string]string {
 		times[server] = output
 	}
 	return times
+}
+
+// processes lists the processes of all servers, but for those of SSH's sessions, as "server pid name", with the ticks of the machine's
+// clock at which they were started (field 22 of /proc/PID/stat).
+func (c *cluster) processes(t *testing.T) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	require.NoError(t, err)
+	found := map[string]string{}
+	for _, entry := range entries {
+		folder := filepath.Join("/proc", entry.Name())
+		groups, err := os.ReadFile(filepath.Join(folder, "cgroup"))
+		if err != nil {
+			continue // no process, or one that has ended
+		}
+		for server, id := range c.servers {
+			if !strings.Contains(string(groups), "/"+id) || strings.Contains(string(groups), "/ssh.service") || strings.Contains(string(groups), "/session-") {
+				continue
+			}
+			if stat, err := os.ReadFile(filepath.Join(folder, "stat")); err == nil {
+				// The name in parentheses may hold spaces; what follows the last one begins with field 3 (proc(5)).
+				end := bytes.LastIndexByte(stat, ')')
+				name := string(stat[bytes.IndexByte(stat, '(')+1 : end])
+				found[server+" "+entry.Name()+" "+name] = strings.Fields(string(stat[end+1:]))[19]
+			}
+		}
+	}
+	return found
 }
