@@ -1,17 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -26,6 +29,7 @@ import (
 type lab struct {
 	folder  string
 	address string
+	group   string // the control group of the cloud's servers
 	server  *exec.Cmd
 }
 
@@ -43,8 +47,10 @@ func openLab(ctx context.Context, image string) (*lab, error) {
 	if err := listener.Close(); err != nil {
 		return nil, err
 	}
+	l.group = "burano-localcloud"
 	up := []string{"up", "--state", filepath.Join(folder, "cloud")}
 	if slot := os.Getenv("BURANO_SLOT"); slot != "" { // as in test/e2e: several checkouts at the same time
+		l.group += "-b" + slot + "-"
 		up = append(up, "--prefix", "b"+slot+"-", "--listen", "127.0.0.1:506"+slot, "--external-cidr", "10.9"+slot+".0.0/24")
 	}
 	if err := l.run(ctx, "", "localcloud", up...); err != nil {
@@ -218,4 +224,48 @@ func (l *lab) everyGatewayAnswers(ctx context.Context, gateways int) error {
 		return fmt.Errorf("the application tells of %d gateways, %d were expected", len(asked), gateways)
 	}
 	return nil
+}
+
+// processorTime is what the cloud's servers, those that are gone included, and the Burano server have used of the processors. Unlike
+// times of the clock it says the same on a busy machine as on a quiet one.
+func (l *lab) processorTime() (time.Duration, error) {
+	servers, err := l.serversTime()
+	if err != nil {
+		return 0, err
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.server.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name in parentheses may hold spaces; what follows the last one begins with field 3 (proc(5)). Ticks are of 10 ms.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	for _, field := range fields[11:13] {
+		ticks, err := strconv.Atoi(field)
+		if err != nil {
+			return 0, err
+		}
+		servers += time.Duration(ticks) * 10 * time.Millisecond
+	}
+	return servers, nil
+}
+
+// serversTime reads the accounts of the control group, of version 1 or 2.
+func (l *lab) serversTime() (time.Duration, error) {
+	text, err := os.ReadFile(filepath.Join("/sys/fs/cgroup/cpuacct", l.group, "cpuacct.usage"))
+	if err == nil {
+		used, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		return time.Duration(used), err
+	}
+	text, err = os.ReadFile(filepath.Join("/sys/fs/cgroup", l.group, "cpu.stat"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil // there was no server yet
+	}
+	if err != nil {
+		return 0, err
+	}
+	var used int64
+	if _, err := fmt.Sscanf(string(text), "usage_usec %d", &used); err != nil {
+		return 0, fmt.Errorf("read cpu.stat: %w", err)
+	}
+	return time.Duration(used) * time.Microsecond, nil
 }

@@ -33,6 +33,7 @@ func (s shape) String() string { return fmt.Sprintf("1+%d+%d", s.minions, s.gate
 type measurement struct {
 	change  string
 	seconds float64 // from the call to the end of the last step
+	used    float64 // seconds of processors
 	steps   []timeline.Step
 }
 
@@ -63,7 +64,7 @@ func run(ctx context.Context, rounds int) (err error) {
 	results := map[string][]measurement{}
 	var order []string
 	note := func(one measurement) {
-		fmt.Fprintf(os.Stderr, "%-22s %6.1f s  load %s\n", one.change, one.seconds, load())
+		fmt.Fprintf(os.Stderr, "%-22s %6.1f s  %6.1f s of processors  load %s\n", one.change, one.seconds, one.used, load())
 		if results[one.change] == nil {
 			order = append(order, one.change)
 		}
@@ -120,8 +121,16 @@ func (l *lab) grow(ctx context.Context, note func(measurement)) error {
 }
 
 func (l *lab) measure(ctx context.Context, change string, args ...string) (measurement, error) {
+	before, err := l.processorTime()
+	if err != nil {
+		return measurement{}, err
+	}
 	began := time.Now()
 	if err := l.run(ctx, "burano-demo", "burano", args...); err != nil {
+		return measurement{}, err
+	}
+	after, err := l.processorTime()
+	if err != nil {
 		return measurement{}, err
 	}
 	steps, err := l.lastSteps(ctx)
@@ -129,7 +138,7 @@ func (l *lab) measure(ctx context.Context, change string, args ...string) (measu
 		return measurement{}, err
 	}
 	last := slices.MaxFunc(steps, func(a, b timeline.Step) int { return a.Finished.Compare(b.Finished) })
-	return measurement{change: change, seconds: last.Finished.Sub(began).Seconds(), steps: steps}, nil
+	return measurement{change: change, seconds: last.Finished.Sub(began).Seconds(), used: (after - before).Seconds(), steps: steps}, nil
 }
 
 // described is the file of an environment with a cluster of the shape, whose lists of nodes are as long as any growth needs.
@@ -171,13 +180,13 @@ applications:
 // describe writes the tables. Of each change the round with the median time stands for all.
 func describe(order []string, results map[string][]measurement) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d processors, load %s, %d rounds.\n\n| change | s (median) | fastest | slowest |\n|---|--:|--:|--:|\n", runtime.NumCPU(), load(), len(results[order[0]]))
+	fmt.Fprintf(&text, "%d processors, load %s, %d rounds.\n\n| change | s (median) | fastest | slowest | s of processors |\n|---|--:|--:|--:|--:|\n", runtime.NumCPU(), load(), len(results[order[0]]))
 	median := map[string]measurement{}
 	for _, change := range order {
 		all := results[change]
 		slices.SortFunc(all, func(a, b measurement) int { return cmp.Compare(a.seconds, b.seconds) })
 		median[change] = all[len(all)/2]
-		fmt.Fprintf(&text, "| %s | %.1f | %.1f | %.1f |\n", change, median[change].seconds, all[0].seconds, all[len(all)-1].seconds)
+		fmt.Fprintf(&text, "| %s | %.1f | %.1f | %.1f | %.1f |\n", change, median[change].seconds, all[0].seconds, all[len(all)-1].seconds, median[change].used)
 	}
 	seconds := func(s shape) float64 { return median["deploy "+s.String()].seconds }
 	one, three, six := seconds(deployments[0]), seconds(deployments[1]), seconds(deployments[2])
