@@ -169,5 +169,5 @@ func workOutlivesItsTokens(t *testing.T, c *cloud) {
 	_, err := project.ApplyStack(t.Context(), name, plan(t, project))
 	require.NoError(t, err)
 	t.Logf("%d changes", changes+1)
-	require.Equal(t, "demo", demo.caller(t, service).ProjectName, "the service user signs in again too")
+	require.Equal(t, demo.caller(t, c.service(t)).UserID, demo.caller(t, service).UserID, "the service user signs in again too")
 }

@@ -22,12 +22,7 @@ func (c applicationCredential) expired(now time.Time) bool {
 }
 
 func (s *Service) findCredential(userID, name string) (applicationCredential, bool) {
-	for _, c := range s.credentials.All() {
-		if c.UserID == userID && c.Name == name {
-			return c, true
-		}
-	}
-	return applicationCredential{}, false
+	return first(s.credentials, func(c applicationCredential) bool { return c.UserID == userID && c.Name == name })
 }
 
 func (s *Service) credentialBody(c applicationCredential) map[string]any {

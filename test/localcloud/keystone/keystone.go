@@ -100,19 +100,25 @@ func (s *Service) Handler() http.Handler {
 	closed("GET /v3/auth/projects", s.listOwnProjects)
 	closed("GET /v3/auth/domains", s.listOwnDomains)
 
-	closed("GET /v3/users", s.listUsers)
-	closed("GET /v3/users/{id}", s.showUser)
+	both := []string{"name", "domain_id"}
+	users := collection[User]{s, "user", s.users, s.userBody, both, func(c session, id string) bool { return c.user.ID == id }}
+	projects := collection[Project]{s, "project", s.projects, s.projectBody, both, func(c session, id string) bool { return c.scope.ProjectID == id }}
+	domains := collection[Domain]{s, "domain", s.domains, s.domainBody, []string{"name"}, func(c session, id string) bool { return c.user.DomainID == id }}
+	roles := collection[Role]{s, "role", s.roles, s.roleBody, []string{"name"}, nil}
+
+	closed("GET /v3/users", users.list)
+	closed("GET /v3/users/{id}", users.show)
 	closed("GET /v3/users/{id}/projects", s.listProjectsOfUser)
 	closed("POST /v3/users/{id}/application_credentials", s.createApplicationCredential)
 	closed("GET /v3/users/{id}/application_credentials", s.listApplicationCredentials)
 	closed("GET /v3/users/{id}/application_credentials/{credential}", s.showApplicationCredential)
 	closed("DELETE /v3/users/{id}/application_credentials/{credential}", s.deleteApplicationCredential)
-	closed("GET /v3/projects", s.listProjects)
-	closed("GET /v3/projects/{id}", s.showProject)
-	closed("GET /v3/roles", s.listRoles)
-	closed("GET /v3/roles/{id}", s.showRole)
-	closed("GET /v3/domains", s.listDomains)
-	closed("GET /v3/domains/{id}", s.showDomain)
+	closed("GET /v3/projects", projects.list)
+	closed("GET /v3/projects/{id}", projects.show)
+	closed("GET /v3/roles", roles.list)
+	closed("GET /v3/roles/{id}", roles.show)
+	closed("GET /v3/domains", domains.list)
+	closed("GET /v3/domains/{id}", domains.show)
 	closed("GET /v3/role_assignments", s.listAssignments)
 
 	closed("POST /v3/OS-TRUST/trusts", managing(s.createTrust))

@@ -15,21 +15,11 @@ type Project struct {
 }
 
 func (s *Service) findProject(name, domainID string) (Project, bool) {
-	for _, p := range s.projects.All() {
-		if p.Name == name && p.DomainID == domainID {
-			return p, true
-		}
-	}
-	return Project{}, false
+	return first(s.projects, func(p Project) bool { return p.Name == name && p.DomainID == domainID })
 }
 
 func (s *Service) findDomain(name string) (Domain, bool) {
-	for _, d := range s.domains.All() {
-		if d.Name == name {
-			return d, true
-		}
-	}
-	return Domain{}, false
+	return first(s.domains, func(d Domain) bool { return d.Name == name })
 }
 
 func (s *Service) projectBody(p Project) map[string]any {
@@ -44,33 +34,6 @@ func (s *Service) domainBody(d Domain) map[string]any {
 		"id": d.ID, "name": d.Name, "description": d.Description, "enabled": true, "tags": []string{},
 		"options": map[string]any{}, "links": s.self("domains", d.ID),
 	}
-}
-
-func (s *Service) listProjects(w http.ResponseWriter, r *http.Request, caller session) error {
-	if !caller.admin() {
-		return forbidden("identity:list_projects")
-	}
-	bodies := []any{}
-	for _, p := range s.projects.All() {
-		if matches(r, "name", p.Name) && matches(r, "domain_id", p.DomainID) {
-			bodies = append(bodies, s.projectBody(p))
-		}
-	}
-	s.writeList(w, r, "projects", bodies)
-	return nil
-}
-
-func (s *Service) showProject(w http.ResponseWriter, r *http.Request, caller session) error {
-	id := r.PathValue("id")
-	if !caller.admin() && caller.scope.ProjectID != id {
-		return forbidden("identity:get_project")
-	}
-	project, ok := s.projects.Get(id)
-	if !ok {
-		return notFound("project", id)
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"project": s.projectBody(project)})
-	return nil
 }
 
 func (s *Service) listOwnProjects(w http.ResponseWriter, r *http.Request, caller session) error {
@@ -100,20 +63,6 @@ func (s *Service) writeProjectsOf(w http.ResponseWriter, r *http.Request, userID
 	s.writeList(w, r, "projects", bodies)
 }
 
-func (s *Service) listDomains(w http.ResponseWriter, r *http.Request, caller session) error {
-	if !caller.admin() {
-		return forbidden("identity:list_domains")
-	}
-	bodies := []any{}
-	for _, d := range s.domains.All() {
-		if matches(r, "name", d.Name) {
-			bodies = append(bodies, s.domainBody(d))
-		}
-	}
-	s.writeList(w, r, "domains", bodies)
-	return nil
-}
-
 func (s *Service) listOwnDomains(w http.ResponseWriter, r *http.Request, caller session) error {
 	bodies := []any{}
 	for _, d := range s.domains.All() {
@@ -122,18 +71,5 @@ func (s *Service) listOwnDomains(w http.ResponseWriter, r *http.Request, caller 
 		}
 	}
 	s.writeList(w, r, "domains", bodies)
-	return nil
-}
-
-func (s *Service) showDomain(w http.ResponseWriter, r *http.Request, caller session) error {
-	id := r.PathValue("id")
-	if !caller.admin() && caller.user.DomainID != id {
-		return forbidden("identity:get_domain")
-	}
-	domain, ok := s.domains.Get(id)
-	if !ok {
-		return notFound("domain", id)
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"domain": s.domainBody(domain)})
 	return nil
 }

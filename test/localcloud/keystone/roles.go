@@ -25,12 +25,7 @@ func (a assignment) key() string {
 }
 
 func (s *Service) findRole(name string) (Role, bool) {
-	for _, role := range s.roles.All() {
-		if role.Name == name {
-			return role, true
-		}
-	}
-	return Role{}, false
+	return first(s.roles, func(r Role) bool { return r.Name == name })
 }
 
 // rolesOf lists the roles that a user holds on a scope.
@@ -54,32 +49,6 @@ func (s *Service) roleBody(role Role) map[string]any {
 		"id": role.ID, "name": role.Name, "domain_id": nil, "description": nil, "options": map[string]any{},
 		"links": s.self("roles", role.ID),
 	}
-}
-
-func (s *Service) listRoles(w http.ResponseWriter, r *http.Request, caller session) error {
-	if !caller.admin() {
-		return forbidden("identity:list_roles")
-	}
-	bodies := []any{}
-	for _, role := range s.roles.All() {
-		if matches(r, "name", role.Name) {
-			bodies = append(bodies, s.roleBody(role))
-		}
-	}
-	s.writeList(w, r, "roles", bodies)
-	return nil
-}
-
-func (s *Service) showRole(w http.ResponseWriter, r *http.Request, caller session) error {
-	if !caller.admin() {
-		return forbidden("identity:get_role")
-	}
-	role, ok := s.roles.Get(r.PathValue("id"))
-	if !ok {
-		return notFound("role", r.PathValue("id"))
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"role": s.roleBody(role)})
-	return nil
 }
 
 func (s *Service) listAssignments(w http.ResponseWriter, r *http.Request, caller session) error {
