@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
-	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/external"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
@@ -40,17 +38,10 @@ func newProject(_ context.Context, provider *gophercloud.ProviderClient, endpoin
 	return &Project{provider: provider, orchestration: orchestration, network: network, compute: compute}, nil
 }
 
-// tokenMargin is how long a token must still last when Heat is asked for a change.
-const tokenMargin = 2 * time.Minute
-
-// freshToken gets a new token when the one at hand ends soon. Heat works with the token of a request until it has stored the change, and
-// when it ends meanwhile Heat answers 500 without a reason. A token that has ended is replaced anyway, by gophercloud.
+// freshToken gets a new token. Heat works with the token of a request until the change is done, unless its operator has set
+// reauthentication_auth_method: when the token ends meanwhile, the stack fails with 401, or Heat answers 500 without a reason. So every
+// change is asked for with a token that lasts as long as one can. Elsewhere gophercloud replaces a token once it has ended.
 func (p *Project) freshToken(ctx context.Context) error {
-	if signedIn, ok := p.provider.GetAuthResult().(tokens.CreateResult); ok {
-		if token, err := signedIn.ExtractToken(); err == nil && time.Until(token.ExpiresAt) > tokenMargin {
-			return nil
-		}
-	}
 	if err := p.provider.Reauthenticate(ctx, ""); err != nil {
 		return fmt.Errorf("get a new token from Keystone: %w", err)
 	}

@@ -182,6 +182,9 @@ func (p *Project) deleteAll(ctx context.Context, name string, doomed []stacks.Li
 	if len(doomed) == 0 {
 		return nil
 	}
+	if err := p.freshToken(ctx); err != nil {
+		return err
+	}
 	ids := map[string]bool{}
 	for _, one := range doomed {
 		err := stacks.Delete(ctx, p.orchestration, name, one.ID).ExtractErr()

@@ -27,7 +27,7 @@ import (
 )
 
 // cloudsVariable names a clouds.yaml with the entries burano-admin, burano-demo, burano-other, burano-service and burano-brief, which is
-// the service user at a Keystone whose tokens end after a minute. Without it a local cloud is started, where all tokens do.
+// the service user at a Keystone whose tokens end after minutes. Without it a local cloud is started, where all tokens do.
 const cloudsVariable = "BURANO_TEST_CLOUDS"
 
 // What a cloud must have to be tried on: an image that boots with the least, and a flavor for it.
