@@ -31,13 +31,18 @@ type Store struct {
 
 var _ catalog.Store = (*Store)(nil)
 
-// New brings the catalog's tables up to date and returns the store.
-func New(ctx context.Context, db *gorm.DB) (*Store, error) {
+// Schema is the tables of this store.
+func Schema() database.Schema {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
-		return nil, err
+		panic(err) // the folder is embedded above
 	}
-	if err := database.Migrate(ctx, db, "catalog", files); err != nil {
+	return database.Schema{Owner: "catalog", Files: files}
+}
+
+// New brings the catalog's tables up to date and returns the store.
+func New(ctx context.Context, db *gorm.DB) (*Store, error) {
+	if err := Schema().Migrate(ctx, db); err != nil {
 		return nil, err
 	}
 	return &Store{db: db}, nil

@@ -56,6 +56,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"client", clusterCommand(connection)},
 		{"author", yaqlCommand()},
 		{"server", serveCommand(connection)},
+		{"server", databaseCommand()},
 		{"server", imageCommand(connection)},
 		{"node", publishCommand()},
 		{"node", gatewayCommand()},

@@ -44,14 +44,17 @@ func lockState(folder string) (release func() error, err error) {
 	return file.Close, nil
 }
 
-// open opens the database that the options name: PostgreSQL, or SQLite in the state folder.
-func (o serveOptions) open(ctx context.Context) (*gorm.DB, error) {
+// openDatabase opens the database that the options name: PostgreSQL, or SQLite in the state folder.
+func (o *serveOptions) openDatabase(ctx context.Context) (*gorm.DB, error) {
 	if o.database == "" {
-		return database.Open(filepath.Join(o.state, "burano.db"))
+		return database.Open(o.sqlite())
 	}
 	// A server that was stopped in the middle of a transaction must have lost it before another one takes its tasks over.
 	return database.OpenPostgres(ctx, o.database, o.lease/3)
 }
+
+// sqlite is where the server keeps its database when no other is named.
+func (o *serveOptions) sqlite() string { return filepath.Join(o.state, "burano.db") }
 
 // keyOwner is what the proof of a key is sealed for.
 const keyOwner = "proof of the key"
@@ -70,7 +73,7 @@ func checkKey(ctx context.Context, rows *store.Store, sealer *secret.Sealer) err
 }
 
 // atStep ends this process, as a crash would, at the step that the options name; nil when they name none.
-func (o serveOptions) atStep() func(name string, done bool) {
+func (o *serveOptions) atStep() func(name string, done bool) {
 	if o.killAt == "" {
 		return nil
 	}

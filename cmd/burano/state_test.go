@@ -32,7 +32,7 @@ func TestAStateFolderServesOneServerAtATime(t *testing.T) {
 
 func TestAServerWithAnotherKeyIsRefused(t *testing.T) {
 	folder := t.TempDir()
-	db, err := serveOptions{state: folder}.open(t.Context())
+	db, err := (&serveOptions{state: folder}).openDatabase(t.Context())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, database.Close(db)) }()
 	rows, err := store.New(t.Context(), db, nil)

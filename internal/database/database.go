@@ -99,30 +99,72 @@ func IsTransient(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
-// Migrate applies the numbered SQL files of migrations (goose's format) that the database has not seen yet. Each owner keeps
-// its own account of them in the table "<owner>_migrations".
-func Migrate(ctx context.Context, db *gorm.DB, owner string, migrations fs.FS) error {
+// Schema is the tables of one owner, as numbered SQL files in goose's format. Each owner keeps its own account of those that were
+// applied in the table "<owner>_migrations".
+type Schema struct {
+	Owner string
+	Files fs.FS
+}
+
+// Migrate applies the files that the database has not seen yet. A database that has seen more than there are belongs to a newer
+// Burano and is refused.
+func (s Schema) Migrate(ctx context.Context, db *gorm.DB) error {
+	provider, err := s.provider(db)
+	if err != nil {
+		return err
+	}
+	have, want, err := s.versions(ctx, provider)
+	if err == nil && have > want {
+		err = fmt.Errorf("the database has version %d, and this Burano knows %d: it was used by a newer one; start that, or restore a backup", have, want)
+	}
+	if err == nil {
+		_, err = provider.Up(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("migrate %s: %w", s.Owner, err)
+	}
+	return nil
+}
+
+// Version tells the number of the last file that the database has seen, 0 when none, and of the last one that there is.
+func (s Schema) Version(ctx context.Context, db *gorm.DB) (have, want int64, err error) {
+	provider, err := s.provider(db)
+	if err != nil {
+		return 0, 0, err
+	}
+	if have, want, err = s.versions(ctx, provider); err != nil {
+		return 0, 0, fmt.Errorf("look up the version of %s: %w", s.Owner, err)
+	}
+	return have, want, nil
+}
+
+func (s Schema) provider(db *gorm.DB) (*goose.Provider, error) {
 	handle, err := db.DB()
 	if err != nil {
-		return fmt.Errorf("migrate %s: %w", owner, err)
+		return nil, fmt.Errorf("migrate %s: %w", s.Owner, err)
 	}
-	dialect, options := goose.DialectSQLite3, []goose.ProviderOption{goose.WithTableName(owner + "_migrations")}
+	dialect, options := goose.DialectSQLite3, []goose.ProviderOption{goose.WithTableName(s.Owner + "_migrations")}
 	if db.Name() == Postgres {
 		// Several servers may start at the same time.
 		locker, err := lock.NewPostgresSessionLocker()
 		if err != nil {
-			return fmt.Errorf("migrate %s: %w", owner, err)
+			return nil, fmt.Errorf("migrate %s: %w", s.Owner, err)
 		}
 		dialect, options = goose.DialectPostgres, append(options, goose.WithSessionLocker(locker))
 	}
-	provider, err := goose.NewProvider(dialect, handle, migrations, options...)
+	provider, err := goose.NewProvider(dialect, handle, s.Files, options...)
 	if err != nil {
-		return fmt.Errorf("read the migrations of %s: %w", owner, err)
+		return nil, fmt.Errorf("read the migrations of %s: %w", s.Owner, err)
 	}
-	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrate %s: %w", owner, err)
+	return provider, nil
+}
+
+func (s Schema) versions(ctx context.Context, provider *goose.Provider) (have, want int64, err error) {
+	for _, source := range provider.ListSources() {
+		want = max(want, source.Version)
 	}
-	return nil
+	have, err = provider.GetDBVersion(ctx)
+	return have, want, err
 }
 
 // Close closes the handle.

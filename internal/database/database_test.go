@@ -39,8 +39,19 @@ func TestMigrationsRunOnceAndDuplicatesAreRecognised(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, open func() *gorm.DB) {
 		db := open()
 		migrations := fstest.MapFS{"0001_things.sql": {Data: []byte("-- +goose Up\nCREATE TABLE things (name TEXT PRIMARY KEY);\n")}}
-		require.NoError(t, database.Migrate(t.Context(), db, "things", migrations))
-		require.NoError(t, database.Migrate(t.Context(), db, "things", migrations))
+		schema := database.Schema{Owner: "things", Files: migrations}
+		version := func(want int64) {
+			t.Helper()
+			have, newest, err := schema.Version(t.Context(), db)
+			require.NoError(t, err)
+			require.Equal(t, want, have)
+			require.EqualValues(t, len(migrations), newest)
+		}
+		version(0)
+		require.NoError(t, schema.Migrate(t.Context(), db))
+		version(1)
+		require.NoError(t, schema.Migrate(t.Context(), db))
+		version(1)
 
 		require.NoError(t, db.Exec("INSERT INTO things VALUES ('a')").Error)
 		err := db.Exec("INSERT INTO things VALUES ('a')").Error
@@ -60,6 +71,19 @@ func TestMigrationsRunOnceAndDuplicatesAreRecognised(t *testing.T) {
 	})
 }
 
+func TestADatabaseOfANewerBuranoIsRefused(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, open func() *gorm.DB) {
+		db := open()
+		defer func() { require.NoError(t, database.Close(db)) }()
+		first := &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE things (name TEXT PRIMARY KEY);\n")}
+		second := &fstest.MapFile{Data: []byte("-- +goose Up\nALTER TABLE things ADD COLUMN colour TEXT;\n")}
+		newer := database.Schema{Owner: "things", Files: fstest.MapFS{"0001_things.sql": first, "0002_colour.sql": second}}
+		require.NoError(t, newer.Migrate(t.Context(), db))
+		older := database.Schema{Owner: "things", Files: fstest.MapFS{"0001_things.sql": first}}
+		require.ErrorContains(t, older.Migrate(t.Context(), db), "the database has version 2, and this Burano knows 1")
+	})
+}
+
 func TestSeveralServersMayMigrateAtTheSameTime(t *testing.T) {
 	url := databasetest.Postgres(t)
 	migrations := fstest.MapFS{"0001_things.sql": {Data: []byte("-- +goose Up\nCREATE TABLE things (name TEXT PRIMARY KEY);\n")}}
@@ -70,7 +94,7 @@ func TestSeveralServersMayMigrateAtTheSameTime(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return errors.Join(database.Migrate(t.Context(), db, "things", migrations), database.Close(db))
+			return errors.Join(database.Schema{Owner: "things", Files: migrations}.Migrate(t.Context(), db), database.Close(db))
 		})
 	}
 	require.NoError(t, group.Wait())

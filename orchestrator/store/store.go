@@ -21,9 +21,6 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// owner names this store's account of migrations.
-const owner = "orchestrator"
-
 // Errors that callers turn into what they mean to a user. Each method says which of them it returns.
 var (
 	ErrNotFound  = errors.New("no such row")
@@ -42,13 +39,18 @@ type Store struct {
 	watchers watchers
 }
 
-// New brings the tables up to date. now is the clock of the rows' times; nil is time.Now.
-func New(ctx context.Context, db *gorm.DB, now func() time.Time) (*Store, error) {
+// Schema is the tables of this store.
+func Schema() database.Schema {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
-		return nil, fmt.Errorf("read the migrations of %s: %w", owner, err)
+		panic(err) // the folder is embedded above
 	}
-	if err := database.Migrate(ctx, db, owner, files); err != nil {
+	return database.Schema{Owner: "orchestrator", Files: files}
+}
+
+// New brings the tables up to date. now is the clock of the rows' times; nil is time.Now.
+func New(ctx context.Context, db *gorm.DB, now func() time.Time) (*Store, error) {
+	if err := Schema().Migrate(ctx, db); err != nil {
 		return nil, err
 	}
 	if now == nil {

@@ -37,6 +37,8 @@ type Config struct {
 	Metrics *prometheus.Registry
 	// MetricsElsewhere: Metrics are shown by another listener, and not at /metrics.
 	MetricsElsewhere bool
+	// Stopping ends when the server is to stop: streams end then. nil: they end with their clients or subjects only.
+	Stopping context.Context
 	// Logger should be over LogHandler.
 	Logger *slog.Logger
 }
@@ -72,12 +74,15 @@ func newEcho(config Config) *echo.Echo {
 	if config.Metrics == nil {
 		config.Metrics, config.MetricsElsewhere = prometheus.NewRegistry(), true
 	}
+	if config.Stopping == nil {
+		config.Stopping = context.Background()
+	}
 	config.Limits = config.Limits.withDefaults()
 	counted := newMetrics(config.Metrics)
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = errorHandler(config)
-	e.Pre(requestID, accessLog(config.Logger, counted), newCounter(config.Orchestrator, config.Logger).count, limited(config.Limits),
+	e.Pre(requestID, accessLog(config.Logger, counted), newCounter(config.Orchestrator, config.Logger).count, limited(config.Limits, config.Stopping),
 		recovery(config.Logger, counted), versions)
 	e.Use(authenticated(config.Auth), permitted(config.Policy))
 

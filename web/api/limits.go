@@ -39,7 +39,7 @@ var (
 func isStream(path string) bool { return strings.HasSuffix(path, "/events") }
 
 // limited keeps requests within the limits. What is open to everybody (health, metrics) is answered also when the server is busy.
-func limited(limits Limits) echo.MiddlewareFunc {
+func limited(limits Limits, stopping context.Context) echo.MiddlewareFunc {
 	requests, streams := make(chan struct{}, limits.Requests), make(chan struct{}, limits.Streams)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -62,7 +62,11 @@ func limited(limits Limits) echo.MiddlewareFunc {
 			}
 			request.Body = http.MaxBytesReader(c.Response(), request.Body, limits.Body)
 			if limit == 0 {
-				return next(c)
+				ctx, cancel := context.WithCancel(request.Context())
+				defer cancel()
+				defer context.AfterFunc(stopping, cancel)()
+				c.SetRequest(request.WithContext(ctx))
+				return answeredWithin(c, next)
 			}
 			ctx, cancel := context.WithTimeoutCause(request.Context(), limit, errTooSlow)
 			defer cancel()
@@ -71,10 +75,15 @@ func limited(limits Limits) echo.MiddlewareFunc {
 			if err := http.NewResponseController(c.Response()).SetReadDeadline(time.Now().Add(limit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 				return fmt.Errorf("limit the time of a request: %w", err)
 			}
-			if err := next(c); err != nil {
-				c.Error(err) // while the context still says why
-			}
-			return nil
+			return answeredWithin(c, next)
 		}
 	}
+}
+
+// answeredWithin answers errors too, while the request's context still says why.
+func answeredWithin(c echo.Context, next echo.HandlerFunc) error {
+	if err := next(c); err != nil {
+		c.Error(err)
+	}
+	return nil
 }

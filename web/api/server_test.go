@@ -177,6 +177,22 @@ func TestAStreamHasNoLimitOfTime(t *testing.T) {
 	require.Equal(t, 503, s.send("GET", "/v1/environments", asDemo, nil).Code)
 }
 
+func TestStreamsEndWhenTheServerStops(t *testing.T) {
+	stopping, stop := context.WithCancel(t.Context())
+	s := newServer(t, func(c *Config) { c.Stopping = stopping })
+	begun := make(chan struct{})
+	s.echo.GET("/v1/some/events", func(c echo.Context) error {
+		close(begun)
+		<-c.Request().Context().Done()
+		return c.NoContent(200)
+	})
+	done := make(chan int)
+	go func() { done <- s.send("GET", "/v1/some/events", asDemo, nil).Code }()
+	<-begun
+	stop()
+	require.Equal(t, 200, <-done)
+}
+
 func TestAClientThatGoesIsNoFailure(t *testing.T) {
 	s, begun, end := blocked(t, Limits{})
 	defer end()

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/burano/burano/internal/version"
+	"github.com/burano/burano/web/api"
+)
+
+const (
+	// headerTime is how long the first lines of a request may take.
+	headerTime = 10 * time.Second
+	// idleTime is how long a connection may be without a request.
+	idleTime = 2 * time.Minute
+)
+
+// doors are the addresses that the server answers at.
+type doors struct {
+	servers  []*http.Server
+	listen   []net.Listener
+	patience time.Duration
+	stop     func() // ends the streams
+	log      *slog.Logger
+}
+
+// open takes the addresses, so that one that is taken, or a bad certificate, is known before anything else begins.
+func (o *serveOptions) open(handler http.Handler, registry *prometheus.Registry, stop func(), logger *slog.Logger) (d *doors, err error) {
+	d = &doors{patience: o.stopPatience, stop: stop, log: logger}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.close())
+		}
+	}()
+	var encryption *tls.Config
+	if o.tlsCert != "" {
+		certificate := &certificate{cert: o.tlsCert, key: o.tlsKey, log: logger}
+		if err := certificate.load(); err != nil {
+			return d, err
+		}
+		encryption = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get, NextProtos: []string{"h2", "http/1.1"}}
+	}
+	if err := d.add("listen", o.listen, handler, encryption); err != nil {
+		return d, err
+	}
+	if o.metricsListen != "" {
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", api.MetricsHandler(registry))
+		return d, d.add("metrics-listen", o.metricsListen, mux, nil)
+	}
+	return d, nil
+}
+
+func (d *doors) add(setting, address string, handler http.Handler, encryption *tls.Config) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen at %s: %w (the setting %s chooses another address)", address, err, setting)
+	}
+	if encryption != nil {
+		listener = tls.NewListener(listener, encryption)
+	}
+	d.listen = append(d.listen, listener)
+	d.servers = append(d.servers, &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, TLSConfig: encryption,
+		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)}) // what clients do wrong before they have sent a request
+	return nil
+}
+
+// serve answers, beside the engine, until ctx ends; then it lets requests and tasks come to their ends.
+func (d *doors) serve(ctx context.Context, engine func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return engine(ctx) })
+	for i, server := range d.servers {
+		group.Go(func() error {
+			if err := server.Serve(d.listen[i]); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+		group.Go(func() error {
+			<-ctx.Done()
+			d.stop()
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience)
+			defer cancel()
+			if err := server.Shutdown(ending); err != nil {
+				d.log.Warn("requests were cut off, because they had not ended when the server was to stop", "after", d.patience)
+				return server.Close()
+			}
+			return nil
+		})
+	}
+	d.log.Info("Burano answers", "version", version.Version, "address", d.listen[0].Addr().String(), "tls", d.servers[0].TLSConfig != nil)
+	return group.Wait()
+}
+
+func (d *doors) close() error {
+	var errs []error
+	for _, listener := range d.listen {
+		errs = append(errs, listener.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// certificate is a certificate in files, which are read again when they have changed: certificates are renewed while servers run.
+type certificate struct {
+	cert, key string
+	log       *slog.Logger
+
+	mutex   sync.Mutex
+	current *tls.Certificate
+	changed time.Time // of the newer file
+	looked  time.Time
+}
+
+// lookAgain is how often at most the files are looked at.
+const lookAgain = time.Second
+
+func (c *certificate) load() error {
+	changed, err := c.change()
+	if err != nil {
+		return err
+	}
+	loaded, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err != nil {
+		return fmt.Errorf("read the certificate %s with the key %s: %w", c.cert, c.key, err)
+	}
+	c.current, c.changed = &loaded, changed
+	return nil
+}
+
+func (c *certificate) change() (newest time.Time, err error) {
+	for _, path := range []string{c.cert, c.key} {
+		info, err := os.Stat(path)
+		if err != nil {
+			return newest, fmt.Errorf("read the certificate: %w", err)
+		}
+		if info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+	}
+	return newest, nil
+}
+
+// get is for tls.Config. Files that cannot be used leave the former certificate in use: one of the two may be written just now.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if time.Since(c.looked) < lookAgain {
+		return c.current, nil
+	}
+	c.looked = time.Now()
+	if changed, err := c.change(); err == nil && changed.Equal(c.changed) {
+		return c.current, nil
+	}
+	if err := c.load(); err != nil {
+		c.log.Warn("the renewed certificate cannot be used; the former one stays in use", "error", err)
+	} else {
+		c.log.Info("the certificate was renewed", "file", c.cert)
+	}
+	return c.current, nil
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/web/api"
+)
+
+// coreLibrary is the package that has the classes of environments.
+const coreLibrary = "io.murano"
+
+// minLease is the shortest lease that a server keeps in everyday life.
+const minLease = 3 * time.Second
+
+// serveOptions are the settings of the server.
+type serveOptions struct {
+	print bool
+	cloud string
+
+	listen        string
+	tlsCert       string
+	tlsKey        string
+	metricsListen string
+	stopPatience  time.Duration
+	limits        api.Limits
+
+	state    string
+	database string
+	policy   string
+	embedded []string
+
+	logFormat string
+	logLevel  slog.Level
+
+	lease    time.Duration
+	killAt   string
+	networks string
+
+	serverPatience time.Duration
+	sshPatience    time.Duration
+	stepPatience   time.Duration
+	drainPatience  time.Duration
+}
+
+// flags are all settings of the server; what they say of themselves is their documentation.
+func (o *serveOptions) flags() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.String(configFlag, "", "YAML file of settings (BURANO_CONFIG)")
+	flags.BoolVar(&o.print, printFlag, false, "print all settings with where they come from, passwords masked, and end")
+
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:8082", "address and port to answer at")
+	flags.StringVar(&o.tlsCert, "tls-cert", "", "PEM file of the certificate to answer with, and those that lead to its authority; without it the server speaks plain HTTP. A renewed file is taken up without a restart")
+	flags.StringVar(&o.tlsKey, "tls-key", "", "PEM file of the certificate's key")
+	flags.StringVar(&o.metricsListen, "metrics-listen", "", "address and port for /metrics, in plain HTTP; without it they are at --listen, for everybody")
+	flags.Int64Var(&o.limits.Body, "max-body", api.DefaultLimits.Body, "bytes of a request's body; more is answered with 413 (a package may have 5 MiB, other bodies 8 MiB)")
+	flags.DurationVar(&o.limits.Time, "request-time", api.DefaultLimits.Time, "how long a request may take: a body that comes slower is answered with 408, work that takes longer with 503; streams of events have no limit")
+	flags.IntVar(&o.limits.Requests, "max-requests", api.DefaultLimits.Requests, "requests that are answered at the same time; one more is answered with 503")
+	flags.IntVar(&o.limits.Streams, "max-streams", api.DefaultLimits.Streams, "streams of events at the same time; one more is answered with 503")
+	flags.DurationVar(&o.stopPatience, "stop-patience", 10*time.Second, "how long requests may take to end when the server is stopped")
+
+	flags.StringVar(&o.cloud, cloudFlag, "", "entry of clouds.yaml with the service user's credentials; without it the OS_* variables are read")
+	flags.StringVar(&o.state, "state", "/var/lib/burano", "folder for the database and the key of its secrets")
+	flags.StringVar(&o.database, "database", "", "PostgreSQL database, as URL or list of keywords, for several servers; without it SQLite below --state")
+	flags.StringVar(&o.policy, "policy", "", "YAML file of rules in oslo.policy's syntax, in the place of Murano's rules of the same names")
+	flags.StringSliceVar(&o.embedded, "embedded-packages", nil, "names of the packages that are offered of those that come with Burano, io.murano among them; without it all")
+
+	flags.StringVar(&o.logFormat, "log-format", "text", "form of the log's lines: text or json")
+	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "least level of the log's lines: DEBUG, INFO, WARN or ERROR")
+
+	flags.StringVar(&o.networks, "networks", "10.20.0.0/16", "range from which environments get a /24 of their own; must not overlap 10.244.0.0/16 (pods) and 10.96.0.0/16 (Services)")
+	flags.DurationVar(&o.lease, "lease", engine.DefaultLease, "how long a server may be silent before another goes on with its deployments; the same on all servers, at least 3s")
+	flags.DurationVar(&o.serverPatience, "server-patience", 15*time.Minute, "how long the servers of a change may take until all of them are ACTIVE")
+	flags.DurationVar(&o.sshPatience, "ssh-patience", 3*time.Minute, "how long a server that is ACTIVE may take until it answers on SSH")
+	flags.DurationVar(&o.stepPatience, "step-patience", nodes.DefaultStepPatience, "how long one step of a node may take; the longest is the start of an API server on a slow disk")
+	flags.DurationVar(&o.drainPatience, "drain-patience", nodes.DefaultDrainPatience, "how long the pods of a node that is removed may take to go, their grace periods and disruption budgets included")
+	flags.StringVar(&o.killAt, "kill-at-step", "", "for tests: kill this process when the step of this name begins (begin:NAME) or before its end is written (end:NAME)")
+	_ = flags.MarkHidden("kill-at-step")
+	return flags
+}
+
+// check refuses values that cannot be meant, before anything is begun.
+func (o *serveOptions) check(s *settings) error {
+	for name, address := range map[string]string{"listen": o.listen, "metrics-listen": o.metricsListen} {
+		if _, _, err := net.SplitHostPort(address); err != nil && (address != "" || name == "listen") {
+			return s.wrong(name, "%q is no address with a port, such as 127.0.0.1:8082: %w", address, err)
+		}
+	}
+	for name, value := range map[string]time.Duration{"request-time": o.limits.Time, "stop-patience": o.stopPatience,
+		"server-patience": o.serverPatience, "ssh-patience": o.sshPatience, "step-patience": o.stepPatience, "drain-patience": o.drainPatience} {
+		if value <= 0 {
+			return s.wrong(name, "%s is no time to wait; it must be more than 0s", value)
+		}
+	}
+	for name, value := range map[string]int64{"max-body": o.limits.Body, "max-requests": int64(o.limits.Requests), "max-streams": int64(o.limits.Streams)} {
+		if value <= 0 {
+			return s.wrong(name, "%d must be more than 0", value)
+		}
+	}
+	if _, err := netip.ParsePrefix(o.networks); err != nil {
+		return s.wrong("networks", "it is no range such as 10.20.0.0/16: %w", err)
+	}
+	switch {
+	case (o.tlsCert == "") != (o.tlsKey == ""):
+		return s.wrong("tls-cert", "tls-cert and tls-key are given together, or neither")
+	case o.state == "":
+		return s.wrong("state", "a server needs a folder for what it keeps")
+	case !slices.Contains([]string{"text", "json"}, o.logFormat):
+		return s.wrong("log-format", "%q is neither text nor json", o.logFormat)
+	case o.lease < minLease:
+		return s.wrong("lease", "%s must be at least %s, or every slow moment of the database would end deployments", o.lease, minLease)
+	case len(o.embedded) > 0 && !slices.Contains(o.embedded, coreLibrary):
+		return s.wrong("embedded-packages", "%s must be among them, since every environment needs it", coreLibrary)
+	}
+	return nil
+}
+
+// resolve reads the settings from all their sources and checks them.
+func (o *serveOptions) resolve(flags *pflag.FlagSet) (*settings, error) {
+	s, err := readSettings(flags, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	return s, o.check(s)
+}
+
+// logger writes to w as the settings say; lines of a request have its id.
+func (o *serveOptions) logger(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: o.logLevel}
+	var handler slog.Handler = slog.NewTextHandler(w, options)
+	if o.logFormat == "json" {
+		handler = slog.NewJSONHandler(w, options)
+	}
+	return slog.New(api.LogHandler(handler))
+}
