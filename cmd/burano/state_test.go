@@ -51,7 +51,7 @@ func TestAServerWithAnotherKeyIsRefused(t *testing.T) {
 func TestAStoppedServerLosesItsTransactionBeforeItsLease(t *testing.T) {
 	options := serveOptions{database: databasetest.Postgres(t), lease: minLease}
 	open := func() *gorm.DB {
-		db, err := options.open(t.Context())
+		db, err := options.openDatabase(t.Context())
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, database.Close(db)) })
 		return db
