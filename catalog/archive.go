@@ -49,14 +49,14 @@ func ReadZip(r io.ReaderAt, size int64) (*Package, error) {
 		if _, twice := files[name]; twice {
 			return nil, incorrect("archive entry %s is there twice", quoteShort(name))
 		}
+		if total := unpacked + int64(min(entry.UncompressedSize64, maxUnpacked)); total > freeRatio && total/maxRatio > size {
+			return nil, fault.New(fault.TooLarge, "The archive unpacks to more than %d times its size (at entry %s)", maxRatio, quoteShort(name))
+		}
 		content, err := readEntry(entry, min(maxFile, maxUnpacked-unpacked))
 		if err != nil {
 			return nil, err
 		}
 		unpacked += int64(len(content))
-		if unpacked > freeRatio && unpacked/maxRatio > size {
-			return nil, fault.New(fault.TooLarge, "The archive unpacks to more than %d times its size (at entry %s)", maxRatio, quoteShort(name))
-		}
 		files[name] = content
 	}
 	return newPackage(files)
@@ -89,7 +89,9 @@ func checkEntry(entry *zip.File) (name string, isFile bool, err error) {
 func checkName(name string) error {
 	clean := path.Clean(name)
 	switch {
-	case name == "" || !utf8.ValidString(name) || strings.ContainsRune(name, 0):
+	case !utf8.ValidString(name):
+		return incorrect("the name of archive entry %s is not in UTF-8", quoteShort(name))
+	case name == "" || strings.ContainsRune(name, 0):
 		return incorrect("archive entry %s has no proper name", quoteShort(name))
 	case len(name) > maxPath:
 		return incorrect("the name of archive entry %s is longer than %d bytes", quoteShort(name), maxPath)
@@ -106,26 +108,29 @@ func checkName(name string) error {
 	return nil
 }
 
-// readEntry unpacks one file. The size that the archive claims is not believed.
+// readEntry unpacks one file. No more is unpacked than the archive claims that the file has, and that is refused beyond the limit: so
+// what an archive costs is known before it is unpacked.
 func readEntry(entry *zip.File, limit int64) ([]byte, error) {
-	tooLarge := fault.New(fault.TooLarge, "The archive unpacks to too much (at entry %s): one file may have %d MiB, all together %d MiB",
-		quoteShort(entry.Name), maxFile>>20, maxUnpacked>>20)
 	if entry.UncompressedSize64 > uint64(limit) {
-		return nil, tooLarge
+		return nil, fault.New(fault.TooLarge, "The archive unpacks to too much (at entry %s): one file may have %d MiB, all together %d MiB",
+			quoteShort(entry.Name), maxFile>>20, maxUnpacked>>20)
 	}
 	reader, err := entry.Open()
 	if err != nil {
 		return nil, incorrect("archive entry %s cannot be read: %w", quoteShort(entry.Name), err)
 	}
 	defer reader.Close()
-	content, err := io.ReadAll(io.LimitReader(reader, limit+1))
-	if int64(len(content)) > limit {
-		return nil, tooLarge
+	content := make([]byte, entry.UncompressedSize64)
+	if _, err = io.ReadFull(reader, content); err == nil {
+		// At the end, and only there, the checksum is compared.
+		if _, err = io.ReadFull(reader, make([]byte, 1)); errors.Is(err, io.EOF) {
+			return content, nil
+		}
+		if err == nil {
+			err = errors.New("it has more than the archive claims")
+		}
 	}
-	if err != nil {
-		return nil, incorrect("archive entry %s cannot be read: %w", quoteShort(entry.Name), err)
-	}
-	return content, nil
+	return nil, incorrect("archive entry %s cannot be read: %w", quoteShort(entry.Name), err)
 }
 
 // ReadFolder reads a package from a folder. Links in it are not followed but refused.

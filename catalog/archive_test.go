@@ -91,7 +91,7 @@ func TestWhatIsNoPackageIsRefusedWithItsReason(t *testing.T) {
 		"encrypted":                {encrypted, fault.Invalid, "is encrypted"},
 		"damaged":                  {broken, fault.Invalid, "cannot be read"},
 		"a bomb":                   {zipOf(t, manifest, entry{name: "b", content: strings.Repeat("\x00", 8<<20)}), fault.TooLarge, "200 times its size"},
-		"one file too large":       {zipOf(t, manifest, entry{name: "b", content: strings.Repeat("\x00", 33<<20)}), fault.TooLarge, "unpacks to too much"},
+		"one file too large":       {zipOf(t, manifest, entry{name: "b", content: strings.Repeat(long.String(), 33<<20/long.Len()+1)}), fault.TooLarge, "unpacks to too much"},
 		"manifest too large":       {zipOf(t, entry{name: "manifest.yaml", content: long.String()}), fault.TooLarge, "manifest.yaml has"},
 		"logo is no image":         {zipOf(t, manifest, entry{name: "logo.png", content: "<svg/>"}), fault.Invalid, "Logo: 'logo.png' is of an unsupported format"},
 		"logo too large":           {zipOf(t, manifest, entry{name: "logo.png", content: "\x89PNG\r\n\x1a\n" + strings.Repeat("x", 500<<10)}), fault.Invalid, "more than the 512000 allowed"},

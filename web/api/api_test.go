@@ -16,6 +16,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
+	"gorm.io/gorm"
 
 	"github.com/burano/burano/catalog"
 	catalogstore "github.com/burano/burano/catalog/store"
@@ -35,6 +36,7 @@ type server struct {
 	echo    *echo.Echo
 	world   *enginetest.World
 	catalog *catalog.Service
+	db      *gorm.DB
 	log     *bytes.Buffer
 }
 
@@ -60,7 +62,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	packageService, err := catalog.New(packageRows, packages)
 	require.NoError(t, err)
 
-	s := &server{t: t, world: enginetest.NewWorld(), catalog: packageService, log: &bytes.Buffer{}}
+	s := &server{t: t, world: enginetest.NewWorld(), catalog: packageService, db: db, log: &bytes.Buffer{}}
 	cloud := enginetest.NewCloud()
 	runner, err := engine.New(t.Context(), engine.Config{Store: rows, Sealer: sealer, Cloud: cloud, Source: packageService.Source,
 		Natives: s.world.Natives, Logger: slog.New(slog.DiscardHandler), Poll: time.Hour})
