@@ -197,12 +197,28 @@ func (u user) caller(t *testing.T, service *driver.Service) identity.Caller {
 
 // project is the user's project as Burano reaches it: through a trust that ends with the test.
 func (u user) project(t *testing.T, service *driver.Service) *driver.Project {
+	project, err := service.Project(t.Context(), u.trust(t, service))
+	require.NoError(t, err)
+	return project
+}
+
+// projectTwice is the same project as two servers of Burano reach it, through the one trust of an environment.
+func (u user) projectTwice(t *testing.T, c *cloud) (one, two *driver.Project) {
+	service := c.service(t)
+	trust := u.trust(t, service)
+	one, err := service.Project(t.Context(), trust)
+	require.NoError(t, err)
+	two, err = c.service(t).Project(t.Context(), trust)
+	require.NoError(t, err)
+	return one, two
+}
+
+// trust is one that ends with the test. It must outlive every change that is asked for through it: its tokens end with it.
+func (u user) trust(t *testing.T, service *driver.Service) string {
 	trust, err := service.CreateTrust(t.Context(), u.caller(t, service))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, service.DeleteTrust(context.Background(), trust)) })
-	project, err := service.Project(t.Context(), trust)
-	require.NoError(t, err)
-	return project
+	return trust
 }
 
 // eventually waits for a condition.

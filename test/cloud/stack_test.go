@@ -236,7 +236,7 @@ func requirePlan(t *testing.T, u user, resources map[string]stackresources.Resou
 
 func aStackIsTakenOver(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
-	project := demo.project(t, c.service(t))
+	project, other := demo.projectTwice(t, c)
 	name := begin(t, project, "taken-over")
 	template := plan(t, project, "one")
 
@@ -251,7 +251,7 @@ func aStackIsTakenOver(t *testing.T, c *cloud) {
 	cutOff()
 	require.ErrorIs(t, <-ended, context.Canceled)
 
-	stack, err := demo.project(t, c.service(t)).ApplyStack(t.Context(), name, template)
+	stack, err := other.ApplyStack(t.Context(), name, template)
 	require.NoError(t, err)
 	listed := demo.stacksNamed(t, name)
 	require.Len(t, listed, 1)
@@ -270,7 +270,7 @@ func aStackIsTakenOver(t *testing.T, c *cloud) {
 	eventually(t, "the stack is being updated", func() bool { return demo.updates(t, stack, name) == 1 })
 	cutOff()
 	require.ErrorIs(t, <-ended, context.Canceled)
-	stack, err = demo.project(t, c.service(t)).ApplyStack(t.Context(), name, template)
+	stack, err = other.ApplyStack(t.Context(), name, template)
 	require.NoError(t, err)
 	require.Equal(t, 1, demo.updates(t, stack, name))
 	require.Len(t, demo.serversNamed(t, "burano-test-two"), 1)
@@ -278,7 +278,7 @@ func aStackIsTakenOver(t *testing.T, c *cloud) {
 
 func twoCreateOneStack(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
-	project := demo.project(t, c.service(t))
+	project, other := demo.projectTwice(t, c)
 	name := begin(t, project, "twice")
 	template := plan(t, project, "one")
 	type result struct {
@@ -286,7 +286,7 @@ func twoCreateOneStack(t *testing.T, c *cloud) {
 		err   error
 	}
 	results := make(chan result, 2)
-	for _, one := range []*driver.Project{project, demo.project(t, c.service(t))} {
+	for _, one := range []*driver.Project{project, other} {
 		go func() {
 			stack, err := one.ApplyStack(t.Context(), name, template)
 			results <- result{stack, err}
