@@ -155,6 +155,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		Auth:         auth.Keystone(cloud, time.Now),
 		Policy:       rules,
 		Keystone:     credentials.IdentityEndpoint,
+		Choices:      cloud.Choices,
 		Kubeconfig: func(ctx context.Context, environmentID, objectID string) ([]byte, error) {
 			return native.Kubeconfig(ctx, tasks, environmentID, objectID, logger)
 		},

@@ -46,6 +46,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		run  func(*testing.T, *cloud)
 	}{
 		{"a token tells whose it is", aTokenTellsWhoseItIs},
+		{"what a caller may choose from is listed", whatACallerMayChooseFromIsListed},
 		{"a bad token is refused", aBadTokenIsRefused},
 		{"the server lets in whom the cloud knows", theServerLetsInWhomTheCloudKnows},
 		{"a trust acts for its trustor until it is deleted", aTrustActsUntilItIsDeleted},

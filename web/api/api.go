@@ -14,6 +14,7 @@ import (
 
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/web/policy"
 )
@@ -30,6 +31,8 @@ type Config struct {
 	Keystone string
 	// Kubeconfig makes a kubeconfig for a cluster of an environment; who may ask is checked before. nil: there is none.
 	Kubeconfig func(ctx context.Context, environmentID, objectID string) ([]byte, error)
+	// Choices lists what a caller may choose from in the cloud (openstack.Service); nil: the cloud is not asked.
+	Choices func(ctx context.Context, caller identity.Caller, kind string) (any, error)
 	// Checks are what /readyz asks.
 	Checks []Check
 	Limits Limits
@@ -95,7 +98,7 @@ func newEcho(config Config) *echo.Echo {
 	schemaHandlers{config.Orchestrator}.register(v1)
 	statisticsHandlers{config.Orchestrator}.register(v1)
 	catalogHandlers{config.Catalog}.register(v1)
-	buranoHandlers{config.Orchestrator, config.Kubeconfig}.register(e.Group("/burano/v1"))
+	buranoHandlers{config.Orchestrator, config.Kubeconfig, config.Choices}.register(e.Group("/burano/v1"))
 	description, err := describe()
 	if err != nil {
 		panic(err) // it is part of the program

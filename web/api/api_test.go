@@ -89,6 +89,9 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		Kubeconfig: func(_ context.Context, environmentID, objectID string) ([]byte, error) {
 			return []byte("for: " + environmentID + "/" + objectID + "\n"), nil
 		},
+		Choices: func(_ context.Context, caller identity.Caller, kind string) (any, error) {
+			return []string{kind + " of " + caller.ProjectID}, nil
+		},
 		Logger: slog.New(slog.NewTextHandler(s.log, nil)),
 	}
 	for _, option := range options {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -20,6 +21,7 @@ import (
 type buranoHandlers struct {
 	orchestrator *orchestrator.Service
 	kubeconfig   func(ctx context.Context, environmentID, objectID string) ([]byte, error)
+	choices      func(ctx context.Context, caller identity.Caller, kind string) (any, error)
 }
 
 func (h buranoHandlers) register(v1 *echo.Group) {
@@ -28,6 +30,7 @@ func (h buranoHandlers) register(v1 *echo.Group) {
 	v1.POST("/deployments/:deployment/cancel", h.cancel)
 	v1.POST("/deployments/:deployment/retry", h.retry)
 	v1.GET("/environments/:environment/sessions/:session/preview", h.preview)
+	v1.GET("/cloud/:kind", h.cloud)
 	v1.GET("/environments/:environment/clusters/:cluster/kubeconfig", h.clusterKubeconfig)
 }
 
@@ -154,6 +157,19 @@ func (h buranoHandlers) preview(c echo.Context) error {
 		changes[i] = changeJSON{Change: one.What, ID: one.ID, Type: one.Type, Name: one.Name, Path: one.Path, Properties: append([]string{}, one.Properties...)}
 	}
 	return c.JSON(http.StatusOK, map[string]any{"changes": changes, "problems": problems(preview.Problems)})
+}
+
+// cloud answers what the caller may choose from in a form.
+func (h buranoHandlers) cloud(c echo.Context) error {
+	if h.choices == nil {
+		return fault.New(fault.NotFound, "This Burano asks no cloud")
+	}
+	ctx := c.Request().Context()
+	list, err := h.choices(ctx, identity.From(ctx), c.Param("kind"))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, map[string]any{strings.ReplaceAll(c.Param("kind"), "-", "_"): list})
 }
 
 func (h buranoHandlers) clusterKubeconfig(c echo.Context) error {

@@ -44,6 +44,13 @@ func TestAPreviewSaysWhatADeploymentWouldDo(t *testing.T) {
 	require.Equal(t, "services[0].count", field(problems[0], "path"))
 }
 
+func TestWhatACallerMayChooseFromIsAskedForThem(t *testing.T) {
+	s := newServer(t)
+	require.Equal(t, []any{"availability-zones of " + goldenDemo}, field(s.call("demo", "", "GET", "/burano/v1/cloud/availability-zones", nil, 200), "availability_zones"))
+	without := newServer(t, func(c *Config) { c.Choices = nil })
+	without.call("demo", "", "GET", "/burano/v1/cloud/flavors", nil, 404)
+}
+
 func TestADraftIsCheckedWhenItIsAskedFor(t *testing.T) {
 	s := newServer(t)
 	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)

@@ -71,6 +71,7 @@ var defaults = map[string]string{
 
 	// What Murano does not have.
 	"get_kubeconfig": everybody,
+	"ask_cloud":      everybody,
 }
 
 // Policy is a set of rules that refer to each other without gaps and circles. It does not change.

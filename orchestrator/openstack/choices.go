@@ -1,0 +1,220 @@
+package openstack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/availabilityzones"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/keypairs"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/limits"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/external"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/quotas"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+)
+
+// What a user may choose from in a form, as the API answers it.
+type (
+	// FlavorChoice is a size of servers.
+	FlavorChoice struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+		CPUs int    `json:"vcpus"`
+		RAM  int    `json:"ram"`  // MiB
+		Disk int    `json:"disk"` // GiB
+	}
+	// ImageChoice is what a server boots from. Title and Type are what the property murano_image_info says of it, "" when it says nothing.
+	ImageChoice struct {
+		ID      string `json:"id"`
+		Name    string `json:"name"`
+		Title   string `json:"title"`
+		Type    string `json:"type"`
+		MinDisk int    `json:"min_disk"` // GiB
+		MinRAM  int    `json:"min_ram"`  // MiB
+		Size    int64  `json:"size"`     // bytes
+	}
+	// KeypairChoice is a public key that Nova keeps for the user.
+	KeypairChoice struct {
+		Name        string `json:"name"`
+		Fingerprint string `json:"fingerprint"`
+	}
+	// NetworkChoice is one that the project may use.
+	NetworkChoice struct {
+		ID       string   `json:"id"`
+		Name     string   `json:"name"`
+		Subnets  []string `json:"subnets"` // ids
+		Shared   bool     `json:"shared"`
+		External bool     `json:"external"`
+	}
+	// ZoneChoice is an availability zone of Nova.
+	ZoneChoice struct {
+		Name      string `json:"name"`
+		Available bool   `json:"available"`
+	}
+	// QuotaChoice is how much of a resource the project uses and may use; the limit is -1 when there is none.
+	QuotaChoice struct {
+		Resource string `json:"resource"` // instances, cores, ram (MiB), floating_ips, networks, ports, security_groups
+		Used     int    `json:"used"`
+		Limit    int    `json:"limit"`
+	}
+)
+
+// choices ask a cloud's service for what a caller may choose from, each kind for itself.
+var choices = map[string]func(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, projectID string) (any, error){
+	"flavors":            listFlavors,
+	"images":             listImages,
+	"keypairs":           listKeypairs,
+	"networks":           listNetworks,
+	"availability-zones": listZones,
+	"quota":              listQuota,
+}
+
+// Choices lists what the caller may choose from in their project: kind is flavors ([]FlavorChoice), images ([]ImageChoice), keypairs ([]KeypairChoice),
+// networks ([]NetworkChoice), availability-zones ([]ZoneChoice) or quota ([]QuotaChoice), each by name. It is asked with the caller's own token.
+func (s *Service) Choices(ctx context.Context, caller identity.Caller, kind string) (any, error) {
+	ask, known := choices[kind]
+	if !known {
+		return nil, fault.New(fault.NotFound, "The resource could not be found: the cloud is not asked for %s, but for flavors, images, keypairs, networks, availability-zones and quota", kind)
+	}
+	client := s.as(caller.Token)
+	catalog, err := tokens.Get(ctx, client, caller.Token).ExtractServiceCatalog()
+	if err != nil {
+		return nil, fmt.Errorf("ask Keystone for the caller's service catalog: %w", err)
+	}
+	client.EndpointLocator = func(opts gophercloud.EndpointOpts) (string, error) { return openstack.V3EndpointURL(catalog, opts) }
+	list, err := ask(ctx, client.ProviderClient, s.endpoint, caller.ProjectID)
+	if err != nil {
+		return nil, fmt.Errorf("ask the cloud for %s: %w", kind, err)
+	}
+	return list, nil
+}
+
+func listFlavors(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, _ string) (any, error) {
+	client, err := openstack.NewComputeV2(provider, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := flavors.ListDetail(client, flavors.ListOpts{}).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := flavors.ExtractFlavors(pages)
+	list := make([]FlavorChoice, len(found))
+	for i, one := range found {
+		list[i] = FlavorChoice{ID: one.ID, Name: one.Name, CPUs: one.VCPUs, RAM: one.RAM, Disk: one.Disk}
+	}
+	return list, err
+}
+
+func listImages(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, _ string) (any, error) {
+	client, err := openstack.NewImageV2(provider, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := images.List(client, images.ListOpts{Status: images.ImageStatusActive, Sort: "name:asc"}).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := images.ExtractImages(pages)
+	list := make([]ImageChoice, len(found))
+	for i, one := range found {
+		list[i] = ImageChoice{ID: one.ID, Name: one.Name, MinDisk: one.MinDiskGigabytes, MinRAM: one.MinRAMMegabytes, Size: one.SizeBytes}
+		// Murano marks the images that its applications know so (https://docs.openstack.org/murano/).
+		var told struct{ Title, Type string }
+		if text, ok := one.Properties["murano_image_info"].(string); ok && json.Unmarshal([]byte(text), &told) == nil {
+			list[i].Title, list[i].Type = told.Title, told.Type
+		}
+	}
+	return list, err
+}
+
+func listKeypairs(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, _ string) (any, error) {
+	client, err := openstack.NewComputeV2(provider, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := keypairs.List(client, keypairs.ListOpts{}).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := keypairs.ExtractKeyPairs(pages)
+	list := make([]KeypairChoice, len(found))
+	for i, one := range found {
+		list[i] = KeypairChoice{Name: one.Name, Fingerprint: one.Fingerprint}
+	}
+	return list, err
+}
+
+func listNetworks(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, _ string) (any, error) {
+	client, err := openstack.NewNetworkV2(provider, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := networks.List(client, networks.ListOpts{SortKey: "name", SortDir: "asc"}).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []struct {
+		networks.Network
+		external.NetworkExternalExt
+	}
+	err = networks.ExtractNetworksInto(pages, &found)
+	list := make([]NetworkChoice, len(found))
+	for i, one := range found {
+		list[i] = NetworkChoice{ID: one.ID, Name: one.Name, Subnets: append([]string{}, one.Subnets...), Shared: one.Shared, External: one.External}
+	}
+	return list, err
+}
+
+func listZones(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, _ string) (any, error) {
+	client, err := openstack.NewComputeV2(provider, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := availabilityzones.List(client).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := availabilityzones.ExtractAvailabilityZones(pages)
+	list := make([]ZoneChoice, len(found))
+	for i, one := range found {
+		list[i] = ZoneChoice{Name: one.ZoneName, Available: one.ZoneState.Available}
+	}
+	return list, err
+}
+
+func listQuota(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, projectID string) (any, error) {
+	compute, err := openstack.NewComputeV2(provider, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	network, err := openstack.NewNetworkV2(provider, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	nova, err := limits.Get(ctx, compute, limits.GetOpts{}).Extract()
+	if err != nil {
+		return nil, err
+	}
+	neutron, err := quotas.GetDetail(ctx, network, projectID).Extract()
+	if err != nil {
+		return nil, err
+	}
+	return []QuotaChoice{
+		{"instances", nova.Absolute.TotalInstancesUsed, nova.Absolute.MaxTotalInstances},
+		{"cores", nova.Absolute.TotalCoresUsed, nova.Absolute.MaxTotalCores},
+		{"ram", nova.Absolute.TotalRAMUsed, nova.Absolute.MaxTotalRAMSize},
+		{"floating_ips", neutron.FloatingIP.Used, neutron.FloatingIP.Limit},
+		{"networks", neutron.Network.Used, neutron.Network.Limit},
+		{"ports", neutron.Port.Used, neutron.Port.Limit},
+		{"security_groups", neutron.SecurityGroup.Used, neutron.SecurityGroup.Limit},
+	}, nil
+}
