@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/catalog"
 )
 
-//go:embed all:io.murano all:com.mirantis.docker.Interfaces all:com.mirantis.docker.kubernetes.KubernetesCluster
+//go:embed all:io.murano all:io.murano.applications all:com.mirantis.docker.Interfaces all:com.mirantis.docker.kubernetes.KubernetesCluster
 //go:embed all:com.mirantis.docker.kubernetes.KubernetesPod all:com.example.docker.DockerApp
 var folders embed.FS
 

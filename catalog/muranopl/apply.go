@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -500,14 +501,20 @@ func (s *step) model(a *application, c chain, value any) (any, bool) {
 	if !ok {
 		return a.wants(c, value)
 	}
-	kept := make(map[string]any, len(given)+1)
-	for key, item := range given {
+	// Whatever form it is written in, it is kept with a header.
+	d, has := parseDefinition(given, "")
+	header := make(map[string]any, len(d.header)+1)
+	maps.Copy(header, d.header)
+	if !has {
+		header["type"] = s.other
+	} else if header["type"] == nil {
+		header["type"] = d.typeName.String()
+	}
+	kept := map[string]any{"?": header}
+	for key, item := range d.properties {
 		if !slices.Contains(s.exclude, key) {
 			kept[key] = item
 		}
-	}
-	if _, has := parseDefinition(kept, ""); !has {
-		kept["?"] = map[string]any{"type": s.other}
 	}
 	scratch := newLoader(a.ctx, a.loader.classes)
 	scratch.outer, scratch.spent = a.loader, a.loader.spent

@@ -46,3 +46,15 @@ func parseTypeName(text string) typeName {
 	t.class, t.version, _ = strings.Cut(text, "/")
 	return t
 }
+
+// String is the name as a model writes it.
+func (t typeName) String() string {
+	text := t.class
+	if t.version != "" {
+		text += "/" + t.version
+	}
+	if t.pkg != "" {
+		text += "@" + t.pkg
+	}
+	return text
+}

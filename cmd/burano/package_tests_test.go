@@ -32,3 +32,9 @@ func TestAFailingTestIsShownWithItsTrace(t *testing.T) {
 	require.Contains(t, out, "1 was wanted, and it is 2")
 	require.Contains(t, out, "testWrong of type a.T")
 }
+
+func TestTheApplicationLibraryPassesItsTests(t *testing.T) {
+	out, err := called(t, "", "package", "test", "../../test/packages/io.burano.test.Applications")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "15 passed, 0 failed\n")
+}

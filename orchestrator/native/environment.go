@@ -36,11 +36,34 @@ func (t *task) deployNetwork(context.Context, muranopl.Call) (any, error) { retu
 
 // deployInstance makes a server that belongs to no cluster.
 func (t *task) deployInstance(ctx context.Context, call muranopl.Call) (any, error) {
-	if err := t.SetAttribute(ctx, call.Object, attributeWanted, true); err != nil {
+	if _, err := t.beginInstance(ctx, call); err != nil {
 		return nil, err
 	}
+	return t.endInstance(ctx, call)
+}
+
+// beginInstance asks for a server.
+func (t *task) beginInstance(ctx context.Context, call muranopl.Call) (any, error) {
+	return nil, t.SetAttribute(ctx, call.Object, attributeWanted, true)
+}
+
+// endInstance makes all servers that were asked for.
+func (t *task) endInstance(ctx context.Context, _ muranopl.Call) (any, error) {
 	_, err := t.servers(ctx)
 	return nil, err
+}
+
+// beginReleaseInstance asks for a server no more.
+func (t *task) beginReleaseInstance(ctx context.Context, call muranopl.Call) (any, error) {
+	return nil, t.SetAttribute(ctx, call.Object, attributeWanted, nil)
+}
+
+// endReleaseInstance takes all servers that nobody asks for out of the stack. With an environment its whole stack goes.
+func (t *task) endReleaseInstance(ctx context.Context, _ muranopl.Call) (any, error) {
+	if t.Model() == nil {
+		return nil, nil
+	}
+	return nil, t.settleStack(ctx, t.Model())
 }
 
 // destroyInstance has nothing to do by itself: a server that the model does not hold any more goes with the next update of the stack.

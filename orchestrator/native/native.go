@@ -85,8 +85,11 @@ func Methods(runtime Runtime, config Config) muranopl.Natives {
 	t := &task{Runtime: runtime, config: config, clusters: map[string]*cluster{}, done: map[string]*outcome{}}
 	language := core.Methods(host{runtime}, config.Logger)
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
-		classEnvironment:    {methodDeploy: t.deployEnvironment, methodDestroy: t.destroyEnvironment},
-		classInstance:       {methodDeploy: t.deployInstance, methodDestroy: t.destroyInstance},
+		classEnvironment: {methodDeploy: t.deployEnvironment, methodDestroy: t.destroyEnvironment},
+		classInstance: {
+			methodDeploy: t.deployInstance, "beginDeploy": t.beginInstance, "endDeploy": t.endInstance,
+			"beginReleaseResources": t.beginReleaseInstance, "endReleaseResources": t.endReleaseInstance, methodDestroy: t.destroyInstance,
+		},
 		classNeutronNetwork: {methodDeploy: t.deployNetwork},
 	})
 	return muranopl.Natives{
