@@ -16,6 +16,7 @@ suite() {
 export BURANO_NODE_IMAGE=${BURANO_NODE_IMAGE:-$PWD/build/node-image.tar}
 export BURANO_KUBERNETES_BINARY=${BURANO_KUBERNETES_BINARY:-$PWD/build/bin/kubernetes}
 
+suite "fuzzing the languages and packages" test/fuzz.sh
 suite "publishing from a real Kubernetes API" go test -count=1 -timeout 10m ./gateway/publish
 suite "etcd: more random sequences" env BURANO_ETCD_SEQUENCES=12 go test -count=1 -timeout 10m -v -run TestTheQuorum ./nodes/etcd
 suite "Murano's client and Burano's" go test -count=1 -timeout 20m ./test/clients

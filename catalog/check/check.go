@@ -118,7 +118,14 @@ func (c *checker) unreadable(file string, err error) {
 			return
 		}
 	case fault.KindOf(err) == fault.NotFound:
-		c.findings = append(c.findings, Finding{UnknownClass, file, 1, 1, err.Error(), false})
+		at := muranopl.Position{File: file, Line: 1, Column: 1}
+		var reference *muranopl.ReferenceError
+		if errors.As(err, &reference) {
+			if _, own := c.pkg.File(reference.Position.File); own {
+				at = reference.Position
+			}
+		}
+		c.findings = append(c.findings, Finding{UnknownClass, at.File, at.Line, at.Column, err.Error(), false})
 		return
 	}
 	line := 1

@@ -57,7 +57,10 @@ func TestEachRuleFindsWhatItIsForAndSaysWhere(t *testing.T) {
 		wanted      []string
 	}{
 		{"an ancestor that is nowhere", "Extends: std:Nothing\n", nil,
-			[]string{"Classes/Thing.yaml:1:1: unknown-class: class org.example.Thing (Classes/Thing.yaml:5:10) extends io.murano.Nothing: " +
+			[]string{"Classes/Thing.yaml:5:10: unknown-class: class org.example.Thing (Classes/Thing.yaml:5:10) extends io.murano.Nothing: " +
+				"class io.murano.Nothing is neither in package org.example.P nor in one that its manifest requires"}},
+		{"an import that is nowhere", "Import: [std:Nothing]\n", nil,
+			[]string{"Classes/Thing.yaml:5:9: unknown-class: class org.example.Thing (Classes/Thing.yaml:5:9) imports io.murano.Nothing: " +
 				"class io.murano.Nothing is neither in package org.example.P nor in one that its manifest requires"}},
 		{"a contract with a function that there is not", "Properties:\n  a:\n    Contract: $.strnig()\n", nil,
 			[]string{"Classes/Thing.yaml:7:15: class: a contract has no function strnig(); it has string, int, bool, notNull, check, class, template, owned and notOwned"}},

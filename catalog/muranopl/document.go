@@ -24,6 +24,16 @@ type DocumentError struct {
 
 func (e *DocumentError) Error() string { return e.Position.String() + ": " + e.Message }
 
+// ReferenceError is that a class cannot be used that a class file names, and where.
+type ReferenceError struct {
+	Position Position
+	Err      error
+}
+
+func (e *ReferenceError) Error() string { return e.Err.Error() }
+
+func (e *ReferenceError) Unwrap() error { return e.Err }
+
 // maxNodes is how many nodes a class file may have after its aliases were followed.
 const maxNodes = 200_000
 

@@ -1,10 +1,12 @@
 package muranopl_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -137,4 +139,43 @@ func withoutAdded(given, kept any) any {
 		}
 	}
 	return kept
+}
+
+// Whatever stands in the methods of a class, running them ends: with a value, an exception, or the context.
+func FuzzRunningMethodsEnds(f *testing.F) {
+	const head = "Namespaces: {=: org.other, std: io.murano}\nName: Any\nProperties: {p: {Contract: $, Usage: Runtime}, l: {Contract: [$.int()], Usage: InOut}}\nMethods:\n  a:\n    Body:\n"
+	for _, body := range []string{
+		"      - $x: 1 + 1\n      - Return: {$x: [$x, $.p]}", "      - While: true = true\n        Do: $.p.a[b]: 1", "      - Try: $.a()\n        Catch: [{As: e, Do: {Return: $e.name}}]",
+		"      - Parallel: [$.p: 1, $.l: [1], sleep(1)]\n        Limit: 2", "      - For: i\n        In: range(5)\n        Do: [If: $i > 2, Then: {Break: }]",
+		"      - Match: {1: {Return: a}}\n        Value: $.l.len()\n        Default: {Throw: b, Message: c}", "      - Switch: {$ = null: {Continue: }}\n      - Repeat: 9\n        Do: {$.l: $.l + [1]}",
+		"      - $o: new(Any, $, l => [1])\n      - Return: [dump($o), typeinfo($o).methods.name, $o.find(Any).bind({a => b})]", "      - $x: [1]\n      - Repeat: 99\n        Do: {$x: [$x, $x]}",
+		"      - Return: super($, $.a())\n  .init: {Body: [$.l: 5]}\n  .destroy: {Body: [$.a()]}",
+	} {
+		f.Add(head + body)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		source := shop(t).with("org.other.Any", text)
+		interpreter := muranopl.NewInterpreter(muranopl.NewClasses(source), nil)
+		class, err := interpreter.Classes().Class(t.Context(), "org.other.Any", "")
+		if err != nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			object, problems, err := interpreter.Load(ctx, map[string]any{"?": map[string]any{"type": "org.other.Any"}})
+			if err != nil || len(problems) > 0 {
+				return
+			}
+			for _, m := range class.Methods {
+				_, _ = interpreter.Invoke(ctx, object, m.Name, nil)
+			}
+			_, _ = interpreter.Collect(ctx)
+			_ = interpreter.Finish(ctx, object)
+			_, _ = json.Marshal(muranopl.Save(object))
+		}()
+		await(t, ended)
+	})
 }

@@ -6,20 +6,32 @@ import (
 	"fmt"
 )
 
-// Call is one call of a native method.
+// Call is one call of a native method. It is for the time of the call; what is to last longer takes what it needs out of it.
 type Call struct {
-	Object *Object // the object that the method is called on; nil for a static method
+	// Object is the receiver: an object of the class that declares the method, or of one that descends from it. nil for static and extension
+	// methods; an extension's receiver is its first argument.
+	Object *Object
+	// Method is the declaration; its Class is that of a static method.
 	Method *Method
-	// Args holds a value for each argument that the method declares, after its contract was applied.
-	Args        map[string]any
+	// Args holds a value for each argument that the method declares, by name, after its contract was applied: nil, bool, int64, float64,
+	// string, []any, map[string]any, *Object or TypeReference. What was left out is its default or null; VarArgs are a []any and KwArgs a
+	// map[string]any.
+	Args map[string]any
+	// Interpreter runs the method: Invoke and InvokeStatic call others, New makes objects.
 	Interpreter *Interpreter
 }
 
-// NativeMethod is a method's body in Go. What it returns is a value as the package's comment lists them. When it panics, the call
-// fails with an error that names class and method.
+// NativeMethod is a method's body in Go. The context ends when the run is cancelled, and the body returns soon after; passed on to the
+// interpreter it also carries the call: methods called with it count as called by this one, in stack traces and for locks.
+//
+// What it returns is a value as the package's comment lists them, or an int or []string, which are made such values. An error becomes an exception that Catch can name by the table at AsException; an error
+// with a method ExceptionNames() []string says its names itself. An exception that code in MuranoPL threw, below in a call of Invoke, comes
+// out there as an *Exception, and goes on as the same exception when it is returned. When the body panics, the call fails with an error
+// that names class and method.
 type NativeMethod func(ctx context.Context, call Call) (any, error)
 
-// Natives are the native methods: package's full name → class → method.
+// Natives are the native methods: package's full name → class → method; ".init" and ".destroy" are methods as well. Only classes of
+// embedded packages can have them, in methods that say "Native: true"; a method of any other package without a Body returns null.
 type Natives map[string]map[string]map[string]NativeMethod
 
 func (n Natives) find(m *Method) NativeMethod {

@@ -229,7 +229,7 @@ func (c *Classes) parents(ctx context.Context, class *Class, d *classDocument) (
 		}
 		parent, err := c.visible(ctx, class.Package, full)
 		if err != nil {
-			return nil, fmt.Errorf("class %s (%s) extends %s: %w", class.Name, d.position(where), full, err)
+			return nil, &ReferenceError{d.position(where), fmt.Errorf("class %s (%s) extends %s: %w", class.Name, d.position(where), full, err)}
 		}
 		if !slices.Contains(parents, parent) {
 			parents = append(parents, parent)
@@ -259,7 +259,7 @@ func (c *Classes) imports(ctx context.Context, class *Class, d *classDocument) e
 		}
 		imported, err := c.visible(ctx, class.Package, full)
 		if err != nil {
-			return fmt.Errorf("class %s (%s) imports %s: %w", class.Name, d.position(node), full, err)
+			return &ReferenceError{d.position(node), fmt.Errorf("class %s (%s) imports %s: %w", class.Name, d.position(node), full, err)}
 		}
 		class.Imports = append(class.Imports, imported)
 	}

@@ -1,10 +1,8 @@
 package muranopl_test
 
 import (
-	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,38 +16,6 @@ func suiteObject(t *testing.T, file string) (*muranopl.Interpreter, *muranopl.Ob
 	require.Empty(t, problems)
 	require.NoError(t, err)
 	return interpreter, object
-}
-
-func TestCancellingEndsARunningMethodAtOnceAndNothingCatchesIt(t *testing.T) {
-	const class = `
-Namespaces: {=: org.other}
-Name: Endless
-Methods:
-  loops:
-    Body:
-      - While: true = true
-        Do:
-          - Try: 1 + 1
-            Catch: [{Do: [Return: caught]}]
-            Finally: 1 + 1
-  sleeps:
-    Body:
-      - Try: sleep(100000)
-        Catch: [{Do: [Return: caught]}]
-`
-	for _, method := range []string{"loops", "sleeps"} {
-		t.Run(method, func(t *testing.T) {
-			interpreter := muranopl.NewInterpreter(muranopl.NewClasses(shop(t).with("org.other.Endless", class)), nil)
-			object, _, err := interpreter.Load(t.Context(), map[string]any{"?": map[string]any{"type": "org.other.Endless"}})
-			require.NoError(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
-			began := time.Now()
-			_, err = interpreter.Invoke(ctx, object, method, nil)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Less(t, time.Since(began), 20*time.Second)
-		})
-	}
 }
 
 func TestMethodsOfOneObjectRunFromManyGoroutines(t *testing.T) {

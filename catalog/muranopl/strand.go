@@ -3,6 +3,7 @@ package muranopl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/burano/burano/catalog/yaql"
@@ -95,8 +96,51 @@ func (f *frame) set(name string, value any) {
 	}
 }
 
+// maxValue is how many values may stand in one, counted as often as they stand there: few instructions can make one that has more than
+// there is time to look at.
+const maxValue = 500_000
+
 // fill evaluates the expressions of a template; its value is one of YAQL.
 func (s *strand) fill(ctx context.Context, t template) (any, error) {
+	value, err := s.evaluate(ctx, t)
+	if left := maxValue; err == nil && !within(value, &left) {
+		return nil, &yaql.Error{Name: yaql.TooMuchMemory, Message: fmt.Sprintf("a value holds more than %d others", maxValue),
+			Said: "Expression consumed too much memory"}
+	}
+	return value, err
+}
+
+// within tells whether a value holds no more than so many values.
+func within(value any, left *int) bool {
+	if *left--; *left < 0 {
+		return false
+	}
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			if !within(item, left) {
+				return false
+			}
+		}
+	case map[string]any:
+		for _, item := range v {
+			if !within(item, left) {
+				return false
+			}
+		}
+	case *yaql.Dict:
+		for _, e := range v.Entries() {
+			if !within(e.Value, left) {
+				return false
+			}
+		}
+	case *yaql.Set:
+		return within(v.Members(), left)
+	}
+	return true
+}
+
+func (s *strand) evaluate(ctx context.Context, t template) (any, error) {
 	switch v := t.(type) {
 	case *yaql.Expression:
 		s.expression = v
@@ -105,7 +149,7 @@ func (s *strand) fill(ctx context.Context, t template) (any, error) {
 		list := make([]any, len(v))
 		for n, item := range v {
 			var err error
-			if list[n], err = s.fill(ctx, item); err != nil {
+			if list[n], err = s.evaluate(ctx, item); err != nil {
 				return nil, err
 			}
 		}
@@ -114,10 +158,10 @@ func (s *strand) fill(ctx context.Context, t template) (any, error) {
 		entries := make([]yaql.Entry, len(v))
 		for n, entry := range v {
 			var err error
-			if entries[n].Key, err = s.fill(ctx, entry.key); err != nil {
+			if entries[n].Key, err = s.evaluate(ctx, entry.key); err != nil {
 				return nil, err
 			}
-			if entries[n].Value, err = s.fill(ctx, entry.value); err != nil {
+			if entries[n].Value, err = s.evaluate(ctx, entry.value); err != nil {
 				return nil, err
 			}
 		}

