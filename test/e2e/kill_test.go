@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -12,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/test/timeline"
 )
 
 // change is something that a server does with the environment of testdata/scaling.yaml while it is killed again and again.
@@ -68,7 +72,7 @@ func TestChangesSurviveTheDeathOfTheServer(t *testing.T) {
 		// The steps are those that the engine records of changes that nobody disturbs.
 		for i, change := range changes {
 			l.run(t, l.as("burano-demo"), "burano", append(change.call, "--follow")...)
-			kills[i] = instants(stepsOf(t, demo, lastDeployment(t, demo, "scaling")))
+			kills[i] = instants(steps(t, demo, lastDeployment(t, demo, "scaling")))
 			t.Logf("%s: %d instants", change.name, len(kills[i]))
 			if soak != "1" && !slices.Contains(strings.Split(soak, ","), change.name) {
 				kills[i] = nil
@@ -90,17 +94,18 @@ func TestChangesSurviveTheDeathOfTheServer(t *testing.T) {
 	require.Equal(t, found, inventory(t, demo), "the cloud holds what it held before")
 }
 
-// instants are the beginnings and ends of steps, each once.
-func instants(steps []string) []string {
-	var list []string
+// instants are the beginnings and ends of steps, each once and in the order of time: a server gets as far as each of them from the one
+// before, so that it is never in vain that it was started.
+func instants(steps []timeline.Step) []string {
+	at := map[string]time.Time{}
 	for _, step := range steps {
-		for _, instant := range []string{"begin:" + step, "end:" + step} {
-			if !slices.Contains(list, instant) {
-				list = append(list, instant)
+		for instant, when := range map[string]time.Time{"begin:" + step.Name: step.Started, "end:" + step.Name: step.Finished} {
+			if first, there := at[instant]; !there || when.Before(first) {
+				at[instant] = when
 			}
 		}
 	}
-	return list
+	return slices.SortedFunc(maps.Keys(at), func(a, b string) int { return cmp.Or(at[a].Compare(at[b]), cmp.Compare(a, b)) })
 }
 
 // killedDuring begins a change, kills the server at each of the instants, and looks at how the change ended. The cloud held what was
