@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,7 +45,11 @@ func (c *Cluster) persist(ctx context.Context, node Node, name string, limit tim
 			err = fmt.Errorf("the connection was lost in each of %d tries: %w", stepTries, err)
 		}
 		if found != "" {
-			err = fmt.Errorf("%w. %s", err, found)
+			separator := ". "
+			if strings.Contains(err.Error(), "\n") {
+				separator = "\n"
+			}
+			err = fmt.Errorf("%w%s%s", err, separator, found)
 		}
 		return err
 	}
@@ -62,6 +67,7 @@ type connectionTo struct {
 	client *ssh.Client
 	number int
 	lost   <-chan struct{}
+	dead   bool // lost already
 }
 
 // connectionsTo notes the connections that there are to nodes.
@@ -69,16 +75,16 @@ func (c *Cluster) connectionsTo(nodes ...Node) []connectionTo {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []connectionTo
-	for _, node := range nodes {
+	for i, node := range nodes {
 		connection := c.connections[node.Name]
-		if connection == nil {
+		if connection == nil || slices.ContainsFunc(nodes[:i], func(other Node) bool { return other.Name == node.Name }) {
 			continue
 		}
 		select {
 		case connection.busy <- struct{}{}:
 			if connection.client != nil {
 				number, lost := connection.client.Connection()
-				all = append(all, connectionTo{node, connection.client, number, lost})
+				all = append(all, connectionTo{node, connection.client, number, lost, closed(lost)})
 			}
 			<-connection.busy
 		default: // being made just now
@@ -87,14 +93,27 @@ func (c *Cluster) connectionsTo(nodes ...Node) []connectionTo {
 	return all
 }
 
-// gone says whether the connection ended since.
+// gone says whether the connection ended since, or one that was made in place of a dead one did.
 func (c connectionTo) gone() bool {
+	_, lost := c.client.Connection()
+	if c.dead {
+		return c.renewed() && closed(lost)
+	}
+	return c.renewed() || closed(lost)
+}
+
+// renewed says whether another connection was made since.
+func (c connectionTo) renewed() bool {
+	number, _ := c.client.Connection()
+	return number != c.number
+}
+
+func closed(channel <-chan struct{}) bool {
 	select {
-	case <-c.lost:
+	case <-channel:
 		return true
 	default:
-		number, _ := c.client.Connection()
-		return number != c.number
+		return false
 	}
 }
 
@@ -109,6 +128,9 @@ func (c *Cluster) diagnose(ctx context.Context, node Node, before []connectionTo
 			lost = true
 			continue
 		}
+		if connection.dead && !connection.renewed() {
+			continue // nobody used it since
+		}
 		out, err := connection.client.Run(look, ssh.Script{Name: "look for what is wrong", Body: diagnoseScript})
 		switch {
 		case err != nil:
@@ -120,11 +142,13 @@ func (c *Cluster) diagnose(ctx context.Context, node Node, before []connectionTo
 			notes = append(notes, fullDisks(node, out)...)
 		}
 	}
-	if state := c.config.Server(look, node.Name); state != "" {
+	ask, done := context.WithTimeout(ctx, diagnosis)
+	defer done()
+	if state := c.config.Server(ask, node.Name); state != "" {
 		notes = append(notes, state)
 	}
 	if neverAnswered(failure) {
-		if lines := strings.TrimSpace(c.config.Console(look, node.Name)); lines != "" {
+		if lines := strings.TrimSpace(c.config.Console(ask, node.Name)); lines != "" {
 			notes = append(notes, "the last lines of its console:\n"+lines)
 		}
 	}

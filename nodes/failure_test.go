@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	xssh "golang.org/x/crypto/ssh"
 
 	"github.com/burano/burano/nodes/plan"
 	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/nodes/ssh/sshtest"
 )
 
 func TestOneNodeThatIsGoneIsOneLineThatNamesItOnce(t *testing.T) {
@@ -25,6 +27,54 @@ func TestOneNodeThatIsGoneIsOneLineThatNamesItOnce(t *testing.T) {
 		"b: files: No space left on device")
 	joined := errors.New("joined")
 	require.ErrorIs(t, failures(records, joined), joined)
+}
+
+// connected is a cluster with a connection to its first node, which is a real sshd.
+func connected(t *testing.T, config Config) (*Cluster, Node, *sshtest.Server) {
+	server := sshtest.New(t)
+	client, err := ssh.Dial(t.Context(), ssh.Config{Address: server.Address, Signer: server.Signer, HostKeys: []xssh.PublicKey{server.HostKey}, Patience: 20 * time.Second})
+	require.NoError(t, err)
+	config.Name, config.Nodes, config.Vault = "c", nodesOf(1, 1, 0), newVault()
+	c, err := NewCluster(config)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	c.connections[config.Nodes[0].Name] = &connecting{busy: make(chan struct{}, 1), client: client}
+	return c, config.Nodes[0], server
+}
+
+func TestAStepWhoseConnectionIsLostIsRepeated(t *testing.T) {
+	var reports []string
+	c, node, server := connected(t, Config{Report: func(_ context.Context, node, text string) { reports = append(reports, node+": "+text) }})
+	runs := 0
+	err := c.persist(t.Context(), node, "drain", time.Minute, func(context.Context) error {
+		if runs++; runs == 1 {
+			server.Stop()
+			return &ssh.LostError{Server: "here", Script: "it"}
+		}
+		server.Start()
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 2, runs)
+	require.Equal(t, []string{node.Name + `: the connection was lost during "drain" (the connection to here was lost while script "it" ran); the step is repeated, try 2 of 3`}, reports)
+
+	err = c.persist(t.Context(), node, "drain", time.Minute, func(context.Context) error { return errors.New("refused") })
+	require.EqualError(t, err, "refused", "what is not about the connection is not repeated")
+}
+
+func TestANodeThatDoesNotComeBackIsNotWaitedForAgain(t *testing.T) {
+	c, node, server := connected(t, Config{
+		Server:  func(context.Context, string) string { return "its server is SHUTOFF" },
+		Console: func(context.Context, string) string { return "login:\n" },
+	})
+	runs := 0
+	err := c.persist(t.Context(), node, "kubelet", time.Minute, func(context.Context) error {
+		runs++
+		server.Stop()
+		return &ssh.UnreachableError{Tried: []string{"here (refused)"}, Patience: time.Minute}
+	})
+	require.EqualError(t, err, "no sshd answered within 1m0s; tried here (refused). its server is SHUTOFF; the last lines of its console:\nlogin:")
+	require.Equal(t, 1, runs)
 }
 
 func TestAFullDiskIsNamed(t *testing.T) {

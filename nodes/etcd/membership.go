@@ -218,10 +218,10 @@ func transient(err error) bool {
 
 // retry calls once again and again, pausing between, until it succeeds, fails for good, or patience is over.
 func retry(ctx context.Context, patience, pause time.Duration, once func(ctx context.Context) (again bool, err error)) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		call, stop := context.WithTimeout(ctx, callTimeout)
+		call, stop := context.WithTimeout(patient, callTimeout)
 		again, err := once(call)
 		stop()
 		if err == nil || !again {
@@ -229,8 +229,11 @@ func retry(ctx context.Context, patience, pause time.Duration, once func(ctx con
 		}
 		timer := time.NewTimer(pause)
 		select {
-		case <-ctx.Done():
+		case <-patient.Done():
 			timer.Stop()
+			if ctx.Err() != nil {
+				return err // its caller knows why
+			}
 			return fmt.Errorf("%w (gave up after %s)", err, patience)
 		case <-timer.C:
 		}

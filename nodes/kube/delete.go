@@ -20,11 +20,18 @@ func Delete(ctx context.Context, config *rest.Config, ref Ref) error {
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", ref, err)
 	}
-	resource, err := client.resource(version.WithKind(ref.Kind), ref.Namespace)
+	err = persist(ctx, func(ctx context.Context) error {
+		resource, err := client.resource(version.WithKind(ref.Kind), ref.Namespace)
+		if err != nil {
+			return err
+		}
+		err = resource.Delete(ctx, ref.Name, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("delete %s: %w", ref, err)
-	}
-	if err := resource.Delete(ctx, ref.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s: %w", ref, err)
 	}
 	return nil

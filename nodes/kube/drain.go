@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,9 +23,9 @@ import (
 // has cordoned.
 const annotationLeaving = "burano.io/leaving"
 
-// evictAgain is how long an eviction that a disruption budget refused waits for its next try, and how often it is looked whether
-// the evicted pods are gone.
-const evictAgain = 500 * time.Millisecond
+// tryAgain is how long an eviction that a disruption budget refused, or another call that failed for now, waits for its next try,
+// and how often it is looked whether the evicted pods are gone.
+const tryAgain = 500 * time.Millisecond
 
 // Cordon has a node take no new pods, and marks it as leaving. A node that is not there is no error.
 func Cordon(ctx context.Context, config *rest.Config, node string) error {
@@ -37,12 +38,19 @@ func Uncordon(ctx context.Context, config *rest.Config, node string) error {
 	if err != nil {
 		return fmt.Errorf("make a Kubernetes client: %w", err)
 	}
-	found, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
+	var found *corev1.Node
+	err = persist(ctx, func(ctx context.Context) (err error) {
+		found, err = client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			found, err = nil, nil
+		}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("look at node %s: %w", node, err)
+	}
+	if found == nil {
+		return nil
 	}
 	if _, ours := found.Annotations[annotationLeaving]; !ours {
 		return nil
@@ -66,8 +74,14 @@ func patchNode(ctx context.Context, config *rest.Config, node string, leaving bo
 	if err != nil {
 		return fmt.Errorf("mark node %s: %w", node, err)
 	}
-	_, err = client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
+	err = persist(ctx, func(ctx context.Context) error {
+		_, err := client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("mark node %s: %w", node, err)
 	}
 	return nil
@@ -83,17 +97,19 @@ func Drain(ctx context.Context, config *rest.Config, node string) error {
 	}
 	refused := map[string]string{} // pod → why its eviction was refused last
 	var left []string
+	var last error
 	for {
 		now, err := drainOnce(ctx, client, node, refused)
 		if err == nil && len(now) == 0 {
 			return nil
 		}
+		last = err
 		if err == nil {
 			left = now
 		} else if ctx.Err() == nil && !passing(err) {
 			return fmt.Errorf("drain node %s: %w", node, err)
 		}
-		timer := time.NewTimer(evictAgain)
+		timer := time.NewTimer(tryAgain)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -101,6 +117,9 @@ func Drain(ctx context.Context, config *rest.Config, node string) error {
 				if why := refused[pod]; why != "" {
 					left[i] += " (" + why + ")"
 				}
+			}
+			if last != nil && !errors.Is(last, ctx.Err()) {
+				return fmt.Errorf("drain node %s: %w: %w", node, context.Cause(ctx), last)
 			}
 			return fmt.Errorf("drain node %s: %w: these pods are still there: %s", node, context.Cause(ctx), strings.Join(left, ", "))
 		case <-timer.C:

@@ -76,6 +76,29 @@ func passing(err error) bool {
 	return !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && !apierrors.IsUnauthorized(err)
 }
 
+// callPatience is how long one call is repeated while the API server, or the etcd behind it, cannot answer: an election after the death of
+// the member that led takes some seconds.
+const callPatience = 30 * time.Second
+
+// persist calls until it succeeds, fails for good, or callPatience is over.
+func persist(ctx context.Context, call func(context.Context) error) error {
+	patient, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	for {
+		err := call(patient)
+		if err == nil || !passing(err) {
+			return err
+		}
+		timer := time.NewTimer(tryAgain)
+		select {
+		case <-patient.Done():
+			timer.Stop()
+			return err
+		case <-timer.C:
+		}
+	}
+}
+
 func (c *Client) waitOnce(ctx context.Context, ref Ref, condition Condition, missing *string) error {
 	version, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {

@@ -9,7 +9,8 @@ until systemctl -q is-active "${units[@]}" && ! systemctl is-active "${units[@]}
 		for unit in "${units[@]}"; do
 			if ! systemctl -q is-active "$unit"; then
 				echo "$unit is $(systemctl is-active "$unit" || true), not active; the last lines of its journal:" >&2
-				journalctl -u "$unit" -n 10 --no-pager -o cat >&2 || true
+				# without the stack traces of Go programs
+				journalctl -u "$unit" -n 300 --no-pager -o cat | grep -Ev '^([[:space:]]|goroutine |created by |[^ ]+\(.*\)$|$)' | sed 's/,"stacktrace":"[^"]*"//' | tail -n 10 >&2 || true
 			fi
 		done
 		exit 1

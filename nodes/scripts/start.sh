@@ -15,7 +15,8 @@ up() { # a unit that failed is started again by systemd: give it time
 	until systemctl -q is-active "$1"; do
 		if [ "$SECONDS" -ge "$deadline" ]; then
 			echo "$1 did not start within $patience s; the last lines of its journal:" >&2
-			journalctl -u "$1" -n 15 --no-pager -o cat >&2 || true
+			# without the stack traces of Go programs
+			journalctl -u "$1" -n 300 --no-pager -o cat | grep -Ev '^([[:space:]]|goroutine |created by |[^ ]+\(.*\)$|$)' | sed 's/,"stacktrace":"[^"]*"//' | tail -n 15 >&2 || true
 			return 1
 		fi
 		sleep 0.2

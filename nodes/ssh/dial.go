@@ -78,7 +78,7 @@ type LoginError struct {
 
 func (e *LoginError) Error() string {
 	return fmt.Sprintf("%s refuses the key %s for %s: %v. Either the server's user-data was not applied (see its console log), or its authorized_keys was changed: "+
-		"put the key back, or delete the server in Nova and deploy again", e.Address, e.Key, e.User, e.Err)
+		"put the key back, or rebuild or delete the server in Nova and deploy again", e.Address, e.Key, e.User, e.Err)
 }
 
 func (e *LoginError) Unwrap() error { return e.Err }
