@@ -59,8 +59,8 @@ func (s *scaling) act(t *testing.T, object, action string, args map[string]any) 
 	return lines
 }
 
-// call is act for an action that may fail; it returns the result too.
-func (s *scaling) call(t *testing.T, object, action string, args map[string]any) (result map[string]any, lines map[string][]string) {
+// begin calls an action and returns its task's id.
+func (s *scaling) begin(t *testing.T, object, action string, args map[string]any) string {
 	t.Helper()
 	path := "/v1/environments/" + s.environment
 	id := ""
@@ -73,8 +73,15 @@ func (s *scaling) call(t *testing.T, object, action string, args map[string]any)
 		}
 	}
 	require.NotEmptyf(t, id, "%s offers no action %s", object, action)
+	return s.user.must(t, http.MethodPost, path+"/actions/"+id, args)["task_id"].(string)
+}
+
+// call is act for an action that may fail; it returns the result too.
+func (s *scaling) call(t *testing.T, object, action string, args map[string]any) (result map[string]any, lines map[string][]string) {
+	t.Helper()
+	path := "/v1/environments/" + s.environment
 	began := time.Now()
-	task := s.user.must(t, http.MethodPost, path+"/actions/"+id, args)["task_id"].(string)
+	task := s.begin(t, object, action, args)
 	s.lab.eventually(t, 8*time.Minute, action+" ends", func() error {
 		result = s.user.must(t, http.MethodGet, path+"/actions/"+task, nil)
 		if len(result) == 0 {
