@@ -98,7 +98,7 @@ func (f *frame) set(name string, value any) {
 
 // maxValue is how many values may stand in one, counted as often as they stand there: few instructions can make one that has more than
 // there is time to look at.
-const maxValue = 500_000
+const maxValue = 100_000
 
 // fill evaluates the expressions of a template; its value is one of YAQL.
 func (s *strand) fill(ctx context.Context, t template) (any, error) {
