@@ -39,14 +39,15 @@ type hotParameter struct {
 
 // at names a place in the template.
 func at(node *yaml.Node, format string, args ...any) error {
-	return incorrect("%s:%d:%d: %s", templateFile, node.Line, node.Column, fmt.Sprintf(format, args...))
+	return &Placed{File: templateFile, Line: node.Line, Column: node.Column,
+		Err: incorrect("%s:%d:%d: %s", templateFile, node.Line, node.Column, fmt.Sprintf(format, args...))}
 }
 
 // readTemplate reads a Heat Orchestration Template (Heat's "HOT specification").
 func readTemplate(text []byte) (*hotTemplate, error) {
 	var document yaml.Node
 	if err := unmarshalYAML(text, &document); err != nil {
-		return nil, incorrect("%s: %w", templateFile, err)
+		return nil, placed(templateFile, incorrect("%s: %w", templateFile, err), err)
 	}
 	if len(document.Content) == 0 || document.Content[0].Kind != yaml.MappingNode {
 		return nil, incorrect("%s: Not a HOT template: it should be a map with heat_template_version and resources", templateFile)

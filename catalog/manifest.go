@@ -33,7 +33,10 @@ type manifest struct {
 	classes      []string // in the manifest's order
 	classFiles   map[string]string
 	requires     map[string]string
+	values       map[string]*yaml.Node // by key, for places
 }
+
+const manifestFile = "manifest.yaml"
 
 // Murano's columns limit these (characters).
 const (
@@ -60,7 +63,7 @@ func parseManifest(text []byte) (manifest, error) {
 	var m manifest
 	var document yaml.Node
 	if err := unmarshalYAML(text, &document); err != nil {
-		return m, fault.New(fault.Invalid, "Unable to load due to 'manifest.yaml: %w'", err)
+		return m, placed(manifestFile, fault.New(fault.Invalid, "Unable to load due to 'manifest.yaml: %w'", err), err)
 	}
 	if len(document.Content) == 0 {
 		return m, incorrect("manifest.yaml is empty")
@@ -69,7 +72,7 @@ func parseManifest(text []byte) (manifest, error) {
 	if root.Kind != yaml.MappingNode {
 		return m, incorrect("manifest.yaml should be a map of keys such as FullName and Type")
 	}
-	r := manifestReader{values: map[string]*yaml.Node{}}
+	r := manifestReader{values: map[string]*yaml.Node{}, at: root}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		r.values[root.Content[i].Value] = resolve(root.Content[i+1])
 	}
@@ -78,6 +81,7 @@ func parseManifest(text []byte) (manifest, error) {
 	m.readTexts(&r)
 	m.readFiles(&r)
 	m.requires = r.stringMap("Require")
+	m.values = r.values
 	return m, r.err
 }
 
@@ -137,7 +141,7 @@ func (m *manifest) readTexts(r *manifestReader) {
 	m.author = r.text("Author")
 	m.tags = r.list("Tags")
 	m.supplier = map[string]any{}
-	if node := r.values["Supplier"]; node != nil && !isNull(node) {
+	if node := r.value("Supplier"); node != nil {
 		if node.Kind != yaml.MappingNode || node.Decode(&m.supplier) != nil {
 			r.fail(incorrect("Supplier should be a map with Name, Logo, Summary, Description and CompanyUrl"))
 		}
@@ -161,8 +165,8 @@ func (m *manifest) readFiles(r *manifestReader) {
 		return
 	}
 	m.classFiles = map[string]string{}
-	node := r.values["Classes"]
-	if node == nil || isNull(node) {
+	node := r.value("Classes")
+	if node == nil {
 		return
 	}
 	if node.Kind != yaml.MappingNode {
@@ -171,6 +175,7 @@ func (m *manifest) readFiles(r *manifestReader) {
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		class, file := resolve(node.Content[i]), resolve(node.Content[i+1])
+		r.at = node.Content[i]
 		if class.Kind != yaml.ScalarNode || class.Value == "" || file.Kind != yaml.ScalarNode || isNull(file) {
 			r.fail(incorrect("Classes should be a map from class names to files (line %d)", node.Content[i].Line))
 			return
@@ -204,19 +209,30 @@ func (m *manifest) checkLengths() error {
 // manifestReader takes values out of the manifest and keeps the first error.
 type manifestReader struct {
 	values map[string]*yaml.Node
+	at     *yaml.Node // what is looked at
 	err    error
 }
 
 func (r *manifestReader) fail(err error) {
 	if r.err == nil {
-		r.err = err
+		r.err = &Placed{File: manifestFile, Line: r.at.Line, Column: r.at.Column, Err: err}
 	}
+}
+
+// value returns what a key has, nil where there is nothing; faults that follow are there.
+func (r *manifestReader) value(key string) *yaml.Node {
+	node := r.values[key]
+	if node == nil || isNull(node) {
+		return nil
+	}
+	r.at = node
+	return node
 }
 
 // text returns a scalar as it is written (a Format of 1.3 is a number in YAML, and "1.3" here).
 func (r *manifestReader) text(key string) string {
-	node := r.values[key]
-	if node == nil || isNull(node) {
+	node := r.value(key)
+	if node == nil {
 		return ""
 	}
 	if node.Kind != yaml.ScalarNode {
@@ -227,8 +243,8 @@ func (r *manifestReader) text(key string) string {
 }
 
 func (r *manifestReader) list(key string) []string {
-	node := r.values[key]
-	if node == nil || isNull(node) {
+	node := r.value(key)
+	if node == nil {
 		return nil
 	}
 	if node.Kind != yaml.SequenceNode {
@@ -251,8 +267,8 @@ func (r *manifestReader) list(key string) []string {
 
 func (r *manifestReader) stringMap(key string) map[string]string {
 	values := map[string]string{}
-	node := r.values[key]
-	if node == nil || isNull(node) {
+	node := r.value(key)
+	if node == nil {
 		return values
 	}
 	if node.Kind != yaml.MappingNode {
@@ -261,6 +277,7 @@ func (r *manifestReader) stringMap(key string) map[string]string {
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		name, spec := resolve(node.Content[i]), resolve(node.Content[i+1])
+		r.at = node.Content[i]
 		if name.Kind != yaml.ScalarNode || spec.Kind != yaml.ScalarNode {
 			r.fail(incorrect("%s should be a map from package names to version specs", key))
 			return values

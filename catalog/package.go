@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"github.com/Masterminds/semver/v3"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
@@ -108,7 +109,24 @@ func (p *Package) UI() []byte {
 	if p.manifest.hot {
 		return []byte(p.madeForm)
 	}
-	return p.files[path.Join("UI", p.manifest.ui)]
+	return p.files[p.UIFile()]
+}
+
+// UIFile is where the dynamic UI definition of a package with MuranoPL lies, or would.
+func (p *Package) UIFile() string { return path.Join("UI", p.manifest.ui) }
+
+// ManifestPlace is where the manifest has a key, or, when inner is not "", an entry below it; the beginning where it has none.
+func (p *Package) ManifestPlace(key, inner string) (line, column int) {
+	line, column = 1, 1
+	if node := p.manifest.values[key]; node != nil {
+		line, column = node.Line, node.Column
+		for i := 0; inner != "" && node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == inner {
+				line, column = node.Content[i].Line, node.Content[i].Column
+			}
+		}
+	}
+	return line, column
 }
 
 // Logo is the package's logo (PNG, JPEG or GIF), nil where it has none.

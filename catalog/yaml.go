@@ -2,9 +2,34 @@ package catalog
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 
 	"go.yaml.in/yaml/v3"
 )
+
+// Placed is an error at a place in a file of a package.
+type Placed struct {
+	File         string
+	Line, Column int // from 1
+	Err          error
+}
+
+func (p *Placed) Error() string { return p.Err.Error() }
+
+func (p *Placed) Unwrap() error { return p.Err }
+
+// yamlLine is how the YAML decoder, and measure, say where something is wrong.
+var yamlLine = regexp.MustCompile(`\bline ([0-9]+):`)
+
+// placed gives an error about YAML the place that its text tells of.
+func placed(file string, err error, about error) error {
+	p := &Placed{File: file, Line: 1, Column: 1, Err: err}
+	if said := yamlLine.FindStringSubmatch(about.Error()); said != nil {
+		p.Line, _ = strconv.Atoi(said[1])
+	}
+	return p
+}
 
 const (
 	// maxDepth is how deep lists and maps may be nested in what a user sends.

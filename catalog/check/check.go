@@ -32,6 +32,8 @@ const (
 	Unreachable    Rule = "unreachable"      // instructions that nothing comes to
 	UnusedResource Rule = "unused-resource"  // a file of Resources that no other file names
 	UnusedFile     Rule = "unused-classfile" // a file of Classes that the manifest does not name
+	Requirement    Rule = "requirement"      // a package that is required and not at hand
+	UI             Rule = "ui"               // a form that the dashboard cannot show
 )
 
 // Finding is one thing that is wrong.
@@ -50,7 +52,12 @@ func (f Finding) String() string {
 
 // Unreadable is the finding that a package could not be read at all.
 func Unreadable(err error) Finding {
-	return Finding{Rule: Manifest, File: "manifest.yaml", Line: 1, Column: 1, Message: err.Error()}
+	finding := Finding{Rule: Manifest, File: "manifest.yaml", Line: 1, Column: 1, Message: err.Error()}
+	var placed *catalog.Placed
+	if errors.As(err, &placed) {
+		finding.File, finding.Line, finding.Column = placed.File, placed.Line, placed.Column
+	}
+	return finding
 }
 
 // Package checks a package. The classes of others are looked for among the packages at hand. Findings are ordered by their place.
@@ -59,6 +66,13 @@ func Package(ctx context.Context, pkg *catalog.Package, others catalog.Shelf) []
 	if !pkg.HOT() {
 		c.all()
 	}
+	if err := pkg.CheckLengths(); err != nil {
+		c.findings = append(c.findings, Unreadable(err))
+	}
+	if len(pkg.Requires()) > 0 {
+		c.requirements(others)
+	}
+	c.uiFile()
 	c.resources()
 	slices.SortFunc(c.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
@@ -83,7 +97,8 @@ func (c *checker) all() {
 	for _, name := range c.pkg.ClassNames() {
 		file, _, err := c.pkg.ClassFile(name)
 		if err != nil {
-			c.findings = append(c.findings, Finding{Manifest, "manifest.yaml", 1, 1, err.Error(), false})
+			line, column := c.pkg.ManifestPlace("Classes", name)
+			c.findings = append(c.findings, Finding{Manifest, "manifest.yaml", line, column, err.Error(), false})
 			continue
 		}
 		byFile[file] = append(byFile[file], name)
@@ -148,6 +163,17 @@ func (c *checker) file(file string, text []byte, class *muranopl.Class) {
 		}
 		w := &walker{checker: c, file: file, class: class}
 		w.document(node.Content[0])
+	}
+}
+
+// requirements finds packages that are required and not at hand in a version that fits: that may be so, and then classes of theirs cannot
+// be checked.
+func (c *checker) requirements(others catalog.Shelf) {
+	for name, spec := range c.pkg.Requires() {
+		if _, err := others.PackageByName(c.ctx, name, spec); err != nil {
+			line, column := c.pkg.ManifestPlace("Require", name)
+			c.findings = append(c.findings, Finding{Requirement, "manifest.yaml", line, column, err.Error(), true})
+		}
 	}
 }
 

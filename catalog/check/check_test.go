@@ -85,6 +85,68 @@ func TestEachRuleFindsWhatItIsForAndSaysWhere(t *testing.T) {
 	}
 }
 
+func TestTheFormIsChecked(t *testing.T) {
+	ui := func(text string) map[string]string { return map[string]string{"UI/ui.yaml": text} }
+	const application = "Application: {'?': {type: org.example.Thing}}\n"
+	for name, c := range map[string]struct {
+		text   string
+		wanted []string
+	}{
+		"in order": {"Version: 2.4\n" + application + "Templates: {a: {b: $.f.name}}\nForms:\n- f:\n    fields:\n    - {name: name, type: string, required: $a, maxLength: 5}\n" +
+			"    - {name: app, type: [org.example.A, org.example.B]}\n    validators: [{expr: '$.f.name != x', message: no}]\n", nil},
+		"no YAML":          {"Forms: [", []string{"UI/ui.yaml:1:1: ui: this is no YAML: yaml: line 1: did not find expected node content"}},
+		"a list":           {"- a", []string{"UI/ui.yaml:1:1: ui: a UI definition is a map with Version, Application and Forms"}},
+		"an odd version":   {"Version: 3\n" + application, []string{"UI/ui.yaml:1:10: ui: the version is 3; known are 2.0 to 2.4"}},
+		"no application":   {"Version: 2\n", []string{"UI/ui.yaml:1:1: ui: there is no Application: it is the object model that the forms fill in"}},
+		"an unknown key":   {application + "Form: []\n", []string{"UI/ui.yaml:2:1: ui: there is no key Form; known are Version, Application, Templates, Parameters, ParametersSource, Forms"}},
+		"forms of a map":   {application + "Forms: {}\n", []string{"UI/ui.yaml:2:8: ui: Forms should be a list of forms, each a map of its name"}},
+		"fields of a map":  {application + "Forms:\n- f:\n    fields: {}\n", []string{"UI/ui.yaml:4:13: ui: fields should be a list"}},
+		"a field's name":   {application + "Forms:\n- f:\n    fields:\n    - type: string\n", []string{"UI/ui.yaml:5:7: ui: a field needs a name"}},
+		"names twice":      {application + "Forms:\n- f: {fields: [{name: a, type: text}, {name: a, type: text}]}\n", []string{"UI/ui.yaml:3:46: ui: there is another field a in this form"}},
+		"a choice of none": {application + "Forms:\n- f: {fields: [{name: a, type: choice}]}\n", []string{"UI/ui.yaml:3:16: ui: a field of type choice needs choices"}},
+		"wrong attributes": {application + "Forms:\n- f:\n    fields:\n    - name: a\n      type: string\n      required: maybe\n      minLength: few\n      validators: [{message: m}]\n", []string{
+			"UI/ui.yaml:7:17: ui: required should be true or false", "UI/ui.yaml:8:18: ui: minLength should be a whole number", "UI/ui.yaml:9:20: ui: a validator needs an expr"}},
+		"no expression": {application + "Templates:\n  a: !yaql '$.'\n", []string{"UI/ui.yaml:3:6: ui: this is no expression: "}},
+		"an alias bomb": {application + "a: &a [x, x]\n", []string{"UI/ui.yaml:2:1: ui: there is no key a; known are Version, Application, Templates, Parameters, ParametersSource, Forms"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := findings(t, "", ui(c.text))
+			require.Len(t, got, len(c.wanted), "%v", got)
+			for i, wanted := range c.wanted {
+				require.Contains(t, got[i], wanted)
+			}
+		})
+	}
+	require.Contains(t, findings(t, "", ui(application+"Forms:\n- f: {fields: [{name: a, type: srting}]}\n"))[0], "UI/ui.yaml:3:32: ui: there is no type srting; there are string, text")
+}
+
+func TestFindingsOfTheManifestHaveAPlace(t *testing.T) {
+	const manifest = "Format: 1.4\nType: Library\nFullName: org.example.P\n"
+	for rest, wanted := range map[string]string{
+		"Classes: [":            "manifest.yaml:4:1: manifest: Unable to load due to",
+		"Tags: x\n":             "manifest.yaml:4:7: manifest: Incorrect package format: Tags should be a list of texts",
+		"Classes:\n  a.A:\n":    "manifest.yaml:5:3: manifest: Incorrect package format: Classes should be a map",
+		"Require:\n  b: soon\n": "manifest.yaml:5:3: manifest: Incorrect package format: Require of 'b'",
+		"Name: {a: b}\n":        "manifest.yaml:4:7: manifest: Incorrect package format: Name should be a text",
+	} {
+		_, err := catalog.ReadFolder(fstest.MapFS{"manifest.yaml": {Data: []byte(manifest + rest)}})
+		require.Contains(t, check.Unreadable(err).String(), wanted)
+	}
+	_, err := catalog.ReadFolder(fstest.MapFS{"manifest.yaml": {Data: []byte("Format: Heat.HOT/1.0\nType: Application\nFullName: org.example.P\n")},
+		"template.yaml": {Data: []byte("resources: {}\nparameters: {a: {type: b}}\n")}})
+	require.Contains(t, check.Unreadable(err).String(), "template.yaml:2:24: manifest: ")
+
+	pkg, err := catalog.ReadFolder(fstest.MapFS{"manifest.yaml": {Data: []byte(manifest + "Require:\n  org.example.None: '>=1'\nClasses:\n  a.A: A.yaml\n")}})
+	require.NoError(t, err)
+	var all []string
+	for _, finding := range check.Package(t.Context(), pkg, embedded(t)) {
+		all = append(all, finding.String())
+	}
+	require.Len(t, all, 2)
+	require.Contains(t, all[0], "manifest.yaml:5:3: requirement: there is no package with the name org.example.None")
+	require.Contains(t, all[1], "manifest.yaml:7:3: manifest: Package 'org.example.P' says that class 'a.A' is in 'Classes/A.yaml', but holds no such file")
+}
+
 func TestAliasesWithoutEndAreNotFollowedWithoutEnd(t *testing.T) {
 	bomb := "Methods:\n  m:\n    Body:\n    - &a [$x + 1, $x + 1]\n"
 	for letter := 'b'; letter < 'z'; letter++ {

@@ -22,7 +22,7 @@ func TestPackagesAreCheckedOnTheCommandLine(t *testing.T) {
 	write("manifest.yaml", "Format: '9'\n")
 	out, err = called(t, "", "package", "check", folder)
 	require.EqualError(t, err, "1 errors in what was checked")
-	require.Contains(t, out, folder+"/manifest.yaml:1:1: manifest: ")
+	require.Contains(t, out, folder+"/manifest.yaml:1:9: manifest: ")
 
 	write("manifest.yaml", "Format: '1.4'\nType: Library\nFullName: a.B\nClasses: {a.B: B.yaml}\n")
 	write("Classes/B.yaml", "Name: a.B\nMethods:\n  m:\n    Body:\n    - Return: 1\n    - Return: 2\n")
