@@ -108,7 +108,7 @@ func (s *Service) Reports(ctx context.Context, caller identity.Caller, environme
 		return nil, err
 	}
 	if task.EnvironmentID != environmentID {
-		return nil, fault.New(fault.Invalid, "Deployment %s is not tied with Environment %s", deploymentID, environmentID)
+		return nil, fault.New(fault.Invalid, "Deployment <DeploymentId %s> is not tied with Environment <EnvId %s>", deploymentID, environmentID)
 	}
 	rows, err := s.store.Reports(ctx, deploymentID, 0)
 	if err != nil {

@@ -261,7 +261,7 @@ func (s *Service) forget(ctx context.Context, id string) error {
 }
 
 func errBusy(id string) error {
-	return fault.New(fault.Forbidden, "Could not open session for environment %s, environment has deploying or deleting status.", id)
+	return fault.New(fault.Forbidden, "Could not open session for environment <EnvId %s>, environment has deploying or deleting status.", id)
 }
 
 // LastReports returns the newest report about each application or anything in it, by the application's id; nil where there is

@@ -158,7 +158,7 @@ func patched(objects map[string]any, patch jsonpatch.Patch) (map[string]any, err
 		return nil, fmt.Errorf("write an object model: %w", err)
 	}
 	if text, err = patch.Apply(text); err != nil {
-		return nil, fault.New(fault.NotFound, "%w: %w", ErrPatchMisses, err)
+		return nil, &fault.Error{Kind: fault.NotFound, Message: ErrPatchMisses.Error() + ": " + err.Error(), Err: ErrPatchMisses}
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()

@@ -9,6 +9,9 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
+// ErrNoApplication is the cause of the fault that a request to add applications holds none.
+var ErrNoApplication = errors.New("Request body is empty: please, provide application object model")
+
 // Services returns what is at the path below the applications of the environment, or of the session's draft of it: with an
 // empty path the list, each with the environment's status under ?/status; nil where there is nothing.
 func (s *Service) Services(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string) (any, error) {
@@ -67,7 +70,7 @@ func toAdd(path []string, body any) ([]any, error) {
 		added = b
 	}
 	if len(added) == 0 {
-		return nil, fault.New(fault.Invalid, "Request body is empty: please, provide application object model")
+		return nil, fault.New(fault.Invalid, "%w", ErrNoApplication)
 	}
 	if len(path) > 0 {
 		return nil, fault.New(fault.Invalid, "Applications are added by a POST to services, not below it (%s)", join(path))

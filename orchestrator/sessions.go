@@ -49,7 +49,7 @@ func (s *Service) own(ctx context.Context, caller identity.Caller, environmentID
 		return environment, session, err
 	}
 	if session.UserID != caller.UserID {
-		return environment, session, fault.New(fault.Unauthorized, "User %s is not authorized to access session %s.", caller.UserID, id)
+		return environment, session, fault.New(fault.Unauthorized, "User <UserId %s> is not authorized to access session <SessionId %s>.", caller.UserID, id)
 	}
 	return environment, session, nil
 }
@@ -87,7 +87,7 @@ func (s *Service) DeleteSession(ctx context.Context, caller identity.Caller, env
 	case errors.Is(err, store.ErrNotFound):
 		return noSession(id)
 	case errors.Is(err, store.ErrBusy):
-		return fault.New(fault.Forbidden, "Session %s is in deploying state and could not be deleted", id)
+		return fault.New(fault.Forbidden, "Session <SessionId %s> is in deploying state and could not be deleted", id)
 	}
 	return err
 }
@@ -106,7 +106,7 @@ func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmen
 		return err
 	}
 	if session.State != store.Opened {
-		return fault.New(fault.Forbidden, "Session %s is already deployed or deployment is in progress", sessionID)
+		return fault.New(fault.Forbidden, "Session <SessionId %s> is already deployed or deployment is in progress", sessionID)
 	}
 	trust, err := s.trust(ctx, caller, environment)
 	if err != nil {

@@ -13,6 +13,9 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
+// ErrTemplateName is the cause of the fault that a new template has the name of another one.
+var ErrTemplateName = errors.New("Env Template with specified name already exists")
+
 // Template is what a caller sees of an environment template: applications from which environments can be made. It belongs to a
 // project; a public one can be read, cloned and used by everybody.
 type Template struct {
@@ -72,7 +75,7 @@ func (s *Service) CreateTemplate(ctx context.Context, caller identity.Caller, bo
 	}
 	if err := s.store.CreateTemplate(ctx, &row); err != nil {
 		if errors.Is(err, store.ErrDuplicate) {
-			err = errTemplateName()
+			err = fault.New(fault.Conflict, "%w", ErrTemplateName)
 		}
 		return Template{}, err
 	}
@@ -113,7 +116,9 @@ func errTemplateName() error {
 
 func errNoList() error { return fault.New(fault.Invalid, "The applications of a template are a list") }
 
-func noTemplate(id string) error { return fault.New(fault.NotFound, "EnvTemplate %s is not found", id) }
+func noTemplate(id string) error {
+	return fault.New(fault.NotFound, "EnvTemplate <TempId %s> is not found", id)
+}
 
 // Template shows a template with its applications: one of the caller's project or a public one, to an admin any.
 func (s *Service) Template(ctx context.Context, caller identity.Caller, id string) (Template, error) {

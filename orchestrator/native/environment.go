@@ -20,15 +20,9 @@ func (t *task) deployEnvironment(ctx context.Context, call muranopl.Call) (any, 
 	return nil, t.settleStack(ctx, call.Object)
 }
 
-// destroyEnvironment deletes the stack, and with it every server, port and address of the environment.
+// destroyEnvironment deletes the stack.
 func (t *task) destroyEnvironment(ctx context.Context, call muranopl.Call) (any, error) {
-	return nil, t.Step(ctx, call.Object, "delete stack", func(ctx context.Context) error {
-		project, err := t.Project(ctx)
-		if err != nil {
-			return err
-		}
-		return project.DeleteStack(ctx, stackName(t.EnvironmentID()))
-	})
+	return nil, t.deleteStack(ctx, call.Object)
 }
 
 // deployNetwork has nothing to do by itself: a network is made in the same update of the stack as the servers in it.

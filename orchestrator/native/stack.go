@@ -17,6 +17,8 @@ const (
 	attributeWanted = "deployed"
 	// attributeCIDR keeps the subnet that was chosen for the environment's network.
 	attributeCIDR = "subnetCidr"
+	// attributeStack says that the environment has, or may have, a stack.
+	attributeStack = "stack"
 	// instanceGroup is the security group of servers that belong to no cluster.
 	instanceGroup = "instances"
 )
@@ -65,6 +67,10 @@ func (t *task) servers(ctx context.Context) (openstack.Stack, error) {
 		}
 		limited, cancel := context.WithTimeoutCause(ctx, t.config.ServerPatience, fmt.Errorf("the servers were not ready within %s (burano serve --server-patience)", t.config.ServerPatience))
 		defer cancel()
+		// Noted first: what may be there is looked for when it is to be deleted.
+		if err := t.SetAttribute(ctx, root, attributeStack, true); err != nil {
+			return err
+		}
 		if t.stack.state, err = project.ApplyStack(limited, stackName(t.EnvironmentID()), template); err != nil {
 			return err
 		}
@@ -112,12 +118,23 @@ func (t *task) settleStack(ctx context.Context, environment *muranopl.Object) er
 		_, err := t.servers(ctx)
 		return err
 	}
+	return t.deleteStack(ctx, environment)
+}
+
+// deleteStack deletes the stack, with every server, port and address of the environment, where one was ever made.
+func (t *task) deleteStack(ctx context.Context, environment *muranopl.Object) error {
+	if made, _, err := t.Attribute(ctx, environment, attributeStack); err != nil || made == nil {
+		return err
+	}
 	return t.Step(ctx, environment, "delete stack", func(ctx context.Context) error {
 		project, err := t.Project(ctx)
 		if err != nil {
 			return err
 		}
-		return project.DeleteStack(ctx, stackName(t.EnvironmentID()))
+		if err := project.DeleteStack(ctx, stackName(t.EnvironmentID())); err != nil {
+			return err
+		}
+		return t.SetAttribute(ctx, environment, attributeStack, nil)
 	})
 }
 

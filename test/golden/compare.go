@@ -17,7 +17,7 @@ type IDs map[string]string
 var (
 	isID   = regexp.MustCompile(`^[0-9a-f]{32}$`)
 	someID = regexp.MustCompile(`[0-9a-f]{32}`)
-	isTime = regexp.MustCompile(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d$`)
+	isTime = regexp.MustCompile(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?$`)
 	times  = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d`)
 )
 
@@ -78,11 +78,16 @@ func (ids IDs) differ(where string, recorded, here any) string {
 		if !ok {
 			return fmt.Sprintf("%s: recorded is an object, here is %v", where, here)
 		}
-		if want, got := slices.Sorted(maps.Keys(r)), slices.Sorted(maps.Keys(h)); !slices.Equal(want, got) {
+		// Keys may hold ids, too: those of actions do.
+		names := map[string]string{}
+		for key := range r {
+			names[ids.Translate(key)] = key
+		}
+		if want, got := slices.Sorted(maps.Keys(names)), slices.Sorted(maps.Keys(h)); !slices.Equal(want, got) {
 			return fmt.Sprintf("%s: recorded are the keys %v, here %v", where, want, got)
 		}
-		for _, key := range slices.Sorted(maps.Keys(r)) {
-			want, got := r[key], h[key]
+		for _, key := range slices.Sorted(maps.Keys(names)) {
+			want, got := r[names[key]], h[key]
 			if slices.Contains(sets, key) {
 				want, got = ordered(want), ordered(got)
 			}

@@ -28,6 +28,7 @@ import (
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/engine/enginetest"
+	"github.com/burano/burano/orchestrator/native"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/api"
@@ -67,6 +68,7 @@ type server struct {
 	t *testing.T
 	// nextID is what the next package or category gets for its id: as recorded, so that lists are ordered alike.
 	nextID string
+	gates  gates
 }
 
 func newServer(t *testing.T) *server {
@@ -88,11 +90,17 @@ func newServer(t *testing.T) *server {
 	require.NoError(t, err)
 	sealer, err := secret.Open(filepath.Join(folder, "key"))
 	require.NoError(t, err)
-	cloud, world := enginetest.NewCloud(), enginetest.NewWorld()
+	cloud := enginetest.NewCloud()
 	logger := slog.New(slog.DiscardHandler)
 	tasks, err := engine.New(t.Context(), engine.Config{Store: environments, Sealer: sealer, Cloud: cloud, Source: packages.Source,
-		Natives: func(r *engine.Runtime) muranopl.Natives { return world.Natives(r) }, Logger: logger})
+		Natives: func(r *engine.Runtime) muranopl.Natives {
+			return s.gates.through(native.Methods(r, native.Config{Logger: logger}))
+		}, Logger: logger})
 	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- tasks.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
 	handler := api.New(api.Config{
 		Orchestrator: orchestrator.New(orchestrator.Config{Store: environments, Sealer: sealer, Trusts: cloud, Engine: tasks, Logger: logger}),
 		Catalog:      packages,

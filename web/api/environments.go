@@ -208,7 +208,11 @@ func (h environmentHandlers) postServices(c echo.Context) error {
 		return err
 	}
 	value, _ := body(c)
-	if err := h.orchestrator.AddServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path, value, validate(c)); err != nil {
+	err = h.orchestrator.AddServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path, value, validate(c))
+	if errors.Is(err, orchestrator.ErrNoApplication) {
+		return detailed(err)
+	}
+	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, value)

@@ -118,6 +118,9 @@ func writeError(config Config, c echo.Context, err error) error {
 		})
 	case errors.As(err, &large):
 		return (&refusal{status: http.StatusRequestEntityTooLarge, explanation: fmt.Sprintf("The request body is larger than %d bytes", large.Limit)}).write(c)
+	case kind == fault.Unauthorized: // the caller is known, and not the one who may
+		c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge(config))
+		return (&refusal{status: statusOf(kind), explanation: err.Error()}).write(c)
 	case kind != 0:
 		return (&refusal{status: statusOf(kind), explanation: err.Error()}).write(c)
 	case errors.As(err, &routing) && (routing.Code == http.StatusNotFound || routing.Code == http.StatusMethodNotAllowed):
@@ -145,6 +148,9 @@ func writeError(config Config, c echo.Context, err error) error {
 	})
 }
 
+// challenge says where to get a token; keystonemiddleware adds it to every 401.
+func challenge(config Config) string { return fmt.Sprintf("Keystone uri=%q", config.Keystone) }
+
 // writeUnauthenticated answers as keystonemiddleware does.
 func writeUnauthenticated(config Config, c echo.Context, err error) error {
 	if errors.Is(c.Request().Context().Err(), context.Canceled) {
@@ -156,7 +162,7 @@ func writeUnauthenticated(config Config, c echo.Context, err error) error {
 		c.Response().Header().Set(echo.HeaderRetryAfter, "5")
 		config.Logger.ErrorContext(c.Request().Context(), "a token could not be validated", "error", err)
 	} else {
-		c.Response().Header().Set(echo.HeaderWWWAuthenticate, fmt.Sprintf("Keystone uri=%q", config.Keystone))
+		c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge(config))
 	}
 	return c.JSON(status, map[string]any{"error": map[string]any{"code": status, "title": http.StatusText(status), "message": message}})
 }
@@ -198,7 +204,8 @@ func (r *refusal) write(c echo.Context) error {
 	case jsonQuality > 0:
 		return c.JSON(r.status, map[string]any{"message": text(r.explanation, r.detail), "code": status, "title": title})
 	}
-	plain := strings.ReplaceAll(text(html.EscapeString(r.explanation), html.EscapeString(r.detail)), "\n", " ")
+	// What stands in angle brackets is taken for a tag, as WebOb does: Murano's ids of sessions stand there.
+	plain := strings.ReplaceAll(text(r.explanation, r.detail), "\n", " ")
 	plain = html.UnescapeString(tags.ReplaceAllString(breaks.ReplaceAllString(plain, "\n"), ""))
 	return c.String(r.status, status+"\n\n"+plain)
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"maps"
@@ -99,7 +100,10 @@ func newCounter(service *orchestrator.Service, log *slog.Logger) *counter {
 	}
 	return &counter{
 		save: func(c echo.Context, statistics orchestrator.RequestStatistics) error {
-			return service.SaveRequestStatistics(c.Request().Context(), statistics)
+			// The request is answered, and its context may have ended with it.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), statisticsPeriod)
+			defer cancel()
+			return service.SaveRequestStatistics(ctx, statistics)
 		},
 		log:     log,
 		now:     orchestrator.RequestStatistics{Host: host, Projects: map[string]int64{}, CPUs: runtime.NumCPU()},
@@ -117,7 +121,7 @@ func (n *counter) count(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		project := identity.From(c.Request().Context()).ProjectID
 		if statistics, due := n.note(time.Since(start), c.Response().Status, project, time.Now()); due {
-			if err := n.save(c, statistics); err != nil && c.Request().Context().Err() == nil {
+			if err := n.save(c, statistics); err != nil {
 				n.log.Warn("the statistics of requests could not be written; trying again", "after", statisticsPeriod, "error", err)
 			}
 		}

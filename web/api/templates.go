@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 
@@ -76,6 +77,9 @@ func (h templateHandlers) create(c echo.Context) error {
 		return err
 	}
 	row, err := h.orchestrator.CreateTemplate(c.Request().Context(), identity.From(c.Request().Context()), fields)
+	if errors.Is(err, orchestrator.ErrTemplateName) {
+		return detailed(err)
+	}
 	if err != nil {
 		return err
 	}
