@@ -29,7 +29,7 @@ func (i *Interpreter) callFromGo(ctx context.Context, receiver any, method strin
 	m, err := class.Method(method)
 	switch {
 	case err != nil:
-		return nil, &Exception{Names: []string{dslExceptions + "AmbiguousMethodName"}, Message: err.Error(), Native: err}
+		return nil, ambiguousMethod(method, err)
 	case m == nil:
 		return nil, refused(fault.NotFound, dslExceptions+"NoMethodFound", "Method %q is not found", method)
 	case m.Usage == RuntimeMethod && objectOf(receiver) == nil:

@@ -163,6 +163,11 @@ func exceptionName(err error) string {
 	return "Exception"
 }
 
+// ambiguousMethod is that several ancestors have a method, as code sees it.
+func ambiguousMethod(name string, err error) error {
+	return &Exception{Names: []string{dslExceptions + "AmbiguousMethodName"}, Message: fmt.Sprintf("Found more than one method %q", name), Native: err}
+}
+
 // contractError is a value that breaks a contract, in the words of a Problem and in Murano's.
 type contractError struct {
 	err       error

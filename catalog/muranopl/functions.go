@@ -221,6 +221,9 @@ func superFunction(c *Class, name string, arguments int, parallel bool) *yaql.Fu
 	return f
 }
 
+// maxAbreast is how many items pselect() works on at a time.
+const maxAbreast = 1000
+
 // mapAbreast calls the lambda for each item, at most limit at a time.
 func mapAbreast(ctx context.Context, items []any, limit int, lambda *yaql.Lambda) ([]any, error) {
 	made := make([]any, len(items))

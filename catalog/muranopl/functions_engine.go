@@ -29,7 +29,7 @@ func engineFunctions(c *Class) []*yaql.Function {
 			Params: []yaql.Param{{Name: "collection", Type: func(value any) (any, bool) { items, ok := iterate(value); return items, ok }}, {Name: "composer", Lazy: true}},
 			Call: func(i *yaql.Invocation) (any, error) {
 				items := i.Args[0].([]any)
-				return mapAbreast(i.Context(), items, max(len(items), 2), i.Args[1].(*yaql.Lambda))
+				return mapAbreast(i.Context(), items, min(max(len(items), 2), maxAbreast), i.Args[1].(*yaql.Lambda))
 			}},
 		{Name: "bind", Kind: yaql.AsMethod, Doc: `the value with texts such as "$name" and "${a}-${b}" replaced`,
 			Params: []yaql.Param{{Name: "obj"}, {Name: "mappings", Type: aMap}},

@@ -439,7 +439,7 @@ func callMethod(ctx context.Context, receiver any, name string, args []any, name
 	m, err := class.Method(name)
 	switch {
 	case err != nil:
-		return nil, &Exception{Names: []string{dslExceptions + "AmbiguousMethodName"}, Message: err.Error(), Native: err}
+		return nil, ambiguousMethod(name, err)
 	case m == nil:
 		return nil, &yaql.Error{Name: yaql.NoMethod, Message: fmt.Sprintf("class %s has no method %s", class.Name, name)}
 	case i == nil:
