@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 	"gorm.io/gorm"
 
+	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/identity"
@@ -32,18 +33,21 @@ var demo = identity.Caller{UserID: "u-demo", ProjectID: "p-demo", Roles: []strin
 
 // house is everything behind the API over one database.
 type house struct {
-	t       *testing.T
-	open    func() *gorm.DB
-	lease   time.Duration
-	sole    bool // no other process uses the database
-	db      *gorm.DB
-	store   *store.Store
-	sealer  *secret.Sealer
-	cloud   *enginetest.Cloud
-	world   *enginetest.World
-	engine  *engine.Engine
-	service *orchestrator.Service
-	stop    func() // stops the engine and waits
+	t      *testing.T
+	open   func() *gorm.DB
+	lease  time.Duration
+	sole   bool // no other process uses the database
+	db     *gorm.DB
+	store  *store.Store
+	sealer *secret.Sealer
+	cloud  *enginetest.Cloud
+	world  *enginetest.World
+	// packages and natives are those of enginetest, unless a test says otherwise.
+	packages []*catalog.Package
+	natives  func(*engine.Runtime) muranopl.Natives
+	engine   *engine.Engine
+	service  *orchestrator.Service
+	stop     func() // stops the engine and waits
 }
 
 func newHouse(t *testing.T) *house {
@@ -88,10 +92,14 @@ func (h *house) poll() time.Duration {
 
 // start starts a process over the house's database, without running its engine's loop twice.
 func (h *house) start() {
-	packages, err := enginetest.Packages()
-	require.NoError(h.t, err)
+	var err error
+	if h.packages == nil {
+		h.packages, err = enginetest.Packages()
+		require.NoError(h.t, err)
+		h.natives = h.world.Natives
+	}
 	h.engine, err = engine.New(h.t.Context(), engine.Config{Store: h.store, Sealer: h.sealer, Cloud: h.cloud,
-		Source: enginetest.Source(packages), Natives: h.world.Natives, Logger: slog.New(slog.DiscardHandler), Poll: h.poll(), Lease: h.lease, Sole: h.sole})
+		Source: enginetest.Source(h.packages), Natives: h.natives, Logger: slog.New(slog.DiscardHandler), Poll: h.poll(), Lease: h.lease, Sole: h.sole})
 	require.NoError(h.t, err)
 	h.service = orchestrator.New(orchestrator.Config{Store: h.store, Sealer: h.sealer, Trusts: h.cloud, Engine: h.engine, Logger: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())

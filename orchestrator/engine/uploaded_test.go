@@ -1,0 +1,90 @@
+package engine_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/catalog/apps"
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/native"
+)
+
+// uploadedHouse runs an engine over the real core library, whose environment makes no stack here, and a package that is not embedded.
+func uploadedHouse(t *testing.T) *house {
+	h := newHouse(t)
+	h.stop()
+	var err error
+	h.packages, err = apps.Packages()
+	require.NoError(t, err)
+	uploaded, err := catalog.ReadFolder(os.DirFS("../../test/packages/io.burano.test.Uploaded"))
+	require.NoError(t, err)
+	require.False(t, uploaded.Embedded())
+	h.packages = append(h.packages, uploaded)
+	h.natives = func(runtime *engine.Runtime) muranopl.Natives {
+		natives := native.Methods(runtime, native.Config{Logger: slog.New(slog.DiscardHandler)})
+		natives["io.murano"]["io.murano.Environment"] = map[string]muranopl.NativeMethod{
+			"deploy": func(ctx context.Context, call muranopl.Call) (any, error) {
+				for _, application := range call.Object.Objects("applications") {
+					if _, err := call.Interpreter.Invoke(ctx, application, "deploy", nil); err != nil {
+						return nil, err
+					}
+				}
+				return nil, nil
+			},
+			".destroy": func(context.Context, muranopl.Call) (any, error) { return nil, nil },
+		}
+		return natives
+	}
+	h.start()
+	return h
+}
+
+func TestAnUploadedPackageInMuranoPLIsDeployedAndItsActionsAnswer(t *testing.T) {
+	h := uploadedHouse(t)
+	id := h.create("one")
+	h.deploy(id, map[string]any{"?": map[string]any{"id": "c", "type": "io.burano.test.Counter"}, "start": 5})
+	deployment := h.ended(id)
+	require.Equal(t, "success", deployment.State, texts(h.reports(id, deployment)))
+	require.Contains(t, texts(h.reports(id, deployment)), "Counting from 5, run 1")
+	service := func() map[string]any {
+		row, err := h.store.Environment(t.Context(), id)
+		require.NoError(t, err)
+		return row.Model.Objects["services"].([]any)[0].(map[string]any)
+	}
+	require.EqualValues(t, 5, service()["count"])
+
+	_, err := h.service.CallAction(t.Context(), demo, id, "c_add", map[string]any{"by": 3})
+	require.NoError(t, err)
+	deployment = h.ended(id)
+	result := deployment.Result["result"].(map[string]any)
+	require.Equal(t, false, deployment.Result["isException"])
+	require.EqualValues(t, 8, result["count"])
+	require.EqualValues(t, 1, result["runs"], "attributes live from one task to the next")
+	require.Equal(t, "c", result["me"], "an object that the environment owns is its id")
+	require.EqualValues(t, 8, service()["count"])
+
+	_, err = h.service.CallAction(t.Context(), demo, id, "c_break", nil)
+	require.NoError(t, err)
+	deployment = h.ended(id)
+	require.Equal(t, true, deployment.Result["isException"])
+	failed := deployment.Result["result"].(map[string]any)
+	require.Equal(t, "[io.burano.test.CounterBroken]: it counts no more", failed["message"])
+	require.Contains(t, failed["details"], "in method break of type io.burano.test.Counter")
+}
+
+func TestTheEmbeddedClassesAndTheirBodiesMatch(t *testing.T) {
+	packages, err := apps.Packages()
+	require.NoError(t, err)
+	var list []muranopl.Package
+	for _, p := range packages {
+		list = append(list, p)
+	}
+	classes := muranopl.NewClasses(catalog.Shelf(packages))
+	require.NoError(t, muranopl.CheckNatives(t.Context(), classes, list, native.Methods(nil, native.Config{Logger: slog.New(slog.DiscardHandler)})))
+}
