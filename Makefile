@@ -48,6 +48,10 @@ bench-lang: ## Compare the speed of our YAQL with Debian's python3-yaql (which i
 bench-cluster: setup build image ## Measure how long clusters of several sizes take to come up and to grow (some minutes)
 	go run ./test/bench/cluster
 
+.PHONY: bench-api
+bench-api: build ## Measure how many requests per second the API answers, over SQLite, with authentication on
+	go run ./test/bench/api -burano $(BUILD)/burano
+
 .PHONY: soak
 soak: check image ## Kill the server at the beginning and end of every step of deployment, scale-up and scale-down (an hour)
 	BURANO_ETCD_SEQUENCES=100 go test -count=1 -timeout 60m -v -run TestTheQuorum ./nodes/etcd
