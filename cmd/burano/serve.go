@@ -113,7 +113,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	}
 	defer func() { err = errors.Join(err, database.Close(db)) }()
 
-	packages, err := openCatalog(ctx, db, options.embedded, cloud.ProjectID())
+	packages, err := openCatalog(ctx, db, options, cloud.ProjectID())
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 
 // openCatalog opens the catalog with the packages that come with Burano, or with those of them that are named. They are shown as the
 // service project's.
-func openCatalog(ctx context.Context, db *gorm.DB, offered []string, serviceProject string) (*catalog.Service, error) {
+func openCatalog(ctx context.Context, db *gorm.DB, options *serveOptions, serviceProject string) (*catalog.Service, error) {
 	embedded, err := apps.Packages()
 	if err != nil {
 		return nil, fmt.Errorf("read the embedded packages: %w", err)
@@ -187,7 +187,11 @@ func openCatalog(ctx context.Context, db *gorm.DB, offered []string, serviceProj
 	if err != nil {
 		return nil, err
 	}
-	return catalog.New(rows, embedded, catalog.OfferEmbedded(offered...), catalog.EmbeddedOwner(serviceProject))
+	var kept catalog.Store = rows
+	if options.database == "" { // the state folder's lock keeps other servers away
+		kept = catalog.Remember(rows)
+	}
+	return catalog.New(kept, embedded, catalog.OfferEmbedded(options.embedded...), catalog.EmbeddedOwner(serviceProject))
 }
 
 // checkNatives compares the native methods that classes declare with those that have a body in Go, both ways.

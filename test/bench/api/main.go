@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,7 +40,30 @@ var requests = []request{
 var connections = []int{1, 8}
 
 // target is a server that is measured.
-type target struct{ name, url, token string }
+type target struct {
+	name, url, token string
+	process          int // its id, 0 when it is not ours
+}
+
+// ticks is the unit of the times in /proc/PID/stat (USER_HZ, proc_pid_stat(5)).
+const ticks = 10 * time.Millisecond
+
+// processor is the time of processors that the server has used; unlike the numbers of requests it does not depend on what else runs.
+func (t target) processor() time.Duration {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", t.process))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(content), ") ")
+	var sum time.Duration
+	if fields := strings.Fields(rest); len(fields) > 12 {
+		for _, field := range fields[11:13] {
+			value, _ := strconv.Atoi(field)
+			sum += time.Duration(value) * ticks
+		}
+	}
+	return sum
+}
 
 func main() {
 	program := flag.String("burano", "build/burano", "the built server")
@@ -49,7 +73,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *program, target{"Murano", *murano, *muranoToken}, *span); err != nil {
+	if err := run(ctx, *program, target{name: "Murano", url: *murano, token: *muranoToken}, *span); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -61,7 +85,7 @@ func run(ctx context.Context, program string, murano target, span time.Duration)
 		return err
 	}
 	defer func() { err = errors.Join(err, l.stop()) }()
-	targets := []target{{"Burano", l.url, l.token}}
+	targets := []target{{name: "Burano", url: l.url, token: l.token, process: l.server.Process.Pid}}
 	if murano.url != "" {
 		targets = append(targets, murano)
 	}
@@ -71,22 +95,27 @@ func run(ctx context.Context, program string, murano target, span time.Duration)
 		}
 	}
 	fmt.Printf("%s, %d processors, load %s; %s for each number\n\n", runtime.Version(), runtime.NumCPU(), load(), span)
-	fmt.Println("| request | server | connections | requests/s | median ms | 99 % ms | aim |")
-	fmt.Println("|---|---|--:|--:|--:|--:|--:|")
+	fmt.Println("| request | server | connections | requests/s | median ms | 99 % ms | server's processor ms | aim |")
+	fmt.Println("|---|---|--:|--:|--:|--:|--:|--:|")
 	for _, r := range requests {
 		for _, t := range targets {
 			for _, n := range connections {
+				before := t.processor()
 				times, took, err := t.measure(ctx, r, n, span)
 				if err != nil {
 					return err
+				}
+				used := ""
+				if t.process != 0 {
+					used = fmt.Sprintf("%.2f", milliseconds(t.processor()-before)/float64(len(times)))
 				}
 				slices.Sort(times)
 				aim := ""
 				if t.name == "Burano" && r.aims[n] > 0 {
 					aim = fmt.Sprintf("%.0f", r.aims[n])
 				}
-				fmt.Printf("| %s | %s | %d | %.0f | %.2f | %.2f | %s |\n", r.name, t.name, n, float64(len(times))/took.Seconds(),
-					milliseconds(times[len(times)/2]), milliseconds(times[len(times)*99/100]), aim)
+				fmt.Printf("| %s | %s | %d | %.0f | %.2f | %.2f | %s | %s |\n", r.name, t.name, n, float64(len(times))/took.Seconds(),
+					milliseconds(times[len(times)/2]), milliseconds(times[len(times)*99/100]), used, aim)
 			}
 		}
 	}
