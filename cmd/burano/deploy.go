@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +18,9 @@ import (
 
 // pollInterval is how often the server is asked for news that it cannot send by itself yet.
 const pollInterval = 300 * time.Millisecond
+
+// cleanupTimeout is for taking back what was begun, after an interrupt too.
+const cleanupTimeout = 10 * time.Second
 
 // deployment is a deployment as the API tells it.
 type deployment struct {
@@ -33,7 +37,7 @@ type report struct {
 }
 
 func deployCommand(connection *connection) *cobra.Command {
-	var follow bool
+	var follow, dryRun bool
 	command := &cobra.Command{
 		Use:   "deploy FILE",
 		Short: "Deploy an environment with its applications, as a YAML file describes them",
@@ -61,6 +65,9 @@ names, and an application refers to another by them:
 			if err != nil {
 				return err
 			}
+			if dryRun {
+				return client.wouldDeploy(command.Context(), described, command.OutOrStdout())
+			}
 			if follow {
 				if err := client.followOthers(command.Context(), described.Name, command.OutOrStdout()); err != nil {
 					return err
@@ -78,6 +85,7 @@ names, and an application refers to another by them:
 		},
 	}
 	command.Flags().BoolVarP(&follow, "follow", "f", false, "show the deployment's reports as they come; the exit code tells how it ended")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be added, changed and removed, and what is wrong with the file; do nothing")
 	return command
 }
 
@@ -114,7 +122,8 @@ func readEnvironmentFile(path string) (environmentFile, error) {
 // deploy brings the environment to what the file says and returns its id.
 func (c *client) deploy(ctx context.Context, file environmentFile) (id string, err error) {
 	existing, err := c.environment(ctx, file.Name)
-	if isStatus(err, http.StatusNotFound) {
+	isNew := isStatus(err, http.StatusNotFound)
+	if isNew {
 		body := map[string]any{"name": file.Name}
 		if file.DefaultNetworks != nil {
 			body["defaultNetworks"] = file.DefaultNetworks
@@ -124,24 +133,64 @@ func (c *client) deploy(ctx context.Context, file environmentFile) (id string, e
 	if err != nil {
 		return "", err
 	}
-	environment := "/v1/environments/" + existing.ID
-	var session struct {
-		ID string `json:"id"`
-	}
-	if err := c.call(ctx, http.MethodPost, environment+"/configure", nil, &session); err != nil {
-		return "", err
-	}
-	err = c.call(ctx, http.MethodPut, environment+"/services", withStableIDs(existing.ID, file.Applications), nil, "X-Configuration-Session", session.ID)
-	if err == nil {
-		err = c.call(ctx, http.MethodPost, environment+"/sessions/"+session.ID+"/deploy", nil, nil)
+	session, err := c.draft(ctx, existing.ID, file, "?validate=true")
+	if err != nil && isNew {
+		// Nothing was ever deployed in it: it goes at once.
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+		defer cancel()
+		err = errors.Join(err, c.call(cleanup, http.MethodDelete, "/v1/environments/"+existing.ID, nil, nil))
 	}
 	if err != nil {
-		// Do not leave the environment with a draft that nobody will come back to.
-		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		return "", errors.Join(err, c.call(cleanup, http.MethodDelete, environment+"/sessions/"+session.ID, nil, nil))
+		return "", err
+	}
+	if err := c.call(ctx, http.MethodPost, "/v1/environments/"+existing.ID+"/sessions/"+session+"/deploy", nil, nil); err != nil {
+		return "", errors.Join(err, c.dropDraft(ctx, existing.ID, session))
 	}
 	return existing.ID, nil
+}
+
+// draft opens a session of an environment with the file's applications. The query may ask the server to check them.
+func (c *client) draft(ctx context.Context, id string, file environmentFile, query string) (session string, err error) {
+	var opened sessionRow
+	if err := c.call(ctx, http.MethodPost, "/v1/environments/"+id+"/configure", nil, &opened); err != nil {
+		return "", err
+	}
+	err = c.call(ctx, http.MethodPut, "/v1/environments/"+id+"/services"+query, withStableIDs(id, file.Applications), nil, "X-Configuration-Session", opened.ID)
+	if err != nil {
+		return "", errors.Join(err, c.dropDraft(ctx, id, opened.ID))
+	}
+	return opened.ID, nil
+}
+
+// dropDraft deletes a session, so that the environment is not left with a draft that nobody will come back to.
+func (c *client) dropDraft(ctx context.Context, id, session string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	return c.call(ctx, http.MethodDelete, "/v1/environments/"+id+"/sessions/"+session, nil, nil)
+}
+
+// wouldDeploy prints what deploy would do, by a draft that is dropped again.
+func (c *client) wouldDeploy(ctx context.Context, file environmentFile, out io.Writer) error {
+	existing, err := c.environment(ctx, file.Name)
+	if isStatus(err, http.StatusNotFound) {
+		fmt.Fprintf(out, "environment %s would be made, with %d applications; they are checked when they are deployed\n", file.Name, len(file.Applications))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	session, err := c.draft(ctx, existing.ID, file, "")
+	if err != nil {
+		return err
+	}
+	var answer preview
+	err = c.call(ctx, http.MethodGet, "/burano/v1/environments/"+existing.ID+"/sessions/"+session+"/preview", nil, &answer)
+	if err := errors.Join(err, c.dropDraft(ctx, existing.ID, session)); err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	answer.print(table)
+	return errors.Join(table.Flush(), answer.err())
 }
 
 // withStableIDs replaces the readable ids of objects, and the references to them, by ids that are unique but the same each time

@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 )
 
@@ -23,7 +27,8 @@ type environmentRow struct {
 
 func environmentCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "environment", Aliases: []string{"env"}, Short: "Environments: sets of applications that are deployed together"}
-	command.AddCommand(environmentListCommand(connection), environmentShowCommand(connection), environmentDeleteCommand(connection))
+	command.AddCommand(environmentListCommand(connection), environmentShowCommand(connection), environmentCreateCommand(connection),
+		environmentRenameCommand(connection), environmentModelCommand(connection), environmentDeleteCommand(connection))
 	return command
 }
 
@@ -77,8 +82,125 @@ func environmentShowCommand(connection *connection) *cobra.Command {
 	}
 }
 
+func environmentCreateCommand(connection *connection) *cobra.Command {
+	var print output
+	var description, region, network string
+	command := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make an environment without applications",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := connection.connect(command.Context())
+			if err != nil {
+				return err
+			}
+			body := map[string]any{"name": args[0]}
+			if description != "" {
+				body["description_text"] = description
+			}
+			if region != "" {
+				body["region"] = region
+			}
+			if network != "" {
+				body["defaultNetworks"] = map[string]any{"flat": nil, "environment": map[string]any{
+					"?": map[string]any{"id": uuid.NewString(), "type": "io.murano.resources.ExistingNeutronNetwork"}, "internalNetworkName": network,
+				}}
+			}
+			var row environmentRow
+			if err := client.call(command.Context(), http.MethodPost, "/v1/environments", body, &row); err != nil {
+				return err
+			}
+			return print.print(command.OutOrStdout(), row, properties([2]any{"ID", row.ID}, [2]any{"Name", row.Name}, [2]any{"Created", row.Created}))
+		},
+	}
+	print.addFlag(command)
+	command.Flags().StringVar(&description, "description", "", "what it is for")
+	command.Flags().StringVar(&region, "region", "", "region of the cloud")
+	command.Flags().StringVar(&network, "network", "", "name or id of a network that is there, in the place of one of its own")
+	return command
+}
+
+func environmentRenameCommand(connection *connection) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rename NAME|ID NEW-NAME",
+		Short: "Give an environment another name",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := connection.connect(command.Context())
+			if err != nil {
+				return err
+			}
+			found, err := client.environment(command.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := client.call(command.Context(), http.MethodPut, "/v1/environments/"+found.ID, map[string]any{"name": args[1]}, nil); err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "%s is called %s now\n", found.Name, args[1])
+			return nil
+		},
+	}
+}
+
+func environmentModelCommand(connection *connection) *cobra.Command {
+	var session, path, patch string
+	command := &cobra.Command{
+		Use:   "model NAME|ID",
+		Short: "Show the object model of an environment as JSON, or change the draft of a session",
+		Long: `Model prints the object model of an environment, of a session's draft of it with --session, or what is at --path of it (keys,
+ids and indexes divided by /). With --patch, a file with a JSON patch or - for standard input, it changes the draft.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := connection.connect(command.Context())
+			if err != nil {
+				return err
+			}
+			found, err := client.environment(command.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			var headers []string
+			if session != "" {
+				headers = []string{"X-Configuration-Session", session}
+			}
+			model := "/v1/environments/" + found.ID + "/model"
+			var answer []byte
+			switch {
+			case patch == "":
+				answer, err = client.send(command.Context(), http.MethodGet, strings.TrimSuffix(model+"/"+strings.Trim(path, "/"), "/"), nil, headers...)
+			case session == "":
+				return errors.New("--patch changes a draft: open a session with `burano session create`, and name it by --session")
+			default:
+				input := command.InOrStdin()
+				if patch != "-" {
+					file, err := os.Open(patch)
+					if err != nil {
+						return err
+					}
+					defer file.Close()
+					input = file
+				}
+				answer, err = client.send(command.Context(), http.MethodPatch, model, input, append(headers, "Content-Type", "application/env-model-json-patch")...)
+			}
+			if err != nil {
+				return err
+			}
+			output := json.NewEncoder(command.OutOrStdout())
+			output.SetIndent("", "  ")
+			output.SetEscapeHTML(false)
+			return output.Encode(json.RawMessage(answer))
+		},
+	}
+	command.Flags().StringVar(&session, "session", "", "the session whose draft is meant")
+	command.Flags().StringVar(&path, "path", "", "what is shown of the model")
+	command.Flags().StringVar(&patch, "patch", "", "file with a JSON patch (RFC 6902, the operations add, replace and remove), - for standard input")
+	return command
+}
+
 func environmentDeleteCommand(connection *connection) *cobra.Command {
 	var timeout time.Duration
+	var abandon bool
 	command := &cobra.Command{
 		Use:   "delete NAME|ID",
 		Short: "Delete an environment with all that was deployed in it, and wait until it is gone",
@@ -94,7 +216,11 @@ func environmentDeleteCommand(connection *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := client.call(ctx, http.MethodDelete, "/v1/environments/"+found.ID, nil, nil); err != nil {
+			query := ""
+			if abandon {
+				query = "?abandon=true"
+			}
+			if err := client.call(ctx, http.MethodDelete, "/v1/environments/"+found.ID+query, nil, nil); err != nil {
 				return err
 			}
 			if err := client.waitDeleted(ctx, found.ID); err != nil {
@@ -105,6 +231,7 @@ func environmentDeleteCommand(connection *connection) *cobra.Command {
 		},
 	}
 	command.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait until it is gone")
+	command.Flags().BoolVar(&abandon, "abandon", false, "forget it at once, and leave in the cloud what is there")
 	return command
 }
 

@@ -70,10 +70,27 @@ applications:
 `), 0o600))
 		output, err := l.try(l.as("burano-demo"), "burano", "deploy", file, "--follow")
 		require.Error(t, err, output)
-		require.NotContains(t, output, "stack")
-		environment := environmentNamed(t, demo, "wrong")
-		require.Equal(t, "deploy failure", environment["status"])
-		id := environment["id"].(string)
+		for _, part := range []string{"services[0]: org.example.Nowhere", "services[1].kubernetesCluster", "services[1].replicas", "answered 400"} {
+			require.Contains(t, output, part, "our own client has the draft checked before")
+		}
+		require.NotContains(t, l.run(t, l.as("burano-demo"), "burano", "environment", "list"), "wrong")
+
+		id := demo.must(t, http.MethodPost, "/v1/environments", map[string]any{"name": "wrong"})["id"].(string)
+		session := demo.must(t, http.MethodPost, "/v1/environments/"+id+"/configure", nil)["id"].(string)
+		got := demo.call(t, http.MethodPut, "/v1/environments/"+id+"/services", []any{
+			map[string]any{"?": map[string]any{"type": "org.example.Nowhere", "id": "a"}, "name": "a"},
+			map[string]any{"?": map[string]any{"type": "com.mirantis.docker.kubernetes.KubernetesPod", "id": "pod"}, "name": "pod",
+				"kubernetesCluster": nil, "replicas": -1},
+		}, "X-Configuration-Session", session)
+		require.Equal(t, http.StatusOK, got.Status, string(got.Body))
+		got = demo.call(t, http.MethodPost, "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil)
+		require.Equal(t, http.StatusOK, got.Status, string(got.Body))
+		l.eventually(t, 20*time.Second, "the deployment ends", func() error {
+			if status := environmentNamed(t, demo, "wrong")["status"]; status != "deploy failure" {
+				return fmt.Errorf("the environment is in status %v", status)
+			}
+			return nil
+		})
 		deployment := demo.must(t, http.MethodGet, "/v1/environments/"+id+"/deployments", nil)["deployments"].([]any)[0].(map[string]any)
 		require.Equal(t, "completed_w_errors", deployment["state"])
 		reports := demo.must(t, http.MethodGet, "/v1/environments/"+id+"/deployments/"+deployment["id"].(string), nil)["reports"].([]any)
