@@ -80,6 +80,7 @@ func (d *doors) add(setting, address string, handler http.Handler, encryption *t
 func (d *doors) serve(ctx context.Context, engine func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return engine(ctx) })
+	defer context.AfterFunc(ctx, d.stop)()
 	for i, server := range d.servers {
 		group.Go(func() error {
 			if err := server.Serve(d.listen[i]); !errors.Is(err, http.ErrServerClosed) {
@@ -89,7 +90,6 @@ func (d *doors) serve(ctx context.Context, engine func(context.Context) error) e
 		})
 		group.Go(func() error {
 			<-ctx.Done()
-			d.stop()
 			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience)
 			defer cancel()
 			if err := server.Shutdown(ending); err != nil {
