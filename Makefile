@@ -56,6 +56,7 @@ bench-api: build ## Measure how many requests per second the API answers, over S
 soak: check image ## Kill the server at the beginning and end of every step of deployment, scale-up and scale-down (an hour)
 	BURANO_ETCD_SEQUENCES=100 go test -count=1 -timeout 60m -v -run TestTheQuorum ./nodes/etcd
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run TestChangesSurviveTheDeathOfTheServer ./test/e2e
+	BURANO_KILLS=2000 go test -count=1 -timeout 120m -v ./test/durability
 
 .PHONY: test-openstack
 test-openstack: setup ## The cloud driver's tests on a real OpenStack made of Debian's packages (KEEP=1 keeps it up)
