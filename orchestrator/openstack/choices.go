@@ -89,7 +89,9 @@ func (s *Service) Choices(ctx context.Context, caller identity.Caller, kind stri
 	if err != nil {
 		return nil, fmt.Errorf("ask Keystone for the caller's service catalog: %w", err)
 	}
-	client.EndpointLocator = func(opts gophercloud.EndpointOpts) (string, error) { return openstack.V3EndpointURL(catalog, opts) }
+	client.EndpointLocator = func(opts gophercloud.EndpointOpts) (string, error) {
+		return openstack.V3Endpoint(ctx, client.ProviderClient, catalog, opts)
+	}
 	list, err := ask(ctx, client.ProviderClient, s.endpoint, caller.ProjectID)
 	if err != nil {
 		return nil, fmt.Errorf("ask the cloud for %s: %w", kind, err)
