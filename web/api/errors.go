@@ -59,10 +59,21 @@ func (f *failing) Error() string { return f.err.Error() }
 func (f *failing) Unwrap() error { return f.err }
 
 func (f *failing) write(c echo.Context) error {
-	return c.JSON(f.status, map[string]any{
-		"code": f.status, "title": http.StatusText(f.status), "explanation": explanations[f.status],
-		"error": map[string]any{"message": f.Error(), "type": f.kind, "traceback": nil},
-	})
+	answer := wrapped{Code: f.status, Title: http.StatusText(f.status), Explanation: explanations[f.status]}
+	answer.Error.Message, answer.Error.Type = f.Error(), f.kind
+	return c.JSON(f.status, answer)
+}
+
+// wrapped is the body of Murano's own wrapper. Murano's client reads the first member of a JSON body, so that error stands there.
+type wrapped struct {
+	Error struct {
+		Message   string  `json:"message"`
+		Type      string  `json:"type"`
+		Traceback *string `json:"traceback"`
+	} `json:"error"`
+	Code        int    `json:"code"`
+	Title       string `json:"title"`
+	Explanation string `json:"explanation"`
 }
 
 // explanations are WebOb's own words for statuses.
@@ -100,7 +111,7 @@ func errorHandler(config Config) echo.HTTPErrorHandler {
 func writeError(config Config, c echo.Context, err error) error {
 	var unknown notAuthenticated
 	var refused *refusal
-	var wrapped *failing
+	var unexpected *failing
 	var routing *echo.HTTPError
 	var large *http.MaxBytesError
 	var model *orchestrator.InvalidModel
@@ -110,8 +121,8 @@ func writeError(config Config, c echo.Context, err error) error {
 		return writeUnauthenticated(config, c, unknown.error)
 	case errors.As(err, &refused):
 		return refused.write(c)
-	case errors.As(err, &wrapped):
-		return wrapped.write(c)
+	case errors.As(err, &unexpected):
+		return unexpected.write(c)
 	case errors.As(err, &model):
 		return c.JSON(http.StatusBadRequest, map[string]any{
 			"code": http.StatusBadRequest, "title": http.StatusText(http.StatusBadRequest), "explanation": err.Error(), "problems": problems(model.Problems),
