@@ -36,22 +36,14 @@ func actionListCommand(connection *connection) *cobra.Command {
 		Use:   "list ENVIRONMENT",
 		Short: "List what the deployed objects of an environment can do",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
-			environment, err := client.environment(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+		RunE: connection.onEnvironment(func(command *cobra.Command, client *client, environment environmentRow, _ []string) error {
 			table := tabwriter.NewWriter(command.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(table, "OBJECT\tID\tACTION\tTITLE\tENABLED\tDESCRIPTION")
 			for _, one := range environment.actions() {
 				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%t\t%s\n", one.name, one.object, one.action, one.title, one.enabled, one.description)
 			}
 			return table.Flush()
-		},
+		}),
 	}
 }
 

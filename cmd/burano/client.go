@@ -72,6 +72,17 @@ func (c *connection) connect(ctx context.Context) (*client, error) {
 	return &client{url: url, provider: provider, http: &http.Client{Timeout: 5 * time.Minute}}, nil
 }
 
+// signedIn makes a command's work of what is done with a client of the server.
+func (c *connection) signedIn(work func(command *cobra.Command, client *client, args []string) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, args []string) error {
+		client, err := c.connect(command.Context())
+		if err != nil {
+			return err
+		}
+		return work(command, client, args)
+	}
+}
+
 // refusal is an answer of the server with a status of 400 or more.
 type refusal struct {
 	status  int

@@ -26,18 +26,10 @@ func kubeconfigCommand(connection *connection) *cobra.Command {
 		Example: `  burano cluster kubeconfig demo > demo.kubeconfig
   kubectl --kubeconfig demo.kubeconfig get nodes`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
-			environment, err := client.environment(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+		RunE: connection.onEnvironment(func(command *cobra.Command, client *client, environment environmentRow, args []string) error {
 			wanted := ""
-			if len(args) == 2 {
-				wanted = args[1]
+			if len(args) == 1 {
+				wanted = args[0]
 			}
 			cluster, err := environment.cluster(wanted)
 			if err != nil {
@@ -52,7 +44,7 @@ func kubeconfigCommand(connection *connection) *cobra.Command {
 				return err
 			}
 			return os.WriteFile(path, config, 0o600)
-		},
+		}),
 	}
 	command.Flags().StringVarP(&path, "output", "o", "", "file to write, readable by you alone (default: print)")
 	return command

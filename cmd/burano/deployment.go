@@ -44,11 +44,7 @@ func deploymentListCommand(connection *connection) *cobra.Command {
 		Use:   "list [ENVIRONMENT]",
 		Short: "List the deployments of an environment, or of all environments of the project, newest first",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
+		RunE: connection.signedIn(func(command *cobra.Command, client *client, args []string) error {
 			environment := ""
 			if len(args) > 0 {
 				environment = args[0]
@@ -67,7 +63,7 @@ func deploymentListCommand(connection *connection) *cobra.Command {
 					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", row.ID, row.EnvironmentID, row.what(), row.State, row.Started, finished)
 				}
 			})
-		},
+		}),
 	}
 	print.addFlag(command)
 	return command
@@ -88,6 +84,17 @@ func (c *client) deploymentRows(ctx context.Context, environment string) ([]depl
 	}
 	err := c.call(ctx, http.MethodGet, path, nil, &answer)
 	return answer.Deployments, err
+}
+
+// onDeployment is signedIn for commands whose argument names a deployment.
+func (c *connection) onDeployment(work func(command *cobra.Command, client *client, found deploymentRow) error) func(*cobra.Command, []string) error {
+	return c.signedIn(func(command *cobra.Command, client *client, args []string) error {
+		found, err := client.deploymentOf(command.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		return work(command, client, found)
+	})
 }
 
 // deploymentOf finds a deployment by its id, or the newest one of an environment that is named instead.
@@ -121,15 +128,7 @@ func deploymentShowCommand(connection *connection) *cobra.Command {
 		Use:   "show DEPLOYMENT|ENVIRONMENT",
 		Short: "Show what a deployment reports; of an environment, its newest one",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
-			row, err := client.deploymentOf(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+		RunE: connection.onDeployment(func(command *cobra.Command, client *client, row deploymentRow) error {
 			if follow {
 				return client.followDeployment(command.Context(), row.EnvironmentID, row.ID, command.OutOrStdout())
 			}
@@ -144,7 +143,7 @@ func deploymentShowCommand(connection *connection) *cobra.Command {
 					fmt.Fprintf(table, "%s\t%s\t%s\n", report["created"], report["level"], report["text"])
 				}
 			})
-		},
+		}),
 	}
 	print.addFlag(command)
 	command.Flags().BoolVarP(&follow, "follow", "f", false, "show reports as they come, until the end; the exit code tells how it ended")
@@ -156,21 +155,13 @@ func deploymentCancelCommand(connection *connection) *cobra.Command {
 		Use:   "cancel DEPLOYMENT|ENVIRONMENT",
 		Short: "Have a deployment end before it is done; what it has made stays",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
-			row, err := client.deploymentOf(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+		RunE: connection.onDeployment(func(command *cobra.Command, client *client, row deploymentRow) error {
 			if err := client.call(command.Context(), http.MethodPost, "/burano/v1/deployments/"+row.ID+"/cancel", nil, nil); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "deployment %s is being ended\n", row.ID)
 			return nil
-		},
+		}),
 	}
 }
 
@@ -180,15 +171,7 @@ func deploymentRetryCommand(connection *connection) *cobra.Command {
 		Use:   "retry DEPLOYMENT|ENVIRONMENT",
 		Short: "Run the last deployment of an environment again, which has failed",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
-			row, err := client.deploymentOf(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+		RunE: connection.onDeployment(func(command *cobra.Command, client *client, row deploymentRow) error {
 			var started struct {
 				Task string `json:"task_id"`
 			}
@@ -200,7 +183,7 @@ func deploymentRetryCommand(connection *connection) *cobra.Command {
 				return nil
 			}
 			return client.followDeployment(command.Context(), row.EnvironmentID, started.Task, command.OutOrStdout())
-		},
+		}),
 	}
 	command.Flags().BoolVarP(&follow, "follow", "f", false, "show its reports as they come; the exit code tells how it ended")
 	return command

@@ -37,11 +37,7 @@ func environmentListCommand(connection *connection) *cobra.Command {
 		Use:   "list",
 		Short: "List the project's environments",
 		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
+		RunE: connection.signedIn(func(command *cobra.Command, client *client, _ []string) error {
 			rows, err := client.environments(command.Context())
 			if err != nil {
 				return err
@@ -52,7 +48,7 @@ func environmentListCommand(connection *connection) *cobra.Command {
 				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", row.ID, row.Name, row.Status, row.Created, row.Updated)
 			}
 			return table.Flush()
-		},
+		}),
 	}
 }
 
@@ -61,15 +57,7 @@ func environmentShowCommand(connection *connection) *cobra.Command {
 		Use:   "show NAME|ID",
 		Short: "Show an environment with its applications, as JSON",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
-			found, err := client.environment(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+		RunE: connection.onEnvironment(func(command *cobra.Command, client *client, found environmentRow, _ []string) error {
 			var whole json.RawMessage
 			if err := client.call(command.Context(), http.MethodGet, "/v1/environments/"+found.ID, nil, &whole); err != nil {
 				return err
@@ -78,7 +66,7 @@ func environmentShowCommand(connection *connection) *cobra.Command {
 			output.SetIndent("", "  ")
 			output.SetEscapeHTML(false)
 			return output.Encode(whole)
-		},
+		}),
 	}
 }
 
@@ -89,11 +77,7 @@ func environmentCreateCommand(connection *connection) *cobra.Command {
 		Use:   "create NAME",
 		Short: "Make an environment without applications",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
+		RunE: connection.signedIn(func(command *cobra.Command, client *client, args []string) error {
 			body := map[string]any{"name": args[0]}
 			if description != "" {
 				body["description_text"] = description
@@ -111,7 +95,7 @@ func environmentCreateCommand(connection *connection) *cobra.Command {
 				return err
 			}
 			return print.print(command.OutOrStdout(), row, properties([2]any{"ID", row.ID}, [2]any{"Name", row.Name}, [2]any{"Created", row.Created}))
-		},
+		}),
 	}
 	print.addFlag(command)
 	command.Flags().StringVar(&description, "description", "", "what it is for")
@@ -125,21 +109,13 @@ func environmentRenameCommand(connection *connection) *cobra.Command {
 		Use:   "rename NAME|ID NEW-NAME",
 		Short: "Give an environment another name",
 		Args:  cobra.ExactArgs(2),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
+		RunE: connection.onEnvironment(func(command *cobra.Command, client *client, found environmentRow, args []string) error {
+			if err := client.call(command.Context(), http.MethodPut, "/v1/environments/"+found.ID, map[string]any{"name": args[0]}, nil); err != nil {
 				return err
 			}
-			found, err := client.environment(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if err := client.call(command.Context(), http.MethodPut, "/v1/environments/"+found.ID, map[string]any{"name": args[1]}, nil); err != nil {
-				return err
-			}
-			fmt.Fprintf(command.OutOrStdout(), "%s is called %s now\n", found.Name, args[1])
+			fmt.Fprintf(command.OutOrStdout(), "%s is called %s now\n", found.Name, args[0])
 			return nil
-		},
+		}),
 	}
 }
 
@@ -151,21 +127,14 @@ func environmentModelCommand(connection *connection) *cobra.Command {
 		Long: `Model prints the object model of an environment, of a session's draft of it with --session, or what is at --path of it (keys,
 ids and indexes divided by /). With --patch, a file with a JSON patch or - for standard input, it changes the draft.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
-			found, err := client.environment(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+		RunE: connection.onEnvironment(func(command *cobra.Command, client *client, found environmentRow, _ []string) error {
 			var headers []string
 			if session != "" {
 				headers = []string{"X-Configuration-Session", session}
 			}
 			model := "/v1/environments/" + found.ID + "/model"
 			var answer []byte
+			var err error
 			switch {
 			case patch == "":
 				answer, err = client.send(command.Context(), http.MethodGet, strings.TrimSuffix(model+"/"+strings.Trim(path, "/"), "/"), nil, headers...)
@@ -190,7 +159,7 @@ ids and indexes divided by /). With --patch, a file with a JSON patch or - for s
 			output.SetIndent("", "  ")
 			output.SetEscapeHTML(false)
 			return output.Encode(json.RawMessage(answer))
-		},
+		}),
 	}
 	command.Flags().StringVar(&session, "session", "", "the session whose draft is meant")
 	command.Flags().StringVar(&path, "path", "", "what is shown of the model")
@@ -233,6 +202,17 @@ func environmentDeleteCommand(connection *connection) *cobra.Command {
 	command.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait until it is gone")
 	command.Flags().BoolVar(&abandon, "abandon", false, "forget it at once, and leave in the cloud what is there")
 	return command
+}
+
+// onEnvironment is signedIn for commands whose first argument names an environment; args are the others.
+func (c *connection) onEnvironment(work func(command *cobra.Command, client *client, found environmentRow, args []string) error) func(*cobra.Command, []string) error {
+	return c.signedIn(func(command *cobra.Command, client *client, args []string) error {
+		found, err := client.environment(command.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		return work(command, client, found, args[1:])
+	})
 }
 
 func (c *client) environments(ctx context.Context) ([]environmentRow, error) {

@@ -80,21 +80,13 @@ func sessionCommand(connection *connection) *cobra.Command {
 		var follow bool
 		one := &cobra.Command{
 			Use: add.use, Short: add.short, Args: cobra.ExactArgs(add.args),
-			RunE: func(command *cobra.Command, args []string) error {
-				client, err := connection.connect(command.Context())
-				if err != nil {
-					return err
-				}
-				environment, err := client.environment(command.Context(), args[0])
-				if err != nil {
-					return err
-				}
+			RunE: connection.onEnvironment(func(command *cobra.Command, client *client, environment environmentRow, args []string) error {
 				path := add.path
 				switch {
 				case strings.Contains(path, "%s"):
-					path = fmt.Sprintf(path, args[1])
+					path = fmt.Sprintf(path, args[0])
 				case add.args == 2:
-					path += args[1]
+					path += args[0]
 				}
 				var answer json.RawMessage
 				if err := client.call(command.Context(), add.method, "/v1/environments/"+environment.ID+path, nil, &answer); err != nil {
@@ -109,7 +101,7 @@ func sessionCommand(connection *connection) *cobra.Command {
 					}
 					return nil
 				case "delete":
-					fmt.Fprintf(out, "%s: deleted\n", args[1])
+					fmt.Fprintf(out, "%s: deleted\n", args[0])
 					return nil
 				}
 				var row sessionRow
@@ -118,7 +110,7 @@ func sessionCommand(connection *connection) *cobra.Command {
 				}
 				return print.print(out, row, properties([2]any{"ID", row.ID}, [2]any{"State", row.State}, [2]any{"Version", row.Version},
 					[2]any{"Created", row.Created}, [2]any{"Updated", row.Updated}))
-			},
+			}),
 		}
 		if one.Name() == "deploy" {
 			one.Flags().BoolVarP(&follow, "follow", "f", false, "show the deployment's reports as they come; the exit code tells how it ended")
@@ -137,24 +129,16 @@ func sessionPreviewCommand(connection *connection) *cobra.Command {
 		Use:   "preview ENVIRONMENT SESSION",
 		Short: "Show what the deployment of a draft would do",
 		Args:  cobra.ExactArgs(2),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
-			environment, err := client.environment(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+		RunE: connection.onEnvironment(func(command *cobra.Command, client *client, environment environmentRow, args []string) error {
 			var answer preview
-			if err := client.call(command.Context(), http.MethodGet, "/burano/v1/environments/"+environment.ID+"/sessions/"+args[1]+"/preview", nil, &answer); err != nil {
+			if err := client.call(command.Context(), http.MethodGet, "/burano/v1/environments/"+environment.ID+"/sessions/"+args[0]+"/preview", nil, &answer); err != nil {
 				return err
 			}
 			if err := print.print(command.OutOrStdout(), answer, answer.print); err != nil {
 				return err
 			}
 			return answer.err()
-		},
+		}),
 	}
 	print.addFlag(command)
 	return command

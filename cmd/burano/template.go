@@ -74,11 +74,7 @@ func templateListCommand(connection *connection) *cobra.Command {
 		Use:   "list",
 		Short: "List the project's templates and public ones",
 		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
+		RunE: connection.signedIn(func(command *cobra.Command, client *client, _ []string) error {
 			rows, err := client.templates(command.Context())
 			if err != nil {
 				return err
@@ -89,7 +85,7 @@ func templateListCommand(connection *connection) *cobra.Command {
 					fmt.Fprintf(table, "%s\t%s\t%t\t%s\t%s\n", row.ID, row.Name, row.Public, row.Created, row.Updated)
 				}
 			})
-		},
+		}),
 	}
 	print.addFlag(command)
 	return command
