@@ -15,3 +15,4 @@ fuzz catalog/muranopl FuzzRunningMethodsEnds
 fuzz catalog/muranopl FuzzLoadNeverPanics
 fuzz catalog FuzzManifest
 fuzz catalog FuzzReadZip
+fuzz catalog/ui FuzzParse

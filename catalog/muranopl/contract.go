@@ -165,7 +165,7 @@ func (d *classDocument) itemsRule(node *yaml.Node) (rule, error) {
 		if err != nil {
 			return nil, err
 		}
-		n, ok := resolve(last.Value).(int64)
+		n, ok := YAMLScalar(last.Value).(int64)
 		if last.Kind != yaml.ScalarNode || !plainStyle(last) || !ok || n < 0 || n > 1<<30 {
 			break
 		}

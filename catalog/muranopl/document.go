@@ -253,7 +253,7 @@ func (d document) scalar(node *yaml.Node) (template, error) {
 				return expression, nil
 			}
 		}
-		return resolve(node.Value), nil
+		return YAMLScalar(node.Value), nil
 	}
 	if node.Style&yaml.TaggedStyle == 0 {
 		return node.Value, nil
@@ -269,7 +269,7 @@ func (d document) scalar(node *yaml.Node) (template, error) {
 	case "!!str":
 		return node.Value, nil
 	case "!!int", "!!float", "!!bool", "!!null":
-		return resolve(node.Value), nil
+		return YAMLScalar(node.Value), nil
 	}
 	return nil, d.wrong(node, "the tag %s is not known here", node.Tag)
 }
@@ -279,8 +279,8 @@ var (
 	yamlFloat = regexp.MustCompile(`^[-+]?([0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|\.[0-9_]+([eE][-+][0-9]+)?)$`)
 )
 
-// resolve gives a plain scalar the type that YAML 1.1 gives it; Murano's files rely on "yes" being true. Dates stay strings.
-func resolve(text string) any {
+// YAMLScalar gives a plain scalar the type that YAML 1.1 gives it; Murano's files rely on "yes" being true. Dates stay strings.
+func YAMLScalar(text string) any {
 	switch text {
 	case "", "~", "null", "Null", "NULL":
 		return nil

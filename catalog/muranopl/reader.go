@@ -105,7 +105,7 @@ func (d document) namespaces(node *yaml.Node) (namespaces, error) {
 			return nil, d.wrong(value, "a namespace is a name such as io.murano")
 		}
 		spaces[f.key.Value] = nil
-		if !plainStyle(value) || resolve(value.Value) != nil {
+		if !plainStyle(value) || YAMLScalar(value.Value) != nil {
 			spaces[f.key.Value] = &value.Value
 		}
 	}
@@ -182,7 +182,7 @@ func (d *classDocument) metaClass(class *Class) error {
 		}
 	}
 	if node := d.fields["Inherited"]; node != nil {
-		inherited, ok := resolve(node.Value).(bool)
+		inherited, ok := YAMLScalar(node.Value).(bool)
 		if !ok {
 			return d.wrong(node, "Inherited is true or false")
 		}
@@ -378,7 +378,7 @@ func (d *classDocument) properties(class *Class) error {
 }
 
 func isNull(node *yaml.Node) bool {
-	return node.Kind == yaml.ScalarNode && plainStyle(node) && resolve(node.Value) == nil
+	return node.Kind == yaml.ScalarNode && plainStyle(node) && YAMLScalar(node.Value) == nil
 }
 
 func (d *classDocument) methods(class *Class) error {
@@ -431,7 +431,7 @@ func (d *classDocument) method(class *Class, f field) (*Method, error) {
 		}
 	}
 	if native := keys["Native"]; native != nil && class.Package.Embedded() {
-		said, ok := resolve(native.Value).(bool)
+		said, ok := YAMLScalar(native.Value).(bool)
 		if !ok || !plainStyle(native) {
 			return nil, d.wrong(native, "Native is true or false")
 		}
