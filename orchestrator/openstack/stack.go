@@ -44,8 +44,8 @@ const (
 // the cloud's reasons; the stack is kept as it is, so that applying it again goes on from there. When ctx ends first, the error
 // says what was not ready.
 //
-// Heat looks whether a name is free long before it stores the new stack, so two who create one at the same moment both succeed: of
-// several stacks of that name the oldest is kept and the others are deleted.
+// Heat looks for stacks of that name before and right after it stores a new one, and knows their age in whole seconds, so several who
+// create one within the same second can all succeed: of several stacks of that name the oldest is kept and the others are deleted.
 func (p *Project) ApplyStack(ctx context.Context, name string, template Template) (Stack, error) {
 	body, err := json.Marshal(template)
 	if err != nil {

@@ -57,7 +57,7 @@ func begin(t *testing.T, project *driver.Project, name string) string {
 	name = "burano-test-" + name
 	require.NoError(t, project.DeleteStack(t.Context(), name))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), patience())
 		defer cancel()
 		require.NoError(t, project.DeleteStack(ctx, name))
 	})
@@ -300,7 +300,7 @@ func twoCreateOneStack(t *testing.T, c *cloud) {
 	require.Len(t, demo.serversNamed(t, "burano-test-one"), 1)
 }
 
-// twins makes at least two stacks of one name, as two who create it at the same moment do: it tries until Heat lets both pass.
+// twins makes at least two stacks of one name, as those who create it within the same second can: it tries until Heat lets two pass.
 func (u user) twins(t *testing.T, name string, template driver.Template) []stacks.ListedStack {
 	body, err := json.Marshal(template)
 	require.NoError(t, err)
