@@ -301,7 +301,10 @@ func twoCreateOneStack(t *testing.T, c *cloud) {
 }
 
 // twins makes at least two stacks of one name, as those who create it within the same second can: it tries until Heat lets two pass.
-func (u user) twins(t *testing.T, name string, template driver.Template) []stacks.ListedStack {
+// They have a security group only, so that Heat is soon done with each request and with what it lets pass.
+func (u user) twins(t *testing.T, name string) []stacks.ListedStack {
+	template := driver.NewTemplate()
+	template.AddSecurityGroup("group", "burano-test", []driver.Rule{{From: network.String()}})
 	body, err := json.Marshal(template)
 	require.NoError(t, err)
 	keep := true
@@ -330,7 +333,7 @@ func severalStacksBecomeOne(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project := demo.project(t, c.service(t))
 	name := begin(t, project, "several")
-	made := demo.twins(t, name, plan(t, project))
+	made := demo.twins(t, name)
 
 	kept, err := project.ApplyStack(t.Context(), name, plan(t, project, "one"))
 	require.NoError(t, err)
@@ -341,18 +344,18 @@ func severalStacksBecomeOne(t *testing.T, c *cloud) {
 	for _, one := range made {
 		require.False(t, one.CreationTime.Before(listed[0].CreationTime), "the oldest is kept")
 	}
-	require.Len(t, demo.networksNamed(t, "burano-test"), 1, "nothing of the others is left")
+	require.Len(t, demo.groupsNamed(t, "burano-test"), 1, "nothing of the others is left")
 	require.NoError(t, project.DeleteStack(t.Context(), name))
 
 	var all []stackresources.Resource
-	for _, one := range demo.twins(t, name, plan(t, project)) {
+	for _, one := range demo.twins(t, name) {
 		for _, resource := range demo.resources(t, driver.Stack{ID: one.ID}, name) {
 			all = append(all, resource)
 		}
 	}
 	require.NoError(t, project.DeleteStack(t.Context(), name))
 	require.Empty(t, demo.stacksNamed(t, name))
-	require.Empty(t, demo.networksNamed(t, "burano-test"))
+	require.Empty(t, demo.groupsNamed(t, "burano-test"))
 	for _, resource := range all {
 		if resource.PhysicalID != "" {
 			demo.requireGone(t, resource)
@@ -360,10 +363,10 @@ func severalStacksBecomeOne(t *testing.T, c *cloud) {
 	}
 }
 
-func (u user) networksNamed(t *testing.T, name string) []networks.Network {
-	pages, err := networks.List(u.neutron(t), networks.ListOpts{Name: name}).AllPages(t.Context())
+func (u user) groupsNamed(t *testing.T, name string) []groups.SecGroup {
+	pages, err := groups.List(u.neutron(t), groups.ListOpts{Name: name}).AllPages(t.Context())
 	require.NoError(t, err)
-	list, err := networks.ExtractNetworks(pages)
+	list, err := groups.ExtractGroups(pages)
 	require.NoError(t, err)
 	return list
 }
