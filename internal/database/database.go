@@ -4,6 +4,7 @@ package database
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,6 +35,8 @@ const (
 	maxIdle = 5 * time.Minute
 	// connectTimeout is how long one attempt to connect may take when the address does not say.
 	connectTimeout = 10 * time.Second
+	// migrationPatience is how long a migration waits for a lock, and how long one of a server that was stopped holds its own.
+	migrationPatience = time.Minute
 )
 
 // Open opens the SQLite file at path, and makes it when it is not there. The file has one writer at a time; a busy writer is
@@ -109,7 +112,12 @@ type Schema struct {
 // Migrate applies the files that the database has not seen yet. A database that has seen more than there are belongs to a newer
 // Burano and is refused.
 func (s Schema) Migrate(ctx context.Context, db *gorm.DB) error {
-	provider, err := s.provider(db)
+	handle, release, err := patient(ctx, db)
+	if err != nil {
+		return fmt.Errorf("migrate %s: %w", s.Owner, err)
+	}
+	defer release()
+	provider, err := s.provider(db, handle)
 	if err != nil {
 		return err
 	}
@@ -128,7 +136,11 @@ func (s Schema) Migrate(ctx context.Context, db *gorm.DB) error {
 
 // Version tells the number of the last file that the database has seen, 0 when none, and of the last one that there is.
 func (s Schema) Version(ctx context.Context, db *gorm.DB) (have, want int64, err error) {
-	provider, err := s.provider(db)
+	handle, err := db.DB()
+	if err != nil {
+		return 0, 0, fmt.Errorf("look up the version of %s: %w", s.Owner, err)
+	}
+	provider, err := s.provider(db, handle)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -138,11 +150,33 @@ func (s Schema) Version(ctx context.Context, db *gorm.DB) (have, want int64, err
 	return have, want, nil
 }
 
-func (s Schema) provider(db *gorm.DB) (*goose.Provider, error) {
-	handle, err := db.DB()
-	if err != nil {
-		return nil, fmt.Errorf("migrate %s: %w", s.Owner, err)
+// patient returns a handle for migrations. Over PostgreSQL it is one of its own, because a change of a large table may take longer than
+// any other statement may.
+func patient(ctx context.Context, db *gorm.DB) (handle *sql.DB, release func(), err error) {
+	handle, err = db.DB()
+	if err != nil || db.Name() != Postgres {
+		return handle, func() {}, err
 	}
+	connection, err := handle.Conn(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var config *pgx.ConnConfig
+	err = connection.Raw(func(driver any) error {
+		config = driver.(*stdlib.Conn).Conn().Config() // a copy
+		return nil
+	})
+	if err := errors.Join(err, connection.Close()); err != nil {
+		return nil, nil, err
+	}
+	limit := strconv.FormatInt(migrationPatience.Milliseconds(), 10)
+	config.RuntimeParams["statement_timeout"] = "0"
+	config.RuntimeParams["lock_timeout"], config.RuntimeParams["idle_in_transaction_session_timeout"] = limit, limit
+	own := stdlib.OpenDB(*config)
+	return own, func() { _ = own.Close() }, nil
+}
+
+func (s Schema) provider(db *gorm.DB, handle *sql.DB) (*goose.Provider, error) {
 	dialect, options := goose.DialectSQLite3, []goose.ProviderOption{goose.WithTableName(s.Owner + "_migrations")}
 	if db.Name() == Postgres {
 		// Several servers may start at the same time.

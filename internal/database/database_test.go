@@ -132,3 +132,13 @@ func TestAnAddressThatIsWrongIsRefusedWithoutItsPassword(t *testing.T) {
 func TestLikeTakesWildcardsLiterally(t *testing.T) {
 	require.Equal(t, `%50\%\_\\%`, database.Like(`50%_\`))
 }
+
+func TestAMigrationMayTakeLongerThanOtherStatements(t *testing.T) {
+	db, err := database.OpenPostgres(t.Context(), databasetest.Postgres(t), 200*time.Millisecond)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+	require.ErrorContains(t, db.Exec("SELECT pg_sleep(1)").Error, "statement timeout")
+	migrations := fstest.MapFS{"0001_things.sql": {Data: []byte("-- +goose Up\nSELECT pg_sleep(1);\nCREATE TABLE things (name TEXT PRIMARY KEY);\n")}}
+	require.NoError(t, database.Schema{Owner: "things", Files: migrations}.Migrate(t.Context(), db))
+	require.ErrorContains(t, db.Exec("SELECT pg_sleep(1)").Error, "statement timeout", "only migrations have the time")
+}
