@@ -33,15 +33,16 @@ var demo = identity.Caller{UserID: "u-demo", ProjectID: "p-demo", Roles: []strin
 
 // house is everything behind the API over one database.
 type house struct {
-	t      *testing.T
-	open   func() *gorm.DB
-	lease  time.Duration
-	sole   bool // no other process uses the database
-	db     *gorm.DB
-	store  *store.Store
-	sealer *secret.Sealer
-	cloud  *enginetest.Cloud
-	world  *enginetest.World
+	t       *testing.T
+	open    func() *gorm.DB
+	lease   time.Duration
+	workers int  // 0 is the default
+	sole    bool // no other process uses the database
+	db      *gorm.DB
+	store   *store.Store
+	sealer  *secret.Sealer
+	cloud   *enginetest.Cloud
+	world   *enginetest.World
 	// packages and natives are those of enginetest, unless a test says otherwise.
 	packages []*catalog.Package
 	natives  func(*engine.Runtime) muranopl.Natives
@@ -99,7 +100,8 @@ func (h *house) start() {
 		h.natives = h.world.Natives
 	}
 	h.engine, err = engine.New(h.t.Context(), engine.Config{Store: h.store, Sealer: h.sealer, Cloud: h.cloud,
-		Source: enginetest.Source(h.packages), Natives: h.natives, Logger: slog.New(slog.DiscardHandler), Poll: h.poll(), Lease: h.lease, Sole: h.sole})
+		Source: enginetest.Source(h.packages), Natives: h.natives, Logger: slog.New(slog.DiscardHandler), Poll: h.poll(), Lease: h.lease, Workers: h.workers,
+		Sole: h.sole})
 	require.NoError(h.t, err)
 	h.service = orchestrator.New(orchestrator.Config{Store: h.store, Sealer: h.sealer, Trusts: h.cloud, Engine: h.engine, Logger: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -258,7 +258,7 @@ func (s *site) checkLog() {
 	lines, err := s.world.log()
 	require.NoError(s.t, err)
 	type key struct{ environment, object, name string }
-	made, fences := map[key]bool{}, map[string]uint64{}
+	made, fences, reached := map[key]bool{}, map[string]uint64{}, map[string]int{}
 	counts := map[string]int{}
 	for i, one := range lines {
 		counts[one.What]++
@@ -274,6 +274,12 @@ func (s *site) checkLog() {
 			made[k] = true
 		case "found": // made by a server that was killed before it could log that, or remembered
 			made[k] = true
+		case "note": // how far the application was by its attribute, when that was read and when it was written
+			var now int
+			if _, err := fmt.Sscanf(one.Name, "reached %d", &now); err == nil {
+				require.GreaterOrEqual(s.t, now, reached[one.Environment], "line %d: an attribute that was written is lost: %+v", i+1, one)
+				reached[one.Environment] = now
+			}
 		case "removed":
 			for other := range made {
 				if other.environment == one.Environment && other.object == one.Object {
@@ -282,6 +288,7 @@ func (s *site) checkLog() {
 			}
 		}
 	}
+	require.NotEmpty(s.t, reached)
 	s.t.Logf("the world's log: %v", counts)
 }
 

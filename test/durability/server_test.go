@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -21,12 +20,13 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/catalog/apps"
 	"github.com/burano/burano/catalog/muranopl"
 	catalogstore "github.com/burano/burano/catalog/store"
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
-	"github.com/burano/burano/orchestrator/engine/enginetest"
+	"github.com/burano/burano/orchestrator/native"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
@@ -88,7 +88,7 @@ func serve(text string, logger *slog.Logger) error {
 		return err
 	}
 	defer func() { _ = database.Close(db) }()
-	embedded, err := enginetest.Packages()
+	embedded, err := apps.Packages()
 	if err != nil {
 		return err
 	}
@@ -112,11 +112,12 @@ func serve(text string, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	outside, inside := world{s.World}, enginetest.NewWorld()
+	outside := world{s.World}
 	tasks, err := engine.New(ctx, engine.Config{
 		Store: rows, Sealer: sealer, Cloud: cloud, Source: shelf.Source, Logger: logger, Lease: s.Lease, Sole: s.Postgres == "",
 		Natives: func(runtime *engine.Runtime) muranopl.Natives {
-			natives := maps.Clone(inside.Natives(runtime))
+			natives := native.Methods(runtime, native.Config{Logger: logger})
+			natives["io.murano"]["io.murano.Environment"] = environment
 			natives["org.durability.Recorder"] = outside.natives(runtime)
 			return natives
 		},
@@ -137,6 +138,19 @@ func serve(text string, logger *slog.Logger) error {
 	group.Go(func() error { _ = server.Serve(listener); return nil })
 	group.Go(func() error { <-ctx.Done(); return server.Close() })
 	return group.Wait()
+}
+
+// environment are bodies of io.murano.Environment that need no stack.
+var environment = map[string]muranopl.NativeMethod{
+	"deploy": func(ctx context.Context, call muranopl.Call) (any, error) {
+		for _, application := range call.Object.Objects("applications") {
+			if _, err := call.Interpreter.Invoke(ctx, application, "deploy", nil); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	},
+	".destroy": func(context.Context, muranopl.Call) (any, error) { return nil, nil },
 }
 
 func credentials(keystone, user, project string) gophercloud.AuthOptions {

@@ -1,0 +1,276 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/engine/enginetest"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// watch sees which tasks of which environments work at the same time: it stands around the bodies of the test packages.
+type watch struct {
+	world *enginetest.World
+
+	mutex   sync.Mutex
+	working map[string]map[string]int // bodies that run, by environment and task
+	most    int                       // environments that worked at the same time
+	met     []string                  // environments in which two tasks worked at the same time
+}
+
+func (w *watch) natives(r *engine.Runtime) muranopl.Natives {
+	natives := w.world.Natives(r)
+	for _, classes := range natives {
+		for _, methods := range classes {
+			for name, body := range maps.Clone(methods) {
+				methods[name] = func(ctx context.Context, call muranopl.Call) (any, error) {
+					w.enter(r.EnvironmentID(), r.TaskID())
+					defer w.leave(r.EnvironmentID(), r.TaskID())
+					return body(ctx, call)
+				}
+			}
+		}
+	}
+	return natives
+}
+
+func (w *watch) enter(environment, task string) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.working[environment] == nil {
+		w.working[environment] = map[string]int{}
+	}
+	w.working[environment][task]++
+	if len(w.working[environment]) > 1 {
+		w.met = append(w.met, environment)
+	}
+	w.most = max(w.most, len(w.working))
+}
+
+func (w *watch) leave(environment, task string) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.working[environment][task]--; w.working[environment][task] == 0 {
+		delete(w.working[environment], task)
+	}
+	if len(w.working[environment]) == 0 {
+		delete(w.working, environment)
+	}
+}
+
+// watched makes the house's bodies be watched.
+func (h *house) watched() *watch {
+	w := &watch{world: h.world, working: map[string]map[string]int{}}
+	var err error
+	h.packages, err = enginetest.Packages()
+	require.NoError(h.t, err)
+	h.natives = w.natives
+	return w
+}
+
+// as is a user of a project.
+func as(project string) identity.Caller {
+	return identity.Caller{UserID: "u-" + project, ProjectID: project, Roles: []string{"member"}}
+}
+
+// submit deploys a new environment of the project with one application of that name.
+func (h *house) submit(project, name string) (id string) {
+	h.t.Helper()
+	environment, err := h.service.CreateEnvironment(h.t.Context(), as(project), map[string]any{"name": name})
+	require.NoError(h.t, err)
+	session, err := h.service.Configure(h.t.Context(), as(project), environment.ID)
+	require.NoError(h.t, err)
+	require.NoError(h.t, h.service.AddServices(h.t.Context(), as(project), environment.ID, session.ID, nil, application("app-"+name, name, nil), false))
+	require.NoError(h.t, h.service.Deploy(h.t.Context(), as(project), environment.ID, session.ID))
+	return environment.ID
+}
+
+func TestTheProjectsThatWaitShareTheWorkers(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, open func() *gorm.DB) {
+		const workers = 3
+		h := newHouseOver(t, open)
+		h.workers = workers
+		w := h.watched()
+		h.start()
+		// Each deployment waits where it begins, until it is let go on.
+		var letOn []func()
+		names := map[string][]string{}
+		var ids []string
+		add := func(project string, number int) {
+			for i := range number {
+				name := fmt.Sprintf("%s-%d", project, i)
+				letOn = append(letOn, h.world.Hold("deploy "+name))
+				names[project] = append(names[project], name)
+				ids = append(ids, h.submit(project, name))
+			}
+		}
+		begun := func(project string) (list []string) {
+			for _, name := range names[project] {
+				if count(h.world.Log(), "begin deploy "+name) > 0 {
+					list = append(list, name)
+				}
+			}
+			return list
+		}
+		add("many", 8)
+		require.Eventually(t, func() bool { return len(begun("many")) == workers }, 20*time.Second, 5*time.Millisecond)
+		add("few", 2)
+		add("one", 1)
+
+		// The places of the many go to the others, one by one, as they come free: at the end every project has a worker.
+		letOn[0]()
+		require.Eventually(t, func() bool { return len(begun("few"))+len(begun("one")) == 1 }, 20*time.Second, 5*time.Millisecond)
+		letOn[1]()
+		require.Eventually(t, func() bool { return len(begun("few")) == 1 && len(begun("one")) == 1 }, 20*time.Second, 5*time.Millisecond)
+		require.Len(t, begun("many"), workers, "no further one of the many began meanwhile")
+		for _, release := range letOn[2:] {
+			release()
+		}
+		for _, id := range ids {
+			h.finished(id)
+		}
+		require.Equal(t, workers, w.most, "as many at the same time as there are workers, and never more")
+		require.Empty(t, w.met)
+	})
+}
+
+// finished waits until nothing runs in an environment of whichever project.
+func (h *house) finished(id string) {
+	h.t.Helper()
+	require.Eventually(h.t, func() bool {
+		tasks, _, err := h.store.Tasks(h.t.Context(), id, "")
+		require.NoError(h.t, err)
+		return !slices.ContainsFunc(tasks, func(task store.Task) bool { return task.Finished == nil })
+	}, time.Minute, 5*time.Millisecond)
+}
+
+// TestAnEnvironmentHasOneTaskAtATime submits deployments, actions, cancellations and retries at random from many users at once to two
+// servers. What is refused is refused for what others did first; what is accepted ends.
+func TestAnEnvironmentHasOneTaskAtATime(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, open func() *gorm.DB) {
+		seed := uint64(time.Now().UnixNano())
+		t.Logf("seed %d", seed)
+		const workers, users, turns = 2, 6, 25
+		a := newHouseOver(t, open)
+		a.workers = workers
+		w := a.watched()
+		a.start()
+		b := a.another()
+		houses := []*house{a, b}
+		var ids []string
+		for i := range 4 {
+			ids = append(ids, a.submit(fmt.Sprintf("p%d", i%2), fmt.Sprintf("e%d", i)))
+		}
+		caller := func(i int) identity.Caller { return as(fmt.Sprintf("p%d", i%2)) }
+
+		var mutex sync.Mutex
+		accepted := map[string]int{}
+		var group sync.WaitGroup
+		for user := range users {
+			random := rand.New(rand.NewPCG(seed, uint64(user)))
+			group.Go(func() {
+				for range turns {
+					h, i := houses[random.IntN(len(houses))], random.IntN(len(ids))
+					what, err := h.something(random, caller(i), ids[i])
+					switch kind := fault.KindOf(err); {
+					case err == nil:
+						mutex.Lock()
+						accepted[what]++
+						mutex.Unlock()
+					case kind != fault.Forbidden && kind != fault.Conflict && kind != fault.NotFound:
+						t.Errorf("%s: %v", what, err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		for _, id := range ids {
+			a.finished(id)
+		}
+		t.Logf("accepted: %v; %d environments worked at the same time", accepted, w.most)
+		require.NotZero(t, accepted["deploy"])
+		require.NotZero(t, accepted["action"])
+		require.Empty(t, w.met)
+		require.LessOrEqual(t, w.most, workers*len(houses))
+		total := 0
+		for _, id := range ids {
+			tasks, _, err := a.store.Tasks(t.Context(), id, "")
+			require.NoError(t, err)
+			total += len(tasks)
+			sessions, err := a.store.Sessions(t.Context(), id)
+			require.NoError(t, err)
+			for _, session := range sessions {
+				require.NotContains(t, []store.State{store.Deploying, store.Deleting}, session.State)
+			}
+			environment, err := a.store.Environment(t.Context(), id)
+			require.NoError(t, err)
+			require.EqualValues(t, len(tasks), environment.Version, "each task ended once")
+		}
+		require.Equal(t, accepted["deploy"]+accepted["action"]+accepted["retry"]+len(ids), total, "each that was accepted is there, once")
+	})
+}
+
+// something does one random thing as a user.
+func (h *house) something(random *rand.Rand, caller identity.Caller, id string) (what string, err error) {
+	ctx := h.t.Context()
+	newest := func() (string, error) {
+		list, err := h.service.Deployments(ctx, caller, id)
+		if err != nil || len(list) == 0 {
+			return "", errors.Join(err, fault.New(fault.NotFound, "none"))
+		}
+		return list[0].ID, nil
+	}
+	switch random.IntN(5) {
+	case 0:
+		task, err := newest()
+		if err == nil {
+			err = h.service.Cancel(ctx, caller, task)
+		}
+		return "cancel", err
+	case 1:
+		task, err := newest()
+		if err == nil {
+			_, err = h.service.Retry(ctx, caller, task)
+		}
+		return "retry", err
+	case 2:
+		environment, err := h.store.Environment(ctx, id)
+		if err != nil {
+			return "action", err
+		}
+		services, _ := environment.Model.Objects["services"].([]any)
+		if len(services) == 0 {
+			return "action", fault.New(fault.NotFound, "none")
+		}
+		object := services[0].(map[string]any)["?"].(map[string]any)["id"].(string)
+		_, err = h.service.CallAction(ctx, caller, id, object+"_"+[]string{"shout", "boom"}[random.IntN(2)], nil)
+		return "action", err
+	default:
+		session, err := h.service.Configure(ctx, caller, id)
+		if err != nil {
+			return "deploy", err
+		}
+		name := fmt.Sprintf("n%d", random.IntN(1000))
+		// fails now and then, so that there is something to try again
+		applications := []any{application("app-"+name, name, map[string]any{"fail": random.IntN(4) == 0})}
+		if err := h.service.PutServices(ctx, caller, id, session.ID, nil, applications, false); err != nil {
+			return "deploy", err
+		}
+		return "deploy", h.service.Deploy(ctx, caller, id, session.ID)
+	}
+}
