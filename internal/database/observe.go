@@ -29,7 +29,7 @@ func Observe(db *gorm.DB, done func(operation string, took time.Duration, failed
 	before := func(tx *gorm.DB) { tx.InstanceSet(began, time.Now()) }
 	after := func(operation string) func(*gorm.DB) {
 		return func(tx *gorm.DB) {
-			if value, ok := tx.InstanceGet(began); ok {
+			if value, ok := tx.InstanceGet(began); ok && !tx.DryRun { // a part of another statement is made in a dry run
 				failed := tx.Error != nil && !IsNotFound(tx.Error) && !IsDuplicate(tx.Error)
 				done(operation, time.Since(value.(time.Time)), failed)
 			}

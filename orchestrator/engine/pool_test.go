@@ -220,6 +220,7 @@ func TestAnEnvironmentHasOneTaskAtATime(t *testing.T) {
 			environment, err := a.store.Environment(t.Context(), id)
 			require.NoError(t, err)
 			require.EqualValues(t, len(tasks), environment.Version, "each task ended once")
+			require.Len(t, environment.Model.Objects["services"], 1, "however they ended, the model is there")
 		}
 		require.Equal(t, accepted["deploy"]+accepted["action"]+accepted["retry"]+len(ids), total, "each that was accepted is there, once")
 	})

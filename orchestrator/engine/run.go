@@ -160,16 +160,8 @@ func exception(message, details string) store.Document {
 	return store.Document{"isException": true, "result": map[string]any{"message": message, "details": details}}
 }
 
-// asBefore is the outcome that changes no more than the deployment's own draft of the model.
-func asBefore(task store.Task, environment store.Environment) store.Outcome {
-	outcome := store.Outcome{Objects: environment.Model.Objects, ObjectsCopy: environment.Model.ObjectsCopy}
-	if task.Objects != nil {
-		outcome.Objects = store.ForAPI(task.Objects)
-	}
-	return outcome
-}
-
-// execute does what the task says: it loads the model, destroys what is no longer in it, and runs the action.
+// execute does what the task says: it loads the model, destroys what is no longer in it, and runs the action. The outcome has a model
+// only when the action has begun.
 func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, failed *failure) {
 	task := h.Task()
 	defer func() {
@@ -183,7 +175,6 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	if err != nil {
 		return outcome, failedWith("", err)
 	}
-	outcome = asBefore(task, environment)
 	if task.CancelledBy != "" {
 		h.lease.end(errCancelled)
 		return outcome, failedWith("", errCancelled)
@@ -225,7 +216,6 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	if err := h.SaveObjectsCopy(ctx, task.Objects); err != nil {
 		return outcome, failedWith("", err)
 	}
-	outcome.ObjectsCopy = task.Objects
 
 	result, failed := act(ctx, interpreter, root, task.Action)
 	if err := interpreter.Finish(ctx, root); err != nil && failed == nil {

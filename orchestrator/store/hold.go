@@ -162,7 +162,8 @@ func (h *Hold) GiveBack(ctx context.Context, report Report) error {
 type Outcome struct {
 	Failed bool
 	Result Document
-	// Objects and ObjectsCopy become the environment's model. Ignored after a successful deletion.
+	// Objects and ObjectsCopy become the environment's model. When Objects is nil, the draft that was to be made becomes the model, and
+	// the copy stays as it is; a deletion that failed changes neither. Ignored after a successful deletion.
 	Objects, ObjectsCopy map[string]any
 }
 
@@ -204,9 +205,19 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		if err := tx.Model(&Session{}).Where("id = ?", task.SessionID).Updates(map[string]any{"state": state, "updated": now}).Error; err != nil {
 			return err
 		}
-		return tx.Model(&Environment{}).Where("id = ?", task.EnvironmentID).Updates(map[string]any{
-			"model": Model{Objects: outcome.Objects, ObjectsCopy: outcome.ObjectsCopy}, "version": gorm.Expr("version + 1"), "updated": now,
-		}).Error
+		var environment Environment
+		if err := locked(tx).Select("id", "model").Where("id = ?", task.EnvironmentID).Take(&environment).Error; err != nil {
+			return err
+		}
+		model := environment.Model
+		switch {
+		case outcome.Objects != nil:
+			model = Model{Objects: outcome.Objects, ObjectsCopy: outcome.ObjectsCopy}
+		case !deletion:
+			model.Objects = ForAPI(task.Objects)
+		}
+		return tx.Model(&Environment{}).Where("id = ?", task.EnvironmentID).
+			Updates(map[string]any{"model": model, "version": gorm.Expr("version + 1"), "updated": now}).Error
 	})
 	s.watchers.changed(task.ID)
 	return failed, err
