@@ -219,6 +219,12 @@ func (s *Service) adapt(ctx context.Context, stack Stack, current *Resource, kin
 		return true, s.create(ctx, stack, current)
 	}
 	if len(differing) == 0 && current.Status == complete {
+		// Heat looks for what its properties name all the same, and fails when that has gone.
+		if kind.refers != nil {
+			if err := kind.refers(s.job(stack, current, properties)); err != nil {
+				return true, s.failUnlessCancelled(ctx, stack.ID, current, actionUpdate, err)
+			}
+		}
 		return true, s.storeResource(stack.ID, current)
 	}
 	if !kind.inPlace(differing) {

@@ -22,6 +22,8 @@ type resourceType struct {
 	update func(ctx context.Context, j *job) error
 	// remove deletes it and returns when it is gone; that it is not there is fine.
 	remove func(ctx context.Context, j *job) error
+	// refers looks whether what the properties name is there; may be nil.
+	refers func(j *job) error
 	// attributes are what get_attr finds.
 	attributes func(ctx context.Context, j *job) (map[string]any, error)
 	// reference is what get_resource finds; the physical id when nil.

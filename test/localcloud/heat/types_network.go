@@ -99,14 +99,22 @@ type calls[R, O any] struct {
 // resourceType fills in what all types do alike whose resources are one object of Neutron. request says what is wanted of it; first adds what
 // only its creation says, and may be nil.
 func (c calls[R, O]) resourceType(t resourceType, request func(*job) (R, error), first func(*job, *R) error) resourceType {
-	t.create = func(ctx context.Context, j *job) error {
-		if err := j.begin(); err != nil {
-			return err
-		}
+	whole := func(j *job) (R, error) {
 		r, err := request(j)
 		if err == nil && first != nil {
 			err = first(j, &r)
 		}
+		return r, err
+	}
+	t.refers = func(j *job) error {
+		_, err := whole(j)
+		return err
+	}
+	t.create = func(ctx context.Context, j *job) error {
+		if err := j.begin(); err != nil {
+			return err
+		}
+		r, err := whole(j)
 		if err == nil {
 			_, err = c.create(j.network(), ctx, j.project(), r)
 		}
