@@ -34,6 +34,7 @@ type hotParameter struct {
 	description any // a text; nil where there is none
 	hasDefault  bool
 	initial     any
+	hidden      bool // a secret
 	constraints []map[string]any
 }
 
@@ -116,6 +117,11 @@ func (t *hotTemplate) readParameter(name, node *yaml.Node) error {
 	if description := entry(node, "description"); description != nil {
 		parameter.description = description.Value
 	}
+	if hidden := entry(node, "hidden"); hidden != nil {
+		if err := hidden.Decode(&parameter.hidden); err != nil {
+			return at(hidden, "hidden of parameter %s should be true or false", quoteShort(name.Value))
+		}
+	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		if node.Content[i].Value == "default" {
 			parameter.hasDefault = true
@@ -129,7 +135,7 @@ func (t *hotTemplate) readParameter(name, node *yaml.Node) error {
 			return at(constraints, "the constraints of parameter %s should be a list of maps: %v", quoteShort(name.Value), err)
 		}
 		for _, constraint := range parameter.constraints {
-			if _, err := condition(constraint); err != nil {
+			if _, err := condition("$", constraint); err != nil {
 				return at(constraints, "the constraints of parameter %s: %v", quoteShort(name.Value), err)
 			}
 		}
@@ -195,8 +201,8 @@ func literal(value any) string {
 	return scalar(value)
 }
 
-// condition is the constraint as an expression on $; "" for one that only Heat can check.
-func condition(constraint map[string]any) (string, error) {
+// condition is the constraint as an expression on a value, such as $; "" for one that only Heat can check.
+func condition(value string, constraint map[string]any) (string, error) {
 	switch {
 	case constraint["allowed_values"] != nil:
 		values, ok := constraint["allowed_values"].([]any)
@@ -207,17 +213,17 @@ func condition(constraint map[string]any) (string, error) {
 		for _, value := range values {
 			list = append(list, literal(value))
 		}
-		return "$ in list(" + strings.Join(list, ", ") + ")", nil
+		return value + " in list(" + strings.Join(list, ", ") + ")", nil
 	case constraint["length"] != nil:
-		return between("len($)", constraint["length"])
+		return between("len("+value+")", constraint["length"])
 	case constraint["range"] != nil:
-		return between("$", constraint["range"])
+		return between(value, constraint["range"])
 	case constraint["allowed_pattern"] != nil:
 		pattern, ok := constraint["allowed_pattern"].(string)
 		if !ok {
 			return "", errors.New("allowed_pattern should be a text")
 		}
-		return "matches($, " + literal(pattern) + ")", nil
+		return "matches(" + value + ", " + literal(pattern) + ")", nil
 	}
 	return "", nil
 }
@@ -274,11 +280,20 @@ func (t *hotTemplate) inGroups() [][]hotParameter {
 	return groups
 }
 
+// field is the field of the form for the parameter. Murano shows secrets in clear; here they are typed as passwords.
 func (p hotParameter) field() map[string]any {
 	kinds := map[string]string{"number": "integer", "boolean": "boolean"}
 	field := map[string]any{"name": p.name, "label": p.label, "type": "string", "required": !p.hasDefault}
 	if kind, ok := kinds[p.kind]; ok {
 		field["type"] = kind
+	}
+	secret := p.hidden && p.kind != "boolean"
+	value := "$"
+	if secret {
+		field["type"], field["confirmInput"] = "password", false
+		if p.kind == "number" {
+			value = "int($)" // what is typed as a password is a text
+		}
 	}
 	if p.label == "" {
 		field["label"] = titled(p.name)
@@ -295,7 +310,7 @@ func (p hotParameter) field() map[string]any {
 			narrow(field, constraint["length"])
 			continue
 		}
-		text, _ := condition(constraint)
+		text, _ := condition(value, constraint)
 		if text == "" {
 			continue
 		}
@@ -307,6 +322,9 @@ func (p hotParameter) field() map[string]any {
 			validator["message"] = message
 		}
 		validators = append(validators, validator)
+	}
+	if secret && validators == nil { // without any, a password is held to be a new one and should be a strong one
+		validators = []any{map[string]any{"expr": map[string]any{"regexpValidator": "^"}}}
 	}
 	if validators != nil {
 		field["validators"] = validators
@@ -423,7 +441,7 @@ func (p hotParameter) contract() string {
 		contract = "$.string()"
 	}
 	for _, constraint := range p.constraints {
-		if text, _ := condition(constraint); text != "" {
+		if text, _ := condition("$", constraint); text != "" {
 			contract += ".check(" + text + ")"
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/apps"
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/catalog/ui"
 	"github.com/burano/burano/internal/fault"
 )
 
@@ -60,6 +61,42 @@ func TestATemplateGetsAForm(t *testing.T) {
 			"validators": []any{map[string]any{"expr": "$ >= 1"}, map[string]any{"expr": "$ <= 9.5"}}},
 		map[string]any{"name": "open", "label": "Open", "type": "boolean", "required": false, "initial": true},
 	}, fields(2, "group2"))
+}
+
+func TestSecretsOfATemplateAreTypedAsPasswords(t *testing.T) {
+	const parameters = `
+parameters:
+  key: {type: string, hidden: true}
+  pin: {type: number, hidden: true, default: 1234, constraints: [{range: {min: 1000}}, {allowed_values: [1234, 4321]}]}
+  word: {type: string, hidden: yes, constraints: [{length: {min: 8}}, {allowed_pattern: "[a-z]+"}]}
+  open: {type: boolean, hidden: true}
+  clear: {type: string, hidden: false}
+resources: {}
+`
+	p, err := read(zipOf(t, entry{name: "manifest.yaml", content: hotManifest}, entry{name: "template.yaml", content: parameters}))
+	require.NoError(t, err)
+	definition, problems := ui.Parse("ui.yaml", p.UI())
+	require.Empty(t, problems)
+	types, validators := map[string]string{}, map[string][]string{}
+	for _, field := range definition.Forms[1].Fields {
+		types[field.Name] = field.Type
+		if field.Type == "password" {
+			require.Equal(t, false, field.Attributes["confirmInput"].Constant)
+		}
+		for _, v := range field.Validators {
+			if v.Pattern != nil {
+				validators[field.Name] = append(validators[field.Name], v.Pattern.Constant.(string))
+			} else {
+				validators[field.Name] = append(validators[field.Name], v.Expression.String())
+			}
+		}
+	}
+	require.Equal(t, map[string]string{"key": "password", "pin": "password", "word": "password", "open": "boolean", "clear": "string"}, types)
+	require.Equal(t, map[string][]string{"key": {"^"}, "pin": {"int($) >= 1000", "int($) in list(1234, 4321)"}, "word": {"[a-z]+"}}, validators)
+
+	_, err = read(zipOf(t, entry{name: "manifest.yaml", content: hotManifest},
+		entry{name: "template.yaml", content: "resources: {}\nparameters:\n  a: {type: string, hidden: perhaps}\n"}))
+	require.ErrorContains(t, err, "template.yaml:3:29: hidden of parameter 'a' should be true or false")
 }
 
 func TestATemplateGetsAClass(t *testing.T) {
