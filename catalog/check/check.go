@@ -34,7 +34,13 @@ const (
 	UnusedFile     Rule = "unused-classfile" // a file of Classes that the manifest does not name
 	Requirement    Rule = "requirement"      // a package that is required and not at hand
 	UI             Rule = "ui"               // a form that the dashboard cannot show
+	Images         Rule = "images"           // a list of images that clients cannot read
 )
+
+// Rules are all rules there are.
+func Rules() []Rule {
+	return []Rule{Manifest, Requirement, UI, Images, ClassFile, UnknownClass, NoExpression, Unreachable, UnusedResource, UnusedFile}
+}
 
 // Finding is one thing that is wrong.
 type Finding struct {
@@ -73,6 +79,7 @@ func Package(ctx context.Context, pkg *catalog.Package, others catalog.Shelf) []
 		c.requirements(others)
 	}
 	c.uiFile()
+	c.images()
 	c.resources()
 	slices.SortFunc(c.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
@@ -192,5 +199,13 @@ func (c *checker) resources() {
 		if !used {
 			c.findings = append(c.findings, Finding{UnusedResource, file, 1, 1, "no other file of the package names this one", true})
 		}
+	}
+}
+
+// images checks the list of images. Without them the package can be deployed once somebody has put them into Glance.
+func (c *checker) images() {
+	_, problems := c.pkg.Images()
+	for _, problem := range problems {
+		c.findings = append(c.findings, Finding{Images, problem.File, problem.Line, problem.Column, problem.Error(), true})
 	}
 }

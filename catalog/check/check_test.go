@@ -1,8 +1,11 @@
 package check_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -118,6 +121,57 @@ func TestTheFormIsChecked(t *testing.T) {
 		})
 	}
 	require.Contains(t, findings(t, "", ui(application+"Forms:\n- f: {fields: [{name: a, type: srting}]}\n"))[0], "UI/ui.yaml:3:32: ui: there is no type srting; there are string, text")
+}
+
+// everything breaks each rule once.
+var everything = fstest.MapFS{
+	"manifest.yaml": {Data: []byte("Format: '1.4'\nType: Library\nFullName: org.example.P\nRequire:\n  org.example.None: 1.0\n" +
+		"Classes:\n  org.example.Bad: Bad.yaml\n  org.example.Lost: Lost.yaml\n  org.example.Thing: Thing.yaml\n")},
+	"Classes/Thing.yaml": {Data: []byte("Namespaces: {=: org.example, std: io.murano}\nName: Thing\nMethods:\n  m:\n    Body:\n" +
+		"    - $a: new(std:Nothing)\n    - $b: $a + * 2\n    - Return: 1\n    - $c: 1\n")},
+	"Classes/Bad.yaml":   {Data: []byte("Name: org.example.Bad\nProperties:\n  a: {Contract: $.strnig()}\n")},
+	"Classes/Other.yaml": {Data: []byte("Name: Other\n")},
+	"Resources/a.sh":     {},
+	"UI/ui.yaml":         {Data: []byte("Version: 3\nApplication: {a: b}\n")},
+	"images.lst":         {Data: []byte("Images: a\n")},
+}
+
+func TestEachRuleFindsSomethingAndIsDocumented(t *testing.T) {
+	pkg, err := catalog.ReadFolder(everything)
+	require.NoError(t, err)
+	found := map[check.Rule]string{}
+	for _, finding := range check.Package(t.Context(), pkg, embedded(t)) {
+		require.Empty(t, found[finding.Rule], "%s", finding)
+		found[finding.Rule] = fmt.Sprintf("%s:%d:%d", finding.File, finding.Line, finding.Column)
+		if finding.Warning {
+			found[finding.Rule] += " (warning)"
+		}
+	}
+	require.Equal(t, map[check.Rule]string{
+		check.Manifest:       "manifest.yaml:8:3",
+		check.Requirement:    "manifest.yaml:5:3 (warning)",
+		check.UI:             "UI/ui.yaml:1:10",
+		check.Images:         "images.lst:1:9 (warning)",
+		check.ClassFile:      "Classes/Bad.yaml:3:17",
+		check.UnknownClass:   "Classes/Thing.yaml:6:15",
+		check.NoExpression:   "Classes/Thing.yaml:7:11",
+		check.Unreachable:    "Classes/Thing.yaml:9:7 (warning)",
+		check.UnusedResource: "Resources/a.sh:1:1 (warning)",
+		check.UnusedFile:     "Classes/Other.yaml:1:1 (warning)",
+	}, found)
+
+	text, err := os.ReadFile("../../docs/authors.md")
+	require.NoError(t, err)
+	_, section, _ := strings.Cut(string(text), "## Checking a package")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var documented []check.Rule
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)`( \\(warning\\))? \\|").FindAllStringSubmatch(section, -1) {
+		rule := check.Rule(row[1])
+		documented = append(documented, rule)
+		require.Equal(t, strings.HasSuffix(found[rule], " (warning)"), row[2] != "", "whether %s is a warning", rule)
+	}
+	require.Equal(t, check.Rules(), documented)
+	require.Len(t, found, len(documented))
 }
 
 func TestFindingsOfTheManifestHaveAPlace(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/imagedata"
 	glance "github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 	"github.com/spf13/cobra"
@@ -19,7 +18,7 @@ import (
 	"github.com/burano/burano/images"
 )
 
-// imageMark is the property by which Murano's forms find images for Kubernetes nodes.
+// imageMark is the value of the property by which Murano's forms find images for Kubernetes nodes.
 const imageMark = `{"title": "Burano node", "type": "linux.kubernetes"}`
 
 // digestProperty keeps the digest of an uploaded image, so that the same one is not uploaded again.
@@ -65,13 +64,9 @@ func imageUploadCommand(connection *connection) *cobra.Command {
 		Short: "Upload a node image to Glance, unless this very image is there already",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			provider, endpoint, err := connection.signIn(command.Context())
+			client, err := connection.glance(command.Context())
 			if err != nil {
 				return err
-			}
-			client, err := openstack.NewImageV2(provider, endpoint)
-			if err != nil {
-				return fmt.Errorf("find Glance in the service catalog: %w", err)
 			}
 			id, uploaded, err := uploadImage(command.Context(), client, name, args[0], public)
 			if err != nil {
@@ -121,7 +116,7 @@ func uploadImage(ctx context.Context, client *gophercloud.ServiceClient, name, p
 	}
 	created, err := glance.Create(ctx, client, glance.CreateOpts{
 		Name: name, DiskFormat: "raw", ContainerFormat: "bare", Visibility: &visibility,
-		Properties: map[string]string{"murano_image_info": imageMark, digestProperty: digest},
+		Properties: map[string]string{imageProperty: imageMark, digestProperty: digest},
 	}).Extract()
 	if err != nil {
 		return "", false, fmt.Errorf("create image %s: %w", name, err)

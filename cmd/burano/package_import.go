@@ -40,7 +40,9 @@ func packageImportCommand(connection *connection) *cobra.Command {
 		Long: `Uploads packages, and before them the packages that they require and that the catalog does not have. Those are looked for among
 the packages that are named, beside each file (<folder>/<full name>.zip or <folder>/<full name>/), and in the repository.
 
-A repository (--repository or MURANO_REPO_URL) has its packages at apps/<full name>.zip.`,
+A repository (--repository or MURANO_REPO_URL) has its packages at apps/<full name>.zip, and images at images/<name>.
+
+At last it says which images the packages need (images.lst), whether Glance has them, and what to do when it has not.`,
 		Example: `  burano package import ./io.example.App
   burano package import --exists-action u app.zip
   burano package import --repository https://apps.example.org io.example.App`,
@@ -77,6 +79,7 @@ A repository (--repository or MURANO_REPO_URL) has its packages at apps/<full na
 				}
 				fmt.Fprintf(command.OutOrStdout(), "%s: %s\n", one.name(), done)
 			}
+			sayImages(command.Context(), command.OutOrStdout(), connection, ordered, options.repository)
 			return nil
 		},
 	}

@@ -63,6 +63,23 @@ func TestBuranosOwnClient(t *testing.T) {
 	refused("nothing is no file, folder or URL; to look for it by name, say where with --repository", admin, "package", "import", "nothing")
 	require.Equal(t, "org.test.Old: imported\n", burano(demo, "package", "import", repository.URL+"/apps/org.test.Old.zip"))
 
+	s.image("there", `{"type":"linux"}`)
+	s.image("unmarked", "")
+	s.write(map[string]string{"boots/manifest.yaml": manifest("org.test.Boots", ""), "boots/Classes/C.yaml": class("org.test.Boots"),
+		"boots/images.lst": "Images:\n- {Name: there, DiskFormat: raw, ContainerFormat: bare, Meta: {type: linux}}\n" +
+			"- {Name: unmarked, DiskFormat: raw, ContainerFormat: bare, Meta: {type: linux}}\n" +
+			"- {Name: else, DiskFormat: qcow2, ContainerFormat: bare, Url: 'https://example.org/e', Meta: {title: It's else}}\n- {Name: odd}\n"})
+	require.Equal(t, `org.test.Boots: imported
+org.test.Boots: images.lst:5:3: an image needs a DiskFormat
+org.test.Boots: images.lst:5:3: an image needs a ContainerFormat
+org.test.Boots: needs the image there (raw, bare): Glance has it (<id>)
+org.test.Boots: needs the image unmarked (raw, bare): Glance has it (<id>), but forms do not find it; openstack image set --property `+
+		`murano_image_info='{"type":"linux"}' <id>
+org.test.Boots: needs the image else (qcow2, bare): Glance does not have it, it is at https://example.org/e; openstack image create `+
+		`--disk-format qcow2 --container-format bare --property murano_image_info='{"title":"It'\''s else"}' --file FILE else
+`, uuids.ReplaceAllString(burano(demo, "package", "import", "boots"), "<id>"))
+	burano(demo, "package", "delete", "org.test.Boots")
+
 	type row struct {
 		ID       string `json:"id" yaml:"id"`
 		FullName string `json:"fully_qualified_name" yaml:"fully_qualified_name"`

@@ -44,7 +44,7 @@ func start(t *testing.T) *server {
 	s.url = "http://" + address
 	identity, err := keystone.New(keystone.Config{StateDir: t.TempDir(), Endpoint: s.keystone})
 	require.NoError(t, err)
-	listener.Config.Handler = http.StripPrefix("/identity", identity.Handler())
+	listener.Config.Handler = withGlance(t, identity, s.keystone)
 	listener.Start()
 	t.Cleanup(listener.Close)
 
