@@ -54,7 +54,7 @@ bench-api: build ## Measure how many requests per second the API answers, over S
 
 .PHONY: soak
 soak: check image ## Kill the server at the beginning and end of every step of deployment, scale-up and scale-down (an hour)
-	BURANO_ETCD_SEQUENCES=100 go test -count=1 -timeout 60m -v -run TestTheQuorum ./nodes/etcd
+	BURANO_ETCD_SEQUENCES=100 go test -count=1 -timeout 60m -parallel 4 -v -run TestTheQuorum ./nodes/etcd
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run TestChangesSurviveTheDeathOfTheServer ./test/e2e
 	BURANO_KILLS=2000 go test -count=1 -timeout 120m -v ./test/durability
 

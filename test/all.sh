@@ -18,7 +18,7 @@ export BURANO_KUBERNETES_BINARY=${BURANO_KUBERNETES_BINARY:-$PWD/build/bin/kuber
 
 suite "fuzzing the languages and packages" test/fuzz.sh
 suite "publishing from a real Kubernetes API" go test -count=1 -timeout 10m ./gateway/publish
-suite "etcd: more random sequences" env BURANO_ETCD_SEQUENCES=12 go test -count=1 -timeout 10m -v -run TestTheQuorum ./nodes/etcd
+suite "etcd: more random sequences" env BURANO_ETCD_SEQUENCES=12 go test -count=1 -timeout 10m -parallel 4 -v -run TestTheQuorum ./nodes/etcd
 suite "Murano's client and Burano's" go test -count=1 -timeout 20m ./test/clients
 suite "servers of the local cloud" go test -count=1 -timeout 10m ./test/localcloud/hypervisor
 suite "no work is lost when servers die" go test -count=1 -timeout 15m -v ./test/durability

@@ -64,7 +64,7 @@ func (f *failing) write(c echo.Context) error {
 	return c.JSON(f.status, answer)
 }
 
-// wrapped is the body of Murano's own wrapper. Murano's client reads the first member of a JSON body, so that error stands there.
+// wrapped is the body of Murano's own wrapper.
 type wrapped struct {
 	Error struct {
 		Message   string  `json:"message"`
