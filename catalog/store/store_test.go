@@ -1,59 +1,77 @@
 package store_test
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	driver "gorm.io/driver/postgres"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/store"
 	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/database/databasetest"
 	"github.com/burano/burano/internal/fault"
 )
 
 var moment = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// postgres names a PostgreSQL server ("host=… user=… dbname=…"): when it is set, the tests run there and not on SQLite.
-var postgres = os.Getenv("BURANO_TEST_POSTGRES")
+// opener opens the store over the database of a test; each call opens it again.
+type opener func() *store.Store
 
-func open(t *testing.T, path string) *store.Store {
-	t.Helper()
-	db, err := openDatabase(t, path)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = database.Close(db) })
-	s, err := store.New(t.Context(), db)
-	require.NoError(t, err)
-	return s
-}
-
-// openDatabase opens the SQLite file, or a schema of PostgreSQL in its place.
-func openDatabase(t *testing.T, path string) (*gorm.DB, error) {
-	if postgres == "" {
-		return database.Open(path)
+// TestTheStoreIsTheSameOnEachDatabase runs all that follows on both, each test over an empty database.
+func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
+	tests := map[string]func(*testing.T, opener){
+		"a package comes back as it was stored, also after reopening": packagesComeBack,
+		"names and classes are unique where a package is seen":        namesAreUnique,
+		"a refused upload leaves nothing":                             refusedUploadsLeaveNothing,
+		"deleting removes all that belongs to a package":              deletingRemovesAll,
+		"embedded records are exactly those given":                    embeddedRecordsAreThoseGiven,
+		"pages join to the whole list in every order":                 pagesJoin,
+		"search ranks by the text that matches first":                 searchRanks,
+		"categories count their packages":                             categoriesCount,
 	}
-	schema := fmt.Sprintf("test_%x", sha256.Sum256([]byte(path)))[:40]
-	db, err := gorm.Open(driver.Open(postgres+" search_path="+schema), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		return nil, err
+	run := func(t *testing.T, connect func(*testing.T) *gorm.DB, test func(*testing.T, opener)) {
+		test(t, func() *store.Store {
+			db := connect(t)
+			t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+			s, err := store.New(t.Context(), db)
+			require.NoError(t, err)
+			return s
+		})
 	}
-	t.Cleanup(func() {
-		if again, err := gorm.Open(driver.Open(postgres), &gorm.Config{Logger: logger.Discard}); err == nil {
-			_ = again.Exec("DROP SCHEMA IF EXISTS " + schema + " CASCADE").Error
-			_ = database.Close(again)
+	t.Run("SQLite", func(t *testing.T) {
+		for name, test := range tests {
+			t.Run(name, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "catalog.db")
+				run(t, func(t *testing.T) *gorm.DB {
+					db, err := database.Open(path)
+					require.NoError(t, err)
+					return db
+				}, test)
+			})
 		}
 	})
-	return db, db.Exec("CREATE SCHEMA IF NOT EXISTS " + schema).Error
+	t.Run("PostgreSQL", func(t *testing.T) {
+		url := databasetest.Postgres(t)
+		connect := func(t *testing.T) *gorm.DB {
+			db, err := database.OpenPostgres(t.Context(), url, time.Minute)
+			require.NoError(t, err)
+			return db
+		}
+		for name, test := range tests {
+			t.Run(name, func(t *testing.T) {
+				db := connect(t)
+				require.NoError(t, db.Exec("DROP SCHEMA public CASCADE").Error)
+				require.NoError(t, db.Exec("CREATE SCHEMA public").Error)
+				require.NoError(t, database.Close(db))
+				run(t, connect, test)
+			})
+		}
+	})
 }
-
-func fresh(t *testing.T) *store.Store { return open(t, filepath.Join(t.TempDir(), "catalog.db")) }
 
 // record makes a package whose id is 32 times the letter.
 func record(letter, fullName, owner string) catalog.Record {
@@ -79,12 +97,11 @@ func names(t *testing.T, s *store.Store, query catalog.Query) []string {
 	return list
 }
 
-func TestAPackageComesBackAsItWasStoredAlsoAfterReopening(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "catalog.db")
-	s, want := open(t, path), record("a", "org.A", "p1")
+func packagesComeBack(t *testing.T, open opener) {
+	s, want := open(), record("a", "org.A", "p1")
 	require.NoError(t, s.AddPackage(t.Context(), want, []byte("PK\x00zip")))
 
-	s = open(t, path)
+	s = open()
 	got, err := s.Package(t.Context(), want.ID)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
@@ -93,8 +110,8 @@ func TestAPackageComesBackAsItWasStoredAlsoAfterReopening(t *testing.T) {
 	require.Equal(t, []byte("PK\x00zip"), archive)
 }
 
-func TestNamesAndClassesAreUniqueWhereAPackageIsSeen(t *testing.T) {
-	s := fresh(t)
+func namesAreUnique(t *testing.T, open opener) {
+	s := open()
 	require.NoError(t, s.AddPackage(t.Context(), record("a", "org.A", "p1"), nil1()))
 	require.NoError(t, s.AddPackage(t.Context(), record("b", "org.A", "p2"), nil1()), "another project may have the same name")
 
@@ -117,8 +134,8 @@ func TestNamesAndClassesAreUniqueWhereAPackageIsSeen(t *testing.T) {
 
 func nil1() []byte { return []byte{1} }
 
-func TestARefusedUploadLeavesNothing(t *testing.T) {
-	s, r := fresh(t), record("a", "org.A", "p1")
+func refusedUploadsLeaveNothing(t *testing.T, open opener) {
+	s, r := open(), record("a", "org.A", "p1")
 	r.Categories = []string{"Web", "No Such Category"}
 	err := s.AddPackage(t.Context(), r, nil1())
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
@@ -127,8 +144,8 @@ func TestARefusedUploadLeavesNothing(t *testing.T) {
 	require.NoError(t, s.AddPackage(t.Context(), record("a", "org.A", "p1"), nil1()))
 }
 
-func TestDeletingRemovesAllThatBelongsToAPackage(t *testing.T) {
-	s, r := fresh(t), record("a", "org.A", "p1")
+func deletingRemovesAll(t *testing.T, open opener) {
+	s, r := open(), record("a", "org.A", "p1")
 	require.NoError(t, s.AddPackage(t.Context(), r, nil1()))
 	require.NoError(t, s.DeletePackage(t.Context(), r.ID))
 	require.Equal(t, fault.NotFound, fault.KindOf(s.DeletePackage(t.Context(), r.ID)))
@@ -137,8 +154,8 @@ func TestDeletingRemovesAllThatBelongsToAPackage(t *testing.T) {
 	require.NoError(t, s.AddPackage(t.Context(), r, nil1()), "neither rows of classes nor of tags are left")
 }
 
-func TestEmbeddedRecordsAreExactlyThoseGiven(t *testing.T) {
-	s, r := fresh(t), record("a", "io.core", "")
+func embeddedRecordsAreThoseGiven(t *testing.T, open opener) {
+	s, r := open(), record("a", "io.core", "")
 	r.Embedded, r.Public, r.Categories = true, true, nil
 	gone := record("b", "io.gone", "")
 	gone.Embedded, gone.Public, gone.Categories = true, true, nil
@@ -153,8 +170,8 @@ func TestEmbeddedRecordsAreExactlyThoseGiven(t *testing.T) {
 	require.Equal(t, moment.Add(time.Hour), got.Updated)
 }
 
-func TestPagesJoinToTheWholeListInEveryOrder(t *testing.T) {
-	s := fresh(t)
+func pagesJoin(t *testing.T, open opener) {
+	s := open()
 	for i, letter := range []string{"9", "3", "b", "1", "d", "7", "5"} {
 		r := record(letter, fmt.Sprintf("org.P%d", i%7), "p1")
 		r.Name = []string{"same", "Same", "other"}[i%3]
@@ -184,8 +201,8 @@ func TestPagesJoinToTheWholeListInEveryOrder(t *testing.T) {
 	}
 }
 
-func TestSearchRanksByTheTextThatMatchesFirst(t *testing.T) {
-	s := fresh(t)
+func searchRanks(t *testing.T, open opener) {
+	s := open()
 	byTag, byName, byText := record("1", "org.T", "p1"), record("2", "org.N", "p1"), record("3", "org.D", "p1")
 	byTag.Tags = []string{"100%"}
 	byName.Name = "The 100% one"
@@ -197,8 +214,8 @@ func TestSearchRanksByTheTextThatMatchesFirst(t *testing.T) {
 	require.Empty(t, names(t, s, catalog.Query{Project: "p1", Search: []string{"1_0%"}}), "wildcards are taken literally")
 }
 
-func TestCategoriesCountTheirPackages(t *testing.T) {
-	s, r := fresh(t), record("a", "org.A", "p1")
+func categoriesCount(t *testing.T, open opener) {
+	s, r := open(), record("a", "org.A", "p1")
 	require.NoError(t, s.AddPackage(t.Context(), r, nil1()))
 	list, err := s.Categories(t.Context(), catalog.CategoryQuery{SortKeys: []string{"package_count"}, Descending: true, Limit: 3})
 	require.NoError(t, err)
