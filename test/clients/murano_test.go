@@ -22,8 +22,12 @@ const murano = "/usr/bin/murano"
 var id = regexp.MustCompile(`[0-9a-f]{32}`)
 var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`)
 
-// masked is a printed text without ids and times, which have the same lengths everywhere.
+// secret is that of a token or of an application credential of Keystone.
+var secret = regexp.MustCompile(`gAAAAA[\w-]{128}|\w[\w-]{85}`)
+
+// masked is a printed text without ids, times and secrets, which have the same lengths everywhere.
 func masked(text string) string {
+	text = secret.ReplaceAllStringFunc(text, func(found string) string { return strings.Repeat("*", len(found)) })
 	text = id.ReplaceAllString(text, "<................id............>")
 	return moment.ReplaceAllString(text, "<......time.......>")
 }

@@ -29,25 +29,32 @@ type server struct {
 	home     string // folder for clients
 }
 
-// start starts both for the test. Of the packages that come with Burano the server offers the core library only.
-func start(t *testing.T) *server {
+// startKeystone starts the local cloud's Keystone alone.
+func startKeystone(t *testing.T) *server {
 	t.Helper()
-	s := &server{t: t, program: filepath.Join(t.TempDir(), "burano"), home: t.TempDir()}
-	build := exec.Command("go", "build", "-o", s.program, "./cmd/burano")
-	build.Dir = filepath.Join("..", "..")
-	output, err := build.CombinedOutput()
-	require.NoErrorf(t, err, "%s", output)
-
+	s := &server{t: t, home: t.TempDir()}
 	listener := httptest.NewUnstartedServer(nil)
 	s.keystone = "http://" + listener.Listener.Addr().String()
-	address := freeAddress(t)
-	s.url = "http://" + address
 	identity, err := keystone.New(keystone.Config{StateDir: t.TempDir(), Endpoint: s.keystone})
 	require.NoError(t, err)
 	listener.Config.Handler = withGlance(t, identity, s.keystone)
 	listener.Start()
 	t.Cleanup(listener.Close)
+	return s
+}
 
+// start starts both for the test. Of the packages that come with Burano the server offers the core library only.
+func start(t *testing.T) *server {
+	t.Helper()
+	s := startKeystone(t)
+	s.program = filepath.Join(t.TempDir(), "burano")
+	build := exec.Command("go", "build", "-o", s.program, "./cmd/burano")
+	build.Dir = filepath.Join("..", "..")
+	output, err := build.CombinedOutput()
+	require.NoErrorf(t, err, "%s", output)
+
+	address := freeAddress(t)
+	s.url = "http://" + address
 	log := filepath.Join(s.home, "log")
 	file, err := os.Create(log)
 	require.NoError(t, err)

@@ -1,12 +1,15 @@
 package keystone
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/burano/burano/test/localcloud/state"
 )
 
-// collection answers requests for what a table holds.
+// collection answers requests for what a table holds. Only admins make, change and delete.
 type collection[T any] struct {
 	service  *Service
 	singular string // "user"; the collection adds an s
@@ -14,16 +17,28 @@ type collection[T any] struct {
 	body     func(T) map[string]any
 	filters  []string                             // fields of body by which a list can be narrowed
 	own      func(caller session, id string) bool // who may look at one, beside admins; nil for nobody
+	public   bool                                 // everyone may look at all
+
+	id      func(T) string
+	change  func(caller session, row *T, wanted json.RawMessage) error // a new row's as well, which is empty but for its id
+	made    func(id string) T
+	changed func(before, after T) error // what a change ends; nil for nothing
+	remove  func(T) error               // deletes the row and what hangs on it
 }
 
 func (c collection[T]) list(w http.ResponseWriter, r *http.Request, caller session) error {
-	if !caller.admin() {
+	if !caller.admin() && !c.public {
 		return forbidden("identity:list_" + c.singular + "s")
 	}
 	bodies := []any{}
 	for _, row := range c.table.All() {
 		body, wanted := c.body(row), true
 		for _, filter := range c.filters {
+			if yes, is := body[filter].(bool); is {
+				query := r.URL.Query()
+				wanted = wanted && (!query.Has(filter) || strings.EqualFold(query.Get(filter), fmt.Sprint(yes)))
+				continue
+			}
 			value, _ := body[filter].(string)
 			wanted = wanted && matches(r, filter, value)
 		}
@@ -37,7 +52,7 @@ func (c collection[T]) list(w http.ResponseWriter, r *http.Request, caller sessi
 
 func (c collection[T]) show(w http.ResponseWriter, r *http.Request, caller session) error {
 	id := r.PathValue("id")
-	if !caller.admin() && (c.own == nil || !c.own(caller, id)) {
+	if !caller.admin() && !c.public && (c.own == nil || !c.own(caller, id)) {
 		return forbidden("identity:get_" + c.singular)
 	}
 	row, ok := c.table.Get(id)
@@ -45,6 +60,121 @@ func (c collection[T]) show(w http.ResponseWriter, r *http.Request, caller sessi
 		return notFound(c.singular, id)
 	}
 	writeJSON(w, http.StatusOK, map[string]any{c.singular: c.body(row)})
+	return nil
+}
+
+// wanted reads what a request wants a row to be.
+func (c collection[T]) wanted(r *http.Request) (json.RawMessage, error) {
+	var request map[string]json.RawMessage
+	if err := readJSON(r, &request); err != nil {
+		return nil, err
+	}
+	wanted, ok := request[c.singular]
+	if !ok {
+		return nil, invalid("Invalid input: '%s' is a required property", c.singular)
+	}
+	return wanted, nil
+}
+
+func (c collection[T]) create(w http.ResponseWriter, r *http.Request, caller session) error {
+	if !caller.admin() {
+		return forbidden("identity:create_" + c.singular)
+	}
+	wanted, err := c.wanted(r)
+	if err != nil {
+		return err
+	}
+	row := c.made(newID())
+	if err := c.change(caller, &row, wanted); err != nil {
+		return err
+	}
+	if err := c.table.Put(c.id(row), row); err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusCreated, map[string]any{c.singular: c.body(row)})
+	return nil
+}
+
+func (c collection[T]) update(w http.ResponseWriter, r *http.Request, caller session) error {
+	if !caller.admin() {
+		return forbidden("identity:update_" + c.singular)
+	}
+	before, ok := c.table.Get(r.PathValue("id"))
+	if !ok {
+		return notFound(c.singular, r.PathValue("id"))
+	}
+	wanted, err := c.wanted(r)
+	if err != nil {
+		return err
+	}
+	after := before
+	if err := c.change(caller, &after, wanted); err != nil {
+		return err
+	}
+	if err := c.table.Put(c.id(after), after); err != nil {
+		return err
+	}
+	if c.changed != nil {
+		if err := c.changed(before, after); err != nil {
+			return err
+		}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{c.singular: c.body(after)})
+	return nil
+}
+
+func (c collection[T]) delete(w http.ResponseWriter, r *http.Request, caller session) error {
+	if !caller.admin() {
+		return forbidden("identity:delete_" + c.singular)
+	}
+	row, ok := c.table.Get(r.PathValue("id"))
+	if !ok {
+		return notFound(c.singular, r.PathValue("id"))
+	}
+	if err := c.remove(row); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// set puts what a request wants in place of what a row has; what the request does not name stays.
+func set[T any](field *T, wanted *T) {
+	if wanted != nil {
+		*field = *wanted
+	}
+}
+
+// readWanted decodes a request's object; kind is what the object is called there.
+func readWanted(kind string, wanted json.RawMessage, into any) error {
+	if err := json.Unmarshal(wanted, into); err != nil {
+		return invalid("Invalid input for field '%s': %v", kind, err)
+	}
+	return nil
+}
+
+// named refuses a row without a name.
+func named(kind, name string) error {
+	if name == "" {
+		return invalid("Invalid input for field '%s': 'name' is a required property and must not be empty", kind)
+	}
+	return nil
+}
+
+// conflict is the refusal of what is there already.
+func conflict(kind, why string) failure {
+	return failure{http.StatusConflict, "Conflict occurred attempting to store " + kind + " - " + why + "."}
+}
+
+// deleteWhere deletes the rows that are wanted.
+func deleteWhere[T any](table *state.Table[T], id func(T) string, wanted func(T) bool) error {
+	for _, row := range table.All() {
+		if wanted(row) {
+			if _, err := table.Delete(id(row)); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -162,3 +162,8 @@ func (s *Service) deleteApplicationCredential(w http.ResponseWriter, r *http.Req
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
+
+// endCredentials deletes the application credentials that are wanted; their tokens end with them.
+func (s *Service) endCredentials(wanted func(applicationCredential) bool) error {
+	return deleteWhere(s.credentials, func(c applicationCredential) string { return c.ID }, wanted)
+}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/burano/burano/test/localcloud/state"
@@ -33,7 +34,7 @@ type Config struct {
 // Service is the identity service. It is safe for concurrent use.
 type Service struct {
 	endpoint string
-	services []CatalogService
+	fixed    []CatalogService
 	now      func() time.Time
 	lifetime time.Duration
 	log      *slog.Logger
@@ -46,19 +47,24 @@ type Service struct {
 	trusts      *state.Table[trust]
 	tokens      *state.Table[token]
 	credentials *state.Table[applicationCredential]
+	services    *state.Table[service]
+	endpoints   *state.Table[endpoint]
+	regions     *state.Table[region]
+
+	changing sync.Mutex // held while something but tokens, trusts and application credentials changes: names are looked for, then taken
 }
 
 // New opens the tables and puts the cloud's first users, projects and roles into them when they are missing.
 func New(config Config) (*Service, error) {
 	s := &Service{
 		endpoint: config.Endpoint,
-		services: config.Services,
+		fixed:    config.Services,
 		now:      config.Now,
 		lifetime: cmp.Or(config.TokenLifetime, time.Hour),
 		log:      config.Logger,
 	}
-	if s.services == nil {
-		s.services = localServices()
+	if s.fixed == nil {
+		s.fixed = localServices()
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -66,7 +72,7 @@ func New(config Config) (*Service, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	var failures [8]error
+	var failures [11]error
 	s.domains, failures[0] = state.Open[Domain](config.StateDir, "domains")
 	s.projects, failures[1] = state.Open[Project](config.StateDir, "projects")
 	s.users, failures[2] = state.Open[User](config.StateDir, "users")
@@ -75,6 +81,9 @@ func New(config Config) (*Service, error) {
 	s.trusts, failures[5] = state.Open[trust](config.StateDir, "trusts")
 	s.tokens, failures[6] = state.Open[token](config.StateDir, "tokens")
 	s.credentials, failures[7] = state.Open[applicationCredential](config.StateDir, "application_credentials")
+	s.services, failures[8] = state.Open[service](config.StateDir, "services")
+	s.endpoints, failures[9] = state.Open[endpoint](config.StateDir, "endpoints")
+	s.regions, failures[10] = state.Open[region](config.StateDir, "regions")
 	if err := errors.Join(failures[:]...); err != nil {
 		return nil, fmt.Errorf("open keystone: %w", err)
 	}
@@ -100,25 +109,26 @@ func (s *Service) Handler() http.Handler {
 	closed("GET /v3/auth/projects", s.listOwnProjects)
 	closed("GET /v3/auth/domains", s.listOwnDomains)
 
-	both := []string{"name", "domain_id"}
-	users := collection[User]{s, "user", s.users, s.userBody, both, func(c session, id string) bool { return c.user.ID == id }}
-	projects := collection[Project]{s, "project", s.projects, s.projectBody, both, func(c session, id string) bool { return c.scope.ProjectID == id }}
-	domains := collection[Domain]{s, "domain", s.domains, s.domainBody, []string{"name"}, func(c session, id string) bool { return c.user.DomainID == id }}
-	roles := collection[Role]{s, "role", s.roles, s.roleBody, []string{"name"}, nil}
-
-	closed("GET /v3/users", users.list)
-	closed("GET /v3/users/{id}", users.show)
+	changing := func(pattern string, h callerHandler) { closed(pattern, s.alone(h)) }
+	offer(closed, s.alone, s.userCollection())
+	offer(closed, s.alone, s.projectCollection())
+	offer(closed, s.alone, s.domainCollection())
+	offer(closed, s.alone, s.roleCollection())
+	offer(closed, s.alone, s.serviceCollection())
+	offer(closed, s.alone, s.endpointCollection())
+	offer(closed, s.alone, s.regionCollection())
+	for _, on := range []string{"projects/{project}", "domains/{domain}", "system"} {
+		closed("GET /v3/"+on+"/users/{user}/roles", s.listGrants)
+		closed("GET /v3/"+on+"/users/{user}/roles/{role}", s.checkGrant) // HEAD too
+		changing("PUT /v3/"+on+"/users/{user}/roles/{role}", s.grant)
+		changing("DELETE /v3/"+on+"/users/{user}/roles/{role}", s.ungrant)
+	}
+	changing("POST /v3/users/{id}/password", s.changePassword)
 	closed("GET /v3/users/{id}/projects", s.listProjectsOfUser)
 	closed("POST /v3/users/{id}/application_credentials", s.createApplicationCredential)
 	closed("GET /v3/users/{id}/application_credentials", s.listApplicationCredentials)
 	closed("GET /v3/users/{id}/application_credentials/{credential}", s.showApplicationCredential)
 	closed("DELETE /v3/users/{id}/application_credentials/{credential}", s.deleteApplicationCredential)
-	closed("GET /v3/projects", projects.list)
-	closed("GET /v3/projects/{id}", projects.show)
-	closed("GET /v3/roles", roles.list)
-	closed("GET /v3/roles/{id}", roles.show)
-	closed("GET /v3/domains", domains.list)
-	closed("GET /v3/domains/{id}", domains.show)
 	closed("GET /v3/role_assignments", s.listAssignments)
 
 	closed("POST /v3/OS-TRUST/trusts", managing(s.createTrust))
@@ -133,6 +143,24 @@ func (s *Service) Handler() http.Handler {
 			"please check your spelling and try again."}
 	})
 	return mux
+}
+
+// offer registers what can be done with a collection.
+func offer[T any](closed func(string, callerHandler), alone func(callerHandler) callerHandler, c collection[T]) {
+	closed("GET /v3/"+c.singular+"s", c.list)
+	closed("GET /v3/"+c.singular+"s/{id}", c.show)
+	closed("POST /v3/"+c.singular+"s", alone(c.create))
+	closed("PATCH /v3/"+c.singular+"s/{id}", alone(c.update))
+	closed("DELETE /v3/"+c.singular+"s/{id}", alone(c.delete))
+}
+
+// alone lets no two of its handlers run at once.
+func (s *Service) alone(h callerHandler) callerHandler {
+	return func(w http.ResponseWriter, r *http.Request, caller session) error {
+		s.changing.Lock()
+		defer s.changing.Unlock()
+		return h(w, r, caller)
+	}
 }
 
 // handler answers one request; a failure that it returns becomes Keystone's error body.

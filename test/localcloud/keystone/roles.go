@@ -1,12 +1,14 @@
 package keystone
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 )
 
 // Role is a row of the table of roles.
-type Role struct{ ID, Name string }
+type Role struct{ ID, Name, Description string }
 
 // scope is what roles are held on and what a token is for: a project, a domain or the whole system. The zero scope is none.
 type scope struct {
@@ -46,9 +48,136 @@ func (s *Service) rolesOf(userID string, on scope) []Role {
 
 func (s *Service) roleBody(role Role) map[string]any {
 	return map[string]any{
-		"id": role.ID, "name": role.Name, "domain_id": nil, "description": nil, "options": map[string]any{},
+		"id": role.ID, "name": role.Name, "domain_id": nil, "description": role.Description, "options": map[string]any{},
 		"links": s.self("roles", role.ID),
 	}
+}
+
+func (s *Service) roleCollection() collection[Role] {
+	return collection[Role]{
+		service: s, singular: "role", table: s.roles, body: s.roleBody, filters: []string{"name"},
+		id: func(r Role) string { return r.ID }, made: func(id string) Role { return Role{ID: id} },
+		change: s.changeRole, remove: s.removeRole,
+	}
+}
+
+func (s *Service) changeRole(_ session, role *Role, wanted json.RawMessage) error {
+	var w struct {
+		Name        *string `json:"name"`
+		Description *string `json:"description"`
+		DomainID    *string `json:"domain_id"`
+	}
+	if err := readWanted("role", wanted, &w); err != nil {
+		return err
+	}
+	if w.DomainID != nil {
+		return invalid("Invalid input for field 'domain_id': this Keystone has no roles of one domain")
+	}
+	set(&role.Name, w.Name)
+	set(&role.Description, w.Description)
+	if err := named("role", role.Name); err != nil {
+		return err
+	}
+	if other, taken := s.findRole(role.Name); taken && other.ID != role.ID {
+		return conflict("role", "Duplicate entry found with name "+role.Name)
+	}
+	return nil
+}
+
+// removeRole deletes a role, takes it from all who hold it, and ends the application credentials that have it.
+func (s *Service) removeRole(role Role) error {
+	if err := deleteWhere(s.assignments, assignment.key, func(a assignment) bool { return a.RoleID == role.ID }); err != nil {
+		return err
+	}
+	if err := s.endCredentials(func(c applicationCredential) bool { return slices.Contains(c.RoleIDs, role.ID) }); err != nil {
+		return err
+	}
+	_, err := s.roles.Delete(role.ID)
+	return err
+}
+
+// granted is the assignment that a path such as /projects/{project}/users/{user}/roles/{role} names, for admins. Without {role}
+// it names none.
+func (s *Service) granted(r *http.Request, caller session, action string) (assignment, error) {
+	a := assignment{UserID: r.PathValue("user"), RoleID: r.PathValue("role"), Scope: scope{
+		ProjectID: r.PathValue("project"), DomainID: r.PathValue("domain"),
+	}}
+	a.Scope.System = a.Scope == scope{}
+	if !caller.admin() {
+		return a, forbidden("identity:" + action)
+	}
+	if _, ok := s.projects.Get(a.Scope.ProjectID); a.Scope.ProjectID != "" && !ok {
+		return a, notFound("project", a.Scope.ProjectID)
+	}
+	if _, ok := s.domains.Get(a.Scope.DomainID); a.Scope.DomainID != "" && !ok {
+		return a, notFound("domain", a.Scope.DomainID)
+	}
+	if _, ok := s.users.Get(a.UserID); !ok {
+		return a, notFound("user", a.UserID)
+	}
+	if _, ok := s.roles.Get(a.RoleID); a.RoleID != "" && !ok {
+		return a, notFound("role", a.RoleID)
+	}
+	return a, nil
+}
+
+func (s *Service) listGrants(w http.ResponseWriter, r *http.Request, caller session) error {
+	a, err := s.granted(r, caller, "list_grants")
+	if err != nil {
+		return err
+	}
+	bodies := []any{}
+	for _, role := range s.rolesOf(a.UserID, a.Scope) {
+		bodies = append(bodies, s.roleBody(role))
+	}
+	s.writeList(w, r, "roles", bodies)
+	return nil
+}
+
+func (s *Service) checkGrant(w http.ResponseWriter, r *http.Request, caller session) error {
+	a, err := s.granted(r, caller, "check_grant")
+	if err != nil {
+		return err
+	}
+	if _, ok := s.assignments.Get(a.key()); !ok {
+		return notFound("role assignment with role", a.RoleID)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (s *Service) grant(w http.ResponseWriter, r *http.Request, caller session) error {
+	a, err := s.granted(r, caller, "create_grant")
+	if err != nil {
+		return err
+	}
+	if err := s.assignments.Put(a.key(), a); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// ungrant takes a role from a user. The user's application credentials in the project end with it, as in Keystone; tokens just have the
+// role no longer.
+func (s *Service) ungrant(w http.ResponseWriter, r *http.Request, caller session) error {
+	a, err := s.granted(r, caller, "revoke_grant")
+	if err != nil {
+		return err
+	}
+	found, err := s.assignments.Delete(a.key())
+	if err != nil {
+		return err
+	}
+	if !found {
+		return notFound("role assignment with role", a.RoleID)
+	}
+	ended := func(c applicationCredential) bool { return c.UserID == a.UserID && c.ProjectID == a.Scope.ProjectID }
+	if err := s.endCredentials(ended); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 func (s *Service) listAssignments(w http.ResponseWriter, r *http.Request, caller session) error {
@@ -58,7 +187,8 @@ func (s *Service) listAssignments(w http.ResponseWriter, r *http.Request, caller
 	bodies := []any{}
 	for _, a := range s.assignments.All() {
 		if !matches(r, "user.id", a.UserID) || !matches(r, "role.id", a.RoleID) ||
-			!matches(r, "scope.project.id", a.Scope.ProjectID) || !matches(r, "scope.domain.id", a.Scope.DomainID) {
+			!matches(r, "scope.project.id", a.Scope.ProjectID) || !matches(r, "scope.domain.id", a.Scope.DomainID) ||
+			(r.URL.Query().Has("scope.system") && !a.Scope.System) {
 			continue
 		}
 		bodies = append(bodies, s.assignmentBody(a, r.URL.Query().Has("include_names")))

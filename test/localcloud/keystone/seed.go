@@ -3,8 +3,6 @@ package keystone
 import (
 	"crypto/rand"
 	"encoding/hex"
-
-	"golang.org/x/crypto/bcrypt"
 )
 
 // The users, projects and roles that every local cloud has.
@@ -26,6 +24,9 @@ func (s *Service) seed() error {
 			return err
 		}
 	}
+	if err := s.seedCatalog(); err != nil {
+		return err
+	}
 	for _, u := range seedUsers {
 		project, ok := s.findProject(u.project, DefaultDomain)
 		if !ok {
@@ -36,12 +37,11 @@ func (s *Service) seed() error {
 		}
 		user, ok := s.findUser(u.name, DefaultDomain)
 		if !ok {
-			// Everyone knows these passwords: a dear hash would guard nothing, and be paid at each sign-in.
-			hash, err := bcrypt.GenerateFromPassword([]byte(u.password), bcrypt.MinCost)
+			hash, err := hashed(u.password)
 			if err != nil {
 				return err
 			}
-			user = User{ID: newID(), Name: u.name, DomainID: DefaultDomain, DefaultProjectID: project.ID, PasswordHash: string(hash)}
+			user = User{ID: newID(), Name: u.name, DomainID: DefaultDomain, DefaultProjectID: project.ID, PasswordHash: hash}
 			if err := s.users.Put(user.ID, user); err != nil {
 				return err
 			}

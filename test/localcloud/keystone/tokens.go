@@ -76,10 +76,10 @@ func (s *Service) session(secret string) (session, bool) {
 
 func (s *Service) resolve(t token) (session, bool) {
 	user, ok := s.users.Get(t.UserID)
-	if !ok || user.Disabled {
+	if !ok || !s.enabledUser(user.ID) {
 		return session{}, false
 	}
-	if project, ok := s.projects.Get(t.Scope.ProjectID); t.Scope.ProjectID != "" && (!ok || project.Disabled) {
+	if t.Scope.ProjectID != "" && !s.enabledProject(t.Scope.ProjectID) || t.Scope.DomainID != "" && !s.enabledDomain(t.Scope.DomainID) {
 		return session{}, false
 	}
 	found := session{token: t, user: user, scope: t.Scope, roles: s.rolesOf(user.ID, t.Scope)}
@@ -92,7 +92,7 @@ func (s *Service) resolve(t token) (session, bool) {
 	}
 	if t.TrustID != "" {
 		trust, ok := s.trusts.Get(t.TrustID)
-		if !ok || trust.expired(s.now()) {
+		if !ok || trust.expired(s.now()) || !s.enabledUser(trust.TrustorID) || !s.enabledUser(trust.TrusteeID) {
 			return session{}, false
 		}
 		found.trust = &trust
@@ -176,6 +176,11 @@ func (s *Service) showToken(w http.ResponseWriter, r *http.Request, caller sessi
 	w.Header().Set("X-Subject-Token", r.Header.Get("X-Subject-Token"))
 	writeJSON(w, http.StatusOK, map[string]any{"token": s.tokenBody(found, !r.URL.Query().Has("nocatalog"))})
 	return nil
+}
+
+// endTokens ends the tokens that are wanted; they stay so when what ended them is undone.
+func (s *Service) endTokens(wanted func(token) bool) error {
+	return deleteWhere(s.tokens, func(t token) string { return t.Hash }, wanted)
 }
 
 func (s *Service) revokeToken(w http.ResponseWriter, r *http.Request, caller session) error {

@@ -305,6 +305,18 @@ func (s *Service) endTrust(id string) error {
 	return err
 }
 
+// endTrusts ends the trusts that are wanted.
+func (s *Service) endTrusts(wanted func(trust) bool) error {
+	for _, t := range s.trusts.All() {
+		if wanted(t) {
+			if err := s.endTrust(t.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (s *Service) listTrustRoles(w http.ResponseWriter, r *http.Request, caller session) error {
 	found, err := s.visibleTrust(r, caller, "identity:list_roles_for_trust")
 	if err != nil {
