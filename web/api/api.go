@@ -98,7 +98,9 @@ func newEcho(config Config) *echo.Echo {
 	schemaHandlers{config.Orchestrator}.register(v1)
 	statisticsHandlers{config.Orchestrator}.register(v1)
 	catalogHandlers{config.Catalog}.register(v1)
-	buranoHandlers{config.Orchestrator, config.Kubeconfig, config.Choices}.register(e.Group("/burano/v1"))
+	burano := e.Group("/burano/v1")
+	buranoHandlers{config.Orchestrator, config.Kubeconfig, config.Choices}.register(burano)
+	formHandlers{config.Catalog, config.Orchestrator}.register(burano)
 	description, err := describe()
 	if err != nil {
 		panic(err) // it is part of the program

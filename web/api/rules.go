@@ -89,6 +89,8 @@ var rules = map[string]string{
 	"POST /burano/v1/deployments/:deployment/retry":                         "update_environment",
 	"GET /burano/v1/environments/:environment/sessions/:session/preview":    "show_environment",
 	"GET /burano/v1/cloud/:kind":                                            "ask_cloud",
+	"GET /burano/v1/forms/:package":                                         "get_package",
+	"POST /burano/v1/forms/:package":                                        "get_package",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": "get_kubeconfig",
 }
 
