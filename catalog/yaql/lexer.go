@@ -8,100 +8,112 @@ import (
 	"unicode/utf8"
 )
 
-type tokenKind int
+// tokenKind says what a token is. A symbol of one character is that character.
+type tokenKind byte
 
 const (
 	tokenEnd      tokenKind = iota
-	tokenNumber             // value
-	tokenString             // value
-	tokenWord               // text
-	tokenVariable           // text without $
-	tokenSymbol             // text
+	tokenWrong              // no token
+	tokenInteger            // 12
+	tokenFraction           // 1.5
+	tokenString             // 'a', "a" or `a`
+	tokenEscaped            // a string with a backslash in it
+	tokenWord
+	tokenVariable
+	tokenSafeDot   // ?.
+	tokenMatch     // =~
+	tokenNoMatch   // !~
+	tokenUnequal   // !=
+	tokenAtLeast   // >=
+	tokenAtMost    // <=
+	tokenFatArrow  // =>
+	tokenThinArrow // ->
 )
 
+// token is where a token stands in the source, in bytes.
 type token struct {
 	kind   tokenKind
-	text   string
-	value  any
 	offset int
 	end    int
 }
 
-func (t token) String() string {
-	if t.kind == tokenEnd {
-		return "the end"
-	}
-	return strconv.Quote(t.text)
-}
-
-// symbol is how long the symbol is that the text begins with, 0 when it begins with none.
-func symbol(text string) int {
+// symbol is the symbol that a text begins with and how long it is, 0 when it begins with none.
+func symbol(text string) (tokenKind, int) {
 	if len(text) > 1 {
 		switch text[:2] {
-		case "?.", "=~", "!~", "!=", ">=", "<=", "=>", "->":
-			return 2
+		case "?.":
+			return tokenSafeDot, 2
+		case "=~":
+			return tokenMatch, 2
+		case "!~":
+			return tokenNoMatch, 2
+		case "!=":
+			return tokenUnequal, 2
+		case ">=":
+			return tokenAtLeast, 2
+		case "<=":
+			return tokenAtMost, 2
+		case "=>":
+			return tokenFatArrow, 2
+		case "->":
+			return tokenThinArrow, 2
 		}
 	}
 	switch text[0] {
 	case '.', '(', ')', '[', ']', '{', '}', ',', '+', '-', '*', '/', '>', '<', '=', ':':
-		return 1
+		return tokenKind(text[0]), 1
 	}
-	return 0
+	return tokenWrong, 0
 }
 
-// scan cuts the source into tokens, the last of which is the end.
-func scan(source string) ([]token, *SyntaxError) {
-	tokens := make([]token, 0, len(source)/3+4)
-	for i := 0; ; {
-		for i < len(source) && (source[i] == ' ' || source[i] == '\t' || source[i] == '\r' || source[i] == '\n') {
-			i++
-		}
-		if i == len(source) {
-			return append(tokens, token{kind: tokenEnd, offset: i, end: i}), nil
-		}
-		t, err := scanToken(source, i)
-		if err != nil {
-			return nil, err
-		}
-		tokens = append(tokens, t)
-		i = t.end
+// scan reads the token at an offset or after the white space there; at the end of the source it is the end.
+func scan(source string, i int) (token, *SyntaxError) {
+	for i < len(source) && (source[i] == ' ' || source[i] == '\t' || source[i] == '\r' || source[i] == '\n') {
+		i++
 	}
-}
-
-func scanToken(source string, start int) (token, *SyntaxError) {
-	r, size := utf8.DecodeRuneInString(source[start:])
-	switch {
-	case r == utf8.RuneError && size <= 1:
-		return token{}, lexical(start, "the text is not UTF-8")
-	case r == '\'' || r == '"' || r == '`':
-		return scanString(source, start, byte(r))
-	case r == '$':
-		end := wordEnd(source, start+1)
-		return token{kind: tokenVariable, text: source[start+1 : end], offset: start, end: end}, nil
-	case r >= '0' && r <= '9':
-		return scanNumber(source, start)
-	case isWordStart(r):
-		end := wordEnd(source, start)
-		text := source[start:end]
-		if strings.HasPrefix(text, "__") {
-			return token{}, lexical(start, "names that begin with two underscores are not allowed: %q", text)
+	if i == len(source) {
+		return token{tokenEnd, i, i}, nil
+	}
+	switch c := source[i]; {
+	case c == '$':
+		return token{tokenVariable, i, wordEnd(source, i+1)}, nil
+	case c >= '0' && c <= '9':
+		return scanNumber(source, i)
+	case c == '\'' || c == '"' || c == '`':
+		return scanString(source, i)
+	case c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z':
+		return scanWord(source, i)
+	case c >= utf8.RuneSelf:
+		r, size := utf8.DecodeRuneInString(source[i:])
+		switch {
+		case r == utf8.RuneError && size <= 1:
+			return token{}, lexical(i, "the text is not UTF-8")
+		case unicode.IsLetter(r):
+			return scanWord(source, i)
 		}
-		return token{kind: tokenWord, text: text, offset: start, end: end}, nil
+		return token{}, lexical(i, "unexpected character %q", r)
 	}
-	if length := symbol(source[start:]); length > 0 {
-		return token{kind: tokenSymbol, text: source[start : start+length], offset: start, end: start + length}, nil
+	kind, length := symbol(source[i:])
+	if length == 0 {
+		return token{}, lexical(i, "unexpected character %q", source[i])
 	}
-	return token{}, lexical(start, "unexpected character %q", r)
+	return token{kind, i, i + length}, nil
 }
 
 func lexical(offset int, format string, args ...any) *SyntaxError {
 	return &SyntaxError{Offset: offset, Message: fmt.Sprintf(format, args...), Lexical: true}
 }
 
-func isWordStart(r rune) bool { return r == '_' || unicode.IsLetter(r) }
+func scanWord(source string, start int) (token, *SyntaxError) {
+	end := wordEnd(source, start)
+	if strings.HasPrefix(source[start:end], "__") {
+		return token{}, lexical(start, "names that begin with two underscores are not allowed: %q", source[start:end])
+	}
+	return token{tokenWord, start, end}, nil
+}
 
 func isWord(r rune) bool {
-	return isWordStart(r) || unicode.IsDigit(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.No, r)
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.No, r)
 }
 
 func wordEnd(source string, i int) int {
@@ -129,54 +141,65 @@ func scanNumber(source string, start int) (token, *SyntaxError) {
 		}
 		return i
 	}
-	end := digits(start)
-	fraction := false
-	if end+1 < len(source) && source[end] == '.' && source[end+1] >= '0' && source[end+1] <= '9' {
-		end, fraction = digits(end+1), true
+	t := token{tokenInteger, start, digits(start)}
+	if t.end+1 < len(source) && source[t.end] == '.' && source[t.end+1] >= '0' && source[t.end+1] <= '9' {
+		t.kind, t.end = tokenFraction, digits(t.end+1)
 	}
-	text := source[start:end]
-	if after := wordEnd(source, end); after != end {
+	if after := wordEnd(source, t.end); after != t.end {
 		return token{}, lexical(start, "a number cannot go on with letters: %q", source[start:after])
-	}
-	t := token{kind: tokenNumber, text: text, offset: start, end: end}
-	var err error
-	if fraction {
-		t.value, err = strconv.ParseFloat(text, 64)
-	} else {
-		t.value, err = strconv.ParseInt(text, 10, 64)
-	}
-	if err != nil {
-		return token{}, lexical(start, "the number %s is too large", text)
 	}
 	return t, nil
 }
 
-// scanString reads a quoted string. Backquoted ones know no escape but \`.
-func scanString(source string, start int, quote byte) (token, *SyntaxError) {
-	if end := strings.IndexByte(source[start+1:], quote); end >= 0 && strings.IndexByte(source[start+1:start+1+end], '\\') < 0 {
-		end += start + 1
-		return token{kind: tokenString, text: source[start : end+1], value: source[start+1 : end], offset: start, end: end + 1}, nil
+// numberOf is the value of a token that is a number.
+func numberOf(source string, t token) (value any, failed *SyntaxError) {
+	text := source[t.offset:t.end]
+	var err error
+	if t.kind == tokenFraction {
+		value, err = strconv.ParseFloat(text, 64)
+	} else {
+		value, err = strconv.ParseInt(text, 10, 64)
 	}
-	var text strings.Builder
-	for i := start + 1; i < len(source); {
-		c := source[i]
-		switch {
-		case c == quote:
-			return token{kind: tokenString, text: source[start : i+1], value: text.String(), offset: start, end: i + 1}, nil
-		case c != '\\' || i+1 == len(source):
-			text.WriteByte(c)
+	if err != nil {
+		return nil, lexical(t.offset, "the number %s is too large", text)
+	}
+	return value, nil
+}
+
+func scanString(source string, start int) (token, *SyntaxError) {
+	kind := tokenString
+	for i := start + 1; i < len(source); i++ {
+		switch source[i] {
+		case source[start]:
+			return token{kind, start, i + 1}, nil
+		case '\\':
+			kind = tokenEscaped
 			i++
-		case quote == '`':
-			if source[i+1] != '`' {
-				text.WriteByte(c)
-			}
-			text.WriteByte(source[i+1])
-			i += 2
-		default:
-			i += unescape(&text, source[i:])
 		}
 	}
 	return token{}, lexical(start, "the string that begins here has no end")
+}
+
+// unquote is the value of a quoted string. In backquotes there is no escape but \`.
+func unquote(quoted string) string {
+	quote, inner := quoted[0], quoted[1:len(quoted)-1]
+	var text strings.Builder
+	for i := 0; i < len(inner); {
+		switch c := inner[i]; {
+		case c != '\\':
+			text.WriteByte(c)
+			i++
+		case quote == '`':
+			if inner[i+1] != '`' {
+				text.WriteByte(c)
+			}
+			text.WriteByte(inner[i+1])
+			i += 2
+		default:
+			i += unescape(&text, inner[i:])
+		}
+	}
+	return text.String()
 }
 
 // unescape writes what the escape sequence at the beginning of s stands for and returns its length. An unknown one stands for

@@ -2,6 +2,7 @@ package yaql
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -56,16 +57,13 @@ func parse(source string) (Node, *SyntaxError) {
 	if len(source) > maxSource {
 		return nil, &SyntaxError{Message: fmt.Sprintf("the expression is longer than %d bytes", maxSource)}
 	}
-	tokens, err := scan(source)
-	if err != nil {
-		return nil, err
-	}
-	p := &parser{tokens: tokens}
+	p := &parser{source: source}
+	p.take()
 	root, err := p.expression(0)
 	if err != nil {
 		return nil, err
 	}
-	if p.peek().kind != tokenEnd {
+	if p.token.kind != tokenEnd {
 		return nil, p.unexpected("an operator or the end")
 	}
 	return root, nil
@@ -87,10 +85,26 @@ const (
 	bindType
 )
 
-func binding(t *token) int {
-	switch t.kind {
-	case tokenWord:
-		switch t.text {
+var bindings = [...]int8{
+	tokenThinArrow: bindArrow,
+	'>':            bindCompare, '<': bindCompare, '=': bindCompare, tokenAtLeast: bindCompare, tokenAtMost: bindCompare, tokenUnequal: bindCompare,
+	'+': bindAdd, '-': bindAdd,
+	'*': bindMultiply, '/': bindMultiply,
+	tokenMatch: bindMatch, tokenNoMatch: bindMatch,
+	'[': bindIndex,
+	'.': bindDot, tokenSafeDot: bindDot,
+	':': bindType,
+}
+
+// binding is how strongly the next token binds, 0 when it is no operator.
+func (p *parser) binding() int {
+	switch t := p.token; {
+	case t.kind != tokenWord:
+		if int(t.kind) < len(bindings) {
+			return int(bindings[t.kind])
+		}
+	case t.end-t.offset <= 3:
+		switch p.text(t) {
 		case "or":
 			return bindOr
 		case "and":
@@ -100,60 +114,51 @@ func binding(t *token) int {
 		case "mod":
 			return bindMultiply
 		}
-	case tokenSymbol:
-		switch t.text {
-		case ")", ",", "]", "}", "(", "=>":
-			return 0
-		case "->":
-			return bindArrow
-		case ">", "<", ">=", "<=", "=", "!=":
-			return bindCompare
-		case "+", "-":
-			return bindAdd
-		case "*", "/":
-			return bindMultiply
-		case "=~", "!~":
-			return bindMatch
-		case "[":
-			return bindIndex
-		case ".", "?.":
-			return bindDot
-		case ":":
-			return bindType
-		}
 	}
 	return 0
 }
 
+// parser goes through the tokens of a source.
 type parser struct {
-	tokens []token
-	next   int
+	source string
+	token  token        // the next one
+	end    int          // of the one before it
+	wrong  *SyntaxError // why there is no next one
 	depth  int
 }
 
-func (p *parser) peek() *token { return &p.tokens[p.next] }
-
-func (p *parser) take() *token {
-	t := &p.tokens[p.next]
-	if t.kind != tokenEnd {
-		p.next++
+// take goes past the next token.
+func (p *parser) take() token {
+	t := p.token
+	p.end = t.end
+	if p.token, p.wrong = scan(p.source, t.end); p.wrong != nil {
+		p.token = token{kind: tokenWrong, offset: p.wrong.Offset}
 	}
 	return t
 }
 
-func (p *parser) at(symbol string) bool {
-	t := p.peek()
-	return t.kind == tokenSymbol && t.text == symbol
-}
+// text is a token as it is written.
+func (p *parser) text(t token) string { return p.source[t.offset:t.end] }
 
+// unexpected says that the next token is not what was wanted.
 func (p *parser) unexpected(wanted string) *SyntaxError {
-	t := p.peek()
-	return &SyntaxError{Offset: t.offset, Message: fmt.Sprintf("expected %s, found %s", wanted, t)}
+	if p.wrong != nil {
+		return p.wrong
+	}
+	return p.misplaced(p.token, wanted)
 }
 
-func (p *parser) expect(symbol string) *SyntaxError {
-	if !p.at(symbol) {
-		return p.unexpected(fmt.Sprintf("%q", symbol))
+func (p *parser) misplaced(t token, wanted string) *SyntaxError {
+	found := "the end"
+	if t.kind != tokenEnd {
+		found = strconv.Quote(p.text(t))
+	}
+	return &SyntaxError{Offset: t.offset, Message: fmt.Sprintf("expected %s, found %s", wanted, found)}
+}
+
+func (p *parser) expect(symbol tokenKind) *SyntaxError {
+	if p.token.kind != symbol {
+		return p.unexpected(strconv.Quote(string(rune(symbol))))
 	}
 	p.take()
 	return nil
@@ -162,7 +167,7 @@ func (p *parser) expect(symbol string) *SyntaxError {
 // expression parses operators that bind at least as strongly as weakest.
 func (p *parser) expression(weakest int) (Node, *SyntaxError) {
 	if p.depth++; p.depth > maxDepth {
-		return nil, &SyntaxError{Offset: p.peek().offset, Message: "the expression is nested too deeply"}
+		return nil, &SyntaxError{Offset: p.token.offset, Message: "the expression is nested too deeply"}
 	}
 	entered := p.depth
 	node, err := p.operators(weakest)
@@ -176,11 +181,10 @@ func (p *parser) operators(weakest int) (Node, *SyntaxError) {
 		return nil, err
 	}
 	for {
-		t := p.peek()
-		strength := binding(t)
-		if p.called(t, left) {
+		t, strength := p.token, p.binding()
+		if p.called(left) {
 			p.take()
-			args, err := p.arguments(")", true)
+			args, err := p.arguments(')', true)
 			if err != nil {
 				return nil, err
 			}
@@ -195,8 +199,8 @@ func (p *parser) operators(weakest int) (Node, *SyntaxError) {
 			return nil, &SyntaxError{Offset: t.offset, Message: "the expression is too long"}
 		}
 		p.take()
-		if t.text == "[" {
-			args, err := p.arguments("]", true)
+		if t.kind == '[' {
+			args, err := p.arguments(']', true)
 			if err != nil {
 				return nil, err
 			}
@@ -204,27 +208,27 @@ func (p *parser) operators(weakest int) (Node, *SyntaxError) {
 			continue
 		}
 		after := strength + 1
-		if t.text == "->" { // groups to the right
+		if t.kind == tokenThinArrow { // groups to the right
 			after = strength
 		}
 		right, err := p.expression(after)
 		if err != nil {
 			return nil, err
 		}
-		if t.text == ":" {
+		if t.kind == ':' {
 			_, prefix := left.(*Keyword)
 			_, name := right.(*Keyword)
 			if !prefix || !name {
 				return nil, &SyntaxError{Offset: t.offset, Message: `":" stands between a prefix and a class name`}
 			}
 		}
-		left = &Binary{at(t.offset), t.text, left, right}
+		left = &Binary{at(t.offset), p.text(t), left, right}
 	}
 }
 
-// called tells whether the token is the parenthesis of a call of the value before it; nothing stands between them.
-func (p *parser) called(t *token, left Node) bool {
-	if t.kind != tokenSymbol || t.text != "(" || p.tokens[p.next-1].end != t.offset {
+// called tells whether the next token is the parenthesis of a call of the value before it; nothing stands between them.
+func (p *parser) called(left Node) bool {
+	if p.token.kind != '(' || p.end != p.token.offset {
 		return false
 	}
 	switch left.(type) {
@@ -235,65 +239,68 @@ func (p *parser) called(t *token, left Node) bool {
 }
 
 func (p *parser) operand() (Node, *SyntaxError) {
+	if p.token.kind == tokenEnd || p.token.kind == tokenWrong {
+		return nil, p.unexpected("a value")
+	}
 	t := p.take()
 	position := at(t.offset)
 	switch t.kind {
-	case tokenNumber, tokenString:
-		return &Literal{position, t.value}, nil
+	case tokenInteger, tokenFraction:
+		value, err := numberOf(p.source, t)
+		return &Literal{position, value}, err
+	case tokenString:
+		return &Literal{position, p.source[t.offset+1 : t.end-1]}, nil
+	case tokenEscaped:
+		return &Literal{position, unquote(p.text(t))}, nil
 	case tokenVariable:
-		return &Variable{position, t.text, place(t.text)}, nil
+		name := p.source[t.offset+1 : t.end]
+		return &Variable{position, name, place(name)}, nil
 	case tokenWord:
 		return p.word(t)
-	case tokenSymbol:
-		switch t.text {
-		case "(":
-			inner, err := p.expression(0)
-			if err != nil {
-				return nil, err
-			}
-			return inner, p.expect(")")
-		case "[":
-			items, err := p.arguments("]", false)
-			return &List{position, items}, err
-		case "{":
-			items, err := p.arguments("}", false)
-			if err != nil {
-				return nil, err
-			}
-			for _, item := range items {
-				if _, ok := item.(*Mapping); !ok {
-					return nil, &SyntaxError{Offset: item.Offset(), Message: `between "{" and "}" stand pairs: key => value`}
-				}
-			}
-			return &Map{position, items}, nil
-		case "+", "-":
-			operand, err := p.expression(bindSign)
-			return &Unary{position, t.text, operand}, err
-		case ":":
-			operand, err := p.expression(bindType)
-			if err != nil {
-				return nil, err
-			}
-			if _, ok := operand.(*Keyword); !ok {
-				return nil, &SyntaxError{Offset: t.offset, Message: `after ":" stands a class name`}
-			}
-			return &Unary{position, ":", operand}, nil
+	case '(':
+		inner, err := p.expression(0)
+		if err != nil {
+			return nil, err
 		}
+		return inner, p.expect(')')
+	case '[':
+		items, err := p.arguments(']', false)
+		return &List{position, items}, err
+	case '{':
+		items, err := p.arguments('}', false)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			if _, ok := item.(*Mapping); !ok {
+				return nil, &SyntaxError{Offset: item.Offset(), Message: `between "{" and "}" stand pairs: key => value`}
+			}
+		}
+		return &Map{position, items}, nil
+	case '+', '-':
+		operand, err := p.expression(bindSign)
+		return &Unary{position, p.text(t), operand}, err
+	case ':':
+		operand, err := p.expression(bindType)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := operand.(*Keyword); !ok {
+			return nil, &SyntaxError{Offset: t.offset, Message: `after ":" stands a class name`}
+		}
+		return &Unary{position, ":", operand}, nil
 	}
-	if t.kind != tokenEnd {
-		p.next--
-	}
-	return nil, p.unexpected("a value")
+	return nil, p.misplaced(t, "a value")
 }
 
-func (p *parser) word(t *token) (Node, *SyntaxError) {
-	position := at(t.offset)
-	if after := p.peek(); after.kind == tokenSymbol && after.text == "(" && after.offset == t.end && t.text != "not" {
+func (p *parser) word(t token) (Node, *SyntaxError) {
+	position, text := at(t.offset), p.text(t)
+	if p.token.kind == '(' && p.token.offset == t.end && text != "not" {
 		p.take()
-		args, err := p.arguments(")", true)
-		return &Call{position, t.text, args}, err
+		args, err := p.arguments(')', true)
+		return &Call{position, text, args}, err
 	}
-	switch t.text {
+	switch text {
 	case "true":
 		return &Literal{position, true}, nil
 	case "false":
@@ -304,21 +311,21 @@ func (p *parser) word(t *token) (Node, *SyntaxError) {
 		operand, err := p.expression(bindNot)
 		return &Unary{position, "not", operand}, err
 	case "and", "or", "in", "mod":
-		p.next--
-		return nil, p.unexpected("a value")
+		return nil, p.misplaced(t, "a value")
 	}
-	return &Keyword{position, t.text}, nil
+	return &Keyword{position, text}, nil
 }
 
 // arguments parses up to the closing symbol. Where gaps are allowed, f(,1) leaves the first argument out (nil).
-func (p *parser) arguments(closing string, gaps bool) ([]Node, *SyntaxError) {
-	if p.at(closing) {
+func (p *parser) arguments(closing tokenKind, gaps bool) ([]Node, *SyntaxError) {
+	if p.token.kind == closing {
 		p.take()
 		return nil, nil
 	}
-	var args []Node
+	var few [4]Node
+	args := few[:0]
 	for {
-		if gaps && (p.at(",") || p.at(closing) && len(args) > 0) {
+		if gaps && (p.token.kind == ',' || p.token.kind == closing && len(args) > 0) {
 			args = append(args, nil)
 		} else {
 			arg, err := p.argument()
@@ -327,20 +334,21 @@ func (p *parser) arguments(closing string, gaps bool) ([]Node, *SyntaxError) {
 			}
 			args = append(args, arg)
 		}
-		if p.at(closing) {
+		switch p.token.kind {
+		case closing:
 			p.take()
-			return args, nil
+			return append(make([]Node, 0, len(args)), args...), nil
+		case ',':
+			p.take()
+		default:
+			return nil, p.unexpected(fmt.Sprintf("%q or %q", ",", string(rune(closing))))
 		}
-		if !p.at(",") {
-			return nil, p.unexpected(fmt.Sprintf("%q or %q", ",", closing))
-		}
-		p.take()
 	}
 }
 
 func (p *parser) argument() (Node, *SyntaxError) {
 	key, err := p.expression(0)
-	if err != nil || !p.at("=>") {
+	if err != nil || p.token.kind != tokenFatArrow {
 		return key, err
 	}
 	t := p.take()

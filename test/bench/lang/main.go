@@ -50,6 +50,7 @@ func main() {
 	only := flag.String("only", "", "measure only expressions whose name contains this")
 	alone := flag.Bool("alone", false, "measure only ours")
 	flag.Parse()
+	runtime.GOMAXPROCS(1) // as Python has one
 	if err := run(*python, *seconds, *only, *alone); err != nil {
 		fmt.Fprintln(os.Stderr, "lang:", err)
 		os.Exit(1)
