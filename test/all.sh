@@ -17,6 +17,9 @@ export BURANO_NODE_IMAGE=${BURANO_NODE_IMAGE:-$PWD/build/node-image.tar}
 export BURANO_KUBERNETES_BINARY=${BURANO_KUBERNETES_BINARY:-$PWD/build/bin/kubernetes}
 
 suite "fuzzing the languages and packages" test/fuzz.sh
+# But for the tests that pack tens of megabytes, which take minutes then and start no goroutine.
+suite "the catalog and its languages under the race detector" env CGO_ENABLED=1 go test -race -count=1 -timeout 15m \
+  -skip 'TestWhatIsNoPackageIsRefusedWithItsReason|TestTheSizeThatAnEntryClaimsIsNotBelieved' ./catalog/...
 suite "publishing from a real Kubernetes API" go test -count=1 -timeout 10m ./gateway/publish
 suite "etcd: more random sequences" env BURANO_ETCD_SEQUENCES=12 go test -count=1 -timeout 10m -parallel 4 -v -run TestTheQuorum ./nodes/etcd
 suite "Murano's client and Burano's" go test -count=1 -timeout 20m ./test/clients
