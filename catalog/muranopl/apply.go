@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/burano/burano/catalog/yaql"
 )
@@ -326,7 +327,7 @@ func dictItem(dict *yaql.Dict, key string) (any, bool) {
 // join writes the path of a key.
 func join(path, key string) string {
 	switch {
-	case !simpleKey.MatchString(key):
+	case !simpleKey(key):
 		return path + "[" + strconv.Quote(key) + "]"
 	case path == "":
 		return key
@@ -334,7 +335,15 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-var simpleKey = regexp.MustCompile(`^[\pL_][\pL\pN_-]*$`)
+// simpleKey tells that a key is written in a path as it is.
+func simpleKey(key string) bool {
+	for n, r := range key {
+		if r != '_' && !unicode.IsLetter(r) && (n == 0 || r != '-' && !unicode.IsNumber(r)) {
+			return false
+		}
+	}
+	return key != ""
+}
 
 func (c chain) apply(a *application, value any) (any, bool) {
 	for n := range c.steps {

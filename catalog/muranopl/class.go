@@ -150,12 +150,16 @@ type Class struct {
 	Position Position
 
 	lineage    []*Class // itself, then its ancestors, breadth first, each once
+	members    members
 	namespaces namespaces
 	classes    *Classes               // that it is one of
 	places     places                 // of the expressions in its document
 	functions  func() *yaql.Functions // of its expressions; made when first wanted
 
 	speech func() *yaql.Dialect // of its expressions; made when first wanted
+	base   func() *yaql.Scope   // of its expressions, without data; made when first wanted
+
+	resolved sync.Map // names in its document → *Class, as far as they were found
 
 	staticMutex sync.Mutex
 	statics     map[string]any
@@ -174,32 +178,42 @@ func (c *Class) Is(name string) bool {
 	return slices.ContainsFunc(c.lineage, func(a *Class) bool { return a.Name == name })
 }
 
-// Property returns the declarations of a property in the class and its ancestors, most derived first; nil when there is none.
-func (c *Class) Property(name string) []*Property {
-	var found []*Property
-	for _, a := range c.lineage {
-		for _, p := range a.Properties {
-			if p.Name == name {
-				found = append(found, p)
-			}
-		}
-	}
-	return found
+// Property returns the declarations of a property in the class and its ancestors, most derived first; nil when there is none. The list
+// is not to be changed.
+func (c *Class) Property(name string) []*Property { return c.members.properties[name] }
+
+// PropertyNames lists the properties of the class and its ancestors: those of the farthest ancestor first, in the order of writing. The
+// list is not to be changed.
+func (c *Class) PropertyNames() []string { return c.members.names }
+
+// members are what a class and its ancestors declare, by name.
+type members struct {
+	properties map[string][]*Property // most derived first
+	names      []string               // of properties
+	methods    map[string][]*Method   // the nearest
 }
 
-// PropertyNames lists the properties of the class and its ancestors: those of the farthest ancestor first, in the order of writing.
-func (c *Class) PropertyNames() []string {
-	var names []string
-	seen := map[string]bool{}
-	for _, a := range slices.Backward(c.lineage) {
+// gather finds the members of a class that is read.
+func (c *Class) gather() members {
+	m := members{properties: map[string][]*Property{}, methods: map[string][]*Method{}}
+	for _, a := range c.lineage {
 		for _, p := range a.Properties {
-			if !seen[p.Name] {
-				seen[p.Name] = true
-				names = append(names, p.Name)
+			m.properties[p.Name] = append(m.properties[p.Name], p)
+		}
+		for _, method := range a.Methods {
+			if m.methods[method.Name] == nil {
+				m.methods[method.Name] = c.closest(method.Name)
 			}
 		}
 	}
-	return names
+	for _, a := range slices.Backward(c.lineage) {
+		for _, p := range a.Properties {
+			if !slices.Contains(m.names, p.Name) {
+				m.names = append(m.names, p.Name)
+			}
+		}
+	}
+	return m
 }
 
 // Method finds a method of the class or of its ancestors: the nearest declaration on each line of descent. Two different ones are
@@ -220,8 +234,11 @@ func (c *Class) Method(name string) (*Method, error) {
 		name, c.Name, strings.Join(owners, " and "), c.Name)
 }
 
-// nearest walks up the lines of descent and stops each line at the first declaration.
-func (c *Class) nearest(name string) []*Method {
+// nearest are the declarations of a method that are found first on each line of descent. The list is not to be changed.
+func (c *Class) nearest(name string) []*Method { return c.members.methods[name] }
+
+// closest walks up the lines of descent and stops each line at the first declaration.
+func (c *Class) closest(name string) []*Method {
 	var found []*Method
 	level := []*Class{c}
 	seen := map[*Class]bool{}

@@ -200,11 +200,18 @@ func (c *Classes) readClass(ctx context.Context, pkg Package, name string) (*Cla
 
 // Resolve returns the class that a name in a document of this class means.
 func (c *Classes) Resolve(ctx context.Context, from *Class, name string) (*Class, error) {
+	if known, ok := from.resolved.Load(name); ok && from.classes == c {
+		return known.(*Class), nil
+	}
 	full, err := from.namespaces.resolve(name)
 	if err != nil {
 		return nil, err
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return c.visible(ctx, from.Package, full)
+	class, err := c.visible(ctx, from.Package, full)
+	if err == nil && from.classes == c {
+		from.resolved.Store(name, class)
+	}
+	return class, err
 }

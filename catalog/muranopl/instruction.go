@@ -351,7 +351,7 @@ func (r *macroReader) read(name string, at macro) instruction {
 		return whileLoop{at, condition, r.block("Do")}
 	case "For":
 		node := r.keys["For"]
-		if node.Kind != yaml.ScalarNode || !simpleKey.MatchString(node.Value) {
+		if node.Kind != yaml.ScalarNode || !simpleKey(node.Value) {
 			r.keep(r.d.wrong(node, "For takes the name of a variable, without $"))
 		}
 		return forLoop{at, node.Value, r.value("In"), r.block("Do")}

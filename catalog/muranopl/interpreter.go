@@ -25,7 +25,7 @@ type Interpreter struct {
 	functions []*yaql.Function
 	config    map[string]any
 	mocks     *mocks   // nil: methods cannot be replaced
-	tables    sync.Map // *Class → *yaql.Functions, where there are functions beside those of the class
+	bases     sync.Map // *Class → *yaql.Scope, where there are functions beside those of the class
 	heap      heap
 }
 
@@ -306,7 +306,7 @@ func (i *Interpreter) body(ctx context.Context, m *Method, object *Object, recei
 	} else {
 		variables["this"] = receiver
 	}
-	f.scope = yaql.NewScope(i.table(m.Class), receiver, expressionLimits).Speaking(m.Class.speech()).WithAll(variables)
+	f.scope = i.base(m.Class).About(receiver).WithAll(variables)
 	s := &strand{frame: f}
 	i.heap.begin(s)
 	defer i.heap.end(s)
@@ -322,16 +322,16 @@ func (i *Interpreter) body(ctx context.Context, m *Method, object *Object, recei
 	return ended.value, nil
 }
 
-// table are the functions that expressions of a class may call.
-func (i *Interpreter) table(c *Class) *yaql.Functions {
+// base is the scope of expressions of a class, without data.
+func (i *Interpreter) base(c *Class) *yaql.Scope {
 	if len(i.functions) == 0 {
-		return c.functions()
+		return c.base()
 	}
-	if known, ok := i.tables.Load(c); ok {
-		return known.(*yaql.Functions)
+	if known, ok := i.bases.Load(c); ok {
+		return known.(*yaql.Scope)
 	}
-	made, _ := i.tables.LoadOrStore(c, c.functions().Extend(i.functions...))
-	return made.(*yaql.Functions)
+	made, _ := i.bases.LoadOrStore(c, c.baseOf(c.functions().Extend(i.functions...)))
+	return made.(*yaql.Scope)
 }
 
 // errMismatch is that a method does not take these arguments.

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/catalog/yaql"
 )
 
 // build makes a class of the document that declares it.
@@ -140,6 +142,7 @@ func (c *Classes) complete(ctx context.Context, pkg Package, name string, d *cla
 	class := &Class{Name: name, Package: pkg, Position: d.position(d.root), namespaces: d.namespaces, classes: c, places: d.places}
 	class.functions = sync.OnceValue(class.functionTable)
 	class.speech = sync.OnceValue(class.dialect)
+	class.base = sync.OnceValue(func() *yaql.Scope { return class.baseOf(class.functions()) })
 	var err error
 	if class.Parents, err = c.parents(ctx, class, d); err != nil {
 		return nil, err
@@ -168,6 +171,7 @@ func (c *Classes) complete(ctx context.Context, pkg Package, name string, d *cla
 	if err := d.methods(class); err != nil {
 		return nil, err
 	}
+	class.members = class.gather()
 	return class, c.imports(ctx, class, d)
 }
 

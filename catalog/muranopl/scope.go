@@ -65,11 +65,16 @@ func (c *Class) scope(this *Object, data any) *yaql.Scope {
 	if object, ok := data.(*Object); ok && object == nil {
 		data = nil
 	}
-	scope := yaql.NewScope(c.functions(), data, expressionLimits).Speaking(c.speech())
+	scope := c.base().About(data)
 	if this != nil {
 		return scope.With("this", this)
 	}
 	return scope
+}
+
+// baseOf is the scope of expressions of the class that may call these functions, without data.
+func (c *Class) baseOf(functions *yaql.Functions) *yaql.Scope {
+	return yaql.NewScope(functions, nil, expressionLimits).Speaking(c.speech())
 }
 
 // functionTable is YAQL's library, the old one for old packages, with what MuranoPL adds.

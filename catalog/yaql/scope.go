@@ -85,6 +85,14 @@ func (s *Scope) Speaking(dialect *Dialect) *Scope {
 	return inner
 }
 
+// About makes a scope in which data is $.
+func (s *Scope) About(data any) *Scope {
+	inner := s.within()
+	inner.inline[0] = data
+	inner.args = inner.inline[:1]
+	return inner
+}
+
 // With makes a scope in which $name is value; the name "" is $.
 func (s *Scope) With(name string, value any) *Scope {
 	inner := s.within()
