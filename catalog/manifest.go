@@ -33,6 +33,7 @@ type manifest struct {
 	classes      []string // in the manifest's order
 	classFiles   map[string]string
 	requires     map[string]string
+	meta         any
 	values       map[string]*yaml.Node // by key, for places
 }
 
@@ -81,6 +82,11 @@ func parseManifest(text []byte) (manifest, error) {
 	m.readTexts(&r)
 	m.readFiles(&r)
 	m.requires = r.stringMap("Require")
+	if node := r.value("Meta"); node != nil {
+		if err := node.Decode(&m.meta); err != nil {
+			r.fail(incorrect("Meta: %w", err))
+		}
+	}
 	m.values = r.values
 	return m, r.err
 }

@@ -73,6 +73,7 @@ Tags: [b, a, b]
 Author: me
 Supplier: {Name: Inc, CompanyUrl: {Text: t, Link: l}, 1: {true: 2026-01-01}}
 Require: {io.murano: , x.y: ">=1.2, <2"}
+Meta: [a.M, {a.N: {n: 5}}]
 Classes:
   z.Z: Z.yaml
   a.A: A.yaml
@@ -87,6 +88,7 @@ Classes:
 	require.Equal(t, []string{"b", "a"}, p.Tags())
 	require.Equal(t, []string{"z.Z", "a.A"}, p.ClassNames())
 	require.Equal(t, map[string]string{"io.murano": "", "x.y": ">=1.2, <2"}, p.Requires())
+	require.Equal(t, []any{"a.M", map[string]any{"a.N": map[string]any{"n": 5}}}, p.Meta())
 	_, err = json.Marshal(p.Supplier())
 	require.NoError(t, err)
 	require.Nil(t, p.UI())

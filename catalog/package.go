@@ -83,6 +83,9 @@ func (p *Package) Embedded() bool { return p.embedded }
 // Requires maps the names of required packages to version specs as written.
 func (p *Package) Requires() map[string]string { return maps.Clone(p.manifest.requires) }
 
+// Meta is the manifest's metadata of the package, as its YAML has it, nil where there is none.
+func (p *Package) Meta() any { return p.manifest.meta }
+
 // ClassNames lists the classes of the manifest in its order; a HOT package has one class, of its own name.
 func (p *Package) ClassNames() []string { return slices.Clone(p.manifest.classes) }
 

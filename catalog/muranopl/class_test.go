@@ -199,3 +199,44 @@ func FuzzReadingClassesNeverPanics(f *testing.F) {
 		}
 	})
 }
+
+func TestMetadataOfAPackageIsWhatItsManifestSays(t *testing.T) {
+	many := map[string]any{"suite.Many": map[string]any{"val": 5}}
+	for name, c := range map[string]struct {
+		meta any
+		came any
+	}{
+		"none":              {nil, []any{}},
+		"a name":            {"suite.Many", []any{int64(333)}},
+		"one":               {many, []any{int64(5)}},
+		"several":           {[]any{many, "suite.Many", map[string]any{"suite.One": nil}}, []any{int64(5), int64(333), int64(444)}},
+		"one of two keys":   {map[string]any{"suite.Many": nil, "suite.One": nil}, "Invalid Meta format"},
+		"a number":          {5, "Invalid Meta format"},
+		"One twice":         {[]any{"suite.One", "suite.One"}, "Cannot attach several Meta instances with cardinality One"},
+		"of methods only":   {"suite.OnMethods", "Meta class suite.OnMethods is not applicable here"},
+		"an ordinary class": {"suite.Part", "Only Meta classes can be attached"},
+		"no class":          {"suite.Nothing", "class suite.Nothing is neither in package suite nor in one that its manifest requires"},
+		"a wrong value":     {map[string]any{"suite.Many": map[string]any{"val": "x"}}, `suite.Many.val wants int().notNull(), found "x"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source, names := suiteSource(t, "metadata.yaml", "1.4")
+			source[1].meta = c.meta
+			interpreter := muranopl.NewInterpreter(muranopl.NewClasses(source), suiteNatives)
+			object, problems, err := interpreter.Load(t.Context(), map[string]any{"?": map[string]any{"type": names[0]}})
+			require.Empty(t, problems)
+			require.NoError(t, err)
+			came, err := interpreter.Invoke(t.Context(), object, "ofAPackage", nil)
+			if says, wrong := c.came.(string); wrong {
+				require.ErrorContains(t, err, says)
+				return
+			}
+			require.NoError(t, err)
+			values := []any{}
+			for _, meta := range came.([]any) {
+				value, _ := meta.(*muranopl.Object).Get("val")
+				values = append(values, value)
+			}
+			require.Equal(t, c.came, values)
+		})
+	}
+}

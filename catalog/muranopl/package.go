@@ -18,6 +18,9 @@ type Package interface {
 	Embedded() bool
 	// Requires maps the names of required packages to version specs as written in the manifest.
 	Requires() map[string]string
+	// Meta is the manifest's metadata of the package: a name of a meta class, a map {name: {property: value}}, or a list of these; nil
+	// for none. Names are fully qualified, values are no expressions.
+	Meta() any
 	// ClassNames lists the fully qualified names of the classes that the manifest declares.
 	ClassNames() []string
 	// ClassFile returns the file that declares the class: its name inside the package, for messages, and its text.

@@ -238,9 +238,48 @@ func (p packageInfo) attribute(ctx context.Context, name string) (any, error) {
 		}
 		return list, nil
 	case "meta":
-		return []any{}, nil
+		metas, err := packageMetas(pkg)
+		if err != nil {
+			return nil, err
+		}
+		return p.class.metaObjects(ctx, "Package", func(c *Class) []Meta {
+			if c == p.class {
+				return metas
+			}
+			return nil
+		})
 	}
 	return nil, noAttribute("a package", name)
+}
+
+// packageMetas is the metadata in the manifest of a package.
+func packageMetas(pkg Package) ([]Meta, error) {
+	given := plain(pkg.Meta())
+	if given == nil {
+		return nil, nil
+	}
+	items, ok := given.([]any)
+	if !ok {
+		items = []any{given}
+	}
+	var metas []Meta
+	for _, item := range items {
+		switch v := item.(type) {
+		case string:
+			metas = append(metas, Meta{Class: v})
+			continue
+		case map[string]any:
+			if len(v) == 1 {
+				for name, values := range v {
+					properties, _ := values.(map[string]any)
+					metas = append(metas, Meta{name, properties, values})
+				}
+				continue
+			}
+		}
+		return nil, raised("ValueError", "Invalid Meta format")
+	}
+	return metas, nil
 }
 
 func (p packageInfo) call(_ context.Context, name string, _ []any, _ map[string]any) (any, error) {

@@ -84,7 +84,18 @@ func suiteSource(t testing.TB, file, format string) (testSource, []string) {
 	core, _ := pack("io.murano", "core.yaml", "1.4", true)
 	core.version = "0.0.0"
 	own, names := pack("suite", file, format, false)
-	return testSource{core, own}, names
+	own.requires = map[string]string{"lib": "1"}
+	own.meta = []any{map[string]any{"suite.Many": map[string]any{"val": 1}}, map[string]any{"suite.Many": nil}, "suite.One"}
+	return append(testSource{core, own}, libraries()...), names
+}
+
+// libraries are versions of a package with one class, the newest first.
+func libraries() testSource {
+	var source testSource
+	for _, version := range []string{"2.1.0", "2.0.0-rc1", "1.3.0", "1.2.10", "1.2.3", "1.0.0", "1.0.0-beta", "0.9.0"} {
+		source = append(source, &testPackage{name: "lib", version: version, classes: map[string]string{"lib.Thing": "Name: lib.Thing\n"}})
+	}
+	return source
 }
 
 var anID = regexp.MustCompile(`[0-9a-f]{32}`)
@@ -188,8 +199,10 @@ func sameJSON(a, b any) bool {
 // runSuite runs the methods of the first class of a file.
 func runSuite(t *testing.T, file, format string) map[string]any {
 	source, names := suiteSource(t, file, format)
-	classes := muranopl.NewClasses(source)
-	class, err := classes.Class(t.Context(), names[0], "")
+	fresh := func() *muranopl.Classes {
+		return muranopl.NewClasses(source, muranopl.WithConfigs(os.DirFS(filepath.Join("testdata", "suite", "configs"))))
+	}
+	class, err := fresh().Class(t.Context(), names[0], "")
 	require.NoError(t, err)
 	results := map[string]any{}
 	for _, method := range class.Methods {
@@ -197,7 +210,7 @@ func runSuite(t *testing.T, file, format string) map[string]any {
 			continue
 		}
 		var traced traces
-		interpreter := muranopl.NewInterpreter(muranopl.NewClasses(source), suiteNatives, muranopl.WithMocks(), muranopl.WithFunctions(traced.function()))
+		interpreter := muranopl.NewInterpreter(fresh(), suiteNatives, muranopl.WithMocks(), muranopl.WithFunctions(traced.function()))
 		object, problems, err := interpreter.Load(t.Context(), map[string]any{"?": map[string]any{"type": names[0], "id": "the-object"}})
 		require.Empty(t, problems)
 		require.NoError(t, err)

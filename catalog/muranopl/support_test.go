@@ -24,6 +24,7 @@ type testPackage struct {
 	format   string // "" is 1.4
 	embedded bool
 	requires map[string]string
+	meta     any
 	classes  map[string]string // class → text
 }
 
@@ -32,6 +33,7 @@ func (p *testPackage) Version() *semver.Version    { return semver.MustParse(p.v
 func (p *testPackage) Format() string              { return cmp.Or(p.format, "1.4") }
 func (p *testPackage) Embedded() bool              { return p.embedded }
 func (p *testPackage) Requires() map[string]string { return p.requires }
+func (p *testPackage) Meta() any                   { return p.meta }
 
 func (p *testPackage) ClassNames() []string {
 	var names []string
