@@ -69,7 +69,8 @@ func (c *connection) connect(ctx context.Context) (*client, error) {
 		}
 	}
 	url = strings.TrimSuffix(strings.TrimSuffix(url, "/"), "/v1")
-	return &client{url: url, provider: provider, http: &http.Client{Timeout: 5 * time.Minute}}, nil
+	// What clouds.yaml and the variables say of certificates holds for all services of the cloud, and so for Burano.
+	return &client{url: url, provider: provider, http: &http.Client{Timeout: 5 * time.Minute, Transport: provider.HTTPClient.Transport}}, nil
 }
 
 // signedIn makes a command's work of what is done with a client of the server.

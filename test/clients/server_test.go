@@ -27,6 +27,7 @@ type server struct {
 	keystone string
 	url      string
 	home     string // folder for clients
+	cloud    *httptest.Server
 }
 
 // startKeystone starts the local cloud's Keystone alone.
@@ -40,6 +41,7 @@ func startKeystone(t *testing.T) *server {
 	listener.Config.Handler = withGlance(t, identity, s.keystone)
 	listener.Start()
 	t.Cleanup(listener.Close)
+	s.cloud = listener
 	return s
 }
 
@@ -47,42 +49,65 @@ func startKeystone(t *testing.T) *server {
 func start(t *testing.T) *server {
 	t.Helper()
 	s := startKeystone(t)
+	s.build()
+	s.serve(http.DefaultClient, "http")
+	return s
+}
+
+// build builds the program.
+func (s *server) build() {
+	t := s.t
+	t.Helper()
 	s.program = filepath.Join(t.TempDir(), "burano")
 	build := exec.Command("go", "build", "-o", s.program, "./cmd/burano")
 	build.Dir = filepath.Join("..", "..")
 	output, err := build.CombinedOutput()
 	require.NoErrorf(t, err, "%s", output)
+}
 
+// process is a server that was started, and where it writes its log.
+type process struct {
+	*exec.Cmd
+	log   string
+	ended chan error
+}
+
+// serve starts the program as a server and waits until it answers to the client. It is ended with the test.
+func (s *server) serve(client *http.Client, scheme string, flags ...string) *process {
+	t := s.t
+	t.Helper()
 	address := freeAddress(t)
-	s.url = "http://" + address
-	log := filepath.Join(s.home, "log")
-	file, err := os.Create(log)
+	s.url = scheme + "://" + address
+	file, err := os.CreateTemp(t.TempDir(), "log")
 	require.NoError(t, err)
 	defer file.Close()
-	serve := exec.Command(s.program, "serve", "--listen", address, "--state", t.TempDir(), "--embedded-packages", "io.murano")
-	serve.Env = s.as("burano", "service")
-	serve.Stdout, serve.Stderr = file, file
-	serve.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, serve.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- serve.Wait() }()
+	p := &process{log: file.Name(), ended: make(chan error, 1)}
+	p.Cmd = exec.Command(s.program, append([]string{"serve", "--listen", address, "--state", t.TempDir(), "--embedded-packages", "io.murano"}, flags...)...)
+	p.Env = s.as("burano", "service")
+	p.Stdout, p.Stderr = file, file
+	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, p.Start())
+	go func() {
+		p.ended <- p.Wait()
+		close(p.ended)
+	}()
 	t.Cleanup(func() {
-		require.NoError(t, serve.Process.Signal(syscall.SIGTERM))
-		require.NoError(t, <-ended, "the server ends cleanly when asked to")
+		_ = p.Process.Signal(syscall.SIGTERM) // the test may have ended it
+		require.NoError(t, <-p.ended, "the server ends cleanly when asked to")
 		if t.Failed() {
-			text, _ := os.ReadFile(log)
+			text, _ := os.ReadFile(p.log)
 			t.Logf("the server's log:\n%s", text)
 		}
 	})
 	require.Eventually(t, func() bool {
-		response, err := http.Get(s.url + "/healthz")
+		response, err := client.Get(s.url + "/healthz")
 		if err != nil {
 			return false
 		}
 		_ = response.Body.Close()
 		return response.StatusCode == http.StatusOK
-	}, time.Minute, 50*time.Millisecond, "the server does not answer; its log is %s", log)
-	return s
+	}, time.Minute, 50*time.Millisecond, "the server does not answer; its log is %s", p.log)
+	return p
 }
 
 func freeAddress(t *testing.T) string {
