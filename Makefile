@@ -40,7 +40,7 @@ test: check image ## Everything that must hold, end to end too
 	@test/all.sh
 
 .PHONY: bench-lang
-bench-lang: ## Compare the speed of our YAQL with Debian's python3-yaql (which is installed for that)
+bench-lang: ## Compare our YAQL's speed with Debian's python3-yaql (installed for that), and measure MuranoPL
 	@test/setup/packages.sh python3-yaql
 	go run ./test/bench/lang
 
