@@ -159,6 +159,9 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		Kubeconfig: func(ctx context.Context, environmentID, objectID string) ([]byte, error) {
 			return native.Kubeconfig(ctx, tasks, environmentID, objectID, logger)
 		},
+		Cluster: func(ctx context.Context, environmentID, objectID string) (any, error) {
+			return native.Status(ctx, tasks, environmentID, objectID, logger)
+		},
 		Checks: []api.Check{
 			{Name: "database", Check: func(ctx context.Context) error { return database.Answers(ctx, db) }},
 			{Name: "keystone", Check: cloud.Answers},

@@ -33,23 +33,30 @@ type Secrets interface {
 // Kubeconfig makes a kubeconfig for the cluster that this object of the environment is. A cluster that was never up is a fault of
 // kind NotFound.
 func Kubeconfig(ctx context.Context, secrets Secrets, environmentID, objectID string, logger *slog.Logger) ([]byte, error) {
-	keep := environmentVault{secrets, environmentID, objectID}
-	text, found, err := keep.Load(ctx, factsName)
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return nil, fault.New(fault.NotFound, "Object %s is no Kubernetes cluster that was ever up: deploy the environment first", objectID)
-	}
-	var known facts
-	if err := json.Unmarshal(text, &known); err != nil {
-		return nil, fmt.Errorf("read the facts of cluster %s: %w", objectID, err)
-	}
-	cluster, err := nodes.NewCluster(nodes.Config{Name: known.Name, Nodes: known.Nodes, Vault: keep, Logger: logger})
+	known, cluster, err := openCluster(ctx, secrets, environmentID, objectID, nodes.Config{Logger: logger})
 	if err != nil {
 		return nil, err
 	}
 	return cluster.Kubeconfig(ctx, known.API, kubeconfigLifetime)
+}
+
+// openCluster makes a cluster, outside of tasks, of what is known of it.
+func openCluster(ctx context.Context, secrets Secrets, environmentID, objectID string, config nodes.Config) (facts, *nodes.Cluster, error) {
+	keep := environmentVault{secrets, environmentID, objectID}
+	var known facts
+	text, found, err := keep.Load(ctx, factsName)
+	if err != nil {
+		return known, nil, err
+	}
+	if !found {
+		return known, nil, fault.New(fault.NotFound, "Object %s is no Kubernetes cluster that was ever up: deploy the environment first", objectID)
+	}
+	if err := json.Unmarshal(text, &known); err != nil {
+		return known, nil, fmt.Errorf("read the facts of cluster %s: %w", objectID, err)
+	}
+	config.Name, config.Nodes, config.Vault = known.Name, known.Nodes, keep
+	cluster, err := nodes.NewCluster(config)
+	return known, cluster, err
 }
 
 // environmentVault is the vault of a cluster outside of tasks.

@@ -67,6 +67,7 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	t.Run("Secrets are not readable in etcd", func(t *testing.T) { secretsAreEncrypted(t, cluster) })
 	t.Run("deploying the same again restarts nothing", func(t *testing.T) { deployAgain(t, l, cluster, where) })
 	t.Run("another project sees nothing of it", func(t *testing.T) { foreignProject(t, l, environment["id"].(string)) })
+	t.Run("the cluster tells how it is", func(t *testing.T) { clusterTells(t, l, cluster, demo, environment, where) })
 
 	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "demo")
 	require.Contains(t, output, "is deleted")
@@ -82,6 +83,67 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 		})
 		l.noGuests(t, l.program(""))
 	}
+}
+
+// clusterTells asks Burano for the cluster's nodes, members and routes, also while a member of etcd does not answer.
+func clusterTells(t *testing.T, l *lab, c *cluster, demo *user, environment map[string]any, where string) {
+	path := "/burano/v1/environments/" + environment["id"].(string) + "/clusters/"
+	for _, one := range environment["services"].([]any) {
+		header := one.(map[string]any)["?"].(map[string]any)
+		if strings.HasPrefix(header["type"].(string), "com.mirantis.docker.kubernetes.KubernetesCluster") {
+			path += header["id"].(string)
+		}
+	}
+	status := demo.must(t, http.MethodGet, path, nil)
+	require.Equal(t, []any{}, status["problems"])
+	require.Equal(t, true, status["healthy"])
+	roles, members := map[string]string{}, []string{}
+	gateway := ""
+	for _, one := range status["nodes"].([]any) {
+		node := one.(map[string]any)
+		name, role := node["name"].(string), node["role"].(string)
+		roles[name] = role
+		require.Equal(t, c.servers[name], node["server"])
+		require.Equal(t, true, node["reachable"])
+		if role == "minion" {
+			require.Equal(t, true, node["ready"])
+			require.Regexp(t, `^v1\.`, node["version"])
+		} else {
+			require.Nil(t, node["ready"])
+		}
+		if role == "gateway" {
+			gateway = name
+		}
+	}
+	for _, one := range status["members"].([]any) {
+		member := one.(map[string]any)
+		require.Equal(t, true, member["healthy"])
+		require.Equal(t, false, member["learner"])
+		require.Contains(t, roles, member["name"])
+		members = append(members, member["name"].(string))
+	}
+	require.Len(t, members, 3)
+	ports := map[string]bool{}
+	for _, one := range status["routes"].([]any) {
+		published := one.(map[string]any)
+		require.NotEmpty(t, published["backends"])
+		ports[fmt.Sprint(published["gateway_port"])] = true
+	}
+	require.Contains(t, ports, where[strings.LastIndex(where, ":")+1:])
+
+	_, err := c.on(gateway, "systemctl", "stop", "etcd")
+	require.NoError(t, err)
+	status = demo.must(t, http.MethodGet, path, nil)
+	require.Equal(t, false, status["healthy"])
+	require.Equal(t, []any{"etcd member " + gateway + ": it does not answer"}, status["problems"])
+	_, err = c.on(gateway, "systemctl", "start", "etcd")
+	require.NoError(t, err)
+	l.eventually(t, 30*time.Second, "all is well again", func() error {
+		if problems := demo.must(t, http.MethodGet, path, nil)["problems"].([]any); len(problems) > 0 {
+			return fmt.Errorf("%v", problems)
+		}
+		return nil
+	})
 }
 
 func bothReplicasAnswer(t *testing.T, l *lab, where string) {

@@ -31,6 +31,8 @@ type Config struct {
 	Keystone string
 	// Kubeconfig makes a kubeconfig for a cluster of an environment; who may ask is checked before. nil: there is none.
 	Kubeconfig func(ctx context.Context, environmentID, objectID string) ([]byte, error)
+	// Cluster describes a cluster of an environment (native.ClusterStatus); who may ask is checked before. nil: clusters are not asked.
+	Cluster func(ctx context.Context, environmentID, objectID string) (any, error)
 	// Choices lists what a caller may choose from in the cloud (openstack.Service); nil: the cloud is not asked.
 	Choices func(ctx context.Context, caller identity.Caller, kind string) (any, error)
 	// Checks are what /readyz asks.
@@ -99,7 +101,7 @@ func newEcho(config Config) *echo.Echo {
 	statisticsHandlers{config.Orchestrator}.register(v1)
 	catalogHandlers{config.Catalog}.register(v1)
 	burano := e.Group("/burano/v1")
-	buranoHandlers{config.Orchestrator, config.Kubeconfig, config.Choices}.register(burano)
+	buranoHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster, config.Choices}.register(burano)
 	formHandlers{config.Catalog, config.Orchestrator}.register(burano)
 	description, err := describe()
 	if err != nil {

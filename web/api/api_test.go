@@ -87,6 +87,9 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		Kubeconfig: func(_ context.Context, environmentID, objectID string) ([]byte, error) {
 			return []byte("for: " + environmentID + "/" + objectID + "\n"), nil
 		},
+		Cluster: func(_ context.Context, environmentID, objectID string) (any, error) {
+			return map[string]string{"name": environmentID + "/" + objectID}, nil
+		},
 		Choices: func(_ context.Context, caller identity.Caller, kind string) (any, error) {
 			return []string{kind + " of " + caller.ProjectID}, nil
 		},

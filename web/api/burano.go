@@ -21,6 +21,7 @@ import (
 type buranoHandlers struct {
 	orchestrator *orchestrator.Service
 	kubeconfig   func(ctx context.Context, environmentID, objectID string) ([]byte, error)
+	cluster      func(ctx context.Context, environmentID, objectID string) (any, error)
 	choices      func(ctx context.Context, caller identity.Caller, kind string) (any, error)
 }
 
@@ -31,6 +32,7 @@ func (h buranoHandlers) register(v1 *echo.Group) {
 	v1.POST("/deployments/:deployment/retry", h.retry)
 	v1.GET("/environments/:environment/sessions/:session/preview", h.preview)
 	v1.GET("/cloud/:kind", h.cloud)
+	v1.GET("/environments/:environment/clusters/:cluster", h.clusterStatus)
 	v1.GET("/environments/:environment/clusters/:cluster/kubeconfig", h.clusterKubeconfig)
 }
 
@@ -170,6 +172,23 @@ func (h buranoHandlers) cloud(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, map[string]any{strings.ReplaceAll(c.Param("kind"), "-", "_"): list})
+}
+
+// clusterStatus answers what a cluster is made of and how it is now.
+func (h buranoHandlers) clusterStatus(c echo.Context) error {
+	ctx := c.Request().Context()
+	environmentID, clusterID := c.Param("environment"), c.Param("cluster")
+	if err := h.orchestrator.MayReach(ctx, identity.From(ctx), environmentID, clusterID); err != nil {
+		return err
+	}
+	if h.cluster == nil {
+		return fault.New(fault.NotFound, "This Burano asks no clusters")
+	}
+	status, err := h.cluster(ctx, environmentID, clusterID)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, status)
 }
 
 func (h buranoHandlers) clusterKubeconfig(c echo.Context) error {

@@ -73,3 +73,12 @@ func TestADraftIsCheckedWhenItIsAskedFor(t *testing.T) {
 	require.Len(t, s.call("demo", session, "GET", services, nil, 200), 1)
 	s.call("demo", session, "PUT", services, []any{bad}, 200) // as Murano takes it
 }
+
+func TestAClusterIsDescribedToThoseWhoMaySeeIt(t *testing.T) {
+	s := newServer(t)
+	mine := s.settle("demo", "demos")
+	path := "/burano/v1/environments/" + mine["environment"] + "/clusters/"
+	require.Equal(t, mine["environment"]+"/"+mine["cluster"], field(s.call("demo", "", "GET", path+mine["cluster"], nil, 200), "name"))
+	s.call("demo", "", "GET", path+"nothing", nil, 404)
+	s.call("other", "", "GET", path+mine["cluster"], nil, 403)
+}

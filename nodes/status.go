@@ -1,0 +1,185 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/nodes/etcd"
+)
+
+// Status is a cluster as it is found at a moment. What could not be asked is missing, and among Problems.
+type Status struct {
+	Nodes    []NodeStatus
+	Members  []MemberStatus
+	Routes   []route.Route // by gateway port
+	Problems []string      // for a person; none when all is well
+}
+
+// NodeStatus is a node as it is found.
+type NodeStatus struct {
+	Node
+	Reached bool   // over SSH
+	Ready   *bool  // takes pods; nil where that is not known, and on nodes without a kubelet
+	Version string // of the kubelet, "" where it is not known
+}
+
+// MemberStatus is a member of etcd as it is found.
+type MemberStatus struct {
+	Name    string // of its node; "" for one that has never run and is of no node
+	Learner bool
+	Answers bool
+}
+
+// Status asks nodes, etcd and Kubernetes at the same time how they are. It changes nothing, and takes as long as the context and
+// Config.Patience let it.
+func (c *Cluster) Status(ctx context.Context) Status {
+	a := &asking{cluster: c}
+	for _, node := range c.config.Nodes {
+		a.status.Nodes = append(a.status.Nodes, NodeStatus{Node: node})
+	}
+	var all sync.WaitGroup
+	for i := range a.status.Nodes {
+		all.Go(func() { a.reach(ctx, &a.status.Nodes[i]) })
+	}
+	all.Go(func() { a.note("etcd", a.etcd(ctx)) })
+	var kubelets []corev1.Node
+	var answered bool
+	all.Go(func() {
+		var err error
+		kubelets, err = a.kubelets(ctx)
+		answered = err == nil
+		a.note("Kubernetes", err)
+	})
+	all.Wait()
+	if answered {
+		a.ready(kubelets)
+	}
+	slices.Sort(a.status.Problems)
+	return a.status
+}
+
+// asking is one call of Status.
+type asking struct {
+	cluster *Cluster
+	mu      sync.Mutex
+	status  Status
+}
+
+func (a *asking) note(what string, err error) {
+	if err == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.status.Problems = append(a.status.Problems, fmt.Sprintf("%s: %v", what, err))
+}
+
+func (a *asking) reach(ctx context.Context, node *NodeStatus) {
+	_, err := a.cluster.connect(ctx, node.Node)
+	node.Reached = err == nil
+	a.note("node "+node.Name, err)
+}
+
+// etcd asks who is a member, whether they answer, and for the routes.
+func (a *asking) etcd(ctx context.Context) error {
+	authorities, err := a.cluster.authorities(ctx)
+	if err != nil {
+		return err
+	}
+	client, err := a.cluster.etcdAs(ctx, authorities, etcd.Root)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	members, err := etcd.Members(ctx, client)
+	if err != nil {
+		return err
+	}
+	a.status.Members = make([]MemberStatus, len(members))
+	var all sync.WaitGroup
+	for i, member := range members {
+		found := &a.status.Members[i]
+		*found = MemberStatus{Name: member.Name, Learner: member.IsLearner}
+		for _, node := range a.cluster.config.Nodes {
+			if slices.Contains(member.PeerURLs, etcdNode(node).PeerURL()) {
+				found.Name = node.Name
+			}
+		}
+		all.Go(func() {
+			if found.Answers = etcd.Answers(ctx, client, member); !found.Answers {
+				a.note("etcd member "+found.Name, errors.New("it does not answer"))
+			}
+		})
+	}
+	all.Wait()
+	slices.SortFunc(a.status.Members, func(x, y MemberStatus) int { return strings.Compare(x.Name, y.Name) })
+	kept, err := client.Get(ctx, route.RoutesPrefix, clientv3.WithPrefix())
+	if err != nil {
+		return fmt.Errorf("read the routes: %w", err)
+	}
+	for _, pair := range kept.Kvs {
+		one, err := route.Decode(string(pair.Key), pair.Value)
+		if err != nil {
+			a.note("a route", err)
+			continue
+		}
+		a.status.Routes = append(a.status.Routes, one)
+	}
+	slices.SortFunc(a.status.Routes, func(x, y route.Route) int { return int(x.GatewayPort) - int(y.GatewayPort) })
+	return nil
+}
+
+func (a *asking) kubelets(ctx context.Context) ([]corev1.Node, error) {
+	config, err := a.cluster.Kubernetes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// ready notes which nodes take pods. Only minions have a kubelet.
+func (a *asking) ready(kubelets []corev1.Node) {
+	for i := range a.status.Nodes {
+		node := &a.status.Nodes[i]
+		if node.Role != Minion {
+			continue
+		}
+		ready, why := false, "its kubelet has not registered it"
+		for _, found := range kubelets {
+			if found.Name == node.Name {
+				node.Version = found.Status.NodeInfo.KubeletVersion
+				ready, why = isReady(found)
+			}
+		}
+		if node.Ready = &ready; !ready {
+			a.note("node "+node.Name, errors.New(why))
+		}
+	}
+}
+
+func isReady(node corev1.Node) (bool, string) {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue, "it is not Ready: " + condition.Message
+		}
+	}
+	return false, "its kubelet has not reported yet"
+}

@@ -1,0 +1,106 @@
+package native
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/nodes"
+)
+
+const (
+	// statusPatience is how long nodes, etcd and Kubernetes may take to say how they are; statusReach, how long a node may take
+	// until its sshd answers.
+	statusPatience = 10 * time.Second
+	statusReach    = 5 * time.Second
+)
+
+// The shapes of a cluster's description.
+type (
+	// ClusterStatus is a cluster: its nodes as they were when it was last up or changed, and how it is now.
+	ClusterStatus struct {
+		Name     string         `json:"name"`
+		API      string         `json:"api"` // URL at which users reach the API server
+		Healthy  bool           `json:"healthy"`
+		Problems []string       `json:"problems"`
+		Nodes    []NodeStatus   `json:"nodes"`
+		Members  []MemberStatus `json:"members"` // of etcd
+		Routes   []RouteStatus  `json:"routes"`
+	}
+	// NodeStatus is a server with a role.
+	NodeStatus struct {
+		Name      string     `json:"name"`
+		Role      nodes.Role `json:"role"`
+		Address   string     `json:"address"`
+		Floating  string     `json:"floating_address"` // "" for none
+		Server    string     `json:"server"`           // id in Nova
+		Reachable bool       `json:"reachable"`        // over SSH
+		Ready     *bool      `json:"ready"`            // takes pods; null where there is no kubelet, or it is not known
+		Version   string     `json:"version"`          // of the kubelet
+	}
+	// MemberStatus is a member of etcd.
+	MemberStatus struct {
+		Name    string `json:"name"`
+		Learner bool   `json:"learner"`
+		Healthy bool   `json:"healthy"`
+	}
+	// RouteStatus is a port of the gateways and who answers behind it.
+	RouteStatus struct {
+		Namespace   string          `json:"namespace"`
+		Service     string          `json:"service"`
+		Port        string          `json:"port"`
+		GatewayPort uint16          `json:"gateway_port"`
+		Backends    []BackendStatus `json:"backends"`
+	}
+	// BackendStatus is a pod behind a route.
+	BackendStatus struct {
+		Address  string `json:"address"`
+		Port     uint16 `json:"port"`
+		Node     string `json:"node"`
+		Ready    bool   `json:"ready"`
+		Draining bool   `json:"draining"`
+	}
+)
+
+// Status describes the cluster that this object of the environment is, and asks it how it is. A cluster that was never up is a fault
+// of kind NotFound; one that does not answer is described with its problems.
+func Status(ctx context.Context, secrets Secrets, environmentID, objectID string, logger *slog.Logger) (ClusterStatus, error) {
+	known, cluster, err := openCluster(ctx, secrets, environmentID, objectID, nodes.Config{Logger: logger, Patience: statusReach})
+	if err != nil {
+		return ClusterStatus{}, err
+	}
+	defer cluster.Close()
+	asked, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
+	found := cluster.Status(asked)
+	status := ClusterStatus{Name: known.Name, API: known.API, Healthy: len(found.Problems) == 0, Problems: append([]string{}, found.Problems...),
+		Nodes: []NodeStatus{}, Members: []MemberStatus{}, Routes: []RouteStatus{}}
+	for _, node := range found.Nodes {
+		status.Nodes = append(status.Nodes, NodeStatus{Name: node.Name, Role: node.Role, Address: addressText(node.Address), Floating: addressText(node.Access),
+			Server: node.Server, Reachable: node.Reached, Ready: node.Ready, Version: node.Version})
+	}
+	for _, member := range found.Members {
+		status.Members = append(status.Members, MemberStatus{Name: member.Name, Learner: member.Learner, Healthy: member.Answers})
+	}
+	for _, one := range found.Routes {
+		status.Routes = append(status.Routes, routeStatus(one))
+	}
+	return status, ctx.Err()
+}
+
+func addressText(address netip.Addr) string {
+	if !address.IsValid() {
+		return ""
+	}
+	return address.String()
+}
+
+func routeStatus(one route.Route) RouteStatus {
+	status := RouteStatus{Namespace: one.Namespace, Service: one.Service, Port: one.Port, GatewayPort: one.GatewayPort, Backends: []BackendStatus{}}
+	for _, b := range one.Backends {
+		status.Backends = append(status.Backends, BackendStatus(b))
+	}
+	return status
+}
