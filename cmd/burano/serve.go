@@ -87,11 +87,11 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			logger.Warn("the policy file has a rule that nothing asks for", "rule", name, "file", options.policy)
 		}
 	}
-	credentials, endpoint, _, err := connection.credentials()
+	credentials, endpoint, trusted, err := connection.credentials()
 	if err != nil {
 		return err
 	}
-	cloud, err := openstack.NewService(ctx, credentials, endpoint)
+	cloud, err := openstack.NewService(ctx, credentials, endpoint, trusted)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package openstack
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"slices"
@@ -30,19 +31,24 @@ type Service struct {
 	userID   string
 	project  string // the service user's, "" when its token has none
 
+	transport http.RoundTripper // of all requests
+
 	mutex    sync.Mutex
 	projects map[string]*Project // by trust
 }
 
 // NewService signs in as the service user. The options must hold a password: the service signs in again whenever a token ends, and
-// once for each trust, which Keystone grants to neither tokens nor application credentials (those are bound to a project).
-func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint gophercloud.EndpointOpts) (*Service, error) {
+// once for each trust, which Keystone grants to neither tokens nor application credentials (those are bound to a project). trusted says
+// which certificates the cloud's services may show; nil stands for those that the machine trusts.
+func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint gophercloud.EndpointOpts, trusted *tls.Config) (*Service, error) {
 	if options.Password == "" {
 		return nil, fault.New(fault.Invalid, "the service user has no password: give one in clouds.yaml or OS_PASSWORD, because Keystone lets nobody act "+
 			"through a trust who has signed in with an application credential or a token")
 	}
 	options.AllowReauth = true
-	provider, err := openstack.AuthenticatedClient(ctx, options)
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = trusted
+	provider, err := authenticate(ctx, options, transport)
 	if err != nil {
 		return nil, fmt.Errorf("sign in to Keystone at %s as the service user: %w", options.IdentityEndpoint, err)
 	}
@@ -55,7 +61,7 @@ func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint g
 	if err != nil {
 		return nil, fmt.Errorf("ask Keystone who the service user is: %w", err)
 	}
-	s := &Service{options: options, endpoint: endpoint, identity: client, userID: user.ID, projects: map[string]*Project{}}
+	s := &Service{options: options, endpoint: endpoint, identity: client, userID: user.ID, transport: transport, projects: map[string]*Project{}}
 	if project, err := own.ExtractProject(); err == nil && project != nil {
 		s.project = project.ID
 	}
@@ -218,12 +224,21 @@ func (s *Service) signIn(ctx context.Context, trustID string) (*gophercloud.Prov
 	options := s.options
 	options.TenantID, options.TenantName = "", ""
 	options.Scope = &gophercloud.AuthScope{TrustID: trustID}
-	provider, err := openstack.AuthenticatedClient(ctx, options)
+	provider, err := authenticate(ctx, options, guardedTransport{s.transport})
 	if err != nil {
 		return nil, fmt.Errorf("sign in through trust %s: %w", trustID, err)
 	}
-	provider.HTTPClient.Transport = guardedTransport{http.DefaultTransport}
 	return provider, nil
+}
+
+// authenticate is openstack.AuthenticatedClient over a transport.
+func authenticate(ctx context.Context, options gophercloud.AuthOptions, transport http.RoundTripper) (*gophercloud.ProviderClient, error) {
+	provider, err := openstack.NewClient(options.IdentityEndpoint)
+	if err != nil {
+		return nil, err
+	}
+	provider.HTTPClient.Transport = transport
+	return provider, openstack.Authenticate(ctx, provider, options)
 }
 
 // as returns an identity client that carries somebody else's token.

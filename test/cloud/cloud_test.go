@@ -151,7 +151,7 @@ func (c *cloud) service(t *testing.T) *driver.Service { return c.serviceAs(t, "s
 
 func (c *cloud) serviceAs(t *testing.T, entry string) *driver.Service {
 	options, endpoint := c.options(t, entry)
-	service, err := driver.NewService(t.Context(), options, endpoint)
+	service, err := driver.NewService(t.Context(), options, endpoint, nil)
 	require.NoError(t, err)
 	return service
 }

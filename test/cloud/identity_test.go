@@ -132,7 +132,7 @@ func anApplicationCredentialMakesNoTrust(t *testing.T, c *cloud) {
 		require.Equal(t, caller.ProjectID, through.ProjectID)
 		require.Contains(t, through.Roles, "member")
 		require.NotContains(t, through.Roles, "heat_stack_owner", "it has the roles that it was made with")
-		_, err = driver.NewService(t.Context(), signing, endpoint)
+		_, err = driver.NewService(t.Context(), signing, endpoint, nil)
 		require.ErrorContains(t, err, "no password", "nobody is a trustee by it either")
 		_, err = service.CreateTrust(t.Context(), through)
 		require.Equal(t, fault.Forbidden, fault.KindOf(err), err)

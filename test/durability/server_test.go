@@ -70,7 +70,7 @@ func serve(text string, logger *slog.Logger) error {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return err
 	}
-	cloud, err := openstack.NewService(ctx, credentials(s.Keystone, "burano", "service"), gophercloud.EndpointOpts{Region: "local"})
+	cloud, err := openstack.NewService(ctx, credentials(s.Keystone, "burano", "service"), gophercloud.EndpointOpts{Region: "local"}, nil)
 	if err != nil {
 		return err
 	}
