@@ -21,7 +21,7 @@ type Deployment struct {
 	Finished                  *time.Time
 	// Description is the object model that was deployed, applications under "services", secrets masked; nil for a deletion.
 	Description map[string]any
-	// Action is what was run; nil for a deletion.
+	// Action is what was run, secrets among its arguments masked; nil for a deletion.
 	Action *store.Action
 	// Result is {"isException": bool, "result": …}, empty while it runs.
 	Result map[string]any
@@ -77,6 +77,7 @@ func deployments(tasks []store.Task, counts map[string]store.Counts) []Deploymen
 		}
 		if task.Action.Method != "" {
 			action := task.Action
+			action.Args = mask(action.Args)
 			list[i].Action = &action
 		}
 	}

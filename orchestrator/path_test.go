@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/orchestrator/store"
 )
 
 func model(t testing.TB, text string) map[string]any {
@@ -80,4 +82,13 @@ func TestSecretsAreMaskedWhereverTheyAre(t *testing.T) {
 	original := model(t, `{"adminPassword": "x", "token": "", "n": 1, "users": [{"pass": ["a", "b"], "name": "c"}], "apiSecretKey": {"k": "v", "secret": "w"}}`)
 	require.Equal(t, model(t, `{"adminPassword": "*** SANITIZED ***", "token": "", "n": 1, "users": [{"pass": ["*** SANITIZED ***", "*** SANITIZED ***"], "name": "c"}], "apiSecretKey": {"k": "v", "secret": "*** SANITIZED ***"}}`), mask(original))
 	require.Equal(t, "x", original["adminPassword"])
+}
+
+func TestADeploymentShowsNoSecretOfItsModelOrOfItsAction(t *testing.T) {
+	task := store.Task{Action: store.Action{ObjectID: "a", Method: "reset", Args: map[string]any{"newPassword": "x", "times": int64(2)}},
+		Objects: store.Document{"applications": []any{map[string]any{"token": "x"}}}}
+	shown := deployments([]store.Task{task}, nil)[0]
+	require.Equal(t, map[string]any{"newPassword": masked, "times": int64(2)}, shown.Action.Args)
+	require.Equal(t, map[string]any{"services": []any{map[string]any{"token": masked}}}, shown.Description)
+	require.Equal(t, "x", task.Action.Args["newPassword"], "the task itself keeps it")
 }

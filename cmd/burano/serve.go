@@ -122,7 +122,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err := checkNatives(ctx, nativeConfig); err != nil {
 		return err
 	}
-	rows, err := store.New(ctx, db, time.Now)
+	rows, err := store.New(ctx, db, time.Now, store.Sealed(sealer))
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (h *house) connect() {
 	db := h.db
 	h.t.Cleanup(func() { require.NoError(h.t, database.Close(db)) })
 	var err error
-	h.store, err = store.New(h.t.Context(), db, nil)
+	h.store, err = store.New(h.t.Context(), db, nil, store.Sealed(h.sealer))
 	require.NoError(h.t, err)
 }
 

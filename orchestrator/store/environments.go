@@ -11,13 +11,13 @@ import (
 func (s *Store) CreateEnvironment(ctx context.Context, environment *Environment) error {
 	environment.Created = s.clock()
 	environment.Updated = environment.Created
-	return wrap(s.db.WithContext(ctx).Create(environment).Error, "create an environment")
+	return wrap(s.rows(ctx).Create(environment).Error, "create an environment")
 }
 
 // Environment returns the environment, or ErrNotFound.
 func (s *Store) Environment(ctx context.Context, id string) (Environment, error) {
 	var environment Environment
-	err := s.db.WithContext(ctx).Where("id = ?", id).Take(&environment).Error
+	err := s.rows(ctx).Where("id = ?", id).Take(&environment).Error
 	return environment, wrap(err, "read an environment")
 }
 
@@ -83,13 +83,13 @@ func (s *Store) remove(tx *gorm.DB, id string) error {
 // DoomTrust keeps a sealed trust that is to be deleted unless the environment takes it (Submit), and returns the row's id.
 func (s *Store) DoomTrust(ctx context.Context, environmentID, sealed string) (string, error) {
 	row := DoomedTrust{ID: NewID(), EnvironmentID: environmentID, Trust: sealed, Created: s.clock()}
-	return row.ID, wrap(s.db.WithContext(ctx).Create(&row).Error, "note a trust")
+	return row.ID, wrap(s.rows(ctx).Create(&row).Error, "note a trust")
 }
 
 // DoomedTrusts returns the trusts that are to be deleted, oldest first: those that were made for the environment, or all
 // when environmentID is "". Younger ones than age are left out.
 func (s *Store) DoomedTrusts(ctx context.Context, environmentID string, age time.Duration) ([]DoomedTrust, error) {
-	query := s.db.WithContext(ctx).Where("created <= ?", s.clock()-Time(age.Microseconds())).Order("created, id")
+	query := s.rows(ctx).Where("created <= ?", s.clock()-Time(age.Microseconds())).Order("created, id")
 	if environmentID != "" {
 		query = query.Where("environment_id = ?", environmentID)
 	}
@@ -99,5 +99,5 @@ func (s *Store) DoomedTrusts(ctx context.Context, environmentID string, age time
 
 // ForgetTrust removes the row of a trust that Keystone no longer has.
 func (s *Store) ForgetTrust(ctx context.Context, id string) error {
-	return wrap(s.db.WithContext(ctx).Where("id = ?", id).Delete(&DoomedTrust{}).Error, "forget a trust")
+	return wrap(s.rows(ctx).Where("id = ?", id).Delete(&DoomedTrust{}).Error, "forget a trust")
 }

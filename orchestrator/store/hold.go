@@ -106,7 +106,7 @@ func (s *Store) take(tx *gorm.DB, candidate Task, worker string, now Time, lease
 // EndLeases makes every lease run out now. Only the one process that uses the database may call it, before it takes a task: then
 // whoever held one is dead.
 func (s *Store) EndLeases(ctx context.Context) error {
-	return wrap(s.db.WithContext(ctx).Model(&Task{}).Where("worker <> '' AND finished IS NULL").Update("lease_until", 0).Error, "end the leases of a former process")
+	return wrap(s.rows(ctx).Model(&Task{}).Where("worker <> '' AND finished IS NULL").Update("lease_until", 0).Error, "end the leases of a former process")
 }
 
 // holding runs do in a transaction in which the hold cannot be lost.
@@ -198,15 +198,15 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 			return err
 		}
 		now := s.clock()
-		if err := tx.Model(&Task{}).Where("id = ?", task.ID).
-			Updates(map[string]any{"result": outcome.Result, "finished": now, "updated": now}).Error; err != nil {
+		if err := tx.Select("result", "finished", "updated").Where("id = ?", task.ID).
+			Updates(&Task{Result: outcome.Result, Finished: &now, Updated: now}).Error; err != nil {
 			return err
 		}
 		if err := tx.Model(&Session{}).Where("id = ?", task.SessionID).Updates(map[string]any{"state": state, "updated": now}).Error; err != nil {
 			return err
 		}
 		var environment Environment
-		if err := locked(tx).Select("id", "model").Where("id = ?", task.EnvironmentID).Take(&environment).Error; err != nil {
+		if err := locked(tx).Select("id", "model", "version").Where("id = ?", task.EnvironmentID).Take(&environment).Error; err != nil {
 			return err
 		}
 		model := environment.Model
@@ -216,8 +216,8 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		case !deletion:
 			model.Objects = ForAPI(task.Objects)
 		}
-		return tx.Model(&Environment{}).Where("id = ?", task.EnvironmentID).
-			Updates(map[string]any{"model": model, "version": gorm.Expr("version + 1"), "updated": now}).Error
+		return tx.Select("model", "version", "updated").Where("id = ?", task.EnvironmentID).
+			Updates(&Environment{Model: model, Version: environment.Version + 1, Updated: now}).Error
 	})
 	s.watchers.changed(task.ID)
 	return failed, err
@@ -231,7 +231,7 @@ func (h *Hold) SaveObjectsCopy(ctx context.Context, objects map[string]any) erro
 			return err
 		}
 		environment.Model.ObjectsCopy = objects
-		return tx.Model(&Environment{}).Where("id = ?", h.task.EnvironmentID).Update("model", environment.Model).Error
+		return tx.Select("model").Where("id = ?", h.task.EnvironmentID).Updates(&Environment{Model: environment.Model}).Error
 	})
 }
 

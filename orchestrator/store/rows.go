@@ -84,7 +84,7 @@ type Environment struct {
 	Name            string
 	DescriptionText string
 	Version         int64
-	Model           Model
+	Model           Model  `gorm:"serializer:sealed"`
 	Trust           string // sealed
 	Fence           int64  // of the last taking of one of its tasks
 	Created         Time
@@ -111,7 +111,7 @@ type Session struct {
 	UserID        string
 	State         State
 	Version       int64 // the environment's when the session was opened
-	Model         Model
+	Model         Model `gorm:"serializer:sealed"`
 	Created       Time
 	Updated       Time
 }
@@ -121,14 +121,14 @@ type Task struct {
 	ID            string
 	EnvironmentID string
 	SessionID     string
-	Worker        string // the process that holds it; "" when none does
-	Fence         int64  // of the last taking; 0 when it was never taken
-	LeaseUntil    Time   // by the database's clock
-	Deaths        int64  // workers whose lease ran out
-	CancelledBy   string // the user who asked for its end; "" when nobody did
-	Action        Action
-	Objects       Document // with the applications under "applications", as the classes have them; nil for a deletion
-	Result        Document
+	Worker        string   // the process that holds it; "" when none does
+	Fence         int64    // of the last taking; 0 when it was never taken
+	LeaseUntil    Time     // by the database's clock
+	Deaths        int64    // workers whose lease ran out
+	CancelledBy   string   // the user who asked for its end; "" when nobody did
+	Action        Action   `gorm:"serializer:sealed"`
+	Objects       Document `gorm:"serializer:sealed"` // with the applications under "applications", as the classes have them; nil for a deletion
+	Result        Document `gorm:"serializer:sealed"`
 	Created       Time
 	Updated       Time
 	Started       Time
@@ -177,7 +177,7 @@ type Attribute struct {
 	ObjectID      string
 	Class         string
 	Name          string
-	Value         string // JSON
+	Value         string `gorm:"serializer:sealed"` // JSON
 }
 
 // DoomedTrust is a trust that no environment holds and that Keystone may still have.

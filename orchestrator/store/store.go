@@ -36,8 +36,15 @@ var (
 type Store struct {
 	db       *gorm.DB
 	now      func() time.Time
+	sealer   Sealer
 	watchers watchers
 }
+
+// Option is something that New may be told.
+type Option func(*Store)
+
+// Sealed makes the columns that can hold users' secrets unreadable without the sealer's key.
+func Sealed(sealer Sealer) Option { return func(s *Store) { s.sealer = sealer } }
 
 // Schema is the tables of this store.
 func Schema() database.Schema {
@@ -49,14 +56,18 @@ func Schema() database.Schema {
 }
 
 // New brings the tables up to date. now is the clock of the rows' times; nil is time.Now.
-func New(ctx context.Context, db *gorm.DB, now func() time.Time) (*Store, error) {
+func New(ctx context.Context, db *gorm.DB, now func() time.Time, options ...Option) (*Store, error) {
 	if err := Schema().Migrate(ctx, db); err != nil {
 		return nil, err
 	}
 	if now == nil {
 		now = time.Now
 	}
-	return &Store{db: db, now: now}, nil
+	s := &Store{db: db, now: now}
+	for _, option := range options {
+		option(s)
+	}
+	return s, nil
 }
 
 // NewID returns an id as Murano's rows and objects have them: 32 hexadecimal digits.
@@ -92,9 +103,9 @@ const attempts = 5
 
 // transaction runs do, which must use tx only, because SQLite has one connection, and must bear to be run again.
 func (s *Store) transaction(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
-	err := s.db.WithContext(ctx).Transaction(do)
+	err := s.rows(ctx).Transaction(do)
 	for tried := 1; tried < attempts && database.IsTransient(err); tried++ {
-		err = s.db.WithContext(ctx).Transaction(do)
+		err = s.rows(ctx).Transaction(do)
 	}
 	return wrap(err, what)
 }

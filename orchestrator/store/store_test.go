@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/database/databasetest"
+	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -61,6 +64,92 @@ func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestWhatUsersPutIntoModelsIsNotInTheDatabase writes a password wherever a user or a class can, and looks for it in every column of every
+// table. What was written unsealed, by a Burano that did not seal yet, is read all the same.
+func TestWhatUsersPutIntoModelsIsNotInTheDatabase(t *testing.T) {
+	const password = "correct horse battery staple"
+	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
+		key := filepath.Join(t.TempDir(), "key")
+		sealer, err := secret.Open(key)
+		require.NoError(t, err)
+		old, err := store.New(t.Context(), db, nil)
+		require.NoError(t, err)
+		s, err := store.New(t.Context(), db, nil, store.Sealed(sealer))
+		require.NoError(t, err)
+		former := environment(t, old, "former")
+		read, err := s.Environment(t.Context(), former.ID)
+		require.NoError(t, err)
+		require.Equal(t, former, read)
+
+		model := map[string]any{"?": map[string]any{"id": "e"}, "name": "one", "services": []any{map[string]any{"opening": password}}}
+		e := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one", Model: store.Model{Objects: model}}
+		require.NoError(t, s.CreateEnvironment(t.Context(), &e))
+		template := store.Template{ID: store.NewID(), ProjectID: "p1", Name: "one", Services: store.List{password}}
+		require.NoError(t, s.CreateTemplate(t.Context(), &template))
+		_, err = s.EditTemplate(t.Context(), template.ID, func(row *store.Template) error { row.Services = append(row.Services, password); return nil })
+		require.NoError(t, err)
+		fromTemplate := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "two", Model: store.Model{Objects: map[string]any{}}}
+		_, err = s.CreateEnvironmentWithSession(t.Context(), &fromTemplate, "u1", template.Services)
+		require.NoError(t, err)
+		session, err := s.OpenSession(t.Context(), e.ID, "u1")
+		require.NoError(t, err)
+		require.NoError(t, s.EditSession(t.Context(), session.ID, func(m *store.Model) error { m.Objects["other"] = password; return nil }))
+		action := store.Action{ObjectID: e.ID, Method: "deploy", Args: map[string]any{"opening": password}}
+		task, err := s.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: action, Objects: store.ForClasses(e.ID, model), Text: "Action deploy is scheduled"})
+		require.NoError(t, err)
+		hold := take(t, s)
+		require.Equal(t, action, hold.Task().Action)
+		require.NoError(t, hold.SaveObjectsCopy(t.Context(), model))
+		require.NoError(t, hold.SetAttribute(t.Context(), "a", "c", "n", password))
+		_, err = hold.Finish(t.Context(), store.Outcome{Objects: model, ObjectsCopy: model, Result: store.Document{"result": password}})
+		require.NoError(t, err)
+
+		// It comes back as it was,
+		read, err = s.Environment(t.Context(), e.ID)
+		require.NoError(t, err)
+		require.Equal(t, store.Model{Objects: model, ObjectsCopy: model}, read.Model)
+		done, err := s.Task(t.Context(), task.ID)
+		require.NoError(t, err)
+		require.Equal(t, store.Document{"result": password}, done.Result)
+		value, _, err := s.Attribute(t.Context(), e.ID, "a", "c", "n")
+		require.NoError(t, err)
+		require.Equal(t, password, value)
+		kept, err := s.Template(t.Context(), template.ID)
+		require.NoError(t, err)
+		require.Equal(t, store.List{password, password}, kept.Services)
+		// and is in no column; nor does anybody read it without the key.
+		require.Empty(t, columnsWith(t, db, password))
+		require.NotEmpty(t, columnsWith(t, db, "Action deploy is scheduled"), "columns are looked at")
+		_, err = old.Environment(t.Context(), e.ID)
+		require.ErrorContains(t, err, "no key")
+		other, err := secret.Open(filepath.Join(t.TempDir(), "key"))
+		require.NoError(t, err)
+		foreign, err := store.New(t.Context(), db, nil, store.Sealed(other))
+		require.NoError(t, err)
+		_, err = foreign.Environment(t.Context(), e.ID)
+		require.ErrorContains(t, err, "another key")
+	})
+}
+
+// columnsWith are the columns, of all tables, in which a text is.
+func columnsWith(t *testing.T, db *gorm.DB, text string) (found []string) {
+	tables, err := db.Migrator().GetTables()
+	require.NoError(t, err)
+	require.NotEmpty(t, tables)
+	for _, table := range tables {
+		var rows []map[string]any
+		require.NoError(t, db.Table(table).Find(&rows).Error)
+		for _, row := range rows {
+			for column, value := range row {
+				if strings.Contains(fmt.Sprintf("%s", value), text) {
+					found = append(found, table+"."+column)
+				}
+			}
+		}
+	}
+	return found
 }
 
 // open returns a store with a clock that steps a second at each look.

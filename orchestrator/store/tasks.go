@@ -105,8 +105,8 @@ func (s *Store) submit(tx *gorm.DB, submission Submission) (Task, error) {
 		state = Deleting
 		session.Model.Objects = nil
 	}
-	if err := tx.Model(&Session{}).Where("id = ?", session.ID).
-		Updates(map[string]any{"state": state, "model": session.Model, "updated": now}).Error; err != nil {
+	if err := tx.Select("state", "model", "updated").Where("id = ?", session.ID).
+		Updates(&Session{State: state, Model: session.Model, Updated: now}).Error; err != nil {
 		return Task{}, err
 	}
 	if submission.Trust != "" {
@@ -154,7 +154,7 @@ func (s *Store) CancelTask(ctx context.Context, id, userID, text string) error {
 // Task returns the task, or ErrNotFound.
 func (s *Store) Task(ctx context.Context, id string) (Task, error) {
 	var task Task
-	err := s.db.WithContext(ctx).Where("id = ?", id).Take(&task).Error
+	err := s.rows(ctx).Where("id = ?", id).Take(&task).Error
 	return task, wrap(err, "read a task")
 }
 
@@ -212,7 +212,7 @@ func count(tx *gorm.DB, taskID string) (errors, warnings int64, err error) {
 
 // Counts returns the numbers of a task's reports by level.
 func (s *Store) Counts(ctx context.Context, taskID string) (Counts, error) {
-	errors, warnings, err := count(s.db.WithContext(ctx), taskID)
+	errors, warnings, err := count(s.rows(ctx), taskID)
 	return Counts{Errors: errors, Warnings: warnings}, wrap(err, "count reports")
 }
 
@@ -234,7 +234,7 @@ func (s *Store) report(tx *gorm.DB, report Report) error {
 // Reports returns the task's log, oldest first: the lines whose number is above after.
 func (s *Store) Reports(ctx context.Context, taskID string, after int64) ([]Report, error) {
 	var reports []Report
-	err := s.db.WithContext(ctx).Where("task_id = ? AND number > ?", taskID, after).Order("number").Find(&reports).Error
+	err := s.rows(ctx).Where("task_id = ? AND number > ?", taskID, after).Order("number").Find(&reports).Error
 	return reports, wrap(err, "list reports")
 }
 
@@ -242,7 +242,7 @@ func (s *Store) Reports(ctx context.Context, taskID string, after int64) ([]Repo
 func (s *Store) LastReports(ctx context.Context, environmentID string) (map[string]Report, error) {
 	var reports []Report
 	tasks := s.db.Model(&Task{}).Select("id").Where("environment_id = ?", environmentID)
-	err := s.db.WithContext(ctx).Where("entity_id IS NOT NULL AND task_id IN (?)", tasks).Order("created, number").Find(&reports).Error
+	err := s.rows(ctx).Where("entity_id IS NOT NULL AND task_id IN (?)", tasks).Order("created, number").Find(&reports).Error
 	last := map[string]Report{}
 	for _, report := range reports {
 		last[*report.EntityID] = report

@@ -37,7 +37,7 @@ type Template struct {
 	DescriptionText string
 	Public          bool
 	Version         int64
-	Services        List
+	Services        List `gorm:"serializer:sealed"`
 	Created         Time
 	Updated         Time
 }
@@ -56,19 +56,19 @@ const (
 func (s *Store) CreateTemplate(ctx context.Context, template *Template) error {
 	template.Created = s.clock()
 	template.Updated = template.Created
-	return wrap(s.db.WithContext(ctx).Create(template).Error, "create a template")
+	return wrap(s.rows(ctx).Create(template).Error, "create a template")
 }
 
 // Template returns the template, or ErrNotFound.
 func (s *Store) Template(ctx context.Context, id string) (Template, error) {
 	var template Template
-	err := s.db.WithContext(ctx).Where("id = ?", id).Take(&template).Error
+	err := s.rows(ctx).Where("id = ?", id).Take(&template).Error
 	return template, wrap(err, "read a template")
 }
 
 // Templates lists templates without their applications, oldest first.
 func (s *Store) Templates(ctx context.Context, projectID string, visible Visible) ([]Template, error) {
-	query := s.db.WithContext(ctx).Omit("services").Order("created, id")
+	query := s.rows(ctx).Omit("services").Order("created, id")
 	switch visible {
 	case AllPublic:
 		query = query.Where("public")
@@ -127,7 +127,7 @@ func (s *Store) CreateEnvironmentWithSession(ctx context.Context, environment *E
 		}
 		opened.Model.Objects["services"] = services
 		session = opened
-		return tx.Model(&Session{}).Where("id = ?", session.ID).Update("model", session.Model).Error
+		return tx.Select("model").Where("id = ?", session.ID).Updates(&Session{Model: session.Model}).Error
 	})
 	return session, err
 }

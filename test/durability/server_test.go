@@ -108,7 +108,7 @@ func serve(text string, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	rows, err := store.New(ctx, db, nil)
+	rows, err := store.New(ctx, db, nil, store.Sealed(sealer))
 	if err != nil {
 		return err
 	}

@@ -68,9 +68,9 @@ func newServer(t *testing.T) *server {
 		catalog.WithIDs(func() string { return s.nextID }), catalog.WithClock(func() time.Time { return moment }))
 	require.NoError(t, err)
 
-	environments, err := store.New(t.Context(), db, nil)
-	require.NoError(t, err)
 	sealer, err := secret.Open(filepath.Join(folder, "key"))
+	require.NoError(t, err)
+	environments, err := store.New(t.Context(), db, nil, store.Sealed(sealer))
 	require.NoError(t, err)
 	cloud := enginetest.NewCloud()
 	logger := slog.New(slog.DiscardHandler)
