@@ -40,7 +40,7 @@ func (s *Service) Preview(ctx context.Context, caller identity.Caller, environme
 		return Preview{}, err
 	}
 	after := map[string]any(store.ForClasses(environmentID, session.Model.Objects))
-	loaded, problems := s.engine.Check(ctx, environment.ProjectID, after)
+	loaded, problems := s.engine.Check(ctx, environment.ProjectID, environment.Model.Packages, after)
 	if len(problems) == 0 {
 		after = loaded
 	}

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
+
+	"github.com/Masterminds/semver/v3"
 
 	"github.com/burano/burano/internal/fault"
 )
@@ -21,7 +25,7 @@ type Classes struct {
 	configs fs.FS
 
 	mutex    sync.Mutex
-	packages map[string][]Package // by name: those that a class was taken from
+	packages map[string][]Package // by name: those that were met or fixed; they go before others
 	read     map[string]*Class    // by Type
 	reading  []string             // Types being read, to find circles
 }
@@ -71,8 +75,8 @@ func (c *Classes) packageOf(ctx context.Context, name typeName) (Package, error)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "class %s: %w", name.class, err)
 	}
-	for _, versions := range c.packages {
-		for _, pkg := range versions {
+	for _, known := range slices.Sorted(maps.Keys(c.packages)) {
+		for _, pkg := range c.packages[known] {
 			if (name.pkg == "" || name.pkg == pkg.FullName()) && spec.Admits(pkg.Version()) && slices.Contains(pkg.ClassNames(), name.class) {
 				return pkg, nil
 			}
@@ -102,6 +106,48 @@ func (c *Classes) keep(pkg Package) Package {
 	}
 	c.packages[pkg.FullName()] = append(c.packages[pkg.FullName()], pkg)
 	return pkg
+}
+
+// Fix makes versions of packages, by their names, go before all others that a model or a class admits as well: those that an environment
+// was deployed with, in ascending order: of several the highest goes first, as in Murano. Of a version that is no longer there another is
+// taken.
+func (c *Classes) Fix(ctx context.Context, versions map[string][]string) error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		for _, version := range slices.Backward(versions[name]) {
+			pkg, err := c.source.PackageByName(ctx, name, "="+version)
+			if fault.KindOf(err) == fault.NotFound {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			c.keep(pkg)
+		}
+	}
+	return nil
+}
+
+// Versions are those of the packages that a class was read from, by their names, in ascending order: what Fix wants next time.
+func (c *Classes) Versions() map[string][]string {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	used := map[string]semver.Collection{}
+	for _, class := range c.read {
+		name, version := class.Package.FullName(), class.Package.Version()
+		if !slices.ContainsFunc(used[name], version.Equal) {
+			used[name] = append(used[name], version)
+		}
+	}
+	versions := map[string][]string{}
+	for name, list := range used {
+		sort.Sort(list)
+		for _, version := range list {
+			versions[name] = append(versions[name], version.String())
+		}
+	}
+	return versions
 }
 
 // visible returns a class that a class of the package names: one of the package itself, else of a required package.

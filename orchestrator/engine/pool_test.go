@@ -100,7 +100,7 @@ func (h *house) submit(project, name string) (id string) {
 }
 
 func TestTheProjectsThatWaitShareTheWorkers(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, open func() *gorm.DB) {
+	onEachDatabaseFor(t, engine.DefaultLease, func(t *testing.T, open func() *gorm.DB) {
 		const workers = 3
 		h := newHouseOver(t, open)
 		h.workers = workers
@@ -161,7 +161,7 @@ func (h *house) finished(id string) {
 // TestAnEnvironmentHasOneTaskAtATime submits deployments, actions, cancellations and retries at random from many users at once to two
 // servers. What is refused is refused for what others did first; what is accepted ends.
 func TestAnEnvironmentHasOneTaskAtATime(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, open func() *gorm.DB) {
+	onEachDatabaseFor(t, engine.DefaultLease, func(t *testing.T, open func() *gorm.DB) {
 		seed := uint64(time.Now().UnixNano())
 		t.Logf("seed %d", seed)
 		const workers, users, turns = 2, 6, 25

@@ -183,6 +183,9 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		return outcome, failedWith("", fmt.Errorf("%d Burano servers ended one after another while they ran this %s, and it got no further; the limit is %d. Their logs say why. %s", task.Deaths, task.Kind(), maxDeaths, again(task)))
 	}
 	classes := muranopl.NewClasses(e.Source(environment.ProjectID))
+	if err := classes.Fix(ctx, environment.Model.Packages); err != nil {
+		return outcome, failedWith("", err)
+	}
 	runtime := &Runtime{engine: e, held: h, environment: environment}
 
 	interpreter := muranopl.NewInterpreter(classes, named(e.Natives(runtime)), muranopl.WithLogger(e.Logger))
@@ -213,7 +216,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		outcome.Result = store.Document{"isException": false, "result": nil}
 		return outcome, nil
 	}
-	if err := h.SaveObjectsCopy(ctx, task.Objects); err != nil {
+	if err := h.SaveObjectsCopy(ctx, task.Objects, classes.Versions()); err != nil {
 		return outcome, failedWith("", err)
 	}
 
@@ -222,7 +225,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		failed = failedWith("", err)
 	}
 	model := muranopl.Save(root)
-	outcome.Objects, outcome.ObjectsCopy = store.ForAPI(model), model
+	outcome.Objects, outcome.ObjectsCopy, outcome.Packages = store.ForAPI(model), model, classes.Versions()
 	if failed == nil {
 		outcome.Result = store.Document{"isException": false, "result": muranopl.SaveResult(result)}
 	}

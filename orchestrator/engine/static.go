@@ -77,9 +77,14 @@ func (e *Engine) class(ctx context.Context, classes *muranopl.Classes, projectID
 }
 
 // Check loads a model, in the classes' form, as a deployment in the project would, and runs nothing of it. It returns the model with its
-// defaults and without what no class knows, or everything that the deployment would find wrong with it.
-func (e *Engine) Check(ctx context.Context, projectID string, objects map[string]any) (loaded map[string]any, problems []muranopl.Problem) {
-	root, _, problems := muranopl.NewInterpreter(muranopl.NewClasses(e.Source(projectID)), nil).Prepare(ctx, objects)
+// defaults and without what no class knows, or everything that the deployment would find wrong with it. packages are the versions that
+// its environment was deployed with.
+func (e *Engine) Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any, problems []muranopl.Problem) {
+	classes := muranopl.NewClasses(e.Source(projectID))
+	if err := classes.Fix(ctx, packages); err != nil {
+		return nil, []muranopl.Problem{{Wanted: fmt.Sprintf("the packages that it was deployed with cannot be read: %v", err)}}
+	}
+	root, _, problems := muranopl.NewInterpreter(classes, nil).Prepare(ctx, objects)
 	if len(problems) == 0 {
 		return muranopl.Save(root), nil
 	}

@@ -15,6 +15,11 @@ import (
 
 // onEachDatabase runs the test over every kind of database that several handles, and so several servers, can use.
 func onEachDatabase(t *testing.T, test func(t *testing.T, open func() *gorm.DB)) {
+	onEachDatabaseFor(t, shortLease, test)
+}
+
+// onEachDatabaseFor is onEachDatabase for servers with leases of this length.
+func onEachDatabaseFor(t *testing.T, lease time.Duration, test func(t *testing.T, open func() *gorm.DB)) {
 	t.Run("SQLite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "burano.db")
 		test(t, func() *gorm.DB {
@@ -26,7 +31,7 @@ func onEachDatabase(t *testing.T, test func(t *testing.T, open func() *gorm.DB))
 	t.Run("PostgreSQL", func(t *testing.T) {
 		url := databasetest.Postgres(t)
 		test(t, func() *gorm.DB {
-			db, err := database.OpenPostgres(t.Context(), url, shortLease/3)
+			db, err := database.OpenPostgres(t.Context(), url, lease/3)
 			require.NoError(t, err)
 			return db
 		})

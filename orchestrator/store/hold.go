@@ -165,6 +165,8 @@ type Outcome struct {
 	// Objects and ObjectsCopy become the environment's model. When Objects is nil, the draft that was to be made becomes the model, and
 	// the copy stays as it is; a deletion that failed changes neither. Ignored after a successful deletion.
 	Objects, ObjectsCopy map[string]any
+	// Packages are the versions of packages that it was made with; part of the model.
+	Packages map[string][]string
 }
 
 // Finish writes the end of the task: its result, its last report, the state of its session, the environment's model and
@@ -212,7 +214,7 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		model := environment.Model
 		switch {
 		case outcome.Objects != nil:
-			model = Model{Objects: outcome.Objects, ObjectsCopy: outcome.ObjectsCopy}
+			model = Model{Objects: outcome.Objects, ObjectsCopy: outcome.ObjectsCopy, Packages: outcome.Packages}
 		case !deletion:
 			model.Objects = ForAPI(task.Objects)
 		}
@@ -223,14 +225,14 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 	return failed, err
 }
 
-// SaveObjectsCopy writes what the engine is about to make, before it makes any of it.
-func (h *Hold) SaveObjectsCopy(ctx context.Context, objects map[string]any) error {
+// SaveObjectsCopy writes what the engine is about to make, and with which versions of packages, before it makes any of it.
+func (h *Hold) SaveObjectsCopy(ctx context.Context, objects map[string]any, packages map[string][]string) error {
 	return h.holding(ctx, "save the copy of an object model", func(tx *gorm.DB) error {
 		var environment Environment
 		if err := locked(tx).Where("id = ?", h.task.EnvironmentID).Take(&environment).Error; err != nil {
 			return err
 		}
-		environment.Model.ObjectsCopy = objects
+		environment.Model.ObjectsCopy, environment.Model.Packages = objects, packages
 		return tx.Select("model").Where("id = ?", h.task.EnvironmentID).Updates(&Environment{Model: environment.Model}).Error
 	})
 }

@@ -27,7 +27,7 @@ func writes(hold *store.Hold, t interface{ Context() context.Context }) map[stri
 		"no attribute": hold.SetAttribute(ctx, "a", "c", "n", nil),
 		"attributes":   hold.RemoveAttributes(ctx, "a"),
 		"secret":       hold.SetSecret(ctx, "n", "v"),
-		"copy":         hold.SaveObjectsCopy(ctx, map[string]any{}),
+		"copy":         hold.SaveObjectsCopy(ctx, map[string]any{}, nil),
 		"renewal":      renewal,
 	}
 }

@@ -22,6 +22,8 @@ type Model struct {
 	// ObjectsCopy is what the engine last set about to make: whatever is in it and no longer in Objects is destroyed by the
 	// next deployment. nil when nothing was ever deployed.
 	ObjectsCopy map[string]any `json:"ObjectsCopy,omitempty"`
+	// Packages are the versions of packages, by their names, that the environment was deployed with.
+	Packages map[string][]string `json:"Packages,omitempty"`
 }
 
 // Value writes the model as JSON (database/sql).
@@ -39,6 +41,7 @@ func (m *Model) UnmarshalJSON(text []byte) error {
 	}
 	m.Objects, _ = Integers(p.Objects).(map[string]any)
 	m.ObjectsCopy, _ = Integers(p.ObjectsCopy).(map[string]any)
+	m.Packages = p.Packages
 	return nil
 }
 

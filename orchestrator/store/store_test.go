@@ -101,7 +101,7 @@ func TestWhatUsersPutIntoModelsIsNotInTheDatabase(t *testing.T) {
 		require.NoError(t, err)
 		hold := take(t, s)
 		require.Equal(t, action, hold.Task().Action)
-		require.NoError(t, hold.SaveObjectsCopy(t.Context(), model))
+		require.NoError(t, hold.SaveObjectsCopy(t.Context(), model, nil))
 		require.NoError(t, hold.SetAttribute(t.Context(), "a", "c", "n", password))
 		_, err = hold.Finish(t.Context(), store.Outcome{Objects: model, ObjectsCopy: model, Result: store.Document{"result": password}})
 		require.NoError(t, err)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -39,30 +38,9 @@ func Packages() ([]*catalog.Package, error) {
 	return packages, nil
 }
 
-// source finds classes in a fixed list of packages.
-type source []*catalog.Package
-
-// Source finds the classes of Packages, for every project.
+// Source finds the classes of packages, of the newest version where there are several, for every project.
 func Source(packages []*catalog.Package) func(projectID string) muranopl.Source {
-	return func(string) muranopl.Source { return source(packages) }
-}
-
-func (s source) PackageForClass(_ context.Context, class, _ string) (muranopl.Package, error) {
-	for _, p := range s {
-		if slices.Contains(p.ClassNames(), class) {
-			return p, nil
-		}
-	}
-	return nil, fault.New(fault.NotFound, "there is no package with class %s", class)
-}
-
-func (s source) PackageByName(_ context.Context, name, _ string) (muranopl.Package, error) {
-	for _, p := range s {
-		if p.FullName() == name {
-			return p, nil
-		}
-	}
-	return nil, fault.New(fault.NotFound, "there is no package %s", name)
+	return func(string) muranopl.Source { return catalog.Shelf(packages) }
 }
 
 // World is what the Go bodies of the test packages do things to.
