@@ -308,13 +308,15 @@ func (u user) twins(t *testing.T, name string) []stacks.ListedStack {
 	body, err := json.Marshal(template)
 	require.NoError(t, err)
 	keep := true
-	opts := stacks.CreateOpts{Name: name, TemplateOpts: &stacks.Template{TE: stacks.TE{Bin: body}}, DisableRollback: &keep, Tags: []string{"burano"}}
+	options := func() stacks.CreateOpts { // each creator its own: gophercloud reads the template into them
+		return stacks.CreateOpts{Name: name, TemplateOpts: &stacks.Template{TE: stacks.TE{Bin: body}}, DisableRollback: &keep, Tags: []string{"burano"}}
+	}
 	var made []stacks.ListedStack
 	eventually(t, "there are several stacks of one name", func() bool {
 		heat := u.heat(t)
 		var group sync.WaitGroup
 		for range 4 {
-			group.Go(func() { _ = stacks.Create(t.Context(), heat, opts).Err }) // most find that the name is taken
+			group.Go(func() { _ = stacks.Create(t.Context(), heat, options()).Err }) // most find that the name is taken
 		}
 		group.Wait()
 		if made = u.stacksNamed(t, name); len(made) > 1 {
