@@ -47,6 +47,17 @@ func TestAServerRefusesAFormerWorker(t *testing.T) {
 	require.NoError(t, second.Copy(t.Context(), "fence_test.go", file))
 }
 
+// What a server had half written when it lost its power is no reason to refuse a worker.
+func TestAServerThatLostItsPowerTakesTheNextWorker(t *testing.T) {
+	server, folder := sshtest.New(t), t.TempDir()
+	_, err := worker(t, server, folder, 1).Run(t.Context(), ssh.Script{Name: "greet", Body: "true"})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "running", "4194303"), nil, 0o600))
+	_, err = worker(t, server, folder, 2).Run(t.Context(), ssh.Script{Name: "greet", Body: "true"})
+	require.NoError(t, err)
+	require.NoFileExists(t, filepath.Join(folder, "running", "4194303"))
+}
+
 func TestWhatAFormerWorkerStillRunsIsEnded(t *testing.T) {
 	server, folder := sshtest.New(t), t.TempDir()
 	first, second := worker(t, server, folder, 1), worker(t, server, folder, 2)

@@ -29,9 +29,9 @@ if ((number > last)); then
 	mv -fT "$folder/last.new" "$folder/last"
 	for entry in "$running"/*; do
 		[[ -e $entry ]] || continue
-		read -r start <"$entry"
+		start=$(<"$entry") # empty after a loss of power
 		group=${entry##*/}
-		if [[ $(started "$group") == "$start" ]]; then kill -KILL -- "-$group" || true; fi
+		if [[ -n $start && $(started "$group") == "$start" ]]; then kill -KILL -- "-$group" || true; fi
 		rm -f "$entry"
 	done
 fi
