@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/authpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -54,7 +55,11 @@ func Authorize(ctx context.Context, client *clientv3.Client) error {
 	users := Permissions()
 	users[Root] = nil
 	for user, permissions := range users {
-		if err := ensureUser(ctx, client, user, permissions); err != nil {
+		err := retry(ctx, learnerPatience, learnerPause, func(ctx context.Context) (again bool, err error) {
+			err = ensureUser(ctx, client, user, permissions)
+			return isLearner(err), err
+		})
+		if err != nil {
 			return fmt.Errorf("make etcd user %s: %w", user, err)
 		}
 	}
@@ -69,6 +74,18 @@ func Authorize(ctx context.Context, client *clientv3.Client) error {
 		return fmt.Errorf("switch etcd authorization on: %w", err)
 	}
 	return nil
+}
+
+const (
+	// learnerPatience is how long a member that was promoted may take to hear of it.
+	learnerPatience = 30 * time.Second
+	learnerPause    = 50 * time.Millisecond
+)
+
+// isLearner says whether a member refused a request because it does not know yet that it votes. The client has no error of its own for
+// that.
+func isLearner(err error) bool {
+	return err != nil && rpctypes.Error(err).Error() == rpctypes.ErrorDesc(rpctypes.ErrGRPCNotSupportedForLearner)
 }
 
 // ensureUser looks before it writes: a refused write of etcd is a warning in every member's journal.
