@@ -36,7 +36,8 @@ func (c *Cluster) persist(ctx context.Context, node Node, name string, limit tim
 		}
 		lost, found := c.diagnose(ctx, node, before, err)
 		var away *ssh.UnreachableError
-		lost = lost && !errors.As(err, &away)
+		var gone *ssh.LostError // also of a connection that was made only after the step had begun
+		lost = (lost || errors.As(err, &gone)) && !errors.As(err, &away)
 		if lost && try < stepTries {
 			c.config.Report(ctx, node.Name, fmt.Sprintf("the connection was lost during %q (%v); the step is repeated, try %d of %d", name, err, try+1, stepTries))
 			continue
