@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Runs each fuzz target of the languages and the packages for a short time (FUZZ_TIME, by default 10 s). A case that fails is written
-# under testdata/fuzz of its package: mend it and commit the case.
+# Runs each fuzz target of the languages and the packages FUZZ_COUNT times (some seconds each by default). A case that fails is written
+# under testdata/fuzz of its package: mend it and commit the case. Counts, not times: when its time is over, go test can take an input
+# that is just running for a failure ("context deadline exceeded").
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fuzz() {
   echo "== fuzz $2 of $1"
-  GOMEMLIMIT=${GOMEMLIMIT:-2GiB} go test -run '^$' -fuzz "^$2\$" -fuzztime "${FUZZ_TIME:-10s}" -fuzzminimizetime 5s -parallel "${FUZZ_PARALLEL:-4}" "./$1"
+  GOMEMLIMIT=${GOMEMLIMIT:-2GiB} go test -run '^$' -fuzz "^$2\$" -fuzztime "${FUZZ_COUNT:-50000}x" -fuzzminimizetime 1000x -parallel "${FUZZ_PARALLEL:-4}" "./$1"
 }
 
 fuzz catalog/yaql FuzzParseAndEvaluateNeverPanic
