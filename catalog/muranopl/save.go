@@ -52,6 +52,31 @@ func SaveReferences(value any) any {
 	}
 }
 
+// ObjectIDs are the ids of all objects in a model, or in a part of one.
+func ObjectIDs(model any) map[string]bool {
+	ids := map[string]bool{}
+	var collect func(value any)
+	collect = func(value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			if header, ok := v["?"].(map[string]any); ok {
+				if id, ok := header["id"].(string); ok {
+					ids[id] = true
+				}
+			}
+			for _, item := range v {
+				collect(item)
+			}
+		case []any:
+			for _, item := range v {
+				collect(item)
+			}
+		}
+	}
+	collect(model)
+	return ids
+}
+
 // saver writes objects as Murano does it: owned objects where they stand first, and what is left of references after that.
 type saver struct {
 	described  bool // headers keep the keys that begin with "_"

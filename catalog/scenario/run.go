@@ -139,26 +139,5 @@ func (r *run) serialize() any {
 		return map[string]any{"Objects": nil, "ObjectsCopy": nil, "Attributes": []any{}}
 	}
 	objects := muranopl.Save(r.root)
-	ids := map[string]bool{}
-	collect(objects, ids)
-	return map[string]any{"Objects": objects, "ObjectsCopy": muranopl.SaveCopy(r.root), "Attributes": r.host.Attributes(ids)}
-}
-
-// collect finds the ids of the objects in a model.
-func collect(value any, ids map[string]bool) {
-	switch v := value.(type) {
-	case map[string]any:
-		if header, ok := v["?"].(map[string]any); ok {
-			if id, ok := header["id"].(string); ok {
-				ids[id] = true
-			}
-		}
-		for _, item := range v {
-			collect(item, ids)
-		}
-	case []any:
-		for _, item := range v {
-			collect(item, ids)
-		}
-	}
+	return map[string]any{"Objects": objects, "ObjectsCopy": muranopl.SaveCopy(r.root), "Attributes": r.host.Attributes(muranopl.ObjectIDs(objects))}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"text/tabwriter"
@@ -76,11 +75,7 @@ func categoryListCommand(connection *connection) *cobra.Command {
 		Use:   "list",
 		Short: "List categories",
 		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
+		RunE: connection.signedIn(func(command *cobra.Command, client *client, _ []string) error {
 			rows, err := client.categories(command.Context())
 			if err != nil {
 				return err
@@ -91,7 +86,7 @@ func categoryListCommand(connection *connection) *cobra.Command {
 					fmt.Fprintf(table, "%s\t%s\t%d\n", row.ID, row.Name, row.Count)
 				}
 			})
-		},
+		}),
 	}
 	print.addFlag(command)
 	return command
@@ -104,11 +99,7 @@ func categoryShowCommand(connection *connection) *cobra.Command {
 		Short:             "Show a category with its packages",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeCategories(connection),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
+		RunE: connection.signedIn(func(command *cobra.Command, client *client, args []string) error {
 			row, err := client.findCategory(command.Context(), args[0])
 			if err != nil {
 				return err
@@ -122,7 +113,7 @@ func categoryShowCommand(connection *connection) *cobra.Command {
 			}
 			return print.print(command.OutOrStdout(), row, properties([2]any{"ID", row.ID}, [2]any{"Name", row.Name}, [2]any{"Packages", names},
 				[2]any{"Created", row.Created}, [2]any{"Updated", row.Updated}))
-		},
+		}),
 	}
 	print.addFlag(command)
 	return command
@@ -133,11 +124,7 @@ func categoryCreateCommand(connection *connection) *cobra.Command {
 		Use:   "create NAME…",
 		Short: "Make categories (administrators)",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
+		RunE: connection.signedIn(func(command *cobra.Command, client *client, args []string) error {
 			for _, name := range args {
 				var row categoryRow
 				if err := client.call(command.Context(), http.MethodPost, "/v1/catalog/categories", map[string]any{"name": name}, &row); err != nil {
@@ -146,7 +133,7 @@ func categoryCreateCommand(connection *connection) *cobra.Command {
 				fmt.Fprintf(command.OutOrStdout(), "%s (%s): made\n", row.Name, row.ID)
 			}
 			return nil
-		},
+		}),
 	}
 }
 
@@ -156,24 +143,9 @@ func categoryDeleteCommand(connection *connection) *cobra.Command {
 		Short:             "Delete categories without packages (administrators)",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeCategories(connection),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
-			var failed []error
-			for _, name := range args {
-				row, err := client.findCategory(command.Context(), name)
-				if err == nil {
-					err = client.call(command.Context(), http.MethodDelete, "/v1/catalog/categories/"+row.ID, nil, nil)
-				}
-				if err != nil {
-					failed = append(failed, fmt.Errorf("delete the category %q: %w", name, err))
-					continue
-				}
-				fmt.Fprintf(command.OutOrStdout(), "%s (%s): deleted\n", row.Name, row.ID)
-			}
-			return errors.Join(failed...)
-		},
+		RunE: connection.deleteEach("the category %q", func(ctx context.Context, client *client, name string) (label, path string, err error) {
+			row, err := client.findCategory(ctx, name)
+			return fmt.Sprintf("%s (%s)", row.Name, row.ID), "/v1/catalog/categories/" + row.ID, err
+		}),
 	}
 }

@@ -84,6 +84,26 @@ func (c *connection) signedIn(work func(command *cobra.Command, client *client, 
 	}
 }
 
+// deleteEach is signedIn for commands that delete what their arguments name; what cannot be deleted does not keep the others. find tells
+// what is printed of a thing and its path; name is how an error calls it, with a verb for the argument.
+func (c *connection) deleteEach(name string, find func(ctx context.Context, client *client, argument string) (label, path string, err error)) func(*cobra.Command, []string) error {
+	return c.signedIn(func(command *cobra.Command, client *client, args []string) error {
+		var failed []error
+		for _, argument := range args {
+			label, path, err := find(command.Context(), client, argument)
+			if err == nil {
+				err = client.call(command.Context(), http.MethodDelete, path, nil, nil)
+			}
+			if err != nil {
+				failed = append(failed, fmt.Errorf("delete "+name+": %w", argument, err))
+				continue
+			}
+			fmt.Fprintf(command.OutOrStdout(), "%s: deleted\n", label)
+		}
+		return errors.Join(failed...)
+	})
+}
+
 // refusal is an answer of the server with a status of 400 or more.
 type refusal struct {
 	status  int

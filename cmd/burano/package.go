@@ -136,11 +136,7 @@ func packageListCommand(connection *connection) *cobra.Command {
 		Example: `  burano package list --search kubernetes
   burano package list --owned --all -o json`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
+		RunE: connection.signedIn(func(command *cobra.Command, client *client, _ []string) error {
 			query := url.Values{"limit": {"100"}, "owned": {strconv.FormatBool(owned)}}
 			if all {
 				query.Set("include_disabled", "true")
@@ -157,7 +153,7 @@ func packageListCommand(connection *connection) *cobra.Command {
 				return err
 			}
 			return print.print(command.OutOrStdout(), rows, packageTable(rows))
-		},
+		}),
 	}
 	print.addFlag(command)
 	command.Flags().BoolVar(&all, "all", false, "also those that are disabled, and for administrators those of other projects")
@@ -180,17 +176,13 @@ func packageShowCommand(connection *connection) *cobra.Command {
 		Short:             "Show a package",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completePackages(connection),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
+		RunE: connection.signedIn(func(command *cobra.Command, client *client, args []string) error {
 			row, err := client.findPackage(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			return print.print(command.OutOrStdout(), row, row.properties())
-		},
+		}),
 	}
 	print.addFlag(command)
 	return command
@@ -253,25 +245,10 @@ func packageDeleteCommand(connection *connection) *cobra.Command {
 		Short:             "Delete packages",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completePackages(connection),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
-			var failed []error
-			for _, name := range args {
-				row, err := client.findPackage(command.Context(), name)
-				if err == nil {
-					err = client.call(command.Context(), http.MethodDelete, "/v1/catalog/packages/"+row.ID, nil, nil)
-				}
-				if err != nil {
-					failed = append(failed, fmt.Errorf("delete %s: %w", name, err))
-					continue
-				}
-				fmt.Fprintf(command.OutOrStdout(), "%s (%s): deleted\n", row.FullName, row.ID)
-			}
-			return errors.Join(failed...)
-		},
+		RunE: connection.deleteEach("%s", func(ctx context.Context, client *client, name string) (label, path string, err error) {
+			row, err := client.findPackage(ctx, name)
+			return fmt.Sprintf("%s (%s)", row.FullName, row.ID), "/v1/catalog/packages/" + row.ID, err
+		}),
 	}
 }
 
@@ -282,11 +259,7 @@ func packageDownloadCommand(connection *connection) *cobra.Command {
 		Short:             "Save a package's zip; without FILE as <full name>.zip, to - for the standard output",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: completePackages(connection),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := connection.connect(command.Context())
-			if err != nil {
-				return err
-			}
+		RunE: connection.signedIn(func(command *cobra.Command, client *client, args []string) error {
 			row, err := client.findPackage(command.Context(), args[0])
 			if err != nil {
 				return err
@@ -308,7 +281,7 @@ func packageDownloadCommand(connection *connection) *cobra.Command {
 			}
 			fmt.Fprintf(command.OutOrStdout(), "%s: saved as %s\n", row.FullName, file)
 			return nil
-		},
+		}),
 	}
 	command.Flags().BoolVar(&force, "force", false, "write over a file that is there")
 	return command

@@ -32,17 +32,13 @@ func templateCommand(connection *connection) *cobra.Command {
 // onTemplate is a command whose first argument names a template.
 func onTemplate(connection *connection, args cobra.PositionalArgs, use, short string,
 	do func(ctx context.Context, client *client, found templateRow, command *cobra.Command, args []string) error) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Args: args, RunE: func(command *cobra.Command, args []string) error {
-		client, err := connection.connect(command.Context())
-		if err != nil {
-			return err
-		}
+	return &cobra.Command{Use: use, Short: short, Args: args, RunE: connection.signedIn(func(command *cobra.Command, client *client, args []string) error {
 		found, err := client.template(command.Context(), args[0])
 		if err != nil {
 			return err
 		}
 		return do(command.Context(), client, found, command, args[1:])
-	}}
+	})}
 }
 
 func (c *client) templates(ctx context.Context) ([]templateRow, error) {

@@ -322,37 +322,15 @@ func loadDoomed(ctx context.Context, interpreter *muranopl.Interpreter, root *mu
 	if before == nil {
 		return nil, nil, nil
 	}
-	kept := map[string]bool{}
-	collect(map[string]any(objects), kept)
-	had := map[string]bool{}
-	collect(before, had)
+	kept := muranopl.ObjectIDs(map[string]any(objects))
 	gone := false
-	for id := range had {
+	for id := range muranopl.ObjectIDs(before) {
 		gone = gone || !kept[id]
 	}
 	if !gone {
 		return nil, nil, nil
 	}
 	return interpreter.LoadFormer(ctx, root, before)
-}
-
-// collect adds the ids of all objects in a model.
-func collect(value any, ids map[string]bool) {
-	switch v := value.(type) {
-	case map[string]any:
-		if header, ok := v["?"].(map[string]any); ok {
-			if id, ok := header["id"].(string); ok {
-				ids[id] = true
-			}
-		}
-		for _, element := range v {
-			collect(element, ids)
-		}
-	case []any:
-		for _, element := range v {
-			collect(element, ids)
-		}
-	}
 }
 
 // destroy runs .destroy of the objects that have it, in the order given. When it fails for one, its owners are left, and all
