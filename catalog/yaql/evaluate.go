@@ -45,12 +45,12 @@ type run struct {
 	steps  int
 	memory int
 
-	patterns map[string]*Regex // compiled so far
+	patterns *patterns // the expression's; nil until one is wanted where there is no expression
 }
 
 // Evaluate evaluates the expression. Lazy sequences in the result are lists. The error is an *Error, or the context's.
 func (e *Expression) Evaluate(ctx context.Context, scope *Scope) (any, error) {
-	r := &run{ctx: ctx, limits: scope.setting.limits, source: e.source}
+	r := &run{ctx: ctx, limits: scope.setting.limits, source: e.source, patterns: &e.patterns}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -332,7 +332,7 @@ func (r *run) binary(n *Binary, scope *Scope) (any, error) {
 // overloaded evaluates an operator that is in the table of functions.
 func (r *run) overloaded(operator string, scope *Scope, operands ...any) (any, error) {
 	if scope.setting.functions.plain {
-		if value, ok := quick(operator, operands); ok {
+		if value, ok := r.quick(operator, operands); ok {
 			return value, nil
 		}
 	}
@@ -345,7 +345,7 @@ func (r *run) overloaded(operator string, scope *Scope, operands ...any) (any, e
 }
 
 // quick does what the table of functions would do where that is known without looking.
-func quick(operator string, operands []any) (any, bool) {
+func (r *run) quick(operator string, operands []any) (any, bool) {
 	if len(operands) != 2 {
 		return nil, false
 	}
@@ -393,6 +393,9 @@ func quick(operator string, operands []any) (any, bool) {
 			return a <= b, true
 		case ">=":
 			return a >= b, true
+		case "=~", "!~":
+			made, err := r.compile(b, "")
+			return err == nil && made.compiled.MatchString(a) == (operator == "=~"), err == nil
 		}
 	}
 	return nil, false

@@ -18,8 +18,18 @@ const (
 	tokenFraction           // 1.5
 	tokenString             // 'a', "a" or `a`
 	tokenEscaped            // a string with a backslash in it
-	tokenWord
 	tokenVariable
+	tokenWord // a word that is none of the following
+	tokenName // such a word with a parenthesis right after it
+	tokenTrue
+	tokenFalse
+	tokenNull
+	tokenNot
+	tokenAnd
+	tokenOr
+	tokenIn
+	tokenIs
+	tokenMod
 	tokenSafeDot   // ?.
 	tokenMatch     // =~
 	tokenNoMatch   // !~
@@ -30,86 +40,217 @@ const (
 	tokenThinArrow // ->
 )
 
+// kinds is how many kinds of tokens there are at most.
+const kinds = 128
+
+// role is what node a token most likely makes.
+type role byte
+
+const (
+	noNode role = iota
+	aLiteral
+	aKeyword
+	aVariable
+	aCall
+	aBinary
+	aMapping
+	aMap // and an argument
+	anArgument
+	roles
+)
+
+// roleOf the tokens: by it the parser knows beforehand for how many nodes it needs room.
+var roleOf = [kinds]role{
+	tokenInteger: aLiteral, tokenFraction: aLiteral, tokenString: aLiteral, tokenEscaped: aLiteral,
+	tokenTrue: aLiteral, tokenFalse: aLiteral, tokenNull: aLiteral,
+	tokenWord: aKeyword, tokenVariable: aVariable, tokenName: aCall, tokenFatArrow: aMapping,
+	'{': aMap, '(': anArgument, '[': anArgument, ',': anArgument,
+	'.': aBinary, tokenSafeDot: aBinary, '+': aBinary, '-': aBinary, '*': aBinary, '/': aBinary, tokenMod: aBinary,
+	'=': aBinary, '<': aBinary, '>': aBinary, tokenUnequal: aBinary, tokenAtLeast: aBinary, tokenAtMost: aBinary,
+	tokenAnd: aBinary, tokenOr: aBinary, tokenIn: aBinary, tokenIs: aBinary, tokenMatch: aBinary, tokenNoMatch: aBinary,
+	tokenThinArrow: aBinary, ':': aBinary,
+}
+
 // token is where a token stands in the source, in bytes.
 type token struct {
-	kind   tokenKind
-	offset int
-	end    int
+	kind        tokenKind
+	offset, end int32
 }
 
-// symbol is the symbol that a text begins with and how long it is, 0 when it begins with none.
-func symbol(text string) (tokenKind, int) {
-	if len(text) > 1 {
-		switch text[:2] {
-		case "?.":
-			return tokenSafeDot, 2
-		case "=~":
-			return tokenMatch, 2
-		case "!~":
-			return tokenNoMatch, 2
-		case "!=":
-			return tokenUnequal, 2
-		case ">=":
-			return tokenAtLeast, 2
-		case "<=":
-			return tokenAtMost, 2
-		case "=>":
-			return tokenFatArrow, 2
-		case "->":
-			return tokenThinArrow, 2
+// tokens are those of a source.
+type tokens struct {
+	source string
+	few    [64]token
+	more   []token      // those that find no room in few
+	count  [roles]int   // how many there are of a role
+	wrong  *SyntaxError // why they end before the source does
+}
+
+// at is the token of that number. Nobody asks for one after the end.
+func (s *tokens) at(number int) token {
+	if number < len(s.few) {
+		return s.few[number]
+	}
+	return s.more[number-len(s.few)]
+}
+
+// read reads tokens up to the end of the source or to the first place where there is none.
+func (s *tokens) read() {
+	t := token{kind: tokenWord}
+	for number := 0; t.kind != tokenEnd && t.kind != tokenWrong; number++ {
+		t = s.scan(int(t.end))
+		if number < len(s.few) {
+			s.few[number] = t
+		} else {
+			s.more = append(s.more, t)
+		}
+		s.count[roleOf[t.kind]]++
+	}
+}
+
+// class says what a token is that begins with a byte.
+type class byte
+
+const (
+	noToken class = iota
+	space
+	letter // or underscore
+	digit
+	dollar
+	quote
+	symbol     // of one character
+	longSymbol // or of two
+	onlyLong   // a symbol of two characters
+	beyondASCII
+)
+
+var classes = func() (of [256]class) {
+	for c := range of {
+		if c >= utf8.RuneSelf {
+			of[c] = beyondASCII
 		}
 	}
-	switch text[0] {
-	case '.', '(', ')', '[', ']', '{', '}', ',', '+', '-', '*', '/', '>', '<', '=', ':':
-		return tokenKind(text[0]), 1
+	for class, members := range map[class]string{
+		space: " \t\r\n", letter: "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", digit: "0123456789", dollar: "$", quote: "'\"`",
+		symbol: ".()[]{},+*/:", longSymbol: "-<=>", onlyLong: "?!",
+	} {
+		for _, c := range []byte(members) {
+			of[c] = class
+		}
 	}
-	return tokenWrong, 0
-}
+	return of
+}()
 
 // scan reads the token at an offset or after the white space there; at the end of the source it is the end.
-func scan(source string, i int) (token, *SyntaxError) {
-	for i < len(source) && (source[i] == ' ' || source[i] == '\t' || source[i] == '\r' || source[i] == '\n') {
+func (s *tokens) scan(i int) token {
+	source := s.source
+	for i < len(source) && classes[source[i]] == space {
 		i++
 	}
 	if i == len(source) {
-		return token{tokenEnd, i, i}, nil
+		return token{tokenEnd, int32(i), int32(i)}
 	}
-	switch c := source[i]; {
-	case c == '$':
-		return token{tokenVariable, i, wordEnd(source, i+1)}, nil
-	case c >= '0' && c <= '9':
-		return scanNumber(source, i)
-	case c == '\'' || c == '"' || c == '`':
-		return scanString(source, i)
-	case c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z':
-		return scanWord(source, i)
-	case c >= utf8.RuneSelf:
+	switch c := source[i]; classes[c] {
+	case symbol:
+		return token{tokenKind(c), int32(i), int32(i + 1)}
+	case longSymbol, onlyLong:
+		if i+1 < len(source) {
+			if kind := pair(c, source[i+1]); kind != tokenWrong {
+				return token{kind, int32(i), int32(i + 2)}
+			}
+		}
+		if classes[c] == longSymbol {
+			return token{tokenKind(c), int32(i), int32(i + 1)}
+		}
+	case dollar:
+		return token{tokenVariable, int32(i), int32(wordEnd(source, i+1))}
+	case letter:
+		return s.word(i)
+	case digit:
+		return s.number(i)
+	case quote:
+		return s.quoted(i)
+	case beyondASCII:
 		r, size := utf8.DecodeRuneInString(source[i:])
 		switch {
 		case r == utf8.RuneError && size <= 1:
-			return token{}, lexical(i, "the text is not UTF-8")
+			return s.fail(i, "the text is not UTF-8")
 		case unicode.IsLetter(r):
-			return scanWord(source, i)
+			return s.word(i)
 		}
-		return token{}, lexical(i, "unexpected character %q", r)
+		return s.fail(i, "unexpected character %q", r)
 	}
-	kind, length := symbol(source[i:])
-	if length == 0 {
-		return token{}, lexical(i, "unexpected character %q", source[i])
+	return s.fail(i, "unexpected character %q", source[i])
+}
+
+// pair is the symbol that two characters are.
+func pair(a, b byte) tokenKind {
+	switch [2]byte{a, b} {
+	case [2]byte{'?', '.'}:
+		return tokenSafeDot
+	case [2]byte{'=', '~'}:
+		return tokenMatch
+	case [2]byte{'!', '~'}:
+		return tokenNoMatch
+	case [2]byte{'!', '='}:
+		return tokenUnequal
+	case [2]byte{'>', '='}:
+		return tokenAtLeast
+	case [2]byte{'<', '='}:
+		return tokenAtMost
+	case [2]byte{'=', '>'}:
+		return tokenFatArrow
+	case [2]byte{'-', '>'}:
+		return tokenThinArrow
 	}
-	return token{kind, i, i + length}, nil
+	return tokenWrong
 }
 
 func lexical(offset int, format string, args ...any) *SyntaxError {
 	return &SyntaxError{Offset: offset, Message: fmt.Sprintf(format, args...), Lexical: true}
 }
 
-func scanWord(source string, start int) (token, *SyntaxError) {
-	end := wordEnd(source, start)
-	if strings.HasPrefix(source[start:end], "__") {
-		return token{}, lexical(start, "names that begin with two underscores are not allowed: %q", source[start:end])
+func (s *tokens) fail(offset int, format string, args ...any) token {
+	s.wrong = lexical(offset, format, args...)
+	return token{kind: tokenWrong, offset: int32(offset)}
+}
+
+func (s *tokens) word(start int) token {
+	end := wordEnd(s.source, start)
+	word := s.source[start:end]
+	if strings.HasPrefix(word, "__") {
+		return s.fail(start, "names that begin with two underscores are not allowed: %q", word)
 	}
-	return token{tokenWord, start, end}, nil
+	kind := wordKind(word)
+	if kind == tokenWord && end < len(s.source) && s.source[end] == '(' {
+		kind = tokenName
+	}
+	return token{kind, int32(start), int32(end)}
+}
+
+// wordKind tells words that mean something from others.
+func wordKind(word string) tokenKind {
+	switch word {
+	case "true":
+		return tokenTrue
+	case "false":
+		return tokenFalse
+	case "null":
+		return tokenNull
+	case "not":
+		return tokenNot
+	case "and":
+		return tokenAnd
+	case "or":
+		return tokenOr
+	case "in":
+		return tokenIn
+	case "is":
+		return tokenIs
+	case "mod":
+		return tokenMod
+	}
+	return tokenWord
 }
 
 func isWord(r rune) bool {
@@ -118,66 +259,71 @@ func isWord(r rune) bool {
 
 func wordEnd(source string, i int) int {
 	for i < len(source) {
-		if c := source[i]; c < utf8.RuneSelf {
-			if c != '_' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
-				break
-			}
+		switch classes[source[i]] {
+		case letter, digit:
 			i++
-			continue
+		case beyondASCII:
+			r, size := utf8.DecodeRuneInString(source[i:])
+			if !isWord(r) {
+				return i
+			}
+			i += size
+		default:
+			return i
 		}
-		r, size := utf8.DecodeRuneInString(source[i:])
-		if !isWord(r) {
-			break
-		}
-		i += size
 	}
 	return i
 }
 
-func scanNumber(source string, start int) (token, *SyntaxError) {
-	digits := func(i int) int {
-		for i < len(source) && source[i] >= '0' && source[i] <= '9' {
-			i++
-		}
-		return i
+func (s *tokens) number(start int) token {
+	kind, end := tokenInteger, digitsEnd(s.source, start)
+	if end+1 < len(s.source) && s.source[end] == '.' && classes[s.source[end+1]] == digit {
+		kind, end = tokenFraction, digitsEnd(s.source, end+1)
 	}
-	t := token{tokenInteger, start, digits(start)}
-	if t.end+1 < len(source) && source[t.end] == '.' && source[t.end+1] >= '0' && source[t.end+1] <= '9' {
-		t.kind, t.end = tokenFraction, digits(t.end+1)
+	if after := wordEnd(s.source, end); after != end {
+		return s.fail(start, "a number cannot go on with letters: %q", s.source[start:after])
 	}
-	if after := wordEnd(source, t.end); after != t.end {
-		return token{}, lexical(start, "a number cannot go on with letters: %q", source[start:after])
+	return token{kind, int32(start), int32(end)}
+}
+
+func digitsEnd(source string, i int) int {
+	for i < len(source) && classes[source[i]] == digit {
+		i++
 	}
-	return t, nil
+	return i
 }
 
 // numberOf is the value of a token that is a number.
-func numberOf(source string, t token) (value any, failed *SyntaxError) {
-	text := source[t.offset:t.end]
-	var err error
+func numberOf(text string, t token) (any, *SyntaxError) {
+	if t.kind == tokenInteger && len(text) <= 18 {
+		value := int64(0)
+		for i := range len(text) {
+			value = 10*value + int64(text[i]-'0')
+		}
+		return value, nil
+	}
 	if t.kind == tokenFraction {
-		value, err = strconv.ParseFloat(text, 64)
-	} else {
-		value, err = strconv.ParseInt(text, 10, 64)
+		if value, err := strconv.ParseFloat(text, 64); err == nil {
+			return value, nil
+		}
+	} else if value, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return value, nil
 	}
-	if err != nil {
-		return nil, lexical(t.offset, "the number %s is too large", text)
-	}
-	return value, nil
+	return nil, lexical(int(t.offset), "the number %s is too large", text)
 }
 
-func scanString(source string, start int) (token, *SyntaxError) {
+func (s *tokens) quoted(start int) token {
 	kind := tokenString
-	for i := start + 1; i < len(source); i++ {
-		switch source[i] {
-		case source[start]:
-			return token{kind, start, i + 1}, nil
+	for i := start + 1; i < len(s.source); i++ {
+		switch s.source[i] {
+		case s.source[start]:
+			return token{kind, int32(start), int32(i + 1)}
 		case '\\':
 			kind = tokenEscaped
 			i++
 		}
 	}
-	return token{}, lexical(start, "the string that begins here has no end")
+	return s.fail(start, "the string that begins here has no end")
 }
 
 // unquote is the value of a quoted string. In backquotes there is no escape but \`.

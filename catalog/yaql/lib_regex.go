@@ -2,11 +2,13 @@ package yaql
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"regexp"
 	"regexp/syntax"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -15,28 +17,41 @@ import (
 // conditional ("(?(1)…)") and atomic groups ("(?>") and no comments ("(?#"); an error names the construct and its place.
 type Regex struct{ compiled *regexp.Regexp }
 
-// compile makes a regular expression of a pattern, of the same one only once.
+// patterns are the regular expressions that an expression has made so far; those that are written in it are compiled once, however
+// often it is evaluated.
+type patterns struct {
+	known atomic.Pointer[map[string]*Regex] // a map does not change
+}
+
+// maxPatterns is how many compiled patterns an expression keeps; when there are more, it begins anew.
+const maxPatterns = 32
+
+// compile makes a regular expression of a pattern.
 func (r *run) compile(pattern string, flags string) (*Regex, error) {
 	if flags != "" {
 		pattern = "(?" + flags + ")" + pattern
 	}
-	if known := r.patterns[pattern]; known != nil {
-		return known, nil
+	if r.patterns == nil {
+		r.patterns = &patterns{}
+	}
+	known := r.patterns.known.Load()
+	if known != nil {
+		if made := (*known)[pattern]; made != nil {
+			return made, nil
+		}
 	}
 	compiled, err := regexp.Compile(pattern)
 	if err != nil {
 		return nil, wrongPattern(pattern, err)
 	}
-	if r.patterns == nil || len(r.patterns) >= maxPatterns {
-		r.patterns = map[string]*Regex{}
-	}
 	made := &Regex{compiled}
-	r.patterns[pattern] = made
+	more := map[string]*Regex{pattern: made}
+	if known != nil && len(*known) < maxPatterns {
+		maps.Copy(more, *known)
+	}
+	r.patterns.known.Store(&more)
 	return made, nil
 }
-
-// maxPatterns is how many compiled patterns an evaluation keeps.
-const maxPatterns = 64
 
 // lacking are the constructs of Python's expressions that there are not here, since matching would not be linear in time with them.
 var lacking = [...]struct{ begin, name string }{
@@ -69,10 +84,12 @@ func wrongPattern(pattern string, err error) error {
 
 // matched is a match or a group of one, as a value with the keys value, start and end.
 func matched(s string, from, to int) *Dict {
-	if from < 0 {
-		return NewDict(Entry{"value", nil}, Entry{"start", int64(-1)}, Entry{"end", int64(-1)})
+	value, start, end := any(nil), int64(-1), int64(-1)
+	if from >= 0 {
+		value, start = s[from:to], int64(utf8.RuneCountInString(s[:from]))
+		end = start + int64(utf8.RuneCountInString(s[from:to]))
 	}
-	return NewDict(Entry{"value", s[from:to]}, Entry{"start", int64(utf8.RuneCountInString(s[:from]))}, Entry{"end", int64(utf8.RuneCountInString(s[:to]))})
+	return &Dict{entries: []Entry{{"value", value}, {"start", start}, {"end", end}}}
 }
 
 // selected evaluates a selector over a match: $ is the match, $1, $2 … and $name are groups.
@@ -139,6 +156,9 @@ func (r *Regex) replace(i *Invocation, s string, count int64, with func([]int) (
 	b.WriteString(s[begin:])
 	return b.String(), nil
 }
+
+// short is the length of texts in bytes below which a replacement takes so little memory that only its result counts.
+const short = 1 << 10
 
 // expand replaces \1 and \g<name> in a replacement.
 func (r *Regex) expand(template, s string, location []int) string {
@@ -207,9 +227,12 @@ func regexFunctions() []*Function {
 		return arg[*Regex](i, 0).split(arg[string](i, 1), arg[int64](i, 2)), nil
 	}
 	replace := func(i *Invocation) (any, error) {
-		r, s := arg[*Regex](i, 0), arg[string](i, 1)
-		return r.replace(i, s, arg[int64](i, 3), func(location []int) (string, error) {
-			return r.expand(arg[string](i, 2), s, location), nil
+		r, s, template, count := arg[*Regex](i, 0), arg[string](i, 1), arg[string](i, 2), arg[int64](i, 3)
+		if count <= 0 && len(s) < short && len(template) < short && !strings.Contains(template, `\`) {
+			return r.compiled.ReplaceAllLiteralString(s, template), nil
+		}
+		return r.replace(i, s, count, func(location []int) (string, error) {
+			return r.expand(template, s, location), nil
 		})
 	}
 	replaceBy := func(i *Invocation) (any, error) {

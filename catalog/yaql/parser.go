@@ -8,8 +8,9 @@ import (
 
 // Expression is a parsed expression. It does not change and may be evaluated by many goroutines at once.
 type Expression struct {
-	source string
-	root   Node
+	source   string
+	root     Node
+	patterns patterns
 }
 
 // String is the source.
@@ -57,8 +58,12 @@ func parse(source string) (Node, *SyntaxError) {
 	if len(source) > maxSource {
 		return nil, &SyntaxError{Message: fmt.Sprintf("the expression is longer than %d bytes", maxSource)}
 	}
-	p := &parser{source: source}
-	p.take()
+	p := parser{tokens: tokens{source: source}}
+	p.read()
+	p.token = p.few[0]
+	p.literals.estimate, p.keywords.estimate, p.variables.estimate = p.count[aLiteral], p.count[aKeyword], p.count[aVariable]
+	p.calls.estimate, p.binaries.estimate = p.count[aCall], p.count[aBinary]
+	p.maps.estimate, p.mappings.estimate, p.lists.estimate = p.count[aMap], p.count[aMapping], p.count[aMap]+p.count[anArgument]
 	root, err := p.expression(0)
 	if err != nil {
 		return nil, err
@@ -85,55 +90,70 @@ const (
 	bindType
 )
 
-var bindings = [...]int8{
+// bindings are how strongly tokens bind, 0 for those that are no operators between two operands.
+var bindings = [kinds]int8{
 	tokenThinArrow: bindArrow,
+	tokenOr:        bindOr,
+	tokenAnd:       bindAnd,
 	'>':            bindCompare, '<': bindCompare, '=': bindCompare, tokenAtLeast: bindCompare, tokenAtMost: bindCompare, tokenUnequal: bindCompare,
+	tokenIn: bindCompare, tokenIs: bindCompare,
 	'+': bindAdd, '-': bindAdd,
-	'*': bindMultiply, '/': bindMultiply,
+	'*': bindMultiply, '/': bindMultiply, tokenMod: bindMultiply,
 	tokenMatch: bindMatch, tokenNoMatch: bindMatch,
 	'[': bindIndex,
 	'.': bindDot, tokenSafeDot: bindDot,
 	':': bindType,
 }
 
-// binding is how strongly the next token binds, 0 when it is no operator.
-func (p *parser) binding() int {
-	switch t := p.token; {
-	case t.kind != tokenWord:
-		if int(t.kind) < len(bindings) {
-			return int(bindings[t.kind])
-		}
-	case t.end-t.offset <= 3:
-		switch p.text(t) {
-		case "or":
-			return bindOr
-		case "and":
-			return bindAnd
-		case "in", "is":
-			return bindCompare
-		case "mod":
-			return bindMultiply
-		}
-	}
-	return 0
-}
-
 // parser goes through the tokens of a source.
 type parser struct {
-	source string
-	token  token        // the next one
-	end    int          // of the one before it
-	wrong  *SyntaxError // why there is no next one
+	tokens
+	token  token // the next one
+	number int   // of it
+	end    int32 // of the one before it
 	depth  int
+
+	// Where nodes lie: those of a kind side by side, since allocating them one by one takes more time than all the rest.
+	literals  slab[Literal]
+	keywords  slab[Keyword]
+	variables slab[Variable]
+	calls     slab[Call]
+	binaries  slab[Binary]
+	maps      slab[Map]
+	mappings  slab[Mapping]
+	lists     slab[Node]
+}
+
+// slab is room for values that are allocated together.
+type slab[T any] struct {
+	estimate int // of how many there will be
+	room     []T
+}
+
+// take is room for several, one after the other.
+func (s *slab[T]) take(count int) []T {
+	if len(s.room) < count {
+		s.room = make([]T, max(s.estimate, count))
+		s.estimate = 0
+	}
+	taken := s.room[:count:count]
+	s.room = s.room[count:]
+	return taken
+}
+
+// put gives a value its place.
+func (s *slab[T]) put(value T) *T {
+	place := &s.take(1)[0]
+	*place = value
+	return place
 }
 
 // take goes past the next token.
 func (p *parser) take() token {
 	t := p.token
 	p.end = t.end
-	if p.token, p.wrong = scan(p.source, t.end); p.wrong != nil {
-		p.token = token{kind: tokenWrong, offset: p.wrong.Offset}
-	}
+	p.number++
+	p.token = p.at(p.number)
 	return t
 }
 
@@ -142,7 +162,7 @@ func (p *parser) text(t token) string { return p.source[t.offset:t.end] }
 
 // unexpected says that the next token is not what was wanted.
 func (p *parser) unexpected(wanted string) *SyntaxError {
-	if p.wrong != nil {
+	if p.token.kind == tokenWrong {
 		return p.wrong
 	}
 	return p.misplaced(p.token, wanted)
@@ -153,7 +173,12 @@ func (p *parser) misplaced(t token, wanted string) *SyntaxError {
 	if t.kind != tokenEnd {
 		found = strconv.Quote(p.text(t))
 	}
-	return &SyntaxError{Offset: t.offset, Message: fmt.Sprintf("expected %s, found %s", wanted, found)}
+	return misused(t, fmt.Sprintf("expected %s, found %s", wanted, found))
+}
+
+// misused says what is wrong about a token where it stands.
+func misused(t token, message string) *SyntaxError {
+	return &SyntaxError{Offset: int(t.offset), Message: message}
 }
 
 func (p *parser) expect(symbol tokenKind) *SyntaxError {
@@ -166,23 +191,17 @@ func (p *parser) expect(symbol tokenKind) *SyntaxError {
 
 // expression parses operators that bind at least as strongly as weakest.
 func (p *parser) expression(weakest int) (Node, *SyntaxError) {
+	entered := p.depth // an error ends it all, so only success comes back to this
 	if p.depth++; p.depth > maxDepth {
-		return nil, &SyntaxError{Offset: p.token.offset, Message: "the expression is nested too deeply"}
+		return nil, misused(p.token, "the expression is nested too deeply")
 	}
-	entered := p.depth
-	node, err := p.operators(weakest)
-	p.depth = entered - 1
-	return node, err
-}
-
-func (p *parser) operators(weakest int) (Node, *SyntaxError) {
 	left, err := p.operand()
 	if err != nil {
 		return nil, err
 	}
 	for {
-		t, strength := p.token, p.binding()
-		if p.called(left) {
+		t, strength := p.token, int(bindings[p.token.kind])
+		if t.kind == '(' && p.called(left) {
 			p.take()
 			args, err := p.arguments(')', true)
 			if err != nil {
@@ -192,11 +211,12 @@ func (p *parser) operators(weakest int) (Node, *SyntaxError) {
 			continue
 		}
 		if strength == 0 || strength < weakest {
+			p.depth = entered
 			return left, nil
 		}
 		// A chain of operators is as deep as it is long.
 		if p.depth++; p.depth > maxDepth {
-			return nil, &SyntaxError{Offset: t.offset, Message: "the expression is too long"}
+			return nil, misused(t, "the expression is too long")
 		}
 		p.take()
 		if t.kind == '[' {
@@ -219,16 +239,16 @@ func (p *parser) operators(weakest int) (Node, *SyntaxError) {
 			_, prefix := left.(*Keyword)
 			_, name := right.(*Keyword)
 			if !prefix || !name {
-				return nil, &SyntaxError{Offset: t.offset, Message: `":" stands between a prefix and a class name`}
+				return nil, misused(t, `":" stands between a prefix and a class name`)
 			}
 		}
-		left = &Binary{at(t.offset), p.text(t), left, right}
+		left = p.binaries.put(Binary{at(t.offset), p.text(t), left, right})
 	}
 }
 
-// called tells whether the next token is the parenthesis of a call of the value before it; nothing stands between them.
+// called tells whether the next token, a parenthesis, is that of a call of the value before it; nothing stands between them.
 func (p *parser) called(left Node) bool {
-	if p.token.kind != '(' || p.end != p.token.offset {
+	if p.end != p.token.offset {
 		return false
 	}
 	switch left.(type) {
@@ -246,17 +266,15 @@ func (p *parser) operand() (Node, *SyntaxError) {
 	position := at(t.offset)
 	switch t.kind {
 	case tokenInteger, tokenFraction:
-		value, err := numberOf(p.source, t)
-		return &Literal{position, value}, err
+		value, err := numberOf(p.text(t), t)
+		return p.literals.put(Literal{position, value}), err
 	case tokenString:
-		return &Literal{position, p.source[t.offset+1 : t.end-1]}, nil
+		return p.literals.put(Literal{position, p.source[t.offset+1 : t.end-1]}), nil
 	case tokenEscaped:
-		return &Literal{position, unquote(p.text(t))}, nil
+		return p.literals.put(Literal{position, unquote(p.text(t))}), nil
 	case tokenVariable:
 		name := p.source[t.offset+1 : t.end]
-		return &Variable{position, name, place(name)}, nil
-	case tokenWord:
-		return p.word(t)
+		return p.variables.put(Variable{position, name, place(name)}), nil
 	case '(':
 		inner, err := p.expression(0)
 		if err != nil {
@@ -276,7 +294,7 @@ func (p *parser) operand() (Node, *SyntaxError) {
 				return nil, &SyntaxError{Offset: item.Offset(), Message: `between "{" and "}" stand pairs: key => value`}
 			}
 		}
-		return &Map{position, items}, nil
+		return p.maps.put(Map{position, items}), nil
 	case '+', '-':
 		operand, err := p.expression(bindSign)
 		return &Unary{position, p.text(t), operand}, err
@@ -286,34 +304,37 @@ func (p *parser) operand() (Node, *SyntaxError) {
 			return nil, err
 		}
 		if _, ok := operand.(*Keyword); !ok {
-			return nil, &SyntaxError{Offset: t.offset, Message: `after ":" stands a class name`}
+			return nil, misused(t, `after ":" stands a class name`)
 		}
 		return &Unary{position, ":", operand}, nil
+	}
+	if t.kind >= tokenWord && t.kind <= tokenMod {
+		return p.word(t)
 	}
 	return nil, p.misplaced(t, "a value")
 }
 
 func (p *parser) word(t token) (Node, *SyntaxError) {
-	position, text := at(t.offset), p.text(t)
-	if p.token.kind == '(' && p.token.offset == t.end && text != "not" {
+	position := at(t.offset)
+	if p.token.kind == '(' && p.token.offset == t.end && t.kind != tokenNot {
 		p.take()
 		args, err := p.arguments(')', true)
-		return &Call{position, text, args}, err
+		return p.calls.put(Call{position, p.text(t), args}), err
 	}
-	switch text {
-	case "true":
-		return &Literal{position, true}, nil
-	case "false":
-		return &Literal{position, false}, nil
-	case "null":
-		return &Literal{position, nil}, nil
-	case "not":
+	switch t.kind {
+	case tokenTrue:
+		return p.literals.put(Literal{position, true}), nil
+	case tokenFalse:
+		return p.literals.put(Literal{position, false}), nil
+	case tokenNull:
+		return p.literals.put(Literal{position, nil}), nil
+	case tokenNot:
 		operand, err := p.expression(bindNot)
 		return &Unary{position, "not", operand}, err
-	case "and", "or", "in", "mod":
+	case tokenAnd, tokenOr, tokenIn, tokenMod:
 		return nil, p.misplaced(t, "a value")
 	}
-	return &Keyword{position, text}, nil
+	return p.keywords.put(Keyword{position, p.text(t)}), nil
 }
 
 // arguments parses up to the closing symbol. Where gaps are allowed, f(,1) leaves the first argument out (nil).
@@ -337,7 +358,9 @@ func (p *parser) arguments(closing tokenKind, gaps bool) ([]Node, *SyntaxError) 
 		switch p.token.kind {
 		case closing:
 			p.take()
-			return append(make([]Node, 0, len(args)), args...), nil
+			kept := p.lists.take(len(args))
+			copy(kept, args)
+			return kept, nil
 		case ',':
 			p.take()
 		default:
@@ -353,7 +376,7 @@ func (p *parser) argument() (Node, *SyntaxError) {
 	}
 	t := p.take()
 	value, err := p.expression(0)
-	return &Mapping{at(t.offset), key, value}, err
+	return p.mappings.put(Mapping{at(t.offset), key, value}), err
 }
 
 // Part makes an expression of a node of this one. Offsets in its errors are those of the whole.

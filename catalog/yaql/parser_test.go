@@ -79,6 +79,17 @@ func TestOperatorsBindAsTheyShould(t *testing.T) {
 	}
 }
 
+func TestLongExpressionsAreParsedToTheirEnd(t *testing.T) {
+	for _, terms := range []int{31, 32, 33, 100, 400} { // 32 terms are 63 tokens, 64 with the end
+		source := strings.Repeat("1 + ", terms-1) + "1"
+		value, err := evaluate(t, source, nil)
+		require.NoError(t, err)
+		require.Equal(t, int64(terms), value)
+		_, err = Parse(source + " + ?")
+		require.EqualError(t, err, fmt.Sprintf("column %d: unexpected character '?'", len(source)+4))
+	}
+}
+
 func TestWrongExpressionsAreRefusedWithTheirPlace(t *testing.T) {
 	for source, wanted := range map[string]string{
 		"":                         "column 1: expected a value, found the end",
@@ -251,6 +262,44 @@ func TestUnsupportedPatternsAreNamedWithTheirPlace(t *testing.T) {
 	} {
 		_, err := evaluate(t, "regex('"+strings.ReplaceAll(pattern, `\`, `\\`)+"')", nil)
 		require.ErrorContains(t, err, wanted, pattern)
+	}
+}
+
+func TestPatternsOfAnExpressionAreCompiledOnce(t *testing.T) {
+	expression, err := Parse("regex('a+', ignoreCase => true).replace($, b)")
+	require.NoError(t, err)
+	scope := NewScope(Standard(), "xAa", Limits{})
+	var compiled *Regex
+	for range 2 {
+		value, err := expression.Evaluate(t.Context(), scope)
+		require.NoError(t, err)
+		require.Equal(t, "xb", value)
+		known := *expression.patterns.known.Load()
+		require.Len(t, known, 1)
+		if compiled != nil {
+			require.Same(t, compiled, known["(?i)a+"])
+		}
+		compiled = known["(?i)a+"]
+	}
+}
+
+func TestAnExpressionKeepsFewPatterns(t *testing.T) {
+	expression, err := Parse("range(1000).where(str($) =~ str($)).len()")
+	require.NoError(t, err)
+	value, err := expression.Evaluate(t.Context(), NewScope(Standard(), nil, Limits{}))
+	require.NoError(t, err)
+	require.Equal(t, int64(1000), value)
+	require.LessOrEqual(t, len(*expression.patterns.known.Load()), maxPatterns)
+}
+
+func TestAReplacementCountsAsMemory(t *testing.T) {
+	for _, template := range []string{"$", `\\\\` + "$"} {
+		expression, err := Parse("regex('').replace($, '" + strings.ReplaceAll(template, "$", strings.Repeat("b", 900)) + "')")
+		require.NoError(t, err)
+		_, err = expression.Evaluate(t.Context(), NewScope(Standard(), strings.Repeat("a", 1000), Limits{Memory: 100_000}))
+		var failed *Error
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, TooMuchMemory, failed.Name)
 	}
 }
 
