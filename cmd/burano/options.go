@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/web/api"
+	"github.com/burano/burano/web/auth"
 )
 
 // coreLibrary is the package that has the classes of environments.
@@ -28,6 +29,9 @@ type serveOptions struct {
 	cloud string
 
 	listen        string
+	proxies       []string
+	signInIdle    time.Duration
+	signInTime    time.Duration
 	tlsCert       string
 	tlsKey        string
 	metricsListen string
@@ -62,6 +66,9 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:8082", "address and port to answer at")
 	flags.StringVar(&o.tlsCert, "tls-cert", "", "PEM file of the certificate to answer with, and those that lead to its authority; without it the server speaks plain HTTP. A renewed file is taken up without a restart")
 	flags.StringVar(&o.tlsKey, "tls-key", "", "PEM file of the certificate's key")
+	flags.StringSliceVar(&o.proxies, "trusted-proxies", nil, "addresses or ranges of proxies that are believed when they say who calls (X-Forwarded-For) and that a browser came by TLS (X-Forwarded-Proto: https), which makes its cookie Secure")
+	flags.DurationVar(&o.signInIdle, "sign-in-idle", time.Hour, "how long a browser that is signed in may be without a request until it is signed out")
+	flags.DurationVar(&o.signInTime, "sign-in-time", 12*time.Hour, "how long a browser is signed in at most; never longer than its Keystone token lasts")
 	flags.StringVar(&o.metricsListen, "metrics-listen", "", "address and port for /metrics, in plain HTTP; without it they are at --listen, for everybody")
 	flags.Int64Var(&o.limits.Body, "max-body", api.DefaultLimits.Body, "bytes of a request's body; more is answered with 413 (a package may have 5 MiB, other bodies 8 MiB)")
 	flags.DurationVar(&o.limits.Time, "request-time", api.DefaultLimits.Time, "how long a request may take: a body that comes slower is answered with 408, work that takes longer with 503; streams of events have no limit")
@@ -96,7 +103,7 @@ func (o *serveOptions) check(s *settings) error {
 			return s.wrong(name, "%q is no address with a port, such as 127.0.0.1:8082: %w", address, err)
 		}
 	}
-	for name, value := range map[string]time.Duration{"request-time": o.limits.Time, "stop-patience": o.stopPatience,
+	for name, value := range map[string]time.Duration{"request-time": o.limits.Time, "stop-patience": o.stopPatience, "sign-in-idle": o.signInIdle, "sign-in-time": o.signInTime,
 		"server-patience": o.serverPatience, "ssh-patience": o.sshPatience, "step-patience": o.stepPatience, "drain-patience": o.drainPatience} {
 		if value <= 0 {
 			return s.wrong(name, "%s is no time to wait; it must be more than 0s", value)
@@ -106,6 +113,9 @@ func (o *serveOptions) check(s *settings) error {
 		if value <= 0 {
 			return s.wrong(name, "%d must be more than 0", value)
 		}
+	}
+	if _, err := auth.ParseProxies(o.proxies); err != nil {
+		return s.wrong("trusted-proxies", "%w", err)
 	}
 	if _, err := netip.ParsePrefix(o.networks); err != nil {
 		return s.wrong("networks", "it is no range such as 10.20.0.0/16: %w", err)

@@ -147,12 +147,19 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err != nil {
 		return err
 	}
+	proxies, err := auth.ParseProxies(options.proxies)
+	if err != nil {
+		return fmt.Errorf("--trusted-proxies: %w", err)
+	}
+	door := auth.NewDoor(auth.Config{Cloud: cloud, Rows: rows, Sealer: sealer, Now: time.Now, Idle: options.signInIdle, Life: options.signInTime,
+		Proxies: proxies, Logger: logger})
 	stopping, stop := context.WithCancel(context.Background())
 	defer stop()
 	handler := api.New(api.Config{
 		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: tasks, Logger: logger}),
 		Catalog:      packages,
-		Auth:         auth.Keystone(cloud, time.Now),
+		Auth:         door.Enter,
+		Door:         door,
 		Policy:       rules,
 		Keystone:     credentials.IdentityEndpoint,
 		Choices:      cloud.Choices,

@@ -41,13 +41,14 @@ func resolved(t *testing.T, args []string, environment map[string]string, file s
 func TestAFlagWinsOverTheEnvironmentAndThatOverTheFile(t *testing.T) {
 	options, s, err := resolved(t, []string{"--lease", "4s"}, map[string]string{"BURANO_CONFIG": "FILE", "BURANO_LEASE": "5s", "BURANO_NETWORKS": "10.1.0.0/16",
 		"BURANO_LOG_LEVEL": "", "OS_CLOUD": "mine", "BURANO_UNKNOWN": "x"},
-		"lease: 6s\nnetworks: 10.2.0.0/16\nlog-level: debug\nmax-requests: 7\nembedded-packages: [io.murano, io.murano.applications]\nos-cloud: other\n")
+		"lease: 6s\nnetworks: 10.2.0.0/16\nlog-level: debug\nmax-requests: 7\nembedded-packages: [io.murano, io.murano.applications]\nos-cloud: other\ntrusted-proxies: [10.0.0.7, 10.1.0.0/16]\n")
 	require.NoError(t, err)
 	require.Equal(t, 4*time.Second, options.lease)
 	require.Equal(t, "10.1.0.0/16", options.networks)
 	require.Equal(t, "DEBUG", options.logLevel.String(), "an empty variable is none")
 	require.Equal(t, 7, options.limits.Requests)
 	require.Equal(t, []string{"io.murano", "io.murano.applications"}, options.embedded)
+	require.Equal(t, []string{"10.0.0.7", "10.1.0.0/16"}, options.proxies)
 	require.Equal(t, "mine", options.cloud)
 	require.Equal(t, "127.0.0.1:8082", options.listen)
 	printed := s.print()

@@ -9,16 +9,38 @@ import (
 // Caller is the user and the project on whose behalf something is done.
 type Caller struct {
 	UserID          string
+	UserName        string
 	UserDomainID    string
-	ProjectID       string
+	UserDomainName  string
+	ProjectID       string // "" for a token of no project, which only signing in knows
 	ProjectName     string
 	ProjectDomainID string
 	Roles           []string
 	Admin           bool      // an administrator, by the policy's rule context_is_admin
 	Token           string    // the token itself; never logged, never stored
 	Expires         time.Time // when the token ends; zero when that is not known
+	// Credential is the application credential that the token was made with; nil when it was made with none.
+	Credential *Credential
 
 	policy func(rule string) bool
+}
+
+// Credential is one of Keystone's application credentials.
+type Credential struct {
+	ID, Name   string
+	Restricted bool // made without --unrestricted, so that it may make no trusts
+}
+
+// Proof is what somebody signs in with: user, domain and password; or an application credential's id, or its name with user and domain,
+// and its secret.
+type Proof struct {
+	User, Domain, Password               string
+	CredentialID, CredentialName, Secret string
+}
+
+// Project is one that a user may choose to work in.
+type Project struct {
+	ID, Name, DomainID string
 }
 
 // Under returns the caller with the policy that May asks.

@@ -71,8 +71,8 @@ func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint g
 // ProjectID is the service user's project, "" when its token has none.
 func (s *Service) ProjectID() string { return s.project }
 
-// Validate asks Keystone whose token this is. A token that Keystone does not accept, or that belongs to no project, is a fault of
-// kind Unauthorized; every other error says that Keystone could not be asked.
+// Validate asks Keystone whose token this is; the caller of a token that belongs to no project has no ProjectID. A token that Keystone
+// does not accept is a fault of kind Unauthorized; every other error says that Keystone could not be asked.
 func (s *Service) Validate(ctx context.Context, token string) (identity.Caller, error) {
 	refused := fault.New(fault.Unauthorized, "Keystone does not know this token, or its time is over: get a new one")
 	if token == "" {
@@ -87,19 +87,22 @@ func (s *Service) Validate(ctx context.Context, token string) (identity.Caller, 
 		return identity.Caller{}, fmt.Errorf("ask Keystone about a token: %w", result.Err)
 	}
 	var told struct {
-		Expires time.Time       `json:"expires_at"`
-		User    tokens.User     `json:"user"`
-		Project *tokens.Project `json:"project"`
-		Roles   []tokens.Role   `json:"roles"`
+		Expires    time.Time      `json:"expires_at"`
+		User       tokens.User    `json:"user"`
+		Project    tokens.Project `json:"project"`
+		Roles      []tokens.Role  `json:"roles"`
+		Credential *struct {
+			ID         string `json:"id"`
+			Name       string `json:"name"`
+			Restricted bool   `json:"restricted"`
+		} `json:"application_credential"`
 	}
 	if err := result.ExtractIntoStructPtr(&told, "token"); err != nil {
 		return identity.Caller{}, fmt.Errorf("read Keystone's answer about a token: %w", err)
 	}
-	if told.Project == nil {
-		return identity.Caller{}, fault.New(fault.Unauthorized, "this token belongs to no project: ask Keystone for one that is scoped to a project")
-	}
-	caller := identity.Caller{UserID: told.User.ID, UserDomainID: told.User.Domain.ID, ProjectID: told.Project.ID, ProjectName: told.Project.Name,
-		ProjectDomainID: told.Project.Domain.ID, Token: token, Expires: told.Expires}
+	caller := identity.Caller{UserID: told.User.ID, UserName: told.User.Name, UserDomainID: told.User.Domain.ID, UserDomainName: told.User.Domain.Name,
+		ProjectID: told.Project.ID, ProjectName: told.Project.Name, ProjectDomainID: told.Project.Domain.ID, Token: token, Expires: told.Expires,
+		Credential: (*identity.Credential)(told.Credential)}
 	for _, role := range told.Roles {
 		caller.Roles = append(caller.Roles, role.Name)
 	}
@@ -137,7 +140,7 @@ func (s *Service) CreateTrust(ctx context.Context, caller identity.Caller) (trus
 	if err != nil {
 		if gophercloud.ResponseCodeIs(err, http.StatusForbidden) {
 			return "", fault.New(fault.Forbidden, "Keystone lets this caller make no trust for Burano, so nothing can be deployed on their behalf: "+
-				"%s (%w)", s.remedy(ctx, caller.Token), err)
+				"%s (%w)", remedy(caller.Credential), err)
 		}
 		return "", fmt.Errorf("make a trust for user %s in project %s: %w", caller.UserID, caller.ProjectID, err)
 	}
@@ -147,24 +150,17 @@ func (s *Service) CreateTrust(ctx context.Context, caller identity.Caller) (trus
 // remedy says how somebody could make a trust whom Keystone does not let. Until 2026 an application credential could when it was made
 // for that (https://docs.openstack.org/keystone/latest/user/application_credentials.html), since then none can
 // (https://bugs.launchpad.net/keystone/+bug/2150089).
-func (s *Service) remedy(ctx context.Context, token string) string {
+func remedy(credential *identity.Credential) string {
 	const whole = "sign in with a password or by federation"
-	var held struct {
-		Credential *struct {
-			Name       string `json:"name"`
-			Restricted bool   `json:"restricted"`
-		} `json:"application_credential"`
-	}
-	err := tokens.Get(ctx, s.identity, token).ExtractIntoStructPtr(&held, "token")
 	switch {
-	case err != nil || held.Credential == nil:
+	case credential == nil:
 		return whole
-	case held.Credential.Restricted:
-		return fmt.Sprintf("application credential %q was made without --unrestricted; %s, because a Keystone with the security fixes of 2026 "+
-			"takes no trust from one with it either", held.Credential.Name, whole)
+	case credential.Restricted:
+		return fmt.Sprintf("application credential %q is restricted; make one with openstack application credential create --unrestricted, or %s, which "+
+			"is the only way where Keystone has the security fixes of 2026", credential.Name, whole)
 	}
 	return fmt.Sprintf("since the security fixes of 2026 it takes none from application credentials, not even from those made with --unrestricted "+
-		"such as %q; %s", held.Credential.Name, whole)
+		"such as %q; %s", credential.Name, whole)
 }
 
 // DeleteTrust ends a trust; one that is gone already is no error.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -49,6 +50,7 @@ func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
 		"the first proof of a key is kept":                                  keysAreProved,
 		"templates are kept by project and some are seen by all":            templatesAreKept,
 		"an environment from a template comes with its draft or not at all": templatesBecomeEnvironments,
+		"sign-ins end and are few":                                          signInsEnd,
 		"requests are counted by host and instances by environment":         statisticsAreKept,
 	}
 	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
@@ -64,6 +66,42 @@ func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
 			})
 		}
 	})
+}
+
+func signInsEnd(t *testing.T, s *store.Store) {
+	add := func(id, user string, now store.Time) {
+		t.Helper()
+		require.NoError(t, s.AddSignIn(t.Context(), store.SignIn{ID: id, UserID: user, Tokens: "sealed " + id, Created: now, Used: now, Expires: now + 100}, now-30, 3))
+	}
+	there := func(ids ...string) {
+		t.Helper()
+		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+			row, err := s.SignIn(t.Context(), id)
+			if slices.Contains(ids, id) {
+				require.NoError(t, err, id)
+				require.Equal(t, "sealed "+id, row.Tokens)
+				continue
+			}
+			require.ErrorIs(t, err, store.ErrNotFound, id)
+		}
+	}
+	add("a", "u", 1000)
+	add("b", "u", 1001)
+	add("c", "u", 1002)
+	require.NoError(t, s.UseSignIn(t.Context(), "a", 1003))
+	add("d", "v", 1004)
+	add("e", "u", 1004)
+	there("a", "c", "d", "e") // of u's the one that was not used for longest is gone
+	require.NoError(t, s.RemoveSignIn(t.Context(), "c"))
+	require.NoError(t, s.RemoveSignIn(t.Context(), "c"))
+	there("a", "d", "e")
+	require.NoError(t, s.UseSignIn(t.Context(), "e", 1010))
+	add("f", "w", 1034)
+	there("e", "f") // those not used for 30 are gone
+	require.NoError(t, s.UseSignIn(t.Context(), "e", 1103))
+	add("a", "w", 1104)
+	there("a") // and that whose time is over
+	require.NoError(t, s.RemoveSignIn(t.Context(), "a"))
 }
 
 // TestWhatUsersPutIntoModelsIsNotInTheDatabase writes a password wherever a user or a class can, and looks for it in every column of every

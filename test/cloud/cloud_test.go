@@ -54,6 +54,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"a token tells whose it is", aTokenTellsWhoseItIs},
 		{"what a caller may choose from is listed", whatACallerMayChooseFromIsListed},
 		{"a bad token is refused", aBadTokenIsRefused},
+		{"a user signs in and chooses a project", aUserSignsInAndChoosesAProject},
 		{"the server lets in whom the cloud knows", theServerLetsInWhomTheCloudKnows},
 		{"a trust acts for its trustor until it is deleted", aTrustActsUntilItIsDeleted},
 		{"a trust that its trustor has deleted is no error", aTrustDeletedByItsTrustorIsNoError},

@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
 	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -47,7 +49,64 @@ func aBadTokenIsRefused(t *testing.T, c *cloud) {
 	require.NoError(t, tokens.Revoke(t.Context(), demo.keystone(t), demo.provider.Token()).Err)
 	refused(demo.provider.Token(), "a token that was given back")
 
-	refused(tokenOfNoProject(t, c), "a token of no project")
+	nowhere, err := service.Validate(t.Context(), tokenOfNoProject(t, c))
+	require.NoError(t, err)
+	require.Empty(t, nowhere.ProjectID)
+	require.NotEmpty(t, nowhere.UserID)
+}
+
+func aUserSignsInAndChoosesAProject(t *testing.T, c *cloud) {
+	service := c.service(t)
+	demo := c.as(t, "demo").caller(t, service)
+	options, _ := c.options(t, "demo")
+	proof := identity.Proof{User: options.Username, Domain: "Default", Password: options.Password}
+	base, err := service.SignIn(t.Context(), proof)
+	require.NoError(t, err)
+	mine, err := service.Projects(t.Context(), base)
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(mine, func(one identity.Project) bool { return one.ID == demo.ProjectID && one.Name == "demo" }), "%v", mine)
+	token, err := service.Scope(t.Context(), base, demo.ProjectID)
+	require.NoError(t, err)
+	seen, err := service.Validate(t.Context(), token)
+	require.NoError(t, err)
+	require.Equal(t, demo.UserID, seen.UserID)
+	require.Equal(t, "demo", seen.UserName)
+	require.Equal(t, demo.ProjectID, seen.ProjectID)
+	require.Nil(t, seen.Credential)
+	_, err = service.Scope(t.Context(), base, c.as(t, "other").caller(t, service).ProjectID)
+	require.Equal(t, fault.Forbidden, fault.KindOf(err), err)
+	require.NoError(t, service.Revoke(t.Context(), token))
+	require.NoError(t, service.Revoke(t.Context(), token), "it is gone already")
+	_, err = service.Validate(t.Context(), token)
+	require.Equal(t, fault.Unauthorized, fault.KindOf(err), err)
+	_, err = service.Validate(t.Context(), base)
+	require.NoError(t, err, "the one that it was made of stays")
+	require.NoError(t, service.Revoke(t.Context(), base))
+
+	proof.Password = "not " + options.Password
+	_, err = service.SignIn(t.Context(), proof)
+	require.Equal(t, fault.Unauthorized, fault.KindOf(err), err)
+	require.NoError(t, service.Answers(t.Context()), "the service user's own token has nothing to do with it")
+
+	keystone := c.as(t, "demo").keystone(t)
+	made, err := applicationcredentials.Create(t.Context(), keystone, demo.UserID, applicationcredentials.CreateOpts{Name: "burano-test-signin"}).Extract()
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, applicationcredentials.Delete(context.Background(), keystone, demo.UserID, made.ID).ExtractErr())
+	})
+	for _, proof := range []identity.Proof{{CredentialID: made.ID, Secret: made.Secret},
+		{CredentialName: made.Name, User: options.Username, Domain: "Default", Secret: made.Secret}} {
+		token, err = service.SignIn(t.Context(), proof)
+		require.NoError(t, err)
+		seen, err = service.Validate(t.Context(), token)
+		require.NoError(t, err)
+		require.Equal(t, &identity.Credential{ID: made.ID, Name: made.Name, Restricted: true}, seen.Credential)
+		require.Equal(t, demo.ProjectID, seen.ProjectID)
+		require.NoError(t, service.Revoke(t.Context(), token))
+		proof.Secret = "not " + proof.Secret
+		_, err = service.SignIn(t.Context(), proof)
+		require.Equal(t, fault.Unauthorized, fault.KindOf(err), err)
+	}
 }
 
 // tokenOfNoProject asks for what gophercloud does not: a token of no scope, also for a user with a default project.

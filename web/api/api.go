@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/web/auth"
 	"github.com/burano/burano/web/policy"
 )
 
@@ -25,6 +26,8 @@ type Config struct {
 	Catalog      *catalog.Service
 	// Auth puts the identity.Caller into the request's context, or returns a fault of kind Unauthorized.
 	Auth echo.MiddlewareFunc
+	// Door signs browsers in; nil: nobody does.
+	Door *auth.Door
 	// Policy says who may do what; nil stands for Murano's rules.
 	Policy *policy.Policy
 	// Keystone is where callers get a token; it is named in 401 answers.
@@ -89,7 +92,7 @@ func newEcho(config Config) *echo.Echo {
 	e.HTTPErrorHandler = errorHandler(config)
 	e.Pre(requestID, accessLog(config.Logger, counted), newCounter(config.Orchestrator, config.Logger).count, limited(config.Limits, config.Stopping),
 		recovery(config.Logger, counted), versions)
-	e.Use(authenticated(config.Auth), permitted(config.Policy))
+	e.Use(authenticated(config.Auth, config.Limits.Recheck), permitted(config.Policy))
 
 	v1 := e.Group("/v1", readBody, negotiate)
 	environments := environmentHandlers{config.Orchestrator}
@@ -102,6 +105,7 @@ func newEcho(config Config) *echo.Echo {
 	catalogHandlers{config.Catalog}.register(v1)
 	burano := e.Group("/burano/v1")
 	buranoHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster, config.Choices}.register(burano)
+	signInHandlers{config.Door}.register(burano)
 	formHandlers{config.Catalog, config.Orchestrator}.register(burano)
 	description, err := describe()
 	if err != nil {

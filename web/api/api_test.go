@@ -19,13 +19,13 @@ import (
 	"github.com/burano/burano/catalog"
 	catalogstore "github.com/burano/burano/catalog/store"
 	"github.com/burano/burano/internal/database"
-	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/engine/enginetest"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
+	"github.com/burano/burano/web/auth"
 )
 
 // server is the whole API over a real store and engine; Keystone is a table of tokens.
@@ -36,6 +36,13 @@ type server struct {
 	catalog *catalog.Service
 	db      *gorm.DB
 	log     *bytes.Buffer
+
+	keystone *keystoneTable
+	door     *auth.Door
+	ahead    time.Duration // of the door's clock
+	rows     *store.Store
+	sealer   *secret.Sealer
+	config   Config
 }
 
 var callers = map[string]identity.Caller{
@@ -60,7 +67,9 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	packageService, err := catalog.New(packageRows, packages)
 	require.NoError(t, err)
 
-	s := &server{t: t, world: enginetest.NewWorld(), catalog: packageService, db: db, log: &bytes.Buffer{}}
+	s := &server{t: t, world: enginetest.NewWorld(), keystone: &keystoneTable{issued: map[string]identity.Caller{}}, catalog: packageService, db: db, log: &bytes.Buffer{}}
+	s.sealer = sealer
+	s.door = s.newDoor(rows, sealer)
 	cloud := enginetest.NewCloud()
 	runner, err := engine.New(t.Context(), engine.Config{Store: rows, Sealer: sealer, Cloud: cloud, Source: packageService.Source,
 		Natives: s.world.Natives, Logger: slog.New(slog.DiscardHandler), Poll: time.Hour})
@@ -73,17 +82,9 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	config := Config{
 		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: runner, Logger: slog.New(slog.DiscardHandler)}),
 		Catalog:      packageService,
-		Auth: func(next echo.HandlerFunc) echo.HandlerFunc {
-			return func(c echo.Context) error {
-				caller, known := callers[c.Request().Header.Get("X-Auth-Token")]
-				if !known {
-					return fault.New(fault.Unauthorized, "nobody has this token")
-				}
-				c.SetRequest(c.Request().WithContext(identity.With(c.Request().Context(), caller)))
-				return next(c)
-			}
-		},
-		Keystone: "http://127.0.0.1:5000/v3",
+		Auth:         s.door.Enter,
+		Door:         s.door,
+		Keystone:     "http://127.0.0.1:5000/v3",
 		Kubeconfig: func(_ context.Context, environmentID, objectID string) ([]byte, error) {
 			return []byte("for: " + environmentID + "/" + objectID + "\n"), nil
 		},
@@ -98,6 +99,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	for _, option := range options {
 		option(&config)
 	}
+	s.config = config
 	s.echo = newEcho(config)
 	return s
 }

@@ -7,12 +7,14 @@ import (
 	"html"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/web/auth"
 )
 
 // statusOf is the one place where kinds of faults become HTTP statuses.
@@ -115,10 +117,17 @@ func writeError(config Config, c echo.Context, err error) error {
 	var routing *echo.HTTPError
 	var large *http.MaxBytesError
 	var model *orchestrator.InvalidModel
+	var often *auth.TooMany
+	var unreachable *auth.Unreachable
 	kind := fault.KindOf(err)
 	switch {
 	case errors.As(err, &unknown):
 		return writeUnauthenticated(config, c, unknown.error)
+	case errors.As(err, &unreachable):
+		return writeUnauthenticated(config, c, err)
+	case errors.As(err, &often):
+		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(often.Seconds()))
+		return (&refusal{status: http.StatusTooManyRequests, explanation: often.Error()}).write(c)
 	case errors.As(err, &refused):
 		return refused.write(c)
 	case errors.As(err, &unexpected):
@@ -174,6 +183,9 @@ func writeUnauthenticated(config Config, c echo.Context, err error) error {
 		config.Logger.ErrorContext(c.Request().Context(), "a token could not be validated", "error", err)
 	} else {
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge(config))
+	}
+	if errors.Is(err, auth.ErrEnded) {
+		message = auth.ErrEnded.Error()
 	}
 	return c.JSON(status, map[string]any{"error": map[string]any{"code": status, "title": http.StatusText(status), "message": message}})
 }

@@ -18,17 +18,20 @@ type Limits struct {
 	Time     time.Duration // from the first byte of a request to the last of its answer, one minute: 408 or 503
 	Requests int           // at the same time, 256; the next one is answered with 503
 	Streams  int           // answers that go on, such as a deployment's events, at the same time, 256; they have no limit of time
+	// Recheck is how often it is asked whether who follows a stream may still do so, 30 seconds.
+	Recheck time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
 		Body: cmp.Or(l.Body, DefaultLimits.Body), Time: cmp.Or(l.Time, DefaultLimits.Time),
 		Requests: cmp.Or(l.Requests, DefaultLimits.Requests), Streams: cmp.Or(l.Streams, DefaultLimits.Streams),
+		Recheck: cmp.Or(l.Recheck, DefaultLimits.Recheck),
 	}
 }
 
 // DefaultLimits are for a server of a few cores. A package may have 5 MiB, an object model 8 MiB.
-var DefaultLimits = Limits{Body: 64 << 20, Time: time.Minute, Requests: 256, Streams: 256}
+var DefaultLimits = Limits{Body: 64 << 20, Time: time.Minute, Requests: 256, Streams: 256, Recheck: 30 * time.Second}
 
 var (
 	errTooSlow = errors.New("the request took longer than the server allows")

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,25 +85,63 @@ type notAuthenticated struct{ error }
 
 func (e notAuthenticated) Unwrap() error { return e.error }
 
-// authenticated demands a caller for everything that is not open, routes that do not exist included.
-func authenticated(auth echo.MiddlewareFunc) echo.MiddlewareFunc {
+// authenticated demands a caller for everything that is not open, routes that do not exist included. Who follows a stream is asked for
+// again and again: it ends soon after the caller has signed out, or the token has ended.
+func authenticated(enter echo.MiddlewareFunc, recheck time.Duration) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		checked := auth(func(c echo.Context) error {
+		checked := enter(func(c echo.Context) error {
 			c.Set(keyAuthenticated, true)
+			if isStream(c.Request().URL.Path) {
+				return whileLetIn(c, enter, recheck, next)
+			}
 			return next(c)
 		})
 		return func(c echo.Context) error {
-			if open[c.Request().URL.Path] {
+			if anonymous(c.Request().Method, c.Request().URL.Path) {
 				return next(c)
 			}
 			err := checked(c)
-			if err != nil && c.Get(keyAuthenticated) == nil {
+			if fault.KindOf(err) == fault.Unauthorized && c.Get(keyAuthenticated) == nil {
 				return notAuthenticated{err}
 			}
 			return err
 		}
 	}
 }
+
+// whileLetIn ends the request's context once its caller would not be let in any more. Keystone being away ends nothing.
+func whileLetIn(c echo.Context, enter echo.MiddlewareFunc, every time.Duration, next echo.HandlerFunc) error {
+	request := c.Request()
+	ctx, cancel := context.WithCancel(request.Context())
+	defer cancel()
+	again := request.Clone(ctx)
+	check := enter(func(echo.Context) error { return nil })
+	go func() {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			// The answer's header was sent long ago: a cookie that the check would take away stays.
+			if err := check(c.Echo().NewContext(again, unheard{http.Header{}})); fault.KindOf(err) == fault.Unauthorized {
+				cancel()
+				return
+			}
+		}
+	}()
+	c.SetRequest(request.WithContext(ctx))
+	return next(c)
+}
+
+// unheard is an answer that nobody gets.
+type unheard struct{ header http.Header }
+
+func (u unheard) Header() http.Header          { return u.header }
+func (unheard) Write(text []byte) (int, error) { return len(text), nil }
+func (unheard) WriteHeader(int)                {}
 
 // jsonTypes are the media types of the JSON bodies that v1 reads; application/xml, which Murano's own clients never sent, is not read.
 var jsonTypes = []string{"application/json", "application/murano-packages-json-patch", mimeModelPatch}

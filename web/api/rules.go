@@ -89,6 +89,9 @@ var rules = map[string]string{
 	"POST /burano/v1/deployments/:deployment/retry":                         "update_environment",
 	"GET /burano/v1/environments/:environment/sessions/:session/preview":    "show_environment",
 	"GET /burano/v1/cloud/:kind":                                            "ask_cloud",
+	"GET /burano/v1/session":                                                "default",
+	"GET /burano/v1/session/projects":                                       "default",
+	"PUT /burano/v1/session/project":                                        "default",
 	"GET /burano/v1/forms/:package":                                         "get_package",
 	"POST /burano/v1/forms/:package":                                        "get_package",
 	"GET /burano/v1/environments/:environment/clusters/:cluster":            "show_environment",
@@ -98,10 +101,19 @@ var rules = map[string]string{
 // open are the paths that are answered without asking who calls.
 var open = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, "/openapi.json": true}
 
+// signingIn are the routes that who is not known yet may call, in addition to the paths that are open.
+var signingIn = map[string]bool{"POST /burano/v1/session": true, "DELETE /burano/v1/session": true}
+
+// anonymous tells whether a request, or a route, is answered without asking who calls.
+func anonymous(method, path string) bool { return open[path] || signingIn[method+" "+path] }
+
+// withoutProject are the routes for who has signed in and has not chosen a project yet.
+var withoutProject = map[string]bool{"GET /burano/v1/session": true, "GET /burano/v1/session/projects": true, "PUT /burano/v1/session/project": true}
+
 // checkRules makes it impossible to forget the rule of a new route.
 func checkRules(routes []*echo.Route, policy *policy.Policy) {
 	for _, route := range routes {
-		if route.Method == echo.RouteNotFound || open[route.Path] {
+		if route.Method == echo.RouteNotFound || anonymous(route.Method, route.Path) {
 			continue
 		}
 		name := route.Method + " " + route.Path
@@ -120,7 +132,11 @@ func permitted(policy *policy.Policy) echo.MiddlewareFunc {
 		return func(c echo.Context) error {
 			request := c.Request()
 			caller := policy.Apply(identity.From(request.Context()))
-			rule, there := rules[request.Method+" "+c.Path()]
+			route := request.Method + " " + c.Path()
+			if caller.UserID != "" && caller.ProjectID == "" && !withoutProject[route] {
+				return fault.New(fault.Forbidden, "You are signed in, and work in no project yet: choose one by PUT /burano/v1/session/project")
+			}
+			rule, there := rules[route]
 			if there && !policy.Allows(rule, caller, target(c)) {
 				return denied
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/web/auth"
 )
 
 var asDemo = map[string]string{"X-Auth-Token": "{token:demo}"}
@@ -214,7 +215,9 @@ func TestAClientThatGoesIsNoFailure(t *testing.T) {
 func TestKeystoneThatCannotBeAskedIsNotTheCallersFault(t *testing.T) {
 	s := newServer(t, func(c *Config) {
 		c.Auth = func(echo.HandlerFunc) echo.HandlerFunc {
-			return func(echo.Context) error { return errors.New("ask Keystone about a token: connection refused") }
+			return func(echo.Context) error {
+				return &auth.Unreachable{Err: errors.New("ask Keystone about a token: connection refused")}
+			}
 		}
 	})
 	recorder := s.send("GET", "/v1/environments", asDemo, nil)

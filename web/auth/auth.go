@@ -29,29 +29,53 @@ type Validator interface {
 	Validate(ctx context.Context, token string) (identity.Caller, error)
 }
 
+// Unreachable is an error that says nothing of the caller: Keystone could not be asked.
+type Unreachable struct{ Err error }
+
+func (u *Unreachable) Error() string { return u.Err.Error() }
+
+func (u *Unreachable) Unwrap() error { return u.Err }
+
+// unreachable marks what Keystone was asked and is no fault of the caller.
+func unreachable(err error) error {
+	if err == nil || fault.KindOf(err) != 0 {
+		return err
+	}
+	return &Unreachable{err}
+}
+
 // Keystone returns the middleware that demands a token in X-Auth-Token and puts its identity.Caller into the request's context. It
 // asks the validator once per token and half minute, also when many requests come with the same token at once; a refusal is not
-// remembered. Errors that are not of kind Unauthorized say that the validator could not be asked.
+// remembered.
 func Keystone(validator Validator, now func() time.Time) echo.MiddlewareFunc {
+	k := newKeystone(validator, now)
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error { return k.enter(c, next) }
+	}
+}
+
+func newKeystone(validator Validator, now func() time.Time) *keystone {
 	known, err := lru.New[digest, entry](capacity)
 	if err != nil {
 		panic(err) // the capacity is not positive
 	}
-	k := &keystone{validator: validator, now: now, known: known}
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			token := c.Request().Header.Get("X-Auth-Token")
-			if token == "" {
-				return fault.New(fault.Unauthorized, "the request has no X-Auth-Token: send a Keystone token that is scoped to a project")
-			}
-			caller, err := k.caller(c.Request().Context(), token)
-			if err != nil {
-				return err
-			}
-			c.SetRequest(c.Request().WithContext(identity.With(c.Request().Context(), caller)))
-			return next(c)
-		}
+	return &keystone{validator: validator, now: now, known: known}
+}
+
+func (k *keystone) enter(c echo.Context, next echo.HandlerFunc) error {
+	token := c.Request().Header.Get("X-Auth-Token")
+	if token == "" {
+		return fault.New(fault.Unauthorized, "the request has no X-Auth-Token: send a Keystone token that is scoped to a project")
 	}
+	caller, err := k.caller(c.Request().Context(), token)
+	if err != nil {
+		return err
+	}
+	if caller.ProjectID == "" {
+		return fault.New(fault.Unauthorized, "this token belongs to no project: ask Keystone for one that is scoped to a project")
+	}
+	c.SetRequest(c.Request().WithContext(identity.With(c.Request().Context(), caller)))
+	return next(c)
 }
 
 // digest stands for a token, so that none stays in memory for long.
@@ -89,6 +113,9 @@ func (k *keystone) caller(ctx context.Context, token string) (identity.Caller, e
 	return found.caller, nil
 }
 
+// forget has the validator asked about a token when it comes again.
+func (k *keystone) forget(token string) { k.known.Remove(digest(sha256.Sum256([]byte(token)))) }
+
 func (k *keystone) ask(ctx context.Context, key digest, token string) (entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -96,7 +123,7 @@ func (k *keystone) ask(ctx context.Context, key digest, token string) (entry, er
 	caller, err := k.validator.Validate(ctx, token)
 	if err != nil {
 		k.known.Remove(key)
-		return entry{}, err
+		return entry{}, unreachable(err)
 	}
 	found := entry{caller: caller, until: asked.Add(remember)}
 	if !caller.Expires.IsZero() && caller.Expires.Before(found.until) {

@@ -1,0 +1,191 @@
+package api
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/web/auth"
+)
+
+// maxProof is the largest body that who is not known yet may send.
+const maxProof = 16 << 10
+
+// signInHandlers answer browsers that sign in; what comes of it is auth.Door's.
+type signInHandlers struct{ door *auth.Door }
+
+func (h signInHandlers) register(v1 *echo.Group) {
+	v1.POST("/session", h.signIn, h.open)
+	v1.DELETE("/session", h.signOut, h.open)
+	v1.GET("/session", h.show)
+	v1.GET("/session/projects", h.projects, h.open)
+	v1.PUT("/session/project", h.choose, h.open)
+}
+
+// open answers where nobody can sign in.
+func (h signInHandlers) open(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if h.door == nil {
+			return fault.New(fault.NotFound, "This Burano signs nobody in: send a Keystone token as X-Auth-Token")
+		}
+		return next(c)
+	}
+}
+
+// sessionJSON says who is calling.
+type sessionJSON struct {
+	User struct {
+		ID     string     `json:"id"`
+		Name   string     `json:"name"`
+		Domain domainJSON `json:"domain"`
+	} `json:"user"`
+	Project *projectJSON `json:"project"` // null until one is chosen
+	Roles   []string     `json:"roles"`
+	Admin   bool         `json:"admin"`
+	// Credential is null for who has signed in with a password. A restricted one may not deploy.
+	Credential *credentialJSON `json:"application_credential"`
+	Expires    *time.Time      `json:"expires_at"` // of the token; the sign-in may end before
+}
+
+type domainJSON struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+type projectJSON struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	DomainID string `json:"domain_id"`
+}
+
+type credentialJSON struct {
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Restricted bool   `json:"restricted"`
+}
+
+func answerSession(c echo.Context, caller identity.Caller) error {
+	answer := sessionJSON{Roles: append([]string{}, caller.Roles...), Admin: caller.Admin, Credential: (*credentialJSON)(caller.Credential)}
+	answer.User.ID, answer.User.Name = caller.UserID, caller.UserName
+	answer.User.Domain = domainJSON{ID: caller.UserDomainID, Name: caller.UserDomainName}
+	if caller.ProjectID != "" {
+		answer.Project = &projectJSON{ID: caller.ProjectID, Name: caller.ProjectName, DomainID: caller.ProjectDomainID}
+	}
+	if !caller.Expires.IsZero() {
+		expires := caller.Expires.UTC()
+		answer.Expires = &expires
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return c.JSON(http.StatusOK, answer)
+}
+
+// proofJSON is what somebody signs in with: user, domain (Default) and password, or application_credential and secret. An application
+// credential is named by its id, or by its name together with its user and domain.
+type proofJSON struct {
+	User       string `json:"user"`
+	Domain     string `json:"domain"`
+	Password   string `json:"password"`
+	Credential string `json:"application_credential"`
+	Secret     string `json:"secret"`
+	Project    string `json:"project"` // id or name
+}
+
+func (p proofJSON) proof() (identity.Proof, error) {
+	if p.Domain == "" {
+		p.Domain = "Default"
+	}
+	byPassword, byCredential := p.Password != "", p.Credential != "" || p.Secret != ""
+	switch {
+	case byPassword && byCredential:
+		return identity.Proof{}, fault.New(fault.Invalid, "Sign in with a password or with an application credential, not with both")
+	case byPassword && p.User != "":
+		return identity.Proof{User: p.User, Domain: p.Domain, Password: p.Password}, nil
+	case byCredential && p.Credential != "" && p.Secret != "" && p.User == "":
+		return identity.Proof{CredentialID: p.Credential, Secret: p.Secret}, nil
+	case byCredential && p.Credential != "" && p.Secret != "":
+		return identity.Proof{CredentialName: p.Credential, Secret: p.Secret, User: p.User, Domain: p.Domain}, nil
+	}
+	return identity.Proof{}, fault.New(fault.Invalid, `Send {"user", "password"} with "domain" where it is not Default, or {"application_credential", "secret"} `+
+		`with the credential's id, or with its name and "user" and "domain"`)
+}
+
+// decode reads a small JSON object.
+func decode(c echo.Context, into any) error {
+	request := c.Request()
+	if mediaType, _, _ := mime.ParseMediaType(request.Header.Get(echo.HeaderContentType)); mediaType != echo.MIMEApplicationJSON {
+		return unsupported(cmp.Or(mediaType, "text/plain"))
+	}
+	decoder := json.NewDecoder(http.MaxBytesReader(c.Response(), request.Body, maxProof))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(into)
+	if err == nil && decoder.Decode(new(any)) == io.EOF {
+		return nil
+	}
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return err
+	}
+	// What was sent holds a password: the error says nothing of it.
+	return fault.New(fault.Invalid, "The body must be one JSON object, with nothing but what /openapi.json names")
+}
+
+func (h signInHandlers) signIn(c echo.Context) error {
+	var given proofJSON
+	if err := decode(c, &given); err != nil {
+		return err
+	}
+	proof, err := given.proof()
+	if err != nil {
+		return err
+	}
+	caller, err := h.door.SignIn(c, proof, given.Project)
+	if err != nil {
+		return err
+	}
+	return answerSession(c, caller)
+}
+
+func (h signInHandlers) signOut(c echo.Context) error {
+	if err := h.door.SignOut(c); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+func (h signInHandlers) show(c echo.Context) error {
+	return answerSession(c, identity.From(c.Request().Context()))
+}
+
+func (h signInHandlers) projects(c echo.Context) error {
+	list, err := h.door.Projects(c)
+	if err != nil {
+		return err
+	}
+	answer := make([]projectJSON, len(list))
+	for i, one := range list {
+		answer[i] = projectJSON(one)
+	}
+	return c.JSON(http.StatusOK, map[string]any{"projects": answer})
+}
+
+func (h signInHandlers) choose(c echo.Context) error {
+	var wanted struct {
+		Project string `json:"project"`
+	}
+	if err := decode(c, &wanted); err != nil {
+		return err
+	}
+	caller, err := h.door.Choose(c, wanted.Project)
+	if err != nil {
+		return err
+	}
+	return answerSession(c, caller)
+}

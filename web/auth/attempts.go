@@ -1,0 +1,84 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/time/rate"
+)
+
+// Who may try to sign in how often, at each server: so many at once, and another one after each time.
+const (
+	accountBurst, accountEvery = 10, 6 * time.Second // one account from one address; forgotten when it goes well
+	addressBurst, addressEvery = 60, time.Second     // one address, many of which an attacker would need
+	// remembered bounds the addresses and accounts that are counted; those not tried for longest are forgotten first.
+	remembered = 10_000
+)
+
+// TooMany refuses a sign-in that was tried too often.
+type TooMany struct{ Wait time.Duration } // until the next try
+
+func (t *TooMany) Error() string {
+	return fmt.Sprintf("Too many attempts to sign in; try again in %d seconds", t.Seconds())
+}
+
+// Seconds to wait, at least one.
+func (t *TooMany) Seconds() int { return int(t.Wait/time.Second) + 1 }
+
+// attempts limits how fast passwords can be guessed. An account is counted for each address by itself: nobody can lock another one out.
+type attempts struct {
+	now                  func() time.Time
+	mutex                sync.Mutex
+	byAccount, byAddress *lru.Cache[digest, *rate.Limiter]
+}
+
+func newAttempts(now func() time.Time) *attempts {
+	cache := func() *lru.Cache[digest, *rate.Limiter] {
+		made, err := lru.New[digest, *rate.Limiter](remembered)
+		if err != nil {
+			panic(err) // the number is not positive
+		}
+		return made
+	}
+	return &attempts{now: now, byAccount: cache(), byAddress: cache()}
+}
+
+// take counts an attempt and returns 0, or returns how long to wait, and counts nothing.
+func (a *attempts) take(address, account string) time.Duration {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	now := a.now()
+	place := limiter(a.byAddress, key(address), addressEvery, addressBurst).ReserveN(now, 1)
+	try := limiter(a.byAccount, key(address, account), accountEvery, accountBurst).ReserveN(now, 1)
+	wait := max(place.DelayFrom(now), try.DelayFrom(now))
+	if wait > 0 {
+		place.CancelAt(now)
+		try.CancelAt(now)
+	}
+	return wait
+}
+
+// succeeded forgets what an account has tried from an address.
+func (a *attempts) succeeded(address, account string) { a.byAccount.Remove(key(address, account)) }
+
+func limiter(cache *lru.Cache[digest, *rate.Limiter], key digest, every time.Duration, burst int) *rate.Limiter {
+	found, ok := cache.Get(key)
+	if !ok {
+		found = rate.NewLimiter(rate.Every(every), burst)
+		cache.Add(key, found)
+	}
+	return found
+}
+
+// key makes what is counted as large for short names as for long ones. Of an IPv6 address the first 64 bits count: who has one has all
+// of its network.
+func key(address string, account ...string) digest {
+	if parsed, err := netip.ParseAddr(address); err == nil && parsed.Unmap().Is6() {
+		address = netip.PrefixFrom(parsed, 64).Masked().String()
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q", address, account))
+}
