@@ -1,13 +1,9 @@
 package main
 
 import (
-	"archive/zip"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"mime/multipart"
 	"net"
 	"net/http"
 	"os"
@@ -127,79 +123,4 @@ func (l *lab) stop() error {
 		errs = append(errs, l.identity.Close())
 	}
 	return errors.Join(append(errs, os.RemoveAll(l.folder))...)
-}
-
-// fill uploads packages until a page of 50 is full.
-func (t target) fill(ctx context.Context) error {
-	for i := range packages {
-		have, err := t.count(ctx)
-		if err != nil || have >= packages {
-			return err
-		}
-		if err := t.upload(ctx, i); err != nil {
-			return fmt.Errorf("upload a package to %s: %w", t.name, err)
-		}
-	}
-	have, err := t.count(ctx)
-	if err == nil && have < packages {
-		err = fmt.Errorf("%s lists %d packages after all uploads, not %d", t.name, have, packages)
-	}
-	return err
-}
-
-// upload sends a package as users make them: a class, a form, a logo, some tags.
-func (t target) upload(ctx context.Context, number int) error {
-	name := fmt.Sprintf("org.bench.App%02d", number)
-	var archive bytes.Buffer
-	files := zip.NewWriter(&archive)
-	for path, content := range map[string]string{
-		"manifest.yaml": "Format: 1.4\nType: Application\nFullName: " + name + "\nName: Benchmark application " + name + "\nAuthor: Burano\n" +
-			"Description: An application that is there to be listed, with a sentence that is as long as such sentences are.\n" +
-			"Tags: [bench, web, linux]\nClasses:\n  " + name + ": App.yaml\nUI: ui.yaml\nLogo: logo.png\n",
-		"Classes/App.yaml": "Name: " + name + "\nProperties:\n  name:\n    Contract: $.string().notNull()\n",
-		"UI/ui.yaml":       "Version: 2.2\nApplication:\n  ?:\n    type: " + name + "\nForms: []\n",
-		"logo.png":         "\x89PNG\r\n\x1a\n",
-	} {
-		file, err := files.Create(path)
-		if err != nil {
-			return err
-		}
-		if _, err := io.WriteString(file, content); err != nil {
-			return err
-		}
-	}
-	if err := files.Close(); err != nil {
-		return err
-	}
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	if err := form.WriteField("__metadata__", `{"categories": ["Web"], "tags": ["listed"]}`); err != nil {
-		return err
-	}
-	file, err := form.CreateFormFile(name, name+".zip")
-	if err != nil {
-		return err
-	}
-	if _, err := file.Write(archive.Bytes()); err != nil {
-		return err
-	}
-	if err := form.Close(); err != nil {
-		return err
-	}
-	call, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url+"/v1/catalog/packages", &body)
-	if err != nil {
-		return err
-	}
-	call.Header.Set("X-Auth-Token", t.token)
-	call.Header.Set("Content-Type", form.FormDataContentType())
-	response, err := http.DefaultClient.Do(call)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(answer))
-	}
-	return err
 }

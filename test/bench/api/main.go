@@ -4,13 +4,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/signal"
@@ -23,18 +20,27 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// packages is how many the catalog has while it is listed.
-const packages = 50
+// What a server holds while it is measured.
+const (
+	packages     = 50
+	environments = 100
+	applications = 6 // of one environment's draft
+)
 
 // request is one kind of call that is measured.
 type request struct {
 	name string
-	path string
+	call func(ctx context.Context, t *target, client *http.Client) error
 	aims map[int]float64 // requests per second, by the number of connections
+	few  bool            // it takes long and changes things: measured for a third of the time
 }
 
 var requests = []request{
-	{name: "packages, a page of 50", path: "/v1/catalog/packages?limit=50", aims: map[int]float64{1: 1300, 8: 3600}},
+	{name: "packages, a page of 50", call: same("/v1/catalog/packages?limit=50"), aims: map[int]float64{1: 1300, 8: 3600}},
+	{name: "environments, 100", call: same("/v1/environments"), aims: map[int]float64{1: 1500, 8: 2700}},
+	{name: "an environment's draft of 6 applications", call: same("/v1/environments/ENVIRONMENT")},
+	{name: "its applications", call: same("/v1/environments/ENVIRONMENT/services")},
+	{name: "deploy an empty environment, from its making to ready", call: deploy, few: true},
 }
 
 var connections = []int{1, 8}
@@ -43,13 +49,16 @@ var connections = []int{1, 8}
 type target struct {
 	name, url, token string
 	process          int // its id, 0 when it is not ours
+
+	environment, session string            // the one that is shown, and its draft
+	answers              map[string][]byte // the first of each path that is read
 }
 
 // ticks is the unit of the times in /proc/PID/stat (USER_HZ, proc_pid_stat(5)).
 const ticks = 10 * time.Millisecond
 
 // processor is the time of processors that the server has used; unlike the numbers of requests it does not depend on what else runs.
-func (t target) processor() time.Duration {
+func (t *target) processor() time.Duration {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", t.process))
 	if err != nil {
 		return 0
@@ -65,27 +74,40 @@ func (t target) processor() time.Duration {
 	return sum
 }
 
+// memory is the most that the server has had in memory at a time, as /proc/PID/status writes it.
+func (t *target) memory() string {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", t.process))
+	if err != nil {
+		return "unknown"
+	}
+	_, rest, _ := strings.Cut(string(content), "VmHWM:")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(line)
+}
+
 func main() {
 	program := flag.String("burano", "build/burano", "the built server")
 	murano := flag.String("murano", "", "URL of a running Murano that is measured too, such as http://127.0.0.1:8082")
 	muranoToken := flag.String("murano-token", os.Getenv("OS_TOKEN"), "token for it (OS_TOKEN)")
+	only := flag.String("only", "", "measure only what has this in its name")
 	span := flag.Duration("time", 10*time.Second, "how long each number is measured")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *program, target{name: "Murano", url: *murano, token: *muranoToken}, *span); err != nil {
+	if err := run(ctx, *program, &target{name: "Murano", url: *murano, token: *muranoToken}, *only, *span); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, program string, murano target, span time.Duration) (err error) {
+func run(ctx context.Context, program string, murano *target, only string, span time.Duration) (err error) {
 	l, err := start(ctx, program)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.stop()) }()
-	targets := []target{{name: "Burano", url: l.url, token: l.token, process: l.server.Process.Pid}}
+	burano := &target{name: "Burano", url: l.url, token: l.token, process: l.server.Process.Pid}
+	targets := []*target{burano}
 	if murano.url != "" {
 		targets = append(targets, murano)
 	}
@@ -94,32 +116,53 @@ func run(ctx context.Context, program string, murano target, span time.Duration)
 			return err
 		}
 	}
-	fmt.Printf("%s, %d processors, load %s; %s for each number\n\n", runtime.Version(), runtime.NumCPU(), load(), span)
-	fmt.Println("| request | server | connections | requests/s | median ms | 99 % ms | server's processor ms | aim |")
-	fmt.Println("|---|---|--:|--:|--:|--:|--:|--:|")
+	fmt.Printf("%s, %d processors; %s for each number\n\n", runtime.Version(), runtime.NumCPU(), span)
+	fmt.Println("| request | server | load | connections | requests/s | median ms | 99 % ms | server's processor ms | aim | times Murano's |")
+	fmt.Println("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, r := range requests {
-		for _, t := range targets {
-			for _, n := range connections {
-				before := t.processor()
-				times, took, err := t.measure(ctx, r, n, span)
+		if !strings.Contains(r.name, only) {
+			continue
+		}
+		for _, n := range connections {
+			reference := 0.0
+			for _, t := range slices.Backward(targets) { // Murano first
+				rate, err := t.report(ctx, r, n, span, reference)
 				if err != nil {
-					return err
+					return fmt.Errorf("%s of %s: %w", r.name, t.name, err)
 				}
-				used := ""
-				if t.process != 0 {
-					used = fmt.Sprintf("%.2f", milliseconds(t.processor()-before)/float64(len(times)))
-				}
-				slices.Sort(times)
-				aim := ""
-				if t.name == "Burano" && r.aims[n] > 0 {
-					aim = fmt.Sprintf("%.0f", r.aims[n])
-				}
-				fmt.Printf("| %s | %s | %d | %.0f | %.2f | %.2f | %s | %s |\n", r.name, t.name, n, float64(len(times))/took.Seconds(),
-					milliseconds(times[len(times)/2]), milliseconds(times[len(times)*99/100]), used, aim)
+				reference = rate
 			}
 		}
 	}
+	fmt.Printf("\nBurano's server has had at most %s in memory.\n", burano.memory())
 	return nil
+}
+
+// report measures and prints one line of the table; reference is what Murano has made of it, 0 when it was not asked.
+func (t *target) report(ctx context.Context, r request, n int, span time.Duration, reference float64) (rate float64, err error) {
+	if r.few {
+		span /= 3
+	}
+	before, machine := t.processor(), load()
+	times, took, err := t.measure(ctx, r, n, span)
+	if err != nil {
+		return 0, err
+	}
+	rate = float64(len(times)) / took.Seconds()
+	used, aim, ratio := "", "", ""
+	if t.process != 0 {
+		used = fmt.Sprintf("%.2f", milliseconds(t.processor()-before)/float64(len(times)))
+		if r.aims[n] > 0 {
+			aim = fmt.Sprintf("%.0f", r.aims[n])
+		}
+		if reference > 0 {
+			ratio = fmt.Sprintf("%.0f", rate/reference)
+		}
+	}
+	slices.Sort(times)
+	fmt.Printf("| %s | %s | %s | %d | %.1f | %.2f | %.2f | %s | %s | %s |\n", r.name, t.name, machine, n, rate,
+		milliseconds(times[len(times)/2]), milliseconds(times[len(times)*99/100]), used, aim, ratio)
+	return rate, nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -132,12 +175,11 @@ func load() string {
 	return strings.Fields(string(content))[0]
 }
 
-// measure calls over n connections at once for the span, after as many calls to warm up as connections; every answer must be the same.
-func (t target) measure(ctx context.Context, r request, n int, span time.Duration) ([]time.Duration, time.Duration, error) {
+// measure calls over n connections at once for the span, after one call to warm up.
+func (t *target) measure(ctx context.Context, r request, n int, span time.Duration) ([]time.Duration, time.Duration, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: n, MaxConnsPerHost: n, DisableCompression: true}}
 	defer client.CloseIdleConnections()
-	expected, err := t.get(ctx, client, r.path)
-	if err != nil {
+	if err := r.call(ctx, t, client); err != nil {
 		return nil, 0, err
 	}
 	taken := make([][]time.Duration, n)
@@ -147,47 +189,14 @@ func (t target) measure(ctx context.Context, r request, n int, span time.Duratio
 		group.Go(func() error {
 			for time.Since(began) < span {
 				start := time.Now()
-				answer, err := t.get(ctx, client, r.path)
-				if err != nil {
+				if err := r.call(ctx, t, client); err != nil {
 					return err
 				}
 				taken[i] = append(taken[i], time.Since(start))
-				if len(answer) != len(expected) {
-					return fmt.Errorf("%s answers GET %s with %d bytes, and then with %d", t.name, r.path, len(expected), len(answer))
-				}
 			}
 			return nil
 		})
 	}
-	err = group.Wait()
+	err := group.Wait()
 	return slices.Concat(taken...), time.Since(began), err
-}
-
-func (t target) get(ctx context.Context, client *http.Client, path string) ([]byte, error) {
-	call, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	call.Header.Set("X-Auth-Token", t.token)
-	response, err := client.Do(call)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s answers GET %s with %s: %s", t.name, path, response.Status, bytes.TrimSpace(content))
-	}
-	return content, err
-}
-
-// count is how many packages a page of 50 has.
-func (t target) count(ctx context.Context) (int, error) {
-	content, err := t.get(ctx, http.DefaultClient, requests[0].path)
-	if err != nil {
-		return 0, err
-	}
-	var page struct{ Packages []json.RawMessage }
-	err = json.Unmarshal(content, &page)
-	return len(page.Packages), err
 }
