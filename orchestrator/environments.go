@@ -153,11 +153,11 @@ func (s *Service) Environment(ctx context.Context, caller identity.Caller, id, s
 	if err != nil {
 		return Environment{}, err
 	}
-	objects, err := s.draft(ctx, row, sessionID)
+	sessions, err := s.store.Sessions(ctx, id)
 	if err != nil {
 		return Environment{}, err
 	}
-	sessions, err := s.store.Sessions(ctx, id)
+	objects, err := s.draftAmong(ctx, row, sessionID, sessions)
 	if err != nil {
 		return Environment{}, err
 	}

@@ -131,11 +131,19 @@ func (s *Service) draft(ctx context.Context, environment store.Environment, sess
 	if sessionID == "" {
 		return environment.Model.Objects, nil
 	}
-	session, err := s.session(ctx, environment, sessionID)
+	sessions, err := s.store.Sessions(ctx, environment.ID)
 	if err != nil {
 		return nil, err
 	}
-	sessions, err := s.store.Sessions(ctx, environment.ID)
+	return s.draftAmong(ctx, environment, sessionID, sessions)
+}
+
+// draftAmong is draft for one who knows the environment's sessions.
+func (s *Service) draftAmong(ctx context.Context, environment store.Environment, sessionID string, sessions []store.Session) (map[string]any, error) {
+	if sessionID == "" {
+		return environment.Model.Objects, nil
+	}
+	session, err := s.session(ctx, environment, sessionID)
 	if err != nil {
 		return nil, err
 	}

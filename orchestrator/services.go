@@ -19,7 +19,11 @@ func (s *Service) Services(ctx context.Context, caller identity.Caller, environm
 	if err != nil {
 		return nil, err
 	}
-	objects, err := s.draft(ctx, environment, sessionID)
+	sessions, err := s.store.Sessions(ctx, environmentID)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := s.draftAmong(ctx, environment, sessionID, sessions)
 	if err != nil {
 		return nil, err
 	}
@@ -30,10 +34,6 @@ func (s *Service) Services(ctx context.Context, caller identity.Caller, environm
 	if len(path) > 0 {
 		value, _ := lookUp(services, path)
 		return value, nil
-	}
-	sessions, err := s.store.Sessions(ctx, environmentID)
-	if err != nil {
-		return nil, err
 	}
 	status, _ := status(sessions)
 	return withStatus(services, status)

@@ -122,7 +122,11 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err := checkNatives(ctx, nativeConfig); err != nil {
 		return err
 	}
-	rows, err := store.New(ctx, db, time.Now, store.Sealed(sealer))
+	storing := []store.Option{store.Sealed(sealer)}
+	if options.database == "" { // the state folder's lock keeps other servers away
+		storing = append(storing, store.Alone())
+	}
+	rows, err := store.New(ctx, db, time.Now, storing...)
 	if err != nil {
 		return err
 	}

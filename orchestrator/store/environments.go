@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"gorm.io/gorm"
@@ -22,30 +23,58 @@ func (s *Store) Environment(ctx context.Context, id string) (Environment, error)
 }
 
 // Environments returns the project's environments ("" for those of all projects) with their sessions, both oldest first and
-// without their models.
+// without their models; nothing of it may be changed.
 func (s *Store) Environments(ctx context.Context, projectID string) ([]Environment, map[string][]Session, error) {
-	var environments []Environment
-	sessions := map[string][]Session{}
-	err := s.transaction(ctx, "list environments", func(tx *gorm.DB) error {
-		query := tx.Omit("model").Order("created, id")
+	known, ok, written := s.listings.get(projectID)
+	if ok {
+		return known.environments, known.sessions, nil
+	}
+	read, err := s.list(ctx, projectID)
+	if err != nil {
+		return nil, nil, wrap(err, "list environments")
+	}
+	s.listings.put(projectID, read, written)
+	return read.environments, read.sessions, nil
+}
+
+// list reads them. The rows are many, and gorm's way of filling them would take most of the time.
+func (s *Store) list(ctx context.Context, projectID string) (listing, error) {
+	of := func(query *gorm.DB) *gorm.DB {
 		if projectID != "" {
 			query = query.Where("project_id = ?", projectID)
 		}
-		if err := query.Find(&environments).Error; err != nil {
+		return query
+	}
+	read := listing{sessions: map[string][]Session{}}
+	query := of(s.rows(ctx).Model(&Environment{})).Select("id", "project_id", "name", "description_text", "version", "created", "updated")
+	var e Environment
+	err := each(query.Order("created, id"), func() { read.environments = append(read.environments, e) },
+		&e.ID, &e.ProjectID, &e.Name, &e.DescriptionText, &e.Version, &e.Created, &e.Updated)
+	if err != nil {
+		return listing{}, err
+	}
+	var row Session
+	query = s.rows(ctx).Model(&Session{}).Select("id", "environment_id", "state", "version", "updated").
+		Where("environment_id IN (?)", of(s.rows(ctx).Model(&Environment{})).Select("id"))
+	err = each(query.Order("created, id"), func() { read.sessions[row.EnvironmentID] = append(read.sessions[row.EnvironmentID], row) },
+		&row.ID, &row.EnvironmentID, &row.State, &row.Version, &row.Updated)
+	return read, err
+}
+
+// each calls take after the columns of each row were read into the places.
+func each(query *gorm.DB, take func(), places ...any) (err error) {
+	rows, err := query.Rows()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := rows.Scan(places...); err != nil {
 			return err
 		}
-		ids := tx.Model(&Environment{}).Select("id")
-		if projectID != "" {
-			ids = ids.Where("project_id = ?", projectID)
-		}
-		var rows []Session
-		err := tx.Select("id", "environment_id", "state", "version", "updated").Where("environment_id IN (?)", ids).Order("created, id").Find(&rows).Error
-		for _, row := range rows {
-			sessions[row.EnvironmentID] = append(sessions[row.EnvironmentID], row)
-		}
-		return err
-	})
-	return environments, sessions, err
+		take()
+	}
+	return rows.Err()
 }
 
 // RenameEnvironment gives the environment another name; ErrDuplicate when the project has one of that name.

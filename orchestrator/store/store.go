@@ -38,6 +38,7 @@ type Store struct {
 	now      func() time.Time
 	sealer   Sealer
 	watchers watchers
+	listings *listings // nil: not remembered
 }
 
 // Option is something that New may be told.
@@ -66,6 +67,11 @@ func New(ctx context.Context, db *gorm.DB, now func() time.Time, options ...Opti
 	s := &Store{db: db, now: now}
 	for _, option := range options {
 		option(s)
+	}
+	if s.listings != nil {
+		if err := s.listings.watch(db); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }

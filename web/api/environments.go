@@ -48,16 +48,28 @@ func environmentFields(e orchestrator.Environment) map[string]any {
 		"description_text": e.DescriptionText, "created": stamp(e.Created), "updated": stamp(e.Updated)}
 }
 
+// listedEnvironment is an environment in the list of them, which is asked for more often than anything else: it is written faster than
+// a map.
+type listedEnvironment struct {
+	Created         string `json:"created"`
+	DescriptionText string `json:"description_text"`
+	ID              string `json:"id"`
+	Name            string `json:"name"`
+	Status          string `json:"status"`
+	ProjectID       string `json:"tenant_id"`
+	Updated         string `json:"updated"`
+	Version         int64  `json:"version"`
+}
+
 func (h environmentHandlers) list(c echo.Context) error {
 	options := orchestrator.ListOptions{AllProjects: strings.EqualFold(c.QueryParam("all_tenants"), "true"), ProjectID: c.QueryParam("tenant")}
 	rows, err := h.orchestrator.Environments(c.Request().Context(), identity.From(c.Request().Context()), options)
 	if err != nil {
 		return err
 	}
-	list := make([]map[string]any, len(rows))
-	for i, row := range rows {
-		list[i] = environmentFields(row)
-		list[i]["status"] = row.Status
+	list := make([]listedEnvironment, len(rows))
+	for i, e := range rows {
+		list[i] = listedEnvironment{stamp(e.Created), e.DescriptionText, e.ID, e.Name, e.Status, e.ProjectID, stamp(e.Updated), e.Version}
 	}
 	return c.JSON(http.StatusOK, map[string]any{"environments": list})
 }
