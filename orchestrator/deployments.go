@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -70,7 +70,7 @@ func deployments(tasks []store.Task, counts map[string]store.Counts) []Deploymen
 	for i, task := range tasks {
 		list[i] = Deployment{ID: task.ID, EnvironmentID: task.EnvironmentID, State: deploymentState(task, counts[task.ID]),
 			Created: task.Created.Time(), Updated: task.Updated.Time(), Started: task.Started.Time(),
-			Description: mask(store.ForAPI(task.Objects)), Result: task.Result}
+			Description: mask(store.ForAPI(task.Objects)), Result: listedResult(task)}
 		if task.Finished != nil {
 			finished := task.Finished.Time()
 			list[i].Finished = &finished
@@ -82,6 +82,19 @@ func deployments(tasks []store.Task, counts map[string]store.Counts) []Deploymen
 		}
 	}
 	return list
+}
+
+// listedResult is what a task came to, for lists, which are read by others than those who asked for an action, and long after: without
+// what the model or the arguments call a secret.
+func listedResult(task store.Task) map[string]any {
+	if task.Result["result"] == nil {
+		return task.Result
+	}
+	var known secret.Known
+	known.Note("", map[string]any(task.Objects))
+	known.Note("", task.Action.Args)
+	hidden, _ := known.HideIn(mask(task.Result)).(map[string]any)
+	return hidden
 }
 
 func deploymentState(task store.Task, counts store.Counts) string {
@@ -277,9 +290,6 @@ func (s *Service) task(ctx context.Context, id string) (store.Task, error) {
 	return task, err
 }
 
-// masked stands for a value that is nobody's business.
-const masked = "*** SANITIZED ***"
-
 // mask returns a copy of the model in which the values of keys that sound secret are masked.
 func mask(model map[string]any) map[string]any {
 	if model == nil {
@@ -303,11 +313,8 @@ func maskValue(key string, value any) any {
 		}
 		return list
 	case string:
-		key = strings.ToLower(key)
-		for _, word := range []string{"pass", "token", "secret", "private", "trustid", "credential"} {
-			if v != "" && strings.Contains(key, word) {
-				return masked
-			}
+		if v != "" && secret.Named(key) {
+			return secret.Mark
 		}
 	}
 	return value

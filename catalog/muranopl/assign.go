@@ -48,7 +48,7 @@ func (o *Object) assign(ctx context.Context, in *Class, property string, value a
 			o.private[in] = map[string]any{}
 		}
 		o.private[in][property] = value
-		o.store(value)
+		o.store(property, value)
 		return nil
 	}
 	declared := o.class.Property(property)
@@ -102,7 +102,7 @@ func (o *Object) put(ctx context.Context, declared []*Property, value any) error
 		}
 	}
 	value = kept(value)
-	defer o.store(value)
+	defer o.store(property, value)
 	if declared[0].Usage == Static {
 		declared[0].Class.setStatic(property, value)
 		return nil

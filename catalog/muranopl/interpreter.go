@@ -22,6 +22,7 @@ type Interpreter struct {
 	locks   locks
 
 	logger    *slog.Logger
+	stored    func(property string, value any)
 	functions []*yaql.Function
 	config    map[string]any
 	mocks     *mocks   // nil: methods cannot be replaced
@@ -35,6 +36,12 @@ type InterpreterOption func(*Interpreter)
 // WithLogger says where the objects that the function logger() makes write to; by default nowhere.
 func WithLogger(logger *slog.Logger) InterpreterOption {
 	return func(i *Interpreter) { i.logger = logger }
+}
+
+// WithStored has stored called with each value that a property of an object gets, from the model or from code, by any goroutine.
+// Dictionaries come as maps; objects in a value stay what they are.
+func WithStored(stored func(property string, value any)) InterpreterOption {
+	return func(i *Interpreter) { i.stored = stored }
 }
 
 // WithFunctions adds functions to those that expressions may call.

@@ -182,10 +182,18 @@ func (o *Object) murano() string {
 	return fmt.Sprintf("<%s/%s %s>", o.class.Name, o.class.Package.Version(), o.id)
 }
 
-// store notes for collections that a value became one of the object's.
-func (o *Object) store(value any) {
+// store notes for collections that a value became one of the object's, and tells of it.
+func (o *Object) store(property string, value any) {
 	if o.interpreter != nil && holds(value) {
 		o.interpreter.heap.store(value)
+	}
+	o.tell(property, value)
+}
+
+// tell tells who wants to hear of what properties get.
+func (o *Object) tell(property string, value any) {
+	if o.interpreter != nil && o.interpreter.stored != nil {
+		o.interpreter.stored(property, settle(value))
 	}
 }
 

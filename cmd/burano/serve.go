@@ -134,15 +134,19 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		return err
 	}
 	tasks, err := engine.New(ctx, engine.Config{
-		Store:   rows,
-		Sealer:  sealer,
-		Cloud:   cloud,
-		Source:  packages.Source,
-		Natives: func(runtime *engine.Runtime) muranopl.Natives { return native.Methods(runtime, nativeConfig) },
-		Logger:  logger,
-		Lease:   options.lease,
-		Sole:    options.database == "",
-		AtStep:  options.atStep(),
+		Store:  rows,
+		Sealer: sealer,
+		Cloud:  cloud,
+		Source: packages.Source,
+		Natives: func(runtime *engine.Runtime) muranopl.Natives {
+			config := nativeConfig
+			config.Logger = runtime.Logger()
+			return native.Methods(runtime, config)
+		},
+		Logger: logger,
+		Lease:  options.lease,
+		Sole:   options.database == "",
+		AtStep: options.atStep(),
 	})
 	if err != nil {
 		return err

@@ -220,7 +220,9 @@ func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, 
 	keeper.Go(func() { lease.keep(keepCtx, hold) })
 	defer keeper.Wait()
 	defer release()
-	e.run(openstack.Guarded(taskCtx, lease.check), &held{Hold: hold, lease: lease}, before)
+	h := &held{Hold: hold, lease: lease}
+	h.log = h.known.Logger(e.Logger)
+	e.run(openstack.Guarded(taskCtx, lease.check), h, before)
 
 	e.mutex.Lock()
 	defer e.mutex.Unlock()

@@ -46,6 +46,7 @@ type house struct {
 	// packages and natives are those of enginetest, unless a test says otherwise.
 	packages []*catalog.Package
 	natives  func(*engine.Runtime) muranopl.Natives
+	logger   *slog.Logger
 	engine   *engine.Engine
 	service  *orchestrator.Service
 	stop     func() // stops the engine and waits
@@ -65,7 +66,7 @@ func newHouse(t *testing.T) *house {
 
 // newHouseOver opens the database and starts nothing.
 func newHouseOver(t *testing.T, open func() *gorm.DB) *house {
-	h := &house{t: t, open: open, cloud: enginetest.NewCloud(), world: enginetest.NewWorld()}
+	h := &house{t: t, open: open, cloud: enginetest.NewCloud(), world: enginetest.NewWorld(), logger: slog.New(slog.DiscardHandler)}
 	var err error
 	h.sealer, err = secret.Open(filepath.Join(t.TempDir(), "key"))
 	require.NoError(t, err)
@@ -100,7 +101,7 @@ func (h *house) start() {
 		h.natives = h.world.Natives
 	}
 	h.engine, err = engine.New(h.t.Context(), engine.Config{Store: h.store, Sealer: h.sealer, Cloud: h.cloud,
-		Source: enginetest.Source(h.packages), Natives: h.natives, Logger: slog.New(slog.DiscardHandler), Poll: h.poll(), Lease: h.lease, Workers: h.workers,
+		Source: enginetest.Source(h.packages), Natives: h.natives, Logger: h.logger, Poll: h.poll(), Lease: h.lease, Workers: h.workers,
 		Sole: h.sole})
 	require.NoError(h.t, err)
 	h.service = orchestrator.New(orchestrator.Config{Store: h.store, Sealer: h.sealer, Trusts: h.cloud, Engine: h.engine, Logger: slog.New(slog.DiscardHandler)})

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -26,10 +28,52 @@ type line struct {
 	object  *muranopl.Object // that the report is about; may be nil
 }
 
-// held is a task that this process holds.
+// held is a task that this process holds. What is written of the task for people to read tells no secret that is known; all of that is
+// written through the methods below.
 type held struct {
 	*store.Hold
 	lease *lease
+	known secret.Known
+	log   *slog.Logger
+}
+
+// know takes down the secrets of the models that the task is about, and of its arguments.
+func (h *held) know(models ...map[string]any) {
+	for _, model := range models {
+		h.known.Note("", model)
+	}
+}
+
+// AddReport adds a line to the task's log.
+func (h *held) AddReport(ctx context.Context, report store.Report) error {
+	return h.Hold.AddReport(ctx, h.hidden(report))
+}
+
+// GiveBack ends the hold, with a last report.
+func (h *held) GiveBack(ctx context.Context, report store.Report) error {
+	return h.Hold.GiveBack(ctx, h.hidden(report))
+}
+
+func (h *held) hidden(report store.Report) store.Report {
+	report.Text = h.known.Hide(report.Text)
+	if report.Details != nil {
+		details := h.known.Hide(*report.Details)
+		report.Details = &details
+	}
+	return report
+}
+
+// EndStep writes the end of a step.
+func (h *held) EndStep(ctx context.Context, id, problem string) error {
+	return h.Hold.EndStep(ctx, id, h.known.Hide(problem))
+}
+
+// Finish writes the end of the task. What an action returns is for who has asked for it, and stays as it is.
+func (h *held) Finish(ctx context.Context, outcome store.Outcome) (failed bool, err error) {
+	if isException, _ := outcome.Result["isException"].(bool); isException {
+		outcome.Result, _ = h.known.HideIn(map[string]any(outcome.Result)).(map[string]any)
+	}
+	return h.Hold.Finish(ctx, outcome)
 }
 
 // report writes the lines of a failure.
@@ -92,7 +136,7 @@ func named(natives muranopl.Natives) muranopl.Natives {
 // process took it.
 func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 	task := h.Task()
-	log := e.Logger.With("task", task.ID, "environment", task.EnvironmentID, "fence", h.Fence())
+	log := h.log.With("task", task.ID, "environment", task.EnvironmentID, "fence", h.Fence())
 	log.Info("a task begins", "kind", task.Kind(), "former worker", before.Worker, "former fence", before.Fence)
 	outcome, failed := e.attempt(ctx, h, before)
 
@@ -167,7 +211,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	defer func() {
 		if r := recover(); r != nil {
 			message := fmt.Sprintf("Burano itself failed: %v. Please report this as a defect", r)
-			e.Logger.Error("panic in a task", "task", task.ID, "panic", r, "stack", string(debug.Stack()))
+			h.log.Error("panic in a task", "task", task.ID, "panic", r, "stack", string(debug.Stack()))
 			failed = &failure{lines: []line{{text: message}}, message: message, details: string(debug.Stack())}
 		}
 	}()
@@ -175,6 +219,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	if err != nil {
 		return outcome, failedWith("", err)
 	}
+	h.know(task.Objects, environment.Model.ObjectsCopy, task.Action.Args)
 	if task.CancelledBy != "" {
 		h.lease.end(errCancelled)
 		return outcome, failedWith("", errCancelled)
@@ -188,7 +233,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	}
 	runtime := &Runtime{engine: e, held: h, environment: environment}
 
-	interpreter := muranopl.NewInterpreter(classes, named(e.Natives(runtime)), muranopl.WithLogger(e.Logger))
+	interpreter := muranopl.NewInterpreter(classes, named(e.Natives(runtime)), muranopl.WithLogger(h.log), muranopl.WithStored(h.known.Note))
 	var start func(context.Context) error
 	if task.Objects != nil {
 		var problems []muranopl.Problem

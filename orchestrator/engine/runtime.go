@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -51,6 +52,9 @@ func (r *Runtime) Report(ctx context.Context, object *muranopl.Object, level Lev
 	return r.held.AddReport(ctx, report)
 }
 
+// Logger is for what is written to the server's log during the task: it tells no secret that is known of the task.
+func (r *Runtime) Logger() *slog.Logger { return r.held.log }
+
 // Attribute returns what SetAttribute stored with the object; false when there is nothing.
 func (r *Runtime) Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error) {
 	return r.engine.Store.Attribute(ctx, r.environment.ID, object.ID(), object.Class().Name, name)
@@ -86,11 +90,14 @@ func (r *Runtime) Untrack(ctx context.Context, object *muranopl.Object) error {
 
 // CodeAttribute returns what code in MuranoPL stored with the object for a class; false when there is nothing.
 func (r *Runtime) CodeAttribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error) {
-	return r.engine.Store.Attribute(ctx, r.environment.ID, object.ID(), class, codePrefix+name)
+	value, found, err := r.engine.Store.Attribute(ctx, r.environment.ID, object.ID(), class, codePrefix+name)
+	r.held.known.Note(name, value)
+	return value, found, err
 }
 
 // SetCodeAttribute is SetAttribute for code in MuranoPL, which does not meet what native code stores.
 func (r *Runtime) SetCodeAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error {
+	r.held.known.Note(name, value)
 	return r.held.SetAttribute(ctx, object.ID(), class, codePrefix+name, value)
 }
 
@@ -99,11 +106,14 @@ const codePrefix = "code:"
 
 // Secret returns what SetSecret stored in the environment; false when there is nothing.
 func (r *Runtime) Secret(ctx context.Context, name string) ([]byte, bool, error) {
-	return r.engine.Secret(ctx, r.environment.ID, name)
+	value, found, err := r.engine.Secret(ctx, r.environment.ID, name)
+	r.held.known.AddStored(value)
+	return value, found, err
 }
 
 // SetSecret stores a value, sealed, until the environment is removed; it is durable on return.
 func (r *Runtime) SetSecret(ctx context.Context, name string, value []byte) error {
+	r.held.known.AddStored(value)
 	return r.held.SetSecret(ctx, name, r.engine.Sealer.Seal(secretOwner(r.environment.ID, name), value))
 }
 

@@ -27,7 +27,7 @@ func uploadedHouse(t *testing.T) *house {
 	require.False(t, uploaded.Embedded())
 	h.packages = append(h.packages, uploaded)
 	h.natives = func(runtime *engine.Runtime) muranopl.Natives {
-		natives := native.Methods(runtime, native.Config{Logger: slog.New(slog.DiscardHandler)})
+		natives := native.Methods(runtime, native.Config{Logger: runtime.Logger()})
 		natives["io.murano"]["io.murano.Environment"] = map[string]muranopl.NativeMethod{
 			"deploy": func(ctx context.Context, call muranopl.Call) (any, error) {
 				for _, application := range call.Object.Objects("applications") {

@@ -1,0 +1,93 @@
+package engine_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/secret"
+)
+
+// lines is a log that may be read while it is written.
+type lines struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.text.Write(text)
+}
+
+func (l *lines) String() string {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.text.String()
+}
+
+// TestAnApplicationThatTellsItsSecretsTellsNobody: what it writes into reports, exceptions and logs is read by others than those who know
+// the passwords of the model.
+func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
+	var log lines
+	h := uploadedHouse(t)
+	h.stop()
+	h.logger = slog.New(slog.NewTextHandler(&log, nil))
+	h.start()
+	const password, fresh = "corre'ct \"horse\"", "battery staple"
+	id := h.create("one")
+	h.deploy(id, map[string]any{"?": map[string]any{"id": "t", "type": "io.burano.test.Teller"}, "password": password, "pin": "1234567",
+		"access": map[string]any{"dbPassword": "of the database"}, "made": "made "})
+	deployment := h.ended(id)
+	reports := h.reports(id, deployment)
+	require.Equal(t, "success", deployment.State, texts(reports))
+	require.Equal(t, []string{"Action deploy is scheduled", "The password is " + secret.Mark + ", really", "As a map {'asked': '" + secret.Mark + "'}",
+		"As a list ['" + secret.Mark + "']", "The PIN is 1234567", "Below " + secret.Mark, "Made " + secret.Mark, "Kept " + secret.Mark, "Deployment finished"},
+		texts(reports))
+	require.Contains(t, log.String(), "logged "+secret.Mark)
+
+	// Who follows sees what is stored.
+	var followed []string
+	_, err := h.service.Follow(t.Context(), demo, deployment.ID, 0, func(report orchestrator.Report) error {
+		followed = append(followed, report.Text)
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, texts(reports), followed)
+
+	task, err := h.service.CallAction(t.Context(), demo, id, "t_fail", map[string]any{"newPassword": fresh})
+	require.NoError(t, err)
+	deployment = h.ended(id)
+	result, err := h.service.ActionResult(t.Context(), demo, id, task)
+	require.NoError(t, err)
+	require.Equal(t, true, result["isException"])
+	require.Contains(t, fmt.Sprint(result), "neither "+secret.Mark+" nor "+secret.Mark+" is taken")
+	failed := h.reports(id, deployment)
+	require.True(t, slices.ContainsFunc(failed, func(r orchestrator.Report) bool { return r.Level == "error" }), texts(failed))
+
+	// What an action returns is for who asked, and masked where deployments are listed.
+	task, err = h.service.CallAction(t.Context(), demo, id, "t_reveal", nil)
+	require.NoError(t, err)
+	listed := h.ended(id)
+	result, err = h.service.ActionResult(t.Context(), demo, id, task)
+	require.NoError(t, err)
+	require.Equal(t, "it is "+password, result["result"].(map[string]any)["message"])
+	require.Equal(t, "it is "+secret.Mark, listed.Result["result"].(map[string]any)["message"])
+
+	for _, report := range append(reports, failed...) {
+		details := ""
+		if report.Details != nil {
+			details = *report.Details
+		}
+		for _, value := range []string{"horse", fresh, "of the database", "made by code", "kept as an attribute"} {
+			require.NotContains(t, report.Text+details, value)
+			require.NotContains(t, log.String(), value)
+		}
+	}
+}
