@@ -22,7 +22,12 @@ type Host interface {
 	SetAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error
 	// Report tells whoever waits for the deployment; object is nil for the environment as a whole.
 	Report(ctx context.Context, object *muranopl.Object, failed bool, text string) error
+	// Home is the region that servers stand in, and the name of the environment's stack there.
+	Home() (region, stack string)
 }
+
+// DefaultRegion is what OpenStack's installers call the only region of a cloud.
+const DefaultRegion = "RegionOne"
 
 // Methods are the bodies, by class. Loggers write to logger.
 func Methods(host Host, logger *slog.Logger) map[string]map[string]muranopl.NativeMethod {
@@ -36,6 +41,7 @@ func Methods(host Host, logger *slog.Logger) map[string]map[string]muranopl.Nati
 			"trace": c.log(slog.LevelDebug - 4), "debug": c.log(slog.LevelDebug), "info": c.log(slog.LevelInfo), "warning": c.log(slog.LevelWarn),
 			"error": c.log(slog.LevelError), "critical": c.log(slog.LevelError + 4), "exception": c.logException,
 		},
+		"io.murano.CloudRegion":          {"home": c.home},
 		"io.murano.system.StatusReporter": {"report": c.report(false), "report_error": c.report(true)},
 		"io.murano.system.Resources":      {"string": resourceText, "json": resourceJSON, "yaml": resourceYAML},
 	}
@@ -44,6 +50,11 @@ func Methods(host Host, logger *slog.Logger) map[string]map[string]muranopl.Nati
 type core struct {
 	host   Host
 	logger *slog.Logger
+}
+
+func (c core) home(context.Context, muranopl.Call) (any, error) {
+	region, stack := c.host.Home()
+	return map[string]any{"name": region, "stack": stack}, nil
 }
 
 // ownerOf is the name of the class that an attribute belongs to: the one that was given, else that of the code that asks.

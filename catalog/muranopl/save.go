@@ -142,7 +142,11 @@ func (s *saver) value(value any, in *Object) any {
 		return list
 	case map[string]any:
 		dict := make(map[string]any, len(v))
-		for _, key := range sortedKeys(v) {
+		keys := sortedKeys(v)
+		if len(keys) > 1 && keys[0] == "" { // what has a name stands under it: "" is which of the others counts by default
+			keys = append(keys[1:], "")
+		}
+		for _, key := range keys {
 			dict[key] = s.value(v[key], in)
 		}
 		return dict

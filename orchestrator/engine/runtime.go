@@ -65,6 +65,11 @@ func (r *Runtime) SetAttribute(ctx context.Context, object *muranopl.Object, nam
 	return r.held.SetAttribute(ctx, object.ID(), object.Class().Name, name, value)
 }
 
+// Deploys tells whether the task deploys the environment, and does not only run an action in it or delete it.
+func (r *Runtime) Deploys() bool {
+	return r.held.Task().Kind() == "deployment"
+}
+
 // TrackApplication begins to count an application, for the statistics of instances; title may be "".
 func (r *Runtime) TrackApplication(ctx context.Context, object *muranopl.Object, title string, units int64) error {
 	return r.track(ctx, object, store.ApplicationInstance, title, units)

@@ -135,10 +135,10 @@ func (v vault) Store(ctx context.Context, name string, value []byte) error {
 
 // deployCluster brings the cluster's servers and then the cluster itself to what the model wants, once per task.
 func (t *task) deployCluster(ctx context.Context, call muranopl.Call) (any, error) {
-	return nil, t.once("cluster "+call.Object.ID(), func() error { return t.bringUp(ctx, call.Object) })
+	return nil, t.once("cluster "+call.Object.ID(), func() error { return t.bringUp(ctx, call.Interpreter, call.Object) })
 }
 
-func (t *task) bringUp(ctx context.Context, object *muranopl.Object) error {
+func (t *task) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
 	if err := t.checkCluster(ctx, object); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (t *task) bringUp(ctx context.Context, object *muranopl.Object) error {
 	if err != nil {
 		return err
 	}
-	stack, err := t.servers(ctx) // shrinks the cluster first
+	stack, err := t.servers(ctx, interpreter) // shrinks the cluster first
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (t *task) bringUp(ctx context.Context, object *muranopl.Object) error {
 	if err != nil {
 		return err
 	}
-	network, err := t.network(ctx, project)
+	_, network, err := t.joinNetwork(ctx, interpreter)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (t *task) bringUp(ctx context.Context, object *muranopl.Object) error {
 		list = append(list, node)
 	}
 	config := t.clusterConfig(object, list)
-	config.NodeNetwork = network.CIDR
+	config.NodeNetwork = network
 	config.Server = func(ctx context.Context, node string) string { return t.serverNote(ctx, project, list, node) }
 	config.Console = func(ctx context.Context, node string) string { return t.console(ctx, project, list, node) }
 	live, err := nodes.NewCluster(config)

@@ -14,7 +14,7 @@ import (
 
 // mend looks at each server as Nova sees it now, of which Heat knows nothing: one that was stopped is started, one that is gone
 // is made anew. One in ERROR is left to people, because its disk may hold what nothing else does.
-func (t *task) mend(ctx context.Context, project *openstack.Project, template openstack.Template, instances []*muranopl.Object) error {
+func (t *task) mend(ctx context.Context, project *openstack.Project, template openstack.Definition, instances []*muranopl.Object) error {
 	states := make([]openstack.ServerState, len(instances))
 	errs := make([]error, len(instances))
 	var group sync.WaitGroup

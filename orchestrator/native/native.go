@@ -3,6 +3,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"maps"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/burano/burano/catalog/core"
@@ -20,28 +22,30 @@ import (
 
 // The classes that bodies look for.
 const (
-	classEnvironment     = "io.murano.Environment"
-	classInstance        = "io.murano.resources.Instance"
-	classNetwork         = "io.murano.resources.Network"
-	classNeutronNetwork  = "io.murano.resources.NeutronNetwork"
-	classApplication     = "com.mirantis.docker.DockerApplication"
-	classContainerHost   = "com.mirantis.docker.DockerContainerHost"
-	classCluster         = "com.mirantis.docker.kubernetes.KubernetesCluster"
-	classNode            = "com.mirantis.docker.kubernetes.KubernetesNode"
-	classPod             = "com.mirantis.docker.kubernetes.KubernetesPod"
-	classAnyImage        = "com.example.docker.DockerApp"
-	packageCore          = "io.murano"
-	packageInterfaces    = "com.mirantis.docker.Interfaces"
-	packageCluster       = "com.mirantis.docker.kubernetes.KubernetesCluster"
-	packagePod           = "com.mirantis.docker.kubernetes.KubernetesPod"
-	packageAnyImage      = "com.example.docker.DockerApp"
-	methodDeploy         = "deploy"
-	methodDestroy        = ".destroy"
-	methodGetContainer   = "getContainer"
-	methodHostContainer  = "hostContainer"
-	methodDropContainer  = "deleteContainer"
-	argumentContainer    = "name"
-	propertyApplications = "applications"
+	classEnvironment      = "io.murano.Environment"
+	classInstance         = "io.murano.resources.Instance"
+	classNeutronNetwork   = "io.murano.resources.NeutronNetwork"
+	classHeatStack        = "io.murano.system.HeatStack"
+	classNetworkExplorer  = "io.murano.system.NetworkExplorer"
+	classInstanceNotifier = "io.murano.system.InstanceNotifier"
+	classApplication      = "com.mirantis.docker.DockerApplication"
+	classContainerHost    = "com.mirantis.docker.DockerContainerHost"
+	classCluster          = "com.mirantis.docker.kubernetes.KubernetesCluster"
+	classNode             = "com.mirantis.docker.kubernetes.KubernetesNode"
+	classPod              = "com.mirantis.docker.kubernetes.KubernetesPod"
+	classAnyImage         = "com.example.docker.DockerApp"
+	packageCore           = "io.murano"
+	packageInterfaces     = "com.mirantis.docker.Interfaces"
+	packageCluster        = "com.mirantis.docker.kubernetes.KubernetesCluster"
+	packagePod            = "com.mirantis.docker.kubernetes.KubernetesPod"
+	packageAnyImage       = "com.example.docker.DockerApp"
+	methodDeploy          = "deploy"
+	methodDestroy         = ".destroy"
+	methodGetContainer    = "getContainer"
+	methodHostContainer   = "hostContainer"
+	methodDropContainer   = "deleteContainer"
+	argumentContainer     = "name"
+	propertyApplications  = "applications"
 )
 
 // Runtime is what a body may use of the engine during one task.
@@ -57,6 +61,12 @@ type Runtime interface {
 	SetCodeAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error
 	Secret(ctx context.Context, name string) ([]byte, bool, error)
 	SetSecret(ctx context.Context, name string, value []byte) error
+	// Deploys tells whether the task deploys the environment, and does not only run an action in it or delete it.
+	Deploys() bool
+	// TrackApplication, TrackServer and Untrack keep the statistics of instances.
+	TrackApplication(ctx context.Context, object *muranopl.Object, title string, units int64) error
+	TrackServer(ctx context.Context, object *muranopl.Object, title string, units int64) error
+	Untrack(ctx context.Context, object *muranopl.Object) error
 	Project(ctx context.Context) (*openstack.Project, error)
 	Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	// Fence is the number that grows each time a task of the environment is taken.
@@ -71,6 +81,8 @@ type Config struct {
 	Binary string
 	// Networks is the range from which environments get a /24 of their own; it must not overlap the cluster's own networks.
 	Networks netip.Prefix
+	// Region is the name of the region that servers stand in.
+	Region string
 	// ServerPatience is how long a change of servers may take until all of them run.
 	ServerPatience time.Duration
 	// SSHPatience is how long a server that runs may take until its sshd answers.
@@ -82,15 +94,22 @@ type Config struct {
 
 // Methods binds the bodies to one task. With a nil runtime the table serves only to compare its names with the classes.
 func Methods(runtime Runtime, config Config) muranopl.Natives {
-	t := &task{Runtime: runtime, config: config, clusters: map[string]*cluster{}, done: map[string]*outcome{}}
-	language := core.Methods(host{runtime}, config.Logger)
+	t := &task{Runtime: runtime, config: config, clusters: map[string]*cluster{}, stacks: map[string]*heatStack{}, done: map[string]*outcome{}}
+	language := core.Methods(host{runtime, config.Region}, config.Logger)
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
 		classEnvironment: {methodDeploy: t.deployEnvironment, methodDestroy: t.destroyEnvironment},
-		classInstance: {
-			methodDeploy: t.deployInstance, "beginDeploy": t.beginInstance, "endDeploy": t.endInstance,
-			"beginReleaseResources": t.beginReleaseInstance, "endReleaseResources": t.endReleaseInstance, methodDestroy: t.destroyInstance,
+		classHeatStack: {
+			"current": t.heatMethod(currentTemplate), "parameters": t.heatMethod(currentParameters), "reload": t.reloadStack,
+			"setTemplate": t.heatMethod(setTemplate), "updateTemplate": t.heatMethod(updateTemplate),
+			"replaceInTemplate": t.heatMethod(t.replaceInTemplate), "setParameters": t.heatMethod(setParameters),
+			"setFiles": t.heatMethod(setFiles), "setHotEnvironment": t.heatMethod(setHotEnvironment),
+			"push": t.pushStack, "output": t.stackOutput, "delete": t.removeStack,
 		},
-		classNeutronNetwork: {methodDeploy: t.deployNetwork},
+		classNetworkExplorer: {"getAvailableCidr": t.availableCIDR, "getExternalNetworkIdForRouter": t.externalNetwork},
+		classInstanceNotifier: {
+			"trackApplication": t.trackApplication, "untrackApplication": t.untrack,
+			"trackCloudInstance": t.trackServer, "untrackCloudInstance": t.untrack,
+		},
 	})
 	return muranopl.Natives{
 		packageCore: language,
@@ -116,8 +135,16 @@ func Methods(runtime Runtime, config Config) muranopl.Natives {
 	}
 }
 
-// host lets the language's own classes keep attributes and report.
-type host struct{ Runtime }
+// host lets the language's own classes keep attributes, report, and know where they are.
+type host struct {
+	Runtime
+	region string
+}
+
+// Home is the region that servers stand in, and the name of the environment's stack there.
+func (h host) Home() (region, stack string) {
+	return cmp.Or(h.region, core.DefaultRegion), stackName(h.EnvironmentID())
+}
 
 // Attribute returns what code stored.
 func (h host) Attribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error) {
@@ -143,9 +170,13 @@ type task struct {
 	Runtime
 	config Config
 	stack  stack
+	// deploying is set once the environment's deploy has begun, after the destruction of what is not in the model any more.
+	deploying atomic.Bool
 
 	mutex    sync.Mutex
-	clusters map[string]*cluster // by object id
+	clusters map[string]*cluster   // by object id
+	stacks   map[string]*heatStack // by name
+	choosing sync.Mutex            // a subnet
 	done     map[string]*outcome
 }
 

@@ -2,9 +2,11 @@ package native
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -13,20 +15,21 @@ import (
 )
 
 const (
-	// attributeWanted marks an instance outside of clusters that was deployed.
-	attributeWanted = "deployed"
 	// attributeCIDR keeps the subnet that was chosen for the environment's network.
 	attributeCIDR = "subnetCidr"
 	// attributeStack says that the environment has, or may have, a stack.
 	attributeStack = "stack"
-	// instanceGroup is the security group of servers that belong to no cluster.
-	instanceGroup = "instances"
+	// ownNetwork is the resource of the environment's own network.
+	ownNetwork = "network"
 )
+
+// networkResources are the resources of the environment's own network, as io.murano.resources.NeutronNetwork calls them.
+var networkResources = []string{ownNetwork, "subnet", "router", "uplink"}
 
 // stack is the environment's Heat stack as this task knows it.
 type stack struct {
 	mutex   sync.Mutex
-	applied *openstack.Template
+	applied *openstack.Content
 	state   openstack.Stack
 	// launched says of the servers that were looked at when Nova set them up last.
 	launched map[string]string
@@ -35,25 +38,40 @@ type stack struct {
 // stackName is the name of an environment's stack: always the same, so that a stack whose creation was not heard of is found again.
 func stackName(environment string) string { return "burano-" + environment }
 
-// servers brings the stack to what the model wants, with all servers of the change in one update, and returns what it tells.
-// The addresses of every server are written to its object.
-func (t *task) servers(ctx context.Context) (openstack.Stack, error) {
+// servers brings the stack to what the model wants, with all servers of the change in one update, and returns what it tells. The
+// stack holds what code in MuranoPL wants and the servers of clusters. The addresses of these are written to their objects.
+func (t *task) servers(ctx context.Context, interpreter *muranopl.Interpreter) (openstack.Stack, error) {
+	members := t.clusterServers()
+	own := t.stackNamed(stackName(t.EnvironmentID()))
+	var network *muranopl.Object
+	var cidr netip.Prefix
+	if len(members) > 0 {
+		var err error
+		if network, cidr, err = t.joinNetwork(ctx, interpreter); err != nil {
+			return openstack.Stack{}, err
+		}
+	}
+	state, err := t.apply(ctx, own, members, cidr)
+	if err == nil && network != nil {
+		_, err = interpreter.Invoke(ctx, network, "endDeploy", nil)
+	}
+	return state, err
+}
+
+// apply makes the stack what code and these servers of clusters want.
+func (t *task) apply(ctx context.Context, own *heatStack, members []clusterServer, cidr netip.Prefix) (openstack.Stack, error) {
 	t.stack.mutex.Lock()
 	defer t.stack.mutex.Unlock()
 	project, err := t.Project(ctx)
 	if err != nil {
 		return openstack.Stack{}, err
 	}
-	network, err := t.network(ctx, project)
-	if err != nil {
-		return openstack.Stack{}, err
-	}
 	// Servers that are not in the template any more go with the update.
-	err = each(t.all(classCluster), func(cluster *muranopl.Object) error { return t.shrink(ctx, cluster, network.CIDR) })
+	err = each(t.all(classCluster), func(cluster *muranopl.Object) error { return t.shrink(ctx, cluster, cidr) })
 	if err != nil {
 		return openstack.Stack{}, err
 	}
-	template, instances, err := t.template(ctx, network)
+	template, instances, err := t.template(ctx, project, own, members, cidr)
 	if err != nil {
 		return openstack.Stack{}, err
 	}
@@ -63,15 +81,15 @@ func (t *task) servers(ctx context.Context) (openstack.Stack, error) {
 	root := t.Model()
 	err = t.Step(ctx, root, "servers", func(ctx context.Context) error {
 		if len(instances) > 0 {
-			t.inform(ctx, root, "Making servers: stack %s with %d servers", stackName(t.EnvironmentID()), len(instances))
+			t.inform(ctx, root, "Making servers: stack %s with %d servers", own.name, len(instances))
 		}
-		limited, cancel := context.WithTimeoutCause(ctx, t.config.ServerPatience, fmt.Errorf("the servers were not ready within %s (burano serve --server-patience)", t.config.ServerPatience))
+		limited, cancel := t.patient(ctx)
 		defer cancel()
 		// Noted first: what may be there is looked for when it is to be deleted.
 		if err := t.SetAttribute(ctx, root, attributeStack, true); err != nil {
 			return err
 		}
-		if t.stack.state, err = project.ApplyStack(limited, stackName(t.EnvironmentID()), template); err != nil {
+		if t.stack.state, err = project.ApplyStack(limited, own.name, template); err != nil {
 			return err
 		}
 		return t.mend(limited, project, template, instances)
@@ -79,12 +97,13 @@ func (t *task) servers(ctx context.Context) (openstack.Stack, error) {
 	if err != nil {
 		return openstack.Stack{}, err
 	}
-	for _, instance := range instances {
-		addresses, ok := t.stack.state.Addresses(instance.ID())
+	own.tell(t.stack.state.Outputs)
+	for _, member := range members {
+		addresses, ok := t.stack.state.Addresses(member.instance.ID())
 		if !ok {
-			return openstack.Stack{}, fmt.Errorf("the stack tells no address of server %s", instance.Text("name"))
+			return openstack.Stack{}, fmt.Errorf("the stack tells no address of server %s", member.instance.Text("name"))
 		}
-		if err := noteAddresses(instance, addresses); err != nil {
+		if err := noteAddresses(member.instance, addresses); err != nil {
 			return openstack.Stack{}, err
 		}
 	}
@@ -108,17 +127,41 @@ func (t *task) launched(serverID string) string {
 	return t.stack.launched[serverID]
 }
 
-// settleStack takes out of the stack what the model does not want any more; a stack without servers is deleted.
-func (t *task) settleStack(ctx context.Context, environment *muranopl.Object) error {
-	wanted, err := t.wanted(ctx)
+// settleStack takes out of the stack what nobody wants any more; one in which nothing stands but the environment's network and security
+// groups is deleted.
+func (t *task) settleStack(ctx context.Context, interpreter *muranopl.Interpreter, environment *muranopl.Object) error {
+	if len(t.clusterServers()) > 0 {
+		_, err := t.servers(ctx, interpreter)
+		return err
+	}
+	own := t.stackNamed(stackName(t.EnvironmentID()))
+	template, err := t.wantedTemplate(ctx, own)
 	if err != nil {
 		return err
 	}
-	if len(wanted) > 0 {
-		_, err := t.servers(ctx)
+	resources, _ := template["resources"].(map[string]any)
+	for name, resource := range resources {
+		one, _ := resource.(map[string]any)
+		if !slices.Contains(networkResources, name) && one["type"] != "OS::Neutron::SecurityGroup" {
+			_, err := t.servers(ctx, interpreter)
+			return err
+		}
+	}
+	if err := t.deleteStack(ctx, environment); err != nil || len(resources) == 0 {
 		return err
 	}
-	return t.deleteStack(ctx, environment)
+	own.mutex.Lock()
+	defer own.mutex.Unlock()
+	own.content, own.outputs = openstack.Content{Template: map[string]any{}}, nil
+	return t.keep(ctx, own)
+}
+
+// wantedTemplate is what code in MuranoPL wants of the environment's own stack.
+func (t *task) wantedTemplate(ctx context.Context, own *heatStack) (map[string]any, error) {
+	own.mutex.Lock()
+	defer own.mutex.Unlock()
+	err := t.learn(ctx, own)
+	return own.content.Template, err
 }
 
 // deleteStack deletes the stack, with every server, port and address of the environment, where one was ever made.
@@ -167,77 +210,92 @@ func forgetAddresses(instance *muranopl.Object) error {
 	return nil
 }
 
-// wanted lists the instances that are to run, with the role that each has in a cluster.
-func (t *task) wanted(ctx context.Context) ([]wantedServer, error) {
-	var found []wantedServer
-	for _, object := range t.all(classCluster) {
-		for _, node := range activeNodes(object) {
-			found = append(found, wantedServer{instance: node.object.Object("instance"), cluster: object, role: node.role})
-		}
-	}
-	for _, instance := range t.all(classInstance) {
-		if instance.Find(classNode) != nil {
-			continue
-		}
-		deployed, ok, err := t.Attribute(ctx, instance, attributeWanted)
-		if err != nil {
-			return nil, err
-		}
-		if ok && deployed == true {
-			found = append(found, wantedServer{instance: instance})
-		}
-	}
-	return found, nil
-}
-
-// wantedServer is an instance that is to run.
-type wantedServer struct {
+// clusterServer is an instance that is to run in a cluster.
+type clusterServer struct {
 	instance *muranopl.Object
-	cluster  *muranopl.Object // nil for one that belongs to no cluster
+	cluster  *muranopl.Object
 	role     nodes.Role
 }
 
-// template writes the stack's template from the model.
-func (t *task) template(ctx context.Context, network openstack.Network) (openstack.Template, []*muranopl.Object, error) {
-	template := openstack.NewTemplate()
-	wanted, err := t.wanted(ctx)
-	if err != nil {
-		return template, nil, err
+// clusterServers lists the instances of clusters that are to run.
+func (t *task) clusterServers() []clusterServer {
+	var found []clusterServer
+	for _, object := range t.all(classCluster) {
+		for _, node := range activeNodes(object) {
+			found = append(found, clusterServer{instance: node.object.Object("instance"), cluster: object, role: node.role})
+		}
 	}
-	template.AddNetwork(network)
+	return found
+}
+
+// template is what the stack is to be made of: what code in MuranoPL wants, which is kept before it is asked for, and the servers of
+// clusters. With it are returned the objects of all servers in it.
+func (t *task) template(ctx context.Context, project *openstack.Project, own *heatStack, members []clusterServer, cidr netip.Prefix) (openstack.Content, []*muranopl.Object, error) {
+	own.mutex.Lock()
+	defer own.mutex.Unlock()
+	content := openstack.Content{}
+	if err := t.learn(ctx, own); err != nil {
+		return content, nil, err
+	}
+	if err := t.keep(ctx, own); err != nil {
+		return content, nil, err
+	}
+	content = own.content
+	added := openstack.NewTemplate()
 	var instances []*muranopl.Object
-	for _, server := range wanted {
-		spec := openstack.Server{
-			ID:               server.instance.ID(),
-			Name:             server.instance.Text("name"),
-			Flavor:           server.instance.Text("flavor"),
-			Image:            server.instance.Text("image"),
-			KeyName:          server.instance.Text("keyname"),
-			AvailabilityZone: server.instance.Text("availabilityZone"),
-			FloatingIP:       server.instance.Bool("assignFloatingIp"),
-			External:         network.External,
-			SecurityGroup:    instanceGroup,
+	if len(members) > 0 {
+		external, err := project.ExternalNetwork(ctx)
+		if err != nil {
+			return content, nil, err
 		}
-		if server.cluster == nil {
-			template.AddSecurityGroup(instanceGroup, t.EnvironmentID()+"-instances", []openstack.Rule{inside(network.CIDR), ssh()})
-		} else {
-			cluster, err := t.cluster(server.cluster)
-			if err != nil {
-				return template, nil, err
+		for _, member := range members {
+			if err := t.addServer(ctx, added, member, external, cidr); err != nil {
+				return content, nil, err
 			}
-			data, err := cluster.names.UserData(ctx, spec.Name)
-			if err != nil {
-				return template, nil, err
-			}
-			spec.UserData = string(data)
-			spec.AlsoFrom = []netip.Prefix{podNetwork}
-			spec.SecurityGroup = server.cluster.ID() + "-" + string(server.role)
-			template.AddSecurityGroup(spec.SecurityGroup, server.cluster.Text("name")+"-"+string(server.role), clusterRules(server, network.CIDR))
+			instances = append(instances, member.instance)
 		}
-		template.AddServer(spec)
-		instances = append(instances, server.instance)
 	}
-	return template, instances, nil
+	part, err := added.Map()
+	if err != nil {
+		return content, nil, err
+	}
+	content.Template = mergeTemplates(content.Template, part)
+	resources, _ := content.Template["resources"].(map[string]any)
+	for _, instance := range t.all(classInstance) {
+		if resources[openstack.ServerResource(instance.ID())] != nil && !slices.Contains(instances, instance) {
+			instances = append(instances, instance)
+		}
+	}
+	return content, instances, nil
+}
+
+// addServer adds a cluster's server to the template.
+func (t *task) addServer(ctx context.Context, template openstack.Template, member clusterServer, external string, cidr netip.Prefix) error {
+	cluster, err := t.cluster(member.cluster)
+	if err != nil {
+		return err
+	}
+	name := member.instance.Text("name")
+	data, err := cluster.names.UserData(ctx, name)
+	if err != nil {
+		return err
+	}
+	group := member.cluster.ID() + "-" + string(member.role)
+	template.AddSecurityGroup(group, member.cluster.Text("name")+"-"+string(member.role), clusterRules(member, cidr))
+	template.AddServer(openstack.Server{
+		ID:               member.instance.ID(),
+		Name:             name,
+		Flavor:           member.instance.Text("flavor"),
+		Image:            member.instance.Text("image"),
+		KeyName:          member.instance.Text("keyname"),
+		AvailabilityZone: member.instance.Text("availabilityZone"),
+		FloatingIP:       member.instance.Bool("assignFloatingIp"),
+		External:         external,
+		SecurityGroup:    group,
+		UserData:         string(data),
+		AlsoFrom:         []netip.Prefix{podNetwork},
+	})
+	return nil
 }
 
 func inside(network netip.Prefix) openstack.Rule { return openstack.Rule{From: network.String()} }
@@ -248,7 +306,7 @@ func ssh() openstack.Rule {
 
 // clusterRules says what a node lets in: everything from the cluster's own networks, SSH, and what its role offers to publicCidr.
 // On gateways the daemon closes again what is not published.
-func clusterRules(server wantedServer, network netip.Prefix) []openstack.Rule {
+func clusterRules(server clusterServer, network netip.Prefix) []openstack.Rule {
 	rules := []openstack.Rule{inside(network), inside(podNetwork), ssh()}
 	public := server.cluster.Text("publicCidr")
 	switch server.role {
@@ -260,49 +318,25 @@ func clusterRules(server wantedServer, network netip.Prefix) []openstack.Rule {
 	return rules
 }
 
-// network describes the environment's network. Its subnet is chosen once and kept.
-func (t *task) network(ctx context.Context, project *openstack.Project) (openstack.Network, error) {
-	root := t.Model()
-	network := openstack.Network{Name: root.Text("name") + "-network"}
-	var err error
-	if network.External, err = project.ExternalNetwork(ctx); err != nil {
-		return network, err
+// joinNetwork puts the environment's network into the stack for the servers of clusters, and returns it with its subnet.
+func (t *task) joinNetwork(ctx context.Context, interpreter *muranopl.Interpreter) (*muranopl.Object, netip.Prefix, error) {
+	region, _ := t.Model().Map("regions")[t.Model().Text("region")].(*muranopl.Object)
+	if region == nil {
+		return nil, netip.Prefix{}, fmt.Errorf("the environment has no region %q", t.Model().Text("region"))
 	}
-	cidr := ""
-	if object := environmentNetwork(root); object != nil {
-		if !object.Class().Is(classNeutronNetwork) {
-			return network, fmt.Errorf("the environment's network is a %s: so far only %s can be deployed", object.Class().Name, classNeutronNetwork)
-		}
-		if name := object.Text("name"); name != "" {
-			network.Name = name
-		}
-		network.DNS = object.Texts("dnsNameservers")
-		cidr = object.Text("subnetCidr")
+	network, _ := region.Map("defaultNetworks")["environment"].(*muranopl.Object)
+	if network == nil {
+		return nil, netip.Prefix{}, errors.New("the environment has no network for its servers: give its model one in defaultNetworks.environment")
 	}
-	if cidr == "" {
-		kept, ok, err := t.Attribute(ctx, root, attributeCIDR)
-		if err != nil {
-			return network, err
-		}
-		if cidr, _ = kept.(string); !ok || cidr == "" {
-			free, err := project.FreeNetwork(ctx, t.config.Networks, 24)
-			if err != nil {
-				return network, err
-			}
-			cidr = free.String()
-			if err := t.SetAttribute(ctx, root, attributeCIDR, cidr); err != nil {
-				return network, err
-			}
-		}
+	if !network.Class().Is(classNeutronNetwork) {
+		return nil, netip.Prefix{}, fmt.Errorf("the environment's network is a %s: so far clusters stand only in a %s", network.Class().Name, classNeutronNetwork)
 	}
-	if network.CIDR, err = netip.ParsePrefix(cidr); err != nil {
-		return network, fmt.Errorf("subnetCidr of the environment's network is %q, which is no network: write it like 10.20.0.0/24", cidr)
+	if _, err := interpreter.Invoke(ctx, network, "beginDeploy", nil); err != nil {
+		return nil, netip.Prefix{}, err
 	}
-	return network, nil
-}
-
-// environmentNetwork returns the object of defaultNetworks.environment, or nil.
-func environmentNetwork(root *muranopl.Object) *muranopl.Object {
-	object, _ := root.Map("defaultNetworks")["environment"].(*muranopl.Object)
-	return object
+	cidr, err := netip.ParsePrefix(network.Text("subnetCidr"))
+	if err != nil {
+		return nil, cidr, fmt.Errorf("subnetCidr of the environment's network is %q, which is no network: write it like 10.20.0.0/24", network.Text("subnetCidr"))
+	}
+	return network, cidr, nil
 }

@@ -23,7 +23,7 @@ const lastQuestion = 10 * time.Second
 // settle waits until the oldest of our stacks of that name is the only one and nothing is in progress in it, and returns it; nil
 // when there is none. The others are deleted, and those that are being deleted already. When ctx ends first, the error names what
 // was not ready, and what Nova says of the servers among it.
-func (p *Project) settle(ctx context.Context, name string, template Template) (*stacks.RetrievedStack, error) {
+func (p *Project) settle(ctx context.Context, name string, content Content) (*stacks.RetrievedStack, error) {
 	var stack *stacks.RetrievedStack
 	err := poll(ctx, func() (bool, error) {
 		found, err := p.named(ctx, name)
@@ -47,14 +47,14 @@ func (p *Project) settle(ctx context.Context, name string, template Template) (*
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastQuestion)
 	defer cancel()
-	if waiting := p.unready(last, stack, template); len(waiting) > 0 {
+	if waiting := p.unready(last, stack, content); len(waiting) > 0 {
 		return nil, fmt.Errorf("%w: in stack %s (%s) these are not ready: %s", context.Cause(ctx), name, stack.Status, strings.Join(waiting, "; "))
 	}
 	return nil, fmt.Errorf("%w: stack %s is still in %s", context.Cause(ctx), name, stack.Status)
 }
 
 // unready lists the resources that are being made or changed.
-func (p *Project) unready(ctx context.Context, stack *stacks.RetrievedStack, template Template) []string {
+func (p *Project) unready(ctx context.Context, stack *stacks.RetrievedStack, content Content) []string {
 	pages, err := stackresources.List(p.orchestration, stack.Name, stack.ID, nil).AllPages(ctx)
 	if err != nil {
 		return nil
@@ -65,7 +65,7 @@ func (p *Project) unready(ctx context.Context, stack *stacks.RetrievedStack, tem
 		if !strings.HasSuffix(resource.Status, "_IN_PROGRESS") {
 			continue
 		}
-		text := template.nameOf(resource.Name)
+		text := content.nameOf(resource.Name)
 		if resource.Type == "OS::Nova::Server" && resource.PhysicalID != "" {
 			if state, err := p.Server(ctx, resource.PhysicalID); err == nil {
 				text += ", which is " + state.String()
@@ -77,7 +77,7 @@ func (p *Project) unready(ctx context.Context, stack *stacks.RetrievedStack, tem
 }
 
 // failure says why a stack failed, or returns nil when it did not.
-func (p *Project) failure(ctx context.Context, stack *stacks.RetrievedStack, template Template) error {
+func (p *Project) failure(ctx context.Context, stack *stacks.RetrievedStack, content Content) error {
 	if !strings.HasSuffix(stack.Status, "_FAILED") {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (p *Project) failure(ctx context.Context, stack *stacks.RetrievedStack, tem
 			if !strings.HasSuffix(resource.Status, "_FAILED") {
 				continue
 			}
-			name := template.nameOf(resource.Name)
+			name := content.nameOf(resource.Name)
 			if name == resource.Name {
 				name = fmt.Sprintf("%s (%s)", resource.Name, resource.Type)
 			}
@@ -105,7 +105,7 @@ func (p *Project) failure(ctx context.Context, stack *stacks.RetrievedStack, tem
 
 // explain turns Heat's refusal of a template into a fault that repeats Heat's own words, and wraps every other error. Heat
 // calls servers by the names of their resources; what a person calls them is added.
-func explain(err error, doing string, template Template) error {
+func explain(err error, doing string, content Content) error {
 	var unexpected gophercloud.ErrUnexpectedResponseCode
 	if errors.As(err, &unexpected) && unexpected.Actual < http.StatusInternalServerError {
 		var answer struct {
@@ -114,8 +114,9 @@ func explain(err error, doing string, template Template) error {
 			} `json:"error"`
 		}
 		if json.Unmarshal(unexpected.Body, &answer) == nil && answer.Error.Message != "" {
-			for resource := range template.Resources {
-				if name := template.nameOf(resource); name != resource && strings.Contains(answer.Error.Message, resource) {
+			resources, _ := content.Template["resources"].(map[string]any)
+			for resource := range resources {
+				if name := content.nameOf(resource); name != resource && strings.Contains(answer.Error.Message, resource) {
 					doing += fmt.Sprintf(" (%s is %s)", resource, name)
 				}
 			}

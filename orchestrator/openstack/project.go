@@ -3,11 +3,13 @@ package openstack
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/netip"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/external"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 
@@ -66,9 +68,24 @@ func (p *Project) ExternalNetwork(ctx context.Context) (string, error) {
 	return found[0].ID, nil
 }
 
+// ExternalNetworkOf returns the id of the external network that a router leads to.
+func (p *Project) ExternalNetworkOf(ctx context.Context, routerID string) (string, error) {
+	router, err := routers.Get(ctx, p.network, routerID).Extract()
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return "", fault.New(fault.NotFound, "the project has no router %s: name one that is there, or none to have one made", routerID)
+	}
+	if err != nil {
+		return "", fmt.Errorf("look at router %s: %w", routerID, err)
+	}
+	if router.GatewayInfo.NetworkID == "" {
+		return "", fault.New(fault.Invalid, "router %s leads to no external network: give it a gateway", routerID)
+	}
+	return router.GatewayInfo.NetworkID, nil
+}
+
 // FreeNetwork returns the first network of the given prefix length inside the range that overlaps no subnet which the project
-// can see.
-func (p *Project) FreeNetwork(ctx context.Context, within netip.Prefix, bits int) (netip.Prefix, error) {
+// can see, and none that is taken otherwise.
+func (p *Project) FreeNetwork(ctx context.Context, within netip.Prefix, bits int, taken ...netip.Prefix) (netip.Prefix, error) {
 	pages, err := subnets.List(p.network, subnets.ListOpts{}).AllPages(ctx)
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("list subnets: %w", err)
@@ -77,7 +94,6 @@ func (p *Project) FreeNetwork(ctx context.Context, within netip.Prefix, bits int
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("list subnets: %w", err)
 	}
-	var taken []netip.Prefix
 	for _, subnet := range found {
 		if prefix, err := netip.ParsePrefix(subnet.CIDR); err == nil {
 			taken = append(taken, prefix)

@@ -110,6 +110,9 @@ func (s *Service) Validate(ctx context.Context, token string) (identity.Caller, 
 	return caller, nil
 }
 
+// Region is the region whose services are used, "" when none was named: then it is any that the service catalog has.
+func (s *Service) Region() string { return s.endpoint.Region }
+
 // Token is the service user's own token; another one each time that it was renewed.
 func (s *Service) Token() string { return s.identity.Token() }
 

@@ -32,6 +32,74 @@ type Stack struct {
 	Outputs map[string]any
 }
 
+// Definition says what a stack is to be made of: a Template, or Content.
+type Definition interface{ content() (Content, error) }
+
+// Content is all that Heat is told of a stack.
+type Content struct {
+	Template    map[string]any // in HOT
+	Parameters  map[string]any
+	Files       map[string]string // by the names under which the template asks for them
+	Environment string            // in YAML, "" for none
+}
+
+func (c Content) content() (Content, error) { return c, nil }
+
+// nameOf is what a person calls a resource: a server has a name of its own.
+func (c Content) nameOf(resource string) string {
+	resources, _ := c.Template["resources"].(map[string]any)
+	one, _ := resources[resource].(map[string]any)
+	properties, _ := one["properties"].(map[string]any)
+	if name, ok := properties["name"].(string); ok && one["type"] == "OS::Nova::Server" {
+		return "server " + name
+	}
+	return resource
+}
+
+// request is what is sent to create or update a stack. gophercloud's own options would read the files that a template names on this
+// machine, whoever wrote the template.
+type request struct {
+	Content
+	name    string
+	minutes int // see timeout
+}
+
+// ToStackCreateMap is the body of a creation.
+func (r request) ToStackCreateMap() (map[string]any, error) {
+	body, err := r.ToStackUpdateMap()
+	body["stack_name"], body["disable_rollback"] = r.name, true
+	return body, err
+}
+
+// ToStackUpdateMap is the body of an update.
+func (r request) ToStackUpdateMap() (map[string]any, error) {
+	body := map[string]any{"template": r.Template, "tags": ownTag}
+	if r.minutes > 0 {
+		body["timeout_mins"] = r.minutes
+	}
+	if len(r.Parameters) > 0 {
+		body["parameters"] = r.Parameters
+	}
+	if len(r.Files) > 0 {
+		body["files"] = r.Files
+	}
+	if r.Environment != "" {
+		body["environment"] = r.Environment
+	}
+	return body, nil
+}
+
+// plain makes of a value what reading it from JSON gives.
+func plain(value map[string]any) (map[string]any, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var made map[string]any
+	err = json.Unmarshal(text, &made)
+	return made, err
+}
+
 const (
 	// ownTag is on every stack that Burano makes. A stack without it is somebody else's, whatever its name.
 	ownTag = "burano"
@@ -46,13 +114,12 @@ const (
 //
 // Heat looks for stacks of that name before and right after it stores a new one, and knows their age in whole seconds, so several who
 // create one within the same second can all succeed: of several stacks of that name the oldest is kept and the others are deleted.
-func (p *Project) ApplyStack(ctx context.Context, name string, template Template) (Stack, error) {
-	body, err := json.Marshal(template)
+func (p *Project) ApplyStack(ctx context.Context, name string, definition Definition) (Stack, error) {
+	content, err := definition.content()
 	if err != nil {
 		return Stack{}, fmt.Errorf("write the template of stack %s: %w", name, err)
 	}
-	heat := &stacks.Template{TE: stacks.TE{Bin: body}}
-	existing, err := p.settle(ctx, name, template)
+	existing, err := p.settle(ctx, name, content)
 	if err != nil {
 		return Stack{}, err
 	}
@@ -60,30 +127,29 @@ func (p *Project) ApplyStack(ctx context.Context, name string, template Template
 		if err := p.freshToken(ctx); err != nil {
 			return Stack{}, err
 		}
-		keep := true
-		created, err := stacks.Create(ctx, p.orchestration, stacks.CreateOpts{Name: name, TemplateOpts: heat, Timeout: timeout(ctx), DisableRollback: &keep, Tags: []string{ownTag}}).Extract()
+		created, err := stacks.Create(ctx, p.orchestration, request{content, name, timeout(ctx)}).Extract()
 		conflict := gophercloud.ResponseCodeIs(err, http.StatusConflict)
 		if err != nil && !conflict {
-			return Stack{}, explain(err, "create stack "+name, template)
+			return Stack{}, explain(err, "create stack "+name, content)
 		}
 		if conflict {
 			if err := p.awaitTag(ctx, name); err != nil {
 				return Stack{}, err
 			}
 		}
-		if existing, err = p.settle(ctx, name, template); err != nil {
+		if existing, err = p.settle(ctx, name, content); err != nil {
 			return Stack{}, err
 		}
 		switch {
 		case existing == nil:
 			return Stack{}, deleted(name)
 		case !conflict && existing.ID == created.ID:
-			return p.result(ctx, existing, template)
+			return p.result(ctx, existing, content)
 		}
 		// Somebody else was first: an earlier try whose answer was lost, or a creator who knew another template.
 	}
 	if strings.HasSuffix(existing.Status, "_COMPLETE") {
-		same, err := p.hasTemplate(ctx, existing, body)
+		same, err := p.isMadeOf(ctx, existing, content)
 		if err != nil {
 			return Stack{}, err
 		}
@@ -91,7 +157,7 @@ func (p *Project) ApplyStack(ctx context.Context, name string, template Template
 			return stackOf(existing), nil
 		}
 	}
-	return p.update(ctx, existing, heat, template)
+	return p.update(ctx, existing, content)
 }
 
 // timeout is after how many minutes Heat shall give an operation up: soon after whoever waits for it does. What it was making is
@@ -104,27 +170,27 @@ func timeout(ctx context.Context) int {
 	return max(1, int(math.Ceil(time.Until(deadline).Minutes())))
 }
 
-func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, heat *stacks.Template, template Template) (Stack, error) {
+func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, content Content) (Stack, error) {
 	if err := p.freshToken(ctx); err != nil {
 		return Stack{}, err
 	}
-	err := stacks.Update(ctx, p.orchestration, existing.Name, existing.ID, stacks.UpdateOpts{TemplateOpts: heat, Timeout: timeout(ctx), Tags: []string{ownTag}}).ExtractErr()
+	err := stacks.Update(ctx, p.orchestration, existing.Name, existing.ID, request{content, existing.Name, timeout(ctx)}).ExtractErr()
 	if err != nil {
-		return Stack{}, explain(err, "update stack "+existing.Name, template)
+		return Stack{}, explain(err, "update stack "+existing.Name, content)
 	}
-	ended, err := p.settle(ctx, existing.Name, template)
+	ended, err := p.settle(ctx, existing.Name, content)
 	if err != nil {
 		return Stack{}, err
 	}
 	if ended == nil {
 		return Stack{}, deleted(existing.Name)
 	}
-	return p.result(ctx, ended, template)
+	return p.result(ctx, ended, content)
 }
 
 // result is what a stack in which nothing is in progress tells, or why it failed.
-func (p *Project) result(ctx context.Context, ended *stacks.RetrievedStack, template Template) (Stack, error) {
-	if err := p.failure(ctx, ended, template); err != nil {
+func (p *Project) result(ctx context.Context, ended *stacks.RetrievedStack, content Content) (Stack, error) {
+	if err := p.failure(ctx, ended, content); err != nil {
 		return Stack{}, err
 	}
 	return stackOf(ended), nil
@@ -146,12 +212,12 @@ func deleted(name string) error {
 }
 
 // ReplaceServers makes new servers, under the same names and with the same ports, in place of those with these ids in the template.
-func (p *Project) ReplaceServers(ctx context.Context, name string, template Template, reasons map[string]string) (Stack, error) {
-	body, err := json.Marshal(template)
+func (p *Project) ReplaceServers(ctx context.Context, name string, definition Definition, reasons map[string]string) (Stack, error) {
+	content, err := definition.content()
 	if err != nil {
 		return Stack{}, fmt.Errorf("write the template of stack %s: %w", name, err)
 	}
-	existing, err := p.settle(ctx, name, template)
+	existing, err := p.settle(ctx, name, content)
 	if err != nil {
 		return Stack{}, err
 	}
@@ -161,10 +227,10 @@ func (p *Project) ReplaceServers(ctx context.Context, name string, template Temp
 	for id, reason := range reasons {
 		mark := stackresources.MarkUnhealthyOpts{MarkUnhealthy: true, ResourceStatusReason: reason}
 		if err := stackresources.MarkUnhealthy(ctx, p.orchestration, existing.Name, existing.ID, id+serverSuffix, mark).ExtractErr(); err != nil {
-			return Stack{}, fmt.Errorf("mark %s of stack %s as unhealthy: %w", template.nameOf(id+serverSuffix), name, err)
+			return Stack{}, fmt.Errorf("mark %s of stack %s as unhealthy: %w", content.nameOf(id+serverSuffix), name, err)
 		}
 	}
-	return p.update(ctx, existing, &stacks.Template{TE: stacks.TE{Bin: body}}, template)
+	return p.update(ctx, existing, content)
 }
 
 // DeleteStack deletes every stack of ours with that name and all that they made, and waits until they are gone; none is no error.
@@ -189,7 +255,7 @@ func (p *Project) deleteAll(ctx context.Context, name string, doomed []stacks.Li
 	for _, one := range doomed {
 		err := stacks.Delete(ctx, p.orchestration, name, one.ID).ExtractErr()
 		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-			return explain(err, "delete stack "+name, Template{})
+			return explain(err, "delete stack "+name, Content{})
 		}
 		ids[one.ID] = true
 	}
@@ -203,7 +269,7 @@ func (p *Project) deleteAll(ctx context.Context, name string, doomed []stacks.Li
 			if one.Status == "DELETE_FAILED" {
 				current, err := p.stack(ctx, one)
 				if err == nil && current != nil {
-					err = p.failure(ctx, current, Template{})
+					err = p.failure(ctx, current, Content{})
 				}
 				return false, err
 			}
@@ -246,17 +312,48 @@ func (p *Project) stack(ctx context.Context, one stacks.ListedStack) (*stacks.Re
 	return current, nil
 }
 
-// hasTemplate tells whether the stack was made from this template.
-func (p *Project) hasTemplate(ctx context.Context, stack *stacks.RetrievedStack, body []byte) (bool, error) {
-	current, err := stacktemplates.Get(ctx, p.orchestration, stack.Name, stack.ID).Extract()
-	if err != nil {
-		return false, fmt.Errorf("read the template of stack %s: %w", stack.Name, err)
-	}
-	var have, want any
-	if json.Unmarshal(current, &have) != nil || json.Unmarshal(body, &want) != nil {
+// isMadeOf tells whether the stack was made of just this. Of parameters Heat tells texts, and of hidden ones nothing: a stack that has
+// any is updated again, in which Heat changes nothing where nothing differs.
+func (p *Project) isMadeOf(ctx context.Context, stack *stacks.RetrievedStack, content Content) (bool, error) {
+	if len(content.Parameters) > 0 || len(content.Files) > 0 || content.Environment != "" {
 		return false, nil
 	}
-	return reflect.DeepEqual(have, want), nil
+	current, err := p.template(ctx, stack)
+	if err != nil {
+		return false, err
+	}
+	want, err := plain(content.Template)
+	return err == nil && reflect.DeepEqual(current, want), err
+}
+
+func (p *Project) template(ctx context.Context, stack *stacks.RetrievedStack) (map[string]any, error) {
+	text, err := stacktemplates.Get(ctx, p.orchestration, stack.Name, stack.ID).Extract()
+	if err != nil {
+		return nil, fmt.Errorf("read the template of stack %s: %w", stack.Name, err)
+	}
+	var template map[string]any
+	if err := json.Unmarshal(text, &template); err != nil {
+		return nil, fmt.Errorf("read the template of stack %s: %w", stack.Name, err)
+	}
+	return template, nil
+}
+
+// FindStack returns the stack of ours with that name and what it was made of, once nothing is in progress in it; nil when there is none.
+// Of the content only the template and the parameters are known, these as texts.
+func (p *Project) FindStack(ctx context.Context, name string) (*Stack, Content, error) {
+	existing, err := p.settle(ctx, name, Content{})
+	if err != nil || existing == nil {
+		return nil, Content{}, err
+	}
+	content := Content{Parameters: map[string]any{}}
+	for name, value := range existing.Parameters {
+		if !strings.HasPrefix(name, "OS::") { // Heat's own
+			content.Parameters[name] = value
+		}
+	}
+	content.Template, err = p.template(ctx, existing)
+	found := stackOf(existing)
+	return &found, content, err
 }
 
 func stackOf(retrieved *stacks.RetrievedStack) Stack {

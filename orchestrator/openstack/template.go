@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"encoding/json"
 	"net/netip"
 	"strings"
 )
@@ -30,6 +31,22 @@ type Output struct {
 // NewTemplate returns a template with nothing in it.
 func NewTemplate() Template {
 	return Template{Version: templateVersion, Resources: map[string]Resource{}, Outputs: map[string]Output{}}
+}
+
+// Map is the template as maps and lists.
+func (t Template) Map() (map[string]any, error) {
+	text, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	var made map[string]any
+	err = json.Unmarshal(text, &made)
+	return made, err
+}
+
+func (t Template) content() (Content, error) {
+	made, err := t.Map()
+	return Content{Template: made}, err
 }
 
 // Network is a network of an environment's own, with one IPv4 subnet, behind a router to the external network.
@@ -104,13 +121,8 @@ type Server struct {
 // serverSuffix makes the name of a server's resource from its id.
 const serverSuffix = "-server"
 
-// nameOf is what a person calls a resource: a server has a name of its own.
-func (t Template) nameOf(resource string) string {
-	if name, ok := t.Resources[resource].Properties["name"].(string); ok && t.Resources[resource].Type == "OS::Nova::Server" {
-		return "server " + name
-	}
-	return resource
-}
+// ServerResource is the name of a server's resource.
+func ServerResource(id string) string { return id + serverSuffix }
 
 // AddServer adds a server, its port, its floating IP when it has one, and the outputs that Addresses reads.
 func (t Template) AddServer(s Server) {

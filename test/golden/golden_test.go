@@ -19,7 +19,6 @@ import (
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
-	"github.com/burano/burano/orchestrator/engine/enginetest"
 	"github.com/burano/burano/orchestrator/native"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
@@ -46,11 +45,12 @@ var recordedTokens = tokens{
 	"{token:admin}": {UserID: "8a1d7a3c7c3f4b6e9f0b6d5c4e3f2a12", ProjectID: ProjectAdmin, Roles: []string{"admin"}, Admin: true},
 }
 
-// server is a whole Burano, but for the cloud: real stores, engine, catalog and API. Of the packages that come with it, it offers
+// server is a whole Burano on a cloud without servers: real stores, engine, catalog, driver and API. Of the packages that come with it, it offers
 // only io.murano, as the recorded Murano did (`burano serve --embedded-packages io.murano`).
 type server struct {
 	*target
 	gates gates
+	cloud *cloud
 }
 
 func newServer(t *testing.T) *server {
@@ -72,11 +72,11 @@ func newServer(t *testing.T) *server {
 	require.NoError(t, err)
 	environments, err := store.New(t.Context(), db, nil, store.Sealed(sealer))
 	require.NoError(t, err)
-	cloud := enginetest.NewCloud()
+	s.cloud = newCloud(t)
 	logger := slog.New(slog.DiscardHandler)
-	tasks, err := engine.New(t.Context(), engine.Config{Store: environments, Sealer: sealer, Cloud: cloud, Source: packages.Source,
+	tasks, err := engine.New(t.Context(), engine.Config{Store: environments, Sealer: sealer, Cloud: s.cloud, Source: packages.Source,
 		Natives: func(r *engine.Runtime) muranopl.Natives {
-			return s.gates.through(native.Methods(r, native.Config{Logger: logger}))
+			return s.gates.through(native.Methods(r, native.Config{ServerPatience: time.Minute, Logger: logger}))
 		}, Logger: logger})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -84,7 +84,7 @@ func newServer(t *testing.T) *server {
 	go func() { done <- tasks.Run(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
 	handler := api.New(api.Config{
-		Orchestrator: orchestrator.New(orchestrator.Config{Store: environments, Sealer: sealer, Trusts: cloud, Engine: tasks, Logger: logger}),
+		Orchestrator: orchestrator.New(orchestrator.Config{Store: environments, Sealer: sealer, Trusts: s.cloud, Engine: tasks, Logger: logger}),
 		Catalog:      packages,
 		Auth:         auth.Keystone(recordedTokens, time.Now),
 		Keystone:     keystone,
