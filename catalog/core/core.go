@@ -41,7 +41,7 @@ func Methods(host Host, logger *slog.Logger) map[string]map[string]muranopl.Nati
 			"trace": c.log(slog.LevelDebug - 4), "debug": c.log(slog.LevelDebug), "info": c.log(slog.LevelInfo), "warning": c.log(slog.LevelWarn),
 			"error": c.log(slog.LevelError), "critical": c.log(slog.LevelError + 4), "exception": c.logException,
 		},
-		"io.murano.CloudRegion":          {"home": c.home},
+		"io.murano.CloudRegion":           {"home": c.home},
 		"io.murano.system.StatusReporter": {"report": c.report(false), "report_error": c.report(true)},
 		"io.murano.system.Resources":      {"string": resourceText, "json": resourceJSON, "yaml": resourceYAML},
 	}

@@ -105,6 +105,20 @@ func (e *methodError) Error() string { return fullName(e.method) + ": " + e.err.
 
 func (e *methodError) Unwrap() error { return e.err }
 
+// Within says of an error that it came out of an object's method. Where a native method said so already that stays, unless it is one of
+// the tools that io.murano.system offers: a report is about who used them.
+func Within(object *muranopl.Object, name string, err error) error {
+	var inner *methodError
+	if err == nil || errors.As(err, &inner) && (inner.object == nil || !strings.HasPrefix(inner.object.Class().Name, "io.murano.system.")) {
+		return err
+	}
+	method, lookupErr := object.Class().Method(name)
+	if lookupErr != nil || method == nil {
+		return err
+	}
+	return &methodError{method: method, object: object, err: err}
+}
+
 // fullName is class and method as one writes them: the destructor is "destroy" in a class, ".destroy" inside.
 func fullName(method *muranopl.Method) string {
 	return method.Class.Name + "." + strings.TrimPrefix(method.Name, ".")
@@ -269,6 +283,11 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	if err := interpreter.Finish(ctx, root); err != nil && failed == nil {
 		failed = failedWith("", err)
 	}
+	if failed == nil {
+		if err := runtime.end(ctx); err != nil {
+			failed = failedWith("", err)
+		}
+	}
 	model := muranopl.Save(root)
 	outcome.Objects, outcome.ObjectsCopy, outcome.Packages = store.ForAPI(model), model, classes.Versions()
 	if failed == nil {
@@ -327,6 +346,10 @@ func failedWith(method string, err error) *failure {
 			l.object = inner.object
 		} else if method != "" && !strings.Contains(l.text, method) {
 			l.text = method + ": " + l.text
+		}
+		var thrown *muranopl.Exception
+		if errors.As(part, &thrown) {
+			l.details = thrown.Traceback()
 		}
 		if !slices.Contains(failed.lines, l) { // several may have waited for one thing that failed
 			failed.lines = append(failed.lines, l)

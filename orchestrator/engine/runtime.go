@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -26,6 +27,9 @@ type Runtime struct {
 	held        *held
 	environment store.Environment
 	model       *muranopl.Object
+
+	mutex sync.Mutex
+	ends  []func(context.Context) error
 }
 
 // EnvironmentID is the id of the task's environment.
@@ -68,6 +72,25 @@ func (r *Runtime) SetAttribute(ctx context.Context, object *muranopl.Object, nam
 // Deploys tells whether the task deploys the environment, and does not only run an action in it or delete it.
 func (r *Runtime) Deploys() bool {
 	return r.held.Task().Kind() == "deployment"
+}
+
+// AtEnd has something done after the task's action, and what that left to be destroyed, went well; before the model is saved.
+func (r *Runtime) AtEnd(do func(context.Context) error) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.ends = append(r.ends, do)
+}
+
+func (r *Runtime) end(ctx context.Context) error {
+	r.mutex.Lock()
+	ends := r.ends
+	r.mutex.Unlock()
+	for _, do := range ends {
+		if err := do(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // TrackApplication begins to count an application, for the statistics of instances; title may be "".

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/engine"
 )
 
 // deployEnvironment deploys all applications at once; each waits for what it needs. At the end the stack holds what the model
@@ -20,7 +21,7 @@ func (t *task) deployEnvironment(ctx context.Context, call muranopl.Call) (any, 
 	}
 	err := each(call.Object.Objects(propertyApplications), func(application *muranopl.Object) error {
 		_, err := call.Interpreter.Invoke(ctx, application, methodDeploy, nil)
-		return err
+		return engine.Within(application, methodDeploy, err)
 	})
 	if err != nil {
 		return nil, err

@@ -152,10 +152,15 @@ func (t *task) replaceInTemplate(ctx context.Context, s *heatStack, call muranop
 	}
 	made := mergeTemplates(without, dict(call, "template"))
 	if reflect.DeepEqual(made, s.content.Template) {
-		return false, nil
+		return nil, nil
 	}
 	s.content.Template = made
-	return true, t.keep(ctx, s)
+	if root := t.Model(); s.own && root != nil {
+		t.settling.Do(func() {
+			t.AtEnd(func(ctx context.Context) error { return t.settleStack(ctx, call.Interpreter, root) })
+		})
+	}
+	return nil, t.keep(ctx, s)
 }
 
 func setParameters(_ context.Context, s *heatStack, call muranopl.Call) (any, error) {

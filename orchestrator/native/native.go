@@ -69,6 +69,8 @@ type Runtime interface {
 	Untrack(ctx context.Context, object *muranopl.Object) error
 	Project(ctx context.Context) (*openstack.Project, error)
 	Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
+	// AtEnd has something done after the task's action, and what that left to be destroyed, went well.
+	AtEnd(do func(context.Context) error)
 	// Fence is the number that grows each time a task of the environment is taken.
 	Fence() uint64
 	// Alive returns an error once this process may no longer act for the task.
@@ -172,6 +174,7 @@ type task struct {
 	stack  stack
 	// deploying is set once the environment's deploy has begun, after the destruction of what is not in the model any more.
 	deploying atomic.Bool
+	settling  sync.Once // at the end of the task
 
 	mutex    sync.Mutex
 	clusters map[string]*cluster   // by object id

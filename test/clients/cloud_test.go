@@ -2,18 +2,24 @@ package clients
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/quotasets"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/imagedata"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
@@ -143,13 +149,28 @@ func (u cloudUser) holds(t *testing.T) map[string][]string {
 	return found
 }
 
-// TestTheProgramMakesServersAsRecorded replays what was recorded of a server and of a Heat template, on the program itself and a whole
-// local cloud, in which the server is looked at.
-func TestTheProgramMakesServersAsRecorded(t *testing.T) {
+func TestTheProgramOnAWholeCloud(t *testing.T) {
 	s := startCloud(t)
 	s.serve(http.DefaultClient, "http")
 	demo := s.cloudAs("demo")
 	before := demo.holds(t)
+	for _, try := range []struct {
+		name string
+		run  func(*testing.T, *server, cloudUser)
+	}{
+		{"makes servers and stacks as recorded", serversAreMadeAsRecorded},
+		{"makes all servers of an application in one change, and changes them", serversOfAnApplication},
+		{"says what failed and where, and heals with the next deployment", failuresAreSaidAndHealed},
+	} {
+		t.Run(try.name, func(t *testing.T) {
+			try.run(t, s, demo)
+			require.Equal(t, before, demo.holds(t), "nothing is left")
+		})
+	}
+}
+
+// serversAreMadeAsRecorded replays what was recorded of a server and of a Heat template, and looks at the server in the cloud.
+func serversAreMadeAsRecorded(t *testing.T, s *server, demo cloudUser) {
 	token, project := s.token("demo", "demo")
 	seen := 0
 	golden.ServersAnswerAsRecorded(t, &golden.Replay{URL: s.url, Keystone: s.keystone + "/identity/v3", Tokens: map[string]string{"{token:demo}": token},
@@ -176,5 +197,142 @@ func TestTheProgramMakesServersAsRecorded(t *testing.T) {
 		}
 	})
 	require.Equal(t, 2, seen)
-	require.Equal(t, before, demo.holds(t), "nothing is left")
+}
+
+// farm writes a file for `burano deploy` of an environment of that name with servers; each is a name and what differs from a small one.
+func (s *server) farm(name string, list ...[2]string) (file string) {
+	text := "name: " + name + "\napplications:\n  - '?': {type: io.burano.test.Farm, id: farm}\n    ports: [8080]\n    servers:\n"
+	for _, one := range list {
+		text += "      - {'?': {type: io.murano.resources.LinuxInstance, id: " + one[0] + "}, name: " + one[0] + ", " +
+			cmp.Or(one[1], "flavor: m1.tiny, image: tiny") + "}\n"
+	}
+	s.write(map[string]string{name + ".yaml": text})
+	return name + ".yaml"
+}
+
+// model returns the model of an environment.
+func (s *server) model(t *testing.T, environment string) map[string]any {
+	t.Helper()
+	out, ok := s.run(s.as("demo", "demo"), s.program, "environment", "model", environment)
+	require.True(t, ok, out)
+	var model map[string]any
+	require.NoError(t, json.Unmarshal([]byte(out), &model), out)
+	return model
+}
+
+// burano runs the program as demo and wants it to go well.
+func (s *server) burano(t *testing.T, args ...string) string {
+	t.Helper()
+	out, ok := s.run(s.as("demo", "demo"), s.program, args...)
+	require.True(t, ok, out)
+	return out
+}
+
+// answers asks the tiny server behind an address, on a port that its group admits, for its name.
+func answers(t *testing.T, address, name string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		connection, err := net.DialTimeout("tcp", net.JoinHostPort(address, "8080"), time.Second)
+		if err != nil {
+			return false
+		}
+		defer connection.Close()
+		_ = connection.SetDeadline(time.Now().Add(time.Second))
+		text, _ := io.ReadAll(connection)
+		return strings.Contains(string(text), name)
+	}, time.Minute, 50*time.Millisecond, "%s does not answer at %s", name, address)
+}
+
+func serversOfAnApplication(t *testing.T, s *server, demo cloudUser) {
+	folder, err := filepath.Abs("../packages/io.burano.test.Servers")
+	require.NoError(t, err)
+	s.burano(t, "package", "import", folder)
+	out := s.burano(t, "deploy", s.farm("farm", [2]string{"one", "flavor: m1.tiny, image: tiny, assignFloatingIp: true"}, [2]string{"two"}), "--follow")
+	require.Equal(t, 1, strings.Count(out, "Making servers"), out)
+	require.Contains(t, out, "with 2 servers")
+	require.Equal(t, []string{"one", "two"}, demo.holds(t)["servers"])
+	application := func() map[string]any { return s.model(t, "farm")["services"].([]any)[0].(map[string]any) }
+	instances := application()["servers"].([]any)
+	require.Len(t, application()["addresses"], 2)
+	answers(t, instances[0].(map[string]any)["floatingIpAddress"].(string), "one")
+
+	made := demo.server(t, "one")
+	out = s.burano(t, "deploy", "farm.yaml", "--follow")
+	require.Contains(t, out, "Deployment finished")
+	require.Equal(t, made, demo.server(t, "one"), "the same again makes nothing anew")
+
+	// A third one in a network of its own; the first one keeps no floating IP.
+	out = s.burano(t, "deploy", s.farm("farm", [2]string{"one"}, [2]string{"two"}, [2]string{"three", "flavor: m1.tiny, image: tiny, networks: {useEnvironmentNetwork: true, " +
+		"useFlatNetwork: false, primaryNetwork: null, customNetworks: [{'?': {type: io.murano.resources.NeutronNetwork}, name: private, autoUplink: false}]}"}), "--follow")
+	require.Contains(t, out, "with 3 servers")
+	holds := demo.holds(t)
+	require.Equal(t, []string{"one", "three", "two"}, holds["servers"])
+	require.Contains(t, holds["networks"], "private")
+	require.Empty(t, holds["floating IPs"])
+	require.Equal(t, made, demo.server(t, "one"))
+	third := application()["servers"].([]any)[2].(map[string]any)
+	require.Len(t, third["ipAddresses"], 2)
+	require.Len(t, third["joinedNetworks"], 2)
+
+	s.burano(t, "action", "call", "farm", application()["?"].(map[string]any)["id"].(string), "shrink", "--follow")
+	holds = demo.holds(t)
+	require.Equal(t, []string{"one", "two"}, holds["servers"], "what an action drops is gone when it ends")
+	require.NotContains(t, holds["networks"], "private")
+	require.Equal(t, made, demo.server(t, "one"))
+
+	s.burano(t, "deploy", s.farm("farm", [2]string{"two"}), "--follow")
+	require.Equal(t, []string{"two"}, demo.holds(t)["servers"], "what the model does not hold any more is gone")
+	s.write(map[string]string{"farm.yaml": "name: farm\napplications: []\n"})
+	s.burano(t, "deploy", "farm.yaml", "--follow")
+	require.Empty(t, demo.holds(t)["stacks"], "without servers there is no stack")
+	s.burano(t, "environment", "delete", "farm")
+}
+
+// server returns the id of the server with that name.
+func (u cloudUser) server(t *testing.T, name string) string {
+	t.Helper()
+	pages, err := servers.List(u.nova, servers.ListOpts{Name: "^" + name + "$"}).AllPages(t.Context())
+	require.NoError(t, err)
+	found, err := servers.ExtractServers(pages)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	return found[0].ID
+}
+
+func failuresAreSaidAndHealed(t *testing.T, s *server, demo cloudUser) {
+	admin := s.cloudAs("admin")
+	_, project := s.token("demo", "demo")
+	disk, none, unlimited := 1, 1, -1
+	_, err := flavors.Create(t.Context(), admin.nova, flavors.CreateOpts{Name: "giant", RAM: 64 << 20, VCPUs: 1, Disk: &disk}).Extract()
+	require.NoError(t, err)
+	reset := func() { require.NoError(t, quotasets.Delete(t.Context(), admin.nova, project).Err) }
+	for name, try := range map[string]struct {
+		second string
+		quota  quotasets.UpdateOpts
+		says   []string
+	}{
+		"an unknown flavor": {second: "flavor: nothing, image: tiny", says: []string{"nothing", "server two"}},
+		"an unknown image":  {second: "flavor: m1.tiny, image: nothing", says: []string{"nothing", "server two"}},
+		"no image":          {second: "flavor: m1.tiny", says: []string{"server two has no image"}},
+		"a volume":          {second: "flavor: m1.tiny, image: tiny, volumes: {/data: {'?': {type: io.murano.resources.Volume}}}", says: []string{"server two has volumes"}},
+		"no room":           {second: "flavor: giant, image: tiny", quota: quotasets.UpdateOpts{RAM: &unlimited}, says: []string{"No valid host", "server two"}},
+		"a quota":           {quota: quotasets.UpdateOpts{Instances: &none}, says: []string{"Quota exceeded"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if try.quota != (quotasets.UpdateOpts{}) {
+				require.NoError(t, quotasets.Update(t.Context(), admin.nova, project, try.quota).Err)
+				defer reset()
+			}
+			out, ok := s.run(s.as("demo", "demo"), s.program, "deploy", s.farm("broken", [2]string{"one"}, [2]string{"two", try.second}), "--follow")
+			require.False(t, ok, out)
+			for _, word := range append(try.says, "io.burano.test.Farm.deploy", "Deployment finished with errors") {
+				require.Contains(t, out, word)
+			}
+			reset()
+			s.burano(t, "deploy", s.farm("broken", [2]string{"one"}, [2]string{"two"}), "--follow")
+			require.Equal(t, []string{"one", "two"}, demo.holds(t)["servers"])
+			s.burano(t, "environment", "delete", "broken")
+			require.Empty(t, demo.holds(t)["servers"])
+		})
+	}
 }

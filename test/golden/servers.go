@@ -39,9 +39,6 @@ func (s *target) serversAnswer(region string, stands func(Deployment)) {
 		e.ResponseBody = cloudShape(e.ResponseBody, "RegionOne")
 		response, body, err := s.Send(s.t.Context(), e)
 		require.NoError(s.t, err)
-		if e.Name == "vm-deployment-statuses" {
-			s.t.Logf("the server reports %s", body)
-		}
 		var here any
 		if json.Unmarshal(body, &here) == nil {
 			if here = cloudShape(here, region); e.Name == "vm-deployment-statuses" || e.Name == "vm-laststatus" {
