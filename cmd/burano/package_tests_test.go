@@ -12,7 +12,7 @@ func TestThePackageThatTestsTheLanguagePasses(t *testing.T) {
 	out, err := called(t, "", "package", "test", "../../test/packages/io.burano.test.Language")
 	require.NoError(t, err, out)
 	require.Contains(t, out, "ok    io.burano.test.LanguageTest.testSetUpRan\n")
-	require.Contains(t, out, "6 passed, 0 failed\n")
+	require.Contains(t, out, "7 passed, 0 failed\n")
 	out, err = called(t, "", "package", "test", "../../test/packages/io.burano.test.Language", "--filter", "SetUp")
 	require.NoError(t, err)
 	require.Contains(t, out, "1 passed, 0 failed\n")
