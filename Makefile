@@ -49,8 +49,8 @@ bench-cluster: setup build image ## Measure how long clusters of several sizes t
 	go run ./test/bench/cluster
 
 .PHONY: bench-api
-bench-api: build ## Measure how many requests per second the API answers, over SQLite, with authentication on
-	go run ./test/bench/api -burano $(BUILD)/burano
+bench-api: build ## Measure how many requests per second the API answers, over SQLite; MURANO=1 measures Debian's Murano beside it
+	$(if $(MURANO),test/bench/api/murano.sh,go run ./test/bench/api -burano $(BUILD)/burano)
 
 .PHONY: soak
 soak: check image ## Kill the server at the beginning and end of every step of deployment, scale-up and scale-down (an hour)

@@ -14,14 +14,19 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 STATE=${STATE:-$root/build/openstack}
 
-packages=(
+# PARTS are the services that `up` brings up, in this order; murano is one more, which needs no Glance, Placement and Nova.
+export PARTS=${PARTS:-base keystone glance placement neutron nova heat}
+
+declare -A packages=(
   # what OpenStack stands on
-  mariadb-server memcached rabbitmq-server uwsgi-core uwsgi-plugin-python3 python3-pymysql python3-pymemcache python3-memcache
-  # its services
-  keystone glance placement-api nova-api nova-conductor nova-scheduler nova-compute nova-compute-qemu
-  neutron-server neutron-linuxbridge-agent neutron-dhcp-agent neutron-l3-agent neutron-metadata-agent heat-api heat-engine
-  # what Nova and Neutron make servers and networks with
-  genisoimage libvirt-daemon libvirt-daemon-system qemu-system-x86 qemu-utils conntrack dnsmasq-base ebtables ipset iputils-arping
+  [base]="mariadb-server memcached rabbitmq-server uwsgi-core uwsgi-plugin-python3 python3-pymysql python3-pymemcache python3-memcache"
+  [keystone]=keystone [glance]=glance [placement]=placement-api
+  [neutron]="neutron-server neutron-linuxbridge-agent neutron-dhcp-agent neutron-l3-agent neutron-metadata-agent
+    conntrack dnsmasq-base ebtables ipset iputils-arping"
+  [nova]="nova-api nova-conductor nova-scheduler nova-compute nova-compute-qemu
+    genisoimage libvirt-daemon libvirt-daemon-system qemu-system-x86 qemu-utils"
+  [heat]="heat-api heat-engine"
+  [murano]="murano-api murano-engine murano-common"
 )
 
 # processStart tells when a process began, in ticks since the machine did: with its id that names it for good (proc(5)).
@@ -62,9 +67,11 @@ makeBox() {
 
 up() {
   ((EUID == 0)) || { echo "only root can make namespaces: run this as root" >&2; exit 1; }
-  time_of "Debian packages" "$root/test/setup/packages.sh" "${packages[@]}"
+  local part needed=()
+  for part in $PARTS; do read -r -d '' -a needed <<<"${needed[*]} ${packages[$part]}" || true; done
+  time_of "Debian packages" "$root/test/setup/packages.sh" "${needed[@]}"
   makeBox
-  time_of "guest" env OUT="$STATE/guest" "$here/guest.sh"
+  if [[ " $PARTS " == *" nova "* ]]; then time_of "guest" env OUT="$STATE/guest" "$here/guest.sh"; fi
   (cd "$root" && go build -o "$STATE/seed" ./test/openstack/seed)
   local process
   process=$(box)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 
 	"github.com/burano/burano/test/localcloud/keystone"
 )
@@ -52,6 +53,19 @@ func start(ctx context.Context, program string) (l *lab, err error) {
 	}
 	l.token = provider.Token()
 	return l, l.startServer(ctx, program, endpoint)
+}
+
+// signIn gets a token of the entry burano-demo of a clouds.yaml.
+func signIn(ctx context.Context, file string) (string, error) {
+	options, _, _, err := clouds.Parse(clouds.WithCloudName("burano-demo"), clouds.WithLocations(file))
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", file, err)
+	}
+	provider, err := openstack.AuthenticatedClient(ctx, options)
+	if err != nil {
+		return "", fmt.Errorf("sign in as burano-demo: %w", err)
+	}
+	return provider.Token(), nil
 }
 
 func (l *lab) startKeystone() (endpoint string, err error) {
@@ -120,7 +134,9 @@ func (l *lab) stop() error {
 		errs = append(errs, l.server.Process.Signal(syscall.SIGTERM), l.server.Wait())
 	}
 	if l.identity != nil {
-		errs = append(errs, l.identity.Close())
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		errs = append(errs, l.identity.Shutdown(ctx)) // what the server asked last is answered first
 	}
 	return errors.Join(append(errs, os.RemoveAll(l.folder))...)
 }

@@ -88,19 +88,19 @@ func (t *target) memory() string {
 func main() {
 	program := flag.String("burano", "build/burano", "the built server")
 	murano := flag.String("murano", "", "URL of a running Murano that is measured too, such as http://127.0.0.1:8082")
-	muranoToken := flag.String("murano-token", os.Getenv("OS_TOKEN"), "token for it (OS_TOKEN)")
+	file := flag.String("clouds", "", "clouds.yaml whose entry burano-demo says who asks it")
 	only := flag.String("only", "", "measure only what has this in its name")
 	span := flag.Duration("time", 10*time.Second, "how long each number is measured")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *program, &target{name: "Murano", url: *murano, token: *muranoToken}, *only, *span); err != nil {
+	if err := run(ctx, *program, *murano, *file, *only, *span); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, program string, murano *target, only string, span time.Duration) (err error) {
+func run(ctx context.Context, program, murano, file, only string, span time.Duration) (err error) {
 	l, err := start(ctx, program)
 	if err != nil {
 		return err
@@ -108,8 +108,12 @@ func run(ctx context.Context, program string, murano *target, only string, span 
 	defer func() { err = errors.Join(err, l.stop()) }()
 	burano := &target{name: "Burano", url: l.url, token: l.token, process: l.server.Process.Pid}
 	targets := []*target{burano}
-	if murano.url != "" {
-		targets = append(targets, murano)
+	if murano != "" {
+		token, err := signIn(ctx, file)
+		if err != nil {
+			return err
+		}
+		targets = append(targets, &target{name: "Murano", url: murano, token: token})
 	}
 	for _, t := range targets {
 		if err := t.fill(ctx); err != nil {

@@ -31,7 +31,7 @@ func accounts() []account {
 		{"demo", "demo", []string{"member"}},
 		{"other", "other", []string{"member"}},
 	}
-	for _, service := range []string{"burano", "glance", "heat", "neutron", "nova", "placement"} {
+	for _, service := range []string{"burano", "glance", "heat", "murano", "neutron", "nova", "placement"} {
 		list = append(list, account{service, "service", []string{"admin", "service"}})
 	}
 	return list
