@@ -28,6 +28,7 @@ const (
 	Manifest       Rule = "manifest"         // the package cannot be read
 	ClassFile      Rule = "class"            // a class cannot be read: wrong contracts, usages, names …
 	UnknownClass   Rule = "unknown-class"    // a class that is neither in the package nor in one it requires
+	Metadata       Rule = "metadata"         // Meta that reflection cannot make objects of
 	NoExpression   Rule = "expression"       // a value with $ that is no expression, and so only a text
 	Unreachable    Rule = "unreachable"      // instructions that nothing comes to
 	UnusedResource Rule = "unused-resource"  // a file of Resources that no other file names
@@ -39,7 +40,7 @@ const (
 
 // Rules are all rules there are.
 func Rules() []Rule {
-	return []Rule{Manifest, Requirement, UI, Images, ClassFile, UnknownClass, NoExpression, Unreachable, UnusedResource, UnusedFile}
+	return []Rule{Manifest, Requirement, UI, Images, ClassFile, UnknownClass, Metadata, NoExpression, Unreachable, UnusedResource, UnusedFile}
 }
 
 // Finding is one thing that is wrong.
@@ -110,6 +111,7 @@ func (c *checker) all() {
 		}
 		byFile[file] = append(byFile[file], name)
 	}
+	var one *muranopl.Class
 	for file, names := range byFile {
 		var readable *muranopl.Class
 		for _, name := range names {
@@ -118,10 +120,16 @@ func (c *checker) all() {
 				c.unreadable(file, err)
 				continue
 			}
-			readable = class
+			readable, one = class, class
 		}
 		text, _ := c.pkg.File(file)
 		c.file(file, text, readable)
+	}
+	if one != nil { // what a manifest names is found as its classes find it
+		if err := one.CheckMeta(c.ctx, "Package", "", ""); err != nil {
+			line, column := c.pkg.ManifestPlace("Meta", "")
+			c.findings = append(c.findings, wrongMeta("manifest.yaml", line, column, err))
+		}
 	}
 	for _, file := range c.pkg.FileNames() {
 		if strings.HasPrefix(file, "Classes/") && (path.Ext(file) == ".yaml" || path.Ext(file) == ".yml") && byFile[file] == nil {

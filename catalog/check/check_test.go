@@ -79,6 +79,21 @@ func TestEachRuleFindsWhatItIsForAndSaysWhere(t *testing.T) {
 				"Classes/Thing.yaml:14:7: unreachable: nothing comes here: what stands before it leaves the block"}},
 		{"instructions that are reached", "Methods:\n  m:\n    Body:\n    - If: $a\n      Then:\n      - Return: 1\n    - Try:\n      - Return: 1\n      Catch:\n      - As: e\n        Do: $b\n" +
 			"    - While: $a\n      Do:\n      - Break:\n    - Match:\n        1:\n        - Return: 1\n      Value: $a\n    - Return: \"$not one\"\n", nil, nil},
+		{"metadata that is none", "Meta: std:Object\nProperties:\n  a:\n    Meta: {io.murano.metadata.Title: {text: [1]}}\n    Contract: $\n" +
+			"Methods:\n  m:\n    Meta: {io.murano.metadata.Title: {words: x}}\n    Arguments:\n    - b:\n        Contract: $\n        Meta: std:Nothing\n" +
+			"  n:\n    Meta:\n    - io.murano.metadata.Title: {text: fine}\n    - io.murano.metadata.ModelBuilder\n", nil,
+			[]string{"Classes/Thing.yaml:5:7: metadata: Only Meta classes can be attached",
+				"Classes/Thing.yaml:8:11: metadata: text: io.murano.metadata.Title.text wants string().notNull(), found a list of 1",
+				"Classes/Thing.yaml:12:11: metadata: text: io.murano.metadata.Title.text wants string().notNull(), found null: give a text",
+				"Classes/Thing.yaml:16:15: unknown-class: class io.murano.Nothing is neither in package org.example.P nor in one that its manifest requires"}},
+		{"metadata of the package that does not apply there", "", map[string]string{"manifest.yaml": "Format: '1.4'\nType: Library\nFullName: org.example.P\nName: P\n" +
+			"Classes:\n  org.example.Thing: Thing.yaml\nMeta:\n- io.murano.metadata.ModelBuilder\n"},
+			[]string{"manifest.yaml:8:1: metadata: Meta class io.murano.metadata.ModelBuilder is not applicable here"}},
+		{"metadata of the package of an unknown class", "", map[string]string{"manifest.yaml": "Format: '1.4'\nType: Library\nFullName: org.example.P\nName: P\n" +
+			"Classes:\n  org.example.Thing: Thing.yaml\nMeta: {org.example.Nothing: {}}\n"},
+			[]string{"manifest.yaml:7:7: unknown-class: class org.example.Nothing is neither in package org.example.P nor in one that its manifest requires"}},
+		{"metadata in order", "Meta: {io.murano.metadata.Title: {text: fine}}\n", map[string]string{"manifest.yaml": "Format: '1.4'\nType: Library\nFullName: org.example.P\n" +
+			"Name: P\nClasses:\n  org.example.Thing: Thing.yaml\nMeta: {io.murano.metadata.Title: {text: fine}}\n"}, nil},
 		{"files that nothing uses", "Methods:\n  m:\n    Body: $.f('run.sh')\n", map[string]string{
 			"Resources/scripts/run.sh": "", "Resources/old.sh": "", "Classes/Old.yaml": "Name: Old"},
 			[]string{"Classes/Old.yaml:1:1: unused-classfile: the manifest names no class of this file", "Resources/old.sh:1:1: unused-resource: no other file of the package names this one"}},
@@ -128,7 +143,7 @@ var everything = fstest.MapFS{
 	"manifest.yaml": {Data: []byte("Format: '1.4'\nType: Library\nFullName: org.example.P\nRequire:\n  org.example.None: 1.0\n" +
 		"Classes:\n  org.example.Bad: Bad.yaml\n  org.example.Lost: Lost.yaml\n  org.example.Thing: Thing.yaml\n")},
 	"Classes/Thing.yaml": {Data: []byte("Namespaces: {=: org.example, std: io.murano}\nName: Thing\nMethods:\n  m:\n    Body:\n" +
-		"    - $a: new(std:Nothing)\n    - $b: $a + * 2\n    - Return: 1\n    - $c: 1\n")},
+		"    - $a: new(std:Nothing)\n    - $b: $a + * 2\n    - Return: 1\n    - $c: 1\nMeta: std:Object\n")},
 	"Classes/Bad.yaml":   {Data: []byte("Name: org.example.Bad\nProperties:\n  a: {Contract: $.strnig()}\n")},
 	"Classes/Other.yaml": {Data: []byte("Name: Other\n")},
 	"Resources/a.sh":     {},
@@ -154,6 +169,7 @@ func TestEachRuleFindsSomethingAndIsDocumented(t *testing.T) {
 		check.Images:         "images.lst:1:9 (warning)",
 		check.ClassFile:      "Classes/Bad.yaml:3:17",
 		check.UnknownClass:   "Classes/Thing.yaml:6:15",
+		check.Metadata:       "Classes/Thing.yaml:10:7",
 		check.NoExpression:   "Classes/Thing.yaml:7:11",
 		check.Unreachable:    "Classes/Thing.yaml:9:7 (warning)",
 		check.UnusedResource: "Resources/a.sh:1:1 (warning)",

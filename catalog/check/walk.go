@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/catalog/yaql"
+	"github.com/burano/burano/internal/fault"
 )
 
 // walker looks through a class document.
@@ -16,38 +18,92 @@ type walker struct {
 	*checker
 	file  string
 	class *muranopl.Class
-	nodes int // seen, since aliases can make few nodes many
+	own   bool // the document is that of class
+	nodes int  // seen, since aliases can make few nodes many
 }
 
 const maxNodes = 200_000
 
 func (w *walker) document(root *yaml.Node) {
 	each(root, func(key string, value *yaml.Node) {
+		if key == "Name" && w.class != nil {
+			short := value.Value[strings.LastIndexByte(value.Value, '.')+1:]
+			w.own = strings.HasSuffix("."+w.class.Name, "."+short)
+		}
+	})
+	each(root, func(key string, value *yaml.Node) {
 		switch key {
+		case "Meta":
+			w.meta(value, "Type", "", "")
 		case "Properties":
-			each(value, func(_ string, property *yaml.Node) {
+			each(value, func(name string, property *yaml.Node) {
 				each(property, func(key string, value *yaml.Node) {
-					if key == "Contract" || key == "Default" {
+					switch key {
+					case "Contract", "Default":
 						w.values(value)
+					case "Meta":
+						w.meta(value, "Property", name, "")
 					}
 				})
 			})
 		case "Methods", "Workflow":
-			each(value, func(_ string, method *yaml.Node) { w.method(method) })
+			each(value, w.method)
 		}
 	})
 }
 
-func (w *walker) method(method *yaml.Node) {
+func (w *walker) method(name string, method *yaml.Node) {
 	each(method, func(key string, value *yaml.Node) {
 		switch key {
+		case "Meta":
+			w.meta(value, "Method", name, "")
 		case "Arguments":
 			w.values(value)
+			w.arguments(name, value)
 		case "Body":
 			w.values(value)
 			w.block(value)
 		}
 	})
+}
+
+// arguments looks at the metadata of a method's arguments: a map of them, or a list of maps of one each.
+func (w *walker) arguments(method string, node *yaml.Node) {
+	if node = followed(node); node.Kind == yaml.SequenceNode {
+		for _, one := range node.Content {
+			w.arguments(method, one)
+		}
+		return
+	}
+	each(node, func(name string, argument *yaml.Node) {
+		each(argument, func(key string, value *yaml.Node) {
+			if key == "Meta" {
+				w.meta(value, "Argument", method, name)
+			}
+		})
+	})
+}
+
+// meta has reflection make the metadata of a part of the class.
+func (w *walker) meta(at *yaml.Node, target, member, argument string) {
+	if !w.own {
+		return
+	}
+	if err := w.class.CheckMeta(w.ctx, target, member, argument); err != nil {
+		w.findings = append(w.findings, wrongMeta(w.file, at.Line, at.Column, err))
+	}
+}
+
+// wrongMeta makes a finding of what reflection says of metadata.
+func wrongMeta(file string, line, column int, err error) Finding {
+	var said *muranopl.Exception
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+		return Finding{UnknownClass, file, line, column, err.Error(), false}
+	case errors.As(err, &said):
+		return Finding{Metadata, file, line, column, said.Message, false}
+	}
+	return Finding{Metadata, file, line, column, err.Error(), false}
 }
 
 // each goes through the entries of a map.

@@ -238,18 +238,41 @@ func (p packageInfo) attribute(ctx context.Context, name string) (any, error) {
 		}
 		return list, nil
 	case "meta":
-		metas, err := packageMetas(pkg)
-		if err != nil {
-			return nil, err
-		}
-		return p.class.metaObjects(ctx, "Package", func(c *Class) []Meta {
-			if c == p.class {
-				return metas
-			}
-			return nil
-		})
+		return p.class.packageMeta(ctx)
 	}
 	return nil, noAttribute("a package", name)
+}
+
+// packageMeta makes the objects of the metadata in the manifest of the class's package.
+func (c *Class) packageMeta(ctx context.Context) (any, error) {
+	metas, err := packageMetas(c.Package)
+	if err != nil {
+		return nil, err
+	}
+	return c.metaObjects(ctx, "Package", func(of *Class) []Meta {
+		if of == c {
+			return metas
+		}
+		return nil
+	})
+}
+
+// CheckMeta makes the objects of the metadata of a target (Package, Type, Property, Method or Argument) as reflection does, and returns why
+// that cannot be. member is the name of the property or method, argument that of its argument.
+func (c *Class) CheckMeta(ctx context.Context, target, member, argument string) (err error) {
+	switch target {
+	case "Package":
+		_, err = c.packageMeta(ctx)
+	case "Type":
+		_, err = c.metaObjects(ctx, target, typeMetas)
+	case "Property":
+		_, err = c.metaObjects(ctx, target, propertyMetas(member))
+	case "Method":
+		_, err = c.metaObjects(ctx, target, methodMetas(member))
+	case "Argument":
+		_, err = c.metaObjects(ctx, target, argumentMetas(member, argument))
+	}
+	return err
 }
 
 // packageMetas is the metadata in the manifest of a package.
