@@ -486,19 +486,26 @@ func (s *step) object(a *application, c chain, value any) (any, bool) {
 	default:
 		return a.wants(c, value)
 	}
-	if !object.class.Is(s.class) {
-		return a.broken(fmt.Sprintf("wants an object of class %s, found one of class %s", s.class, object.class.Name),
-			fmt.Sprintf("Object of type %s is not compatible with requested type %s", object.class.Name, s.class))
-	}
-	if spec, err := ParseSpec(s.spec); err == nil && s.spec != "" {
-		for _, class := range object.class.lineage {
-			if class.Name == s.class && !spec.Admits(class.Package.Version()) {
-				return a.broken(fmt.Sprintf("wants class %s of version %s, found version %s", s.class, s.spec, class.Package.Version()),
-					fmt.Sprintf("Object of type %s is not compatible with requested type %s", object.class.Name, s.class))
-			}
-		}
+	if wanted, violation := s.stranger(object, "an object"); wanted != "" {
+		return a.broken(wanted, violation)
 	}
 	return object, true
+}
+
+// stranger says, in our words and in Murano's, why what was given is not of the class, or not of the version of it, that is asked for; "" when
+// it is.
+func (s *step) stranger(object *Object, what string) (wanted, violation string) {
+	violation = fmt.Sprintf("Object of type %s is not compatible with requested type %s", object.class.Name, s.class)
+	if !object.class.Is(s.class) {
+		return fmt.Sprintf("wants %s of class %s, found one of class %s", what, s.class, object.class.Name), violation
+	}
+	spec, _ := ParseSpec(s.spec) // it was parsed with the contract
+	for _, class := range object.class.lineage {
+		if class.Name == s.class && !spec.Admits(class.Package.Version()) {
+			return fmt.Sprintf("wants class %s of version %s, found version %s", s.class, s.spec, class.Package.Version()), violation
+		}
+	}
+	return "", ""
 }
 
 // model is template(): a map that an object could be made of, which stays a map.
@@ -536,9 +543,8 @@ func (s *step) model(a *application, c chain, value any) (any, bool) {
 	if object == nil || len(scratch.problems) > 0 {
 		return nil, false
 	}
-	if !object.class.Is(s.class) {
-		return a.broken(fmt.Sprintf("wants a model of an object of class %s, found one of class %s", s.class, object.class.Name),
-			fmt.Sprintf("Object of type %s is not compatible with requested type %s", object.class.Name, s.class))
+	if wanted, violation := s.stranger(object, "a model of an object"); wanted != "" {
+		return a.broken(wanted, violation)
 	}
 	return kept, true
 }
