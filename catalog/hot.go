@@ -430,7 +430,8 @@ func (t *hotTemplate) class(m *manifest, files map[string][]byte) string {
 						report("Application deployment has finished")},
 				},
 			}},
-			"destroy": map[string]any{"Body": []any{environment, stack, expression("$stack.delete()")}},
+			"destroy": map[string]any{"Body": []any{map[string]any{"If": expression("$.getAttr(generatedHeatStackName) != null"),
+				"Then": []any{environment, stack, expression("$stack.delete()")}}}},
 		},
 	})
 }

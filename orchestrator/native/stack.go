@@ -151,9 +151,13 @@ func (t *task) settleStack(ctx context.Context, interpreter *muranopl.Interprete
 		return err
 	}
 	own.mutex.Lock()
-	defer own.mutex.Unlock()
-	own.content, own.outputs = openstack.Content{Template: map[string]any{}}, nil
-	return t.keep(ctx, own)
+	own.content, own.outputs = openstack.Content{Template: map[string]any{}}, map[string]any{}
+	err = t.keep(ctx, own)
+	own.mutex.Unlock()
+	if network := t.environmentNetwork(); err == nil && network != nil && network.Class().Is(classNeutronNetwork) {
+		_, err = interpreter.Invoke(ctx, network, "endDeploy", nil) // it is not there any more
+	}
+	return err
 }
 
 // wantedTemplate is what code in MuranoPL wants of the environment's own stack.
@@ -318,13 +322,19 @@ func clusterRules(server clusterServer, network netip.Prefix) []openstack.Rule {
 	return rules
 }
 
-// joinNetwork puts the environment's network into the stack for the servers of clusters, and returns it with its subnet.
-func (t *task) joinNetwork(ctx context.Context, interpreter *muranopl.Interpreter) (*muranopl.Object, netip.Prefix, error) {
+// environmentNetwork returns the network that the environment has in its region, or nil.
+func (t *task) environmentNetwork() *muranopl.Object {
 	region, _ := t.Model().Map("regions")[t.Model().Text("region")].(*muranopl.Object)
 	if region == nil {
-		return nil, netip.Prefix{}, fmt.Errorf("the environment has no region %q", t.Model().Text("region"))
+		return nil
 	}
 	network, _ := region.Map("defaultNetworks")["environment"].(*muranopl.Object)
+	return network
+}
+
+// joinNetwork puts the environment's network into the stack for the servers of clusters, and returns it with its subnet.
+func (t *task) joinNetwork(ctx context.Context, interpreter *muranopl.Interpreter) (*muranopl.Object, netip.Prefix, error) {
+	network := t.environmentNetwork()
 	if network == nil {
 		return nil, netip.Prefix{}, errors.New("the environment has no network for its servers: give its model one in defaultNetworks.environment")
 	}

@@ -3,6 +3,7 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -30,6 +31,7 @@ type Service struct {
 	identity *gophercloud.ServiceClient
 	userID   string
 	project  string // the service user's, "" when its token has none
+	region   string // whose services are used
 
 	transport http.RoundTripper // of all requests
 
@@ -65,7 +67,26 @@ func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint g
 	if project, err := own.ExtractProject(); err == nil && project != nil {
 		s.project = project.ID
 	}
+	if s.region = endpoint.Region; s.region == "" {
+		catalog, err := own.ExtractServiceCatalog()
+		if err != nil {
+			return nil, fmt.Errorf("read the service catalog: %w", err)
+		}
+		s.region = regionOf(catalog)
+	}
 	return s, nil
+}
+
+// regionOf is where the first Heat of a catalog is: without the name of a region gophercloud takes that one.
+func regionOf(catalog *tokens.ServiceCatalog) string {
+	for _, entry := range catalog.Entries {
+		for _, one := range entry.Endpoints {
+			if entry.Type == "orchestration" && one.Interface == string(gophercloud.AvailabilityPublic) {
+				return cmp.Or(one.Region, one.RegionID)
+			}
+		}
+	}
+	return ""
 }
 
 // ProjectID is the service user's project, "" when its token has none.
@@ -110,8 +131,8 @@ func (s *Service) Validate(ctx context.Context, token string) (identity.Caller, 
 	return caller, nil
 }
 
-// Region is the region whose services are used, "" when none was named: then it is any that the service catalog has.
-func (s *Service) Region() string { return s.endpoint.Region }
+// Region is the region whose services are used: the one that was named, else the one where the service catalog has a Heat; "" for none.
+func (s *Service) Region() string { return s.region }
 
 // Token is the service user's own token; another one each time that it was renewed.
 func (s *Service) Token() string { return s.identity.Token() }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -220,6 +221,24 @@ func (s *server) model(t *testing.T, environment string) map[string]any {
 	return model
 }
 
+// statistics returns the statistics of an environment's instances.
+func (s *server) statistics(t *testing.T, environment string) (list []map[string]any) {
+	t.Helper()
+	var shown struct {
+		ID string `json:"id"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(s.burano(t, "environment", "show", environment)), &shown))
+	token, _ := s.token("demo", "demo")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/environments/"+shown.ID+"/instance-statistics/raw", nil)
+	require.NoError(t, err)
+	request.Header.Set("X-Auth-Token", token)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&list))
+	return list
+}
+
 // burano runs the program as demo and wants it to go well.
 func (s *server) burano(t *testing.T, args ...string) string {
 	t.Helper()
@@ -243,10 +262,16 @@ func answers(t *testing.T, address, name string) {
 	}, time.Minute, 50*time.Millisecond, "%s does not answer at %s", name, address)
 }
 
-func serversOfAnApplication(t *testing.T, s *server, demo cloudUser) {
+// importServers uploads the package of farms and words.
+func (s *server) importServers(t *testing.T) {
+	t.Helper()
 	folder, err := filepath.Abs("../packages/io.burano.test.Servers")
 	require.NoError(t, err)
 	s.burano(t, "package", "import", folder)
+}
+
+func serversOfAnApplication(t *testing.T, s *server, demo cloudUser) {
+	s.importServers(t)
 	out := s.burano(t, "deploy", s.farm("farm", [2]string{"one", "flavor: m1.tiny, image: tiny, assignFloatingIp: true"}, [2]string{"two"}), "--follow")
 	require.Equal(t, 1, strings.Count(out, "Making servers"), out)
 	require.Contains(t, out, "with 2 servers")
@@ -255,6 +280,10 @@ func serversOfAnApplication(t *testing.T, s *server, demo cloudUser) {
 	instances := application()["servers"].([]any)
 	require.Len(t, application()["addresses"], 2)
 	answers(t, instances[0].(map[string]any)["floatingIpAddress"].(string), "one")
+
+	counted := s.statistics(t, "farm")
+	require.Len(t, counted, 1)
+	require.Equal(t, []any{"farm", 2.0, true}, []any{counted[0]["type_title"], counted[0]["unit_count"], counted[0]["active"]})
 
 	made := demo.server(t, "one")
 	out = s.burano(t, "deploy", "farm.yaml", "--follow")
@@ -285,6 +314,10 @@ func serversOfAnApplication(t *testing.T, s *server, demo cloudUser) {
 	s.write(map[string]string{"farm.yaml": "name: farm\napplications: []\n"})
 	s.burano(t, "deploy", "farm.yaml", "--follow")
 	require.Empty(t, demo.holds(t)["stacks"], "without servers there is no stack")
+	require.Equal(t, false, s.statistics(t, "farm")[0]["active"])
+	network := s.model(t, "farm")["regions"].(map[string]any)[keystone.Region].(map[string]any)["defaultNetworks"].(map[string]any)["environment"].(map[string]any)
+	require.Nil(t, network["openstackId"], "its network is not there any more")
+	require.NotNil(t, network["subnetCidr"], "its subnet would be the same again")
 	s.burano(t, "environment", "delete", "farm")
 }
 
@@ -335,4 +368,79 @@ func failuresAreSaidAndHealed(t *testing.T, s *server, demo cloudUser) {
 			require.Empty(t, demo.holds(t)["servers"])
 		})
 	}
+}
+
+// TestDeploymentsOnACloudSurviveTheDeathOfTheServer kills the server at steps in which it changes the cloud, and starts it again: what the
+// cloud has been asked for is there once, and stays what it is.
+func TestDeploymentsOnACloudSurviveTheDeathOfTheServer(t *testing.T) {
+	s := startCloud(t)
+	state := t.TempDir()
+	first := s.serve(http.DefaultClient, "http", "--state", state)
+	s.importServers(t)
+	first.stop(t)
+	demo := s.cloudAs("demo")
+	before := demo.holds(t)
+	s.write(map[string]string{"words.yaml": "name: words\napplications:\n  - {'?': {type: io.burano.test.Words}, length: 12}\n"})
+	s.farm("farm", [2]string{"one", "flavor: m1.tiny, image: tiny, assignFloatingIp: true"}, [2]string{"two"})
+
+	said := s.killedDuring(t, state, []string{"begin:push stack burano-test-words", "end:push stack burano-test-words"}, "deploy", "words.yaml")
+	require.Len(t, demo.holds(t)["stacks"], 1, said)
+	application := s.model(t, "words")["services"].([]any)[0].(map[string]any)
+	words := application["words"].([]any)
+	require.Len(t, words, 2)
+	require.Len(t, words[0], 12)
+	require.Equal(t, map[string]any{"length": "12"}, application["parameters"])
+	require.Equal(t, []any{"first", "second"}, application["resources"])
+	s.burano(t, "deploy", "words.yaml", "--follow")
+	require.Equal(t, words, s.model(t, "words")["services"].([]any)[0].(map[string]any)["words"], "another push makes no other words")
+
+	said = s.killedDuring(t, state, []string{"begin:servers", "end:servers"}, "deploy", "farm.yaml")
+	holds := demo.holds(t)
+	for kind, count := range map[string]int{"stacks": 2, "servers": 2, "floating IPs": 1, "routers": 1, "ports": 3, "security groups": 1, "networks": 1} {
+		require.Len(t, holds[kind], len(before[kind])+count, "%s: %v\n%s", kind, holds[kind], said)
+	}
+	made := demo.server(t, "one")
+	s.burano(t, "deploy", "farm.yaml", "--follow")
+	require.Equal(t, made, demo.server(t, "one"))
+
+	s.killedDuring(t, state, []string{"begin:delete stack", "end:delete stack"}, "environment", "delete", "farm")
+	s.killedDuring(t, state, []string{"end:delete stack burano-test-words"}, "environment", "delete", "words")
+	require.Equal(t, before, demo.holds(t), "nothing is left")
+}
+
+// stop stops the server as an operator does.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, <-p.ended)
+}
+
+// killedDuring has the program do something on a server that is killed at each of the instants, one after another, and waits until nothing
+// runs any more. A server runs before and after. It returns the last words of the environments.
+func (s *server) killedDuring(t *testing.T, state string, instants []string, call ...string) string {
+	t.Helper()
+	if s.running != nil {
+		s.running.stop(t)
+	}
+	for i, instant := range instants {
+		doomed := s.serve(http.DefaultClient, "http", "--state", state, "--kill-at-step", instant)
+		if i == 0 { // it may die before it has answered
+			_, _ = s.run(s.as("demo", "demo"), s.program, call...)
+		}
+		select {
+		case <-doomed.ended:
+			status, ok := doomed.ProcessState.Sys().(syscall.WaitStatus)
+			require.True(t, ok && status.Signaled() && status.Signal() == syscall.SIGKILL, "%s: %v", instant, doomed.ProcessState)
+		case <-time.After(2 * time.Minute):
+			require.Fail(t, "the server was not killed", instant)
+		}
+	}
+	s.running = s.serve(http.DefaultClient, "http", "--state", state)
+	var listed string
+	require.Eventually(t, func() bool {
+		listed = s.burano(t, "environment", "list")
+		return !strings.Contains(listed, "deploying") && !strings.Contains(listed, "deleting")
+	}, 3*time.Minute, 100*time.Millisecond)
+	require.NotContains(t, listed, "failure")
+	return listed
 }

@@ -28,6 +28,7 @@ type server struct {
 	url      string
 	home     string // folder for clients
 	cloud    *httptest.Server
+	running  *process // where a test begins and ends it itself
 }
 
 // startKeystone starts the local cloud's Keystone alone.
