@@ -18,7 +18,7 @@ import (
 	"github.com/burano/burano/internal/identity"
 )
 
-// demoClasses are the classes of a project that uploaded the demonstration package.
+// demoClasses are the classes of a project that uploaded the demonstration package and one with servers.
 func demoClasses(t *testing.T) *muranopl.Classes {
 	t.Helper()
 	db, err := database.Open(filepath.Join(t.TempDir(), "catalog.db"))
@@ -28,10 +28,12 @@ func demoClasses(t *testing.T) *muranopl.Classes {
 	require.NoError(t, err)
 	service, err := catalog.New(packages, embedded(t))
 	require.NoError(t, err)
-	var archive bytes.Buffer
-	require.NoError(t, catalog.WriteZip(&archive, os.DirFS(filepath.Join("..", "..", "test", "packages", "io.burano.demo.Hello"))))
-	_, err = service.Upload(t.Context(), identity.Caller{ProjectID: "demo"}, catalog.Metadata{}, archive.Bytes())
-	require.NoError(t, err)
+	for _, name := range []string{"io.burano.demo.Hello", "io.burano.test.Servers"} {
+		var archive bytes.Buffer
+		require.NoError(t, catalog.WriteZip(&archive, os.DirFS(filepath.Join("..", "..", "test", "packages", name))))
+		_, err = service.Upload(t.Context(), identity.Caller{ProjectID: "demo"}, catalog.Metadata{}, archive.Bytes())
+		require.NoError(t, err)
+	}
 	return muranopl.NewClasses(service.Source("demo"))
 }
 
@@ -141,21 +143,13 @@ func TestRecordedModelsLoad(t *testing.T) {
 	require.NoError(t, lines.Err())
 	require.Len(t, models, 3)
 	for name, recorded := range models {
-		if applications, ok := recorded["applications"].([]any); ok {
-			// The recording's own application holds a server; an application of ours that does so is not needed to load it.
-			for i, application := range applications {
-				applications[i] = map[string]any{
-					"?":        map[string]any{"id": "node", "type": "com.mirantis.docker.kubernetes.KubernetesNode"},
-					"instance": application.(map[string]any)["instance"],
-				}
+		// The recording's own application holds a server; one of ours does so, too.
+		applications, _ := recorded["applications"].([]any)
+		for i, application := range applications {
+			applications[i] = map[string]any{
+				"?":       map[string]any{"id": "farm", "type": "io.burano.test.Farm"},
+				"servers": []any{application.(map[string]any)["instance"]},
 			}
-			recorded["applications"] = []any{}
-			recorded["regions"] = nil
-			root := applications[0].(map[string]any)
-			root["instance"].(map[string]any)["?"].(map[string]any)["type"] = "io.murano.resources.LinuxMuranoInstance"
-			root["instance"].(map[string]any)["joinedNetworks"] = []any{} // refers to a network of the region
-			_, problems := muranopl.Load(t.Context(), demoClasses(t), root)
-			require.Empty(t, problems, name)
 		}
 		_, problems := muranopl.Load(t.Context(), demoClasses(t), recorded)
 		require.Empty(t, problems, name)

@@ -49,37 +49,12 @@ func (t Template) content() (Content, error) {
 	return Content{Template: made}, err
 }
 
-// Network is a network of an environment's own, with one IPv4 subnet, behind a router to the external network.
-type Network struct {
-	Name     string
-	CIDR     netip.Prefix
-	External string // id of the external network
-	DNS      []string
-}
-
-// The names of an environment network's resources.
+// The resources of an environment's network that its servers name: io.murano.resources.NeutronNetwork makes them.
 const (
 	networkResource = "network"
 	subnetResource  = "subnet"
-	routerResource  = "router"
 	uplinkResource  = "uplink"
 )
-
-// AddNetwork adds the environment's network.
-func (t Template) AddNetwork(n Network) {
-	t.Resources[networkResource] = Resource{Type: "OS::Neutron::Net", Properties: map[string]any{"name": n.Name}}
-	subnet := map[string]any{"name": n.Name + "-subnet", "network": get("resource", networkResource), "cidr": n.CIDR.String(), "ip_version": 4}
-	if len(n.DNS) > 0 {
-		subnet["dns_nameservers"] = n.DNS
-	}
-	t.Resources[subnetResource] = Resource{Type: "OS::Neutron::Subnet", Properties: subnet}
-	t.Resources[routerResource] = Resource{Type: "OS::Neutron::Router", Properties: map[string]any{
-		"name": n.Name + "-router", "external_gateway_info": map[string]any{"network": n.External},
-	}}
-	t.Resources[uplinkResource] = Resource{Type: "OS::Neutron::RouterInterface", Properties: map[string]any{
-		"router": get("resource", routerResource), "subnet": get("resource", subnetResource),
-	}}
-}
 
 // Rule lets traffic in that comes from a network.
 type Rule struct {

@@ -38,7 +38,14 @@ func plan(t *testing.T, project *driver.Project, names ...string) driver.Templat
 	outside, err := project.ExternalNetwork(t.Context())
 	require.NoError(t, err)
 	template := driver.NewTemplate()
-	template.AddNetwork(driver.Network{Name: "burano-test", CIDR: network, External: outside, DNS: []string{"192.0.2.53"}})
+	resource := func(name string) map[string]any { return map[string]any{"get_resource": name} }
+	template.Resources["network"] = driver.Resource{Type: "OS::Neutron::Net", Properties: map[string]any{"name": "burano-test"}}
+	template.Resources["subnet"] = driver.Resource{Type: "OS::Neutron::Subnet", Properties: map[string]any{"name": "burano-test-subnet",
+		"network": resource("network"), "cidr": network.String(), "ip_version": 4, "dns_nameservers": []string{"192.0.2.53"}}}
+	template.Resources["router"] = driver.Resource{Type: "OS::Neutron::Router", Properties: map[string]any{"name": "burano-test-router",
+		"external_gateway_info": map[string]any{"network": outside}}}
+	template.Resources["uplink"] = driver.Resource{Type: "OS::Neutron::RouterInterface", Properties: map[string]any{
+		"router": resource("router"), "subnet": resource("subnet")}}
 	template.AddSecurityGroup("group", "burano-test", []driver.Rule{
 		{From: network.String()}, {From: pods.String()},
 		{Protocol: "tcp", Ports: [2]int{22, 22}, From: everyone}, {Protocol: "tcp", Ports: [2]int{8080, 8080}, From: everyone},
