@@ -170,13 +170,15 @@ func (s *Service) Steps(ctx context.Context, caller identity.Caller, deploymentI
 const followPoll = time.Second
 
 // Follow calls report for each line of the deployment's log whose number is above after, those that are there and those to
-// come, and returns the deployment's state when it has ended. A deletion that went well takes its log with it; its state is
-// success. It returns early with the error of ctx or of report.
-func (s *Service) Follow(ctx context.Context, caller identity.Caller, deploymentID string, after int64, report func(Report) error) (state string, err error) {
+// come, and changed with the state that it runs in, at first and whenever that is another. It returns the deployment's state when it has
+// ended. A deletion that went well takes its log with it; its state is success. It returns early with the error of ctx, of report or of
+// changed.
+func (s *Service) Follow(ctx context.Context, caller identity.Caller, deploymentID string, after int64, report func(Report) error,
+	changed func(state string) error) (state string, err error) {
 	if err := s.mayWatch(ctx, caller, deploymentID); err != nil {
 		return "", err
 	}
-	changed, release := s.store.Watch(deploymentID)
+	woken, release := s.store.Watch(deploymentID)
 	defer release()
 	ticker := time.NewTicker(followPoll)
 	defer ticker.Stop()
@@ -199,14 +201,24 @@ func (s *Service) Follow(ctx context.Context, caller identity.Caller, deployment
 			}
 			after = row.Number
 		}
+		counts, err := s.store.Counts(ctx, deploymentID)
+		if err != nil {
+			return "", err
+		}
+		now := deploymentState(task, counts)
 		if task.Finished != nil {
-			counts, err := s.store.Counts(ctx, deploymentID)
-			return deploymentState(task, counts), err
+			return now, nil
+		}
+		if now != state {
+			if err := changed(now); err != nil {
+				return "", err
+			}
+			state = now
 		}
 		select {
 		case <-ctx.Done():
 			return "", ctx.Err()
-		case <-changed:
+		case <-woken:
 		case <-ticker.C:
 		}
 	}

@@ -17,32 +17,48 @@ import (
 
 func actionCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "action", Short: "What deployed objects can do: scale, restart, …"}
-	command.AddCommand(actionListCommand(connection), actionCallCommand(connection))
+	command.AddCommand(actionListCommand(connection), actionCallCommand(connection), actionResultCommand(connection))
 	return command
 }
 
 // offered is an action that an object of an environment offers.
 type offered struct {
-	id           string // of the action, as the API wants it
-	object, name string // of the object
-	action       string
-	title        string
-	description  string
-	enabled      bool
+	ID          string `json:"id" yaml:"id"`         // of the action, as the API wants it
+	Object      string `json:"object" yaml:"object"` // its id
+	Name        string `json:"name" yaml:"name"`     // of the object
+	Action      string `json:"action" yaml:"action"`
+	Title       string `json:"title" yaml:"title"`
+	Description string `json:"description" yaml:"description"`
+	Enabled     bool   `json:"enabled" yaml:"enabled"`
 }
 
 func actionListCommand(connection *connection) *cobra.Command {
-	return &cobra.Command{
+	var print output
+	command := &cobra.Command{
 		Use:   "list ENVIRONMENT",
 		Short: "List what the deployed objects of an environment can do",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.onEnvironment(func(command *cobra.Command, client *client, environment environmentRow, _ []string) error {
-			table := tabwriter.NewWriter(command.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(table, "OBJECT\tID\tACTION\tTITLE\tENABLED\tDESCRIPTION")
-			for _, one := range environment.actions() {
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%t\t%s\n", one.name, one.object, one.action, one.title, one.enabled, one.description)
-			}
-			return table.Flush()
+			rows := environment.actions()
+			return print.print(command.OutOrStdout(), rows, func(table *tabwriter.Writer) {
+				fmt.Fprintln(table, "OBJECT\tID\tACTION\tTITLE\tENABLED\tDESCRIPTION")
+				for _, one := range rows {
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%t\t%s\n", one.Name, one.Object, one.Action, one.Title, one.Enabled, one.Description)
+				}
+			})
+		}),
+	}
+	print.addFlag(command)
+	return command
+}
+
+func actionResultCommand(connection *connection) *cobra.Command {
+	return &cobra.Command{
+		Use:   "result ENVIRONMENT TASK",
+		Short: "Print what an action returned, as JSON; the exit code tells whether it went well",
+		Args:  cobra.ExactArgs(2),
+		RunE: connection.onEnvironment(func(command *cobra.Command, client *client, environment environmentRow, args []string) error {
+			return client.actionResult(command.Context(), "/v1/environments/"+environment.ID+"/actions/"+args[0], command.OutOrStdout(), true)
 		}),
 	}
 }
@@ -79,15 +95,15 @@ null, lists, "quoted text"), and as text elsewhere.`,
 			var started struct {
 				Task string `json:"task_id"`
 			}
-			if err := client.call(command.Context(), http.MethodPost, path+action.id, arguments, &started); err != nil {
+			if err := client.call(command.Context(), http.MethodPost, path+action.ID, arguments, &started); err != nil {
 				return err
 			}
-			fmt.Fprintf(command.OutOrStdout(), "%s of %s runs (task %s)\n", action.action, action.name, started.Task)
+			fmt.Fprintf(command.OutOrStdout(), "%s of %s runs (task %s)\n", action.Action, action.Name, started.Task)
 			if !follow {
 				return nil
 			}
-			followed := client.followDeployment(command.Context(), environment.ID, started.Task, command.OutOrStdout())
-			return errors.Join(followed, client.actionResult(command.Context(), path+started.Task, command.OutOrStdout()))
+			followed := client.followDeployment(command.Context(), started.Task, command.OutOrStdout())
+			return errors.Join(followed, client.actionResult(command.Context(), path+started.Task, command.OutOrStdout(), false))
 		},
 	}
 	command.Flags().BoolVarP(&follow, "follow", "f", false, "show the action's reports as they come and its result; the exit code tells how it ended")
@@ -117,23 +133,36 @@ func actionArguments(pairs []string) (map[string]any, error) {
 	return arguments, nil
 }
 
-// actionResult prints what an action returned, unless it is nothing or the action failed.
-func (c *client) actionResult(ctx context.Context, path string, output io.Writer) error {
+// actionResult prints what an action returned. When only that is asked for, nothing is printed as null, and an action that failed or
+// still runs is an error.
+func (c *client) actionResult(ctx context.Context, path string, output io.Writer, asked bool) error {
 	var result struct {
-		IsException bool `json:"isException"`
-		Result      any  `json:"result"`
+		IsException *bool           `json:"isException"` // nil while it runs
+		Result      json.RawMessage `json:"result"`
 	}
-	if err := c.call(ctx, http.MethodGet, path, nil, &result); err != nil || result.IsException || result.Result == nil {
+	if err := c.call(ctx, http.MethodGet, path, nil, &result); err != nil {
 		return err
 	}
-	encoder := json.NewEncoder(output)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(result.Result)
+	switch {
+	case result.IsException == nil && asked:
+		return errors.New("the action has not ended yet")
+	case result.IsException != nil && *result.IsException && asked:
+		var thrown struct {
+			Message string `json:"message"`
+		}
+		if json.Unmarshal(result.Result, &thrown) != nil || thrown.Message == "" {
+			thrown.Message = string(result.Result)
+		}
+		return fmt.Errorf("the action failed: %s", thrown.Message)
+	case result.IsException == nil || *result.IsException || string(result.Result) == "null" && !asked:
+		return nil
+	}
+	return writeJSON(output, result.Result)
 }
 
 // actions lists what the objects of the environment offer, in the order of the model.
 func (e environmentRow) actions() []offered {
-	var all []offered
+	all := []offered{}
 	var walk func(value any)
 	walk = func(value any) {
 		switch value := value.(type) {
@@ -147,12 +176,12 @@ func (e environmentRow) actions() []offered {
 			}
 			for _, id := range slices.Sorted(maps.Keys(actions)) {
 				described, _ := actions[id].(map[string]any)
-				one := offered{id: id, object: object, name: name, enabled: true}
-				one.action, _ = described["name"].(string)
-				one.title, _ = described["title"].(string)
-				one.description, _ = described["description"].(string)
+				one := offered{ID: id, Object: object, Name: name, Enabled: true}
+				one.Action, _ = described["name"].(string)
+				one.Title, _ = described["title"].(string)
+				one.Description, _ = described["description"].(string)
 				if enabled, ok := described["enabled"].(bool); ok {
-					one.enabled = enabled
+					one.Enabled = enabled
 				}
 				all = append(all, one)
 			}
@@ -178,13 +207,13 @@ func (e environmentRow) action(object, name string) (offered, error) {
 	var found []offered
 	var others []string
 	for _, one := range e.actions() {
-		if one.object != object && one.name != object {
+		if one.Object != object && one.Name != object {
 			continue
 		}
-		if one.action == name {
+		if one.Action == name {
 			found = append(found, one)
 		}
-		others = append(others, one.action)
+		others = append(others, one.Action)
 	}
 	switch {
 	case len(found) == 1:

@@ -20,7 +20,7 @@ func TestAnActionIsFoundByTheNameOrIDOfItsObject(t *testing.T) {
 	for object, id := range map[string]string{"cluster": "c1_up", "c1": "c1_up", "part": "p1_up", "c3": "c3_up"} {
 		found, err := environment.action(object, "up")
 		require.NoError(t, err)
-		require.Equal(t, id, found.id)
+		require.Equal(t, id, found.ID)
 	}
 	_, err := environment.action("twin", "up")
 	require.ErrorContains(t, err, "several")

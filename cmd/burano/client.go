@@ -142,8 +142,22 @@ func (c *client) call(ctx context.Context, method, path string, body, result any
 	return nil
 }
 
-// send sends a request with any body; headers come in pairs of name and value.
+// send sends a request with any body and reads the answer; headers come in pairs of name and value.
 func (c *client) send(ctx context.Context, method, path string, body io.Reader, headers ...string) ([]byte, error) {
+	content, err := c.open(ctx, c.http, method, path, body, headers...)
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	answer, err := io.ReadAll(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s%s: %w", method, c.url, path, err)
+	}
+	return answer, nil
+}
+
+// open sends a request and returns the body of its answer, which the caller closes. A status of 400 or more is a refusal.
+func (c *client) open(ctx context.Context, over *http.Client, method, path string, body io.Reader, headers ...string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.url+path, body)
 	if err != nil {
 		return nil, err
@@ -153,19 +167,19 @@ func (c *client) send(ctx context.Context, method, path string, body io.Reader, 
 	for i := 0; i+1 < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := c.http.Do(request)
+	response, err := over.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("reach Burano: %w (is the server running? `burano serve` starts it, --url or BURANO_URL says where it is)", err)
+	}
+	if response.StatusCode < http.StatusBadRequest {
+		return response.Body, nil
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s%s: %w", method, c.url, path, err)
 	}
-	if response.StatusCode >= http.StatusBadRequest {
-		return nil, &refusal{status: response.StatusCode, message: fmt.Sprintf("%s (%s %s answered %d)", message(answer), method, path, response.StatusCode)}
-	}
-	return answer, nil
+	return nil, &refusal{status: response.StatusCode, message: fmt.Sprintf("%s (%s %s answered %d)", message(answer), method, path, response.StatusCode)}
 }
 
 // message takes what a person can read out of an error body, in each of the shapes that Murano's API has.

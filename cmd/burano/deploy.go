@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// pollInterval is how often the server is asked for news that it cannot send by itself yet.
+// pollInterval is how often it is asked whether an environment is gone.
 const pollInterval = 300 * time.Millisecond
 
 // cleanupTimeout is for taking back what was begun, after an interrupt too.
@@ -30,7 +30,6 @@ type deployment struct {
 
 // report is one line of a deployment's log.
 type report struct {
-	ID      string `json:"id"`
 	Level   string `json:"level"`
 	Text    string `json:"text"`
 	Created string `json:"created"`
@@ -276,53 +275,6 @@ func (c *client) followOthers(ctx context.Context, name string, output io.Writer
 	return nil
 }
 
-// failedDeployment is a deployment that did not end well.
-type failedDeployment struct{ state string }
-
-func (f *failedDeployment) Error() string { return "the deployment ended in state " + f.state }
-
-// follow prints the reports of the environment's newest deployment as they come, until it ends; a deployment that did not end
-// well is an error.
-func (c *client) follow(ctx context.Context, environment string, output io.Writer) error {
-	current, err := c.newestDeployment(ctx, environment)
-	if err != nil {
-		return err
-	}
-	return c.followDeployment(ctx, environment, current.ID, output)
-}
-
-// followDeployment is follow for one certain deployment, which may be an action's.
-func (c *client) followDeployment(ctx context.Context, environment, id string, output io.Writer) error {
-	shown := map[string]bool{}
-	return every(ctx, pollInterval, func() (bool, error) {
-		// The state is asked for before the reports, so that the last reports are not missed.
-		deployments, err := c.deployments(ctx, environment)
-		if err != nil {
-			return false, err
-		}
-		reports, err := c.reports(ctx, environment, id)
-		if err != nil {
-			return false, err
-		}
-		for _, report := range reports {
-			if !shown[report.ID] {
-				shown[report.ID] = true
-				fmt.Fprintf(output, "%s  %-7s  %s\n", report.Created, report.Level, report.Text)
-			}
-		}
-		for _, one := range deployments {
-			if one.ID != id || strings.HasPrefix(one.State, "running") {
-				continue
-			}
-			if one.State != "success" && one.State != "completed_w_warnings" {
-				return false, &failedDeployment{one.State}
-			}
-			return true, nil
-		}
-		return false, nil
-	})
-}
-
 func (c *client) deployments(ctx context.Context, environment string) ([]deployment, error) {
 	var answer struct {
 		Deployments []deployment `json:"deployments"`
@@ -341,12 +293,4 @@ func (c *client) newestDeployment(ctx context.Context, environment string) (depl
 		return deployment{}, errors.New("nothing was ever deployed in this environment")
 	}
 	return all[0], nil
-}
-
-func (c *client) reports(ctx context.Context, environment, deployment string) ([]report, error) {
-	var answer struct {
-		Reports []report `json:"reports"`
-	}
-	err := c.call(ctx, http.MethodGet, "/v1/environments/"+environment+"/deployments/"+deployment, nil, &answer)
-	return answer.Reports, err
 }

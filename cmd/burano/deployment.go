@@ -130,7 +130,7 @@ func deploymentShowCommand(connection *connection) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.onDeployment(func(command *cobra.Command, client *client, row deploymentRow) error {
 			if follow {
-				return client.followDeployment(command.Context(), row.EnvironmentID, row.ID, command.OutOrStdout())
+				return client.followDeployment(command.Context(), row.ID, command.OutOrStdout())
 			}
 			var answer struct {
 				Reports []map[string]any `json:"reports"`
@@ -182,7 +182,7 @@ func deploymentRetryCommand(connection *connection) *cobra.Command {
 			if !follow {
 				return nil
 			}
-			return client.followDeployment(command.Context(), row.EnvironmentID, started.Task, command.OutOrStdout())
+			return client.followDeployment(command.Context(), started.Task, command.OutOrStdout())
 		}),
 	}
 	command.Flags().BoolVarP(&follow, "follow", "f", false, "show its reports as they come; the exit code tells how it ended")

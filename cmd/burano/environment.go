@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,12 +19,13 @@ import (
 
 // environmentRow is an environment as the API tells it.
 type environmentRow struct {
-	ID       string           `json:"id"`
-	Name     string           `json:"name"`
-	Status   string           `json:"status"`
-	Created  string           `json:"created"`
-	Updated  string           `json:"updated"`
-	Services []map[string]any `json:"services"`
+	ID       string           `json:"id" yaml:"id"`
+	Name     string           `json:"name" yaml:"name"`
+	Status   string           `json:"status,omitempty" yaml:"status,omitempty"`
+	Project  string           `json:"tenant_id" yaml:"tenant_id"`
+	Created  string           `json:"created" yaml:"created"`
+	Updated  string           `json:"updated" yaml:"updated"`
+	Services []map[string]any `json:"services,omitempty" yaml:"services,omitempty"`
 }
 
 func environmentCommand(connection *connection) *cobra.Command {
@@ -33,23 +36,38 @@ func environmentCommand(connection *connection) *cobra.Command {
 }
 
 func environmentListCommand(connection *connection) *cobra.Command {
-	return &cobra.Command{
+	var print output
+	var all bool
+	var project string
+	command := &cobra.Command{
 		Use:   "list",
-		Short: "List the project's environments",
+		Short: "List the project's environments; for admins those of other projects too",
 		Args:  cobra.NoArgs,
 		RunE: connection.signedIn(func(command *cobra.Command, client *client, _ []string) error {
-			rows, err := client.environments(command.Context())
+			query := url.Values{}
+			if all {
+				query.Set("all_tenants", "true")
+			}
+			if project != "" {
+				query.Set("tenant", project)
+			}
+			rows, err := client.environments(command.Context(), query)
 			if err != nil {
 				return err
 			}
-			table := tabwriter.NewWriter(command.OutOrStdout(), 0, 4, 2, ' ', 0)
-			fmt.Fprintln(table, "ID\tNAME\tSTATUS\tCREATED\tUPDATED")
-			for _, row := range rows {
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", row.ID, row.Name, row.Status, row.Created, row.Updated)
-			}
-			return table.Flush()
+			return print.print(command.OutOrStdout(), rows, func(table *tabwriter.Writer) {
+				fmt.Fprintln(table, "ID\tNAME\tSTATUS\tCREATED\tUPDATED")
+				for _, row := range rows {
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", row.ID, row.Name, row.Status, row.Created, row.Updated)
+				}
+			})
 		}),
 	}
+	print.addFlag(command)
+	command.Flags().BoolVar(&all, "all-projects", false, "those of all projects")
+	command.Flags().StringVar(&project, "project", "", "those of the project of this id")
+	command.MarkFlagsMutuallyExclusive("all-projects", "project")
+	return command
 }
 
 func environmentShowCommand(connection *connection) *cobra.Command {
@@ -62,17 +80,14 @@ func environmentShowCommand(connection *connection) *cobra.Command {
 			if err := client.call(command.Context(), http.MethodGet, "/v1/environments/"+found.ID, nil, &whole); err != nil {
 				return err
 			}
-			output := json.NewEncoder(command.OutOrStdout())
-			output.SetIndent("", "  ")
-			output.SetEscapeHTML(false)
-			return output.Encode(whole)
+			return writeJSON(command.OutOrStdout(), whole)
 		}),
 	}
 }
 
 func environmentCreateCommand(connection *connection) *cobra.Command {
 	var print output
-	var description, region, network string
+	var description, region, network, subnet string
 	command := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make an environment without applications",
@@ -86,9 +101,13 @@ func environmentCreateCommand(connection *connection) *cobra.Command {
 				body["region"] = region
 			}
 			if network != "" {
-				body["defaultNetworks"] = map[string]any{"flat": nil, "environment": map[string]any{
-					"?": map[string]any{"id": uuid.NewString(), "type": "io.murano.resources.ExistingNeutronNetwork"}, "internalNetworkName": network,
-				}}
+				existing := map[string]any{"?": map[string]any{"id": uuid.NewString(), "type": "io.murano.resources.ExistingNeutronNetwork"}, "internalNetworkName": network}
+				if subnet != "" {
+					existing["internalSubnetworkName"] = subnet
+				}
+				body["defaultNetworks"] = map[string]any{"flat": nil, "environment": existing}
+			} else if subnet != "" {
+				return errors.New("--subnet is one of a network: name that by --network")
 			}
 			var row environmentRow
 			if err := client.call(command.Context(), http.MethodPost, "/v1/environments", body, &row); err != nil {
@@ -101,6 +120,7 @@ func environmentCreateCommand(connection *connection) *cobra.Command {
 	command.Flags().StringVar(&description, "description", "", "what it is for")
 	command.Flags().StringVar(&region, "region", "", "region of the cloud")
 	command.Flags().StringVar(&network, "network", "", "name or id of a network that is there, in the place of one of its own")
+	command.Flags().StringVar(&subnet, "subnet", "", "name or id of the network's subnet, where it has several")
 	return command
 }
 
@@ -155,10 +175,7 @@ ids and indexes divided by /). With --patch, a file with a JSON patch or - for s
 			if err != nil {
 				return err
 			}
-			output := json.NewEncoder(command.OutOrStdout())
-			output.SetIndent("", "  ")
-			output.SetEscapeHTML(false)
-			return output.Encode(json.RawMessage(answer))
+			return writeJSON(command.OutOrStdout(), json.RawMessage(answer))
 		}),
 	}
 	command.Flags().StringVar(&session, "session", "", "the session whose draft is meant")
@@ -171,9 +188,9 @@ func environmentDeleteCommand(connection *connection) *cobra.Command {
 	var timeout time.Duration
 	var abandon bool
 	command := &cobra.Command{
-		Use:   "delete NAME|ID",
-		Short: "Delete an environment with all that was deployed in it, and wait until it is gone",
-		Args:  cobra.ExactArgs(1),
+		Use:   "delete NAME|ID…",
+		Short: "Delete environments with all that was deployed in them, and wait until they are gone",
+		Args:  cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(command.Context(), timeout)
 			defer cancel()
@@ -181,26 +198,36 @@ func environmentDeleteCommand(connection *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found, err := client.environment(ctx, args[0])
-			if err != nil {
-				return err
-			}
 			query := ""
 			if abandon {
 				query = "?abandon=true"
 			}
-			if err := client.call(ctx, http.MethodDelete, "/v1/environments/"+found.ID+query, nil, nil); err != nil {
-				return err
+			// All are asked for before any is waited for. What cannot be deleted does not keep the others.
+			var going []environmentRow
+			var failed []error
+			for _, name := range args {
+				found, err := client.environment(ctx, name)
+				if err == nil {
+					err = client.call(ctx, http.MethodDelete, "/v1/environments/"+found.ID+query, nil, nil)
+				}
+				if err != nil {
+					failed = append(failed, fmt.Errorf("delete environment %s: %w", name, err))
+					continue
+				}
+				going = append(going, found)
 			}
-			if err := client.waitDeleted(ctx, found.ID); err != nil {
-				return err
+			for _, one := range going {
+				if err := client.waitDeleted(ctx, one.ID); err != nil {
+					failed = append(failed, fmt.Errorf("delete environment %s: %w", one.Name, err))
+					continue
+				}
+				fmt.Fprintf(command.OutOrStdout(), "%s is deleted\n", one.Name)
 			}
-			fmt.Fprintf(command.OutOrStdout(), "%s is deleted\n", found.Name)
-			return nil
+			return errors.Join(failed...)
 		},
 	}
-	command.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait until it is gone")
-	command.Flags().BoolVar(&abandon, "abandon", false, "forget it at once, and leave in the cloud what is there")
+	command.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait until they are gone")
+	command.Flags().BoolVar(&abandon, "abandon", false, "forget them at once, and leave in the cloud what is there")
 	return command
 }
 
@@ -215,17 +242,21 @@ func (c *connection) onEnvironment(work func(command *cobra.Command, client *cli
 	})
 }
 
-func (c *client) environments(ctx context.Context) ([]environmentRow, error) {
+// environments lists those of the caller's project; query may ask for others.
+func (c *client) environments(ctx context.Context, query url.Values) ([]environmentRow, error) {
 	var answer struct {
 		Environments []environmentRow `json:"environments"`
 	}
-	err := c.call(ctx, http.MethodGet, "/v1/environments", nil, &answer)
+	err := c.call(ctx, http.MethodGet, "/v1/environments?"+query.Encode(), nil, &answer)
 	return answer.Environments, err
 }
 
-// environment finds an environment of the project by name or id.
+// idForm is how the ids of environments look.
+var idForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// environment finds an environment by name or id; one of another project, which admins may see, by its id.
 func (c *client) environment(ctx context.Context, nameOrID string) (environmentRow, error) {
-	rows, err := c.environments(ctx)
+	rows, err := c.environments(ctx, nil)
 	if err != nil {
 		return environmentRow{}, err
 	}
@@ -234,6 +265,12 @@ func (c *client) environment(ctx context.Context, nameOrID string) (environmentR
 			var whole environmentRow
 			err := c.call(ctx, http.MethodGet, "/v1/environments/"+row.ID, nil, &whole)
 			return whole, err
+		}
+	}
+	if idForm.MatchString(nameOrID) {
+		var whole environmentRow
+		if err := c.call(ctx, http.MethodGet, "/v1/environments/"+nameOrID, nil, &whole); err == nil {
+			return whole, nil
 		}
 	}
 	return environmentRow{}, &refusal{status: http.StatusNotFound, message: fmt.Sprintf(
@@ -261,12 +298,14 @@ func (c *client) explainFailure(ctx context.Context, environment string) error {
 	if err != nil {
 		return err
 	}
-	reports, err := c.reports(ctx, environment, newest.ID)
-	if err != nil {
+	var answer struct {
+		Reports []report `json:"reports"`
+	}
+	if err := c.call(ctx, http.MethodGet, "/v1/environments/"+environment+"/deployments/"+newest.ID, nil, &answer); err != nil {
 		return err
 	}
 	text := ""
-	for _, report := range reports {
+	for _, report := range answer.Reports {
 		if report.Level == "error" {
 			text += "\n  " + report.Text
 		}

@@ -27,10 +27,7 @@ func (o *output) print(to io.Writer, value any, table func(*tabwriter.Writer)) e
 		table(writer)
 		return writer.Flush()
 	case "json":
-		encoder := json.NewEncoder(to)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(value)
+		return writeJSON(to, value)
 	case "yaml":
 		encoder := yaml.NewEncoder(to)
 		encoder.SetIndent(2)
@@ -40,6 +37,14 @@ func (o *output) print(to io.Writer, value any, table func(*tabwriter.Writer)) e
 		return encoder.Close()
 	}
 	return fmt.Errorf("--output is table, json or yaml, not %q", o.form)
+}
+
+// writeJSON writes a value for people to read.
+func writeJSON(to io.Writer, value any) error {
+	encoder := json.NewEncoder(to)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
 }
 
 // properties is the table of one thing: a line for each field.

@@ -24,7 +24,7 @@ type templateRow struct {
 func templateCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "template", Short: "Templates: environments to be"}
 	command.AddCommand(templateListCommand(connection), templateShowCommand(connection), templateCreateCommand(connection),
-		templateAddCommand(connection), templateRemoveCommand(connection), templateCloneCommand(connection),
+		templateAddCommand(connection), templateRemoveCommand(connection), templateRenameCommand(connection), templateCloneCommand(connection),
 		templateEnvironmentCommand(connection), templateDeleteCommand(connection))
 	return command
 }
@@ -164,6 +164,17 @@ func templateRemoveCommand(connection *connection) *cobra.Command {
 		})
 }
 
+func templateRenameCommand(connection *connection) *cobra.Command {
+	return onTemplate(connection, cobra.ExactArgs(2), "rename NAME|ID NEW-NAME", "Give a template another name",
+		func(ctx context.Context, client *client, found templateRow, command *cobra.Command, args []string) error {
+			if err := client.call(ctx, http.MethodPut, "/v1/templates/"+found.ID, map[string]any{"name": args[0]}, nil); err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "%s is called %s now\n", found.Name, args[0])
+			return nil
+		})
+}
+
 func templateCloneCommand(connection *connection) *cobra.Command {
 	return onTemplate(connection, cobra.ExactArgs(2), "clone NAME|ID NEW-NAME", "Copy a public template into the project",
 		func(ctx context.Context, client *client, found templateRow, command *cobra.Command, args []string) error {
@@ -177,10 +188,15 @@ func templateCloneCommand(connection *connection) *cobra.Command {
 }
 
 func templateEnvironmentCommand(connection *connection) *cobra.Command {
-	return onTemplate(connection, cobra.ExactArgs(2), "create-environment NAME|ID ENVIRONMENT", "Make an environment with the applications of a template",
+	var region string
+	command := onTemplate(connection, cobra.ExactArgs(2), "create-environment NAME|ID ENVIRONMENT", "Make an environment with the applications of a template",
 		func(ctx context.Context, client *client, found templateRow, command *cobra.Command, args []string) error {
+			body := map[string]any{"name": args[0]}
+			if region != "" {
+				body["region"] = region
+			}
 			var answer json.RawMessage
-			if err := client.call(ctx, http.MethodPost, "/v1/templates/"+found.ID+"/create-environment", map[string]any{"name": args[0]}, &answer); err != nil {
+			if err := client.call(ctx, http.MethodPost, "/v1/templates/"+found.ID+"/create-environment", body, &answer); err != nil {
 				return err
 			}
 			var made struct {
@@ -194,6 +210,8 @@ func templateEnvironmentCommand(connection *connection) *cobra.Command {
 				args[0], made.Environment, made.Session, args[0], made.Session)
 			return nil
 		})
+	command.Flags().StringVar(&region, "region", "", "region of the cloud")
+	return command
 }
 
 func templateDeleteCommand(connection *connection) *cobra.Command {

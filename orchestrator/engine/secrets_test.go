@@ -57,7 +57,7 @@ func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
 	_, err := h.service.Follow(t.Context(), demo, deployment.ID, 0, func(report orchestrator.Report) error {
 		followed = append(followed, report.Text)
 		return nil
-	})
+	}, func(string) error { return nil })
 	require.NoError(t, err)
 	require.Equal(t, texts(reports), followed)
 

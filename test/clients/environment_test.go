@@ -3,6 +3,7 @@ package clients
 import (
 	"encoding/json"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,13 @@ Methods:
       - whom: {Contract: $.string().notNull()}
     Body:
       - Return: format('{0} greets {1}', $.name, $whom)
+  twice:
+    Usage: Static
+    Scope: Public
+    Arguments:
+      - text: {Contract: $.string().notNull()}
+    Body:
+      - Return: $text + $text
 `,
 		"good.yaml":  "name: one\napplications: [{'?': {type: org.test.App, id: app}, name: alpha}]\n",
 		"more.yaml":  "name: one\napplications: [{'?': {type: org.test.App, id: app}, name: beta}, {'?': {type: org.test.App, id: two}, name: gamma}]\n",
@@ -58,7 +66,7 @@ Methods:
 	require.Equal(t, "environment one would be made, with 1 applications; they are checked when they are deployed\n", burano("deploy", "good.yaml", "--dry-run"))
 	refused("services[0].name", "deploy", "wrong.yaml")
 	require.NotContains(t, burano("environment", "list"), "one", "what could not be deployed leaves nothing")
-	require.Contains(t, burano("deploy", "good.yaml", "--follow"), "Deployment finished")
+	require.Regexp(t, `Deployment finished\ndeployment [0-9a-f]{32}: success\n$`, burano("deploy", "good.yaml", "--follow"))
 	require.Equal(t, "nothing would be added, changed or removed\n", burano("deploy", "good.yaml", "--dry-run"))
 	preview := burano("deploy", "more.yaml", "--dry-run")
 	require.Regexp(t, `(?m)^~ services\[0\] +org.test.App +beta +name$`, preview)
@@ -67,7 +75,21 @@ Methods:
 	refused("answered 400", "deploy", "wrong.yaml")
 
 	require.Contains(t, burano("action", "call", "one", "alpha", "greet", "--arg", "whom=you", "--follow"), `"alpha greets you"`)
+	called := regexp.MustCompile(`task ([0-9a-f]{32})`).FindStringSubmatch(burano("action", "call", "one", "alpha", "greet", "--arg", "whom=them"))
+	require.NotNil(t, called)
+	burano("deployment", "show", called[1], "--follow")
+	require.Equal(t, "\"alpha greets them\"\n", burano("action", "result", "one", called[1]))
+	refused("was not found", "action", "result", "one", strings.Repeat("f", 32))
+	require.Regexp(t, `"action": "greet"`, burano("action", "list", "one", "-o", "json"))
+	require.Equal(t, "\"hoho\"\n", burano("class", "call", "org.test.App", "twice", "--arg", "text=ho"))
+	refused("text", "class", "call", "org.test.App", "twice")
+	refused("org.test.None", "class", "call", "org.test.None", "twice")
+	require.Contains(t, burano("class", "schema", "org.test.App", "--package", "org.test.App"), `"fail"`)
+	refused("org.test.None", "class", "schema", "org.test.None")
+	refused("no Kubernetes cluster", "cluster", "show", "one")
+
 	refused("completed_w_errors", "deploy", "fails.yaml", "--follow")
+	refused("asked to fail", "action", "result", "one", deploymentID(t, burano("deployment", "list", "one", "-o", "json")))
 	deployments := burano("deployment", "list", "one")
 	require.Regexp(t, `(?m)^[0-9a-f]{32} +[0-9a-f]{32} +deploy +completed_w_errors `, deployments)
 	require.Contains(t, deployments, " greet ")
@@ -87,13 +109,31 @@ Methods:
 	require.Equal(t, "\"patched\"\n", burano("environment", "model", "one", "--path", "services/0/name"))
 	refused("open a session", "environment", "model", "one", "--patch", "patch.json")
 	require.NoError(t, json.Unmarshal([]byte(burano("session", "create", "one", "-o", "json")), &session))
+	require.Contains(t, burano("session", "show", "one", session.ID), "opened")
 	require.Contains(t, burano("session", "delete", "one", session.ID), "deleted")
 	refused("is not found", "session", "show", "one", session.ID)
 
 	require.Equal(t, "one is called uno now\n", burano("environment", "rename", "one", "uno"))
 	require.Contains(t, burano("template", "create", "plan", "--file", "more.yaml", "--description", "for all"), "made")
 	require.Contains(t, burano("template", "show", "plan"), "org.test.App")
-	made := burano("template", "create-environment", "plan", "two")
+	require.Equal(t, "plan is called design now\n", burano("template", "rename", "plan", "design"))
+	require.Equal(t, "design is called plan now\n", burano("template", "rename", "design", "plan"))
+	var plan struct {
+		Services []struct {
+			Name   string
+			Header struct{ ID string } `json:"?"`
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(burano("template", "show", "plan", "-o", "json")), &plan))
+	require.Len(t, plan.Services, 2)
+	require.Contains(t, burano("template", "remove", "plan", plan.Services[0].Header.ID), "removed")
+	require.Contains(t, burano("template", "add", "plan", "good.yaml"), "1 applications added")
+	require.Contains(t, burano("template", "create", "open", "--public", "--file", "good.yaml"), "made")
+	require.Contains(t, burano("template", "list"), "open")
+	require.Contains(t, burano("template", "clone", "open", "copy"), "made")
+	burano("template", "delete", "open")
+	burano("template", "delete", "copy")
+	made := burano("template", "create-environment", "plan", "two", "--region", "local")
 	drafted := regexp.MustCompile(`in session ([0-9a-f]{32})`).FindStringSubmatch(made)
 	require.NotNil(t, drafted, made)
 	require.Contains(t, burano("session", "deploy", "two", drafted[1], "--follow"), "Deployment finished")
@@ -102,7 +142,31 @@ Methods:
 
 	require.Contains(t, burano("environment", "create", "three", "--description", "empty"), "three")
 	require.Contains(t, burano("environment", "delete", "three", "--abandon"), "three is deleted")
-	for _, name := range []string{"uno", "two"} {
-		require.Contains(t, burano("environment", "delete", name, "--timeout", time.Minute.String()), "is deleted")
-	}
+	admin := s.as("admin", "admin")
+	everybodys, ok := s.run(admin, s.program, "environment", "list", "--all-projects", "-o", "json")
+	require.True(t, ok, everybodys)
+	var rows []struct{ ID, Name string }
+	require.NoError(t, json.Unmarshal([]byte(everybodys), &rows))
+	require.Len(t, rows, 2)
+	shown, ok := s.run(admin, s.program, "environment", "show", rows[0].ID)
+	require.True(t, ok, shown)
+	none, ok := s.run(admin, s.program, "environment", "list", "-o", "json")
+	require.True(t, ok, none)
+	require.Equal(t, "[]\n", none)
+	refused("Access was denied", "environment", "list", "--all-projects")
+	refused("name that by --network", "environment", "create", "four", "--subnet", "one")
+
+	out, ok := s.run(demo, s.program, "environment", "delete", "uno", "nothing", "two", "--timeout", time.Minute.String())
+	require.False(t, ok, out)
+	require.Contains(t, out, "uno is deleted")
+	require.Contains(t, out, "two is deleted")
+	require.Contains(t, out, `no environment "nothing"`)
+}
+
+// deploymentID is the id of the first, which is the newest, of a list.
+func deploymentID(t *testing.T, list string) string {
+	t.Helper()
+	var rows []struct{ ID string }
+	require.NoError(t, json.Unmarshal([]byte(list), &rows), list)
+	return rows[0].ID
 }

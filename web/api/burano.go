@@ -67,7 +67,8 @@ func (h buranoHandlers) steps(c echo.Context) error {
 }
 
 // events streams a deployment's log as server-sent events (WHATWG HTML, section 9.2): "report" with the report as JSON and its
-// number as the event's id, and at the end "end" with {"state": …}. A client that comes back with Last-Event-ID goes on there.
+// number as the event's id; "state" with {"state": …} at first and when it has changed; and at the end "end" with {"state": …}. A client that
+// comes back with Last-Event-ID goes on there.
 func (h buranoHandlers) events(c echo.Context) error {
 	ctx := c.Request().Context()
 	after, _ := strconv.ParseInt(c.Request().Header.Get("Last-Event-ID"), 10, 64)
@@ -92,7 +93,7 @@ func (h buranoHandlers) events(c echo.Context) error {
 	}
 	state, err := h.orchestrator.Follow(ctx, identity.From(ctx), c.Param("deployment"), after, func(report orchestrator.Report) error {
 		return send("report", strconv.FormatInt(report.Number, 10), reportFields(report))
-	})
+	}, func(state string) error { return send("state", "", map[string]any{"state": state}) })
 	if ctx.Err() != nil {
 		return nil // the client has gone
 	}

@@ -200,7 +200,10 @@ func escape(text string) string {
 	return strings.NewReplacer("&#39;", "&#x27;", "&#34;", "&quot;").Replace(html.EscapeString(text))
 }
 
-// write answers with HTML, JSON or text, whichever the caller asks for; to who says nothing with text.
+// ownPrefix begins the paths of what Murano does not have.
+const ownPrefix = "/burano/"
+
+// write answers below /burano/v1 with JSON and plain words; elsewhere with HTML, JSON or text, whichever the caller asks for; to who says nothing with text.
 func (r *refusal) write(c echo.Context) error {
 	end := "\n\n\n"
 	if r.whole {
@@ -214,6 +217,9 @@ func (r *refusal) write(c echo.Context) error {
 	status := fmt.Sprintf("%d %s", r.status, title)
 	if c.Request().Method == http.MethodHead {
 		return c.NoContent(r.status)
+	}
+	if strings.HasPrefix(c.Request().URL.Path, ownPrefix) {
+		return c.JSON(r.status, map[string]any{"message": r.Error(), "code": r.status, "title": title})
 	}
 	accept := c.Request().Header.Get(echo.HeaderAccept)
 	htmlQuality, jsonQuality := 0.0, 0.0
