@@ -36,6 +36,7 @@ type server struct {
 	catalog *catalog.Service
 	db      *gorm.DB
 	log     *bytes.Buffer
+	logger  *slog.Logger // writes to log
 
 	keystone *keystoneTable
 	door     *auth.Door
@@ -68,7 +69,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	require.NoError(t, err)
 
 	s := &server{t: t, world: enginetest.NewWorld(), keystone: &keystoneTable{issued: map[string]identity.Caller{}}, catalog: packageService, db: db, log: &bytes.Buffer{}}
-	s.sealer = sealer
+	s.sealer, s.logger = sealer, slog.New(slog.NewTextHandler(s.log, nil))
 	s.door = s.newDoor(rows, sealer)
 	cloud := enginetest.NewCloud()
 	runner, err := engine.New(t.Context(), engine.Config{Store: rows, Sealer: sealer, Cloud: cloud, Source: packageService.Source,
@@ -94,7 +95,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		Choices: func(_ context.Context, caller identity.Caller, kind string) (any, error) {
 			return []string{kind + " of " + caller.ProjectID}, nil
 		},
-		Logger: slog.New(slog.NewTextHandler(s.log, nil)),
+		Logger: s.logger,
 	}
 	for _, option := range options {
 		option(&config)

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -132,7 +131,7 @@ func (s *server) newDoor(rows *store.Store, sealer auth.Sealer) *auth.Door {
 	now := func() time.Time { return time.Now().Add(s.ahead) }
 	s.keystone.now, s.rows = now, rows
 	return auth.NewDoor(auth.Config{Cloud: s.keystone, Rows: rows, Sealer: sealer, Now: now, Idle: 20 * time.Minute, Life: 10 * time.Hour,
-		Proxies: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, Logger: slog.New(slog.NewTextHandler(s.log, nil))})
+		Proxies: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, Logger: s.logger})
 }
 
 // browser keeps the server's cookie and sends what a page of the server's own origin sends.
