@@ -46,9 +46,10 @@ type serveOptions struct {
 	logFormat string
 	logLevel  slog.Level
 
-	lease    time.Duration
-	killAt   string
-	networks string
+	lease     time.Duration
+	maxDeaths int
+	killAt    string
+	networks  string
 
 	serverPatience time.Duration
 	sshPatience    time.Duration
@@ -87,6 +88,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 
 	flags.StringVar(&o.networks, "networks", "10.20.0.0/16", "range from which environments get a /24 of their own; must not overlap 10.244.0.0/16 (pods) and 10.96.0.0/16 (Services)")
 	flags.DurationVar(&o.lease, "lease", engine.DefaultLease, "how long a server may be silent before another goes on with its deployments; the same on all servers, at least 3s")
+	flags.IntVar(&o.maxDeaths, "max-deaths", engine.DefaultMaxDeaths, "servers that may end one after another over one deployment or action without a step getting done, before it is given up")
 	flags.DurationVar(&o.serverPatience, "server-patience", 15*time.Minute, "how long the servers of a change may take until all of them are ACTIVE")
 	flags.DurationVar(&o.sshPatience, "ssh-patience", 3*time.Minute, "how long a server that is ACTIVE may take until it answers on SSH")
 	flags.DurationVar(&o.stepPatience, "step-patience", nodes.DefaultStepPatience, "how long one step of a node may take; the longest is the start of an API server on a slow disk")
@@ -109,7 +111,8 @@ func (o *serveOptions) check(s *settings) error {
 			return s.wrong(name, "%s is no time to wait; it must be more than 0s", value)
 		}
 	}
-	for name, value := range map[string]int64{"max-body": o.limits.Body, "max-requests": int64(o.limits.Requests), "max-streams": int64(o.limits.Streams)} {
+	for name, value := range map[string]int64{"max-body": o.limits.Body, "max-requests": int64(o.limits.Requests), "max-streams": int64(o.limits.Streams),
+		"max-deaths": int64(o.maxDeaths)} {
 		if value <= 0 {
 			return s.wrong(name, "%d must be more than 0", value)
 		}

@@ -144,7 +144,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			return native.Methods(runtime, config)
 		},
 		Logger: logger,
-		Lease:  options.lease,
+		Lease:  options.lease, MaxDeaths: options.maxDeaths,
 		Sole:   options.database == "",
 		AtStep: options.atStep(),
 	})

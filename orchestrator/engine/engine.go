@@ -45,6 +45,9 @@ type Config struct {
 	// Lease is how long a task waits for a worker that is silent before another one takes it over (default DefaultLease). A
 	// worker stops by itself after two thirds of it.
 	Lease time.Duration
+	// MaxDeaths is how many workers may die over one task without a step getting done that was not done before (default
+	// DefaultMaxDeaths): beyond, it is likely that the task is what kills them.
+	MaxDeaths int
 	// Sole says that no other process uses the database: then what a former process held is taken over at once.
 	Sole bool
 	// AtStep, when it is set, is called when a native step has begun and when it is done, before its end is written: tests interrupt
@@ -54,12 +57,12 @@ type Config struct {
 	Name string
 }
 
+// DefaultMaxDeaths is Config.MaxDeaths where nothing is said.
+const DefaultMaxDeaths = 20
+
 const (
 	defaultWorkers = 8
 	defaultPoll    = 5 * time.Second
-	// maxDeaths is how many workers may die over one task without a step getting done that was not done before: beyond, it is likely
-	// that the task is what kills them.
-	maxDeaths = 20
 	// sweepAge is the age from which a trust that no environment holds is not one that another process is just making.
 	sweepAge = time.Hour
 	// endTimeout is how long the end of a task may take to be written after the process was told to stop.
@@ -98,6 +101,9 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 	}
 	if config.Lease == 0 {
 		config.Lease = DefaultLease
+	}
+	if config.MaxDeaths == 0 {
+		config.MaxDeaths = DefaultMaxDeaths
 	}
 	if config.Name == "" {
 		config.Name = store.NewID()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -116,7 +117,7 @@ func (l *lab) killedDuring(t *testing.T, demo *user, change change, kills []stri
 		l.run(t, l.as("burano-demo"), "burano", append(change.call, "--follow")...)
 	} else {
 		l.stop(t)
-		l.launch(t, "--kill-at-step", kills[0])
+		l.launch(t, "--kill-at-step", kills[0], "--max-deaths", strconv.Itoa(len(kills)))
 		l.healthy(t)
 		// The server may die before it has answered.
 		output, _ := l.try(l.as("burano-demo"), "burano", change.call...)
@@ -174,9 +175,9 @@ func (l *lab) surviveKills(t *testing.T, kills []string) {
 			<-exited
 			require.FailNowf(t, "the server was not killed", "the change did not come to %s", kill)
 		}
-		var flags []string
+		flags := []string{"--max-deaths", strconv.Itoa(len(kills))} // steps that are done beside each other begin before any of them is done
 		if i+1 < len(kills) {
-			flags = []string{"--kill-at-step", kills[i+1]}
+			flags = append(flags, "--kill-at-step", kills[i+1])
 		}
 		l.launch(t, flags...)
 	}
