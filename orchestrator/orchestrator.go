@@ -31,7 +31,9 @@ type Engine interface {
 	// Abandon stops what runs in an environment whose rows are gone, and deletes its trust.
 	Abandon(environmentID string)
 	// Check returns a model in the classes' form as a deployment would load it, or what that would find wrong, with the API's paths.
-	Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any, problems []muranopl.Problem)
+	// computed are, by the objects' ids, the properties that code gives and models do not (Usage: Out).
+	Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any,
+		computed map[string][]string, problems []muranopl.Problem)
 	// CallStatic runs a static method at once.
 	CallStatic(ctx context.Context, projectID string, class engine.ClassName, method string, args map[string]any) (any, error)
 	// Schemas are those of a class and of its model builders.

@@ -40,11 +40,11 @@ func (s *Service) Preview(ctx context.Context, caller identity.Caller, environme
 		return Preview{}, err
 	}
 	after := map[string]any(store.ForClasses(environmentID, session.Model.Objects))
-	loaded, problems := s.engine.Check(ctx, environment.ProjectID, environment.Model.Packages, after)
+	loaded, computed, problems := s.engine.Check(ctx, environment.ProjectID, environment.Model.Packages, after)
 	if len(problems) == 0 {
 		after = loaded
 	}
-	return Preview{Changes: changes(store.ForAPI(environment.Model.ObjectsCopy), store.ForAPI(after)), Problems: problems}, nil
+	return Preview{Changes: changes(store.ForAPI(environment.Model.ObjectsCopy), store.ForAPI(after), computed), Problems: problems}, nil
 }
 
 // placed is an object of a model without the objects in it.
@@ -54,7 +54,8 @@ type placed struct {
 }
 
 // changes lists the differences of two models: what is added and changed in the order of the second one's paths, then what is removed.
-func changes(before, after map[string]any) []Change {
+// Properties that code computes make no difference: a model that does not give them means the same.
+func changes(before, after map[string]any, computed map[string][]string) []Change {
 	had, has := map[string]placed{}, map[string]placed{}
 	place(had, "", before)
 	place(has, "", after)
@@ -68,7 +69,7 @@ func changes(before, after map[string]any) []Change {
 		}
 		now.What = "changed"
 		for name, value := range now.properties {
-			if !reflect.DeepEqual(value, was.properties[name]) {
+			if !slices.Contains(computed[id], name) && !reflect.DeepEqual(value, was.properties[name]) {
 				now.Properties = append(now.Properties, name)
 			}
 		}

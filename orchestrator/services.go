@@ -137,7 +137,7 @@ func (s *Service) edit(ctx context.Context, environment store.Environment, sessi
 			return err
 		}
 		// Not within the transaction, because the classes are read from the same database.
-		if _, problems := s.engine.Check(ctx, environment.ProjectID, environment.Model.Packages, store.ForClasses(environment.ID, session.Model.Objects)); len(problems) > 0 {
+		if _, _, problems := s.engine.Check(ctx, environment.ProjectID, environment.Model.Packages, store.ForClasses(environment.ID, session.Model.Objects)); len(problems) > 0 {
 			return &InvalidModel{problems}
 		}
 	}

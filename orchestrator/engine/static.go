@@ -77,21 +77,31 @@ func (e *Engine) class(ctx context.Context, classes *muranopl.Classes, projectID
 }
 
 // Check loads a model, in the classes' form, as a deployment in the project would, and runs nothing of it. It returns the model with its
-// defaults and without what no class knows, or everything that the deployment would find wrong with it. packages are the versions that
-// its environment was deployed with.
-func (e *Engine) Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any, problems []muranopl.Problem) {
+// defaults and without what no class knows, and by the objects' ids the properties that code gives and models do not (Usage: Out); or
+// everything that the deployment would find wrong with it. packages are the versions that its environment was deployed with.
+func (e *Engine) Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any,
+	computed map[string][]string, problems []muranopl.Problem) {
 	classes := muranopl.NewClasses(e.Source(projectID))
 	if err := classes.Fix(ctx, packages); err != nil {
-		return nil, []muranopl.Problem{{Wanted: fmt.Sprintf("the packages that it was deployed with cannot be read: %v", err)}}
+		return nil, nil, []muranopl.Problem{{Wanted: fmt.Sprintf("the packages that it was deployed with cannot be read: %v", err)}}
 	}
 	root, _, problems := muranopl.NewInterpreter(classes, nil).Prepare(ctx, objects)
 	if len(problems) == 0 {
-		return muranopl.Save(root), nil
+		computed = map[string][]string{}
+		root.Walk(func(object *muranopl.Object) bool {
+			for _, name := range object.Class().PropertyNames() {
+				if object.Class().Property(name)[0].Usage == muranopl.Out {
+					computed[object.ID()] = append(computed[object.ID()], name)
+				}
+			}
+			return true
+		})
+		return muranopl.Save(root), computed, nil
 	}
 	for i := range problems {
 		problems[i].Path = apiPath(problems[i].Path)
 	}
-	return nil, problems
+	return nil, nil, problems
 }
 
 // apiPath is a path in a model as the API has it, where applications are called services.

@@ -20,12 +20,16 @@ const Mark = "*** SANITIZED ***"
 // reason.
 const MinLength = 8
 
-// words are what names of secrets have in them: Murano's own, and those of keys.
-var words = []string{"pass", "token", "secret", "private", "trustid", "credential", "apikey", "api_key", "accesskey", "access_key"}
+// words are what names of secrets have in them, as in Murano.
+var words = []string{"pass", "token", "secret", "private", "trustid", "credential"}
 
-// Named tells whether a property, an argument or a key of this name holds a secret.
+// Named tells whether a property, an argument or a key of this name holds a secret: by Murano's words, or because it ends in "key", such as
+// apiKey, where it is more than that and does not say public.
 func Named(name string) bool {
 	name = strings.ToLower(name)
+	if strings.HasSuffix(name, "key") && name != "key" && !strings.Contains(name, "public") {
+		return true
+	}
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(name, word) })
 }
 

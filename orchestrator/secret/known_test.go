@@ -46,11 +46,12 @@ func TestWhatStandsUnderTheNameOfASecretIsOne(t *testing.T) {
 		"name": "an ordinary name", "password": "in the model", "port": 8080, "dbPasswords": []any{"first of them", "second one"},
 		"users": []any{map[string]any{"name": "somebody", "apiKey": "of somebody"}}, "credentials": map[string]any{"user": "not a secret", "secretKey": "below a map"},
 		"privateKey": "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIA\nsecond line\n-----END PRIVATE KEY-----\n", "token": "short", "secretNumber": 12345678,
+		"gcloudKey": "of the registry", "publicKey": "for everybody", "key": "of a pair of values", "keyname": "my-keypair",
 	})
-	for _, value := range []string{"in the model", "first of them", "second one", "of somebody", "below a map", "MC4CAQAwBQYDK2VwBCIEIA", "second line"} {
+	for _, value := range []string{"in the model", "first of them", "second one", "of somebody", "below a map", "of the registry", "MC4CAQAwBQYDK2VwBCIEIA", "second line"} {
 		require.Equal(t, "x "+secret.Mark+" x", known.Hide("x "+value+" x"), value)
 	}
-	const rest = "an ordinary name, 0123456789 of io.example.Password, somebody, not a secret, short, -----BEGIN PRIVATE KEY-----"
+	const rest = "an ordinary name, 0123456789 of io.example.Password, somebody, not a secret, short, for everybody, of a pair of values, my-keypair, -----BEGIN PRIVATE KEY-----"
 	require.Equal(t, rest, known.Hide(rest))
 	require.Equal(t, map[string]any{"a": []any{secret.Mark, int64(1), nil}, "k" + secret.Mark: "short"},
 		known.HideIn(map[string]any{"a": []any{"second one", int64(1), nil}, "ksecond one": "short"}))

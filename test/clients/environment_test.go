@@ -21,9 +21,11 @@ Extends: std:Application
 Properties:
   name: {Contract: $.string().notNull()}
   fail: {Contract: $.bool().notNull(), Default: false}
+  seen: {Contract: $.string(), Usage: Out}
 Methods:
   deploy:
     Body:
+      - $.seen: $.name
       - If: $.fail
         Then:
           - Throw: AskedTo

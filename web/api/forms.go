@@ -91,9 +91,10 @@ func (h formHandlers) show(c echo.Context) error {
 
 // fill answers the forms with what was filled in: what is wrong with it, or the object model.
 func (h formHandlers) fill(c echo.Context) error {
-	fields, err := object(c)
-	if err != nil {
-		return err
+	value, _ := body(c)
+	fields, isObject := value.(map[string]any)
+	if !isObject {
+		return fault.New(fault.Invalid, `Send {"name", "values"}: values has for each form an object of its fields' values`)
 	}
 	in := ui.Input{Values: map[string]map[string]any{}}
 	if err := text(fields, "name", &in.Name); err != nil {

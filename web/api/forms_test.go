@@ -87,6 +87,9 @@ func TestFormsAreEvaluatedByTheServer(t *testing.T) {
 	require.NotContains(t, shown, "errors", "nothing was filled in")
 	s.call("other", "", "GET", path, nil, 403)
 	s.call("other", "", "POST", path, map[string]any{}, 403)
+	for _, bad := range []any{nil, []any{}, "text", map[string]any{"values": []any{}}, map[string]any{"values": map[string]any{"site": 1}}, map[string]any{"name": 5}} {
+		s.call("demo", "", "POST", path, bad, 400)
+	}
 
 	wrong := s.call("demo", "", "POST", path, map[string]any{"values": map[string]any{"site": map[string]any{"title": "a long title", "size": 1, "secret": "Secret!"}}}, 200)
 	require.Nil(t, field(wrong, "model"))
