@@ -30,7 +30,13 @@ type Model struct {
 func (m Model) Value() (driver.Value, error) { return encode(m) }
 
 // Scan reads the model from JSON (database/sql).
-func (m *Model) Scan(source any) error { return decode(source, m) }
+func (m *Model) Scan(source any) error {
+	text, err := jsonColumn(source)
+	if err != nil {
+		return err
+	}
+	return m.UnmarshalJSON(text) // by way of a decoder the text would be read twice
+}
 
 // UnmarshalJSON keeps integers integers (int64): an object model tells 1 from 1.0.
 func (m *Model) UnmarshalJSON(text []byte) error {
@@ -200,14 +206,21 @@ func encode(value any) (driver.Value, error) {
 }
 
 func decode(source, value any) error {
+	text, err := jsonColumn(source)
+	if err != nil {
+		return err
+	}
+	return decodeNumbers(text, value)
+}
+
+func jsonColumn(source any) ([]byte, error) {
 	switch text := source.(type) {
 	case string:
-		return decodeNumbers([]byte(text), value)
+		return []byte(text), nil
 	case []byte:
-		return decodeNumbers(text, value)
-	default:
-		return fmt.Errorf("a JSON column holds %T", source)
+		return text, nil
 	}
+	return nil, fmt.Errorf("a JSON column holds %T", source)
 }
 
 func decodeNumbers(text []byte, value any) error {
