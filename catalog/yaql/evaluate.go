@@ -88,7 +88,7 @@ func (r *run) step() error {
 // spend accounts for memory.
 func (r *run) spend(bytes int) error {
 	if r.memory += bytes; bytes > r.limits.Memory || r.memory > r.limits.Memory || r.memory < 0 {
-		return failure(TooMuchMemory, "the expression takes more than %d bytes", r.limits.Memory)
+		return failure(TooMuchMemory, "the expression takes more than %d bytes", r.limits.Memory).saying("Expression consumed too much memory")
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (r *run) limited(seq Seq) Seq {
 		count := 0
 		for item, err := range seq {
 			if count++; err == nil && count > r.limits.Items {
-				err = failure(TooLarge, "a sequence has more than %d items", r.limits.Items)
+				err = failure(TooLarge, "a sequence has more than %d items", r.limits.Items).saying("Collection length exceeds %d elements", r.limits.Items)
 			}
 			if err == nil {
 				err = r.step()
@@ -307,7 +307,8 @@ func (r *run) binary(n *Binary, scope *Scope) (any, error) {
 	case "->":
 		inner, ok := left.(*Scope)
 		if !ok {
-			return nil, failure(NoMatch, `on the left of "->" stands a scope, as let() and with() make it, not %s`, TypeName(left))
+			return nil, failure(NoMatch, `on the left of "->" stands a scope, as let() and with() make it, not %s`, TypeName(left)).
+				saying(`No function "#operator_->" matches supplied arguments`)
 		}
 		return r.evaluate(n.Right, inner)
 	}
@@ -449,7 +450,7 @@ func (r *run) attribute(receiver any, name string, scope *Scope) (any, error) {
 		}
 		return enter(value), nil
 	case nil:
-		return nil, failure(NoMatch, "null has no attribute %s", name).saying(`No function "#operator_." matches supplied arguments`)
+		return nil, noAttribute("null", name)
 	}
 	if seq, ok := iterable(receiver); ok {
 		items := []any{}
@@ -465,7 +466,11 @@ func (r *run) attribute(receiver any, name string, scope *Scope) (any, error) {
 		}
 		return r.account(items)
 	}
-	return nil, failure(NoMatch, "%s has no attribute %s", TypeName(receiver), name).saying(`No function "#operator_." matches supplied arguments`)
+	return nil, noAttribute(TypeName(receiver), name)
+}
+
+func noAttribute(receiver, name string) error {
+	return failure(NoFunction, "%s has no attribute %s", receiver, name).saying(`Unknown function "#property#%s"`, name)
 }
 
 func (r *run) index(n *Index, scope *Scope) (any, error) {
@@ -588,7 +593,8 @@ func (r *run) chooseAmong(name string, kind Kind, candidates []*Function, plain 
 	}
 	switch {
 	case kind == AsOperator:
-		return nil, failure(NoMatch, "the operator %q does not work on %s", name, describe(plain)).saying(`No function "#operator_%s" matches supplied arguments`, name)
+		return nil, failure(NoMatch, "the operator %q does not work on %s", name, describe(plain)).
+			saying(`No function "%s" matches supplied arguments`, operatorInPython(name, len(plain.positional)))
 	case len(candidates) == 0 && kind == AsMethod:
 		return nil, failure(NoMethod, "there is no method %s", name).saying(`Unknown method "%s" for receiver %s`, name, plain.receiver())
 	case len(candidates) == 0:
@@ -598,6 +604,17 @@ func (r *run) chooseAmong(name string, kind Kind, candidates []*Function, plain 
 			saying(`No method "%s" for receiver %s matches supplied arguments`, name, plain.receiver())
 	}
 	return nil, failure(NoMatch, "no function %s takes (%s)", name, describe(plain)).saying(`No function "%s" matches supplied arguments`, name)
+}
+
+// operatorInPython is the name by which YAQL for Python knows an operator with so many operands.
+func operatorInPython(name string, operands int) string {
+	switch {
+	case name == "[]":
+		return "#indexer"
+	case operands == 1:
+		return "#unary_operator_" + name
+	}
+	return "#operator_" + name
 }
 
 func (r *run) invoke(f *Function, call *Invocation) (any, error) {

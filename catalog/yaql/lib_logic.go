@@ -79,7 +79,8 @@ func logicFunctions() []*Function {
 				return i.Scope.arguments(items), nil
 			}
 			if len(names) != len(items) {
-				return nil, failure(BadValue, "unpack() has %d names for %d items", len(names), len(items))
+				return nil, failure(BadValue, "unpack() has %d names for %d items", len(names), len(items)).
+					saying("Cannot unpack %d elements into %d", len(items), len(names))
 			}
 			variables := map[string]any{}
 			for n, name := range names {
@@ -149,7 +150,7 @@ func choosePair(i *Invocation) (any, error) {
 	for _, item := range arg[[]any](i, len(i.Args)-1) {
 		pair, ok := item.(*Pair)
 		if !ok {
-			return nil, failure(NoMatch, "switch() takes pairs: condition => value")
+			return nil, failure(NoMatch, "switch() takes pairs: condition => value").saying(`No function "switch" matches supplied arguments`)
 		}
 		holds, err := i.test(pair.Key.(*Lambda))
 		if err != nil {

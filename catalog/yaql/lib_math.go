@@ -65,7 +65,7 @@ func divide(a, b int64) (any, error) {
 func modulo(a, b int64) (any, error) {
 	switch b {
 	case 0:
-		return nil, failure(DivideByZero, "division by zero").saying("integer division or modulo by zero")
+		return nil, failure(DivideByZero, "division by zero").saying("integer modulo by zero")
 	case -1:
 		return int64(0), nil
 	}
@@ -140,7 +140,8 @@ func toInt(value any) (any, error) {
 		}
 		return n, nil
 	}
-	return nil, failure(BadType, "%s cannot be made an integer", TypeName(value))
+	return nil, failure(BadType, "%s cannot be made an integer", TypeName(value)).
+		saying("int() argument must be a string, a bytes-like object or a real number, not '%s'", typeInPython(value))
 }
 
 func toFloat(value any) (any, error) {
@@ -157,7 +158,8 @@ func toFloat(value any) (any, error) {
 	if f, ok := float(value); ok {
 		return f, nil
 	}
-	return nil, failure(BadType, "%s cannot be made a number", TypeName(value))
+	return nil, failure(BadType, "%s cannot be made a number", TypeName(value)).
+		saying("float() argument must be a string or a real number, not '%s'", typeInPython(value))
 }
 
 // ordered makes a comparison of the outcomes of compare that satisfy it.
@@ -203,13 +205,18 @@ func extreme(name, doc string, wanted int) *Function {
 	return function(name, doc, func(i *Invocation) (any, error) {
 		c, ok := compare(i.Args[0], i.Args[1])
 		if !ok {
-			return nil, failure(NoMatch, "%s and %s cannot be compared", TypeName(i.Args[0]), TypeName(i.Args[1]))
+			return nil, incomparable(i.Args[0], i.Args[1], ">")
 		}
 		if c == -wanted {
 			return i.Args[1], nil
 		}
 		return i.Args[0], nil
 	}, need("a", nil), need("b", nil))
+}
+
+// incomparable says that two values cannot be compared by an operator.
+func incomparable(a, b any, operator string) error {
+	return failure(NoMatch, "%s and %s cannot be compared", TypeName(a), TypeName(b)).saying(`No function "#operator_%s" matches supplied arguments`, operator)
 }
 
 func mathFunctions() []*Function {
@@ -219,13 +226,13 @@ func mathFunctions() []*Function {
 		operator("*", "the product of two numbers", calculate(multiply, func(a, b float64) (any, error) { return a * b, nil }), number, number),
 		operator("/", "the quotient; of two integers it is rounded down", calculate(divide, func(a, b float64) (any, error) {
 			if b == 0 {
-				return nil, failure(DivideByZero, "division by zero")
+				return nil, failure(DivideByZero, "division by zero").saying("float division by zero")
 			}
 			return a / b, nil
 		}), number, number),
 		operator("mod", "the remainder, with the divisor's sign", calculate(modulo, func(a, b float64) (any, error) {
 			if b == 0 {
-				return nil, failure(DivideByZero, "division by zero")
+				return nil, failure(DivideByZero, "division by zero").saying("float modulo")
 			}
 			remainder := math.Mod(a, b)
 			if remainder != 0 && (remainder < 0) != (b < 0) {
@@ -256,7 +263,7 @@ func mathFunctions() []*Function {
 			from, to := arg[int64](i, 0), arg[int64](i, 1)
 			span := to - from + 1
 			if span <= 0 {
-				return nil, failure(BadValue, "random() wants the smaller number first")
+				return nil, failure(BadValue, "random() wants the smaller number first").saying("empty range for randrange() (%d, %d, %d)", from, to+1, span)
 			}
 			return from + rand.Int64N(span), nil
 		}, need("from", integer), need("to", integer)),

@@ -46,7 +46,7 @@ func (o *ordering) sorted(i *Invocation) ([]any, error) {
 		for n, by := range o.by {
 			c, ok := compare(keys[a][n], keys[b][n])
 			if !ok && wrong == nil {
-				wrong = failure(NoMatch, "%s and %s cannot be ordered", TypeName(keys[a][n]), TypeName(keys[b][n]))
+				wrong = incomparable(keys[a][n], keys[b][n], "<")
 			}
 			if by.descending {
 				c = -c

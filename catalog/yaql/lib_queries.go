@@ -65,7 +65,7 @@ func mapped(of func(i *Invocation, item any, n int) (any, error)) body {
 func fold(i *Invocation, items []any, seed any, step func(a, b any) (any, error), each func(any)) (any, error) {
 	if _, without := seed.(absent); without {
 		if len(items) == 0 {
-			return nil, failure(BadType, "an empty sequence needs a first value")
+			return nil, failure(BadType, "an empty sequence needs a first value").saying("reduce() of empty iterable with no initial value")
 		}
 		seed, items = enter(items[0]), items[1:]
 	}
@@ -89,7 +89,7 @@ func best(wanted int) func(a, b any) (any, error) {
 	return func(a, b any) (any, error) {
 		c, ok := compare(a, b)
 		if !ok {
-			return nil, failure(NoMatch, "%s and %s cannot be compared", TypeName(a), TypeName(b))
+			return nil, incomparable(a, b, ">")
 		}
 		if c == -wanted {
 			return b, nil
@@ -100,7 +100,7 @@ func best(wanted int) func(a, b any) (any, error) {
 
 func rangeOf(start, stop, step int64) (any, error) {
 	if step == 0 {
-		return nil, failure(BadValue, "range() cannot go in steps of 0")
+		return nil, failure(BadValue, "range() cannot go in steps of 0").saying("range() arg 3 must not be zero")
 	}
 	return Seq(func(yield func(any, error) bool) {
 		for n := start; step > 0 && n < stop || step < 0 && n > stop; {
@@ -411,7 +411,11 @@ func queryFunctions() []*Function {
 		}, collection, may("default", nil, absent{})),
 		method("single", "the one item", whole(func(_ *Invocation, items []any) (any, error) {
 			if len(items) != 1 {
-				return nil, failure(NoItem, "single() of a sequence of %d items", len(items))
+				said := ""
+				if len(items) > 1 {
+					said = "Collection contains more than one item"
+				}
+				return nil, failure(NoItem, "single() of a sequence of %d items", len(items)).saying("%s", said)
 			}
 			return items[0], nil
 		}), collection),

@@ -38,7 +38,7 @@ func splitText(i *Invocation, fromRight bool) (any, error) {
 	s, limit := arg[string](i, 0), arg[int64](i, 2)
 	separator, given := i.Args[1].(string)
 	if given && separator == "" {
-		return nil, failure(BadValue, "the separator is empty")
+		return nil, failure(BadValue, "the separator is empty").saying("empty separator")
 	}
 	var parts []string
 	if given {
@@ -310,7 +310,8 @@ func formatText(format string, args []any, named map[string]any, spend func(int)
 		}
 		end := strings.IndexByte(rest[at:], '}')
 		if rest[at] == '}' || end < 0 {
-			return "", failure(BadValue, "a single brace in the format %q; write {{ or }} for a brace", format)
+			return "", failure(BadValue, "a single brace in the format %q; write {{ or }} for a brace", format).
+				saying("Single '%c' encountered in format string", rest[at])
 		}
 		field := rest[at+1 : at+end]
 		rest = rest[at+end+1:]
@@ -334,7 +335,8 @@ func formatField(field string, next *int, args []any, named map[string]any) (any
 	}
 	if n, err := strconv.ParseUint(field, 10, 31); err == nil {
 		if int(n) >= len(args) {
-			return nil, failure(IndexMissing, "the format has a field {%d} but there are %d arguments", n, len(args))
+			return nil, failure(IndexMissing, "the format has a field {%d} but there are %d arguments", n, len(args)).
+				saying("Replacement index %d out of range for positional args tuple", n)
 		}
 		return args[n], nil
 	}
@@ -343,7 +345,7 @@ func formatField(field string, next *int, args []any, named map[string]any) (any
 	}
 	value, ok := named[field]
 	if !ok {
-		return nil, failure(KeyMissing, "the format has a field {%s} but there is no argument of that name", field)
+		return nil, failure(KeyMissing, "the format has a field {%s} but there is no argument of that name", field).saying("%s", inPython(field))
 	}
 	return value, nil
 }

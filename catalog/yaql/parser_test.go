@@ -1,6 +1,7 @@
 package yaql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,7 +131,7 @@ func TestExpressionsOverPlainGoValues(t *testing.T) {
 		"$.nodes.where($.ip != a).len()":                       int64(1),
 		"$.name.substring(1, 2)":                               "ub",
 		"'{0}-{n} {{}} {}'.format(1, n=>null)":                 "1-None {} 1",
-		"format('{}:{}', true, [1, 'a'])":                      "True:[1, 'a']",
+		"format('{}:{}', true, [1, 'a'])":                      "True:(1, 'a')",
 		"$.count in [1, 2, 3]":                                 true,
 		"count in $":                                           true,
 		"$.name =~ '^ku' and $.name !~ x":                      true,
@@ -191,6 +192,67 @@ func TestEvaluationEndsWithItsContext(t *testing.T) {
 func TestAnErrorSaysWhereItIs(t *testing.T) {
 	_, err := evaluate(t, "1 + $.select($.nothing(2)).sum()", []any{1})
 	require.EqualError(t, err, `there is no method nothing (at column 15 of "1 + $.select($.nothing(2)).sum()")`)
+}
+
+// What yaql 2.0.0 of Debian says, of lists as tuples and of maps as FrozenDict.
+func TestErrorsAreKnownByPythonsNamesAndMessages(t *testing.T) {
+	for source, wanted := range map[string][2]string{
+		"[1,2].single()":            {"StopIteration", "Collection contains more than one item"},
+		"range(1,5,0)":              {"ValueError", "range() arg 3 must not be zero"},
+		"[].aggregate($1+$2)":       {"TypeError", "reduce() of empty iterable with no initial value"},
+		"[].max()":                  {"TypeError", "reduce() of empty iterable with no initial value"},
+		"'a'.split('')":             {"ValueError", "empty separator"},
+		"'{0} {1}'.format(1)":       {"IndexError", "Replacement index 1 out of range for positional args tuple"},
+		"'{a}'.format(1)":           {"KeyError", "'a'"},
+		"'{'.format(1)":             {"ValueError", "Single '{' encountered in format string"},
+		"'}'.format(1)":             {"ValueError", "Single '}' encountered in format string"},
+		"int([])":                   {"TypeError", "int() argument must be a string, a bytes-like object or a real number, not 'tuple'"},
+		"float([])":                 {"TypeError", "float() argument must be a string or a real number, not 'tuple'"},
+		"1/0":                       {"ZeroDivisionError", "integer division or modulo by zero"},
+		"1.0/0":                     {"ZeroDivisionError", "float division by zero"},
+		"1 mod 0":                   {"ZeroDivisionError", "integer modulo by zero"},
+		"1.5 mod 0":                 {"ZeroDivisionError", "float modulo"},
+		"shiftBitsLeft(1,-1)":       {"ValueError", "negative shift count"},
+		"random(3,1)":               {"ValueError", "empty range for randrange() (3, 2, -1)"},
+		"max(1,a)":                  {"NoMatchingFunctionException", "No function \"#operator_>\" matches supplied arguments"},
+		"min(1,a)":                  {"NoMatchingFunctionException", "No function \"#operator_>\" matches supplied arguments"},
+		"[1,a].orderBy($)":          {"NoMatchingFunctionException", "No function \"#operator_<\" matches supplied arguments"},
+		"[1,2].unpack(a,b,c) -> $a": {"ValueError", "Cannot unpack 2 elements into 3"},
+		"1 -> 2":                    {"NoMatchingFunctionException", "No function \"#operator_->\" matches supplied arguments"},
+		"$.a.b":                     {"NoFunctionRegisteredException", "Unknown function \"#property#a\""},
+		"[1].select($.a)":           {"NoFunctionRegisteredException", "Unknown function \"#property#a\""},
+		"[1][a]":                    {"NoMatchingFunctionException", "No function \"#indexer\" matches supplied arguments"},
+		"[1][5]":                    {"IndexError", "tuple index out of range"},
+		"{a=>1}.b":                  {"KeyError", "'b'"},
+		"switch(1)":                 {"NoMatchingFunctionException", "No function \"switch\" matches supplied arguments"},
+		"-'a'":                      {"NoMatchingFunctionException", "No function \"#unary_operator_-\" matches supplied arguments"},
+		"'a' - 1":                   {"NoMatchingFunctionException", "No function \"#operator_-\" matches supplied arguments"},
+		"[1].foo()":                 {"NoMethodRegisteredException", "Unknown method \"foo\" for receiver (1,)"},
+		"foo()":                     {"NoFunctionRegisteredException", "Unknown function \"foo\""},
+		"[1, [2]].len(3)":           {"NoMatchingMethodException", "No method \"len\" for receiver (1, (2,)) matches supplied arguments"},
+		"'a'*100000":                {"MemoryQuotaExceededException", "Expression consumed too much memory"},
+		"int('1.5')":                {"ValueError", "invalid literal for int() with base 10: '1.5'"},
+		"float('x')":                {"ValueError", "could not convert string to float: 'x'"},
+		"int({})":                   {"TypeError", "int() argument must be a string, a bytes-like object or a real number, not 'FrozenDict'"},
+	} {
+		expression, err := Parse(source)
+		require.NoError(t, err, source)
+		_, err = expression.Evaluate(t.Context(), NewScope(Standard(), nil, Limits{Memory: 20_000}))
+		var failed *Error
+		require.ErrorAs(t, err, &failed, source)
+		require.Equal(t, wanted, [2]string{failed.Name, cmp.Or(failed.Said, failed.Message)}, source)
+	}
+}
+
+func TestListsAreTextsAsPythonsTuplesAre(t *testing.T) {
+	for source, wanted := range map[string]string{
+		"str([])": "()", "str([1])": "(1,)", "str([1, 'a', null, [true]])": "(1, 'a', None, (True,))", "str({a => [1]})": "{'a': (1,)}",
+		"str(set(1, 2))": "frozenset({1, 2})", "str(set())": "frozenset()", "'{0}'.format([1.5])": "(1.5,)",
+	} {
+		got, err := evaluate(t, source, nil)
+		require.NoError(t, err, source)
+		require.Equal(t, wanted, got, source)
+	}
 }
 
 func TestAHostTakesPart(t *testing.T) {

@@ -181,7 +181,34 @@ func inPython(value any) string {
 	return b.String()
 }
 
-// writeText writes a value inside of another as Python would.
+// typeInPython is what Python calls the type of a value.
+func typeInPython(value any) string {
+	switch enter(value).(type) {
+	case nil:
+		return "NoneType"
+	case bool:
+		return "bool"
+	case int64:
+		return "int"
+	case float64:
+		return "float"
+	case string:
+		return "str"
+	case []any:
+		return "tuple"
+	case *Dict:
+		return "FrozenDict"
+	case *Set:
+		return "frozenset"
+	case time.Time:
+		return "datetime.datetime"
+	case time.Duration:
+		return "datetime.timedelta"
+	}
+	return "object"
+}
+
+// writeText writes a value inside of another as Python would: lists are tuples there, and sets frozen.
 func writeText(b *strings.Builder, value any) {
 	list := func(items []any) {
 		for i, item := range items {
@@ -203,13 +230,20 @@ func writeText(b *strings.Builder, value any) {
 	case string:
 		b.WriteString("'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(v) + "'")
 	case []any:
-		b.WriteString("[")
+		b.WriteString("(")
 		list(v)
-		b.WriteString("]")
+		if len(v) == 1 {
+			b.WriteString(",")
+		}
+		b.WriteString(")")
 	case *Set:
-		b.WriteString("{")
-		list(v.members)
-		b.WriteString("}")
+		b.WriteString("frozenset(")
+		if len(v.members) > 0 {
+			b.WriteString("{")
+			list(v.members)
+			b.WriteString("}")
+		}
+		b.WriteString(")")
 	case *Dict:
 		b.WriteString("{")
 		for i, e := range v.all() {

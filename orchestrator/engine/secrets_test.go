@@ -48,7 +48,7 @@ func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
 	reports := h.reports(id, deployment)
 	require.Equal(t, "success", deployment.State, texts(reports))
 	require.Equal(t, []string{"Action deploy is scheduled", "The password is " + secret.Mark + ", really", "As a map {'asked': '" + secret.Mark + "'}",
-		"As a list ['" + secret.Mark + "']", "The PIN is 1234567", "Below " + secret.Mark, "Made " + secret.Mark, "Kept " + secret.Mark, "Deployment finished"},
+		"As a list ('" + secret.Mark + "',)", "The PIN is 1234567", "Below " + secret.Mark, "Made " + secret.Mark, "Kept " + secret.Mark, "Deployment finished"},
 		texts(reports))
 	require.Contains(t, log.String(), "logged "+secret.Mark)
 
