@@ -29,6 +29,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
 	"github.com/stretchr/testify/require"
 
@@ -161,6 +162,8 @@ func TestTheProgramOnAWholeCloud(t *testing.T) {
 	}{
 		{"makes servers and stacks as recorded", serversAreMadeAsRecorded},
 		{"makes all servers of an application in one change, and changes them", serversOfAnApplication},
+		{"joins servers to a network that is there", serversJoinAnExistingNetwork},
+		{"makes stacks of Heat templates with files and environments", heatTemplatesWithFiles},
 		{"says what failed and where, and heals with the next deployment", failuresAreSaidAndHealed},
 	} {
 		t.Run(try.name, func(t *testing.T) {
@@ -290,6 +293,13 @@ func serversOfAnApplication(t *testing.T, s *server, demo cloudUser) {
 	require.Contains(t, out, "Deployment finished")
 	require.Equal(t, made, demo.server(t, "one"), "the same again makes nothing anew")
 
+	require.NoError(t, servers.Delete(t.Context(), demo.nova, made).ExtractErr())
+	require.Eventually(t, func() bool { return len(demo.holds(t)["servers"]) == 1 }, time.Minute, 50*time.Millisecond)
+	out = s.burano(t, "deploy", "farm.yaml", "--follow")
+	require.Contains(t, out, "Server one ("+made+") is gone from Nova: a new one takes its place")
+	made = demo.server(t, "one")
+	require.Equal(t, made, application()["servers"].([]any)[0].(map[string]any)["openstackId"])
+
 	// A third one in a network of its own; the first one keeps no floating IP.
 	out = s.burano(t, "deploy", s.farm("farm", [2]string{"one"}, [2]string{"two"}, [2]string{"three", "flavor: m1.tiny, image: tiny, networks: {useEnvironmentNetwork: true, " +
 		"useFlatNetwork: false, primaryNetwork: null, customNetworks: [{'?': {type: io.murano.resources.NeutronNetwork}, name: private, autoUplink: false}]}"}), "--follow")
@@ -319,6 +329,68 @@ func serversOfAnApplication(t *testing.T, s *server, demo cloudUser) {
 	require.Nil(t, network["openstackId"], "its network is not there any more")
 	require.NotNil(t, network["subnetCidr"], "its subnet would be the same again")
 	s.burano(t, "environment", "delete", "farm")
+}
+
+func serversJoinAnExistingNetwork(t *testing.T, s *server, demo cloudUser) {
+	network, err := networks.Create(t.Context(), demo.neutron, networks.CreateOpts{Name: "theirs"}).Extract()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, networks.Delete(t.Context(), demo.neutron, network.ID).ExtractErr()) }()
+	_, err = subnets.Create(t.Context(), demo.neutron, subnets.CreateOpts{NetworkID: network.ID, CIDR: "10.77.0.0/24", IPVersion: gophercloud.IPv4}).Extract()
+	require.NoError(t, err)
+	s.burano(t, "deploy", s.farm("guest", [2]string{"one", "flavor: m1.tiny, image: tiny, networks: {useEnvironmentNetwork: false, useFlatNetwork: false, " +
+		"primaryNetwork: null, customNetworks: [{'?': {type: io.murano.resources.ExistingNeutronNetwork}, internalNetworkName: theirs}]}"}), "--follow")
+	instance := s.model(t, "guest")["services"].([]any)[0].(map[string]any)["servers"].([]any)[0].(map[string]any)
+	require.Len(t, instance["ipAddresses"], 1)
+	require.Regexp(t, `^10\.77\.0\.`, instance["ipAddresses"].([]any)[0])
+	require.NotContains(t, demo.holds(t)["networks"], "guest-network", "a network that nobody joins is not made")
+	s.burano(t, "environment", "delete", "guest")
+}
+
+func heatTemplatesWithFiles(t *testing.T, s *server, demo cloudUser) {
+	s.write(map[string]string{
+		"hot/manifest.yaml": "Format: Heat.HOT/1.0\nType: Application\nFullName: org.test.Greeting\nName: Greeting\n",
+		"hot/template.yaml": `heat_template_version: 2016-10-14
+parameters:
+  length: {type: number, constraints: [{range: {min: 2, max: 9}}]}
+resources:
+  word: {type: OS::Heat::RandomString, properties: {length: {get_param: length}}}
+  text: {type: OS::Heat::Value, properties: {type: string, value: {get_file: greeting.txt}}}
+outputs:
+  word: {value: {get_attr: [word, value]}}
+  text: {value: {get_attr: [text, value]}}
+`,
+		"hot/Resources/HotFiles/greeting.txt":      "hello",
+		"hot/Resources/HotEnvironments/short.yaml": "parameters: {length: 3}\n",
+		"hot/Resources/HotEnvironments/long.yaml":  "parameters: {length: 8}\n",
+		"hot/Resources/HotEnvironments/wrong.yaml": "parameters: {length: 99}\n",
+	})
+	s.burano(t, "package", "import", "hot")
+	deploy := func(environment string) (string, bool) {
+		s.write(map[string]string{"greeting.yaml": "name: greeting\napplications:\n  - {'?': {type: org.test.Greeting}, name: greeting, hotEnvironment: " + environment + "}\n"})
+		return s.run(s.as("demo", "demo"), s.program, "deploy", "greeting.yaml", "--follow")
+	}
+	outputs := func() map[string]any {
+		return s.model(t, "greeting")["services"].([]any)[0].(map[string]any)["templateOutputs"].(map[string]any)
+	}
+	out, ok := deploy("wrong.yaml")
+	require.False(t, ok, out)
+	for _, word := range []string{"org.test.Greeting.deploy", "create stack", "99", "Deployment finished with errors"} {
+		require.Contains(t, out, word)
+	}
+	require.Empty(t, demo.holds(t)["stacks"])
+	out, ok = deploy("short.yaml")
+	require.True(t, ok, out)
+	require.Len(t, outputs()["word"], 3)
+	require.Equal(t, "hello", outputs()["text"])
+	stack := demo.holds(t)["stacks"]
+	out, ok = deploy("long.yaml")
+	require.True(t, ok, out)
+	require.Len(t, outputs()["word"], 8)
+	require.Equal(t, stack, demo.holds(t)["stacks"], "it is the same stack")
+	s.write(map[string]string{"greeting.yaml": "name: greeting\napplications: []\n"})
+	s.burano(t, "deploy", "greeting.yaml", "--follow")
+	require.Empty(t, demo.holds(t)["stacks"], "the stack goes with the application")
+	s.burano(t, "environment", "delete", "greeting")
 }
 
 // server returns the id of the server with that name.

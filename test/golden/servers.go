@@ -41,13 +41,20 @@ func (s *target) serversAnswer(region string, stands func(Deployment)) {
 		require.NoError(s.t, err)
 		var here any
 		if json.Unmarshal(body, &here) == nil {
-			if here = cloudShape(here, region); e.Name == "vm-deployment-statuses" || e.Name == "vm-laststatus" {
-				here = withoutOwnReports(here)
-			}
+			here = cloudShape(here, region)
 			body, err = json.Marshal(here)
 			require.NoError(s.t, err)
 		}
-		if said := s.Compare(e, response, body); said != "" {
+		said := s.Compare(e, response, body)
+		if exception, there := serverExceptions[e.Name]; there {
+			if said == "" {
+				s.t.Errorf("%s is no exception any more", e.Name)
+			}
+			body, err = json.Marshal(exception.change(here))
+			require.NoError(s.t, err)
+			said = s.Compare(e, response, body)
+		}
+		if said != "" {
 			s.t.Errorf("%s: %s %s: %s", e.Name, e.Method, e.Path, said)
 		}
 		compared++
@@ -59,6 +66,15 @@ func (s *target) serversAnswer(region string, stands func(Deployment)) {
 		}
 	}
 	s.t.Logf("replayed %d exchanges of an application with a server", compared)
+}
+
+// serverExceptions are the exchanges that Burano answers otherwise, each for its reason, and what makes of its answer the recorded one.
+var serverExceptions = map[string]struct {
+	reason string
+	change func(any) any
+}{
+	"vm-deployment-statuses": {"the recorded Murano lost what classes report", withoutOwnReports},
+	"vm-laststatus":          {"the recorded Murano lost what classes report", withoutOwnReports},
 }
 
 // heatTemplatesAnswer deploys the recorded Heat template in an environment of its own: in the recording it stands among others.
@@ -159,7 +175,7 @@ func cloudShape(value any, region string) any {
 	})
 }
 
-// withoutOwnReports takes out what classes report, which the recorded Murano lost.
+// withoutOwnReports takes out what classes report.
 func withoutOwnReports(value any) any {
 	return each(value, func(object map[string]any) {
 		if reports, ok := object["reports"].([]any); ok {
