@@ -81,6 +81,7 @@ func (d *doors) serve(ctx context.Context, engine func(context.Context) error) e
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return engine(ctx) })
 	defer context.AfterFunc(ctx, d.stop)()
+	encrypted := d.servers[0].TLSConfig != nil // a server that serves changes its own
 	for i, server := range d.servers {
 		group.Go(func() error {
 			if err := server.Serve(d.listen[i]); !errors.Is(err, http.ErrServerClosed) {
@@ -99,7 +100,7 @@ func (d *doors) serve(ctx context.Context, engine func(context.Context) error) e
 			return nil
 		})
 	}
-	d.log.Info("Burano answers", "version", version.Version, "address", d.listen[0].Addr().String(), "tls", d.servers[0].TLSConfig != nil)
+	d.log.Info("Burano answers", "version", version.Version, "address", d.listen[0].Addr().String(), "tls", encrypted)
 	return group.Wait()
 }
 
