@@ -338,8 +338,11 @@ func (p *Project) template(ctx context.Context, stack *stacks.RetrievedStack) (m
 	return template, nil
 }
 
+// hiddenParameter is what Heat tells of a parameter that the template hides.
+const hiddenParameter = "******"
+
 // FindStack returns the stack of ours with that name and what it was made of, once nothing is in progress in it; nil when there is none.
-// Of the content only the template and the parameters are known, these as texts.
+// Of the content only the template and the parameters are known, these as texts, and not those that the template hides.
 func (p *Project) FindStack(ctx context.Context, name string) (*Stack, Content, error) {
 	existing, err := p.settle(ctx, name, Content{})
 	if err != nil || existing == nil {
@@ -347,7 +350,7 @@ func (p *Project) FindStack(ctx context.Context, name string) (*Stack, Content, 
 	}
 	content := Content{Parameters: map[string]any{}}
 	for name, value := range existing.Parameters {
-		if !strings.HasPrefix(name, "OS::") { // Heat's own
+		if !strings.HasPrefix(name, "OS::") && value != hiddenParameter { // Heat has some of its own
 			content.Parameters[name] = value
 		}
 	}

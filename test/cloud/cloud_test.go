@@ -65,6 +65,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"a port is open when its group says so, and a server reaches the metadata address", aPortIsOpenWhenItsGroupSaysSo},
 		{"a stack grows and shrinks in single updates and leaves nothing", aStackGrowsAndShrinks},
 		{"a stack whose creator was cut off is taken over", aStackIsTakenOver},
+		{"a stack has parameters, files and an environment, and changes when these do", aStackHasParametersAndFiles},
 		{"two who create the same stack make one", twoCreateOneStack},
 		{"of several stacks of one name the oldest is kept", severalStacksBecomeOne},
 		{"a stack of somebody else is left alone", aStackOfSomebodyElseIsLeftAlone},

@@ -416,3 +416,54 @@ func aStackThatIsBeingDeletedIsMadeAnew(t *testing.T, c *cloud) {
 	require.Len(t, demo.stacksNamed(t, name), 1)
 	require.Len(t, demo.serversNamed(t, "burano-test-one"), 1)
 }
+
+func aStackHasParametersAndFiles(t *testing.T, c *cloud) {
+	project := c.as(t, "demo").project(t, c.service(t))
+	name := begin(t, project, "parameters")
+	none, _, err := project.FindStack(t.Context(), name)
+	require.NoError(t, err)
+	require.Nil(t, none)
+	property := func(function, argument string) map[string]any { return map[string]any{function: argument} }
+	content := driver.Content{
+		Template: map[string]any{
+			"heat_template_version": "2016-10-14",
+			"parameters": map[string]any{"length": map[string]any{"type": "number"}, "given": map[string]any{"type": "string"},
+				"secret": map[string]any{"type": "string", "hidden": true}},
+			"resources": map[string]any{
+				"word": map[string]any{"type": "OS::Heat::RandomString", "properties": map[string]any{"length": property("get_param", "length")}},
+				"text": map[string]any{"type": "OS::Heat::Value", "properties": map[string]any{"type": "string", "value": property("get_file", "text.txt")}},
+			},
+			"outputs": map[string]any{
+				"word": map[string]any{"value": map[string]any{"get_attr": []any{"word", "value"}}},
+				"text": map[string]any{"value": map[string]any{"get_attr": []any{"text", "value"}}},
+			},
+		},
+		Parameters:  map[string]any{"length": 7, "secret": "nobody's"},
+		Files:       map[string]string{"text.txt": "first"},
+		Environment: "parameters: {given: word}",
+	}
+	made, err := project.ApplyStack(t.Context(), name, content)
+	require.NoError(t, err)
+	require.Len(t, made.Outputs["word"], 7)
+	require.Equal(t, "first", made.Outputs["text"])
+
+	again, err := project.ApplyStack(t.Context(), name, content)
+	require.NoError(t, err)
+	require.Equal(t, made, again, "the same again makes nothing anew")
+	found, told, err := project.FindStack(t.Context(), name)
+	require.NoError(t, err)
+	require.Equal(t, made, *found)
+	require.Equal(t, map[string]any{"length": "7", "given": "word"}, told.Parameters)
+	require.Equal(t, content.Template["resources"], told.Template["resources"])
+
+	content.Files = map[string]string{"text.txt": "second"}
+	changed, err := project.ApplyStack(t.Context(), name, content)
+	require.NoError(t, err)
+	require.Equal(t, []any{"second", made.Outputs["word"]}, []any{changed.Outputs["text"], changed.Outputs["word"]})
+
+	delete(content.Parameters, "length")
+	_, err = project.ApplyStack(t.Context(), name, content)
+	require.ErrorContains(t, err, "update stack "+name)
+	require.ErrorContains(t, err, "length")
+	require.Equal(t, fault.Invalid, fault.KindOf(err), err)
+}
