@@ -8,7 +8,6 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
 )
@@ -29,8 +28,8 @@ func (h actionHandlers) call(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
-	task, err := h.orchestrator.CallAction(ctx, identity.From(ctx), c.Param("environment"), c.Param("action"), args)
+	ctx, caller := calling(c)
+	task, err := h.orchestrator.CallAction(ctx, caller, c.Param("environment"), c.Param("action"), args)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoAction):
 		return &failing{status: http.StatusNotFound, kind: "LookupError", err: err}
@@ -43,8 +42,8 @@ func (h actionHandlers) call(c echo.Context) error {
 }
 
 func (h actionHandlers) result(c echo.Context) error {
-	ctx := c.Request().Context()
-	result, err := h.orchestrator.ActionResult(ctx, identity.From(ctx), c.Param("environment"), c.Param("task"))
+	ctx, caller := calling(c)
+	result, err := h.orchestrator.ActionResult(ctx, caller, c.Param("environment"), c.Param("task"))
 	if errors.Is(err, orchestrator.ErrNoResult) {
 		return &refusal{status: http.StatusNotFound, explanation: notFound.explanation, detail: err.Error()}
 	}
@@ -71,8 +70,8 @@ func (h actionHandlers) callStatic(c echo.Context) error {
 	if !ok && fields["parameters"] != nil {
 		return detailed(fault.New(fault.Invalid, "parameters must be an object: the arguments by their names"))
 	}
-	ctx := c.Request().Context()
-	result, err := h.orchestrator.CallStatic(ctx, identity.From(ctx), class, method, args)
+	ctx, caller := calling(c)
+	result, err := h.orchestrator.CallStatic(ctx, caller, class, method, args)
 	var thrown *muranopl.Exception
 	if fault.KindOf(err) == 0 && errors.As(err, &thrown) {
 		return &refusal{status: http.StatusServiceUnavailable, explanation: explanations[http.StatusServiceUnavailable], detail: thrown.Error()}

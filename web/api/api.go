@@ -69,6 +69,12 @@ const sessionHeader = "X-Configuration-Session"
 
 func sessionOf(c echo.Context) string { return c.Request().Header.Get(sessionHeader) }
 
+// calling is the context of a request, and who calls.
+func calling(c echo.Context) (context.Context, identity.Caller) {
+	ctx := c.Request().Context()
+	return ctx, identity.From(ctx)
+}
+
 // New makes the handler of the whole API.
 func New(config Config) http.Handler {
 	e := newEcho(config)

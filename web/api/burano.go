@@ -48,7 +48,8 @@ type stepJSON struct {
 }
 
 func (h buranoHandlers) steps(c echo.Context) error {
-	rows, err := h.orchestrator.Steps(c.Request().Context(), identity.From(c.Request().Context()), c.Param("deployment"))
+	ctx, caller := calling(c)
+	rows, err := h.orchestrator.Steps(ctx, caller, c.Param("deployment"))
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,6 @@ func (h buranoHandlers) steps(c echo.Context) error {
 // number as the event's id; "state" with {"state": …} at first and when it has changed; and at the end "end" with {"state": …}. A client that
 // comes back with Last-Event-ID goes on there.
 func (h buranoHandlers) events(c echo.Context) error {
-	ctx := c.Request().Context()
 	after, _ := strconv.ParseInt(c.Request().Header.Get("Last-Event-ID"), 10, 64)
 	response := c.Response()
 	send := func(name, id string, data any) error {
@@ -91,7 +91,8 @@ func (h buranoHandlers) events(c echo.Context) error {
 		}
 		return http.NewResponseController(response).Flush()
 	}
-	state, err := h.orchestrator.Follow(ctx, identity.From(ctx), c.Param("deployment"), after, func(report orchestrator.Report) error {
+	ctx, caller := calling(c)
+	state, err := h.orchestrator.Follow(ctx, caller, c.Param("deployment"), after, func(report orchestrator.Report) error {
 		return send("report", strconv.FormatInt(report.Number, 10), reportFields(report))
 	}, func(state string) error { return send("state", "", map[string]any{"state": state}) })
 	if ctx.Err() != nil {
@@ -105,8 +106,8 @@ func (h buranoHandlers) events(c echo.Context) error {
 
 // cancel answers 202 when the wish is written; the deployment ends soon after.
 func (h buranoHandlers) cancel(c echo.Context) error {
-	ctx := c.Request().Context()
-	if err := h.orchestrator.Cancel(ctx, identity.From(ctx), c.Param("deployment")); err != nil {
+	ctx, caller := calling(c)
+	if err := h.orchestrator.Cancel(ctx, caller, c.Param("deployment")); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusAccepted, map[string]any{})
@@ -114,8 +115,8 @@ func (h buranoHandlers) cancel(c echo.Context) error {
 
 // retry answers 202 with the id of the new deployment as task_id.
 func (h buranoHandlers) retry(c echo.Context) error {
-	ctx := c.Request().Context()
-	id, err := h.orchestrator.Retry(ctx, identity.From(ctx), c.Param("deployment"))
+	ctx, caller := calling(c)
+	id, err := h.orchestrator.Retry(ctx, caller, c.Param("deployment"))
 	if err != nil {
 		return err
 	}
@@ -150,8 +151,8 @@ type changeJSON struct {
 
 // preview answers what the deployment of a session would do.
 func (h buranoHandlers) preview(c echo.Context) error {
-	ctx := c.Request().Context()
-	preview, err := h.orchestrator.Preview(ctx, identity.From(ctx), c.Param("environment"), c.Param("session"))
+	ctx, caller := calling(c)
+	preview, err := h.orchestrator.Preview(ctx, caller, c.Param("environment"), c.Param("session"))
 	if err != nil {
 		return err
 	}
@@ -167,8 +168,8 @@ func (h buranoHandlers) cloud(c echo.Context) error {
 	if h.choices == nil {
 		return fault.New(fault.NotFound, "This Burano asks no cloud")
 	}
-	ctx := c.Request().Context()
-	list, err := h.choices(ctx, identity.From(ctx), c.Param("kind"))
+	ctx, caller := calling(c)
+	list, err := h.choices(ctx, caller, c.Param("kind"))
 	if err != nil {
 		return err
 	}
@@ -177,9 +178,9 @@ func (h buranoHandlers) cloud(c echo.Context) error {
 
 // clusterStatus answers what a cluster is made of and how it is now.
 func (h buranoHandlers) clusterStatus(c echo.Context) error {
-	ctx := c.Request().Context()
 	environmentID, clusterID := c.Param("environment"), c.Param("cluster")
-	if err := h.orchestrator.MayReach(ctx, identity.From(ctx), environmentID, clusterID); err != nil {
+	ctx, caller := calling(c)
+	if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return err
 	}
 	if h.cluster == nil {
@@ -193,9 +194,9 @@ func (h buranoHandlers) clusterStatus(c echo.Context) error {
 }
 
 func (h buranoHandlers) clusterKubeconfig(c echo.Context) error {
-	ctx := c.Request().Context()
 	environmentID, clusterID := c.Param("environment"), c.Param("cluster")
-	if err := h.orchestrator.MayReach(ctx, identity.From(ctx), environmentID, clusterID); err != nil {
+	ctx, caller := calling(c)
+	if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return err
 	}
 	if h.kubeconfig == nil {

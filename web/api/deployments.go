@@ -5,7 +5,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
 )
 
@@ -21,7 +20,8 @@ func (h deploymentHandlers) register(v1 *echo.Group) {
 }
 
 func (h deploymentHandlers) list(c echo.Context) error {
-	rows, err := h.orchestrator.Deployments(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"))
+	ctx, caller := calling(c)
+	rows, err := h.orchestrator.Deployments(ctx, caller, c.Param("environment"))
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,8 @@ func (h deploymentHandlers) list(c echo.Context) error {
 }
 
 func (h deploymentHandlers) listAll(c echo.Context) error {
-	rows, err := h.orchestrator.ProjectDeployments(c.Request().Context(), identity.From(c.Request().Context()))
+	ctx, caller := calling(c)
+	rows, err := h.orchestrator.ProjectDeployments(ctx, caller)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,8 @@ func reportFields(r orchestrator.Report) map[string]any {
 }
 
 func (h deploymentHandlers) reports(c echo.Context) error {
-	rows, err := h.orchestrator.Reports(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), c.Param("deployment"),
+	ctx, caller := calling(c)
+	rows, err := h.orchestrator.Reports(ctx, caller, c.Param("environment"), c.Param("deployment"),
 		c.QueryParams()["service_id"])
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
 )
 
@@ -35,12 +34,7 @@ func (h environmentHandlers) register(v1 *echo.Group) {
 	v1.DELETE("/environments/:environment/sessions/:session", h.deleteSession)
 	v1.POST("/environments/:environment/sessions/:session/deploy", h.deploy)
 
-	for _, path := range []string{"/environments/:environment/services", "/environments/:environment/services/*"} {
-		v1.GET(path, h.getServices)
-		v1.POST(path, h.postServices)
-		v1.PUT(path, h.putServices)
-		v1.DELETE(path, h.deleteServices)
-	}
+	services{h.getServices, h.addServices, h.putServices, h.deleteServices}.register(v1, "/environments/:environment/services")
 }
 
 func environmentFields(e orchestrator.Environment) map[string]any {
@@ -63,7 +57,8 @@ type listedEnvironment struct {
 
 func (h environmentHandlers) list(c echo.Context) error {
 	options := orchestrator.ListOptions{AllProjects: strings.EqualFold(c.QueryParam("all_tenants"), "true"), ProjectID: c.QueryParam("tenant")}
-	rows, err := h.orchestrator.Environments(c.Request().Context(), identity.From(c.Request().Context()), options)
+	ctx, caller := calling(c)
+	rows, err := h.orchestrator.Environments(ctx, caller, options)
 	if err != nil {
 		return err
 	}
@@ -79,7 +74,8 @@ func (h environmentHandlers) create(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	row, err := h.orchestrator.CreateEnvironment(c.Request().Context(), identity.From(c.Request().Context()), fields)
+	ctx, caller := calling(c)
+	row, err := h.orchestrator.CreateEnvironment(ctx, caller, fields)
 	if err != nil {
 		return err
 	}
@@ -89,7 +85,8 @@ func (h environmentHandlers) create(c echo.Context) error {
 }
 
 func (h environmentHandlers) show(c echo.Context) error {
-	row, err := h.orchestrator.Environment(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c))
+	ctx, caller := calling(c)
+	row, err := h.orchestrator.Environment(ctx, caller, c.Param("environment"), sessionOf(c))
 	if err != nil {
 		return err
 	}
@@ -106,7 +103,8 @@ func (h environmentHandlers) rename(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	row, err := h.orchestrator.RenameEnvironment(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), fields)
+	ctx, caller := calling(c)
+	row, err := h.orchestrator.RenameEnvironment(ctx, caller, c.Param("environment"), fields)
 	if err != nil {
 		return err
 	}
@@ -115,14 +113,16 @@ func (h environmentHandlers) rename(c echo.Context) error {
 
 func (h environmentHandlers) delete(c echo.Context) error {
 	abandon := strings.EqualFold(c.QueryParam("abandon"), "true")
-	if err := h.orchestrator.DeleteEnvironment(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), abandon); err != nil {
+	ctx, caller := calling(c)
+	if err := h.orchestrator.DeleteEnvironment(ctx, caller, c.Param("environment"), abandon); err != nil {
 		return err
 	}
 	return empty(c)
 }
 
 func (h environmentHandlers) lastStatus(c echo.Context) error {
-	last, err := h.orchestrator.LastReports(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c))
+	ctx, caller := calling(c)
+	last, err := h.orchestrator.LastReports(ctx, caller, c.Param("environment"), sessionOf(c))
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,8 @@ func (h environmentHandlers) model(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	value, err := h.orchestrator.Model(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path)
+	ctx, caller := calling(c)
+	value, err := h.orchestrator.Model(ctx, caller, c.Param("environment"), sessionOf(c), path)
 	if err != nil {
 		return err
 	}
@@ -153,8 +154,8 @@ func (h environmentHandlers) patchModel(c echo.Context) error {
 		return unsupported(mediaType)
 	}
 	patch, _ := body(c)
-	ctx := c.Request().Context()
-	model, err := h.orchestrator.PatchModel(ctx, identity.From(ctx), c.Param("environment"), sessionOf(c), patch)
+	ctx, caller := calling(c)
+	model, err := h.orchestrator.PatchModel(ctx, caller, c.Param("environment"), sessionOf(c), patch)
 	if errors.Is(err, orchestrator.ErrEmptyPatch) || errors.Is(err, orchestrator.ErrPatchMisses) {
 		return detailed(err)
 	}
@@ -170,7 +171,8 @@ func sessionFields(s orchestrator.Session) map[string]any {
 }
 
 func (h environmentHandlers) configure(c echo.Context) error {
-	session, err := h.orchestrator.Configure(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"))
+	ctx, caller := calling(c)
+	session, err := h.orchestrator.Configure(ctx, caller, c.Param("environment"))
 	if err != nil {
 		return err
 	}
@@ -178,7 +180,8 @@ func (h environmentHandlers) configure(c echo.Context) error {
 }
 
 func (h environmentHandlers) showSession(c echo.Context) error {
-	session, err := h.orchestrator.Session(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), c.Param("session"))
+	ctx, caller := calling(c)
+	session, err := h.orchestrator.Session(ctx, caller, c.Param("environment"), c.Param("session"))
 	if err != nil {
 		return err
 	}
@@ -186,72 +189,44 @@ func (h environmentHandlers) showSession(c echo.Context) error {
 }
 
 func (h environmentHandlers) deleteSession(c echo.Context) error {
-	if err := h.orchestrator.DeleteSession(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), c.Param("session")); err != nil {
+	ctx, caller := calling(c)
+	if err := h.orchestrator.DeleteSession(ctx, caller, c.Param("environment"), c.Param("session")); err != nil {
 		return err
 	}
 	return empty(c)
 }
 
 func (h environmentHandlers) deploy(c echo.Context) error {
-	if err := h.orchestrator.Deploy(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), c.Param("session")); err != nil {
+	ctx, caller := calling(c)
+	if err := h.orchestrator.Deploy(ctx, caller, c.Param("environment"), c.Param("session")); err != nil {
 		return err
 	}
 	return empty(c)
 }
 
-func (h environmentHandlers) getServices(c echo.Context) error {
-	path, err := pathBelow(c)
-	if err != nil {
-		return err
-	}
-	value, err := h.orchestrator.Services(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path)
-	if err != nil {
-		return err
-	}
-	return answer(c, value)
+func (h environmentHandlers) getServices(c echo.Context, path []string) (any, error) {
+	ctx, caller := calling(c)
+	return h.orchestrator.Services(ctx, caller, c.Param("environment"), sessionOf(c), path)
 }
 
 // validate tells whether a draft is to be refused that could not be deployed, which Murano has not.
 func validate(c echo.Context) bool { return strings.EqualFold(c.QueryParam("validate"), "true") }
 
-func (h environmentHandlers) postServices(c echo.Context) error {
-	path, err := pathBelow(c)
-	if err != nil {
-		return err
-	}
-	value, _ := body(c)
-	err = h.orchestrator.AddServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path, value, validate(c))
+func (h environmentHandlers) addServices(c echo.Context, path []string, value any) error {
+	ctx, caller := calling(c)
+	err := h.orchestrator.AddServices(ctx, caller, c.Param("environment"), sessionOf(c), path, value, validate(c))
 	if errors.Is(err, orchestrator.ErrNoApplication) {
 		return detailed(err)
 	}
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, value)
+	return err
 }
 
-func (h environmentHandlers) putServices(c echo.Context) error {
-	path, err := pathBelow(c)
-	if err != nil {
-		return err
-	}
-	value, there := body(c)
-	if !there {
-		value = []any{} // Murano takes an empty body for an empty list
-	}
-	if err := h.orchestrator.PutServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path, value, validate(c)); err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, value)
+func (h environmentHandlers) putServices(c echo.Context, path []string, value any) error {
+	ctx, caller := calling(c)
+	return h.orchestrator.PutServices(ctx, caller, c.Param("environment"), sessionOf(c), path, value, validate(c))
 }
 
-func (h environmentHandlers) deleteServices(c echo.Context) error {
-	path, err := pathBelow(c)
-	if err != nil {
-		return err
-	}
-	if err := h.orchestrator.DeleteServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("environment"), sessionOf(c), path); err != nil {
-		return err
-	}
-	return empty(c)
+func (h environmentHandlers) deleteServices(c echo.Context, path []string) (any, error) {
+	ctx, caller := calling(c)
+	return nil, h.orchestrator.DeleteServices(ctx, caller, c.Param("environment"), sessionOf(c), path)
 }

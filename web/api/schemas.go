@@ -6,7 +6,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
 )
@@ -27,8 +26,8 @@ func (h schemaHandlers) show(c echo.Context) error {
 	if list := c.Param("methods"); list != "" {
 		methods = strings.Split(list, ",")
 	}
-	ctx := c.Request().Context()
-	schemas, err := h.orchestrator.Schemas(ctx, identity.From(ctx), class, methods)
+	ctx, caller := calling(c)
+	schemas, err := h.orchestrator.Schemas(ctx, caller, class, methods)
 	if err != nil {
 		return detailed(err)
 	}

@@ -31,8 +31,8 @@ func (h statisticsHandlers) register(v1 *echo.Group) {
 }
 
 func (h statisticsHandlers) requests(c echo.Context) error {
-	ctx := c.Request().Context()
-	rows, err := h.orchestrator.RequestStatistics(ctx, identity.From(ctx))
+	ctx, caller := calling(c)
+	rows, err := h.orchestrator.RequestStatistics(ctx, caller)
 	if err != nil {
 		return err
 	}
@@ -51,8 +51,8 @@ func (h statisticsHandlers) requests(c echo.Context) error {
 }
 
 func (h statisticsHandlers) instances(c echo.Context) error {
-	ctx := c.Request().Context()
-	rows, err := h.orchestrator.InstanceStatistics(ctx, identity.From(ctx), c.Param("environment"), c.Param("instance"))
+	ctx, caller := calling(c)
+	rows, err := h.orchestrator.InstanceStatistics(ctx, caller, c.Param("environment"), c.Param("instance"))
 	if err != nil {
 		return err
 	}
@@ -65,8 +65,8 @@ func (h statisticsHandlers) instances(c echo.Context) error {
 }
 
 func (h statisticsHandlers) types(c echo.Context) error {
-	ctx := c.Request().Context()
-	rows, err := h.orchestrator.TypeStatistics(ctx, identity.From(ctx), c.Param("environment"))
+	ctx, caller := calling(c)
+	rows, err := h.orchestrator.TypeStatistics(ctx, caller, c.Param("environment"))
 	if err != nil {
 		return err
 	}

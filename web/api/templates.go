@@ -8,7 +8,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
 )
 
@@ -25,12 +24,7 @@ func (h templateHandlers) register(v1 *echo.Group) {
 	v1.DELETE("/templates/:template", h.delete)
 	v1.POST("/templates/:template/clone", h.clone)
 	v1.POST("/templates/:template/create-environment", h.createEnvironment)
-	for _, path := range []string{"/templates/:template/services", "/templates/:template/services/*"} {
-		v1.GET(path, h.getServices)
-		v1.POST(path, h.postServices)
-		v1.PUT(path, h.putServices)
-		v1.DELETE(path, h.deleteServices)
-	}
+	services{h.getServices, h.addServices, h.putServices, h.deleteServices}.register(v1, "/templates/:template/services")
 }
 
 // templateFields are those of a list; services come with a template that is shown.
@@ -60,7 +54,8 @@ func (h templateHandlers) list(c echo.Context) error {
 	default:
 		return fault.New(fault.Invalid, "is_public is true or false, not %q", text)
 	}
-	rows, err := h.orchestrator.Templates(c.Request().Context(), identity.From(c.Request().Context()), public)
+	ctx, caller := calling(c)
+	rows, err := h.orchestrator.Templates(ctx, caller, public)
 	if err != nil {
 		return err
 	}
@@ -76,7 +71,8 @@ func (h templateHandlers) create(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	row, err := h.orchestrator.CreateTemplate(c.Request().Context(), identity.From(c.Request().Context()), fields)
+	ctx, caller := calling(c)
+	row, err := h.orchestrator.CreateTemplate(ctx, caller, fields)
 	if errors.Is(err, orchestrator.ErrTemplateName) {
 		return detailed(err)
 	}
@@ -89,7 +85,8 @@ func (h templateHandlers) create(c echo.Context) error {
 }
 
 func (h templateHandlers) show(c echo.Context) error {
-	row, err := h.orchestrator.Template(c.Request().Context(), identity.From(c.Request().Context()), c.Param("template"))
+	ctx, caller := calling(c)
+	row, err := h.orchestrator.Template(ctx, caller, c.Param("template"))
 	return writeTemplate(c, row, err)
 }
 
@@ -98,7 +95,8 @@ func (h templateHandlers) update(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	row, err := h.orchestrator.UpdateTemplate(c.Request().Context(), identity.From(c.Request().Context()), c.Param("template"), fields)
+	ctx, caller := calling(c)
+	row, err := h.orchestrator.UpdateTemplate(ctx, caller, c.Param("template"), fields)
 	if err != nil {
 		return err
 	}
@@ -106,7 +104,8 @@ func (h templateHandlers) update(c echo.Context) error {
 }
 
 func (h templateHandlers) delete(c echo.Context) error {
-	if err := h.orchestrator.DeleteTemplate(c.Request().Context(), identity.From(c.Request().Context()), c.Param("template")); err != nil {
+	ctx, caller := calling(c)
+	if err := h.orchestrator.DeleteTemplate(ctx, caller, c.Param("template")); err != nil {
 		return err
 	}
 	return empty(c)
@@ -117,7 +116,8 @@ func (h templateHandlers) clone(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	row, err := h.orchestrator.CloneTemplate(c.Request().Context(), identity.From(c.Request().Context()), c.Param("template"), fields)
+	ctx, caller := calling(c)
+	row, err := h.orchestrator.CloneTemplate(ctx, caller, c.Param("template"), fields)
 	return writeTemplate(c, row, err)
 }
 
@@ -126,62 +126,32 @@ func (h templateHandlers) createEnvironment(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
-	environment, session, err := h.orchestrator.EnvironmentFromTemplate(ctx, identity.From(ctx), c.Param("template"), fields)
+	ctx, caller := calling(c)
+	environment, session, err := h.orchestrator.EnvironmentFromTemplate(ctx, caller, c.Param("template"), fields)
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, map[string]any{"environment_id": environment, "session_id": session})
 }
 
-func (h templateHandlers) getServices(c echo.Context) error {
-	path, err := pathBelow(c)
-	if err != nil {
-		return err
-	}
-	value, err := h.orchestrator.TemplateServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("template"), path)
-	if err != nil {
-		return err
-	}
-	return answer(c, value)
+func (h templateHandlers) getServices(c echo.Context, path []string) (any, error) {
+	ctx, caller := calling(c)
+	return h.orchestrator.TemplateServices(ctx, caller, c.Param("template"), path)
 }
 
-func (h templateHandlers) postServices(c echo.Context) error {
-	path, err := pathBelow(c)
-	if err != nil {
-		return err
-	}
-	value, _ := body(c)
-	if err := h.orchestrator.AddTemplateServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("template"), path, value); err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, value)
+func (h templateHandlers) addServices(c echo.Context, path []string, value any) error {
+	ctx, caller := calling(c)
+	return h.orchestrator.AddTemplateServices(ctx, caller, c.Param("template"), path, value)
 }
 
-func (h templateHandlers) putServices(c echo.Context) error {
-	path, err := pathBelow(c)
-	if err != nil {
-		return err
-	}
-	value, there := body(c)
-	if !there {
-		value = []any{} // Murano takes an empty body for an empty list
-	}
-	if err := h.orchestrator.PutTemplateServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("template"), path, value); err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, value)
+func (h templateHandlers) putServices(c echo.Context, path []string, value any) error {
+	ctx, caller := calling(c)
+	return h.orchestrator.PutTemplateServices(ctx, caller, c.Param("template"), path, value)
 }
 
-func (h templateHandlers) deleteServices(c echo.Context) error {
-	path, err := pathBelow(c)
-	if err != nil {
-		return err
-	}
-	row, err := h.orchestrator.DeleteTemplateServices(c.Request().Context(), identity.From(c.Request().Context()), c.Param("template"), path)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, map[string]any{"id": row.ID, "name": row.Name, "tenant_id": row.ProjectID, "services": row.Services,
-		"updated": row.Updated.Format("2006-01-02 15:04:05.000000")})
+func (h templateHandlers) deleteServices(c echo.Context, path []string) (any, error) {
+	ctx, caller := calling(c)
+	row, err := h.orchestrator.DeleteTemplateServices(ctx, caller, c.Param("template"), path)
+	return map[string]any{"id": row.ID, "name": row.Name, "tenant_id": row.ProjectID, "services": row.Services,
+		"updated": row.Updated.Format("2006-01-02 15:04:05.000000")}, err
 }
