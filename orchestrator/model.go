@@ -15,6 +15,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/burano/burano/catalog/yaql"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator/store"
@@ -169,7 +170,7 @@ func patched(objects map[string]any, patch jsonpatch.Patch) (map[string]any, err
 	if err := modelSchema.Validate(changed); err != nil {
 		return nil, fault.New(fault.Invalid, "%s", brokenRule(err))
 	}
-	return store.Integers(changed).(map[string]any), nil
+	return yaql.FromJSON(changed).(map[string]any), nil
 }
 
 //go:embed model_schema.json

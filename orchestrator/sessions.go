@@ -121,13 +121,7 @@ func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmen
 	})
 	if err != nil {
 		s.returnTrust(ctx, environmentID, trust)
-		switch {
-		case errors.Is(err, store.ErrStale):
-			return staleSession(sessionID)
-		case errors.Is(err, store.ErrNotFound):
-			return noSession(sessionID)
-		}
-		return err
+		return editedSession(err, sessionID)
 	}
 	s.engine.Wake()
 	return nil

@@ -1,6 +1,7 @@
 package yaql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -371,33 +372,32 @@ func (r *run) quick(operator string, operands []any) (any, bool) {
 				value, err := modulo(a, b)
 				return value, err == nil
 			}
-		case "<":
-			return a < b, true
-		case ">":
-			return a > b, true
-		case "<=":
-			return a <= b, true
-		case ">=":
-			return a >= b, true
 		}
+		return compared(operator, a, b)
 	case string:
 		b, ok := operands[1].(string)
 		if !ok {
 			return nil, false
 		}
-		switch operator {
-		case "<":
-			return a < b, true
-		case ">":
-			return a > b, true
-		case "<=":
-			return a <= b, true
-		case ">=":
-			return a >= b, true
-		case "=~", "!~":
+		if operator == "=~" || operator == "!~" {
 			made, err := r.compile(b, "")
 			return err == nil && made.compiled.MatchString(a) == (operator == "=~"), err == nil
 		}
+		return compared(operator, a, b)
+	}
+	return nil, false
+}
+
+func compared[T cmp.Ordered](operator string, a, b T) (holds any, ok bool) {
+	switch operator {
+	case "<":
+		return a < b, true
+	case ">":
+		return a > b, true
+	case "<=":
+		return a <= b, true
+	case ">=":
+		return a >= b, true
 	}
 	return nil, false
 }

@@ -6,6 +6,8 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+
+	"github.com/burano/burano/catalog/yaql"
 )
 
 // What native code keeps while it runs and after: steps, attributes, secrets. It is written through a Hold.
@@ -29,7 +31,7 @@ func (s *Store) Attribute(ctx context.Context, environmentID, objectID, class, n
 	if err := decode(row.Value, &value); err != nil {
 		return nil, false, fmt.Errorf("read the attribute %s of %s: %w", name, objectID, err)
 	}
-	return Integers(value), true, nil
+	return yaql.FromJSON(value), true, nil
 }
 
 // secretRow is a row of the table secrets.

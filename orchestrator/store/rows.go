@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/burano/burano/catalog/yaql"
 )
 
 // Time is a row's time: microseconds since 1970, UTC.
@@ -45,8 +47,8 @@ func (m *Model) UnmarshalJSON(text []byte) error {
 	if err := decodeNumbers(text, &p); err != nil {
 		return err
 	}
-	m.Objects, _ = Integers(p.Objects).(map[string]any)
-	m.ObjectsCopy, _ = Integers(p.ObjectsCopy).(map[string]any)
+	m.Objects, _ = yaql.FromJSON(p.Objects).(map[string]any)
+	m.ObjectsCopy, _ = yaql.FromJSON(p.ObjectsCopy).(map[string]any)
 	m.Packages = p.Packages
 	return nil
 }
@@ -63,7 +65,7 @@ func (d *Document) Scan(source any) error {
 	if err := decode(source, &m); err != nil {
 		return err
 	}
-	m, _ = Integers(m).(map[string]any)
+	m, _ = yaql.FromJSON(m).(map[string]any)
 	*d = m
 	return nil
 }
@@ -227,29 +229,4 @@ func decodeNumbers(text []byte, value any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	return decoder.Decode(value)
-}
-
-// Integers replaces the json.Numbers in a decoded JSON value: by int64 where the number is written as an integer that fits,
-// by float64 elsewhere. Maps and lists are changed in place.
-func Integers(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		if v == nil {
-			return nil
-		}
-		for key, element := range v {
-			v[key] = Integers(element)
-		}
-	case []any:
-		for i, element := range v {
-			v[i] = Integers(element)
-		}
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return n
-		}
-		f, _ := v.Float64()
-		return f
-	}
-	return value
 }

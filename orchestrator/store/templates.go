@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 
 	"gorm.io/gorm"
+
+	"github.com/burano/burano/catalog/yaql"
 )
 
 // List is a JSON list in a column.
@@ -24,7 +26,7 @@ func (l *List) Scan(source any) error {
 	if err := decode(source, &list); err != nil {
 		return err
 	}
-	list, _ = Integers(list).([]any)
+	list, _ = yaql.FromJSON(list).([]any)
 	*l = list
 	return nil
 }

@@ -21,9 +21,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/burano/burano/catalog/yaql"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
-	"github.com/burano/burano/orchestrator/store"
 )
 
 // maxJSON is the largest JSON body; object models are far smaller.
@@ -185,7 +185,7 @@ func readBody(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := decoder.Decode(&value); err != nil || decoder.Decode(new(any)) != io.EOF {
 			return fault.New(fault.Invalid, "Malformed request body")
 		}
-		c.Set(keyBody, decoded{store.Integers(value)})
+		c.Set(keyBody, decoded{yaql.FromJSON(value)})
 		return next(c)
 	}
 }
