@@ -54,7 +54,7 @@ func packageCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "package", Short: "Packages of the catalog"}
 	command.AddCommand(packageImportCommand(connection), packageListCommand(connection), packageShowCommand(connection), packageUpdateCommand(connection),
 		packageDeleteCommand(connection), packageDownloadCommand(connection), packageCreateCommand(), packageCheckCommand(), packageTestCommand(),
-		packageRunCommand(), packageSchemaCommand())
+		packageRunCommand(), packageSchemaCommand(), packageSaveCommand())
 	return command
 }
 

@@ -48,48 +48,58 @@ At last it says which images the packages need (images.lst), whether Glance has 
   burano package import --repository https://apps.example.org io.example.App`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, names []string) error {
-			if !slices.Contains([]string{"s", "u", "a"}, options.exists) {
-				return fmt.Errorf("--exists-action is s (skip), u (update) or a (abort), not %q", options.exists)
-			}
-			finder := packageFinder{repository: options.repository, http: &http.Client{Timeout: 5 * time.Minute}}
-			var asked []localPackage
-			for _, name := range names {
-				found, err := finder.find(command.Context(), name)
-				if err != nil {
-					return err
-				}
-				asked = append(asked, found)
-			}
-			client, err := connection.connect(command.Context())
+			finder := newPackageFinder(options.repository)
+			asked, err := finder.findAll(command.Context(), names)
 			if err != nil {
 				return err
 			}
-			ordered, err := finder.withRequired(command.Context(), asked, client.hasPackage)
-			if err != nil {
-				return err
-			}
-			for _, one := range ordered {
-				action := options.exists
-				if !slices.ContainsFunc(asked, func(a localPackage) bool { return a.name() == one.name() }) {
-					action = "s" // what is only required is not replaced
-				}
-				done, err := client.importPackage(command.Context(), one, action, options)
-				if err != nil {
-					return fmt.Errorf("import %s: %w", one.from, err)
-				}
-				fmt.Fprintf(command.OutOrStdout(), "%s: %s\n", one.name(), done)
-			}
-			sayImages(command.Context(), command.OutOrStdout(), connection, ordered, options.repository)
-			return nil
+			return connection.importAll(command, finder, asked, options)
 		},
 	}
-	command.Flags().StringVar(&options.exists, "exists-action", "a", "when the project has the package already: s skip, u update (delete and upload), a abort")
-	_ = command.RegisterFlagCompletionFunc("exists-action", cobra.FixedCompletions([]string{"s", "u", "a"}, cobra.ShellCompDirectiveNoFileComp))
-	command.Flags().BoolVar(&options.public, "public", false, "let every project use the packages")
+	options.addFlags(command)
 	command.Flags().StringSliceVarP(&options.categories, "categories", "c", nil, "categories that the packages are put into")
 	command.Flags().StringSliceVar(&options.tags, "tags", nil, "tags besides those of the manifests")
-	command.Flags().StringVar(&options.repository, "repository", os.Getenv("MURANO_REPO_URL"), "where packages are looked for by name (MURANO_REPO_URL)")
 	return command
+}
+
+// addFlags adds the flags of whatever imports packages.
+func (o *importOptions) addFlags(command *cobra.Command) {
+	command.Flags().StringVar(&o.exists, "exists-action", "a", "when the project has the package already: s skip, u update (delete and upload), a abort")
+	_ = command.RegisterFlagCompletionFunc("exists-action", cobra.FixedCompletions([]string{"s", "u", "a"}, cobra.ShellCompDirectiveNoFileComp))
+	command.Flags().BoolVar(&o.public, "public", false, "let every project use the packages")
+	addRepositoryFlag(command, &o.repository)
+}
+
+func addRepositoryFlag(command *cobra.Command, repository *string) {
+	command.Flags().StringVar(repository, "repository", os.Getenv("MURANO_REPO_URL"), "where packages are looked for by name (MURANO_REPO_URL)")
+}
+
+// importAll uploads packages and those that they require, and says what was done and which images they need.
+func (c *connection) importAll(command *cobra.Command, finder packageFinder, asked []localPackage, options importOptions) error {
+	if !slices.Contains([]string{"s", "u", "a"}, options.exists) {
+		return fmt.Errorf("--exists-action is s (skip), u (update) or a (abort), not %q", options.exists)
+	}
+	client, err := c.connect(command.Context())
+	if err != nil {
+		return err
+	}
+	ordered, err := finder.withRequired(command.Context(), asked, client.hasPackage)
+	if err != nil {
+		return err
+	}
+	for _, one := range ordered {
+		action := options.exists
+		if !slices.ContainsFunc(asked, func(a localPackage) bool { return a.name() == one.name() }) {
+			action = "s" // what is only required is not replaced
+		}
+		done, err := client.importPackage(command.Context(), one, action, options)
+		if err != nil {
+			return fmt.Errorf("import %s: %w", one.from, err)
+		}
+		fmt.Fprintf(command.OutOrStdout(), "%s: %s\n", one.name(), done)
+	}
+	sayImages(command.Context(), command.OutOrStdout(), c, ordered, options.repository)
+	return nil
 }
 
 // localPackage is a package that was read and can be uploaded.
@@ -106,6 +116,23 @@ func (p localPackage) name() string { return p.pkg.FullName() }
 type packageFinder struct {
 	repository string
 	http       *http.Client
+}
+
+func newPackageFinder(repository string) packageFinder {
+	return packageFinder{repository: repository, http: &http.Client{Timeout: 5 * time.Minute}}
+}
+
+// findAll is find for several.
+func (f packageFinder) findAll(ctx context.Context, names []string) ([]localPackage, error) {
+	var all []localPackage
+	for _, name := range names {
+		found, err := f.find(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found)
+	}
+	return all, nil
 }
 
 // find reads a package that a user named: by its path, its URL, or its name in the repository.
@@ -160,23 +187,32 @@ func readPacked(from, folder string, zip []byte) (localPackage, error) {
 }
 
 func (f packageFinder) download(ctx context.Context, address string) (localPackage, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	content, err := f.get(ctx, address)
 	if err != nil {
 		return localPackage{}, err
 	}
-	response, err := f.http.Do(request)
-	if err != nil {
-		return localPackage{}, fmt.Errorf("download a package: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return localPackage{}, fmt.Errorf("download %s: the server answers %s", address, response.Status)
-	}
-	zip, err := io.ReadAll(io.LimitReader(response.Body, catalog.MaxUpload+1))
+	defer content.Close()
+	zip, err := io.ReadAll(io.LimitReader(content, catalog.MaxUpload+1))
 	if err != nil {
 		return localPackage{}, fmt.Errorf("download %s: %w", address, err)
 	}
 	return readPacked(address, "", zip)
+}
+
+// get opens what is at an address; the caller closes it.
+func (f packageFinder) get(ctx context.Context, address string) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := f.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("download: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, errors.Join(fmt.Errorf("download %s: the server answers %s", address, response.Status), response.Body.Close())
+	}
+	return response.Body, nil
 }
 
 // required finds a package that another one requires.

@@ -38,9 +38,13 @@ func (s *Service) Scope(ctx context.Context, token, projectID string) (scoped st
 	return scoped, err
 }
 
-// Projects lists the enabled projects that the owner of a token may choose to work in.
+// Projects lists the enabled projects that the owner of a token may choose to work in. A fault of kind Unauthorized says that Keystone does
+// not know the token any more.
 func (s *Service) Projects(ctx context.Context, token string) ([]identity.Project, error) {
 	pages, err := projects.ListAvailable(s.as(token)).AllPages(ctx)
+	if gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
+		return nil, fault.New(fault.Unauthorized, "Keystone does not know this token any more: sign in again")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("ask Keystone for a user's projects: %w", err)
 	}

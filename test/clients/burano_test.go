@@ -63,6 +63,32 @@ func TestBuranosOwnClient(t *testing.T) {
 	refused("nothing is no file, folder or URL; to look for it by name, say where with --repository", admin, "package", "import", "nothing")
 	require.Equal(t, "org.test.Old: imported\n", burano(demo, "package", "import", repository.URL+"/apps/org.test.Old.zip"))
 
+	// What a repository has is carried to where there is no way to it.
+	s.write(map[string]string{
+		"repository/apps/org.test.Big.zip": zipped(t, map[string]string{"manifest.yaml": manifest("org.test.Big", "Require: {org.test.Small: , io.murano: }\n"),
+			"Classes/C.yaml": class("org.test.Big"), "images.lst": "Images:\n- {Name: big, DiskFormat: raw, ContainerFormat: bare, Url: big.img}\n"}),
+		"repository/apps/org.test.Small.1.0.0.zip": app("org.test.Small", ""), "repository/apps/org.test.Small.zip": app("org.test.Small", ""),
+		"repository/images/big.img": "an image", "repository/bundles/both.bundle": `{"Packages": [{"Name": "org.test.Big"}, {"Name": "org.test.Small", "Version": "1.0.0"}]}`,
+		"bad.bundle": "Packages: []\n", "lost.bundle": "Packages: [{Name: org.test.Nothing}]\n",
+	})
+	require.Equal(t, "org.test.Small: saved as carried/org.test.Small.zip\norg.test.Big: saved as carried/org.test.Big.zip\norg.test.Big: image big saved as carried/big.img\n",
+		burano(demo, "package", "save", "--path", "carried", "org.test.Big"))
+	image, err := os.ReadFile(filepath.Join(s.home, "carried", "big.img"))
+	require.NoError(t, err)
+	require.Equal(t, "an image", string(image))
+	require.NotContains(t, burano(demo, "bundle", "save", "both", "-p", "again", "--no-images"), "big.img")
+	require.FileExists(t, filepath.Join(s.home, "again", "org.test.Small.zip"))
+	s.write(map[string]string{"carried/carry.bundle": "Packages: [{Name: org.test.Big}]\n"})
+	require.Contains(t, burano(s.as("demo", "demo"), "bundle", "import", "carried/carry.bundle"), "org.test.Small: imported\norg.test.Big: imported\n", "from beside the bundle")
+	require.Contains(t, burano(demo, "bundle", "import", "both", "--exists-action", "s"), "org.test.Big: is there already")
+	refused("answers 404", demo, "bundle", "import", "nothing")
+	refused("no list", demo, "bundle", "import", "bad.bundle")
+	refused("org.test.Nothing: it is not beside the bundle", s.as("demo", "demo"), "bundle", "import", "lost.bundle")
+	refused("--exists-action is s", demo, "bundle", "import", "both", "--exists-action", "x")
+	for _, name := range []string{"org.test.Big", "org.test.Small"} {
+		burano(demo, "package", "delete", name)
+	}
+
 	s.image("there", `{"type":"linux"}`)
 	s.image("unmarked", "")
 	s.write(map[string]string{"boots/manifest.yaml": manifest("org.test.Boots", ""), "boots/Classes/C.yaml": class("org.test.Boots"),

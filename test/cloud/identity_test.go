@@ -82,6 +82,8 @@ func aUserSignsInAndChoosesAProject(t *testing.T, c *cloud) {
 	_, err = service.Validate(t.Context(), base)
 	require.NoError(t, err, "the one that it was made of stays")
 	require.NoError(t, service.Revoke(t.Context(), base))
+	_, err = service.Projects(t.Context(), base)
+	require.Equal(t, fault.Unauthorized, fault.KindOf(err), err)
 
 	proof.Password = "not " + options.Password
 	_, err = service.SignIn(t.Context(), proof)

@@ -150,6 +150,7 @@ func (h signInHandlers) signIn(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	c.SetRequest(c.Request().WithContext(identity.With(c.Request().Context(), caller))) // for the log
 	return answerSession(c, caller)
 }
 

@@ -218,6 +218,8 @@ func TestABrowserSignsInWorksAndSignsOut(t *testing.T) {
 	require.Equal(t, "no-store", b.last.Header.Get("Cache-Control"))
 	require.NotContains(t, s.log.String(), cookie.Value)
 
+	require.Contains(t, s.log.String(), "path=/burano/v1/session status=200", "the log says who has signed in")
+	require.Contains(t, s.log.String(), "user=u-demo")
 	require.Contains(t, fmt.Sprint(b.do(403, "GET", "/v1/environments", nil)), "PUT /burano/v1/session/project")
 	require.Equal(t, []any{map[string]any{"id": goldenDemo, "name": "demo", "domain_id": "default"}, map[string]any{"id": goldenOther, "name": "other", "domain_id": "default"}},
 		field(b.do(200, "GET", session+"/projects", nil), "projects"))
