@@ -34,7 +34,7 @@ type Classes struct {
 type Option func(*Classes)
 
 // WithConfigs gives values for properties of usage Config: files named by class, "<class>-<major>.<minor>.<patch>.json" before
-// "<class>-<major>.<minor>.json" before "<class>-<major>.json" and, for major version 0, "<class>.json"; ".yaml" does as well.
+// "<class>-<major>.<minor>.json" before "<class>-<major>.json" and, for major version 0, "<class>.json"; ".yaml" does as well. nil gives none.
 func WithConfigs(files fs.FS) Option {
 	return func(c *Classes) { c.configs = files }
 }

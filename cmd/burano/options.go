@@ -41,6 +41,7 @@ type serveOptions struct {
 	state    string
 	database string
 	policy   string
+	configs  string
 	embedded []string
 
 	logFormat string
@@ -81,6 +82,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.state, "state", "/var/lib/burano", "folder for the database and the key of its secrets")
 	flags.StringVar(&o.database, "database", "", "PostgreSQL database, as URL or list of keywords, for several servers; without it SQLite below --state")
 	flags.StringVar(&o.policy, "policy", "", "YAML file of rules in oslo.policy's syntax, in the place of Murano's rules of the same names")
+	flags.StringVar(&o.configs, "class-configs", "", "folder of files CLASS.yaml or CLASS-VERSION.yaml (or .json) with the values of properties of usage Config, as class_configs of Murano; read at each use")
 	flags.StringSliceVar(&o.embedded, "embedded-packages", nil, "names of the packages that are offered of those that come with Burano, io.murano among them; without it all")
 
 	flags.StringVar(&o.logFormat, "log-format", "text", "form of the log's lines: text or json")

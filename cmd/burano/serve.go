@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -133,6 +134,13 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err := checkKey(ctx, rows, sealer); err != nil {
 		return err
 	}
+	var classConfigs fs.FS
+	if options.configs != "" {
+		if _, err := os.ReadDir(options.configs); err != nil {
+			return fmt.Errorf("--class-configs: %w", err)
+		}
+		classConfigs = os.DirFS(options.configs)
+	}
 	tasks, err := engine.New(ctx, engine.Config{
 		Store:  rows,
 		Sealer: sealer,
@@ -143,6 +151,8 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			config.Logger = runtime.Logger()
 			return native.Methods(runtime, config)
 		},
+		ClassConfigs: classConfigs,
+
 		Logger: logger,
 		Lease:  options.lease, MaxDeaths: options.maxDeaths,
 		Sole:   options.database == "",

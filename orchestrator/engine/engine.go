@@ -10,6 +10,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"sync"
 	"time"
@@ -35,7 +36,9 @@ type Config struct {
 	Source func(projectID string) muranopl.Source
 	// Natives gives the Go bodies for one task; they may use the Runtime until the task ends.
 	Natives func(*Runtime) muranopl.Natives
-	Logger  *slog.Logger
+	// ClassConfigs are the operator's values of properties of usage Config (muranopl.WithConfigs); nil: there are none.
+	ClassConfigs fs.FS
+	Logger       *slog.Logger
 
 	// Workers is the number of tasks that run at the same time (default 8); of one environment, one at a time.
 	Workers int

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -46,6 +47,7 @@ type house struct {
 	// packages and natives are those of enginetest, unless a test says otherwise.
 	packages []*catalog.Package
 	natives  func(*engine.Runtime) muranopl.Natives
+	configs  fs.FS
 	logger   *slog.Logger
 	engine   *engine.Engine
 	service  *orchestrator.Service
@@ -102,7 +104,7 @@ func (h *house) start() {
 	}
 	h.engine, err = engine.New(h.t.Context(), engine.Config{Store: h.store, Sealer: h.sealer, Cloud: h.cloud,
 		Source: enginetest.Source(h.packages), Natives: h.natives, Logger: h.logger, Poll: h.poll(), Lease: h.lease, Workers: h.workers,
-		Sole: h.sole})
+		Sole: h.sole, ClassConfigs: h.configs})
 	require.NoError(h.t, err)
 	h.service = orchestrator.New(orchestrator.Config{Store: h.store, Sealer: h.sealer, Trusts: h.cloud, Engine: h.engine, Logger: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -241,7 +241,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	if task.Deaths > int64(e.MaxDeaths) {
 		return outcome, failedWith("", fmt.Errorf("%d Burano servers ended one after another while they ran this %s, and it got no further; the limit is %d. Their logs say why. %s", task.Deaths, task.Kind(), e.MaxDeaths, again(task)))
 	}
-	classes := muranopl.NewClasses(e.Source(environment.ProjectID))
+	classes := e.classes(environment.ProjectID)
 	if err := classes.Fix(ctx, environment.Model.Packages); err != nil {
 		return outcome, failedWith("", err)
 	}

@@ -26,7 +26,7 @@ type ClassName struct {
 func (e *Engine) CallStatic(ctx context.Context, projectID string, name ClassName, method string, args map[string]any) (any, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, staticTimeout, fmt.Errorf("a static action may take %s", staticTimeout))
 	defer cancel()
-	classes := muranopl.NewClasses(e.Source(projectID))
+	classes := e.classes(projectID)
 	class, err := e.class(ctx, classes, projectID, name)
 	if err != nil {
 		return nil, err
@@ -49,11 +49,16 @@ func (e *Engine) CallStatic(ctx context.Context, projectID string, name ClassNam
 
 // Schemas are JSON schemas: of the class under the key "", of its model builders under their names; with methods only of these.
 func (e *Engine) Schemas(ctx context.Context, projectID string, name ClassName, methods []string) (map[string]any, error) {
-	class, err := e.class(ctx, muranopl.NewClasses(e.Source(projectID)), projectID, name)
+	class, err := e.class(ctx, e.classes(projectID), projectID, name)
 	if err != nil {
 		return nil, err
 	}
 	return class.Schemas(ctx, methods...), nil
+}
+
+// classes are those that a project may use.
+func (e *Engine) classes(projectID string) *muranopl.Classes {
+	return muranopl.NewClasses(e.Source(projectID), muranopl.WithConfigs(e.ClassConfigs))
 }
 
 // class finds a class for a request; what is wrong with its name is said in Murano's words.
@@ -81,7 +86,7 @@ func (e *Engine) class(ctx context.Context, classes *muranopl.Classes, projectID
 // everything that the deployment would find wrong with it. packages are the versions that its environment was deployed with.
 func (e *Engine) Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any,
 	computed map[string][]string, problems []muranopl.Problem) {
-	classes := muranopl.NewClasses(e.Source(projectID))
+	classes := e.classes(projectID)
 	if err := classes.Fix(ctx, packages); err != nil {
 		return nil, nil, []muranopl.Problem{{Wanted: fmt.Sprintf("the packages that it was deployed with cannot be read: %v", err)}}
 	}
