@@ -72,6 +72,8 @@ func TestABadValueIsRefusedWithItsPlaceAndName(t *testing.T) {
 		want        []string
 	}{
 		{args: []string{"--lease", "soon"}, want: []string{`"--lease"`, `"soon"`}},
+		{args: []string{"--trusted-proxies", "10.0.0.1,proxy"}, want: []string{"--trusted-proxies: proxy is neither an address such as 10.0.0.7 nor a range"}},
+		{args: []string{"--sign-in-idle", "0s"}, want: []string{"--sign-in-idle: 0s is no time to wait"}},
 		{args: []string{"--lease", "1s"}, want: []string{"--lease: 1s must be at least 3s"}},
 		{environment: map[string]string{"BURANO_LEASE": "soon"}, want: []string{"variable BURANO_LEASE", `"soon" cannot be used`, "invalid duration"}},
 		{environment: map[string]string{"BURANO_LEASE": "1s"}, want: []string{"variable BURANO_LEASE: 1s must be"}},
