@@ -214,6 +214,9 @@ func (t *task) pushStack(ctx context.Context, call muranopl.Call) (any, error) {
 	}
 	wanted := s.content
 	wanted.Template = versioned(wanted.Template)
+	if description := call.Object.Text("description"); description != "" {
+		wanted.Template["description"] = description
+	}
 	err = t.Step(ctx, t.about(call.Object), "push stack "+s.name, func(ctx context.Context) error {
 		limited, cancel := t.patient(ctx)
 		defer cancel()
@@ -327,16 +330,10 @@ func whole(value any) any {
 	return value
 }
 
-// versioned gives a template that says none the version that Burano's own have.
+// versioned copies a template, and gives it the version that Burano's own have when it says none.
 func versioned(template map[string]any) map[string]any {
-	if template[keyVersion] != nil {
-		return template
-	}
-	made := maps.Clone(template)
-	if made == nil {
-		made = map[string]any{}
-	}
-	made[keyVersion] = openstack.NewTemplate().Version
+	made := map[string]any{keyVersion: openstack.NewTemplate().Version}
+	maps.Copy(made, template)
 	return made
 }
 

@@ -463,6 +463,7 @@ func TestDeploymentsOnACloudSurviveTheDeathOfTheServer(t *testing.T) {
 	require.Len(t, words[0], 12)
 	require.Equal(t, map[string]any{"length": "12"}, application["parameters"])
 	require.Equal(t, []any{"first", "second"}, application["resources"])
+	require.Equal(t, "two words", application["description"])
 	s.burano(t, "deploy", "words.yaml", "--follow")
 	require.Equal(t, words, s.model(t, "words")["services"].([]any)[0].(map[string]any)["words"], "another push makes no other words")
 

@@ -36,6 +36,7 @@ func TestActionsChangeWhatRuns(t *testing.T) {
 		return
 	}
 	t.Run("minions go from 3 to 1 and gateways from 2 to 1 under load", func(t *testing.T) { s.underLoad(t, gateway) })
+	t.Run("servers of another application stand beside the cluster", s.besideServers)
 
 	output := l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
 	require.Contains(t, output, "is deleted")
