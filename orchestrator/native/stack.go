@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -127,8 +129,8 @@ func (t *task) launched(serverID string) string {
 	return t.stack.launched[serverID]
 }
 
-// settleStack takes out of the stack what nobody wants any more; one in which nothing stands but the environment's network and security
-// groups is deleted.
+// settleStack takes out of the stack what nobody wants any more; one in which nothing stands but the environment's network and the security
+// groups of servers is deleted. These are still wanted, and made again with the next server.
 func (t *task) settleStack(ctx context.Context, interpreter *muranopl.Interpreter, environment *muranopl.Object) error {
 	if len(t.clusterServers()) > 0 {
 		_, err := t.servers(ctx, interpreter)
@@ -140,9 +142,8 @@ func (t *task) settleStack(ctx context.Context, interpreter *muranopl.Interprete
 		return err
 	}
 	resources, _ := template["resources"].(map[string]any)
-	for name, resource := range resources {
-		one, _ := resource.(map[string]any)
-		if !slices.Contains(networkResources, name) && one["type"] != "OS::Neutron::SecurityGroup" {
+	for name := range resources {
+		if !slices.Contains(networkResources, name) && !isGroup(name) {
 			_, err := t.servers(ctx, interpreter)
 			return err
 		}
@@ -150,14 +151,44 @@ func (t *task) settleStack(ctx context.Context, interpreter *muranopl.Interprete
 	if err := t.deleteStack(ctx, environment); err != nil || len(resources) == 0 {
 		return err
 	}
-	own.mutex.Lock()
-	own.content, own.outputs = openstack.Content{Template: map[string]any{}}, map[string]any{}
-	err = t.keep(ctx, own)
-	own.mutex.Unlock()
-	if network := t.environmentNetwork(); err == nil && network != nil && network.Class().Is(classNeutronNetwork) {
+	own.tell(map[string]any{})
+	if network := t.environmentNetwork(); network != nil && network.Class().Is(classNeutronNetwork) {
 		_, err = interpreter.Invoke(ctx, network, "endDeploy", nil) // it is not there any more
 	}
 	return err
+}
+
+// isGroup tells whether a resource is a security group of servers, as io.murano.system.NeutronSecurityGroupManager calls them.
+func isGroup(resource string) bool {
+	return resource == "servers" || strings.HasPrefix(resource, "group-")
+}
+
+// withoutIdleGroups leaves the security groups of servers out of a template that none of its servers is in.
+func withoutIdleGroups(template map[string]any) map[string]any {
+	used := map[string]bool{}
+	var look func(value any)
+	look = func(value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			if name, ok := v["get_resource"].(string); ok {
+				used[name] = true
+			}
+			for _, item := range v {
+				look(item)
+			}
+		case []any:
+			for _, item := range v {
+				look(item)
+			}
+		}
+	}
+	look(template)
+	resources, _ := template["resources"].(map[string]any)
+	kept := maps.Clone(resources)
+	maps.DeleteFunc(kept, func(name string, _ any) bool { return isGroup(name) && !used[name] })
+	made := maps.Clone(template)
+	made["resources"] = kept
+	return made
 }
 
 // wantedTemplate is what code in MuranoPL wants of the environment's own stack.
@@ -263,7 +294,7 @@ func (t *task) template(ctx context.Context, project *openstack.Project, own *he
 	if err != nil {
 		return content, nil, err
 	}
-	content.Template = mergeTemplates(content.Template, part)
+	content.Template = withoutIdleGroups(mergeTemplates(content.Template, part))
 	resources, _ := content.Template["resources"].(map[string]any)
 	for _, instance := range t.all(classInstance) {
 		if resources[openstack.ServerResource(instance.ID())] != nil && !slices.Contains(instances, instance) {
