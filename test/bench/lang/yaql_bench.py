@@ -1,7 +1,7 @@
 """Measures Debian's yaql over the expressions that come in, and says for each how long it takes and what it gives.
 
-Reads from standard input one JSON object: {"document": ..., "seconds": s, "expressions": [{"kind", "name", "text"}]}.
-Writes a JSON line for each expression: {"name", "ns", "result"} or {"name", "error"}.
+Reads JSON lines: {"document": ..., "seconds": s}, then {"kind", "name", "text"} for each expression, and answers each of these with one
+of {"name", "ns", "result"} or {"name", "error"} before it reads the next.
 """
 import json
 import sys
@@ -30,10 +30,11 @@ def measure(function, seconds):
 
 
 def main():
-    job = json.load(sys.stdin)
+    job = json.loads(sys.stdin.readline())
     engine = factory.YaqlFactory().create(options={"yaql.limitIterators": 10000, "yaql.memoryQuota": 16 << 20})
     context = yaql.create_context()
-    for item in job["expressions"]:
+    for line in iter(sys.stdin.readline, ""):
+        item = json.loads(line)
         out = {"name": item["name"]}
         try:
             if item["kind"] == "parse":
