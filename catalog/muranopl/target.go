@@ -44,7 +44,7 @@ func (s *strand) assign(ctx context.Context, target *yaql.Expression, node yaql.
 		if err != nil {
 			return err
 		}
-		key, err := target.Part(n.Args[0]).Evaluate(ctx, s.frame.variables())
+		key, err := target.EvaluatePart(ctx, n.Args[0], s.frame.variables())
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (s *strand) held(ctx context.Context, target *yaql.Expression, node yaql.No
 		}
 	case *yaql.Index:
 		if len(n.Args) == 1 && n.Args[0] != nil {
-			value, err := target.Part(n.Args[0]).Evaluate(ctx, s.frame.variables())
+			value, err := target.EvaluatePart(ctx, n.Args[0], s.frame.variables())
 			if err != nil {
 				return nil, err
 			}
@@ -102,7 +102,7 @@ func (s *strand) held(ctx context.Context, target *yaql.Expression, node yaql.No
 			return value, nil
 		}
 	}
-	value, err := target.Part(node).Evaluate(ctx, s.frame.variables())
+	value, err := target.EvaluatePart(ctx, node, s.frame.variables())
 	if uninitialised(err) != nil {
 		return yaql.NewDict(), nil
 	}

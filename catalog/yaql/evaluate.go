@@ -51,16 +51,21 @@ type run struct {
 
 // Evaluate evaluates the expression. Lazy sequences in the result are lists. The error is an *Error, or the context's.
 func (e *Expression) Evaluate(ctx context.Context, scope *Scope) (any, error) {
+	return e.EvaluatePart(ctx, e.root, scope)
+}
+
+// EvaluatePart evaluates a node of the expression as Evaluate does the whole.
+func (e *Expression) EvaluatePart(ctx context.Context, node Node, scope *Scope) (any, error) {
 	r := &run{ctx: ctx, limits: scope.setting.limits, source: e.source, patterns: &e.patterns}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	value, err := r.evaluate(e.root, scope)
+	value, err := r.evaluate(node, scope)
 	if err == nil {
 		value, err = r.finish(value)
 	}
 	if err != nil {
-		return nil, r.located(err, e.root)
+		return nil, r.located(err, node)
 	}
 	return value, nil
 }
