@@ -64,7 +64,7 @@ type cluster struct {
 	nodes []etcd.Node
 	dirs  map[string]string
 
-	running map[string]*exec.Cmd // members by node
+	running map[string]*process // members by node
 }
 
 // places are the last bytes of clusters' addresses, so that tests can run at the same time.
@@ -79,7 +79,7 @@ func init() {
 func newCluster(t testing.TB, size int) *cluster {
 	authorities, err := pki.Open(t.Context(), &vault{values: map[string][]byte{}}, time.Now())
 	require.NoError(t, err)
-	c := &cluster{t: t, pki: authorities, dirs: map[string]string{}, running: map[string]*exec.Cmd{}}
+	c := &cluster{t: t, pki: authorities, dirs: map[string]string{}, running: map[string]*process{}}
 	pid, place := os.Getpid(), <-places
 	t.Cleanup(func() { places <- place }) // comes after the ends of the members
 	for i := range size {
@@ -124,8 +124,7 @@ func (c *cluster) runs(node etcd.Node) bool { return c.running[node.Name] != nil
 // stop ends a node's member as a power failure would.
 func (c *cluster) stop(node etcd.Node) {
 	if process := c.running[node.Name]; process != nil {
-		_ = process.Process.Kill()
-		_ = process.Wait()
+		process.kill()
 		delete(c.running, node.Name)
 	}
 }
@@ -178,28 +177,42 @@ func (c *cluster) answers(client *clientv3.Client) {
 	}
 }
 
-func (c *cluster) run(name string, env []string, args ...string) *exec.Cmd {
+// process is a program that is started again when it ends by itself, as systemd does with our units.
+type process struct{ kill func() }
+
+func (c *cluster) run(name string, env []string, args ...string) *process {
 	c.t.Helper()
 	program, err := os.Executable()
 	require.NoError(c.t, err)
-	process := exec.Command(program, args[1:]...)
-	process.Env = env
-	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	logFile := filepath.Join(c.dirs[name], "log-"+filepath.Base(args[0]))
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(c.t, err)
-	process.Stdout, process.Stderr = log, log
-	require.NoError(c.t, process.Start())
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			command := exec.CommandContext(ctx, program, args[1:]...) // ends it by SIGKILL
+			command.Env = env
+			command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+			command.Stdout, command.Stderr = log, log
+			fmt.Fprintln(log, "it ended:", command.Run())
+			select {
+			case <-ctx.Done():
+			case <-time.After(500 * time.Millisecond): // RestartSec
+			}
+		}
+	}()
+	p := &process{kill: func() { cancel(); <-ended }}
 	c.t.Cleanup(func() {
-		_ = process.Process.Kill()
-		_ = process.Wait()
+		p.kill()
 		log.Close()
 		if c.t.Failed() {
 			text, _ := os.ReadFile(logFile)
 			c.t.Logf("%s %v:\n%s", name, args, text[max(0, len(text)-4000):])
 		}
 	})
-	return process
+	return p
 }
 
 func (c *cluster) client(user string, endpoints ...string) *clientv3.Client {

@@ -93,7 +93,9 @@ func AddLearners(ctx context.Context, client *clientv3.Client, nodes []Node) (Me
 			if errors.Is(err, rpctypes.ErrPeerURLExist) || errors.Is(err, rpctypes.ErrMemberExist) {
 				return false, nil // an attempt whose answer was lost
 			}
-			return transient(err), err
+			// A member's id is made of its address and the second in which it is added (computeMemberID in etcd 3.6's
+			// server/etcdserver/api/membership): one that was added and removed in this second cannot be added before the next one.
+			return transient(err) || errors.Is(err, rpctypes.ErrMemberNotFound), err
 		})
 		if err != nil {
 			if silent := Silent(ctx, client, members); len(silent) > 0 {

@@ -324,8 +324,10 @@ func (w *world) settle(wanted []int, calls int) {
 	require.NoError(w.t, err)
 	require.Len(w.t, members, len(wanted), "nobody else is a member")
 	require.Equal(w.t, voters, members.Voters(w.c.nodes))
-	// A member votes before it serves clients.
+	// A member votes before it tells its name and serves clients.
 	require.EventuallyWithT(w.t, func(t *assert.CollectT) {
+		members, err := etcd.Members(ctx, w.root)
+		require.NoError(t, err)
 		require.Empty(t, etcd.Silent(ctx, w.root, members))
 	}, 40*time.Second, 10*time.Millisecond, "no dead member remains")
 }
