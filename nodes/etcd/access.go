@@ -55,9 +55,9 @@ func Authorize(ctx context.Context, client *clientv3.Client) error {
 	users := Permissions()
 	users[Root] = nil
 	for user, permissions := range users {
-		err := retry(ctx, learnerPatience, learnerPause, func(ctx context.Context) (again bool, err error) {
+		err := retry(ctx, max(learnerPatience, changePatience), learnerPause, func(ctx context.Context) (again bool, err error) {
 			err = ensureUser(ctx, client, user, permissions)
-			return isLearner(err), err
+			return isLearner(err) || transient(err), err
 		})
 		if err != nil {
 			return fmt.Errorf("make etcd user %s: %w", user, err)
