@@ -55,7 +55,7 @@ func Authorize(ctx context.Context, client *clientv3.Client) error {
 	users := Permissions()
 	users[Root] = nil
 	for user, permissions := range users {
-		err := retry(ctx, max(learnerPatience, changePatience), learnerPause, func(ctx context.Context) (again bool, err error) {
+		err := retry(ctx, changePatience, learnerPause, func(ctx context.Context) (again bool, err error) {
 			err = ensureUser(ctx, client, user, permissions)
 			return isLearner(err) || transient(err), err
 		})
@@ -76,11 +76,8 @@ func Authorize(ctx context.Context, client *clientv3.Client) error {
 	return nil
 }
 
-const (
-	// learnerPatience is how long a member that was promoted may take to hear of it.
-	learnerPatience = 30 * time.Second
-	learnerPause    = 50 * time.Millisecond
-)
+// learnerPause is between two tries at a member that may not have heard yet that it was promoted.
+const learnerPause = 50 * time.Millisecond
 
 // isLearner says whether a member refused a request because it does not know yet that it votes. The client has no error of its own for
 // that.
