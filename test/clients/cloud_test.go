@@ -3,7 +3,6 @@ package clients
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -44,22 +43,7 @@ import (
 func startCloud(t *testing.T) *server {
 	t.Helper()
 	slot := os.Getenv("BURANO_SLOT")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	settings := localcloud.Config{StateDir: filepath.Join(t.TempDir(), "cloud"), Listen: listener.Addr().String(),
-		ExternalCIDR: netip.MustParsePrefix("10.86.7" + slot + ".0/24"), Prefix: "blr" + slot + "-"}
-	require.NoError(t, localcloud.Reclaim(t.Context(), settings.Prefix))
-	t.Cleanup(func() { require.NoError(t, localcloud.Down(context.Background(), settings.StateDir)) })
-	running, err := localcloud.New(t.Context(), settings)
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- running.Serve(ctx, listener) }()
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, <-served)
-		running.Close()
-	})
+	settings := localcloudtest.Start(t, localcloud.Config{ExternalCIDR: netip.MustParsePrefix("10.86.7" + slot + ".0/24"), Prefix: "blr" + slot + "-"})
 	s := &server{t: t, home: t.TempDir(), keystone: "http://" + settings.Listen}
 
 	admin := s.cloudAs("admin")

@@ -5,10 +5,8 @@ package cloud
 import (
 	"bytes"
 	"context"
-	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -105,24 +103,9 @@ func open(t *testing.T) *cloud {
 // apart.
 func startLocalCloud(t *testing.T) (clouds string) {
 	slot := os.Getenv("BURANO_SLOT")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	settings := localcloud.Config{
-		StateDir: filepath.Join(t.TempDir(), "cloud"), Listen: listener.Addr().String(),
+	settings := localcloudtest.Start(t, localcloud.Config{
 		ExternalCIDR: netip.MustParsePrefix("10.86.6" + slot + ".0/24"), Prefix: "bld" + slot + "-",
 		TokenLifetime: localTokens,
-	}
-	require.NoError(t, localcloud.Reclaim(t.Context(), settings.Prefix))
-	t.Cleanup(func() { require.NoError(t, localcloud.Down(context.Background(), settings.StateDir)) })
-	running, err := localcloud.New(t.Context(), settings)
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- running.Serve(ctx, listener) }()
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, <-served)
-		running.Close()
 	})
 	path, err := localcloud.WriteClouds(settings)
 	require.NoError(t, err)
