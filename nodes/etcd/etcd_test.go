@@ -242,6 +242,17 @@ func (c *cluster) bootstrap() *clientv3.Client {
 	return root
 }
 
+func TestAMemberIsAddedAgainRightAfterItWasRemoved(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2)
+	root := c.bootstrap()
+	for range 3 { // at least two additions are in one second
+		members, err := etcd.AddLearners(t.Context(), root, c.nodes[1:])
+		require.NoError(t, err)
+		require.NoError(t, etcd.Remove(t.Context(), root, members.Of(c.nodes[1]).ID))
+	}
+}
+
 func TestMembersJoinAsLearnersAndBecomeVotersOneAfterAnother(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{3, 5} {
