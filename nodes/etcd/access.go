@@ -55,23 +55,31 @@ func Authorize(ctx context.Context, client *clientv3.Client) error {
 	users := Permissions()
 	users[Root] = nil
 	for user, permissions := range users {
-		err := retry(ctx, changePatience, learnerPause, func(ctx context.Context) (again bool, err error) {
-			err = ensureUser(ctx, client, user, permissions)
-			return isLearner(err) || transient(err), err
+		err := patiently(ctx, "make etcd user "+user, func(ctx context.Context) error {
+			return ensureUser(ctx, client, user, permissions)
 		})
 		if err != nil {
-			return fmt.Errorf("make etcd user %s: %w", user, err)
+			return err
 		}
 	}
-	status, err := client.AuthStatus(ctx)
+	return patiently(ctx, "switch etcd authorization on", func(ctx context.Context) error {
+		status, err := client.AuthStatus(ctx)
+		if err != nil || status.Enabled {
+			return err
+		}
+		_, err = client.AuthEnable(ctx)
+		return err
+	})
+}
+
+// patiently repeats a write until it succeeds, since members come and go meanwhile. doing says in its error what it was.
+func patiently(ctx context.Context, doing string, change func(ctx context.Context) error) error {
+	err := retry(ctx, changePatience, learnerPause, func(ctx context.Context) (bool, error) {
+		err := change(ctx)
+		return isLearner(err) || transient(err), err
+	})
 	if err != nil {
-		return fmt.Errorf("ask whether etcd authorization is on: %w", err)
-	}
-	if status.Enabled {
-		return nil
-	}
-	if _, err := client.AuthEnable(ctx); err != nil {
-		return fmt.Errorf("switch etcd authorization on: %w", err)
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return nil
 }
@@ -126,8 +134,12 @@ func ensureUser(ctx context.Context, client *clientv3.Client, name string, permi
 func PutOnce(ctx context.Context, client *clientv3.Client, settings map[string]string) error {
 	for key, value := range settings {
 		absent := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
-		if _, err := client.Txn(ctx).If(absent).Then(clientv3.OpPut(key, value)).Commit(); err != nil {
-			return fmt.Errorf("write %s into etcd: %w", key, err)
+		err := patiently(ctx, "write "+key+" into etcd", func(ctx context.Context) error {
+			_, err := client.Txn(ctx).If(absent).Then(clientv3.OpPut(key, value)).Commit()
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
