@@ -64,6 +64,12 @@ type Node struct {
 	Launched string `json:",omitempty"`
 }
 
+// ServerState is what the cloud knows of a node's server.
+type ServerState struct {
+	Note string // for the report of a failure: "its server is SHUTOFF"; empty when there is nothing to say
+	Down bool   // it does not run, and will not until somebody starts it: nobody waits for it then
+}
+
 // reach is where a person or a program outside connects to.
 func (n Node) reach() netip.Addr {
 	if n.Access.IsValid() {
@@ -98,8 +104,8 @@ type Config struct {
 	// DrainPatience is how long the pods of a node that is removed may take to go, their grace periods and disruption budgets
 	// included; DefaultDrainPatience when 0.
 	DrainPatience time.Duration
-	// Server says for the report of a failure what the cloud knows of a node's server: "its server is SHUTOFF". May be nil.
-	Server func(ctx context.Context, node string) string
+	// Server tells what the cloud knows of a node's server. May be nil.
+	Server func(ctx context.Context, node string) ServerState
 	// Console returns, for the report that a node cannot be reached, the last lines of its server's console. May be nil.
 	Console func(ctx context.Context, node string) string
 	Logger  *slog.Logger
@@ -149,7 +155,7 @@ func NewCluster(config Config) (*Cluster, error) {
 	config.StepPatience = cmp.Or(config.StepPatience, DefaultStepPatience)
 	config.DrainPatience = cmp.Or(config.DrainPatience, DefaultDrainPatience)
 	if config.Server == nil {
-		config.Server = func(context.Context, string) string { return "" }
+		config.Server = func(context.Context, string) ServerState { return ServerState{} }
 	}
 	if config.Console == nil {
 		config.Console = func(context.Context, string) string { return "" }

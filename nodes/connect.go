@@ -182,6 +182,11 @@ const (
 	jumpTimeout   = 5 * time.Second        // of one TCP connection beyond it
 )
 
+// down asks the cloud whether waiting for a node is of no use.
+func (c *Cluster) down(node Node) func(context.Context) bool {
+	return func(ctx context.Context) bool { return c.config.Server(ctx, node.Name).Down }
+}
+
 func (c *Cluster) dial(ctx context.Context, node Node) (*ssh.Client, error) {
 	if !node.reach().IsValid() {
 		return nil, errors.New("its server has no address yet")
@@ -217,7 +222,7 @@ func (c *Cluster) dial(ctx context.Context, node Node) (*ssh.Client, error) {
 		accepted = append(accepted, first.PublicKey())
 	}
 	config := ssh.Config{Ways: c.ways(node), Signer: own, HostKeys: accepted, Patience: c.config.Patience, Logger: c.config.Logger.With("node", node.Name),
-		Fence: c.config.Fence, Alive: c.config.Alive}
+		Fence: c.config.Fence, Alive: c.config.Alive, Down: c.down(node)}
 	if node.Access.IsValid() {
 		config.Address = net.JoinHostPort(node.Access.String(), "22")
 	}

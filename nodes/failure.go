@@ -25,7 +25,7 @@ var diagnoseScript string
 
 // persist runs a step, each time at most for limit, and runs it again when its node (or the master, through which most go) went
 // away in the middle of it: a node that reboots comes back, and every step recognises what is done. One that did not come back
-// within Patience is not waited for again. What a lasting failure left on the node's disks, what the cloud says of its server, and
+// within Patience, or does not run, is not waited for again. What a lasting failure left on the node's disks, what the cloud says of its server, and
 // the console of one that cannot be reached are added to the error.
 func (c *Cluster) persist(ctx context.Context, node Node, name string, limit time.Duration, run func(context.Context) error) error {
 	for try := 1; ; try++ {
@@ -145,8 +145,8 @@ func (c *Cluster) diagnose(ctx context.Context, node Node, before []connectionTo
 	}
 	ask, done := context.WithTimeout(ctx, diagnosis)
 	defer done()
-	if state := c.config.Server(ask, node.Name); state != "" {
-		notes = append(notes, state)
+	if state := c.config.Server(ask, node.Name); state.Note != "" {
+		notes = append(notes, state.Note)
 	}
 	if neverAnswered(failure) {
 		if lines := strings.TrimSpace(c.config.Console(ask, node.Name)); lines != "" {

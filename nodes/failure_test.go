@@ -31,11 +31,12 @@ func TestOneNodeThatIsGoneIsOneLineThatNamesItOnce(t *testing.T) {
 
 // connected is a cluster with a connection to its first node, which is a real sshd.
 func connected(t *testing.T, config Config) (*Cluster, Node, *sshtest.Server) {
-	server := sshtest.New(t)
-	client, err := ssh.Dial(t.Context(), ssh.Config{Address: server.Address, Signer: server.Signer, HostKeys: []xssh.PublicKey{server.HostKey}, Patience: 20 * time.Second})
-	require.NoError(t, err)
 	config.Name, config.Nodes, config.Vault = "c", nodesOf(1, 1, 0), newVault()
 	c, err := NewCluster(config)
+	require.NoError(t, err)
+	server := sshtest.New(t)
+	client, err := ssh.Dial(t.Context(), ssh.Config{Address: server.Address, Signer: server.Signer, HostKeys: []xssh.PublicKey{server.HostKey},
+		Patience: 20 * time.Second, Down: c.down(config.Nodes[0])})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	c.connections[config.Nodes[0].Name] = &connecting{busy: make(chan struct{}, 1), client: client}
@@ -64,17 +65,34 @@ func TestAStepWhoseConnectionIsLostIsRepeated(t *testing.T) {
 
 func TestANodeThatDoesNotComeBackIsNotWaitedForAgain(t *testing.T) {
 	c, node, server := connected(t, Config{
-		Server:  func(context.Context, string) string { return "its server is SHUTOFF" },
+		Server:  func(context.Context, string) ServerState { return ServerState{Note: "its server is SHUTOFF"} },
 		Console: func(context.Context, string) string { return "login:\n" },
 	})
 	runs := 0
 	err := c.persist(t.Context(), node, "kubelet", time.Minute, func(context.Context) error {
 		runs++
 		server.Stop()
-		return &ssh.UnreachableError{Tried: []string{"here (refused)"}, Patience: time.Minute}
+		return &ssh.UnreachableError{Tried: []string{"here (refused)"}, Waited: time.Minute}
 	})
 	require.EqualError(t, err, "no sshd answered within 1m0s; tried here (refused). its server is SHUTOFF; the last lines of its console:\nlogin:")
 	require.Equal(t, 1, runs)
+}
+
+func TestANodeWhoseServerWasSwitchedOffIsNotWaitedFor(t *testing.T) {
+	c, node, server := connected(t, Config{
+		Server: func(context.Context, string) ServerState {
+			return ServerState{Note: "its server is SHUTOFF", Down: true}
+		},
+	})
+	server.Stop()
+	err := c.persist(t.Context(), node, "kubelet", time.Hour, func(ctx context.Context) error {
+		_, err := c.Run(ctx, node.Name, "true")
+		return err
+	})
+	var away *ssh.UnreachableError
+	require.ErrorAs(t, err, &away)
+	require.ErrorContains(t, err, "the server does not run, and no sshd answered; tried ")
+	require.ErrorContains(t, err, ". its server is SHUTOFF")
 }
 
 func TestAFullDiskIsNamed(t *testing.T) {

@@ -117,7 +117,7 @@ func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node
 		if node.Role == Minion {
 			drained = append(drained, c.addStep(p, node, stepDrain, c.config.DrainPatience, func(ctx context.Context) error {
 				began := time.Now()
-				err := kube.Drain(ctx, api, node.Name)
+				err := kube.Drain(ctx, api, node.Name, c.config.Server(ctx, node.Name).Down)
 				if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
 					return fmt.Errorf("%w. Nothing was removed. Have these pods go (delete them, or loosen their disruption budgets, which "+
 						"kubectl get poddisruptionbudgets -A lists), or give them longer (burano serve --drain-patience), and remove the node again", err)

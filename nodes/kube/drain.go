@@ -88,9 +88,9 @@ func patchNode(ctx context.Context, config *rest.Config, node string, leaving bo
 }
 
 // Drain moves the pods of a node away through the eviction API, so that disruption budgets are respected, and returns when they
-// are gone. Pods of DaemonSets and those that the kubelet has of its own stay. From a node that is not Ready, whose kubelet can
-// end no pod, they are deleted by force. When ctx ends, the error names the pods that are left and what kept them.
-func Drain(ctx context.Context, config *rest.Config, node string) error {
+// are gone. Pods of DaemonSets and those that the kubelet has of its own stay. From a node that is off, or not Ready for so long that
+// Kubernetes takes its kubelet for dead, they are deleted by force: nobody there can end them. When ctx ends, the error names the pods that are left and what kept them.
+func Drain(ctx context.Context, config *rest.Config, node string, off bool) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make a Kubernetes client: %w", err)
@@ -99,7 +99,7 @@ func Drain(ctx context.Context, config *rest.Config, node string) error {
 	var left []string
 	var last error
 	for {
-		now, err := drainOnce(ctx, client, node, refused)
+		now, err := drainOnce(ctx, client, node, off, refused)
 		if err == nil && len(now) == 0 {
 			return nil
 		}
@@ -128,7 +128,7 @@ func Drain(ctx context.Context, config *rest.Config, node string) error {
 }
 
 // drainOnce evicts what can be evicted now and returns the names of the pods that are not gone yet.
-func drainOnce(ctx context.Context, client kubernetes.Interface, node string, refused map[string]string) ([]string, error) {
+func drainOnce(ctx context.Context, client kubernetes.Interface, node string, off bool, refused map[string]string) ([]string, error) {
 	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
 	if err != nil {
 		return nil, fmt.Errorf("list its pods: %w", err)
@@ -137,9 +137,11 @@ func drainOnce(ctx context.Context, client kubernetes.Interface, node string, re
 	if len(movable) == 0 {
 		return nil, nil
 	}
-	dead, err := isDead(ctx, client, node)
-	if err != nil {
-		return nil, err
+	dead := off
+	if !dead {
+		if dead, err = isDead(ctx, client, node); err != nil {
+			return nil, err
+		}
 	}
 	var left []string
 	for _, pod := range movable {

@@ -40,6 +40,9 @@ type Config struct {
 	FenceFolder string // where the server keeps it; for tests
 	// Alive returns an error when this process may no longer act: it is asked before each script, file and write. May be nil.
 	Alive func() error
+	// Down says that the server does not run, and will not until somebody starts it. It is asked every few seconds while nobody answers;
+	// when it says so twice in a row, Dial waits no longer. May be nil.
+	Down func(ctx context.Context) bool
 }
 
 // Client is a connection to one server. Its methods may be called at the same time.

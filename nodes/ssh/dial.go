@@ -17,6 +17,7 @@ const (
 	retryEvery        = 30 * time.Millisecond
 	retryEveryMax     = 500 * time.Millisecond
 	handshakeTimeout  = 10 * time.Second
+	downEvery         = 2 * time.Second // how often it is asked whether waiting is of any use
 )
 
 // Direct is the way to the config's Address.
@@ -83,14 +84,19 @@ func (e *LoginError) Error() string {
 
 func (e *LoginError) Unwrap() error { return e.Err }
 
-// UnreachableError says that no sshd answered in time.
+// UnreachableError says that no sshd answered in time, or that none will.
 type UnreachableError struct {
-	Tried    []string // where, with the last error of each
-	Patience time.Duration
+	Tried  []string // where, with the last error of each
+	Waited time.Duration
+	Down   bool // waiting was given up because the server does not run
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("no sshd answered within %s; tried %s", e.Patience, strings.Join(e.Tried, ", and "))
+	found := "no sshd answered within " + e.Waited.String()
+	if e.Down {
+		found = "the server does not run, and no sshd answered"
+	}
+	return found + "; tried " + strings.Join(e.Tried, ", and ")
 }
 
 // dialPatiently tries all ways at the same time until one of them gives a connection.
@@ -101,6 +107,14 @@ func dialPatiently(ctx context.Context, config Config) (*connection, error) {
 	}
 	patient, cancel := context.WithTimeout(ctx, config.Patience)
 	defer cancel()
+	down := make(chan bool, 1)
+	go func() {
+		found := config.waitDown(patient)
+		if found {
+			cancel()
+		}
+		down <- found
+	}()
 	type outcome struct {
 		conn *connection
 		way  int
@@ -146,7 +160,29 @@ func dialPatiently(ctx context.Context, config Config) (*connection, error) {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("%w (tried %s)", context.Cause(ctx), strings.Join(tried, ", and "))
 	}
-	return nil, &UnreachableError{Tried: tried, Patience: config.Patience}
+	return nil, &UnreachableError{Tried: tried, Waited: config.Patience, Down: <-down}
+}
+
+// waitDown returns true once Down has said so twice in a row: once may be a moment between two states. It returns false when ctx
+// ends before.
+func (c Config) waitDown(ctx context.Context) bool {
+	if c.Down == nil {
+		return false
+	}
+	tick := time.NewTicker(downEvery)
+	defer tick.Stop()
+	for before := false; ; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+		now := c.Down(ctx)
+		if before && now {
+			return true
+		}
+		before = now
+	}
 }
 
 // follow tries one way again and again until it leads somewhere. Its error is the last attempt's.

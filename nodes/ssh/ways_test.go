@@ -100,6 +100,21 @@ func TestWhereNothingAnswersEveryWayIsNamed(t *testing.T) {
 	require.Less(t, time.Since(started), 20*time.Second)
 }
 
+func TestWaitingEndsWhenTheServerDoesNotRun(t *testing.T) {
+	own, _ := sshtest.NewKey(t)
+	says := []bool{true, false, true, true} // the first is a moment between two states
+	asked := 0
+	_, err := ssh.Dial(t.Context(), ssh.Config{Address: closed(t), Signer: own, Patience: time.Hour, Down: func(context.Context) bool {
+		asked++
+		return says[asked-1]
+	}})
+	var unreachable *ssh.UnreachableError
+	require.ErrorAs(t, err, &unreachable)
+	require.True(t, unreachable.Down)
+	require.Equal(t, len(says), asked)
+	require.ErrorContains(t, err, "the server does not run, and no sshd answered; tried ")
+}
+
 func TestAScriptWhoseServerGoesDownIsLostAndNotFailed(t *testing.T) {
 	server := sshtest.New(t)
 	client := dial(t, server)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -107,7 +108,9 @@ func (t *task) clusterConfig(object *muranopl.Object, list []nodes.Node) nodes.C
 			}
 			return t.Step(ctx, object, name, run)
 		},
-		Logger: t.config.Logger,
+		Server:  func(ctx context.Context, node string) nodes.ServerState { return t.serverState(ctx, list, node) },
+		Console: func(ctx context.Context, node string) string { return t.console(ctx, list, node) },
+		Logger:  t.config.Logger,
 	}
 }
 
@@ -150,10 +153,6 @@ func (t *task) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, o
 	if err != nil {
 		return err
 	}
-	project, err := t.Project(ctx)
-	if err != nil {
-		return err
-	}
 	_, network, err := t.joinNetwork(ctx, interpreter)
 	if err != nil {
 		return err
@@ -171,8 +170,6 @@ func (t *task) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, o
 	}
 	config := t.clusterConfig(object, list)
 	config.NodeNetwork = network
-	config.Server = func(ctx context.Context, node string) string { return t.serverNote(ctx, project, list, node) }
-	config.Console = func(ctx context.Context, node string) string { return t.console(ctx, project, list, node) }
 	live, err := nodes.NewCluster(config)
 	if err != nil {
 		return err
@@ -240,6 +237,12 @@ func (t *task) shrink(ctx context.Context, object *muranopl.Object, network neti
 		if len(leaving) == 0 {
 			return nil
 		}
+		gone, err := t.revive(ctx, object, staying)
+		if err != nil {
+			return err
+		}
+		leaving = append(leaving, gone...)
+		staying = slices.DeleteFunc(staying, func(node nodes.Node) bool { return slices.Contains(gone, node.Name) })
 		config := t.clusterConfig(object, known.Nodes)
 		config.NodeNetwork = network
 		former, err := nodes.NewCluster(config)

@@ -43,9 +43,8 @@ func (t *task) mend(ctx context.Context, project *openstack.Project, template op
 			t.inform(ctx, instance, "Server %s (%s) is gone from Nova: a new one takes its place", name, addresses.ServerID)
 			gone[instance.ID()] = "Nova does not know the server any more"
 		case openstack.Shut:
-			t.inform(ctx, instance, "Server %s is off: it is started", name)
-			if err := project.StartServer(ctx, addresses.ServerID); err != nil {
-				problems = append(problems, fmt.Errorf("server %s: %w", name, err))
+			if err := t.startServer(ctx, project, instance, name, addresses.ServerID); err != nil {
+				problems = append(problems, err)
 			}
 		case "ERROR":
 			problems = append(problems, fmt.Errorf("server %s is %s: mend it, or delete it in Nova and deploy again for a new one in its place", name, states[i]))
@@ -61,21 +60,62 @@ func (t *task) mend(ctx context.Context, project *openstack.Project, template op
 	return err
 }
 
-// serverNote says for the report of a node's failure what Nova knows of its server, if that is remarkable.
-func (t *task) serverNote(ctx context.Context, project *openstack.Project, list []nodes.Node, name string) string {
+// revive starts those nodes of a cluster that are off, and returns the names of those that Nova does not know any more: these can only
+// leave the cluster before new ones take their place. The cluster cannot become smaller while it waits for either. A master that is gone
+// is left to the report of what needs it.
+func (t *task) revive(ctx context.Context, cluster *muranopl.Object, list []nodes.Node) (gone []string, err error) {
+	project, err := t.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, node := range list {
+		state, err := project.Server(ctx, node.Server)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case state.Status == openstack.Gone && node.Role != nodes.Master:
+			gone = append(gone, node.Name)
+		case state.Status == openstack.Shut:
+			if err := t.startServer(ctx, project, cluster, node.Name, node.Server); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return gone, nil
+}
+
+func (t *task) startServer(ctx context.Context, project *openstack.Project, object *muranopl.Object, name, id string) error {
+	t.inform(ctx, object, "Server %s is off: it is started", name)
+	if err := project.StartServer(ctx, id); err != nil {
+		return fmt.Errorf("server %s: %w", name, err)
+	}
+	return nil
+}
+
+// serverState is what Nova knows of a node's server: nothing when it cannot be asked.
+func (t *task) serverState(ctx context.Context, list []nodes.Node, name string) nodes.ServerState {
 	id := serverOf(list, name)
+	project, err := t.Project(ctx)
+	if err != nil || id == "" {
+		return nodes.ServerState{}
+	}
 	state, err := project.Server(ctx, id)
 	if err != nil || state.Status == openstack.Active && state.Task == "" {
-		return ""
+		return nodes.ServerState{}
 	}
-	return fmt.Sprintf("its server %s is %s: deploy again to have it mended", id, state)
+	return nodes.ServerState{Note: fmt.Sprintf("its server %s is %s: deploy again to have it mended", id, state), Down: state.Down()}
 }
 
 // consoleLines is how much of a console a report carries.
 const consoleLines = 10
 
 // console returns the last lines of a node's console, or nothing when the cloud does not tell them.
-func (t *task) console(ctx context.Context, project *openstack.Project, list []nodes.Node, name string) string {
+func (t *task) console(ctx context.Context, list []nodes.Node, name string) string {
+	project, err := t.Project(ctx)
+	if err != nil {
+		return ""
+	}
 	text, err := project.Console(ctx, serverOf(list, name), consoleLines)
 	if err != nil {
 		t.config.Logger.DebugContext(ctx, "the console of a server cannot be read", "server", name, "error", err)

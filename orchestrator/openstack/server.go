@@ -41,6 +41,12 @@ func (s ServerState) String() string {
 	return text
 }
 
+// Down says that the server does not run, that Nova is doing nothing about it, and that it did not fail: somebody has switched it off
+// or deleted it, from inside or outside.
+func (s ServerState) Down() bool {
+	return s.Status == Gone || s.Status == Shut && s.Task == ""
+}
+
 // Server asks Nova for the state of a server.
 func (p *Project) Server(ctx context.Context, id string) (ServerState, error) {
 	server, err := servers.Get(ctx, p.compute, id).Extract()

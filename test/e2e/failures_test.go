@@ -47,6 +47,7 @@ func TestNodesThatFailAreReportedAndHealed(t *testing.T) {
 		{"a master that lost the data of its etcd member", s.masterLosesEtcd},
 		{"pods that do not go", s.podsThatDoNotGo},
 		{"a node that is dead for good", s.deadForGood},
+		{"a removal while other nodes are missing", s.othersMissing},
 	} {
 		began := time.Now()
 		if !t.Run(one.name, one.run) {
@@ -380,4 +381,28 @@ func (s *scaling) deadForGood(t *testing.T) {
 	s.holds(t, []string{"murano-kube-3"}, []string{"murano-gateway-1"})
 	s.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})
 	s.holds(t, []string{"murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1"})
+}
+
+// othersMissing removes a node while another one is off and a third is gone from Nova: the one is started, the other made anew.
+func (s *scaling) othersMissing(t *testing.T) {
+	s.signIn(t)
+	nova := s.user.nova(t)
+	former := s.cluster.servers["murano-kube-4"]
+	require.NoError(t, servers.Delete(t.Context(), nova, former).ExtractErr())
+	require.NoError(t, servers.Stop(t.Context(), nova, s.cluster.servers["murano-gateway-1"]).ExtractErr())
+	s.lab.eventually(t, time.Minute, "the one is gone, the other off", func() error {
+		s.find(t)
+		gateway, err := servers.Get(t.Context(), nova, s.cluster.servers["murano-gateway-1"]).Extract()
+		if err != nil || gateway.Status != "SHUTOFF" || s.cluster.servers["murano-kube-4"] != "" {
+			return fmt.Errorf("%v %v", gateway, s.cluster.servers)
+		}
+		return nil
+	})
+	lines := s.act(t, "scaling-cluster", "scaleNodesDown", map[string]any{"node": "murano-kube-3"})
+	healed(t, lines)
+	log := strings.Join(lines["info"], "\n")
+	require.Contains(t, log, "Server murano-gateway-1 is off: it is started")
+	require.Contains(t, log, "Removing murano-kube-3, murano-kube-4")
+	require.Contains(t, log, "murano-kube-4 ("+former+") is gone from Nova: a new one takes its place")
+	s.holds(t, []string{"murano-kube-4"}, []string{"murano-gateway-1"})
 }
