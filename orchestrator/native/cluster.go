@@ -241,8 +241,13 @@ func (t *task) shrink(ctx context.Context, object *muranopl.Object, network neti
 		if err != nil {
 			return err
 		}
-		leaving = append(leaving, gone...)
 		staying = slices.DeleteFunc(staying, func(node nodes.Node) bool { return slices.Contains(gone, node.Name) })
+		if !slices.ContainsFunc(staying, func(node nodes.Node) bool { return node.Role == nodes.Minion }) {
+			return fmt.Errorf("%s cannot be removed: of the nodes that are to stay Nova does not know %s any more, so that nobody would take the pods. "+
+				"Deploy the cluster with the nodes that it had, for new servers in the place of those that are gone, and make it smaller then",
+				strings.Join(leaving, ", "), strings.Join(gone, ", "))
+		}
+		leaving = append(leaving, gone...)
 		config := t.clusterConfig(object, known.Nodes)
 		config.NodeNetwork = network
 		former, err := nodes.NewCluster(config)

@@ -293,12 +293,11 @@ func (s *scaling) keysRefused(t *testing.T) {
 	_, err = servers.Rebuild(t.Context(), nova, kept, servers.RebuildOpts{ImageRef: server.Image["id"].(string)}).Extract()
 	require.NoError(t, err)
 	former := s.cluster.servers["murano-gateway-1"]
-	require.NoError(t, servers.Delete(t.Context(), nova, former).ExtractErr())
-	s.lab.eventually(t, time.Minute, "the one is rebuilt, the other gone", func() error {
-		s.find(t)
+	s.deleteServer(t, "murano-gateway-1")
+	s.lab.eventually(t, time.Minute, "the other is rebuilt", func() error {
 		server, err := servers.Get(t.Context(), nova, kept).Extract()
-		if err != nil || server.Status != "ACTIVE" || s.cluster.servers["murano-gateway-1"] != "" {
-			return fmt.Errorf("%v %v", server, s.cluster.servers)
+		if err != nil || server.Status != "ACTIVE" {
+			return fmt.Errorf("%v %v", server, err)
 		}
 		return nil
 	})
@@ -383,26 +382,43 @@ func (s *scaling) deadForGood(t *testing.T) {
 	s.holds(t, []string{"murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1"})
 }
 
-// othersMissing removes a node while another one is off and a third is gone from Nova: the one is started, the other made anew.
+// othersMissing removes a node while another one is off and a third is gone from Nova: the one is started, the other made anew. But the
+// last node that can take pods is not removed.
 func (s *scaling) othersMissing(t *testing.T) {
+	require.Empty(t, s.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})["error"])
 	s.signIn(t)
 	nova := s.user.nova(t)
-	former := s.cluster.servers["murano-kube-4"]
-	require.NoError(t, servers.Delete(t.Context(), nova, former).ExtractErr())
-	require.NoError(t, servers.Stop(t.Context(), nova, s.cluster.servers["murano-gateway-1"]).ExtractErr())
-	s.lab.eventually(t, time.Minute, "the one is gone, the other off", func() error {
-		s.find(t)
-		gateway, err := servers.Get(t.Context(), nova, s.cluster.servers["murano-gateway-1"]).Extract()
-		if err != nil || gateway.Status != "SHUTOFF" || s.cluster.servers["murano-kube-4"] != "" {
-			return fmt.Errorf("%v %v", gateway, s.cluster.servers)
+	former, gateway := s.cluster.servers["murano-kube-4"], s.cluster.servers["murano-gateway-1"]
+	require.NoError(t, servers.Stop(t.Context(), nova, gateway).ExtractErr())
+	s.deleteServer(t, "murano-kube-4")
+	s.lab.eventually(t, time.Minute, "the gateway is off", func() error {
+		server, err := servers.Get(t.Context(), nova, gateway).Extract()
+		if err != nil || server.Status != "SHUTOFF" {
+			return fmt.Errorf("%v %v", server, err)
 		}
 		return nil
 	})
-	lines := s.act(t, "scaling-cluster", "scaleNodesDown", map[string]any{"node": "murano-kube-3"})
-	healed(t, lines)
-	log := strings.Join(lines["info"], "\n")
+	log := strings.Join(s.act(t, "scaling-cluster", "scaleNodesDown", map[string]any{"node": "murano-kube-3"})["info"], "\n")
 	require.Contains(t, log, "Server murano-gateway-1 is off: it is started")
 	require.Contains(t, log, "Removing murano-kube-3, murano-kube-4")
 	require.Contains(t, log, "murano-kube-4 ("+former+") is gone from Nova: a new one takes its place")
-	s.holds(t, []string{"murano-kube-4"}, []string{"murano-gateway-1"})
+	s.holds(t, []string{"murano-kube-2", "murano-kube-4"}, []string{"murano-gateway-1"})
+
+	s.deleteServer(t, "murano-kube-2")
+	text := failed(t, s.end(t, s.begin(t, "scaling-cluster", "scaleNodesDown", map[string]any{"node": "murano-kube-4"})))
+	require.Contains(t, text, "murano-kube-4 cannot be removed: of the nodes that are to stay Nova does not know murano-kube-2 any more")
+	healed(t, s.deploy(t))
+	s.holds(t, []string{"murano-kube-2", "murano-kube-4"}, []string{"murano-gateway-1"})
+}
+
+// deleteServer deletes a server in Nova behind Heat's back, and waits until it is gone.
+func (s *scaling) deleteServer(t *testing.T, name string) {
+	t.Helper()
+	require.NoError(t, servers.Delete(t.Context(), s.user.nova(t), s.cluster.servers[name]).ExtractErr())
+	s.lab.eventually(t, time.Minute, name+" is gone", func() error {
+		if s.find(t); s.cluster.servers[name] != "" {
+			return fmt.Errorf("there is %s", s.cluster.servers[name])
+		}
+		return nil
+	})
 }
