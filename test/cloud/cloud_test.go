@@ -72,6 +72,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"a server for which there is no room says why, and a stack is healed by applying it again", noRoomIsSaidAndHealed},
 		{"a quota that is used up is named", aQuotaIsNamed},
 		{"a network that is gone is named", aNetworkThatIsGoneIsNamed},
+		{"a server that is off is started, one that is gone is made anew, and a rebuild is seen", missingServersAreMended},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			began := time.Now()
