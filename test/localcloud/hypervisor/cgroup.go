@@ -20,21 +20,35 @@ const cgroupRoot = "/sys/fs/cgroup"
 // removeCgroups removes a cgroup with all below it from every hierarchy there is: those of version 1 lie side by side, that
 // of version 2 is the folder itself. Processes that are left in it are killed. A cgroup is busy until the kernel has buried the last.
 func removeCgroups(ctx context.Context, path string) error {
-	hierarchies := []string{cgroupRoot}
-	var version2 unix.Statfs_t
-	if err := unix.Statfs(cgroupRoot, &version2); err == nil && version2.Type != unix.CGROUP2_SUPER_MAGIC {
-		found, err := filepath.Glob(filepath.Join(cgroupRoot, "*"))
-		if err != nil {
-			return err
-		}
-		hierarchies = found
-	}
-	for _, hierarchy := range hierarchies {
-		if err := removeCgroup(ctx, filepath.Join(hierarchy, path)); err != nil {
+	for _, folder := range cgroupFolders(path) {
+		if err := removeCgroup(ctx, folder); err != nil {
 			return fmt.Errorf("remove the cgroup %s: %w", path, err)
 		}
 	}
 	return nil
+}
+
+// killCgroups kills the processes of a cgroup and of all below it.
+func killCgroups(path string) error {
+	for _, folder := range cgroupFolders(path) {
+		if err := killMembers(folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cgroupFolders are the places of a cgroup in the hierarchies.
+func cgroupFolders(path string) []string {
+	var version2 unix.Statfs_t
+	if err := unix.Statfs(cgroupRoot, &version2); err == nil && version2.Type == unix.CGROUP2_SUPER_MAGIC {
+		return []string{filepath.Join(cgroupRoot, path)}
+	}
+	hierarchies, _ := filepath.Glob(filepath.Join(cgroupRoot, "*")) // the pattern is a good one
+	for i := range hierarchies {
+		hierarchies[i] = filepath.Join(hierarchies[i], path)
+	}
+	return hierarchies
 }
 
 func removeCgroup(ctx context.Context, folder string) error {
@@ -54,7 +68,7 @@ func removeCgroup(ctx context.Context, folder string) error {
 	}
 }
 
-// killMembers kills the processes of a cgroup and of those below it.
+// killMembers kills the processes of one hierarchy's cgroup and of those below it.
 func killMembers(folder string) error {
 	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, os.ErrNotExist) || err == nil && !entry.IsDir() {
@@ -75,8 +89,19 @@ func killMembers(folder string) error {
 				return fmt.Errorf("kill process %d of cgroup %s: %w", pid, path, err)
 			}
 		}
-		return nil
+		return thaw(path)
 	})
+}
+
+// thaw lets the processes of a cgroup run again, so that they can end: in version 1 a frozen process outlives even SIGKILL
+// (https://docs.kernel.org/admin-guide/cgroup-v1/freezer-subsystem.html). A container engine in a server freezes its containers for
+// moments, and may be killed in one of them.
+func thaw(folder string) error {
+	err := os.WriteFile(filepath.Join(folder, "freezer.state"), []byte("THAWED"), 0)
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("thaw cgroup %s: %w", folder, err)
+	}
+	return nil
 }
 
 // removeTree removes folders from the leaves up; the files in them are the kernel's and go with them.

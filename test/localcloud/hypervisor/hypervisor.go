@@ -165,7 +165,7 @@ func (h *Hypervisor) DeleteAll(ctx context.Context) error {
 		return fmt.Errorf("list containers: %w", err)
 	}
 	for _, container := range containers {
-		if err := h.runc.delete(ctx, container); err != nil {
+		if err := h.runc.delete(ctx, container, h.cgroup(strings.TrimPrefix(container, prefix))); err != nil {
 			return fmt.Errorf("remove container %s: %w", container, err)
 		}
 	}

@@ -278,6 +278,11 @@ runcmd:
 	require.False(t, h.HasImage("node"))
 	require.DirExists(t, h.imageFolder("node"), "a server still runs from it")
 
+	// As a container engine that was killed while it froze a container.
+	shell(t, client, `set -e; version1=/sys/fs/cgroup/freezer/frozen version2=/sys/fs/cgroup/frozen
+		sleep infinity </dev/null >/dev/null 2>&1 & pid=$!
+		if [ -d ${version1%/*} ]; then mkdir $version1; echo $pid >$version1/cgroup.procs; echo FROZEN >$version1/freezer.state
+		else mkdir $version2; echo $pid >$version2/cgroup.procs; echo 1 >$version2/cgroup.freeze; fi`)
 	began = time.Now()
 	require.NoError(t, h.Delete(ctx, "server-1"))
 	t.Logf("deleted in %.2f s", time.Since(began).Seconds())

@@ -76,8 +76,9 @@ func (r runc) state(ctx context.Context, id string) (container, error) {
 	return state, nil
 }
 
-// delete kills a container when it runs, and removes it. A container that runc has half made is removed as well.
-func (r runc) delete(ctx context.Context, id string) error {
+// delete kills a container and all processes of its cgroup when it runs, and removes it. A container that runc has half made is
+// removed as well.
+func (r runc) delete(ctx context.Context, id, cgroup string) error {
 	if _, err := os.Stat(filepath.Join(r.root, id)); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -92,8 +93,17 @@ func (r runc) delete(ctx context.Context, id string) error {
 				return err
 			}
 		}
-		if err := ended.wait(ctx, killPatience); err != nil {
-			return fmt.Errorf("wait for the end of container %s: %w", id, err)
+		for deadline := time.Now().Add(killPatience); ; {
+			err := ended.wait(ctx, killAgain)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, errStillRuns) || time.Now().After(deadline) {
+				return fmt.Errorf("wait for the end of container %s: %w", id, err)
+			}
+			if err := killCgroups(cgroup); err != nil {
+				return err
+			}
 		}
 	}
 	_, err := r.call(ctx, "delete", "--force", id)
@@ -104,7 +114,10 @@ func (r runc) delete(ctx context.Context, id string) error {
 }
 
 // killPatience is how long the kernel may take to end all processes of a container.
-const killPatience = 30 * time.Second
+const (
+	killPatience = 30 * time.Second
+	killAgain    = time.Second // one by one, those that the end of the first process has not ended
+)
 
 func (r runc) list(ctx context.Context) ([]string, error) {
 	entries, err := os.ReadDir(r.root)

@@ -199,15 +199,18 @@ func (h *Hypervisor) shutDown(ctx context.Context, id string, container containe
 	}
 }
 
+// cgroup is the server's, below the hierarchies' roots.
+func (h *Hypervisor) cgroup(id string) string { return filepath.Join(h.parent, id) }
+
 // halt leaves nothing of a running server: no process, no mount, no cgroup.
 func (h *Hypervisor) halt(ctx context.Context, id string) error {
-	if err := h.runc.delete(ctx, prefix+id); err != nil {
+	if err := h.runc.delete(ctx, prefix+id, h.cgroup(id)); err != nil {
 		return err
 	}
 	if err := unmount(h.disk(id).path("root")); err != nil {
 		return err
 	}
-	return removeCgroups(ctx, filepath.Join(h.parent, id))
+	return removeCgroups(ctx, h.cgroup(id))
 }
 
 // Delete kills a server and removes its disk. That it is not there is no error.

@@ -134,7 +134,7 @@ func (h *Hypervisor) specification(server Server, capabilities []string) specifi
 			Resources: resources{Devices: []deviceRule{
 				{Allow: true, Access: "rwm"}, {Allow: false, Type: "c", Major: 1, Minor: 11, Access: "w"},
 			}, PIDs: limit{processLimit}},
-			CgroupsPath: filepath.Join(h.parent, server.ID),
+			CgroupsPath: h.cgroup(server.ID),
 		},
 	}
 	for _, volume := range volumes() {
