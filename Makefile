@@ -58,10 +58,6 @@ soak: check image ## Kill the server at the beginning and end of every step of d
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run TestChangesSurviveTheDeathOfTheServer ./test/e2e
 	BURANO_KILLS=2000 go test -count=1 -timeout 120m -v ./test/durability
 
-.PHONY: failures
-failures: image ## Break the nodes of a cluster in many ways and heal them (not yet part of make test)
-	go test -count=1 -timeout 25m -v -run TestNodesThatFail ./test/e2e
-
 .PHONY: test-openstack
 test-openstack: setup ## The cloud driver's tests on a real OpenStack made of Debian's packages (KEEP=1 keeps it up)
 	@test/openstack/test.sh

@@ -29,11 +29,12 @@ suite "no work is lost when servers die" go test -count=1 -timeout 15m -v ./test
 # The end-to-end tests, shared out so that none takes over 10 minutes; what is named nowhere runs in the last one.
 endToEnd() { suite "end to end: $1" go test -count=1 -timeout 25m -v "${@:2}" ./test/e2e; }
 changes='TestActions'
-failures='TestNodesThatFail' # run by make failures until a run of it is seen to be stable
+failures='TestNodesThatFail'
 jumps='TestNodesWithout'
 crashes='TestChangesSurvive|TestAServerThatWasPaused'
 endToEnd "actions" -run "$changes"
 endToEnd "servers that die or sleep" -run "$crashes"
+endToEnd "nodes that fail" -run "$failures"
 endToEnd "jumps" -run "$jumps"
 endToEnd "everything else" -skip "$changes|$crashes|$failures|$jumps"
 
