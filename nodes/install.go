@@ -121,7 +121,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	d.installed[node.Name] = installed{layout: final, facts: found}
 	d.mu.Unlock()
 	if len(missing) > 0 {
-		d.report(ctx, node, fmt.Sprintf("%d files installed", len(missing)))
+		d.report(ctx, node, fmt.Sprintf("files installed: %d", len(missing)))
 	}
 	return nil
 }
