@@ -179,11 +179,18 @@ func TestAnEnvironmentHasOneTaskAtATime(t *testing.T) {
 
 		var mutex sync.Mutex
 		accepted := map[string]int{}
+		// enough says that each kind of work was accepted at least once: as long as the first tasks wait for their servers, all others are refused.
+		enough := func() bool {
+			mutex.Lock()
+			defer mutex.Unlock()
+			return accepted["deploy"] > 0 && accepted["action"] > 0
+		}
+		deadline := time.Now().Add(time.Minute)
 		var group sync.WaitGroup
 		for user := range users {
 			random := rand.New(rand.NewPCG(seed, uint64(user)))
 			group.Go(func() {
-				for range turns {
+				for turn := 0; turn < turns || !enough() && time.Now().Before(deadline); turn++ {
 					h, i := houses[random.IntN(len(houses))], random.IntN(len(ids))
 					what, err := h.something(random, caller(i), ids[i])
 					switch kind := fault.KindOf(err); {
