@@ -436,7 +436,8 @@ func (r *run) attribute(receiver any, name string, scope *Scope) (any, error) {
 			return enter(value), err
 		}
 	}
-	if properties := scope.setting.functions.named(name, AsProperty); len(properties) > 0 {
+	properties := scope.setting.functions.named(name, AsProperty)
+	if len(properties) > 0 {
 		given := arguments{}
 		given.addValue(receiver)
 		for _, f := range properties {
@@ -455,7 +456,7 @@ func (r *run) attribute(receiver any, name string, scope *Scope) (any, error) {
 		}
 		return enter(value), nil
 	case nil:
-		return nil, noAttribute("null", name)
+		return nil, noAttribute("null", name, len(properties) > 0)
 	}
 	if seq, ok := iterable(receiver); ok {
 		items := []any{}
@@ -471,10 +472,14 @@ func (r *run) attribute(receiver any, name string, scope *Scope) (any, error) {
 		}
 		return r.account(items)
 	}
-	return nil, noAttribute(TypeName(receiver), name)
+	return nil, noAttribute(TypeName(receiver), name, len(properties) > 0)
 }
 
-func noAttribute(receiver, name string) error {
+// noAttribute says that a receiver lacks an attribute; known tells whether values of another type have it.
+func noAttribute(receiver, name string, known bool) error {
+	if known {
+		return failure(NoMatch, "%s has no attribute %s", receiver, name).saying(`No function "#property#%s" matches supplied arguments`, name)
+	}
 	return failure(NoFunction, "%s has no attribute %s", receiver, name).saying(`Unknown function "#property#%s"`, name)
 }
 

@@ -30,6 +30,8 @@ type Function struct {
 	// Pairs tells that "key => value" among the arguments is a *Pair of lambdas and not a named argument.
 	Pairs bool
 	Call  func(*Invocation) (any, error)
+
+	library bool // it is YAQL's own, and knows sequences; others are given lists in their place
 }
 
 // Param is a parameter. A method's receiver is the first.
@@ -282,7 +284,7 @@ func (f *Function) bind(r *run, given *arguments, bound []any) (bool, error) {
 			bound[i], named = rest, 0
 			continue
 		case p.Rest:
-			rest, ok, err := p.bindRest(r, positional)
+			rest, ok, err := p.bindRest(r, f, positional)
 			if !ok || err != nil {
 				return ok, err
 			}
@@ -308,7 +310,7 @@ func (f *Function) bind(r *run, given *arguments, bound []any) (bool, error) {
 			bound[i] = p.Default
 			continue
 		}
-		value, ok, err := p.take(r, a)
+		value, ok, err := p.take(r, f, a)
 		if !ok || err != nil {
 			return ok, err
 		}
@@ -317,7 +319,7 @@ func (f *Function) bind(r *run, given *arguments, bound []any) (bool, error) {
 	return len(positional) == 0 && named == 0, nil
 }
 
-func (p *Param) take(r *run, a *argument) (any, bool, error) {
+func (p *Param) take(r *run, f *Function, a *argument) (any, bool, error) {
 	if p.Lazy {
 		if pair, ok := a.value.(*Pair); ok {
 			return pair, true, nil
@@ -325,6 +327,9 @@ func (p *Param) take(r *run, a *argument) (any, bool, error) {
 		return a.lambda(), true, nil
 	}
 	value, err := a.evaluate(r)
+	if err == nil && !f.library && isSequence(value) {
+		value, err = r.finish(value)
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -338,13 +343,13 @@ func (p *Param) take(r *run, a *argument) (any, bool, error) {
 	return value, ok, nil
 }
 
-func (p *Param) bindRest(r *run, positional []argument) ([]any, bool, error) {
+func (p *Param) bindRest(r *run, f *Function, positional []argument) ([]any, bool, error) {
 	rest := make([]any, 0, len(positional))
 	for i := range positional {
 		if positional[i].gap {
 			return nil, false, nil
 		}
-		value, ok, err := p.take(r, &positional[i])
+		value, ok, err := p.take(r, f, &positional[i])
 		if !ok || err != nil {
 			return nil, ok, err
 		}
@@ -360,7 +365,7 @@ func (p *Param) bindNamed(r *run, f *Function, given *arguments) (map[string]any
 		if slices.ContainsFunc(f.Params, func(other Param) bool { return other.Name == name && !other.Keywords && !other.Rest }) {
 			continue
 		}
-		value, ok, err := p.take(r, &given.named[i].argument)
+		value, ok, err := p.take(r, f, &given.named[i].argument)
 		if !ok || err != nil {
 			return nil, ok, err
 		}

@@ -78,19 +78,28 @@ func repeatList(i *Invocation, items []any, times int64) (any, error) {
 	return slices.Repeat(items, int(times)), nil
 }
 
-// change is how a sequence is given another piece: count items from position on go, values come. A negative count is all that
-// follow.
-func change(items []any, position, count int64, values []any) []any {
+// insert puts values before the item at a position: past the end, they come last. A negative position counts from the end.
+func insert(items []any, position int64, values ...any) []any {
 	length := int64(len(items))
 	if position < 0 {
 		position = max(0, position+length)
 	}
 	position = min(position, length)
-	end := length
-	if count >= 0 && count < length-position {
-		end = position + count
+	return slices.Concat(items[:position], values, items[position:])
+}
+
+// exchange puts values in the place of count items from a position on; a negative count is all that follow. No position before the
+// first item or after the last is counted: when no item is in the range, nothing changes.
+func exchange(items []any, position, count int64, values []any) []any {
+	length := int64(len(items))
+	from, to := min(max(position, 0), length), length
+	if count >= 0 && (position < 0 || count < length-position) {
+		to = min(max(position+count, 0), length)
 	}
-	return slices.Concat(items[:position], values, items[end:])
+	if from >= to {
+		return items
+	}
+	return slices.Concat(items[:from], values, items[to:])
 }
 
 func setOf(values []any) *Set { return NewSet(values...) }
@@ -123,12 +132,12 @@ func collectionFunctions() []*Function {
 		function("list", "a list of the arguments; of lazy sequences among them the items", func(i *Invocation) (any, error) {
 			made := []any{}
 			for _, item := range arg[[]any](i, 0) {
-				if _, lazy := lazySequence(item); !lazy {
+				seq, lazy := item.(Seq)
+				if !lazy {
 					made = append(made, item)
 					continue
 				}
-				seq, _ := iterable(item)
-				items, err := i.run.list(seq.(Seq))
+				items, err := i.run.list(seq)
 				if err != nil {
 					return nil, err
 				}
@@ -232,14 +241,14 @@ func collectionFunctions() []*Function {
 		both("len", "the number of entries", func(i *Invocation) (any, error) { return int64(arg[*Dict](i, 0).Len()), nil }, need("d", dict)),
 		both("len", "the number of items", asSeq("", func(_ *Invocation, items []any) (any, error) { return int64(len(items)), nil }), need("sequence", iterable)),
 		method("delete", "the sequence without some items", asSeq("", func(i *Invocation, items []any) (any, error) {
-			return change(items, arg[int64](i, 1), arg[int64](i, 2), nil), nil
+			return exchange(items, arg[int64](i, 1), arg[int64](i, 2), nil), nil
 		}), need("collection", iterable), need("position", integer), may("count", integer, int64(1))),
 		method("replace", "the sequence with another item", asSeq("", func(i *Invocation, items []any) (any, error) {
-			return replaceItems(items, arg[int64](i, 1), arg[int64](i, 3), []any{i.Args[2]}), nil
+			return exchange(items, arg[int64](i, 1), arg[int64](i, 3), []any{i.Args[2]}), nil
 		}), need("collection", iterable), need("position", integer), need("value", nil), may("count", integer, int64(1))),
 		method("replaceMany", "the sequence with other items", asSeq("", func(i *Invocation, items []any) (any, error) {
 			values, err := i.items(2)
-			return replaceItems(items, arg[int64](i, 1), arg[int64](i, 3), values), err
+			return exchange(items, arg[int64](i, 1), arg[int64](i, 3), values), err
 		}), need("collection", iterable), need("position", integer), need("values", iterable), may("count", integer, int64(1))),
 		method("delete", "the map without some keys", func(i *Invocation) (any, error) {
 			return arg[*Dict](i, 0).Without(arg[[]any](i, 1)...), nil
@@ -249,17 +258,17 @@ func collectionFunctions() []*Function {
 			return arg[*Dict](i, 0).Without(keys...), err
 		}, need("d", dict), need("keys", iterable)),
 		method("insert", "the list with an item more", func(i *Invocation) (any, error) {
-			return change(arg[[]any](i, 0), arg[int64](i, 1), 0, []any{i.Args[2]}), nil
+			return insert(arg[[]any](i, 0), arg[int64](i, 1), i.Args[2]), nil
 		}, need("collection", list), need("position", integer), need("value", nil)),
 		method("insert", "the sequence with an item more", asSeq("", func(i *Invocation, items []any) (any, error) {
 			if arg[int64](i, 1) < 0 { // a sequence has no end to count from
 				return items, nil
 			}
-			return change(items, arg[int64](i, 1), 0, []any{i.Args[2]}), nil
+			return insert(items, arg[int64](i, 1), i.Args[2]), nil
 		}), need("collection", lazySequence), need("position", integer), need("value", nil)),
 		method("insertMany", "the sequence with more items", asSeq("", func(i *Invocation, items []any) (any, error) {
 			values, err := i.items(2)
-			return change(items, arg[int64](i, 1), 0, values), err
+			return insert(items, max(arg[int64](i, 1), 0), values...), err
 		}), need("collection", iterable), need("position", integer), need("values", iterable)),
 		function("set", "a set of the arguments", func(i *Invocation) (any, error) { return setOf(arg[[]any](i, 0)), nil }, rest(nil)),
 		method("toSet", "the items as a set", asSeq("", func(_ *Invocation, items []any) (any, error) { return setOf(items), nil }), need("collection", iterable)),
@@ -324,12 +333,4 @@ func holds(i *Invocation, collection int, value any) (any, error) {
 		return nil, err
 	}
 	return slices.ContainsFunc(items, func(item any) bool { return Equal(item, value) }), nil
-}
-
-// replaceItems replaces only what is there: past the end nothing comes.
-func replaceItems(items []any, position, count int64, values []any) []any {
-	if position >= int64(len(items)) {
-		return items
-	}
-	return change(items, position, count, values)
 }

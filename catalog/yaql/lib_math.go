@@ -2,6 +2,7 @@ package yaql
 
 import (
 	"math"
+	"math/big"
 	"math/bits"
 	"math/rand/v2"
 	"strconv"
@@ -97,8 +98,15 @@ func power(base, exponent int64) (any, error) {
 }
 
 func powerModulo(base, exponent, modulus int64) (any, error) {
-	if modulus == 0 || exponent < 0 || modulus == math.MinInt64 {
-		return nil, failure(BadValue, "pow() with a third argument wants a positive exponent and a modulus that is not zero")
+	if modulus == 0 || modulus == math.MinInt64 {
+		return nil, failure(BadValue, "pow() with a third argument wants a modulus that is not zero").saying("pow() 3rd argument cannot be 0")
+	}
+	if exponent < 0 {
+		inverse := new(big.Int).ModInverse(big.NewInt(base), big.NewInt(max(modulus, -modulus)))
+		if inverse == nil || exponent == math.MinInt64 {
+			return nil, failure(BadValue, "%d has no inverse modulo %d", base, modulus).saying("base is not invertible for the given modulus")
+		}
+		return powerModulo(inverse.Int64(), -exponent, modulus)
 	}
 	m := uint64(max(modulus, -modulus))
 	start, _ := modulo(base, int64(m))
@@ -114,6 +122,23 @@ func powerModulo(base, exponent, modulus int64) (any, error) {
 		b = times(b, b)
 	}
 	return modulo(int64(result), modulus)
+}
+
+// roundInteger rounds to a power of ten, halves to the even one.
+func roundInteger(n, digits int64) (any, error) {
+	if digits > 19 {
+		return int64(0), nil
+	}
+	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(digits), nil)
+	quotient, rest := new(big.Int).DivMod(big.NewInt(n), unit, new(big.Int))
+	half := rest.Lsh(rest, 1).Cmp(unit)
+	if half > 0 || half == 0 && quotient.Bit(0) == 1 {
+		quotient.Add(quotient, big.NewInt(1))
+	}
+	if quotient.Mul(quotient, unit); !quotient.IsInt64() {
+		return nil, overflow("round")
+	}
+	return quotient.Int64(), nil
 }
 
 // toInt is int(): of a string, a number or null.
@@ -281,22 +306,37 @@ func mathFunctions() []*Function {
 			if c, ok := i.Args[2].(int64); ok && aok && bok {
 				return powerModulo(a, b, c)
 			}
+			if i.Args[2] != nil {
+				return nil, failure(BadType, "pow() with a third argument takes integers").saying("pow() 3rd argument not allowed unless all arguments are integers")
+			}
 			if aok && bok && b >= 0 {
 				return power(a, b)
 			}
-			return math.Pow(i.number(0), i.number(1)), nil
-		}, need("a", number), need("b", number), may("c", orNull(integer), nil)),
+			base, exponent := i.number(0), i.number(1)
+			if base == 0 && exponent < 0 {
+				return nil, failure(DivideByZero, "0 has no negative power").saying("0.0 cannot be raised to a negative power")
+			}
+			return math.Pow(base, exponent), nil
+		}, need("a", number), need("b", number), may("c", orNull(number), nil)),
 		function("sign", "1, 0 or -1", func(i *Invocation) (any, error) {
 			c, _ := compare(i.Args[0], int64(0))
 			return int64(c), nil
 		}, need("num", number)),
 		function("round", "the number rounded to that many digits after the point, halves to the even digit", func(i *Invocation) (any, error) {
-			digits := arg[int64](i, 1)
-			if n, ok := i.Args[0].(int64); ok && digits >= 0 {
+			digits := max(min(arg[int64](i, 1), 400), -400)
+			n, whole := i.Args[0].(int64)
+			switch {
+			case whole && digits >= 0:
 				return n, nil
+			case whole:
+				return roundInteger(n, -digits)
+			case digits >= 0: // FormatFloat rounds the exact value of the float
+				return strconv.ParseFloat(strconv.FormatFloat(i.number(0), 'f', int(digits), 64), 64)
+			case digits < -308:
+				return math.Copysign(0, i.number(0)), nil
 			}
-			scale := math.Pow10(int(max(min(digits, 300), -300)))
-			return math.RoundToEven(i.number(0)*scale) / scale, nil
+			scale := math.Pow10(int(-digits))
+			return math.RoundToEven(i.number(0)/scale) * scale, nil
 		}, need("number", number), may("ndigits", integer, int64(0))),
 		function("isInteger", "whether it is an integer", func(i *Invocation) (any, error) {
 			_, ok := i.Args[0].(int64)

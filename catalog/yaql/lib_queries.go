@@ -229,12 +229,14 @@ func merge(i *Invocation, a, b *Dict, level int64, lists, items *Lambda) (*Dict,
 			newList, newIsList := value.([]any)
 			var err error
 			switch {
-			case level == 1:
-			case oldIs && newIs:
+			case level != 1 && (newIs && !oldIs || newIsList && !oldIsList):
+				err = failure(BadType, "%s and %s cannot be merged, at the key %s", TypeName(old), TypeName(value), Text(e.Key)).
+					saying("Cannot merge %s with %s", classInPython(old), classInPython(value))
+			case level != 1 && newIs:
 				value, err = merge(i, oldDict, newDict, max(level-1, 0), lists, items)
-			case oldIsList && newIsList && lists != nil:
+			case level != 1 && newIsList && lists != nil:
 				value, err = i.call(lists, oldList, newList)
-			case oldIsList && newIsList:
+			case level != 1 && newIsList:
 				value = NewSet(append(slices.Clone(oldList), newList...)...).Members()
 			case items != nil:
 				value, err = i.call(items, old, value)
@@ -265,29 +267,55 @@ func find(i *Invocation, items []any, last bool, is func(any) (bool, error)) (an
 	return found, nil
 }
 
-// pieces cuts items before, or at, those that the predicate holds for.
-func pieces(i *Invocation, items []any, drop bool) (any, error) {
+// splitWhere makes the lists between items for which the predicate holds; an empty one at the end is left out.
+func splitWhere(i *Invocation, items []any) (any, error) {
 	made, piece := []any{}, []any{}
-	before, first := false, true
 	for _, item := range items {
 		ok, err := i.test(i.lambda(1), enter(item))
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case drop && ok:
+		if ok {
 			made, piece = append(made, piece), []any{}
-			continue
-		case !drop && !first && ok != before:
-			made, piece = append(made, piece), []any{}
+		} else {
+			piece = append(piece, item)
 		}
-		piece = append(piece, item)
-		before, first = ok, false
 	}
-	if drop || len(piece) > 0 {
+	if len(piece) > 0 {
 		made = append(made, piece)
 	}
 	return made, nil
+}
+
+// sliceWhere makes the lists of neighbours for which the predicate gives the same value.
+func sliceWhere(i *Invocation, items []any) (any, error) {
+	made, piece := []any{}, []any{}
+	var before any
+	for n, item := range items {
+		value, err := i.call(i.lambda(1), enter(item))
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 && !Equal(value, before) {
+			made, piece = append(made, piece), []any{}
+		}
+		piece, before = append(piece, item), value
+	}
+	if len(piece) > 0 {
+		made = append(made, piece)
+	}
+	return made, nil
+}
+
+// counted refuses a second argument that is negative; what is Python's word for it.
+func counted(call body, what string) body {
+	return func(i *Invocation) (any, error) {
+		if count := arg[int64](i, 1); count < 0 {
+			return nil, failure(BadValue, "a number of items is 0 or more, not %d", count).
+				saying("%s for islice() must be None or an integer: 0 <= x <= sys.maxsize.", what)
+		}
+		return call(i)
+	}
 }
 
 func queryFunctions() []*Function {
@@ -297,7 +325,7 @@ func queryFunctions() []*Function {
 		return ok, false, err
 	})
 	selects := mapped(func(i *Invocation, item any, _ int) (any, error) { return i.call(i.lambda(1), item) })
-	limit := stream(func(i *Invocation, source Seq, yield func(any, error) bool) {
+	limit := counted(stream(func(i *Invocation, source Seq, yield func(any, error) bool) {
 		left := arg[int64](i, 1)
 		if left <= 0 {
 			return
@@ -310,7 +338,7 @@ func queryFunctions() []*Function {
 				return
 			}
 		}
-	})
+	}), "Stop argument")
 	aggregate := whole(func(i *Invocation, items []any) (any, error) {
 		return fold(i, items, i.Args[2], func(a, b any) (any, error) { return i.call(i.lambda(1), a, b) }, nothing)
 	})
@@ -319,9 +347,9 @@ func queryFunctions() []*Function {
 		method("filter", "the items for which the predicate holds", where, collection, lazy("predicate")),
 		method("select", "what the selector makes of each item", selects, collection, lazy("selector")),
 		method("map", "what the selector makes of each item", selects, collection, lazy("selector")),
-		method("skip", "the items but for the first ones", filtered(func(i *Invocation, _ any, n int) (bool, bool, error) {
+		method("skip", "the items but for the first ones", counted(filtered(func(i *Invocation, _ any, n int) (bool, bool, error) {
 			return int64(n) >= arg[int64](i, 1), false, nil
-		}), collection, need("count", integer)),
+		}), "Indices"), collection, need("count", integer)),
 		method("limit", "the first items", limit, collection, need("count", integer)),
 		method("take", "the first items", limit, collection, need("count", integer)),
 		both("append", "the items and more", whole(func(i *Invocation, items []any) (any, error) {
@@ -544,21 +572,21 @@ func queryFunctions() []*Function {
 			}), collection, lazy("predicate")))
 	}
 	functions = append(functions,
-		method("slice", "lists of that many items", whole(func(i *Invocation, items []any) (any, error) {
+		method("slice", "lists of that many items", counted(whole(func(i *Invocation, items []any) (any, error) {
 			length := arg[int64](i, 1)
-			if length <= 0 {
-				return nil, failure(BadValue, "slice() wants a length above 0")
-			}
 			made := []any{}
+			if length == 0 {
+				return made, nil
+			}
 			for piece := range slices.Chunk(items, int(min(length, math.MaxInt32))) {
 				made = append(made, slices.Clone(piece))
 			}
 			return made, nil
-		}), collection, need("length", integer)),
-		method("splitWhere", "the lists between items for which the predicate holds", whole(func(i *Invocation, items []any) (any, error) { return pieces(i, items, true) }), collection, lazy("predicate")),
-		method("sliceWhere", "the lists of neighbours for which the predicate is alike", whole(func(i *Invocation, items []any) (any, error) { return pieces(i, items, false) }), collection, lazy("predicate")),
+		}), "Stop argument"), collection, need("length", integer)),
+		method("splitWhere", "the lists between items for which the predicate holds", whole(splitWhere), collection, lazy("predicate")),
+		method("sliceWhere", "the lists of neighbours for which the predicate is alike", whole(sliceWhere), collection, lazy("predicate")),
 		method("splitAt", "the items before a place and those from it on", whole(func(i *Invocation, items []any) (any, error) {
-			at, _ := window(arg[int64](i, 1), -1, len(items))
+			at, _ := window(arg[int64](i, 1), 0, len(items))
 			return []any{items[:at:at], items[at:]}, nil
 		}), collection, need("index", integer)),
 		method("aggregate", "the items joined two by two", aggregate, collection, lazy("selector"), may("seed", nil, absent{})),

@@ -2,6 +2,7 @@ package yaql
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"regexp"
@@ -160,42 +161,114 @@ func (r *Regex) replace(i *Invocation, s string, count int64, with func([]int) (
 // short is the length of texts in bytes below which a replacement takes so little memory that only its result counts.
 const short = 1 << 10
 
-// expand replaces \1 and \g<name> in a replacement.
-func (r *Regex) expand(template, s string, location []int) string {
-	var b strings.Builder
-	group := func(n int) {
-		if n >= 0 && 2*n < len(location) && location[2*n] >= 0 {
-			b.WriteString(s[location[2*n]:location[2*n+1]])
-		}
+// replacement is a piece of what comes in the place of a match: a text, or a group of the match.
+type replacement struct {
+	text  string
+	group int // -1 for a text
+}
+
+// replacements reads a replacement of Python's: \1 and \g<name> are groups, and there are escapes
+// (https://docs.python.org/3/library/re.html#re.sub).
+func (r *Regex) replacements(template string) ([]replacement, error) {
+	var pieces []replacement
+	wrong := func(at int, format string, args ...any) error {
+		said := fmt.Sprintf(format, args...) + " at position " + strconv.Itoa(utf8.RuneCountInString(template[:at]))
+		return failure(BadPattern, "the replacement %q: %s", template, said).saying("%s", said)
 	}
-	for at := 0; at < len(template); at++ {
+	text := func(s string) { pieces = append(pieces, replacement{s, -1}) }
+	for at := 0; at < len(template); {
 		rest := template[at:]
-		switch {
-		case rest[0] != '\\' || len(rest) == 1:
-			b.WriteByte(rest[0])
-		case rest[1] >= '0' && rest[1] <= '9':
+		if next := strings.IndexByte(rest, '\\'); next != 0 {
+			if next < 0 {
+				next = len(rest)
+			}
+			text(rest[:next])
+			at += next
+			continue
+		}
+		if len(rest) == 1 {
+			return nil, wrong(at, "bad escape (end of pattern)")
+		}
+		switch c := rest[1]; {
+		case octal.MatchString(rest):
+			digits := octal.FindString(rest)[1:]
+			code, _ := strconv.ParseUint(digits, 8, 16)
+			text(string(rune(code)))
+			at += 1 + len(digits)
+		case c >= '1' && c <= '9':
 			end := 2
 			if len(rest) > 2 && rest[2] >= '0' && rest[2] <= '9' {
 				end = 3
 			}
 			n, _ := strconv.Atoi(rest[1:end])
-			group(n)
-			at += end - 1
-		case strings.HasPrefix(rest, `\g<`) && strings.Contains(rest, ">"):
-			name := rest[3:strings.Index(rest, ">")]
+			if n > r.compiled.NumSubexp() {
+				return nil, wrong(at+1, "invalid group reference %d", n)
+			}
+			pieces = append(pieces, replacement{group: n})
+			at += end
+		case c == 'g':
+			name, _, ended := strings.Cut(strings.TrimPrefix(rest[2:], "<"), ">")
+			switch {
+			case !strings.HasPrefix(rest[2:], "<"):
+				return nil, wrong(at+2, "missing <")
+			case name == "":
+				return nil, wrong(at+3, "missing group name")
+			case !ended:
+				return nil, wrong(at+3, "missing >, unterminated name")
+			}
 			n, err := strconv.Atoi(name)
 			if err != nil {
 				n = r.compiled.SubexpIndex(name)
 			}
-			group(n)
-			at += len(name) + 3
-		case rest[1] == 'n':
-			b.WriteByte('\n')
-			at++
-		default:
-			b.WriteString(rest[1:2])
-			at++
+			switch {
+			case err != nil && n < 0:
+				return nil, failure(IndexMissing, "the regular expression has no group %s", name).saying("unknown group name '%s'", name)
+			case n < 0 || n > r.compiled.NumSubexp():
+				return nil, wrong(at+3, "invalid group reference %d", n)
+			}
+			pieces = append(pieces, replacement{group: n})
+			at += len(name) + 4
+		case escapes[c] != 0:
+			text(string(rune(escapes[c])))
+			at += 2
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+			return nil, wrong(at, `bad escape \%c`, c)
+		default: // both stay
+			text(rest[:2])
+			at += 2
 		}
+	}
+	return pieces, nil
+}
+
+// octal is an escape of octal digits: one that begins with another digit than 0 has three, else it is a group.
+var octal = regexp.MustCompile(`^\\(0[0-7]{0,2}|[1-3][0-7]{2})`)
+
+// escapes are the characters that mean another one behind a backslash.
+var escapes = map[byte]byte{'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', '\\': '\\'}
+
+func expand(pieces []replacement, s string, location []int) string {
+	var b strings.Builder
+	for _, piece := range pieces {
+		if piece.group < 0 {
+			b.WriteString(piece.text)
+		} else if from := location[2*piece.group]; from >= 0 {
+			b.WriteString(s[from:location[2*piece.group+1]])
+		}
+	}
+	return b.String()
+}
+
+// special are the characters that Python's re.escape puts a backslash before.
+const special = "()[]{}?*+-|^$\\.&~# \t\n\r\v\f"
+
+func escapeRegex(s string) string {
+	var b strings.Builder
+	for _, c := range s {
+		if strings.ContainsRune(special, c) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(c)
 	}
 	return b.String()
 }
@@ -231,15 +304,22 @@ func regexFunctions() []*Function {
 		if count <= 0 && len(s) < short && len(template) < short && !strings.Contains(template, `\`) {
 			return r.compiled.ReplaceAllLiteralString(s, template), nil
 		}
-		return r.replace(i, s, count, func(location []int) (string, error) {
-			return r.expand(template, s, location), nil
-		})
+		pieces, err := r.replacements(template)
+		if err != nil {
+			return nil, err
+		}
+		return r.replace(i, s, count, func(location []int) (string, error) { return expand(pieces, s, location), nil })
 	}
 	replaceBy := func(i *Invocation) (any, error) {
 		r, s := arg[*Regex](i, 0), arg[string](i, 1)
 		return r.replace(i, s, arg[int64](i, 3), func(location []int) (string, error) {
 			value, err := r.selected(i, i.lambda(2), s, location)
-			return Text(value), err
+			text, ok := value.(string)
+			if err == nil && !ok {
+				err = failure(BadType, "the expression of replaceBy() gives a string, not %s", TypeName(value)).
+					saying("expected str instance, %s found", typeInPython(value))
+			}
+			return text, err
 		})
 	}
 	return []*Function{
@@ -286,7 +366,7 @@ func regexFunctions() []*Function {
 		method("replaceBy", "the string with matches replaced by what the expression makes of them", replaceBy, need("regexp", regex), need("string", text), lazy("repl"), may("count", integer, int64(0))),
 		method("replaceBy", "the string with matches replaced by what the expression makes of them", swapped(replaceBy), need("string", text), need("regexp", regex), lazy("repl"), may("count", integer, int64(0))),
 		function("escapeRegex", "the string as an expression that matches nothing else", func(i *Invocation) (any, error) {
-			return regexp.QuoteMeta(arg[string](i, 0)), nil
+			return escapeRegex(arg[string](i, 0)), nil
 		}, need("string", text)),
 		function("isRegex", "whether it is a regular expression", func(i *Invocation) (any, error) {
 			_, ok := i.Args[0].(*Regex)

@@ -46,7 +46,7 @@ func splitText(i *Invocation, fromRight bool) (any, error) {
 	} else {
 		parts = strings.Fields(s)
 	}
-	if limit < 0 || int64(len(parts)) <= limit+1 {
+	if limit < 0 || int64(len(parts)) <= limit || given && int64(len(parts)) == limit+1 { // what is left keeps its white space
 		return textList(parts), nil
 	}
 	n := int(limit)
@@ -94,27 +94,38 @@ func repeatText(i *Invocation, s string, times int64) (any, error) {
 	return strings.Repeat(s, int(times)), nil
 }
 
-// window makes of a start, which may count from the end, and a length (negative: to the end) two indices into n characters.
-func window(start, length int64, n int) (int, int) {
-	if start < 0 {
-		start = max(0, start+int64(n))
+// window makes of a start and an end the indices that Python makes of them in a text of n characters: negative ones count from
+// the end, and none lies outside.
+func window(start, end int64, n int) (from, to int) {
+	place := func(at int64) int {
+		if at < 0 {
+			at = max(0, at+int64(n))
+		}
+		return int(min(at, int64(n)))
 	}
-	start = min(start, int64(n))
-	end := int64(n)
-	if length >= 0 && length < end-start {
-		end = start + length
-	}
-	return int(start), int(end)
+	from = place(start)
+	return from, max(from, place(end))
 }
 
+// findText is indexOf() and lastIndexOf(), with or without a length.
 func findText(i *Invocation, last bool) (any, error) {
 	runes, sub := []rune(arg[string](i, 0)), arg[string](i, 1)
-	length := int64(-1)
+	start, end := arg[int64](i, 2), int64(len(runes))
 	if len(i.Args) > 3 {
-		length = arg[int64](i, 3)
+		length := arg[int64](i, 3)
+		if start < 0 {
+			start += int64(len(runes))
+		}
+		if length < 0 {
+			length = int64(len(runes)) - start
+		}
+		end = start + min(length, int64(len(runes))-start)
 	}
-	start, end := window(arg[int64](i, 2), length, len(runes))
-	part := string(runes[start:end])
+	if start > int64(len(runes)) {
+		return int64(-1), nil // not even nothing is found there
+	}
+	from, to := window(start, end, len(runes))
+	part := string(runes[from:to])
 	at := strings.Index(part, sub)
 	if last {
 		at = strings.LastIndex(part, sub)
@@ -122,7 +133,7 @@ func findText(i *Invocation, last bool) (any, error) {
 	if at < 0 {
 		return int64(-1), nil
 	}
-	return int64(start + utf8.RuneCountInString(part[:at])), nil
+	return int64(from + utf8.RuneCountInString(part[:at])), nil
 }
 
 func replaceText(i *Invocation, s, old, replacement string, count int64) (string, error) {
@@ -254,8 +265,15 @@ func stringFunctions() []*Function {
 		}, need("string", text), need("replacements", dict), may("count", integer, int64(-1))),
 		method("substring", "the part from a place on, of some length; a negative start counts from the end", func(i *Invocation) (any, error) {
 			runes := []rune(arg[string](i, 0))
-			start, end := window(arg[int64](i, 1), arg[int64](i, 2), len(runes))
-			return string(runes[start:end]), nil
+			start, length := arg[int64](i, 1), arg[int64](i, 2)
+			if length < 0 {
+				length = int64(len(runes))
+			}
+			if start < 0 {
+				start += int64(len(runes)) // and counts from the end once more when it is still negative, as in Python's YAQL
+			}
+			from, to := window(start, min(start, math.MaxInt64-length)+length, len(runes))
+			return string(runes[from:to]), nil
 		}, need("string", text), need("start", integer), may("length", integer, int64(-1))),
 		method("indexOf", "where the part first begins, -1 when nowhere", func(i *Invocation) (any, error) { return findText(i, false) },
 			need("string", text), need("sub", text), may("start", integer, int64(0))),
@@ -274,12 +292,16 @@ func stringFunctions() []*Function {
 		affix("startsWith", "whether the string begins with one of the others", strings.HasPrefix),
 		affix("endsWith", "whether the string ends with one of the others", strings.HasSuffix),
 		function("hex", "the integer in hexadecimal digits", func(i *Invocation) (any, error) {
-			n := arg[int64](i, 0)
+			n, ok := i.Args[0].(int64)
+			if !ok {
+				return nil, failure(BadType, "hex() takes an integer, not %s", TypeName(i.Args[0])).
+					saying("'%s' object cannot be interpreted as an integer", typeInPython(i.Args[0]))
+			}
 			if n < 0 {
 				return "-0x" + strconv.FormatUint(-uint64(n), 16), nil
 			}
 			return "0x" + strconv.FormatInt(n, 16), nil
-		}, need("num", integer)),
+		}, need("num", orNull(number))),
 		both("format", "the string with {}, {0} or {name} replaced by arguments", func(i *Invocation) (any, error) {
 			return formatText(arg[string](i, 0), arg[[]any](i, 1), arg[map[string]any](i, 2), i.run.spend)
 		}, need("string", text), rest(nil), Param{Keywords: true}),

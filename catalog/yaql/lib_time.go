@@ -1,6 +1,7 @@
 package yaql
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -98,12 +99,39 @@ func date(parts [7]int64, offset time.Duration) (any, error) {
 	return t, nil
 }
 
+// tooLong says that a time span does not fit into 64 bits of nanoseconds.
+func tooLong() error {
+	return failure(Overflow, "the time span is too long: at most it has 292 years")
+}
+
 // span makes a time span of a number of units.
 func span(amount float64) (any, error) {
 	if math.IsNaN(amount) || math.Abs(amount) >= math.MaxInt64 {
-		return nil, failure(Overflow, "the time span is too long")
+		return nil, tooLong()
 	}
 	return time.Duration(math.Round(amount/1000)) * time.Microsecond, nil
+}
+
+// spanText writes a time span as Python does: "1 day, 2:03:04.000005". Only the days can be negative.
+func spanText(d time.Duration) string {
+	days := d / (24 * time.Hour)
+	if d < days*24*time.Hour {
+		days--
+	}
+	d -= days * 24 * time.Hour
+	var b strings.Builder
+	if days != 0 {
+		fmt.Fprintf(&b, "%d day", days)
+		if days != 1 && days != -1 {
+			b.WriteByte('s')
+		}
+		b.WriteString(", ")
+	}
+	fmt.Fprintf(&b, "%d:%02d:%02d", d/time.Hour, d/time.Minute%60, d/time.Second%60)
+	if fraction := d % time.Second / time.Microsecond; fraction != 0 {
+		fmt.Fprintf(&b, ".%06d", fraction)
+	}
+	return b.String()
 }
 
 func offsetOf(t time.Time) time.Duration {
@@ -170,9 +198,26 @@ func timeFunctions() []*Function {
 		operator("+", "a time later", moved(0, 1, 1), datetime, timespan),
 		operator("+", "a time later", moved(1, 0, 1), timespan, datetime),
 		operator("-", "a time before", moved(0, 1, -1), datetime, timespan),
-		operator("-", "the time between", func(i *Invocation) (any, error) { return arg[time.Time](i, 0).Sub(arg[time.Time](i, 1)), nil }, datetime, datetime),
-		operator("+", "both time spans", spans(func(a, b time.Duration) (any, error) { return a + b, nil }), timespan, timespan),
-		operator("-", "one time span without the other", spans(func(a, b time.Duration) (any, error) { return a - b, nil }), timespan, timespan),
+		operator("-", "the time between", func(i *Invocation) (any, error) {
+			from, to := arg[time.Time](i, 1), arg[time.Time](i, 0)
+			between := to.Sub(from)
+			if !from.Add(between).Equal(to) {
+				return nil, tooLong()
+			}
+			return between, nil
+		}, datetime, datetime),
+		operator("+", "both time spans", spans(func(a, b time.Duration) (any, error) {
+			if sum := a + b; (sum > a) == (b > 0) {
+				return sum, nil
+			}
+			return nil, tooLong()
+		}), timespan, timespan),
+		operator("-", "one time span without the other", spans(func(a, b time.Duration) (any, error) {
+			if rest := a - b; (rest < a) == (b > 0) {
+				return rest, nil
+			}
+			return nil, tooLong()
+		}), timespan, timespan),
 		operator("/", "how often one time span is in the other", spans(func(a, b time.Duration) (any, error) {
 			if b == 0 {
 				return nil, failure(DivideByZero, "division by zero")
@@ -203,9 +248,10 @@ func timeFunctions() []*Function {
 			return t.Sub(time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location()))
 		}),
 		part("weekday", "the day of the week, 0 is Monday", func(t time.Time) any { return int64(t.Weekday()+6) % 7 }),
-		part("utc", "the same time in UTC", func(t time.Time) any { return t.UTC() }),
+		// Python's YAQL takes the offset off and keeps the zone, so that it is another moment where there is an offset.
+		part("utc", "the clock's time in UTC, with the offset that was", func(t time.Time) any { return t.Add(-offsetOf(t)) }),
 		part("offset", "the offset from UTC", func(t time.Time) any { return offsetOf(t) }),
-		part("timestamp", "the seconds since 1970", func(t time.Time) any { return float64(t.UnixMicro()) / 1e6 }),
+		part("timestamp", "the seconds from 1970 to utc", func(t time.Time) any { return float64(t.Add(-offsetOf(t)).UnixMicro()) / 1e6 }),
 		units("days", 24*time.Hour), units("hours", time.Hour), units("minutes", time.Minute), units("seconds", time.Second), units("milliseconds", time.Millisecond),
 		property("microseconds", "the time span in microseconds", func(i *Invocation) (any, error) { return arg[time.Duration](i, 0).Microseconds(), nil }, timespan),
 		method("replace", "the date and time with other parts", func(i *Invocation) (any, error) {

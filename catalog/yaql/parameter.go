@@ -15,7 +15,6 @@ func isA[T any](value any) (any, bool) {
 var (
 	text     Type = isA[string]
 	boolean  Type = isA[bool]
-	integer  Type = isA[int64]
 	list     Type = isA[[]any]
 	dict     Type = isA[*Dict]
 	set      Type = isA[*Set]
@@ -24,6 +23,20 @@ var (
 	timespan Type = isA[time.Duration]
 	null     Type = func(value any) (any, bool) { return value, value == nil }
 )
+
+// integer takes truth values too, as Python's int does: true is 1.
+func integer(value any) (any, bool) {
+	switch v := value.(type) {
+	case int64:
+		return v, true
+	case bool:
+		if v {
+			return int64(1), true
+		}
+		return int64(0), true
+	}
+	return nil, false
+}
 
 func number(value any) (any, bool) {
 	_, ok := float(value)
@@ -43,6 +56,15 @@ func iterable(value any) (any, bool) {
 		return v.sequence(), true
 	}
 	return nil, false
+}
+
+// isSequence tells whether a value's items are still to be made.
+func isSequence(value any) bool {
+	switch value.(type) {
+	case Seq, *ordering:
+		return true
+	}
+	return false
 }
 
 func orNull(t Type) Type {

@@ -233,7 +233,26 @@ func TestErrorsAreKnownByPythonsNamesAndMessages(t *testing.T) {
 		"'a'*100000":                {"MemoryQuotaExceededException", "Expression consumed too much memory"},
 		"int('1.5')":                {"ValueError", "invalid literal for int() with base 10: '1.5'"},
 		"float('x')":                {"ValueError", "could not convert string to float: 'x'"},
-		"int({})":                   {"TypeError", "int() argument must be a string, a bytes-like object or a real number, not 'FrozenDict'"},
+		"[1].skip(-1)":              {"ValueError", "Indices for islice() must be None or an integer: 0 <= x <= sys.maxsize."},
+		"[1].limit(-1)":             {"ValueError", "Stop argument for islice() must be None or an integer: 0 <= x <= sys.maxsize."},
+		"[1].delete(0)[0]":          {"NoMatchingFunctionException", "No function \"#indexer\" matches supplied arguments"},
+		"[1].reverse() * 2":         {"NoMatchingFunctionException", "No function \"#operator_*\" matches supplied arguments"},
+		"null.date":                 {"NoMatchingFunctionException", "No function \"#property#date\" matches supplied arguments"},
+		"{a=>1}.mergeWith({a=>[]})": {"TypeError", "Cannot merge <class 'int'> with <class 'tuple'>"},
+		"[{a=>{}}, {a=>1}].select($.mergeWith({a=>{b=>2}}))": {"TypeError", "Cannot merge <class 'int'> with <class 'yaql.language.utils.FrozenDict'>"},
+		"pow(0, -1)":                              {"ZeroDivisionError", "0.0 cannot be raised to a negative power"},
+		"pow(2, 3, 0)":                            {"ValueError", "pow() 3rd argument cannot be 0"},
+		"pow(2, -1, 4)":                           {"ValueError", "base is not invertible for the given modulus"},
+		"pow(2.0, 3, 5)":                          {"TypeError", "pow() 3rd argument not allowed unless all arguments are integers"},
+		"hex(1.5)":                                {"TypeError", "'float' object cannot be interpreted as an integer"},
+		"regex('a').replace(b, `\\1`)":            {"error", "invalid group reference 1 at position 1"},
+		"regex('(a)').replace(b, `\\g<z>`)":       {"IndexError", "unknown group name 'z'"},
+		"regex('a').replace(b, `x\\x`)":           {"error", "bad escape \\x at position 1"},
+		"regex('a').replaceBy(a, 1)":              {"TypeError", "expected str instance, int found"},
+		"timespan(100000) + timespan(100000)":     {"OverflowError", "the time span is too long: at most it has 292 years"},
+		"-timespan(100000) - timespan(100000)":    {"OverflowError", "the time span is too long: at most it has 292 years"},
+		"datetime(2000, 1, 1) - datetime(1, 1,1)": {"OverflowError", "the time span is too long: at most it has 292 years"},
+		"int({})": {"TypeError", "int() argument must be a string, a bytes-like object or a real number, not 'FrozenDict'"},
 	} {
 		expression, err := Parse(source)
 		require.NoError(t, err, source)
@@ -252,6 +271,49 @@ func TestListsAreTextsAsPythonsTuplesAre(t *testing.T) {
 		got, err := evaluate(t, source, nil)
 		require.NoError(t, err, source)
 		require.Equal(t, wanted, got, source)
+	}
+}
+
+// What python3-yaql 2.0 gives for the same.
+func TestEdgesAreWherePythonHasThem(t *testing.T) {
+	for source, wanted := range map[string]any{
+		"[1, 2, 3].delete(-2)": "1, 2, 3", "[1, 2, 3].delete(-1, 3)": "3", "[1, 2, 3].delete(1, -1)": "1", "[1, 2, 3].delete(true)": "1, 3",
+		"[].replace(0, 5)": "", "[1, 2].replace(-1, 5)": "1, 2", "[1, 2].replace(0, 5, 100)": "5", "[1, 2, 3].replaceMany(-1, [7, 8], 2)": "7, 8, 2, 3",
+		"[1, 2].insertMany(-1, [5])": "5, 1, 2", "[1, 2].insertMany(9, [5])": "1, 2, 5", "[1, 2].insert(-1, 5)": "1, 5, 2",
+		"[1, 2, 3].slice(0)": "", "[1, 2].skip(true)": "2", "list(0, [1, 2].reverse())": "0, 2, 1",
+		"[0, 1, 0, 1].splitWhere($ = 1).select($.len())": "1, 1", "[3, 3, 4].sliceWhere($).select($.len())": "2, 1",
+		"range(true)": "0", "bitwiseAnd(true, 3)": int64(1), "round(25, -1)": int64(20), "round(-15, -1)": int64(-20), "round(2.675, 2)": 2.67, "pow(3, -1, 7)": int64(5),
+		"abc.indexOf('', 3)": int64(3), "abc.indexOf('', 4)": int64(-1), "abc.indexOf(a, -100)": int64(0), "abc.indexOf(b, 0, 1)": int64(-1), "abc.indexOf(c, -1, -1)": int64(2),
+		"abc.lastIndexOf('')": int64(3), "abc.lastIndexOf('', 10)": int64(-1), "abc.lastIndexOf(a, -2, 1)": int64(-1),
+		"abc.substring(-7)": "ab", "abc.substring(-7, 5)": "a", "abcdef.substring(-8, 4)": "", "abc.substring(-2, 1)": "b",
+		"' x y '.split(null, 1)": "x, y ", "' x y '.rightSplit(null, 1)": " x, y", "escapeRegex('a b-c&.!')": `a\ b\-c\&\.!`,
+		"regex('(?P<n>a)').replace(ab, `\\g<n>\\g<1>\\-\\n`)": "aa\\-\nb", "regex('(a)|(b)').replace(ab, `[\\2]`)": "[][b]", "regex(a).replace(a, `\\101`)": "A",
+		"str(timespan(hours => 26, milliseconds => 5))": "1 day, 2:00:00.005000", "str(timespan(hours => -2))": "-1 day, 22:00:00", "str(timespan(0))": "0:00:00",
+		"str(datetime(2015, 8, 29, 1, 2, 3, 40))":                         "2015-08-29 01:02:03.000040+00:00",
+		"str(datetime(2015, 8, 29, offset => timespan(hours => 3)).utc)":  "2015-08-28 21:00:00+03:00",
+		"datetime(2015, 8, 29, offset => timespan(hours => 3)).timestamp": 1440784800.0,
+	} {
+		got, err := evaluate(t, source, nil)
+		require.NoError(t, err, source)
+		if items, ok := got.([]any); ok {
+			texts := make([]string, len(items))
+			for i, item := range items {
+				texts[i] = Text(item)
+			}
+			got = strings.Join(texts, ", ")
+		}
+		require.Equal(t, wanted, got, source)
+	}
+}
+
+func TestFunctionsOfAHostAreGivenListsInPlaceOfSequences(t *testing.T) {
+	first := function("first2", "", func(i *Invocation) (any, error) { return arg[[]any](i, 0)[0], nil }, need("items", list))
+	for _, source := range []string{"first2([1, 2, 3].where($ > 1))", "first2([2, 1].reverse().delete(0))", "first2([3, 2].orderBy($))", "first2(range(2, 4))"} {
+		expression, err := Parse(source)
+		require.NoError(t, err, source)
+		got, err := expression.Evaluate(t.Context(), NewScope(Standard().Extend(first), nil, Limits{}))
+		require.NoError(t, err, source)
+		require.EqualValues(t, 2, got, source)
 	}
 }
 

@@ -240,6 +240,7 @@ const (
 	IndexMissing  = "IndexError"
 	BadValue      = "ValueError"
 	BadType       = "TypeError"
+	BadPattern    = "error" // of Python's module re
 	Overflow      = "OverflowError"
 	DivideByZero  = "ZeroDivisionError"
 	NoItem        = "StopIteration"

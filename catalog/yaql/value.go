@@ -164,7 +164,12 @@ func Text(value any) string {
 	case float64:
 		return floatText(v)
 	case time.Time:
-		return v.Format("2006-01-02 15:04:05.999999-07:00")
+		if v.Nanosecond() == 0 {
+			return v.Format("2006-01-02 15:04:05-07:00")
+		}
+		return v.Format("2006-01-02 15:04:05.000000-07:00")
+	case time.Duration:
+		return spanText(v)
 	case []any, *Dict, *Set:
 		var b strings.Builder
 		writeText(&b, v)
@@ -206,6 +211,15 @@ func typeInPython(value any) string {
 		return "datetime.timedelta"
 	}
 	return "object"
+}
+
+// classInPython is what Python writes for the type of a value.
+func classInPython(value any) string {
+	name := typeInPython(value)
+	if name == "FrozenDict" {
+		name = "yaql.language.utils." + name
+	}
+	return "<class '" + name + "'>"
 }
 
 // writeText writes a value inside of another as Python would: lists are tuples there, and sets frozen.
