@@ -151,7 +151,7 @@ func (v vector) functions() []*Function {
 	case v.Expr == "f(12, 13)":
 		return []*Function{function("f", "", func(i *Invocation) (any, error) { return add(i.Args[0].(int64), i.Args[1].(int64)) }, need("a", integer), need("b", integer))}
 	case strings.HasPrefix(v.Expr, "foo("):
-		return []*Function{function("foo", "", takes(integer), need("a", integer))}
+		return []*Function{function("foo", "", takes(isA[int64]), need("a", isA[int64]))} // Python's YAQL has two types for integers; this one takes no truth values
 	}
 	return nil
 }
