@@ -56,6 +56,9 @@ func listQuery(caller identity.Caller, parameters url.Values) (Query, error) {
 		Marker:          parameters.Get("marker"),
 		Descending:      parameters.Get("sort_dir") == "desc",
 	}
+	if direction := parameters.Get("sort_dir"); direction != "" && direction != "asc" && direction != "desc" {
+		return query, fault.New(fault.Invalid, "Invalid sort direction: %s. It is asc or desc", direction)
+	}
 	toDeploy := isTrue(parameters.Get("catalog")) // else: to edit
 	switch {
 	case isTrue(parameters.Get("owned")):

@@ -253,12 +253,17 @@ func (r *manifestReader) list(key string) []string {
 	if node == nil {
 		return nil
 	}
-	if node.Kind != yaml.SequenceNode {
+	items := node.Content
+	switch node.Kind {
+	case yaml.SequenceNode:
+	case yaml.ScalarNode: // one that was forgotten to be made a list; Murano takes it too
+		items = []*yaml.Node{node}
+	default:
 		r.fail(incorrect("%s should be a list of texts", key))
 		return nil
 	}
 	var list []string
-	for _, item := range node.Content {
+	for _, item := range items {
 		item = resolve(item)
 		if item.Kind != yaml.ScalarNode || isNull(item) {
 			r.fail(incorrect("%s should be a list of texts", key))

@@ -32,7 +32,7 @@ func TestAWrongManifestIsRefusedWithItsReason(t *testing.T) {
 		"a later MuranoPL":       {"FullName: a\nType: Library\nFormat: 1.5\n", "Unsupported format MuranoPL/1.5"},
 		"long Name":              {"FullName: a\nType: Library\nName: " + strings.Repeat("n", 81) + "\n", "Package name should be 80 characters maximum"},
 		"Version is no version":  {"FullName: a\nType: Library\nVersion: new\n", "Version 'new' is no version"},
-		"Tags are no list":       {"FullName: a\nType: Library\nTags: x\n", "Tags should be a list of texts"},
+		"Tags are no list":       {"FullName: a\nType: Library\nTags: {x: y}\n", "Tags should be a list of texts"},
 		"Classes are a list":     {"FullName: a\nType: Library\nClasses: [x]\n", "Classes should be a map"},
 		"a class without file":   {"FullName: a\nType: Library\nClasses: {x: }\n", "Classes should be a map"},
 		"Require is a list":      {"FullName: a\nType: Library\nRequire: [x]\n", "Require should be a map"},
@@ -98,6 +98,10 @@ Classes:
 	require.NoError(t, err)
 	require.Equal(t, "0.0.0", p.Version().String())
 	require.NotNil(t, p.Supplier())
+
+	p, err = withManifest(t, "FullName: org.A\nType: Library\nTags: web\n")
+	require.NoError(t, err)
+	require.Equal(t, []string{"web"}, p.Tags())
 }
 
 func TestMetadataOfAnUploadIsChecked(t *testing.T) {

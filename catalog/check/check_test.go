@@ -194,7 +194,7 @@ func TestFindingsOfTheManifestHaveAPlace(t *testing.T) {
 	const manifest = "Format: 1.4\nType: Library\nFullName: org.example.P\n"
 	for rest, wanted := range map[string]string{
 		"Classes: [":            "manifest.yaml:4:1: manifest: Unable to load due to",
-		"Tags: x\n":             "manifest.yaml:4:7: manifest: Incorrect package format: Tags should be a list of texts",
+		"Tags: {x: y}\n":        "manifest.yaml:4:7: manifest: Incorrect package format: Tags should be a list of texts",
 		"Classes:\n  a.A:\n":    "manifest.yaml:5:3: manifest: Incorrect package format: Classes should be a map",
 		"Require:\n  b: soon\n": "manifest.yaml:5:3: manifest: Incorrect package format: Require of 'b'",
 		"Name: {a: b}\n":        "manifest.yaml:4:7: manifest: Incorrect package format: Name should be a text",

@@ -240,6 +240,16 @@ func TestAnActionIsRunOnItsObject(t *testing.T) {
 	s.call("other", "", "POST", actions+"a1_shout", map[string]any{}, 403)
 }
 
+func TestTheAnswersOfMuranoAtEdges(t *testing.T) {
+	s := newServer(t)
+	made := s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one", "?": map[string]any{"id": "x", "metadata": map[string]any{"a": 1}}}, 200)
+	require.Equal(t, map[string]any{"id": "x", "type": "io.murano.Environment", "metadata": map[string]any{}}, field(made, "?"))
+	for _, list := range []string{"packages", "categories"} {
+		s.call("demo", "", "GET", "/v1/catalog/"+list+"?sort_dir=desc", nil, 200)
+		s.call("demo", "", "GET", "/v1/catalog/"+list+"?sort_dir=up", nil, 400)
+	}
+}
+
 func TestPanicsAndTooLargeBodiesAreAnswered(t *testing.T) {
 	s := newServer(t)
 	s.echo.GET("/v1/panic", func(echo.Context) error { panic("oh") })

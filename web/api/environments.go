@@ -79,7 +79,10 @@ func (h environmentHandlers) create(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	// Murano answers with all that was posted.
+	// Murano answers with all that was posted, and puts these two into the header.
+	if header, ok := fields["?"].(map[string]any); ok {
+		header["type"], header["metadata"] = "io.murano.Environment", map[string]any{}
+	}
 	maps.Copy(fields, environmentFields(row))
 	return c.JSON(http.StatusOK, fields)
 }
