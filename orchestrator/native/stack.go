@@ -83,7 +83,7 @@ func (t *task) apply(ctx context.Context, own *heatStack, members []clusterServe
 	root := t.Model()
 	err = t.Step(ctx, root, "servers", func(ctx context.Context) error {
 		if len(instances) > 0 {
-			t.inform(ctx, root, "Making servers: stack %s, in it %d", own.name, len(instances))
+			t.inform(ctx, root, "Making servers: stack %s with %d servers", own.name, len(instances))
 		}
 		limited, cancel := t.patient(ctx)
 		defer cancel()
