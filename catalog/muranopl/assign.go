@@ -25,7 +25,11 @@ func (o *Object) Set(property string, value any) error {
 	return o.put(ctx, declared, plain(value))
 }
 
-// assign is an assignment to a property in a method of the class in. A property that nobody declares is one of in's own.
+// initialisingKey marks what .init runs, there and in all that it calls.
+type initialisingKey struct{}
+
+// assign is an assignment to a property in a method of the class in. A property that nobody declares is one of in's own. A declared one
+// is written to by the methods of its object's classes, if its usage lets them; in .init, every one is.
 func (o *Object) assign(ctx context.Context, in *Class, property string, value any) error {
 	if o == nil {
 		return raised("AttributeError", "null has no property %s", property)
@@ -55,8 +59,9 @@ func (o *Object) assign(ctx context.Context, in *Class, property string, value a
 	if len(o.class.Parents) > 1 && len(o.class.nearestProperties(property)) > 1 {
 		return ambiguousProperty(property)
 	}
+	initialising := ctx.Value(initialisingKey{}) != nil
 	for _, p := range declared {
-		if !p.Usage.Writable() {
+		if !initialising && (!mine || !p.Usage.Writable()) {
 			return raised(dslExceptions+"NoWriteAccessError", "Property %q is immutable to the caller", property)
 		}
 	}

@@ -117,6 +117,7 @@ func (i *Interpreter) LoadFormer(ctx context.Context, present *Object, model map
 
 // initialise runs .init of each class of an object; its arguments are the model's properties of the same names.
 func (i *Interpreter) initialise(ctx context.Context, b birth) error {
+	ctx = context.WithValue(ctx, initialisingKey{}, true)
 	for _, class := range slices.Backward(b.object.class.lineage) {
 		m := class.own(".init")
 		if m == nil {
