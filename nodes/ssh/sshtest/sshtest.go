@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,6 +30,7 @@ type Server struct {
 
 	t      testing.TB
 	dir    string
+	mutex  sync.Mutex // a test may stop the server while it ends itself
 	daemon *exec.Cmd
 }
 
@@ -79,6 +82,8 @@ func (s *Server) SetHostKey() ssh.PublicKey {
 // Start runs sshd and waits until it listens.
 func (s *Server) Start() {
 	s.t.Helper()
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
 	host, port, err := net.SplitHostPort(s.Address)
 	require.NoError(s.t, err)
 	// Bash reads ~/.bashrc for commands that come through sshd, but not in an inner shell (SHLVL): tests must not depend on the
@@ -104,14 +109,19 @@ func (s *Server) Start() {
 
 // Stop ends the server and every connection to it, as a power failure would.
 func (s *Server) Stop() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
 	if s.daemon == nil {
 		return
 	}
-	// Connections have processes in sessions of their own: find them as descendants.
-	for _, pid := range descendants(s.daemon.Process.Pid) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	// Connections have processes in sessions of their own: find them as descendants. All stand still before the first one ends, parents
+	// before their children: else one could still tell of the end of another.
+	all := append(descendants(s.daemon.Process.Pid), s.daemon.Process.Pid)
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+		for _, pid := range slices.Backward(all) {
+			_ = syscall.Kill(pid, signal)
+		}
 	}
-	_ = s.daemon.Process.Kill()
 	_ = s.daemon.Wait()
 	s.daemon = nil
 }
