@@ -54,10 +54,10 @@ func listQuery(caller identity.Caller, parameters url.Values) (Query, error) {
 		Categories:      alternatives(parameters["category"]),
 		Tags:            alternatives(parameters["tag"]),
 		Marker:          parameters.Get("marker"),
-		Descending:      parameters.Get("sort_dir") == "desc",
 	}
-	if direction := parameters.Get("sort_dir"); direction != "" && direction != "asc" && direction != "desc" {
-		return query, fault.New(fault.Invalid, "Invalid sort direction: %s. It is asc or desc", direction)
+	var err error
+	if query.Descending, err = ParseDirection(parameters.Get("sort_dir")); err != nil {
+		return query, err
 	}
 	toDeploy := isTrue(parameters.Get("catalog")) // else: to edit
 	switch {
@@ -88,6 +88,17 @@ func listQuery(caller identity.Caller, parameters url.Values) (Query, error) {
 	limit, err := ParseLimit(parameters.Get("limit"), defaultLimit)
 	query.Limit = min(limit, maxLimit)
 	return query, err
+}
+
+// ParseDirection reads a parameter "sort_dir"; ascending is the direction where there is none.
+func ParseDirection(text string) (descending bool, err error) {
+	switch text {
+	case "", "asc":
+		return false, nil
+	case "desc":
+		return true, nil
+	}
+	return false, fault.New(fault.Invalid, "Invalid sort direction: %s", text)
 }
 
 // ParseLimit reads a parameter "limit"; otherwise is the value where there is none.

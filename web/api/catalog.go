@@ -303,12 +303,9 @@ func categoryQuery(parameters url.Values) (catalog.CategoryQuery, error) {
 		}
 		query.SortKeys = append(query.SortKeys, key)
 	}
-	switch direction := parameters.Get("sort_dir"); direction {
-	case "", "asc":
-	case "desc":
-		query.Descending = true
-	default:
-		return query, fault.New(fault.Invalid, "Invalid sort direction: %s", direction)
+	var err error
+	if query.Descending, err = catalog.ParseDirection(parameters.Get("sort_dir")); err != nil {
+		return query, err
 	}
 	limit, err := catalog.ParseLimit(parameters.Get("limit"), 0)
 	query.Limit = limit
