@@ -116,15 +116,6 @@ func keepIf(s *Set, keep func(any) bool) *Set {
 func difference(a, b *Set) *Set { return keepIf(a, func(m any) bool { return !b.Has(m) }) }
 
 func collectionFunctions() []*Function {
-	asSeq := func(doc string, f func(*Invocation, []any) (any, error)) body {
-		return func(i *Invocation) (any, error) {
-			items, err := i.items(0)
-			if err != nil {
-				return nil, err
-			}
-			return f(i, items)
-		}
-	}
 	test := func(name, doc string, t Type) *Function {
 		return function(name, doc, func(i *Invocation) (any, error) { _, ok := t(i.Args[0]); return ok, nil }, need("arg", nil))
 	}
@@ -145,17 +136,17 @@ func collectionFunctions() []*Function {
 			}
 			return made, nil
 		}, rest(nil)),
-		method("flatten", "the items of all lists in the list", func(i *Invocation) (any, error) { return flat(i.run, i.Args[0], []any{}, 0) }, need("collection", iterable)),
-		method("toList", "the items as a list", asSeq("", func(_ *Invocation, items []any) (any, error) { return items, nil }), need("collection", iterable)),
+		method("flatten", "the items of all lists in the list", lazily(func(i *Invocation) (any, error) { return flat(i.run, i.Args[0], []any{}, 0) }), need("collection", iterable)),
+		method("toList", "the items as a list", whole(func(_ *Invocation, items []any) (any, error) { return items, nil }), need("collection", iterable)),
 		{Name: "dict", Kind: AsFunction, Doc: "a map of pairs", Pairs: true, Params: []Param{restOfPairs}, Call: func(i *Invocation) (any, error) {
 			entries, err := pairsOf(i, arg[[]any](i, 0))
 			return NewDict(entries...), err
 		}},
-		function("dict", "a map of a list of pairs", asSeq("", func(i *Invocation, items []any) (any, error) {
+		function("dict", "a map of a list of pairs", whole(func(i *Invocation, items []any) (any, error) {
 			entries, err := pairsOf(i, items)
 			return NewDict(entries...), err
 		}), need("items", iterable)),
-		method("toDict", "a map of what the selectors make of each item", asSeq("", func(i *Invocation, items []any) (any, error) {
+		method("toDict", "a map of what the selectors make of each item", whole(func(i *Invocation, items []any) (any, error) {
 			made := NewDict()
 			for _, item := range items {
 				key, err := i.call(i.lambda(1), item)
@@ -239,14 +230,14 @@ func collectionFunctions() []*Function {
 		test("isDict", "whether it is a map", dict),
 		test("isSet", "whether it is a set", set),
 		both("len", "the number of entries", func(i *Invocation) (any, error) { return int64(arg[*Dict](i, 0).Len()), nil }, need("d", dict)),
-		both("len", "the number of items", asSeq("", func(_ *Invocation, items []any) (any, error) { return int64(len(items)), nil }), need("sequence", iterable)),
-		method("delete", "the sequence without some items", asSeq("", func(i *Invocation, items []any) (any, error) {
+		both("len", "the number of items", whole(func(_ *Invocation, items []any) (any, error) { return int64(len(items)), nil }), need("sequence", iterable)),
+		method("delete", "the sequence without some items", resequenced(func(i *Invocation, items []any) (any, error) {
 			return exchange(items, arg[int64](i, 1), arg[int64](i, 2), nil), nil
 		}), need("collection", iterable), need("position", integer), may("count", integer, int64(1))),
-		method("replace", "the sequence with another item", asSeq("", func(i *Invocation, items []any) (any, error) {
+		method("replace", "the sequence with another item", resequenced(func(i *Invocation, items []any) (any, error) {
 			return exchange(items, arg[int64](i, 1), arg[int64](i, 3), []any{i.Args[2]}), nil
 		}), need("collection", iterable), need("position", integer), need("value", nil), may("count", integer, int64(1))),
-		method("replaceMany", "the sequence with other items", asSeq("", func(i *Invocation, items []any) (any, error) {
+		method("replaceMany", "the sequence with other items", resequenced(func(i *Invocation, items []any) (any, error) {
 			values, err := i.items(2)
 			return exchange(items, arg[int64](i, 1), arg[int64](i, 3), values), err
 		}), need("collection", iterable), need("position", integer), need("values", iterable), may("count", integer, int64(1))),
@@ -260,18 +251,18 @@ func collectionFunctions() []*Function {
 		method("insert", "the list with an item more", func(i *Invocation) (any, error) {
 			return insert(arg[[]any](i, 0), arg[int64](i, 1), i.Args[2]), nil
 		}, need("collection", list), need("position", integer), need("value", nil)),
-		method("insert", "the sequence with an item more", asSeq("", func(i *Invocation, items []any) (any, error) {
+		method("insert", "the sequence with an item more", whole(func(i *Invocation, items []any) (any, error) {
 			if arg[int64](i, 1) < 0 { // a sequence has no end to count from
 				return items, nil
 			}
 			return insert(items, arg[int64](i, 1), i.Args[2]), nil
 		}), need("collection", lazySequence), need("position", integer), need("value", nil)),
-		method("insertMany", "the sequence with more items", asSeq("", func(i *Invocation, items []any) (any, error) {
+		method("insertMany", "the sequence with more items", resequenced(func(i *Invocation, items []any) (any, error) {
 			values, err := i.items(2)
 			return insert(items, max(arg[int64](i, 1), 0), values...), err
 		}), need("collection", iterable), need("position", integer), need("values", iterable)),
 		function("set", "a set of the arguments", func(i *Invocation) (any, error) { return setOf(arg[[]any](i, 0)), nil }, rest(nil)),
-		method("toSet", "the items as a set", asSeq("", func(_ *Invocation, items []any) (any, error) { return setOf(items), nil }), need("collection", iterable)),
+		method("toSet", "the items as a set", whole(func(_ *Invocation, items []any) (any, error) { return setOf(items), nil }), need("collection", iterable)),
 		combine("union", "one set and the other", func(a, b *Set) *Set { return setOf(append(a.Members(), b.members...)) }),
 		combine("intersect", "the members that both sets have", func(a, b *Set) *Set { return keepIf(a, b.Has) }),
 		combine("difference", "the members that the other set lacks", difference),

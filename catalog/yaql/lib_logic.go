@@ -17,7 +17,7 @@ func logicFunctions() []*Function {
 			}
 			return int64(len(arg[[]any](i, 0))), nil
 		}, restLazy()),
-		function("selectAllCases", "the indices of the conditions that hold", func(i *Invocation) (any, error) {
+		function("selectAllCases", "the indices of the conditions that hold", lazily(func(i *Invocation) (any, error) {
 			found := []any{}
 			for n, condition := range arg[[]any](i, 0) {
 				ok, err := i.test(condition.(*Lambda))
@@ -29,8 +29,8 @@ func logicFunctions() []*Function {
 				}
 			}
 			return found, nil
-		}, restLazy()),
-		function("examine", "whether each condition holds", func(i *Invocation) (any, error) {
+		}), restLazy()),
+		function("examine", "whether each condition holds", lazily(func(i *Invocation) (any, error) {
 			found := []any{}
 			for _, condition := range arg[[]any](i, 0) {
 				ok, err := i.test(condition.(*Lambda))
@@ -40,7 +40,7 @@ func logicFunctions() []*Function {
 				found = append(found, ok)
 			}
 			return found, nil
-		}, restLazy()),
+		}), restLazy()),
 		method("switchCase", "the argument of that number; the last one for any other number", func(i *Invocation) (any, error) {
 			n, cases := arg[int64](i, 0), arg[[]any](i, 1)
 			if len(cases) == 0 {

@@ -25,6 +25,21 @@ func whole(of func(i *Invocation, items []any) (any, error)) body {
 	}
 }
 
+// lazily makes a sequence of the list that a function gives. Those that are generators in Python's YAQL are made so, because there it can be
+// seen: a sequence has no index, cannot be multiplied, and list() takes its items.
+func lazily(call body) body {
+	return func(i *Invocation) (any, error) {
+		value, err := call(i)
+		if items, ok := value.([]any); ok {
+			return sequence(items), err
+		}
+		return value, err
+	}
+}
+
+// resequenced makes a function that looks at all items at once and gives others lazily.
+func resequenced(of func(i *Invocation, items []any) (any, error)) body { return lazily(whole(of)) }
+
 // filtered goes through the items for which keep says so; keep may end it by its second result.
 func filtered(keep func(i *Invocation, item any, n int) (kept, end bool, err error)) body {
 	return stream(func(i *Invocation, source Seq, yield func(any, error) bool) {
@@ -352,10 +367,10 @@ func queryFunctions() []*Function {
 		}), "Indices"), collection, need("count", integer)),
 		method("limit", "the first items", limit, collection, need("count", integer)),
 		method("take", "the first items", limit, collection, need("count", integer)),
-		both("append", "the items and more", whole(func(i *Invocation, items []any) (any, error) {
+		both("append", "the items and more", resequenced(func(i *Invocation, items []any) (any, error) {
 			return append(items, arg[[]any](i, 1)...), nil
 		}), collection, rest(nil)),
-		both("distinct", "the items without those whose key was there before", whole(func(i *Invocation, items []any) (any, error) {
+		both("distinct", "the items without those whose key was there before", resequenced(func(i *Invocation, items []any) (any, error) {
 			seen, made := NewSet(), []any{}
 			for _, item := range items {
 				key := item
@@ -492,14 +507,14 @@ func queryFunctions() []*Function {
 		method("orderByDescending", "the items by what the selector makes of them, greatest first", orderBy(true), collection, lazy("selector")),
 		method("thenBy", "ordered items, and equal ones by what the selector makes of them", thenBy(false), need("collection", isA[*ordering]), lazy("selector")),
 		method("thenByDescending", "ordered items, and equal ones by what the selector makes of them, greatest first", thenBy(true), need("collection", isA[*ordering]), lazy("selector")),
-		method("groupBy", "pairs of a key and the items that have it", whole(groupBy), collection, lazy("keySelector"), mayLazy("valueSelector"), mayLazy("aggregator")),
+		method("groupBy", "pairs of a key and the items that have it", resequenced(groupBy), collection, lazy("keySelector"), mayLazy("valueSelector"), mayLazy("aggregator")),
 		method("zip", "lists of the first items, the second ones and so on, to the end of the shortest", func(i *Invocation) (any, error) {
 			return zip(i, arg[[]any](i, 0), false, nil), nil
 		}, rest(iterable)),
 		method("zipLongest", "lists of the first items, the second ones and so on, to the end of the longest", func(i *Invocation) (any, error) {
 			return zip(i, arg[[]any](i, 0), true, i.Args[1]), nil
 		}, rest(iterable), may("default", nil, nil)),
-		method("join", "what the selector makes of the pairs for which the predicate holds", whole(func(i *Invocation, items []any) (any, error) {
+		method("join", "what the selector makes of the pairs for which the predicate holds", resequenced(func(i *Invocation, items []any) (any, error) {
 			others, err := i.items(1)
 			if err != nil {
 				return nil, err
@@ -572,7 +587,7 @@ func queryFunctions() []*Function {
 			}), collection, lazy("predicate")))
 	}
 	functions = append(functions,
-		method("slice", "lists of that many items", counted(whole(func(i *Invocation, items []any) (any, error) {
+		method("slice", "lists of that many items", counted(resequenced(func(i *Invocation, items []any) (any, error) {
 			length := arg[int64](i, 1)
 			made := []any{}
 			if length == 0 {
@@ -583,20 +598,20 @@ func queryFunctions() []*Function {
 			}
 			return made, nil
 		}), "Stop argument"), collection, need("length", integer)),
-		method("splitWhere", "the lists between items for which the predicate holds", whole(splitWhere), collection, lazy("predicate")),
-		method("sliceWhere", "the lists of neighbours for which the predicate is alike", whole(sliceWhere), collection, lazy("predicate")),
+		method("splitWhere", "the lists between items for which the predicate holds", resequenced(splitWhere), collection, lazy("predicate")),
+		method("sliceWhere", "the lists of neighbours for which the predicate is alike", resequenced(sliceWhere), collection, lazy("predicate")),
 		method("splitAt", "the items before a place and those from it on", whole(func(i *Invocation, items []any) (any, error) {
 			at, _ := window(arg[int64](i, 1), 0, len(items))
 			return []any{items[:at:at], items[at:]}, nil
 		}), collection, need("index", integer)),
 		method("aggregate", "the items joined two by two", aggregate, collection, lazy("selector"), may("seed", nil, absent{})),
 		method("reduce", "the items joined two by two", aggregate, collection, lazy("selector"), may("seed", nil, absent{})),
-		method("accumulate", "the steps of joining the items two by two", whole(func(i *Invocation, items []any) (any, error) {
+		method("accumulate", "the steps of joining the items two by two", resequenced(func(i *Invocation, items []any) (any, error) {
 			steps := []any{}
 			_, err := fold(i, items, i.Args[2], func(a, b any) (any, error) { return i.call(i.lambda(1), a, b) }, func(v any) { steps = append(steps, v) })
 			return steps, err
 		}), collection, lazy("selector"), may("seed", nil, absent{})),
-		method("reverse", "the items from the last to the first", whole(func(_ *Invocation, items []any) (any, error) {
+		method("reverse", "the items from the last to the first", resequenced(func(_ *Invocation, items []any) (any, error) {
 			slices.Reverse(items)
 			return items, nil
 		}), collection),

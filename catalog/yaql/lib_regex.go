@@ -347,7 +347,7 @@ func regexFunctions() []*Function {
 			}
 			return r.selected(i, i.lambda(2), s, location)
 		}, need("regexp", regex), need("string", text), mayLazy("selector")),
-		method("searchAll", "all matches, or what the selector makes of them", func(i *Invocation) (any, error) {
+		method("searchAll", "all matches, or what the selector makes of them", lazily(func(i *Invocation) (any, error) {
 			r, s := arg[*Regex](i, 0), arg[string](i, 1)
 			found := []any{}
 			for _, location := range r.compiled.FindAllStringSubmatchIndex(s, -1) {
@@ -358,7 +358,7 @@ func regexFunctions() []*Function {
 				found = append(found, value)
 			}
 			return found, nil
-		}, need("regexp", regex), need("string", text), mayLazy("selector")),
+		}), need("regexp", regex), need("string", text), mayLazy("selector")),
 		method("split", "the parts between matches, with the groups of these", split, need("regexp", regex), need("string", text), may("maxSplit", integer, int64(0))),
 		method("split", "the parts between matches, with the groups of these", swapped(split), need("string", text), need("regexp", regex), may("maxSplit", integer, int64(0))),
 		method("replace", "the string with matches replaced; \\1 is a group", replace, need("regexp", regex), need("string", text), need("repl", text), may("count", integer, int64(0))),
