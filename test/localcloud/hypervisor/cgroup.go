@@ -97,8 +97,15 @@ func killMembers(folder string) error {
 // (https://docs.kernel.org/admin-guide/cgroup-v1/freezer-subsystem.html). A container engine in a server freezes its containers for
 // moments, and may be killed in one of them.
 func thaw(folder string) error {
-	err := os.WriteFile(filepath.Join(folder, "freezer.state"), []byte("THAWED"), 0)
-	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) && !errors.Is(err, unix.ENODEV) {
+	state, err := os.OpenFile(filepath.Join(folder, "freezer.state"), os.O_WRONLY, 0)
+	if errors.Is(err, os.ErrNotExist) { // another hierarchy's, version 2's, or gone
+		return nil
+	}
+	if err == nil {
+		_, err = state.WriteString("THAWED")
+		err = errors.Join(err, state.Close())
+	}
+	if err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("thaw cgroup %s: %w", folder, err)
 	}
 	return nil

@@ -113,10 +113,9 @@ func (r runc) delete(ctx context.Context, id, cgroup string) error {
 	return os.RemoveAll(filepath.Join(r.root, id))
 }
 
-// killPatience is how long the kernel may take to end all processes of a container.
 const (
-	killPatience = 30 * time.Second
-	killAgain    = time.Second // one by one, those that the end of the first process has not ended
+	killPatience = 30 * time.Second // for the kernel to end all processes of a container
+	killAgain    = time.Second      // until those are killed one by one that the end of the first process has not ended
 )
 
 func (r runc) list(ctx context.Context) ([]string, error) {
