@@ -25,8 +25,8 @@ var diagnoseScript string
 
 // persist runs a step, each time at most for limit, and runs it again when its node (or the master, through which most go) went
 // away in the middle of it: a node that reboots comes back, and every step recognises what is done. One that did not come back
-// within Patience, or does not run, is not waited for again. What a lasting failure left on the node's disks, what the cloud says of its server, and
-// the console of one that cannot be reached are added to the error.
+// within Patience, or does not run, is not waited for again. What a lasting failure left on the node's disks, what the cloud says of
+// its server, and the console of one that cannot be reached are added to the error.
 func (c *Cluster) persist(ctx context.Context, node Node, name string, limit time.Duration, run func(context.Context) error) error {
 	for try := 1; ; try++ {
 		before := c.connectionsTo(node, c.master())

@@ -249,6 +249,7 @@ func (s *scaling) stopsInAStep(t *testing.T) {
 	require.NoError(t, servers.Stop(t.Context(), s.user.nova(t), s.cluster.servers["murano-kube-3"]).ExtractErr())
 	text := failed(t, s.end(t, task))
 	require.Regexp(t, `murano-kube-3: [a-z ]+: `, text)
+	require.Contains(t, text, "the server does not run, and no sshd answered", "nobody waits for it")
 	require.Contains(t, text, "its server "+s.cluster.servers["murano-kube-3"]+" is SHUTOFF in Nova: deploy again to have it mended")
 	require.NotContains(t, text, "murano-kube-2: ")
 	require.Empty(t, s.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})["error"])
@@ -294,13 +295,7 @@ func (s *scaling) keysRefused(t *testing.T) {
 	require.NoError(t, err)
 	former := s.cluster.servers["murano-gateway-1"]
 	s.deleteServer(t, "murano-gateway-1")
-	s.lab.eventually(t, time.Minute, "the other is rebuilt", func() error {
-		server, err := servers.Get(t.Context(), nova, kept).Extract()
-		if err != nil || server.Status != "ACTIVE" {
-			return fmt.Errorf("%v %v", server, err)
-		}
-		return nil
-	})
+	s.becomes(t, kept, "ACTIVE")
 	lines := s.deploy(t)
 	healed(t, lines)
 	log := strings.Join(lines["info"], "\n")
@@ -387,17 +382,10 @@ func (s *scaling) deadForGood(t *testing.T) {
 func (s *scaling) othersMissing(t *testing.T) {
 	require.Empty(t, s.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})["error"])
 	s.signIn(t)
-	nova := s.user.nova(t)
 	former, gateway := s.cluster.servers["murano-kube-4"], s.cluster.servers["murano-gateway-1"]
-	require.NoError(t, servers.Stop(t.Context(), nova, gateway).ExtractErr())
+	require.NoError(t, servers.Stop(t.Context(), s.user.nova(t), gateway).ExtractErr())
 	s.deleteServer(t, "murano-kube-4")
-	s.lab.eventually(t, time.Minute, "the gateway is off", func() error {
-		server, err := servers.Get(t.Context(), nova, gateway).Extract()
-		if err != nil || server.Status != "SHUTOFF" {
-			return fmt.Errorf("%v %v", server, err)
-		}
-		return nil
-	})
+	s.becomes(t, gateway, "SHUTOFF")
 	log := strings.Join(s.act(t, "scaling-cluster", "scaleNodesDown", map[string]any{"node": "murano-kube-3"})["info"], "\n")
 	require.Contains(t, log, "Server murano-gateway-1 is off: it is started")
 	require.Contains(t, log, "Removing murano-kube-3, murano-kube-4")
@@ -409,6 +397,18 @@ func (s *scaling) othersMissing(t *testing.T) {
 	require.Contains(t, text, "murano-kube-4 cannot be removed: of the nodes that are to stay Nova does not know murano-kube-2 any more")
 	healed(t, s.deploy(t))
 	s.holds(t, []string{"murano-kube-2", "murano-kube-4"}, []string{"murano-gateway-1"})
+}
+
+// becomes waits until Nova says this of a server.
+func (s *scaling) becomes(t *testing.T, id, status string) {
+	t.Helper()
+	s.lab.eventually(t, time.Minute, id+" becomes "+status, func() error {
+		server, err := servers.Get(t.Context(), s.user.nova(t), id).Extract()
+		if err != nil || server.Status != status {
+			return fmt.Errorf("%v %v", server, err)
+		}
+		return nil
+	})
 }
 
 // deleteServer deletes a server in Nova behind Heat's back, and waits until it is gone.
