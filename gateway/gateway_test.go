@@ -21,25 +21,25 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// door is a firewall that only remembers, so that the test does not close the machine it runs on. The real one has tests of its own.
-type door struct {
+// rememberedFirewall only remembers what it was given, so that the test does not close the machine it runs on. The real one has its own tests.
+type rememberedFirewall struct {
 	mutex sync.Mutex
 	open  []uint16
 }
 
-func (d *door) Publish(_ context.Context, ports []uint16) error {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	d.open = slices.Clone(ports)
+func (f *rememberedFirewall) Publish(_ context.Context, ports []uint16) error {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.open = slices.Clone(ports)
 	return nil
 }
 
-func (d *door) Refresh(context.Context) error { return nil }
+func (f *rememberedFirewall) Refresh(context.Context) error { return nil }
 
-func (d *door) admits(port uint16) bool {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	return slices.Contains(d.open, port)
+func (f *rememberedFirewall) admits(port uint16) bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return slices.Contains(f.open, port)
 }
 
 // journal is a log that can be read while it is written.
@@ -61,17 +61,17 @@ func (j *journal) String() string {
 }
 
 type node struct {
-	server  *etcdtest.Server
-	etcd    *clientv3.Client
-	process *haproxytest.Process
-	door    *door
-	journal *journal
+	server   *etcdtest.Server
+	etcd     *clientv3.Client
+	process  *haproxytest.Process
+	firewall *rememberedFirewall
+	journal  *journal
 }
 
 func newNode(t *testing.T) *node {
 	t.Helper()
 	server := etcdtest.New(t)
-	n := &node{server: server, etcd: server.Client(t), process: haproxytest.New(t), door: &door{}, journal: &journal{}}
+	n := &node{server: server, etcd: server.Client(t), process: haproxytest.New(t), firewall: &rememberedFirewall{}, journal: &journal{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(n.journal.String())
@@ -87,7 +87,7 @@ func (n *node) run(t *testing.T) (stop func()) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- gateway.Run(ctx, gateway.Config{
-			Etcd: n.etcd, HAProxy: n.process.Config(), Firewall: n.door, Logger: slog.New(slog.NewTextHandler(n.journal, nil)),
+			Etcd: n.etcd, HAProxy: n.process.Config(), Firewall: n.firewall, Logger: slog.New(slog.NewTextHandler(n.journal, nil)),
 		})
 	}()
 	var once sync.Once
@@ -146,8 +146,8 @@ func TestARouteIsServedMomentsAfterItIsWritten(t *testing.T) {
 	answers(t, port, "b")
 	t.Logf("another backend, at run time: answers %s after the write", time.Since(start).Round(time.Millisecond))
 	require.Less(t, time.Since(start), time.Second)
-	haproxytest.Wait(t, "the door", func() error {
-		if !n.door.admits(port) || !n.door.admits(other) {
+	haproxytest.Wait(t, "the firewall", func() error {
+		if !n.firewall.admits(port) || !n.firewall.admits(other) {
 			return errors.New("closed")
 		}
 		return nil
@@ -184,7 +184,7 @@ func TestBackendsAndListenersChangeUnderLoadWithoutAFailedRequest(t *testing.T) 
 	_, err := n.etcd.Delete(t.Context(), route.Key(web(other)))
 	require.NoError(t, err)
 	haproxytest.Wait(t, "the port to be closed", func() error {
-		if n.door.admits(other) {
+		if n.firewall.admits(other) {
 			return errors.New("the firewall admits it")
 		}
 		if answer, err := haproxytest.Get(t.Context(), other); err == nil {
@@ -257,7 +257,7 @@ func TestEtcdMayGoAwayAndComeBackWithItsHistoryCompacted(t *testing.T) {
 	n.server.Start(t)
 	answers(t, port, "b")
 	haproxytest.Wait(t, "the deleted route to be closed", func() error {
-		if n.door.admits(gone) {
+		if n.firewall.admits(gone) {
 			return errors.New("open")
 		}
 		return nil
@@ -287,12 +287,12 @@ func TestForeignValuesAreLoggedOnceAndHinderNobody(t *testing.T) {
 	log := n.journal.String()
 	require.Equal(t, 3, strings.Count(log, "is no route"), log)
 	require.Contains(t, log, "reserved for SSH")
-	require.False(t, n.door.admits(22))
+	require.False(t, n.firewall.admits(22))
 
 	_, err := n.etcd.Put(t.Context(), route.Key(web(port)), "spoilt")
 	require.NoError(t, err)
 	haproxytest.Wait(t, "the spoilt route to be closed", func() error {
-		if n.door.admits(port) {
+		if n.firewall.admits(port) {
 			return errors.New("open")
 		}
 		return nil

@@ -169,15 +169,15 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err != nil {
 		return fmt.Errorf("--trusted-proxies: %w", err)
 	}
-	door := auth.NewDoor(auth.Config{Cloud: cloud, Rows: rows, Sealer: sealer, Now: time.Now, Idle: options.signInIdle, Life: options.signInTime,
+	authenticator := auth.NewAuthenticator(auth.Config{Cloud: cloud, Rows: rows, Sealer: sealer, Now: time.Now, Idle: options.signInIdle, Life: options.signInTime,
 		Proxies: proxies, Logger: logger})
 	stopping, stop := context.WithCancel(context.Background())
 	defer stop()
 	handler := api.New(api.Config{
 		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: tasks, Logger: logger}),
 		Catalog:      packages,
-		Auth:         door.Enter,
-		Door:         door,
+		Auth:         authenticator.Enter,
+		SignIn:       authenticator,
 		Policy:       rules,
 		Keystone:     credentials.IdentityEndpoint,
 		Choices:      cloud.Choices,
@@ -197,11 +197,11 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		Stopping:         stopping,
 		Logger:           logger,
 	})
-	doors, err := options.open(handler, registry, stop, logger)
+	listeners, err := options.open(handler, registry, stop, logger)
 	if err != nil {
 		return err
 	}
-	return doors.serve(ctx, tasks.Run)
+	return listeners.serve(ctx, tasks.Run)
 }
 
 // openCatalog opens the catalog with the packages that come with Burano, or with those of them that are named. They are shown as the

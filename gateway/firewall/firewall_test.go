@@ -75,7 +75,7 @@ func TestOnlyWhatIsPublishedIsReachedFromOutside(t *testing.T) {
 		return err
 	}
 	const outside, internal = "198.51.100.1", "10.5.0.1"
-	require.Eventually(t, func() bool { return dial(machine, outside, 6443) == nil }, 5*time.Second, 10*time.Millisecond, "before: an open door")
+	require.Eventually(t, func() bool { return dial(machine, outside, 6443) == nil }, 5*time.Second, 10*time.Millisecond, "before, the port is open")
 
 	nft := []string{"ip", "netns", "exec", gateway, "nft", "-f", "-"}
 	f, err := firewall.New(firewall.Config{Internal: prefixes("10.5.0.0/24"), Command: nft})

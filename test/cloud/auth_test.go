@@ -20,7 +20,7 @@ import (
 	"github.com/burano/burano/web/policy"
 )
 
-// theServerLetsInWhomTheCloudKnows goes through the server's own door, with a clock that the test moves.
+// theServerLetsInWhomTheCloudKnows goes through the server's own sign-in, with a clock that the test moves.
 func theServerLetsInWhomTheCloudKnows(t *testing.T, c *cloud) {
 	service := c.service(t)
 	now := time.Now()
@@ -80,7 +80,7 @@ func theServerLetsInWhomTheCloudKnows(t *testing.T, c *cloud) {
 func tokenOfACredential(t *testing.T, c *cloud, demo user) string {
 	service := c.service(t)
 	made, err := applicationcredentials.Create(t.Context(), demo.keystone(t), demo.caller(t, service).UserID, applicationcredentials.CreateOpts{
-		Name: "burano-test-door", Roles: []applicationcredentials.Role{{Name: "member"}},
+		Name: "burano-test-signin", Roles: []applicationcredentials.Role{{Name: "member"}},
 	}).Extract()
 	require.NoError(t, err)
 	userID, keystone := demo.caller(t, service).UserID, c.as(t, "demo")

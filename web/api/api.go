@@ -26,8 +26,8 @@ type Config struct {
 	Catalog      *catalog.Service
 	// Auth puts the identity.Caller into the request's context, or returns a fault of kind Unauthorized.
 	Auth echo.MiddlewareFunc
-	// Door signs browsers in; nil: nobody does.
-	Door *auth.Door
+	// SignIn signs browsers in; nil: nobody does.
+	SignIn *auth.Authenticator
 	// Policy says who may do what; nil stands for Murano's rules.
 	Policy *policy.Policy
 	// Keystone is where callers get a token; it is named in 401 answers.
@@ -111,7 +111,7 @@ func newEcho(config Config) *echo.Echo {
 	catalogHandlers{config.Catalog}.register(v1)
 	burano := e.Group("/burano/v1")
 	buranoHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster, config.Choices}.register(burano)
-	signInHandlers{config.Door}.register(burano)
+	signInHandlers{config.SignIn}.register(burano)
 	formHandlers{config.Catalog, config.Orchestrator}.register(burano)
 	description, err := describe()
 	if err != nil {

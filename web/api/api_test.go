@@ -38,12 +38,12 @@ type server struct {
 	log     *bytes.Buffer
 	logger  *slog.Logger // writes to log
 
-	keystone *keystoneTable
-	door     *auth.Door
-	ahead    time.Duration // of the door's clock
-	rows     *store.Store
-	sealer   *secret.Sealer
-	config   Config
+	keystone      *keystoneTable
+	authenticator *auth.Authenticator
+	ahead         time.Duration // of the authenticator's clock
+	rows          *store.Store
+	sealer        *secret.Sealer
+	config        Config
 }
 
 var callers = map[string]identity.Caller{
@@ -70,7 +70,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 
 	s := &server{t: t, world: enginetest.NewWorld(), keystone: &keystoneTable{issued: map[string]identity.Caller{}}, catalog: packageService, db: db, log: &bytes.Buffer{}}
 	s.sealer, s.logger = sealer, slog.New(slog.NewTextHandler(s.log, nil))
-	s.door = s.newDoor(rows, sealer)
+	s.authenticator = s.newAuthenticator(rows, sealer)
 	cloud := enginetest.NewCloud()
 	runner, err := engine.New(t.Context(), engine.Config{Store: rows, Sealer: sealer, Cloud: cloud, Source: packageService.Source,
 		Natives: s.world.Natives, Logger: slog.New(slog.DiscardHandler), Poll: time.Hour})
@@ -83,8 +83,8 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	config := Config{
 		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: runner, Logger: slog.New(slog.DiscardHandler)}),
 		Catalog:      packageService,
-		Auth:         s.door.Enter,
-		Door:         s.door,
+		Auth:         s.authenticator.Enter,
+		SignIn:       s.authenticator,
 		Keystone:     "http://127.0.0.1:5000/v3",
 		Kubeconfig: func(_ context.Context, environmentID, objectID string) ([]byte, error) {
 			return []byte("for: " + environmentID + "/" + objectID + "\n"), nil

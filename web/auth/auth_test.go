@@ -46,8 +46,8 @@ func (k *keystone) Validate(ctx context.Context, token string) (identity.Caller,
 	return identity.Caller{UserID: "u", ProjectID: "p", Token: token, Expires: k.expires}, nil
 }
 
-// door is the middleware with nothing behind it; it returns who was let in.
-func door(k *keystone, now func() time.Time) func(ctx context.Context, token string) (identity.Caller, error) {
+// enter is the middleware with nothing behind it; it returns who was let in.
+func enter(k *keystone, now func() time.Time) func(ctx context.Context, token string) (identity.Caller, error) {
 	middleware := auth.Keystone(k, now)
 	return func(ctx context.Context, token string) (identity.Caller, error) {
 		request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
@@ -66,7 +66,7 @@ func door(k *keystone, now func() time.Time) func(ctx context.Context, token str
 func TestTokensAreAskedForOnceAndForgottenInTime(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	k := &keystone{}
-	call := door(k, func() time.Time { return now })
+	call := enter(k, func() time.Time { return now })
 	refused := func(token string) {
 		t.Helper()
 		_, err := call(t.Context(), token)
@@ -100,7 +100,7 @@ func TestTokensAreAskedForOnceAndForgottenInTime(t *testing.T) {
 func TestATokenIsNotAcceptedAfterItsEnd(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	k := &keystone{expires: now.Add(5 * time.Second)}
-	call := door(k, func() time.Time { return now })
+	call := enter(k, func() time.Time { return now })
 	_, err := call(t.Context(), "good")
 	require.NoError(t, err)
 	now = now.Add(5 * time.Second)
@@ -112,7 +112,7 @@ func TestATokenIsNotAcceptedAfterItsEnd(t *testing.T) {
 func TestManyRequestsWithOneTokenAskOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keystone{answer: make(chan struct{})}
-		call := door(k, time.Now)
+		call := enter(k, time.Now)
 		gone, leave := context.WithCancel(t.Context())
 		first := make(chan error, 1)
 		go func() {
@@ -144,7 +144,7 @@ func TestManyRequestsWithOneTokenAskOnce(t *testing.T) {
 func TestAKeystoneThatDoesNotAnswerRefusesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keystone{answer: make(chan struct{})}
-		_, err := door(k, time.Now)(t.Context(), "good")
+		_, err := enter(k, time.Now)(t.Context(), "good")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Zero(t, fault.KindOf(err), "nobody said that the token is bad")
 	})
@@ -153,7 +153,7 @@ func TestAKeystoneThatDoesNotAnswerRefusesNobody(t *testing.T) {
 func TestWhatIsKnownOutlivesAShortFailure(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	k := &keystone{}
-	call := door(k, func() time.Time { return now })
+	call := enter(k, func() time.Time { return now })
 	_, err := call(t.Context(), "good")
 	require.NoError(t, err)
 	k.down = errors.New("connection refused")
@@ -168,7 +168,7 @@ func TestWhatIsKnownOutlivesAShortFailure(t *testing.T) {
 
 func TestTheCacheIsBounded(t *testing.T) {
 	k := &keystone{}
-	call := door(k, time.Now)
+	call := enter(k, time.Now)
 	for i := range 10_001 {
 		_, err := call(t.Context(), fmt.Sprint("token ", i))
 		require.NoError(t, err)

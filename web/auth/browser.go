@@ -20,20 +20,20 @@ const (
 )
 
 // byTLS tells whether the browser speaks TLS, to this server or to a proxy that is believed.
-func (d *Door) byTLS(request *http.Request) bool {
-	return request.TLS != nil || believed(d.Proxies, request.RemoteAddr) && request.Header.Get(echo.HeaderXForwardedProto) == "https"
+func (a *Authenticator) byTLS(request *http.Request) bool {
+	return request.TLS != nil || believed(a.Proxies, request.RemoteAddr) && request.Header.Get(echo.HeaderXForwardedProto) == "https"
 }
 
-func (d *Door) cookieName(request *http.Request) string {
-	if d.byTLS(request) {
+func (a *Authenticator) cookieName(request *http.Request) string {
+	if a.byTLS(request) {
 		return cookieByTLS
 	}
 	return cookieName
 }
 
 // cookie is the value of the request's cookie, "" when it has none.
-func (d *Door) cookie(request *http.Request) string {
-	cookie, err := request.Cookie(d.cookieName(request))
+func (a *Authenticator) cookie(request *http.Request) string {
+	cookie, err := request.Cookie(a.cookieName(request))
 	if err != nil {
 		return ""
 	}
@@ -41,8 +41,8 @@ func (d *Door) cookie(request *http.Request) string {
 }
 
 // setCookie sets the cookie until expires; the value "" takes it away.
-func (d *Door) setCookie(c echo.Context, value string, expires time.Time) {
-	cookie := &http.Cookie{Name: d.cookieName(c.Request()), Value: value, Path: "/", Expires: expires, HttpOnly: true, Secure: d.byTLS(c.Request()),
+func (a *Authenticator) setCookie(c echo.Context, value string, expires time.Time) {
+	cookie := &http.Cookie{Name: a.cookieName(c.Request()), Value: value, Path: "/", Expires: expires, HttpOnly: true, Secure: a.byTLS(c.Request()),
 		SameSite: http.SameSiteStrictMode}
 	if value == "" {
 		cookie.MaxAge = -1
@@ -51,12 +51,12 @@ func (d *Door) setCookie(c echo.Context, value string, expires time.Time) {
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 }
 
-// sameOrigin refuses requests of other sites' pages. Door says why.
-func (d *Door) sameOrigin(request *http.Request) error {
+// sameOrigin refuses requests of other sites' pages. Authenticator says why.
+func (a *Authenticator) sameOrigin(request *http.Request) error {
 	changes := request.Method != http.MethodGet && request.Method != http.MethodHead && request.Method != http.MethodOptions
 	asChange := *request
 	asChange.Method = http.MethodPost // of reads it would not ask
-	if err := d.origin.Check(&asChange); err != nil {
+	if err := a.origin.Check(&asChange); err != nil {
 		return fault.New(fault.Forbidden, "This request was made by a page of another site (%w): a browser that is signed in is served only for Burano's own pages", err)
 	}
 	if changes && request.Header.Get(RequestedWith) == "" {

@@ -45,7 +45,7 @@ type Sealer interface {
 	Open(owner, sealed string) ([]byte, error)
 }
 
-// Config is what a Door needs; all of it, but for Proxies.
+// Config is what an Authenticator needs; all of it, but for Proxies.
 type Config struct {
 	Cloud  Cloud
 	Rows   Rows
@@ -72,7 +72,7 @@ const (
 // ErrEnded says that a cookie is no good any more.
 var ErrEnded = errors.New("you are not signed in any more: sign in again")
 
-// Door lets in who has a token in X-Auth-Token, or a cookie from SignIn. A request with both is its token's.
+// Authenticator lets in who has a token in X-Auth-Token, or a cookie from SignIn. A request with both is its token's.
 //
 // A browser sends its cookie with whatever any page makes it request, so three things keep other sites from acting through it. The
 // cookie is SameSite=Strict: requests from other sites have none. What has one must not say that it comes from elsewhere, by Sec-Fetch-Site
@@ -81,7 +81,7 @@ var ErrEnded = errors.New("you are not signed in any more: sign in again")
 // has allowed it by CORS, which Burano never does: that holds also for a browser that knows neither of the former. A secret per
 // session in the place of the header would prove nothing more, and would have to be kept. Tokens need none of this: no browser adds
 // X-Auth-Token by itself.
-type Door struct {
+type Authenticator struct {
 	Config
 	tokens   *keystone
 	attempts *attempts
@@ -89,27 +89,27 @@ type Door struct {
 	address  echo.IPExtractor
 }
 
-// NewDoor makes a Door.
-func NewDoor(config Config) *Door {
-	return &Door{Config: config, tokens: newKeystone(config.Cloud, config.Now), attempts: newAttempts(config.Now), address: addressOf(config.Proxies)}
+// NewAuthenticator makes an Authenticator.
+func NewAuthenticator(config Config) *Authenticator {
+	return &Authenticator{Config: config, tokens: newKeystone(config.Cloud, config.Now), attempts: newAttempts(config.Now), address: addressOf(config.Proxies)}
 }
 
 // Enter is the middleware that puts the identity.Caller into the request's context. Who has signed in and has not chosen a project yet
 // has no ProjectID.
-func (d *Door) Enter(next echo.HandlerFunc) echo.HandlerFunc {
+func (a *Authenticator) Enter(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request := c.Request()
-		value := d.cookie(request)
+		value := a.cookie(request)
 		if request.Header.Get("X-Auth-Token") != "" || value == "" {
-			return d.tokens.enter(c, next)
+			return a.tokens.enter(c, next)
 		}
-		if err := d.sameOrigin(request); err != nil {
+		if err := a.sameOrigin(request); err != nil {
 			return err
 		}
-		found, err := d.find(request.Context(), value)
+		found, err := a.find(request.Context(), value)
 		if err != nil {
 			if errors.Is(err, ErrEnded) {
-				d.setCookie(c, "", time.Time{})
+				a.setCookie(c, "", time.Time{})
 			}
 			return err
 		}
@@ -150,9 +150,9 @@ func idOf(value string) string {
 func ended() error { return fault.New(fault.Unauthorized, "%w", ErrEnded) }
 
 // find returns the sign-in of a cookie. One that has ended, or whose token Keystone knows no more, is removed.
-func (d *Door) find(ctx context.Context, value string) (signIn, error) {
+func (a *Authenticator) find(ctx context.Context, value string) (signIn, error) {
 	id := idOf(value)
-	row, err := d.Rows.SignIn(ctx, id)
+	row, err := a.Rows.SignIn(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return signIn{}, ended()
 	}
@@ -160,27 +160,27 @@ func (d *Door) find(ctx context.Context, value string) (signIn, error) {
 		return signIn{}, err
 	}
 	found := signIn{id: id}
-	opened, err := d.Sealer.Open(owner(id), row.Tokens)
+	opened, err := a.Sealer.Open(owner(id), row.Tokens)
 	if err == nil {
 		err = json.Unmarshal(opened, &found.held)
 	}
 	if err != nil {
-		d.Logger.WarnContext(ctx, "a sign-in cannot be read, and ends", "user", row.UserID, "error", err)
-		return found, d.remove(ctx, found)
+		a.Logger.WarnContext(ctx, "a sign-in cannot be read, and ends", "user", row.UserID, "error", err)
+		return found, a.remove(ctx, found)
 	}
-	now := d.Now()
-	if !now.Before(row.Expires.Time()) || !now.Before(row.Used.Time().Add(d.Idle)) {
-		return found, d.remove(ctx, found)
+	now := a.Now()
+	if !now.Before(row.Expires.Time()) || !now.Before(row.Used.Time().Add(a.Idle)) {
+		return found, a.remove(ctx, found)
 	}
-	found.caller, err = d.tokens.caller(ctx, found.held.current())
+	found.caller, err = a.tokens.caller(ctx, found.held.current())
 	if fault.KindOf(err) == fault.Unauthorized {
-		return found, d.remove(ctx, found)
+		return found, a.remove(ctx, found)
 	}
 	if err != nil {
 		return found, err
 	}
-	if now.Sub(row.Used.Time()) >= min(useEvery, d.Idle/10) {
-		if err := d.Rows.UseSignIn(ctx, id, rowTime(now)); err != nil {
+	if now.Sub(row.Used.Time()) >= min(useEvery, a.Idle/10) {
+		if err := a.Rows.UseSignIn(ctx, id, rowTime(now)); err != nil {
 			return found, err
 		}
 	}
@@ -188,32 +188,32 @@ func (d *Door) find(ctx context.Context, value string) (signIn, error) {
 }
 
 // remove ends a sign-in that cannot go on; its error says so.
-func (d *Door) remove(ctx context.Context, gone signIn) error {
-	if err := d.end(ctx, gone); err != nil {
+func (a *Authenticator) remove(ctx context.Context, gone signIn) error {
+	if err := a.end(ctx, gone); err != nil {
 		return err
 	}
 	return ended()
 }
 
 // end ends a sign-in and gives its tokens back, which is tried once: they end by themselves too.
-func (d *Door) end(ctx context.Context, gone signIn) error {
-	if err := d.Rows.RemoveSignIn(ctx, gone.id); err != nil {
+func (a *Authenticator) end(ctx context.Context, gone signIn) error {
+	if err := a.Rows.RemoveSignIn(ctx, gone.id); err != nil {
 		return err
 	}
-	d.giveBack(ctx, gone.held)
+	a.giveBack(ctx, gone.held)
 	return nil
 }
 
-func (d *Door) giveBack(ctx context.Context, tokens held) {
+func (a *Authenticator) giveBack(ctx context.Context, tokens held) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	for _, token := range []string{tokens.Project, tokens.Base} {
 		if token == "" {
 			continue
 		}
-		d.tokens.forget(token)
-		if err := d.Cloud.Revoke(ctx, token); err != nil {
-			d.Logger.WarnContext(ctx, "a token of a sign-in could not be given back; it ends by itself", "error", err)
+		a.tokens.forget(token)
+		if err := a.Cloud.Revoke(ctx, token); err != nil {
+			a.Logger.WarnContext(ctx, "a token of a sign-in could not be given back; it ends by itself", "error", err)
 		}
 	}
 }
@@ -221,52 +221,52 @@ func (d *Door) giveBack(ctx context.Context, tokens held) {
 // SignIn asks Keystone for tokens and sets the cookie. project is the id or name of one that the user may choose; "" stands for the only
 // one, and leaves the choice open when there are several. A former sign-in of this browser ends, and the cookie is a new one: nobody
 // goes on with a cookie that was there before. TooMany says that it was tried too often.
-func (d *Door) SignIn(c echo.Context, given identity.Proof, project string) (identity.Caller, error) {
+func (a *Authenticator) SignIn(c echo.Context, given identity.Proof, project string) (identity.Caller, error) {
 	request := c.Request()
 	ctx := request.Context()
-	if err := d.sameOrigin(request); err != nil {
+	if err := a.sameOrigin(request); err != nil {
 		return identity.Caller{}, err
 	}
-	address, account := d.address(request), fmt.Sprintf("user %q of domain %q", given.User, given.Domain)
+	address, account := a.address(request), fmt.Sprintf("user %q of domain %q", given.User, given.Domain)
 	switch {
 	case given.CredentialID != "":
 		account = fmt.Sprintf("application credential %q", given.CredentialID)
 	case given.CredentialName != "":
 		account = fmt.Sprintf("application credential %q of %s", given.CredentialName, account)
 	}
-	if wait := d.attempts.take(address, account); wait > 0 {
-		d.Logger.WarnContext(ctx, "a sign-in was refused: too many attempts", "account", account, "address", address)
+	if wait := a.attempts.take(address, account); wait > 0 {
+		a.Logger.WarnContext(ctx, "a sign-in was refused: too many attempts", "account", account, "address", address)
 		return identity.Caller{}, &TooMany{Wait: wait}
 	}
-	token, err := d.Cloud.SignIn(ctx, given)
+	token, err := a.Cloud.SignIn(ctx, given)
 	if err != nil {
 		if fault.KindOf(err) == fault.Unauthorized {
-			d.Logger.WarnContext(ctx, "a sign-in was refused by Keystone", "account", account, "address", address)
+			a.Logger.WarnContext(ctx, "a sign-in was refused by Keystone", "account", account, "address", address)
 		}
 		return identity.Caller{}, unreachable(err)
 	}
-	d.attempts.succeeded(address, account)
+	a.attempts.succeeded(address, account)
 	tokens := held{Base: token}
 	if given.Password == "" {
 		tokens = held{Project: token}
 	}
-	tokens, caller, err := d.scope(ctx, tokens, project)
+	tokens, caller, err := a.scope(ctx, tokens, project)
 	if err == nil {
-		err = d.begin(c, tokens, caller)
+		err = a.begin(c, tokens, caller)
 	}
 	if err != nil {
-		d.giveBack(ctx, tokens)
+		a.giveBack(ctx, tokens)
 		return identity.Caller{}, err
 	}
-	if err := d.endByCookie(ctx, d.cookie(request)); err != nil {
+	if err := a.endByCookie(ctx, a.cookie(request)); err != nil {
 		return identity.Caller{}, err
 	}
-	d.Logger.InfoContext(ctx, "a user has signed in", "user", caller.UserID, "project", caller.ProjectID, "address", address)
+	a.Logger.InfoContext(ctx, "a user has signed in", "user", caller.UserID, "project", caller.ProjectID, "address", address)
 	return caller, nil
 }
 
 // Choose has a browser that is signed in work in another project, by its id or name. It gets a new cookie.
-func (d *Door) Choose(c echo.Context, project string) (identity.Caller, error) {
+func (a *Authenticator) Choose(c echo.Context, project string) (identity.Caller, error) {
 	ctx := c.Request().Context()
 	former, ok := c.Get(keySignIn).(signIn)
 	switch {
@@ -277,58 +277,58 @@ func (d *Door) Choose(c echo.Context, project string) (identity.Caller, error) {
 	case project == "":
 		return identity.Caller{}, fault.New(fault.Invalid, "Which project? Send {\"project\": its id or name}")
 	}
-	tokens, caller, err := d.scope(ctx, held{Base: former.held.Base}, project)
+	tokens, caller, err := a.scope(ctx, held{Base: former.held.Base}, project)
 	if err == nil {
-		err = d.begin(c, tokens, caller)
+		err = a.begin(c, tokens, caller)
 	}
 	if err != nil {
-		d.giveBack(ctx, held{Project: tokens.Project})
+		a.giveBack(ctx, held{Project: tokens.Project})
 		return identity.Caller{}, err
 	}
-	return caller, d.end(ctx, signIn{id: former.id, held: held{Project: former.held.Project}})
+	return caller, a.end(ctx, signIn{id: former.id, held: held{Project: former.held.Project}})
 }
 
 // SignOut ends the sign-in of a browser, if it has one, and its cookie. It does not ask Keystone first, which may be away.
-func (d *Door) SignOut(c echo.Context) error {
+func (a *Authenticator) SignOut(c echo.Context) error {
 	request := c.Request()
 	if request.Header.Get("X-Auth-Token") != "" {
 		return fault.New(fault.Invalid, "A token is not signed out here: give it back to Keystone, or let it end")
 	}
-	if err := d.sameOrigin(request); err != nil {
+	if err := a.sameOrigin(request); err != nil {
 		return err
 	}
-	if err := d.endByCookie(request.Context(), d.cookie(request)); err != nil {
+	if err := a.endByCookie(request.Context(), a.cookie(request)); err != nil {
 		return err
 	}
-	d.setCookie(c, "", time.Time{})
+	a.setCookie(c, "", time.Time{})
 	return nil
 }
 
 // Projects lists those that the caller may choose.
-func (d *Door) Projects(c echo.Context) ([]identity.Project, error) {
+func (a *Authenticator) Projects(c echo.Context) ([]identity.Project, error) {
 	ctx := c.Request().Context()
 	token := identity.From(ctx).Token
 	if current, ok := c.Get(keySignIn).(signIn); ok {
 		token = cmp.Or(current.held.Base, current.held.Project)
 	}
-	list, err := d.Cloud.Projects(ctx, token)
+	list, err := a.Cloud.Projects(ctx, token)
 	return list, unreachable(err)
 }
 
 // scope adds the token of the project that is wanted, and tells whose the tokens are.
-func (d *Door) scope(ctx context.Context, tokens held, project string) (held, identity.Caller, error) {
+func (a *Authenticator) scope(ctx context.Context, tokens held, project string) (held, identity.Caller, error) {
 	if tokens.Base != "" {
-		id, err := d.choice(ctx, tokens.Base, project)
+		id, err := a.choice(ctx, tokens.Base, project)
 		if err != nil {
 			return tokens, identity.Caller{}, err
 		}
 		if id != "" {
-			if tokens.Project, err = d.Cloud.Scope(ctx, tokens.Base, id); err != nil {
+			if tokens.Project, err = a.Cloud.Scope(ctx, tokens.Base, id); err != nil {
 				return tokens, identity.Caller{}, unreachable(err)
 			}
 		}
 	}
-	caller, err := d.tokens.caller(ctx, tokens.current())
+	caller, err := a.tokens.caller(ctx, tokens.current())
 	if err == nil && project != "" && project != caller.ProjectID && project != caller.ProjectName {
 		err = fault.New(fault.Invalid, "The application credential belongs to project %q (%s) and can be used in no other", caller.ProjectName, caller.ProjectID)
 	}
@@ -336,8 +336,8 @@ func (d *Door) scope(ctx context.Context, tokens held, project string) (held, id
 }
 
 // choice is the id of the project that is wanted by id or name, or of the only one when none is; "" when there are several.
-func (d *Door) choice(ctx context.Context, token, wanted string) (string, error) {
-	list, err := d.Cloud.Projects(ctx, token)
+func (a *Authenticator) choice(ctx context.Context, token, wanted string) (string, error) {
+	list, err := a.Cloud.Projects(ctx, token)
 	if err != nil {
 		return "", unreachable(err)
 	}
@@ -366,10 +366,10 @@ func (d *Door) choice(ctx context.Context, token, wanted string) (string, error)
 }
 
 // begin writes a sign-in under a new id and sets the cookie.
-func (d *Door) begin(c echo.Context, tokens held, caller identity.Caller) error {
+func (a *Authenticator) begin(c echo.Context, tokens held, caller identity.Caller) error {
 	value := rand.Text() + rand.Text() // 260 bits
-	id, now := idOf(value), d.Now()
-	expires := now.Add(d.Life)
+	id, now := idOf(value), a.Now()
+	expires := now.Add(a.Life)
 	if !caller.Expires.IsZero() && caller.Expires.Before(expires) {
 		expires = caller.Expires
 	}
@@ -377,34 +377,34 @@ func (d *Door) begin(c echo.Context, tokens held, caller identity.Caller) error 
 	if err != nil {
 		return err
 	}
-	row := store.SignIn{ID: id, UserID: caller.UserID, Tokens: d.Sealer.Seal(owner(id), text), Created: rowTime(now), Used: rowTime(now), Expires: rowTime(expires)}
-	if err := d.Rows.AddSignIn(c.Request().Context(), row, rowTime(now.Add(-d.Idle)), perUser); err != nil {
+	row := store.SignIn{ID: id, UserID: caller.UserID, Tokens: a.Sealer.Seal(owner(id), text), Created: rowTime(now), Used: rowTime(now), Expires: rowTime(expires)}
+	if err := a.Rows.AddSignIn(c.Request().Context(), row, rowTime(now.Add(-a.Idle)), perUser); err != nil {
 		return err
 	}
-	d.setCookie(c, value, expires)
+	a.setCookie(c, value, expires)
 	return nil
 }
 
 // endByCookie ends the sign-in of a cookie; "", and a cookie of none, are no errors.
-func (d *Door) endByCookie(ctx context.Context, value string) error {
+func (a *Authenticator) endByCookie(ctx context.Context, value string) error {
 	if value == "" {
 		return nil
 	}
 	gone := signIn{id: idOf(value)}
-	row, err := d.Rows.SignIn(ctx, gone.id)
+	row, err := a.Rows.SignIn(ctx, gone.id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if opened, err := d.Sealer.Open(owner(gone.id), row.Tokens); err == nil {
+	if opened, err := a.Sealer.Open(owner(gone.id), row.Tokens); err == nil {
 		_ = json.Unmarshal(opened, &gone.held) // what cannot be read cannot be given back
 	}
-	if err := d.end(ctx, gone); err != nil {
+	if err := a.end(ctx, gone); err != nil {
 		return err
 	}
-	d.Logger.InfoContext(ctx, "a user has signed out", "user", row.UserID)
+	a.Logger.InfoContext(ctx, "a user has signed out", "user", row.UserID)
 	return nil
 }
 

@@ -32,7 +32,7 @@ END
   local as=("env = OS_KEYSTONE_CONFIG_DIR=/srv/etc/keystone" "uid = keystone" "gid = keystone")
   wsgi keystone 5000 /usr/bin/keystone-wsgi-public "pyargv = --config-file /srv/etc/keystone/keystone.conf" "processes = 2" "${as[@]}"
   await keystone 300 answers http://127.0.0.1:5000/v3
-  # The same Keystone at another door, where a token lasts for some changes of a stack only: each must be done before its own ends.
+  # The same Keystone at another address, where a token lasts for some changes of a stack only: each must be done before its own ends.
   printf '[token]\nexpiration = 300\n' | configure /srv/etc/keystone/brief.conf
   wsgi keystone-brief 5001 /usr/bin/keystone-wsgi-public \
     "pyargv = --config-file /srv/etc/keystone/keystone.conf --config-file /srv/etc/keystone/brief.conf" "processes = 1" "${as[@]}"

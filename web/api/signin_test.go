@@ -127,10 +127,10 @@ func (k *keystoneTable) left() int {
 	return len(k.issued)
 }
 
-func (s *server) newDoor(rows *store.Store, sealer auth.Sealer) *auth.Door {
+func (s *server) newAuthenticator(rows *store.Store, sealer auth.Sealer) *auth.Authenticator {
 	now := func() time.Time { return time.Now().Add(s.ahead) }
 	s.keystone.now, s.rows = now, rows
-	return auth.NewDoor(auth.Config{Cloud: s.keystone, Rows: rows, Sealer: sealer, Now: now, Idle: 20 * time.Minute, Life: 10 * time.Hour,
+	return auth.NewAuthenticator(auth.Config{Cloud: s.keystone, Rows: rows, Sealer: sealer, Now: now, Idle: 20 * time.Minute, Life: 10 * time.Hour,
 		Proxies: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, Logger: s.logger})
 }
 
@@ -436,7 +436,7 @@ func TestASignInEnds(t *testing.T) {
 		b := signedIn(s, "demo", "demo")
 		other, err := secret.Open(filepath.Join(t.TempDir(), "key"))
 		require.NoError(t, err)
-		restarted := newServerOver(s, func(s *server, c *Config) { c.Door = s.newDoor(s.rows, other); c.Auth = c.Door.Enter })
+		restarted := newServerOver(s, func(s *server, c *Config) { c.SignIn = s.newAuthenticator(s.rows, other); c.Auth = c.SignIn.Enter })
 		cookie := b.cookie
 		again := &browser{server: restarted, cookie: cookie}
 		require.Contains(t, fmt.Sprint(again.do(401, "GET", session, nil)), "sign in again")
@@ -450,8 +450,8 @@ func TestASignInEnds(t *testing.T) {
 func newServerOver(s *server, options ...func(*server, *Config)) *server {
 	again := *s
 	config := again.config
-	config.Door = again.newDoor(again.rows, again.sealer)
-	config.Auth = config.Door.Enter
+	config.SignIn = again.newAuthenticator(again.rows, again.sealer)
+	config.Auth = config.SignIn.Enter
 	for _, option := range options {
 		option(&again, &config)
 	}

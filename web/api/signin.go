@@ -19,8 +19,8 @@ import (
 // maxProof is the largest body that who is not known yet may send.
 const maxProof = 16 << 10
 
-// signInHandlers answer browsers that sign in; what comes of it is auth.Door's.
-type signInHandlers struct{ door *auth.Door }
+// signInHandlers answer browsers that sign in; what comes of it is auth.Authenticator's.
+type signInHandlers struct{ authenticator *auth.Authenticator }
 
 func (h signInHandlers) register(v1 *echo.Group) {
 	v1.POST("/session", h.signIn, h.open)
@@ -33,7 +33,7 @@ func (h signInHandlers) register(v1 *echo.Group) {
 // open answers where nobody can sign in.
 func (h signInHandlers) open(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if h.door == nil {
+		if h.authenticator == nil {
 			return fault.New(fault.NotFound, "This Burano signs nobody in: send a Keystone token as X-Auth-Token")
 		}
 		return next(c)
@@ -146,7 +146,7 @@ func (h signInHandlers) signIn(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	caller, err := h.door.SignIn(c, proof, given.Project)
+	caller, err := h.authenticator.SignIn(c, proof, given.Project)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (h signInHandlers) signIn(c echo.Context) error {
 }
 
 func (h signInHandlers) signOut(c echo.Context) error {
-	if err := h.door.SignOut(c); err != nil {
+	if err := h.authenticator.SignOut(c); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -166,7 +166,7 @@ func (h signInHandlers) show(c echo.Context) error {
 }
 
 func (h signInHandlers) projects(c echo.Context) error {
-	list, err := h.door.Projects(c)
+	list, err := h.authenticator.Projects(c)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (h signInHandlers) choose(c echo.Context) error {
 	if err := decode(c, &wanted); err != nil {
 		return err
 	}
-	caller, err := h.door.Choose(c, wanted.Project)
+	caller, err := h.authenticator.Choose(c, wanted.Project)
 	if err != nil {
 		return err
 	}

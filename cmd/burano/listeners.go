@@ -26,8 +26,8 @@ const (
 	idleTime = 2 * time.Minute
 )
 
-// doors are the addresses that the server answers at.
-type doors struct {
+// listeners are the addresses that the server answers at.
+type listeners struct {
 	servers  []*http.Server
 	listen   []net.Listener
 	patience time.Duration
@@ -36,33 +36,33 @@ type doors struct {
 }
 
 // open takes the addresses, so that one that is taken, or a bad certificate, is known before anything else begins.
-func (o *serveOptions) open(handler http.Handler, registry *prometheus.Registry, stop func(), logger *slog.Logger) (d *doors, err error) {
-	d = &doors{patience: o.stopPatience, stop: stop, log: logger}
+func (o *serveOptions) open(handler http.Handler, registry *prometheus.Registry, stop func(), logger *slog.Logger) (l *listeners, err error) {
+	l = &listeners{patience: o.stopPatience, stop: stop, log: logger}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, d.close())
+			err = errors.Join(err, l.close())
 		}
 	}()
 	var encryption *tls.Config
 	if o.tlsCert != "" {
 		certificate := &certificate{cert: o.tlsCert, key: o.tlsKey, log: logger}
 		if err := certificate.load(); err != nil {
-			return d, err
+			return l, err
 		}
 		encryption = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get, NextProtos: []string{"h2", "http/1.1"}}
 	}
-	if err := d.add("listen", o.listen, handler, encryption); err != nil {
-		return d, err
+	if err := l.add("listen", o.listen, handler, encryption); err != nil {
+		return l, err
 	}
 	if o.metricsListen != "" {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", api.MetricsHandler(registry))
-		return d, d.add("metrics-listen", o.metricsListen, mux, nil)
+		return l, l.add("metrics-listen", o.metricsListen, mux, nil)
 	}
-	return d, nil
+	return l, nil
 }
 
-func (d *doors) add(setting, address string, handler http.Handler, encryption *tls.Config) error {
+func (l *listeners) add(setting, address string, handler http.Handler, encryption *tls.Config) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("listen at %s: %w (the setting %s chooses another address)", address, err, setting)
@@ -70,43 +70,43 @@ func (d *doors) add(setting, address string, handler http.Handler, encryption *t
 	if encryption != nil {
 		listener = tls.NewListener(listener, encryption)
 	}
-	d.listen = append(d.listen, listener)
-	d.servers = append(d.servers, &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, TLSConfig: encryption,
-		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)}) // what clients do wrong before they have sent a request
+	l.listen = append(l.listen, listener)
+	l.servers = append(l.servers, &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, TLSConfig: encryption,
+		ErrorLog: slog.NewLogLogger(l.log.Handler(), slog.LevelDebug)}) // what clients do wrong before they have sent a request
 	return nil
 }
 
 // serve answers, beside the engine, until ctx ends; then it lets requests and tasks come to their ends.
-func (d *doors) serve(ctx context.Context, engine func(context.Context) error) error {
+func (l *listeners) serve(ctx context.Context, engine func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return engine(ctx) })
-	defer context.AfterFunc(ctx, d.stop)()
-	encrypted := d.servers[0].TLSConfig != nil // a server that serves changes its own
-	for i, server := range d.servers {
+	defer context.AfterFunc(ctx, l.stop)()
+	encrypted := l.servers[0].TLSConfig != nil // a server that serves changes its own
+	for i, server := range l.servers {
 		group.Go(func() error {
-			if err := server.Serve(d.listen[i]); !errors.Is(err, http.ErrServerClosed) {
+			if err := server.Serve(l.listen[i]); !errors.Is(err, http.ErrServerClosed) {
 				return err
 			}
 			return nil
 		})
 		group.Go(func() error {
 			<-ctx.Done()
-			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience)
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.patience)
 			defer cancel()
 			if err := server.Shutdown(ending); err != nil {
-				d.log.Warn("requests were cut off, because they had not ended when the server was to stop", "after", d.patience)
+				l.log.Warn("requests were cut off, because they had not ended when the server was to stop", "after", l.patience)
 				return server.Close()
 			}
 			return nil
 		})
 	}
-	d.log.Info("Burano answers", "version", version.Version, "address", d.listen[0].Addr().String(), "tls", encrypted)
+	l.log.Info("Burano answers", "version", version.Version, "address", l.listen[0].Addr().String(), "tls", encrypted)
 	return group.Wait()
 }
 
-func (d *doors) close() error {
+func (l *listeners) close() error {
 	var errs []error
-	for _, listener := range d.listen {
+	for _, listener := range l.listen {
 		errs = append(errs, listener.Close())
 	}
 	return errors.Join(errs...)
