@@ -1,0 +1,57 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator"
+)
+
+// previewHandlers answer what a deployment would do.
+type previewHandlers struct{ orchestrator *orchestrator.Service }
+
+func (h previewHandlers) register(v1 *echo.Group) {
+	v1.GET("/environments/:environment/sessions/:session/preview", h.preview)
+}
+
+// problemJSON is one thing that is wrong with an object model: at a path like "services[0].name", by the rule of a class or of one of its
+// properties.
+type problemJSON struct {
+	Path    string `json:"path"`
+	Class   string `json:"class"`
+	Message string `json:"message"`
+}
+
+func problems(list []muranopl.Problem) []problemJSON {
+	answer := make([]problemJSON, len(list))
+	for i, one := range list {
+		answer[i] = problemJSON{Path: one.Path, Class: one.Class, Message: one.Wanted}
+	}
+	return answer
+}
+
+// changeJSON is an object that a deployment would add, change or remove.
+type changeJSON struct {
+	Change     string   `json:"change"` // added, changed, removed
+	ID         string   `json:"id"`
+	Type       string   `json:"type"`
+	Name       string   `json:"name"`
+	Path       string   `json:"path"`
+	Properties []string `json:"properties"` // of a changed object: those that are other than they were
+}
+
+// preview answers what the deployment of a session would do.
+func (h previewHandlers) preview(c echo.Context) error {
+	ctx, caller := calling(c)
+	preview, err := h.orchestrator.Preview(ctx, caller, c.Param("environment"), c.Param("session"))
+	if err != nil {
+		return err
+	}
+	changes := make([]changeJSON, len(preview.Changes))
+	for i, one := range preview.Changes {
+		changes[i] = changeJSON{Change: one.What, ID: one.ID, Type: one.Type, Name: one.Name, Path: one.Path, Properties: append([]string{}, one.Properties...)}
+	}
+	return c.JSON(http.StatusOK, map[string]any{"changes": changes, "problems": problems(preview.Problems)})
+}
