@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"internal/database":   {},
 	"internal/fault":      {},
 	"internal/identity":   {},
+	"internal/requestid":  {},
 	"internal/version":    {},
 	"test":                {"catalog", "gateway", "images", "internal", "nodes", "orchestrator", "web", "cmd"},
 	"catalog/yaql":        {},

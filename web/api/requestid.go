@@ -2,21 +2,15 @@ package api
 
 import (
 	"context"
-	"crypto/rand"
-	"fmt"
 	"log/slog"
-	"regexp"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/requestid"
 )
 
-// requestIDHeader is on every answer (OpenStack API guideline).
-const requestIDHeader = "X-Openstack-Request-Id"
-
-// requestIDForm is what OpenStack's middleware takes from a caller (oslo.middleware, request_id).
-var requestIDForm = regexp.MustCompile(`^req-[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$`)
-
-type requestIDKey struct{}
+// requestIDHeader is on every answer.
+const requestIDHeader = requestid.Header
 
 // requestID gives the request the caller's id, so that one id leads through the logs of several services, or a new one when the
 // caller sent none of the right form.
@@ -24,20 +18,13 @@ func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request := c.Request()
 		id := request.Header.Get(requestIDHeader)
-		if !requestIDForm.MatchString(id) {
-			id = newRequestID()
+		if !requestid.Valid(id) {
+			id = requestid.New()
 		}
 		c.Response().Header().Set(requestIDHeader, id)
-		c.SetRequest(request.WithContext(context.WithValue(request.Context(), requestIDKey{}, id)))
+		c.SetRequest(request.WithContext(requestid.With(request.Context(), id)))
 		return next(c)
 	}
-}
-
-func newRequestID() string {
-	var raw [16]byte
-	rand.Read(raw[:]) // never fails (crypto/rand)
-	raw[6], raw[8] = raw[6]&0x0f|0x40, raw[8]&0x3f|0x80
-	return fmt.Sprintf("req-%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:])
 }
 
 // LogHandler adds to every line that is written on behalf of a request its id, as "request_id".
@@ -46,7 +33,7 @@ func LogHandler(handler slog.Handler) slog.Handler { return logHandler{handler} 
 type logHandler struct{ slog.Handler }
 
 func (h logHandler) Handle(ctx context.Context, record slog.Record) error {
-	if id, ok := ctx.Value(requestIDKey{}).(string); ok {
+	if id := requestid.From(ctx); id != "" {
 		record = record.Clone()
 		record.AddAttrs(slog.String("request_id", id))
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/requestid"
 	"github.com/burano/burano/web/auth"
 )
 
@@ -39,7 +40,7 @@ func TestARequestIDLeadsThroughAnswerAndLog(t *testing.T) {
 	for _, bad := range []string{"", "req-1", given + "0", "x" + given, "req-0F0e0d0c-0b0a-4908-8706-05040302010g", given + "\" level=ERROR"} {
 		headers[requestIDHeader] = bad
 		id := s.send("GET", "/v1/environments", headers, nil).Header().Get(requestIDHeader)
-		require.Regexp(t, requestIDForm, id)
+		require.True(t, requestid.Valid(id))
 		require.NotEqual(t, bad, id)
 		require.False(t, seen[id])
 		seen[id] = true
