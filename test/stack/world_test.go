@@ -1,0 +1,242 @@
+// Package stack holds down what Burano's classes ask of Heat: the templates of environments, byte by byte. A stack that a former version
+// made is updated with what this one asks for, so a difference here may cost somebody their servers.
+package stack
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	clients "github.com/gophercloud/gophercloud/v2/openstack"
+	identitytokens "github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/catalog/apps"
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/native"
+	"github.com/burano/burano/orchestrator/openstack"
+	localkeystone "github.com/burano/burano/test/localcloud/keystone"
+)
+
+// errRecorded ends a deployment once its stack was asked for.
+const errRecorded = "this Heat only records"
+
+// world is a task's surroundings, in memory, over a Keystone and over a Heat and a Neutron that answer what is needed to ask for a stack.
+type world struct {
+	project    *openstack.Project
+	model      *muranopl.Object
+	mutex      sync.Mutex
+	attributes map[string]any
+	secrets    map[string][]byte
+	asked      []map[string]any // the bodies of what was asked of Heat
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{attributes: map[string]any{}, secrets: map[string][]byte{}}
+	listener := httptest.NewUnstartedServer(nil)
+	url := "http://" + listener.Listener.Addr().String()
+	users, err := localkeystone.New(localkeystone.Config{StateDir: t.TempDir(), Endpoint: url})
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.Handle("/identity/", http.StripPrefix("/identity", users.Handler()))
+	mux.HandleFunc("GET /network/v2.0/networks", answer(`{"networks": [{"id": "outside", "name": "public"}]}`))
+	mux.HandleFunc("GET /network/v2.0/subnets", answer(`{"subnets": []}`))
+	mux.HandleFunc("GET /network/{$}", answer(`{"versions": [{"id": "v2.0", "status": "CURRENT", "links": []}]}`))
+	mux.HandleFunc("GET /compute/{rest...}", answer(`{"versions": [{"id": "v2.1", "status": "CURRENT", "links": []}]}`))
+	mux.HandleFunc("GET /orchestration/v1/{project}/stacks", answer(`{"stacks": []}`))
+	mux.HandleFunc("POST /orchestration/v1/{project}/stacks", func(rw http.ResponseWriter, r *http.Request) {
+		var body map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			http.Error(rw, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.mutex.Lock()
+		w.asked = append(w.asked, body)
+		w.mutex.Unlock()
+		rw.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(rw, `{"error": {"message": "`+errRecorded+`"}}`)
+	})
+	listener.Config.Handler = mux
+	listener.Start()
+	t.Cleanup(listener.Close)
+
+	as := func(user string) gophercloud.AuthOptions {
+		return gophercloud.AuthOptions{IdentityEndpoint: url + "/identity/v3", Username: user, Password: user, TenantName: user, DomainName: "Default"}
+	}
+	service := as("burano")
+	service.TenantName = "service"
+	cloud, err := openstack.NewService(t.Context(), service, gophercloud.EndpointOpts{Region: localkeystone.Region}, nil)
+	require.NoError(t, err)
+	provider, err := clients.AuthenticatedClient(t.Context(), as("demo"))
+	require.NoError(t, err)
+	result, _ := provider.GetAuthResult().(identitytokens.CreateResult)
+	token, err := result.ExtractTokenID()
+	require.NoError(t, err)
+	caller, err := cloud.Validate(t.Context(), token)
+	require.NoError(t, err)
+	trust, err := cloud.CreateTrust(t.Context(), caller)
+	require.NoError(t, err)
+	w.project, err = cloud.Project(t.Context(), trust)
+	require.NoError(t, err)
+	return w
+}
+
+func answer(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// push deploys the last application of an environment until the stack is asked for, and returns the template: whoever asks for the stack
+// asks for all that the environment wants of it.
+func (w *world) push(t *testing.T, environment map[string]any) map[string]any {
+	t.Helper()
+	classes := muranopl.NewClasses(source(t))
+	config := native.Config{Networks: netip.MustParsePrefix("10.20.0.0/16"), Region: localkeystone.Region, ServerPatience: time.Minute,
+		Logger: slog.New(slog.DiscardHandler)}
+	interpreter := muranopl.NewInterpreter(classes, native.Methods(w, config))
+	root, start, problems := interpreter.Prepare(t.Context(), environment)
+	require.Empty(t, problems)
+	w.model = root
+	require.NoError(t, start(t.Context()))
+	applications := root.Objects("applications")
+	_, err := interpreter.Invoke(t.Context(), applications[len(applications)-1], "deploy", nil)
+	require.ErrorContains(t, err, errRecorded)
+	require.Len(t, w.asked, 1, "one push carries a whole change")
+	require.Equal(t, "burano-"+root.ID(), w.asked[0]["stack_name"])
+	template, _ := w.asked[0]["template"].(map[string]any)
+	return template
+}
+
+// source are the packages that come with Burano and those that tests need.
+func source(t *testing.T) muranopl.Source {
+	t.Helper()
+	embedded, err := apps.Packages()
+	require.NoError(t, err)
+	for _, name := range []string{"io.burano.demo.Hello", "io.burano.test.Servers"} {
+		one, err := catalog.ReadFolder(os.DirFS(filepath.Join("..", "packages", name)))
+		require.NoError(t, err)
+		embedded = append(embedded, one)
+	}
+	return catalog.Shelf(embedded)
+}
+
+// environment reads a file for `burano deploy` as a model whose objects are called what their words in the file say, or after where they
+// stand.
+func environment(t *testing.T, path string) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var file map[string]any
+	require.NoError(t, yaml.Unmarshal(text, &file))
+	named, _ := identified("", file).(map[string]any)
+	named["?"] = map[string]any{"type": "io.murano.Environment", "id": "environment"}
+	named["defaultNetworks"] = map[string]any{"flat": nil, "environment": map[string]any{
+		"?": map[string]any{"type": "io.murano.resources.NeutronNetwork", "id": "own"}, "name": "environment-network"}}
+	return named
+}
+
+func identified(place string, value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		made := map[string]any{}
+		for key, item := range v {
+			made[key] = identified(place+"-"+key, item)
+		}
+		if header, ok := v["?"].(map[string]any); ok {
+			made["?"] = map[string]any{"type": header["type"], "id": place[1:]}
+			if header["id"] != nil {
+				made["?"] = header
+			}
+		}
+		return made
+	case []any:
+		made := make([]any, len(v))
+		for i, item := range v {
+			made[i] = identified(place+string(rune('a'+i)), item)
+		}
+		return made
+	}
+	return value
+}
+
+// What bodies use of the engine.
+
+func (w *world) EnvironmentID() string   { return "environment" }
+func (w *world) TaskID() string          { return "task" }
+func (w *world) Model() *muranopl.Object { return w.model }
+func (w *world) Deploys() bool           { return false }
+func (w *world) Fence() uint64           { return 1 }
+func (w *world) Alive() error            { return nil }
+
+func (w *world) AtEnd(func(context.Context) error) {}
+
+func (w *world) Project(context.Context) (*openstack.Project, error) { return w.project, nil }
+
+func (w *world) Report(context.Context, *muranopl.Object, engine.Level, string, string) error {
+	return nil
+}
+
+func (w *world) Step(ctx context.Context, _ *muranopl.Object, _ string, run func(context.Context) error) error {
+	return run(ctx)
+}
+
+func (w *world) Attribute(_ context.Context, object *muranopl.Object, name string) (any, bool, error) {
+	return w.CodeAttribute(context.Background(), object, "", name)
+}
+
+func (w *world) SetAttribute(_ context.Context, object *muranopl.Object, name string, value any) error {
+	return w.SetCodeAttribute(context.Background(), object, "", name, value)
+}
+
+func (w *world) CodeAttribute(_ context.Context, object *muranopl.Object, class, name string) (any, bool, error) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	value, found := w.attributes[object.ID()+" "+class+" "+name]
+	return value, found, nil
+}
+
+func (w *world) SetCodeAttribute(_ context.Context, object *muranopl.Object, class, name string, value any) error {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.attributes[object.ID()+" "+class+" "+name] = value
+	return nil
+}
+
+func (w *world) Secret(_ context.Context, name string) ([]byte, bool, error) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	value, found := w.secrets[name]
+	return value, found, nil
+}
+
+func (w *world) SetSecret(_ context.Context, name string, value []byte) error {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.secrets[name] = value
+	return nil
+}
+
+func (w *world) TrackApplication(context.Context, *muranopl.Object, string, int64) error {
+	return nil
+}
+
+func (w *world) TrackServer(context.Context, *muranopl.Object, string, int64) error {
+	return nil
+}
+
+func (w *world) Untrack(context.Context, *muranopl.Object) error { return nil }
