@@ -171,7 +171,8 @@ const followPoll = time.Second
 
 // Follow calls report for each line of the deployment's log whose number is above after, those that are there and those to
 // come, and changed with the state that it runs in, at first and whenever that is another. It returns the deployment's state when it has
-// ended. A deletion that went well takes its log with it; its state is success. It returns early with the error of ctx, of report or of
+// ended. A deletion that went well takes its log with it; its state is success. The state of a task whose environment was abandoned is
+// "abandoned". It returns early with the error of ctx, of report or of
 // changed.
 func (s *Service) Follow(ctx context.Context, caller identity.Caller, deploymentID string, after int64, report func(Report) error,
 	changed func(state string) error) (state string, err error) {
@@ -186,7 +187,7 @@ func (s *Service) Follow(ctx context.Context, caller identity.Caller, deployment
 		// The task is read before its log: what ends it writes the log's last line with it.
 		task, err := s.store.Task(ctx, deploymentID)
 		if errors.Is(err, store.ErrNotFound) {
-			return "success", nil
+			return s.gone(ctx, deploymentID)
 		}
 		if err != nil {
 			return "", err
@@ -222,6 +223,15 @@ func (s *Service) Follow(ctx context.Context, caller identity.Caller, deployment
 		case <-ticker.C:
 		}
 	}
+}
+
+// gone is the state in which a task has ended that is gone with its environment.
+func (s *Service) gone(ctx context.Context, taskID string) (state string, err error) {
+	abandoned, err := s.store.Abandoned(ctx, taskID)
+	if abandoned {
+		return "abandoned", err
+	}
+	return "success", err
 }
 
 // Cancel has a deployment end before it is done, at its next safe point: what it has made stays, and deploying again goes on from

@@ -213,22 +213,15 @@ func (s *Service) RenameEnvironment(ctx context.Context, caller identity.Caller,
 // environment of which nothing was ever made is removed at once. abandon removes it at once in any case, and leaves in the
 // cloud what is there.
 func (s *Service) DeleteEnvironment(ctx context.Context, caller identity.Caller, id string, abandon bool) error {
-	row, err := s.environment(ctx, caller, id)
+	row, err := s.environmentHead(ctx, caller, id)
 	if err != nil {
 		return err
 	}
 	if abandon {
-		return s.forget(ctx, id)
+		return s.removed(id, s.store.RemoveEnvironment(ctx, id))
 	}
-	sessions, err := s.store.Sessions(ctx, id)
-	if err != nil {
-		return err
-	}
-	if busy, _ := status(sessions); busy == string(store.Deploying) || busy == string(store.Deleting) {
-		return errBusy(id)
-	}
-	if row.Model.ObjectsCopy == nil {
-		return s.forget(ctx, id)
+	if removed, err := s.store.RemoveUndeployed(ctx, id); removed || err != nil {
+		return s.removed(id, err)
 	}
 	trust, err := s.trust(ctx, caller, row)
 	if err != nil {
@@ -249,15 +242,17 @@ func (s *Service) DeleteEnvironment(ctx context.Context, caller identity.Caller,
 	return nil
 }
 
-func (s *Service) forget(ctx context.Context, id string) error {
-	if err := s.store.RemoveEnvironment(ctx, id); err != nil {
-		if errors.Is(err, store.ErrNotFound) {
-			return noEnvironment(id)
-		}
-		return err
+// removed is what is to be done and answered when an environment was removed outside of a task, or was not.
+func (s *Service) removed(id string, err error) error {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return noEnvironment(id)
+	case errors.Is(err, store.ErrBusy):
+		return errBusy(id)
+	case err == nil:
+		s.engine.Abandon(id)
 	}
-	s.engine.Abandon(id)
-	return nil
+	return err
 }
 
 func errBusy(id string) error {

@@ -72,16 +72,27 @@ func New(config Config) *Service {
 // environment returns the environment when the caller may see it.
 func (s *Service) environment(ctx context.Context, caller identity.Caller, id string) (store.Environment, error) {
 	row, err := s.store.Environment(ctx, id)
+	return row, visible(row, caller, id, err)
+}
+
+// environmentHead is environment without the model.
+func (s *Service) environmentHead(ctx context.Context, caller identity.Caller, id string) (store.Environment, error) {
+	row, err := s.store.EnvironmentHead(ctx, id)
+	return row, visible(row, caller, id, err)
+}
+
+// visible returns a fault unless the environment was read and the caller may see it.
+func visible(row store.Environment, caller identity.Caller, id string, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return row, noEnvironment(id)
+		return noEnvironment(id)
 	}
 	if err != nil {
-		return row, err
+		return err
 	}
 	if row.ProjectID != caller.ProjectID && !caller.Admin {
-		return row, fault.New(fault.Forbidden, "User is not authorized to access these tenant resources")
+		return fault.New(fault.Forbidden, "User is not authorized to access these tenant resources")
 	}
-	return row, nil
+	return nil
 }
 
 func noEnvironment(id string) error {

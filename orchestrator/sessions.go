@@ -115,7 +115,6 @@ func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmen
 	_, err = s.store.Submit(ctx, store.Submission{
 		SessionID: sessionID,
 		Action:    store.Action{ObjectID: environmentID, Method: "deploy", Args: map[string]any{}},
-		Objects:   store.ForClasses(environmentID, session.Model.Objects),
 		Text:      "Action deploy is scheduled",
 		Trust:     trust.sealed, DoomedTrust: trust.row,
 	})

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -396,6 +397,22 @@ func TestATrustIsNotLeftWhenTheDeploymentIsRefused(t *testing.T) {
 	require.Empty(t, rows)
 }
 
+func TestWhatIsWrittenWhileADeploymentIsBeingSubmittedIsDeployed(t *testing.T) {
+	h := newHouse(t)
+	id := h.create("one")
+	session, err := h.service.Configure(t.Context(), demo, id)
+	require.NoError(t, err)
+	begun, release := h.cloud.Slow()
+	submitted := make(chan error, 1)
+	go func() { submitted <- h.service.Deploy(t.Context(), demo, id, session.ID) }()
+	<-begun
+	require.NoError(t, h.service.PutServices(t.Context(), demo, id, session.ID, nil, []any{application("a1", "late", nil)}, false))
+	release()
+	require.NoError(t, <-submitted)
+	require.Equal(t, "success", h.ended(id).State)
+	require.Contains(t, h.world.Log(), "deploy late", "what was acknowledged is deployed")
+}
+
 func TestAbandoningAnEnvironmentStopsWhatRunsInIt(t *testing.T) {
 	h := newHouse(t)
 	defer h.world.Hold("deploy slow")()
@@ -406,6 +423,65 @@ func TestAbandoningAnEnvironmentStopsWhatRunsInIt(t *testing.T) {
 	h.gone(id)
 	require.Eventually(t, func() bool { there, _ := h.cloud.Trusts(); return there == 0 }, 10*time.Second, time.Millisecond)
 	h.stop() // returns only when the task has ended
+}
+
+func TestWhoFollowsATaskOfAnAbandonedEnvironmentIsToldSo(t *testing.T) {
+	for _, deletion := range []bool{false, true} {
+		t.Run(fmt.Sprintf("deletion %t", deletion), func(t *testing.T) {
+			h := newHouse(t)
+			id := h.create("one")
+			if deletion {
+				h.deploy(id, application("a1", "slow", nil))
+				require.Equal(t, "success", h.ended(id).State)
+				defer h.world.Hold("destroy slow")()
+				require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
+			} else {
+				defer h.world.Hold("deploy slow")()
+				h.deploy(id, application("a1", "slow", nil))
+			}
+			tasks, err := h.service.Deployments(t.Context(), demo, id)
+			require.NoError(t, err)
+			following, state := make(chan struct{}), make(chan string)
+			go func() {
+				ended, err := h.service.Follow(t.Context(), demo, tasks[0].ID, 0, func(orchestrator.Report) error { return nil },
+					func(string) error { close(following); return nil })
+				state <- fmt.Sprint(ended, err)
+			}()
+			<-following
+			require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, true))
+			require.Equal(t, "abandoned<nil>", <-state)
+		})
+	}
+}
+
+// TestAnEnvironmentThatIsDeployedWhileItIsDeletedIsDestroyed deploys right after the deletion has read that nothing was deployed yet.
+func TestAnEnvironmentThatIsDeployedWhileItIsDeletedIsDestroyed(t *testing.T) {
+	h := newHouse(t)
+	id := h.create("one")
+	armed := true
+	require.NoError(t, h.db.Callback().Query().After("gorm:query").Register("meanwhile", func(tx *gorm.DB) {
+		if armed && tx.Statement.Table == "environments" {
+			armed = false
+			h.deploy(id, application("a1", "alpha", nil))
+			require.Equal(t, "success", h.ended(id).State)
+		}
+	}))
+	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
+	h.gone(id)
+	require.Contains(t, h.world.Log(), "destroy alpha", "what was made is not forgotten")
+}
+
+func TestAnEnvironmentWhoseModelCannotBeReadIsAbandoned(t *testing.T) {
+	h := newHouse(t)
+	id := h.create("one")
+	h.deploy(id, application("a1", "alpha", nil))
+	require.Equal(t, "success", h.ended(id).State)
+	require.NoError(t, h.db.Exec("UPDATE environments SET model = 'what no version of Burano wrote'").Error)
+	require.Error(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
+	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, true))
+	rows, err := h.service.Environments(t.Context(), demo, orchestrator.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, rows)
 }
 
 func TestAnEnvironmentThatWasNeverDeployedIsRemovedAtOnce(t *testing.T) {

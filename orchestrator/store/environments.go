@@ -22,6 +22,13 @@ func (s *Store) Environment(ctx context.Context, id string) (Environment, error)
 	return environment, wrap(err, "read an environment")
 }
 
+// EnvironmentHead returns the environment without its model, or ErrNotFound.
+func (s *Store) EnvironmentHead(ctx context.Context, id string) (Environment, error) {
+	var environment Environment
+	err := s.rows(ctx).Omit("model").Where("id = ?", id).Take(&environment).Error
+	return environment, wrap(err, "read an environment")
+}
+
 // Environments returns the project's environments ("" for those of all projects) with their sessions, both oldest first and
 // without their models; nothing of it may be changed.
 func (s *Store) Environments(ctx context.Context, projectID string) ([]Environment, map[string][]Session, error) {
@@ -90,9 +97,68 @@ func (s *Store) RenameEnvironment(ctx context.Context, id, name string) (Environ
 	return environment, err
 }
 
-// RemoveEnvironment removes the environment with everything that belongs to it, and dooms its trust.
+// RemoveEnvironment removes the environment with everything that belongs to it, tasks that have not ended among it (Abandoned), and dooms
+// its trust.
 func (s *Store) RemoveEnvironment(ctx context.Context, id string) error {
-	return s.transaction(ctx, "remove an environment", func(tx *gorm.DB) error { return s.remove(tx, id) })
+	var unfinished []Task
+	err := s.transaction(ctx, "remove an environment", func(tx *gorm.DB) error {
+		// Locked first, so that no task begins or ends meanwhile.
+		if err := locked(tx).Select("id").Where("id = ?", id).Take(&Environment{}).Error; err != nil {
+			return err
+		}
+		if err := tx.Select("id").Where("environment_id = ? AND finished IS NULL", id).Find(&unfinished).Error; err != nil {
+			return err
+		}
+		for _, task := range unfinished {
+			if err := tx.Create(&abandonedTask{ID: task.ID, Created: s.clock()}).Error; err != nil {
+				return err
+			}
+		}
+		return s.remove(tx, id)
+	})
+	for _, task := range unfinished {
+		s.watchers.changed(task.ID)
+	}
+	return err
+}
+
+// RemoveUndeployed is RemoveEnvironment for an environment of which nothing was ever made, as is decided in the same transaction; removed
+// is false when something was. ErrBusy while the environment is deploying or deleting.
+func (s *Store) RemoveUndeployed(ctx context.Context, id string) (removed bool, err error) {
+	err = s.transaction(ctx, "remove an environment that was never deployed", func(tx *gorm.DB) error {
+		removed = false
+		var environment Environment
+		if err := locked(tx).Select("id", "model").Where("id = ?", id).Take(&environment).Error; err != nil {
+			return err
+		}
+		if busy, err := s.busy(tx, id); err != nil || busy {
+			return firstError(err, ErrBusy)
+		}
+		if environment.Model.ObjectsCopy != nil {
+			return nil
+		}
+		removed = true
+		return s.remove(tx, id)
+	})
+	return removed, err
+}
+
+// abandonedTask is a task that had not ended when its environment was abandoned.
+type abandonedTask struct {
+	ID      string
+	Created Time
+}
+
+// Abandoned tells whether a task that is gone had not ended when its environment was abandoned.
+func (s *Store) Abandoned(ctx context.Context, taskID string) (bool, error) {
+	var count int64
+	err := s.rows(ctx).Model(&abandonedTask{}).Where("id = ?", taskID).Count(&count).Error
+	return count > 0, wrap(err, "look for an abandoned task")
+}
+
+// ForgetAbandoned removes what Abandoned knows of tasks that were abandoned longer ago than age.
+func (s *Store) ForgetAbandoned(ctx context.Context, age time.Duration) error {
+	return wrap(s.rows(ctx).Where("created < ?", s.clock()-Time(age.Microseconds())).Delete(&abandonedTask{}).Error, "forget abandoned tasks")
 }
 
 func (s *Store) remove(tx *gorm.DB, id string) error {

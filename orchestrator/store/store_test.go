@@ -135,7 +135,7 @@ func TestWhatUsersPutIntoModelsIsNotInTheDatabase(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.EditSession(t.Context(), session.ID, func(m *store.Model) error { m.Objects["other"] = password; return nil }))
 		action := store.Action{ObjectID: e.ID, Method: "deploy", Args: map[string]any{"opening": password}}
-		task, err := s.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: action, Objects: store.ForClasses(e.ID, model), Text: "Action deploy is scheduled"})
+		task, err := s.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: action, Text: "Action deploy is scheduled"})
 		require.NoError(t, err)
 		hold := take(t, s)
 		require.Equal(t, action, hold.Task().Action)
@@ -215,7 +215,7 @@ func deploy(t *testing.T, s *store.Store, e store.Environment) (store.Session, s
 	session, err := s.OpenSession(t.Context(), e.ID, "u1")
 	require.NoError(t, err)
 	task, err := s.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"},
-		Objects: store.Document{"name": e.Name}, Text: "Action deploy is scheduled"})
+		Text: "Action deploy is scheduled"})
 	require.NoError(t, err)
 	return session, task
 }
@@ -323,7 +323,7 @@ func reportsDecide(t *testing.T, s *store.Store) {
 	require.True(t, failed)
 	read, err := s.Environment(t.Context(), e.ID)
 	require.NoError(t, err)
-	require.Equal(t, map[string]any{"name": "one", "services": []any{}}, read.Model.Objects, "an end without a model leaves the draft")
+	require.Equal(t, store.ForAPI(task.Objects), read.Model.Objects, "an end without a model leaves the draft")
 	reports, err := s.Reports(t.Context(), task.ID, 0)
 	require.NoError(t, err)
 	var texts []string
@@ -423,7 +423,7 @@ func oneDeploys(t *testing.T, s *store.Store) {
 	for i, session := range sessions {
 		group.Go(func() {
 			_, errs[i] = s.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"},
-				Objects: store.Document{}, Text: "Action deploy is scheduled"})
+				Text: "Action deploy is scheduled"})
 		})
 	}
 	group.Wait()

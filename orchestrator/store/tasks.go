@@ -6,12 +6,11 @@ import (
 	"gorm.io/gorm"
 )
 
-// Submission is a task to be made from a session.
+// Submission is a task to be made.
 type Submission struct {
-	SessionID string
+	SessionID string // of Submit; the others open a session of their own
 	Action    Action
-	Objects   Document // nil deletes the environment
-	Text      string   // of the first report
+	Text      string // of the first report
 	// Trust is a sealed trust for the environment, kept by DoomTrust under the id DoomedTrust; both "" when the environment has
 	// one. When the environment got another one in the meantime, this one stays doomed.
 	Trust, DoomedTrust string
@@ -22,8 +21,12 @@ type Submission struct {
 func (s *Store) Submit(ctx context.Context, submission Submission) (Task, error) {
 	var task Task
 	err := s.transaction(ctx, "submit a task", func(tx *gorm.DB) error {
-		var err error
-		task, err = s.submit(tx, submission)
+		session, err := s.editable(tx, submission.SessionID)
+		if err != nil {
+			return err
+		}
+		// The draft as it is now that nobody can change it, and not as it was when the submission began: Keystone may have taken its time.
+		task, err = s.submit(tx, session, submission, ForClasses(session.EnvironmentID, session.Model.Objects))
 		return err
 	})
 	return task, err
@@ -38,8 +41,8 @@ func (s *Store) SubmitDeletion(ctx context.Context, environmentID, userID string
 		if err != nil {
 			return err
 		}
-		submission.SessionID, submission.Action, submission.Objects = session.ID, Action{}, nil
-		task, err = s.submit(tx, submission)
+		submission.Action = Action{}
+		task, err = s.submit(tx, session, submission, nil)
 		return err
 	})
 	return task, err
@@ -54,8 +57,7 @@ func (s *Store) SubmitAction(ctx context.Context, environmentID, userID string, 
 		if err != nil {
 			return err
 		}
-		submission.SessionID, submission.Objects = session.ID, ForClasses(environmentID, session.Model.Objects)
-		task, err = s.submit(tx, submission)
+		task, err = s.submit(tx, session, submission, ForClasses(environmentID, session.Model.Objects))
 		return err
 	})
 	return task, err
@@ -84,24 +86,22 @@ func (s *Store) Resubmit(ctx context.Context, taskID, userID string, submission 
 		if newest.ID != taskID || former.Finished == nil || failures == 0 && former.Result["isException"] != true {
 			return ErrNoFailure
 		}
-		submission.SessionID, submission.Action = session.ID, former.Action
+		submission.Action = former.Action
+		var objects Document
 		if former.Objects != nil {
-			submission.Objects = ForClasses(former.EnvironmentID, session.Model.Objects)
+			objects = ForClasses(former.EnvironmentID, session.Model.Objects)
 		}
-		task, err = s.submit(tx, submission)
+		task, err = s.submit(tx, session, submission, objects)
 		return err
 	})
 	return task, err
 }
 
-func (s *Store) submit(tx *gorm.DB, submission Submission) (Task, error) {
-	session, err := s.editable(tx, submission.SessionID)
-	if err != nil {
-		return Task{}, err
-	}
+// submit makes the task of an open session of an environment that is not busy; both are locked. Objects are nil for a deletion.
+func (s *Store) submit(tx *gorm.DB, session Session, submission Submission, objects Document) (Task, error) {
 	now := s.clock()
 	state := Deploying
-	if submission.Objects == nil {
+	if objects == nil {
 		state = Deleting
 		session.Model.Objects = nil
 	}
@@ -121,7 +121,7 @@ func (s *Store) submit(tx *gorm.DB, submission Submission) (Task, error) {
 		}
 	}
 	task := Task{ID: NewID(), EnvironmentID: session.EnvironmentID, SessionID: session.ID, Action: submission.Action,
-		Objects: submission.Objects, Result: Document{}, Created: now, Updated: now, Started: now}
+		Objects: objects, Result: Document{}, Created: now, Updated: now, Started: now}
 	if err := tx.Create(&task).Error; err != nil {
 		return Task{}, err
 	}

@@ -175,7 +175,11 @@ type Cloud struct {
 	trusts map[string]identity.Caller
 	made   int
 	broken error
+	slow   *slowness
 }
+
+// slowness holds up the makings of trusts.
+type slowness struct{ begun, release chan struct{} }
 
 // NewCloud makes a Cloud without trusts.
 func NewCloud() *Cloud { return &Cloud{trusts: map[string]identity.Caller{}} }
@@ -187,6 +191,20 @@ func (c *Cloud) Break(err error) {
 	c.broken = err
 }
 
+// Slow holds up the makings of trusts until release; begun gets a value for each that waits.
+func (c *Cloud) Slow() (begun <-chan struct{}, release func()) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	slow := &slowness{begun: make(chan struct{}, 10), release: make(chan struct{})}
+	c.slow = slow
+	return slow.begun, func() {
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		c.slow = nil
+		close(slow.release)
+	}
+}
+
 // Trusts counts the trusts that are there, and all that were ever made.
 func (c *Cloud) Trusts() (there, made int) {
 	c.mutex.Lock()
@@ -195,7 +213,18 @@ func (c *Cloud) Trusts() (there, made int) {
 }
 
 // CreateTrust makes a trust.
-func (c *Cloud) CreateTrust(_ context.Context, caller identity.Caller) (string, error) {
+func (c *Cloud) CreateTrust(ctx context.Context, caller identity.Caller) (string, error) {
+	c.mutex.Lock()
+	slow := c.slow
+	c.mutex.Unlock()
+	if slow != nil {
+		slow.begun <- struct{}{}
+		select {
+		case <-slow.release:
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.broken != nil {
