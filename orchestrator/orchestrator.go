@@ -107,19 +107,26 @@ func staleSession(id string) error {
 	return fault.New(fault.Forbidden, "Session <SessionId %s> is invalid: environment has been updated or updating right now with other session", id)
 }
 
-// session returns the session when it is one of the environment's.
-func (s *Service) session(ctx context.Context, environment store.Environment, id string) (store.Session, error) {
+// anySession returns the session, of whichever environment.
+func (s *Service) anySession(ctx context.Context, id string) (store.Session, error) {
 	row, err := s.store.Session(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return row, noSession(id)
 	}
-	if err != nil {
-		return row, err
+	return row, err
+}
+
+// session returns the session when it is one of the environment's.
+func (s *Service) session(ctx context.Context, environmentID, id string) (store.Session, error) {
+	row, err := s.anySession(ctx, id)
+	if err == nil && row.EnvironmentID != environmentID {
+		return row, foreignSession(id, environmentID)
 	}
-	if row.EnvironmentID != environment.ID {
-		return row, fault.New(fault.Invalid, "Session <SessionId %s> is not tied with Environment <EnvId %s>", id, environment.ID)
-	}
-	return row, nil
+	return row, err
+}
+
+func foreignSession(id, environmentID string) error {
+	return fault.New(fault.Invalid, "Session <SessionId %s> is not tied with Environment <EnvId %s>", id, environmentID)
 }
 
 // valid tells whether a session can still be used: nobody deployed since it was opened, and nobody else is deploying.
@@ -156,7 +163,7 @@ func (s *Service) draftAmong(ctx context.Context, environment store.Environment,
 	if sessionID == "" {
 		return environment.Model.Objects, nil
 	}
-	session, err := s.session(ctx, environment, sessionID)
+	session, err := s.session(ctx, environment.ID, sessionID)
 	if err != nil {
 		return nil, err
 	}

@@ -112,16 +112,19 @@ func (s *Service) DeleteServices(ctx context.Context, caller identity.Caller, en
 
 // mayEdit returns the environment and the session if that can be written to.
 func (s *Service) mayEdit(ctx context.Context, caller identity.Caller, environmentID, sessionID string) (store.Environment, store.Session, error) {
+	if sessionID == "" {
+		return store.Environment{}, store.Session{}, fault.New(fault.Invalid, "X-Configuration-Session header which indicates to the session is missed")
+	}
+	session, err := s.anySession(ctx, sessionID)
+	if err != nil {
+		return store.Environment{}, session, err
+	}
 	environment, err := s.environment(ctx, caller, environmentID)
 	if err != nil {
-		return environment, store.Session{}, err
-	}
-	if sessionID == "" {
-		return environment, store.Session{}, fault.New(fault.Invalid, "X-Configuration-Session header which indicates to the session is missed")
-	}
-	session, err := s.session(ctx, environment, sessionID)
-	if err != nil {
 		return environment, session, err
+	}
+	if session.EnvironmentID != environmentID {
+		return environment, session, foreignSession(sessionID, environmentID)
 	}
 	if session.State != store.Opened {
 		return environment, session, staleSession(sessionID)

@@ -38,13 +38,20 @@ func (s *Service) Configure(ctx context.Context, caller identity.Caller, environ
 	return seenSession(row), err
 }
 
+// sessionFirst returns the session and its environment. As in Murano, the session is looked at before the environment is: a session of
+// another one is a fault of kind Invalid, whether there is such an environment or not.
+func (s *Service) sessionFirst(ctx context.Context, caller identity.Caller, environmentID, id string) (store.Environment, store.Session, error) {
+	session, err := s.session(ctx, environmentID, id)
+	if err != nil {
+		return store.Environment{}, session, err
+	}
+	environment, err := s.environment(ctx, caller, environmentID)
+	return environment, session, err
+}
+
 // own returns the session when it is one of the environment's and the caller's own; even an admin may not see those of others.
 func (s *Service) own(ctx context.Context, caller identity.Caller, environmentID, id string) (store.Environment, store.Session, error) {
-	environment, err := s.environment(ctx, caller, environmentID)
-	if err != nil {
-		return environment, store.Session{}, err
-	}
-	session, err := s.session(ctx, environment, id)
+	environment, session, err := s.sessionFirst(ctx, caller, environmentID, id)
 	if err != nil {
 		return environment, session, err
 	}
@@ -94,11 +101,7 @@ func (s *Service) DeleteSession(ctx context.Context, caller identity.Caller, env
 
 // Deploy makes the environment what the session says. It answers when the task is written; the engine runs it.
 func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmentID, sessionID string) error {
-	environment, err := s.environment(ctx, caller, environmentID)
-	if err != nil {
-		return err
-	}
-	session, err := s.session(ctx, environment, sessionID)
+	environment, session, err := s.sessionFirst(ctx, caller, environmentID, sessionID)
 	if err != nil {
 		return err
 	}

@@ -226,7 +226,7 @@ func (s *Service) CloneTemplate(ctx context.Context, caller identity.Caller, id 
 }
 
 // EnvironmentFromTemplate makes an environment as CreateEnvironment does, and a session in whose draft the template's applications
-// are. Their objects get new ids, so that a template can be used more than once.
+// are. Their objects keep their ids, as in Murano: an id tells objects of one environment apart.
 func (s *Service) EnvironmentFromTemplate(ctx context.Context, caller identity.Caller, id string, body map[string]any) (environmentID, sessionID string, err error) {
 	template, err := s.Template(ctx, caller, id)
 	if err != nil {
@@ -239,42 +239,8 @@ func (s *Service) EnvironmentFromTemplate(ctx context.Context, caller identity.C
 	if err != nil {
 		return "", "", err
 	}
-	session, err := s.store.CreateEnvironmentWithSession(ctx, &row, caller.UserID, withNewIDs(template.Services))
+	session, err := s.store.CreateEnvironmentWithSession(ctx, &row, caller.UserID, template.Services)
 	return row.ID, session.ID, taken(err)
-}
-
-// withNewIDs copies applications with a new id for each object; references to the objects follow.
-func withNewIDs(services []any) []any {
-	fresh := map[string]string{}
-	for _, id := range objectIDs(services) {
-		fresh[id] = store.NewID()
-	}
-	var renew func(value any) any
-	renew = func(value any) any {
-		switch v := value.(type) {
-		case map[string]any:
-			m := make(map[string]any, len(v))
-			for key, element := range v {
-				if id, ok := fresh[key]; ok {
-					key = id
-				}
-				m[key] = renew(element)
-			}
-			return m
-		case []any:
-			list := make([]any, len(v))
-			for i, element := range v {
-				list[i] = renew(element)
-			}
-			return list
-		case string:
-			if id, ok := fresh[v]; ok {
-				return id
-			}
-		}
-		return value
-	}
-	return renew(services).([]any)
 }
 
 // templateOfProject returns a template for work on its applications, which only its own project does, not even an admin (as in

@@ -99,8 +99,7 @@ Methods:
 	task := first(client("environment-action-call", "--action-id", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_greet", "--arguments", "whom=you", "--", one))
 	becomes(one, "ready")
 	require.Contains(t, client("environment-action-get-result", "--task-id", task, one), "patched greets you")
-	// The client wants every member of an error in JSON to be an object, which Murano's are not either: it cannot say what was wrong.
-	refused("object has no attribute 'get'", "environment-action-call", "--action-id", "nope", one)
+	refused("Action is not found", "environment-action-call", "--action-id", "nope", one)
 	require.Contains(t, client("static-action-call", "org.test.App", "twice", "--arguments", "x=21"), "42")
 	require.Contains(t, client("static-action-call", "org.test.App", "nope"), "is not found", "it prints the error and ends well")
 	require.Contains(t, client("class-schema", "org.test.App"), `"additionalProperties": false`)

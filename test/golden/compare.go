@@ -1,10 +1,12 @@
 package golden
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"regexp"
 	"slices"
@@ -143,4 +145,19 @@ func ordered(value any) any {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
 	return list
+}
+
+var requestIDs = regexp.MustCompile(`^req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// framing says what every answer of Murano has and this one has not: a request id, the length of its body, and JSON that ends where it ends.
+func framing(response *http.Response, body []byte) string {
+	switch {
+	case !requestIDs.MatchString(response.Header.Get("X-Openstack-Request-Id")):
+		return fmt.Sprintf("the request id is %q", response.Header.Get("X-Openstack-Request-Id"))
+	case response.ContentLength != int64(len(body)) && response.Request.Method != http.MethodHead:
+		return fmt.Sprintf("Content-Length is %d, there are %d bytes", response.ContentLength, len(body))
+	case strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") && !bytes.Equal(bytes.TrimSpace(body), body):
+		return fmt.Sprintf("JSON with blanks around it: %s", short(body))
+	}
+	return ""
 }

@@ -23,7 +23,7 @@ type Replay struct {
 	IDs      IDs
 }
 
-// Send sends the exchange's request, with the server's ids in it.
+// Send sends the exchange's request, with the server's ids in it. An answer without what all of Murano's have (framing) is an error.
 func (r *Replay) Send(ctx context.Context, e Exchange) (*http.Response, []byte, error) {
 	body, contentType, err := e.Body()
 	if err != nil {
@@ -51,6 +51,9 @@ func (r *Replay) Send(ctx context.Context, e Exchange) (*http.Response, []byte, 
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
+	if said := framing(response, answer); err == nil && said != "" {
+		err = fmt.Errorf("%s: %s %s: %s", e.Name, e.Method, e.Path, said)
+	}
 	return response, answer, err
 }
 

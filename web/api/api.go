@@ -4,8 +4,10 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -95,6 +97,7 @@ func newEcho(config Config) *echo.Echo {
 	counted := newMetrics(config.Metrics)
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
+	e.JSONSerializer = plainJSON{}
 	e.HTTPErrorHandler = errorHandler(config)
 	e.Pre(requestID, accessLog(config.Logger, counted), newCounter(config.Orchestrator, config.Logger).count, limited(config.Limits, config.Stopping),
 		recovery(config.Logger, counted), versions)
@@ -153,6 +156,28 @@ func versions(next echo.HandlerFunc) echo.HandlerFunc {
 			"versions": []version{{ID: "v1.0", Status: "CURRENT", Links: []link{{Rel: "self", Href: href}}}},
 		})
 	}
+}
+
+// plainJSON writes JSON as Murano does, which ends it without a line feed: its clients compare bytes.
+type plainJSON struct{ echo.DefaultJSONSerializer }
+
+func (plainJSON) Serialize(c echo.Context, value any, indent string) error {
+	text, err := json.Marshal(value)
+	if err == nil && indent != "" {
+		text, err = json.MarshalIndent(value, "", indent)
+	}
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(text)))
+	_, err = c.Response().Write(text)
+	return err
+}
+
+// blob answers with bytes, and with their number: without it what is longer than a buffer is sent in chunks.
+func blob(c echo.Context, mediaType string, content []byte) error {
+	c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(content)))
+	return c.Blob(http.StatusOK, mediaType, content)
 }
 
 // empty is the answer of calls that return nothing.

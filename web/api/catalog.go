@@ -103,7 +103,7 @@ func (h catalogHandlers) deletePackage(c echo.Context) error {
 	if err := h.catalog.Delete(c.Request().Context(), catalogCaller(c), c.Param("id")); err != nil {
 		return err
 	}
-	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, nil)
+	return empty(c)
 }
 
 func (h catalogHandlers) packageUI(c echo.Context) error {
@@ -112,11 +112,11 @@ func (h catalogHandlers) packageUI(c echo.Context) error {
 		return err
 	}
 	if len(ui) == 0 {
-		return c.Blob(http.StatusOK, "text/plain", nil)
+		return blob(c, "text/plain", nil)
 	}
 	// Murano means text/plain and sends this. A browser is told not to take it for a page.
 	c.Response().Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	return c.Blob(http.StatusOK, "text/html; charset=UTF-8", ui)
+	return blob(c, "text/html; charset=UTF-8", ui)
 }
 
 func (h catalogHandlers) updatePackage(c echo.Context) error {
@@ -150,7 +150,7 @@ func (h catalogHandlers) packageFile(content func(*catalog.Package) []byte) echo
 		if err != nil {
 			return err
 		}
-		return c.Blob(http.StatusOK, echo.MIMEOctetStream, content(p))
+		return blob(c, echo.MIMEOctetStream, content(p))
 	}
 }
 
@@ -159,7 +159,7 @@ func (h catalogHandlers) downloadPackage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.Blob(http.StatusOK, echo.MIMEOctetStream, archive)
+	return blob(c, echo.MIMEOctetStream, archive)
 }
 
 func (h catalogHandlers) uploadPackage(c echo.Context) error {
@@ -355,7 +355,7 @@ func (h catalogHandlers) deleteCategory(c echo.Context) error {
 	if err := h.catalog.DeleteCategory(c.Request().Context(), catalogCaller(c), c.Param("id")); err != nil {
 		return categoryError(err)
 	}
-	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, nil)
+	return empty(c)
 }
 
 // categoryError gives a category that is not there Murano's shape.

@@ -26,8 +26,8 @@ func (s services) register(v1 *echo.Group, below string) {
 		})
 		v1.PUT(path, func(c echo.Context) error {
 			value, there := body(c)
-			if !there {
-				value = []any{} // Murano takes an empty body for an empty list
+			if !there || path == below && isEmpty(value) {
+				value = []any{} // which is what Murano takes it for
 			}
 			return stored(c, value, s.put)
 		})
@@ -60,4 +60,23 @@ func stored(c echo.Context, value any, at func(c echo.Context, path []string, va
 		return err
 	}
 	return c.JSON(http.StatusOK, value)
+}
+
+// isEmpty tells a value that Python, and so Murano, takes for none.
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case string:
+		return v == ""
+	case int64:
+		return v == 0
+	case float64:
+		return v == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
 }

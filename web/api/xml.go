@@ -35,6 +35,7 @@ func asXML(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		response.Committed, response.Size = false, 0
+		response.Header().Del(echo.HeaderContentLength) // of the JSON
 		var value map[string]any
 		decoder := json.NewDecoder(&answer.body)
 		decoder.UseNumber()
