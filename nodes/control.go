@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/nodes/kube"
 )
 
@@ -39,7 +40,9 @@ func (d *deployment) guarded(ctx context.Context, node Node, units []string, run
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		d.watchUnits(inner, node, units, cancel)
+		if err := panics.Run(func() error { d.watchUnits(inner, node, units, cancel); return nil }); err != nil {
+			cancel(err)
+		}
 	}()
 	err := run(inner)
 	cause := context.Cause(inner)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/nodes/etcd"
 )
 
@@ -49,14 +50,16 @@ func (c *Cluster) Status(ctx context.Context) Status {
 	}
 	var all sync.WaitGroup
 	for i := range a.status.Nodes {
-		all.Go(func() { a.reach(ctx, &a.status.Nodes[i]) })
+		all.Go(func() { a.note("node "+a.status.Nodes[i].Name, a.reach(ctx, &a.status.Nodes[i])) })
 	}
-	all.Go(func() { a.note("etcd", a.etcd(ctx)) })
+	all.Go(func() { a.note("etcd", panics.Run(func() error { return a.etcd(ctx) })) })
 	var kubelets []corev1.Node
 	var answered bool
 	all.Go(func() {
-		var err error
-		kubelets, err = a.kubelets(ctx)
+		err := panics.Run(func() (err error) {
+			kubelets, err = a.kubelets(ctx)
+			return err
+		})
 		answered = err == nil
 		a.note("Kubernetes", err)
 	})
@@ -84,10 +87,11 @@ func (a *asking) note(what string, err error) {
 	a.status.Problems = append(a.status.Problems, fmt.Sprintf("%s: %v", what, err))
 }
 
-func (a *asking) reach(ctx context.Context, node *NodeStatus) {
-	_, err := a.cluster.connect(ctx, node.Node)
+func (a *asking) reach(ctx context.Context, node *NodeStatus) (err error) {
+	defer panics.Catch(&err)
+	_, err = a.cluster.connect(ctx, node.Node)
 	node.Reached = err == nil
-	a.note("node "+node.Name, err)
+	return err
 }
 
 // etcd asks who is a member, whether they answer, and for the routes.

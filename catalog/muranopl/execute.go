@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/burano/burano/catalog/yaql"
+	"github.com/burano/burano/internal/panics"
 )
 
 // run runs the instructions until one ends the block.
@@ -218,14 +219,12 @@ func (p parallel) run(ctx context.Context, s *strand) (outcome, error) {
 		}
 	}
 	results := make([]outcome, len(p.body))
-	failures := make([]error, len(p.body))
-	abreast(len(p.body), limit, func(n int) {
-		s.beside(func(mine *strand) { results[n], failures[n] = p.body[n:n+1].run(mine.enter(ctx), mine) })
+	err := abreast(len(p.body), limit, func(n int) (err error) {
+		s.beside(func(mine *strand) { results[n], err = p.body[n:n+1].run(mine.enter(ctx), mine) })
+		return err
 	})
-	for _, err := range failures {
-		if err != nil {
-			return outcome{}, err
-		}
+	if err != nil {
+		return outcome{}, err
 	}
 	for _, ended := range results {
 		if ended.kind != goesOn {
@@ -235,18 +234,26 @@ func (p parallel) run(ctx context.Context, s *strand) (outcome, error) {
 	return outcome{}, nil
 }
 
-// abreast does work number 0 to count-1, at most limit at a time, and returns when all is done.
-func abreast(count, limit int, work func(n int)) {
+// abreast does work number 0 to count-1, at most limit at a time, and returns when all is done: the first error, in the order of the
+// numbers. A panic is the error of its number: it must not end what else the process does.
+func abreast(count, limit int, work func(n int) error) error {
+	failures := make([]error, count)
 	var all sync.WaitGroup
 	turns := make(chan struct{}, max(limit, 1))
 	for n := range count {
 		turns <- struct{}{}
 		all.Go(func() {
 			defer func() { <-turns }()
-			work(n)
+			failures[n] = panics.Run(func() error { return work(n) })
 		})
 	}
 	all.Wait()
+	for _, err := range failures {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t trying) run(ctx context.Context, s *strand) (ended outcome, err error) {

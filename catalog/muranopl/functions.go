@@ -227,27 +227,24 @@ const maxAbreast = 1000
 // mapAbreast calls the lambda for each item, at most limit at a time.
 func mapAbreast(ctx context.Context, items []any, limit int, lambda *yaql.Lambda) ([]any, error) {
 	made := make([]any, len(items))
-	failures := make([]error, len(items))
-	one := func(n int) {
+	one := func(n int) (err error) {
 		if s := strandOf(ctx); s != nil && limit > 1 {
-			s.beside(func(mine *strand) { made[n], failures[n] = lambda.Call(mine.enter(ctx), items[n]) })
-			return
+			s.beside(func(mine *strand) { made[n], err = lambda.Call(mine.enter(ctx), items[n]) })
+			return err
 		}
-		made[n], failures[n] = lambda.Call(ctx, items[n])
+		made[n], err = lambda.Call(ctx, items[n])
+		return err
 	}
 	if limit <= 1 {
 		for n := range items {
-			if one(n); failures[n] != nil {
-				return nil, failures[n]
+			if err := one(n); err != nil {
+				return nil, err
 			}
 		}
 		return made, nil
 	}
-	abreast(len(items), limit, one)
-	for _, err := range failures {
-		if err != nil {
-			return nil, err
-		}
+	if err := abreast(len(items), limit, one); err != nil {
+		return nil, err
 	}
 	strandOf(ctx).pin(made)
 	return made, nil

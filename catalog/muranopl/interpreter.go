@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/burano/burano/catalog/yaql"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/panics"
 )
 
 // Interpreter invokes methods. One interpreter serves one run over one model, by any number of goroutines.
@@ -282,16 +282,18 @@ func (i *Interpreter) native(ctx context.Context, m *Method, object *Object, arg
 	if native == nil {
 		return nil, fmt.Errorf("method %s is native and has no body in this Burano", m.FullName())
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			result, err = nil, fmt.Errorf("method %s panicked: %v\n%s", m.FullName(), p, debug.Stack())
-		}
-	}()
 	settled := make(map[string]any, len(args))
 	for name, value := range args {
 		settled[name] = settle(value)
 	}
-	result, err = native(ctx, Call{Object: object, Method: m, Args: settled, Interpreter: i})
+	err = panics.Run(func() (err error) {
+		result, err = native(ctx, Call{Object: object, Method: m, Args: settled, Interpreter: i})
+		return err
+	})
+	var defect *panics.Error
+	if errors.As(err, &defect) {
+		err = fmt.Errorf("method %s: %w", m.FullName(), err)
+	}
 	if object, ok := result.(*Object); ok && object == nil {
 		result = nil
 	}

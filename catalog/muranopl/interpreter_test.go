@@ -81,7 +81,7 @@ func TestAPanicInAMethodIsAnErrorOfItsName(t *testing.T) {
 		"deploy": func(context.Context, muranopl.Call) (any, error) { panic("oh no") },
 	}, shop(t), cluster)
 	_, err := interpreter.Invoke(t.Context(), object, "deploy", nil)
-	require.ErrorContains(t, err, "method org.example.Cluster.deploy panicked: oh no")
+	require.ErrorContains(t, err, "method org.example.Cluster.deploy: Burano itself failed: oh no")
 }
 
 func TestAnUploadedClassInheritsNativeMethodsButHasNoneItself(t *testing.T) {

@@ -137,5 +137,5 @@ func TestExceptionsPassBetweenNativeCodeAndMuranoPLBothWays(t *testing.T) {
 		require.Equal(t, wanted, result, method)
 	}
 	_, err := interpreter.Invoke(t.Context(), object, "panics", nil)
-	require.ErrorContains(t, err, "method org.other.Foreign.panics panicked: oh")
+	require.ErrorContains(t, err, "method org.other.Foreign.panics: Burano itself failed: oh")
 }

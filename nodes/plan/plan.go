@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/burano/burano/internal/panics"
 )
 
 // Step is one piece of work. Its identity is ID(Node, Name).
@@ -157,7 +159,7 @@ func (p *Plan) Run(ctx context.Context) ([]Record, error) {
 			}
 			record := &records[i]
 			record.Started = time.Now()
-			err := step.Run(ctx)
+			err := panics.Run(func() error { return step.Run(ctx) })
 			record.Finished = time.Now()
 			record.Outcome = Done
 			if err != nil {

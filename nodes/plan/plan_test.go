@@ -146,3 +146,17 @@ func TestOrderAndSkippingHoldForAnyGraph(t *testing.T) {
 		}
 	})
 }
+
+func TestAPanicIsTheErrorOfItsStep(t *testing.T) {
+	var p plan.Plan
+	done := false
+	p.Add(
+		plan.Step{Name: "files", Node: "a", Run: func(context.Context) error { panic("oh no") }},
+		plan.Step{Name: "start", Node: "a", After: []string{"a/files"}, Run: func(context.Context) error { return nil }},
+		plan.Step{Name: "files", Node: "b", Run: func(context.Context) error { done = true; return nil }},
+	)
+	records, err := p.Run(t.Context())
+	require.EqualError(t, err, "a: files: Burano itself failed: oh no. Please report this as a defect")
+	require.True(t, done, "what is independent goes on")
+	require.Len(t, records, 3)
+}

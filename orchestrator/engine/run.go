@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -19,6 +19,7 @@ type failure struct {
 	lines   []line // reports to be written; none when they were written already
 	message string // of the result
 	details string
+	defect  *panics.Error // nil: it is none of Burano's own
 }
 
 // line is one error report.
@@ -153,6 +154,9 @@ func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 	log := h.log.With("task", task.ID, "environment", task.EnvironmentID, "fence", h.Fence())
 	log.Info("a task begins", "kind", task.Kind(), "former worker", before.Worker, "former fence", before.Fence)
 	outcome, failed := e.attempt(ctx, h, before)
+	if failed != nil && failed.defect != nil {
+		log.Error("a task met a defect of Burano", "panic", failed.defect.Value, "stack", string(failed.defect.Stack))
+	}
 
 	// The end is written even when the process was told to stop.
 	endCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
@@ -208,7 +212,16 @@ func (e *Engine) attempt(ctx context.Context, h *held, before store.Task) (store
 			return store.Outcome{}, failedWith("", err)
 		}
 	}
-	return e.execute(ctx, h)
+	var outcome store.Outcome
+	var failed *failure
+	err := panics.Run(func() error {
+		outcome, failed = e.execute(ctx, h)
+		return nil
+	})
+	if err != nil {
+		return store.Outcome{}, failedWith("", err)
+	}
+	return outcome, failed
 }
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
@@ -222,13 +235,6 @@ func exception(message, details string) store.Document {
 // only when the action has begun.
 func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, failed *failure) {
 	task := h.Task()
-	defer func() {
-		if r := recover(); r != nil {
-			message := fmt.Sprintf("Burano itself failed: %v. Please report this as a defect", r)
-			h.log.Error("panic in a task", "task", task.ID, "panic", r, "stack", string(debug.Stack()))
-			failed = &failure{lines: []line{{text: message}}, message: message, details: string(debug.Stack())}
-		}
-	}()
 	environment, err := e.Store.Environment(ctx, task.EnvironmentID)
 	if err != nil {
 		return outcome, failedWith("", err)
@@ -339,6 +345,7 @@ func act(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.
 // failedWith tells of an error; method is where it came from, "" when from no class. Joined errors get a report each.
 func failedWith(method string, err error) *failure {
 	failed := &failure{message: err.Error()}
+	errors.As(err, &failed.defect)
 	for _, part := range parts(err) {
 		l := line{text: part.Error()}
 		var inner *methodError

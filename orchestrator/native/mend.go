@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -20,11 +21,14 @@ func (t *task) mend(ctx context.Context, project *openstack.Project, template op
 	var group sync.WaitGroup
 	for i, instance := range instances {
 		group.Go(func() {
-			if addresses, ok := t.stack.state.Addresses(instance.ID()); ok {
-				states[i], errs[i] = project.Server(ctx, addresses.ServerID)
-			} else {
-				states[i].Status = openstack.Active // whoever needs its addresses complains
-			}
+			errs[i] = panics.Run(func() (err error) {
+				if addresses, ok := t.stack.state.Addresses(instance.ID()); ok {
+					states[i], err = project.Server(ctx, addresses.ServerID)
+				} else {
+					states[i].Status = openstack.Active // whoever needs its addresses complains
+				}
+				return err
+			})
 		})
 	}
 	group.Wait()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -215,7 +216,7 @@ func each(objects []*muranopl.Object, do func(*muranopl.Object) error) error {
 	errs := make([]error, len(objects))
 	var group sync.WaitGroup
 	for i, object := range objects {
-		group.Go(func() { errs[i] = do(object) })
+		group.Go(func() { errs[i] = panics.Run(func() error { return do(object) }) })
 	}
 	group.Wait()
 	return errors.Join(errs...)

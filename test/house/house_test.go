@@ -22,7 +22,7 @@ var mayImport = map[string][]string{
 	"cmd/localcloud":      {"test/localcloud", "internal"},
 	"web":                 {"orchestrator", "catalog", "internal"},
 	"orchestrator":        {"catalog", "nodes", "gateway/route", "internal"},
-	"nodes":               {"gateway/route"},
+	"nodes":               {"gateway/route", "internal/panics"},
 	"gateway":             {},
 	"catalog":             {"internal"},
 	"images":              {},
@@ -30,10 +30,11 @@ var mayImport = map[string][]string{
 	"internal/fault":      {},
 	"internal/identity":   {},
 	"internal/requestid":  {},
+	"internal/panics":     {},
 	"internal/version":    {},
 	"test":                {"catalog", "gateway", "images", "internal", "nodes", "orchestrator", "web", "cmd"},
 	"catalog/yaql":        {},
-	"catalog/muranopl":    {"catalog/yaql", "internal/fault"},
+	"catalog/muranopl":    {"catalog/yaql", "internal/fault", "internal/panics"},
 	"orchestrator/secret": {"internal"},
 }
 
