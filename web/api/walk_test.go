@@ -203,7 +203,11 @@ func TestAnotherProjectReachesNothing(t *testing.T) {
 			require.NotContains(t, recorder.Body.String(), "demos-", "%s, %s, tells of another project", name, what)
 		}
 		check(s.visit(route, merged(theirs, everybodys), "other", theirs["session"]), "all ids of another project", refused)
-		check(s.visit(route, merged(theirs, everybodys), "other", ""), "all ids of another project, without a session", refused)
+		sessionless := refused
+		if route.Method != http.MethodGet && strings.Contains(route.Path, "/environments/:environment/services") {
+			sessionless = []int{400} // whatever the environment is: Murano looks for the session first
+		}
+		check(s.visit(route, merged(theirs, everybodys), "other", ""), "all ids of another project, without a session", sessionless)
 		if len(ids) == 0 {
 			continue
 		}
