@@ -112,12 +112,12 @@ func (g *gateway) loop(ctx context.Context, w *watcher) {
 		if !known {
 			continue // nothing was read from etcd yet: what is there serves on
 		}
-		settled, err := g.apply(ctx, routes, refresh)
+		complete, err := g.apply(ctx, routes, refresh)
 		if ctx.Err() != nil {
 			return
 		}
 		g.report(err)
-		if settled {
+		if complete {
 			pause = firstPause
 			continue
 		}
@@ -125,8 +125,8 @@ func (g *gateway) loop(ctx context.Context, w *watcher) {
 	}
 }
 
-// apply brings firewall and HAProxy to the routes. It is settled when nothing is left to be tried again.
-func (g *gateway) apply(ctx context.Context, routes []route.Route, refresh bool) (settled bool, err error) {
+// apply brings firewall and HAProxy to the routes. It is complete when nothing is left to be tried again.
+func (g *gateway) apply(ctx context.Context, routes []route.Route, refresh bool) (complete bool, err error) {
 	winners, _ := route.Contest(routes)
 	wanted := make([]uint16, 0, len(winners))
 	for _, r := range winners {

@@ -66,7 +66,7 @@ type deployment struct {
 	design  design
 	record  etcdRecord
 	again   bool        // there was one before, at least the beginning of one
-	voters  []etcd.Node // set by the step that settles them
+	voters  []etcd.Node // set by the step "etcd voters"
 
 	progress   *progress
 	joining    chan struct{} // holds one token while a member joins

@@ -20,8 +20,8 @@ import (
 //go:embed scripts/facts.sh
 var factsScript string
 
-//go:embed scripts/settle.sh
-var settleScript string
+//go:embed scripts/place-files.sh
+var placeFilesScript string
 
 //go:embed scripts/start.sh
 var startScript string
@@ -114,7 +114,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	if reload {
 		env["RELOAD"] = "yes"
 	}
-	if _, err := d.script(ctx, node, "settle files", settleScript, env); err != nil {
+	if _, err := d.script(ctx, node, "place files", placeFilesScript, env); err != nil {
 		return err
 	}
 	d.mu.Lock()

@@ -35,7 +35,7 @@ func (d *deployment) etcdLearners(ctx context.Context, joiners []Node) error {
 		nodes = append(nodes, etcdNode(node))
 	}
 	if d.again {
-		if err := d.buryAll(ctx, client, reached); err != nil {
+		if err := d.removeAllDeadMembers(ctx, client, reached); err != nil {
 			return err
 		}
 	}
@@ -43,24 +43,24 @@ func (d *deployment) etcdLearners(ctx context.Context, joiners []Node) error {
 	return err
 }
 
-// buryAll removes the dead members: etcd takes no new one beside them.
-func (d *deployment) buryAll(ctx context.Context, client *clientv3.Client, nodes []Node) error {
+// removeAllDeadMembers removes the dead members: etcd takes no new one beside them.
+func (d *deployment) removeAllDeadMembers(ctx context.Context, client *clientv3.Client, nodes []Node) error {
 	for _, node := range nodes {
-		if err := d.buryEtcd(ctx, client, node); err != nil {
+		if err := d.removeDeadMember(ctx, client, node); err != nil {
 			return err
 		}
 	}
-	return d.buryStrangers(ctx, client)
+	return d.removeDeadMembers(ctx, client)
 }
 
-// buryStrangers removes the dead members of nodes that are not to vote any more. Those that live leave when no forwarder
+// removeDeadMembers removes the dead members of nodes that are not to vote any more. Those that live leave when no forwarder
 // points to them any more, see Remove.
-func (d *deployment) buryStrangers(ctx context.Context, client *clientv3.Client) error {
-	strangers, err := d.strangers(ctx, client)
+func (d *deployment) removeDeadMembers(ctx context.Context, client *clientv3.Client) error {
+	formerMembers, err := d.formerMembers(ctx, client)
 	if err != nil {
 		return err
 	}
-	for _, member := range strangers {
+	for _, member := range formerMembers {
 		if !etcd.Answers(ctx, client, member) {
 			if err := d.dismiss(ctx, client, member, "which is dead"); err != nil {
 				return err
@@ -70,9 +70,9 @@ func (d *deployment) buryStrangers(ctx context.Context, client *clientv3.Client)
 	return nil
 }
 
-// buryEtcd removes the node's member when its data are gone, and the node's data when their member is: after it the
+// removeDeadMember removes the node's member when its data are gone, and the node's data when their member is: after it the
 // node either has a member with its data or neither.
-func (d *deployment) buryEtcd(ctx context.Context, client *clientv3.Client, node Node) error {
+func (d *deployment) removeDeadMember(ctx context.Context, client *clientv3.Client, node Node) error {
 	found, err := d.etcdData(ctx, node)
 	if err != nil {
 		return err
@@ -104,8 +104,8 @@ func (d *deployment) dismiss(ctx context.Context, client *clientv3.Client, membe
 	return nil
 }
 
-// strangers are the members of nodes that are not to vote (any more).
-func (d *deployment) strangers(ctx context.Context, client *clientv3.Client) (etcd.Membership, error) {
+// formerMembers are the members of nodes that are not to vote (any more).
+func (d *deployment) formerMembers(ctx context.Context, client *clientv3.Client) (etcd.Membership, error) {
 	members, err := etcd.Members(ctx, client)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (d *deployment) etcdJoin(ctx context.Context, node Node) error {
 
 func (d *deployment) join(ctx context.Context, client *clientv3.Client, node Node) error {
 	if d.again {
-		if err := d.buryEtcd(ctx, client, node); err != nil {
+		if err := d.removeDeadMember(ctx, client, node); err != nil {
 			return err
 		}
 	}
@@ -206,7 +206,7 @@ func (d *deployment) etcdVoters(ctx context.Context, joiners []Node) error {
 	if err != nil {
 		return err
 	}
-	if err := d.buryStrangers(ctx, client); err != nil {
+	if err := d.removeDeadMembers(ctx, client); err != nil {
 		return err
 	}
 	members, err := etcd.Members(ctx, client)

@@ -62,7 +62,7 @@ func TestTheHostsFileGetsOurLinesOnceAndKeepsItsOwn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "hosts")
 	require.NoError(t, os.WriteFile(file, []byte("127.0.0.1 localhost\n"), 0o644))
 	for _, lines := range []string{"10.0.0.1 m1", "10.0.0.1 m1", "10.0.0.1 m1\n10.0.0.2 n1"} {
-		bash(t, settleScript, nil, "HOSTS_FILE="+file, "HOSTS="+lines)
+		bash(t, placeFilesScript, nil, "HOSTS_FILE="+file, "HOSTS="+lines)
 		got, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Equal(t, "127.0.0.1 localhost\n# burano: nodes of the cluster\n"+lines+"\n# burano: end\n", string(got))

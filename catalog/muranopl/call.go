@@ -14,7 +14,7 @@ func (i *Interpreter) Call(ctx context.Context, receiver any, method string, arg
 	value, err := i.callFromGo(i.enter(ctx), receiver, method, args, named)
 	switch {
 	case err == nil:
-		return settle(value), nil
+		return plainValue(value), nil
 	case ctx.Err() != nil:
 		return nil, err
 	}

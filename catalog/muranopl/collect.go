@@ -17,14 +17,14 @@ import (
 // heap knows what an interpreter needs to find objects that nothing leads to any more: where to begin, and which objects something is
 // to be done with at their end. Objects without a destructor that nobody wants to hear of are none of its business.
 type heap struct {
-	mutex   sync.Mutex
-	objects []*Object            // with a destructor or subscriptions, in the order of their making
-	known   map[*Object]bool     // those
-	roots   map[*Object]int      // that Go code holds, so many times
-	strands map[*strand]struct{} // lines of execution
-	doomed  map[*Object]bool     // that are being destroyed
-	marking atomic.Int32         // collections that look for what is reachable
-	written []any                // while they do: values that were stored meanwhile
+	mutex      sync.Mutex
+	objects    []*Object            // with a destructor or subscriptions, in the order of their making
+	known      map[*Object]bool     // those
+	roots      map[*Object]int      // that Go code holds, so many times
+	strands    map[*strand]struct{} // lines of execution
+	destroying map[*Object]bool     // that are being destroyed
+	marking    atomic.Int32         // collections that look for what is reachable
+	written    []any                // while they do: values that were stored meanwhile
 
 	names *sync.Map // id → weak.Pointer[Object]; apart, because what cleans it up may not lead to objects
 }
@@ -333,7 +333,7 @@ func (h *heap) sentence(goes func(*Object) bool) []*Object {
 	var sentenced []*Object
 	seen := map[*Object]bool{}
 	add := func(o *Object) {
-		if !seen[o] && !h.doomed[o] {
+		if !seen[o] && !h.destroying[o] {
 			seen[o] = true
 			sentenced = append(sentenced, o)
 		}
@@ -356,11 +356,11 @@ func (h *heap) sentence(goes func(*Object) bool) []*Object {
 	for _, o := range rest {
 		h.known[o] = true
 	}
-	if h.doomed == nil {
-		h.doomed = map[*Object]bool{}
+	if h.destroying == nil {
+		h.destroying = map[*Object]bool{}
 	}
 	for _, o := range sentenced {
-		h.doomed[o] = true
+		h.destroying[o] = true
 	}
 	return sentenced
 }
@@ -371,7 +371,7 @@ func (i *Interpreter) destroyAll(ctx context.Context, sentenced []*Object) (int,
 		i.heap.mutex.Lock()
 		defer i.heap.mutex.Unlock()
 		for _, o := range sentenced {
-			delete(i.heap.doomed, o)
+			delete(i.heap.destroying, o)
 		}
 	}()
 	ranks := destructionRanks(sentenced)
@@ -513,11 +513,11 @@ func (c *Class) destroys() bool {
 // Destroyed tells whether the object was destroyed.
 func (o *Object) Destroyed() bool { return o.destroyed.Load() }
 
-// Doomed tells whether an object is destroyed or about to be.
-func (i *Interpreter) Doomed(o *Object) bool {
+// isDoomed tells whether an object is destroyed or about to be.
+func (i *Interpreter) isDoomed(o *Object) bool {
 	i.heap.mutex.Lock()
 	defer i.heap.mutex.Unlock()
-	return o.Destroyed() || i.heap.doomed[o]
+	return o.Destroyed() || i.heap.destroying[o]
 }
 
 func (o *Object) subscriptions() []dependency {
@@ -611,7 +611,7 @@ func CollectorNatives() map[string]NativeMethod {
 		},
 		"subscribeDestruction":   subscription((*Interpreter).SubscribeDestruction),
 		"unsubscribeDestruction": subscription((*Interpreter).UnsubscribeDestruction),
-		"isDoomed":               question((*Interpreter).Doomed),
+		"isDoomed":               question((*Interpreter).isDoomed),
 		"isDestroyed":            question(func(_ *Interpreter, o *Object) bool { return o.Destroyed() }),
 	}
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/burano/burano/catalog/yaql"
 )
 
-const doomed = `
+const partsClass = `
 Namespaces: {=: org.other, sys: io.murano.system}
-Name: Doomed
+Name: Parts
 Properties:
   name: {Contract: $.string()}
-  parts: {Contract: [$.class(Doomed)], Usage: InOut}
+  parts: {Contract: [$.class(Parts)], Usage: InOut}
   kept: {Contract: $, Usage: Runtime}
 Methods:
   hear:
-    Arguments: [{object: {Contract: $.class(Doomed).notNull()}}]
+    Arguments: [{object: {Contract: $.class(Parts).notNull()}}]
     Body:
       - trace(concat($.name, ' hears of ', $object.name))
   listens:
@@ -32,14 +32,14 @@ Methods:
       - sys:GC.subscribeDestruction($.parts[1], $)
   makes:
     Body:
-      - $.kept: new(Doomed, $, name => runtime)
-      - $.parts: $.parts + [new(Doomed, $, name => kept)]
+      - $.kept: new(Parts, $, name => runtime)
+      - $.parts: $.parts + [new(Parts, $, name => kept)]
   churns:
     Arguments: [{times: {Contract: $.int()}}]
     Body:
       - Repeat: $times
         Do:
-          - $.kept: new(Doomed, name => $.name)
+          - $.kept: new(Parts, name => $.name)
           - sys:GC.collect()
           - If: $.kept.name != $.name
             Then: [{Throw: Wrong}]
@@ -48,11 +48,11 @@ Methods:
       - trace($.name)
 `
 
-// doomedRun is an interpreter over the class Doomed; done is what its code traced.
-func doomedRun(t *testing.T) (interpreter *muranopl.Interpreter, done func() []string) {
+// collectRun is an interpreter over the class Parts; done is what its code traced.
+func collectRun(t *testing.T) (interpreter *muranopl.Interpreter, done func() []string) {
 	t.Helper()
 	source, _ := suiteSource(t, "destruction.yaml", "1.4")
-	source = append(source, &testPackage{name: "org.other.Doomed", version: "1.0.0", classes: map[string]string{"org.other.Doomed": doomed}})
+	source = append(source, &testPackage{name: "org.other.Parts", version: "1.0.0", classes: map[string]string{"org.other.Parts": partsClass}})
 	var mutex sync.Mutex
 	var traced []string
 	trace := &yaql.Function{Name: "trace", Kind: yaql.AsFunction, Doc: "collects", Params: []yaql.Param{{Name: "value"}}, Call: func(i *yaql.Invocation) (any, error) {
@@ -70,8 +70,8 @@ func doomedRun(t *testing.T) (interpreter *muranopl.Interpreter, done func() []s
 	}
 }
 
-func doomedModel(name string, parts ...string) string {
-	return fmt.Sprintf(`{"?": {"type": "org.other.Doomed", "id": %q}, "name": %q, "parts": [%s]}`, name, name, strings.Join(parts, ","))
+func partsModel(name string, parts ...string) string {
+	return fmt.Sprintf(`{"?": {"type": "org.other.Parts", "id": %q}, "name": %q, "parts": [%s]}`, name, name, strings.Join(parts, ","))
 }
 
 func mustStart(t *testing.T, interpreter *muranopl.Interpreter, model map[string]any) *muranopl.Object {
@@ -83,8 +83,8 @@ func mustStart(t *testing.T, interpreter *muranopl.Interpreter, model map[string
 }
 
 func TestSubscriptionsAreKeptInTheModelAndWhatIsNoLongerInItIsDestroyed(t *testing.T) {
-	interpreter, _ := doomedRun(t)
-	root := mustStart(t, interpreter, parse(t, doomedModel("root", doomedModel("a"), doomedModel("b"), doomedModel("c"))))
+	interpreter, _ := collectRun(t)
+	root := mustStart(t, interpreter, parse(t, partsModel("root", partsModel("a"), partsModel("b"), partsModel("c"))))
 	_, err := interpreter.Invoke(t.Context(), root, "listens", nil)
 	require.NoError(t, err)
 	saved := muranopl.Save(root)
@@ -94,8 +94,8 @@ func TestSubscriptionsAreKeptInTheModelAndWhatIsNoLongerInItIsDestroyed(t *testi
 	require.Equal(t, map[string]any{"onDestruction": []any{map[string]any{"subscriber": "a", "handler": "hear"}, map[string]any{"subscriber": "root", "handler": nil}}},
 		parts[1].(map[string]any)["?"].(map[string]any)["dependencies"])
 
-	interpreter, done := doomedRun(t)
-	root = mustStart(t, interpreter, parse(t, doomedModel("root", doomedModel("c"))))
+	interpreter, done := collectRun(t)
+	root = mustStart(t, interpreter, parse(t, partsModel("root", partsModel("c"))))
 	_, problems, err := interpreter.LoadFormer(t.Context(), root, saved)
 	require.NoError(t, err)
 	require.Empty(t, problems)
@@ -109,8 +109,8 @@ func TestSubscriptionsAreKeptInTheModelAndWhatIsNoLongerInItIsDestroyed(t *testi
 }
 
 func TestWithoutAModelEverythingFormerIsDestroyed(t *testing.T) {
-	interpreter, done := doomedRun(t)
-	_, problems, err := interpreter.LoadFormer(t.Context(), nil, parse(t, doomedModel("root", doomedModel("a", doomedModel("b")), doomedModel("c"))))
+	interpreter, done := collectRun(t)
+	_, problems, err := interpreter.LoadFormer(t.Context(), nil, parse(t, partsModel("root", partsModel("a", partsModel("b")), partsModel("c"))))
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	_, err = interpreter.Collect(t.Context())
@@ -119,8 +119,8 @@ func TestWithoutAModelEverythingFormerIsDestroyed(t *testing.T) {
 }
 
 func TestTheEndOfARunDestroysWhatTheModelDoesNotHold(t *testing.T) {
-	interpreter, done := doomedRun(t)
-	root := mustStart(t, interpreter, parse(t, doomedModel("root")))
+	interpreter, done := collectRun(t)
+	root := mustStart(t, interpreter, parse(t, partsModel("root")))
 	_, err := interpreter.Invoke(t.Context(), root, "makes", nil)
 	require.NoError(t, err)
 	_, err = interpreter.Collect(t.Context())
@@ -133,8 +133,8 @@ func TestTheEndOfARunDestroysWhatTheModelDoesNotHold(t *testing.T) {
 }
 
 func TestADestroyedObjectOfAModelStaysDestroyed(t *testing.T) {
-	interpreter, done := doomedRun(t)
-	model := parse(t, doomedModel("root", `{"?": {"type": "org.other.Doomed", "id": "a", "destroyed": true}, "name": "a", "parts": []}`))
+	interpreter, done := collectRun(t)
+	model := parse(t, partsModel("root", `{"?": {"type": "org.other.Parts", "id": "a", "destroyed": true}, "name": "a", "parts": []}`))
 	root := mustStart(t, interpreter, model)
 	_, err := interpreter.Invoke(t.Context(), root.Objects("parts")[0], "makes", nil)
 	require.ErrorContains(t, err, "already destroyed")
@@ -144,12 +144,12 @@ func TestADestroyedObjectOfAModelStaysDestroyed(t *testing.T) {
 }
 
 func TestCollectionsWhileOthersRunTakeNothingThatIsInUse(t *testing.T) {
-	interpreter, done := doomedRun(t)
+	interpreter, done := collectRun(t)
 	var parts []string
 	for n := range 4 {
-		parts = append(parts, doomedModel(fmt.Sprint("part", n)))
+		parts = append(parts, partsModel(fmt.Sprint("part", n)))
 	}
-	root := mustStart(t, interpreter, parse(t, doomedModel("root", parts...)))
+	root := mustStart(t, interpreter, parse(t, partsModel("root", parts...)))
 	const times = 25
 	var all sync.WaitGroup
 	for _, part := range root.Objects("parts") {
@@ -168,8 +168,8 @@ func TestCollectionsWhileOthersRunTakeNothingThatIsInUse(t *testing.T) {
 }
 
 func TestTheEndOfTheContextEndsACollection(t *testing.T) {
-	interpreter, done := doomedRun(t)
-	_, _, err := interpreter.LoadFormer(t.Context(), nil, parse(t, doomedModel("root", doomedModel("a"))))
+	interpreter, done := collectRun(t)
+	_, _, err := interpreter.LoadFormer(t.Context(), nil, parse(t, partsModel("root", partsModel("a"))))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -72,7 +72,7 @@ func (c *Class) modelOf(value any) any {
 	}
 	dict, ok := value.(*yaql.Dict)
 	if !ok {
-		return settle(value)
+		return plainValue(value)
 	}
 	entries := dict.Entries()
 	for n, e := range entries {
@@ -87,7 +87,7 @@ func (c *Class) modelOf(value any) any {
 			}
 		}
 	}
-	return settle(yaql.NewDict(entries...))
+	return plainValue(yaql.NewDict(entries...))
 }
 
 // inlineType finds the one key that names a class; beside it only what a header holds may stand.

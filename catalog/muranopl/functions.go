@@ -294,7 +294,7 @@ func (c *Class) make(ctx context.Context, class any, properties map[string]any, 
 	if err != nil {
 		return nil, err
 	}
-	header, _ := settle(extra).(map[string]any)
+	header, _ := plainValue(extra).(map[string]any)
 	if header == nil {
 		header = map[string]any{}
 	}

@@ -179,11 +179,11 @@ func pythonText(value any) string {
 
 // patchValue applies the operations of a JSON patch.
 func patchValue(document, patch any) (any, error) {
-	operations, ok := settle(patch).([]any)
+	operations, ok := plainValue(patch).([]any)
 	if !ok {
 		return nil, raised("ValueError", "a JSON patch is a list of operations")
 	}
-	document = settle(document)
+	document = plainValue(document)
 	for _, item := range operations {
 		operation, ok := item.(map[string]any)
 		if !ok {

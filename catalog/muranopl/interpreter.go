@@ -209,7 +209,7 @@ func (i *Interpreter) InvokeStaticAction(ctx context.Context, class *Class, meth
 		return nil, err
 	}
 	value, err := i.prepared(ctx, found, nil, TypeReference{class}, prepared)
-	return settle(value), err
+	return plainValue(value), err
 }
 
 // variadic is what Go code gives for an argument of usage VarArgs: by its name, which code in MuranoPL cannot do.
@@ -228,7 +228,7 @@ func (i *Interpreter) fromGo(ctx context.Context, m *Method, object *Object, rec
 		return nil, err
 	}
 	value, err := i.prepared(ctx, m, object, receiver, prepared)
-	return settle(value), err
+	return plainValue(value), err
 }
 
 // call calls a method with arguments as an expression gives them. receiver is what $ is: the object, or the class of a static method.
@@ -282,12 +282,12 @@ func (i *Interpreter) native(ctx context.Context, m *Method, object *Object, arg
 	if native == nil {
 		return nil, fmt.Errorf("method %s is native and has no body in this Burano", m.FullName())
 	}
-	settled := make(map[string]any, len(args))
+	plain := make(map[string]any, len(args))
 	for name, value := range args {
-		settled[name] = settle(value)
+		plain[name] = plainValue(value)
 	}
 	err = panics.Run(func() (err error) {
-		result, err = native(ctx, Call{Object: object, Method: m, Args: settled, Interpreter: i})
+		result, err = native(ctx, Call{Object: object, Method: m, Args: plain, Interpreter: i})
 		return err
 	})
 	var defect *panics.Error

@@ -476,7 +476,7 @@ func (l *loader) assign(object *Object, declared []*Property, value any, path st
 	object.mutex.Lock()
 	object.values[declared[0].Name] = value
 	object.mutex.Unlock()
-	object.tell(declared[0].Name, value)
+	object.notify(declared[0].Name, value)
 }
 
 // defaults evaluates defaults until none is left or none can be evaluated; it tells whether it got any further.

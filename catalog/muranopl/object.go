@@ -124,7 +124,7 @@ func (o *Object) Walk(visit func(*Object) bool) bool {
 // Get returns the value of a property; false when the class has no such property or nothing gave it a value yet.
 func (o *Object) Get(property string) (any, bool) {
 	value, ok := o.get(context.Background(), property)
-	return settle(value), ok
+	return plainValue(value), ok
 }
 
 func (o *Object) get(ctx context.Context, property string) (any, bool) {
@@ -182,18 +182,18 @@ func (o *Object) murano() string {
 	return fmt.Sprintf("<%s/%s %s>", o.class.Name, o.class.Package.Version(), o.id)
 }
 
-// store notes for collections that a value became one of the object's, and tells of it.
+// store notes for collections that a value became one of the object's, and notifies of it.
 func (o *Object) store(property string, value any) {
 	if o.interpreter != nil && holds(value) {
 		o.interpreter.heap.store(value)
 	}
-	o.tell(property, value)
+	o.notify(property, value)
 }
 
-// tell tells who wants to hear of what properties get.
-func (o *Object) tell(property string, value any) {
+// notify calls the hook of what properties are given.
+func (o *Object) notify(property string, value any) {
 	if o.interpreter != nil && o.interpreter.stored != nil {
-		o.interpreter.stored(property, settle(value))
+		o.interpreter.stored(property, plainValue(value))
 	}
 }
 

@@ -27,12 +27,12 @@ func SaveCopy(root *Object) map[string]any {
 // SaveResult writes a value, such as the result of an action, with the objects in it: those that nobody owns, and what they own, as
 // maps, others as their ids. A value that is an object is always written as a map.
 func SaveResult(value any) any {
-	return (&saver{described: true, references: true}).save(settle(value))
+	return (&saver{described: true, references: true}).save(plainValue(value))
 }
 
 // SaveReferences writes a value with the ids of the objects in it, such as the value of an attribute.
 func SaveReferences(value any) any {
-	switch v := settle(value).(type) {
+	switch v := plainValue(value).(type) {
 	case *Object:
 		return v.id
 	case []any:
@@ -226,7 +226,7 @@ func (s *saver) header(o *Object) map[string]any {
 func savedDependencies(o *Object) []any {
 	var told []any
 	for _, d := range o.subscriptions() {
-		if d.subscriber.Destroyed() || o.interpreter != nil && o.interpreter.Doomed(d.subscriber) {
+		if d.subscriber.Destroyed() || o.interpreter != nil && o.interpreter.isDoomed(d.subscriber) {
 			continue
 		}
 		handler := any(nil)

@@ -207,7 +207,7 @@ func withDefault(ctx context.Context, schema map[string]any, d *Default) {
 		return
 	}
 	if value, err := d.evaluate(ctx, nil); err == nil {
-		schema["default"] = settle(value)
+		schema["default"] = plainValue(value)
 	}
 }
 

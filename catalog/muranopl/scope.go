@@ -250,31 +250,31 @@ func same(a, b any) bool {
 	return a == b
 }
 
-// settle makes of a value of YAQL what properties and arguments of native methods hold: maps of Go where all keys are texts, lists in
+// plainValue makes of a value of YAQL what properties and arguments of native methods hold: maps of Go where all keys are texts, lists in
 // place of sets, objects in place of views.
-func settle(value any) any {
+func plainValue(value any) any {
 	switch v := value.(type) {
 	case view:
 		return v.object
 	case []any:
 		made := make([]any, len(v))
 		for n, item := range v {
-			made[n] = settle(item)
+			made[n] = plainValue(item)
 		}
 		return made
 	case map[string]any:
 		made := make(map[string]any, len(v))
 		for key, item := range v {
-			made[key] = settle(item)
+			made[key] = plainValue(item)
 		}
 		return made
 	case *yaql.Set:
-		return settle(v.Members())
+		return plainValue(v.Members())
 	case *yaql.Dict:
 		entries := v.Entries()
 		made := make(map[string]any, len(entries))
 		for n := range entries {
-			entries[n].Value = settle(entries[n].Value)
+			entries[n].Value = plainValue(entries[n].Value)
 			if key, ok := entries[n].Key.(string); ok {
 				made[key] = entries[n].Value
 			}

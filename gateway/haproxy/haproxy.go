@@ -137,7 +137,7 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route) (Outcome, error
 	changeErr := p.admin.apply(list)
 	outcome.Changed = len(list)
 
-	layoutErr := p.settle(ctx, wanted, running, runningErr != nil, &outcome)
+	layoutErr := p.install(ctx, wanted, running, runningErr != nil, &outcome)
 	if now, err := p.admin.listeners(); err == nil {
 		running = now
 	}
@@ -187,8 +187,8 @@ func (p *Proxy) available(ctx context.Context, port uint16) error {
 	return l.Close()
 }
 
-// settle writes the file and, when the listeners or the number of slots differ from what runs, has HAProxy take it over.
-func (p *Proxy) settle(ctx context.Context, wanted, running map[uint16]listener, down bool, outcome *Outcome) error {
+// install writes the file and, when the listeners or the number of slots differ from what runs, has HAProxy take it over.
+func (p *Proxy) install(ctx context.Context, wanted, running map[uint16]listener, down bool, outcome *Outcome) error {
 	goal := layout(wanted)
 	if p.failed.layout == goal && p.failed.err != nil && time.Now().Before(p.failed.until) {
 		p.keepInStep(wanted, running)

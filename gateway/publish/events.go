@@ -17,29 +17,29 @@ import (
 // component is who the Events are from.
 const component = "burano-publish"
 
-// complainer tells complaints as Events of the Services, each one once: its name says what it is about, so that not even a restart
-// repeats it. A complaint that was settled and comes up again counts one more on its Event.
+// complainer makes Events of the Services out of complaints, one of each: its name says what it is about, so that not even a restart
+// repeats it. A complaint that was mended and comes up again counts one more on its Event.
 type complainer struct {
-	client kubernetes.Interface
-	logger *slog.Logger
-	now    func() time.Time
-	told   map[Complaint]int32 // complaints that hold, and how often they came up
-	past   map[Complaint]int32 // the same of those that were settled
+	client  kubernetes.Interface
+	logger  *slog.Logger
+	now     func() time.Time
+	current map[Complaint]int32 // complaints that hold, and how often they came up
+	past    map[Complaint]int32 // the same of those that hold no more
 }
 
 func newComplainer(client kubernetes.Interface, logger *slog.Logger, now func() time.Time) *complainer {
-	return &complainer{client: client, logger: logger, now: now, told: make(map[Complaint]int32), past: make(map[Complaint]int32)}
+	return &complainer{client: client, logger: logger, now: now, current: make(map[Complaint]int32), past: make(map[Complaint]int32)}
 }
 
-// maxPast limits what is remembered of settled complaints; a count that begins anew does no harm.
+// maxPast limits what is remembered of former complaints; a count that begins anew does no harm.
 const maxPast = 1000
 
-// tell makes Events of what is new. It returns an error when some could not be made; they stay untold.
-func (c *complainer) tell(ctx context.Context, complaints []Complaint) error {
+// report makes Events of what is new. It returns an error when some could not be made; they are made the next time.
+func (c *complainer) report(ctx context.Context, complaints []Complaint) error {
 	current := make(map[Complaint]int32, len(complaints))
 	var failed error
 	for _, complaint := range complaints {
-		if count, told := c.told[complaint]; told {
+		if count, made := c.current[complaint]; made {
 			current[complaint] = count
 			continue
 		}
@@ -52,7 +52,7 @@ func (c *complainer) tell(ctx context.Context, complaints []Complaint) error {
 		delete(c.past, complaint)
 		c.logger.Warn("complaint", "service", complaint.Namespace+"/"+complaint.Service, "reason", complaint.Reason, "message", complaint.Message)
 	}
-	for complaint, count := range c.told {
+	for complaint, count := range c.current {
 		if _, holds := current[complaint]; !holds {
 			c.past[complaint] = count
 		}
@@ -60,7 +60,7 @@ func (c *complainer) tell(ctx context.Context, complaints []Complaint) error {
 	if len(c.past) > maxPast {
 		clear(c.past)
 	}
-	c.told = current
+	c.current = current
 	return failed
 }
 
@@ -79,7 +79,7 @@ func (c *complainer) create(ctx context.Context, complaint Complaint, count int3
 		_, err = c.client.CoreV1().Events(complaint.Namespace).Patch(ctx, eventName(complaint), types.MergePatchType, patch, meta.PatchOptions{})
 	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, core.NamespaceTerminatingCause) {
-		return nil // told before, or nobody is left to be told
+		return nil // made before, or its Service is gone
 	}
 	return err
 }

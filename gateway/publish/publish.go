@@ -152,7 +152,7 @@ func (p *publisher) publish(ctx context.Context) error {
 		p.state = "publishing"
 		p.config.Logger.Info("publishing", "services", len(services), "routes", len(routes))
 	}
-	return p.complainer.tell(ctx, complaints)
+	return p.complainer.report(ctx, complaints)
 }
 
 // objects lists what an informer knows.

@@ -106,7 +106,7 @@ func TestPublishing(t *testing.T) {
 	awaitEvents(t, admin, "zebra", publish.ReasonConflict, 1)
 	require.Equal(t, "web", awaitRoute(t, etcd, 80, anything).Service)
 
-	// The publisher starts again: nothing is told twice, nothing is written anew.
+	// The publisher starts again: nothing is reported twice, nothing is written anew.
 	before := revision(t, etcd, 80)
 	stop()
 	stop = run()
@@ -258,7 +258,7 @@ func revision(t *testing.T, etcd *clientv3.Client, port uint16) int64 {
 	return response.Kvs[0].ModRevision
 }
 
-// awaitEvents waits until there is one Event for this reason, and it was told so many times.
+// awaitEvents waits until there is one Event for this reason, with this count.
 func awaitEvents(t *testing.T, client kubernetes.Interface, service, reason string, times int32) {
 	t.Helper()
 	var events *core.EventList
@@ -266,7 +266,7 @@ func awaitEvents(t *testing.T, client kubernetes.Interface, service, reason stri
 		var err error
 		events, err = client.CoreV1().Events("default").List(t.Context(), meta.ListOptions{FieldSelector: "involvedObject.name=" + service + ",reason=" + reason})
 		return err == nil && len(events.Items) == 1 && events.Items[0].Count == times && events.Items[0].InvolvedObject.Kind == "Service"
-	}, 20*time.Second, 5*time.Millisecond, "event %s of %s told %d times", reason, service, times)
+	}, 20*time.Second, 5*time.Millisecond, "event %s of %s with the count %d", reason, service, times)
 }
 
 // allow gives the publisher the rights that its documentation names, and no others.

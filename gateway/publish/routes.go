@@ -37,7 +37,7 @@ type Complaint struct {
 	Message            string // what, why and what to do
 }
 
-// Routes says what the gateways are to serve, in the order of gateway ports, and what to tell to the owners of Services. It is a
+// Routes says what the gateways are to serve, in the order of gateway ports, and what their owners should know of Services. It is a
 // function of its arguments alone, whatever their order.
 func Routes(services []*core.Service, endpointSlices []*discovery.EndpointSlice) ([]route.Route, []Complaint) {
 	ordered := slices.SortedFunc(slices.Values(services), func(a, b *core.Service) int {

@@ -341,10 +341,10 @@ func TestEachUserIsAcceptedOnItsOwnKeysAndRefusedOnAllOthers(t *testing.T) {
 	require.Error(t, err, "a member's certificate is no user")
 	foreign, err := c.pki.Kubernetes.Issue(etcd.ClientRequest(etcd.Root), time.Now())
 	require.NoError(t, err)
-	stranger, err := etcd.Client([]string{c.nodes[0].ClientURL()}, c.pki.Etcd.Certificate, foreign, (&net.Dialer{}).DialContext)
+	outsider, err := etcd.Client([]string{c.nodes[0].ClientURL()}, c.pki.Etcd.Certificate, foreign, (&net.Dialer{}).DialContext)
 	require.NoError(t, err)
-	defer stranger.Close()
-	_, err = stranger.Get(ctx, "/registry/a")
+	defer outsider.Close()
+	_, err = outsider.Get(ctx, "/registry/a")
 	require.Error(t, err, "a certificate of another authority is refused at the handshake")
 }
 

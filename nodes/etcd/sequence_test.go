@@ -49,7 +49,7 @@ func TestTheQuorumSurvivesAnySequenceOfChangesAndCrashes(t *testing.T) {
 			}
 			slices.Sort(sequence)
 			w.random.Shuffle(len(sequence), func(i, j int) { sequence[i], sequence[j] = sequence[j], sequence[i] })
-			w.settle([]int{0}, -1)
+			w.deploy([]int{0}, -1)
 			for _, name := range sequence {
 				began := time.Now()
 				events[name](w)
@@ -95,7 +95,7 @@ func newWorld(t *testing.T, size int, seed uint64) *world {
 }
 
 // scaleUp takes nodes in, so many that votes are added, if there can be more.
-func (w *world) scaleUp() { w.settle(w.grown(), -1) }
+func (w *world) scaleUp() { w.deploy(w.grown(), -1) }
 
 // scaleDown takes nodes away, so many that votes go; it grows first when there is only one.
 func (w *world) scaleDown() {
@@ -106,7 +106,7 @@ func (w *world) scaleDown() {
 	for size := len(wanted); len(wanted) == size; {
 		wanted = w.voters(w.some(w.wanted[1:], 0, len(w.wanted)-2))
 	}
-	w.settle(wanted, -1)
+	w.deploy(wanted, -1)
 }
 
 // crash ends a member as a loss of power does. The next change brings it back, or its node has gone with it.
@@ -115,10 +115,10 @@ func (w *world) crash() {
 	w.c.stop(w.c.nodes[victim])
 	w.c.answers(w.root)
 	if w.random.IntN(2) == 0 {
-		w.settle(w.without(victim), -1)
+		w.deploy(w.without(victim), -1)
 		return
 	}
-	w.settle(w.wanted, -1)
+	w.deploy(w.wanted, -1)
 }
 
 // loseData ends a member whose disk goes with it.
@@ -127,7 +127,7 @@ func (w *world) loseData() {
 	w.c.stop(w.c.nodes[victim])
 	w.forget(victim)
 	w.c.answers(w.root)
-	w.settle(w.wanted, -1)
+	w.deploy(w.wanted, -1)
 }
 
 // killed begins a change and ends the orchestrator after some of its calls; now and then a member crashes before another one goes on
@@ -137,13 +137,13 @@ func (w *world) killed() {
 	if w.random.IntN(2) == 0 {
 		wanted = w.anybody()
 	}
-	w.settle(wanted, 1+w.random.IntN(8))
+	w.deploy(wanted, 1+w.random.IntN(8))
 	w.c.answers(w.root)
 	if victim := w.bearable(); victim > 0 && w.random.IntN(2) == 0 {
 		w.c.stop(w.c.nodes[victim])
 		w.c.answers(w.root)
 	}
-	w.settle(w.wanted, -1)
+	w.deploy(w.wanted, -1)
 }
 
 // unroutable begins a change in which one of the new nodes stops to answer after its member was added: the others join all the same.
@@ -167,7 +167,7 @@ func (w *world) unroutable() {
 		w.c.answers(w.root)
 	}
 	w.wanted = wanted
-	w.settle(w.without(nowhere), -1)
+	w.deploy(w.without(nowhere), -1)
 	speak()
 }
 
@@ -281,14 +281,14 @@ func (w *world) hasData(i int) bool {
 	return err == nil
 }
 
-// settle does what a deployment does, in its order, and stops after so many calls (never, when negative).
-func (w *world) settle(wanted []int, calls int) {
+// deploy does what a deployment does, in its order, and stops after so many calls (never, when negative).
+func (w *world) deploy(wanted []int, calls int) {
 	w.t.Helper()
 	w.wanted = wanted
 	ctx := w.t.Context()
 	killed := func() bool { calls--; return calls == -1 }
 	voters := w.nodes(wanted)
-	if w.bury(wanted, voters, killed) || killed() {
+	if w.removeDeadMembers(wanted, voters, killed) || killed() {
 		return
 	}
 	members, err := etcd.AddLearners(ctx, w.root, voters)
@@ -307,7 +307,7 @@ func (w *world) settle(wanted []int, calls int) {
 		require.NoError(w.t, etcd.Promote(ctx, w.root, w.c.nodes[i]))
 		w.c.answers(w.root)
 	}
-	for _, member := range w.strangers(voters) {
+	for _, member := range w.formerMembers(voters) {
 		if killed() {
 			return
 		}
@@ -324,7 +324,7 @@ func (w *world) settle(wanted []int, calls int) {
 	require.NoError(w.t, err)
 	require.Len(w.t, members, len(wanted), "nobody else is a member")
 	require.Equal(w.t, voters, members.Voters(w.c.nodes))
-	// A member votes before it tells its name and serves clients.
+	// A member votes before it has a name and serves clients.
 	require.EventuallyWithT(w.t, func(t *assert.CollectT) {
 		members, err := etcd.Members(ctx, w.root)
 		require.NoError(t, err)
@@ -332,8 +332,8 @@ func (w *world) settle(wanted []int, calls int) {
 	}, 40*time.Second, 10*time.Millisecond, "no dead member remains")
 }
 
-// bury removes dead members and the data of those who are none; a member that only crashed is started again first.
-func (w *world) bury(wanted []int, voters []etcd.Node, killed func() bool) bool {
+// removeDeadMembers removes dead members and the data of those who are none; a member that only crashed is started again first.
+func (w *world) removeDeadMembers(wanted []int, voters []etcd.Node, killed func() bool) bool {
 	w.t.Helper()
 	ctx := w.t.Context()
 	members, err := etcd.Members(ctx, w.root)
@@ -354,7 +354,7 @@ func (w *world) bury(wanted []int, voters []etcd.Node, killed func() bool) bool 
 			w.c.start(w.c.nodes[i], members.PeerURLs(w.c.nodes), "existing")
 		}
 	}
-	for _, id := range w.strangers(voters) {
+	for _, id := range w.formerMembers(voters) {
 		if killed() {
 			return true
 		}
@@ -366,7 +366,7 @@ func (w *world) bury(wanted []int, voters []etcd.Node, killed func() bool) bool 
 	return false
 }
 
-func (w *world) strangers(voters []etcd.Node) []uint64 {
+func (w *world) formerMembers(voters []etcd.Node) []uint64 {
 	members, err := etcd.Members(w.t.Context(), w.root)
 	require.NoError(w.t, err)
 	var ids []uint64

@@ -93,7 +93,7 @@ func TestOrderAndSkippingHoldForAnyGraph(t *testing.T) {
 		var mu sync.Mutex
 		var finished []string
 		fails := map[string]bool{}
-		doomed := map[string]bool{}
+		skipped := map[string]bool{}
 		steps := make([]plan.Step, n)
 		for i := range n {
 			name := fmt.Sprint(i)
@@ -104,7 +104,7 @@ func TestOrderAndSkippingHoldForAnyGraph(t *testing.T) {
 				}
 			}
 			fails[name] = rapid.IntRange(0, 9).Draw(rt, "fails") == 0
-			doomed[name] = slices.ContainsFunc(after, func(id string) bool { return fails[id] || doomed[id] })
+			skipped[name] = slices.ContainsFunc(after, func(id string) bool { return fails[id] || skipped[id] })
 			steps[i] = plan.Step{Name: name, After: after, Run: func(context.Context) error {
 				mu.Lock()
 				defer mu.Unlock()
@@ -131,7 +131,7 @@ func TestOrderAndSkippingHoldForAnyGraph(t *testing.T) {
 		for _, r := range records {
 			want := plan.Done
 			switch {
-			case doomed[r.Name]:
+			case skipped[r.Name]:
 				want = plan.Skipped
 			case fails[r.Name]:
 				want = plan.Failed

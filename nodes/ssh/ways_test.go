@@ -62,9 +62,9 @@ func TestTheDirectWayIsTakenWhereItAnswers(t *testing.T) {
 
 // A private address may be somebody else's here: a foreign host key there only rules that way out.
 func TestAForeignHostKeyAtAPrivateAddressOnlyRulesThatWayOut(t *testing.T) {
-	stranger, jump, server := sshtest.New(t), sshtest.New(t), sshtest.New(t)
+	other, jump, server := sshtest.New(t), sshtest.New(t), sshtest.New(t)
 	through := dial(t, jump)
-	ways := []ssh.Way{{Name: ssh.Direct, Address: stranger.Address}, {Name: "through jump", Address: server.Address, Dial: through.DialContext}}
+	ways := []ssh.Way{{Name: ssh.Direct, Address: other.Address}, {Name: "through jump", Address: server.Address, Dial: through.DialContext}}
 	client, err := ssh.Dial(t.Context(), ssh.Config{Ways: ways, Signer: server.Signer, HostKeys: []xssh.PublicKey{server.HostKey}, Patience: 20 * time.Second})
 	require.NoError(t, err)
 	defer client.Close()

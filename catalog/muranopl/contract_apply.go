@@ -1,0 +1,146 @@
+package muranopl
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/burano/burano/catalog/yaql"
+)
+
+// application is one application of a contract to a value of a property or an argument.
+type application struct {
+	ctx    context.Context
+	loader *loader
+	this   *Object // in whose property or for whose method; nil for none
+	in     *Class  // that declares the contract: its names and functions are used
+	path   string
+	label  string // class and property or method, for Problems
+	// subject is whose contract it is in Murano's messages, base the path where it begins to apply.
+	subject, base string
+	// failed counts what was reported.
+	failed int
+	// function is the function of a chain that is being applied.
+	function string
+}
+
+// apply makes of a value what the contract makes of it, outside of a model that is being loaded. subject is whose contract it is as
+// Murano's messages write it: "a.B.property" or "a.B::method(argument)".
+func (c *Contract) apply(ctx context.Context, classes *Classes, in *Class, this *Object, value any, label, path, subject string) (any, error) {
+	if made, ok := quick(c.rule, value); ok {
+		return made, nil
+	}
+	l := newLoader(ctx, classes)
+	l.member, l.anew = this, true
+	a := &application{ctx: ctx, loader: l, this: this, in: in, path: path, base: path, label: label, subject: subject}
+	value, _ = c.rule.apply(a, value)
+	l.finish()
+	if len(l.problems) > 0 {
+		return nil, l.refusal(l.problems[0])
+	}
+	return value, l.born(ctx)
+}
+
+// quick applies contracts that need nothing but the value; false: it is not one of these, or the value breaks it.
+func quick(r rule, value any) (any, bool) {
+	switch r := r.(type) {
+	case anything:
+		return value, true
+	case chain:
+		for n := range r.steps {
+			var ok bool
+			switch s := &r.steps[n]; s.name {
+			case "notNull":
+				if value == nil {
+					return nil, false
+				}
+			case "string", "int", "bool":
+				if value, ok = s.scalar(value); !ok {
+					return nil, false
+				}
+			default:
+				return nil, false
+			}
+		}
+		return value, true
+	}
+	return nil, false
+}
+
+// at applies a rule below this place.
+func (a *application) at(path string, r rule, value any) (any, bool) {
+	inner := *a
+	inner.path, inner.failed = path, 0
+	value, ok := r.apply(&inner, value)
+	a.failed += inner.failed
+	return value, ok
+}
+
+func (anything) apply(_ *application, value any) (any, bool) { return value, true }
+
+func (c constant) apply(a *application, value any) (any, bool) {
+	if !yaql.Equal(c.value, value) {
+		return a.wants(c, value)
+	}
+	return value, true
+}
+
+func (c chain) apply(a *application, value any) (any, bool) {
+	for n := range c.steps {
+		var ok bool
+		if value, ok = c.steps[n].apply(a, c, value); !ok {
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+func (s *step) apply(a *application, c chain, value any) (any, bool) {
+	a.function = s.name
+	switch v := value.(type) {
+	case view:
+		value = v.object
+	case *yaql.Dict:
+		if s.name == "class" || s.name == "template" {
+			value = a.in.modelOf(v)
+		}
+	}
+	if s.name == "notNull" {
+		if value == nil {
+			return a.wants(c, value)
+		}
+		return value, true
+	}
+	if value == nil && s.name != "check" {
+		return nil, true
+	}
+	switch s.name {
+	case "string", "int", "bool":
+		if made, ok := s.scalar(value); ok {
+			return made, true
+		}
+		return a.wants(c, value)
+	case "check":
+		return s.check(a, c, value)
+	case "class":
+		return s.object(a, c, value)
+	case "template":
+		return s.model(a, c, value)
+	}
+	return s.owner(a, value)
+}
+
+func (s *step) check(a *application, c chain, value any) (any, bool) {
+	scope := a.in.scope(a.this, value)
+	result, err := s.predicate.Evaluate(a.ctx, scope)
+	switch {
+	case err != nil && uninitialised(err) != nil && a.loader.later(func() { s.check(a, c, value) }):
+		return value, true
+	case err != nil:
+		return a.violated("wants %s, but for %s this cannot be told: %v", c.text(), a.found(value), err)
+	case yaql.Truth(result):
+		return value, true
+	case s.message != "":
+		return a.broken(fmt.Sprintf("%s; found %s", s.message, a.found(value)), s.message)
+	}
+	return a.wants(c, value)
+}

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAPreviewSaysWhatADeploymentWouldDo(t *testing.T) {
+	s := newServer(t)
+	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
+	session := func() string {
+		return field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
+	}
+	base := "/burano/v1/environments/" + id + "/sessions/"
+	first := session()
+	s.call("demo", first, "POST", "/v1/environments/"+id+"/services", []any{hello("a1", "alpha"), hello("a2", "beta")}, 200)
+	preview := s.call("demo", "", "GET", base+first+"/preview", nil, 200)
+	require.Equal(t, []any{}, field(preview, "problems"))
+	added := field(preview, "changes").([]any)
+	require.Len(t, added, 4, "the environment, its network and the two applications: %v", added)
+	require.Equal(t, map[string]any{"change": "added", "id": "a2", "type": "org.golden.Hello", "name": "beta", "path": "services[1]", "properties": []any{}}, added[3])
+	require.Empty(t, s.world.Log(), "nothing is done")
+	s.call("other", "", "GET", base+first+"/preview", nil, 403)
+	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+first+"/deploy", nil, 200)
+	s.settled(id)
+
+	second := session()
+	require.Equal(t, []any{}, field(s.call("demo", "", "GET", base+second+"/preview", nil, 200), "changes"), "nothing was drafted yet")
+	changed := hello("a1", "alpha the second")
+	delete(changed, "password") // which the class does not know
+	changed["parts"] = []any{hello("p1", "part")}
+	changed["count"] = -1
+	s.call("demo", second, "PUT", "/v1/environments/"+id+"/services", []any{changed}, 200)
+	preview = s.call("demo", "", "GET", base+second+"/preview", nil, 200)
+	require.Equal(t, []any{
+		map[string]any{"change": "changed", "id": id, "type": "io.murano.Environment", "name": "one", "path": "", "properties": []any{"services"}},
+		map[string]any{"change": "changed", "id": "a1", "type": "org.golden.Hello", "name": "alpha the second", "path": "services[0]", "properties": []any{"count", "name", "parts"}},
+		map[string]any{"change": "added", "id": "p1", "type": "org.golden.Hello", "name": "part", "path": "services[0].parts[0]", "properties": []any{}},
+		map[string]any{"change": "removed", "id": "a2", "type": "org.golden.Hello", "name": "beta", "path": "services[1]", "properties": []any{}},
+	}, field(preview, "changes"))
+	problems := field(preview, "problems").([]any)
+	require.Len(t, problems, 1)
+	require.Equal(t, "services[0].count", field(problems[0], "path"))
+}
+
+func TestADraftIsCheckedWhenItIsAskedFor(t *testing.T) {
+	s := newServer(t)
+	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
+	session := field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
+	services := "/v1/environments/" + id + "/services"
+	bad := hello("a1", "alpha")
+	bad["count"] = -1
+	bad["parts"] = []any{map[string]any{"?": map[string]any{"id": "p1", "type": "org.golden.Hello"}}}
+	for _, method := range []string{"POST", "PUT"} {
+		refused := s.call("demo", session, method, services+"?validate=true", []any{bad}, 400)
+		var paths []any
+		for _, problem := range field(refused, "problems").([]any) {
+			paths = append(paths, field(problem, "path"))
+			require.NotEmpty(t, field(problem, "message"))
+		}
+		require.ElementsMatch(t, []any{"services[0].count", "services[0].parts[0].name"}, paths, "all at once")
+		require.Empty(t, s.call("demo", session, "GET", services, nil, 200), "nothing was drafted")
+	}
+	s.call("demo", session, "POST", services+"?validate=true", hello("a1", "alpha"), 200)
+	require.Len(t, s.call("demo", session, "GET", services, nil, 200), 1)
+	s.call("demo", session, "PUT", services, []any{bad}, 200) // as Murano takes it
+}
