@@ -47,6 +47,10 @@ func (s *Service) Model(ctx context.Context, caller identity.Caller, id, session
 // PatchModel changes the object model of a session's draft by a JSON patch (RFC 6902: add, replace and remove; each with a value, as
 // Murano demands) and returns the whole new model. What the environment itself is made of can only be replaced, its ids not at all.
 func (s *Service) PatchModel(ctx context.Context, caller identity.Caller, id, sessionID string, patch any) (map[string]any, error) {
+	// Unlike changes of applications, Murano looks at the environment first.
+	if _, err := s.environment(ctx, caller, id); err != nil {
+		return nil, err
+	}
 	if _, _, err := s.mayEdit(ctx, caller, id, sessionID); err != nil {
 		return nil, err
 	}
