@@ -3,7 +3,6 @@ package catalog
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -105,8 +104,7 @@ func EmbeddedID(fullName string) string {
 
 // randomID returns 32 random hexadecimal digits, as Murano's ids are.
 func randomID() string {
-	var id [16]byte
-	rand.Read(id[:]) // never fails (crypto/rand)
+	id := uuid.New()
 	return hex.EncodeToString(id[:])
 }
 

@@ -4,7 +4,6 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"embed"
 	"encoding/hex"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/google/uuid"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
@@ -78,9 +78,8 @@ func New(ctx context.Context, db *gorm.DB, now func() time.Time, options ...Opti
 
 // NewID returns an id as Murano's rows and objects have them: 32 hexadecimal digits.
 func NewID() string {
-	var raw [16]byte
-	rand.Read(raw[:]) // never fails (crypto/rand)
-	return hex.EncodeToString(raw[:])
+	id := uuid.New()
+	return hex.EncodeToString(id[:])
 }
 
 // clock returns the row time of now.

@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/panics"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// failure is why a task failed, as its log and its result tell it.
+type failure struct {
+	lines   []line // reports to be written; none when they were written already
+	message string // of the result
+	details string
+	defect  *panics.Error // nil: it is none of Burano's own
+}
+
+// line is one error report.
+type line struct {
+	text    string
+	details string
+	object  *muranopl.Object // that the report is about; may be nil
+}
+
+// methodError is an error of a native method, with the name of the innermost method that it came from.
+type methodError struct {
+	method *muranopl.Method
+	object *muranopl.Object
+	err    error
+}
+
+func (e *methodError) Error() string { return fullName(e.method) + ": " + e.err.Error() }
+
+func (e *methodError) Unwrap() error { return e.err }
+
+// Within says of an error that it came out of an object's method. Where a native method said so already that stays, unless it is one of
+// the tools that io.murano.system offers: a report is about who used them.
+func Within(object *muranopl.Object, name string, err error) error {
+	var inner *methodError
+	if err == nil || errors.As(err, &inner) && (inner.object == nil || !strings.HasPrefix(inner.object.Class().Name, "io.murano.system.")) {
+		return err
+	}
+	method, lookupErr := object.Class().Method(name)
+	if lookupErr != nil || method == nil {
+		return err
+	}
+	return &methodError{method: method, object: object, err: err}
+}
+
+// fullName is class and method as one writes them: the destructor is "destroy" in a class, ".destroy" inside.
+func fullName(method *muranopl.Method) string {
+	return method.Class.Name + "." + strings.TrimPrefix(method.Name, ".")
+}
+
+// named makes the errors of native methods name the method that they came from.
+func named(natives muranopl.Natives) muranopl.Natives {
+	answer := muranopl.Natives{}
+	for pack, classes := range natives {
+		answer[pack] = map[string]map[string]muranopl.NativeMethod{}
+		for class, methods := range classes {
+			answer[pack][class] = map[string]muranopl.NativeMethod{}
+			for name, native := range methods {
+				answer[pack][class][name] = func(ctx context.Context, call muranopl.Call) (any, error) {
+					result, err := native(ctx, call)
+					var inner *methodError
+					if err != nil && call.Method != nil && !errors.As(err, &inner) {
+						err = &methodError{method: call.Method, object: call.Object, err: err}
+					}
+					return result, err
+				}
+			}
+		}
+	}
+	return answer
+}
+
+// exception is a task's result when it failed.
+func exception(message, details string) store.Document {
+	return store.Document{"isException": true, "result": map[string]any{"message": message, "details": details}}
+}
+
+// reportProblems writes one error report for each problem. Applications are called services, as in the API.
+func reportProblems(ctx context.Context, h *held, prefix string, problems []muranopl.Problem) *failure {
+	var lines []string
+	for _, problem := range problems {
+		problem.Path = apiPath(problem.Path)
+		text := prefix + problem.Error()
+		lines = append(lines, text)
+		if err := h.AddReport(ctx, store.Report{Level: string(LevelError), Text: text}); err != nil {
+			return failedWith("", err)
+		}
+	}
+	return &failure{message: lines[0], details: strings.Join(lines, "\n")}
+}
+
+// failedWith tells of an error; method is where it came from, "" when from no class. Joined errors get a report each.
+func failedWith(method string, err error) *failure {
+	failed := &failure{message: err.Error()}
+	errors.As(err, &failed.defect)
+	for _, part := range parts(err) {
+		l := line{text: part.Error()}
+		var inner *methodError
+		if errors.As(part, &inner) {
+			l.object = inner.object
+		} else if method != "" && !strings.Contains(l.text, method) {
+			l.text = method + ": " + l.text
+		}
+		var thrown *muranopl.Exception
+		if errors.As(part, &thrown) {
+			l.details = thrown.Traceback()
+		}
+		if !slices.Contains(failed.lines, l) { // several may have waited for one thing that failed
+			failed.lines = append(failed.lines, l)
+		}
+	}
+	var inner *methodError
+	if len(failed.lines) == 1 && errors.As(err, &inner) {
+		failed.message = inner.err.Error()
+	}
+	texts := make([]string, len(failed.lines))
+	for i, l := range failed.lines {
+		texts[i] = l.text
+	}
+	failed.details = strings.Join(texts, "\n")
+	var thrown *muranopl.Exception
+	if errors.As(err, &thrown) && thrown.Native == nil {
+		failed.details = thrown.Traceback()
+	}
+	return failed
+}
+
+// parts takes joined errors (errors.Join) apart.
+func parts(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, part := range joined.Unwrap() {
+		all = append(all, parts(part)...)
+	}
+	return all
+}

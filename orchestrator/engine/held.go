@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// held is a task that this process holds. What is written of the task for people to read tells no secret that is known; all of that is
+// written through the methods below.
+type held struct {
+	*store.Hold
+	lease *lease
+	known secret.Known
+	log   *slog.Logger
+}
+
+// know takes down the secrets of the models that the task is about, and of its arguments.
+func (h *held) know(models ...map[string]any) {
+	for _, model := range models {
+		h.known.Note("", model)
+	}
+}
+
+// AddReport adds a line to the task's log.
+func (h *held) AddReport(ctx context.Context, report store.Report) error {
+	return h.Hold.AddReport(ctx, h.hidden(report))
+}
+
+// GiveBack ends the hold, with a last report.
+func (h *held) GiveBack(ctx context.Context, report store.Report) error {
+	return h.Hold.GiveBack(ctx, h.hidden(report))
+}
+
+func (h *held) hidden(report store.Report) store.Report {
+	report.Text = h.known.Hide(report.Text)
+	if report.Details != nil {
+		details := h.known.Hide(*report.Details)
+		report.Details = &details
+	}
+	return report
+}
+
+// EndStep writes the end of a step.
+func (h *held) EndStep(ctx context.Context, id, problem string) error {
+	return h.Hold.EndStep(ctx, id, h.known.Hide(problem))
+}
+
+// Finish writes the end of the task. What an action returns is for who has asked for it, and stays as it is.
+func (h *held) Finish(ctx context.Context, outcome store.Outcome) (failed bool, err error) {
+	if isException, _ := outcome.Result["isException"].(bool); isException {
+		outcome.Result, _ = h.known.HideIn(map[string]any(outcome.Result)).(map[string]any)
+	}
+	return h.Hold.Finish(ctx, outcome)
+}
+
+// report writes the lines of a failure.
+func (h *held) report(ctx context.Context, lines []line) error {
+	for _, l := range lines {
+		report := store.Report{Level: string(LevelError), Text: l.text}
+		if l.details != "" {
+			report.Details = &l.details
+		}
+		if l.object != nil {
+			id, class := l.object.ID(), l.object.Class().Name
+			report.EntityID, report.Entity = &id, &class
+		}
+		if err := h.AddReport(ctx, report); err != nil {
+			return err
+		}
+	}
+	return nil
+}
