@@ -1,127 +1,168 @@
-// Package secret seals what must not be readable in the database, under a key that lies in a file beside it.
+// Package secret seals what must not be readable in the database, under keys that lie in a file beside it.
 package secret
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
+	"sync"
 )
 
-// keySize is AES-256's.
-const keySize = 32
+// The forms of sealed values: version 2 is the id of the key, a colon, and nonce and AES-256-GCM ciphertext in base64. Version 1 had no
+// id: it was sealed under the only key that there was.
+const (
+	version1 = "v1:"
+	version2 = "v2:"
+)
 
-// prefix names the form of a sealed value, so that another one can follow: version 1 is nonce and AES-256-GCM ciphertext.
-const prefix = "v1:"
-
-// Sealer seals and opens small values. It is safe for concurrent use.
+// Sealer seals and opens small values. It is safe for concurrent use. A key file that changes is read again: its first key seals at once,
+// and a key that is not known is looked for in it.
 type Sealer struct {
-	aead cipher.AEAD
 	path string
+
+	mutex sync.RWMutex
+	keys  ring
+	file  fs.FileInfo // that keys are from
 }
 
 // Open reads the key file at path, and makes it (mode 0600) when there is none. A key file that others than its owner may
 // read is refused: whoever has both it and the database has every secret.
 func Open(path string) (*Sealer, error) {
-	key, err := readKey(path)
+	s, err := OpenExisting(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := createKey(path); err != nil {
+		if err := createRing(path); err != nil {
 			return nil, fmt.Errorf("make the key file %s: %w", path, err)
 		}
-		key, err = readKey(path)
+		return OpenExisting(path)
 	}
-	if err != nil {
+	return s, err
+}
+
+// OpenExisting is Open for who makes no key file.
+func OpenExisting(path string) (*Sealer, error) {
+	s := &Sealer{path: path}
+	var err error
+	if s.keys, s.file, err = readRing(path); err != nil {
 		return nil, fmt.Errorf("read the key file %s: %w", path, err)
 	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, fmt.Errorf("use the key file %s: %w", path, err)
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		return nil, fmt.Errorf("use the key file %s: %w", path, err)
-	}
-	return &Sealer{aead: aead, path: path}, nil
+	return s, nil
 }
 
 // Seal returns value in a form that only Open with the same owner opens again. owner says what the value belongs to, for
 // example "environment/4f2a…/secret/etcd-ca"; a sealed value copied to another owner does not open. The answer is printable.
 func (s *Sealer) Seal(owner string, value []byte) string {
-	nonce := make([]byte, s.aead.NonceSize())
+	active := s.current()[0]
+	nonce := make([]byte, active.aead.NonceSize())
 	rand.Read(nonce) // never fails (crypto/rand)
-	return prefix + base64.StdEncoding.EncodeToString(s.aead.Seal(nonce, nonce, value, []byte(owner)))
+	return version2 + active.id + ":" + base64.StdEncoding.EncodeToString(active.aead.Seal(nonce, nonce, value, []byte(owner)))
 }
 
 // Open returns what Seal was given for this owner.
 func (s *Sealer) Open(owner, sealed string) ([]byte, error) {
-	text, ok := strings.CutPrefix(sealed, prefix)
-	if !ok {
-		return nil, fmt.Errorf("open the secret of %s: it is not in a form that this Burano knows", owner)
-	}
-	raw, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(raw) < s.aead.NonceSize() {
-		return nil, fmt.Errorf("open the secret of %s: it is damaged", owner)
-	}
-	value, err := s.aead.Open(nil, raw[:s.aead.NonceSize()], raw[s.aead.NonceSize():], []byte(owner))
+	id, raw, err := parse(sealed)
 	if err != nil {
+		return nil, fmt.Errorf("open the secret of %s: %w", owner, err)
+	}
+	value, known, err := s.known().open(id, owner, raw)
+	if err != nil { // another server may have a key that has come to the file since
+		value, known, err = s.current().open(id, owner, raw)
+	}
+	switch {
+	case err == nil:
+		return value, nil
+	case known:
 		return nil, fmt.Errorf("open the secret of %s: it was sealed with another key than that of %s, or for something else", owner, s.path)
 	}
-	return value, nil
+	return nil, fmt.Errorf("open the secret of %s: it was sealed with the key %s, another key than those of %s: add the line of that key to the file, from a server's or a backup's", owner, id, s.path)
 }
 
-func readKey(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("others may read it (mode %04o): run chmod 600 %s, and think of who had access", info.Mode().Perm(), path)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil || len(key) != keySize {
-		return nil, fmt.Errorf("it does not hold a key of %d bytes in base64; restore it from a backup (without it the sealed secrets cannot be read)", keySize)
-	}
-	return key, nil
+// KeyOf returns the id of the key that a value was sealed under: "" where the value does not say (version 1). false stands for what is
+// not sealed.
+func KeyOf(sealed string) (id string, ok bool) {
+	id, _, err := parse(sealed)
+	return id, err == nil
 }
 
-// createKey writes a new key beside path and links it there: path appears whole or not at all, and a key that another process
-// made in the meantime is left as it is.
-func createKey(path string) error {
-	key := make([]byte, keySize)
-	rand.Read(key)
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+// Current returns how values begin that are sealed under the active key; all others are sealed under a former key.
+func (s *Sealer) Current() string { return version2 + s.current()[0].id + ":" }
+
+// Keys returns the ids of the keys, the active one first.
+func (s *Sealer) Keys() []string { return s.current().ids() }
+
+var (
+	errForm    = errors.New("it is not in a form that this Burano knows")
+	errDamaged = errors.New("it is damaged")
+)
+
+// parse takes a sealed value apart; the id of a value of version 1 is "".
+func parse(sealed string) (id string, raw []byte, err error) {
+	text, first := strings.CutPrefix(sealed, version1)
+	if !first {
+		rest, second := strings.CutPrefix(sealed, version2)
+		if !second {
+			return "", nil, errForm
+		}
+		if id, text, second = strings.Cut(rest, ":"); !second || len(id) != idSize {
+			return "", nil, errDamaged
+		}
+	}
+	if raw, err = base64.StdEncoding.DecodeString(text); err != nil {
+		return "", nil, errDamaged
+	}
+	return id, raw, nil
+}
+
+// open opens a value with its key, or with each in turn when the value does not say which it is. known tells whether there was one to try.
+func (r ring) open(id, owner string, raw []byte) (value []byte, known bool, err error) {
+	err = ErrNoKey
+	for _, one := range r {
+		if id != "" && id != one.id {
+			continue
+		}
+		size := one.aead.NonceSize()
+		if len(raw) < size {
+			return nil, true, errDamaged
+		}
+		if value, err = one.aead.Open(nil, raw[:size], raw[size:], []byte(owner)); err == nil {
+			return value, true, nil
+		}
+		known = true
+	}
+	return nil, known, err
+}
+
+// known returns the keys as they were last read.
+func (s *Sealer) known() ring {
+	s.mutex.RLock()
+	defer s.mutex.RUnlock()
+	return s.keys
+}
+
+// current returns the keys of the file as it is now. While the file cannot be used, or holds none of the keys that were known, which
+// is not a change of the ring but another ring, what was read before counts. A look at the file costs about a microsecond.
+func (s *Sealer) current() ring {
+	info, err := os.Stat(s.path)
+	s.mutex.RLock()
+	keys, file := s.keys, s.file
+	s.mutex.RUnlock()
+	if err != nil || os.SameFile(info, file) && info.ModTime().Equal(file.ModTime()) && info.Size() == file.Size() {
+		return keys
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	renewed, info, err := readRing(s.path)
 	if err != nil {
-		return err
+		return s.keys
 	}
-	defer os.Remove(file.Name())
-	if _, err := file.WriteString(base64.StdEncoding.EncodeToString(key) + "\n"); err != nil {
-		file.Close()
-		return err
+	for _, one := range renewed {
+		if _, ok := s.keys.find(one.id); ok {
+			s.keys, s.file = renewed, info
+			break
+		}
 	}
-	if err := file.Sync(); err != nil {
-		file.Close()
-		return err
-	}
-	if err := file.Close(); err != nil {
-		return err
-	}
-	if err := os.Link(file.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
+	return s.keys
 }
