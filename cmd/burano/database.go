@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"gorm.io/gorm"
 
 	catalogstore "github.com/burano/burano/catalog/store"
@@ -32,27 +33,13 @@ server does: --database (PostgreSQL), or burano.db below --state (SQLite), from 
 	for _, name := range []string{configFlag, "state", "database"} {
 		command.PersistentFlags().AddFlag(flags.Lookup(name))
 	}
-	open := func(ctx context.Context, create bool) (*gorm.DB, error) {
-		if _, err := options.resolve(flags); err != nil {
-			return nil, err
-		}
-		if options.database == "" {
-			if create {
-				if err := os.MkdirAll(options.state, 0o700); err != nil {
-					return nil, fmt.Errorf("make the state folder: %w", err)
-				}
-			} else if _, err := os.Stat(options.sqlite()); err != nil {
-				return nil, fmt.Errorf("there is no database yet: %w (the server makes it, and so does `burano db migrate`)", err)
-			}
-		}
-		return options.openDatabase(ctx)
-	}
+	c := &databaseCommands{options: options, flags: flags}
 	command.AddCommand(&cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the database up to date",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
-			db, err := open(command.Context(), true)
+			db, err := c.open(command.Context(), true)
 			if err != nil {
 				return err
 			}
@@ -69,15 +56,38 @@ server does: --database (PostgreSQL), or burano.db below --state (SQLite), from 
 		Short: "Show which version the database has, and which one this program has",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
-			db, err := open(command.Context(), false)
+			db, err := c.open(command.Context(), false)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, database.Close(db)) }()
 			return printVersions(command, db)
 		},
-	})
+	}, c.keys(), c.reseal())
 	return command
+}
+
+// databaseCommands are the commands below `burano db`, with the settings by which they find the database.
+type databaseCommands struct {
+	options *serveOptions
+	flags   *pflag.FlagSet
+}
+
+// open opens the database that the settings name. create makes the folder of one that is not there yet.
+func (c *databaseCommands) open(ctx context.Context, create bool) (*gorm.DB, error) {
+	if _, err := c.options.resolve(c.flags); err != nil {
+		return nil, err
+	}
+	if c.options.database == "" {
+		if create {
+			if err := os.MkdirAll(c.options.state, 0o700); err != nil {
+				return nil, fmt.Errorf("make the state folder: %w", err)
+			}
+		} else if _, err := os.Stat(c.options.sqlite()); err != nil {
+			return nil, fmt.Errorf("there is no database yet: %w (the server makes it, and so does `burano db migrate`)", err)
+		}
+	}
+	return c.options.openDatabase(ctx)
 }
 
 func printVersions(command *cobra.Command, db *gorm.DB) error {

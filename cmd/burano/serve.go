@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -104,7 +103,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	sealer, err := secret.Open(filepath.Join(options.state, "secret.key"))
+	sealer, err := secret.Open(options.keyFile())
 	if err != nil {
 		return err
 	}

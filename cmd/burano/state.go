@@ -53,20 +53,20 @@ func (o *serveOptions) openDatabase(ctx context.Context) (*gorm.DB, error) {
 	return database.OpenPostgres(ctx, o.database, o.lease/3)
 }
 
+// keyFile is where the server keeps the keys of its secrets.
+func (o *serveOptions) keyFile() string { return filepath.Join(o.state, "secret.key") }
+
 // sqlite is where the server keeps its database when no other is named.
 func (o *serveOptions) sqlite() string { return filepath.Join(o.state, "burano.db") }
-
-// keyOwner is what the proof of a key is sealed for.
-const keyOwner = "proof of the key"
 
 // checkKey refuses a key under which the database's secrets are not sealed: of a second server that made a key of its own, or of a
 // first one that lost it.
 func checkKey(ctx context.Context, rows *store.Store, sealer *secret.Sealer) error {
-	sealed, err := rows.KeyProof(ctx, sealer.Seal(keyOwner, []byte(keyOwner)))
+	sealed, err := rows.KeyProof(ctx, sealer.Seal(store.ProofOwner, []byte(store.ProofOwner)))
 	if err != nil {
 		return err
 	}
-	if _, err := sealer.Open(keyOwner, sealed); err != nil {
+	if _, err := sealer.Open(store.ProofOwner, sealed); err != nil {
 		return fmt.Errorf("the secrets in the database are sealed under another key: put the secret.key of the server that made the database into the folder of --state (%w)", err)
 	}
 	return nil

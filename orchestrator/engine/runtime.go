@@ -142,7 +142,7 @@ func (r *Runtime) Secret(ctx context.Context, name string) ([]byte, bool, error)
 // SetSecret stores a value, sealed, until the environment is removed; it is durable on return.
 func (r *Runtime) SetSecret(ctx context.Context, name string, value []byte) error {
 	r.held.known.AddStored(value)
-	return r.held.SetSecret(ctx, name, r.engine.Sealer.Seal(secretOwner(r.environment.ID, name), value))
+	return r.held.SetSecret(ctx, name, r.engine.Sealer.Seal(store.SecretOwner(r.environment.ID, name), value))
 }
 
 // Secret returns a secret of an environment; false when there is none.
@@ -151,17 +151,13 @@ func (e *Engine) Secret(ctx context.Context, environmentID, name string) ([]byte
 	if err != nil || !found {
 		return nil, false, err
 	}
-	value, err := e.Sealer.Open(secretOwner(environmentID, name), sealed)
+	value, err := e.Sealer.Open(store.SecretOwner(environmentID, name), sealed)
 	return value, err == nil, err
 }
 
 // SetSecret stores a secret of an environment outside of any task, sealed; it is durable on return.
 func (e *Engine) SetSecret(ctx context.Context, environmentID, name string, value []byte) error {
-	return e.Store.SetSecret(ctx, environmentID, name, e.Sealer.Seal(secretOwner(environmentID, name), value))
-}
-
-func secretOwner(environmentID, name string) string {
-	return "environment/" + environmentID + "/secret/" + name
+	return e.Store.SetSecret(ctx, environmentID, name, e.Sealer.Seal(store.SecretOwner(environmentID, name), value))
 }
 
 // Project is the environment's project in the cloud, reached through the environment's trust.

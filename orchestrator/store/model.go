@@ -5,6 +5,17 @@ import "maps"
 // TrustOwner is what an environment's trust is sealed for (secret.Sealer).
 func TrustOwner(environmentID string) string { return "environment/" + environmentID + "/trust" }
 
+// SecretOwner is what a secret that Burano keeps for an environment is sealed for.
+func SecretOwner(environmentID, name string) string {
+	return "environment/" + environmentID + "/secret/" + name
+}
+
+// SignInOwner is what the tokens of a sign-in are sealed for.
+func SignInOwner(id string) string { return "sign-in/" + id }
+
+// ProofOwner is what the proof of a key is sealed for.
+const ProofOwner = "proof of the key"
+
 // ForClasses turns the API's form of an object model into that of the classes: the applications under their property's name, the
 // root with the environment's id. objects is not changed.
 func ForClasses(environmentID string, objects map[string]any) Document {

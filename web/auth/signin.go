@@ -139,8 +139,6 @@ type signIn struct {
 	caller identity.Caller
 }
 
-func owner(id string) string { return "sign-in/" + id }
-
 // idOf is under which a cookie's value is kept.
 func idOf(value string) string {
 	sum := sha256.Sum256([]byte(value))
@@ -160,7 +158,7 @@ func (a *Authenticator) find(ctx context.Context, value string) (signIn, error) 
 		return signIn{}, err
 	}
 	found := signIn{id: id}
-	opened, err := a.Sealer.Open(owner(id), row.Tokens)
+	opened, err := a.Sealer.Open(store.SignInOwner(id), row.Tokens)
 	if err == nil {
 		err = json.Unmarshal(opened, &found.held)
 	}
@@ -377,7 +375,7 @@ func (a *Authenticator) begin(c echo.Context, tokens held, caller identity.Calle
 	if err != nil {
 		return err
 	}
-	row := store.SignIn{ID: id, UserID: caller.UserID, Tokens: a.Sealer.Seal(owner(id), text), Created: rowTime(now), Used: rowTime(now), Expires: rowTime(expires)}
+	row := store.SignIn{ID: id, UserID: caller.UserID, Tokens: a.Sealer.Seal(store.SignInOwner(id), text), Created: rowTime(now), Used: rowTime(now), Expires: rowTime(expires)}
 	if err := a.Rows.AddSignIn(c.Request().Context(), row, rowTime(now.Add(-a.Idle)), perUser); err != nil {
 		return err
 	}
@@ -398,7 +396,7 @@ func (a *Authenticator) endByCookie(ctx context.Context, value string) error {
 	if err != nil {
 		return err
 	}
-	if opened, err := a.Sealer.Open(owner(gone.id), row.Tokens); err == nil {
+	if opened, err := a.Sealer.Open(store.SignInOwner(gone.id), row.Tokens); err == nil {
 		_ = json.Unmarshal(opened, &gone.held) // what cannot be read cannot be given back
 	}
 	if err := a.end(ctx, gone); err != nil {
