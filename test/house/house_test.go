@@ -22,8 +22,8 @@ var mayImport = map[string][]string{
 	"cmd/localcloud":      {"test/localcloud", "internal"},
 	"web":                 {"orchestrator", "catalog", "internal"},
 	"orchestrator":        {"catalog", "nodes", "gateway/route", "internal"},
-	"nodes":               {"gateway/route", "internal/panics"},
-	"gateway":             {},
+	"nodes":               {"gateway/route", "internal/panics", "internal/wait"},
+	"gateway":             {"internal/wait"},
 	"catalog":             {"internal"},
 	"images":              {},
 	"internal/database":   {},
@@ -32,9 +32,10 @@ var mayImport = map[string][]string{
 	"internal/requestid":  {},
 	"internal/panics":     {},
 	"internal/version":    {},
+	"internal/wait":       {},
 	"test":                {"catalog", "gateway", "images", "internal", "nodes", "orchestrator", "web", "cmd"},
 	"catalog/yaql":        {},
-	"catalog/muranopl":    {"catalog/yaql", "internal/fault", "internal/panics"},
+	"catalog/muranopl":    {"catalog/yaql", "internal/fault", "internal/panics", "internal/wait"},
 	"orchestrator/secret": {"internal"},
 }
 
