@@ -81,7 +81,7 @@ func fillEverySealedColumn(t *testing.T, db *gorm.DB, s *store.Store, sealer sto
 		require.Equal(t, objects, draft.Model.Objects)
 		done, err := s.Task(t.Context(), task.ID)
 		require.NoError(t, err)
-		require.Equal(t, store.Document{"name": name}, done.Objects)
+		require.Equal(t, name, done.Objects["name"])
 		require.Equal(t, "deploy", done.Action.Method)
 		value, _, err := s.Attribute(t.Context(), e.ID, "o", "c", "n")
 		require.NoError(t, err)
