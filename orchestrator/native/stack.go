@@ -288,6 +288,7 @@ func (t *task) template(ctx context.Context, project *openstack.Project, own *he
 				return content, nil, err
 			}
 			instances = append(instances, member.instance)
+			content.Nodes = append(content.Nodes, openstack.ServerResource(member.instance.ID()))
 		}
 	}
 	part, err := added.Map()

@@ -22,6 +22,7 @@ type Project struct {
 	orchestration *gophercloud.ServiceClient
 	network       *gophercloud.ServiceClient
 	compute       *gophercloud.ServiceClient
+	endpoint      gophercloud.EndpointOpts
 }
 
 func newProject(_ context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts) (*Project, error) {
@@ -37,7 +38,7 @@ func newProject(_ context.Context, provider *gophercloud.ProviderClient, endpoin
 	if err != nil {
 		return nil, fmt.Errorf("find Nova in the service catalog: %w", err)
 	}
-	return &Project{provider: provider, orchestration: orchestration, network: network, compute: compute}, nil
+	return &Project{provider: provider, orchestration: orchestration, network: network, compute: compute, endpoint: endpoint}, nil
 }
 
 // freshToken gets a new token. Heat works with the token of a request until the change is done, unless its operator has set

@@ -14,7 +14,8 @@ func TestARequestHasTheFilesThatAreGivenAndNoOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"template": template, "stack_name": "s", "disable_rollback": true, "tags": ownTag}, body)
 
-	body, err = request{Content{template, map[string]any{"p": 1}, map[string]string{"f": "text"}, "parameters: {}"}, "s", 7}.ToStackUpdateMap()
+	body, err = request{Content{Template: template, Parameters: map[string]any{"p": 1}, Files: map[string]string{"f": "text"}, Environment: "parameters: {}"},
+		"s", 7}.ToStackUpdateMap()
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"template": template, "tags": ownTag, "parameters": map[string]any{"p": 1}, "files": map[string]string{"f": "text"},
 		"environment": "parameters: {}", "timeout_mins": 7}, body)

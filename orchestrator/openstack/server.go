@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 )
 
 // What Nova says of a server, as far as it is looked at here:
@@ -47,23 +50,82 @@ func (s ServerState) Down() bool {
 	return s.Status == Gone || s.Status == Shut && s.Task == ""
 }
 
+// foundServer is what Nova says a server was made of. Names are "" where they are not known.
+type foundServer struct {
+	ServerState
+	name            string
+	flavorID, image string
+	imageID, flavor string
+}
+
+// there tells whether something may run on the server, or lie on its disk.
+func (s foundServer) there() bool { return s.Status != Gone && s.Status != "ERROR" }
+
+// choices are the words, by Heat's names of properties, that mean what the server has.
+func (s foundServer) choices() map[string][]string {
+	words := map[string][]string{}
+	for property, pair := range map[string][2]string{"flavor": {s.flavorID, s.flavor}, "image": {s.imageID, s.image}} {
+		for _, word := range pair {
+			if word != "" {
+				words[property] = append(words[property], word)
+			}
+		}
+	}
+	return words
+}
+
+// found asks Nova and Glance what a server is.
+func (p *Project) found(ctx context.Context, id string) (foundServer, error) {
+	state, server, err := p.server(ctx, id)
+	if err != nil || state.Status == Gone {
+		return foundServer{ServerState: state}, err
+	}
+	found := foundServer{ServerState: state, name: server.Name}
+	found.flavorID, _ = server.Flavor["id"].(string)
+	found.imageID, _ = server.Image["id"].(string)
+	if flavor, err := flavors.Get(ctx, p.compute, found.flavorID).Extract(); err == nil {
+		found.flavor = flavor.Name
+	} else if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return found, fmt.Errorf("ask Nova for flavor %s: %w", found.flavorID, err)
+	}
+	if found.imageID == "" {
+		return found, nil
+	}
+	client, err := openstack.NewImageV2(p.provider, p.endpoint)
+	if err != nil {
+		return found, fmt.Errorf("find Glance in the service catalog: %w", err)
+	}
+	image, err := images.Get(ctx, client, found.imageID).Extract()
+	if err == nil {
+		found.image = image.Name
+	} else if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return found, fmt.Errorf("ask Glance for image %s: %w", found.imageID, err)
+	}
+	return found, nil
+}
+
 // Server asks Nova for the state of a server.
 func (p *Project) Server(ctx context.Context, id string) (ServerState, error) {
+	state, _, err := p.server(ctx, id)
+	return state, err
+}
+
+func (p *Project) server(ctx context.Context, id string) (ServerState, *servers.Server, error) {
 	server, err := servers.Get(ctx, p.compute, id).Extract()
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-		return ServerState{Status: Gone}, nil
+		return ServerState{Status: Gone}, nil, nil
 	}
 	if err != nil {
-		return ServerState{}, fmt.Errorf("ask Nova for server %s: %w", id, err)
+		return ServerState{}, nil, fmt.Errorf("ask Nova for server %s: %w", id, err)
 	}
 	if server.Status == "DELETED" || server.Status == "SOFT_DELETED" {
-		return ServerState{Status: Gone}, nil
+		return ServerState{Status: Gone}, server, nil
 	}
 	state := ServerState{Status: server.Status, Task: server.TaskState, Fault: server.Fault.Message}
 	if !server.LaunchedAt.IsZero() {
 		state.Launched = server.LaunchedAt.UTC().Format(time.RFC3339Nano)
 	}
-	return state, nil
+	return state, server, nil
 }
 
 // Console returns the last lines that a server has written to its console.

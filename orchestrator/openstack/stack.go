@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stackresources"
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacktemplates"
 
@@ -41,6 +40,8 @@ type Content struct {
 	Parameters  map[string]any
 	Files       map[string]string // by the names under which the template asks for them
 	Environment string            // in YAML, "" for none
+	// Nodes are resources: servers that Burano writes the user data of. Those that are there keep theirs, and their names.
+	Nodes []string
 }
 
 func (c Content) content() (Content, error) { return c, nil }
@@ -110,7 +111,7 @@ const (
 // ApplyStack makes the stack what the template says, and waits for it: a stack of that name is taken over and updated, otherwise
 // one is created. A stack that matches already is left alone. The error of a stack that failed names the resources that did, with
 // the cloud's reasons; the stack is kept as it is, so that applying it again goes on from there. When ctx ends first, the error
-// says what was not ready.
+// says what was not ready. What would destroy a server that is there is refused with ServerChanges, before anything is changed.
 //
 // Heat looks for stacks of that name before and right after it stores a new one, and knows their age in whole seconds, so several who
 // create one within the same second can all succeed: of several stacks of that name the oldest is kept and the others are deleted.
@@ -148,14 +149,27 @@ func (p *Project) ApplyStack(ctx context.Context, name string, definition Defini
 		}
 		// Somebody else was first: an earlier try whose answer was lost, or a creator who knew another template.
 	}
-	if strings.HasSuffix(existing.Status, "_COMPLETE") {
-		same, err := p.isMadeOf(ctx, existing, content)
-		if err != nil {
+	same, err := p.isMadeOf(ctx, existing, content)
+	if err != nil {
+		return Stack{}, err
+	}
+	if same {
+		return stackOf(existing), nil
+	}
+	content, states, err := p.preserve(ctx, existing, content)
+	if err != nil {
+		return Stack{}, err
+	}
+	if len(states) == 0 {
+		if same, err = p.isMadeOf(ctx, existing, content); err != nil {
 			return Stack{}, err
 		}
 		if same {
 			return stackOf(existing), nil
 		}
+	}
+	if err := p.markHealth(ctx, existing, states); err != nil {
+		return Stack{}, err
 	}
 	return p.update(ctx, existing, content)
 }
@@ -224,11 +238,15 @@ func (p *Project) ReplaceServers(ctx context.Context, name string, definition De
 	if existing == nil {
 		return Stack{}, deleted(name)
 	}
+	content, states, err := p.preserve(ctx, existing, content)
+	if err != nil {
+		return Stack{}, err
+	}
 	for id, reason := range reasons {
-		mark := stackresources.MarkUnhealthyOpts{MarkUnhealthy: true, ResourceStatusReason: reason}
-		if err := stackresources.MarkUnhealthy(ctx, p.orchestration, existing.Name, existing.ID, id+serverSuffix, mark).ExtractErr(); err != nil {
-			return Stack{}, fmt.Errorf("mark %s of stack %s as unhealthy: %w", content.nameOf(id+serverSuffix), name, err)
-		}
+		states[ServerResource(id)] = reason
+	}
+	if err := p.markHealth(ctx, existing, states); err != nil {
+		return Stack{}, err
 	}
 	return p.update(ctx, existing, content)
 }
@@ -312,10 +330,10 @@ func (p *Project) stack(ctx context.Context, one stacks.ListedStack) (*stacks.Re
 	return current, nil
 }
 
-// isMadeOf tells whether the stack was made of just this. Of parameters Heat tells texts, and of hidden ones nothing: a stack that has
+// isMadeOf tells whether the stack is complete and was made of just this. Of parameters Heat tells texts, and of hidden ones nothing: a stack that has
 // any is updated again, in which Heat changes nothing where nothing differs.
 func (p *Project) isMadeOf(ctx context.Context, stack *stacks.RetrievedStack, content Content) (bool, error) {
-	if len(content.Parameters) > 0 || len(content.Files) > 0 || content.Environment != "" {
+	if !strings.HasSuffix(stack.Status, "_COMPLETE") || len(content.Parameters) > 0 || len(content.Files) > 0 || content.Environment != "" {
 		return false, nil
 	}
 	current, err := p.template(ctx, stack)

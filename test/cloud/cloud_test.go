@@ -73,6 +73,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"a quota that is used up is named", aQuotaIsNamed},
 		{"a network that is gone is named", aNetworkThatIsGoneIsNamed},
 		{"a server that is off is started, one that is gone is made anew, and a rebuild is seen", missingServersAreMended},
+		{"a server that is there is not rebuilt, resized or replaced by an update", serversThatAreThereAreKept},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			began := time.Now()

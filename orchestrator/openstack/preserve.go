@@ -1,0 +1,449 @@
+package openstack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stackresources"
+	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+// A stack is updated only where no server that is there is rebuilt, resized or replaced: what runs on it would be gone. This file says
+// which changes would do that, and refuses them.
+
+const serverType = "OS::Nova::Server"
+
+// inPlace names by type of resource the properties that Heat changes without another resource in its place, and without a loss:
+// https://docs.openstack.org/heat/zed/template_guide/openstack.html, "Can be updated without replacement". All others are kept. Of a
+// server image, flavor and networks can be updated, too, but by a rebuild, a resize and other addresses; user data by a replacement. Of a
+// port fixed_ips can, and its server has other addresses then.
+var inPlace = map[string][]string{
+	serverType: {"name", "metadata", "admin_pass", "flavor_update_policy", "image_update_policy", "user_data_update_policy", "tags",
+		"deployment_swift_data", "software_config_transport"},
+	"OS::Neutron::Port": {"name", "admin_state_up", "allowed_address_pairs", "security_groups", "port_security_enabled", "device_id", "device_owner",
+		"binding:vnic_type", "replacement_policy", "value_specs", "tags", "qos_policy", "dns_name", "no_fixed_ips", "propagate_uplink_status"},
+	"OS::Neutron::Net": {"name", "admin_state_up", "shared", "port_security_enabled", "mtu", "tags", "dhcp_agent_ids", "qos_policy", "dns_domain", "value_specs"},
+	"OS::Neutron::Subnet": {"name", "gateway_ip", "allocation_pools", "dns_nameservers", "enable_dhcp", "host_routes", "value_specs",
+		"tags", "segment"},
+	"OS::Neutron::SecurityGroup": {"name", "description", "rules"},
+	// A server names the pair, and what of it was put into the server stays there.
+	"OS::Nova::KeyPair": {"public_key", "save_private_key", "type", "user"},
+}
+
+// losses says what a change of a server's property would cost; it replaces the server where nothing is said.
+var losses = map[string]string{
+	"flavor":   "Heat would shut it down and resize it, and all that run on it would end",
+	"image":    "Heat would rebuild it, and everything on its disk would be lost",
+	"networks": "it would lose its addresses, by which others know it",
+	"name":     "its cluster knows it by its name",
+}
+
+const replacement = "Heat would delete it and make another one, and everything on its disk would be lost"
+
+// ServerChange is a fault: a stack's new definition that Heat could only give a server by destroying what runs on it.
+type ServerChange struct {
+	Resource string // in the stack
+	Server   string // its name
+	ServerID string
+	Property string // as Heat calls it
+	From, To string
+}
+
+func (c *ServerChange) Error() string {
+	loss := losses[c.Property]
+	if loss == "" {
+		loss = replacement
+	}
+	return fmt.Sprintf("server %s (%s) was made with %s %s and cannot have %s while it is there: %s. Nothing was changed. Put %s back to what it was; "+
+		"for a server with other properties add one, move what runs, and then take this one out", c.Server, c.ServerID, c.Property, c.From, c.To, loss, c.Property)
+}
+
+// Unwrap makes it a fault of kind Conflict.
+func (c *ServerChange) Unwrap() error { return fault.New(fault.Conflict, "%s", c.Error()) }
+
+// ServerChanges are all of them in an error.
+func ServerChanges(err error) []*ServerChange {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*ServerChange
+		for _, part := range joined.Unwrap() {
+			all = append(all, ServerChanges(part)...)
+		}
+		return all
+	}
+	var change *ServerChange
+	if errors.As(err, &change) {
+		return []*ServerChange{change}
+	}
+	return nil
+}
+
+// CheckStack tells what of a definition ApplyStack would refuse, without changing anything: an error with ServerChanges.
+func (p *Project) CheckStack(ctx context.Context, name string, content Content) error {
+	found, err := p.named(ctx, name)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	existing, err := p.stack(ctx, found[0])
+	if err != nil || existing == nil || strings.HasPrefix(existing.Status, "DELETE_") {
+		return err
+	}
+	_, _, err = p.preserve(ctx, existing, content)
+	return err
+}
+
+// healths is what Heat is to be told about servers before an update: whether they are healthy, and why not. It replaces those that are not.
+type healths map[string]string
+
+const (
+	healthy   = ""
+	replaced  = "it is to have other properties, and nothing runs on it"
+	checkFail = "CHECK_FAILED"
+)
+
+// preserve compares a stack with what it is to be made of, which it returns with what servers that are there keep. Servers that are gone
+// or in ERROR may change; everything else that Heat would rebuild, resize or replace is an error with ServerChanges.
+func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack, content Content) (Content, healths, error) {
+	template, err := p.template(ctx, existing)
+	if err != nil {
+		return content, nil, err
+	}
+	wanted, err := plain(content.Template)
+	if err != nil {
+		return content, nil, err
+	}
+	pages, err := stackresources.List(p.orchestration, existing.Name, existing.ID, nil).AllPages(ctx)
+	if err != nil {
+		return content, nil, fmt.Errorf("look at the resources of stack %s: %w", existing.Name, err)
+	}
+	resources, err := stackresources.ExtractResources(pages)
+	if err != nil {
+		return content, nil, fmt.Errorf("look at the resources of stack %s: %w", existing.Name, err)
+	}
+	now, next := definition{template: template, parameters: existing.Parameters}, definition{template: wanted, parameters: content.inputs(), files: content.Files}
+	if len(next.files) > 0 {
+		if now.files, err = p.files(ctx, existing); err != nil {
+			return content, nil, err
+		}
+	}
+	states := healths{}
+	var problems []error
+	for _, resource := range resources {
+		before, after := now.resource(resource.Name), next.resource(resource.Name)
+		if resource.Type != serverType || resource.PhysicalID == "" || before == nil || after == nil || resource.Status == "CREATE_FAILED" {
+			continue // what was never made is made; what is not wanted any more goes
+		}
+		node := slices.Contains(content.Nodes, resource.Name)
+		differing := now.differences(next, resource.Name, node)
+		if node {
+			// Burano wrote it, and another version of Burano writes it otherwise.
+			for _, property := range []string{"user_data", "user_data_format", "config_drive"} {
+				if i := slices.Index(differing, property); i >= 0 {
+					differing = slices.Delete(differing, i, i+1)
+					keep(before, after, property)
+				}
+			}
+		}
+		// After a failed update the template may say more than was done.
+		recorded := existing.Status == "UPDATE_FAILED"
+		if len(differing) == 0 && !recorded && resource.Status != checkFail {
+			continue
+		}
+		server, err := p.found(ctx, resource.PhysicalID)
+		if err != nil {
+			return content, nil, err
+		}
+		if !server.there() {
+			if len(differing) > 0 && resource.Status != checkFail {
+				states[resource.Name] = replaced
+			}
+			continue
+		}
+		if resource.Status == checkFail {
+			states[resource.Name] = healthy
+		}
+		for property, has := range server.choices() {
+			choice := text(next.value(resource.Name, property))
+			same := slices.Contains(has, choice)
+			i := slices.Index(differing, property)
+			switch {
+			case i >= 0 && same: // the name of what it has, or its id
+				differing = slices.Delete(differing, i, i+1)
+				keep(before, after, property)
+			case i < 0 && recorded && !same && len(has) > 1:
+				differing = append(differing, property)
+			}
+		}
+		for _, property := range differing {
+			problems = append(problems, &ServerChange{Resource: resource.Name, Server: server.name, ServerID: resource.PhysicalID, Property: property,
+				From: now.shown(resource.Name, property, server), To: next.shown(resource.Name, property, foundServer{})})
+		}
+	}
+	content.Template = wanted
+	return content, states, errors.Join(problems...)
+}
+
+// keep gives a resource a property as it was.
+func keep(before, after map[string]any, property string) {
+	was, _ := before["properties"].(map[string]any)
+	now, _ := after["properties"].(map[string]any)
+	if value, there := was[property]; there {
+		now[property] = value
+	} else {
+		delete(now, property)
+	}
+}
+
+// markHealth tells Heat which servers it is to replace, and which not.
+func (p *Project) markHealth(ctx context.Context, existing *stacks.RetrievedStack, states healths) error {
+	for resource, reason := range states {
+		mark := stackresources.MarkUnhealthyOpts{MarkUnhealthy: reason != healthy, ResourceStatusReason: reason}
+		if err := stackresources.MarkUnhealthy(ctx, p.orchestration, existing.Name, existing.ID, resource, mark).ExtractErr(); err != nil {
+			return fmt.Errorf("tell Heat how %s of stack %s is: %w", resource, existing.Name, err)
+		}
+	}
+	return nil
+}
+
+// files are those that Heat keeps of a stack.
+func (p *Project) files(ctx context.Context, existing *stacks.RetrievedStack) (map[string]string, error) {
+	var kept map[string]string
+	response, err := p.orchestration.Get(ctx, p.orchestration.ServiceURL("stacks", existing.Name, existing.ID, "files"), &kept, nil)
+	if response != nil {
+		defer response.Body.Close()
+	}
+	if gophercloud.ResponseCodeIs(err, 404) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the files of stack %s: %w", existing.Name, err)
+	}
+	return kept, nil
+}
+
+// inputs are a content's parameters, those of its environment too.
+func (c Content) inputs() map[string]string {
+	var environment struct {
+		Parameters map[string]any `yaml:"parameters"`
+		Defaults   map[string]any `yaml:"parameter_defaults"`
+	}
+	_ = yaml.Unmarshal([]byte(c.Environment), &environment) // Heat says what is wrong with it
+	declared, _ := c.Template["parameters"].(map[string]any)
+	inputs := map[string]string{}
+	for _, level := range []map[string]any{environment.Defaults, environment.Parameters, c.Parameters} {
+		for name, value := range level {
+			inputs[name] = text(value)
+			parameter, _ := declared[name].(map[string]any)
+			if list, ok := value.([]any); ok && parameter["type"] == "comma_delimited_list" {
+				texts := make([]string, len(list))
+				for i, item := range list {
+					texts[i] = text(item)
+				}
+				inputs[name] = strings.Join(texts, ",")
+			}
+		}
+	}
+	return inputs
+}
+
+// definition is what a stack is made of, at one time.
+type definition struct {
+	template   map[string]any
+	parameters map[string]string
+	files      map[string]string
+}
+
+// resource is what the template says of a resource; nil when nothing.
+func (d definition) resource(name string) map[string]any {
+	resources, _ := d.template["resources"].(map[string]any)
+	one, _ := resources[name].(map[string]any)
+	return one
+}
+
+func (d definition) properties(resource string) map[string]any {
+	properties, _ := d.resource(resource)["properties"].(map[string]any)
+	return properties
+}
+
+// value is a resource's property with the values of parameters and files in it.
+func (d definition) value(resource, property string) any {
+	return d.filledIn(d.properties(resource)[property])
+}
+
+func (d definition) filledIn(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		if len(v) == 1 {
+			if name, ok := v["get_param"].(string); ok {
+				return d.parameter(name)
+			}
+			if name, ok := v["get_file"].(string); ok {
+				return d.files[name]
+			}
+		}
+		made := make(map[string]any, len(v))
+		for key, item := range v {
+			made[key] = d.filledIn(item)
+		}
+		return made
+	case []any:
+		made := make([]any, len(v))
+		for i, item := range v {
+			made[i] = d.filledIn(item)
+		}
+		return made
+	}
+	return value
+}
+
+func (d definition) parameter(name string) any {
+	if value, given := d.parameters[name]; given {
+		return value
+	}
+	parameters, _ := d.template["parameters"].(map[string]any)
+	one, _ := parameters[name].(map[string]any)
+	return one["default"]
+}
+
+// shown is a property for people. What Nova says of a server that is there counts more than a template that may not have been reached.
+func (d definition) shown(resource, property string, server foundServer) string {
+	switch {
+	case property == "type":
+		return text(d.resource(resource)["type"])
+	case property == "flavor" && server.flavor != "":
+		return server.flavor
+	case property == "image" && server.image != "":
+		return server.image
+	case property == "user_data":
+		return "the user data that it has" // may hold secrets, and is long
+	}
+	value := d.value(resource, property)
+	if isEmpty(value) {
+		return "none"
+	}
+	return text(value)
+}
+
+// differences lists the properties of a resource that next gives it otherwise and that cannot be changed in place. Of a node its name is
+// one of them.
+func (d definition) differences(next definition, resource string, node bool) []string {
+	return d.compare(next, resource, node, map[string]bool{})
+}
+
+func (d definition) compare(next definition, resource string, node bool, seen map[string]bool) (differing []string) {
+	seen[resource] = true
+	before, after := d.properties(resource), next.properties(resource)
+	kind := text(d.resource(resource)["type"])
+	if kind != text(next.resource(resource)["type"]) {
+		return []string{"type"}
+	}
+	names := maps.Clone(before)
+	if names == nil {
+		names = map[string]any{}
+	}
+	maps.Copy(names, after)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if slices.Contains(inPlace[kind], name) && !(node && name == "name") || name == "user_data" && text(after["user_data_update_policy"]) == "IGNORE" {
+			continue
+		}
+		was, is := d.filledIn(before[name]), next.filledIn(after[name])
+		if hidden(was) {
+			continue // Heat does not tell what it was
+		}
+		if !equal(was, is) || d.moved(next, before[name], seen) {
+			differing = append(differing, name)
+		}
+	}
+	return differing
+}
+
+// moved tells whether a property leads to a resource that will be another one.
+func (d definition) moved(next definition, value any, seen map[string]bool) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, function := range []string{"get_resource", "get_attr"} {
+			name, _ := v[function].(string)
+			if path, ok := v[function].([]any); ok && len(path) > 0 {
+				name = text(path[0])
+			}
+			if name != "" && !seen[name] && d.resource(name) != nil && len(d.compare(next, name, false, seen)) > 0 {
+				return true
+			}
+		}
+		for _, item := range v {
+			if d.moved(next, item, seen) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return d.moved(next, item, seen) })
+	}
+	return false
+}
+
+// hidden tells whether a value holds a parameter that Heat keeps to itself.
+func hidden(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return v == hiddenParameter
+	case map[string]any:
+		for _, item := range v {
+			if hidden(item) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hidden)
+	}
+	return false
+}
+
+// equal compares as Heat does, to which 1 and "1" are the same, true and "True", and nothing and what is empty.
+func equal(a, b any) bool {
+	if isEmpty(a) || isEmpty(b) {
+		return isEmpty(a) && isEmpty(b)
+	}
+	switch a.(type) {
+	case map[string]any, []any:
+		return reflect.DeepEqual(a, b)
+	}
+	return text(a) == text(b) || strings.EqualFold(text(a), text(b)) && slices.Contains([]string{"true", "false"}, strings.ToLower(text(a)))
+}
+
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// text is a value as Heat writes it: a text as it is, everything else in JSON.
+func text(value any) string {
+	if value == nil {
+		return ""
+	}
+	if s, ok := value.(string); ok {
+		return s
+	}
+	made, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(made)
+}
