@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/burano/burano/internal/requestid"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/web/api"
@@ -156,5 +157,5 @@ func (o *serveOptions) logger(w io.Writer) *slog.Logger {
 	if o.logFormat == "json" {
 		handler = slog.NewJSONHandler(w, options)
 	}
-	return slog.New(api.LogHandler(handler))
+	return slog.New(requestid.LogHandler(handler))
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/requestid"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
@@ -214,7 +215,8 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // hold keeps the lease of a task that was asked for at the time asked, and runs the task under it.
 func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, asked time.Time) {
-	taskCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	// What the task asks of the cloud, and what is logged on the way, leads to the request that submitted it.
+	taskCtx, cancel := context.WithCancelCause(requestid.With(context.WithoutCancel(ctx), hold.Task().RequestID))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(errStopped) })()
 	lease := newLease(e.Lease, asked, cancel)
@@ -230,7 +232,7 @@ func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, 
 	defer keeper.Wait()
 	defer release()
 	h := &held{Hold: hold, lease: lease}
-	h.log = h.known.Logger(e.Logger)
+	h.log = requestid.Logger(h.known.Logger(e.Logger), hold.Task().RequestID)
 	e.run(openstack.Guarded(taskCtx, lease.check), h, before)
 
 	e.mutex.Lock()

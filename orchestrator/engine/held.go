@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
@@ -60,8 +61,8 @@ func (h *held) Finish(ctx context.Context, outcome store.Outcome) (failed bool, 
 func (h *held) report(ctx context.Context, lines []line) error {
 	for _, l := range lines {
 		report := store.Report{Level: string(LevelError), Text: l.text}
-		if l.details != "" {
-			report.Details = &l.details
+		if details := h.withRequest(l.details); details != "" {
+			report.Details = &details
 		}
 		if l.object != nil {
 			id, class := l.object.ID(), l.object.Class().Name
@@ -72,4 +73,14 @@ func (h *held) report(ctx context.Context, lines []line) error {
 		}
 	}
 	return nil
+}
+
+// withRequest adds to the details of a failure the id of the request that submitted the task, under which the logs of Burano and of the
+// cloud's services tell more.
+func (h *held) withRequest(details string) string {
+	id := h.Task().RequestID
+	if id == "" {
+		return details
+	}
+	return strings.TrimLeft(details+"\nRequest: "+id, "\n")
 }

@@ -137,6 +137,7 @@ type Task struct {
 	LeaseUntil    Time     // by the database's clock
 	Deaths        int64    // workers whose lease ran out
 	CancelledBy   string   // the user who asked for its end; "" when nobody did
+	RequestID     string   // of the call that submitted it; "" in what was submitted before ids were kept
 	Action        Action   `gorm:"serializer:sealed"`
 	Objects       Document `gorm:"serializer:sealed"` // with the applications under "applications", as the classes have them; nil for a deletion
 	Result        Document `gorm:"serializer:sealed"`

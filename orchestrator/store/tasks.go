@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"gorm.io/gorm"
+
+	"github.com/burano/burano/internal/requestid"
 )
 
 // Submission is a task to be made.
@@ -121,7 +123,7 @@ func (s *Store) submit(tx *gorm.DB, session Session, submission Submission, obje
 		}
 	}
 	task := Task{ID: NewID(), EnvironmentID: session.EnvironmentID, SessionID: session.ID, Action: submission.Action,
-		Objects: objects, Result: Document{}, Created: now, Updated: now, Started: now}
+		Objects: objects, Result: Document{}, RequestID: requestid.From(tx.Statement.Context), Created: now, Updated: now, Started: now}
 	if err := tx.Create(&task).Error; err != nil {
 		return Task{}, err
 	}

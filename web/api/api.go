@@ -49,7 +49,7 @@ type Config struct {
 	MetricsElsewhere bool
 	// Stopping ends when the server is to stop: streams end then. nil: they end with their clients or subjects only.
 	Stopping context.Context
-	// Logger should be over LogHandler.
+	// Logger should be over requestid.LogHandler.
 	Logger *slog.Logger
 }
 

@@ -29,7 +29,9 @@ var asDemo = map[string]string{"X-Auth-Token": "{token:demo}"}
 
 func TestARequestIDLeadsThroughAnswerAndLog(t *testing.T) {
 	var log bytes.Buffer
-	s := newServer(t, func(c *Config) { c.Logger = slog.New(LogHandler(slog.NewJSONHandler(&log, nil))).With("server", "one") })
+	s := newServer(t, func(c *Config) {
+		c.Logger = slog.New(requestid.LogHandler(slog.NewJSONHandler(&log, nil))).With("server", "one")
+	})
 	const given = "req-0F0e0d0c-0b0a-4908-8706-050403020100"
 	headers := map[string]string{"X-Auth-Token": "{token:demo}", requestIDHeader: given}
 	require.Equal(t, given, s.send("GET", "/v1/environments", headers, nil).Header().Get(requestIDHeader))
