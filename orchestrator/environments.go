@@ -98,6 +98,9 @@ walk:
 // description_text and any other key of the object model.
 func (s *Service) CreateEnvironment(ctx context.Context, caller identity.Caller, body map[string]any) (Environment, error) {
 	row, err := newEnvironment(caller, body)
+	if err == nil {
+		err = s.bounded(size{}, row.Model.Objects)
+	}
 	if err != nil {
 		return Environment{}, err
 	}

@@ -66,8 +66,9 @@ func (s *Service) PatchModel(ctx context.Context, caller identity.Caller, id, se
 		if changed, err = patched(model.Objects, operations); err != nil {
 			return err
 		}
+		before := sizeOf(model.Objects)
 		model.Objects = changed
-		return nil
+		return s.bounded(before, changed)
 	})
 	return changed, editedSession(err, sessionID)
 }

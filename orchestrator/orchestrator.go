@@ -3,6 +3,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -40,7 +41,7 @@ type Engine interface {
 	Schemas(ctx context.Context, projectID string, class engine.ClassName, methods []string) (map[string]any, error)
 }
 
-// Config is what a Service needs; all of it, but for Now, which is time.Now when nil.
+// Config is what a Service needs; all of it, but for Now, which is time.Now when nil, and Values.
 type Config struct {
 	Store  *store.Store
 	Sealer *secret.Sealer
@@ -48,6 +49,8 @@ type Config struct {
 	Engine Engine
 	Now    func() time.Time
 	Logger *slog.Logger
+	// Values is how many values a model may have, names of members among them; DefaultValues when 0.
+	Values int
 }
 
 // Service is safe for concurrent use. Its methods return faults (internal/fault) for what is the caller's to mend. Who may see
@@ -59,6 +62,7 @@ type Service struct {
 	engine Engine
 	now    func() time.Time
 	log    *slog.Logger
+	values int
 }
 
 // New makes a Service.
@@ -66,7 +70,8 @@ func New(config Config) *Service {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &Service{store: config.Store, sealer: config.Sealer, trusts: config.Trusts, engine: config.Engine, now: config.Now, log: config.Logger}
+	return &Service{store: config.Store, sealer: config.Sealer, trusts: config.Trusts, engine: config.Engine, now: config.Now, log: config.Logger,
+		values: cmp.Or(config.Values, DefaultValues)}
 }
 
 // environment returns the environment when the caller may see it.

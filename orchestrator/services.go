@@ -135,6 +135,7 @@ func (s *Service) mayEdit(ctx context.Context, caller identity.Caller, environme
 // edit changes the draft's objects in one transaction. With validate it first looks whether the draft could be deployed then: change
 // is called on a copy.
 func (s *Service) edit(ctx context.Context, environment store.Environment, session store.Session, validate bool, change func(objects map[string]any) error) error {
+	change = s.within(change)
 	if validate {
 		if err := change(session.Model.Objects); err != nil {
 			return err
@@ -151,6 +152,17 @@ func (s *Service) edit(ctx context.Context, environment store.Environment, sessi
 		return change(model.Objects)
 	})
 	return editedSession(err, session.ID)
+}
+
+// within makes a change of objects one that is refused when they become larger than a model may be.
+func (s *Service) within(change func(objects map[string]any) error) func(objects map[string]any) error {
+	return func(objects map[string]any) error {
+		before := sizeOf(objects)
+		if err := change(objects); err != nil {
+			return err
+		}
+		return s.bounded(before, objects)
+	}
 }
 
 func editedSession(err error, sessionID string) error {

@@ -73,6 +73,9 @@ func (s *Service) CreateTemplate(ctx context.Context, caller identity.Caller, bo
 		}
 		row.Services = list
 	}
+	if err := s.bounded(size{}, body); err != nil {
+		return Template{}, err
+	}
 	if err := s.store.CreateTemplate(ctx, &row); err != nil {
 		if errors.Is(err, store.ErrDuplicate) {
 			err = fault.New(fault.Conflict, "%w", ErrTemplateName)
@@ -319,7 +322,7 @@ func (s *Service) editTemplateServices(ctx context.Context, caller identity.Call
 	}
 	row, err := s.store.EditTemplate(ctx, id, func(row *store.Template) error {
 		objects := map[string]any{"services": seenTemplate(*row).Services}
-		if err := change(objects); err != nil {
+		if err := s.within(change)(objects); err != nil {
 			return err
 		}
 		row.Services, _ = objects["services"].([]any)

@@ -37,6 +37,9 @@ func (e *ReferenceError) Unwrap() error { return e.Err }
 // maxNodes is how many nodes a class file may have after its aliases were followed.
 const maxNodes = 200_000
 
+// maxDepth is how deep its lists and maps may be nested.
+const maxDepth = 100
+
 // ReadYAML reads a file with one document as Murano reads YAML: 1.1, dates are texts, keys too. What looks like an expression is a text.
 // An empty file is null.
 func ReadYAML(file string, text []byte) (any, error) {
@@ -77,10 +80,27 @@ func readDocuments(file string, text []byte, strict bool) ([]document, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s is no YAML: %w", file, err)
 		}
+		if deep := deeper(&node, maxDepth+1); deep != nil { // the document itself is one of them
+			return nil, document{file: file}.wrong(deep, "the file is nested deeper than %d levels", maxDepth)
+		}
 		if node.Kind == yaml.DocumentNode && len(node.Content) == 1 {
 			documents = append(documents, document{file, node.Content[0], &nodes, where, strict})
 		}
 	}
+}
+
+// deeper returns a node that is nested deeper in another than that, nil when there is none. Aliases are not followed: what they stand for
+// is counted (maxNodes).
+func deeper(node *yaml.Node, levels int) *yaml.Node {
+	if levels < 0 {
+		return node
+	}
+	for _, child := range node.Content {
+		if deep := deeper(child, levels-1); deep != nil {
+			return deep
+		}
+	}
+	return nil
 }
 
 func (d document) position(node *yaml.Node) Position { return Position{d.file, node.Line, node.Column} }

@@ -2,6 +2,7 @@ package muranopl_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -327,4 +328,12 @@ Properties:
 `), `{"?": {"type": "org.other.Early", "id": "x"}}`)
 	require.Len(t, problems, 1)
 	require.Equal(t, "url: org.other.Early.url has a default (Classes/Some.yaml:4:40) that cannot be evaluated: property address of org.other.Early (x) has no value", problems[0].Error())
+}
+
+func TestAClassFileIsNotNestedDeeperThanAModelMayBe(t *testing.T) {
+	deep := "Name: Deep\nProperties:\n  x:\n    Contract: $\n    Default: " + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + "\n"
+	_, err := muranopl.ReadYAML("Deep.yaml", []byte(deep))
+	require.ErrorContains(t, err, "nested deeper than 100 levels")
+	_, err = muranopl.ReadYAML("Flat.yaml", []byte("x: "+strings.Repeat("[", 99)+strings.Repeat("]", 99)))
+	require.NoError(t, err)
 }

@@ -74,6 +74,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.DurationVar(&o.signInTime, "sign-in-time", 12*time.Hour, "how long a browser is signed in at most; never longer than its Keystone token lasts")
 	flags.StringVar(&o.metricsListen, "metrics-listen", "", "address and port for /metrics, in plain HTTP; without it they are at --listen, for everybody")
 	flags.Int64Var(&o.limits.Body, "max-body", api.DefaultLimits.Body, "bytes of a request's body; more is answered with 413 (a package may have 5 MiB, other bodies 8 MiB)")
+	flags.IntVar(&o.limits.Values, "max-values", api.DefaultLimits.Values, "values of a JSON body, and of the model of an environment or a template, names of members among them; more are answered with 413 (a value takes up to 150 bytes of memory)")
 	flags.DurationVar(&o.limits.Time, "request-time", api.DefaultLimits.Time, "how long a request may take: a body that comes slower is answered with 408, work that takes longer with 503; streams of events have no limit")
 	flags.IntVar(&o.limits.Requests, "max-requests", api.DefaultLimits.Requests, "requests that are answered at the same time; one more is answered with 503")
 	flags.IntVar(&o.limits.Streams, "max-streams", api.DefaultLimits.Streams, "streams of events at the same time; one more is answered with 503")
@@ -114,7 +115,7 @@ func (o *serveOptions) check(s *settings) error {
 			return s.wrong(name, "%s is no time to wait; it must be more than 0s", value)
 		}
 	}
-	for name, value := range map[string]int64{"max-body": o.limits.Body, "max-requests": int64(o.limits.Requests), "max-streams": int64(o.limits.Streams),
+	for name, value := range map[string]int64{"max-body": o.limits.Body, "max-values": int64(o.limits.Values), "max-requests": int64(o.limits.Requests), "max-streams": int64(o.limits.Streams),
 		"max-deaths": int64(o.maxDeaths)} {
 		if value <= 0 {
 			return s.wrong(name, "%d must be more than 0", value)

@@ -173,13 +173,14 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	stopping, stop := context.WithCancel(context.Background())
 	defer stop()
 	handler := api.New(api.Config{
-		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: tasks, Logger: logger}),
-		Catalog:      packages,
-		Auth:         authenticator.Enter,
-		SignIn:       authenticator,
-		Policy:       rules,
-		Keystone:     credentials.IdentityEndpoint,
-		Choices:      cloud.Choices,
+		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: tasks, Logger: logger,
+			Values: options.limits.Values}),
+		Catalog:  packages,
+		Auth:     authenticator.Enter,
+		SignIn:   authenticator,
+		Policy:   rules,
+		Keystone: credentials.IdentityEndpoint,
+		Choices:  cloud.Choices,
 		Kubeconfig: func(ctx context.Context, environmentID, objectID string) ([]byte, error) {
 			return native.Kubeconfig(ctx, tasks, environmentID, objectID, logger)
 		},

@@ -103,7 +103,7 @@ func newEcho(config Config) *echo.Echo {
 		recovery(config.Logger, counted), versions)
 	e.Use(authenticated(config.Auth, config.Limits.Recheck), permitted(config.Policy))
 
-	v1 := e.Group("/v1", readBody, negotiate)
+	v1 := e.Group("/v1", readBody(config.Limits.Values), negotiate)
 	environments := environmentHandlers{config.Orchestrator}
 	environments.register(v1)
 	deploymentHandlers{config.Orchestrator}.register(v1)
@@ -111,14 +111,14 @@ func newEcho(config Config) *echo.Echo {
 	templateHandlers{config.Orchestrator}.register(v1)
 	schemaHandlers{config.Orchestrator}.register(v1)
 	statisticsHandlers{config.Orchestrator}.register(v1)
-	catalogHandlers{config.Catalog}.register(v1)
+	catalogHandlers{config.Catalog, config.Limits.Values}.register(v1)
 	burano := e.Group("/burano/v1")
 	progressHandlers{config.Orchestrator}.register(burano)
 	previewHandlers{config.Orchestrator}.register(burano)
 	choiceHandlers{config.Choices}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster}.register(burano)
 	signInHandlers{config.SignIn}.register(burano)
-	formHandlers{config.Catalog, config.Orchestrator}.register(burano)
+	formHandlers{config.Catalog, config.Orchestrator, config.Limits.Values}.register(burano)
 	description, err := describe()
 	if err != nil {
 		panic(err) // it is part of the program

@@ -22,6 +22,7 @@ import (
 // catalogHandlers answer the routes of packages and categories, in Murano's shapes.
 type catalogHandlers struct {
 	catalog *catalog.Service
+	values  int // in JSON
 }
 
 func (h catalogHandlers) register(v1 *echo.Group) {
@@ -165,6 +166,9 @@ func (h catalogHandlers) downloadPackage(c echo.Context) error {
 func (h catalogHandlers) uploadPackage(c echo.Context) error {
 	form, err := readUpload(c)
 	if err != nil {
+		return err
+	}
+	if err := checkJSON(form.metadata, h.values); err != nil {
 		return err
 	}
 	meta, err := catalog.ParseMetadata(form.metadata)

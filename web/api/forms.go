@@ -19,11 +19,12 @@ import (
 type formHandlers struct {
 	catalog      *catalog.Service
 	orchestrator *orchestrator.Service
+	values       int // in JSON
 }
 
 func (h formHandlers) register(v1 *echo.Group) {
 	v1.GET("/forms/:package", h.show)
-	v1.POST("/forms/:package", h.fill, readBody)
+	v1.POST("/forms/:package", h.fill, readBody(h.values))
 }
 
 // opened is a package with forms, and what its method of ParametersSource says.

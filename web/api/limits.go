@@ -10,11 +10,14 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/orchestrator"
 )
 
 // Limits bound what one server takes on. Zero values stand for the defaults.
 type Limits struct {
 	Body     int64         // bytes of a request's body, 64 MiB; more is answered with 413
+	Values   int           // in a JSON body, names of members among them, 200,000; more are answered with 413
 	Time     time.Duration // from the first byte of a request to the last of its answer, one minute: 408 or 503
 	Requests int           // at the same time, 256; the next one is answered with 503
 	Streams  int           // answers that go on, such as a deployment's events, at the same time, 256; they have no limit of time
@@ -24,14 +27,14 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
-		Body: cmp.Or(l.Body, DefaultLimits.Body), Time: cmp.Or(l.Time, DefaultLimits.Time),
+		Body: cmp.Or(l.Body, DefaultLimits.Body), Values: cmp.Or(l.Values, DefaultLimits.Values), Time: cmp.Or(l.Time, DefaultLimits.Time),
 		Requests: cmp.Or(l.Requests, DefaultLimits.Requests), Streams: cmp.Or(l.Streams, DefaultLimits.Streams),
 		Recheck: cmp.Or(l.Recheck, DefaultLimits.Recheck),
 	}
 }
 
 // DefaultLimits are for a server of a few cores. A package may have 5 MiB, an object model 8 MiB.
-var DefaultLimits = Limits{Body: 64 << 20, Time: time.Minute, Requests: 256, Streams: 256, Recheck: 30 * time.Second}
+var DefaultLimits = Limits{Body: 64 << 20, Values: orchestrator.DefaultValues, Time: time.Minute, Requests: 256, Streams: 256, Recheck: 30 * time.Second}
 
 var (
 	errTooSlow = errors.New("the request took longer than the server allows")

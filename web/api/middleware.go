@@ -149,45 +149,57 @@ var jsonTypes = []string{"application/json", "application/murano-packages-json-p
 // mimeModelPatch is the media type of changes of an environment's model.
 const mimeModelPatch = "application/env-model-json-patch"
 
-// readBody decodes a JSON body, before anything else of the request is looked at.
-func readBody(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		request := c.Request()
-		if request.ContentLength == 0 || request.Body == http.NoBody {
+// readBody decodes a JSON body of at most so many values, before anything else of the request is looked at.
+func readBody(values int) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if err := decodeBody(c, values); err != nil {
+				return err
+			}
 			return next(c)
 		}
-		given := request.Header.Get(echo.HeaderContentType)
-		mediaType, _, err := mime.ParseMediaType(given)
-		if given == "" {
-			mediaType, err = "text/plain", nil // what a body is without a word about it
-		}
-		switch {
-		case err == nil && mediaType == echo.MIMEMultipartForm:
-			return next(c)
-		case err == nil && slices.Contains(jsonTypes, mediaType):
-		default:
-			return unsupported(mediaType)
-		}
-		raw, err := io.ReadAll(io.LimitReader(request.Body, maxJSON+1))
-		if err != nil {
-			return unreadable(err)
-		}
-		if len(raw) > maxJSON {
-			return fault.New(fault.TooLarge, "The request body is larger than %d bytes", maxJSON)
-		}
-		request.Body = io.NopCloser(bytes.NewReader(raw)) // for handlers that decode it themselves
-		if len(raw) == 0 {
-			return next(c)
-		}
-		decoder := json.NewDecoder(bytes.NewReader(raw))
-		decoder.UseNumber()
-		var value any
-		if err := decoder.Decode(&value); err != nil || decoder.Decode(new(any)) != io.EOF {
-			return fault.New(fault.Invalid, "Malformed request body")
-		}
-		c.Set(keyBody, decoded{yaql.FromJSON(value)})
-		return next(c)
 	}
+}
+
+func decodeBody(c echo.Context, values int) error {
+	request := c.Request()
+	if request.ContentLength == 0 || request.Body == http.NoBody {
+		return nil
+	}
+	given := request.Header.Get(echo.HeaderContentType)
+	mediaType, _, err := mime.ParseMediaType(given)
+	if given == "" {
+		mediaType, err = "text/plain", nil // what a body is without a word about it
+	}
+	switch {
+	case err == nil && mediaType == echo.MIMEMultipartForm:
+		return nil
+	case err == nil && slices.Contains(jsonTypes, mediaType):
+	default:
+		return unsupported(mediaType)
+	}
+	raw, err := io.ReadAll(io.LimitReader(request.Body, maxJSON+1))
+	if err != nil {
+		return unreadable(err)
+	}
+	if len(raw) > maxJSON {
+		return fault.New(fault.TooLarge, "The request body is larger than %d bytes", maxJSON)
+	}
+	request.Body = io.NopCloser(bytes.NewReader(raw)) // for handlers that decode it themselves
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := checkJSON(raw, values); err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil || decoder.Decode(new(any)) != io.EOF {
+		return fault.New(fault.Invalid, "Malformed request body")
+	}
+	c.Set(keyBody, decoded{yaql.FromJSON(value)})
+	return nil
 }
 
 func unsupported(mediaType string) error {

@@ -1,0 +1,48 @@
+package orchestrator
+
+import "github.com/burano/burano/internal/fault"
+
+const (
+	// MaxDepth is how deep lists and objects may be nested in a model. JSON that is nested much deeper can be written and not be read.
+	MaxDepth = 100
+	// DefaultValues is how many values a model may have, names of members among them, when the configuration does not say.
+	DefaultValues = 200_000
+)
+
+// size is how deep lists and objects are nested in a value, and how many values it has, names of members among them.
+type size struct{ depth, values int }
+
+func sizeOf(value any) size {
+	whole := size{values: 1}
+	add := func(element any) {
+		inner := sizeOf(element)
+		whole.depth = max(whole.depth, inner.depth)
+		whole.values += inner.values
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		whole.values += len(v)
+		for _, element := range v {
+			add(element)
+		}
+	case []any:
+		for _, element := range v {
+			add(element)
+		}
+	default:
+		return whole
+	}
+	whole.depth++
+	return whole
+}
+
+// bounded refuses a change that makes a model larger than it may be. One that is so from former times can be made smaller.
+func (s *Service) bounded(before size, model any) error {
+	switch after := sizeOf(model); {
+	case after.depth > MaxDepth && after.depth > before.depth:
+		return fault.New(fault.Invalid, "The model would be nested %d levels deep; %d are allowed", after.depth, MaxDepth)
+	case after.values > s.values && after.values > before.values:
+		return fault.New(fault.TooLarge, "The model would have %d values, names of members among them; %d are allowed", after.values, s.values)
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package api
+
+import (
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator"
+)
+
+// checkJSON refuses JSON that would take much more memory than it has bytes, before it is decoded: what is nested deeper than a model
+// may be, or has more than so many values, names of members among them. Whether it is JSON at all, the decoder says.
+func checkJSON(text []byte, values int) error {
+	depth, count := 0, 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case ' ', '\t', '\r', '\n', ',', ':':
+			continue
+		case '}', ']':
+			depth--
+			continue
+		case '{', '[':
+			if depth++; depth > orchestrator.MaxDepth {
+				return fault.New(fault.Invalid, "The request body is nested deeper than %d levels (at byte %d)", orchestrator.MaxDepth, i)
+			}
+		case '"':
+			i = endOfText(text, i+1)
+		default: // a number, true, false, null, or no JSON
+			i = endOfWord(text, i+1) - 1
+		}
+		if count++; count > values {
+			return fault.New(fault.TooLarge, "The request body has more than %d values, names of members among them; send it in parts", values)
+		}
+	}
+	return nil
+}
+
+// endOfText is the place of the quote that ends a text.
+func endOfText(text []byte, i int) int {
+	for ; i < len(text) && text[i] != '"'; i++ {
+		if text[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
+// endOfWord is the place after a number or a name.
+func endOfWord(text []byte, i int) int {
+	for ; i < len(text); i++ {
+		switch text[i] {
+		case ' ', '\t', '\r', '\n', ',', ':', '}', ']', '{', '[', '"':
+			return i
+		}
+	}
+	return i
+}
