@@ -303,9 +303,9 @@ func (t *task) about(object *muranopl.Object) *muranopl.Object {
 	return cmp.Or(t.Model(), object.Find(classEnvironment), object)
 }
 
-// patient limits how long a stack may take.
+// patient limits how long a stack may take; outages of the cloud, which have a patience of their own, do not count.
 func (t *task) patient(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, t.config.ServerPatience,
+	return openstack.Limit(ctx, t.config.ServerPatience,
 		fmt.Errorf("the servers were not ready within %s (burano serve --server-patience)", t.config.ServerPatience))
 }
 

@@ -92,6 +92,7 @@ func (s *Service) Choices(ctx context.Context, caller identity.Caller, kind stri
 	client.EndpointLocator = func(opts gophercloud.EndpointOpts) (string, error) {
 		return openstack.V3Endpoint(ctx, client.ProviderClient, catalog, opts)
 	}
+	s.addresses.note(client.ProviderClient)
 	list, err := ask(ctx, client.ProviderClient, s.endpoint, caller.ProjectID)
 	if err != nil {
 		return nil, fmt.Errorf("ask the cloud for %s: %w", kind, err)

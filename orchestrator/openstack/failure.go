@@ -42,7 +42,7 @@ func (p *Project) settle(ctx context.Context, name string, content Content) (*st
 		stack, err = p.stack(ctx, found[kept])
 		return stack != nil && !strings.HasSuffix(stack.Status, "_IN_PROGRESS"), err
 	})
-	if err == nil || stack == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if err == nil || stack == nil || !late(ctx) {
 		return stack, err
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastQuestion)
@@ -51,6 +51,11 @@ func (p *Project) settle(ctx context.Context, name string, content Content) (*st
 		return nil, fmt.Errorf("%w: in stack %s (%s) these are not ready: %s", context.Cause(ctx), name, stack.Status, strings.Join(waiting, "; "))
 	}
 	return nil, fmt.Errorf("%w: stack %s is still in %s", context.Cause(ctx), name, stack.Status)
+}
+
+// late tells whether time was over, and not that somebody ended the context.
+func late(ctx context.Context) bool {
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 
 // unready lists the resources that are being made or changed.
@@ -105,9 +110,9 @@ func (p *Project) failure(ctx context.Context, stack *stacks.RetrievedStack, con
 
 // explain turns Heat's refusal of a template into a fault that repeats Heat's own words, and wraps every other error. Heat
 // calls servers by the names of their resources; what a person calls them is added.
-func explain(err error, doing string, content Content) error {
+func explain(ctx context.Context, err error, doing string, content Content) error {
 	var unexpected gophercloud.ErrUnexpectedResponseCode
-	if errors.As(err, &unexpected) && unexpected.Actual < http.StatusInternalServerError {
+	if _, passing := passes(ctx, err); !passing && errors.As(err, &unexpected) && unexpected.Actual < http.StatusInternalServerError {
 		var answer struct {
 			Error struct {
 				Message string `json:"message"`

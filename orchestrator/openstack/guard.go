@@ -20,8 +20,13 @@ type guardedTransport struct{ next http.RoundTripper }
 func (t guardedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if alive, ok := request.Context().Value(guardKey{}).(func() error); ok {
 		if err := alive(); err != nil {
-			return nil, err
+			return nil, &notAlive{err}
 		}
 	}
 	return t.next.RoundTrip(request)
 }
+
+// notAlive is why a request was not sent.
+type notAlive struct{ error }
+
+func (n *notAlive) Unwrap() error { return n.error }

@@ -207,7 +207,10 @@ func keep(before, after map[string]any, property string) {
 func (p *Project) markHealth(ctx context.Context, existing *stacks.RetrievedStack, states healths) error {
 	for resource, reason := range states {
 		mark := stackresources.MarkUnhealthyOpts{MarkUnhealthy: reason != healthy, ResourceStatusReason: reason}
-		if err := stackresources.MarkUnhealthy(ctx, p.orchestration, existing.Name, existing.ID, resource, mark).ExtractErr(); err != nil {
+		err := patiently(ctx, heat, func(ctx context.Context) error {
+			return stackresources.MarkUnhealthy(ctx, p.orchestration, existing.Name, existing.ID, resource, mark).ExtractErr()
+		})
+		if err != nil {
 			return fmt.Errorf("tell Heat how %s of stack %s is: %w", resource, existing.Name, err)
 		}
 	}

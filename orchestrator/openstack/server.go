@@ -130,7 +130,11 @@ func (p *Project) server(ctx context.Context, id string) (ServerState, *servers.
 
 // Console returns the last lines that a server has written to its console.
 func (p *Project) Console(ctx context.Context, id string, lines int) (string, error) {
-	text, err := servers.ShowConsoleOutput(ctx, p.compute, id, servers.ShowConsoleOutputOpts{Length: lines}).Extract()
+	var text string
+	err := patiently(ctx, "compute", func(ctx context.Context) (err error) {
+		text, err = servers.ShowConsoleOutput(ctx, p.compute, id, servers.ShowConsoleOutputOpts{Length: lines}).Extract()
+		return err
+	})
 	if err != nil {
 		return "", fmt.Errorf("read the console of server %s: %w", id, err)
 	}
@@ -139,16 +143,21 @@ func (p *Project) Console(ctx context.Context, id string, lines int) (string, er
 
 // StartServer starts a server that is off, and waits until it runs.
 func (p *Project) StartServer(ctx context.Context, id string) error {
-	err := servers.Start(ctx, p.compute, id).ExtractErr()
-	// A conflict means that it runs already, or begins to.
-	if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
-		return fmt.Errorf("start server %s: %w", id, err)
-	}
 	return poll(ctx, func() (bool, error) {
 		state, err := p.Server(ctx, id)
-		if err == nil && (state.Status == Gone || state.Status == "ERROR") {
-			err = fmt.Errorf("start server %s: it is %s", id, state)
+		switch {
+		case err != nil:
+			return false, err
+		case state.Status == Gone || state.Status == "ERROR":
+			return false, fmt.Errorf("start server %s: it is %s", id, state)
+		case !state.Down():
+			return state.Status == Active, nil
 		}
-		return state.Status == Active, err
+		err = patiently(ctx, "compute", func(ctx context.Context) error { return servers.Start(ctx, p.compute, id).ExtractErr() })
+		// A conflict means that it runs already, or begins to; else it is asked again.
+		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
+			return false, fmt.Errorf("start server %s: %w", id, err)
+		}
+		return false, nil
 	})
 }

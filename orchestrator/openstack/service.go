@@ -34,6 +34,7 @@ type Service struct {
 	region   string // whose services are used
 
 	transport http.RoundTripper // of all requests
+	addresses *addresses
 
 	mutex    sync.Mutex
 	projects map[string]*Project // by trust
@@ -41,15 +42,17 @@ type Service struct {
 
 // NewService signs in as the service user. The options must hold a password: the service signs in again whenever a token ends, and
 // once for each trust, which Keystone grants to neither tokens nor application credentials (those are bound to a project). trusted says
-// which certificates the cloud's services may show; nil stands for those that the machine trusts.
-func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint gophercloud.EndpointOpts, trusted *tls.Config) (*Service, error) {
+// which certificates the cloud's services may show; nil stands for those that the machine trusts. observe is told of every call; it may be
+// left out.
+func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint gophercloud.EndpointOpts, trusted *tls.Config, observe ...func(Call)) (*Service, error) {
 	if options.Password == "" {
 		return nil, fault.New(fault.Invalid, "the service user has no password: give one in clouds.yaml or OS_PASSWORD, because Keystone lets nobody act "+
 			"through a trust who has signed in with an application credential or a token")
 	}
 	options.AllowReauth = true
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = trusted
+	known := &addresses{services: map[string]string{}}
+	known.add(options.IdentityEndpoint, "identity")
+	transport := newTransport(trusted, known, observe)
 	provider, err := authenticate(ctx, options, transport)
 	if err != nil {
 		return nil, fmt.Errorf("sign in to Keystone at %s as the service user: %w", options.IdentityEndpoint, err)
@@ -63,7 +66,7 @@ func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint g
 	if err != nil {
 		return nil, fmt.Errorf("ask Keystone who the service user is: %w", err)
 	}
-	s := &Service{options: options, endpoint: endpoint, identity: client, userID: user.ID, transport: transport, projects: map[string]*Project{}}
+	s := &Service{options: options, endpoint: endpoint, identity: client, userID: user.ID, transport: transport, addresses: known, projects: map[string]*Project{}}
 	if project, err := own.ExtractProject(); err == nil && project != nil {
 		s.project = project.ID
 	}
@@ -244,11 +247,25 @@ func (s *Service) signIn(ctx context.Context, trustID string) (*gophercloud.Prov
 	options := s.options
 	options.TenantID, options.TenantName = "", ""
 	options.Scope = &gophercloud.AuthScope{TrustID: trustID}
-	provider, err := authenticate(ctx, options, guardedTransport{s.transport})
+	provider, err := authenticate(ctx, options, s.transport)
 	if err != nil {
 		return nil, fmt.Errorf("sign in through trust %s: %w", trustID, err)
 	}
+	s.addresses.note(provider)
 	return provider, nil
+}
+
+// newTransport is how all calls are sent: those that may be made again are, each try asks first whether this process may still act, and
+// is told of.
+func newTransport(trusted *tls.Config, known *addresses, observe []func(Call)) http.RoundTripper {
+	wire := http.DefaultTransport.(*http.Transport).Clone()
+	wire.TLSClientConfig = trusted
+	wire.ResponseHeaderTimeout = answerPatience
+	observed := observedTransport{next: wire, named: known.of}
+	if len(observe) > 0 {
+		observed.done = observe[0]
+	}
+	return retryTransport{next: guardedTransport{observed}, named: known.of}
 }
 
 // authenticate is openstack.AuthenticatedClient over a transport.

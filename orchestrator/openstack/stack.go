@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -17,13 +18,11 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacktemplates"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/wait"
 )
 
-// Heat offers nothing to wait on, so its state is asked for: soon after a change, then at most once a second.
-const (
-	firstPoll = 100 * time.Millisecond
-	lastPoll  = time.Second
-)
+// polling is how Heat's state is asked for, since it offers nothing to wait on: soon after a change, then once a second.
+var polling = wait.Policy{First: 100 * time.Millisecond, Most: time.Second, Growth: 1.5}
 
 // Stack is what is known of a Heat stack after it was applied.
 type Stack struct {
@@ -120,34 +119,12 @@ func (p *Project) ApplyStack(ctx context.Context, name string, definition Defini
 	if err != nil {
 		return Stack{}, fmt.Errorf("write the template of stack %s: %w", name, err)
 	}
-	existing, err := p.settle(ctx, name, content)
+	existing, made, err := p.adoptOrCreate(ctx, name, content)
 	if err != nil {
 		return Stack{}, err
 	}
-	if existing == nil {
-		if err := p.freshToken(ctx); err != nil {
-			return Stack{}, err
-		}
-		created, err := stacks.Create(ctx, p.orchestration, request{content, name, timeout(ctx)}).Extract()
-		conflict := gophercloud.ResponseCodeIs(err, http.StatusConflict)
-		if err != nil && !conflict {
-			return Stack{}, explain(err, "create stack "+name, content)
-		}
-		if conflict {
-			if err := p.awaitTag(ctx, name); err != nil {
-				return Stack{}, err
-			}
-		}
-		if existing, err = p.settle(ctx, name, content); err != nil {
-			return Stack{}, err
-		}
-		switch {
-		case existing == nil:
-			return Stack{}, deleted(name)
-		case !conflict && existing.ID == created.ID:
-			return p.result(ctx, existing, content)
-		}
-		// Somebody else was first: an earlier try whose answer was lost, or a creator who knew another template.
+	if made {
+		return p.result(ctx, existing, content)
 	}
 	same, err := p.isMadeOf(ctx, existing, content)
 	if err != nil {
@@ -174,6 +151,49 @@ func (p *Project) ApplyStack(ctx context.Context, name string, definition Defini
 	return p.update(ctx, existing, content)
 }
 
+// adoptOrCreate returns the stack of that name once nothing is in progress in it. It is made when there is none, and after an outage only
+// when there still is none. made says that it is what this call has created, and not what an earlier one whose answer was lost has, or
+// another creator, who may have known another template.
+func (p *Project) adoptOrCreate(ctx context.Context, name string, content Content) (existing *stacks.RetrievedStack, made bool, err error) {
+	if existing, err = p.settle(ctx, name, content); err != nil || existing != nil {
+		return existing, false, err
+	}
+	var created *stacks.CreatedStack
+	tries := 0
+	err = patiently(ctx, heat, func(ctx context.Context) error {
+		if tries++; tries > 1 {
+			if found, err := p.named(ctx, name); err != nil || len(found) > 0 {
+				return err
+			}
+		}
+		if err := p.freshToken(ctx); err != nil {
+			return err
+		}
+		var err error
+		created, err = stacks.Create(ctx, p.orchestration, request{content, name, timeout(ctx)}).Extract()
+		if gophercloud.ResponseCodeIs(err, http.StatusConflict) {
+			return p.awaitTag(ctx, name, tries)
+		}
+		if err != nil {
+			return explain(ctx, err, "create stack "+name, content)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	if existing, err = p.settle(ctx, name, content); err != nil {
+		return nil, false, err
+	}
+	if existing == nil {
+		return nil, false, deleted(name)
+	}
+	return existing, created != nil && existing.ID == created.ID, nil
+}
+
+// heat is the type of the service in the catalog.
+const heat = "orchestration"
+
 // timeout is after how many minutes Heat shall give an operation up: soon after whoever waits for it does. What it was making is
 // failed then, so that the next update replaces it.
 func timeout(ctx context.Context) int {
@@ -184,20 +204,36 @@ func timeout(ctx context.Context) int {
 	return max(1, int(math.Ceil(time.Until(deadline).Minutes())))
 }
 
+// update has Heat make the stack what content says, and waits for it. An update whose answer was lost, or that Heat refuses because it is
+// at work, is asked for again once nothing is in progress: Heat then changes nothing where nothing is left to be changed.
 func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, content Content) (Stack, error) {
-	if err := p.freshToken(ctx); err != nil {
-		return Stack{}, err
+	name := existing.Name
+	for refused := 0; ; refused++ {
+		err := patiently(ctx, heat, func(ctx context.Context) error {
+			if err := p.freshToken(ctx); err != nil {
+				return err
+			}
+			return stacks.Update(ctx, p.orchestration, name, existing.ID, request{content, name, timeout(ctx)}).ExtractErr()
+		})
+		if err == nil {
+			break
+		}
+		if !gophercloud.ResponseCodeIs(err, http.StatusConflict) || refused == conflicts {
+			return Stack{}, explain(ctx, err, "update stack "+name, content)
+		}
+		if existing, err = p.settle(ctx, name, content); err != nil {
+			return Stack{}, err
+		}
+		if existing == nil {
+			return Stack{}, deleted(name)
+		}
 	}
-	err := stacks.Update(ctx, p.orchestration, existing.Name, existing.ID, request{content, existing.Name, timeout(ctx)}).ExtractErr()
-	if err != nil {
-		return Stack{}, explain(err, "update stack "+existing.Name, content)
-	}
-	ended, err := p.settle(ctx, existing.Name, content)
+	ended, err := p.settle(ctx, name, content)
 	if err != nil {
 		return Stack{}, err
 	}
 	if ended == nil {
-		return Stack{}, deleted(existing.Name)
+		return Stack{}, deleted(name)
 	}
 	return p.result(ctx, ended, content)
 }
@@ -210,15 +246,26 @@ func (p *Project) result(ctx context.Context, ended *stacks.RetrievedStack, cont
 	return stackOf(ended), nil
 }
 
-// awaitTag waits until there is a stack of ours with that name, after Heat has said that there is one.
-func (p *Project) awaitTag(ctx context.Context, name string) error {
-	bounded, cancel := context.WithTimeoutCause(ctx, tagPatience, fault.New(fault.Conflict, "create stack %s: the project has a stack of that name "+
-		"without the tag %q, so it is not Burano's: delete it", name, ownTag))
-	defer cancel()
-	return poll(bounded, func() (bool, error) {
-		found, err := p.named(bounded, name)
-		return len(found) > 0, err
+// awaitTag waits until there is a stack of ours with that name, after Heat has said for the refused-th time that there is one. When there
+// is none at all, Heat was wrong and may be asked again.
+func (p *Project) awaitTag(ctx context.Context, name string, refused int) error {
+	foreign := fault.New(fault.Conflict, "create stack %s: the project has a stack of that name without the tag %q, so it is not Burano's: delete it", name, ownTag)
+	err := polling.For(tagPatience).Until(ctx, func(ctx context.Context) error {
+		all, err := p.withName(ctx, name)
+		switch {
+		case err != nil:
+			return err
+		case len(all) == 0 && refused <= conflicts:
+			return &outage{status: http.StatusConflict, text: "409 Conflict, but there is no stack " + name}
+		case !slices.ContainsFunc(all, isOurs):
+			return wait.Again(foreign)
+		}
+		return nil
 	})
+	if errors.Is(err, foreign) && ctx.Err() == nil {
+		return foreign
+	}
+	return err
 }
 
 func deleted(name string) error {
@@ -273,7 +320,7 @@ func (p *Project) deleteAll(ctx context.Context, name string, doomed []stacks.Li
 	for _, one := range doomed {
 		err := stacks.Delete(ctx, p.orchestration, name, one.ID).ExtractErr()
 		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-			return explain(err, "delete stack "+name, Content{})
+			return explain(ctx, err, "delete stack "+name, Content{})
 		}
 		ids[one.ID] = true
 	}
@@ -296,9 +343,25 @@ func (p *Project) deleteAll(ctx context.Context, name string, doomed []stacks.Li
 	})
 }
 
-// named lists our stacks of that name, the oldest first. Heat is not asked for name and tag at once:
-// Zed answers that with 500, because it looks for the name in the table of tags.
+// named lists our stacks of that name, the oldest first.
 func (p *Project) named(ctx context.Context, name string) ([]stacks.ListedStack, error) {
+	found, err := p.withName(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(one stacks.ListedStack) bool { return !isOurs(one) })
+	// Heat tells whole seconds; those of the same one are told apart in a way that is the same for everybody.
+	slices.SortFunc(found, func(a, b stacks.ListedStack) int {
+		return cmp.Or(a.CreationTime.Compare(b.CreationTime), strings.Compare(a.ID, b.ID))
+	})
+	return found, nil
+}
+
+func isOurs(one stacks.ListedStack) bool { return slices.Contains(one.Tags, ownTag) }
+
+// withName lists all stacks of that name. Heat is not asked for name and tag at once: Zed answers that with 500, because it looks for the
+// name in the table of tags.
+func (p *Project) withName(ctx context.Context, name string) ([]stacks.ListedStack, error) {
 	pages, err := stacks.List(p.orchestration, stacks.ListOpts{Name: name}).AllPages(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for stack %s: %w", name, err)
@@ -307,11 +370,6 @@ func (p *Project) named(ctx context.Context, name string) ([]stacks.ListedStack,
 	if err != nil {
 		return nil, fmt.Errorf("look for stack %s: %w", name, err)
 	}
-	found = slices.DeleteFunc(found, func(one stacks.ListedStack) bool { return !slices.Contains(one.Tags, ownTag) })
-	// Heat tells whole seconds; those of the same one are told apart in a way that is the same for everybody.
-	slices.SortFunc(found, func(a, b stacks.ListedStack) int {
-		return cmp.Or(a.CreationTime.Compare(b.CreationTime), strings.Compare(a.ID, b.ID))
-	})
 	return found, nil
 }
 
@@ -389,17 +447,11 @@ func stackOf(retrieved *stacks.RetrievedStack) Stack {
 
 // poll asks until done says so, it fails, or ctx ends.
 func poll(ctx context.Context, done func() (bool, error)) error {
-	for wait := firstPoll; ; wait = min(wait*3/2, lastPoll) {
+	return polling.Until(ctx, func(context.Context) error {
 		ok, err := done()
-		if err != nil || ok {
-			return err
+		if err == nil && !ok {
+			return wait.Again(nil)
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
-		case <-timer.C:
-		}
-	}
+		return err
+	})
 }

@@ -1,0 +1,204 @@
+package openstack
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/burano/burano/internal/wait"
+)
+
+const (
+	// answerPatience is how long a service may take to begin its answer: Heat and Nova give up on each other after a minute.
+	answerPatience = 2 * time.Minute
+	// noticeAfter is for how long a service is away before anybody is told.
+	noticeAfter = 5 * time.Second
+	// maxRetryAfter is the longest pause that a service may ask for.
+	maxRetryAfter = 2 * time.Minute
+	// conflicts is how often a call is made again that a service refuses for what it is doing right now.
+	conflicts = 3
+)
+
+// pauses are those between the tries of a call.
+var pauses = wait.Policy{First: 200 * time.Millisecond, Most: 10 * time.Second, Jitter: 0.5}
+
+// retryTransport makes calls again that fail for an outage and do no more when they happen twice. What creates something is up to those who
+// know what may be there already: see adopting.
+type retryTransport struct {
+	next  http.RoundTripper
+	named func(*url.URL) string // which service this is
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t retryTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if !repeatable(request) {
+		return t.try(request)
+	}
+	var answer *http.Response
+	tries := 0
+	err := patiently(request.Context(), t.named(request.URL), func(context.Context) (err error) {
+		if tries++; tries > 1 {
+			if request, err = again(request); err != nil {
+				return err
+			}
+		}
+		if answer, err = t.try(request); err != nil {
+			return err
+		}
+		if answer.StatusCode == http.StatusConflict && tries <= conflicts {
+			return &outage{status: answer.StatusCode, text: answer.Status}
+		}
+		return outageIn(answer)
+	})
+	return answer, err
+}
+
+// try makes a call once, and reads the answer to its end, because that may break off too.
+func (t retryTransport) try(request *http.Request) (*http.Response, error) {
+	answer, err := t.next.RoundTrip(request)
+	if err != nil {
+		return nil, &unreachable{err}
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, &unreachable{fmt.Errorf("read the answer: %w", err)}
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	return answer, nil
+}
+
+// again makes a request that can be sent once more.
+func again(request *http.Request) (*http.Request, error) {
+	repeated := request.Clone(request.Context())
+	if request.GetBody != nil {
+		body, err := request.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		repeated.Body = body
+	}
+	return repeated, nil
+}
+
+// repeatable tells whether a request may be sent twice. Of two tokens one is not used.
+func repeatable(request *http.Request) bool {
+	if request.Body != nil && request.Body != http.NoBody && request.GetBody == nil {
+		return false
+	}
+	switch request.Method {
+	case http.MethodPost:
+		return strings.HasSuffix(request.URL.Path, "/auth/tokens")
+	case http.MethodPatch:
+		return false // of stacks, where a conflict may be the first try's own update
+	}
+	return true
+}
+
+// patiently calls try again while it fails for an outage of the service, for as long as the context's outages are borne.
+func patiently(ctx context.Context, service string, try func(context.Context) error) error {
+	outages := outagesOf(ctx)
+	began := time.Now()
+	release, held, noticed := func() {}, false, false
+	defer func() { release() }()
+	err := pauses.For(outages.Patience).Until(ctx, func(context.Context) error {
+		// The patience is for beginning a try: one that has begun may end.
+		err := try(ctx)
+		pause, passing := passes(ctx, err)
+		if !passing {
+			return err
+		}
+		if !held {
+			held, release = true, hold(ctx)
+		}
+		if outages.Notice != nil && !noticed && time.Since(began) >= noticeAfter {
+			noticed = true
+			outages.Notice(ctx, service, err)
+		}
+		return wait.After(pause, err)
+	})
+	if err == nil && noticed {
+		outages.Notice(ctx, service, nil)
+	}
+	var expired *wait.Expired
+	if errors.As(err, &expired) && expired.Cause == nil {
+		return fmt.Errorf("the service %s of the cloud cannot be used: %w", service, err)
+	}
+	return err
+}
+
+// outage is an answer that says that a service cannot work now.
+type outage struct {
+	status int
+	text   string
+	after  time.Duration // what the service asks for before the next try
+}
+
+func (o *outage) Error() string { return "it answers " + o.text }
+
+// outageIn returns an outage when an answer is one.
+func outageIn(answer *http.Response) error {
+	if answer.StatusCode < http.StatusInternalServerError && answer.StatusCode != http.StatusTooManyRequests && answer.StatusCode != http.StatusRequestTimeout ||
+		answer.StatusCode == http.StatusNotImplemented {
+		return nil
+	}
+	text := answer.Status
+	if body, err := io.ReadAll(answer.Body); err == nil {
+		answer.Body = io.NopCloser(bytes.NewReader(body))
+		if said := strings.TrimSpace(string(body)); said != "" && !strings.HasPrefix(said, "<") {
+			text += ": " + said[:min(len(said), 500)]
+		}
+	}
+	return &outage{status: answer.StatusCode, text: text, after: retryAfter(answer.Header.Get("Retry-After"), time.Now())}
+}
+
+// retryAfter reads the header, which has seconds or a date (RFC 9110, section 10.2.3).
+func retryAfter(text string, now time.Time) time.Duration {
+	pause := time.Duration(0)
+	if seconds, err := strconv.Atoi(text); err == nil {
+		pause = time.Duration(seconds) * time.Second
+	} else if date, err := http.ParseTime(text); err == nil {
+		pause = date.Sub(now)
+	}
+	return min(max(pause, 0), maxRetryAfter)
+}
+
+// passes tells whether an error of a call is an outage, which goes away by itself, and how long the service wants not to be asked.
+func passes(ctx context.Context, err error) (after time.Duration, passing bool) {
+	if err == nil || ctx.Err() != nil {
+		return 0, false
+	}
+	var said *outage
+	if errors.As(err, &said) {
+		return said.after, true
+	}
+	var expired *wait.Expired
+	var forbidden *notAlive
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &expired) || errors.As(err, &forbidden) || errors.As(err, &certificate) {
+		return 0, false
+	}
+	var unexpected gophercloud.ErrUnexpectedResponseCode
+	if errors.As(err, &unexpected) {
+		code := unexpected.Actual
+		passing = code >= http.StatusInternalServerError && code != http.StatusNotImplemented || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
+		return retryAfter(unexpected.ResponseHeader.Get("Retry-After"), time.Now()), passing
+	}
+	var unreachable *unreachable
+	return 0, errors.As(err, &unreachable)
+}
+
+// unreachable is why a service gave no answer, or not all of one.
+type unreachable struct{ error }
+
+func (u *unreachable) Unwrap() error { return u.error }
