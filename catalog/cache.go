@@ -1,66 +1,58 @@
 package catalog
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
 
 // packageCache keeps the packages read last. An uploaded package never changes its files, so nothing in it becomes stale.
 type packageCache struct {
 	mutex    sync.Mutex
-	packages map[string]*Package
-	order    []string // ids, the one used last at the end
+	packages *simplelru.LRU[string, *Package]
 	bytes    int
 }
 
-// maxCached is how much the cached packages may hold together, in bytes.
-const maxCached = 64 << 20
+const (
+	// maxCached is how much the cached packages may hold together, in bytes.
+	maxCached = 64 << 20
+	// maxCachedPackages is how many are cached at most.
+	maxCachedPackages = 10000
+)
 
-func newPackageCache() *packageCache { return &packageCache{packages: map[string]*Package{}} }
+func newPackageCache() *packageCache {
+	c := &packageCache{}
+	packages, err := simplelru.NewLRU(maxCachedPackages, func(_ string, p *Package) { c.bytes -= p.size() })
+	if err != nil {
+		panic(err) // the number is not positive
+	}
+	c.packages = packages
+	return c
+}
 
 func (c *packageCache) get(id string) (*Package, bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	p, ok := c.packages[id]
-	if ok {
-		c.forget(id)
-		c.order = append(c.order, id)
-	}
-	return p, ok
+	return c.packages.Get(id)
 }
 
 func (c *packageCache) put(id string, p *Package) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if _, there := c.packages[id]; there || p.size() > maxCached {
+	if c.packages.Contains(id) || p.size() > maxCached {
 		return
 	}
-	c.packages[id] = p
-	c.order = append(c.order, id)
+	c.packages.Add(id, p)
 	c.bytes += p.size()
 	for c.bytes > maxCached {
-		c.remove(c.order[0])
+		c.packages.RemoveOldest()
 	}
 }
 
 func (c *packageCache) drop(id string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.remove(id)
-}
-
-func (c *packageCache) remove(id string) {
-	if p, ok := c.packages[id]; ok {
-		c.bytes -= p.size()
-		delete(c.packages, id)
-		c.forget(id)
-	}
-}
-
-func (c *packageCache) forget(id string) {
-	for i, other := range c.order {
-		if other == id {
-			c.order = append(c.order[:i], c.order[i+1:]...)
-			return
-		}
-	}
+	c.packages.Remove(id)
 }
 
 func (p *Package) size() int {

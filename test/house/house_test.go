@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"internal/identity":   {},
 	"internal/requestid":  {},
 	"internal/panics":     {},
+	"internal/lists":      {},
 	"internal/version":    {},
 	"internal/wait":       {},
 	"test":                {"catalog", "gateway", "images", "internal", "nodes", "orchestrator", "web", "cmd"},
