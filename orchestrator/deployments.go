@@ -59,27 +59,79 @@ func (s *Service) Deployments(ctx context.Context, caller identity.Caller, envir
 // ProjectDeployments lists the deployments of all environments of the caller's project, newest first.
 func (s *Service) ProjectDeployments(ctx context.Context, caller identity.Caller) ([]Deployment, error) {
 	if caller.ProjectID == "" {
-		return nil, fault.New(fault.Forbidden, "The token belongs to no project")
+		return nil, errNoProject()
 	}
 	tasks, counts, err := s.store.Tasks(ctx, "", caller.ProjectID)
 	return deployments(tasks, counts), err
 }
 
+func errNoProject() error { return fault.New(fault.Forbidden, "The token belongs to no project") }
+
+// DeploymentPage is a part of Deployments, without descriptions and results: it reads no models. next is the marker of the next page, ""
+// after the last one.
+func (s *Service) DeploymentPage(ctx context.Context, caller identity.Caller, environmentID string, page store.Page) (list []Deployment, next string, err error) {
+	if _, err := s.environment(ctx, caller, environmentID); err != nil {
+		return nil, "", err
+	}
+	return s.deploymentPage(ctx, environmentID, "", page)
+}
+
+// ProjectDeploymentPage is a part of ProjectDeployments, as DeploymentPage is of Deployments.
+func (s *Service) ProjectDeploymentPage(ctx context.Context, caller identity.Caller, page store.Page) (list []Deployment, next string, err error) {
+	if caller.ProjectID == "" {
+		return nil, "", errNoProject()
+	}
+	return s.deploymentPage(ctx, "", caller.ProjectID, page)
+}
+
+func (s *Service) deploymentPage(ctx context.Context, environmentID, projectID string, page store.Page) (list []Deployment, next string, err error) {
+	tasks, err := s.store.TaskPage(ctx, environmentID, projectID, oneMore(page))
+	if err != nil {
+		return nil, "", pageFault(err, page)
+	}
+	tasks, next = cut(tasks, page, func(task store.TaskState) string { return task.ID })
+	list = make([]Deployment, len(tasks))
+	for i, task := range tasks {
+		list[i] = seenDeployment(task)
+	}
+	return list, next, nil
+}
+
+// Deployment shows one deployment as lists do, with its description and its result.
+func (s *Service) Deployment(ctx context.Context, caller identity.Caller, deploymentID string) (Deployment, error) {
+	state, err := s.mayWatch(ctx, caller, deploymentID)
+	if err != nil {
+		return Deployment{}, err
+	}
+	task, err := s.task(ctx, deploymentID)
+	if err != nil {
+		return Deployment{}, err
+	}
+	return deployments([]store.Task{task}, map[string]store.Counts{task.ID: state.Counts})[0], nil
+}
+
+// seenDeployment is a deployment without what is in its model.
+func seenDeployment(task store.TaskState) Deployment {
+	seen := Deployment{ID: task.ID, EnvironmentID: task.EnvironmentID, State: deploymentState(task.Finished != nil, task.Counts),
+		Created: task.Created.Time(), Updated: task.Updated.Time(), Started: task.Started.Time()}
+	if task.Finished != nil {
+		finished := task.Finished.Time()
+		seen.Finished = &finished
+	}
+	if task.Action.Method != "" {
+		action := task.Action
+		action.Args = mask(action.Args)
+		seen.Action = &action
+	}
+	return seen
+}
+
 func deployments(tasks []store.Task, counts map[string]store.Counts) []Deployment {
 	list := make([]Deployment, len(tasks))
 	for i, task := range tasks {
-		list[i] = Deployment{ID: task.ID, EnvironmentID: task.EnvironmentID, State: deploymentState(task, counts[task.ID]),
-			Created: task.Created.Time(), Updated: task.Updated.Time(), Started: task.Started.Time(),
-			Description: mask(store.ForAPI(task.Objects)), Result: listedResult(task)}
-		if task.Finished != nil {
-			finished := task.Finished.Time()
-			list[i].Finished = &finished
-		}
-		if task.Action.Method != "" {
-			action := task.Action
-			action.Args = mask(action.Args)
-			list[i].Action = &action
-		}
+		list[i] = seenDeployment(store.TaskState{ID: task.ID, EnvironmentID: task.EnvironmentID, Created: task.Created, Updated: task.Updated,
+			Started: task.Started, Finished: task.Finished, Action: task.Action, Counts: counts[task.ID]})
+		list[i].Description, list[i].Result = mask(store.ForAPI(task.Objects)), listedResult(task)
 	}
 	return list
 }
@@ -97,9 +149,9 @@ func listedResult(task store.Task) map[string]any {
 	return hidden
 }
 
-func deploymentState(task store.Task, counts store.Counts) string {
+func deploymentState(ended bool, counts store.Counts) string {
 	state, clean := "running", "running"
-	if task.Finished != nil {
+	if ended {
 		state, clean = "completed", "success"
 	}
 	switch {
@@ -114,41 +166,60 @@ func deploymentState(task store.Task, counts store.Counts) string {
 // Reports returns a deployment's log, oldest first; with serviceIDs only the lines about those applications and what is in
 // them.
 func (s *Service) Reports(ctx context.Context, caller identity.Caller, environmentID, deploymentID string, serviceIDs []string) ([]Report, error) {
+	list, _, err := s.ReportPage(ctx, caller, environmentID, deploymentID, serviceIDs, store.Page{})
+	return list, err
+}
+
+// ReportPage is a part of Reports. next is the marker of the next page, "" after the last one.
+func (s *Service) ReportPage(ctx context.Context, caller identity.Caller, environmentID, deploymentID string, serviceIDs []string,
+	page store.Page) (list []Report, next string, err error) {
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
-		return nil, err
+		return nil, "", err
 	}
+	state, err := s.taskState(ctx, deploymentID)
+	if err != nil {
+		return nil, "", err
+	}
+	if state.EnvironmentID != environmentID {
+		return nil, "", fault.New(fault.Invalid, "Deployment <DeploymentId %s> is not tied with Environment <EnvId %s>", deploymentID, environmentID)
+	}
+	var entities []string // nil: all lines
+	if len(serviceIDs) > 0 {
+		if entities, err = s.entities(ctx, deploymentID, serviceIDs); err != nil {
+			return nil, "", err
+		}
+	}
+	rows, err := s.store.ReportPage(ctx, deploymentID, entities, oneMore(page))
+	if err != nil {
+		return nil, "", pageFault(err, page)
+	}
+	rows, next = cut(rows, page, func(row store.Report) string { return row.ID })
+	list = make([]Report, len(rows))
+	for i, row := range rows {
+		list[i] = seenReport(row)
+	}
+	return list, next, nil
+}
+
+// entities are the ids of applications of a deployment's model and of what is in them.
+func (s *Service) entities(ctx context.Context, deploymentID string, serviceIDs []string) ([]string, error) {
 	task, err := s.task(ctx, deploymentID)
 	if err != nil {
 		return nil, err
 	}
-	if task.EnvironmentID != environmentID {
-		return nil, fault.New(fault.Invalid, "Deployment <DeploymentId %s> is not tied with Environment <EnvId %s>", deploymentID, environmentID)
-	}
-	rows, err := s.store.Reports(ctx, deploymentID, 0)
-	if err != nil {
-		return nil, err
-	}
-	entities := map[string]bool{}
+	ids := []string{}
 	services, _ := task.Objects["applications"].([]any)
 	for _, service := range services {
 		if slices.Contains(serviceIDs, idOf(service)) {
-			for _, id := range objectIDs(service) {
-				entities[id] = true
-			}
+			ids = append(ids, objectIDs(service)...)
 		}
 	}
-	reports := make([]Report, 0, len(rows))
-	for _, row := range rows {
-		if len(serviceIDs) == 0 || row.EntityID != nil && entities[*row.EntityID] {
-			reports = append(reports, seenReport(row))
-		}
-	}
-	return reports, nil
+	return ids, nil
 }
 
 // Steps returns a deployment's native steps in the order of their start.
 func (s *Service) Steps(ctx context.Context, caller identity.Caller, deploymentID string) ([]Step, error) {
-	if err := s.mayWatch(ctx, caller, deploymentID); err != nil {
+	if _, err := s.mayWatch(ctx, caller, deploymentID); err != nil {
 		return nil, err
 	}
 	rows, err := s.store.Steps(ctx, deploymentID)
@@ -176,7 +247,7 @@ const followPoll = time.Second
 // changed.
 func (s *Service) Follow(ctx context.Context, caller identity.Caller, deploymentID string, after int64, report func(Report) error,
 	changed func(state string) error) (state string, err error) {
-	if err := s.mayWatch(ctx, caller, deploymentID); err != nil {
+	if _, err := s.mayWatch(ctx, caller, deploymentID); err != nil {
 		return "", err
 	}
 	woken, release := s.store.Watch(deploymentID)
@@ -185,14 +256,14 @@ func (s *Service) Follow(ctx context.Context, caller identity.Caller, deployment
 	defer ticker.Stop()
 	for {
 		// The task is read before its log: what ends it writes the log's last line with it.
-		task, err := s.store.Task(ctx, deploymentID)
+		task, err := s.store.TaskState(ctx, deploymentID)
 		if errors.Is(err, store.ErrNotFound) {
 			return s.gone(ctx, deploymentID)
 		}
 		if err != nil {
 			return "", err
 		}
-		rows, err := s.store.Reports(ctx, deploymentID, after)
+		rows, err := s.store.Reports(ctx, deploymentID, after, 0)
 		if err != nil {
 			return "", err
 		}
@@ -202,11 +273,7 @@ func (s *Service) Follow(ctx context.Context, caller identity.Caller, deployment
 			}
 			after = row.Number
 		}
-		counts, err := s.store.Counts(ctx, deploymentID)
-		if err != nil {
-			return "", err
-		}
-		now := deploymentState(task, counts)
+		now := deploymentState(task.Finished != nil, task.Counts)
 		if task.Finished != nil {
 			return now, nil
 		}
@@ -294,14 +361,22 @@ func noDeployment(id string) error {
 	return fault.New(fault.NotFound, "The resource could not be found: there is no deployment %s", id)
 }
 
-// mayWatch returns a fault unless there is such a deployment in an environment that the caller may see.
-func (s *Service) mayWatch(ctx context.Context, caller identity.Caller, deploymentID string) error {
-	task, err := s.task(ctx, deploymentID)
+// mayWatch returns how a deployment is, or a fault unless there is such a one in an environment that the caller may see.
+func (s *Service) mayWatch(ctx context.Context, caller identity.Caller, deploymentID string) (store.TaskState, error) {
+	task, err := s.taskState(ctx, deploymentID)
 	if err != nil {
-		return err
+		return task, err
 	}
 	_, err = s.environment(ctx, caller, task.EnvironmentID)
-	return err
+	return task, err
+}
+
+func (s *Service) taskState(ctx context.Context, id string) (store.TaskState, error) {
+	task, err := s.store.TaskState(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return task, noDeployment(id)
+	}
+	return task, err
 }
 
 func (s *Service) task(ctx context.Context, id string) (store.Task, error) {

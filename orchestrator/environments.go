@@ -45,26 +45,49 @@ type ListOptions struct {
 
 // Environments lists environments with their status, oldest first.
 func (s *Service) Environments(ctx context.Context, caller identity.Caller, options ListOptions) ([]Environment, error) {
-	project := caller.ProjectID
-	if options.AllProjects || options.ProjectID != "" {
-		if !caller.May("list_environments_all_tenants") {
-			return nil, fault.New(fault.Forbidden, "Access was denied to this resource.")
-		}
-		project = options.ProjectID
-		if options.AllProjects {
-			project = ""
-		}
-	}
-	rows, sessions, err := s.store.Environments(ctx, project)
+	project, err := options.project(caller)
 	if err != nil {
 		return nil, err
 	}
+	rows, sessions, err := s.store.Environments(ctx, project)
+	return withStatuses(rows, sessions), err
+}
+
+// EnvironmentPage is a part of Environments. next is the marker of the next page, "" after the last one.
+func (s *Service) EnvironmentPage(ctx context.Context, caller identity.Caller, options ListOptions, page store.Page) (list []Environment, next string, err error) {
+	project, err := options.project(caller)
+	if err != nil {
+		return nil, "", err
+	}
+	rows, sessions, err := s.store.EnvironmentPage(ctx, project, oneMore(page))
+	if err != nil {
+		return nil, "", pageFault(err, page)
+	}
+	rows, next = cut(rows, page, func(row store.Environment) string { return row.ID })
+	return withStatuses(rows, sessions), next, nil
+}
+
+// project is whose environments are listed; "" is all projects.
+func (o ListOptions) project(caller identity.Caller) (string, error) {
+	if !o.AllProjects && o.ProjectID == "" {
+		return caller.ProjectID, nil
+	}
+	if !caller.May("list_environments_all_tenants") {
+		return "", fault.New(fault.Forbidden, "Access was denied to this resource.")
+	}
+	if o.AllProjects {
+		return "", nil
+	}
+	return o.ProjectID, nil
+}
+
+func withStatuses(rows []store.Environment, sessions map[string][]store.Session) []Environment {
 	list := make([]Environment, len(rows))
 	for i, row := range rows {
 		list[i] = seen(row)
 		list[i].Status, _ = status(sessions[row.ID])
 	}
-	return list, nil
+	return list
 }
 
 // status computes an environment's status from its sessions, as Murano does: the newest session that deploys, deletes or

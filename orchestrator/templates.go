@@ -37,9 +37,10 @@ func seenTemplate(row store.Template) Template {
 		Version: row.Version, Created: row.Created.Time(), Updated: row.Updated.Time(), Services: services}
 }
 
-// Templates lists templates without their applications, oldest first: those of the caller's project and all public ones; with public
-// true all public ones only, with false those of the project that are not.
-func (s *Service) Templates(ctx context.Context, caller identity.Caller, public *bool) ([]Template, error) {
+// Templates lists templates without their applications, oldest first where the page does not say otherwise: those of the caller's project
+// and all public ones; with public true all public ones only, with false those of the project that are not. next is the marker of the next
+// page, "" after the last one.
+func (s *Service) Templates(ctx context.Context, caller identity.Caller, public *bool, page store.Page) (list []Template, next string, err error) {
 	visible := store.OwnOrPublic
 	switch {
 	case public != nil && *public:
@@ -47,12 +48,16 @@ func (s *Service) Templates(ctx context.Context, caller identity.Caller, public 
 	case public != nil:
 		visible = store.OwnPrivate
 	}
-	rows, err := s.store.Templates(ctx, caller.ProjectID, visible)
-	list := make([]Template, len(rows))
+	rows, err := s.store.Templates(ctx, caller.ProjectID, visible, oneMore(page))
+	if err != nil {
+		return nil, "", pageFault(err, page)
+	}
+	rows, next = cut(rows, page, func(row store.Template) string { return row.ID })
+	list = make([]Template, len(rows))
 	for i, row := range rows {
 		list[i] = seenTemplate(row)
 	}
-	return list, err
+	return list, next, nil
 }
 
 // CreateTemplate makes a template of what was posted: name, optionally description_text, is_public and services.

@@ -62,7 +62,7 @@ func (s *Store) Categories(ctx context.Context, query catalog.CategoryQuery) ([]
 			keys = append(keys, key)
 		}
 	}
-	tx := s.db.WithContext(ctx).Table("categories").Select("categories.*, " + packageCount + " AS package_count")
+	tx := database.Reading(s.db.WithContext(ctx)).Table("categories").Select("categories.*, " + packageCount + " AS package_count")
 	tx = paged(tx, keys, nil, "categories", query.Marker, query.Descending)
 	if query.Limit > 0 {
 		tx = tx.Limit(query.Limit)
@@ -81,7 +81,7 @@ func (s *Store) Categories(ctx context.Context, query catalog.CategoryQuery) ([]
 // Category returns a category.
 func (s *Store) Category(ctx context.Context, id string) (catalog.Category, error) {
 	var row countedCategory
-	err := s.db.WithContext(ctx).Table("categories").Select("categories.*, "+packageCount+" AS package_count").
+	err := database.Reading(s.db.WithContext(ctx)).Table("categories").Select("categories.*, "+packageCount+" AS package_count").
 		Where("categories.id = ?", id).Take(&row).Error
 	if err != nil {
 		return catalog.Category{}, categoryError(id, err)

@@ -14,7 +14,7 @@ import (
 
 // Packages returns the records that match the query, in its order.
 func (s *Store) Packages(ctx context.Context, query catalog.Query) ([]catalog.Record, error) {
-	tx := scoped(s.db.WithContext(ctx).Table("packages").Select("packages.*"), query)
+	tx := scoped(database.Reading(s.db.WithContext(ctx)).Table("packages").Select("packages.*"), query)
 	if len(query.IDs) > 0 {
 		tx = tx.Where("packages.id IN ?", query.IDs)
 	}
@@ -46,7 +46,7 @@ func (s *Store) Packages(ctx context.Context, query catalog.Query) ([]catalog.Re
 	if err := tx.Find(&rows).Error; err != nil {
 		return nil, fmt.Errorf("list packages: %w", err)
 	}
-	return complete(s.db.WithContext(ctx), rows)
+	return complete(database.Reading(s.db.WithContext(ctx)), rows)
 }
 
 func scoped(tx *gorm.DB, query catalog.Query) *gorm.DB {

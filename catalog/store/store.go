@@ -280,10 +280,10 @@ func label(tx *gorm.DB, record catalog.Record) error {
 // Package returns a package's record.
 func (s *Store) Package(ctx context.Context, id string) (catalog.Record, error) {
 	var row packageRow
-	if err := s.db.WithContext(ctx).Where("id = ?", id).Take(&row).Error; err != nil {
+	if err := database.Reading(s.db.WithContext(ctx)).Where("id = ?", id).Take(&row).Error; err != nil {
 		return catalog.Record{}, packageError(id, err)
 	}
-	records, err := complete(s.db.WithContext(ctx), []packageRow{row})
+	records, err := complete(database.Reading(s.db.WithContext(ctx)), []packageRow{row})
 	if err != nil {
 		return catalog.Record{}, err
 	}
@@ -293,7 +293,7 @@ func (s *Store) Package(ctx context.Context, id string) (catalog.Record, error) 
 // Archive returns the zip as it was uploaded.
 func (s *Store) Archive(ctx context.Context, id string) ([]byte, error) {
 	var row archiveRow
-	if err := s.db.WithContext(ctx).Where("package_id = ?", id).Take(&row).Error; err != nil {
+	if err := database.Reading(s.db.WithContext(ctx)).Where("package_id = ?", id).Take(&row).Error; err != nil {
 		return nil, packageError(id, err)
 	}
 	return row.Content, nil

@@ -40,13 +40,13 @@ const (
 )
 
 // Open opens the SQLite file at path, and makes it when it is not there. The file has one writer at a time; a busy writer is
-// waited for up to 10 seconds.
+// waited for up to 10 seconds. Reading gives its readers.
 func Open(path string) (*gorm.DB, error) {
 	// The pure-Go driver is registered as "sqlite"; _txlock=immediate takes the write lock at BEGIN, so that a transaction
 	// never has to upgrade a read lock (https://www.sqlite.org/lang_transaction.html). In WAL mode only synchronous=FULL makes a
 	// commit survive a loss of power (https://www.sqlite.org/pragma.html#pragma_synchronous).
-	dsn := "file:" + path + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)" +
-		"&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
+	file := "file:" + path + "?_pragma=busy_timeout(10000)"
+	dsn := file + "&_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
 	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", DSN: dsn}, &gorm.Config{
 		Logger:         logger.Discard, // errors are returned; slow queries are not this package's business
 		TranslateError: false,          // gorm's translation does not know the pure-Go driver
@@ -59,6 +59,9 @@ func Open(path string) (*gorm.DB, error) {
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
 	handle.SetMaxOpenConns(1)
+	if err := withReaders(db, handle, file+"&_pragma=query_only(1)"); err != nil {
+		return nil, fmt.Errorf("open database %s: %w", path, errors.Join(err, handle.Close()))
+	}
 	return db, nil
 }
 
@@ -199,15 +202,6 @@ func (s Schema) versions(ctx context.Context, provider *goose.Provider) (have, w
 	}
 	have, err = provider.GetDBVersion(ctx)
 	return have, want, err
-}
-
-// Close closes the handle.
-func Close(db *gorm.DB) error {
-	handle, err := db.DB()
-	if err != nil {
-		return err
-	}
-	return handle.Close()
 }
 
 // IsDuplicate tells whether err says that a unique key is taken.

@@ -142,3 +142,32 @@ func TestAMigrationMayTakeLongerThanOtherStatements(t *testing.T) {
 	require.NoError(t, database.Schema{Owner: "things", Files: migrations}.Migrate(t.Context(), db))
 	require.ErrorContains(t, db.Exec("SELECT pg_sleep(1)").Error, "statement timeout", "only migrations have the time")
 }
+
+func TestReadersWaitForNoWriterAndWriteNothing(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, open func() *gorm.DB) {
+		db := open()
+		t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+		require.NoError(t, db.Exec("CREATE TABLE things (name TEXT PRIMARY KEY)").Error)
+		require.NoError(t, db.Exec("INSERT INTO things VALUES ('a')").Error)
+		reading := database.Reading(db.WithContext(t.Context()))
+		names := func() (names []string) {
+			require.NoError(t, reading.Table("things").Order("name").Pluck("name", &names).Error)
+			return names
+		}
+
+		writing := db.Begin()
+		require.NoError(t, writing.Exec("INSERT INTO things VALUES ('b')").Error)
+		require.Equal(t, []string{"a"}, names(), "while another writes")
+		rows, err := reading.Table("things").Rows()
+		require.NoError(t, err)
+		require.True(t, rows.Next())
+		require.Equal(t, []string{"a"}, names(), "while another reads")
+		require.NoError(t, writing.Commit().Error, "while somebody reads")
+		require.NoError(t, rows.Close())
+		require.Equal(t, []string{"a", "b"}, names(), "what was committed is read at once")
+
+		if db.Name() != database.Postgres {
+			require.ErrorContains(t, reading.Exec("INSERT INTO things VALUES ('c')").Error, "readonly")
+		}
+	})
+}

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -18,7 +20,7 @@ func (s *Store) CreateEnvironment(ctx context.Context, environment *Environment)
 // Environment returns the environment, or ErrNotFound.
 func (s *Store) Environment(ctx context.Context, id string) (Environment, error) {
 	var environment Environment
-	err := s.rows(ctx).Where("id = ?", id).Take(&environment).Error
+	err := s.reading(ctx).Where("id = ?", id).Take(&environment).Error
 	return environment, wrap(err, "read an environment")
 }
 
@@ -32,40 +34,75 @@ func (s *Store) EnvironmentHead(ctx context.Context, id string) (Environment, er
 // Environments returns the project's environments ("" for those of all projects) with their sessions, both oldest first and
 // without their models; nothing of it may be changed.
 func (s *Store) Environments(ctx context.Context, projectID string) ([]Environment, map[string][]Session, error) {
-	known, ok, written := s.listings.get(projectID)
-	if ok {
-		return known.environments, known.sessions, nil
-	}
-	read, err := s.list(ctx, projectID)
-	if err != nil {
-		return nil, nil, wrap(err, "list environments")
-	}
-	s.listings.put(projectID, read, written)
-	return read.environments, read.sessions, nil
+	read, err := s.listings.Read(projectID, func() (listing, error) { return s.list(ctx, projectID) }, listing.remember)
+	return read.environments, read.sessions, wrap(err, "list environments")
 }
 
 // list reads them. The rows are many, and gorm's way of filling them would take most of the time.
 func (s *Store) list(ctx context.Context, projectID string) (listing, error) {
-	of := func(query *gorm.DB) *gorm.DB {
-		if projectID != "" {
-			query = query.Where("project_id = ?", projectID)
-		}
-		return query
-	}
-	read := listing{sessions: map[string][]Session{}}
-	query := of(s.rows(ctx).Model(&Environment{})).Select("id", "project_id", "name", "description_text", "version", "created", "updated")
-	var e Environment
-	err := each(query.Order("created, id"), func() { read.environments = append(read.environments, e) },
-		&e.ID, &e.ProjectID, &e.Name, &e.DescriptionText, &e.Version, &e.Created, &e.Updated)
+	environments, err := readEnvironments(s.environmentsOf(ctx, projectID).Order("created, id"))
 	if err != nil {
 		return listing{}, err
 	}
+	sessions, err := s.sessionsOf(ctx, "environment_id IN (?)", s.environmentsOf(ctx, projectID).Select("id"))
+	return listing{environments, sessions}, err
+}
+
+// environmentsOf are a project's environments, or all when projectID is "".
+func (s *Store) environmentsOf(ctx context.Context, projectID string) *gorm.DB {
+	query := s.reading(ctx).Model(&Environment{})
+	if projectID != "" {
+		query = query.Where("project_id = ?", projectID)
+	}
+	return query
+}
+
+func readEnvironments(query *gorm.DB) (environments []Environment, err error) {
+	var e Environment
+	err = each(query.Select("id", "project_id", "name", "description_text", "version", "created", "updated"),
+		func() { environments = append(environments, e) }, &e.ID, &e.ProjectID, &e.Name, &e.DescriptionText, &e.Version, &e.Created, &e.Updated)
+	return environments, err
+}
+
+// sessionsOf returns, by their environments, what statuses need of the sessions for which the condition holds, oldest first.
+func (s *Store) sessionsOf(ctx context.Context, condition string, value any) (map[string][]Session, error) {
+	sessions := map[string][]Session{}
 	var row Session
-	query = s.rows(ctx).Model(&Session{}).Select("id", "environment_id", "state", "version", "updated").
-		Where("environment_id IN (?)", of(s.rows(ctx).Model(&Environment{})).Select("id"))
-	err = each(query.Order("created, id"), func() { read.sessions[row.EnvironmentID] = append(read.sessions[row.EnvironmentID], row) },
+	query := s.reading(ctx).Model(&Session{}).Select("id", "environment_id", "state", "version", "updated").Where(condition, value).Order("created, id")
+	err := each(query, func() { sessions[row.EnvironmentID] = append(sessions[row.EnvironmentID], row) },
 		&row.ID, &row.EnvironmentID, &row.State, &row.Version, &row.Updated)
-	return read, err
+	return sessions, err
+}
+
+// environmentPages are the lists of EnvironmentPage.
+var environmentPages = list{
+	keys: map[string]string{"id": "id", "name": "name", "created": "created", "updated": "updated"},
+	own:  []Sort{{Key: "created"}},
+}
+
+// EnvironmentPage is a part of Environments. An error is a *SortError or ErrMarker where the page is wrong.
+func (s *Store) EnvironmentPage(ctx context.Context, projectID string, page Page) ([]Environment, map[string][]Session, error) {
+	query, err := environmentPages.page(page, func() *gorm.DB { return s.environmentsOf(ctx, projectID) })
+	if err != nil {
+		return nil, nil, wrap(err, "list environments")
+	}
+	environments, err := readEnvironments(query)
+	if err != nil {
+		return nil, nil, wrap(err, "list environments")
+	}
+	all := map[string][]Session{}
+	for part := range slices.Chunk(environments, maxListedIDs) {
+		ids := make([]string, len(part))
+		for i, environment := range part {
+			ids[i] = environment.ID
+		}
+		sessions, err := s.sessionsOf(ctx, "environment_id IN ?", ids)
+		if err != nil {
+			return nil, nil, wrap(err, "list environments")
+		}
+		maps.Copy(all, sessions)
+	}
+	return environments, all, nil
 }
 
 // each calls take after the columns of each row were read into the places.
@@ -184,7 +221,7 @@ func (s *Store) DoomTrust(ctx context.Context, environmentID, sealed string) (st
 // DoomedTrusts returns the trusts that are to be deleted, oldest first: those that were made for the environment, or all
 // when environmentID is "". Younger ones than age are left out.
 func (s *Store) DoomedTrusts(ctx context.Context, environmentID string, age time.Duration) ([]DoomedTrust, error) {
-	query := s.rows(ctx).Where("created <= ?", s.clock()-Time(age.Microseconds())).Order("created, id")
+	query := s.reading(ctx).Where("created <= ?", s.clock()-Time(age.Microseconds())).Order("created, id")
 	if environmentID != "" {
 		query = query.Where("environment_id = ?", environmentID)
 	}

@@ -175,11 +175,11 @@ type Outcome struct {
 func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err error) {
 	s, task := h.store, h.task
 	err = h.holding(ctx, "finish a task", func(tx *gorm.DB) error {
-		errors, warnings, err := count(tx, task.ID)
+		counts, err := s.counts(tx, task.ID)
 		if err != nil {
 			return err
 		}
-		failed = outcome.Failed || errors > 0
+		failed = outcome.Failed || counts.Errors > 0
 		deletion := task.Objects == nil
 		if deletion && !failed {
 			return s.remove(tx, task.EnvironmentID)
@@ -191,9 +191,9 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		if deletion {
 			text, state = "Deletion finished", DeleteFailure
 		}
-		if errors > 0 {
+		if counts.Errors > 0 {
 			text += " with errors"
-		} else if warnings > 0 {
+		} else if counts.Warnings > 0 {
 			text += " with warnings"
 		}
 		if err := h.report(tx, Report{Level: "info", Text: text}); err != nil {

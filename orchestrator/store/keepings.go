@@ -15,14 +15,14 @@ import (
 // Steps returns the task's steps in the order of their start.
 func (s *Store) Steps(ctx context.Context, taskID string) ([]Step, error) {
 	var steps []Step
-	err := s.rows(ctx).Where("task_id = ?", taskID).Order("started, id").Find(&steps).Error
+	err := s.reading(ctx).Where("task_id = ?", taskID).Order("started, id").Find(&steps).Error
 	return steps, wrap(err, "list steps")
 }
 
 // Attribute returns the value that SetAttribute stored; false when there is none.
 func (s *Store) Attribute(ctx context.Context, environmentID, objectID, class, name string) (any, bool, error) {
 	var row Attribute
-	err := wrap(s.rows(ctx).Where("environment_id = ? AND object_id = ? AND class = ? AND name = ?", environmentID, objectID, class, name).
+	err := wrap(s.reading(ctx).Where("environment_id = ? AND object_id = ? AND class = ? AND name = ?", environmentID, objectID, class, name).
 		Limit(1).Find(&row).Error, "read an attribute")
 	if err != nil || row.Name == "" {
 		return nil, false, err
@@ -47,7 +47,7 @@ func (secretRow) TableName() string { return "secrets" }
 // Secret returns the sealed secret of that name; false when there is none.
 func (s *Store) Secret(ctx context.Context, environmentID, name string) (string, bool, error) {
 	var row secretRow
-	err := s.rows(ctx).Where("environment_id = ? AND name = ?", environmentID, name).Limit(1).Find(&row).Error
+	err := s.reading(ctx).Where("environment_id = ? AND name = ?", environmentID, name).Limit(1).Find(&row).Error
 	return row.Value, row.Name != "", wrap(err, "read a secret")
 }
 

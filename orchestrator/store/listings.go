@@ -1,13 +1,14 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"gorm.io/gorm"
+
+	"github.com/burano/burano/internal/lists"
 )
 
 const (
@@ -23,65 +24,58 @@ type listing struct {
 	sessions     map[string][]Session
 }
 
-// listings remembers lists of environments by their projects until an environment or a session is written.
-type listings struct {
-	mutex   sync.Mutex
-	written int64 // how often
-	known   *lru.Cache[string, listing]
-}
-
-// Alone says that no other process uses the database, and that it has one connection, as SQLite's has: then lists of environments that
-// were asked for before are answered from memory until something of them is written.
-func Alone() Option {
-	return func(s *Store) {
-		known, err := lru.New[string, listing](maxListings)
-		if err != nil {
-			panic(err) // the number is not positive
-		}
-		s.listings = &listings{known: known}
-	}
-}
-
-// get is the list that is remembered, or what to give put when it has been read.
-func (l *listings) get(projectID string) (found listing, ok bool, written int64) {
-	if l == nil {
-		return listing{}, false, 0
-	}
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	found, ok = l.known.Get(projectID)
-	return found, ok, l.written
-}
-
-func (l *listings) put(projectID string, read listing, written int64) {
-	count := len(read.environments)
-	for _, sessions := range read.sessions {
+// remember says whether the list is small enough.
+func (l listing) remember() bool {
+	count := len(l.environments)
+	for _, sessions := range l.sessions {
 		count += len(sessions)
 	}
-	if l == nil || count > maxListed {
-		return
-	}
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	if l.written == written { // else what was read may be older than what was written meanwhile
-		l.known.Add(projectID, read)
-	}
+	return count <= maxListed
 }
 
-// watch forgets all lists with each statement that writes what is in them. The statement may be in a transaction that has not ended:
-// nobody can read before it does, since it has the only connection.
-func (l *listings) watch(db *gorm.DB) error {
+// Alone says that no other process uses the database: then lists of environments that were asked for before are answered from memory
+// until something of them is written.
+func Alone() Option {
+	return func(s *Store) { s.listings = lists.New[listing](maxListings) }
+}
+
+// writesKey is the key, in the context of a transaction, of what tells whether it has written something that is remembered.
+type writesKey struct{}
+
+// watch forgets what is remembered with each statement that writes something of it, and not before the statement's transaction has
+// ended: readers see until then what was before.
+func (s *Store) watch(db *gorm.DB) error {
 	forget := func(tx *gorm.DB) {
 		if !slices.Contains([]string{"", "environments", "sessions"}, tx.Statement.Table) {
 			return
 		}
-		l.mutex.Lock()
-		defer l.mutex.Unlock()
-		l.written++
-		l.known.Purge()
+		if wrote, ok := tx.Statement.Context.Value(writesKey{}).(*bool); ok {
+			*wrote = true
+			return
+		}
+		s.forget()
 	}
-	name := fmt.Sprintf("burano:forget %p", l)
+	name := fmt.Sprintf("burano:forget %p", s)
+	const ended = "gorm:commit_or_rollback_transaction"
 	callbacks := db.Callback()
-	return errors.Join(callbacks.Create().After("gorm:create").Register(name, forget), callbacks.Update().After("gorm:update").Register(name, forget),
-		callbacks.Delete().After("gorm:delete").Register(name, forget), callbacks.Raw().After("gorm:raw").Register(name, forget))
+	return errors.Join(callbacks.Create().After(ended).Register(name, forget), callbacks.Update().After(ended).Register(name, forget),
+		callbacks.Delete().After(ended).Register(name, forget), callbacks.Raw().After("gorm:raw").Register(name, forget))
+}
+
+func (s *Store) forget() {
+	s.listings.Forget()
+}
+
+// remembering makes a transaction, which do runs, forget what it has written of what is remembered.
+func (s *Store) remembering(ctx context.Context, do func(ctx context.Context) error) error {
+	if s.listings == nil {
+		return do(ctx)
+	}
+	wrote := false
+	defer func() {
+		if wrote {
+			s.forget()
+		}
+	}()
+	return do(context.WithValue(ctx, writesKey{}, &wrote))
 }

@@ -11,6 +11,8 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
+
+	"github.com/burano/burano/internal/database"
 )
 
 // Sealer makes values unreadable for whoever has the database only (secret.Sealer). owner says what a value belongs to.
@@ -31,13 +33,38 @@ func init() { schema.RegisterSerializer("sealed", sealedColumn{}) }
 // sealerKey is the key of the Sealer in the context of a statement.
 type sealerKey struct{}
 
-// rows begins a statement.
+// rows begins a statement that may write.
 func (s *Store) rows(ctx context.Context) *gorm.DB {
 	return s.db.WithContext(context.WithValue(ctx, sealerKey{}, s.sealer))
 }
 
-func columnOwner(field *schema.Field) string {
-	return "column/" + field.Schema.Table + "/" + field.DBName
+// reading begins a statement that only reads, outside of any transaction: it waits for no writer.
+func (s *Store) reading(ctx context.Context) *gorm.DB { return database.Reading(s.rows(ctx)) }
+
+func columnOwner(field *schema.Field) string { return columnName(field.Schema.Table, field.DBName) }
+
+func columnName(table, column string) string { return "column/" + table + "/" + column }
+
+// opened returns what a column holds, in clear.
+func opened(sealer Sealer, owner, stored string) (string, error) {
+	sealed, ok := strings.CutPrefix(stored, sealedMark)
+	if !ok {
+		return stored, nil
+	}
+	if sealer == nil {
+		return "", errors.New("the database is sealed, and there is no key to read it")
+	}
+	text, err := sealer.Open(owner, sealed)
+	return string(text), err
+}
+
+// unseal reads a column that was read as it is stored: many are read first, and opened when no statement is open any more.
+func (s *Store) unseal(table, column, stored string, into sql.Scanner) error {
+	text, err := opened(s.sealer, columnName(table, column), stored)
+	if err != nil {
+		return err
+	}
+	return into.Scan(text)
 }
 
 // Value writes the field, sealed.
@@ -70,16 +97,10 @@ func (sealedColumn) Scan(ctx context.Context, field *schema.Field, row reflect.V
 	default:
 		return fmt.Errorf("column %s holds %T", field.DBName, stored)
 	}
-	if sealed, ok := strings.CutPrefix(text, sealedMark); ok {
-		sealer, _ := ctx.Value(sealerKey{}).(Sealer)
-		if sealer == nil {
-			return errors.New("the database is sealed, and there is no key to read it")
-		}
-		opened, err := sealer.Open(columnOwner(field), sealed)
-		if err != nil {
-			return err
-		}
-		text = string(opened)
+	sealer, _ := ctx.Value(sealerKey{}).(Sealer)
+	text, err := opened(sealer, columnOwner(field), text)
+	if err != nil {
+		return err
 	}
 	value := field.ReflectValueOf(ctx, row)
 	if scanner, ok := value.Addr().Interface().(sql.Scanner); ok {

@@ -50,14 +50,14 @@ func firstError(errs ...error) error {
 // Session returns the session, or ErrNotFound.
 func (s *Store) Session(ctx context.Context, id string) (Session, error) {
 	var session Session
-	err := s.rows(ctx).Where("id = ?", id).Take(&session).Error
+	err := s.reading(ctx).Where("id = ?", id).Take(&session).Error
 	return session, wrap(err, "read a session")
 }
 
 // Sessions returns the environment's sessions without their models, oldest first.
 func (s *Store) Sessions(ctx context.Context, environmentID string) ([]Session, error) {
 	var sessions []Session
-	err := s.rows(ctx).Omit("model").Where("environment_id = ?", environmentID).Order("created, id").Find(&sessions).Error
+	err := s.reading(ctx).Omit("model").Where("environment_id = ?", environmentID).Order("created, id").Find(&sessions).Error
 	return sessions, wrap(err, "list sessions")
 }
 

@@ -39,7 +39,7 @@ func (s *Store) AddSignIn(ctx context.Context, row SignIn, unusedSince Time, kee
 // SignIn returns a sign-in. ErrNotFound when there is none.
 func (s *Store) SignIn(ctx context.Context, id string) (SignIn, error) {
 	var row SignIn
-	err := s.rows(ctx).Where("id = ?", id).Take(&row).Error
+	err := s.reading(ctx).Where("id = ?", id).Take(&row).Error
 	return row, wrap(err, "read a sign-in")
 }
 

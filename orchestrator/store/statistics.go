@@ -51,7 +51,7 @@ func (s *Store) SaveRequestStatistics(ctx context.Context, row RequestStatistics
 // RequestStatistics lists what the API servers last said, by their ids.
 func (s *Store) RequestStatistics(ctx context.Context) ([]RequestStatistics, error) {
 	var rows []RequestStatistics
-	return rows, wrap(s.rows(ctx).Order("id").Find(&rows).Error, "list statistics of requests")
+	return rows, wrap(s.reading(ctx).Order("id").Find(&rows).Error, "list statistics of requests")
 }
 
 // The types of what is counted.
@@ -98,6 +98,6 @@ func (h *Hold) UntrackInstance(ctx context.Context, instanceID string) error {
 // InstanceStatistics lists what was counted in the environment, oldest first.
 func (s *Store) InstanceStatistics(ctx context.Context, environmentID string) ([]InstanceStatistics, error) {
 	var rows []InstanceStatistics
-	err := s.rows(ctx).Where("environment_id = ?", environmentID).Order("created, instance_id").Find(&rows).Error
+	err := s.reading(ctx).Where("environment_id = ?", environmentID).Order("created, instance_id").Find(&rows).Error
 	return rows, wrap(err, "list statistics of instances")
 }

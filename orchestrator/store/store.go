@@ -16,6 +16,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/lists"
 )
 
 //go:embed migrations/*.sql
@@ -38,7 +39,7 @@ type Store struct {
 	now      func() time.Time
 	sealer   Sealer
 	watchers watchers
-	listings *listings // nil: not remembered
+	listings *lists.Cache[listing] // nil: nothing is remembered
 }
 
 // Option is something that New may be told.
@@ -69,7 +70,7 @@ func New(ctx context.Context, db *gorm.DB, now func() time.Time, options ...Opti
 		option(s)
 	}
 	if s.listings != nil {
-		if err := s.listings.watch(db); err != nil {
+		if err := s.watch(db); err != nil {
 			return nil, err
 		}
 	}
@@ -106,12 +107,15 @@ func locked(tx *gorm.DB) *gorm.DB { return tx.Clauses(clause.Locking{Strength: f
 // attempts is how often a transaction is tried that the database ended for another one's sake.
 const attempts = 5
 
-// transaction runs do, which must use tx only, because SQLite has one connection, and must bear to be run again.
+// transaction runs do, which must use tx only, because SQLite has one connection that writes, and must bear to be run again.
 func (s *Store) transaction(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
-	err := s.rows(ctx).Transaction(do)
-	for tried := 1; tried < attempts && database.IsTransient(err); tried++ {
-		err = s.rows(ctx).Transaction(do)
-	}
+	err := s.remembering(ctx, func(ctx context.Context) error {
+		err := s.rows(ctx).Transaction(do)
+		for tried := 1; tried < attempts && database.IsTransient(err); tried++ {
+			err = s.rows(ctx).Transaction(do)
+		}
+		return err
+	})
 	return wrap(err, what)
 }
 

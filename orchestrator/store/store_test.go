@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -324,7 +325,7 @@ func reportsDecide(t *testing.T, s *store.Store) {
 	read, err := s.Environment(t.Context(), e.ID)
 	require.NoError(t, err)
 	require.Equal(t, store.ForAPI(task.Objects), read.Model.Objects, "an end without a model leaves the draft")
-	reports, err := s.Reports(t.Context(), task.ID, 0)
+	reports, err := s.Reports(t.Context(), task.ID, 0, 0)
 	require.NoError(t, err)
 	var texts []string
 	for i, report := range reports {
@@ -460,7 +461,7 @@ func templatesAreKept(t *testing.T, s *store.Store) {
 	require.ErrorIs(t, s.CreateTemplate(t.Context(), &store.Template{ID: store.NewID(), ProjectID: "p1", Name: "one"}), store.ErrDuplicate)
 
 	for visible, want := range map[store.Visible][]string{store.OwnOrPublic: {one.ID, public.ID}, store.AllPublic: {public.ID}, store.OwnPrivate: {one.ID}} {
-		rows, err := s.Templates(t.Context(), "p1", visible)
+		rows, err := s.Templates(t.Context(), "p1", visible, store.Page{})
 		require.NoError(t, err)
 		var ids []string
 		for _, row := range rows {
@@ -553,4 +554,38 @@ func statisticsAreKept(t *testing.T, s *store.Store) {
 	rest, err := s.InstanceStatistics(t.Context(), e.ID)
 	require.NoError(t, err)
 	require.Empty(t, rest)
+}
+
+// TestNoReaderWaitsForAWriter reads everything while a transaction that writes does not end, and one that reads neither.
+func TestNoReaderWaitsForAWriter(t *testing.T) {
+	db, err := database.Open(filepath.Join(t.TempDir(), "burano.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+	s, err := store.New(t.Context(), db, nil)
+	require.NoError(t, err)
+	e := environment(t, s, "one")
+	session, task := deploy(t, s, e)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	writing := db.Begin()
+	require.NoError(t, writing.Exec("UPDATE environments SET name = 'other'").Error)
+	reading, err := database.Reading(db).Table("tasks").Rows()
+	require.NoError(t, err)
+	require.True(t, reading.Next())
+	for name, read := range map[string]func() error{
+		"environment":  func() error { _, err := s.Environment(ctx, e.ID); return err },
+		"environments": func() error { _, _, err := s.Environments(ctx, e.ProjectID); return err },
+		"session":      func() error { _, err := s.Session(ctx, session.ID); return err },
+		"sessions":     func() error { _, err := s.Sessions(ctx, e.ID); return err },
+		"task":         func() error { _, err := s.Task(ctx, task.ID); return err },
+		"tasks":        func() error { _, _, err := s.Tasks(ctx, e.ID, ""); return err },
+		"reports":      func() error { _, err := s.Reports(ctx, task.ID, 0, 0); return err },
+		"last reports": func() error { _, err := s.LastReports(ctx, e.ID); return err },
+		"templates":    func() error { _, err := s.Templates(ctx, e.ProjectID, store.OwnOrPublic, store.Page{}); return err },
+	} {
+		require.NoError(t, read(), name)
+	}
+	require.NoError(t, writing.Commit().Error, "who writes does not wait for who reads")
+	require.NoError(t, reading.Close())
 }

@@ -81,11 +81,11 @@ func (s *Store) Resubmit(ctx context.Context, taskID, userID string, submission 
 		if err := tx.Select("id").Where("environment_id = ?", former.EnvironmentID).Order("started DESC, created DESC, id").Take(&newest).Error; err != nil {
 			return err
 		}
-		failures, _, err := count(tx, taskID)
+		counts, err := s.counts(tx, taskID)
 		if err != nil {
 			return err
 		}
-		if newest.ID != taskID || former.Finished == nil || failures == 0 && former.Result["isException"] != true {
+		if newest.ID != taskID || former.Finished == nil || counts.Errors == 0 && former.Result["isException"] != true {
 			return ErrNoFailure
 		}
 		submission.Action = former.Action
@@ -156,98 +156,6 @@ func (s *Store) CancelTask(ctx context.Context, id, userID, text string) error {
 // Task returns the task, or ErrNotFound.
 func (s *Store) Task(ctx context.Context, id string) (Task, error) {
 	var task Task
-	err := s.rows(ctx).Where("id = ?", id).Take(&task).Error
+	err := s.reading(ctx).Where("id = ?", id).Take(&task).Error
 	return task, wrap(err, "read a task")
-}
-
-// Counts are the numbers of a task's reports by level.
-type Counts struct{ Errors, Warnings int64 }
-
-// Tasks returns the tasks of an environment, or of all environments of a project (the other argument is ""), newest first,
-// with the numbers of their reports.
-func (s *Store) Tasks(ctx context.Context, environmentID, projectID string) ([]Task, map[string]Counts, error) {
-	var tasks []Task
-	counts := map[string]Counts{}
-	err := s.transaction(ctx, "list tasks", func(tx *gorm.DB) error {
-		selected := func() *gorm.DB {
-			if projectID != "" {
-				return tx.Where("environment_id IN (?)", tx.Model(&Environment{}).Select("id").Where("project_id = ?", projectID))
-			}
-			return tx.Where("environment_id = ?", environmentID)
-		}
-		if err := selected().Order("started DESC, created DESC, id").Find(&tasks).Error; err != nil {
-			return err
-		}
-		var rows []struct {
-			TaskID string
-			Level  string
-			Number int64
-		}
-		ids := selected().Model(&Task{}).Select("id")
-		err := tx.Model(&Report{}).Select("task_id, level, COUNT(*) AS number").Where("task_id IN (?) AND level IN ?", ids, []string{"error", "warning"}).
-			Group("task_id, level").Find(&rows).Error
-		for _, row := range rows {
-			c := counts[row.TaskID]
-			if row.Level == "error" {
-				c.Errors = row.Number
-			} else {
-				c.Warnings = row.Number
-			}
-			counts[row.TaskID] = c
-		}
-		return err
-	})
-	return tasks, counts, err
-}
-
-func count(tx *gorm.DB, taskID string) (errors, warnings int64, err error) {
-	of := func(level string) (number int64, err error) {
-		err = tx.Model(&Report{}).Where("task_id = ? AND level = ?", taskID, level).Count(&number).Error
-		return number, err
-	}
-	if errors, err = of("error"); err != nil {
-		return 0, 0, err
-	}
-	warnings, err = of("warning")
-	return errors, warnings, err
-}
-
-// Counts returns the numbers of a task's reports by level.
-func (s *Store) Counts(ctx context.Context, taskID string) (Counts, error) {
-	errors, warnings, err := count(s.rows(ctx), taskID)
-	return Counts{Errors: errors, Warnings: warnings}, wrap(err, "count reports")
-}
-
-// report adds a line to a task's log; its id, number and time are set here.
-func (s *Store) report(tx *gorm.DB, report Report) error {
-	// The task's row is locked first where rows can be (PostgreSQL), so that two reports never get one number.
-	var task Task
-	if err := locked(tx).Select("id").Where("id = ?", report.TaskID).Take(&task).Error; err != nil {
-		return err
-	}
-	var last int64
-	if err := tx.Model(&Report{}).Select("COALESCE(MAX(number), 0)").Where("task_id = ?", report.TaskID).Scan(&last).Error; err != nil {
-		return err
-	}
-	report.ID, report.Number, report.Created = NewID(), last+1, s.clock()
-	return tx.Create(&report).Error
-}
-
-// Reports returns the task's log, oldest first: the lines whose number is above after.
-func (s *Store) Reports(ctx context.Context, taskID string, after int64) ([]Report, error) {
-	var reports []Report
-	err := s.rows(ctx).Where("task_id = ? AND number > ?", taskID, after).Order("number").Find(&reports).Error
-	return reports, wrap(err, "list reports")
-}
-
-// LastReports returns, by object id, the newest report about each of the objects in the environment's tasks.
-func (s *Store) LastReports(ctx context.Context, environmentID string) (map[string]Report, error) {
-	var reports []Report
-	tasks := s.db.Model(&Task{}).Select("id").Where("environment_id = ?", environmentID)
-	err := s.rows(ctx).Where("entity_id IS NOT NULL AND task_id IN (?)", tasks).Order("created, number").Find(&reports).Error
-	last := map[string]Report{}
-	for _, report := range reports {
-		last[*report.EntityID] = report
-	}
-	return last, wrap(err, "list reports")
 }

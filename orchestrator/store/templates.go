@@ -64,23 +64,34 @@ func (s *Store) CreateTemplate(ctx context.Context, template *Template) error {
 // Template returns the template, or ErrNotFound.
 func (s *Store) Template(ctx context.Context, id string) (Template, error) {
 	var template Template
-	err := s.rows(ctx).Where("id = ?", id).Take(&template).Error
+	err := s.reading(ctx).Where("id = ?", id).Take(&template).Error
 	return template, wrap(err, "read a template")
 }
 
-// Templates lists templates without their applications, oldest first.
-func (s *Store) Templates(ctx context.Context, projectID string, visible Visible) ([]Template, error) {
-	query := s.rows(ctx).Omit("services").Order("created, id")
-	switch visible {
-	case AllPublic:
-		query = query.Where("public")
-	case OwnPrivate:
-		query = query.Where("project_id = ? AND NOT public", projectID)
-	default:
-		query = query.Where("project_id = ? OR public", projectID)
+// templatePages are the lists of Templates.
+var templatePages = list{
+	keys: map[string]string{"id": "id", "name": "name", "created": "created", "updated": "updated"},
+	own:  []Sort{{Key: "created"}},
+}
+
+// Templates lists templates without their applications, oldest first where the page does not say otherwise. An error is a *SortError or
+// ErrMarker where the page is wrong.
+func (s *Store) Templates(ctx context.Context, projectID string, visible Visible, page Page) ([]Template, error) {
+	query, err := templatePages.page(page, func() *gorm.DB {
+		query := s.reading(ctx).Model(&Template{})
+		switch visible {
+		case AllPublic:
+			return query.Where("public")
+		case OwnPrivate:
+			return query.Where("project_id = ? AND NOT public", projectID)
+		}
+		return query.Where("project_id = ? OR public", projectID)
+	})
+	if err != nil {
+		return nil, wrap(err, "list templates")
 	}
 	var templates []Template
-	return templates, wrap(query.Find(&templates).Error, "list templates")
+	return templates, wrap(query.Omit("services").Find(&templates).Error, "list templates")
 }
 
 // EditTemplate lets edit change the template and stores it, unless edit returns an error, which is returned as it is. ErrNotFound when

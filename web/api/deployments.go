@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/store"
 )
 
 // deploymentHandlers answer the routes of deployments and their reports.
@@ -21,28 +22,82 @@ func (h deploymentHandlers) register(v1 *echo.Group) {
 
 func (h deploymentHandlers) list(c echo.Context) error {
 	ctx, caller := calling(c)
-	rows, err := h.orchestrator.Deployments(ctx, caller, c.Param("environment"))
+	page, asked, err := pageOf(c)
 	if err != nil {
 		return err
 	}
-	return writeDeployments(c, rows)
+	if asked {
+		rows, next, err := h.orchestrator.DeploymentPage(ctx, caller, c.Param("environment"), page)
+		return writeDeploymentPage(c, rows, next, err)
+	}
+	rows, err := h.orchestrator.Deployments(ctx, caller, c.Param("environment"))
+	return writeDeployments(c, rows, err)
 }
 
 func (h deploymentHandlers) listAll(c echo.Context) error {
 	ctx, caller := calling(c)
-	rows, err := h.orchestrator.ProjectDeployments(ctx, caller)
+	page, asked, err := pageOf(c)
 	if err != nil {
 		return err
 	}
-	return writeDeployments(c, rows)
+	if asked {
+		rows, next, err := h.orchestrator.ProjectDeploymentPage(ctx, caller, page)
+		return writeDeploymentPage(c, rows, next, err)
+	}
+	rows, err := h.orchestrator.ProjectDeployments(ctx, caller)
+	return writeDeployments(c, rows, err)
 }
 
-func writeDeployments(c echo.Context, rows []orchestrator.Deployment) error {
-	list := make([]map[string]any, len(rows))
+// pagedDeployment is a deployment in a page: without what is in its model.
+type pagedDeployment struct {
+	Action        *store.Action `json:"action"`
+	Created       string        `json:"created"`
+	EnvironmentID string        `json:"environment_id"`
+	Finished      any           `json:"finished"`
+	ID            string        `json:"id"`
+	Started       string        `json:"started"`
+	State         string        `json:"state"`
+	Updated       string        `json:"updated"`
+}
+
+// listedDeployment is a deployment in Murano's list, or one that is shown.
+type listedDeployment struct {
+	Action        *store.Action  `json:"action"`
+	Created       string         `json:"created"`
+	Description   map[string]any `json:"description"`
+	EnvironmentID string         `json:"environment_id"`
+	Finished      any            `json:"finished"`
+	ID            string         `json:"id"`
+	Result        map[string]any `json:"result"`
+	Started       string         `json:"started"`
+	State         string         `json:"state"`
+	Updated       string         `json:"updated"`
+}
+
+func listedFields(row orchestrator.Deployment) listedDeployment {
+	return listedDeployment{Action: row.Action, Created: stamp(row.Created), Description: row.Description, EnvironmentID: row.EnvironmentID,
+		Finished: stampOrNil(row.Finished), ID: row.ID, Result: row.Result, Started: stamp(row.Started), State: row.State, Updated: stamp(row.Updated)}
+}
+
+func writeDeploymentPage(c echo.Context, rows []orchestrator.Deployment, next string, err error) error {
+	if err != nil {
+		return err
+	}
+	list := make([]pagedDeployment, len(rows))
 	for i, row := range rows {
-		list[i] = map[string]any{"id": row.ID, "environment_id": row.EnvironmentID, "state": row.State,
-			"created": stamp(row.Created), "updated": stamp(row.Updated), "started": stamp(row.Started), "finished": stampOrNil(row.Finished),
-			"description": row.Description, "action": row.Action, "result": row.Result}
+		list[i] = pagedDeployment{Action: row.Action, Created: stamp(row.Created), EnvironmentID: row.EnvironmentID, Finished: stampOrNil(row.Finished),
+			ID: row.ID, Started: stamp(row.Started), State: row.State, Updated: stamp(row.Updated)}
+	}
+	return c.JSON(http.StatusOK, paged("deployments", list, next))
+}
+
+func writeDeployments(c echo.Context, rows []orchestrator.Deployment, err error) error {
+	if err != nil {
+		return err
+	}
+	list := make([]listedDeployment, len(rows))
+	for i, row := range rows {
+		list[i] = listedFields(row)
 	}
 	return c.JSON(http.StatusOK, map[string]any{"deployments": list})
 }
@@ -54,8 +109,11 @@ func reportFields(r orchestrator.Report) map[string]any {
 
 func (h deploymentHandlers) reports(c echo.Context) error {
 	ctx, caller := calling(c)
-	rows, err := h.orchestrator.Reports(ctx, caller, c.Param("environment"), c.Param("deployment"),
-		c.QueryParams()["service_id"])
+	page, _, err := pageOf(c)
+	if err != nil {
+		return err
+	}
+	rows, next, err := h.orchestrator.ReportPage(ctx, caller, c.Param("environment"), c.Param("deployment"), c.QueryParams()["service_id"], page)
 	if err != nil {
 		return err
 	}
@@ -63,5 +121,5 @@ func (h deploymentHandlers) reports(c echo.Context) error {
 	for i, row := range rows {
 		list[i] = reportFields(row)
 	}
-	return c.JSON(http.StatusOK, map[string]any{"reports": list})
+	return c.JSON(http.StatusOK, paged("reports", list, next))
 }

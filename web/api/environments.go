@@ -58,7 +58,17 @@ type listedEnvironment struct {
 func (h environmentHandlers) list(c echo.Context) error {
 	options := orchestrator.ListOptions{AllProjects: strings.EqualFold(c.QueryParam("all_tenants"), "true"), ProjectID: c.QueryParam("tenant")}
 	ctx, caller := calling(c)
-	rows, err := h.orchestrator.Environments(ctx, caller, options)
+	page, asked, err := pageOf(c)
+	if err != nil {
+		return err
+	}
+	var rows []orchestrator.Environment
+	var next string
+	if asked {
+		rows, next, err = h.orchestrator.EnvironmentPage(ctx, caller, options, page)
+	} else {
+		rows, err = h.orchestrator.Environments(ctx, caller, options)
+	}
 	if err != nil {
 		return err
 	}
@@ -66,7 +76,7 @@ func (h environmentHandlers) list(c echo.Context) error {
 	for i, e := range rows {
 		list[i] = listedEnvironment{stamp(e.Created), e.DescriptionText, e.ID, e.Name, e.Status, e.ProjectID, stamp(e.Updated), e.Version}
 	}
-	return c.JSON(http.StatusOK, map[string]any{"environments": list})
+	return c.JSON(http.StatusOK, paged("environments", list, next))
 }
 
 func (h environmentHandlers) create(c echo.Context) error {

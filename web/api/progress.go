@@ -16,10 +16,21 @@ import (
 type progressHandlers struct{ orchestrator *orchestrator.Service }
 
 func (h progressHandlers) register(v1 *echo.Group) {
+	v1.GET("/deployments/:deployment", h.deployment)
 	v1.GET("/deployments/:deployment/steps", h.steps)
 	v1.GET("/deployments/:deployment/events", h.events)
 	v1.POST("/deployments/:deployment/cancel", h.cancel)
 	v1.POST("/deployments/:deployment/retry", h.retry)
+}
+
+// deployment shows one deployment as Murano's lists do.
+func (h progressHandlers) deployment(c echo.Context) error {
+	ctx, caller := calling(c)
+	row, err := h.orchestrator.Deployment(ctx, caller, c.Param("deployment"))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, listedFields(row))
 }
 
 // stepJSON is one native step. Times are RFC 3339 with microseconds: steps are compared to each other.

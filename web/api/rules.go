@@ -83,6 +83,7 @@ var rules = map[string]string{
 	"GET /v1/catalog/categories/:id":             "get_category",
 	"DELETE /v1/catalog/categories/:id":          "delete_category",
 
+	"GET /burano/v1/deployments/:deployment":                                "statuses_deployments",
 	"GET /burano/v1/deployments/:deployment/steps":                          "statuses_deployments",
 	"GET /burano/v1/deployments/:deployment/events":                         "statuses_deployments",
 	"POST /burano/v1/deployments/:deployment/cancel":                        "update_environment",

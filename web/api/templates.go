@@ -54,8 +54,12 @@ func (h templateHandlers) list(c echo.Context) error {
 	default:
 		return fault.New(fault.Invalid, "is_public is true or false, not %q", text)
 	}
+	page, _, err := pageOf(c)
+	if err != nil {
+		return err
+	}
 	ctx, caller := calling(c)
-	rows, err := h.orchestrator.Templates(ctx, caller, public)
+	rows, next, err := h.orchestrator.Templates(ctx, caller, public, page)
 	if err != nil {
 		return err
 	}
@@ -63,7 +67,7 @@ func (h templateHandlers) list(c echo.Context) error {
 	for i, row := range rows {
 		list[i] = templateFields(row)
 	}
-	return c.JSON(http.StatusOK, map[string]any{"templates": list})
+	return c.JSON(http.StatusOK, paged("templates", list, next))
 }
 
 func (h templateHandlers) create(c echo.Context) error {

@@ -1,0 +1,6 @@
+package store
+
+import "context"
+
+// Insert writes rows as they are.
+func (s *Store) Insert(ctx context.Context, rows any) error { return s.rows(ctx).Create(rows).Error }

@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+)
+
+// report adds a line to a task's log; its id, number and time are set here.
+func (s *Store) report(tx *gorm.DB, report Report) error {
+	// The task's row is locked first where rows can be (PostgreSQL), so that two reports never get one number.
+	var task Task
+	if err := locked(tx).Select("id").Where("id = ?", report.TaskID).Take(&task).Error; err != nil {
+		return err
+	}
+	var last int64
+	if err := tx.Model(&Report{}).Select("COALESCE(MAX(number), 0)").Where("task_id = ?", report.TaskID).Scan(&last).Error; err != nil {
+		return err
+	}
+	report.ID, report.Number, report.Created = NewID(), last+1, s.clock()
+	return tx.Create(&report).Error
+}
+
+// Reports returns the task's log, oldest first: the lines whose number is above after, of these at most limit where that is not 0.
+func (s *Store) Reports(ctx context.Context, taskID string, after int64, limit int) ([]Report, error) {
+	query := s.reading(ctx).Where("task_id = ? AND number > ?", taskID, after).Order("number")
+	if limit > 0 {
+		query = query.Limit(limit)
+	}
+	var reports []Report
+	return reports, wrap(query.Find(&reports).Error, "list reports")
+}
+
+// reportPages are the lists of ReportPage. Reports are numbered in the order in which they are made.
+var reportPages = list{
+	keys: map[string]string{"id": "id", "created": "number"},
+	own:  []Sort{{Key: "created"}},
+}
+
+// ReportPage is a part of the task's log: of the lines about these objects, or of all when entities is nil. An error is a *SortError or
+// ErrMarker where the page is wrong.
+func (s *Store) ReportPage(ctx context.Context, taskID string, entities []string, page Page) ([]Report, error) {
+	query, err := reportPages.page(page, func() *gorm.DB {
+		query := s.reading(ctx).Model(&Report{}).Where("task_id = ?", taskID)
+		if entities != nil {
+			query = query.Where("entity_id IN ?", entities)
+		}
+		return query
+	})
+	if err != nil {
+		return nil, wrap(err, "list reports")
+	}
+	var reports []Report
+	return reports, wrap(query.Find(&reports).Error, "list reports")
+}
+
+// LastReports returns, by object id, the newest report about each of the objects in the environment's tasks.
+func (s *Store) LastReports(ctx context.Context, environmentID string) (map[string]Report, error) {
+	var reports []Report
+	tasks := s.reading(ctx).Model(&Task{}).Select("id").Where("environment_id = ?", environmentID)
+	err := s.reading(ctx).Where("entity_id IS NOT NULL AND task_id IN (?)", tasks).Order("created, number").Find(&reports).Error
+	last := map[string]Report{}
+	for _, report := range reports {
+		last[*report.EntityID] = report
+	}
+	return last, wrap(err, "list reports")
+}
