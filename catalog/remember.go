@@ -31,32 +31,32 @@ func (r *remembering) Packages(ctx context.Context, query Query) ([]Record, erro
 }
 
 func (r *remembering) ReplaceEmbedded(ctx context.Context, records []Record) error {
-	defer r.lists.Forget()
+	defer r.lists.Writing()()
 	return r.store.ReplaceEmbedded(ctx, records)
 }
 
 func (r *remembering) AddPackage(ctx context.Context, record Record, archive []byte) error {
-	defer r.lists.Forget()
+	defer r.lists.Writing()()
 	return r.store.AddPackage(ctx, record, archive)
 }
 
 func (r *remembering) UpdatePackage(ctx context.Context, id string, change func(*Record) error) (Record, error) {
-	defer r.lists.Forget()
+	defer r.lists.Writing()()
 	return r.store.UpdatePackage(ctx, id, change)
 }
 
 func (r *remembering) DeletePackage(ctx context.Context, id string) error {
-	defer r.lists.Forget()
+	defer r.lists.Writing()()
 	return r.store.DeletePackage(ctx, id)
 }
 
 func (r *remembering) AddCategory(ctx context.Context, category Category) error {
-	defer r.lists.Forget()
+	defer r.lists.Writing()()
 	return r.store.AddCategory(ctx, category)
 }
 
 func (r *remembering) DeleteCategory(ctx context.Context, id string) error {
-	defer r.lists.Forget()
+	defer r.lists.Writing()()
 	return r.store.DeleteCategory(ctx, id)
 }
 

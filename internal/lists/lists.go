@@ -11,7 +11,8 @@ import (
 // is safe for concurrent use; a nil Cache remembers nothing.
 type Cache[V any] struct {
 	mutex   sync.Mutex
-	written int64 // how often
+	began   int64 // how many writes
+	writing int   // how many of them have not ended
 	known   *simplelru.LRU[string, V]
 }
 
@@ -31,30 +32,37 @@ func (c *Cache[V]) Read(key string, read func() (V, error), keep func(V) bool) (
 	}
 	c.mutex.Lock()
 	value, ok := c.known.Get(key)
-	before := c.written
+	before, writing := c.began, c.writing
 	c.mutex.Unlock()
 	if ok {
 		return value, nil
 	}
 	value, err := read()
-	if err != nil || keep != nil && !keep(value) {
+	if err != nil || writing > 0 || keep != nil && !keep(value) {
 		return value, err
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.written == before { // else what was read may be older than what was written meanwhile
+	if c.began == before { // else what was read may be older than what was written meanwhile
 		c.known.Add(key, value)
 	}
 	return value, nil
 }
 
-// Forget is called after each write, also one that failed: some of it may have been done. A transaction is a write when it has ended.
-func (c *Cache[V]) Forget() {
+// Writing forgets everything, and nothing is remembered until done is called: before something is written, and when that is there for all to
+// see or has failed.
+func (c *Cache[V]) Writing() (done func()) {
 	if c == nil {
-		return
+		return func() {}
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.written++
+	c.began++
+	c.writing++
 	c.known.Purge()
+	return func() {
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		c.writing--
+	}
 }

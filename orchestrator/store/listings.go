@@ -39,43 +39,48 @@ func Alone() Option {
 	return func(s *Store) { s.listings = lists.New[listing](maxListings) }
 }
 
-// writesKey is the key, in the context of a transaction, of what tells whether it has written something that is remembered.
+// writesKey is the key, in the context of a transaction, of its writes.
 type writesKey struct{}
 
-// watch forgets what is remembered with each statement that writes something of it, and not before the statement's transaction has
-// ended: readers see until then what was before.
+// writes are what a transaction does to what is remembered.
+type writes struct{ done func() } // nil: nothing yet
+
+// watch forgets what is remembered before each statement that writes something of it, until the statement, or its transaction, has ended.
 func (s *Store) watch(db *gorm.DB) error {
-	forget := func(tx *gorm.DB) {
+	of := fmt.Sprintf("burano:remembered %p", s)
+	before := func(tx *gorm.DB) {
 		if !slices.Contains([]string{"", "environments", "sessions"}, tx.Statement.Table) {
 			return
 		}
-		if wrote, ok := tx.Statement.Context.Value(writesKey{}).(*bool); ok {
-			*wrote = true
-			return
+		if transaction, ok := tx.Statement.Context.Value(writesKey{}).(*writes); !ok {
+			tx.InstanceSet(of, s.listings.Writing())
+		} else if transaction.done == nil {
+			transaction.done = s.listings.Writing()
 		}
-		s.forget()
 	}
-	name := fmt.Sprintf("burano:forget %p", s)
-	const ended = "gorm:commit_or_rollback_transaction"
+	after := func(tx *gorm.DB) {
+		if done, ok := tx.InstanceGet(of); ok {
+			done.(func())()
+		}
+	}
 	callbacks := db.Callback()
-	return errors.Join(callbacks.Create().After(ended).Register(name, forget), callbacks.Update().After(ended).Register(name, forget),
-		callbacks.Delete().After(ended).Register(name, forget), callbacks.Raw().After("gorm:raw").Register(name, forget))
+	return errors.Join(
+		callbacks.Create().Before("*").Register(of, before), callbacks.Create().After("*").Register(of+" ended", after),
+		callbacks.Update().Before("*").Register(of, before), callbacks.Update().After("*").Register(of+" ended", after),
+		callbacks.Delete().Before("*").Register(of, before), callbacks.Delete().After("*").Register(of+" ended", after),
+		callbacks.Raw().Before("*").Register(of, before), callbacks.Raw().After("*").Register(of+" ended", after))
 }
 
-func (s *Store) forget() {
-	s.listings.Forget()
-}
-
-// remembering makes a transaction, which do runs, forget what it has written of what is remembered.
+// remembering makes a transaction, which do runs, forget what it writes of what is remembered.
 func (s *Store) remembering(ctx context.Context, do func(ctx context.Context) error) error {
 	if s.listings == nil {
 		return do(ctx)
 	}
-	wrote := false
+	transaction := &writes{}
 	defer func() {
-		if wrote {
-			s.forget()
+		if transaction.done != nil {
+			transaction.done()
 		}
 	}()
-	return do(context.WithValue(ctx, writesKey{}, &wrote))
+	return do(context.WithValue(ctx, writesKey{}, transaction))
 }

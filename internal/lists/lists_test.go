@@ -1,0 +1,50 @@
+package lists_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/internal/lists"
+)
+
+func TestNothingIsRememberedWhileSomethingIsWritten(t *testing.T) {
+	cache := lists.New[int](2)
+	stored, reads := 1, 0
+	read := func() (int, error) { reads++; return stored, nil }
+	got := func(want, wantReads int) {
+		t.Helper()
+		value, err := cache.Read("a", read, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, value)
+		require.Equal(t, wantReads, reads)
+	}
+	got(1, 1)
+	got(1, 1)
+
+	done := cache.Writing()
+	got(1, 2) // what is written cannot be seen yet
+	stored = 2
+	got(2, 3) // and now it can, before the writer says so
+	done()
+	got(2, 4)
+	got(2, 4)
+
+	_, err := cache.Read("b", func() (int, error) {
+		cache.Writing()() // while it is read
+		return 7, nil
+	}, nil)
+	require.NoError(t, err)
+	value, err := cache.Read("b", func() (int, error) { return 8, nil }, func(int) bool { return false })
+	require.NoError(t, err)
+	require.Equal(t, 8, value, "what may be old was remembered")
+	value, err = cache.Read("b", func() (int, error) { return 9, nil }, nil)
+	require.NoError(t, err)
+	require.Equal(t, 9, value, "what is not to be kept was remembered")
+
+	var none *lists.Cache[int]
+	value, err = none.Read("a", func() (int, error) { return 5, nil }, nil)
+	require.NoError(t, err)
+	require.Equal(t, 5, value)
+	none.Writing()()
+}
