@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/internal/requestid"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/web/api"
 	"github.com/burano/burano/web/auth"
 )
@@ -53,6 +54,7 @@ type serveOptions struct {
 	killAt    string
 	networks  string
 
+	outagePatience time.Duration
 	serverPatience time.Duration
 	sshPatience    time.Duration
 	stepPatience   time.Duration
@@ -93,6 +95,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.networks, "networks", "10.20.0.0/16", "range from which environments get a /24 of their own; must not overlap 10.244.0.0/16 (pods) and 10.96.0.0/16 (Services)")
 	flags.DurationVar(&o.lease, "lease", engine.DefaultLease, "how long a server may be silent before another goes on with its deployments; the same on all servers, at least 3s")
 	flags.IntVar(&o.maxDeaths, "max-deaths", engine.DefaultMaxDeaths, "servers that may end one after another over one deployment or action without a step getting done, before it is given up")
+	flags.DurationVar(&o.outagePatience, "outage-patience", openstack.DefaultOutagePatience, "how long a service of the cloud may be away (refused connections, 429, 5xx) while a deployment or action needs it; the patience of a step does not run meanwhile")
 	flags.DurationVar(&o.serverPatience, "server-patience", 15*time.Minute, "how long the servers of a change may take until all of them are ACTIVE")
 	flags.DurationVar(&o.sshPatience, "ssh-patience", 3*time.Minute, "how long a server that is ACTIVE may take until it answers on SSH")
 	flags.DurationVar(&o.stepPatience, "step-patience", nodes.DefaultStepPatience, "how long one step of a node may take; the longest is the start of an API server on a slow disk")
@@ -110,7 +113,7 @@ func (o *serveOptions) check(s *settings) error {
 		}
 	}
 	for name, value := range map[string]time.Duration{"request-time": o.limits.Time, "stop-patience": o.stopPatience, "sign-in-idle": o.signInIdle, "sign-in-time": o.signInTime,
-		"server-patience": o.serverPatience, "ssh-patience": o.sshPatience, "step-patience": o.stepPatience, "drain-patience": o.drainPatience} {
+		"outage-patience": o.outagePatience, "server-patience": o.serverPatience, "ssh-patience": o.sshPatience, "step-patience": o.stepPatience, "drain-patience": o.drainPatience} {
 		if value <= 0 {
 			return s.wrong(name, "%s is no time to wait; it must be more than 0s", value)
 		}

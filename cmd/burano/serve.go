@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"gorm.io/gorm"
 
@@ -91,7 +92,8 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err != nil {
 		return err
 	}
-	cloud, err := openstack.NewService(ctx, credentials, endpoint, trusted)
+	registry := prometheus.NewRegistry()
+	cloud, err := openstack.NewService(ctx, credentials, endpoint, trusted, countCalls(registry))
 	if err != nil {
 		return err
 	}
@@ -153,15 +155,14 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		ClassConfigs: classConfigs,
 
 		Logger: logger,
-		Lease:  options.lease, MaxDeaths: options.maxDeaths,
+		Lease:  options.lease, MaxDeaths: options.maxDeaths, OutagePatience: options.outagePatience,
 		Sole:   options.database == "",
 		AtStep: options.atStep(),
 	})
 	if err != nil {
 		return err
 	}
-	registry, err := newRegistry(db)
-	if err != nil {
+	if err := measure(registry, db); err != nil {
 		return err
 	}
 	proxies, err := auth.ParseProxies(options.proxies)

@@ -49,6 +49,8 @@ type Config struct {
 	// Lease is how long a task waits for a worker that is silent before another one takes it over (default DefaultLease). A
 	// worker stops by itself after two thirds of it.
 	Lease time.Duration
+	// OutagePatience is how long a service of the cloud may be away while a task needs it (default openstack.DefaultOutagePatience).
+	OutagePatience time.Duration
 	// MaxDeaths is how many workers may die over one task without a step getting done that was not done before (default
 	// DefaultMaxDeaths): beyond, it is likely that the task is what kills them.
 	MaxDeaths int
@@ -105,6 +107,9 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 	}
 	if config.Lease == 0 {
 		config.Lease = DefaultLease
+	}
+	if config.OutagePatience == 0 {
+		config.OutagePatience = openstack.DefaultOutagePatience
 	}
 	if config.MaxDeaths == 0 {
 		config.MaxDeaths = DefaultMaxDeaths
@@ -233,7 +238,7 @@ func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, 
 	defer release()
 	h := &held{Hold: hold, lease: lease}
 	h.log = requestid.Logger(h.known.Logger(e.Logger), hold.Task().RequestID)
-	e.run(openstack.Guarded(taskCtx, lease.check), h, before)
+	e.run(e.withOutages(openstack.Guarded(taskCtx, lease.check), h), h, before)
 
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
