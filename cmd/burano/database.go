@@ -63,7 +63,7 @@ server does: --database (PostgreSQL), or burano.db below --state (SQLite), from 
 			defer func() { err = errors.Join(err, database.Close(db)) }()
 			return printVersions(command, db)
 		},
-	}, c.keys(), c.reseal())
+	}, c.keys(), c.reseal(), c.backup(), c.restore())
 	return command
 }
 
@@ -88,6 +88,24 @@ func (c *databaseCommands) open(ctx context.Context, create bool) (*gorm.DB, err
 		}
 	}
 	return c.options.openDatabase(ctx)
+}
+
+// openCurrent opens a database of this program's version.
+func (c *databaseCommands) openCurrent(ctx context.Context) (*gorm.DB, error) {
+	db, err := c.open(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, schema := range schemas() {
+		have, want, err := schema.Version(ctx, db)
+		if err == nil && have != want {
+			err = fmt.Errorf("the tables of %s have version %d, and this program is for %d: use the program of the server, or run `burano db migrate`", schema.Owner, have, want)
+		}
+		if err != nil {
+			return nil, errors.Join(err, database.Close(db))
+		}
+	}
+	return db, nil
 }
 
 func printVersions(command *cobra.Command, db *gorm.DB) error {

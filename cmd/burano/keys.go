@@ -108,20 +108,11 @@ on with what is left. Afterwards nothing needs the former keys, and "burano db k
 
 // withRows runs do with the rows of a database of this program's version, and with the keys that are there.
 func (c *databaseCommands) withRows(ctx context.Context, do func(*store.Store, *secret.Sealer) error) (err error) {
-	db, err := c.open(ctx, false)
+	db, err := c.openCurrent(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Close(db)) }()
-	for _, schema := range schemas() {
-		have, want, err := schema.Version(ctx, db)
-		if err != nil {
-			return err
-		}
-		if have != want {
-			return fmt.Errorf("the tables of %s have version %d, and this program is for %d: use the program of the server, or run `burano db migrate`", schema.Owner, have, want)
-		}
-	}
 	sealer, err := secret.OpenExisting(c.options.keyFile())
 	if err != nil {
 		return err

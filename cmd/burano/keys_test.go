@@ -29,20 +29,21 @@ func onEachDatabase(t *testing.T, test func(t *testing.T, options *serveOptions,
 }
 
 // openRows opens the rows as a server does that serves them.
-func openRows(t *testing.T, options *serveOptions) (*store.Store, *secret.Sealer) {
+func openRows(t *testing.T, options *serveOptions) (rows *store.Store, sealer *secret.Sealer, end func()) {
 	t.Helper()
 	db, err := options.openDatabase(t.Context())
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+	end = func() { require.NoError(t, database.Close(db)) } // a second time is no error
+	t.Cleanup(end)
 	for _, schema := range schemas() {
 		require.NoError(t, schema.Migrate(t.Context(), db))
 	}
-	sealer, err := secret.Open(options.keyFile())
+	sealer, err = secret.Open(options.keyFile())
 	require.NoError(t, err)
-	rows, err := store.New(t.Context(), db, nil, store.Sealed(sealer))
+	rows, err = store.New(t.Context(), db, nil, store.Sealed(sealer))
 	require.NoError(t, err)
 	require.NoError(t, checkKey(t.Context(), rows, sealer))
-	return rows, sealer
+	return rows, sealer, end
 }
 
 // under counts sealed values by key.
@@ -59,7 +60,7 @@ func under(t *testing.T, rows *store.Store) map[string]int64 {
 
 func TestSealingAgainGoesOnAfterAKillWhileTheServerWrites(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, options *serveOptions, settings []string) {
-		rows, sealer := openRows(t, options)
+		rows, sealer, _ := openRows(t, options)
 		old := sealer.Keys()[0]
 		const environments = 400
 		var ids []string
@@ -122,14 +123,14 @@ func TestSealingAgainGoesOnAfterAKillWhileTheServerWrites(t *testing.T) {
 		output = run(t, append([]string{"db", "keys"}, settings...)...)
 		require.Contains(t, output, active)
 		require.NotContains(t, output, old)
-		rows, _ = openRows(t, options)
+		rows, _, _ = openRows(t, options)
 		readAll()
 	})
 }
 
 func TestAKeyUnderWhichSomethingIsSealedIsNotRemoved(t *testing.T) {
 	options := &serveOptions{state: t.TempDir(), lease: time.Minute}
-	rows, sealer := openRows(t, options)
+	rows, sealer, _ := openRows(t, options)
 	old := sealer.Keys()[0]
 	_, err := secret.AddKey(options.keyFile(), true)
 	require.NoError(t, err)

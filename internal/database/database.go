@@ -69,6 +69,14 @@ func Open(path string) (*gorm.DB, error) {
 // and a transaction that is idle for so long, are ended by the database: so a server that was stopped in the middle of one does
 // not hold its locks against the others for longer.
 func OpenPostgres(ctx context.Context, dsn string, patience time.Duration) (*gorm.DB, error) {
+	return OpenSchema(ctx, dsn, patience, "")
+}
+
+// Application is what connections call themselves, where the address does not say.
+const Application = "burano"
+
+// OpenSchema is OpenPostgres for tables in a schema other than the user's own.
+func OpenSchema(ctx context.Context, dsn string, patience time.Duration, schema string) (*gorm.DB, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("read the address of the database: %w", err) // pgx masks a password in it
@@ -77,6 +85,12 @@ func OpenPostgres(ctx context.Context, dsn string, patience time.Duration) (*gor
 	limit := strconv.FormatInt(patience.Milliseconds(), 10)
 	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
 		config.RuntimeParams[name] = limit
+	}
+	if _, given := config.RuntimeParams["application_name"]; !given {
+		config.RuntimeParams["application_name"] = Application
+	}
+	if schema != "" {
+		config.RuntimeParams["search_path"] = schema
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
@@ -115,6 +129,24 @@ type Schema struct {
 // Migrate applies the files that the database has not seen yet. A database that has seen more than there are belongs to a newer
 // Burano and is refused.
 func (s Schema) Migrate(ctx context.Context, db *gorm.DB) error {
+	return s.migrate(ctx, db, func(ctx context.Context, provider *goose.Provider) error {
+		_, err := provider.Up(ctx)
+		return err
+	})
+}
+
+// MigrateTo applies the files up to a version only, as a Burano of that time did.
+func (s Schema) MigrateTo(ctx context.Context, db *gorm.DB, version int64) error {
+	return s.migrate(ctx, db, func(ctx context.Context, provider *goose.Provider) error {
+		if _, want, err := s.versions(ctx, provider); err != nil || version > want {
+			return errors.Join(err, fmt.Errorf("it needs version %d, and this Burano knows %d: use a newer one", version, want))
+		}
+		_, err := provider.UpTo(ctx, version)
+		return err
+	})
+}
+
+func (s Schema) migrate(ctx context.Context, db *gorm.DB, up func(context.Context, *goose.Provider) error) error {
 	handle, release, err := patient(ctx, db)
 	if err != nil {
 		return fmt.Errorf("migrate %s: %w", s.Owner, err)
@@ -129,7 +161,7 @@ func (s Schema) Migrate(ctx context.Context, db *gorm.DB) error {
 		err = fmt.Errorf("the database has version %d, and this Burano knows %d: it was used by a newer one; start that, or restore a backup", have, want)
 	}
 	if err == nil {
-		_, err = provider.Up(ctx)
+		err = up(ctx, provider)
 	}
 	if err != nil {
 		return fmt.Errorf("migrate %s: %w", s.Owner, err)
@@ -179,8 +211,11 @@ func patient(ctx context.Context, db *gorm.DB) (handle *sql.DB, release func(), 
 	return own, func() { _ = own.Close() }, nil
 }
 
+// Table is where it is kept what was applied.
+func (s Schema) Table() string { return s.Owner + "_migrations" }
+
 func (s Schema) provider(db *gorm.DB, handle *sql.DB) (*goose.Provider, error) {
-	dialect, options := goose.DialectSQLite3, []goose.ProviderOption{goose.WithTableName(s.Owner + "_migrations")}
+	dialect, options := goose.DialectSQLite3, []goose.ProviderOption{goose.WithTableName(s.Table())}
 	if db.Name() == Postgres {
 		// Several servers may start at the same time.
 		locker, err := lock.NewPostgresSessionLocker()

@@ -2,6 +2,7 @@ package database
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,4 +85,22 @@ func Tables(ctx context.Context, db *gorm.DB) ([]Table, error) {
 		rest = slices.Delete(rest, next, next+1)
 	}
 	return tables, nil
+}
+
+// TablesOf describes the tables that the schemas make.
+func TablesOf(ctx context.Context, schemas []Schema) (tables []Table, err error) {
+	db, err := Open(":memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, Close(db)) }()
+	for _, schema := range schemas {
+		if err := schema.Migrate(ctx, db); err != nil {
+			return nil, err
+		}
+	}
+	all, err := Tables(ctx, db)
+	return slices.DeleteFunc(all, func(table Table) bool {
+		return slices.ContainsFunc(schemas, func(s Schema) bool { return table.Name == s.Table() })
+	}), err
 }

@@ -218,3 +218,8 @@ func (s *Store) SealedValues(ctx context.Context) ([]SealedValues, error) {
 func isID(text string, size int) bool {
 	return len(text) == size && strings.Trim(text, "0123456789abcdef") == ""
 }
+
+// KeyOf turns what tells the key of a sealed value (secret.KeyOf) into what tells the key of any text in the database.
+func KeyOf(of func(sealed string) (id string, ok bool)) func(text string) (id string, ok bool) {
+	return func(text string) (string, bool) { return of(strings.TrimPrefix(text, sealedMark)) }
+}

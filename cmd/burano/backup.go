@@ -1,0 +1,338 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/database/backup"
+	"github.com/burano/burano/internal/version"
+	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// restoreSchema is where PostgreSQL has the tables of a restore until they are whole.
+const restoreSchema = "burano_restore"
+
+func (c *databaseCommands) backup() *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write the whole database into a file, while the server runs or not",
+		Long: `Backup writes the database as it is at one moment, of either kind, into one file that "burano db restore" puts into a database of either
+kind. FILE appears whole or not at all. It holds no key: keep a copy of secret.key, apart from it.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) (err error) {
+			ctx := command.Context()
+			db, err := c.openCurrent(ctx)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, database.Close(db)) }()
+			manifest, err := writeBackup(ctx, db, args[0])
+			if err != nil {
+				return fmt.Errorf("write the backup %s: %w", args[0], err)
+			}
+			var rows int64
+			for _, table := range manifest.Tables {
+				rows += table.Rows
+			}
+			_, err = fmt.Fprintf(command.OutOrStdout(), "%s: %d rows of %d tables; its secrets need the keys %s\n", args[0], rows, len(manifest.Tables), keyNames(manifest.Keys))
+			return err
+		},
+	}
+}
+
+func keyNames(ids []string) string {
+	names := slices.Clone(ids)
+	for i, id := range names {
+		if id == "" {
+			names[i] = "that the server had when it had one key only"
+		}
+	}
+	if len(names) == 0 {
+		return "(none)"
+	}
+	return strings.Join(names, ", ")
+}
+
+// writeBackup writes to a file beside path, which gets its name when it is whole and on the disk.
+func writeBackup(ctx context.Context, db *gorm.DB, path string) (manifest backup.Manifest, err error) {
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return manifest, errors.Join(err, fs.ErrExist)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+	if err != nil {
+		return manifest, err
+	}
+	defer os.Remove(file.Name())
+	source := backup.Source{DB: db, Schemas: schemas(), Program: version.Version, KeyOf: store.KeyOf(secret.KeyOf), Now: time.Now}
+	if manifest, err = source.Write(ctx, file); err == nil {
+		err = file.Sync()
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return manifest, err
+	}
+	if err := os.Link(file.Name(), path); err != nil { // and never in the place of another file
+		return manifest, err
+	}
+	return manifest, syncFolder(filepath.Dir(path))
+}
+
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+func (c *databaseCommands) restore() *cobra.Command {
+	var replace bool
+	command := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put a backup into a new database, of either kind",
+		Long: `Restore fills a database that is not there yet or is empty, and brings it up to date. Its servers must be stopped. With --replace it takes the
+place of a database that is there, which is kept under another name that is said. The new database appears whole or not at all: a
+restore that was ended early has changed nothing, and is run again.
+
+Deployments that ran when the backup was written go on, or fail where the cloud has gone on without them.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) (err error) {
+			ctx, out := command.Context(), command.OutOrStdout()
+			if _, err := c.options.resolve(c.flags); err != nil {
+				return err
+			}
+			archive, err := backup.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, archive.Close()) }()
+			if err := os.MkdirAll(c.options.state, 0o700); err != nil {
+				return fmt.Errorf("make the state folder: %w", err)
+			}
+			restore := c.options.restoreSQLite
+			if c.options.database != "" {
+				restore = c.options.restorePostgres
+			}
+			former, err := restore(ctx, archive, replace, func(table backup.Table) { fmt.Fprintf(out, "%s: %d rows\n", table.Name, table.Rows) })
+			if err != nil {
+				return fmt.Errorf("restore %s: %w", args[0], err)
+			}
+			if former != "" {
+				fmt.Fprintf(out, "the former database is kept: %s\n", former)
+			}
+			_, err = fmt.Fprintf(out, "the database is restored as it was on %s\n%s\n", archive.Manifest.Created.Format(time.RFC1123), c.options.keysFor(ctx, archive.Manifest))
+			return err
+		},
+	}
+	command.Flags().BoolVar(&replace, "replace", false, "take the place of a database that is there, which is kept under another name")
+	return command
+}
+
+// keysFor says whether the keys that are there open what was restored.
+func (o *serveOptions) keysFor(ctx context.Context, manifest backup.Manifest) string {
+	sealer, err := secret.OpenExisting(o.keyFile())
+	if err != nil {
+		return fmt.Sprintf("WARNING: its secrets need the keys %s, and there is no key file that can be used (%v): put the secret.key of the backup's server there before the server starts", keyNames(manifest.Keys), err)
+	}
+	var missing []string
+	for _, id := range manifest.Keys {
+		if id != "" && !slices.Contains(sealer.Keys(), id) {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Sprintf("WARNING: its secrets need the keys %s, which are not in %s: add their lines to it before the server starts", keyNames(missing), o.keyFile())
+	}
+	if err := o.provesKey(ctx, sealer); err != nil {
+		return "WARNING: " + err.Error()
+	}
+	return "the keys of its secrets are there"
+}
+
+// provesKey opens the proof of the key in the database, as a server does when it starts.
+func (o *serveOptions) provesKey(ctx context.Context, sealer *secret.Sealer) (err error) {
+	db, err := o.openDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, database.Close(db)) }()
+	rows, err := store.New(ctx, db, time.Now, store.Sealed(sealer))
+	if err != nil {
+		return err
+	}
+	return checkKey(ctx, rows, sealer)
+}
+
+var errThere = errors.New("there is a database already: --replace keeps it under another name and takes its place")
+
+// restoreSQLite fills a file beside the server's, and then gives it that one's name.
+func (o *serveOptions) restoreSQLite(ctx context.Context, archive *backup.Archive, replace bool, did func(backup.Table)) (former string, err error) {
+	unlock, err := lockState(o.state)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	path := o.sqlite()
+	_, err = os.Stat(path)
+	there := err == nil
+	if there && !replace {
+		return "", errThere
+	}
+	if !there && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if err := checkpointed(path, there); err != nil {
+		return "", err
+	}
+	unfinished := path + ".restore"
+	for _, name := range []string{unfinished, unfinished + "-wal", unfinished + "-shm"} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	db, err := database.Open(unfinished)
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(archive.Load(ctx, db, schemas(), did), database.Close(db)); err != nil {
+		return "", err
+	}
+	if err := checkpointed(unfinished, false); err != nil {
+		return "", err
+	}
+	if there {
+		former = path + ".before-restore-" + time.Now().UTC().Format("20060102T150405.000")
+		if err := os.Link(path, former); err != nil {
+			return "", err
+		}
+	}
+	if err := os.Rename(unfinished, path); err != nil {
+		return "", err
+	}
+	return former, syncFolder(o.state)
+}
+
+// checkpointed makes sure that all of a SQLite database is in its one file. A log that is left beside it would be taken for that of the
+// file that gets its name.
+func checkpointed(path string, open bool) error {
+	if open {
+		db, err := database.Open(path)
+		if err == nil {
+			err = errors.Join(database.Answers(context.Background(), db), database.Close(db)) // the last to close it empties the log
+		}
+		if err != nil {
+			return err
+		}
+	}
+	info, err := os.Stat(path + "-wal")
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		return nil
+	}
+	return errors.Join(err, fmt.Errorf("%s is in use: stop what uses it", path))
+}
+
+// restorePostgres fills a schema of its own, and then moves its tables to where the server looks for them, in one transaction.
+func (o *serveOptions) restorePostgres(ctx context.Context, archive *backup.Archive, replace bool, did func(backup.Table)) (former string, err error) {
+	db, err := o.openDatabase(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, database.Close(db)) }()
+	var others int64
+	err = db.WithContext(ctx).Raw("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = ? AND pid <> pg_backend_pid()",
+		database.Application).Scan(&others).Error
+	if err != nil {
+		return "", err
+	}
+	if others > 0 {
+		return "", fmt.Errorf("the database is in use by %d connections of Burano: stop the servers", others)
+	}
+	ours, err := database.TablesOf(ctx, schemas())
+	if err != nil {
+		return "", err
+	}
+	used := false
+	for _, schema := range schemas() {
+		have, want, err := schema.Version(ctx, db) // makes the table that it looks for
+		if err != nil {
+			return "", err
+		}
+		if have > want {
+			return "", fmt.Errorf("the database that is there is of a newer Burano (%s has version %d, this one knows %d): restore into another one", schema.Owner, have, want)
+		}
+		used = used || have > 0
+		ours = append(ours, database.Table{Name: schema.Table()})
+	}
+	if used && !replace {
+		return "", errThere
+	}
+	all, err := database.Tables(ctx, db)
+	if err != nil {
+		return "", err
+	}
+	there := slices.DeleteFunc(all, func(table database.Table) bool {
+		return !slices.ContainsFunc(ours, func(t database.Table) bool { return t.Name == table.Name })
+	})
+	for _, statement := range []string{"DROP SCHEMA IF EXISTS " + restoreSchema + " CASCADE", "CREATE SCHEMA " + restoreSchema} {
+		if err := db.WithContext(ctx).Exec(statement).Error; err != nil {
+			return "", err
+		}
+	}
+	filled, err := database.OpenSchema(ctx, o.database, time.Hour, restoreSchema)
+	if err != nil {
+		return "", err
+	}
+	err = archive.Load(ctx, filled, schemas(), did)
+	var restored []database.Table
+	if err == nil {
+		restored, err = database.Tables(ctx, filled)
+	}
+	if err := errors.Join(err, database.Close(filled)); err != nil {
+		return "", err
+	}
+	return o.exchange(ctx, db, used, there, restored)
+}
+
+// exchange puts the tables that were restored in the place of those that are there, which stay if anything was made of them.
+func (o *serveOptions) exchange(ctx context.Context, db *gorm.DB, used bool, there, restored []database.Table) (former string, err error) {
+	kept := "burano_before_restore_" + strings.ReplaceAll(time.Now().UTC().Format("20060102t150405.000"), ".", "_")
+	var home string
+	if err := db.WithContext(ctx).Raw("SELECT quote_ident(current_schema())").Scan(&home).Error; err != nil {
+		return "", err
+	}
+	var statements []string
+	if used {
+		former = "schema " + kept
+		statements = append(statements, "CREATE SCHEMA "+kept)
+	}
+	for _, table := range there {
+		statement := "ALTER TABLE " + home + "." + table.Name + " SET SCHEMA " + kept
+		if !used {
+			statement = "DROP TABLE " + home + "." + table.Name
+		}
+		statements = append(statements, statement)
+	}
+	for _, table := range restored {
+		statements = append(statements, "ALTER TABLE "+restoreSchema+"."+table.Name+" SET SCHEMA "+home)
+	}
+	statements = append(statements, "DROP SCHEMA "+restoreSchema)
+	return former, db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		for _, statement := range statements {
+			if err := tx.Exec(statement).Error; err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

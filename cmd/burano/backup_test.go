@@ -1,0 +1,225 @@
+package main
+
+import (
+	"archive/zip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/burano/burano/internal/database/backup"
+	"github.com/burano/burano/internal/database/databasetest"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// contents are the lines of each table of a backup, in an order of their own.
+func contents(t *testing.T, path string) map[string][]string {
+	t.Helper()
+	files, err := zip.OpenReader(path)
+	require.NoError(t, err)
+	defer files.Close()
+	tables := map[string][]string{}
+	for _, file := range files.File {
+		if !strings.HasPrefix(file.Name, "tables/") {
+			continue
+		}
+		entry, err := file.Open()
+		require.NoError(t, err)
+		text, err := io.ReadAll(entry)
+		require.NoError(t, err)
+		lines := strings.Split(string(text), "\n")
+		slices.Sort(lines)
+		tables[file.Name] = lines
+	}
+	return tables
+}
+
+// fill writes what a server writes, with bytes, booleans, fractions and nothing among it.
+func fill(t *testing.T, options *serveOptions, environments int) {
+	t.Helper()
+	rows, _, end := openRows(t, options)
+	defer end()
+	for i := range environments {
+		e := store.Environment{ID: store.NewID(), ProjectID: "p", Name: fmt.Sprint(i), Model: store.Model{Objects: map[string]any{"number": int64(i), "ratio": 0.5}}}
+		require.NoError(t, rows.CreateEnvironment(t.Context(), &e))
+		if i == 0 {
+			session, err := rows.OpenSession(t.Context(), e.ID, "u")
+			require.NoError(t, err)
+			_, err = rows.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"}, Text: "scheduled <&>"})
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, rows.CreateTemplate(t.Context(), &store.Template{ID: store.NewID(), ProjectID: "p", Name: "t", Public: true, Services: store.List{}}))
+	db, err := options.openDatabase(t.Context())
+	require.NoError(t, err)
+	handle, err := db.DB()
+	require.NoError(t, err)
+	defer handle.Close()
+	require.NoError(t, db.Exec("INSERT INTO packages VALUES ('k1', 'a.b', 'n', 'Application', '1.0.0', 'd', 'a', '{}', 'o', ?, ?, ?, 1, 2)", true, true, false).Error)
+	require.NoError(t, db.Exec("INSERT INTO package_archives VALUES ('k1', ?)", []byte{0, 255, '"', '\n'}).Error)
+	require.NoError(t, db.Exec("INSERT INTO request_statistics VALUES (1, 'h', 1, 0, 2.0, '{}', 0.125, 0, 4, 99.5, 1, 1)").Error)
+	require.NoError(t, db.Exec("DELETE FROM categories WHERE name = 'SAP'").Error)
+}
+
+func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, from *serveOptions, settings []string) {
+		fill(t, from, 5)
+		file := filepath.Join(t.TempDir(), "backup")
+		output := run(t, append([]string{"db", "backup", file}, settings...)...)
+		require.Contains(t, output, "its secrets need the keys")
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+		key, err := os.ReadFile(from.keyFile())
+		require.NoError(t, err)
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), strings.TrimSpace(string(key)))
+		_, err = program(t, append([]string{"db", "backup", file}, settings...)...).CombinedOutput()
+		require.Error(t, err, "a file that is there stays")
+		before := contents(t, file)
+		require.Len(t, before["tables/environments.jsonl"], 6)
+		require.Len(t, before["tables/categories.jsonl"], 9, "one was deleted")
+
+		onEachDatabase(t, func(t *testing.T, to *serveOptions, settings []string) {
+			output := run(t, append([]string{"db", "restore", file}, settings...)...)
+			require.Contains(t, output, "WARNING: its secrets need the keys")
+			output2, err := program(t, append([]string{"db", "restore", file}, settings...)...).CombinedOutput()
+			require.Error(t, err)
+			require.Contains(t, string(output2), "--replace")
+			require.NoError(t, os.WriteFile(to.keyFile(), key, 0o600))
+			output = run(t, append([]string{"db", "restore", "--replace", file}, settings...)...)
+			require.Contains(t, output, "the keys of its secrets are there")
+			require.Contains(t, output, "the former database is kept")
+			again := filepath.Join(t.TempDir(), "again")
+			run(t, append([]string{"db", "backup", again}, settings...)...)
+			require.Equal(t, before, contents(t, again))
+			rows, _, _ := openRows(t, to)
+			found, _, err := rows.Environments(t.Context(), "p")
+			require.NoError(t, err)
+			require.Len(t, found, 5)
+		})
+	})
+}
+
+func TestABackupIsOfOneMomentWhileTheServerWrites(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, options *serveOptions, settings []string) {
+		fill(t, options, 1)
+		rows, _, _ := openRows(t, options)
+		stop := make(chan struct{})
+		var writer errgroup.Group
+		writer.Go(func() error {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return nil
+				default:
+				}
+				// An environment and its session are written in one transaction.
+				e := store.Environment{ID: store.NewID(), ProjectID: "w", Name: fmt.Sprint("w", i), Model: store.Model{Objects: map[string]any{}}}
+				if _, err := rows.CreateEnvironmentWithSession(t.Context(), &e, "u", store.List{}); err != nil {
+					return err
+				}
+			}
+		})
+		for i := range 3 {
+			file := filepath.Join(t.TempDir(), fmt.Sprint(i))
+			run(t, append([]string{"db", "backup", file}, settings...)...)
+			tables := contents(t, file)
+			require.Equal(t, len(tables["tables/environments.jsonl"]), len(tables["tables/sessions.jsonl"]))
+		}
+		close(stop)
+		require.NoError(t, writer.Wait())
+	})
+}
+
+func TestARestoreThatWasKilledChangedNothingAndIsRunAgain(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, options *serveOptions, settings []string) {
+		fill(t, options, 300)
+		file, other := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "other")
+		run(t, append([]string{"db", "backup", file}, settings...)...)
+		rows, _, end := openRows(t, options)
+		require.NoError(t, rows.CreateEnvironment(t.Context(), &store.Environment{ID: store.NewID(), ProjectID: "later", Name: "later"}))
+		if options.database != "" {
+			output, err := program(t, append([]string{"db", "restore", "--replace", file}, settings...)...).CombinedOutput()
+			require.Error(t, err)
+			require.Contains(t, string(output), "stop the servers")
+		}
+		end()
+		run(t, append([]string{"db", "backup", other}, settings...)...)
+
+		killAfter(t, "environments: 300 rows", append([]string{"db", "restore", "--replace", file}, settings...)...)
+		still := filepath.Join(t.TempDir(), "still")
+		run(t, append([]string{"db", "backup", still}, settings...)...)
+		require.Equal(t, contents(t, other), contents(t, still), "nothing has changed")
+
+		output := run(t, append([]string{"db", "restore", "--replace", file}, settings...)...)
+		require.Contains(t, output, "the keys of its secrets are there")
+		again := filepath.Join(t.TempDir(), "again")
+		run(t, append([]string{"db", "backup", again}, settings...)...)
+		require.Equal(t, contents(t, file), contents(t, again))
+	})
+}
+
+func TestADamagedBackupIsNotRestored(t *testing.T) {
+	options := &serveOptions{state: t.TempDir(), lease: minLease}
+	fill(t, options, 2)
+	file, damaged := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "damaged")
+	run(t, "db", "backup", file, "--state", options.state)
+	files, err := zip.OpenReader(file)
+	require.NoError(t, err)
+	defer files.Close()
+	out, err := os.Create(damaged)
+	require.NoError(t, err)
+	changed := zip.NewWriter(out)
+	for _, entry := range files.File {
+		to, err := changed.Create(entry.Name)
+		require.NoError(t, err)
+		from, err := entry.Open()
+		require.NoError(t, err)
+		text, err := io.ReadAll(from)
+		require.NoError(t, err)
+		if entry.Name == "tables/templates.jsonl" {
+			text = []byte(strings.Replace(string(text), `"t"`, `"u"`, 1))
+		}
+		_, err = to.Write(text)
+		require.NoError(t, err)
+	}
+	require.NoError(t, changed.Close())
+	require.NoError(t, out.Close())
+	state := t.TempDir()
+	output, err := program(t, "db", "restore", damaged, "--state", state).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(output), "damaged")
+	require.NoFileExists(t, filepath.Join(state, "burano.db"))
+	_, err = backup.Open(filepath.Join(state, "nothing"))
+	require.Error(t, err)
+}
+
+func TestARestoreLeavesOtherTablesOfADatabaseAlone(t *testing.T) {
+	url, state := databasetest.Postgres(t), t.TempDir()
+	options := &serveOptions{state: state, database: url, lease: minLease}
+	fill(t, options, 1)
+	file := filepath.Join(t.TempDir(), "backup")
+	run(t, "db", "backup", file, "--state", state, "--database", url)
+	db, err := options.openDatabase(t.Context())
+	require.NoError(t, err)
+	handle, err := db.DB()
+	require.NoError(t, err)
+	require.NoError(t, db.Exec("CREATE TABLE of_somebody_else (name TEXT)").Error)
+	require.NoError(t, handle.Close())
+	run(t, "db", "restore", "--replace", file, "--state", state, "--database", url)
+	db, err = options.openDatabase(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, handle.Close()) }()
+	var there int64
+	require.NoError(t, db.Raw("SELECT COUNT(*) FROM of_somebody_else").Scan(&there).Error)
+	handle, err = db.DB()
+	require.NoError(t, err)
+}
