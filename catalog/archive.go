@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"archive/zip"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -26,9 +27,49 @@ const (
 	freeRatio   = 1 << 20   // bytes
 )
 
-// ReadZip reads a package from a zip archive. Nothing is written to disk. What is wrong with the archive or the manifest is a
-// fault of kind Invalid or, for what is beyond a limit, of kind TooLarge; it names the entry or the key.
+// ReadZip reads a package from a zip archive, and checks all of it. Nothing is written to disk. What is wrong with the archive or the
+// manifest is a fault of kind Invalid or, for what is beyond a limit, of kind TooLarge; it names the entry or the key.
 func ReadZip(r io.ReaderAt, size int64) (*Package, error) {
+	entries, err := readEntries(r, size)
+	if err != nil {
+		return nil, err
+	}
+	files := make(unpacked, len(entries))
+	for name, entry := range entries {
+		if files[name], err = readEntry(entry); err != nil {
+			return nil, err
+		}
+	}
+	return newPackage(files)
+}
+
+// openZip makes a package of an archive that ReadZip, or CheckZip, took before. Its files are unpacked when they are read.
+func openZip(archive []byte) (*Package, error) {
+	entries, err := readEntries(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		return nil, err
+	}
+	return newPackage(&packed{size: len(archive), entries: entries})
+}
+
+// checkZip makes a package of an archive as ReadZip does, but keeps the archive and not the files, of which none is in memory longer than
+// it takes to read it through.
+func checkZip(archive []byte) (*Package, error) {
+	entries, err := readEntries(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if err := passEntry(entry, io.Discard); err != nil {
+			return nil, err
+		}
+	}
+	return newPackage(&packed{size: len(archive), entries: entries})
+}
+
+// readEntries reads what is in an archive, and refuses what is no package's or would unpack to too much: no more of a file is unpacked
+// than the archive claims that it has.
+func readEntries(r io.ReaderAt, size int64) (map[string]*zip.File, error) {
 	archive, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "Incorrect package format: Uploaded file is not a zip archive (%w)", err)
@@ -36,7 +77,7 @@ func ReadZip(r io.ReaderAt, size int64) (*Package, error) {
 	if len(archive.File) > maxEntries {
 		return nil, fault.New(fault.TooLarge, "The archive has %d entries, more than the %d allowed", len(archive.File), maxEntries)
 	}
-	files := make(map[string][]byte, len(archive.File))
+	entries := make(map[string]*zip.File, len(archive.File))
 	var unpacked int64
 	for _, entry := range archive.File {
 		name, isFile, err := checkEntry(entry)
@@ -46,20 +87,20 @@ func ReadZip(r io.ReaderAt, size int64) (*Package, error) {
 		if !isFile {
 			continue
 		}
-		if _, twice := files[name]; twice {
+		if _, twice := entries[name]; twice {
 			return nil, incorrect("archive entry %s is there twice", quoteShort(name))
 		}
 		if total := unpacked + int64(min(entry.UncompressedSize64, maxUnpacked)); total > freeRatio && total/maxRatio > size {
 			return nil, fault.New(fault.TooLarge, "The archive unpacks to more than %d times its size (at entry %s)", maxRatio, quoteShort(name))
 		}
-		content, err := readEntry(entry, min(maxFile, maxUnpacked-unpacked))
-		if err != nil {
-			return nil, err
+		if entry.UncompressedSize64 > uint64(min(maxFile, maxUnpacked-unpacked)) {
+			return nil, fault.New(fault.TooLarge, "The archive unpacks to too much (at entry %s): one file may have %d MiB, all together %d MiB",
+				quoteShort(entry.Name), maxFile>>20, maxUnpacked>>20)
 		}
-		unpacked += int64(len(content))
-		files[name] = content
+		unpacked += int64(entry.UncompressedSize64)
+		entries[name] = entry
 	}
-	return newPackage(files)
+	return entries, nil
 }
 
 // checkEntry returns the cleaned name of an entry and whether it is a file; it refuses everything that could reach outside of
@@ -108,29 +149,30 @@ func checkName(name string) error {
 	return nil
 }
 
-// readEntry unpacks one file. No more is unpacked than the archive claims that the file has, and that is refused beyond the limit: so
-// what an archive costs is known before it is unpacked.
-func readEntry(entry *zip.File, limit int64) ([]byte, error) {
-	if entry.UncompressedSize64 > uint64(limit) {
-		return nil, fault.New(fault.TooLarge, "The archive unpacks to too much (at entry %s): one file may have %d MiB, all together %d MiB",
-			quoteShort(entry.Name), maxFile>>20, maxUnpacked>>20)
-	}
+// readEntry unpacks one file.
+func readEntry(entry *zip.File) ([]byte, error) {
+	content := bytes.NewBuffer(make([]byte, 0, entry.UncompressedSize64))
+	err := passEntry(entry, content)
+	return content.Bytes(), err
+}
+
+// passEntry unpacks one file into a writer, no more of it than the archive claims that it has.
+func passEntry(entry *zip.File, to io.Writer) error {
 	reader, err := entry.Open()
 	if err != nil {
-		return nil, incorrect("archive entry %s cannot be read: %w", quoteShort(entry.Name), err)
+		return incorrect("archive entry %s cannot be read: %w", quoteShort(entry.Name), err)
 	}
 	defer reader.Close()
-	content := make([]byte, entry.UncompressedSize64)
-	if _, err = io.ReadFull(reader, content); err == nil {
+	if _, err = io.CopyN(to, reader, int64(entry.UncompressedSize64)); err == nil {
 		// At the end, and only there, the checksum is compared.
 		if _, err = io.ReadFull(reader, make([]byte, 1)); errors.Is(err, io.EOF) {
-			return content, nil
+			return nil
 		}
 		if err == nil {
 			err = errors.New("it has more than the archive claims")
 		}
 	}
-	return nil, incorrect("archive entry %s cannot be read: %w", quoteShort(entry.Name), err)
+	return incorrect("archive entry %s cannot be read: %w", quoteShort(entry.Name), err)
 }
 
 // ReadFolder reads a package from a folder. Links in it are not followed but refused.
@@ -139,7 +181,7 @@ func ReadFolder(fsys fs.FS) (*Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPackage(files)
+	return newPackage(unpacked(files))
 }
 
 // ReadFiles reads a package that is made of these files, by their paths inside the package.
@@ -149,7 +191,7 @@ func ReadFiles(files map[string][]byte) (*Package, error) {
 			return nil, err
 		}
 	}
-	return newPackage(maps.Clone(files))
+	return newPackage(unpacked(maps.Clone(files)))
 }
 
 // ReadEmbedded reads a package that comes with Burano; only such a package's classes can have native methods.
@@ -221,25 +263,26 @@ func WriteZip(w io.Writer, fsys fs.FS) error {
 	if err != nil {
 		return err
 	}
-	return writeZip(w, files)
+	return writeZip(w, unpacked(files))
 }
 
 // WriteZip writes the package as a zip, with the same bytes each time.
 func (p *Package) WriteZip(w io.Writer) error { return writeZip(w, p.files) }
 
-func writeZip(w io.Writer, files map[string][]byte) error {
-	names := make([]string, 0, len(files))
-	for name := range files {
-		names = append(names, name)
-	}
+func writeZip(w io.Writer, files contents) error {
+	names := files.names()
 	sort.Strings(names)
 	archive := zip.NewWriter(w)
 	for _, name := range names {
 		header := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}
 		header.SetMode(0o644)
+		content, err := files.read(name)
+		if err != nil {
+			return fmt.Errorf("write package zip: %w", err)
+		}
 		entry, err := archive.CreateHeader(header)
 		if err == nil {
-			_, err = entry.Write(files[name])
+			_, err = entry.Write(content)
 		}
 		if err != nil {
 			return fmt.Errorf("write package zip: %s: %w", name, err)

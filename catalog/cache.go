@@ -22,7 +22,7 @@ const (
 
 func newPackageCache() *packageCache {
 	c := &packageCache{}
-	packages, err := simplelru.NewLRU(maxCachedPackages, func(_ string, p *Package) { c.bytes -= p.size() })
+	packages, err := simplelru.NewLRU(maxCachedPackages, func(_ string, p *Package) { c.bytes -= p.held })
 	if err != nil {
 		panic(err) // the number is not positive
 	}
@@ -39,11 +39,11 @@ func (c *packageCache) get(id string) (*Package, bool) {
 func (c *packageCache) put(id string, p *Package) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.packages.Contains(id) || p.size() > maxCached {
+	if c.packages.Contains(id) || p.held > maxCached {
 		return
 	}
 	c.packages.Add(id, p)
-	c.bytes += p.size()
+	c.bytes += p.held
 	for c.bytes > maxCached {
 		c.packages.RemoveOldest()
 	}
@@ -53,12 +53,4 @@ func (c *packageCache) drop(id string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.packages.Remove(id)
-}
-
-func (p *Package) size() int {
-	size := 0
-	for name, content := range p.files {
-		size += len(name) + len(content)
-	}
-	return size
 }

@@ -15,7 +15,10 @@ func (s *Service) Forms(ctx context.Context, caller identity.Caller, id string) 
 	if err != nil {
 		return nil, nil, err
 	}
-	text := p.UI()
+	text, err := p.UI()
+	if err != nil {
+		return nil, nil, err
+	}
 	if len(text) == 0 {
 		return nil, nil, fault.New(fault.NotFound, "Package '%s' (%s) has no forms: it comes without a UI definition", id, p.FullName())
 	}

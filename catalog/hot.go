@@ -3,7 +3,6 @@ package catalog
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"path"
 	"slices"
@@ -378,7 +377,7 @@ func titled(name string) string {
 
 // class makes the MuranoPL class of the template: an application whose deploy pushes the template as a stack of its own and whose
 // destroy deletes it. Where the package has environments of Heat, these set parameters, and contracts do not.
-func (t *hotTemplate) class(m *manifest, files map[string][]byte) string {
+func (t *hotTemplate) class(m *manifest, files contents) string {
 	parameters := map[string]any{}
 	if len(below(files, hotEnvironments)) == 0 {
 		for _, parameter := range t.parameters {
@@ -450,9 +449,9 @@ func (p hotParameter) contract() string {
 }
 
 // below lists the files of a folder by their paths in it, sorted.
-func below(files map[string][]byte, folder string) []string {
+func below(files contents, folder string) []string {
 	var names []string
-	for _, file := range slices.Sorted(maps.Keys(files)) {
+	for _, file := range slices.Sorted(slices.Values(files.names())) {
 		if name, ok := strings.CutPrefix(file, folder); ok {
 			names = append(names, name)
 		}

@@ -39,9 +39,16 @@ func hot(t *testing.T, entries ...entry) *catalog.Package {
 	return p
 }
 
+func formOf(t *testing.T, p *catalog.Package) []byte {
+	t.Helper()
+	text, err := p.UI()
+	require.NoError(t, err)
+	return text
+}
+
 func TestATemplateGetsAForm(t *testing.T) {
 	var form map[string]any
-	require.NoError(t, yaml.Unmarshal(hot(t).UI(), &form))
+	require.NoError(t, yaml.Unmarshal(formOf(t, hot(t)), &form))
 	require.Equal(t, map[string]any{
 		"?":                  map[string]any{"type": "org.Hot", "package": "org.Hot", "classVersion": "1.2.3"},
 		"name":               "$.group0.name",
@@ -75,7 +82,7 @@ resources: {}
 `
 	p, err := read(zipOf(t, entry{name: "manifest.yaml", content: hotManifest}, entry{name: "template.yaml", content: parameters}))
 	require.NoError(t, err)
-	definition, problems := ui.Parse("ui.yaml", p.UI())
+	definition, problems := ui.Parse("ui.yaml", formOf(t, p))
 	require.Empty(t, problems)
 	types, validators := map[string]string{}, map[string][]string{}
 	for _, field := range definition.Forms[1].Fields {
@@ -114,8 +121,8 @@ func TestATemplateGetsAClass(t *testing.T) {
 		"flavor": `$.string().check($ in list('m1.small', 'it\'s'))`, "count_of_it": "$.int().check($ >= 1).check($ <= 9.5)", "open": "$.bool()"},
 		read["Properties"].(map[string]any)["templateParameters"].(map[string]any)["Contract"])
 	require.Contains(t, string(text), `"nested/one.yaml": !yaql "$resources.string('HotFiles/nested/one.yaml')"`)
-	resource, ok := p.File("Resources/org.Hot")
-	require.True(t, ok)
+	resource, err := p.File("Resources/org.Hot")
+	require.NoError(t, err)
 	require.Equal(t, template, string(resource))
 
 	_, text, err = hot(t, entry{name: "Resources/HotEnvironments/prod.yaml", content: "x"}).ClassFile("org.Hot")

@@ -23,8 +23,11 @@ type Image struct {
 // Images reads images.lst, and says what is wrong in it, with places; without the file there are none. Images that are not wholly
 // described are left out.
 func (p *Package) Images() ([]Image, []*Placed) {
-	text, there := p.files[ImagesFile]
-	if !there {
+	text, err := p.optional(ImagesFile)
+	if err != nil {
+		return nil, []*Placed{placed(ImagesFile, err, err).(*Placed)}
+	}
+	if text == nil {
 		return nil, nil
 	}
 	var document yaml.Node

@@ -91,8 +91,10 @@ Classes:
 	require.Equal(t, []any{"a.M", map[string]any{"a.N": map[string]any{"n": 5}}}, p.Meta())
 	_, err = json.Marshal(p.Supplier())
 	require.NoError(t, err)
-	require.Nil(t, p.UI())
-	require.Nil(t, p.Logo())
+	require.Nil(t, formOf(t, p))
+	logo, err := p.Logo()
+	require.NoError(t, err)
+	require.Nil(t, logo)
 
 	p, err = withManifest(t, "FullName: org.A\nType: Library\n")
 	require.NoError(t, err)

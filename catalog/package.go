@@ -2,6 +2,8 @@ package catalog
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -17,8 +19,9 @@ import (
 // Package is one package, read whole and checked. It does not change; the byte slices that it gives out are not to be written.
 type Package struct {
 	manifest manifest
-	files    map[string][]byte // by path inside the package, '/'-separated
+	files    contents
 	embedded bool
+	held     int // bytes of memory, about
 
 	// What is made of a Heat template; "" for MuranoPL.
 	madeClass, madeForm string
@@ -100,19 +103,28 @@ func (p *Package) ClassFile(class string) (string, []byte, error) {
 		return "", nil, fault.New(fault.NotFound, "Package '%s' has no class '%s'", p.FullName(), class)
 	}
 	file := path.Join("Classes", name)
-	text, ok := p.files[file]
-	if !ok {
-		return "", nil, fault.New(fault.Invalid, "Package '%s' says that class '%s' is in '%s', but holds no such file", p.FullName(), class, file)
+	text, err := p.files.read(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fault.New(fault.Invalid, "Package '%s' says that class '%s' is in '%s', but holds no such file", p.FullName(), class, file)
 	}
-	return file, text, nil
+	return file, text, err
 }
 
 // UI is the dynamic UI definition as YAML text, that of a Heat template made from it; nil where the package has none.
-func (p *Package) UI() []byte {
+func (p *Package) UI() ([]byte, error) {
 	if p.manifest.hot {
-		return []byte(p.madeForm)
+		return []byte(p.madeForm), nil
 	}
-	return p.files[p.UIFile()]
+	return p.optional(p.UIFile())
+}
+
+// optional reads a file, nil where there is none.
+func (p *Package) optional(name string) ([]byte, error) {
+	content, err := p.files.read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return content, err
 }
 
 // UIFile is where the dynamic UI definition of a package with MuranoPL lies, or would.
@@ -133,39 +145,45 @@ func (p *Package) ManifestPlace(key, inner string) (line, column int) {
 }
 
 // Logo is the package's logo (PNG, JPEG or GIF), nil where it has none.
-func (p *Package) Logo() []byte { return p.files[p.manifest.logo] }
+func (p *Package) Logo() ([]byte, error) { return p.optional(p.manifest.logo) }
 
 // SupplierLogo is the supplier's logo (PNG, JPEG or GIF), nil where the package has none.
-func (p *Package) SupplierLogo() []byte { return p.files[p.manifest.supplierLogo] }
+func (p *Package) SupplierLogo() ([]byte, error) { return p.optional(p.manifest.supplierLogo) }
 
 // File returns a file of the package by its path, such as "Resources/scripts/setup.sh". The class of a Heat template has its template
-// as a resource of its own name.
-func (p *Package) File(name string) ([]byte, bool) {
+// as a resource of its own name. It fails with fs.ErrNotExist when there is no such file.
+func (p *Package) File(name string) ([]byte, error) {
 	if p.manifest.hot && name == "Resources/"+p.manifest.fullName {
 		name = templateFile
 	}
-	content, ok := p.files[name]
-	return content, ok
+	return p.files.read(name)
+}
+
+// Has tells whether the package has a file of that path.
+func (p *Package) Has(name string) bool {
+	_, there := p.files.length(name)
+	return there
 }
 
 // FileNames lists the paths of all files, sorted.
 func (p *Package) FileNames() []string {
-	names := make([]string, 0, len(p.files))
-	for name := range p.files {
-		names = append(names, name)
-	}
+	names := p.files.names()
 	sort.Strings(names)
 	return names
 }
 
 // newPackage checks the files as a package.
-func newPackage(files map[string][]byte) (*Package, error) {
-	text, ok := files["manifest.yaml"]
-	if !ok {
+func newPackage(files contents) (*Package, error) {
+	length, there := files.length(manifestFile)
+	if !there {
 		return nil, fault.New(fault.Invalid, "Unable to find package manifest%s", hintOfTop(files))
 	}
-	if len(text) > maxManifest {
-		return nil, fault.New(fault.TooLarge, "manifest.yaml has %d bytes, more than the %d allowed", len(text), maxManifest)
+	if length > maxManifest {
+		return nil, fault.New(fault.TooLarge, "%s has %d bytes, more than the %d allowed", manifestFile, length, maxManifest)
+	}
+	text, err := files.read(manifestFile)
+	if err != nil {
+		return nil, err
 	}
 	m, err := parseManifest(text)
 	if err != nil {
@@ -173,9 +191,12 @@ func newPackage(files map[string][]byte) (*Package, error) {
 	}
 	p := &Package{manifest: m, files: files}
 	if m.hot {
-		text, ok := files[templateFile]
-		if !ok {
-			return nil, incorrect("a package of format '%s' needs a '%s' at its top", m.format, templateFile)
+		text, err := files.read(templateFile)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = incorrect("a package of format '%s' needs a '%s' at its top", m.format, templateFile)
+		}
+		if err != nil {
+			return nil, err
 		}
 		template, err := readTemplate(text)
 		if err != nil {
@@ -189,13 +210,17 @@ func newPackage(files map[string][]byte) (*Package, error) {
 	if err := p.checkImage(m.supplierLogo, m.supplierLogo != supplierLogoFile, "Supplier Logo"); err != nil {
 		return nil, err
 	}
+	p.held = files.held() + ofManifest*len(text) + len(p.madeClass) + len(p.madeForm)
 	return p, nil
 }
 
+// ofManifest is about how many bytes of memory are taken for a byte of a manifest, which is kept as it was parsed.
+const ofManifest = 16
+
 // hintOfTop helps the one who zipped the folder and not what is in it.
-func hintOfTop(files map[string][]byte) string {
-	for name := range files {
-		if dir, file := path.Split(name); file == "manifest.yaml" && path.Dir(path.Clean(dir)) == "." {
+func hintOfTop(files contents) string {
+	for _, name := range files.names() {
+		if dir, file := path.Split(name); file == manifestFile && path.Dir(path.Clean(dir)) == "." {
 			return ": there is one in '" + dir + "'; zip the contents of that folder, not the folder"
 		}
 	}
@@ -203,14 +228,19 @@ func hintOfTop(files map[string][]byte) string {
 }
 
 func (p *Package) checkImage(name string, asked bool, what string) error {
-	content, ok := p.files[name]
+	length, there := p.files.length(name)
 	switch {
-	case !ok && !asked:
+	case !there && !asked:
 		return nil
-	case !ok:
+	case !there:
 		return fault.New(fault.Invalid, "%s: the manifest names the file '%s', but the package holds no such file", what, name)
-	case len(content) > maxLogo:
-		return fault.New(fault.Invalid, "%s: image '%s' has %d bytes, more than the %d allowed", what, name, len(content), maxLogo)
+	case length > maxLogo:
+		return fault.New(fault.Invalid, "%s: image '%s' has %d bytes, more than the %d allowed", what, name, length, maxLogo)
+	}
+	content, err := p.files.read(name)
+	switch {
+	case err != nil:
+		return err
 	case !isImage(content):
 		return fault.New(fault.Invalid, "%s: '%s' is of an unsupported format, it should be a PNG, JPEG or GIF image", what, name)
 	}

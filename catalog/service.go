@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
@@ -26,6 +27,7 @@ type Service struct {
 	owner    string              // the project that embedded packages are shown as owned by
 	offered  []string            // names of the embedded packages that are offered; none for all
 	cache    *packageCache
+	reading  singleflight.Group // packages that are not in the cache, by id
 	now      func() time.Time
 	newID    func() string
 }
@@ -137,7 +139,7 @@ func (s *Service) Upload(ctx context.Context, caller identity.Caller, meta Metad
 	case len(archive) > MaxUpload:
 		return Record{}, TooLargeUpload()
 	}
-	p, err := ReadZip(bytes.NewReader(archive), int64(len(archive)))
+	p, err := checkZip(archive)
 	if err != nil {
 		return Record{}, fault.New(fault.Invalid, "Couldn't load package from file: %w", err)
 	}
@@ -221,7 +223,7 @@ func (s *Service) UI(ctx context.Context, caller identity.Caller, id string) ([]
 	if err != nil {
 		return nil, err
 	}
-	return p.UI(), nil
+	return p.UI()
 }
 
 // Download returns the package's zip: the very bytes that were uploaded, or the zip of an embedded package.
@@ -255,16 +257,23 @@ func (s *Service) load(ctx context.Context, record Record) (*Package, error) {
 	if p, ok := s.cache.get(record.ID); ok {
 		return p, nil
 	}
-	archive, err := s.store.Archive(ctx, record.ID)
+	// Many may ask for one package at once, such as browsers for its logo: it is read for all of them, also when the first one goes away.
+	p, err, _ := s.reading.Do(record.ID, func() (any, error) {
+		archive, err := s.store.Archive(context.WithoutCancel(ctx), record.ID)
+		if err != nil {
+			return nil, err
+		}
+		p, err := openZip(archive)
+		if err != nil {
+			return nil, fmt.Errorf("read the stored package %s (%s): %w", record.ID, record.FullName, err)
+		}
+		s.cache.put(record.ID, p)
+		return p, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	p, err := ReadZip(bytes.NewReader(archive), int64(len(archive)))
-	if err != nil {
-		return nil, fmt.Errorf("read the stored package %s (%s): %w", record.ID, record.FullName, err)
-	}
-	s.cache.put(record.ID, p)
-	return p, nil
+	return p.(*Package), nil
 }
 
 // Categories lists categories.

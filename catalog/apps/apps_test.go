@@ -84,10 +84,14 @@ func TestEveryRequiredPackageIsThere(t *testing.T) {
 
 func TestEveryApplicationHasAFormAndALogo(t *testing.T) {
 	for _, p := range withDemo(t) {
-		_, err := png.Decode(bytes.NewReader(p.Logo()))
+		logo, err := p.Logo()
+		require.NoError(t, err, p.FullName())
+		_, err = png.Decode(bytes.NewReader(logo))
+		require.NoError(t, err, p.FullName())
+		form, err := p.UI()
 		require.NoError(t, err, p.FullName())
 		if p.Type() != "Application" {
-			require.Nil(t, p.UI(), p.FullName())
+			require.Nil(t, form, p.FullName())
 			continue
 		}
 		var ui struct {
@@ -96,12 +100,12 @@ func TestEveryApplicationHasAFormAndALogo(t *testing.T) {
 			Templates   map[string]any                      `yaml:"Templates"`
 			Forms       []map[string]struct{ Fields []any } `yaml:"Forms"`
 		}
-		require.NoError(t, yaml.Unmarshal(p.UI(), &ui), p.FullName())
+		require.NoError(t, yaml.Unmarshal(form, &ui), p.FullName())
 		require.NotEmpty(t, ui.Version)
 		require.NotEmpty(t, ui.Forms)
 		header := ui.Application["?"].(map[string]any)
 		require.Contains(t, p.ClassNames(), header["type"])
-		checkFormReferences(t, p.FullName(), p.UI(), ui.Forms)
+		checkFormReferences(t, p.FullName(), form, ui.Forms)
 	}
 }
 

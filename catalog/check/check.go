@@ -143,7 +143,7 @@ func (c *checker) unreadable(file string, err error) {
 	var document *muranopl.DocumentError
 	switch {
 	case errors.As(err, &document):
-		if _, own := c.pkg.File(document.Position.File); own {
+		if c.pkg.Has(document.Position.File) {
 			c.findings = append(c.findings, Finding{ClassFile, document.Position.File, document.Position.Line, document.Position.Column, document.Message, false})
 			return
 		}
@@ -151,7 +151,7 @@ func (c *checker) unreadable(file string, err error) {
 		at := muranopl.Position{File: file, Line: 1, Column: 1}
 		var reference *muranopl.ReferenceError
 		if errors.As(err, &reference) {
-			if _, own := c.pkg.File(reference.Position.File); own {
+			if c.pkg.Has(reference.Position.File) {
 				at = reference.Position
 			}
 		}

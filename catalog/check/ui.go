@@ -4,8 +4,8 @@ import "github.com/burano/burano/catalog/ui"
 
 // uiFile checks the dynamic UI definition. That of a HOT package is generated.
 func (c *checker) uiFile() {
-	text := c.pkg.UI()
-	if text == nil || c.pkg.HOT() {
+	text, err := c.pkg.UI()
+	if err != nil || text == nil || c.pkg.HOT() {
 		return
 	}
 	_, problems := ui.Parse(c.pkg.UIFile(), text)

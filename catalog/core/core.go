@@ -5,7 +5,9 @@ package core
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 
@@ -182,9 +184,9 @@ func resource(ctx context.Context, call muranopl.Call) ([]byte, error) {
 		return nil, fault.New(fault.Invalid, "resources are read from the code of a class: say of which by owner")
 	}
 	name := text(call, "name")
-	if files, ok := class.Package.(interface{ File(string) ([]byte, bool) }); ok {
-		if content, ok := files.File("Resources/" + name); ok {
-			return content, nil
+	if files, ok := class.Package.(interface{ File(string) ([]byte, error) }); ok {
+		if content, err := files.File("Resources/" + name); !errors.Is(err, fs.ErrNotExist) {
+			return content, err
 		}
 	}
 	return nil, missing{fmt.Errorf("package %s has no file Resources/%s", class.Package.FullName(), name)}

@@ -48,13 +48,20 @@ func modelled(t *testing.T, definition *ui.Definition, in ui.Input) map[string]a
 	return result.Model
 }
 
+func formOf(t *testing.T, p *catalog.Package) string {
+	t.Helper()
+	text, err := p.UI()
+	require.NoError(t, err)
+	return string(text)
+}
+
 func embedded(t *testing.T, name string) *ui.Definition {
 	t.Helper()
 	packages, err := apps.Packages()
 	require.NoError(t, err)
 	for _, p := range packages {
 		if p.FullName() == name {
-			return parsed(t, string(p.UI()))
+			return parsed(t, formOf(t, p))
 		}
 	}
 	t.Fatalf("no package %s comes with Burano", name)
@@ -214,7 +221,7 @@ func TestAnApplicationRefersToAnObjectOfAClass(t *testing.T) {
 func TestTheFormOfAHeatTemplateMakesItsModel(t *testing.T) {
 	p, err := catalog.ReadEmbedded(hotPackage)
 	require.NoError(t, err)
-	definition := parsed(t, string(p.UI()))
+	definition := parsed(t, formOf(t, p))
 	forms, err := definition.Describe(t.Context(), nil)
 	require.NoError(t, err)
 	require.Equal(t, "a, b", strings.ReplaceAll(fieldOf(t, forms, "group1", "names").Initial.(string), ",", ", "))

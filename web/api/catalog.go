@@ -145,13 +145,17 @@ func (h catalogHandlers) updatePackage(c echo.Context) error {
 	return c.JSON(http.StatusOK, newPackageJSON(record))
 }
 
-func (h catalogHandlers) packageFile(content func(*catalog.Package) []byte) echo.HandlerFunc {
+func (h catalogHandlers) packageFile(read func(*catalog.Package) ([]byte, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		p, err := h.catalog.Open(c.Request().Context(), catalogCaller(c), c.Param("id"))
 		if err != nil {
 			return err
 		}
-		return blob(c, echo.MIMEOctetStream, content(p))
+		content, err := read(p)
+		if err != nil {
+			return err
+		}
+		return blob(c, echo.MIMEOctetStream, content)
 	}
 }
 
