@@ -80,6 +80,8 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.DurationVar(&o.limits.Time, "request-time", api.DefaultLimits.Time, "how long a request may take: a body that comes slower is answered with 408, work that takes longer with 503; streams of events have no limit")
 	flags.IntVar(&o.limits.Requests, "max-requests", api.DefaultLimits.Requests, "requests that are answered at the same time; one more is answered with 503")
 	flags.IntVar(&o.limits.Streams, "max-streams", api.DefaultLimits.Streams, "streams of events at the same time; one more is answered with 503")
+	flags.IntVar(&o.limits.ProjectRequests, "max-project-requests", 0, "requests of one project that are answered at the same time; one more is answered with 429; 0: half of max-requests")
+	flags.IntVar(&o.limits.ProjectStreams, "max-project-streams", 0, "streams of events of one project at the same time; one more is answered with 429; 0: half of max-streams")
 	flags.DurationVar(&o.stopPatience, "stop-patience", 10*time.Second, "how long requests may take to end when the server is stopped")
 
 	flags.StringVar(&o.cloud, cloudFlag, "", "entry of clouds.yaml with the service user's credentials; without it the OS_* variables are read")
@@ -122,6 +124,11 @@ func (o *serveOptions) check(s *settings) error {
 		"max-deaths": int64(o.maxDeaths)} {
 		if value <= 0 {
 			return s.wrong(name, "%d must be more than 0", value)
+		}
+	}
+	for name, value := range map[string]int{"max-project-requests": o.limits.ProjectRequests, "max-project-streams": o.limits.ProjectStreams} {
+		if value < 0 {
+			return s.wrong(name, "%d must not be less than 0", value)
 		}
 	}
 	if _, err := auth.ParseProxies(o.proxies); err != nil {

@@ -101,7 +101,7 @@ func newEcho(config Config) *echo.Echo {
 	e.HTTPErrorHandler = errorHandler(config)
 	e.Pre(requestID, accessLog(config.Logger, counted), newCounter(config.Orchestrator, config.Logger).count, limited(config.Limits, config.Stopping),
 		recovery(config.Logger, counted), versions)
-	e.Use(authenticated(config.Auth, config.Limits.Recheck), permitted(config.Policy))
+	e.Use(authenticated(config.Auth, config.Limits.Recheck), shared(config.Limits), permitted(config.Policy))
 
 	v1 := e.Group("/v1", readBody(config.Limits.Values), negotiate)
 	environments := environmentHandlers{config.Orchestrator}

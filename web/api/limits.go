@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -21,16 +22,23 @@ type Limits struct {
 	Time     time.Duration // from the first byte of a request to the last of its answer, one minute: 408 or 503
 	Requests int           // at the same time, 256; the next one is answered with 503
 	Streams  int           // answers that go on, such as a deployment's events, at the same time, 256; they have no limit of time
+	// ProjectRequests and ProjectStreams are how many of them one project may have at the same time, half of all; its next one is answered
+	// with 429.
+	ProjectRequests, ProjectStreams int
 	// Recheck is how often it is asked whether who follows a stream may still do so, 30 seconds.
 	Recheck time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
-	return Limits{
+	l = Limits{
 		Body: cmp.Or(l.Body, DefaultLimits.Body), Values: cmp.Or(l.Values, DefaultLimits.Values), Time: cmp.Or(l.Time, DefaultLimits.Time),
 		Requests: cmp.Or(l.Requests, DefaultLimits.Requests), Streams: cmp.Or(l.Streams, DefaultLimits.Streams),
+		ProjectRequests: l.ProjectRequests, ProjectStreams: l.ProjectStreams,
 		Recheck: cmp.Or(l.Recheck, DefaultLimits.Recheck),
 	}
+	l.ProjectRequests = cmp.Or(l.ProjectRequests, (l.Requests+1)/2)
+	l.ProjectStreams = cmp.Or(l.ProjectStreams, (l.Streams+1)/2)
+	return l
 }
 
 // DefaultLimits are for a server of a few cores. A package may have 5 MiB, an object model 8 MiB.
@@ -83,6 +91,59 @@ func limited(limits Limits, stopping context.Context) echo.MiddlewareFunc {
 			}
 			return answeredWithin(c, next)
 		}
+	}
+}
+
+// shared keeps each project within its share of the requests, so that one that asks for much does not keep the others out. It comes after
+// who is calling is known.
+func shared(limits Limits) echo.MiddlewareFunc {
+	requests, streams := newShares(limits.ProjectRequests), newShares(limits.ProjectStreams)
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			of, what := requests, "requests"
+			if isStream(c.Request().URL.Path) {
+				of, what = streams, "streams"
+			}
+			_, caller := calling(c)
+			if caller.ProjectID == "" { // nobody, or somebody who chooses a project yet
+				return next(c)
+			}
+			if !of.take(caller.ProjectID) {
+				c.Response().Header().Set(echo.HeaderRetryAfter, "1")
+				return &refusal{status: http.StatusTooManyRequests,
+					explanation: fmt.Sprintf("Project %s has %d %s at the same time, which is its share; try again shortly.", caller.ProjectID, of.most, what)}
+			}
+			defer of.give(caller.ProjectID)
+			return next(c)
+		}
+	}
+}
+
+// shares count what each project has of something, of which it may have so much.
+type shares struct {
+	most  int
+	mutex sync.Mutex
+	held  map[string]int // by project; those that have none are not in it
+}
+
+func newShares(most int) *shares { return &shares{most: most, held: map[string]int{}} }
+
+// take tells whether the project may have one more, which it then has until it gives it back.
+func (s *shares) take(project string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.held[project] >= s.most {
+		return false
+	}
+	s.held[project]++
+	return true
+}
+
+func (s *shares) give(project string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.held[project]--; s.held[project] == 0 {
+		delete(s.held, project)
 	}
 }
 

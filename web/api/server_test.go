@@ -139,7 +139,7 @@ func blocked(t *testing.T, limits Limits) (s *server, begun chan struct{}, end f
 }
 
 func TestOneMoreThanTheLimitIsToldToComeBack(t *testing.T) {
-	s, begun, end := blocked(t, Limits{Requests: 2, Streams: 1})
+	s, begun, end := blocked(t, Limits{Requests: 2, ProjectRequests: 2, Streams: 1})
 	done := make(chan int, 3)
 	for _, path := range []string{"/v1/wait", "/v1/wait", "/v1/wait/events"} {
 		go func() { done <- s.send("GET", path, asDemo, nil).Code }()
@@ -154,6 +154,27 @@ func TestOneMoreThanTheLimitIsToldToComeBack(t *testing.T) {
 	require.Equal(t, 200, s.send("GET", "/healthz", nil, nil).Code, "a busy server lives")
 	end()
 	for range 3 {
+		require.Equal(t, 200, <-done)
+	}
+	require.Equal(t, 200, s.send("GET", "/v1/environments", asDemo, nil).Code)
+}
+
+func TestAProjectHasItsShareOfRequestsAndOthersHaveTheirs(t *testing.T) {
+	s, begun, end := blocked(t, Limits{Requests: 4, Streams: 4})
+	done := make(chan int, 4)
+	for _, path := range []string{"/v1/wait", "/v1/wait", "/v1/wait/events", "/v1/wait/events"} {
+		go func() { done <- s.send("GET", path, asDemo, nil).Code }()
+		<-begun
+	}
+	for _, path := range []string{"/v1/environments", "/v1/wait/events"} {
+		recorder := s.send("GET", path, asDemo, nil)
+		require.Equal(t, 429, recorder.Code, "half of them is what one project may have")
+		require.Equal(t, "1", recorder.Header().Get("Retry-After"))
+		require.Contains(t, recorder.Body.String(), "which is its share")
+	}
+	require.Equal(t, 200, s.send("GET", "/v1/environments", map[string]string{"X-Auth-Token": "{token:other}"}, nil).Code, "another project")
+	end()
+	for range 4 {
 		require.Equal(t, 200, <-done)
 	}
 	require.Equal(t, 200, s.send("GET", "/v1/environments", asDemo, nil).Code)
