@@ -194,13 +194,10 @@ func (d *deployment) apply(ctx context.Context, node Node, config *rest.Config, 
 	})
 }
 
-// dns applies CoreDNS. It does not wait for its pod, which comes while the applications' come.
-func (d *deployment) dns(ctx context.Context, node Node) error {
+// dns applies CoreDNS, which asks the resolvers of the nodes that are installed. It does not wait for its pod, which comes while the
+// applications' come.
+func (d *deployment) dns(ctx context.Context, node Node, installed []Node) error {
 	config, err := d.cluster.bootstrap(ctx)
-	if err != nil {
-		return err
-	}
-	installed, err := d.progress.wait(ctx, joinGrace, d.cluster.config.Nodes, stepFiles)
 	if err != nil {
 		return err
 	}

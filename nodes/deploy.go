@@ -21,6 +21,7 @@ const (
 	stepConnect            = "connect"
 	stepFiles              = "files"
 	stepBinary             = "burano program"
+	stepEtcdData           = "etcd data"
 	stepEtcdMember         = "etcd member"
 	stepEtcdUsers          = "etcd users"
 	stepEtcdLearners       = "etcd learners"
@@ -68,9 +69,7 @@ type deployment struct {
 	again   bool        // there was one before, at least the beginning of one
 	voters  []etcd.Node // set by the step "etcd voters"
 
-	progress   *progress
-	joining    chan struct{} // holds one token while a member joins
-	restarting chan struct{} // holds one token while a forwarder is restarted
+	etcdLost bool // by the step "etcd data": the master's data are gone
 
 	mu        sync.Mutex
 	installed map[string]installed
@@ -118,7 +117,7 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &deployment{cluster: c, installed: map[string]installed{}, progress: newProgress(), joining: make(chan struct{}, 1), restarting: make(chan struct{}, 1)}
+	d := &deployment{cluster: c, installed: map[string]installed{}}
 	text, found, err := c.config.Vault.Load(ctx, vaultEtcd)
 	if err != nil {
 		return nil, fmt.Errorf("load what is known about etcd: %w", err)
@@ -168,22 +167,27 @@ func (d *deployment) report(ctx context.Context, node Node, text string) {
 	d.cluster.config.Report(ctx, node.Name, text)
 }
 
+// Steps that need several nodes, but not each of them, wait for as long as these can still come, and no longer than a grace.
+const (
+	// joinGrace is how long those members that can join wait for those whose node does not answer yet.
+	joinGrace = 30 * time.Second
+	// Keys of steps that run on one node at a time.
+	mutexJoin      = "etcd join"
+	mutexForwarder = "etcd forwarder"
+)
+
 // plan draws the graph. The API server starts as soon as its own etcd member and its user are there; everything that
 // fits beside its start (the other members, the network, the container runtime) does.
 func (d *deployment) plan() *plan.Plan {
 	p := &plan.Plan{}
 	last := map[string][]string{} // by node: the steps that start something there
+	addStep := func(step plan.Step, node Node, run func(context.Context, Node, plan.Progress) error) string {
+		id := d.cluster.addStep(p, step, node, d.cluster.config.StepPatience, func(ctx context.Context, done plan.Progress) error { return run(ctx, node, done) })
+		last[node.Name] = append(last[node.Name], id)
+		return id
+	}
 	add := func(node Node, name string, run func(context.Context, Node) error, after ...string) string {
-		step := plan.Step{Node: node.Name, Name: name, After: after, Run: func(ctx context.Context) error {
-			err := d.cluster.config.Step(ctx, node.Name, name, func(ctx context.Context) error {
-				return d.cluster.persist(ctx, node, name, d.cluster.config.StepPatience, func(ctx context.Context) error { return run(ctx, node) })
-			})
-			d.progress.note(node.Name, name, err)
-			return err
-		}}
-		p.Add(step)
-		last[node.Name] = append(last[node.Name], step.ID())
-		return step.ID()
+		return addStep(plan.Step{Name: name, After: after}, node, func(ctx context.Context, node Node, _ plan.Progress) error { return run(ctx, node) })
 	}
 	nodes, master := d.cluster.config.Nodes, d.cluster.master()
 	on := func(node Node, name string) string { return plan.ID(node.Name, name) }
@@ -198,26 +202,54 @@ func (d *deployment) plan() *plan.Plan {
 		}
 	}
 
-	// etcd: the master's member, users, all learners, then one join after the other. Nobody waits for a node that does not
-	// come: what needs several nodes waits with d.progress and not by the graph.
-	add(master, stepEtcdMember, d.etcdMember, on(master, stepFiles))
-	users := add(master, stepEtcdUsers, d.etcdUsers, on(master, stepEtcdMember))
-	var joiners []Node
+	// etcd: the master's member, users, all learners, then one join after the other. Nobody waits for a node that does not come.
+	var joiners, members []Node
 	for _, node := range nodes {
 		if node.Role != Master && slices.Contains(d.design.voters, node.Name) {
 			joiners = append(joiners, node)
 		}
-	}
-	learners := users
-	if len(joiners) > 0 {
-		learners = add(master, stepEtcdLearners, func(ctx context.Context, _ Node) error { return d.etcdLearners(ctx, joiners) }, users)
-		for _, node := range joiners {
-			add(node, stepEtcdJoin, d.etcdJoin, learners, on(node, stepFiles))
+		if node.Role != Master && slices.Contains(d.record.Members, node.Name) {
+			members = append(members, node)
 		}
 	}
-	voters := add(master, stepEtcdVoters, func(ctx context.Context, _ Node) error { return d.etcdVoters(ctx, joiners) }, learners)
+	member := plan.Step{Name: stepEtcdMember, After: []string{on(master, stepFiles)}}
+	if d.again {
+		member.After = append(member.After, add(master, stepEtcdData, d.lookForEtcdData, on(master, stepFiles)))
+		for _, other := range members {
+			member.Soft = append(member.Soft, plan.Soft{ID: on(other, stepConnect), For: joinGrace, When: func(plan.Progress) bool { return d.etcdLost }})
+		}
+	}
+	addStep(member, master, func(ctx context.Context, node Node, done plan.Progress) error {
+		return d.etcdMember(ctx, node, through(done, members, stepConnect))
+	})
+	users := add(master, stepEtcdUsers, d.etcdUsers, on(master, stepEtcdMember))
+	before := users
+	if len(joiners) > 0 {
+		learners := plan.Step{Name: stepEtcdLearners, After: []string{users}}
+		for _, node := range joiners {
+			learners.Soft = append(learners.Soft, plan.Soft{ID: on(node, stepConnect), For: joinGrace})
+		}
+		before = addStep(learners, master, func(ctx context.Context, _ Node, done plan.Progress) error {
+			return d.etcdLearners(ctx, through(done, joiners, stepConnect))
+		})
+		for _, node := range joiners {
+			addStep(plan.Step{Name: stepEtcdJoin, After: []string{before, on(node, stepFiles)}, Mutexes: []string{mutexJoin}}, node,
+				func(ctx context.Context, node Node, _ plan.Progress) error { return d.etcdJoin(ctx, node) })
+		}
+	}
+	vote := plan.Step{Name: stepEtcdVoters, After: []string{before}}
+	for _, node := range joiners {
+		vote.Soft = append(vote.Soft, plan.Soft{ID: on(node, stepEtcdJoin), For: d.cluster.config.StepPatience,
+			When: func(done plan.Progress) bool { return done(on(node, stepConnect)) }}) // one that has not come yet joins by itself later
+	}
+	voters := addStep(vote, master, func(ctx context.Context, _ Node, _ plan.Progress) error { return d.etcdVoters(ctx) })
 	for _, node := range nodes {
-		add(node, stepForwarder, d.forwarder, voters, on(node, stepFiles))
+		forwarder := plan.Step{Name: stepForwarder, After: []string{voters, on(node, stepFiles)}}
+		if d.again {
+			// Where forwarders run, one after another is restarted, so that clients on only one node at a time have to connect again.
+			forwarder.Mutexes = []string{mutexForwarder}
+		}
+		addStep(forwarder, node, func(ctx context.Context, node Node, _ plan.Progress) error { return d.forwarder(ctx, node) })
 	}
 
 	// control plane
@@ -232,7 +264,13 @@ func (d *deployment) plan() *plan.Plan {
 	}
 	add(master, stepServiceAccount, d.serviceAccount, ready, on(master, stepControllers))
 	if d.cluster.config.DNS {
-		add(master, stepDNS, d.dns, ready)
+		dns := plan.Step{Name: stepDNS, After: []string{ready}}
+		for _, node := range nodes {
+			dns.Soft = append(dns.Soft, plan.Soft{ID: on(node, stepFiles), For: joinGrace})
+		}
+		addStep(dns, master, func(ctx context.Context, node Node, done plan.Progress) error {
+			return d.dns(ctx, node, through(done, nodes, stepFiles))
+		})
 	}
 	if withBinary {
 		add(master, stepPublisher, d.units(false, "burano-publish"), access, on(master, stepForwarder), on(master, stepBinary))
@@ -266,6 +304,17 @@ func (d *deployment) plan() *plan.Plan {
 		add(node, stepServices, d.services, last[node.Name]...)
 	}
 	return p
+}
+
+// through are those of nodes on which a step is done.
+func through(done plan.Progress, nodes []Node, step string) []Node {
+	var list []Node
+	for _, node := range nodes {
+		if done(plan.ID(node.Name, step)) {
+			list = append(list, node)
+		}
+	}
+	return list
 }
 
 // units is the step that starts units. Those that block are waited for until they are up.

@@ -39,16 +39,23 @@ func (d *deployment) upload(ctx context.Context, node Node, files ...ssh.File) e
 	return client.Upload(ctx, files)
 }
 
+// lookForEtcdData finds out whether the master of a cluster that was begun has lost its data.
+func (d *deployment) lookForEtcdData(ctx context.Context, node Node) error {
+	found, err := d.etcdData(ctx, node)
+	d.etcdLost = err == nil && !found.there
+	return err
+}
+
 // etcdMember runs the master's member. A new cluster is begun only once: a master that lost its data joins the members
-// that still have them, and where there are none it must not begin an empty store.
-func (d *deployment) etcdMember(ctx context.Context, node Node) error {
+// that still have them, those on nodes that are reached, and where there are none it must not begin an empty store.
+func (d *deployment) etcdMember(ctx context.Context, node Node, reached []Node) error {
 	found, err := d.etcdData(ctx, node)
 	if err != nil {
 		return err
 	}
 	switch {
 	case d.record.Bootstrapped && !found.there:
-		return d.etcdRejoin(ctx, node)
+		return d.etcdRejoin(ctx, node, reached)
 	case !found.there:
 		first := etcdNode(node)
 		if err := d.upload(ctx, node, etcd.Join(map[string]string{first.Name: first.PeerURL()}, "new", 0)); err != nil {

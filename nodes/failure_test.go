@@ -103,30 +103,6 @@ func TestAFullDiskIsNamed(t *testing.T) {
 	require.Equal(t, []string{"the file system /var/lib of murano-kube-2 is full (0K left): free space there, or replace the node"}, notes)
 }
 
-func TestABadNodeHoldsOthersUpNoLongerThanItMay(t *testing.T) {
-	nodes := nodesOf(1, 2, 0)
-	p := newProgress()
-	p.note(nodes[0].Name, stepConnect, nil)
-	started := time.Now()
-	through, err := p.wait(t.Context(), 200*time.Millisecond, nodes, stepConnect)
-	require.NoError(t, err)
-	require.Equal(t, nodes[:1], through)
-	require.GreaterOrEqual(t, time.Since(started), 200*time.Millisecond)
-
-	go func() {
-		p.note(nodes[1].Name, stepConnect, nil)
-		p.note(nodes[2].Name, stepConnect, errors.New("no sshd"))
-	}()
-	through, err = p.wait(t.Context(), time.Minute, nodes, stepConnect)
-	require.NoError(t, err)
-	require.Equal(t, nodes[:2], through, "who failed is not waited for")
-
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("stopped"))
-	_, err = p.wait(ctx, time.Minute, nodes, stepFiles)
-	require.EqualError(t, err, "stopped")
-}
-
 func TestANodeWithoutFloatingAddressIsReachedThroughGatewaysFirst(t *testing.T) {
 	nodes := nodesOf(1, 2, 2)
 	nodes[1].Access = netip.Addr{}

@@ -232,6 +232,10 @@ func TestAPlanCanRunForAnyShapeOfCluster(t *testing.T) {
 		d, err := c.newDeployment(context.Background())
 		require.NoError(rt, err)
 		d.record.Bootstrapped = rapid.Bool().Draw(rt, "bootstrapped")
+		d.again = d.record.Bootstrapped
+		if d.again {
+			d.record.Members = d.design.voters
+		}
 		if rapid.Bool().Draw(rt, "binary") {
 			d.design.binary = "digest"
 		}

@@ -15,17 +15,10 @@ import (
 	"github.com/burano/burano/nodes/systemd"
 )
 
-// joinGrace is how long those members that can join wait for those whose node does not answer yet.
-const joinGrace = 30 * time.Second
-
 // etcdLearners removes dead members and adds all new ones that can be reached as learners, before the first of them is
 // promoted. A learner that is added but not there yet must at least refuse connections: an address that does not answer at
 // all holds the next member up. So a node that cannot be reached is not added; it joins by itself when it comes.
-func (d *deployment) etcdLearners(ctx context.Context, joiners []Node) error {
-	reached, err := d.progress.wait(ctx, joinGrace, joiners, stepConnect)
-	if err != nil {
-		return err
-	}
+func (d *deployment) etcdLearners(ctx context.Context, reached []Node) error {
 	client, err := d.etcdClient(ctx)
 	if err != nil {
 		return err
@@ -116,15 +109,9 @@ func (d *deployment) formerMembers(ctx context.Context, client *clientv3.Client)
 	}), nil
 }
 
-// etcdJoin starts a node's member, which was added as a learner, and makes it a voter, one node at a time. Its unit is not
+// etcdJoin starts a node's member, which was added as a learner, and makes it a voter. Its unit is not
 // waited for: after a snapshot a member says late that it is ready.
 func (d *deployment) etcdJoin(ctx context.Context, node Node) error {
-	select {
-	case d.joining <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-d.joining }()
 	client, err := d.etcdClient(ctx)
 	if err != nil {
 		return err
@@ -163,21 +150,17 @@ func (d *deployment) join(ctx context.Context, client *clientv3.Client, node Nod
 	return err
 }
 
-// etcdRejoin takes in a master that lost its data, by way of the members that have them.
-func (d *deployment) etcdRejoin(ctx context.Context, node Node) error {
-	var others []Node
+// etcdRejoin takes in a master that lost its data, by way of the members that have them and whose nodes are reached.
+func (d *deployment) etcdRejoin(ctx context.Context, node Node, reached []Node) error {
+	others := 0
 	for _, other := range d.cluster.config.Nodes {
 		if other.Name != node.Name && slices.Contains(d.record.Members, other.Name) {
-			others = append(others, other)
+			others++
 		}
 	}
 	gone := fmt.Errorf("the etcd data of this cluster are gone from %s (%s)", node.Name, etcd.DataDir)
-	if len(others) < len(d.record.Members)/2+1 {
+	if others < len(d.record.Members)/2+1 {
 		return fmt.Errorf("%w, and no majority of members is left: restore them, or make a new cluster; Burano does not begin an empty store", gone)
-	}
-	reached, err := d.progress.wait(ctx, joinGrace, others, stepConnect)
-	if err != nil {
-		return err
 	}
 	if len(reached) == 0 {
 		return fmt.Errorf("%w, and none of the other members' nodes can be reached", gone)
@@ -193,15 +176,8 @@ func (d *deployment) etcdRejoin(ctx context.Context, node Node) error {
 	return nil
 }
 
-// etcdVoters waits for those who join, removes the dead members of nodes that are gone, and notes who votes now.
-func (d *deployment) etcdVoters(ctx context.Context, joiners []Node) error {
-	reached, err := d.progress.wait(ctx, 0, joiners, stepConnect)
-	if err != nil {
-		return err
-	}
-	if _, err := d.progress.wait(ctx, d.cluster.config.StepPatience, reached, stepEtcdJoin); err != nil {
-		return err
-	}
+// etcdVoters removes the dead members of nodes that are gone, and notes who votes now.
+func (d *deployment) etcdVoters(ctx context.Context) error {
 	client, err := d.etcdClient(ctx)
 	if err != nil {
 		return err
@@ -225,17 +201,8 @@ func (d *deployment) etcdVoters(ctx context.Context, joiners []Node) error {
 	return d.saveRecord(ctx)
 }
 
-// forwarder starts a node's forwarder with those who vote now: a member that could not join is no endpoint of clients. Where
-// forwarders run already, one after another is restarted, so that clients on only one node at a time have to connect again.
+// forwarder starts a node's forwarder with those who vote now: a member that could not join is no endpoint of clients.
 func (d *deployment) forwarder(ctx context.Context, node Node) error {
-	if d.again {
-		select {
-		case d.restarting <- struct{}{}:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		defer func() { <-d.restarting }()
-	}
 	unit := etcd.Forwarder(d.voters)
 	d.mu.Lock()
 	planned := d.installed[node.Name].units[unit.Name]

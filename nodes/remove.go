@@ -84,9 +84,11 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 		return fmt.Errorf("remove %s: %w", strings.Join(names, ", "), err)
 	}
 	p := &plan.Plan{}
-	left := staying.addStep(p, c.master(), stepEtcdLeave, c.config.StepPatience, func(ctx context.Context) error { return c.etcdLeave(ctx, staying) })
+	left := staying.addStep(p, plan.Step{Name: stepEtcdLeave}, c.master(), c.config.StepPatience,
+		func(ctx context.Context, _ plan.Progress) error { return c.etcdLeave(ctx, staying) })
 	for _, node := range leaving {
-		c.addStep(p, node, stepForget, farewellLimit*2, func(ctx context.Context) error { return c.forget(ctx, api, node) }, left)
+		c.addStep(p, plan.Step{Name: stepForget, After: []string{left}}, node, farewellLimit*2,
+			func(ctx context.Context, _ plan.Progress) error { return c.forget(ctx, api, node) })
 	}
 	if _, err := p.Run(ctx); err != nil {
 		return fmt.Errorf("remove %s from cluster %s: %w", strings.Join(names, ", "), c.config.Name, err)
@@ -95,10 +97,15 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 	return nil
 }
 
-func (c *Cluster) addStep(p *plan.Plan, node Node, name string, limit time.Duration, run func(context.Context) error, after ...string) string {
-	step := plan.Step{Node: node.Name, Name: name, After: after, Run: func(ctx context.Context) error {
-		return c.config.Step(ctx, node.Name, name, func(ctx context.Context) error { return c.persist(ctx, node, name, limit, run) })
-	}}
+// addStep adds a step of a node to a plan, and returns its identity. It is run through Config.Step, each time for at most limit, and again
+// when its node goes away in the middle of it (persist).
+func (c *Cluster) addStep(p *plan.Plan, step plan.Step, node Node, limit time.Duration, run func(context.Context, plan.Progress) error) string {
+	step.Node = node.Name
+	step.Run = func(ctx context.Context, done plan.Progress) error {
+		return c.config.Step(ctx, node.Name, step.Name, func(ctx context.Context) error {
+			return c.persist(ctx, node, step.Name, limit, func(ctx context.Context) error { return run(ctx, done) })
+		})
+	}
 	p.Add(step)
 	return step.ID()
 }
@@ -109,13 +116,14 @@ func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node
 	var cordoned []string
 	for _, node := range leaving {
 		if node.Role == Minion {
-			cordoned = append(cordoned, c.addStep(p, node, stepCordon, farewellLimit, func(ctx context.Context) error { return kube.Cordon(ctx, api, node.Name) }))
+			cordoned = append(cordoned, c.addStep(p, plan.Step{Name: stepCordon}, node, farewellLimit,
+				func(ctx context.Context, _ plan.Progress) error { return kube.Cordon(ctx, api, node.Name) }))
 		}
 	}
 	var drained []string
 	for _, node := range leaving {
 		if node.Role == Minion {
-			drained = append(drained, c.addStep(p, node, stepDrain, c.config.DrainPatience, func(ctx context.Context) error {
+			drained = append(drained, c.addStep(p, plan.Step{Name: stepDrain, After: cordoned}, node, c.config.DrainPatience, func(ctx context.Context, _ plan.Progress) error {
 				began := time.Now()
 				err := kube.Drain(ctx, api, node.Name, c.config.Server(ctx, node.Name).Down)
 				if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
@@ -127,15 +135,15 @@ func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node
 				}
 				c.config.Report(ctx, node.Name, fmt.Sprintf("its pods have moved to other nodes (%s)", time.Since(began).Round(100*time.Millisecond)))
 				return nil
-			}, cordoned...))
+			}))
 		}
 	}
 	for _, node := range leaving {
 		if node.Role == Gateway {
-			c.addStep(p, node, stepCloseGateway, farewellLimit, func(ctx context.Context) error {
+			c.addStep(p, plan.Step{Name: stepCloseGateway, After: drained}, node, farewellLimit, func(ctx context.Context, _ plan.Progress) error {
 				c.polite(ctx, node, "close its connections", ssh.Script{Name: "close gateway", Body: closeGatewayScript})
 				return nil
-			}, drained...)
+			})
 		}
 	}
 	_, err := p.Run(ctx)

@@ -2,6 +2,9 @@
 //
 // A failed step cancels what depends on it and nothing else: what is independent goes to its end, so that one run
 // shows every failure and the next run finds as much done as possible.
+//
+// All waiting between steps is in the plan, as After, Soft and Mutexes of a Step, and none in what steps run: so the plan can be read,
+// checked for circles, and its critical path explains how long a run took.
 package plan
 
 import (
@@ -12,17 +15,30 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/burano/burano/internal/panics"
 )
 
 // Step is one piece of work. Its identity is ID(Node, Name).
 type Step struct {
-	Name  string   // what is done, in a few stable words: "etcd join"
-	Node  string   // where; empty for work of no one node
-	After []string // identities of the steps that must be done before
-	Run   func(ctx context.Context) error
+	Name    string   // what is done, in a few stable words: "etcd join"
+	Node    string   // where; empty for work of no one node
+	After   []string // identities of the steps that must be done before
+	Soft    []Soft   // what is waited for, besides, without being needed
+	Mutexes []string // of the steps that name one, one at a time runs, in the order in which they could begin
+	// Run does the work. It may ask which steps are done, to see how far those in Soft have come.
+	Run func(ctx context.Context, done Progress) error
 }
+
+// Soft is a step that another one waits for without needing it: until it has ended, in whatever way, but no longer than For after
+// all of After is done. So one bad node holds up nothing but itself.
+type Soft struct {
+	ID  string
+	For time.Duration
+	// When is asked once, when all of After is done: whether to wait at all. nil: always.
+	When func(done Progress) bool
+}
+
+// Progress says whether a step of the plan is done by now.
+type Progress func(id string) bool
 
 // ID is a step's identity: "node/name", or the name alone for a step of no node.
 func ID(node, name string) string {
@@ -34,6 +50,17 @@ func ID(node, name string) string {
 
 // ID is the step's identity.
 func (s Step) ID() string { return ID(s.Node, s.Name) }
+
+// before are the steps that are waited for.
+func (s Step) before() []string {
+	all := slices.Clone(s.After)
+	for _, soft := range s.Soft {
+		if !slices.Contains(all, soft.ID) {
+			all = append(all, soft.ID)
+		}
+	}
+	return all
+}
 
 // Outcome says how a step ended.
 type Outcome string
@@ -49,6 +76,7 @@ const (
 type Record struct {
 	Step
 	Outcome  Outcome
+	Waited   []string  // identities of the steps that it waited for: After, those of Soft that ended in time, and who held its mutexes before
 	Started  time.Time // zero when skipped
 	Finished time.Time
 	Err      error
@@ -91,7 +119,7 @@ func (p *Plan) Steps() ([]Step, error) {
 	waiting := make([]int, len(p.steps))
 	followers := make([][]int, len(p.steps))
 	for i, step := range p.steps {
-		for _, id := range step.After {
+		for _, id := range step.before() {
 			before, there := index[id]
 			if !there {
 				return nil, fmt.Errorf("step %q depends on %q, which is not in the plan", step.ID(), id)
@@ -136,38 +164,13 @@ func (p *Plan) Run(ctx context.Context) ([]Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	records := make([]Record, len(steps))
-	ended := make(map[string]chan struct{}, len(steps))
-	index := make(map[string]int, len(steps))
-	for i, step := range steps {
-		records[i] = Record{Step: step, Outcome: Skipped}
-		ended[step.ID()] = make(chan struct{})
-		index[step.ID()] = i
-	}
+	r := newRun(steps)
 	var group sync.WaitGroup
-	for i, step := range steps {
-		group.Go(func() {
-			defer close(ended[step.ID()])
-			for _, id := range step.After {
-				<-ended[id] // ends for certain: the graph has no circle
-				if records[index[id]].Outcome != Done {
-					return
-				}
-			}
-			if ctx.Err() != nil {
-				return
-			}
-			record := &records[i]
-			record.Started = time.Now()
-			err := panics.Run(func() error { return step.Run(ctx) })
-			record.Finished = time.Now()
-			record.Outcome = Done
-			if err != nil {
-				record.Outcome, record.Err = Failed, err
-			}
-		})
+	for i := range steps {
+		group.Go(func() { r.step(ctx, i) })
 	}
 	group.Wait()
+	records := r.records
 	var failures []error
 	for _, record := range records {
 		if record.Outcome == Failed {
@@ -181,7 +184,7 @@ func (p *Plan) Run(ctx context.Context) ([]Record, error) {
 }
 
 // CriticalPath returns the chain of steps that decided when the run ended, from its first step to its last:
-// before each stands the one of its dependencies that ended last.
+// before each stands the one of those it waited for that ended last.
 func CriticalPath(records []Record) []Record {
 	byID := make(map[string]Record, len(records))
 	var last *Record
@@ -198,7 +201,7 @@ func CriticalPath(records []Record) []Record {
 	for last != nil {
 		chain = append(chain, *last)
 		var before *Record
-		for _, id := range last.After {
+		for _, id := range last.Waited {
 			if record, there := byID[id]; there && (before == nil || record.Finished.After(before.Finished)) {
 				before = &record
 			}

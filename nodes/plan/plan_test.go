@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -19,9 +20,9 @@ import (
 func TestErrorsNameNodeAndStepAndOnlyDependentsAreSkipped(t *testing.T) {
 	var p plan.Plan
 	boom := errors.New("boom")
-	ok := func(context.Context) error { return nil }
+	ok := func(context.Context, plan.Progress) error { return nil }
 	p.Add(
-		plan.Step{Name: "files", Node: "a", Run: func(context.Context) error { return boom }},
+		plan.Step{Name: "files", Node: "a", Run: func(context.Context, plan.Progress) error { return boom }},
 		plan.Step{Name: "start", Node: "a", After: []string{"a/files"}, Run: ok},
 		plan.Step{Name: "files", Node: "b", Run: ok},
 		plan.Step{Name: "start", Node: "b", After: []string{"b/files"}, Run: ok},
@@ -41,8 +42,8 @@ func TestACancelledRunSaysWhy(t *testing.T) {
 	var p plan.Plan
 	why := errors.New("the user pressed stop")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	p.Add(plan.Step{Name: "one", Run: func(context.Context) error { cancel(why); return nil }})
-	p.Add(plan.Step{Name: "two", After: []string{"one"}, Run: func(context.Context) error { return nil }})
+	p.Add(plan.Step{Name: "one", Run: func(context.Context, plan.Progress) error { cancel(why); return nil }})
+	p.Add(plan.Step{Name: "two", After: []string{"one"}, Run: func(context.Context, plan.Progress) error { return nil }})
 	_, err := p.Run(ctx)
 	require.ErrorIs(t, err, why)
 }
@@ -51,7 +52,7 @@ func TestPlansThatCannotRunAreRefused(t *testing.T) {
 	for want, steps := range map[string][]plan.Step{
 		`step "a" is in the plan twice`:                       {{Name: "a"}, {Name: "a"}},
 		`step "a" depends on "n/b", which is not in the plan`: {{Name: "a", After: []string{"n/b"}}},
-		`steps wait for each other: n/a, n/b`:                 {{Node: "n", Name: "a", After: []string{"n/b"}}, {Node: "n", Name: "b", After: []string{"n/a"}}, {Name: "c"}},
+		`steps wait for each other: n/a, n/b`:                 {{Node: "n", Name: "a", After: []string{"n/b"}}, {Node: "n", Name: "b", Soft: []plan.Soft{{ID: "n/a"}}}, {Name: "c"}},
 	} {
 		var p plan.Plan
 		p.Add(steps...)
@@ -62,8 +63,8 @@ func TestPlansThatCannotRunAreRefused(t *testing.T) {
 
 func TestTheCriticalPathIsTheChainThatDecidedTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sleep := func(d time.Duration) func(context.Context) error {
-			return func(context.Context) error { <-time.After(d); return nil }
+		sleep := func(d time.Duration) func(context.Context, plan.Progress) error {
+			return func(context.Context, plan.Progress) error { <-time.After(d); return nil }
 		}
 		var p plan.Plan
 		p.Add(
@@ -84,37 +85,63 @@ func TestTheCriticalPathIsTheChainThatDecidedTheEnd(t *testing.T) {
 	})
 }
 
-// Whatever the graph: a step begins after all it depends on has been done, each step runs at most once,
-// and exactly the failed steps' descendants are skipped.
+// Whatever the graph: a step begins after all it depends on has been done and all it waits for softly has ended, no two steps with one
+// mutex run at a time, each step runs at most once, and exactly the failed steps' descendants are skipped: none for a soft dependency.
 func TestOrderAndSkippingHoldForAnyGraph(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 15).Draw(rt, "steps")
 		var p plan.Plan
 		var mu sync.Mutex
 		var finished []string
+		held := map[string]bool{}
 		fails := map[string]bool{}
 		skipped := map[string]bool{}
 		steps := make([]plan.Step, n)
 		for i := range n {
 			name := fmt.Sprint(i)
 			var after []string
+			var soft []plan.Soft
 			if i > 0 {
 				for _, d := range rapid.SliceOfDistinct(rapid.IntRange(0, i-1), rapid.ID[int]).Draw(rt, "after") {
 					after = append(after, fmt.Sprint(d))
 				}
+				for _, d := range rapid.SliceOfDistinct(rapid.IntRange(0, i-1), rapid.ID[int]).Draw(rt, "soft") {
+					soft = append(soft, plan.Soft{ID: fmt.Sprint(d), For: time.Minute})
+				}
 			}
+			mutexes := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"x", "y", "z"}), rapid.ID[string]).Draw(rt, "mutexes")
 			fails[name] = rapid.IntRange(0, 9).Draw(rt, "fails") == 0
 			skipped[name] = slices.ContainsFunc(after, func(id string) bool { return fails[id] || skipped[id] })
-			steps[i] = plan.Step{Name: name, After: after, Run: func(context.Context) error {
+			steps[i] = plan.Step{Name: name, After: after, Soft: soft, Mutexes: mutexes, Run: func(_ context.Context, done plan.Progress) error {
 				mu.Lock()
-				defer mu.Unlock()
 				for _, id := range after {
-					if !slices.Contains(finished, id) {
+					if !slices.Contains(finished, id) || !done(id) {
 						rt.Errorf("%s began before %s had ended", name, id)
 					}
 				}
+				for _, one := range soft {
+					if !slices.Contains(finished, one.ID) && !skipped[one.ID] {
+						rt.Errorf("%s began before %s had ended", name, one.ID)
+					}
+					if done(one.ID) != (!fails[one.ID] && !skipped[one.ID]) {
+						rt.Errorf("%s is told wrongly how %s ended", name, one.ID)
+					}
+				}
+				for _, mutex := range mutexes {
+					if held[mutex] {
+						rt.Errorf("%s runs beside another step that holds %s", name, mutex)
+					}
+					held[mutex] = true
+				}
 				if slices.Contains(finished, name) {
 					rt.Errorf("%s ran twice", name)
+				}
+				mu.Unlock()
+				runtime.Gosched()
+				mu.Lock()
+				defer mu.Unlock()
+				for _, mutex := range mutexes {
+					held[mutex] = false
 				}
 				finished = append(finished, name)
 				if fails[name] {
@@ -142,7 +169,7 @@ func TestOrderAndSkippingHoldForAnyGraph(t *testing.T) {
 		require.Equal(rt, anyFailed, err != nil)
 		path := plan.CriticalPath(records)
 		for i := 1; i < len(path); i++ {
-			require.Contains(rt, path[i].After, path[i-1].ID())
+			require.Contains(rt, path[i].Waited, path[i-1].ID())
 		}
 	})
 }
@@ -151,12 +178,92 @@ func TestAPanicIsTheErrorOfItsStep(t *testing.T) {
 	var p plan.Plan
 	done := false
 	p.Add(
-		plan.Step{Name: "files", Node: "a", Run: func(context.Context) error { panic("oh no") }},
-		plan.Step{Name: "start", Node: "a", After: []string{"a/files"}, Run: func(context.Context) error { return nil }},
-		plan.Step{Name: "files", Node: "b", Run: func(context.Context) error { done = true; return nil }},
+		plan.Step{Name: "files", Node: "a", Run: func(context.Context, plan.Progress) error { panic("oh no") }},
+		plan.Step{Name: "start", Node: "a", After: []string{"a/files"}, Run: func(context.Context, plan.Progress) error { return nil }},
+		plan.Step{Name: "files", Node: "b", Run: func(context.Context, plan.Progress) error { done = true; return nil }},
 	)
 	records, err := p.Run(t.Context())
 	require.EqualError(t, err, "a: files: Burano itself failed: oh no. Please report this as a defect")
 	require.True(t, done, "what is independent goes on")
 	require.Len(t, records, 3)
+}
+
+// A step that is waited for softly and does not come holds nobody up for longer than it may; one that is of no use is not waited for.
+func TestASoftDependencyIsWaitedForUntilItsTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		takes := func(d time.Duration, err error) func(context.Context, plan.Progress) error {
+			return func(context.Context, plan.Progress) error { <-time.After(d); return err }
+		}
+		var through []string
+		var p plan.Plan
+		p.Add(
+			plan.Step{Name: "master", Run: takes(time.Second, nil)},
+			plan.Step{Node: "good", Name: "connect", Run: takes(2*time.Second, nil)},
+			plan.Step{Node: "bad", Name: "connect", Run: takes(3*time.Second, errors.New("no sshd"))},
+			plan.Step{Node: "slow", Name: "connect", Run: takes(time.Hour, nil)},
+			plan.Step{Node: "slow", Name: "join", After: []string{"slow/connect"}, Run: takes(0, nil)},
+			plan.Step{Name: "learners", After: []string{"master"},
+				Soft: []plan.Soft{{ID: "good/connect", For: 30 * time.Second}, {ID: "bad/connect", For: 30 * time.Second}, {ID: "slow/connect", For: 30 * time.Second}},
+				Run: func(_ context.Context, done plan.Progress) error {
+					for _, id := range []string{"good/connect", "bad/connect", "slow/connect"} {
+						if done(id) {
+							through = append(through, id)
+						}
+					}
+					return nil
+				}},
+			plan.Step{Name: "voters", After: []string{"learners"},
+				Soft: []plan.Soft{{ID: "slow/join", For: time.Minute, When: func(done plan.Progress) bool { return done("slow/connect") }}}, Run: takes(0, nil)},
+		)
+		began := time.Now()
+		records, err := p.Run(t.Context())
+		require.EqualError(t, err, "bad: connect: no sshd")
+		require.Equal(t, []string{"good/connect"}, through)
+		for _, r := range records {
+			switch r.ID() {
+			case "learners", "voters":
+				require.Equal(t, 31*time.Second, r.Started.Sub(began), r.ID())
+			}
+			if r.ID() == "learners" {
+				require.Equal(t, []string{"master", "good/connect", "bad/connect"}, r.Waited)
+			}
+		}
+	})
+}
+
+func TestTheCriticalPathGoesThroughSoftDependenciesAndMutexes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		takes := func(d time.Duration) func(context.Context, plan.Progress) error {
+			return func(context.Context, plan.Progress) error { <-time.After(d); return nil }
+		}
+		var p plan.Plan
+		p.Add(
+			plan.Step{Name: "short", Run: takes(time.Second)},
+			plan.Step{Name: "long", Run: takes(4 * time.Second)},
+			plan.Step{Name: "first", After: []string{"short"}, Soft: []plan.Soft{{ID: "long", For: time.Minute}}, Mutexes: []string{"turn"}, Run: takes(5 * time.Second)},
+			plan.Step{Name: "early", After: []string{"short"}, Run: takes(4 * time.Second)},
+			plan.Step{Name: "second", After: []string{"early"}, Mutexes: []string{"turn"}, Run: takes(time.Second)},
+		)
+		records, err := p.Run(t.Context())
+		require.NoError(t, err)
+		var names []string
+		for _, r := range plan.CriticalPath(records) {
+			names = append(names, r.ID())
+		}
+		require.Equal(t, []string{"long", "first", "second"}, names)
+	})
+}
+
+// A step that waits for its turn does not begin when the run is stopped.
+func TestWhoWaitsForATurnIsSkippedWhenTheRunIsStopped(t *testing.T) {
+	why := errors.New("the user pressed stop")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var p plan.Plan
+	stop := func(ctx context.Context, _ plan.Progress) error { cancel(why); <-ctx.Done(); return context.Cause(ctx) }
+	p.Add(plan.Step{Name: "one", Mutexes: []string{"turn"}, Run: stop}, plan.Step{Name: "two", Mutexes: []string{"turn"}, Run: stop})
+	records, err := p.Run(ctx)
+	require.ErrorIs(t, err, why)
+	outcomes := []plan.Outcome{records[0].Outcome, records[1].Outcome}
+	slices.Sort(outcomes)
+	require.Equal(t, []plan.Outcome{plan.Failed, plan.Skipped}, outcomes)
 }
