@@ -6,13 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"net/http"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/web/client"
 )
 
 func actionCommand(connection *connection) *cobra.Command {
@@ -21,25 +20,14 @@ func actionCommand(connection *connection) *cobra.Command {
 	return command
 }
 
-// offered is an action that an object of an environment offers.
-type offered struct {
-	ID          string `json:"id" yaml:"id"`         // of the action, as the API wants it
-	Object      string `json:"object" yaml:"object"` // its id
-	Name        string `json:"name" yaml:"name"`     // of the object
-	Action      string `json:"action" yaml:"action"`
-	Title       string `json:"title" yaml:"title"`
-	Description string `json:"description" yaml:"description"`
-	Enabled     bool   `json:"enabled" yaml:"enabled"`
-}
-
 func actionListCommand(connection *connection) *cobra.Command {
 	var print output
 	command := &cobra.Command{
 		Use:   "list ENVIRONMENT",
 		Short: "List what the deployed objects of an environment can do",
 		Args:  cobra.ExactArgs(1),
-		RunE: connection.onEnvironment(func(command *cobra.Command, client *client, environment environmentRow, _ []string) error {
-			rows := environment.actions()
+		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, _ []string) error {
+			rows := environment.Actions()
 			return print.print(command.OutOrStdout(), rows, func(table *tabwriter.Writer) {
 				fmt.Fprintln(table, "OBJECT\tID\tACTION\tTITLE\tENABLED\tDESCRIPTION")
 				for _, one := range rows {
@@ -57,14 +45,14 @@ func actionResultCommand(connection *connection) *cobra.Command {
 		Use:   "result ENVIRONMENT TASK",
 		Short: "Print what an action returned, as JSON; the exit code tells whether it went well",
 		Args:  cobra.ExactArgs(2),
-		RunE: connection.onEnvironment(func(command *cobra.Command, client *client, environment environmentRow, args []string) error {
-			return client.actionResult(command.Context(), "/v1/environments/"+environment.ID+"/actions/"+args[0], command.OutOrStdout(), true)
+		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
+			return printResult(command.Context(), api, environment.ID, args[0], command.OutOrStdout(), true)
 		}),
 	}
 }
 
 func actionCallCommand(connection *connection) *cobra.Command {
-	var follow bool
+	var watch bool
 	var pairs []string
 	command := &cobra.Command{
 		Use:   "call ENVIRONMENT OBJECT ACTION",
@@ -79,34 +67,31 @@ null, lists, "quoted text"), and as text elsewhere.`,
 			if err != nil {
 				return err
 			}
-			client, err := connection.connect(command.Context())
+			api, err := connection.connect(command.Context())
 			if err != nil {
 				return err
 			}
-			environment, err := client.environment(command.Context(), args[0])
+			environment, err := api.Environment(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			action, err := environment.action(args[1], args[2])
+			action, err := environment.Action(args[1], args[2])
 			if err != nil {
 				return err
 			}
-			path := "/v1/environments/" + environment.ID + "/actions/"
-			var started struct {
-				Task string `json:"task_id"`
-			}
-			if err := client.call(command.Context(), http.MethodPost, path+action.ID, arguments, &started); err != nil {
+			task, err := api.CallAction(command.Context(), environment.ID, action.ID, arguments)
+			if err != nil {
 				return err
 			}
-			fmt.Fprintf(command.OutOrStdout(), "%s of %s runs (task %s)\n", action.Action, action.Name, started.Task)
-			if !follow {
+			fmt.Fprintf(command.OutOrStdout(), "%s of %s runs (task %s)\n", action.Action, action.Name, task)
+			if !watch {
 				return nil
 			}
-			followed := client.followDeployment(command.Context(), started.Task, command.OutOrStdout())
-			return errors.Join(followed, client.actionResult(command.Context(), path+started.Task, command.OutOrStdout(), false))
+			followed := follow(command.Context(), api, task, command.OutOrStdout())
+			return errors.Join(followed, printResult(command.Context(), api, environment.ID, task, command.OutOrStdout(), false))
 		},
 	}
-	command.Flags().BoolVarP(&follow, "follow", "f", false, "show the action's reports as they come and its result; the exit code tells how it ended")
+	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the action's reports as they come and its result; the exit code tells how it ended")
 	command.Flags().StringArrayVar(&pairs, "arg", nil, "an argument as name=value; may be given several times")
 	return command
 }
@@ -133,14 +118,11 @@ func actionArguments(pairs []string) (map[string]any, error) {
 	return arguments, nil
 }
 
-// actionResult prints what an action returned. When only that is asked for, nothing is printed as null, and an action that failed or
+// printResult prints what an action returned. When only that is asked for, nothing is printed as null, and an action that failed or
 // still runs is an error.
-func (c *client) actionResult(ctx context.Context, path string, output io.Writer, asked bool) error {
-	var result struct {
-		IsException *bool           `json:"isException"` // nil while it runs
-		Result      json.RawMessage `json:"result"`
-	}
-	if err := c.call(ctx, http.MethodGet, path, nil, &result); err != nil {
+func printResult(ctx context.Context, api *client.Client, environment, task string, output io.Writer, asked bool) error {
+	result, err := api.ActionResult(ctx, environment, task)
+	if err != nil {
 		return err
 	}
 	switch {
@@ -158,70 +140,4 @@ func (c *client) actionResult(ctx context.Context, path string, output io.Writer
 		return nil
 	}
 	return writeJSON(output, result.Result)
-}
-
-// actions lists what the objects of the environment offer, in the order of the model.
-func (e environmentRow) actions() []offered {
-	all := []offered{}
-	var walk func(value any)
-	walk = func(value any) {
-		switch value := value.(type) {
-		case map[string]any:
-			header, _ := value["?"].(map[string]any)
-			actions, _ := header["_actions"].(map[string]any)
-			object, _ := header["id"].(string)
-			name, _ := value["name"].(string)
-			if name == "" {
-				name, _ = header["name"].(string)
-			}
-			for _, id := range slices.Sorted(maps.Keys(actions)) {
-				described, _ := actions[id].(map[string]any)
-				one := offered{ID: id, Object: object, Name: name, Enabled: true}
-				one.Action, _ = described["name"].(string)
-				one.Title, _ = described["title"].(string)
-				one.Description, _ = described["description"].(string)
-				if enabled, ok := described["enabled"].(bool); ok {
-					one.Enabled = enabled
-				}
-				all = append(all, one)
-			}
-			for _, key := range slices.Sorted(maps.Keys(value)) {
-				if key != "?" {
-					walk(value[key])
-				}
-			}
-		case []any:
-			for _, element := range value {
-				walk(element)
-			}
-		}
-	}
-	for _, service := range e.Services {
-		walk(service)
-	}
-	return all
-}
-
-// action finds the action of that name of the object of that name or id.
-func (e environmentRow) action(object, name string) (offered, error) {
-	var found []offered
-	var others []string
-	for _, one := range e.actions() {
-		if one.Object != object && one.Name != object {
-			continue
-		}
-		if one.Action == name {
-			found = append(found, one)
-		}
-		others = append(others, one.Action)
-	}
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
-		return offered{}, fmt.Errorf("several objects of environment %s are called %s: give the id of the one you mean (burano action list %s)", e.Name, object, e.Name)
-	case len(others) > 0:
-		return offered{}, fmt.Errorf("%s has no action %s; it has %s", object, name, strings.Join(others, ", "))
-	}
-	return offered{}, fmt.Errorf("environment %s has no object %s with actions: `burano action list %s` shows those it has (actions are known after the first deployment)", e.Name, object, e.Name)
 }

@@ -3,25 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-)
 
-// categoryRow is a category as the API tells it.
-type categoryRow struct {
-	ID       string `json:"id" yaml:"id"`
-	Name     string `json:"name" yaml:"name"`
-	Count    int    `json:"package_count" yaml:"package_count"`
-	Created  string `json:"created" yaml:"created"`
-	Updated  string `json:"updated" yaml:"updated"`
-	Packages []struct {
-		ID       string `json:"id" yaml:"id"`
-		Name     string `json:"name" yaml:"name"`
-		FullName string `json:"fully_qualified_name" yaml:"fully_qualified_name"`
-	} `json:"packages,omitempty" yaml:"packages,omitempty"`
-}
+	"github.com/burano/burano/web/client"
+)
 
 func categoryCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "category", Short: "Categories of packages"}
@@ -29,35 +16,13 @@ func categoryCommand(connection *connection) *cobra.Command {
 	return command
 }
 
-func (c *client) categories(ctx context.Context) ([]categoryRow, error) {
-	var list struct {
-		Categories []categoryRow `json:"categories"`
-	}
-	err := c.call(ctx, http.MethodGet, "/v1/catalog/categories", nil, &list)
-	return list.Categories, err
-}
-
-// findCategory finds a category by its name or id.
-func (c *client) findCategory(ctx context.Context, name string) (categoryRow, error) {
-	rows, err := c.categories(ctx)
-	if err != nil {
-		return categoryRow{}, err
-	}
-	for _, row := range rows {
-		if row.Name == name || row.ID == name {
-			return row, nil
-		}
-	}
-	return categoryRow{}, fmt.Errorf("there is no category %q; `burano category list` lists those there are", name)
-}
-
 func completeCategories(connection *connection) cobra.CompletionFunc {
 	return func(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		client, err := connection.connect(command.Context())
+		api, err := connection.connect(command.Context())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		rows, err := client.categories(command.Context())
+		rows, err := api.Categories(command.Context())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
@@ -75,8 +40,8 @@ func categoryListCommand(connection *connection) *cobra.Command {
 		Use:   "list",
 		Short: "List categories",
 		Args:  cobra.NoArgs,
-		RunE: connection.signedIn(func(command *cobra.Command, client *client, _ []string) error {
-			rows, err := client.categories(command.Context())
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
+			rows, err := api.Categories(command.Context())
 			if err != nil {
 				return err
 			}
@@ -99,12 +64,9 @@ func categoryShowCommand(connection *connection) *cobra.Command {
 		Short:             "Show a category with its packages",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeCategories(connection),
-		RunE: connection.signedIn(func(command *cobra.Command, client *client, args []string) error {
-			row, err := client.findCategory(command.Context(), args[0])
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
+			row, err := api.Category(command.Context(), args[0])
 			if err != nil {
-				return err
-			}
-			if err := client.call(command.Context(), http.MethodGet, "/v1/catalog/categories/"+row.ID, nil, &row); err != nil {
 				return err
 			}
 			names := make([]string, 0, len(row.Packages))
@@ -124,10 +86,10 @@ func categoryCreateCommand(connection *connection) *cobra.Command {
 		Use:   "create NAME…",
 		Short: "Make categories (administrators)",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: connection.signedIn(func(command *cobra.Command, client *client, args []string) error {
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
 			for _, name := range args {
-				var row categoryRow
-				if err := client.call(command.Context(), http.MethodPost, "/v1/catalog/categories", map[string]any{"name": name}, &row); err != nil {
+				row, err := api.CreateCategory(command.Context(), name)
+				if err != nil {
 					return fmt.Errorf("make the category %q: %w", name, err)
 				}
 				fmt.Fprintf(command.OutOrStdout(), "%s (%s): made\n", row.Name, row.ID)
@@ -143,9 +105,12 @@ func categoryDeleteCommand(connection *connection) *cobra.Command {
 		Short:             "Delete categories without packages (administrators)",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeCategories(connection),
-		RunE: connection.deleteEach("the category %q", func(ctx context.Context, client *client, name string) (label, path string, err error) {
-			row, err := client.findCategory(ctx, name)
-			return fmt.Sprintf("%s (%s)", row.Name, row.ID), "/v1/catalog/categories/" + row.ID, err
+		RunE: connection.deleteEach("the category %q", func(ctx context.Context, api *client.Client, name string) (string, error) {
+			row, err := api.Category(ctx, name)
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("%s (%s)", row.Name, row.ID), api.DeleteCategory(ctx, row.ID)
 		}),
 	}
 }

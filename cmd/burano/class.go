@@ -1,12 +1,9 @@
 package main
 
 import (
-	"encoding/json"
-	"net/http"
-	"net/url"
-	"strings"
-
 	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/web/client"
 )
 
 func classCommand(connection *connection) *cobra.Command {
@@ -23,26 +20,19 @@ func (o *classOptions) addFlags(command *cobra.Command) {
 	command.Flags().StringVar(&o.version, "class-version", "", "version of the class, or a range of versions such as >=1.2")
 }
 
+func (o *classOptions) class(name string) client.Class {
+	return client.Class{Name: name, Package: o.pack, Version: o.version}
+}
+
 func classSchemaCommand(connection *connection) *cobra.Command {
 	var options classOptions
 	command := &cobra.Command{
 		Use:   "schema CLASS [METHOD…]",
 		Short: "Print the JSON schemas of what a model gives an object of a class, and of its model builders' arguments",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: connection.signedIn(func(command *cobra.Command, client *client, args []string) error {
-			path := "/v1/schemas/" + url.PathEscape(args[0])
-			if len(args) > 1 {
-				path += "/" + url.PathEscape(strings.Join(args[1:], ","))
-			}
-			query := url.Values{}
-			if options.pack != "" {
-				query.Set("packageName", options.pack)
-			}
-			if options.version != "" {
-				query.Set("classVersion", options.version)
-			}
-			var schemas json.RawMessage
-			if err := client.call(command.Context(), http.MethodGet, path+"?"+query.Encode(), nil, &schemas); err != nil {
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
+			schemas, err := api.Schemas(command.Context(), options.class(args[0]), args[1:]...)
+			if err != nil {
 				return err
 			}
 			return writeJSON(command.OutOrStdout(), schemas)
@@ -64,23 +54,13 @@ func classCallCommand(connection *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			client, err := connection.connect(command.Context())
+			api, err := connection.connect(command.Context())
 			if err != nil {
 				return err
 			}
-			body := map[string]any{"className": args[0], "methodName": args[1], "parameters": arguments}
-			if options.pack != "" {
-				body["packageName"] = options.pack
-			}
-			if options.version != "" {
-				body["classVersion"] = options.version
-			}
-			var result json.RawMessage
-			if err := client.call(command.Context(), http.MethodPost, "/v1/actions", body, &result); err != nil {
+			result, err := api.CallStatic(command.Context(), options.class(args[0]), args[1], arguments)
+			if err != nil {
 				return err
-			}
-			if result == nil {
-				result = json.RawMessage("null")
 			}
 			return writeJSON(command.OutOrStdout(), result)
 		},

@@ -2,89 +2,28 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"sync/atomic"
 	"testing"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/web/client"
 )
 
-// following is a client of a server whose stream of events is the handler; its token is "old" until it signs in again.
-func following(t *testing.T, handler http.HandlerFunc) *client {
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	provider := &gophercloud.ProviderClient{}
-	provider.UseTokenLock()
-	provider.SetToken("old")
-	provider.ReauthFunc = func(context.Context) error {
-		provider.SetToken("new")
-		return nil
-	}
-	return &client{url: server.URL, provider: provider, http: server.Client()}
-}
-
-func event(number int, text string) string {
-	return fmt.Sprintf("event: report\nid: %d\ndata: {\"level\": \"info\", \"text\": %q, \"created\": \"now\"}\n\n", number, text)
-}
-
-func TestAStreamThatBreaksOffGoesOnWhereItWas(t *testing.T) {
-	var asked atomic.Int64
-	c := following(t, func(w http.ResponseWriter, r *http.Request) {
-		assert.Equal(t, "/burano/v1/deployments/d1/events", r.URL.Path)
-		switch asked.Add(1) {
-		case 1:
-			assert.Empty(t, r.Header.Get("Last-Event-ID"))
-			fmt.Fprint(w, "event: state\ndata: {\"state\": \"running\"}\n\n: a comment\n\n"+event(1, "one")+event(2, "two")+"event: report\nid: 3\nda")
-		case 2:
-			http.Error(w, "starting", http.StatusServiceUnavailable)
-		case 3:
-			assert.Equal(t, "2", r.Header.Get("Last-Event-ID"), "what did not come whole is asked for again")
-			w.WriteHeader(http.StatusUnauthorized) // the token's time is over
-		default:
-			assert.Equal(t, "new", r.Header.Get("X-Auth-Token"))
-			assert.Equal(t, "2", r.Header.Get("Last-Event-ID"))
-			fmt.Fprint(w, event(3, "three")+"event: end\ndata: {\"state\": \"completed_w_warnings\"}\n\n")
-		}
-	})
-	var out bytes.Buffer
-	require.NoError(t, c.followDeployment(t.Context(), "d1", &out))
-	require.Equal(t, "now  info     one\nnow  info     two\nnow  info     three\ndeployment d1: completed_w_warnings\n", out.String())
-}
-
 func TestADeploymentThatEndsBadlyIsAnError(t *testing.T) {
-	c := following(t, func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, event(1, "one")+"event: end\ndata: {\"state\": \"completed_w_errors\"}\n\n")
-	})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		state := map[string]string{"/burano/v1/deployments/good/events": "success", "/burano/v1/deployments/bad/events": "completed_w_errors"}[r.URL.Path]
+		fmt.Fprintf(w, "event: report\nid: 1\ndata: {\"level\": \"info\", \"text\": \"one\", \"created\": \"now\"}\n\nevent: end\ndata: {\"state\": %q}\n\n", state)
+	}))
+	t.Cleanup(server.Close)
+	api := client.New(server.URL, &gophercloud.ProviderClient{}, nil)
 	var out bytes.Buffer
+	require.NoError(t, follow(t.Context(), api, "good", &out))
+	require.Equal(t, "now  info     one\ndeployment good: success\n", out.String())
 	var failed *failedDeployment
-	require.ErrorAs(t, c.followDeployment(t.Context(), "d1", &out), &failed)
-	require.Contains(t, out.String(), "deployment d1: completed_w_errors\n")
-}
-
-func TestWhoMayNotFollowIsToldAtOnce(t *testing.T) {
-	var asked atomic.Int64
-	c := following(t, func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		w.WriteHeader(map[string]int{"/burano/v1/deployments/gone/events": 404, "/burano/v1/deployments/closed/events": 401}[r.URL.Path])
-	})
-	require.True(t, isStatus(c.followDeployment(t.Context(), "gone", &bytes.Buffer{}), http.StatusNotFound))
-	require.EqualValues(t, 1, asked.Load())
-	require.True(t, isStatus(c.followDeployment(t.Context(), "closed", &bytes.Buffer{}), http.StatusUnauthorized), "also with a new token")
-	require.EqualValues(t, 3, asked.Load())
-}
-
-func TestFollowingCanBeInterrupted(t *testing.T) {
-	ctx, interrupt := context.WithCancel(t.Context())
-	c := following(t, func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, event(1, "one"))
-		_ = http.NewResponseController(w).Flush()
-		interrupt()
-		<-r.Context().Done()
-	})
-	require.ErrorContains(t, c.followDeployment(ctx, "d1", &bytes.Buffer{}), "the deployment goes on")
+	require.ErrorAs(t, follow(t.Context(), api, "bad", &out), &failed)
+	require.Contains(t, out.String(), "deployment bad: completed_w_errors\n")
 }

@@ -4,44 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
-	"regexp"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/web/client"
 )
 
-// packageRow is a package as the API tells it.
-type packageRow struct {
-	ID          string         `json:"id" yaml:"id"`
-	FullName    string         `json:"fully_qualified_name" yaml:"fully_qualified_name"`
-	Name        string         `json:"name" yaml:"name"`
-	Type        string         `json:"type" yaml:"type"`
-	Author      string         `json:"author" yaml:"author"`
-	Description string         `json:"description" yaml:"description"`
-	Supplier    map[string]any `json:"supplier" yaml:"supplier"`
-	Tags        []string       `json:"tags" yaml:"tags"`
-	Categories  []string       `json:"categories" yaml:"categories"`
-	Classes     []string       `json:"class_definitions" yaml:"class_definitions"`
-	Public      bool           `json:"is_public" yaml:"is_public"`
-	Enabled     bool           `json:"enabled" yaml:"enabled"`
-	OwnerID     string         `json:"owner_id" yaml:"owner_id"`
-	Created     string         `json:"created" yaml:"created"`
-	Updated     string         `json:"updated" yaml:"updated"`
-}
-
-func (p packageRow) properties() func(*tabwriter.Writer) {
+func packageProperties(p client.Package) func(*tabwriter.Writer) {
 	return properties([2]any{"ID", p.ID}, [2]any{"Full name", p.FullName}, [2]any{"Name", p.Name}, [2]any{"Type", p.Type},
 		[2]any{"Author", p.Author}, [2]any{"Description", p.Description}, [2]any{"Tags", p.Tags}, [2]any{"Categories", p.Categories},
 		[2]any{"Classes", p.Classes}, [2]any{"Public", p.Public}, [2]any{"Enabled", p.Enabled}, [2]any{"Owner", p.OwnerID},
 		[2]any{"Created", p.Created}, [2]any{"Updated", p.Updated})
 }
 
-func packageTable(rows []packageRow) func(*tabwriter.Writer) {
+func packageTable(rows []client.Package) func(*tabwriter.Writer) {
 	return func(table *tabwriter.Writer) {
 		fmt.Fprintln(table, "ID\tFULL NAME\tNAME\tTYPE\tPUBLIC\tENABLED")
 		for _, row := range rows {
@@ -58,63 +38,14 @@ func packageCommand(connection *connection) *cobra.Command {
 	return command
 }
 
-// packages asks for all packages that fit, page by page.
-func (c *client) packages(ctx context.Context, query url.Values) ([]packageRow, error) {
-	all := []packageRow{}
-	for {
-		var page struct {
-			Packages []packageRow `json:"packages"`
-			Next     string       `json:"next_marker"`
-		}
-		if err := c.call(ctx, http.MethodGet, "/v1/catalog/packages?"+query.Encode(), nil, &page); err != nil {
-			return nil, err
-		}
-		all = append(all, page.Packages...)
-		if page.Next == "" {
-			return all, nil
-		}
-		query.Set("marker", page.Next)
-	}
-}
-
-var isID = regexp.MustCompile(`^[0-9a-f]{32}$`)
-
-// findPackage finds a package by its id or its full name. Of several packages of a name that can be seen it is the project's own.
-func (c *client) findPackage(ctx context.Context, name string) (packageRow, error) {
-	var row packageRow
-	if isID.MatchString(name) {
-		return row, c.call(ctx, http.MethodGet, "/v1/catalog/packages/"+name, nil, &row)
-	}
-	query := url.Values{"fqn": {name}, "include_disabled": {"true"}, "owned": {"true"}}
-	rows, err := c.packages(ctx, query)
-	if err == nil && len(rows) == 0 {
-		query = url.Values{"fqn": {name}, "include_disabled": {"true"}}
-		rows, err = c.packages(ctx, query)
-	}
-	switch {
-	case err != nil:
-		return row, err
-	case len(rows) == 0:
-		return row, fmt.Errorf("there is no package %q; `burano package list --all` lists those there are", name)
-	case len(rows) > 1:
-		ids := make([]string, 0, len(rows))
-		for _, row := range rows {
-			ids = append(ids, row.ID)
-		}
-		return row, fmt.Errorf("there are %d packages %q: name one by its id, of %s", len(rows), name, strings.Join(ids, ", "))
-	}
-	// Lists hold everything, but for what a later server may add.
-	return rows[0], nil
-}
-
 // completePackages completes names of packages for the shell.
 func completePackages(connection *connection) cobra.CompletionFunc {
 	return func(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		client, err := connection.connect(command.Context())
+		api, err := connection.connect(command.Context())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		rows, err := client.packages(command.Context(), url.Values{"include_disabled": {"true"}, "limit": {"100"}})
+		rows, err := api.Packages(command.Context(), url.Values{"include_disabled": {"true"}, "limit": {"100"}})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
@@ -136,7 +67,7 @@ func packageListCommand(connection *connection) *cobra.Command {
 		Example: `  burano package list --search kubernetes
   burano package list --owned --all -o json`,
 		Args: cobra.NoArgs,
-		RunE: connection.signedIn(func(command *cobra.Command, client *client, _ []string) error {
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
 			query := url.Values{"limit": {"100"}, "owned": {strconv.FormatBool(owned)}}
 			if all {
 				query.Set("include_disabled", "true")
@@ -148,7 +79,7 @@ func packageListCommand(connection *connection) *cobra.Command {
 					query.Set(name, *value)
 				}
 			}
-			rows, err := client.packages(command.Context(), query)
+			rows, err := api.Packages(command.Context(), query)
 			if err != nil {
 				return err
 			}
@@ -176,12 +107,12 @@ func packageShowCommand(connection *connection) *cobra.Command {
 		Short:             "Show a package",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completePackages(connection),
-		RunE: connection.signedIn(func(command *cobra.Command, client *client, args []string) error {
-			row, err := client.findPackage(command.Context(), args[0])
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
+			row, err := api.Package(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return print.print(command.OutOrStdout(), row, row.properties())
+			return print.print(command.OutOrStdout(), row, packageProperties(row))
 		}),
 	}
 	print.addFlag(command)
@@ -201,32 +132,29 @@ func packageUpdateCommand(connection *connection) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completePackages(connection),
 		RunE: func(command *cobra.Command, args []string) error {
-			changes := []map[string]any{}
-			for flag, change := range map[string]struct {
-				path  string
-				value any
-			}{"name": {"/name", name}, "description": {"/description", description}, "public": {"/is_public", public}, "enabled": {"/enabled", enabled},
-				"tags": {"/tags", tags}, "categories": {"/categories", categories}} {
+			var changes []client.PackageChange
+			for flag, change := range map[string]client.PackageChange{"name": {Field: "name", Value: name}, "description": {Field: "description", Value: description},
+				"public": {Field: "is_public", Value: public}, "enabled": {Field: "enabled", Value: enabled}, "tags": {Field: "tags", Value: tags},
+				"categories": {Field: "categories", Value: categories}} {
 				if command.Flags().Changed(flag) {
-					changes = append(changes, map[string]any{"op": "replace", "path": change.path, "value": change.value})
+					changes = append(changes, change)
 				}
 			}
 			if len(changes) == 0 {
 				return errors.New("nothing to change: name at least one of --name, --description, --public, --enabled, --tags and --categories")
 			}
-			client, err := connection.connect(command.Context())
+			api, err := connection.connect(command.Context())
 			if err != nil {
 				return err
 			}
-			row, err := client.findPackage(command.Context(), args[0])
+			row, err := api.Package(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			err = client.call(command.Context(), http.MethodPatch, "/v1/catalog/packages/"+row.ID, changes, &row, "Content-Type", "application/murano-packages-json-patch")
-			if err != nil {
+			if row, err = api.UpdatePackage(command.Context(), row.ID, changes...); err != nil {
 				return err
 			}
-			return print.print(command.OutOrStdout(), row, row.properties())
+			return print.print(command.OutOrStdout(), row, packageProperties(row))
 		},
 	}
 	print.addFlag(command)
@@ -245,9 +173,12 @@ func packageDeleteCommand(connection *connection) *cobra.Command {
 		Short:             "Delete packages",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completePackages(connection),
-		RunE: connection.deleteEach("%s", func(ctx context.Context, client *client, name string) (label, path string, err error) {
-			row, err := client.findPackage(ctx, name)
-			return fmt.Sprintf("%s (%s)", row.FullName, row.ID), "/v1/catalog/packages/" + row.ID, err
+		RunE: connection.deleteEach("%s", func(ctx context.Context, api *client.Client, name string) (string, error) {
+			row, err := api.Package(ctx, name)
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("%s (%s)", row.FullName, row.ID), api.DeletePackage(ctx, row.ID)
 		}),
 	}
 }
@@ -259,8 +190,8 @@ func packageDownloadCommand(connection *connection) *cobra.Command {
 		Short:             "Save a package's zip; without FILE as <full name>.zip, to - for the standard output",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: completePackages(connection),
-		RunE: connection.signedIn(func(command *cobra.Command, client *client, args []string) error {
-			row, err := client.findPackage(command.Context(), args[0])
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
+			row, err := api.Package(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -268,7 +199,7 @@ func packageDownloadCommand(connection *connection) *cobra.Command {
 			if len(args) == 2 {
 				file = args[1]
 			}
-			archive, err := client.send(command.Context(), http.MethodGet, "/v1/catalog/packages/"+row.ID+"/download", nil, "Accept", "application/octet-stream")
+			archive, err := api.Download(command.Context(), row.ID)
 			if err != nil {
 				return err
 			}

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -13,6 +11,7 @@ import (
 	glance "github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 
 	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/web/client"
 )
 
 // imageProperty is the property of an image in Glance by which Murano's forms find it.
@@ -20,46 +19,46 @@ const imageProperty = "murano_image_info"
 
 // sayImages says which images the packages need and whether Glance has them. Packages are in the catalog by then, and can be deployed
 // as soon as the images are there: nothing here is an error.
-func sayImages(ctx context.Context, out io.Writer, connection *connection, packages []localPackage, repository string) {
-	var client *gophercloud.ServiceClient
+func sayImages(ctx context.Context, out io.Writer, connection *connection, packages []client.LocalPackage, finder client.Finder) {
+	var service *gophercloud.ServiceClient
 	var lost error // why Glance cannot be asked
 	for _, one := range packages {
-		images, problems := one.pkg.Images()
+		images, problems := one.Package.Images()
 		for _, problem := range problems {
-			fmt.Fprintf(out, "%s: %s:%d:%d: %v\n", one.name(), problem.File, problem.Line, problem.Column, problem)
+			fmt.Fprintf(out, "%s: %s:%d:%d: %v\n", one.Name(), problem.File, problem.Line, problem.Column, problem)
 		}
 		for _, image := range images {
-			if client == nil && lost == nil {
-				client, lost = connection.glance(ctx)
+			if service == nil && lost == nil {
+				service, lost = connection.glance(ctx)
 			}
 			said, err := "", lost
 			if err == nil {
-				said, err = ofGlance(ctx, client, image, imageAddress(image, repository))
+				said, err = ofGlance(ctx, service, image, finder.ImageAddress(image))
 			}
 			if err != nil {
 				said = fmt.Sprintf("whether Glance has it cannot be told: %v", err)
 			}
-			fmt.Fprintf(out, "%s: needs the image %s (%s, %s): %s\n", one.name(), image.Name, image.DiskFormat, image.ContainerFormat, said)
+			fmt.Fprintf(out, "%s: needs the image %s (%s, %s): %s\n", one.Name(), image.Name, image.DiskFormat, image.ContainerFormat, said)
 		}
 	}
 }
 
 // glance returns a client of the image service.
 func (c *connection) glance(ctx context.Context) (*gophercloud.ServiceClient, error) {
-	provider, endpoint, err := c.signIn(ctx)
+	provider, endpoint, err := client.SignIn(ctx, c.cloud)
 	if err != nil {
 		return nil, err
 	}
-	client, err := openstack.NewImageV2(provider, endpoint)
+	service, err := openstack.NewImageV2(provider, endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("find Glance in the service catalog: %w", err)
 	}
-	return client, nil
+	return service, nil
 }
 
 // ofGlance says what Glance has of an image, found by name and formats as Murano's client does, and what is to do.
-func ofGlance(ctx context.Context, client *gophercloud.ServiceClient, image catalog.Image, address string) (string, error) {
-	pages, err := glance.List(client, glance.ListOpts{Name: image.Name, DiskFormat: image.DiskFormat, ContainerFormat: image.ContainerFormat}).AllPages(ctx)
+func ofGlance(ctx context.Context, service *gophercloud.ServiceClient, image catalog.Image, address string) (string, error) {
+	pages, err := glance.List(service, glance.ListOpts{Name: image.Name, DiskFormat: image.DiskFormat, ContainerFormat: image.ContainerFormat}).AllPages(ctx)
 	if err != nil {
 		return "", fmt.Errorf("list images: %w", err)
 	}
@@ -83,17 +82,6 @@ func ofGlance(ctx context.Context, client *gophercloud.ServiceClient, image cata
 		return fmt.Sprintf("Glance has it (%s), but forms do not find it; openstack image set%s %s", found[0].ID, mark, found[0].ID), nil
 	}
 	return fmt.Sprintf("Glance has it (%s)", found[0].ID), nil
-}
-
-// imageAddress is where an image is: as the package says, or in the repository; "" when nobody says.
-func imageAddress(image catalog.Image, repository string) string {
-	if strings.HasPrefix(image.URL, "http://") || strings.HasPrefix(image.URL, "https://") {
-		return image.URL
-	}
-	if repository == "" {
-		return ""
-	}
-	return strings.TrimSuffix(repository, "/") + "/images/" + url.PathEscape(cmp.Or(image.URL, image.Name))
 }
 
 // shellQuoted writes a text so that a shell takes it as one word.

@@ -27,6 +27,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/api"
 	"github.com/burano/burano/web/auth"
+	"github.com/burano/burano/web/client"
 	"github.com/burano/burano/web/policy"
 )
 
@@ -88,7 +89,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			logger.Warn("the policy file has a rule that nothing asks for", "rule", name, "file", options.policy)
 		}
 	}
-	credentials, endpoint, trusted, err := connection.credentials()
+	credentials, endpoint, trusted, err := client.Credentials(connection.cloud)
 	if err != nil {
 		return err
 	}

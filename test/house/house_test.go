@@ -21,6 +21,7 @@ var mayImport = map[string][]string{
 	"cmd/burano":          {"catalog", "gateway", "images", "internal", "nodes", "orchestrator", "web"},
 	"cmd/localcloud":      {"test/localcloud", "internal"},
 	"web":                 {"orchestrator", "catalog", "internal"},
+	"web/client":          {"catalog", "internal"}, // others use it: nothing of the server comes with it
 	"orchestrator":        {"catalog", "nodes", "gateway/route", "internal"},
 	"nodes":               {"gateway/route", "internal/panics", "internal/wait"},
 	"gateway":             {"internal/wait"},
@@ -69,6 +70,7 @@ func TestTheRulesAreHeld(t *testing.T) {
 	require.False(t, allowed("orchestrator", module+"/web/api"))
 	require.False(t, allowed("nodes", module+"/internal/fault"))
 	require.False(t, allowed("catalog", module+"/orchestrator"))
+	require.False(t, allowed("web/client", module+"/orchestrator/store"))
 	require.Equal(t, "catalog/muranopl", folderOf("catalog/muranopl"))
 	require.Equal(t, "catalog", folderOf("catalog/store"))
 	require.Empty(t, folderOf("common"))

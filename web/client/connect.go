@@ -1,26 +1,66 @@
-package main
+package client
 
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 
 	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/config"
 	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 	"go.yaml.in/yaml/v3"
 )
 
-// credentials reads clouds.yaml, or the OS_* variables when no entry is named.
-func (c *connection) credentials() (gophercloud.AuthOptions, gophercloud.EndpointOpts, *tls.Config, error) {
-	if c.cloud == "" {
+// DefaultURL is where a server answers that was started without further settings.
+const DefaultURL = "http://127.0.0.1:8082"
+
+// Connect signs in to Keystone and finds the server. cloud is an entry of clouds.yaml; "" means the variables OS_*. Without a url the
+// service catalog is asked for the type application-catalog, and without an entry there DefaultURL is taken.
+func Connect(ctx context.Context, cloud, url string) (*Client, error) {
+	provider, endpoint, err := SignIn(ctx, cloud)
+	if err != nil {
+		return nil, err
+	}
+	if url == "" {
+		endpoint.ApplyDefaults("application-catalog")
+		if url, err = provider.EndpointLocator(endpoint); err != nil || url == "" {
+			url = DefaultURL
+		}
+	}
+	// What clouds.yaml and the variables say of certificates holds for all services of the cloud, and so for Burano.
+	return New(url, provider, provider.HTTPClient.Transport), nil
+}
+
+// SignIn returns a session of Keystone that renews its token by itself, with what is needed to find other services in its catalog.
+func SignIn(ctx context.Context, cloud string) (*gophercloud.ProviderClient, gophercloud.EndpointOpts, error) {
+	auth, endpoint, tlsConfig, err := Credentials(cloud)
+	if err != nil {
+		return nil, endpoint, err
+	}
+	auth.AllowReauth = true
+	provider, err := config.NewProviderClient(ctx, auth, config.WithTLSConfig(tlsConfig))
+	if err != nil {
+		if gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
+			return nil, endpoint, fmt.Errorf("Keystone at %s refuses these credentials: check user, password and project", auth.IdentityEndpoint)
+		}
+		return nil, endpoint, fmt.Errorf("sign in to Keystone at %s: %w", auth.IdentityEndpoint, err)
+	}
+	return provider, endpoint, nil
+}
+
+// Credentials reads clouds.yaml, or the variables OS_* when no entry is named.
+func Credentials(cloud string) (gophercloud.AuthOptions, gophercloud.EndpointOpts, *tls.Config, error) {
+	if cloud == "" {
 		return credentialsOfVariables(os.Getenv)
 	}
-	auth, endpoint, tlsConfig, err := clouds.Parse(clouds.WithCloudName(c.cloud))
+	auth, endpoint, tlsConfig, err := clouds.Parse(clouds.WithCloudName(cloud))
 	if err != nil {
-		return auth, endpoint, nil, fmt.Errorf("read the entry %q of clouds.yaml: %w", c.cloud, err)
+		return auth, endpoint, nil, fmt.Errorf("read the entry %q of clouds.yaml: %w", cloud, err)
 	}
 	return auth, endpoint, tlsConfig, nil
 }

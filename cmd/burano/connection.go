@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/web/client"
+)
+
+// connection says how to reach the cloud and the server; its fields are the flags that all commands share.
+type connection struct {
+	cloud string
+	url   string
+}
+
+func (c *connection) addFlags(root *cobra.Command) {
+	root.PersistentFlags().StringVar(&c.cloud, "os-cloud", os.Getenv("OS_CLOUD"), "entry of clouds.yaml to sign in with (OS_CLOUD)")
+	root.PersistentFlags().StringVar(&c.url, "url", os.Getenv("BURANO_URL"), "where the Burano server answers (BURANO_URL); without it the service catalog is asked")
+}
+
+// connect signs in and finds the server.
+func (c *connection) connect(ctx context.Context) (*client.Client, error) {
+	return client.Connect(ctx, c.cloud, c.url)
+}
+
+// signedIn makes a command's work of what is done with a client of the server.
+func (c *connection) signedIn(work func(command *cobra.Command, api *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, args []string) error {
+		api, err := c.connect(command.Context())
+		if err != nil {
+			return err
+		}
+		return work(command, api, args)
+	}
+}
+
+// deleteEach is signedIn for commands that delete what their arguments name; what cannot be deleted does not keep the others. remove
+// returns how the thing is printed; name is how an error calls it, with a verb for the argument.
+func (c *connection) deleteEach(name string, remove func(ctx context.Context, api *client.Client, argument string) (label string, err error)) func(*cobra.Command, []string) error {
+	return c.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
+		var failed []error
+		for _, argument := range args {
+			label, err := remove(command.Context(), api, argument)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("delete "+name+": %w", argument, err))
+				continue
+			}
+			fmt.Fprintf(command.OutOrStdout(), "%s: deleted\n", label)
+		}
+		return errors.Join(failed...)
+	})
+}

@@ -1,0 +1,153 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Action is something that a deployed object can do.
+type Action struct {
+	ID          string `json:"id" yaml:"id"`         // of the action, as the API wants it
+	Object      string `json:"object" yaml:"object"` // its id
+	Name        string `json:"name" yaml:"name"`     // of the object
+	Action      string `json:"action" yaml:"action"`
+	Title       string `json:"title" yaml:"title"`
+	Description string `json:"description" yaml:"description"`
+	Enabled     bool   `json:"enabled" yaml:"enabled"`
+}
+
+// Actions lists what the objects of the environment offer, in the order of the model.
+func (e Environment) Actions() []Action {
+	all := []Action{}
+	var walk func(value any)
+	walk = func(value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			header, _ := value["?"].(map[string]any)
+			actions, _ := header["_actions"].(map[string]any)
+			object, _ := header["id"].(string)
+			name, _ := value["name"].(string)
+			if name == "" {
+				name, _ = header["name"].(string)
+			}
+			for _, id := range slices.Sorted(maps.Keys(actions)) {
+				described, _ := actions[id].(map[string]any)
+				one := Action{ID: id, Object: object, Name: name, Enabled: true}
+				one.Action, _ = described["name"].(string)
+				one.Title, _ = described["title"].(string)
+				one.Description, _ = described["description"].(string)
+				if enabled, ok := described["enabled"].(bool); ok {
+					one.Enabled = enabled
+				}
+				all = append(all, one)
+			}
+			for _, key := range slices.Sorted(maps.Keys(value)) {
+				if key != "?" {
+					walk(value[key])
+				}
+			}
+		case []any:
+			for _, element := range value {
+				walk(element)
+			}
+		}
+	}
+	for _, service := range e.Services {
+		walk(service)
+	}
+	return all
+}
+
+// Action finds the action of that name of the object of that name or id.
+func (e Environment) Action(object, name string) (Action, error) {
+	var found []Action
+	var others []string
+	for _, one := range e.Actions() {
+		if one.Object != object && one.Name != object {
+			continue
+		}
+		if one.Action == name {
+			found = append(found, one)
+		}
+		others = append(others, one.Action)
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return Action{}, fmt.Errorf("several objects of environment %s are called %s: give the id of the one you mean (burano action list %s)", e.Name, object, e.Name)
+	case len(others) > 0:
+		return Action{}, fmt.Errorf("%s has no action %s; it has %s", object, name, strings.Join(others, ", "))
+	}
+	return Action{}, fmt.Errorf("environment %s has no object %s with actions: `burano action list %s` shows those it has (actions are known after the first deployment)", e.Name, object, e.Name)
+}
+
+// CallAction runs an action of a deployed object and returns the id of its task, which Follow follows.
+func (c *Client) CallAction(ctx context.Context, environment, action string, arguments map[string]any) (task string, err error) {
+	var started struct {
+		Task string `json:"task_id"`
+	}
+	err = c.Call(ctx, http.MethodPost, "/v1/environments/"+environment+"/actions/"+action, arguments, &started)
+	return started.Task, err
+}
+
+// ActionResult is what an action returned, or threw.
+type ActionResult struct {
+	IsException *bool           `json:"isException"` // nil while it runs
+	Result      json.RawMessage `json:"result"`
+}
+
+// ActionResult asks for the result of an action's task.
+func (c *Client) ActionResult(ctx context.Context, environment, task string) (ActionResult, error) {
+	var result ActionResult
+	return result, c.Call(ctx, http.MethodGet, "/v1/environments/"+environment+"/actions/"+task, nil, &result)
+}
+
+// Class names a class of the catalog.
+type Class struct {
+	Name    string
+	Package string // full name; "": whichever package the catalog finds
+	Version string // a version, or a range of versions such as >=1.2; "": the newest
+}
+
+// CallStatic calls a static method that is an action, and gives what it returns.
+func (c *Client) CallStatic(ctx context.Context, class Class, method string, arguments map[string]any) (json.RawMessage, error) {
+	body := map[string]any{"className": class.Name, "methodName": method, "parameters": arguments}
+	if class.Package != "" {
+		body["packageName"] = class.Package
+	}
+	if class.Version != "" {
+		body["classVersion"] = class.Version
+	}
+	var result json.RawMessage
+	if err := c.Call(ctx, http.MethodPost, "/v1/actions", body, &result); err != nil {
+		return nil, err
+	}
+	if result == nil {
+		result = json.RawMessage("null")
+	}
+	return result, nil
+}
+
+// Schemas gives the JSON schemas of what a model gives an object of a class, and of the arguments of its model builders, or of some.
+func (c *Client) Schemas(ctx context.Context, class Class, methods ...string) (json.RawMessage, error) {
+	path := "/v1/schemas/" + url.PathEscape(class.Name)
+	if len(methods) > 0 {
+		path += "/" + url.PathEscape(strings.Join(methods, ","))
+	}
+	query := url.Values{}
+	if class.Package != "" {
+		query.Set("packageName", class.Package)
+	}
+	if class.Version != "" {
+		query.Set("classVersion", class.Version)
+	}
+	var schemas json.RawMessage
+	return schemas, c.Call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &schemas)
+}

@@ -1,0 +1,112 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// Deployment is one run over an environment: of its deploy method, of an action, or of its deletion.
+type Deployment struct {
+	ID            string          `json:"id" yaml:"id"`
+	EnvironmentID string          `json:"environment_id" yaml:"environment_id"`
+	State         string          `json:"state" yaml:"state"`
+	Started       string          `json:"started" yaml:"started"`
+	Finished      *string         `json:"finished" yaml:"finished"`
+	Action        json.RawMessage `json:"action" yaml:"-"`
+}
+
+// Method says what was run: the method of an action, or the deletion of the environment.
+func (d Deployment) Method() string {
+	var action *struct {
+		Method string `json:"method"`
+	}
+	if json.Unmarshal(d.Action, &action) != nil || action == nil {
+		return "delete"
+	}
+	return action.Method
+}
+
+// Report is one line of a deployment's log.
+type Report struct {
+	ID       string `json:"id" yaml:"id"`
+	Task     string `json:"task_id" yaml:"task_id"`
+	EntityID string `json:"entity_id" yaml:"entity_id"` // of the object that reports
+	Entity   string `json:"entity" yaml:"entity"`
+	Level    string `json:"level" yaml:"level"` // info, warning or error
+	Text     string `json:"text" yaml:"text"`
+	Details  any    `json:"details" yaml:"details"`
+	Created  string `json:"created" yaml:"created"`
+	Updated  string `json:"updated" yaml:"updated"`
+}
+
+// Deployments lists those of an environment, by its id, or of the whole project when that is ""; the newest comes first.
+func (c *Client) Deployments(ctx context.Context, environment string) ([]Deployment, error) {
+	path := "/v1/deployments"
+	if environment != "" {
+		path = "/v1/environments/" + environment + "/deployments"
+	}
+	var answer struct {
+		Deployments []Deployment `json:"deployments"`
+	}
+	err := c.Call(ctx, http.MethodGet, path, nil, &answer)
+	return answer.Deployments, err
+}
+
+// NewestDeployment is the deployment of an environment that was started last.
+func (c *Client) NewestDeployment(ctx context.Context, environment string) (Deployment, error) {
+	all, err := c.Deployments(ctx, environment)
+	if err == nil && len(all) == 0 {
+		err = errors.New("nothing was ever deployed in this environment")
+	}
+	if err != nil {
+		return Deployment{}, err
+	}
+	return all[0], nil
+}
+
+// Deployment finds a deployment by its id, or the newest one of an environment that is named instead.
+func (c *Client) Deployment(ctx context.Context, name string) (Deployment, error) {
+	rows, err := c.Deployments(ctx, "")
+	if err != nil {
+		return Deployment{}, err
+	}
+	for _, row := range rows {
+		if row.ID == name {
+			return row, nil
+		}
+	}
+	environment, err := c.Environment(ctx, name)
+	if IsStatus(err, http.StatusNotFound) {
+		return Deployment{}, fmt.Errorf("the project has neither a deployment nor an environment %q: `burano deployment list` shows its deployments", name)
+	}
+	if err != nil {
+		return Deployment{}, err
+	}
+	return c.NewestDeployment(ctx, environment.ID)
+}
+
+// Reports gives what a deployment has reported so far.
+func (c *Client) Reports(ctx context.Context, environment, deployment string) ([]Report, error) {
+	var answer struct {
+		Reports []Report `json:"reports"`
+	}
+	err := c.Call(ctx, http.MethodGet, "/v1/environments/"+environment+"/deployments/"+deployment, nil, &answer)
+	return answer.Reports, err
+}
+
+// Cancel has a deployment end before it is done; what it has made stays.
+func (c *Client) Cancel(ctx context.Context, deployment string) error {
+	return c.Call(ctx, http.MethodPost, "/burano/v1/deployments/"+deployment+"/cancel", nil, nil)
+}
+
+// Retry runs the last deployment of an environment again, which has failed. It returns the id of the new one.
+func (c *Client) Retry(ctx context.Context, deployment string) (id string, err error) {
+	var started struct {
+		Task string `json:"task_id"`
+	}
+	err = c.Call(ctx, http.MethodPost, "/burano/v1/deployments/"+deployment+"/retry", nil, &started)
+	return started.Task, err
+}

@@ -1,0 +1,163 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// pollInterval is how often it is asked whether an environment is gone.
+const pollInterval = 300 * time.Millisecond
+
+// sessionHeader names the session whose draft a request is about.
+const sessionHeader = "X-Configuration-Session"
+
+// Environment is an environment with its applications (Services, as the API calls them); lists have none.
+type Environment struct {
+	ID       string           `json:"id" yaml:"id"`
+	Name     string           `json:"name" yaml:"name"`
+	Status   string           `json:"status,omitempty" yaml:"status,omitempty"`
+	Project  string           `json:"tenant_id" yaml:"tenant_id"`
+	Created  string           `json:"created" yaml:"created"`
+	Updated  string           `json:"updated" yaml:"updated"`
+	Services []map[string]any `json:"services,omitempty" yaml:"services,omitempty"`
+}
+
+// EnvironmentOptions say what is made, and where. Only the name is needed.
+type EnvironmentOptions struct {
+	Name            string         `json:"name"`
+	Description     string         `json:"description_text,omitempty"`
+	Region          string         `json:"region,omitempty"`
+	DefaultNetworks map[string]any `json:"defaultNetworks,omitempty"`
+}
+
+// CreateEnvironment makes an environment without applications.
+func (c *Client) CreateEnvironment(ctx context.Context, options EnvironmentOptions) (Environment, error) {
+	var made Environment
+	return made, c.Call(ctx, http.MethodPost, "/v1/environments", options, &made)
+}
+
+// RenameEnvironment gives an environment another name.
+func (c *Client) RenameEnvironment(ctx context.Context, id, name string) error {
+	return c.Call(ctx, http.MethodPut, "/v1/environments/"+id, map[string]any{"name": name}, nil)
+}
+
+// DeleteEnvironment begins to delete an environment with all that was deployed in it; WaitDeleted waits for the end. With abandon it is
+// forgotten at once, and what is there stays in the cloud.
+func (c *Client) DeleteEnvironment(ctx context.Context, id string, abandon bool) error {
+	query := ""
+	if abandon {
+		query = "?abandon=true"
+	}
+	return c.Call(ctx, http.MethodDelete, "/v1/environments/"+id+query, nil, nil)
+}
+
+// Model gives the object model of an environment, or of the draft of a session when one is named, or what is at a path of it (keys, ids and
+// indexes divided by /).
+func (c *Client) Model(ctx context.Context, environment, session, path string) (json.RawMessage, error) {
+	return c.Send(ctx, http.MethodGet, strings.TrimSuffix("/v1/environments/"+environment+"/model/"+strings.Trim(path, "/"), "/"), nil, ofSession(session)...)
+}
+
+// PatchModel changes the draft of a session by a JSON patch (RFC 6902, the operations add, replace and remove), and gives its model.
+func (c *Client) PatchModel(ctx context.Context, environment, session string, patch io.Reader) (json.RawMessage, error) {
+	return c.Send(ctx, http.MethodPatch, "/v1/environments/"+environment+"/model", patch, append(ofSession(session), "Content-Type", "application/env-model-json-patch")...)
+}
+
+func ofSession(id string) []string {
+	if id == "" {
+		return nil
+	}
+	return []string{sessionHeader, id}
+}
+
+// Environments lists those of the caller's project; query (all_tenants, tenant) may ask for others.
+func (c *Client) Environments(ctx context.Context, query url.Values) ([]Environment, error) {
+	var answer struct {
+		Environments []Environment `json:"environments"`
+	}
+	err := c.Call(ctx, http.MethodGet, "/v1/environments?"+query.Encode(), nil, &answer)
+	return answer.Environments, err
+}
+
+// idForm is how ids look.
+var idForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// Environment finds an environment by name or id; one of another project, which admins may see, by its id.
+func (c *Client) Environment(ctx context.Context, nameOrID string) (Environment, error) {
+	rows, err := c.Environments(ctx, nil)
+	if err != nil {
+		return Environment{}, err
+	}
+	for _, row := range rows {
+		if row.ID == nameOrID || row.Name == nameOrID {
+			var whole Environment
+			err := c.Call(ctx, http.MethodGet, "/v1/environments/"+row.ID, nil, &whole)
+			return whole, err
+		}
+	}
+	if idForm.MatchString(nameOrID) {
+		var whole Environment
+		if err := c.Call(ctx, http.MethodGet, "/v1/environments/"+nameOrID, nil, &whole); err == nil {
+			return whole, nil
+		}
+	}
+	return Environment{}, &Refusal{Status: http.StatusNotFound, Message: fmt.Sprintf(
+		"the project has no environment %q: `burano environment list` shows those it has", nameOrID)}
+}
+
+// WaitDeleted returns when the environment is gone, or with the reports of a deletion that failed.
+func (c *Client) WaitDeleted(ctx context.Context, id string) error {
+	return every(ctx, pollInterval, func() (bool, error) {
+		var current Environment
+		err := c.Call(ctx, http.MethodGet, "/v1/environments/"+id, nil, &current)
+		if IsStatus(err, http.StatusNotFound) {
+			return true, nil
+		}
+		if err == nil && current.Status == "delete failure" {
+			return false, c.explainFailure(ctx, id)
+		}
+		return false, err
+	})
+}
+
+// explainFailure makes an error of the error reports of the environment's newest deployment.
+func (c *Client) explainFailure(ctx context.Context, environment string) error {
+	newest, err := c.NewestDeployment(ctx, environment)
+	if err != nil {
+		return err
+	}
+	reports, err := c.Reports(ctx, environment, newest.ID)
+	if err != nil {
+		return err
+	}
+	text := ""
+	for _, report := range reports {
+		if report.Level == "error" {
+			text += "\n  " + report.Text
+		}
+	}
+	return fmt.Errorf("it failed:%s", text)
+}
+
+// every calls try at once and then in this interval until it says it is done, fails, or ctx ends.
+func every(ctx context.Context, interval time.Duration, try func() (bool, error)) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		done, err := try()
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waited in vain: %w", context.Cause(ctx))
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/burano/burano/web/client"
+)
+
+// Deploy a file, print what is reported, and write the kubeconfig of the cluster in it.
+func Example() {
+	ctx := context.Background()
+	api, err := client.Connect(ctx, "burano-demo", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	file, err := client.ReadEnvironmentFile("demo.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	id, err := api.Deploy(ctx, file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	deployment, err := api.NewestDeployment(ctx, id)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	state, err := api.Follow(ctx, deployment.ID, func(event client.Event) error {
+		if event.Report != nil {
+			fmt.Println(event.Report.Level, event.Report.Text)
+		}
+		return nil
+	})
+	if err != nil || !client.Succeeded(state) {
+		fmt.Println(state, err)
+		return
+	}
+	environment, err := api.Environment(ctx, id)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cluster, err := environment.ClusterID("") // the only one
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	kubeconfig, err := api.Kubeconfig(ctx, id, cluster)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := os.WriteFile("demo.kubeconfig", kubeconfig, 0o600); err != nil {
+		fmt.Println(err)
+	}
+}
+
+// Upload the packages of a folder; those that are there stay as they are.
+func ExampleClient_Upload() {
+	ctx := context.Background()
+	api, err := client.Connect(ctx, "burano-demo", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	paths, err := filepath.Glob("packages/*.zip")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	finder := client.NewFinder("")
+	asked, err := finder.FindAll(ctx, paths)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ordered, err := finder.WithRequired(ctx, asked, api.HasPackage)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, one := range ordered {
+		if err := api.Upload(ctx, one.Name(), one.Zip, client.UploadOptions{}); err != nil && !client.IsStatus(err, http.StatusConflict) {
+			fmt.Println(err)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/google/uuid"
+	"go.yaml.in/yaml/v3"
+)
+
+// EnvironmentFile describes an environment with its applications, as `burano deploy` reads it: ids may be any readable names, by which
+// applications refer to each other.
+type EnvironmentFile struct {
+	Name            string           `yaml:"name"`
+	DefaultNetworks map[string]any   `yaml:"defaultNetworks"`
+	Applications    []map[string]any `yaml:"applications"`
+}
+
+// ReadEnvironmentFile reads a file in YAML.
+func ReadEnvironmentFile(path string) (EnvironmentFile, error) {
+	var file EnvironmentFile
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return file, err
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(string(data)))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil {
+		return file, fmt.Errorf("%s: %w", path, err)
+	}
+	if file.Name == "" {
+		return file, fmt.Errorf("%s: no name: give the environment one with a top-level `name:`", path)
+	}
+	for i, application := range file.Applications {
+		header, ok := application["?"].(map[string]any)
+		if !ok || header["type"] == nil {
+			return file, fmt.Errorf("%s: applications[%d] does not say what it is: it needs \"?\": {type: …, id: …}", path, i)
+		}
+	}
+	return file, nil
+}
+
+// Deploy brings an environment to what the file says: it makes the environment when the project has none of that name, replaces its
+// applications, and begins to deploy them. An unchanged file changes nothing that runs. It returns the environment's id.
+func (c *Client) Deploy(ctx context.Context, file EnvironmentFile) (id string, err error) {
+	existing, err := c.Environment(ctx, file.Name)
+	isNew := IsStatus(err, http.StatusNotFound)
+	if isNew {
+		existing, err = c.CreateEnvironment(ctx, EnvironmentOptions{Name: file.Name, DefaultNetworks: file.DefaultNetworks})
+	}
+	if err != nil {
+		return "", err
+	}
+	session, err := c.draft(ctx, existing.ID, StableIDs(existing.ID, file.Applications), true)
+	if err != nil && isNew {
+		// Nothing was ever deployed in it: it goes at once.
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+		defer cancel()
+		err = errors.Join(err, c.DeleteEnvironment(cleanup, existing.ID, false))
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := c.DeploySession(ctx, existing.ID, session); err != nil {
+		return "", errors.Join(err, c.dropDraft(ctx, existing.ID, session))
+	}
+	return existing.ID, nil
+}
+
+// PreviewFile says what Deploy would do with an environment that is there; it does so by a draft that is dropped again.
+func (c *Client) PreviewFile(ctx context.Context, environment string, file EnvironmentFile) (Preview, error) {
+	session, err := c.draft(ctx, environment, StableIDs(environment, file.Applications), false)
+	if err != nil {
+		return Preview{}, err
+	}
+	answer, err := c.Preview(ctx, environment, session)
+	return answer, errors.Join(err, c.dropDraft(ctx, environment, session))
+}
+
+// StableIDs replaces the readable ids of objects, and the references to them, by ids that are unique but the same each time
+// for one environment. Objects without an id get one from their place in the file.
+func StableIDs(environment string, applications []map[string]any) []any {
+	space := uuid.NewSHA1(uuid.NameSpaceURL, []byte("burano:environment:"+environment))
+	ids := map[string]string{}
+	identify := func(name string) string {
+		if _, err := uuid.Parse(name); err == nil {
+			return name
+		}
+		if ids[name] == "" {
+			ids[name] = strings.ReplaceAll(uuid.NewSHA1(space, []byte(name)).String(), "-", "")
+		}
+		return ids[name]
+	}
+	var collect func(value any, path string)
+	collect = func(value any, path string) {
+		switch value := value.(type) {
+		case map[string]any:
+			if header, ok := value["?"].(map[string]any); ok {
+				name, _ := header["id"].(string)
+				if name == "" {
+					name = path
+				}
+				header["id"] = identify(name)
+			}
+			for key, inner := range value {
+				if key != "?" {
+					collect(inner, path+"/"+key)
+				}
+			}
+		case []any:
+			for i, inner := range value {
+				collect(inner, fmt.Sprintf("%s/%d", path, i))
+			}
+		}
+	}
+	result := make([]any, len(applications))
+	for i, application := range applications {
+		collect(application, fmt.Sprintf("/%d", i))
+		result[i] = application
+	}
+	// Only a whole string that is some object's readable id, under a key that is not a name, is a reference to it.
+	var refer func(value any, key string) any
+	refer = func(value any, key string) any {
+		switch value := value.(type) {
+		case map[string]any:
+			for key, inner := range value {
+				if key != "?" {
+					value[key] = refer(inner, key)
+				}
+			}
+		case []any:
+			for i, inner := range value {
+				value[i] = refer(inner, key)
+			}
+		case string:
+			if id, ok := ids[value]; ok && key != "name" {
+				return id
+			}
+		}
+		return value
+	}
+	return refer(result, "").([]any)
+}

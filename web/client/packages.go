@@ -1,0 +1,154 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Package is a package of the catalog.
+type Package struct {
+	ID          string         `json:"id" yaml:"id"`
+	FullName    string         `json:"fully_qualified_name" yaml:"fully_qualified_name"`
+	Name        string         `json:"name" yaml:"name"`
+	Type        string         `json:"type" yaml:"type"`
+	Author      string         `json:"author" yaml:"author"`
+	Description string         `json:"description" yaml:"description"`
+	Supplier    map[string]any `json:"supplier" yaml:"supplier"`
+	Tags        []string       `json:"tags" yaml:"tags"`
+	Categories  []string       `json:"categories" yaml:"categories"`
+	Classes     []string       `json:"class_definitions" yaml:"class_definitions"`
+	Public      bool           `json:"is_public" yaml:"is_public"`
+	Enabled     bool           `json:"enabled" yaml:"enabled"`
+	OwnerID     string         `json:"owner_id" yaml:"owner_id"`
+	Created     string         `json:"created" yaml:"created"`
+	Updated     string         `json:"updated" yaml:"updated"`
+}
+
+// Packages lists all packages that fit the query (docs/api.md names its parameters), page by page.
+func (c *Client) Packages(ctx context.Context, query url.Values) ([]Package, error) {
+	all := []Package{}
+	for {
+		var page struct {
+			Packages []Package `json:"packages"`
+			Next     string    `json:"next_marker"`
+		}
+		if err := c.Call(ctx, http.MethodGet, "/v1/catalog/packages?"+query.Encode(), nil, &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Packages...)
+		if page.Next == "" {
+			return all, nil
+		}
+		query.Set("marker", page.Next)
+	}
+}
+
+// Package finds a package by its id or its full name. Of several packages of a name that can be seen it is the project's own.
+func (c *Client) Package(ctx context.Context, name string) (Package, error) {
+	var row Package
+	if idForm.MatchString(name) {
+		return row, c.Call(ctx, http.MethodGet, "/v1/catalog/packages/"+name, nil, &row)
+	}
+	query := url.Values{"fqn": {name}, "include_disabled": {"true"}, "owned": {"true"}}
+	rows, err := c.Packages(ctx, query)
+	if err == nil && len(rows) == 0 {
+		query = url.Values{"fqn": {name}, "include_disabled": {"true"}}
+		rows, err = c.Packages(ctx, query)
+	}
+	switch {
+	case err != nil:
+		return row, err
+	case len(rows) == 0:
+		return row, fmt.Errorf("there is no package %q; `burano package list --all` lists those there are", name)
+	case len(rows) > 1:
+		ids := make([]string, 0, len(rows))
+		for _, row := range rows {
+			ids = append(ids, row.ID)
+		}
+		return row, fmt.Errorf("there are %d packages %q: name one by its id, of %s", len(rows), name, strings.Join(ids, ", "))
+	}
+	// Lists hold everything, but for what a later server may add.
+	return rows[0], nil
+}
+
+// HasPackage says whether the catalog has a package of this name that the project can use.
+func (c *Client) HasPackage(ctx context.Context, name string) (bool, error) {
+	rows, err := c.Packages(ctx, url.Values{"fqn": {name}, "catalog": {"true"}})
+	return len(rows) > 0, err
+}
+
+// PackageChange changes what the catalog says of a package: its field by the name of the API ("name", "is_public", "tags", ...).
+type PackageChange struct {
+	Field string
+	Value any
+}
+
+// UpdatePackage changes what the catalog says of a package.
+func (c *Client) UpdatePackage(ctx context.Context, id string, changes ...PackageChange) (Package, error) {
+	patch := make([]map[string]any, len(changes))
+	for i, one := range changes {
+		patch[i] = map[string]any{"op": "replace", "path": "/" + one.Field, "value": one.Value}
+	}
+	var changed Package
+	return changed, c.Call(ctx, http.MethodPatch, "/v1/catalog/packages/"+id, patch, &changed, "Content-Type", "application/murano-packages-json-patch")
+}
+
+// DeletePackage deletes a package.
+func (c *Client) DeletePackage(ctx context.Context, id string) error {
+	return c.Call(ctx, http.MethodDelete, "/v1/catalog/packages/"+id, nil, nil)
+}
+
+// Download gives the zip of a package.
+func (c *Client) Download(ctx context.Context, id string) ([]byte, error) {
+	return c.Send(ctx, http.MethodGet, "/v1/catalog/packages/"+id+"/download", nil, "Accept", "application/octet-stream")
+}
+
+// UploadOptions say what the catalog says of an uploaded package besides its manifest.
+type UploadOptions struct {
+	Public     bool     `json:"is_public"`
+	Categories []string `json:"categories,omitempty"`
+	Tags       []string `json:"tags,omitempty"`
+}
+
+// Upload puts a package into the catalog, whose full name is name. A package that is there already is a Refusal with the status 409.
+func (c *Client) Upload(ctx context.Context, name string, zip []byte, options UploadOptions) error {
+	text, err := json.Marshal(options)
+	if err != nil {
+		return err
+	}
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	file, fileErr := form.CreateFormFile(name, name+".zip")
+	if fileErr == nil {
+		_, fileErr = file.Write(zip)
+	}
+	if err := errors.Join(form.WriteField("__metadata__", string(text)), fileErr, form.Close()); err != nil {
+		return err
+	}
+	_, err = c.Send(ctx, http.MethodPost, "/v1/catalog/packages", &body, "Content-Type", form.FormDataContentType())
+	return err
+}
+
+// Replace deletes the project's own packages of a name and uploads one in their place.
+func (c *Client) Replace(ctx context.Context, name string, zip []byte, options UploadOptions) error {
+	own, err := c.Packages(ctx, url.Values{"owned": {"true"}, "include_disabled": {"true"}, "fqn": {name}})
+	if err != nil {
+		return err
+	}
+	if len(own) == 0 {
+		return fmt.Errorf("the project has no package %s that could be replaced", name)
+	}
+	for _, row := range own {
+		if err := c.DeletePackage(ctx, row.ID); err != nil {
+			return err
+		}
+	}
+	return c.Upload(ctx, name, zip, options)
+}

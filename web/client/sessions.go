@@ -1,0 +1,109 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// cleanupTime is for taking back what was begun, after an interrupt too.
+const cleanupTime = 10 * time.Second
+
+// Session is a draft of an environment.
+type Session struct {
+	ID      string `json:"id" yaml:"id"`
+	State   string `json:"state" yaml:"state"`
+	Version int64  `json:"version" yaml:"version"`
+	Created string `json:"created" yaml:"created"`
+	Updated string `json:"updated" yaml:"updated"`
+}
+
+// Configure opens a session, which begins with what is deployed in the environment.
+func (c *Client) Configure(ctx context.Context, environment string) (Session, error) {
+	var opened Session
+	return opened, c.Call(ctx, http.MethodPost, "/v1/environments/"+environment+"/configure", nil, &opened)
+}
+
+// Session shows a session.
+func (c *Client) Session(ctx context.Context, environment, id string) (Session, error) {
+	var found Session
+	return found, c.Call(ctx, http.MethodGet, "/v1/environments/"+environment+"/sessions/"+id, nil, &found)
+}
+
+// DeleteSession throws a draft away.
+func (c *Client) DeleteSession(ctx context.Context, environment, id string) error {
+	return c.Call(ctx, http.MethodDelete, "/v1/environments/"+environment+"/sessions/"+id, nil, nil)
+}
+
+// DeploySession begins to deploy a draft. NewestDeployment and Follow show how it goes.
+func (c *Client) DeploySession(ctx context.Context, environment, id string) error {
+	return c.Call(ctx, http.MethodPost, "/v1/environments/"+environment+"/sessions/"+id+"/deploy", nil, nil)
+}
+
+// SetApplications replaces the applications of a session's draft by object models. With validate the server checks them against their
+// classes at once, and refuses what could not be deployed.
+func (c *Client) SetApplications(ctx context.Context, environment, session string, applications []any, validate bool) error {
+	query := ""
+	if validate {
+		query = "?validate=true"
+	}
+	return c.Call(ctx, http.MethodPut, "/v1/environments/"+environment+"/services"+query, applications, nil, ofSession(session)...)
+}
+
+// Preview says what the deployment of a draft would do.
+type Preview struct {
+	Changes  []Change  `json:"changes"`
+	Problems []Problem `json:"problems"` // with any, the deployment would fail at once
+}
+
+// Change is an object that a deployment would add, change or remove.
+type Change struct {
+	Change     string   `json:"change"` // added, changed or removed
+	ID         string   `json:"id"`
+	Type       string   `json:"type"`
+	Name       string   `json:"name"`
+	Path       string   `json:"path"` // "" for the environment itself
+	Properties []string `json:"properties"`
+}
+
+// Problem is a place of a model that breaks a rule of a class.
+type Problem struct {
+	Path    string `json:"path"`
+	Class   string `json:"class"`
+	Message string `json:"message"`
+}
+
+// Err is an error when the deployment would fail at once.
+func (p Preview) Err() error {
+	if len(p.Problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("it could not be deployed: %d things are wrong with it", len(p.Problems))
+}
+
+// Preview says what the deployment of a session's draft would do. Nothing is done.
+func (c *Client) Preview(ctx context.Context, environment, session string) (Preview, error) {
+	var answer Preview
+	return answer, c.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/sessions/"+session+"/preview", nil, &answer)
+}
+
+// draft opens a session of an environment with applications.
+func (c *Client) draft(ctx context.Context, environment string, applications []any, validate bool) (session string, err error) {
+	opened, err := c.Configure(ctx, environment)
+	if err != nil {
+		return "", err
+	}
+	if err := c.SetApplications(ctx, environment, opened.ID, applications, validate); err != nil {
+		return "", errors.Join(err, c.dropDraft(ctx, environment, opened.ID))
+	}
+	return opened.ID, nil
+}
+
+// dropDraft deletes a session, so that the environment is not left with a draft that nobody will come back to.
+func (c *Client) dropDraft(ctx context.Context, environment, session string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	return c.DeleteSession(ctx, environment, session)
+}
