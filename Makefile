@@ -17,8 +17,12 @@ help: ## Show this list
 setup: ## Install the Debian packages that everything else needs (done by the others by themselves)
 	@test/setup/packages.sh
 
+.PHONY: dashboard
+dashboard: ## Build the web dashboard, which the program embeds (needs Node; done by the others by themselves)
+	@web/dashboard/build.sh
+
 .PHONY: build
-build: ## Build the programs burano and localcloud into build/
+build: dashboard ## Build the programs burano and localcloud into build/
 	@mkdir -p $(BUILD)
 	go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./cmd/burano ./cmd/localcloud
 

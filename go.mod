@@ -2,6 +2,8 @@ module github.com/burano/burano
 
 go 1.26.0
 
+ignore ./web/dashboard/node_modules
+
 require (
 	github.com/Masterminds/semver/v3 v3.5.0
 	github.com/dlclark/regexp2 v1.12.0

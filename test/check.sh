@@ -37,6 +37,7 @@ units() {
   done
 }
 
+part dashboard web/dashboard/build.sh check
 part format format
 part "shell scripts" scripts
 part vet go vet ./...

@@ -28,6 +28,7 @@ import (
 	"github.com/burano/burano/web/api"
 	"github.com/burano/burano/web/auth"
 	"github.com/burano/burano/web/client"
+	"github.com/burano/burano/web/dashboard"
 	"github.com/burano/burano/web/policy"
 )
 
@@ -199,7 +200,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		Stopping:         stopping,
 		Logger:           logger,
 	})
-	listeners, err := options.open(handler, registry, stop, logger)
+	listeners, err := options.open(dashboard.Beside(handler), registry, stop, logger)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,16 @@
+import hooks from 'eslint-plugin-react-hooks';
+import typescript from 'typescript-eslint';
+
+export default typescript.config(
+  { ignores: ['dist', 'src/api/schema.d.ts'] },
+  ...typescript.configs.recommended,
+  hooks.configs.flat['recommended-latest'] ?? hooks.configs.flat.recommended,
+  {
+    files: ['src/**/*.{ts,tsx}'],
+    rules: {
+      // Texts of packages, users and logs are shown as text, never as markup.
+      'no-restricted-syntax': ['error', { selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']", message: 'Show it as text.' }],
+      '@typescript-eslint/consistent-type-imports': 'error',
+    },
+  },
+);

@@ -1,0 +1,80 @@
+// Calls of Burano's API, typed from its OpenAPI description: a route that changes breaks the build.
+import createClient, { type Middleware } from 'openapi-fetch';
+
+import type { components, paths } from './schema';
+
+/** A type of the API's description, by its name. */
+export type Schema<Name extends keyof components['schemas']> = components['schemas'][Name];
+
+/** What the server answered instead of what was asked for. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    /** Names the request in the server's log; '' where the answer had none. */
+    readonly requestId: string,
+    /** What is wrong with an object model, where the server says it. */
+    readonly problems: Schema<'Problem'>[] = [],
+  ) {
+    super(message);
+    this.name = 'ApiError';
+  }
+}
+
+/** Nobody is signed in, or not any more. */
+export const isSignedOut = (error: unknown): boolean => error instanceof ApiError && error.status === 401;
+
+interface ErrorBody {
+  message?: string;
+  explanation?: string;
+  title?: string;
+  error?: { message?: string };
+  problems?: Schema<'Problem'>[];
+}
+
+/** Reads an answer that is no success; Murano's shapes and Burano's own. */
+export async function readError(response: Response): Promise<ApiError> {
+  const requestId = response.headers.get('x-openstack-request-id') ?? '';
+  const text = await response.text();
+  let body: ErrorBody = {};
+  try {
+    body = JSON.parse(text) as ErrorBody;
+  } catch {
+    body = { message: text };
+  }
+  const reason = body.error?.message || body.message || body.explanation || body.title || response.statusText;
+  return new ApiError(response.status, reason, requestId, body.problems ?? []);
+}
+
+const asBrowser: Middleware = {
+  onRequest({ request }) {
+    // Pages of other sites cannot send this header; the server demands it of whatever changes something.
+    request.headers.set('X-Requested-With', 'burano-dashboard');
+    request.headers.set('Accept', 'application/json');
+    return request;
+  },
+  async onResponse({ response }) {
+    if (!response.ok) throw await readError(response);
+    return response;
+  },
+};
+
+export const api = createClient<paths>({ baseUrl: '/', credentials: 'same-origin' });
+api.use(asBrowser);
+
+/** Returns the body of an answer; the client has thrown where there is none because of an error. */
+export async function answered<T>(call: Promise<{ data?: T }>): Promise<T> {
+  const { data } = await call;
+  return data as T;
+}
+
+/** Sends what the typed client cannot: files. */
+export async function send(path: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(path, {
+    ...init,
+    credentials: 'same-origin',
+    headers: { ...init.headers, 'X-Requested-With': 'burano-dashboard', Accept: 'application/json' },
+  });
+  if (!response.ok) throw await readError(response);
+  return response;
+}

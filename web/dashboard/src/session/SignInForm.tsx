@@ -1,0 +1,108 @@
+import {
+  ActionGroup,
+  Alert,
+  Button,
+  Form,
+  FormGroup,
+  FormHelperText,
+  HelperText,
+  HelperTextItem,
+  TextInput,
+  ToggleGroup,
+  ToggleGroupItem,
+} from '@patternfly/react-core';
+import { useMutation } from '@tanstack/react-query';
+import { useState, type FormEvent } from 'react';
+
+import { useText } from '../text';
+import { signIn, type Credentials, type SignedIn } from './session';
+
+interface Props {
+  /** Who was signed in before; then only the secret is asked for. */
+  former?: SignedIn | null;
+  onSignedIn: (session: SignedIn) => void;
+}
+
+/** Asks who somebody is: by a password or an application credential. */
+export function SignInForm({ former, onSignedIn }: Props) {
+  const text = useText();
+  const [byCredential, setByCredential] = useState(Boolean(former?.application_credential));
+  const [fields, setFields] = useState({
+    user: former?.user?.name ?? '',
+    domain: former?.user?.domain?.name ?? 'Default',
+    password: '',
+    project: former?.project?.id ?? '',
+    credential: former?.application_credential?.id ?? '',
+    secret: '',
+  });
+  const attempt = useMutation({ mutationFn: signIn, onSuccess: onSignedIn });
+  const field = (name: keyof typeof fields) => ({
+    id: `signin-${name}`,
+    name,
+    value: fields[name],
+    onChange: (_event: FormEvent<HTMLInputElement>, value: string) => setFields({ ...fields, [name]: value }),
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const credentials: Credentials = byCredential
+      ? { application_credential: fields.credential, secret: fields.secret, domain: fields.domain || 'Default' }
+      : {
+          user: fields.user,
+          domain: fields.domain || 'Default',
+          password: fields.password,
+          ...(fields.project ? { project: fields.project } : {}),
+        };
+    attempt.mutate(credentials);
+  };
+  const complete = byCredential ? fields.credential && fields.secret : fields.user && fields.password;
+  return (
+    <Form onSubmit={submit}>
+      {attempt.error && <Alert variant="danger" isInline title={attempt.error.message} component="p" />}
+      {!former && (
+        <ToggleGroup aria-label={text.session.title}>
+          <ToggleGroupItem text={text.session.byPassword} isSelected={!byCredential} onChange={() => setByCredential(false)} />
+          <ToggleGroupItem text={text.session.byCredential} isSelected={byCredential} onChange={() => setByCredential(true)} />
+        </ToggleGroup>
+      )}
+      {byCredential ? (
+        <>
+          <FormGroup label={text.session.credential} fieldId="signin-credential" isRequired>
+            <TextInput {...field('credential')} isRequired autoComplete="username" isDisabled={Boolean(former)} />
+          </FormGroup>
+          <FormGroup label={text.session.secret} fieldId="signin-secret" isRequired>
+            <TextInput {...field('secret')} isRequired type="password" autoComplete="current-password" />
+          </FormGroup>
+        </>
+      ) : (
+        <>
+          <FormGroup label={text.session.user} fieldId="signin-user" isRequired>
+            <TextInput {...field('user')} isRequired autoComplete="username" isDisabled={Boolean(former)} />
+          </FormGroup>
+          <FormGroup label={text.session.password} fieldId="signin-password" isRequired>
+            <TextInput {...field('password')} isRequired type="password" autoComplete="current-password" />
+          </FormGroup>
+          {!former && (
+            <>
+              <FormGroup label={text.session.domain} fieldId="signin-domain">
+                <TextInput {...field('domain')} />
+              </FormGroup>
+              <FormGroup label={text.session.project} fieldId="signin-project">
+                <TextInput {...field('project')} />
+                <FormHelperText>
+                  <HelperText>
+                    <HelperTextItem>{text.session.projectHelp}</HelperTextItem>
+                  </HelperText>
+                </FormHelperText>
+              </FormGroup>
+            </>
+          )}
+        </>
+      )}
+      <ActionGroup>
+        <Button type="submit" isBlock isDisabled={!complete || attempt.isPending} isLoading={attempt.isPending}>
+          {text.session.signIn}
+        </Button>
+      </ActionGroup>
+    </Form>
+  );
+}

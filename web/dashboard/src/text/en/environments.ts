@@ -1,0 +1,21 @@
+export const environments = {
+  title: 'Environments',
+  name: 'Name',
+  status: 'Status',
+  created: 'Created',
+  updated: 'Updated',
+  filter: 'Filter by name',
+  create: 'Create environment',
+  none: 'No environments yet',
+  noneWhat: 'An environment holds applications that are deployed together. Create one, or start from the catalog.',
+  noMatch: 'No environment matches',
+  clear: 'Clear the filter',
+  states: {
+    ready: 'Ready',
+    pending: 'Has undeployed changes',
+    deploying: 'Deploying',
+    'deploy failure': 'Deployment failed',
+    deleting: 'Deleting',
+    'delete failure': 'Deletion failed',
+  },
+};

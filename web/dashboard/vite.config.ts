@@ -1,0 +1,36 @@
+import react from '@vitejs/plugin-react';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import type { Plugin } from 'vite';
+import { defineConfig } from 'vitest/config';
+
+// The server answers below /dashboard/ with what is built; while developing, Vite passes calls of the API on to BURANO_URL.
+const server = process.env.BURANO_URL ?? 'http://127.0.0.1:8082';
+
+// compressed puts a .br and a .gz beside each text that is built, for the server to send.
+const compressed = (): Plugin => ({
+  name: 'compressed',
+  apply: 'build',
+  enforce: 'post',
+  generateBundle(_options, bundle) {
+    for (const [fileName, file] of Object.entries(bundle)) {
+      if (!/\.(js|css|html|svg)$/.test(fileName)) continue;
+      const content = Buffer.from(file.type === 'chunk' ? file.code : file.source);
+      if (content.length < 1024) continue;
+      this.emitFile({ type: 'asset', fileName: `${fileName}.br`, source: brotliCompressSync(content) });
+      this.emitFile({ type: 'asset', fileName: `${fileName}.gz`, source: gzipSync(content, { level: 9 }) });
+    }
+  },
+});
+
+export default defineConfig({
+  base: '/dashboard/',
+  plugins: [react(), compressed()],
+  build: {
+    outDir: 'dist',
+    emptyOutDir: false, // dist/.gitkeep stays: without it a Go build without Node finds nothing to embed
+    assetsInlineLimit: 0, // the content security policy admits no data: URLs but for images
+    chunkSizeWarningLimit: 1000,
+  },
+  server: { proxy: { '/v1': server, '/burano': server } },
+  test: { include: ['src/**/*.test.{ts,tsx}'] },
+});
