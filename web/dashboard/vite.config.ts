@@ -1,5 +1,8 @@
-import react from '@vitejs/plugin-react';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
+
+import react from '@vitejs/plugin-react';
 import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
@@ -10,14 +13,13 @@ const server = process.env.BURANO_URL ?? 'http://127.0.0.1:8082';
 const compressed = (): Plugin => ({
   name: 'compressed',
   apply: 'build',
-  enforce: 'post',
-  generateBundle(_options, bundle) {
-    for (const [fileName, file] of Object.entries(bundle)) {
-      if (!/\.(js|css|html|svg)$/.test(fileName)) continue;
-      const content = Buffer.from(file.type === 'chunk' ? file.code : file.source);
+  writeBundle(options, bundle) {
+    for (const name of Object.keys(bundle).filter((name) => /\.(js|css|html|svg)$/.test(name))) {
+      const file = join(options.dir ?? 'dist', name);
+      const content = readFileSync(file);
       if (content.length < 1024) continue;
-      this.emitFile({ type: 'asset', fileName: `${fileName}.br`, source: brotliCompressSync(content) });
-      this.emitFile({ type: 'asset', fileName: `${fileName}.gz`, source: gzipSync(content, { level: 9 }) });
+      writeFileSync(`${file}.br`, brotliCompressSync(content));
+      writeFileSync(`${file}.gz`, gzipSync(content, { level: 9 }));
     }
   },
 });

@@ -1,7 +1,10 @@
 // All pages and their addresses; each page is loaded when it is first gone to.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 
+import { tabs, type EnvironmentTab } from './environments/tabs';
 import { NotFound, Shell } from './shell/Shell';
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFound });
 
@@ -16,6 +19,7 @@ const start = createRoute({
 const catalog = createRoute({
   getParentRoute: () => root,
   path: '/catalog',
+  validateSearch: (search): { search?: string; category?: string } => ({ search: textOf(search.search), category: textOf(search.category) }),
   component: lazyRouteComponent(() => import('./catalog/CatalogPage'), 'CatalogPage'),
 });
 
@@ -25,6 +29,19 @@ const environments = createRoute({
   component: lazyRouteComponent(() => import('./environments/EnvironmentsPage'), 'EnvironmentsPage'),
 });
 
+const environment = createRoute({
+  getParentRoute: () => root,
+  path: '/environments/$environment',
+  validateSearch: (search): { tab?: EnvironmentTab } => ({ tab: tabs.find((tab) => tab === search.tab) }),
+  component: lazyRouteComponent(() => import('./environments/EnvironmentPage'), 'EnvironmentPage'),
+});
+
+const deployment = createRoute({
+  getParentRoute: () => root,
+  path: '/environments/$environment/deployments/$deployment',
+  component: lazyRouteComponent(() => import('./deployments/DeploymentPage'), 'DeploymentPage'),
+});
+
 const deployments = createRoute({
   getParentRoute: () => root,
   path: '/deployments',
@@ -32,7 +49,7 @@ const deployments = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([start, catalog, environments, deployments]),
+  routeTree: root.addChildren([start, catalog, environments, environment, deployment, deployments]),
   basepath: '/dashboard',
   defaultPreload: 'intent',
 });

@@ -1,12 +1,121 @@
-import { PageSection, Title } from '@patternfly/react-core';
+import {
+  Button,
+  Card,
+  CardBody,
+  CardFooter,
+  CardHeader,
+  CardTitle,
+  EmptyState,
+  EmptyStateBody,
+  FormSelect,
+  FormSelectOption,
+  Gallery,
+  Label,
+  LabelGroup,
+  PageSection,
+  SearchInput,
+  Skeleton,
+  Title,
+  Toolbar,
+  ToolbarContent,
+  ToolbarItem,
+  Truncate,
+} from '@patternfly/react-core';
+import { CubesIcon, SearchIcon } from '@patternfly/react-icons';
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate, useSearch } from '@tanstack/react-router';
 
+import { Failure } from '../shell/Failure';
 import { useText } from '../text';
+import { applicationsQuery, categoriesQuery, logoOf, type Package } from './catalog';
 
+/** All applications that can be put into environments. What is searched for stands in the address. */
 export function CatalogPage() {
   const text = useText();
+  const words = text.catalog;
+  const navigate = useNavigate();
+  const { search = '', category = '' } = useSearch({ from: '/catalog' });
+  const applications = useQuery(applicationsQuery(search, category));
+  const categories = useQuery(categoriesQuery);
+  const look = (next: { search?: string; category?: string }) =>
+    void navigate({ to: '.', search: { search: search || undefined, category: category || undefined, ...next }, replace: true });
+  const list = applications.data ?? [];
   return (
-    <PageSection>
-      <Title headingLevel="h1">{text.shell.catalog}</Title>
-    </PageSection>
+    <>
+      <PageSection>
+        <Title headingLevel="h1">{words.title}</Title>
+      </PageSection>
+      <PageSection isFilled>
+        <Toolbar>
+          <ToolbarContent>
+            <ToolbarItem>
+              <SearchInput
+                aria-label={words.search}
+                placeholder={words.search}
+                value={search}
+                onChange={(_event, value) => look({ search: value || undefined })}
+                onClear={() => look({ search: undefined })}
+              />
+            </ToolbarItem>
+            <ToolbarItem>
+              <FormSelect aria-label={words.category} value={category} onChange={(_event, value) => look({ category: value || undefined })}>
+                <FormSelectOption value="" label={words.all} />
+                {(categories.data ?? []).map((one) => (
+                  <FormSelectOption key={one.id} value={one.name} label={one.name ?? ''} />
+                ))}
+              </FormSelect>
+            </ToolbarItem>
+          </ToolbarContent>
+        </Toolbar>
+        {applications.error && <Failure error={applications.error} onRetry={() => void applications.refetch()} />}
+        {applications.isPending && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
+        {applications.data && list.length === 0 && (search || category) && (
+          <EmptyState titleText={words.noMatch} icon={SearchIcon} headingLevel="h2">
+            <Button variant="link" onClick={() => look({ search: undefined, category: undefined })}>
+              {words.clear}
+            </Button>
+          </EmptyState>
+        )}
+        {applications.data && list.length === 0 && !search && !category && (
+          <EmptyState titleText={words.none} icon={CubesIcon} headingLevel="h2">
+            <EmptyStateBody>{words.noneWhat}</EmptyStateBody>
+          </EmptyState>
+        )}
+        <Gallery hasGutter minWidths={{ default: '100%', sm: '18rem' }} aria-label={words.title}>
+          {list.map((one) => (
+            <Tile key={one.id} application={one} />
+          ))}
+        </Gallery>
+      </PageSection>
+    </>
+  );
+}
+
+function Tile({ application }: { application: Package }) {
+  const text = useText();
+  return (
+    <Card isFullHeight>
+      <CardHeader>
+        <img className="burano-tile-logo" src={logoOf(application)} alt="" loading="lazy" />
+      </CardHeader>
+      <CardTitle component="h2" className="burano-breaks">
+        {application.name}
+      </CardTitle>
+      <CardBody isFilled>
+        <p>
+          <Truncate content={application.description ?? ''} maxCharsDisplayed={140} />
+        </p>
+      </CardBody>
+      <CardFooter>
+        {application.author && <p>{text.catalog.by(application.author)}</p>}
+        <LabelGroup numLabels={4} aria-label={text.catalog.category}>
+          {(application.categories ?? []).map((category) => (
+            <Label key={category} isCompact>
+              {category}
+            </Label>
+          ))}
+        </LabelGroup>
+      </CardFooter>
+    </Card>
   );
 }

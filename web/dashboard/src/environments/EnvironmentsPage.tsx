@@ -1,12 +1,198 @@
-import { PageSection, Title } from '@patternfly/react-core';
+import {
+  Button,
+  EmptyState,
+  EmptyStateActions,
+  EmptyStateBody,
+  EmptyStateFooter,
+  PageSection,
+  Pagination,
+  SearchInput,
+  Skeleton,
+  Title,
+  Toolbar,
+  ToolbarContent,
+  ToolbarItem,
+} from '@patternfly/react-core';
+import { CubesIcon, SearchIcon } from '@patternfly/react-icons';
+import { ActionsColumn, Table, Tbody, Td, Th, Thead, Tr, type ThProps } from '@patternfly/react-table';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
 
-import { useText } from '../text';
+import { parseTime, showAge, showTime } from '../api/time';
+import { Confirm } from '../shell/Confirm';
+import { Failure } from '../shell/Failure';
+import { useLanguage } from '../text';
+import { createEnvironment, deleteEnvironment, environmentsQuery, type Environment } from './environments';
+import { NameDialog } from './NameDialog';
+import { StateLabel } from './StateLabel';
 
+const columns = ['name', 'status', 'created', 'updated'] as const;
+
+type Order = { column: (typeof columns)[number]; direction: 'asc' | 'desc' };
+
+/** Sorts by a column; times by when they are, the rest as the viewer's language does. */
+export function sorted(list: Environment[], { column, direction }: Order, language: string): Environment[] {
+  const compare = (a: Environment, b: Environment) =>
+    column === 'created' || column === 'updated'
+      ? parseTime(a[column] ?? '').getTime() - parseTime(b[column] ?? '').getTime()
+      : (a[column] ?? '').localeCompare(b[column] ?? '', language, { numeric: true });
+  return list.toSorted((a, b) => (direction === 'asc' ? compare(a, b) : compare(b, a)));
+}
+
+/** All environments of the project. */
 export function EnvironmentsPage() {
-  const text = useText();
+  const { text, language } = useLanguage();
+  const words = text.environments;
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const environments = useQuery(environmentsQuery);
+  const [filter, setFilter] = useState('');
+  const [order, setOrder] = useState<Order>({ column: 'created', direction: 'desc' });
+  const [page, setPage] = useState(1);
+  const [perPage, setPerPage] = useState(20);
+  const [dialog, setDialog] = useState<{ kind: 'create' } | { kind: 'delete' | 'abandon'; of: Environment } | null>(null);
+
+  const wanted = filter.toLowerCase();
+  const found = sorted((environments.data ?? []).filter((one) => one.name?.toLowerCase().includes(wanted)), order, language);
+  const shown = found.slice((page - 1) * perPage, page * perPage);
+  const sort = (index: number): ThProps['sort'] => ({
+    sortBy: { index: columns.indexOf(order.column), direction: order.direction },
+    onSort: (_event, at, direction) => setOrder({ column: columns[at] ?? 'name', direction }),
+    columnIndex: index,
+  });
+  const create = <Button onClick={() => setDialog({ kind: 'create' })}>{words.create}</Button>;
+  const renew = () => {
+    setDialog(null);
+    void client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+  };
+
   return (
-    <PageSection>
-      <Title headingLevel="h1">{text.shell.environments}</Title>
-    </PageSection>
+    <>
+      <PageSection>
+        <Title headingLevel="h1">{words.title}</Title>
+      </PageSection>
+      <PageSection isFilled>
+        {environments.error && <Failure error={environments.error} onRetry={() => void environments.refetch()} />}
+        {environments.isPending && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
+        {environments.data?.length === 0 && (
+          <EmptyState titleText={words.none} icon={CubesIcon} headingLevel="h2">
+            <EmptyStateBody>{words.noneWhat}</EmptyStateBody>
+            <EmptyStateFooter>
+              <EmptyStateActions>
+                {create}
+                <Button variant="link" onClick={() => void navigate({ to: '/catalog' })}>
+                  {text.shell.toStart}
+                </Button>
+              </EmptyStateActions>
+            </EmptyStateFooter>
+          </EmptyState>
+        )}
+        {(environments.data?.length ?? 0) > 0 && (
+          <>
+            <Toolbar clearAllFilters={() => setFilter('')}>
+              <ToolbarContent>
+                <ToolbarItem>
+                  <SearchInput
+                    aria-label={words.filter}
+                    placeholder={words.filter}
+                    value={filter}
+                    onChange={(_event, value) => {
+                      setFilter(value);
+                      setPage(1);
+                    }}
+                    onClear={() => setFilter('')}
+                  />
+                </ToolbarItem>
+                <ToolbarItem>{create}</ToolbarItem>
+                <ToolbarItem variant="pagination" align={{ default: 'alignEnd' }}>
+                  <Pagination
+                    isCompact
+                    itemCount={found.length}
+                    page={page}
+                    perPage={perPage}
+                    onSetPage={(_event, next) => setPage(next)}
+                    onPerPageSelect={(_event, size) => {
+                      setPerPage(size);
+                      setPage(1);
+                    }}
+                  />
+                </ToolbarItem>
+              </ToolbarContent>
+            </Toolbar>
+            {found.length === 0 ? (
+              <EmptyState titleText={words.noMatch} icon={SearchIcon} headingLevel="h2" variant="sm">
+                <Button variant="link" onClick={() => setFilter('')}>
+                  {words.clear}
+                </Button>
+              </EmptyState>
+            ) : (
+              <Table aria-label={words.title} variant="compact" gridBreakPoint="grid-lg">
+                <Thead>
+                  <Tr>
+                    {columns.map((column, index) => (
+                      <Th key={column} sort={sort(index)}>
+                        {words[column]}
+                      </Th>
+                    ))}
+                    <Th screenReaderText={words.actions} />
+                  </Tr>
+                </Thead>
+                <Tbody>
+                  {shown.map((one) => (
+                    <Tr key={one.id}>
+                      <Td dataLabel={words.name} className="burano-breaks">
+                        <Link to="/environments/$environment" params={{ environment: one.id ?? '' }}>
+                          {one.name}
+                        </Link>
+                      </Td>
+                      <Td dataLabel={words.status}>
+                        <StateLabel state={one.status} />
+                      </Td>
+                      <Td dataLabel={words.created} title={showTime(one.created, language)}>
+                        {showAge(one.created, language)}
+                      </Td>
+                      <Td dataLabel={words.updated} title={showTime(one.updated, language)}>
+                        {showAge(one.updated, language)}
+                      </Td>
+                      <Td isActionCell>
+                        <ActionsColumn
+                          items={[
+                            { title: words.delete, onClick: () => setDialog({ kind: 'delete', of: one }), isDisabled: one.status === 'deleting' },
+                            { title: words.abandon, onClick: () => setDialog({ kind: 'abandon', of: one }) },
+                          ]}
+                        />
+                      </Td>
+                    </Tr>
+                  ))}
+                </Tbody>
+              </Table>
+            )}
+          </>
+        )}
+      </PageSection>
+      {dialog?.kind === 'create' && (
+        <NameDialog
+          title={words.create}
+          action={words.create}
+          send={createEnvironment}
+          onDone={(made) => {
+            renew();
+            void navigate({ to: '/environments/$environment', params: { environment: made.id ?? '' } });
+          }}
+          onClose={() => setDialog(null)}
+        />
+      )}
+      {dialog && dialog.kind !== 'create' && (
+        <Confirm
+          title={dialog.kind === 'abandon' ? words.abandonTitle(dialog.of.name ?? '') : words.deleteTitle(dialog.of.name ?? '')}
+          what={dialog.kind === 'abandon' ? words.abandonWhat : words.deleteWhat}
+          action={dialog.kind === 'abandon' ? words.abandon : words.delete}
+          send={() => deleteEnvironment(dialog.of.id ?? '', dialog.kind === 'abandon')}
+          onDone={renew}
+          onClose={() => setDialog(null)}
+        />
+      )}
+    </>
   );
 }

@@ -1,3 +1,13 @@
 import type { Texts } from '../en';
 
-export const catalog: Texts['catalog'] = {};
+export const catalog: Texts['catalog'] = {
+  title: 'Katalog',
+  search: 'Anwendungen suchen',
+  category: 'Kategorie',
+  all: 'Alle Kategorien',
+  none: 'Der Katalog ist leer',
+  noneWhat: 'Anwendungen kommen in Paketen: Zip-Archive mit Klassen, Formularen und einem Logo. Importieren Sie eines, um zu beginnen.',
+  noMatch: 'Keine Anwendung passt',
+  clear: 'Suche und Kategorie löschen',
+  by: (author) => `von ${author}`,
+};

@@ -1,3 +1,37 @@
 import type { Texts } from '../en';
 
-export const deployments: Texts['deployments'] = {};
+export const deployments: Texts['deployments'] = {
+  title: 'Deployments',
+  one: (time) => `Deployment vom ${time}`,
+  environment: 'Umgebung',
+  what: 'Was',
+  state: 'Zustand',
+  started: 'Begonnen',
+  took: 'Dauer',
+  deployment: 'Deployment',
+  deletion: 'Löschen',
+  action: (name) => `Aktion ${name}`,
+  log: 'Protokoll',
+  steps: 'Schritte',
+  noSteps: 'Noch keine Schritte: Eine Anwendung ohne Server hat vielleicht keine.',
+  noReports: 'Noch wurde nichts berichtet.',
+  cancel: 'Abbrechen',
+  cancelTitle: 'Dieses Deployment abbrechen?',
+  cancelWhat: 'Es endet am nächsten sicheren Punkt. Was es angelegt hat, bleibt, und ein neues Deployment macht dort weiter.',
+  retry: 'Noch einmal versuchen',
+  reconnecting: 'Die Verbindung ist unterbrochen; das Protokoll geht weiter, wenn sie wieder da ist. Nichts davon geht verloren.',
+  object: 'Objekt',
+  step: 'Schritt',
+  earlier: (count) => `${count} frühere Zeilen zeigen`,
+  none: 'Noch keine Deployments',
+  noneWhat: 'Was in diesem Projekt deployt wird, steht hier, das Neueste zuerst.',
+  states: {
+    running: 'Läuft',
+    running_w_warnings: 'Läuft, mit Warnungen',
+    running_w_errors: 'Läuft, mit Fehlern',
+    success: 'Erfolgreich',
+    completed_w_warnings: 'Fertig, mit Warnungen',
+    completed_w_errors: 'Fehlgeschlagen',
+    abandoned: 'Aufgegeben',
+  },
+};

@@ -1,0 +1,162 @@
+import {
+  Alert,
+  Breadcrumb,
+  BreadcrumbItem,
+  Button,
+  Content,
+  Flex,
+  FlexItem,
+  PageBreadcrumb,
+  PageSection,
+  Title,
+} from '@patternfly/react-core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import { useEffect, useMemo, useRef, useState } from 'react';
+
+import { useFollow, type Report } from '../api/follow';
+import { parseTime, showTime } from '../api/time';
+import { deploymentsQuery, environmentQuery } from '../environments/environments';
+import { namesOf } from '../environments/objects';
+import { Confirm } from '../shell/Confirm';
+import { Failure } from '../shell/Failure';
+import { useLanguage } from '../text';
+import { cancelDeployment, retryDeployment } from './deployments';
+import { DeploymentState } from './DeploymentState';
+import { Steps } from './Steps';
+
+/** One deployment: its steps on a line of time and its log, both while it runs. */
+export function DeploymentPage() {
+  const { text, language } = useLanguage();
+  const words = text.deployments;
+  const { environment, deployment } = useParams({ from: '/environments/$environment/deployments/$deployment' });
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const live = useFollow(deployment);
+  const details = useQuery(environmentQuery(environment));
+  const all = useQuery(deploymentsQuery(environment));
+  const one = all.data?.find((each) => each.id === deployment);
+  const names = useMemo(() => namesOf(one?.description), [one?.description]);
+  const [cancelling, setCancelling] = useState(false);
+  const retry = useMutation({
+    mutationFn: () => retryDeployment(deployment),
+    onSuccess: (task) => navigate({ to: '/environments/$environment/deployments/$deployment', params: { environment, deployment: task } }),
+  });
+  const { ended } = live;
+  useEffect(() => {
+    if (ended) void client.invalidateQueries({ queryKey: ['environments'] });
+  }, [ended, client]);
+  const newest = all.data?.[0]?.id === deployment;
+  const running = live.state !== '' && !ended;
+
+  return (
+    <>
+      <PageBreadcrumb>
+        <Breadcrumb aria-label={text.environments.breadcrumb}>
+          <BreadcrumbItem render={({ className }) => <Link className={className} to="/environments">{text.environments.title}</Link>} />
+          <BreadcrumbItem
+            render={({ className }) => (
+              <Link className={className} to="/environments/$environment" params={{ environment }}>
+                {details.data?.name ?? environment}
+              </Link>
+            )}
+          />
+          <BreadcrumbItem isActive>{words.deployment}</BreadcrumbItem>
+        </Breadcrumb>
+      </PageBreadcrumb>
+      <PageSection>
+        <Flex>
+          <FlexItem grow={{ default: 'grow' }}>
+            <Title headingLevel="h1">{words.one(showTime(one?.started ?? one?.created, language))}</Title>
+          </FlexItem>
+          <FlexItem>
+            <span role="status">
+              <DeploymentState state={live.state || one?.state} />
+            </span>
+          </FlexItem>
+          {running && (
+            <FlexItem>
+              <Button variant="secondary" onClick={() => setCancelling(true)}>
+                {words.cancel}
+              </Button>
+            </FlexItem>
+          )}
+          {ended && newest && live.state === 'completed_w_errors' && (
+            <FlexItem>
+              <Button onClick={() => retry.mutate()} isLoading={retry.isPending} isDisabled={retry.isPending}>
+                {words.retry}
+              </Button>
+            </FlexItem>
+          )}
+        </Flex>
+        {retry.error && <Failure error={retry.error} />}
+        {running && !live.connected && <Alert variant="warning" isInline isPlain title={words.reconnecting} />}
+      </PageSection>
+      <PageSection>
+        <Title headingLevel="h2">{words.steps}</Title>
+        <Steps deployment={deployment} running={running} names={names} />
+      </PageSection>
+      <PageSection isFilled>
+        <Title headingLevel="h2">{words.log}</Title>
+        <Log reports={live.reports} />
+      </PageSection>
+      {cancelling && (
+        <Confirm
+          title={words.cancelTitle}
+          what={words.cancelWhat}
+          action={words.cancel}
+          send={() => cancelDeployment(deployment)}
+          onDone={() => setCancelling(false)}
+          onClose={() => setCancelling(false)}
+        />
+      )}
+    </>
+  );
+}
+
+/** How many of the newest lines are shown; the rest is kept out of the page until it is asked for. */
+const tail = 500;
+
+function Log({ reports }: { reports: Report[] }) {
+  const { text, language } = useLanguage();
+  const end = useRef<HTMLOListElement>(null);
+  const [follows, setFollows] = useState(true);
+  const [whole, setWhole] = useState(false);
+  useEffect(() => {
+    const list = end.current;
+    if (list && follows) list.scrollTop = list.scrollHeight;
+  }, [reports, follows]);
+  if (reports.length === 0) return <Content component="p">{text.deployments.noReports}</Content>;
+  const shown = whole ? reports : reports.slice(-tail);
+  const time = new Intl.DateTimeFormat(language, { timeStyle: 'medium' });
+  return (
+    <>
+      {shown.length < reports.length && (
+        <Button variant="link" isInline onClick={() => setWhole(true)}>
+          {text.deployments.earlier(reports.length - shown.length)}
+        </Button>
+      )}
+      <ol
+        className="burano-log"
+        ref={end}
+        tabIndex={0}
+        aria-label={text.deployments.log}
+        onScroll={(event) => {
+          const list = event.currentTarget;
+          setFollows(list.scrollHeight - list.scrollTop - list.clientHeight < 40);
+        }}
+      >
+        {shown.map((report) => (
+          <li key={report.id} className={`burano-log-${report.level}`}>
+            <time dateTime={report.created}>{time.format(parseTime(report.created ?? ''))}</time>
+            <span>{report.level}</span>
+            <span>
+              {report.text}
+              {report.details && <Content component="pre">{report.details}</Content>}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+}

@@ -1,0 +1,41 @@
+// Deployments: what the API says of them, and what can be done with them.
+import { queryOptions } from '@tanstack/react-query';
+
+import { answered, api, type Schema } from '../api/client';
+
+export type Deployment = Schema<'Deployment'>;
+export type Step = Schema<'Step'>;
+export type DeploymentState = NonNullable<Deployment['state']> | 'abandoned';
+
+export const projectDeploymentsQuery = queryOptions({
+  queryKey: ['deployments'],
+  queryFn: async () => (await answered(api.GET('/v1/deployments'))).deployments ?? [],
+  refetchInterval: (query) => (query.state.data?.some((one) => !one.finished) ? 2_000 : 30_000),
+});
+
+export const stepsQuery = (deployment: string, running: boolean) =>
+  queryOptions({
+    queryKey: ['deployments', deployment, 'steps'],
+    queryFn: async () =>
+      (await answered(api.GET('/burano/v1/deployments/{deployment}/steps', { params: { path: { deployment } } }))).steps ?? [],
+    refetchInterval: running ? 1_000 : false,
+  });
+
+export const cancelDeployment = (deployment: string): Promise<unknown> =>
+  answered(api.POST('/burano/v1/deployments/{deployment}/cancel', { params: { path: { deployment } } }));
+
+/** Runs a failed deployment again and returns the new one's id. */
+export const retryDeployment = async (deployment: string): Promise<string> =>
+  (await answered(api.POST('/burano/v1/deployments/{deployment}/retry', { params: { path: { deployment } } }))).task_id ?? '';
+
+/** Places a step on the time line of its deployment: percentages of the whole from its first start to its last end, or to now. */
+export function placed(steps: Step[], now: number): { from: number; width: number }[] {
+  const starts = steps.map((step) => Date.parse(step.started ?? ''));
+  const ends = steps.map((step) => (step.finished ? Date.parse(step.finished) : now));
+  const first = Math.min(...starts);
+  const whole = Math.max(Math.max(...ends) - first, 1);
+  return starts.map((start, i) => ({
+    from: ((start - first) / whole) * 100,
+    width: Math.max((((ends[i] ?? now) - start) / whole) * 100, 0.5),
+  }));
+}

@@ -1,0 +1,193 @@
+import {
+  Breadcrumb,
+  BreadcrumbItem,
+  Button,
+  EmptyState,
+  EmptyStateActions,
+  EmptyStateBody,
+  EmptyStateFooter,
+  Flex,
+  FlexItem,
+  PageBreadcrumb,
+  PageSection,
+  Skeleton,
+  Tab,
+  Tabs,
+  TabTitleText,
+  Title,
+} from '@patternfly/react-core';
+import { CubesIcon, HistoryIcon } from '@patternfly/react-icons';
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { useState } from 'react';
+
+import { DeploymentTable } from '../deployments/DeploymentTable';
+import { Confirm } from '../shell/Confirm';
+import { Failure } from '../shell/Failure';
+import { useText } from '../text';
+import {
+  classOf,
+  deleteEnvironment,
+  deploymentsQuery,
+  deploySession,
+  environmentQuery,
+  environmentsQuery,
+  isBusy,
+  nameOf,
+  openSession,
+  renameEnvironment,
+} from './environments';
+import { NameDialog } from './NameDialog';
+import { StateLabel } from './StateLabel';
+import type { EnvironmentTab } from './tabs';
+
+/** One environment: what is in it, and what was done to it. */
+export function EnvironmentPage() {
+  const text = useText();
+  const words = text.environments;
+  const { environment } = useParams({ from: '/environments/$environment' });
+  const { tab = 'components' } = useSearch({ from: '/environments/$environment' });
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const details = useQuery(environmentQuery(environment));
+  const [dialog, setDialog] = useState<'rename' | 'delete' | null>(null);
+  const deploy = useMutation({
+    mutationFn: async () => {
+      await deploySession(environment, await openSession(environment));
+      return (await client.fetchQuery({ ...deploymentsQuery(environment), staleTime: 0 }))[0]?.id ?? '';
+    },
+    onSuccess: (deployment) => navigate({ to: '/environments/$environment/deployments/$deployment', params: { environment, deployment } }),
+    onSettled: () => client.invalidateQueries({ queryKey: environmentsQuery.queryKey }),
+  });
+  const services = details.data?.services ?? [];
+  const busy = isBusy(details.data);
+
+  return (
+    <>
+      <PageBreadcrumb>
+        <Breadcrumb aria-label={words.breadcrumb}>
+          <BreadcrumbItem render={({ className }) => <Link className={className} to="/environments">{words.title}</Link>} />
+          <BreadcrumbItem isActive>{details.data?.name ?? environment}</BreadcrumbItem>
+        </Breadcrumb>
+      </PageBreadcrumb>
+      <PageSection>
+        <Flex>
+          <FlexItem grow={{ default: 'grow' }} className="burano-breaks">
+            <Title headingLevel="h1">{details.data?.name ?? ' '}</Title>
+          </FlexItem>
+          <FlexItem>
+            <span role="status">
+              <StateLabel state={details.data?.status} />
+            </span>
+          </FlexItem>
+          <FlexItem>
+            <Button onClick={() => deploy.mutate()} isDisabled={!details.data || busy || deploy.isPending} isLoading={deploy.isPending}>
+              {words.deploy}
+            </Button>
+          </FlexItem>
+          <FlexItem>
+            <Button variant="secondary" onClick={() => setDialog('rename')} isDisabled={!details.data}>
+              {words.rename}
+            </Button>
+          </FlexItem>
+          <FlexItem>
+            <Button variant="danger" onClick={() => setDialog('delete')} isDisabled={!details.data || details.data.status === 'deleting'}>
+              {words.delete}
+            </Button>
+          </FlexItem>
+        </Flex>
+        {deploy.error && <Failure error={deploy.error} />}
+        {details.error && <Failure error={details.error} onRetry={() => void details.refetch()} />}
+      </PageSection>
+      <PageSection type="tabs">
+        <Tabs
+          activeKey={tab}
+          onSelect={(_event, key) => void navigate({ to: '.', search: { tab: key as EnvironmentTab }, replace: true })}
+          usePageInsets
+          aria-label={details.data?.name}
+        >
+          <Tab eventKey="components" title={<TabTitleText>{words.components}</TabTitleText>} tabContentId="components" />
+          <Tab eventKey="history" title={<TabTitleText>{words.history}</TabTitleText>} tabContentId="history" />
+        </Tabs>
+      </PageSection>
+      <PageSection isFilled id={tab}>
+        {tab === 'history' && <History environment={environment} />}
+        {tab === 'components' && details.isPending && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
+        {tab === 'components' && details.data && services.length === 0 && (
+          <EmptyState titleText={words.notDeployed} icon={CubesIcon} headingLevel="h2">
+            <EmptyStateBody>{words.notDeployedWhat}</EmptyStateBody>
+            <EmptyStateFooter>
+              <EmptyStateActions>
+                <Button onClick={() => void navigate({ to: '/catalog' })}>{text.shell.toStart}</Button>
+              </EmptyStateActions>
+            </EmptyStateFooter>
+          </EmptyState>
+        )}
+        {tab === 'components' && services.length > 0 && (
+          <Table aria-label={words.components} variant="compact" gridBreakPoint="grid-lg">
+            <Thead>
+              <Tr>
+                <Th>{words.name}</Th>
+                <Th>{words.type}</Th>
+              </Tr>
+            </Thead>
+            <Tbody>
+              {services.map((service) => (
+                <Tr key={service['?']?.id}>
+                  <Td dataLabel={words.name} className="burano-breaks">
+                    {nameOf(service)}
+                  </Td>
+                  <Td dataLabel={words.type} className="burano-breaks">
+                    {classOf(service)}
+                  </Td>
+                </Tr>
+              ))}
+            </Tbody>
+          </Table>
+        )}
+      </PageSection>
+      {dialog === 'rename' && (
+        <NameDialog
+          title={words.rename}
+          action={text.shell.save}
+          initial={details.data?.name}
+          send={(name) => renameEnvironment(environment, name)}
+          onDone={() => {
+            setDialog(null);
+            void client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+          }}
+          onClose={() => setDialog(null)}
+        />
+      )}
+      {dialog === 'delete' && (
+        <Confirm
+          title={words.deleteTitle(details.data?.name ?? '')}
+          what={words.deleteWhat}
+          action={words.delete}
+          send={() => deleteEnvironment(environment)}
+          onDone={() => {
+            void client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+            void navigate({ to: '/environments' });
+          }}
+          onClose={() => setDialog(null)}
+        />
+      )}
+    </>
+  );
+}
+
+function History({ environment }: { environment: string }) {
+  const text = useText();
+  const deployments = useQuery(deploymentsQuery(environment));
+  if (deployments.error) return <Failure error={deployments.error} onRetry={() => void deployments.refetch()} />;
+  if (!deployments.data) return <Skeleton height="12rem" screenreaderText={text.shell.loading} />;
+  if (deployments.data.length === 0) {
+    return (
+      <EmptyState titleText={text.environments.noDeployments} icon={HistoryIcon} headingLevel="h2">
+        <EmptyStateBody>{text.environments.noDeploymentsWhat}</EmptyStateBody>
+      </EmptyState>
+    );
+  }
+  return <DeploymentTable deployments={deployments.data} />;
+}

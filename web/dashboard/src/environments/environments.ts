@@ -1,0 +1,85 @@
+// Environments: what the API says of them, and what can be done with them.
+import { queryOptions } from '@tanstack/react-query';
+
+import { answered, api, type Schema } from '../api/client';
+
+export type Environment = Schema<'Environment'>;
+export type EnvironmentDetails = Schema<'EnvironmentDetails'>;
+export type EnvironmentState = NonNullable<Environment['status']>;
+export type ObjectModel = Schema<'ObjectModel'>;
+
+/** Tells whether an environment changes by itself: then it is looked at again and again. */
+export const isBusy = (environment: Environment | undefined): boolean =>
+  environment?.status === 'deploying' || environment?.status === 'deleting';
+
+const whileBusy = 2_000;
+
+export const environmentsQuery = queryOptions({
+  queryKey: ['environments'],
+  queryFn: async () => (await answered(api.GET('/v1/environments'))).environments ?? [],
+  refetchInterval: (query) => (query.state.data?.some(isBusy) ? whileBusy : 30_000),
+});
+
+/** An environment as it is deployed, or with a session its draft. */
+export const environmentQuery = (environment: string, session?: string) =>
+  queryOptions({
+    queryKey: ['environments', environment, session ?? 'deployed'],
+    queryFn: () =>
+      answered(
+        api.GET('/v1/environments/{environment}', {
+          params: { path: { environment }, header: session ? { 'X-Configuration-Session': session } : {} },
+        }),
+      ),
+    refetchInterval: (query) => (isBusy(query.state.data) ? whileBusy : false),
+  });
+
+export const createEnvironment = (name: string): Promise<Environment> =>
+  answered(api.POST('/v1/environments', { body: { name } }));
+
+export const renameEnvironment = (environment: string, name: string): Promise<Environment> =>
+  answered(api.PUT('/v1/environments/{environment}', { params: { path: { environment } }, body: { name } }));
+
+/** Deletes an environment with all it has in the cloud; with abandon it is only forgotten. */
+export const deleteEnvironment = (environment: string, abandon = false): Promise<unknown> =>
+  answered(
+    api.DELETE('/v1/environments/{environment}', {
+      params: { path: { environment }, query: abandon ? { abandon: 'true' } : {} },
+      parseAs: 'text',
+    }),
+  );
+
+/** Opens a draft of the environment and returns its id. */
+export const openSession = async (environment: string): Promise<string> =>
+  (await answered(api.POST('/v1/environments/{environment}/configure', { params: { path: { environment } } }))).id ?? '';
+
+export const deploySession = (environment: string, session: string): Promise<unknown> =>
+  answered(
+    api.POST('/v1/environments/{environment}/sessions/{session}/deploy', { params: { path: { environment, session } }, parseAs: 'text' }),
+  );
+
+export const deploymentsQuery = (environment: string) =>
+  queryOptions({
+    queryKey: ['environments', environment, 'deployments'],
+    queryFn: async () =>
+      (await answered(api.GET('/v1/environments/{environment}/deployments', { params: { path: { environment } } }))).deployments ?? [],
+  });
+
+/** What a draft differs in from what is deployed. */
+export const previewQuery = (environment: string, session: string) =>
+  queryOptions({
+    queryKey: ['environments', environment, session, 'preview'],
+    queryFn: () =>
+      answered(
+        api.GET('/burano/v1/environments/{environment}/sessions/{session}/preview', { params: { path: { environment, session } } }),
+      ),
+  });
+
+/** The class of an object without version and package. */
+export const classOf = (object: ObjectModel): string => (object['?']?.type ?? '').split(/[/@]/)[0] ?? '';
+
+/** What people call an object: its name, else that of its header, else its class. */
+export function nameOf(object: ObjectModel): string {
+  const own = (object as Record<string, unknown>).name;
+  if (typeof own === 'string' && own) return own;
+  return object['?']?.name || classOf(object).split('.').pop() || '';
+}
