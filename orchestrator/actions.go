@@ -39,7 +39,7 @@ func (s *Service) CallAction(ctx context.Context, caller identity.Caller, enviro
 		return "", fault.New(fault.Invalid, "%w: %s", ErrActionDisabled, actionID)
 	}
 	method, _ := action["name"].(string)
-	trust, err := s.trust(ctx, caller, environment)
+	delegation, err := s.delegate(ctx, caller, environment)
 	if err != nil {
 		return "", err
 	}
@@ -47,19 +47,19 @@ func (s *Service) CallAction(ctx context.Context, caller identity.Caller, enviro
 		args = map[string]any{}
 	}
 	task, err := s.store.SubmitAction(ctx, environmentID, caller.UserID, store.Submission{
-		Action: store.Action{ObjectID: object, Method: method, Args: args},
-		Text:   "Action " + method + " is scheduled",
-		Trust:  trust.sealed, DoomedTrust: trust.row,
+		Action:       store.Action{ObjectID: object, Method: method, Args: args},
+		Text:         "Action " + method + " is scheduled",
+		DelegationID: delegation.ID,
 	})
 	if err != nil {
-		s.returnTrust(ctx, environmentID, trust)
+		s.giveBack(ctx, delegation)
 		switch {
 		case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrStale):
 			return "", errActionBusy(environmentID)
 		case errors.Is(err, store.ErrNotFound):
 			return "", noEnvironment(environmentID)
 		}
-		return "", err
+		return "", revoked(err)
 	}
 	s.engine.Wake()
 	return task.ID, nil

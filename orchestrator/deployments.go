@@ -334,15 +334,15 @@ func (s *Service) Retry(ctx context.Context, caller identity.Caller, deploymentI
 	if err != nil {
 		return "", err
 	}
-	trust, err := s.trust(ctx, caller, environment)
+	delegation, err := s.delegate(ctx, caller, environment)
 	if err != nil {
 		return "", err
 	}
 	again, err := s.store.Resubmit(ctx, task.ID, caller.UserID, store.Submission{
-		Text: "This " + task.Kind() + " is tried again: the former one was " + task.ID, Trust: trust.sealed, DoomedTrust: trust.row,
+		Text: "This " + task.Kind() + " is tried again: the former one was " + task.ID, DelegationID: delegation.ID,
 	})
 	if err != nil {
-		s.returnTrust(ctx, task.EnvironmentID, trust)
+		s.giveBack(ctx, delegation)
 		switch {
 		case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrStale):
 			return "", errBusy(task.EnvironmentID)
@@ -351,7 +351,7 @@ func (s *Service) Retry(ctx context.Context, caller identity.Caller, deploymentI
 		case errors.Is(err, store.ErrNotFound):
 			return "", noDeployment(deploymentID)
 		}
-		return "", err
+		return "", revoked(err)
 	}
 	s.engine.Wake()
 	return again.ID, nil

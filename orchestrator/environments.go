@@ -249,20 +249,20 @@ func (s *Service) DeleteEnvironment(ctx context.Context, caller identity.Caller,
 	if removed, err := s.store.RemoveUndeployed(ctx, id); removed || err != nil {
 		return s.removed(id, err)
 	}
-	trust, err := s.trust(ctx, caller, row)
+	delegation, err := s.delegate(ctx, caller, row)
 	if err != nil {
 		return err
 	}
-	_, err = s.store.SubmitDeletion(ctx, id, caller.UserID, store.Submission{Text: "Action None is scheduled", Trust: trust.sealed, DoomedTrust: trust.row})
+	_, err = s.store.SubmitDeletion(ctx, id, caller.UserID, store.Submission{Text: "Action None is scheduled", DelegationID: delegation.ID})
 	if err != nil {
-		s.returnTrust(ctx, id, trust)
+		s.giveBack(ctx, delegation)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return noEnvironment(id)
 		case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrStale):
 			return errBusy(id)
 		}
-		return err
+		return revoked(err)
 	}
 	s.engine.Wake()
 	return nil

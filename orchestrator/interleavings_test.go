@@ -117,7 +117,9 @@ type draft struct {
 	removed  bool
 }
 
-func (w *world) caller() identity.Caller { return identity.Caller{UserID: "u1", ProjectID: "p1"} }
+func (w *world) caller() identity.Caller {
+	return identity.Caller{UserID: "u1", ProjectID: "p1", Roles: []string{"member"}}
+}
 
 // busy is the session that is deploying or deleting, or nil.
 func (w *world) busy() *draft {

@@ -19,8 +19,12 @@ import (
 
 // Trusts lets Burano's service user act for a caller after the caller's token has ended.
 type Trusts interface {
-	CreateTrust(ctx context.Context, caller identity.Caller) (trustID string, err error)
+	// CreateTrust makes a trust with these of the caller's roles, and those that they imply; it lasts for ever when expires is zero. A fault
+	// of kind Forbidden says that the caller's token can make none.
+	CreateTrust(ctx context.Context, caller identity.Caller, roles []string, expires time.Time) (trustID string, granted []string, err error)
 	DeleteTrust(ctx context.Context, trustID string) error
+	// CheckCredential tells whose an application credential is and when it ends; a fault of kind Unauthorized that Keystone takes it not.
+	CheckCredential(ctx context.Context, id, secret string) (owner identity.Caller, expires time.Time, err error)
 }
 
 // Engine runs the tasks that Service writes.
@@ -29,8 +33,10 @@ type Engine interface {
 	Wake()
 	// Cancel ends what runs in an environment after its cancellation was written.
 	Cancel(environmentID string)
-	// Abandon stops what runs in an environment whose rows are gone, and deletes its trust.
+	// Abandon stops what runs in an environment whose rows are gone, and revokes its delegations.
 	Abandon(environmentID string)
+	// Revoke tells that there may be a delegation that nobody works with any more.
+	Revoke()
 	// Check returns a model in the classes' form as a deployment would load it, or what that would find wrong, with the API's paths.
 	// computed are, by the objects' ids, the properties that code gives and models do not (Usage: Out).
 	Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any,
@@ -41,14 +47,19 @@ type Engine interface {
 	Schemas(ctx context.Context, projectID string, class engine.ClassName, methods []string) (map[string]any, error)
 }
 
-// Config is what a Service needs; all of it, but for Now, which is time.Now when nil, and Values.
+// DefaultTrustRoles are the roles that a task works with where nothing is said.
+var DefaultTrustRoles = []string{"member"}
+
+// Config is what a Service needs; all of it, but for Now, which is time.Now when nil, TrustRoles and Values.
 type Config struct {
 	Store  *store.Store
 	Sealer *secret.Sealer
 	Trusts Trusts
-	Engine Engine
-	Now    func() time.Time
-	Logger *slog.Logger
+	// TrustRoles are the roles of its submitter that a task works with; nil stands for DefaultTrustRoles.
+	TrustRoles []string
+	Engine     Engine
+	Now        func() time.Time
+	Logger     *slog.Logger
 	// Values is how many values a model may have, names of members among them; DefaultValues when 0.
 	Values int
 }
@@ -59,6 +70,7 @@ type Service struct {
 	store  *store.Store
 	sealer *secret.Sealer
 	trusts Trusts
+	roles  []string
 	engine Engine
 	now    func() time.Time
 	log    *slog.Logger
@@ -70,8 +82,11 @@ func New(config Config) *Service {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &Service{store: config.Store, sealer: config.Sealer, trusts: config.Trusts, engine: config.Engine, now: config.Now, log: config.Logger,
-		values: cmp.Or(config.Values, DefaultValues)}
+	if config.TrustRoles == nil {
+		config.TrustRoles = DefaultTrustRoles
+	}
+	return &Service{store: config.Store, sealer: config.Sealer, trusts: config.Trusts, roles: config.TrustRoles, engine: config.Engine, now: config.Now,
+		log: config.Logger, values: cmp.Or(config.Values, DefaultValues)}
 }
 
 // environment returns the environment when the caller may see it.

@@ -111,7 +111,7 @@ func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmen
 	if session.State != store.Opened {
 		return fault.New(fault.Forbidden, "Session <SessionId %s> is already deployed or deployment is in progress", sessionID)
 	}
-	trust, err := s.trust(ctx, caller, environment)
+	delegation, err := s.delegate(ctx, caller, environment)
 	if err != nil {
 		return err
 	}
@@ -119,56 +119,13 @@ func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmen
 		SessionID: sessionID,
 		Action:    store.Action{ObjectID: environmentID, Method: "deploy", Args: map[string]any{}},
 		Text:      "Action deploy is scheduled",
-		Trust:     trust.sealed, DoomedTrust: trust.row,
+
+		DelegationID: delegation.ID,
 	})
 	if err != nil {
-		s.returnTrust(ctx, environmentID, trust)
-		return editedSession(err, sessionID)
+		s.giveBack(ctx, delegation)
+		return editedSession(revoked(err), sessionID)
 	}
 	s.engine.Wake()
 	return nil
-}
-
-// newTrust is a trust that was made for an environment and that no environment holds yet; the zero value is none.
-type newTrust struct{ id, sealed, row string }
-
-// trust makes a trust for an environment that has none. Its row is written before anything else can fail: a trust that no
-// environment takes is deleted by returnTrust, or at the next start of a process that died in between.
-func (s *Service) trust(ctx context.Context, caller identity.Caller, environment store.Environment) (newTrust, error) {
-	if environment.Trust != "" {
-		return newTrust{}, nil
-	}
-	if caller.ProjectID != environment.ProjectID {
-		return newTrust{}, fault.New(fault.Forbidden, "The first deployment of environment %s must be started by a member of its project %s: Burano acts in the cloud in that user's name", environment.ID, environment.ProjectID)
-	}
-	id, err := s.trusts.CreateTrust(ctx, caller)
-	if err != nil {
-		return newTrust{}, err
-	}
-	trust := newTrust{id: id, sealed: s.sealer.Seal(store.TrustOwner(environment.ID), []byte(id))}
-	trust.row, err = s.store.DoomTrust(context.WithoutCancel(ctx), environment.ID, trust.sealed)
-	if err != nil {
-		s.returnTrust(ctx, environment.ID, trust)
-		return newTrust{}, err
-	}
-	return trust, nil
-}
-
-// returnTimeout is how long Keystone is waited for when a trust is deleted that nobody took.
-const returnTimeout = 10 * time.Second
-
-// returnTrust deletes a trust that nothing was deployed with.
-func (s *Service) returnTrust(ctx context.Context, environmentID string, trust newTrust) {
-	if trust.id == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
-	defer cancel()
-	err := s.trusts.DeleteTrust(ctx, trust.id)
-	if err == nil && trust.row != "" {
-		err = s.store.ForgetTrust(ctx, trust.row)
-	}
-	if err != nil {
-		s.log.WarnContext(ctx, "a trust that nothing was deployed with could not be deleted; the next start tries again", "environment", environmentID, "error", err)
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/burano/burano/internal/requestid"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/web/api"
@@ -43,6 +44,7 @@ type serveOptions struct {
 	state    string
 	database string
 	policy   string
+	roles    []string
 	configs  string
 	embedded []string
 
@@ -88,6 +90,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.state, "state", "/var/lib/burano", "folder for the database and the key of its secrets")
 	flags.StringVar(&o.database, "database", "", "PostgreSQL database, as URL or list of keywords, for several servers; without it SQLite below --state")
 	flags.StringVar(&o.policy, "policy", "", "YAML file of rules in oslo.policy's syntax, in the place of Murano's rules of the same names")
+	flags.StringSliceVar(&o.roles, "trust-roles", orchestrator.DefaultTrustRoles, "roles that a task works with in the cloud, of those that its submitter has in the project, with what they imply; where Heat demands heat_stack_owner, add that")
 	flags.StringVar(&o.configs, "class-configs", "", "folder of files CLASS.yaml or CLASS-VERSION.yaml (or .json) with the values of properties of usage Config, as class_configs of Murano; read at each use")
 	flags.StringSliceVar(&o.embedded, "embedded-packages", nil, "names of the packages that are offered of those that come with Burano, io.murano among them; without it all")
 
@@ -140,6 +143,8 @@ func (o *serveOptions) check(s *settings) error {
 	switch {
 	case (o.tlsCert == "") != (o.tlsKey == ""):
 		return s.wrong("tls-cert", "tls-cert and tls-key are given together, or neither")
+	case len(o.roles) == 0:
+		return s.wrong("trust-roles", "without a role nothing can be deployed")
 	case o.state == "":
 		return s.wrong("state", "a server needs a folder for what it keeps")
 	case !slices.Contains([]string{"text", "json"}, o.logFormat):

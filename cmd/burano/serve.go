@@ -176,7 +176,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	stopping, stop := context.WithCancel(context.Background())
 	defer stop()
 	handler := api.New(api.Config{
-		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: tasks, Logger: logger,
+		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, TrustRoles: options.roles, Engine: tasks, Logger: logger,
 			Values: options.limits.Values}),
 		Catalog:  packages,
 		Auth:     authenticator.Enter,

@@ -38,7 +38,7 @@ func TestACancelledDeploymentEndsAndCanBeTriedAgain(t *testing.T) {
 		cancelled := h.newest(id)
 		_, err := h.service.Retry(t.Context(), demo, cancelled.ID)
 		requireFault(t, fault.Forbidden, err)
-		stranger := identity.Caller{UserID: "u-other", ProjectID: "p-other"}
+		stranger := identity.Caller{UserID: "u-other", ProjectID: "p-other", Roles: []string{"member"}}
 		requireFault(t, fault.Forbidden, h.service.Cancel(t.Context(), stranger, cancelled.ID))
 		require.NoError(t, h.service.Cancel(t.Context(), demo, cancelled.ID))
 		deployment := h.ended(id)
@@ -124,7 +124,7 @@ func TestAProjectWithManyDeploymentsDoesNotKeepAnotherWaiting(t *testing.T) {
 			h.deploy(id, application("a1", "alpha", nil))
 			ids = append(ids, id)
 		}
-		other := identity.Caller{UserID: "u-other", ProjectID: "p-other"}
+		other := identity.Caller{UserID: "u-other", ProjectID: "p-other", Roles: []string{"member"}}
 		environment, err := h.service.CreateEnvironment(t.Context(), other, map[string]any{"name": "other"})
 		require.NoError(t, err)
 		session, err := h.service.Configure(t.Context(), other, environment.ID)

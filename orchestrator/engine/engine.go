@@ -22,9 +22,12 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Cloud gives the cloud projects in which Burano acts through trusts.
+// Cloud gives the cloud projects in which Burano acts through delegations, and ends these (openstack.Service).
 type Cloud interface {
 	Project(ctx context.Context, trustID string) (*openstack.Project, error)
+	ProjectByCredential(ctx context.Context, id, secret string) (*openstack.Project, error)
+	Changing(ctx context.Context, trustID string, stacks []string) (bool, error)
+	PassedOn(ctx context.Context, trustID string) (bool, error)
 	DeleteTrust(ctx context.Context, trustID string) error
 }
 
@@ -51,6 +54,8 @@ type Config struct {
 	Lease time.Duration
 	// OutagePatience is how long a service of the cloud may be away while a task needs it (default openstack.DefaultOutagePatience).
 	OutagePatience time.Duration
+	// Sweep is how often orphaned delegations are looked for (default 1 min).
+	Sweep time.Duration
 	// MaxDeaths is how many workers may die over one task without a step getting done that was not done before (default
 	// DefaultMaxDeaths): beyond, it is likely that the task is what kills them.
 	MaxDeaths int
@@ -69,12 +74,9 @@ const DefaultMaxDeaths = 20
 const (
 	defaultWorkers = 8
 	defaultPoll    = 5 * time.Second
-	// sweepAge is the age from which a trust that no environment holds is not one that another process is just making.
-	sweepAge = time.Hour
+	defaultSweep   = time.Minute
 	// endTimeout is how long the end of a task may take to be written after the process was told to stop.
 	endTimeout = 15 * time.Second
-	// trustTimeout is how long Keystone is waited for when a trust is deleted.
-	trustTimeout = 30 * time.Second
 )
 
 // Causes of a task's cancellation.
@@ -89,12 +91,11 @@ var (
 // Engine takes and runs tasks. It is safe for concurrent use.
 type Engine struct {
 	Config
-	wake   chan struct{}
-	doomed []store.DoomedTrust // of former processes
+	wake  chan struct{}
+	sweep chan struct{} // looks for orphaned delegations before it is time
 
-	mutex     sync.Mutex
-	running   map[string]*lease // by environment
-	abandoned []string
+	mutex   sync.Mutex
+	running map[string]*lease // by environment
 }
 
 // New makes an Engine; nothing runs before Run.
@@ -117,18 +118,14 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 	if config.Name == "" {
 		config.Name = store.NewID()
 	}
-	e := &Engine{Config: config, wake: make(chan struct{}, 1), running: map[string]*lease{}}
-	// Read now, because the rows of trusts that are just being made look the same.
-	age := sweepAge
-	if config.Sole {
-		age = 0
-		if err := e.Store.EndLeases(ctx); err != nil {
-			return nil, err
-		}
+	if config.Sweep == 0 {
+		config.Sweep = defaultSweep
 	}
-	var err error
-	e.doomed, err = e.Store.DoomedTrusts(ctx, "", age)
-	return e, err
+	e := &Engine{Config: config, wake: make(chan struct{}, 1), sweep: make(chan struct{}, 1), running: map[string]*lease{}}
+	if config.Sole {
+		return e, e.Store.EndLeases(ctx)
+	}
+	return e, nil
 }
 
 // again says what to do after a task that was cut off.
@@ -143,9 +140,11 @@ func again(task store.Task) string {
 }
 
 // Wake tells that there may be a new task. It never blocks.
-func (e *Engine) Wake() {
+func (e *Engine) Wake() { signal(e.wake) }
+
+func signal(channel chan<- struct{}) {
 	select {
-	case e.wake <- struct{}{}:
+	case channel <- struct{}{}:
 	default:
 	}
 }
@@ -161,30 +160,26 @@ func (e *Engine) Cancel(environmentID string) {
 	e.Wake() // nobody may have it yet
 }
 
-// Abandon stops what runs in an environment whose rows are gone, and deletes its trust soon.
+// Abandon stops what runs in an environment whose rows are gone, and revokes its delegations soon.
 func (e *Engine) Abandon(environmentID string) {
 	e.mutex.Lock()
 	if lease := e.running[environmentID]; lease != nil {
 		lease.lose(errAbandoned)
 	}
-	e.abandoned = append(e.abandoned, environmentID)
 	e.mutex.Unlock()
-	e.Wake()
+	e.Revoke()
 }
 
 // Run takes and runs tasks until ctx ends; then it cancels those that run and returns when they are given back.
 func (e *Engine) Run(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
-	tasks.Go(func() { e.deleteTrusts(ctx, e.doomed) })
+	tasks.Go(func() { e.sweepDelegations(ctx) })
 
 	slots := make(chan struct{}, e.Workers)
 	ticker := time.NewTicker(e.Poll)
 	defer ticker.Stop()
 	for {
-		for _, environmentID := range e.takeAbandoned() {
-			tasks.Go(func() { e.deleteTrustsOf(ctx, environmentID) })
-		}
 		// All free slots are filled before waiting again.
 		for filled := true; filled && ctx.Err() == nil; {
 			select {
@@ -245,46 +240,4 @@ func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, 
 	if e.running[environmentID] == lease { // and not that of a later task
 		delete(e.running, environmentID)
 	}
-}
-
-func (e *Engine) takeAbandoned() []string {
-	e.mutex.Lock()
-	defer e.mutex.Unlock()
-	ids := e.abandoned
-	e.abandoned = nil
-	return ids
-}
-
-// deleteTrustsOf deletes the trusts that were made for an environment whose rows are gone.
-func (e *Engine) deleteTrustsOf(ctx context.Context, environmentID string) {
-	trusts, err := e.Store.DoomedTrusts(ctx, environmentID, 0)
-	if err != nil {
-		e.Logger.Warn("the trust of a deleted environment could not be looked up; the next start tries again", "environment", environmentID, "error", err)
-		return
-	}
-	e.deleteTrusts(ctx, trusts)
-}
-
-func (e *Engine) deleteTrusts(ctx context.Context, trusts []store.DoomedTrust) {
-	for _, row := range trusts {
-		if ctx.Err() != nil {
-			return
-		}
-		if err := e.deleteTrust(ctx, row); err != nil {
-			e.Logger.Warn("the trust of an environment could not be deleted; the next start tries again", "environment", row.EnvironmentID, "error", err)
-		}
-	}
-}
-
-func (e *Engine) deleteTrust(ctx context.Context, row store.DoomedTrust) error {
-	ctx, cancel := context.WithTimeout(ctx, trustTimeout)
-	defer cancel()
-	trust, err := e.Sealer.Open(store.TrustOwner(row.EnvironmentID), row.Trust)
-	if err != nil {
-		return err
-	}
-	if err := e.Cloud.DeleteTrust(ctx, string(trust)); err != nil {
-		return err
-	}
-	return e.Store.ForgetTrust(ctx, row.ID)
 }

@@ -58,9 +58,7 @@ func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 		log.Error("the end of a task could not be written; it is taken over when its lease has run out", "error", err)
 	default:
 		log.Info("a task ended", "failed", ended)
-		if task.Objects == nil && !ended {
-			e.deleteTrustsOf(endCtx, task.EnvironmentID)
-		}
+		e.Revoke()
 	}
 }
 

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 
@@ -30,6 +29,9 @@ type Runtime struct {
 
 	mutex sync.Mutex
 	ends  []func(context.Context) error
+
+	reaching sync.Mutex
+	project  *openstack.Project // nil before it was reached
 }
 
 // EnvironmentID is the id of the task's environment.
@@ -160,16 +162,19 @@ func (e *Engine) SetSecret(ctx context.Context, environmentID, name string, valu
 	return e.Store.SetSecret(ctx, environmentID, name, e.Sealer.Seal(store.SecretOwner(environmentID, name), value))
 }
 
-// Project is the environment's project in the cloud, reached through the environment's trust.
+// Project is the environment's project in the cloud, reached through the delegation of the task's submitter.
 func (r *Runtime) Project(ctx context.Context) (*openstack.Project, error) {
-	if r.environment.Trust == "" {
-		return nil, fmt.Errorf("environment %s has no trust, so that Burano cannot act in its project: deploy it again", r.environment.ID)
+	r.reaching.Lock()
+	defer r.reaching.Unlock()
+	if r.project != nil {
+		return r.project, nil
 	}
-	trust, err := r.engine.Sealer.Open(store.TrustOwner(r.environment.ID), r.environment.Trust)
+	project, err := r.engine.project(ctx, r.held.Task(), r.environment)
 	if err != nil {
 		return nil, err
 	}
-	return r.engine.Cloud.Project(ctx, string(trust))
+	r.project = project.Noting(r.held.NoteStack)
+	return r.project, nil
 }
 
 // Fence is the fencing number under which this process holds the task: whoever shows a lower one is a former worker.

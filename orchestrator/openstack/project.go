@@ -23,6 +23,14 @@ type Project struct {
 	network       *gophercloud.ServiceClient
 	compute       *gophercloud.ServiceClient
 	endpoint      gophercloud.EndpointOpts
+	changing      func(ctx context.Context, stack string) error // may be nil
+}
+
+// Noting returns the project with a function that is called before Heat is asked to change a stack; when it returns an error, Heat is not.
+func (p *Project) Noting(changing func(ctx context.Context, stack string) error) *Project {
+	noting := *p
+	noting.changing = changing
+	return &noting
 }
 
 func newProject(_ context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts) (*Project, error) {
@@ -41,10 +49,15 @@ func newProject(_ context.Context, provider *gophercloud.ProviderClient, endpoin
 	return &Project{provider: provider, orchestration: orchestration, network: network, compute: compute, endpoint: endpoint}, nil
 }
 
-// freshToken gets a new token. Heat works with the token of a request until the change is done, unless its operator has set
-// reauthentication_auth_method: when the token ends meanwhile, the stack fails with 401, or Heat answers 500 without a reason. So every
-// change is asked for with a token that lasts as long as one can. Elsewhere gophercloud replaces a token once it has ended.
-func (p *Project) freshToken(ctx context.Context) error {
+// beforeChange notes that Heat is about to be asked to change a stack, and gets a new token. Heat works with the token of a request until the
+// change is done, unless its operator has set reauthentication_auth_method: when the token ends meanwhile, the stack fails with 401, or Heat answers 500 without a reason. So every
+// change of a stack is asked for with a token that lasts as long as one can. Elsewhere gophercloud replaces a token once it has ended.
+func (p *Project) beforeChange(ctx context.Context, stack string) error {
+	if p.changing != nil {
+		if err := p.changing(ctx, stack); err != nil {
+			return err
+		}
+	}
 	if err := p.provider.Reauthenticate(ctx, ""); err != nil {
 		return fmt.Errorf("get a new token from Keystone: %w", err)
 	}

@@ -9,13 +9,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
-	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/trusts"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
@@ -35,9 +33,7 @@ type Service struct {
 
 	transport http.RoundTripper // of all requests
 	addresses *addresses
-
-	mutex    sync.Mutex
-	projects map[string]*Project // by trust
+	implied   implied
 }
 
 // NewService signs in as the service user. The options must hold a password: the service signs in again whenever a token ends, and
@@ -66,7 +62,7 @@ func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint g
 	if err != nil {
 		return nil, fmt.Errorf("ask Keystone who the service user is: %w", err)
 	}
-	s := &Service{options: options, endpoint: endpoint, identity: client, userID: user.ID, transport: transport, addresses: known, projects: map[string]*Project{}}
+	s := &Service{options: options, endpoint: endpoint, identity: client, userID: user.ID, transport: transport, addresses: known}
 	if project, err := own.ExtractProject(); err == nil && project != nil {
 		s.project = project.ID
 	}
@@ -147,112 +143,6 @@ func (s *Service) Answers(ctx context.Context) error {
 		return fmt.Errorf("ask Keystone about the service user's token: %w", err)
 	}
 	return nil
-}
-
-// CreateTrust lets the service user act for the caller in the caller's project, with the caller's roles, until DeleteTrust. The
-// trust can be passed on, because Heat makes a trust of its own for each stack.
-func (s *Service) CreateTrust(ctx context.Context, caller identity.Caller) (trustID string, err error) {
-	roles := make([]trusts.Role, len(caller.Roles))
-	for i, role := range caller.Roles {
-		roles[i] = trusts.Role{Name: role}
-	}
-	trust, err := trusts.Create(ctx, s.as(caller.Token), trusts.CreateOpts{
-		Impersonation:     true,
-		AllowRedelegation: true,
-		TrusteeUserID:     s.userID,
-		TrustorUserID:     caller.UserID,
-		ProjectID:         caller.ProjectID,
-		Roles:             roles,
-	}).Extract()
-	if err != nil {
-		if gophercloud.ResponseCodeIs(err, http.StatusForbidden) {
-			return "", fault.New(fault.Forbidden, "Keystone lets this caller make no trust for Burano, so nothing can be deployed on their behalf: "+
-				"%s (%w)", remedy(caller.Credential), err)
-		}
-		return "", fmt.Errorf("make a trust for user %s in project %s: %w", caller.UserID, caller.ProjectID, err)
-	}
-	return trust.ID, nil
-}
-
-// remedy says how somebody could make a trust whom Keystone does not let. Until 2026 an application credential could when it was made
-// for that (https://docs.openstack.org/keystone/latest/user/application_credentials.html), since then none can
-// (https://bugs.launchpad.net/keystone/+bug/2150089).
-func remedy(credential *identity.Credential) string {
-	const whole = "sign in with a password or by federation"
-	switch {
-	case credential == nil:
-		return whole
-	case credential.Restricted:
-		return fmt.Sprintf("application credential %q is restricted; make one with openstack application credential create --unrestricted, or %s, which "+
-			"is the only way where Keystone has the security fixes of 2026", credential.Name, whole)
-	}
-	return fmt.Sprintf("since the security fixes of 2026 it takes none from application credentials, not even from those made with --unrestricted "+
-		"such as %q; %s", credential.Name, whole)
-}
-
-// DeleteTrust ends a trust; one that is gone already is no error.
-func (s *Service) DeleteTrust(ctx context.Context, trustID string) error {
-	if err := s.deleteTrust(ctx, trustID); err != nil {
-		// Keystone tells a stranger nothing of a trust, not even whether it exists: who signs in through one that is gone is refused
-		// as with a wrong password. The trustee, however, may look.
-		if there := trusts.Get(ctx, s.identity, trustID).Err; !gophercloud.ResponseCodeIs(there, http.StatusNotFound) {
-			return err
-		}
-	}
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	delete(s.projects, trustID)
-	return nil
-}
-
-func (s *Service) deleteTrust(ctx context.Context, trustID string) error {
-	// Only the trustor may delete a trust, and a token of the trust impersonates them.
-	provider, err := s.signIn(ctx, trustID)
-	if err != nil {
-		return err
-	}
-	client, err := openstack.NewIdentityV3(provider, s.endpoint)
-	if err != nil {
-		return fmt.Errorf("find Keystone v3 in the service catalog: %w", err)
-	}
-	if err := trusts.Delete(ctx, client, trustID).ExtractErr(); err != nil {
-		return fmt.Errorf("delete trust %s: %w", trustID, err)
-	}
-	return nil
-}
-
-// Project signs in through a trust: what is then done is done as the trustor in the trust's project.
-func (s *Service) Project(ctx context.Context, trustID string) (*Project, error) {
-	s.mutex.Lock()
-	project := s.projects[trustID]
-	s.mutex.Unlock()
-	if project != nil {
-		return project, nil
-	}
-	provider, err := s.signIn(ctx, trustID)
-	if err != nil {
-		return nil, err
-	}
-	project, err = newProject(ctx, provider, s.endpoint)
-	if err != nil {
-		return nil, err
-	}
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.projects[trustID] = project
-	return project, nil
-}
-
-func (s *Service) signIn(ctx context.Context, trustID string) (*gophercloud.ProviderClient, error) {
-	options := s.options
-	options.TenantID, options.TenantName = "", ""
-	options.Scope = &gophercloud.AuthScope{TrustID: trustID}
-	provider, err := authenticate(ctx, options, s.transport)
-	if err != nil {
-		return nil, fmt.Errorf("sign in through trust %s: %w", trustID, err)
-	}
-	s.addresses.note(provider)
-	return provider, nil
 }
 
 // newTransport is how all calls are sent: those that may be made again are, each try asks first whether this process may still act, and

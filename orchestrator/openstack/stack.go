@@ -166,7 +166,7 @@ func (p *Project) adoptOrCreate(ctx context.Context, name string, content Conten
 				return err
 			}
 		}
-		if err := p.freshToken(ctx); err != nil {
+		if err := p.beforeChange(ctx, name); err != nil {
 			return err
 		}
 		var err error
@@ -210,7 +210,7 @@ func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, c
 	name := existing.Name
 	for refused := 0; ; refused++ {
 		err := patiently(ctx, heat, func(ctx context.Context) error {
-			if err := p.freshToken(ctx); err != nil {
+			if err := p.beforeChange(ctx, name); err != nil {
 				return err
 			}
 			return stacks.Update(ctx, p.orchestration, name, existing.ID, request{content, name, timeout(ctx)}).ExtractErr()
@@ -313,7 +313,7 @@ func (p *Project) deleteAll(ctx context.Context, name string, doomed []stacks.Li
 	if len(doomed) == 0 {
 		return nil
 	}
-	if err := p.freshToken(ctx); err != nil {
+	if err := p.beforeChange(ctx, name); err != nil {
 		return err
 	}
 	ids := map[string]bool{}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 )
 
 // CreateEnvironment adds the environment and sets its times. It returns ErrDuplicate when the project has one of that name.
@@ -134,8 +135,8 @@ func (s *Store) RenameEnvironment(ctx context.Context, id, name string) (Environ
 	return environment, err
 }
 
-// RemoveEnvironment removes the environment with everything that belongs to it, tasks that have not ended among it (Abandoned), and dooms
-// its trust.
+// RemoveEnvironment removes the environment with everything that belongs to it, tasks that have not ended among it (Abandoned), and orphans
+// its delegations.
 func (s *Store) RemoveEnvironment(ctx context.Context, id string) error {
 	var unfinished []Task
 	err := s.transaction(ctx, "remove an environment", func(tx *gorm.DB) error {
@@ -203,33 +204,18 @@ func (s *Store) remove(tx *gorm.DB, id string) error {
 	if err := locked(tx).Select("id", "trust").Where("id = ?", id).Take(&environment).Error; err != nil {
 		return err
 	}
+	now := s.clock()
 	if environment.Trust != "" {
-		if err := tx.Create(&DoomedTrust{ID: NewID(), EnvironmentID: id, Trust: environment.Trust, Created: s.clock()}).Error; err != nil {
+		// A former version's trust, unless it was adopted.
+		row := Delegation{ID: id, EnvironmentID: id, Kind: Trust, Used: true, Sealed: environment.Trust, Created: now}
+		if err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error; err != nil {
 			return err
 		}
 	}
+	if err := tx.Model(&Delegation{}).Where("environment_id = ?", id).
+		Updates(map[string]any{"standing": false, "used": true, "tries": 0, "next_try": now}).Error; err != nil {
+		return err
+	}
 	// Sessions, tasks, reports, steps, attributes and secrets go with it (ON DELETE CASCADE).
 	return tx.Where("id = ?", id).Delete(&Environment{}).Error
-}
-
-// DoomTrust keeps a sealed trust that is to be deleted unless the environment takes it (Submit), and returns the row's id.
-func (s *Store) DoomTrust(ctx context.Context, environmentID, sealed string) (string, error) {
-	row := DoomedTrust{ID: NewID(), EnvironmentID: environmentID, Trust: sealed, Created: s.clock()}
-	return row.ID, wrap(s.rows(ctx).Create(&row).Error, "note a trust")
-}
-
-// DoomedTrusts returns the trusts that are to be deleted, oldest first: those that were made for the environment, or all
-// when environmentID is "". Younger ones than age are left out.
-func (s *Store) DoomedTrusts(ctx context.Context, environmentID string, age time.Duration) ([]DoomedTrust, error) {
-	query := s.reading(ctx).Where("created <= ?", s.clock()-Time(age.Microseconds())).Order("created, id")
-	if environmentID != "" {
-		query = query.Where("environment_id = ?", environmentID)
-	}
-	var rows []DoomedTrust
-	return rows, wrap(query.Find(&rows).Error, "list the trusts to delete")
-}
-
-// ForgetTrust removes the row of a trust that Keystone no longer has.
-func (s *Store) ForgetTrust(ctx context.Context, id string) error {
-	return wrap(s.rows(ctx).Where("id = ?", id).Delete(&DoomedTrust{}).Error, "forget a trust")
 }

@@ -171,7 +171,7 @@ type Outcome struct {
 
 // Finish writes the end of the task: its result, its last report, the state of its session, the environment's model and
 // next version, all in one transaction. Errors reported during the task make it a failed one. A successful deletion
-// removes the environment and dooms its trust. It answers whether the task failed.
+// removes the environment and orphans its delegations. It answers whether the task failed.
 func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err error) {
 	s, task := h.store, h.task
 	err = h.holding(ctx, "finish a task", func(tx *gorm.DB) error {
@@ -197,6 +197,9 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 			text += " with warnings"
 		}
 		if err := h.report(tx, Report{Level: "info", Text: text}); err != nil {
+			return err
+		}
+		if err := s.release(tx, task, failed); err != nil {
 			return err
 		}
 		now := s.clock()

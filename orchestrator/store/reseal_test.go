@@ -47,8 +47,11 @@ func fillEverySealedColumn(t *testing.T, db *gorm.DB, s *store.Store, sealer sto
 	e := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: name, Model: store.Model{Objects: objects}}
 	require.NoError(t, s.CreateEnvironment(t.Context(), &e))
 	require.NoError(t, db.Exec("UPDATE environments SET trust = ? WHERE id = ?", sealer.Seal(store.TrustOwner(e.ID), []byte("trust")), e.ID).Error)
-	doomed, err := s.DoomTrust(t.Context(), e.ID, sealer.Seal(store.TrustOwner(e.ID), []byte("orphaned")))
-	require.NoError(t, err)
+	delegation := store.Delegation{EnvironmentID: e.ID, Kind: store.Trust, Sealed: sealer.Seal(store.TrustOwner(e.ID), []byte("delegated"))}
+	require.NoError(t, s.AddDelegation(t.Context(), &delegation))
+	orphaned := store.NewID()
+	require.NoError(t, db.Exec("INSERT INTO doomed_trusts (id, environment_id, trust, created) VALUES (?, ?, ?, 0)", orphaned, e.ID,
+		sealer.Seal(store.TrustOwner(e.ID), []byte("orphaned"))).Error)
 	session, task := deploy(t, s, e)
 	require.NoError(t, take(t, s).SetAttribute(t.Context(), "o", "c", "n", name))
 	require.NoError(t, s.SetSecret(t.Context(), e.ID, "key", sealer.Seal(store.SecretOwner(e.ID, "key"), []byte("secret"))))
@@ -57,7 +60,7 @@ func fillEverySealedColumn(t *testing.T, db *gorm.DB, s *store.Store, sealer sto
 	signIn := store.SignIn{ID: store.NewID(), UserID: "u1", Tokens: "", Created: 1, Used: 1, Expires: 100}
 	signIn.Tokens = sealer.Seal(store.SignInOwner(signIn.ID), []byte("tokens"))
 	require.NoError(t, s.AddSignIn(t.Context(), signIn, 0, 1000))
-	_, err = s.KeyProof(t.Context(), sealer.Seal(store.ProofOwner, []byte(store.ProofOwner)))
+	_, err := s.KeyProof(t.Context(), sealer.Seal(store.ProofOwner, []byte(store.ProofOwner)))
 	require.NoError(t, err)
 
 	return func(t *testing.T, s *store.Store, sealer store.Sealer) {
@@ -71,11 +74,12 @@ func fillEverySealedColumn(t *testing.T, db *gorm.DB, s *store.Store, sealer sto
 		require.NoError(t, err)
 		require.Equal(t, objects, row.Model.Objects)
 		opens(store.TrustOwner(e.ID), row.Trust, "trust")
-		doomedTrusts, err := s.DoomedTrusts(t.Context(), e.ID, 0)
+		made, err := s.Delegation(t.Context(), delegation.ID)
 		require.NoError(t, err)
-		require.Len(t, doomedTrusts, 1)
-		require.Equal(t, doomed, doomedTrusts[0].ID)
-		opens(store.TrustOwner(e.ID), doomedTrusts[0].Trust, "orphaned")
+		opens(store.TrustOwner(e.ID), made.Sealed, "delegated")
+		var former string
+		require.NoError(t, db.Raw("SELECT trust FROM doomed_trusts WHERE id = ?", orphaned).Scan(&former).Error)
+		opens(store.TrustOwner(e.ID), former, "orphaned")
 		draft, err := s.Session(t.Context(), session.ID)
 		require.NoError(t, err)
 		require.Equal(t, objects, draft.Model.Objects)
@@ -135,7 +139,7 @@ func TestEverySealedColumnIsSealedAgain(t *testing.T) {
 		counts := under()
 		require.Positive(t, counts[""])
 		require.Positive(t, counts[old])
-		require.Len(t, columns, 12, "each column has a value: %v", columns)
+		require.Len(t, columns, 13, "each column has a value: %v", columns)
 
 		added, err := secret.AddKey(path, true)
 		require.NoError(t, err)

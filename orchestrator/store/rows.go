@@ -96,7 +96,7 @@ type Environment struct {
 	DescriptionText string
 	Version         int64
 	Model           Model  `gorm:"serializer:sealed"`
-	Trust           string // sealed
+	Trust           string // sealed; of a former version, see Delegation
 	Fence           int64  // of the last taking of one of its tasks
 	Created         Time
 	Updated         Time
@@ -132,6 +132,7 @@ type Task struct {
 	ID            string
 	EnvironmentID string
 	SessionID     string
+	DelegationID  string   // what it works with; "" is its environment's Trust
 	Worker        string   // the process that holds it; "" when none does
 	Fence         int64    // of the last taking; 0 when it was never taken
 	LeaseUntil    Time     // by the database's clock
@@ -194,14 +195,6 @@ type Attribute struct {
 	Class         string
 	Name          string
 	Value         string `gorm:"serializer:sealed"` // JSON
-}
-
-// DoomedTrust is a trust that no environment holds and that Keystone may still have.
-type DoomedTrust struct {
-	ID            string
-	EnvironmentID string // that it was made for; it may be gone
-	Trust         string // sealed
-	Created       Time
 }
 
 func encode(value any) (driver.Value, error) {

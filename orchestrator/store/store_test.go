@@ -44,7 +44,7 @@ func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
 		"a session can be edited only while it is open and up to date":      sessionsAreEdited,
 		"one task of an environment runs at a time and each is taken once":  tasksAreTaken,
 		"reports are numbered and decide how a deployment ends":             reportsDecide,
-		"a deletion removes everything and dooms the trust":                 deletionsRemove,
+		"a deletion removes everything and orphans the trust":               deletionsRemove,
 		"attributes and secrets are replaced and read":                      attributesAndSecrets,
 		"a worker that lost its task can write nothing":                     losersWriteNothing,
 		"of many that deploy an environment at the same time one is let":    oneDeploys,
@@ -345,13 +345,13 @@ func reportsDecide(t *testing.T, s *store.Store) {
 
 func deletionsRemove(t *testing.T, s *store.Store) {
 	e := environment(t, s, "one")
-	doomed, err := s.DoomTrust(t.Context(), e.ID, "sealed")
+	delegation := store.Delegation{EnvironmentID: e.ID, Kind: store.Trust, Sealed: "sealed"}
+	require.NoError(t, s.AddDelegation(t.Context(), &delegation))
+	task, err := s.SubmitDeletion(t.Context(), e.ID, "u1", store.Submission{Text: "Action None is scheduled", DelegationID: delegation.ID})
 	require.NoError(t, err)
-	task, err := s.SubmitDeletion(t.Context(), e.ID, "u1", store.Submission{Text: "Action None is scheduled", Trust: "sealed", DoomedTrust: doomed})
+	orphaned, err := s.OrphanedDelegations(t.Context(), 10, 0, true)
 	require.NoError(t, err)
-	trusts, err := s.DoomedTrusts(t.Context(), e.ID, 0)
-	require.NoError(t, err)
-	require.Empty(t, trusts, "the environment holds it now")
+	require.Empty(t, orphaned, "the task holds it now")
 	hold := take(t, s)
 	require.NoError(t, hold.SetAttribute(t.Context(), "a", "org.test.A", "x", map[string]any{"n": 1}))
 	require.NoError(t, hold.SetSecret(t.Context(), "key", "sealed"))
@@ -377,10 +377,10 @@ func deletionsRemove(t *testing.T, s *store.Store) {
 	_, found, err := s.Secret(t.Context(), e.ID, "key")
 	require.NoError(t, err)
 	require.False(t, found)
-	trusts, err = s.DoomedTrusts(t.Context(), e.ID, 0)
+	orphaned, err = s.OrphanedDelegations(t.Context(), 10, 0, true)
 	require.NoError(t, err)
-	require.Len(t, trusts, 1)
-	require.NoError(t, s.ForgetTrust(t.Context(), trusts[0].ID))
+	require.Len(t, orphaned, 1)
+	require.NoError(t, s.ForgetDelegation(t.Context(), orphaned[0].ID))
 }
 
 func attributesAndSecrets(t *testing.T, s *store.Store) {

@@ -13,9 +13,9 @@ type Submission struct {
 	SessionID string // of Submit; the others open a session of their own
 	Action    Action
 	Text      string // of the first report
-	// Trust is a sealed trust for the environment, kept by DoomTrust under the id DoomedTrust; both "" when the environment has
-	// one. When the environment got another one in the meantime, this one stays doomed.
-	Trust, DoomedTrust string
+	// DelegationID is what the task works with: one that was made for it, or the environment's standing one. ErrRevoked when it is neither
+	// any more.
+	DelegationID string
 }
 
 // Submit makes the task, in one transaction with the state of its session, its first report and the environment's trust.
@@ -111,18 +111,10 @@ func (s *Store) submit(tx *gorm.DB, session Session, submission Submission, obje
 		Updates(&Session{State: state, Model: session.Model, Updated: now}).Error; err != nil {
 		return Task{}, err
 	}
-	if submission.Trust != "" {
-		taken := tx.Model(&Environment{}).Where("id = ? AND trust = ''", session.EnvironmentID).Update("trust", submission.Trust)
-		if taken.Error != nil {
-			return Task{}, taken.Error
-		}
-		if taken.RowsAffected == 1 {
-			if err := tx.Where("id = ?", submission.DoomedTrust).Delete(&DoomedTrust{}).Error; err != nil {
-				return Task{}, err
-			}
-		}
+	if err := s.use(tx, submission.DelegationID); err != nil {
+		return Task{}, err
 	}
-	task := Task{ID: NewID(), EnvironmentID: session.EnvironmentID, SessionID: session.ID, Action: submission.Action,
+	task := Task{ID: NewID(), EnvironmentID: session.EnvironmentID, SessionID: session.ID, DelegationID: submission.DelegationID, Action: submission.Action,
 		Objects: objects, Result: Document{}, RequestID: requestid.From(tx.Statement.Context), Created: now, Updated: now, Started: now}
 	if err := tx.Create(&task).Error; err != nil {
 		return Task{}, err

@@ -209,7 +209,7 @@ func (u user) projectTwice(t *testing.T, c *cloud) (one, two *driver.Project) {
 
 // trust is one that ends with the test. It must outlive every change that is asked for through it: its tokens end with it.
 func (u user) trust(t *testing.T, service *driver.Service) string {
-	trust, err := service.CreateTrust(t.Context(), u.caller(t, service))
+	trust, _, err := service.CreateTrust(t.Context(), u.caller(t, service), []string{"member"}, time.Time{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, service.DeleteTrust(context.Background(), trust)) })
 	return trust

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/applicationcredentials"
@@ -132,7 +133,7 @@ func aTrustActsUntilItIsDeleted(t *testing.T, c *cloud) {
 	service := c.service(t)
 	demo := c.as(t, "demo")
 	caller := demo.caller(t, service)
-	trust, err := service.CreateTrust(t.Context(), caller)
+	trust, _, err := service.CreateTrust(t.Context(), caller, caller.Roles, time.Time{})
 	require.NoError(t, err)
 	project, err := service.Project(t.Context(), trust)
 	require.NoError(t, err)
@@ -159,7 +160,7 @@ func aTrustActsUntilItIsDeleted(t *testing.T, c *cloud) {
 func aTrustDeletedByItsTrustorIsNoError(t *testing.T, c *cloud) {
 	service := c.service(t)
 	demo := c.as(t, "demo")
-	trust, err := service.CreateTrust(t.Context(), demo.caller(t, service))
+	trust, _, err := service.CreateTrust(t.Context(), demo.caller(t, service), []string{"member"}, time.Time{})
 	require.NoError(t, err)
 	_, err = service.Project(t.Context(), trust)
 	require.NoError(t, err)
@@ -195,7 +196,7 @@ func anApplicationCredentialMakesNoTrust(t *testing.T, c *cloud) {
 		require.NotContains(t, through.Roles, "heat_stack_owner", "it has the roles that it was made with")
 		_, err = driver.NewService(t.Context(), signing, endpoint, nil)
 		require.ErrorContains(t, err, "no password", "nobody is a trustee by it either")
-		_, err = service.CreateTrust(t.Context(), through)
+		_, _, err = service.CreateTrust(t.Context(), through, []string{"member"}, time.Time{})
 		require.Equal(t, fault.Forbidden, fault.KindOf(err), err)
 		require.ErrorContains(t, err, made.Name)
 		require.ErrorContains(t, err, "--unrestricted")

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/config"
@@ -41,7 +42,7 @@ func TestTheServiceUserTrustsTheAuthorityThatItIsGiven(t *testing.T) {
 	require.NoError(t, err)
 	caller, err := service.Validate(t.Context(), demo.Token())
 	require.NoError(t, err)
-	trust, err := service.CreateTrust(t.Context(), caller)
+	trust, _, err := service.CreateTrust(t.Context(), caller, caller.Roles, time.Time{})
 	require.NoError(t, err)
 	require.NoError(t, service.DeleteTrust(t.Context(), trust), "through the trust the authority is trusted too")
 }

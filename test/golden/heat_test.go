@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	clients "github.com/gophercloud/gophercloud/v2/openstack"
@@ -59,21 +60,21 @@ func (c *cloud) as(user string) gophercloud.AuthOptions {
 }
 
 // CreateTrust makes a trust of demo's.
-func (c *cloud) CreateTrust(ctx context.Context, _ identity.Caller) (string, error) {
+func (c *cloud) CreateTrust(ctx context.Context, _ identity.Caller, roles []string, expires time.Time) (string, []string, error) {
 	provider, err := clients.AuthenticatedClient(ctx, c.as("demo"))
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	result, _ := provider.GetAuthResult().(identitytokens.CreateResult)
 	token, err := result.ExtractTokenID()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	caller, err := c.Validate(ctx, token)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	return c.Service.CreateTrust(ctx, caller)
+	return c.Service.CreateTrust(ctx, caller, roles, expires)
 }
 
 // stackNames lists the stacks that are there.

@@ -87,7 +87,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	caller, err := cloud.Validate(t.Context(), token)
 	require.NoError(t, err)
-	trust, err := cloud.CreateTrust(t.Context(), caller)
+	trust, _, err := cloud.CreateTrust(t.Context(), caller, caller.Roles, time.Time{})
 	require.NoError(t, err)
 	w.project, err = cloud.Project(t.Context(), trust)
 	require.NoError(t, err)

@@ -47,8 +47,8 @@ type server struct {
 }
 
 var callers = map[string]identity.Caller{
-	"{token:demo}":  {UserID: "u-demo", ProjectID: goldenDemo, Token: "{token:demo}"},
-	"{token:other}": {UserID: "u-other", ProjectID: goldenOther, Token: "{token:other}"},
+	"{token:demo}":  {UserID: "u-demo", ProjectID: goldenDemo, Roles: []string{"member"}, Token: "{token:demo}"},
+	"{token:other}": {UserID: "u-other", ProjectID: goldenOther, Roles: []string{"member"}, Token: "{token:other}"},
 	"{token:admin}": {UserID: "u-admin", ProjectID: goldenAdmin, Roles: []string{"admin"}, Token: "{token:admin}"},
 }
 

@@ -10,9 +10,11 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -171,18 +173,29 @@ func (w *World) deploy(ctx context.Context, r *engine.Runtime, call muranopl.Cal
 
 // Cloud keeps trusts and nothing else.
 type Cloud struct {
-	mutex  sync.Mutex
-	trusts map[string]identity.Caller
-	made   int
-	broken error
-	slow   *slowness
+	mutex    sync.Mutex
+	trusts   map[string]Trust
+	made     int
+	broken   error
+	slow     *slowness
+	heatHas  map[string]bool // trusts that Heat has passed on
+	changing map[string]bool // stacks
+}
+
+// Trust is what a trust was made of.
+type Trust struct {
+	UserID  string
+	Roles   []string
+	Expires time.Time
 }
 
 // slowness holds up the makings of trusts.
 type slowness struct{ begun, release chan struct{} }
 
 // NewCloud makes a Cloud without trusts.
-func NewCloud() *Cloud { return &Cloud{trusts: map[string]identity.Caller{}} }
+func NewCloud() *Cloud {
+	return &Cloud{trusts: map[string]Trust{}, heatHas: map[string]bool{}, changing: map[string]bool{}}
+}
 
 // Break makes every call fail with err until it is nil again.
 func (c *Cloud) Break(err error) {
@@ -205,6 +218,20 @@ func (c *Cloud) Slow() (begun <-chan struct{}, release func()) {
 	}
 }
 
+// PassOn says whether Heat keeps a trust that was made through this one.
+func (c *Cloud) PassOn(id string, passed bool) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.heatHas[id] = passed
+}
+
+// Change says whether Heat is changing a stack.
+func (c *Cloud) Change(stack string, changing bool) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.changing[stack] = changing
+}
+
 // Trusts counts the trusts that are there, and all that were ever made.
 func (c *Cloud) Trusts() (there, made int) {
 	c.mutex.Lock()
@@ -212,8 +239,16 @@ func (c *Cloud) Trusts() (there, made int) {
 	return len(c.trusts), c.made
 }
 
-// CreateTrust makes a trust.
-func (c *Cloud) CreateTrust(ctx context.Context, caller identity.Caller) (string, error) {
+// Trust returns a trust; false when it is not there. The first one is called trust-1.
+func (c *Cloud) Trust(id string) (Trust, bool) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	trust, there := c.trusts[id]
+	return trust, there
+}
+
+// CreateTrust makes a trust, unless the caller's token is an application credential's.
+func (c *Cloud) CreateTrust(ctx context.Context, caller identity.Caller, roles []string, expires time.Time) (string, []string, error) {
 	c.mutex.Lock()
 	slow := c.slow
 	c.mutex.Unlock()
@@ -222,18 +257,21 @@ func (c *Cloud) CreateTrust(ctx context.Context, caller identity.Caller) (string
 		select {
 		case <-slow.release:
 		case <-ctx.Done():
-			return "", context.Cause(ctx)
+			return "", nil, context.Cause(ctx)
 		}
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.broken != nil {
-		return "", c.broken
+	switch {
+	case c.broken != nil:
+		return "", nil, c.broken
+	case caller.Credential != nil:
+		return "", nil, fault.New(fault.Forbidden, "Keystone lets this caller make no trust for Burano")
 	}
 	c.made++
 	id := fmt.Sprintf("trust-%d", c.made)
-	c.trusts[id] = caller
-	return id, nil
+	c.trusts[id] = Trust{UserID: caller.UserID, Roles: roles, Expires: expires}
+	return id, roles, nil
 }
 
 // DeleteTrust ends a trust.
@@ -247,7 +285,42 @@ func (c *Cloud) DeleteTrust(_ context.Context, id string) error {
 	return nil
 }
 
-// Project always fails: this cloud has no projects.
-func (c *Cloud) Project(context.Context, string) (*openstack.Project, error) {
-	return nil, errors.New("the test cloud has no projects")
+// PassedOn tells what PassOn said.
+func (c *Cloud) PassedOn(_ context.Context, id string) (bool, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.heatHas[id], c.broken
+}
+
+// Changing tells what Change said.
+func (c *Cloud) Changing(_ context.Context, _ string, stacks []string) (bool, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return slices.ContainsFunc(stacks, func(stack string) bool { return c.changing[stack] }), c.broken
+}
+
+// CheckCredential knows the application credential "mine" of user u-demo in project p-demo, with the secret "shh".
+func (c *Cloud) CheckCredential(_ context.Context, id, secret string) (identity.Caller, time.Time, error) {
+	if id != "mine" || secret != "shh" {
+		return identity.Caller{}, time.Time{}, fault.New(fault.Unauthorized, "Keystone takes no such application credential and secret")
+	}
+	return identity.Caller{UserID: "u-demo", ProjectID: "p-demo", Roles: []string{"member"}}, time.Time{}, nil
+}
+
+// errNoProjects is what comes of every try to work in the cloud.
+var errNoProjects = errors.New("the test cloud has no projects")
+
+// Project always fails: this cloud has no projects. Keystone refuses a trust that is not there.
+func (c *Cloud) Project(_ context.Context, id string) (*openstack.Project, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if _, there := c.trusts[id]; !there {
+		return nil, fmt.Errorf("sign in through trust %s: %w", id, openstack.ErrRefused)
+	}
+	return nil, errNoProjects
+}
+
+// ProjectByCredential always fails, as Project does.
+func (c *Cloud) ProjectByCredential(context.Context, string, string) (*openstack.Project, error) {
+	return nil, errNoProjects
 }

@@ -1,0 +1,252 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// Delegation is what a caller sees of an environment's standing delegation.
+type Delegation struct {
+	Kind             string // trust, application_credential
+	UserID, UserName string
+	Roles            []string
+	Created          time.Time
+	Expires          *time.Time // nil for never
+}
+
+func seenDelegation(row store.Delegation) Delegation {
+	seen := Delegation{Kind: row.Kind, UserID: row.UserID, UserName: row.UserName, Roles: row.Roles, Created: row.Created.Time()}
+	if row.Expires != nil {
+		expires := row.Expires.Time()
+		seen.Expires = &expires
+	}
+	return seen
+}
+
+// Delegate says what a standing delegation is to be made of: a trust of the caller with these roles (none: those of trust-roles) until a time
+// (zero for ever), or an application credential of the caller's.
+type Delegate struct {
+	Roles            []string
+	Expires          time.Time
+	CredentialID     string
+	CredentialSecret string
+}
+
+// Delegation shows the environment's standing delegation; a fault of kind NotFound when it has none.
+func (s *Service) Delegation(ctx context.Context, caller identity.Caller, environmentID string) (Delegation, error) {
+	if _, err := s.environmentHead(ctx, caller, environmentID); err != nil {
+		return Delegation{}, err
+	}
+	row, err := s.store.StandingDelegation(ctx, environmentID)
+	if errors.Is(err, store.ErrNotFound) {
+		return Delegation{}, noDelegation(environmentID)
+	}
+	return seenDelegation(row), err
+}
+
+func noDelegation(environmentID string) error {
+	return fault.New(fault.NotFound, "Environment %s has no standing delegation", environmentID)
+}
+
+// SetDelegation gives the environment a standing delegation of the caller's, in the place of the former one, which must be the caller's too
+// unless the caller is an administrator of the project.
+func (s *Service) SetDelegation(ctx context.Context, caller identity.Caller, environmentID string, wanted Delegate) (Delegation, error) {
+	environment, err := s.environmentHead(ctx, caller, environmentID)
+	if err != nil {
+		return Delegation{}, err
+	}
+	if err := s.ofProject(caller, environment); err != nil {
+		return Delegation{}, err
+	}
+	former, err := s.replaceable(ctx, caller, environmentID)
+	if err != nil {
+		return Delegation{}, err
+	}
+	var row store.Delegation
+	if wanted.CredentialID != "" {
+		row, err = s.credential(ctx, caller, environment, wanted)
+	} else {
+		if len(wanted.Roles) == 0 {
+			wanted.Roles = s.roles
+		} else if missing := slices.IndexFunc(wanted.Roles, func(role string) bool { return !slices.Contains(caller.Roles, role) }); missing >= 0 {
+			return Delegation{}, fault.New(fault.Invalid, "The role %q is not yours in this project: yours are %s", wanted.Roles[missing], strings.Join(caller.Roles, ", "))
+		}
+		row, err = s.newTrust(ctx, caller, environment, wanted.Roles, wanted.Expires)
+	}
+	if err != nil {
+		return Delegation{}, err
+	}
+	if err := s.store.SetStanding(ctx, environmentID, row.ID, former.ID); err != nil {
+		s.giveBack(ctx, row)
+		return Delegation{}, replaced(err, environmentID)
+	}
+	s.log.InfoContext(ctx, "an environment has a standing delegation", "environment", environmentID, "user", row.UserID, "kind", row.Kind, "roles", row.Roles)
+	s.engine.Revoke()
+	return seenDelegation(row), nil
+}
+
+// RevokeDelegation takes the environment's standing delegation away. No task can be started with it from then on; its trust ends once no task
+// works with it and Heat keeps nothing that was made through it.
+func (s *Service) RevokeDelegation(ctx context.Context, caller identity.Caller, environmentID string) error {
+	if _, err := s.environmentHead(ctx, caller, environmentID); err != nil {
+		return err
+	}
+	former, err := s.replaceable(ctx, caller, environmentID)
+	if err != nil {
+		return err
+	}
+	if former.ID == "" {
+		return noDelegation(environmentID)
+	}
+	if err := s.store.SetStanding(ctx, environmentID, "", former.ID); err != nil {
+		return replaced(err, environmentID)
+	}
+	s.log.InfoContext(ctx, "a standing delegation was revoked", "environment", environmentID, "user", former.UserID, "by", caller.UserID)
+	s.engine.Revoke()
+	return nil
+}
+
+// replaceable returns the environment's standing delegation when the caller may take it away; the zero value when there is none.
+func (s *Service) replaceable(ctx context.Context, caller identity.Caller, environmentID string) (store.Delegation, error) {
+	former, err := s.store.StandingDelegation(ctx, environmentID)
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Delegation{}, nil
+	}
+	if err == nil && former.UserID != caller.UserID && !caller.Admin {
+		return former, fault.New(fault.Forbidden, "The standing delegation of environment %s is that of user %s: only they, or an administrator, may "+
+			"replace or revoke it", environmentID, former.UserName)
+	}
+	return former, err
+}
+
+func replaced(err error, environmentID string) error {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return noEnvironment(environmentID)
+	case errors.Is(err, store.ErrRevoked):
+		return fault.New(fault.Conflict, "The standing delegation of environment %s was changed at the same time: look at it and try again", environmentID)
+	}
+	return err
+}
+
+// credential keeps an application credential that works, of the caller and of the environment's project.
+func (s *Service) credential(ctx context.Context, caller identity.Caller, environment store.Environment, wanted Delegate) (store.Delegation, error) {
+	owner, expires, err := s.trusts.CheckCredential(ctx, wanted.CredentialID, wanted.CredentialSecret)
+	if fault.KindOf(err) == fault.Unauthorized {
+		return store.Delegation{}, fault.New(fault.Invalid, "%w", err)
+	}
+	if err != nil {
+		return store.Delegation{}, err
+	}
+	if owner.UserID != caller.UserID || owner.ProjectID != environment.ProjectID {
+		return store.Delegation{}, fault.New(fault.Invalid, "The application credential is not yours, or not of project %s: make one there with openstack "+
+			"application credential create", environment.ProjectID)
+	}
+	text, err := json.Marshal(engine.Credential{ID: wanted.CredentialID, Secret: wanted.CredentialSecret})
+	if err != nil {
+		return store.Delegation{}, err
+	}
+	return s.keep(ctx, caller, environment, store.Delegation{Kind: store.ApplicationCredential, Roles: owner.Roles}, text, expires)
+}
+
+// delegate returns what a task of the caller's works with: a trust of its own, or where the caller's token can make none, the caller's
+// standing delegation. giveBack must be called unless the task takes it.
+func (s *Service) delegate(ctx context.Context, caller identity.Caller, environment store.Environment) (store.Delegation, error) {
+	if err := s.ofProject(caller, environment); err != nil {
+		return store.Delegation{}, err
+	}
+	roles := slices.DeleteFunc(slices.Clone(s.roles), func(role string) bool { return !slices.Contains(caller.Roles, role) })
+	if len(roles) == 0 {
+		return store.Delegation{}, fault.New(fault.Forbidden, "You have none of the roles that Burano works with in project %s: %s. Ask for one of them, or "+
+			"the operator to add one of yours to the setting trust-roles", environment.ProjectID, strings.Join(s.roles, ", "))
+	}
+	row, err := s.newTrust(ctx, caller, environment, roles, time.Time{})
+	if fault.KindOf(err) != fault.Forbidden {
+		return row, err
+	}
+	standing, lookup := s.store.StandingDelegation(ctx, environment.ID)
+	switch {
+	case lookup == nil && standing.UserID == caller.UserID:
+		return standing, nil
+	case lookup != nil && !errors.Is(lookup, store.ErrNotFound):
+		return store.Delegation{}, lookup
+	}
+	return store.Delegation{}, fault.New(fault.Forbidden, "%w. Or give environment %s once a standing delegation of yours, with which tasks can be started that "+
+		"come with such a token: burano environment delegation set, or PUT /burano/v1/environments/%s/delegation", err, environment.ID, environment.ID)
+}
+
+// ofProject returns a fault unless the caller works in the environment's project: nobody can be acted for elsewhere.
+func (s *Service) ofProject(caller identity.Caller, environment store.Environment) error {
+	if caller.ProjectID == environment.ProjectID {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "Environment %s must be changed by a member of its project %s: Burano acts in the cloud in that user's name. Get a token "+
+		"of that project", environment.ID, environment.ProjectID)
+}
+
+// newTrust makes a trust of the caller's. Its row is written before anything else can fail: what nobody refers to is revoked by giveBack, or
+// by the engine when this process dies in between.
+func (s *Service) newTrust(ctx context.Context, caller identity.Caller, environment store.Environment, roles []string, expires time.Time) (store.Delegation, error) {
+	id, granted, err := s.trusts.CreateTrust(ctx, caller, roles, expires)
+	if err != nil {
+		return store.Delegation{}, err
+	}
+	row, err := s.keep(ctx, caller, environment, store.Delegation{Kind: store.Trust, Roles: granted}, []byte(id), expires)
+	if err != nil {
+		s.giveBack(ctx, row)
+	}
+	return row, err
+}
+
+// keep seals and keeps a delegation of the caller's.
+func (s *Service) keep(ctx context.Context, caller identity.Caller, environment store.Environment, row store.Delegation, opened []byte, expires time.Time) (store.Delegation, error) {
+	row.EnvironmentID, row.UserID, row.UserName = environment.ID, caller.UserID, caller.UserName
+	row.Sealed = s.sealer.Seal(store.TrustOwner(environment.ID), opened)
+	if !expires.IsZero() {
+		until := store.Time(expires.UTC().UnixMicro())
+		row.Expires = &until
+	}
+	return row, s.store.AddDelegation(context.WithoutCancel(ctx), &row)
+}
+
+// giveBackTimeout is how long Keystone is waited for when a trust is revoked that nobody took.
+const giveBackTimeout = 10 * time.Second
+
+// giveBack revokes a delegation that was made and that nobody took.
+func (s *Service) giveBack(ctx context.Context, row store.Delegation) {
+	if row.Standing {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+	defer cancel()
+	var err error
+	if row.Kind == store.Trust {
+		var trust []byte
+		if trust, err = s.sealer.Open(store.TrustOwner(row.EnvironmentID), row.Sealed); err == nil {
+			err = s.trusts.DeleteTrust(ctx, string(trust))
+		}
+	}
+	if err == nil {
+		err = s.store.ForgetDelegation(ctx, row.ID)
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "a trust that nothing was deployed with could not be revoked; it is tried again", "environment", row.EnvironmentID, "error", err)
+	}
+}
+
+// revoked turns into a fault that a task's delegation was revoked before the task was written.
+func revoked(err error) error {
+	if errors.Is(err, store.ErrRevoked) {
+		return fault.New(fault.Conflict, "The standing delegation that this was to be done with was revoked or replaced at this moment: try again")
+	}
+	return err
+}

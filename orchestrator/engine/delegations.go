@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+const (
+	// makingAge is the age from which a trust that nobody refers to is not one that is just being made.
+	makingAge = 10 * time.Minute
+	// sweepBatch is how many orphaned delegations are looked at in one go.
+	sweepBatch = 50
+	// sweepTimeout is how long Keystone and Heat are waited for about one of them.
+	sweepTimeout = 30 * time.Second
+	// kept and longest are how often, in sweeps, a delegation is looked at that Heat still needs, and one that cannot be revoked, at least.
+	kept    = 24 * 60
+	longest = 60
+	// abandonedAge is how long what is known of abandoned tasks is kept for those who follow them.
+	abandonedAge = 24 * time.Hour
+)
+
+// Credential is how an application credential is kept in a delegation.
+type Credential struct {
+	ID     string `json:"id"`
+	Secret string `json:"secret"`
+}
+
+// project signs in through the delegation that a task was submitted with.
+func (e *Engine) project(ctx context.Context, task store.Task, environment store.Environment) (*openstack.Project, error) {
+	delegation := store.Delegation{EnvironmentID: environment.ID, Kind: store.Trust, Sealed: environment.Trust} // of a task that a former version made
+	if task.DelegationID != "" {
+		var err error
+		delegation, err = e.Store.Delegation(ctx, task.DelegationID)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, fault.New(fault.Forbidden, "the delegation that this %s works with was revoked: start it again to go on", task.Kind())
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if delegation.Sealed == "" {
+		return nil, fmt.Errorf("environment %s has no trust, so that Burano cannot act in its project: deploy it again", environment.ID)
+	}
+	opened, err := e.Sealer.Open(store.TrustOwner(environment.ID), delegation.Sealed)
+	if err != nil {
+		return nil, err
+	}
+	var project *openstack.Project
+	if delegation.Kind == store.Trust {
+		project, err = e.Cloud.Project(ctx, string(opened))
+	} else {
+		var credential Credential
+		if err := json.Unmarshal(opened, &credential); err != nil {
+			return nil, fmt.Errorf("read the application credential of environment %s: %w", environment.ID, err)
+		}
+		project, err = e.Cloud.ProjectByCredential(ctx, credential.ID, credential.Secret)
+	}
+	if errors.Is(err, openstack.ErrRefused) {
+		return nil, fmt.Errorf("Burano can act for the user who started this %s no more: they have left, lost a role in the project, or revoked "+
+			"it. Another member of the project can start it again: %w", task.Kind(), err)
+	}
+	return project, err
+}
+
+// Revoke has orphaned delegations looked for now. It never blocks.
+func (e *Engine) Revoke() { signal(e.sweep) }
+
+// sweepDelegations revokes what nobody refers to any more, until ctx ends: at first also what could not be revoked lately.
+func (e *Engine) sweepDelegations(ctx context.Context) {
+	ticker := time.NewTicker(e.Sweep)
+	defer ticker.Stop()
+	for anew := true; ; anew = false {
+		if err := e.sweepOnce(ctx, anew); err != nil && ctx.Err() == nil {
+			e.Logger.Warn("orphaned trusts could not be looked for; trying again", "after", e.Sweep, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.sweep:
+		case <-ticker.C:
+		}
+	}
+}
+
+// sweepOnce looks once at every delegation that is due; anew says that it is also asked again about those that could not be revoked.
+func (e *Engine) sweepOnce(ctx context.Context, anew bool) error {
+	if err := e.Store.AdoptTrusts(ctx); err != nil {
+		return err
+	}
+	if err := e.Store.ForgetAbandoned(ctx, abandonedAge); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for ctx.Err() == nil {
+		rows, err := e.Store.OrphanedDelegations(ctx, sweepBatch, makingAge, anew)
+		if err != nil {
+			return err
+		}
+		looked := false
+		for _, row := range rows {
+			if ctx.Err() != nil || seen[row.ID] {
+				continue
+			}
+			seen[row.ID], looked = true, true
+			if err := e.revoke(ctx, row); err != nil && ctx.Err() == nil {
+				pause := e.Sweep * time.Duration(min(longest, 1<<min(row.Tries, 10)))
+				e.Logger.Warn("an orphaned trust could not be revoked; trying again", "environment", row.EnvironmentID, "user", row.UserID, "after", pause, "error", err)
+				if err := e.Store.PostponeDelegation(ctx, row.ID, pause, true); err != nil {
+					return err
+				}
+			}
+		}
+		if !looked {
+			return nil // what is still there was postponed
+		}
+	}
+	return nil
+}
+
+// revoke ends an orphaned delegation unless Heat needs it: to end what a task has begun, or for what it does later for the stack's user. When
+// the environment is gone the latter counts for nothing.
+func (e *Engine) revoke(ctx context.Context, row store.Delegation) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	if row.Kind != store.Trust {
+		return e.Store.ForgetDelegation(ctx, row.ID) // the user's own, and not ours to end
+	}
+	opened, err := e.Sealer.Open(store.TrustOwner(row.EnvironmentID), row.Sealed)
+	if err != nil {
+		return err
+	}
+	trust := string(opened)
+	stacks, err := e.Store.DelegationStacks(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if changing, err := e.Cloud.Changing(ctx, trust, stacks); err != nil {
+		return err
+	} else if changing {
+		return e.Store.PostponeDelegation(ctx, row.ID, e.Sweep, false)
+	}
+	_, err = e.Store.EnvironmentHead(ctx, row.EnvironmentID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if err == nil {
+		if needed, err := e.Cloud.PassedOn(ctx, trust); err != nil {
+			return err
+		} else if needed {
+			return e.Store.PostponeDelegation(ctx, row.ID, kept*e.Sweep, false)
+		}
+	}
+	if err := e.Cloud.DeleteTrust(ctx, trust); err != nil {
+		return err
+	}
+	return e.Store.ForgetDelegation(ctx, row.ID)
+}

@@ -1,0 +1,268 @@
+package openstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/applicationcredentials"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/roles"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/trusts"
+	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+)
+
+// ErrRefused is in the chain of an error that says that Keystone lets nobody act through a trust or an application credential any more: it
+// is gone, or its user is, or has no longer one of its roles.
+var ErrRefused = errors.New("Keystone refuses it")
+
+// CreateTrust lets the service user act for the caller in the caller's project, with these of the caller's roles and those that they imply,
+// until DeleteTrust or until expires (zero for never). granted are the trust's roles. The trust can be passed on, because Heat makes a
+// trust of its own for each stack; and because Heat asks for all roles of its token, implied ones too, the trust must name them.
+func (s *Service) CreateTrust(ctx context.Context, caller identity.Caller, wanted []string, expires time.Time) (trustID string, granted []string, err error) {
+	implied, err := s.implied.of(ctx, s.identity)
+	if err != nil {
+		return "", nil, err
+	}
+	granted = withImplied(wanted, implied, caller.Roles)
+	named := make([]trusts.Role, len(granted))
+	for i, role := range granted {
+		named[i] = trusts.Role{Name: role}
+	}
+	options := trusts.CreateOpts{
+		Impersonation:     true,
+		AllowRedelegation: true,
+		TrusteeUserID:     s.userID,
+		TrustorUserID:     caller.UserID,
+		ProjectID:         caller.ProjectID,
+		Roles:             named,
+	}
+	if !expires.IsZero() {
+		utc := expires.UTC()
+		options.ExpiresAt = &utc
+	}
+	trust, err := trusts.Create(ctx, s.as(caller.Token), options).Extract()
+	if err != nil {
+		if gophercloud.ResponseCodeIs(err, http.StatusForbidden) {
+			return "", nil, fault.New(fault.Forbidden, "Keystone lets this caller make no trust for Burano, so nothing can be deployed on their behalf: "+
+				"%s (%w)", remedy(caller.Credential), err)
+		}
+		return "", nil, fmt.Errorf("make a trust for user %s in project %s: %w", caller.UserID, caller.ProjectID, err)
+	}
+	return trust.ID, granted, nil
+}
+
+// withImplied adds to roles those of the held ones that they imply, directly or not.
+func withImplied(wanted []string, implied map[string][]string, held []string) []string {
+	all := slices.Clone(wanted)
+	for i := 0; i < len(all); i++ {
+		for _, role := range implied[all[i]] {
+			if !slices.Contains(all, role) && slices.Contains(held, role) {
+				all = append(all, role)
+			}
+		}
+	}
+	return all
+}
+
+// implied remembers which roles Keystone takes others to imply.
+type implied struct {
+	mutex sync.Mutex
+	roles map[string][]string
+	until time.Time
+}
+
+// impliedFor is how long Keystone's word on implied roles is taken.
+const impliedFor = 5 * time.Minute
+
+// of returns by their names the roles that roles imply; none where Keystone does not say: then the operator names them (trust-roles).
+func (i *implied) of(ctx context.Context, client *gophercloud.ServiceClient) (map[string][]string, error) {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	if time.Now().Before(i.until) {
+		return i.roles, nil
+	}
+	rules, err := roles.ListRoleInferenceRules(ctx, client).Extract()
+	if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusForbidden) && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return nil, fmt.Errorf("ask Keystone which roles imply which: %w", err)
+	}
+	i.roles, i.until = map[string][]string{}, time.Now().Add(impliedFor)
+	if err != nil {
+		return i.roles, nil
+	}
+	for _, rule := range rules.RoleInferenceRuleList {
+		for _, one := range rule.ImpliedRoles {
+			i.roles[rule.PriorRole.Name] = append(i.roles[rule.PriorRole.Name], one.Name)
+		}
+	}
+	return i.roles, nil
+}
+
+// remedy says how somebody could make a trust whom Keystone does not let. Until 2026 an application credential could when it was made
+// for that (https://docs.openstack.org/keystone/latest/user/application_credentials.html), since then none can
+// (https://bugs.launchpad.net/keystone/+bug/2150089).
+func remedy(credential *identity.Credential) string {
+	const whole = "sign in with a password or by federation"
+	switch {
+	case credential == nil:
+		return whole
+	case credential.Restricted:
+		return fmt.Sprintf("application credential %q is restricted; make one with openstack application credential create --unrestricted, or %s, which "+
+			"is the only way where Keystone has the security fixes of 2026", credential.Name, whole)
+	}
+	return fmt.Sprintf("since the security fixes of 2026 it takes none from application credentials, not even from those made with --unrestricted "+
+		"such as %q; %s", credential.Name, whole)
+}
+
+// DeleteTrust ends a trust; one that is gone already is no error.
+func (s *Service) DeleteTrust(ctx context.Context, trustID string) error {
+	err := s.deleteTrust(ctx, trustID)
+	if err == nil {
+		return nil
+	}
+	// Keystone tells a stranger nothing of a trust, not even whether it exists: who signs in through one that is gone is refused
+	// as with a wrong password. The trustee, however, may look.
+	if there := trusts.Get(ctx, s.identity, trustID).Err; gophercloud.ResponseCodeIs(there, http.StatusNotFound) {
+		return nil
+	}
+	if errors.Is(err, ErrRefused) && trusts.Delete(ctx, s.identity, trustID).ExtractErr() == nil {
+		return nil // some operators let administrators delete others' trusts
+	}
+	return err
+}
+
+func (s *Service) deleteTrust(ctx context.Context, trustID string) error {
+	// Only the trustor may delete a trust, and a token of the trust impersonates them.
+	provider, err := s.signIn(ctx, trustID)
+	if err != nil {
+		return err
+	}
+	client, err := openstack.NewIdentityV3(provider, s.endpoint)
+	if err != nil {
+		return fmt.Errorf("find Keystone v3 in the service catalog: %w", err)
+	}
+	if err := trusts.Delete(ctx, client, trustID).ExtractErr(); err != nil {
+		return fmt.Errorf("delete trust %s: %w", trustID, err)
+	}
+	return nil
+}
+
+// PassedOn tells whether there is a trust that was made through this one. Heat makes one for each stack that is created through a trust, or
+// changed by another user than before, and keeps it until the stack is gone or another user changes it. It ends with the trust that it was
+// made through; and of a stack whose trust has ended Heat refuses every further change, whoever asks, with 500.
+func (s *Service) PassedOn(ctx context.Context, trustID string) (bool, error) {
+	trust, err := trusts.Get(ctx, s.identity, trustID).Extract()
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at trust %s: %w", trustID, err)
+	}
+	pages, err := trusts.List(s.identity, trusts.ListOpts{TrustorUserID: trust.TrustorUserID}).AllPages(ctx)
+	if err != nil {
+		return false, fmt.Errorf("list the trusts of user %s: %w", trust.TrustorUserID, err)
+	}
+	all, err := trusts.ExtractTrusts(pages)
+	if err != nil {
+		return false, fmt.Errorf("list the trusts of user %s: %w", trust.TrustorUserID, err)
+	}
+	return slices.ContainsFunc(all, func(other trusts.Trust) bool { return other.RedelegatedTrustID == trustID }), nil
+}
+
+// Changing tells whether Heat is changing one of these stacks, which it does with a token of the trust through which it was asked. Nothing
+// is done any more through a trust that Keystone refuses.
+func (s *Service) Changing(ctx context.Context, trustID string, names []string) (bool, error) {
+	if len(names) == 0 {
+		return false, nil
+	}
+	project, err := s.Project(ctx, trustID)
+	if errors.Is(err, ErrRefused) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		pages, err := stacks.List(project.orchestration, stacks.ListOpts{Name: name}).AllPages(ctx)
+		if err != nil {
+			return false, fmt.Errorf("look for stack %s: %w", name, err)
+		}
+		found, err := stacks.ExtractStacks(pages)
+		if err != nil {
+			return false, fmt.Errorf("look for stack %s: %w", name, err)
+		}
+		if slices.ContainsFunc(found, func(one stacks.ListedStack) bool { return strings.HasSuffix(one.Status, "_IN_PROGRESS") }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Project signs in through a trust: what is then done is done as the trustor in the trust's project.
+func (s *Service) Project(ctx context.Context, trustID string) (*Project, error) {
+	provider, err := s.signIn(ctx, trustID)
+	if err != nil {
+		return nil, err
+	}
+	return newProject(ctx, provider, s.endpoint)
+}
+
+func (s *Service) signIn(ctx context.Context, trustID string) (*gophercloud.ProviderClient, error) {
+	options := s.options
+	options.TenantID, options.TenantName = "", ""
+	options.Scope = &gophercloud.AuthScope{TrustID: trustID}
+	provider, err := authenticate(ctx, options, s.transport)
+	if err := signedIn(err, "trust "+trustID); err != nil {
+		return nil, err
+	}
+	s.addresses.note(provider)
+	return provider, nil
+}
+
+// ProjectByCredential is Project by an application credential.
+func (s *Service) ProjectByCredential(ctx context.Context, id, secret string) (*Project, error) {
+	options := gophercloud.AuthOptions{IdentityEndpoint: s.options.IdentityEndpoint, ApplicationCredentialID: id, ApplicationCredentialSecret: secret, AllowReauth: true}
+	provider, err := authenticate(ctx, options, s.transport)
+	if err := signedIn(err, "application credential "+id); err != nil {
+		return nil, err
+	}
+	s.addresses.note(provider)
+	return newProject(ctx, provider, s.endpoint)
+}
+
+// signedIn is what is to be said of an attempt to sign in through something.
+func signedIn(err error, through string) error {
+	switch {
+	case err == nil:
+		return nil
+	case gophercloud.ResponseCodeIs(err, http.StatusUnauthorized), gophercloud.ResponseCodeIs(err, http.StatusForbidden), gophercloud.ResponseCodeIs(err, http.StatusNotFound):
+		return fmt.Errorf("sign in through %s: %w: %w", through, ErrRefused, err)
+	}
+	return fmt.Errorf("sign in through %s: %w", through, err)
+}
+
+// CheckCredential signs in by an application credential and tells whose it is, with which roles in which project, and when it ends (zero
+// for never, and where Keystone does not say). A fault of kind Unauthorized says that Keystone does not take it.
+func (s *Service) CheckCredential(ctx context.Context, id, secret string) (owner identity.Caller, expires time.Time, err error) {
+	token, err := s.SignIn(ctx, identity.Proof{CredentialID: id, Secret: secret})
+	if err != nil {
+		return identity.Caller{}, time.Time{}, err
+	}
+	defer func() { err = errors.Join(err, s.Revoke(context.WithoutCancel(ctx), token)) }()
+	if owner, err = s.Validate(ctx, token); err != nil {
+		return identity.Caller{}, time.Time{}, err
+	}
+	if shown, err := applicationcredentials.Get(ctx, s.as(token), owner.UserID, id).Extract(); err == nil {
+		expires = shown.ExpiresAt
+	}
+	return owner, expires, nil
+}

@@ -1,0 +1,208 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// ErrRevoked says that the delegation that a task was to work with is there no more, or is not the one that was meant.
+var ErrRevoked = errors.New("the delegation was revoked or replaced")
+
+// Kinds of delegations.
+const (
+	Trust                 = "trust"
+	ApplicationCredential = "application_credential"
+)
+
+// Delegation is what Burano may act with for a user in a project. A task's own is a trust, which ends soon after the task; an environment's
+// standing one is there until somebody revokes it.
+type Delegation struct {
+	ID            string
+	EnvironmentID string // that it is for; it may be gone
+	Kind          string
+	Standing      bool
+	Used          bool   // somebody referred to it; else it may be one that is just being made
+	UserID        string // who has made it; "" where a former version has not noted that
+	UserName      string
+	Roles         Names
+	Expires       *Time
+	Sealed        string // for TrustOwner: a trust's id, or an application credential as JSON
+	Tries         int64  // to revoke it
+	NextTry       Time
+	Created       Time
+}
+
+// Names are a JSON list of texts in a column.
+type Names []string
+
+// Value writes the names as JSON (database/sql).
+func (n Names) Value() (driver.Value, error) { return encode(append([]string{}, n...)) }
+
+// Scan reads the names from JSON (database/sql).
+func (n *Names) Scan(source any) error {
+	text, err := jsonColumn(source)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, (*[]string)(n))
+}
+
+// delegationStack is a stack that Heat was asked through a delegation to change.
+type delegationStack struct {
+	DelegationID string
+	Stack        string
+}
+
+// AddDelegation keeps a delegation that was made, before anybody refers to it; its id and time are set here.
+func (s *Store) AddDelegation(ctx context.Context, delegation *Delegation) error {
+	delegation.ID, delegation.Created = NewID(), s.clock()
+	return wrap(s.rows(ctx).Create(delegation).Error, "keep a delegation")
+}
+
+// Delegation returns a delegation, or ErrNotFound.
+func (s *Store) Delegation(ctx context.Context, id string) (Delegation, error) {
+	var row Delegation
+	err := s.rows(ctx).Where("id = ?", id).Take(&row).Error
+	return row, wrap(err, "read a delegation")
+}
+
+// StandingDelegation returns the environment's standing delegation, or ErrNotFound.
+func (s *Store) StandingDelegation(ctx context.Context, environmentID string) (Delegation, error) {
+	return s.standing(s.rows(ctx), environmentID)
+}
+
+func (s *Store) standing(tx *gorm.DB, environmentID string) (Delegation, error) {
+	var row Delegation
+	err := tx.Where("environment_id = ? AND standing = ?", environmentID, true).Take(&row).Error
+	return row, wrap(err, "read a standing delegation")
+}
+
+// SetStanding makes a delegation the environment's standing one, "" none, in the place of the former, which is orphaned; formerID is that
+// one, "" for none. ErrRevoked when the environment has another one in the meantime.
+func (s *Store) SetStanding(ctx context.Context, environmentID, id, formerID string) error {
+	return s.transaction(ctx, "set a standing delegation", func(tx *gorm.DB) error {
+		if err := locked(tx).Select("id").Where("id = ?", environmentID).Take(&Environment{}).Error; err != nil {
+			return err
+		}
+		former, err := s.standing(tx, environmentID)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if former.ID != formerID {
+			return ErrRevoked
+		}
+		if err := orphan(tx, former.ID, 0); err != nil || id == "" {
+			return err
+		}
+		return tx.Model(&Delegation{}).Where("id = ?", id).Updates(map[string]any{"standing": true, "used": true}).Error
+	})
+}
+
+// orphan makes a delegation no environment's own, to be looked at from a time on.
+func orphan(tx *gorm.DB, id string, from Time) error {
+	return tx.Model(&Delegation{}).Where("id = ?", id).Updates(map[string]any{"standing": false, "used": true, "tries": 0, "next_try": from}).Error
+}
+
+// use notes that a task works with a delegation; "" is the environment's own of a former version.
+func (s *Store) use(tx *gorm.DB, id string) error {
+	if id == "" {
+		return nil
+	}
+	used := tx.Model(&Delegation{}).Where("id = ? AND (standing = ? OR used = ?)", id, true, false).Update("used", true)
+	if used.Error == nil && used.RowsAffected == 0 {
+		return ErrRevoked
+	}
+	return used.Error
+}
+
+// NoteStack notes that Heat is about to be asked through the task's delegation to change a stack.
+func (h *Hold) NoteStack(ctx context.Context, stack string) error {
+	if h.task.DelegationID == "" {
+		return nil
+	}
+	return h.holding(ctx, "note a stack that is about to change", func(tx *gorm.DB) error {
+		return tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&delegationStack{h.task.DelegationID, stack}).Error
+	})
+}
+
+// afterFailure is how long the delegation of a task that has failed is left alone: what the task asked Heat for may only begin.
+const afterFailure = Time(30 * time.Second / time.Microsecond)
+
+// release has the delegations of an environment looked at, one of whose tasks has ended: Heat may have given up what it kept of others.
+func (s *Store) release(tx *gorm.DB, task Task, failed bool) error {
+	now := s.clock()
+	due := func() *gorm.DB {
+		return tx.Model(&Delegation{}).Where("environment_id = ? AND standing = ?", task.EnvironmentID, false)
+	}
+	if err := due().Updates(map[string]any{"tries": 0, "next_try": now}).Error; err != nil || !failed {
+		return err
+	}
+	return due().Where("id = ?", task.DelegationID).Update("next_try", now+afterFailure).Error
+}
+
+// OrphanedDelegations returns, those first that were due first, delegations that nobody refers to any more and that are due by now, and with
+// failed those that could not be revoked before. One that was never referred to is orphaned at this age.
+func (s *Store) OrphanedDelegations(ctx context.Context, limit int, age time.Duration, failed bool) ([]Delegation, error) {
+	query := s.rows(ctx).Where("standing = ? AND (used = ? OR created <= ?)", false, true, s.clock()-Time(age.Microseconds())).
+		Where("NOT EXISTS (SELECT 1 FROM tasks WHERE finished IS NULL AND (tasks.delegation_id = delegations.id OR " +
+			"tasks.delegation_id = '' AND tasks.environment_id = delegations.id))") // the id of a former version's is its environment's
+	if failed {
+		query = query.Where("(next_try <= ? OR tries > 0)", s.clock())
+	} else {
+		query = query.Where("next_try <= ?", s.clock())
+	}
+	var rows []Delegation
+	return rows, wrap(query.Order("next_try, created, id").Limit(limit).Find(&rows).Error, "list orphaned delegations")
+}
+
+// DelegationStacks returns the stacks that Heat was asked through a delegation to change.
+func (s *Store) DelegationStacks(ctx context.Context, id string) ([]string, error) {
+	var stacks []string
+	err := s.rows(ctx).Model(&delegationStack{}).Where("delegation_id = ?", id).Order("stack").Pluck("stack", &stacks).Error
+	return stacks, wrap(err, "list the stacks of a delegation")
+}
+
+// PostponeDelegation has an orphaned delegation left alone for a while; failed counts as a try.
+func (s *Store) PostponeDelegation(ctx context.Context, id string, pause time.Duration, failed bool) error {
+	changes := map[string]any{"next_try": s.clock() + Time(pause.Microseconds()), "tries": 0}
+	if failed {
+		changes["tries"] = gorm.Expr("tries + 1")
+	}
+	return wrap(s.rows(ctx).Model(&Delegation{}).Where("id = ?", id).Updates(changes).Error, "postpone a delegation")
+}
+
+// ForgetDelegation removes a delegation that is good for nothing any more.
+func (s *Store) ForgetDelegation(ctx context.Context, id string) error {
+	return s.transaction(ctx, "forget a delegation", func(tx *gorm.DB) error {
+		// A former version's has its environment's id; the environment is locked before what belongs to it.
+		if err := tx.Model(&Environment{}).Where("id = ?", id).Update("trust", "").Error; err != nil {
+			return err
+		}
+		return tx.Where("id = ?", id).Delete(&Delegation{}).Error
+	})
+}
+
+// AdoptTrusts makes delegations of the trusts that a former version keeps with environments, and of those that it left to be deleted. A
+// server of that version may still be at work on the same database.
+func (s *Store) AdoptTrusts(ctx context.Context) error {
+	const columns = "INSERT INTO delegations (id, environment_id, kind, standing, used, user_id, user_name, roles, expires, sealed, tries, next_try, created) "
+	return s.transaction(ctx, "adopt the trusts of a former version", func(tx *gorm.DB) error {
+		if err := tx.Exec(columns+"SELECT id, id, 'trust', ?, ?, '', '', '[]', NULL, trust, 0, 0, updated FROM environments WHERE trust <> '' AND "+
+			"NOT EXISTS (SELECT 1 FROM delegations WHERE delegations.id = environments.id)", false, true).Error; err != nil {
+			return err
+		}
+		// One that is just being made is in both tables for a moment: what was doomed is taken at an age only.
+		old := s.clock() - Time(time.Hour/time.Microsecond)
+		if err := tx.Exec(columns+"SELECT id, environment_id, 'trust', ?, ?, '', '', '[]', NULL, trust, 0, 0, created FROM doomed_trusts WHERE created <= ? OR "+
+			"NOT EXISTS (SELECT 1 FROM environments WHERE environments.id = doomed_trusts.environment_id)", false, true, old).Error; err != nil {
+			return err
+		}
+		return tx.Exec("DELETE FROM doomed_trusts WHERE EXISTS (SELECT 1 FROM delegations WHERE delegations.id = doomed_trusts.id)").Error
+	})
+}
