@@ -27,7 +27,7 @@ build: dashboard ## Build the programs burano and localcloud into build/
 	go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./cmd/burano ./cmd/localcloud
 
 .PHONY: check
-check: setup ## The quick loop: format, vet, lint, rules of the house, unit tests
+check: setup ## The quick loop: format, vet, lint, dead code, rules of the house, unit tests
 	@test/check.sh
 
 .PHONY: image

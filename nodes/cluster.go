@@ -25,7 +25,6 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/pki"
-	"github.com/burano/burano/nodes/plan"
 	"github.com/burano/burano/nodes/ssh"
 )
 
@@ -126,7 +125,6 @@ type Cluster struct {
 
 	mu          sync.Mutex
 	connections map[string]*connecting
-	records     []plan.Record
 	closed      bool
 
 	vaultLock sync.Mutex // makes "load, or make and store" one thing
@@ -303,13 +301,6 @@ func (c *Cluster) authorities(ctx context.Context) (*pki.Cluster, error) {
 	c.vaultLock.Lock()
 	defer c.vaultLock.Unlock()
 	return pki.Open(ctx, c.config.Vault, c.now())
-}
-
-// Timeline says what each step of the last Deploy took, in the order in which they could run.
-func (c *Cluster) Timeline() []plan.Record {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.records)
 }
 
 // Close ends the connections to the nodes.

@@ -89,9 +89,6 @@ func (c *Cluster) Deploy(ctx context.Context) error {
 	steps := d.plan()
 	started := time.Now()
 	records, err := steps.Run(ctx)
-	c.mu.Lock()
-	c.records = records
-	c.mu.Unlock()
 	c.config.Logger.Info("cluster deployed", "cluster", c.config.Name, "took", time.Since(started).Round(time.Millisecond), "failed", err != nil, "criticalPath", describePath(plan.CriticalPath(records)))
 	if err != nil {
 		return fmt.Errorf("deploy cluster %s: %w", c.config.Name, failures(records, err))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The quick loop: format, vet, lint, shell scripts, rules of the house and unit tests. Prints how long each part took.
+# The quick loop: format, vet, lint, dead code, shell scripts, rules of the house and unit tests. Prints how long each part took.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,7 +26,19 @@ scripts() {
   done | xargs -0 shellcheck
 }
 
-lint() { go tool -modfile=test/lint/go.mod staticcheck ./...; }
+lint() { go tool -modfile=test/lint/go.mod staticcheck ./...; } # with U1000, which finds what nobody uses within a package
+
+# dead finds functions that no program and no test reaches. Examples without an output are compiled and never run.
+dead() {
+  local found
+  found=$(go tool -modfile=test/lint/go.mod deadcode -test ./...)
+  found=$(grep -vE '_test\.go:[0-9:]+ unreachable func: Example' <<<"$found" || true)
+  [[ -z $found ]] || {
+    echo "no program and no test reaches these functions: remove them, or call them" >&2
+    echo "$found" >&2
+    return 1
+  }
+}
 
 units() {
   # Without these, tests that need the node image or Kubernetes skip themselves; `make test` runs them.
@@ -42,4 +54,5 @@ part format format
 part "shell scripts" scripts
 part vet go vet ./...
 part lint lint
+part "dead code" dead
 part "unit tests" units

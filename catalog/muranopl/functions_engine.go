@@ -95,21 +95,13 @@ func oldFunctions() []*yaql.Function {
 	}
 }
 
-// configFunctions read the operator's settings; only the core library may.
+// configFunctions are config() of Murano's core library, which reads the settings of Murano's engine. Burano has none of these: the answer is
+// null, as for one that is not set.
 func configFunctions() []*yaql.Function {
-	setting := func(i *yaql.Invocation, group, key string) (any, error) {
-		interpreter := interpreterOf(i.Context())
-		if interpreter == nil {
-			return nil, nil
-		}
-		values, _ := interpreter.config[group].(map[string]any)
-		return values[key], nil
-	}
+	unset := func(*yaql.Invocation) (any, error) { return nil, nil }
 	return []*yaql.Function{
-		{Name: "config", Kind: yaql.AsFunction, Doc: "a setting of the operator's", Params: []yaql.Param{{Name: "group", Type: aText}, {Name: "name", Type: aText}},
-			Call: func(i *yaql.Invocation) (any, error) { return setting(i, i.Args[0].(string), i.Args[1].(string)) }},
-		{Name: "config", Kind: yaql.AsFunction, Doc: "a setting of the operator's that is in no group", Params: []yaql.Param{{Name: "name", Type: aText}},
-			Call: func(i *yaql.Invocation) (any, error) { return setting(i, "DEFAULT", i.Args[0].(string)) }},
+		{Name: "config", Kind: yaql.AsFunction, Doc: "a setting of the operator's", Params: []yaql.Param{{Name: "group", Type: aText}, {Name: "name", Type: aText}}, Call: unset},
+		{Name: "config", Kind: yaql.AsFunction, Doc: "a setting of the operator's that is in no group", Params: []yaql.Param{{Name: "name", Type: aText}}, Call: unset},
 	}
 }
 

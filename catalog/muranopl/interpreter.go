@@ -24,7 +24,6 @@ type Interpreter struct {
 	logger    *slog.Logger
 	stored    func(property string, value any)
 	functions []*yaql.Function
-	config    map[string]any
 	mocks     *mocks   // nil: methods cannot be replaced
 	bases     sync.Map // *Class → *yaql.Scope, where there are functions beside those of the class
 	heap      heap
@@ -47,11 +46,6 @@ func WithStored(stored func(property string, value any)) InterpreterOption {
 // WithFunctions adds functions to those that expressions may call.
 func WithFunctions(functions ...*yaql.Function) InterpreterOption {
 	return func(i *Interpreter) { i.functions = append(i.functions, functions...) }
-}
-
-// WithSettings gives what the function config(group, key) returns inside of package io.murano: group → key → value.
-func WithSettings(settings map[string]any) InterpreterOption {
-	return func(i *Interpreter) { i.config = settings }
 }
 
 // WithMocks lets code replace methods: inject(), originalMethod() and withOriginal() of Murano's test runner.

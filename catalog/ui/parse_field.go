@@ -5,9 +5,7 @@ import (
 	"strings"
 )
 
-// Types are the types of fields besides names of classes (murano-dashboard, dynamic_ui/fields.py).
-func Types() []string { return slices.Clone(types) }
-
+// types are the types of fields besides names of classes (murano-dashboard, dynamic_ui/fields.py).
 var types = []string{"string", "text", "boolean", "integer", "password", "choice", "clusterip", "databaselist", "image", "flavor", "keypair",
 	"azone", "network", "securitygroup", "volume", "zone", "domain", "floatingip"}
 

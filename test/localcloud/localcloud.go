@@ -157,9 +157,6 @@ func (c *Cloud) assemble(ctx context.Context) error {
 	return nil
 }
 
-// Handler answers all services' APIs.
-func (c *Cloud) Handler() http.Handler { return c.handler }
-
 // Serve answers at the listener until ctx ends; requests that are under way then have ten seconds.
 func (c *Cloud) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{Handler: c.handler, ReadHeaderTimeout: 10 * time.Second}
