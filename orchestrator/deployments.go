@@ -237,61 +237,6 @@ func (s *Service) Steps(ctx context.Context, caller identity.Caller, deploymentI
 	return steps, nil
 }
 
-// followPoll is how often a deployment is looked at without having been woken: another process may run it.
-const followPoll = time.Second
-
-// Follow calls report for each line of the deployment's log whose number is above after, those that are there and those to
-// come, and changed with the state that it runs in, at first and whenever that is another. It returns the deployment's state when it has
-// ended. A deletion that went well takes its log with it; its state is success. The state of a task whose environment was abandoned is
-// "abandoned". It returns early with the error of ctx, of report or of
-// changed.
-func (s *Service) Follow(ctx context.Context, caller identity.Caller, deploymentID string, after int64, report func(Report) error,
-	changed func(state string) error) (state string, err error) {
-	if _, err := s.mayWatch(ctx, caller, deploymentID); err != nil {
-		return "", err
-	}
-	woken, release := s.store.Watch(deploymentID)
-	defer release()
-	ticker := time.NewTicker(followPoll)
-	defer ticker.Stop()
-	for {
-		// The task is read before its log: what ends it writes the log's last line with it.
-		task, err := s.store.TaskState(ctx, deploymentID)
-		if errors.Is(err, store.ErrNotFound) {
-			return s.gone(ctx, deploymentID)
-		}
-		if err != nil {
-			return "", err
-		}
-		rows, err := s.store.Reports(ctx, deploymentID, after, 0)
-		if err != nil {
-			return "", err
-		}
-		for _, row := range rows {
-			if err := report(seenReport(row)); err != nil {
-				return "", err
-			}
-			after = row.Number
-		}
-		now := deploymentState(task.Finished != nil, task.Counts)
-		if task.Finished != nil {
-			return now, nil
-		}
-		if now != state {
-			if err := changed(now); err != nil {
-				return "", err
-			}
-			state = now
-		}
-		select {
-		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-woken:
-		case <-ticker.C:
-		}
-	}
-}
-
 // gone is the state in which a task has ended that is gone with its environment.
 func (s *Service) gone(ctx context.Context, taskID string) (state string, err error) {
 	abandoned, err := s.store.Abandoned(ctx, taskID)

@@ -67,14 +67,15 @@ type Config struct {
 // Service is safe for concurrent use. Its methods return faults (internal/fault) for what is the caller's to mend. Who may see
 // what: an environment belongs to a project, and only callers of that project and admins see it.
 type Service struct {
-	store  *store.Store
-	sealer *secret.Sealer
-	trusts Trusts
-	roles  []string
-	engine Engine
-	now    func() time.Time
-	log    *slog.Logger
-	values int
+	store   *store.Store
+	sealer  *secret.Sealer
+	trusts  Trusts
+	roles   []string
+	engine  Engine
+	now     func() time.Time
+	log     *slog.Logger
+	values  int
+	watched watched
 }
 
 // New makes a Service.
@@ -86,7 +87,7 @@ func New(config Config) *Service {
 		config.TrustRoles = DefaultTrustRoles
 	}
 	return &Service{store: config.Store, sealer: config.Sealer, trusts: config.Trusts, roles: config.TrustRoles, engine: config.Engine, now: config.Now,
-		log: config.Logger, values: cmp.Or(config.Values, DefaultValues)}
+		log: config.Logger, values: cmp.Or(config.Values, DefaultValues), watched: watched{store: config.Store, tasks: map[string]*watchedTask{}}}
 }
 
 // environment returns the environment when the caller may see it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	"gorm.io/gorm"
 
 	"github.com/burano/burano/catalog"
@@ -204,7 +205,17 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err != nil {
 		return err
 	}
-	return listeners.serve(ctx, tasks.Run)
+	return listeners.serve(ctx, func(ctx context.Context) error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return tasks.Run(ctx) })
+		group.Go(func() error {
+			if err := rows.Share(ctx); err != nil {
+				logger.Warn("what other servers change is seen a second later, because they cannot be listened to", "error", err)
+			}
+			return nil
+		})
+		return group.Wait()
+	})
 }
 
 // openCatalog opens the catalog with the packages that come with Burano, or with those of them that are named. They are shown as the

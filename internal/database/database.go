@@ -192,16 +192,8 @@ func patient(ctx context.Context, db *gorm.DB) (handle *sql.DB, release func(), 
 	if err != nil || db.Name() != Postgres {
 		return handle, func() {}, err
 	}
-	connection, err := handle.Conn(ctx)
+	config, err := postgresConfig(ctx, db)
 	if err != nil {
-		return nil, nil, err
-	}
-	var config *pgx.ConnConfig
-	err = connection.Raw(func(driver any) error {
-		config = driver.(*stdlib.Conn).Conn().Config() // a copy
-		return nil
-	})
-	if err := errors.Join(err, connection.Close()); err != nil {
 		return nil, nil, err
 	}
 	limit := strconv.FormatInt(migrationPatience.Milliseconds(), 10)

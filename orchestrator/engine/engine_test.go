@@ -447,8 +447,8 @@ func TestWhoFollowsATaskOfAnAbandonedEnvironmentIsToldSo(t *testing.T) {
 			require.NoError(t, err)
 			following, state := make(chan struct{}), make(chan string)
 			go func() {
-				ended, err := h.service.Follow(t.Context(), demo, tasks[0].ID, 0, func(orchestrator.Report) error { return nil },
-					func(string) error { close(following); return nil })
+				ended, err := h.service.Follow(t.Context(), demo, tasks[0].ID, orchestrator.Follower{
+					Report: func(orchestrator.Report) error { return nil }, State: func(string) error { close(following); return nil }})
 				state <- fmt.Sprint(ended, err)
 			}()
 			<-following

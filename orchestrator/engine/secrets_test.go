@@ -54,10 +54,10 @@ func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
 
 	// Who follows sees what is stored.
 	var followed []string
-	_, err := h.service.Follow(t.Context(), demo, deployment.ID, 0, func(report orchestrator.Report) error {
+	_, err := h.service.Follow(t.Context(), demo, deployment.ID, orchestrator.Follower{Report: func(report orchestrator.Report) error {
 		followed = append(followed, report.Text)
 		return nil
-	}, func(string) error { return nil })
+	}, State: func(string) error { return nil }})
 	require.NoError(t, err)
 	require.Equal(t, texts(reports), followed)
 

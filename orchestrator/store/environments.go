@@ -155,7 +155,7 @@ func (s *Store) RemoveEnvironment(ctx context.Context, id string) error {
 		return s.remove(tx, id)
 	})
 	for _, task := range unfinished {
-		s.watchers.changed(task.ID)
+		s.changed(task.ID)
 	}
 	return err
 }

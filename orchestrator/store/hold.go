@@ -154,7 +154,7 @@ func (h *Hold) GiveBack(ctx context.Context, report Report) error {
 		}
 		return tx.Model(&Task{}).Where("id = ?", h.task.ID).Updates(map[string]any{"worker": "", "lease_until": 0, "updated": h.store.clock()}).Error
 	})
-	h.store.watchers.changed(h.task.ID)
+	h.store.changed(h.task.ID)
 	return err
 }
 
@@ -224,7 +224,7 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		return tx.Select("model", "version", "updated").Where("id = ?", task.EnvironmentID).
 			Updates(&Environment{Model: model, Version: environment.Version + 1, Updated: now}).Error
 	})
-	s.watchers.changed(task.ID)
+	s.changed(task.ID)
 	return failed, err
 }
 
@@ -243,7 +243,7 @@ func (h *Hold) SaveObjectsCopy(ctx context.Context, objects map[string]any, pack
 // AddReport adds a line to the task's log; its task, id, number and time are set here.
 func (h *Hold) AddReport(ctx context.Context, report Report) error {
 	err := h.holding(ctx, "write a report", func(tx *gorm.DB) error { return h.report(tx, report) })
-	h.store.watchers.changed(h.task.ID)
+	h.store.changed(h.task.ID)
 	return err
 }
 
@@ -256,7 +256,7 @@ func (h *Hold) report(tx *gorm.DB, report Report) error {
 func (h *Hold) StartStep(ctx context.Context, step Step) (string, error) {
 	step.TaskID, step.ID, step.Started = h.task.ID, NewID(), h.store.clock()
 	err := h.holding(ctx, "write a step", func(tx *gorm.DB) error { return tx.Create(&step).Error })
-	h.store.watchers.changed(step.TaskID)
+	h.store.changed(step.TaskID)
 	return step.ID, err
 }
 

@@ -31,6 +31,12 @@ func (s *Store) Reports(ctx context.Context, taskID string, after int64, limit i
 	return reports, wrap(query.Find(&reports).Error, "list reports")
 }
 
+// LastReport returns the number of the newest line of the task's log; 0 when there is none.
+func (s *Store) LastReport(ctx context.Context, taskID string) (number int64, err error) {
+	err = s.reading(ctx).Model(&Report{}).Select("COALESCE(MAX(number), 0)").Where("task_id = ?", taskID).Scan(&number).Error
+	return number, wrap(err, "look up the last report")
+}
+
 // reportPages are the lists of ReportPage. Reports are numbered in the order in which they are made.
 var reportPages = list{
 	keys: map[string]string{"id": "id", "created": "number"},

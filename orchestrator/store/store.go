@@ -39,6 +39,7 @@ type Store struct {
 	now      func() time.Time
 	sealer   Sealer
 	watchers watchers
+	shared   chan string           // ids of tasks that this process has changed, for others; they may be lost
 	listings *lists.Cache[listing] // nil: nothing is remembered
 }
 
@@ -65,7 +66,7 @@ func New(ctx context.Context, db *gorm.DB, now func() time.Time, options ...Opti
 	if now == nil {
 		now = time.Now
 	}
-	s := &Store{db: db, now: now}
+	s := &Store{db: db, shared: make(chan string, maxShared), now: now}
 	for _, option := range options {
 		option(s)
 	}

@@ -141,7 +141,7 @@ func (s *Store) CancelTask(ctx context.Context, id, userID, text string) error {
 		}
 		return s.report(tx, Report{TaskID: id, Level: "warning", Text: text})
 	})
-	s.watchers.changed(id)
+	s.changed(id)
 	return err
 }
 

@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"gateway":             {"internal/wait"},
 	"catalog":             {"internal"},
 	"images":              {},
-	"internal/database":   {},
+	"internal/database":   {"internal/wait"},
 	"internal/fault":      {},
 	"internal/identity":   {},
 	"internal/requestid":  {},

@@ -113,7 +113,7 @@ func newEcho(config Config) *echo.Echo {
 	statisticsHandlers{config.Orchestrator}.register(v1)
 	catalogHandlers{config.Catalog, config.Limits.Values}.register(v1)
 	burano := e.Group("/burano/v1")
-	progressHandlers{config.Orchestrator}.register(burano)
+	progressHandlers{config.Orchestrator, config.Limits}.register(burano)
 	previewHandlers{config.Orchestrator}.register(burano)
 	choiceHandlers{config.Choices}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster}.register(burano)

@@ -27,6 +27,8 @@ type Limits struct {
 	ProjectRequests, ProjectStreams int
 	// Recheck is how often it is asked whether who follows a stream may still do so, 30 seconds.
 	Recheck time.Duration
+	Idle    time.Duration // after which a stream on which nothing happens gets a comment, 15 seconds
+	Unread  time.Duration // after which a stream ends of which the client has read nothing, 30 seconds
 }
 
 func (l Limits) withDefaults() Limits {
@@ -34,7 +36,7 @@ func (l Limits) withDefaults() Limits {
 		Body: cmp.Or(l.Body, DefaultLimits.Body), Values: cmp.Or(l.Values, DefaultLimits.Values), Time: cmp.Or(l.Time, DefaultLimits.Time),
 		Requests: cmp.Or(l.Requests, DefaultLimits.Requests), Streams: cmp.Or(l.Streams, DefaultLimits.Streams),
 		ProjectRequests: l.ProjectRequests, ProjectStreams: l.ProjectStreams,
-		Recheck: cmp.Or(l.Recheck, DefaultLimits.Recheck),
+		Recheck: cmp.Or(l.Recheck, DefaultLimits.Recheck), Idle: cmp.Or(l.Idle, DefaultLimits.Idle), Unread: cmp.Or(l.Unread, DefaultLimits.Unread),
 	}
 	l.ProjectRequests = cmp.Or(l.ProjectRequests, (l.Requests+1)/2)
 	l.ProjectStreams = cmp.Or(l.ProjectStreams, (l.Streams+1)/2)
@@ -42,7 +44,8 @@ func (l Limits) withDefaults() Limits {
 }
 
 // DefaultLimits are for a server of a few cores. A package may have 5 MiB, an object model 8 MiB.
-var DefaultLimits = Limits{Body: 64 << 20, Values: orchestrator.DefaultValues, Time: time.Minute, Requests: 256, Streams: 256, Recheck: 30 * time.Second}
+var DefaultLimits = Limits{Body: 64 << 20, Values: orchestrator.DefaultValues, Time: time.Minute, Requests: 256, Streams: 256, Recheck: 30 * time.Second,
+	Idle: 15 * time.Second, Unread: 30 * time.Second}
 
 var (
 	errTooSlow = errors.New("the request took longer than the server allows")

@@ -2,7 +2,7 @@ package api
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -13,7 +13,10 @@ import (
 )
 
 // progressHandlers show what a deployment does, and end it or try it again.
-type progressHandlers struct{ orchestrator *orchestrator.Service }
+type progressHandlers struct {
+	orchestrator *orchestrator.Service
+	limits       Limits
+}
 
 func (h progressHandlers) register(v1 *echo.Group) {
 	v1.GET("/deployments/:deployment", h.deployment)
@@ -64,41 +67,62 @@ func (h progressHandlers) steps(c echo.Context) error {
 	return c.JSON(http.StatusOK, map[string]any{"steps": steps})
 }
 
+// errUnread says that a client does not read what it has asked for.
+var errUnread = errors.New("the client does not read")
+
 // events streams a deployment's log as server-sent events (WHATWG HTML, section 9.2): "report" with the report as JSON and its
-// number as the event's id; "state" with {"state": …} at first and when it has changed; and at the end "end" with {"state": …}. A client that
-// comes back with Last-Event-ID goes on there.
+// number as the event's id; "state" with {"state": …} at first and when it has changed; and at the end "end" with {"state": …}. While
+// nothing happens there are comments, so that nobody in between takes the connection for dead. A client that comes back with Last-Event-ID
+// goes on there; one that reads nothing is left.
 func (h progressHandlers) events(c echo.Context) error {
 	after, _ := strconv.ParseInt(c.Request().Header.Get("Last-Event-ID"), 10, 64)
 	response := c.Response()
-	send := func(name, id string, data any) error {
-		text, err := json.Marshal(data)
-		if err != nil {
-			return err
-		}
+	controller := http.NewResponseController(response)
+	defer func() { _ = controller.SetWriteDeadline(time.Time{}) }() // the connection goes on; tests' recorders know no deadline
+	write := func(text string) error {
 		if !response.Committed {
 			response.Header().Set(echo.HeaderContentType, "text/event-stream")
 			response.Header().Set(echo.HeaderCacheControl, "no-store")
 			response.WriteHeader(http.StatusOK)
 		}
-		if id != "" {
-			id = "id: " + id + "\n"
+		if err := controller.SetWriteDeadline(time.Now().Add(h.limits.Unread)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return errUnread
 		}
-		if _, err := fmt.Fprintf(response, "event: %s\n%sdata: %s\n\n", name, id, text); err != nil {
+		if _, err := response.Write([]byte(text)); err != nil {
+			return errUnread
+		}
+		if err := controller.Flush(); err != nil {
+			return errUnread
+		}
+		return nil
+	}
+	send := func(name, id string, data any) error {
+		text, err := json.Marshal(data)
+		if err != nil {
 			return err
 		}
-		return http.NewResponseController(response).Flush()
+		return write("event: " + name + "\n" + id + "data: " + string(text) + "\n\n")
 	}
 	ctx, caller := calling(c)
-	state, err := h.orchestrator.Follow(ctx, caller, c.Param("deployment"), after, func(report orchestrator.Report) error {
-		return send("report", strconv.FormatInt(report.Number, 10), reportFields(report))
-	}, func(state string) error { return send("state", "", map[string]any{"state": state}) })
-	if ctx.Err() != nil {
+	state, err := h.orchestrator.Follow(ctx, caller, c.Param("deployment"), orchestrator.Follower{
+		After: after,
+		Report: func(report orchestrator.Report) error {
+			return send("report", "id: "+strconv.FormatInt(report.Number, 10)+"\n", reportFields(report))
+		},
+		State: func(state string) error { return send("state", "", map[string]any{"state": state}) },
+		Idle:  func() error { return write(":\n\n") },
+		Every: h.limits.Idle,
+	})
+	if ctx.Err() != nil || errors.Is(err, errUnread) {
 		return nil // the client has gone
 	}
 	if err != nil {
 		return err
 	}
-	return send("end", "", map[string]any{"state": state})
+	if err := send("end", "", map[string]any{"state": state}); !errors.Is(err, errUnread) {
+		return err
+	}
+	return nil
 }
 
 // cancel answers 202 when the wish is written; the deployment ends soon after.

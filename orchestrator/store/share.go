@@ -1,0 +1,56 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/burano/burano/internal/database"
+)
+
+const (
+	// sharing is the channel by which the servers over one PostgreSQL tell each other which tasks they have changed.
+	sharing = "burano_tasks"
+	// maxShared is how many changes wait to be told; those beyond are found when others look by themselves.
+	maxShared = 256
+)
+
+// changed wakes those who watch the task, here and in other processes; called after the change is durable.
+func (s *Store) changed(taskID string) {
+	s.watchers.changed(taskID)
+	select {
+	case s.shared <- taskID:
+	default:
+	}
+}
+
+// Share tells other servers which tasks this one changes, and wakes those who watch here when others tell, until ctx ends. Nothing depends
+// on it but how soon a change is seen. It does nothing over SQLite.
+func (s *Store) Share(ctx context.Context) error {
+	if s.db.Name() != database.Postgres {
+		return nil
+	}
+	own := NewID() + "/"
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return database.Listen(ctx, s.db, sharing, func(payload string) {
+			if taskID, isOwn := strings.CutPrefix(payload, own); !isOwn {
+				_, taskID, _ = strings.Cut(taskID, "/")
+				s.watchers.changed(taskID)
+			}
+		})
+	})
+	group.Go(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case taskID := <-s.shared:
+				// An error is one of the database, which others tell of too.
+				_ = s.db.WithContext(ctx).Exec("SELECT pg_notify(?, ?)", sharing, own+taskID).Error
+			}
+		}
+	})
+	return group.Wait()
+}
