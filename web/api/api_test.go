@@ -47,9 +47,10 @@ type server struct {
 }
 
 var callers = map[string]identity.Caller{
-	"{token:demo}":  {UserID: "u-demo", ProjectID: goldenDemo, Roles: []string{"member"}, Token: "{token:demo}"},
-	"{token:other}": {UserID: "u-other", ProjectID: goldenOther, Roles: []string{"member"}, Token: "{token:other}"},
-	"{token:admin}": {UserID: "u-admin", ProjectID: goldenAdmin, Roles: []string{"admin"}, Token: "{token:admin}"},
+	"{token:demo}":   {UserID: "u-demo", ProjectID: goldenDemo, Roles: []string{"member"}, Token: "{token:demo}"},
+	"{token:other}":  {UserID: "u-other", ProjectID: goldenOther, Roles: []string{"member"}, Token: "{token:other}"},
+	"{token:reader}": {UserID: "u-reader", ProjectID: goldenDemo, Roles: []string{"reader"}, Token: "{token:reader}"},
+	"{token:admin}":  {UserID: "u-admin", ProjectID: goldenAdmin, Roles: []string{"admin"}, Token: "{token:admin}"},
 }
 
 func newServer(t *testing.T, options ...func(*Config)) *server {

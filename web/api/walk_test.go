@@ -240,6 +240,25 @@ func (s *server) renewed(token string, own possessions, mark string) possessions
 	return own
 }
 
+// TestAReaderWritesNothing walks with the ids of the reader's own project.
+func TestAReaderWritesNothing(t *testing.T) {
+	// What gives rights is not only read; and what changes nothing, or only the caller's own session, is open.
+	closed := []string{"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig", "GET /v1/environments/:environment/actions/:task"}
+	opened := []string{"POST /burano/v1/forms/:package", "PUT /burano/v1/session/project"}
+	s := newServer(t)
+	mine := merged(s.settle("demo", "demos"), s.everybodys())
+	s.call("demo", "", "PUT", "/v1/templates/"+mine["template"], map[string]any{"name": "public", "is_public": true}, 200)
+	for _, route := range s.walked() {
+		name := route.Method + " " + route.Path
+		recorder := s.visit(route, mine, "reader", "")
+		if reads := route.Method == http.MethodGet || slices.Contains(opened, name); reads && !slices.Contains(closed, name) {
+			require.NotEqual(t, 403, recorder.Code, "%s: %s", name, recorder.Body)
+		} else {
+			require.Equal(t, 403, recorder.Code, "%s: %s", name, recorder.Body)
+		}
+	}
+}
+
 // TestAMemberMayWhatThePolicyGivesThem walks with the member's own ids, each route in a world of its own, because some destroy it.
 func TestAMemberMayWhatThePolicyGivesThem(t *testing.T) {
 	rule := policy.New().Apply(identity.Caller{Roles: []string{"member"}})

@@ -64,7 +64,7 @@ func (c comparison) holds(q question) bool {
 	return ok && have == wanted
 }
 
-// attribute is what is known of the caller, under the names that oslo.context gives.
+// attribute is what is known of the caller, under the names that oslo.context gives; read_only, who has the role reader and no other, is ours.
 func (q question) attribute(name string) (string, bool) {
 	switch name {
 	case "user_id", "user":
@@ -78,12 +78,24 @@ func (q question) attribute(name string) (string, bool) {
 	case "project_domain_id":
 		return q.caller.ProjectDomainID, true
 	case "is_admin":
-		if q.caller.Admin {
-			return "True", true
-		}
-		return "False", true
+		return truth(q.caller.Admin), true
+	case "read_only":
+		other := func(role string) bool { return !strings.EqualFold(role, readerRole) }
+		return truth(len(q.caller.Roles) > 0 && !slices.ContainsFunc(q.caller.Roles, other)), true
 	}
 	return "", false
+}
+
+// readerRole is Keystone's role of those who may look only
+// (https://docs.openstack.org/keystone/latest/admin/service-api-protection.html).
+const readerRole = "reader"
+
+// truth is how Python writes it.
+func truth(value bool) string {
+	if value {
+		return "True"
+	}
+	return "False"
 }
 
 var placeholder = regexp.MustCompile(`%\(([^)]*)\)s`)
@@ -310,7 +322,7 @@ func (t token) check() (check, error) {
 	}
 	_, isLiteral := literalOf(kind)
 	if _, known := (question{}).attribute(kind); !known && !isLiteral {
-		return nil, t.wrong(fmt.Sprintf("nothing of the caller is called %q: there are role, rule, is_admin, user_id, project_id, project_name, "+
+		return nil, t.wrong(fmt.Sprintf("nothing of the caller is called %q: there are role, rule, is_admin, read_only, user_id, project_id, project_name, "+
 			"user_domain_id and project_domain_id, and 'literals'", kind))
 	}
 	return comparison{kind, match}, nil

@@ -19,10 +19,11 @@ import (
 // contextIsAdmin says who is an administrator at all.
 const contextIsAdmin = "context_is_admin"
 
-// Texts that Murano's rules begin with.
+// What the rules below refer to.
 const (
-	everybody = "rule:default" // everybody who is authenticated
-	admins    = "rule:admin_api"
+	readers = "rule:reader"
+	members = "rule:member"
+	admins  = "rule:admin_api"
 )
 
 // defaults are Murano's rules. Those that Murano asks for and has forgotten to register, such as get_schema, fall to its default,
@@ -32,46 +33,55 @@ var defaults = map[string]string{
 	"admin_api":    "is_admin:True",
 	"default":      "",
 
-	"list_environments":                 everybody,
-	"list_environments_all_tenants":     admins,
-	"show_environment":                  everybody,
-	"update_environment":                everybody,
-	"create_environment":                everybody,
-	"delete_environment":                everybody,
-	"list_deployments":                  everybody,
-	"list_deployments_all_environments": everybody,
-	"statuses_deployments":              everybody,
-	"execute_action":                    everybody,
+	// Keystone's roles of today. Who reads is everybody who is authenticated. Who writes is everybody but those who have the role reader
+	// only: older clouds give other roles, such as _member_.
+	"reader":  "rule:default",
+	"member":  "rule:default and not read_only:True",
+	"manager": "role:manager or rule:admin_api",
+	"admin":   "rule:admin_api",
 
-	"get_package":           everybody,
-	"upload_package":        everybody,
-	"modify_package":        everybody,
+	"list_environments":                 readers,
+	"list_environments_all_tenants":     admins,
+	"show_environment":                  readers,
+	"update_environment":                members,
+	"create_environment":                members,
+	"delete_environment":                members,
+	"list_deployments":                  readers,
+	"list_deployments_all_environments": readers,
+	"statuses_deployments":              readers,
+	"execute_action":                    members,
+
+	"get_package":           readers,
+	"upload_package":        members,
+	"modify_package":        members,
 	"publicize_package":     admins,
-	"manage_public_package": everybody,
-	"delete_package":        everybody,
-	"download_package":      everybody,
-	"get_category":          everybody,
+	"manage_public_package": members,
+	"delete_package":        members,
+	"download_package":      readers,
+	"get_category":          readers,
 	"add_category":          admins,
 	"delete_category":       admins,
 
-	"list_env_templates":          everybody,
-	"create_env_template":         everybody,
-	"show_env_template":           everybody,
-	"update_env_template":         everybody,
-	"delete_env_template":         everybody,
-	"clone_env_template":          everybody,
-	"update_service_env_template": everybody,
+	"list_env_templates":          readers,
+	"create_env_template":         members,
+	"show_env_template":           readers,
+	"update_env_template":         members,
+	"delete_env_template":         members,
+	"clone_env_template":          members,
+	"update_service_env_template": members,
 
-	"get_schema":                everybody,
-	"get_statistics":            everybody,
-	"get_instance_statistics":   everybody,
-	"get_aggregated_statistics": everybody,
+	"get_schema":                readers,
+	"get_statistics":            readers,
+	"get_instance_statistics":   readers,
+	"get_aggregated_statistics": readers,
 	"mark_image":                admins,
 	"remove_image_metadata":     admins,
 
 	// What Murano does not have.
-	"get_kubeconfig": everybody,
-	"ask_cloud":      everybody,
+	"get_kubeconfig":        members,
+	"ask_cloud":             readers,
+	"delegate_environment":  members,
+	"revoke_any_delegation": "rule:manager",
 }
 
 // Policy is a set of rules that refer to each other without gaps and circles. It does not change.

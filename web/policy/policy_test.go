@@ -39,6 +39,27 @@ func TestMuranosRulesCountWithoutAFile(t *testing.T) {
 	require.False(t, p.Apply(admin).May("no_such_rule"), "what is misspelt lets nobody through")
 }
 
+func TestOnlyWhoIsNothingButAReaderLosesWriting(t *testing.T) {
+	p := policy.New()
+	for _, c := range []struct {
+		roles  []string
+		writes bool
+	}{
+		{[]string{"reader"}, false}, {[]string{"Reader"}, false}, {[]string{"member", "reader"}, true}, {[]string{"manager", "member", "reader"}, true},
+		{[]string{"admin"}, true}, {[]string{"_member_"}, true}, {[]string{"reader", "catalog-editor"}, true}, {nil, true},
+	} {
+		caller := p.Apply(identity.Caller{Roles: c.roles})
+		require.Equal(t, c.writes, caller.May("update_environment"), "%v", c.roles)
+		require.Equal(t, c.writes, caller.May("get_kubeconfig"), "%v", c.roles)
+		require.True(t, caller.May("show_environment"), "%v", c.roles)
+	}
+	require.True(t, p.Apply(identity.Caller{Roles: []string{"manager", "member"}}).May("revoke_any_delegation"))
+	require.False(t, p.Apply(member).May("revoke_any_delegation"))
+	strict, _, err := load(t, "member: role:member or rule:admin_api\n")
+	require.NoError(t, err)
+	require.False(t, strict.Apply(identity.Caller{Roles: []string{"_member_"}}).May("update_environment"))
+}
+
 func TestChecksMeanWhatOsloPolicySays(t *testing.T) {
 	target := map[string]string{"environment_id": "e1", "role": "Reader"}
 	for rule, want := range map[string]bool{
