@@ -1,10 +1,7 @@
 package native
 
 import (
-	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
 )
@@ -87,41 +84,3 @@ func portOf(value any) (port, error) {
 }
 
 func isPort(number int64) bool { return 1 <= number && number <= 65535 }
-
-// anyImageContainer is the container of com.example.docker.DockerApp: any image, with ports as "80,8443:443" (published, or
-// published:container) and environment variables as "NAME=value,…".
-func (t *task) anyImageContainer(_ context.Context, call muranopl.Call) (any, error) {
-	application := call.Object
-	scope := "public"
-	if publish, ok := application.Get("publish"); ok && publish == false {
-		scope = "internal"
-	}
-	var ports []any
-	for part := range strings.SplitSeq(application.Text("ports"), ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		outside, inside, two := strings.Cut(part, ":")
-		if !two {
-			inside = outside
-		}
-		published, err := strconv.ParseInt(strings.TrimSpace(outside), 10, 64)
-		number, err2 := strconv.ParseInt(strings.TrimSpace(inside), 10, 64)
-		if err != nil || err2 != nil || !isPort(published) || !isPort(number) {
-			return nil, fmt.Errorf("ports of %s: %q is no port: write 80, or 80:8080 to publish port 8080 of the container as 80", application, part)
-		}
-		ports = append(ports, map[string]any{"port": number, "publishedPort": published, "scope": scope, "protocol": "TCP"})
-	}
-	env := map[string]any{}
-	for part := range strings.SplitSeq(application.Text("env"), ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		name, value, ok := strings.Cut(part, "=")
-		if !ok || name == "" {
-			return nil, fmt.Errorf("env of %s: %q is no setting: write NAME=value", application, part)
-		}
-		env[name] = value
-	}
-	return map[string]any{"name": kubeName(application.Text("name")), "image": application.Text("image"), "ports": ports, "env": env}, nil
-}

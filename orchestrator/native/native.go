@@ -5,18 +5,13 @@ package native
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net/netip"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -41,6 +36,8 @@ const (
 	packagePod            = "com.mirantis.docker.kubernetes.KubernetesPod"
 	packageAnyImage       = "com.example.docker.DockerApp"
 	methodDeploy          = "deploy"
+	methodBeginDeploy     = "beginDeploy"
+	methodEndDeploy       = "endDeploy"
 	methodDestroy         = ".destroy"
 	methodGetContainer    = "getContainer"
 	methodHostContainer   = "hostContainer"
@@ -97,45 +94,35 @@ type Config struct {
 
 // Methods binds the bodies to one task. With a nil runtime the table serves only to compare its names with the classes.
 func Methods(runtime Runtime, config Config) muranopl.Natives {
-	t := &task{Runtime: runtime, config: config, clusters: map[string]*cluster{}, stacks: map[string]*heatStack{}, done: map[string]*outcome{}}
+	natives, _ := assemble(runtime, config, false)
+	return natives
+}
+
+// assemble makes the bodies of all classes, each with what it needs.
+func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives, *ownStack) {
+	objects := objects{model: func() *muranopl.Object { return runtime.Model() }}
+	reports := reports{runtime, config.Logger}
+	servers := servers{runtime, reports}
+	stacks := &heatStacks{runtime: runtime}
+	once := &once{}
+	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: stacks, server: config}
+	own := &ownStack{runtime: runtime, objects: objects, reports: reports, stacks: stacks, servers: servers, nodes: clusters, patience: config.ServerPatience,
+		rehearsal: rehearsal}
+
 	language := core.Methods(host{runtime, config.Region}, config.Logger)
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
-		classEnvironment: {methodDeploy: t.deployEnvironment, methodDestroy: t.destroyEnvironment},
-		classHeatStack: {
-			"current": t.heatMethod(currentTemplate), "parameters": t.heatMethod(currentParameters), "reload": t.reloadStack,
-			"setTemplate": t.heatMethod(setTemplate), "updateTemplate": t.heatMethod(updateTemplate),
-			"replaceInTemplate": t.heatMethod(t.replaceInTemplate), "setParameters": t.heatMethod(setParameters),
-			"setFiles": t.heatMethod(setFiles), "setHotEnvironment": t.heatMethod(setHotEnvironment),
-			"push": t.pushStack, "output": t.stackOutput, "delete": t.removeStack,
-		},
-		classNetworkExplorer: {"getAvailableCidr": t.availableCIDR, "getExternalNetworkIdForRouter": t.externalNetwork},
-		classInstanceNotifier: {
-			"trackApplication": t.trackApplication, "untrackApplication": t.untrack,
-			"trackCloudInstance": t.trackServer, "untrackCloudInstance": t.untrack,
-		},
+		classEnvironment:      environment{own, clusters}.methods(),
+		classHeatStack:        heatStackClass{runtime, stacks, own, config.ServerPatience}.methods(),
+		classNetworkExplorer:  (&explorer{runtime: runtime, networks: config.Networks}).methods(),
+		classInstanceNotifier: notifier{runtime}.methods(),
 	})
 	return muranopl.Natives{
-		packageCore: language,
-		packageInterfaces: {
-			classApplication: {methodDeploy: t.deployApplication, methodDestroy: t.destroyApplication},
-		},
-		packageCluster: {
-			classCluster: {
-				methodDeploy: t.deployCluster, methodDestroy: t.destroyCluster,
-				"scaleNodesUp": t.scaleUp(minions), "scaleNodesDown": t.scaleDown(minions),
-				"scaleGatewaysUp": t.scaleUp(gateways), "scaleGatewaysDown": t.scaleDown(gateways),
-			},
-		},
-		packagePod: {
-			classPod: {
-				methodDeploy: t.deployPod, methodDestroy: t.destroyPod, methodHostContainer: t.hostContainer, methodDropContainer: t.dropContainer,
-				"scalePodUp": t.scalePod(1), "scalePodDown": t.scalePod(-1), "recreatePod": t.recreatePod, "restartContainers": t.restartContainers,
-			},
-		},
-		packageAnyImage: {
-			classAnyImage: {methodGetContainer: t.anyImageContainer},
-		},
-	}
+		packageCore:       language,
+		packageInterfaces: {classApplication: application{objects}.methods()},
+		packageCluster:    {classCluster: clusterClass{runtime, objects, reports, once, own, clusters}.methods()},
+		packagePod:        {classPod: podClass{runtime, objects, reports, once, clusters}.methods()},
+		packageAnyImage:   {classAnyImage: anyImage{}.methods()},
+	}, own
 }
 
 // host lets the language's own classes keep attributes, report, and know where they are.
@@ -166,88 +153,4 @@ func (h host) Report(ctx context.Context, object *muranopl.Object, failed bool, 
 		level = engine.LevelError
 	}
 	return h.Runtime.Report(ctx, object, level, text, "")
-}
-
-// task is what the bodies of one task share.
-type task struct {
-	Runtime
-	config Config
-	stack  stack
-	// deploying is set once the environment's deploy has begun, after the destruction of what is not in the model any more.
-	deploying atomic.Bool
-	settling  sync.Once // at the end of the task
-
-	mutex    sync.Mutex
-	clusters map[string]*cluster   // by object id
-	stacks   map[string]*heatStack // by name
-	choosing sync.Mutex            // a subnet
-	done     map[string]*outcome
-}
-
-// outcome is how something ended that a task does once.
-type outcome struct {
-	once sync.Once
-	err  error
-}
-
-// once runs do the first time that it is called with this key during the task; later and concurrent calls wait for it and get the
-// same error.
-func (t *task) once(key string, do func() error) error {
-	t.mutex.Lock()
-	o := t.done[key]
-	if o == nil {
-		o = &outcome{}
-		t.done[key] = o
-	}
-	t.mutex.Unlock()
-	o.once.Do(func() { o.err = do() })
-	return o.err
-}
-
-// inform writes a report of level info; a report that cannot be written must not end what it tells of.
-func (t *task) inform(ctx context.Context, object *muranopl.Object, format string, args ...any) {
-	if err := t.Report(ctx, object, engine.LevelInfo, fmt.Sprintf(format, args...), ""); err != nil {
-		t.config.Logger.WarnContext(ctx, "a report was lost", "object", object.ID(), "error", err)
-	}
-}
-
-// each calls do for every object at once, waits for all, and joins their errors.
-func each(objects []*muranopl.Object, do func(*muranopl.Object) error) error {
-	errs := make([]error, len(objects))
-	var group sync.WaitGroup
-	for i, object := range objects {
-		group.Go(func() { errs[i] = panics.Run(func() error { return do(object) }) })
-	}
-	group.Wait()
-	return errors.Join(errs...)
-}
-
-// find returns the object with this id in the model as it is to be, or nil.
-func (t *task) find(id string) *muranopl.Object {
-	root := t.Model()
-	if root == nil {
-		return nil
-	}
-	var found *muranopl.Object
-	root.Walk(func(object *muranopl.Object) bool {
-		if object.ID() == id {
-			found = object
-		}
-		return found == nil
-	})
-	return found
-}
-
-// all returns every object of the model as it is to be that is of the class.
-func (t *task) all(class string) []*muranopl.Object {
-	var found []*muranopl.Object
-	if root := t.Model(); root != nil {
-		root.Walk(func(object *muranopl.Object) bool {
-			if object.Class().Is(class) {
-				found = append(found, object)
-			}
-			return true
-		})
-	}
-	return found
 }

@@ -19,94 +19,79 @@ import (
 // rolloutLimit is how long a pod's replicas may take until they run.
 const rolloutLimit = 5 * time.Minute
 
-// deployApplication deploys the application's host, which finds in the model all applications that it is to run.
-func (t *task) deployApplication(ctx context.Context, call muranopl.Call) (any, error) {
-	host := call.Object.Object("host")
-	if host == nil || !host.Class().Is(classContainerHost) {
-		return nil, fmt.Errorf("%s has no host to run on", call.Object)
+// podClass is com.mirantis.docker.kubernetes.KubernetesPod.
+type podClass struct {
+	runtime interface {
+		TaskID() string
+		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
-	_, err := call.Interpreter.Invoke(ctx, host, methodDeploy, nil)
-	return nil, err
+	objects  objects
+	reports  reports
+	once     *once
+	clusters *clusters
 }
 
-// destroyApplication takes an application's container off its host, unless the host goes as well.
-func (t *task) destroyApplication(ctx context.Context, call muranopl.Call) (any, error) {
-	host := call.Object.Object("host")
-	if host == nil {
-		return nil, nil
+func (p podClass) methods() map[string]muranopl.NativeMethod {
+	return map[string]muranopl.NativeMethod{
+		methodDeploy: p.deploy, methodDestroy: p.destroy, methodHostContainer: p.hostContainer, methodDropContainer: p.dropContainer,
+		"scalePodUp": p.scale(1), "scalePodDown": p.scale(-1), "recreatePod": p.recreate, "restartContainers": p.restartContainers,
 	}
-	if host = t.remaining(host); host == nil {
-		return nil, nil
-	}
-	described, err := call.Interpreter.Invoke(ctx, call.Object, methodGetContainer, nil)
-	if err != nil {
-		return nil, err
-	}
-	one, err := containerOf(call.Object, described)
-	if err != nil {
-		return nil, err
-	}
-	_, err = call.Interpreter.Invoke(ctx, host, methodDropContainer, map[string]any{argumentContainer: one.name})
-	return nil, err
 }
 
-// remaining returns the object of the model as it is to be that takes the place of other; nil when other goes too.
-func (t *task) remaining(other *muranopl.Object) *muranopl.Object { return t.find(other.ID()) }
-
-// deployPod makes sure that the pod's cluster is up and that the containers of all applications on it run.
-func (t *task) deployPod(ctx context.Context, call muranopl.Call) (any, error) {
-	return nil, t.settlePod(ctx, call.Interpreter, call.Object)
+// deploy makes sure that the pod's cluster is up and that the containers of all applications on it run.
+func (p podClass) deploy(ctx context.Context, call muranopl.Call) (any, error) {
+	return nil, p.bringUp(ctx, call.Interpreter, call.Object)
 }
 
 // hostContainer runs an application's container in the pod, together with those of the other applications on it.
-func (t *task) hostContainer(ctx context.Context, call muranopl.Call) (any, error) {
-	return nil, t.settlePod(ctx, call.Interpreter, call.Object)
+func (p podClass) hostContainer(ctx context.Context, call muranopl.Call) (any, error) {
+	return nil, p.bringUp(ctx, call.Interpreter, call.Object)
 }
 
-// dropContainer takes away the Service of a container; the container itself leaves the pod when the pod is settled.
-func (t *task) dropContainer(ctx context.Context, call muranopl.Call) (any, error) {
+// dropContainer takes away the Service of a container; the container itself leaves the pod when the pod is brought up next.
+func (p podClass) dropContainer(ctx context.Context, call muranopl.Call) (any, error) {
 	name, _ := call.Args[argumentContainer].(string)
-	api, err := t.kubernetes(ctx, call.Interpreter, call.Object)
+	api, err := p.kubernetes(ctx, call.Interpreter, call.Object)
 	if err != nil {
 		return nil, err
 	}
-	return nil, t.Step(ctx, call.Object, "remove the container's Service", func(ctx context.Context) error {
+	return nil, p.runtime.Step(ctx, call.Object, "remove the container's Service", func(ctx context.Context) error {
 		return deleteServices(ctx, api, labels.Set{labelPod: call.Object.ID(), labelContainer: kubeName(name)})
 	})
 }
 
-// destroyPod takes the pod out of its cluster, unless the cluster goes as well.
-func (t *task) destroyPod(ctx context.Context, call muranopl.Call) (any, error) {
+// destroy takes the pod out of its cluster, unless the cluster goes as well.
+func (p podClass) destroy(ctx context.Context, call muranopl.Call) (any, error) {
 	object := call.Object.Object("kubernetesCluster")
 	if object == nil {
 		return nil, nil
 	}
-	if object = t.remaining(object); object == nil {
+	if object = p.objects.find(object.ID()); object == nil {
 		return nil, nil
 	}
 	if _, err := call.Interpreter.Invoke(ctx, object, methodDeploy, nil); err != nil {
 		return nil, err
 	}
-	api, err := t.api(ctx, object)
+	api, err := p.api(ctx, object)
 	if err != nil {
 		return nil, err
 	}
-	return nil, t.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {
+	return nil, p.runtime.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {
 		return errors.Join(deleteServices(ctx, api, labels.Set{labelPod: call.Object.ID()}),
 			deleteWorkloads(ctx, api, labels.Set{labelPod: call.Object.ID()}))
 	})
 }
 
-// settlePod brings the pod to what the model says, once per task.
-func (t *task) settlePod(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object) error {
-	return t.once("pod "+pod.ID(), func() error {
-		api, err := t.kubernetes(ctx, interpreter, pod)
+// bringUp brings the pod to what the model says, once per task.
+func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object) error {
+	return p.once.do("pod "+pod.ID(), func() error {
+		api, err := p.kubernetes(ctx, interpreter, pod)
 		if err != nil {
 			return err
 		}
 		var containers []container
 		var applications []*muranopl.Object
-		for _, application := range t.all(classApplication) {
+		for _, application := range p.objects.all(classApplication) {
 			if application.Object("host") != pod {
 				continue
 			}
@@ -122,7 +107,7 @@ func (t *task) settlePod(ctx context.Context, interpreter *muranopl.Interpreter,
 			applications = append(applications, application)
 		}
 		if len(containers) == 0 {
-			return t.Step(ctx, pod, "remove the empty pod", func(ctx context.Context) error {
+			return p.runtime.Step(ctx, pod, "remove the empty pod", func(ctx context.Context) error {
 				return deleteWorkloads(ctx, api, labels.Set{labelPod: pod.ID()})
 			})
 		}
@@ -130,14 +115,14 @@ func (t *task) settlePod(ctx context.Context, interpreter *muranopl.Interpreter,
 		if err != nil {
 			return err
 		}
-		t.inform(ctx, pod, "Starting pod %s with %d replicas", spec.name, spec.replicas)
-		err = t.Step(ctx, pod, "apply the pod", func(ctx context.Context) error {
+		p.reports.inform(ctx, pod, "Starting pod %s with %d replicas", spec.name, spec.replicas)
+		err = p.runtime.Step(ctx, pod, "apply the pod", func(ctx context.Context) error {
 			return kube.Apply(ctx, api, "burano", spec.objects(containers)...)
 		})
 		if err != nil {
 			return err
 		}
-		err = t.Step(ctx, pod, "wait for the pod", func(ctx context.Context) error { return waitPod(ctx, api, spec) })
+		err = p.runtime.Step(ctx, pod, "wait for the pod", func(ctx context.Context) error { return waitPod(ctx, api, spec) })
 		if err != nil {
 			return err
 		}
@@ -147,29 +132,23 @@ func (t *task) settlePod(ctx context.Context, interpreter *muranopl.Interpreter,
 				return err
 			}
 		}
-		return t.tellEndpoints(ctx, pod, spec, containers, applications)
+		return p.noteEndpoints(ctx, pod, spec, containers, applications)
 	})
 }
 
 // kubernetes makes sure that the pod's cluster is up and returns the way to its API.
-func (t *task) kubernetes(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object) (*rest.Config, error) {
+func (p podClass) kubernetes(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object) (*rest.Config, error) {
 	object := pod.Object("kubernetesCluster")
 	if _, err := interpreter.Invoke(ctx, object, methodDeploy, nil); err != nil {
 		return nil, err
 	}
-	return t.api(ctx, object)
+	return p.api(ctx, object)
 }
 
-func (t *task) api(ctx context.Context, object *muranopl.Object) (*rest.Config, error) {
-	known, err := t.cluster(object)
+func (p podClass) api(ctx context.Context, cluster *muranopl.Object) (*rest.Config, error) {
+	live, err := p.clusters.live(cluster)
 	if err != nil {
 		return nil, err
-	}
-	t.mutex.Lock()
-	live := known.live
-	t.mutex.Unlock()
-	if live == nil {
-		return nil, fmt.Errorf("%s is not up", object)
 	}
 	return live.Kubernetes(ctx)
 }
@@ -238,8 +217,8 @@ func obstacles(ctx context.Context, api *rest.Config, selector labels.Set) strin
 	return strings.Join(found, "; ")
 }
 
-// tellEndpoints writes to each application where it can be reached, and reports what is public.
-func (t *task) tellEndpoints(ctx context.Context, pod *muranopl.Object, spec podSpec, containers []container, applications []*muranopl.Object) error {
+// noteEndpoints writes to each application where it can be reached, and reports what is public.
+func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, spec podSpec, containers []container, applications []*muranopl.Object) error {
 	cluster := pod.Object("kubernetesCluster")
 	var gateways []string
 	for _, member := range activeNodes(cluster) {
@@ -269,7 +248,7 @@ func (t *task) tellEndpoints(ctx context.Context, pod *muranopl.Object, spec pod
 			}
 			for _, address := range gateways {
 				endpoint(address, port.scope)
-				t.inform(ctx, application, "%s is available at %s:%d", containers[i].name, address, port.published)
+				p.reports.inform(ctx, application, "%s is available at %s:%d", containers[i].name, address, port.published)
 			}
 		}
 		if err := application.Set("applicationEndpoints", endpoints); err != nil {

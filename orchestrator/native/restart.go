@@ -28,15 +28,15 @@ const (
 	recreateManager = "burano-recreate"
 )
 
-// scalePod is the action that adds replicas (direction 1) or removes some (-1). One always stays.
-func (t *task) scalePod(direction int64) muranopl.NativeMethod {
+// scale is the action that adds replicas (direction 1) or removes some (-1). One always stays.
+func (p podClass) scale(direction int64) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
-		defer t.closeClusters()
+		defer p.clusters.close()
 		count, _ := call.Args[argumentCount].(int64)
 		now := int64(call.Object.Int("replicas"))
 		target := now + direction*count
 		if direction < 0 && target < 1 {
-			t.warn(ctx, call.Object, "At least one replica must remain", fmt.Sprintf("the pod has %d, so that %d can be removed", now, max(now-1, 0)))
+			p.reports.warn(ctx, call.Object, "At least one replica must remain", fmt.Sprintf("the pod has %d, so that %d can be removed", now, max(now-1, 0)))
 			target = min(1, now)
 		}
 		if target == now {
@@ -48,18 +48,18 @@ func (t *task) scalePod(direction int64) muranopl.NativeMethod {
 		_, err := call.Interpreter.Invoke(ctx, call.Object, methodDeploy, nil)
 		if err != nil {
 			if undo := call.Object.Set("replicas", now); undo != nil {
-				t.config.Logger.WarnContext(ctx, "the model keeps a number of replicas that are not there", "pod", call.Object.ID(), "error", undo)
+				p.reports.logger.WarnContext(ctx, "the model keeps a number of replicas that are not there", "pod", call.Object.ID(), "error", undo)
 			}
 		}
 		return nil, err
 	}
 }
 
-// recreatePod is the action that replaces a pod's replicas by new ones: a new one comes before an old one goes. A single pod without
+// recreate is the action that replaces a pod's replicas by new ones: a new one comes before an old one goes. A single pod without
 // replicas is deleted and made anew.
-func (t *task) recreatePod(ctx context.Context, call muranopl.Call) (any, error) {
-	defer t.closeClusters()
-	api, err := t.kubernetes(ctx, call.Interpreter, call.Object)
+func (p podClass) recreate(ctx context.Context, call muranopl.Call) (any, error) {
+	defer p.clusters.close()
+	api, err := p.kubernetes(ctx, call.Interpreter, call.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -68,22 +68,22 @@ func (t *task) recreatePod(ctx context.Context, call muranopl.Call) (any, error)
 		return nil, err
 	}
 	if spec.replicas == 0 {
-		err := t.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {
+		err := p.runtime.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {
 			return deleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: kubeName(spec.name)})
 		})
 		if err != nil {
 			return nil, err
 		}
-		return nil, t.settlePod(ctx, call.Interpreter, call.Object)
+		return nil, p.bringUp(ctx, call.Interpreter, call.Object)
 	}
-	t.inform(ctx, call.Object, "Replacing the %d replicas of pod %s", spec.replicas, spec.name)
-	return nil, t.Step(ctx, call.Object, "recreate the pod", func(ctx context.Context) error {
+	p.reports.inform(ctx, call.Object, "Replacing the %d replicas of pod %s", spec.replicas, spec.name)
+	return nil, p.runtime.Step(ctx, call.Object, "recreate the pod", func(ctx context.Context) error {
 		client, err := kubernetes.NewForConfig(api)
 		if err != nil {
 			return err
 		}
 		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
-			"annotations": map[string]string{annotationRecreated: t.TaskID()}}}}})
+			"annotations": map[string]string{annotationRecreated: p.runtime.TaskID()}}}}})
 		if err != nil {
 			return err
 		}
@@ -110,9 +110,9 @@ func deleteAndWait(ctx context.Context, api *rest.Config, ref kube.Ref) error {
 
 // restartContainers is the action that ends a pod's containers where they are; their kubelets start them again, with the pods'
 // addresses and volumes. The next replica's turn comes when one is ready again.
-func (t *task) restartContainers(ctx context.Context, call muranopl.Call) (any, error) {
-	defer t.closeClusters()
-	api, err := t.kubernetes(ctx, call.Interpreter, call.Object)
+func (p podClass) restartContainers(ctx context.Context, call muranopl.Call) (any, error) {
+	defer p.clusters.close()
+	api, err := p.kubernetes(ctx, call.Interpreter, call.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -129,18 +129,18 @@ func (t *task) restartContainers(ctx context.Context, call muranopl.Call) (any, 
 		if pod.DeletionTimestamp != nil || pod.Spec.NodeName == "" {
 			continue
 		}
-		err := t.Step(ctx, call.Object, "restart the containers of "+pod.Name, func(ctx context.Context) error {
-			return t.restartPod(ctx, api, call.Object.Object("kubernetesCluster"), pod)
+		err := p.runtime.Step(ctx, call.Object, "restart the containers of "+pod.Name, func(ctx context.Context) error {
+			return p.restartPod(ctx, api, call.Object.Object("kubernetesCluster"), pod)
 		})
 		if err != nil {
 			return nil, err
 		}
-		t.inform(ctx, call.Object, "The containers of %s on %s were restarted", pod.Name, pod.Spec.NodeName)
+		p.reports.inform(ctx, call.Object, "The containers of %s on %s were restarted", pod.Name, pod.Spec.NodeName)
 	}
 	return nil, nil
 }
 
-func (t *task) restartPod(ctx context.Context, api *rest.Config, object *muranopl.Object, pod corev1.Pod) error {
+func (p podClass) restartPod(ctx context.Context, api *rest.Config, object *muranopl.Object, pod corev1.Pod) error {
 	ended := map[string]string{} // container → id
 	var ids []string
 	for _, status := range pod.Status.ContainerStatuses {
@@ -149,11 +149,11 @@ func (t *task) restartPod(ctx context.Context, api *rest.Config, object *muranop
 			ids = append(ids, id)
 		}
 	}
-	known, err := t.cluster(object)
+	live, err := p.clusters.live(object)
 	if err != nil {
 		return err
 	}
-	if err := known.live.EndContainers(ctx, pod.Spec.NodeName, ids); err != nil {
+	if err := live.EndContainers(ctx, pod.Spec.NodeName, ids); err != nil {
 		return fmt.Errorf("end the containers of %s: %w", pod.Name, err)
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, rolloutLimit, fmt.Errorf("they were not ready within %s", rolloutLimit))

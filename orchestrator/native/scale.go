@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/orchestrator/engine"
 )
 
 // Arguments of the scaling actions.
@@ -36,23 +34,23 @@ func (p pool) active(cluster *muranopl.Object) []*muranopl.Object {
 }
 
 // scaleUp is the action that adds nodes of the pool, as many as its list still holds.
-func (t *task) scaleUp(p pool) muranopl.NativeMethod {
+func (c clusterClass) scaleUp(p pool) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		count, _ := call.Args[argumentCount].(int64)
 		now, listed := call.Object.Int(p.count), len(call.Object.Objects(p.list))
 		target := int(min(int64(now)+count, int64(listed)))
 		if int64(target) < int64(now)+count {
-			t.warn(ctx, call.Object, p.most, fmt.Sprintf("%s lists %d and %d are there, so that %d can be added: list more for a larger cluster", p.list, listed, now, target-now))
+			c.reports.warn(ctx, call.Object, p.most, fmt.Sprintf("%s lists %d and %d are there, so that %d can be added: list more for a larger cluster", p.list, listed, now, target-now))
 		}
 		if target <= now {
 			return nil, nil
 		}
-		return nil, t.resize(ctx, call, p, call.Object.Objects(p.list), target)
+		return nil, c.resize(ctx, call, p, call.Object.Objects(p.list), target)
 	}
 }
 
 // scaleDown is the action that removes nodes of the pool: the last ones, or the one that is named.
-func (t *task) scaleDown(p pool) muranopl.NativeMethod {
+func (c clusterClass) scaleDown(p pool) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		count, _ := call.Args[argumentCount].(int64)
 		named, _ := call.Args[argumentNode].(string)
@@ -70,19 +68,19 @@ func (t *task) scaleDown(p pool) muranopl.NativeMethod {
 		}
 		target := int(max(int64(len(active))-count, 1))
 		if int64(target) > int64(len(active))-count {
-			t.warn(ctx, call.Object, p.least, fmt.Sprintf("%d are there, so that %d can be removed", len(active), len(active)-target))
+			c.reports.warn(ctx, call.Object, p.least, fmt.Sprintf("%d are there, so that %d can be removed", len(active), len(active)-target))
 		}
 		if target >= len(active) {
 			return nil, nil
 		}
-		return nil, t.resize(ctx, call, p, list, target)
+		return nil, c.resize(ctx, call, p, list, target)
 	}
 }
 
 // resize deploys the cluster with other nodes of the pool. When that fails the model is left as it was, so that the same action goes
 // on where it was, and a deployment of the environment brings the former nodes back.
-func (t *task) resize(ctx context.Context, call muranopl.Call, p pool, list []*muranopl.Object, count int) error {
-	defer t.closeClusters()
+func (c clusterClass) resize(ctx context.Context, call muranopl.Call, p pool, list []*muranopl.Object, count int) error {
+	defer c.clusters.close()
 	cluster := call.Object
 	was, former := cluster.Objects(p.list), cluster.Int(p.count)
 	set := func(list []*muranopl.Object, count int) error {
@@ -98,16 +96,16 @@ func (t *task) resize(ctx context.Context, call muranopl.Call, p pool, list []*m
 	if err := set(list, count); err != nil {
 		return err
 	}
-	err := t.redeploy(ctx, call, p)
+	err := c.redeploy(ctx, call, p)
 	if err != nil {
 		if undo := set(was, former); undo != nil {
-			t.config.Logger.WarnContext(ctx, "the model keeps nodes that are not there", "cluster", cluster.ID(), "error", undo)
+			c.reports.logger.WarnContext(ctx, "the model keeps nodes that are not there", "cluster", cluster.ID(), "error", undo)
 		}
 	}
 	return err
 }
 
-func (t *task) redeploy(ctx context.Context, call muranopl.Call, p pool) error {
+func (c clusterClass) redeploy(ctx context.Context, call muranopl.Call, p pool) error {
 	if _, err := call.Interpreter.Invoke(ctx, call.Object, methodDeploy, nil); err != nil {
 		return err
 	}
@@ -116,7 +114,7 @@ func (t *task) redeploy(ctx context.Context, call muranopl.Call, p pool) error {
 	}
 	// Applications tell by which gateways they can be reached.
 	var pods []*muranopl.Object
-	for _, pod := range t.all(classPod) {
+	for _, pod := range c.objects.all(classPod) {
 		if pod.Object("kubernetesCluster") == call.Object {
 			pods = append(pods, pod)
 		}
@@ -125,22 +123,4 @@ func (t *task) redeploy(ctx context.Context, call muranopl.Call, p pool) error {
 		_, err := call.Interpreter.Invoke(ctx, pod, methodDeploy, nil)
 		return err
 	})
-}
-
-// warn writes a report of level warning, which also marks the deployment's state.
-func (t *task) warn(ctx context.Context, object *muranopl.Object, text, details string) {
-	if err := t.Report(ctx, object, engine.LevelWarning, text, details); err != nil {
-		t.config.Logger.WarnContext(ctx, "a report was lost", "object", object.ID(), "error", err)
-	}
-}
-
-// serverName is what the server of a cluster's node is called.
-func serverName(node *muranopl.Object) string { return node.Object("instance").Text("name") }
-
-func serverNames(nodes []*muranopl.Object) string {
-	names := make([]string, len(nodes))
-	for i, node := range nodes {
-		names[i] = serverName(node)
-	}
-	return strings.Join(names, ", ")
 }

@@ -2,34 +2,47 @@ package native
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"net/netip"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-const (
-	// attributeCIDR keeps the subnet that was chosen for the environment's network.
-	attributeCIDR = "subnetCidr"
-	// attributeStack says that the environment has, or may have, a stack.
-	attributeStack = "stack"
-	// ownNetwork is the resource of the environment's own network.
-	ownNetwork = "network"
-)
+// attributeStack says that the environment has, or may have, a stack.
+const attributeStack = "stack"
 
-// networkResources are the resources of the environment's own network, as io.murano.resources.NeutronNetwork calls them.
-var networkResources = []string{ownNetwork, "subnet", "router", "uplink"}
+// stackName is the name of an environment's stack: always the same, so that a stack whose creation was not heard of is found again.
+func stackName(environment string) string { return "burano-" + environment }
 
-// stack is the environment's Heat stack as this task knows it.
-type stack struct {
+// ownStack is the environment's Heat stack during one task. It holds what classes want of it, with the servers of clusters.
+type ownStack struct {
+	runtime interface {
+		Model() *muranopl.Object
+		Deploys() bool
+		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
+		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
+		Project(ctx context.Context) (*openstack.Project, error)
+		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
+		AtEnd(do func(context.Context) error)
+	}
+	objects  objects
+	reports  reports
+	stacks   *heatStacks
+	servers  servers
+	nodes    nodeServers
+	patience time.Duration
+	// rehearsal says that nothing is changed: a push only tells what Heat would destroy.
+	rehearsal bool
+
+	// deploying is set once the environment's deploy has begun, after the destruction of what is not in the model any more.
+	deploying atomic.Bool
+	atEnd     sync.Once
+
 	mutex   sync.Mutex
 	applied *openstack.Content
 	state   openstack.Stack
@@ -37,199 +50,188 @@ type stack struct {
 	launched map[string]string
 }
 
-// stackName is the name of an environment's stack: always the same, so that a stack whose creation was not heard of is found again.
-func stackName(environment string) string { return "burano-" + environment }
-
-// servers brings the stack to what the model wants, with all servers of the change in one update, and returns what it tells. The
-// stack holds what code in MuranoPL wants and the servers of clusters. The addresses of these are written to their objects.
-func (t *task) servers(ctx context.Context, interpreter *muranopl.Interpreter) (openstack.Stack, error) {
-	members := t.clusterServers()
-	own := t.stackNamed(stackName(t.EnvironmentID()))
-	var network *muranopl.Object
-	var cidr netip.Prefix
-	if len(members) > 0 {
-		var err error
-		if network, cidr, err = t.joinNetwork(ctx, interpreter); err != nil {
-			return openstack.Stack{}, err
-		}
-	}
-	state, err := t.apply(ctx, own, members, cidr)
-	if err == nil && network != nil {
-		_, err = interpreter.Invoke(ctx, network, "endDeploy", nil)
-	}
-	return state, err
+// nodeServers are the servers of clusters.
+type nodeServers interface {
+	// prepare puts those that are to run into the template, takes the others out, and returns the instances of both.
+	prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active, idle []*muranopl.Object, err error)
+	// shrink takes nodes whose servers go out of their clusters. check is asked before the first one is touched.
+	shrink(ctx context.Context, check func() error) error
 }
 
-// apply makes the stack what code and these servers of clusters want.
-func (t *task) apply(ctx context.Context, own *heatStack, members []clusterServer, cidr netip.Prefix) (openstack.Stack, error) {
-	t.stack.mutex.Lock()
-	defer t.stack.mutex.Unlock()
-	project, err := t.Project(ctx)
-	if err != nil {
-		return openstack.Stack{}, err
-	}
-	// Servers that are not in the template any more go with the update.
-	err = each(t.all(classCluster), func(cluster *muranopl.Object) error { return t.shrink(ctx, cluster, cidr) })
-	if err != nil {
-		return openstack.Stack{}, err
-	}
-	template, instances, err := t.template(ctx, project, own, members, cidr)
-	if err != nil {
-		return openstack.Stack{}, err
-	}
-	if t.stack.applied != nil && reflect.DeepEqual(*t.stack.applied, template) {
-		return t.stack.state, nil
-	}
-	root := t.Model()
-	err = t.Step(ctx, root, "servers", func(ctx context.Context) error {
-		if len(instances) > 0 {
-			t.inform(ctx, root, "Making servers: stack %s with %d servers", own.name, len(instances))
-		}
-		limited, cancel := t.patient(ctx)
-		defer cancel()
-		// Noted first: what may be there is looked for when it is to be deleted.
-		if err := t.SetAttribute(ctx, root, attributeStack, true); err != nil {
-			return err
-		}
-		if t.stack.state, err = project.ApplyStack(limited, own.name, template); err != nil {
-			return err
-		}
-		return t.mend(limited, project, template, instances)
-	})
-	if err != nil {
-		return openstack.Stack{}, err
-	}
-	own.tell(t.stack.state.Outputs)
-	for _, member := range members {
-		addresses, ok := t.stack.state.Addresses(member.instance.ID())
-		if !ok {
-			return openstack.Stack{}, fmt.Errorf("the stack tells no address of server %s", member.instance.Text("name"))
-		}
-		if err := noteAddresses(member.instance, addresses); err != nil {
-			return openstack.Stack{}, err
-		}
-	}
-	for _, cluster := range t.all(classCluster) {
-		for _, p := range []pool{minions, gateways} {
-			for _, node := range cluster.Objects(p.list)[len(p.active(cluster)):] {
-				if err := forgetAddresses(node.Object("instance")); err != nil {
-					return openstack.Stack{}, err
-				}
-			}
-		}
-	}
-	t.stack.applied = &template
-	return t.stack.state, nil
+// begin says that the environment's deploy begins.
+func (s *ownStack) begin() { s.deploying.Store(true) }
+
+// busy tells whether a push is for later: when the environment is deleted its stack is, too, and what is destroyed before a deployment
+// goes with that deployment's updates.
+func (s *ownStack) busy() bool {
+	return s.runtime.Model() == nil || s.runtime.Deploys() && !s.deploying.Load()
 }
 
-// launched says when Nova set a server up last, if that is known.
-func (t *task) launched(serverID string) string {
-	t.stack.mutex.Lock()
-	defer t.stack.mutex.Unlock()
-	return t.stack.launched[serverID]
-}
-
-// settleStack takes out of the stack what nobody wants any more; one in which nothing stands but the environment's network and the security
-// groups of servers is deleted. These are still wanted, and made again with the next server.
-func (t *task) settleStack(ctx context.Context, interpreter *muranopl.Interpreter, environment *muranopl.Object) error {
-	if len(t.clusterServers()) > 0 {
-		_, err := t.servers(ctx, interpreter)
+// push brings the stack to what the model wants, with all servers of the change in one update.
+func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) error {
+	project, err := s.runtime.Project(ctx)
+	if err != nil {
 		return err
 	}
-	own := t.stackNamed(stackName(t.EnvironmentID()))
-	template, err := t.wantedTemplate(ctx, own)
+	active, idle, err := s.nodes.prepare(ctx, interpreter)
+	if err != nil {
+		return err
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	content, instances, err := s.content(ctx, active)
+	if err != nil {
+		return err
+	}
+	own := s.stacks.own()
+	check := func() error { return project.CheckStack(ctx, own.name, content) }
+	if s.rehearsal {
+		return check()
+	}
+	// Servers that are not in the template any more go with the update.
+	if err := s.nodes.shrink(ctx, check); err != nil {
+		return err
+	}
+	if s.applied != nil && reflect.DeepEqual(*s.applied, content) {
+		return nil
+	}
+	root := s.runtime.Model()
+	err = s.runtime.Step(ctx, root, "servers", func(ctx context.Context) error {
+		if len(instances) > 0 {
+			s.reports.inform(ctx, root, "Making servers: stack %s with %d servers", own.name, len(instances))
+		}
+		limited, cancel := limitedTo(ctx, s.patience)
+		defer cancel()
+		// Noted first: what may be there is looked for when it is to be deleted.
+		if err := s.runtime.SetAttribute(ctx, root, attributeStack, true); err != nil {
+			return err
+		}
+		if s.state, err = project.ApplyStack(limited, own.name, content); err != nil {
+			return err
+		}
+		return s.mend(limited, project, content, instances)
+	})
+	if err != nil {
+		return err
+	}
+	own.pushed(s.state.Outputs)
+	for _, instance := range idle {
+		if err := forgetAddresses(instance); err != nil {
+			return err
+		}
+	}
+	s.applied = &content
+	return nil
+}
+
+// content is what the stack is to be made of, which is kept before it is asked for, and the objects of all servers in it.
+func (s *ownStack) content(ctx context.Context, nodes []*muranopl.Object) (openstack.Content, []*muranopl.Object, error) {
+	own := s.stacks.own()
+	own.mutex.Lock()
+	defer own.mutex.Unlock()
+	if err := s.stacks.learn(ctx, own); err != nil {
+		return openstack.Content{}, nil, err
+	}
+	if err := s.stacks.keep(ctx, own); err != nil {
+		return openstack.Content{}, nil, err
+	}
+	content := own.content
+	content.Template = withoutIdleGroups(versioned(content.Template))
+	for _, node := range nodes {
+		content.Nodes = append(content.Nodes, openstack.ServerResource(node.ID()))
+	}
+	resources, _ := content.Template["resources"].(map[string]any)
+	for _, node := range nodes {
+		// Code has taken it out since it was prepared: with such a push its server would be deleted.
+		if resources[openstack.ServerResource(node.ID())] == nil {
+			return content, nil, fmt.Errorf("the template of stack %s was replaced by an application while server %s was prepared: deploy again", own.name, node.Text("name"))
+		}
+	}
+	var instances []*muranopl.Object
+	for _, instance := range s.objects.all(classInstance) {
+		if resources[openstack.ServerResource(instance.ID())] != nil {
+			instances = append(instances, instance)
+		}
+	}
+	return content, instances, nil
+}
+
+// mend starts servers that are off, and replaces those that are gone.
+func (s *ownStack) mend(ctx context.Context, project *openstack.Project, content openstack.Content, instances []*muranopl.Object) error {
+	launched, gone, err := s.servers.mend(ctx, project, s.state, instances)
+	s.launched = launched
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	state, err := project.ReplaceServers(ctx, s.stacks.own().name, content, gone)
+	if err == nil {
+		s.state = state
+	}
+	return err
+}
+
+// addresses is what the stack says of a server after a push, with the time when Nova set it up last.
+func (s *ownStack) addresses(instance *muranopl.Object) (openstack.Addresses, string, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	addresses, ok := s.state.Addresses(instance.ID())
+	if !ok {
+		return addresses, "", fmt.Errorf("the stack tells no address of server %s", instance.Text("name"))
+	}
+	return addresses, s.launched[addresses.ServerID], nil
+}
+
+// tidyAtEnd has the stack tidied up once when the task's action is done.
+func (s *ownStack) tidyAtEnd(interpreter *muranopl.Interpreter) {
+	if root := s.runtime.Model(); root != nil {
+		s.atEnd.Do(func() {
+			s.runtime.AtEnd(func(ctx context.Context) error { return s.tidy(ctx, interpreter, root) })
+		})
+	}
+}
+
+// tidy takes out of the stack what nobody wants any more; one in which nothing stands but the environment's network and the security
+// groups of servers is deleted. These are still wanted, and made again with the next server.
+func (s *ownStack) tidy(ctx context.Context, interpreter *muranopl.Interpreter, environment *muranopl.Object) error {
+	if len(s.objects.all(classCluster)) > 0 {
+		return s.push(ctx, interpreter)
+	}
+	own := s.stacks.own()
+	template, err := s.stacks.template(ctx, own)
 	if err != nil {
 		return err
 	}
 	resources, _ := template["resources"].(map[string]any)
 	for name := range resources {
 		if !slices.Contains(networkResources, name) && !isGroup(name) {
-			_, err := t.servers(ctx, interpreter)
-			return err
+			return s.push(ctx, interpreter)
 		}
 	}
-	if err := t.deleteStack(ctx, environment); err != nil || len(resources) == 0 {
+	if err := s.remove(ctx, environment); err != nil || len(resources) == 0 {
 		return err
 	}
-	own.tell(map[string]any{})
-	if network := t.environmentNetwork(); network != nil && network.Class().Is(classNeutronNetwork) {
-		_, err = interpreter.Invoke(ctx, network, "endDeploy", nil) // it is not there any more
+	own.pushed(map[string]any{})
+	if network := environmentNetwork(environment); network != nil && network.Class().Is(classNeutronNetwork) {
+		_, err = interpreter.Invoke(ctx, network, methodEndDeploy, nil) // it is not there any more
 	}
 	return err
 }
 
-// isGroup tells whether a resource is a security group of servers, as io.murano.system.NeutronSecurityGroupManager calls them.
-func isGroup(resource string) bool {
-	return resource == "servers" || strings.HasPrefix(resource, "group-")
-}
-
-// withoutIdleGroups leaves the security groups of servers out of a template that none of its servers is in.
-func withoutIdleGroups(template map[string]any) map[string]any {
-	used := map[string]bool{}
-	var look func(value any)
-	look = func(value any) {
-		switch v := value.(type) {
-		case map[string]any:
-			if name, ok := v["get_resource"].(string); ok {
-				used[name] = true
-			}
-			for _, item := range v {
-				look(item)
-			}
-		case []any:
-			for _, item := range v {
-				look(item)
-			}
-		}
-	}
-	look(template)
-	resources, _ := template["resources"].(map[string]any)
-	kept := maps.Clone(resources)
-	maps.DeleteFunc(kept, func(name string, _ any) bool { return isGroup(name) && !used[name] })
-	made := maps.Clone(template)
-	made["resources"] = kept
-	return made
-}
-
-// wantedTemplate is what code in MuranoPL wants of the environment's own stack.
-func (t *task) wantedTemplate(ctx context.Context, own *heatStack) (map[string]any, error) {
-	own.mutex.Lock()
-	defer own.mutex.Unlock()
-	err := t.learn(ctx, own)
-	return own.content.Template, err
-}
-
-// deleteStack deletes the stack, with every server, port and address of the environment, where one was ever made.
-func (t *task) deleteStack(ctx context.Context, environment *muranopl.Object) error {
-	if made, _, err := t.Attribute(ctx, environment, attributeStack); err != nil || made == nil {
+// remove deletes the stack, with every server, port and address of the environment, where one was ever made.
+func (s *ownStack) remove(ctx context.Context, environment *muranopl.Object) error {
+	if made, _, err := s.runtime.Attribute(ctx, environment, attributeStack); err != nil || made == nil {
 		return err
 	}
-	return t.Step(ctx, environment, "delete stack", func(ctx context.Context) error {
-		project, err := t.Project(ctx)
+	return s.runtime.Step(ctx, environment, "delete stack", func(ctx context.Context) error {
+		project, err := s.runtime.Project(ctx)
 		if err != nil {
 			return err
 		}
-		if err := project.DeleteStack(ctx, stackName(t.EnvironmentID())); err != nil {
+		if err := project.DeleteStack(ctx, s.stacks.own().name); err != nil {
 			return err
 		}
-		return t.SetAttribute(ctx, environment, attributeStack, nil)
+		return s.runtime.SetAttribute(ctx, environment, attributeStack, nil)
 	})
-}
-
-// noteAddresses writes what the cloud gave a server to its object.
-func noteAddresses(instance *muranopl.Object, addresses openstack.Addresses) error {
-	all := []any{addresses.Fixed.String()}
-	var floating any
-	if addresses.Floating.IsValid() {
-		floating = addresses.Floating.String()
-		all = append(all, floating)
-	}
-	for name, value := range map[string]any{"openstackId": addresses.ServerID, "ipAddresses": all, "floatingIpAddress": floating} {
-		if err := instance.Set(name, value); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // forgetAddresses takes from an object what it says of a server that is gone.
@@ -237,7 +239,7 @@ func forgetAddresses(instance *muranopl.Object) error {
 	if instance.Text("openstackId") == "" {
 		return nil
 	}
-	for name, value := range map[string]any{"openstackId": nil, "ipAddresses": []any{}, "floatingIpAddress": nil} {
+	for name, value := range map[string]any{"openstackId": nil, "ipAddresses": []any{}, "floatingIpAddress": nil, "joinedNetworks": []any{}} {
 		if err := instance.Set(name, value); err != nil {
 			return err
 		}
@@ -245,118 +247,9 @@ func forgetAddresses(instance *muranopl.Object) error {
 	return nil
 }
 
-// clusterServer is an instance that is to run in a cluster.
-type clusterServer struct {
-	instance *muranopl.Object
-	cluster  *muranopl.Object
-	role     nodes.Role
-}
-
-// clusterServers lists the instances of clusters that are to run.
-func (t *task) clusterServers() []clusterServer {
-	var found []clusterServer
-	for _, object := range t.all(classCluster) {
-		for _, node := range activeNodes(object) {
-			found = append(found, clusterServer{instance: node.object.Object("instance"), cluster: object, role: node.role})
-		}
-	}
-	return found
-}
-
-// template is what the stack is to be made of: what code in MuranoPL wants, which is kept before it is asked for, and the servers of
-// clusters. With it are returned the objects of all servers in it.
-func (t *task) template(ctx context.Context, project *openstack.Project, own *heatStack, members []clusterServer, cidr netip.Prefix) (openstack.Content, []*muranopl.Object, error) {
-	own.mutex.Lock()
-	defer own.mutex.Unlock()
-	content := openstack.Content{}
-	if err := t.learn(ctx, own); err != nil {
-		return content, nil, err
-	}
-	if err := t.keep(ctx, own); err != nil {
-		return content, nil, err
-	}
-	content = own.content
-	added := openstack.NewTemplate()
-	var instances []*muranopl.Object
-	if len(members) > 0 {
-		external, err := project.ExternalNetwork(ctx)
-		if err != nil {
-			return content, nil, err
-		}
-		for _, member := range members {
-			if err := t.addServer(ctx, added, member, external, cidr); err != nil {
-				return content, nil, err
-			}
-			instances = append(instances, member.instance)
-			content.Nodes = append(content.Nodes, openstack.ServerResource(member.instance.ID()))
-		}
-	}
-	part, err := added.Map()
-	if err != nil {
-		return content, nil, err
-	}
-	content.Template = withoutIdleGroups(mergeTemplates(content.Template, part))
-	resources, _ := content.Template["resources"].(map[string]any)
-	for _, instance := range t.all(classInstance) {
-		if resources[openstack.ServerResource(instance.ID())] != nil && !slices.Contains(instances, instance) {
-			instances = append(instances, instance)
-		}
-	}
-	return content, instances, nil
-}
-
-// addServer adds a cluster's server to the template.
-func (t *task) addServer(ctx context.Context, template openstack.Template, member clusterServer, external string, cidr netip.Prefix) error {
-	cluster, err := t.cluster(member.cluster)
-	if err != nil {
-		return err
-	}
-	name := member.instance.Text("name")
-	data, err := cluster.names.UserData(ctx, name)
-	if err != nil {
-		return err
-	}
-	group := member.cluster.ID() + "-" + string(member.role)
-	template.AddSecurityGroup(group, member.cluster.Text("name")+"-"+string(member.role), clusterRules(member, cidr))
-	template.AddServer(openstack.Server{
-		ID:               member.instance.ID(),
-		Name:             name,
-		Flavor:           member.instance.Text("flavor"),
-		Image:            member.instance.Text("image"),
-		KeyName:          member.instance.Text("keyname"),
-		AvailabilityZone: member.instance.Text("availabilityZone"),
-		FloatingIP:       member.instance.Bool("assignFloatingIp"),
-		External:         external,
-		SecurityGroup:    group,
-		UserData:         string(data),
-		AlsoFrom:         []netip.Prefix{podNetwork},
-	})
-	return nil
-}
-
-func inside(network netip.Prefix) openstack.Rule { return openstack.Rule{From: network.String()} }
-
-func ssh() openstack.Rule {
-	return openstack.Rule{Protocol: "tcp", Ports: [2]int{22, 22}, From: "0.0.0.0/0"}
-}
-
-// clusterRules says what a node lets in: everything from the cluster's own networks, SSH, and what its role offers to publicCidr.
-// On gateways the daemon closes again what is not published.
-func clusterRules(server clusterServer, network netip.Prefix) []openstack.Rule {
-	rules := []openstack.Rule{inside(network), inside(podNetwork), ssh()}
-	public := server.cluster.Text("publicCidr")
-	switch server.role {
-	case nodes.Master:
-		rules = append(rules, openstack.Rule{Protocol: "tcp", Ports: [2]int{6443, 6443}, From: public})
-	case nodes.Gateway:
-		rules = append(rules, openstack.Rule{Protocol: "tcp", Ports: [2]int{1, 65535}, From: public})
-	}
-	return rules
-}
-
-// environmentNetwork returns the network that the environment has in its region, or nil.
-func (t *task) environmentNetwork() *muranopl.Object {
-	region, _ := t.Model().Map("regions")[t.Model().Text("region")].(*muranopl.Object)
+// environmentNetwork returns the network that an environment has in its region, or nil.
+func environmentNetwork(environment *muranopl.Object) *muranopl.Object {
+	region, _ := environment.Map("regions")[environment.Text("region")].(*muranopl.Object)
 	if region == nil {
 		return nil
 	}
@@ -364,21 +257,7 @@ func (t *task) environmentNetwork() *muranopl.Object {
 	return network
 }
 
-// joinNetwork puts the environment's network into the stack for the servers of clusters, and returns it with its subnet.
-func (t *task) joinNetwork(ctx context.Context, interpreter *muranopl.Interpreter) (*muranopl.Object, netip.Prefix, error) {
-	network := t.environmentNetwork()
-	if network == nil {
-		return nil, netip.Prefix{}, errors.New("the environment has no network for its servers: give its model one in defaultNetworks.environment")
-	}
-	if !network.Class().Is(classNeutronNetwork) {
-		return nil, netip.Prefix{}, fmt.Errorf("the environment's network is a %s: so far clusters stand only in a %s", network.Class().Name, classNeutronNetwork)
-	}
-	if _, err := interpreter.Invoke(ctx, network, "beginDeploy", nil); err != nil {
-		return nil, netip.Prefix{}, err
-	}
-	cidr, err := netip.ParsePrefix(network.Text("subnetCidr"))
-	if err != nil {
-		return nil, cidr, fmt.Errorf("subnetCidr of the environment's network is %q, which is no network: write it like 10.20.0.0/24", network.Text("subnetCidr"))
-	}
-	return network, cidr, nil
+// limitedTo limits how long a stack may take; outages of the cloud, which have a patience of their own, do not count.
+func limitedTo(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+	return openstack.Limit(ctx, patience, fmt.Errorf("the servers were not ready within %s (burano serve --server-patience)", patience))
 }

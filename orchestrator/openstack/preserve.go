@@ -144,6 +144,18 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 		}
 		node := slices.Contains(content.Nodes, resource.Name)
 		differing := now.differences(next, resource.Name, node)
+		for property, was := range now.properties(resource.Name) {
+			// Heat may take for another value what means the same in another spelling.
+			if is := next.properties(resource.Name)[property]; !slices.Contains(differing, property) && !slices.Contains(inPlace[serverType], property) &&
+				equal(was, is) && !reflect.DeepEqual(was, is) {
+				keep(before, after, property)
+			}
+		}
+		for property, is := range next.properties(resource.Name) {
+			if _, there := now.properties(resource.Name)[property]; !there && isEmpty(is) {
+				keep(before, after, property)
+			}
+		}
 		if node {
 			// Burano wrote it, and another version of Burano writes it otherwise.
 			for _, property := range []string{"user_data", "user_data_format", "config_drive"} {

@@ -30,9 +30,6 @@ type Stack struct {
 	Outputs map[string]any
 }
 
-// Definition says what a stack is to be made of: a Template, or Content.
-type Definition interface{ content() (Content, error) }
-
 // Content is all that Heat is told of a stack.
 type Content struct {
 	Template    map[string]any // in HOT
@@ -42,8 +39,6 @@ type Content struct {
 	// Nodes are resources: servers that Burano writes the user data of. Those that are there keep theirs, and their names.
 	Nodes []string
 }
-
-func (c Content) content() (Content, error) { return c, nil }
 
 // nameOf is what a person calls a resource: a server has a name of its own.
 func (c Content) nameOf(resource string) string {
@@ -114,11 +109,7 @@ const (
 //
 // Heat looks for stacks of that name before and right after it stores a new one, and knows their age in whole seconds, so several who
 // create one within the same second can all succeed: of several stacks of that name the oldest is kept and the others are deleted.
-func (p *Project) ApplyStack(ctx context.Context, name string, definition Definition) (Stack, error) {
-	content, err := definition.content()
-	if err != nil {
-		return Stack{}, fmt.Errorf("write the template of stack %s: %w", name, err)
-	}
+func (p *Project) ApplyStack(ctx context.Context, name string, content Content) (Stack, error) {
 	existing, made, err := p.adoptOrCreate(ctx, name, content)
 	if err != nil {
 		return Stack{}, err
@@ -273,11 +264,7 @@ func deleted(name string) error {
 }
 
 // ReplaceServers makes new servers, under the same names and with the same ports, in place of those with these ids in the template.
-func (p *Project) ReplaceServers(ctx context.Context, name string, definition Definition, reasons map[string]string) (Stack, error) {
-	content, err := definition.content()
-	if err != nil {
-		return Stack{}, fmt.Errorf("write the template of stack %s: %w", name, err)
-	}
+func (p *Project) ReplaceServers(ctx context.Context, name string, content Content, reasons map[string]string) (Stack, error) {
 	existing, err := p.settle(ctx, name, content)
 	if err != nil {
 		return Stack{}, err

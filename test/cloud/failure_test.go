@@ -11,11 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/fault"
-	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
 // with is the template with other properties of its server "one".
-func with(template driver.Template, properties map[string]any) driver.Template {
+func with(template stackTemplate, properties map[string]any) stackTemplate {
 	for name, value := range properties {
 		template.Resources["one-server"].Properties[name] = value
 	}
@@ -27,7 +26,7 @@ func aRefusedTemplateSaysWhy(t *testing.T, c *cloud) {
 	project := demo.project(t, c.service(t))
 	name := begin(t, project, "refused")
 	for property, unknown := range map[string]string{"image": "no-such-image", "flavor": "no-such-flavor"} {
-		_, err := project.ApplyStack(t.Context(), name, with(plan(t, project, "one"), map[string]any{property: unknown}))
+		_, err := project.ApplyStack(t.Context(), name, with(plan(t, project, "one"), map[string]any{property: unknown}).content(t))
 		require.Error(t, err)
 		require.Contains(t, err.Error(), unknown)
 		require.Contains(t, err.Error(), name)
@@ -52,14 +51,14 @@ func noRoomIsSaidAndHealed(t *testing.T, c *cloud) {
 
 	project := demo.project(t, c.service(t))
 	name := begin(t, project, "no-room")
-	_, err = project.ApplyStack(t.Context(), name, with(plan(t, project, "one"), map[string]any{"flavor": giant}))
+	_, err = project.ApplyStack(t.Context(), name, with(plan(t, project, "one"), map[string]any{"flavor": giant}).content(t))
 	require.ErrorContains(t, err, "No valid host was found")
 	require.ErrorContains(t, err, "one-server")
 	require.ErrorContains(t, err, name)
 	failed := demo.stacksNamed(t, name)
 	require.Len(t, failed, 1)
 
-	healed, err := project.ApplyStack(t.Context(), name, plan(t, project, "one"))
+	healed, err := project.ApplyStack(t.Context(), name, plan(t, project, "one").content(t))
 	require.NoError(t, err)
 	require.Equal(t, failed[0].ID, healed.ID)
 	require.Len(t, demo.serversNamed(t, "burano-test-one"), 1, "the one that failed is gone")
@@ -75,12 +74,12 @@ func aQuotaIsNamed(t *testing.T, c *cloud) {
 
 	project := other.project(t, c.service(t))
 	name := begin(t, project, "quota")
-	_, err := project.ApplyStack(t.Context(), name, plan(t, project, "one", "two"))
+	_, err := project.ApplyStack(t.Context(), name, plan(t, project, "one", "two").content(t))
 	require.ErrorContains(t, err, "Quota exceeded")
 	require.ErrorContains(t, err, "instances")
 
 	require.NoError(t, reset())
-	_, err = project.ApplyStack(t.Context(), name, plan(t, project, "one", "two"))
+	_, err = project.ApplyStack(t.Context(), name, plan(t, project, "one", "two").content(t))
 	require.NoError(t, err)
 	require.Len(t, other.serversNamed(t, "burano-test-.*"), 2)
 }
@@ -90,7 +89,7 @@ func aNetworkThatIsGoneIsNamed(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project := demo.project(t, c.service(t))
 	name := begin(t, project, "no-network")
-	stack, err := project.ApplyStack(t.Context(), name, plan(t, project))
+	stack, err := project.ApplyStack(t.Context(), name, plan(t, project).content(t))
 	require.NoError(t, err)
 	has, neutron := demo.resources(t, stack, name), demo.neutron(t)
 	subnet, network := has["subnet"].PhysicalID, has["network"].PhysicalID
@@ -98,7 +97,7 @@ func aNetworkThatIsGoneIsNamed(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	require.NoError(t, networks.Delete(t.Context(), neutron, network).ExtractErr())
 
-	_, err = project.ApplyStack(t.Context(), name, plan(t, project, "one"))
+	_, err = project.ApplyStack(t.Context(), name, plan(t, project, "one").content(t))
 	require.ErrorContains(t, err, name)
 	require.ErrorContains(t, err, "subnet (OS::Neutron::Subnet)", "Heat looks at what there was first")
 	require.ErrorContains(t, err, "Unable to find network with name or id '"+network+"'")

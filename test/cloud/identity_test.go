@@ -222,13 +222,13 @@ func workOutlivesItsTokens(t *testing.T, c *cloud) {
 	changes := 0
 	eventually(t, "a token has ended", func() bool {
 		template := plan(t, project)
-		template.AddSecurityGroup("group", "burano-test", []driver.Rule{{Protocol: "tcp", Ports: [2]int{1000 + changes, 1000 + changes}, From: everyone}})
-		_, err := project.ApplyStack(t.Context(), name, template)
+		template.addSecurityGroup("group", "burano-test", []groupRule{{Protocol: "tcp", Ports: [2]int{1000 + changes, 1000 + changes}, From: everyone}})
+		_, err := project.ApplyStack(t.Context(), name, template.content(t))
 		require.NoError(t, err)
 		changes++
 		return !lasts()
 	})
-	_, err := project.ApplyStack(t.Context(), name, plan(t, project))
+	_, err := project.ApplyStack(t.Context(), name, plan(t, project).content(t))
 	require.NoError(t, err)
 	t.Logf("%d changes", changes+1)
 	require.Equal(t, demo.caller(t, c.service(t)).UserID, demo.caller(t, service).UserID, "the service user signs in again too")

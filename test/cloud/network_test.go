@@ -14,8 +14,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 	"github.com/stretchr/testify/require"
-
-	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
 func theExternalNetworkIsFound(t *testing.T, c *cloud) {
@@ -68,7 +66,7 @@ func aPortIsOpenWhenItsGroupSaysSo(t *testing.T, c *cloud) {
 	project := c.as(t, "demo").project(t, c.service(t))
 	name := begin(t, project, "ports")
 	template := plan(t, project, "one")
-	stack, err := project.ApplyStack(t.Context(), name, template)
+	stack, err := project.ApplyStack(t.Context(), name, template.content(t))
 	require.NoError(t, err)
 	one, _ := stack.Addresses("one")
 	eventually(t, "the open port answers", func() bool { return strings.Contains(said(one.Floating, 8080), "data of one") })
@@ -83,11 +81,11 @@ func aPortIsOpenWhenItsGroupSaysSo(t *testing.T, c *cloud) {
 	}
 	requireSilent(8081)
 
-	open := func(port int) driver.Rule {
-		return driver.Rule{Protocol: "tcp", Ports: [2]int{port, port}, From: everyone}
+	open := func(port int) groupRule {
+		return groupRule{Protocol: "tcp", Ports: [2]int{port, port}, From: everyone}
 	}
-	template.AddSecurityGroup("group", "burano-test", []driver.Rule{{From: network.String()}, open(8081), open(8082)})
-	opened, err := project.ApplyStack(t.Context(), name, template)
+	template.addSecurityGroup("group", "burano-test", []groupRule{{From: network.String()}, open(8081), open(8082)})
+	opened, err := project.ApplyStack(t.Context(), name, template.content(t))
 	require.NoError(t, err)
 	is, _ := opened.Addresses("one")
 	require.Equal(t, one, is, "the server is not touched")

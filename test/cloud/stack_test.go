@@ -34,24 +34,24 @@ var (
 
 // plan is a template like those that environments have: the network, a security group, and these servers. The first one has a
 // floating IP.
-func plan(t *testing.T, project *driver.Project, names ...string) driver.Template {
+func plan(t *testing.T, project *driver.Project, names ...string) stackTemplate {
 	outside, err := project.ExternalNetwork(t.Context())
 	require.NoError(t, err)
-	template := driver.NewTemplate()
+	template := emptyTemplate()
 	resource := func(name string) map[string]any { return map[string]any{"get_resource": name} }
-	template.Resources["network"] = driver.Resource{Type: "OS::Neutron::Net", Properties: map[string]any{"name": "burano-test"}}
-	template.Resources["subnet"] = driver.Resource{Type: "OS::Neutron::Subnet", Properties: map[string]any{"name": "burano-test-subnet",
+	template.Resources["network"] = stackResource{Type: "OS::Neutron::Net", Properties: map[string]any{"name": "burano-test"}}
+	template.Resources["subnet"] = stackResource{Type: "OS::Neutron::Subnet", Properties: map[string]any{"name": "burano-test-subnet",
 		"network": resource("network"), "cidr": network.String(), "ip_version": 4, "dns_nameservers": []string{"192.0.2.53"}}}
-	template.Resources["router"] = driver.Resource{Type: "OS::Neutron::Router", Properties: map[string]any{"name": "burano-test-router",
+	template.Resources["router"] = stackResource{Type: "OS::Neutron::Router", Properties: map[string]any{"name": "burano-test-router",
 		"external_gateway_info": map[string]any{"network": outside}}}
-	template.Resources["uplink"] = driver.Resource{Type: "OS::Neutron::RouterInterface", Properties: map[string]any{
+	template.Resources["uplink"] = stackResource{Type: "OS::Neutron::RouterInterface", Properties: map[string]any{
 		"router": resource("router"), "subnet": resource("subnet")}}
-	template.AddSecurityGroup("group", "burano-test", []driver.Rule{
+	template.addSecurityGroup("group", "burano-test", []groupRule{
 		{From: network.String()}, {From: pods.String()},
 		{Protocol: "tcp", Ports: [2]int{22, 22}, From: everyone}, {Protocol: "tcp", Ports: [2]int{8080, 8080}, From: everyone},
 	})
 	for i, name := range names {
-		template.AddServer(driver.Server{
+		template.addServer(serverPlan{
 			ID: name, Name: "burano-test-" + name, Flavor: flavor, Image: image, UserData: "#!/bin/sh\n# data of " + name + "\n",
 			SecurityGroup: "group", AlsoFrom: []netip.Prefix{pods}, FloatingIP: i == 0, External: outside,
 		})
@@ -142,7 +142,7 @@ func aStackGrowsAndShrinks(t *testing.T, c *cloud) {
 	project := demo.project(t, c.service(t))
 	name := begin(t, project, "life")
 
-	first, err := project.ApplyStack(t.Context(), name, plan(t, project, "one"))
+	first, err := project.ApplyStack(t.Context(), name, plan(t, project, "one").content(t))
 	require.NoError(t, err)
 	one, ok := first.Addresses("one")
 	require.True(t, ok)
@@ -161,17 +161,17 @@ func aStackGrowsAndShrinks(t *testing.T, c *cloud) {
 		return strings.Contains(said(one.Floating, 8080), "data of one")
 	})
 
-	same, err := project.ApplyStack(t.Context(), name, plan(t, project, "one"))
+	same, err := project.ApplyStack(t.Context(), name, plan(t, project, "one").content(t))
 	require.NoError(t, err)
 	require.Equal(t, first, same)
 	require.Zero(t, demo.updates(t, same, name), "nothing was to be changed")
 
-	two, err := project.ApplyStack(t.Context(), name, plan(t, project, "one", "two"))
+	two, err := project.ApplyStack(t.Context(), name, plan(t, project, "one", "two").content(t))
 	require.NoError(t, err)
 	require.Equal(t, first.ID, two.ID)
 	require.Equal(t, 1, demo.updates(t, two, name))
 
-	four, err := project.ApplyStack(t.Context(), name, plan(t, project, "one", "two", "three", "four"))
+	four, err := project.ApplyStack(t.Context(), name, plan(t, project, "one", "two", "three", "four").content(t))
 	require.NoError(t, err)
 	require.Equal(t, 2, demo.updates(t, four, name), "two servers more are one update")
 	for _, id := range []string{"one", "two", "three", "four"} {
@@ -185,7 +185,7 @@ func aStackGrowsAndShrinks(t *testing.T, c *cloud) {
 	require.Equal(t, one, kept, "what was there stays as it was")
 
 	before := demo.resources(t, four, name)
-	shrunk, err := project.ApplyStack(t.Context(), name, plan(t, project, "one", "four"))
+	shrunk, err := project.ApplyStack(t.Context(), name, plan(t, project, "one", "four").content(t))
 	require.NoError(t, err)
 	require.Equal(t, 3, demo.updates(t, shrunk, name))
 	_, ok = shrunk.Addresses("two")
@@ -207,7 +207,7 @@ func aStackGrowsAndShrinks(t *testing.T, c *cloud) {
 	}
 	require.NoError(t, project.DeleteStack(t.Context(), name), "a second time")
 
-	reborn, err := project.ApplyStack(t.Context(), name, plan(t, project))
+	reborn, err := project.ApplyStack(t.Context(), name, plan(t, project).content(t))
 	require.NoError(t, err, "a name is free again once its stack is deleted")
 	require.NotEqual(t, first.ID, reborn.ID)
 }
@@ -251,14 +251,14 @@ func aStackIsTakenOver(t *testing.T, c *cloud) {
 	defer cutOff()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := project.ApplyStack(ctx, name, template)
+		_, err := project.ApplyStack(ctx, name, template.content(t))
 		ended <- err
 	}()
 	eventually(t, "the stack is being created", func() bool { return len(demo.stacksNamed(t, name)) == 1 })
 	cutOff()
 	require.ErrorIs(t, <-ended, context.Canceled)
 
-	stack, err := other.ApplyStack(t.Context(), name, template)
+	stack, err := other.ApplyStack(t.Context(), name, template.content(t))
 	require.NoError(t, err)
 	listed := demo.stacksNamed(t, name)
 	require.Len(t, listed, 1)
@@ -271,13 +271,13 @@ func aStackIsTakenOver(t *testing.T, c *cloud) {
 	ctx, cutOff = context.WithCancel(t.Context())
 	defer cutOff()
 	go func() {
-		_, err := project.ApplyStack(ctx, name, template)
+		_, err := project.ApplyStack(ctx, name, template.content(t))
 		ended <- err
 	}()
 	eventually(t, "the stack is being updated", func() bool { return demo.updates(t, stack, name) == 1 })
 	cutOff()
 	require.ErrorIs(t, <-ended, context.Canceled)
-	stack, err = other.ApplyStack(t.Context(), name, template)
+	stack, err = other.ApplyStack(t.Context(), name, template.content(t))
 	require.NoError(t, err)
 	require.Equal(t, 1, demo.updates(t, stack, name))
 	require.Len(t, demo.serversNamed(t, "burano-test-two"), 1)
@@ -295,7 +295,7 @@ func twoCreateOneStack(t *testing.T, c *cloud) {
 	results := make(chan result, 2)
 	for _, one := range []*driver.Project{project, other} {
 		go func() {
-			stack, err := one.ApplyStack(t.Context(), name, template)
+			stack, err := one.ApplyStack(t.Context(), name, template.content(t))
 			results <- result{stack, err}
 		}()
 	}
@@ -310,8 +310,8 @@ func twoCreateOneStack(t *testing.T, c *cloud) {
 // twins makes at least two stacks of one name, as those who create it within the same second can: it tries until Heat lets two pass.
 // They have a security group only, so that Heat is soon done with each request and with what it lets pass.
 func (u user) twins(t *testing.T, name string) []stacks.ListedStack {
-	template := driver.NewTemplate()
-	template.AddSecurityGroup("group", "burano-test", []driver.Rule{{From: network.String()}})
+	template := emptyTemplate()
+	template.addSecurityGroup("group", "burano-test", []groupRule{{From: network.String()}})
 	body, err := json.Marshal(template)
 	require.NoError(t, err)
 	keep := true
@@ -344,7 +344,7 @@ func severalStacksBecomeOne(t *testing.T, c *cloud) {
 	name := begin(t, project, "several")
 	made := demo.twins(t, name)
 
-	kept, err := project.ApplyStack(t.Context(), name, plan(t, project, "one"))
+	kept, err := project.ApplyStack(t.Context(), name, plan(t, project, "one").content(t))
 	require.NoError(t, err)
 	listed := demo.stacksNamed(t, name)
 	require.Len(t, listed, 1)
@@ -391,7 +391,7 @@ func aStackOfSomebodyElseIsLeftAlone(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, stacks.Delete(context.Background(), heat, name, made.ID).ExtractErr()) })
 
-	_, err = project.ApplyStack(t.Context(), name, plan(t, project))
+	_, err = project.ApplyStack(t.Context(), name, plan(t, project).content(t))
 	require.Equal(t, fault.Conflict, fault.KindOf(err), err)
 	require.ErrorContains(t, err, name)
 	require.ErrorContains(t, err, "not Burano's")
@@ -407,10 +407,10 @@ func aStackThatIsBeingDeletedIsMadeAnew(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project := demo.project(t, c.service(t))
 	name := begin(t, project, "reborn")
-	first, err := project.ApplyStack(t.Context(), name, plan(t, project, "one"))
+	first, err := project.ApplyStack(t.Context(), name, plan(t, project, "one").content(t))
 	require.NoError(t, err)
 	require.NoError(t, stacks.Delete(t.Context(), demo.heat(t), name, first.ID).ExtractErr())
-	second, err := project.ApplyStack(t.Context(), name, plan(t, project, "one"))
+	second, err := project.ApplyStack(t.Context(), name, plan(t, project, "one").content(t))
 	require.NoError(t, err)
 	require.NotEqual(t, first.ID, second.ID)
 	require.Len(t, demo.stacksNamed(t, name), 1)

@@ -66,6 +66,7 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	t.Run("each etcd certificate opens its own prefix and no other", func(t *testing.T) { etcdPermissions(t, cluster, etcdCalico) })
 	t.Run("Secrets are not readable in etcd", func(t *testing.T) { secretsAreEncrypted(t, cluster) })
 	t.Run("deploying the same again restarts nothing", func(t *testing.T) { deployAgain(t, l, cluster, where) })
+	t.Run("another flavor in the file destroys nothing", func(t *testing.T) { anotherFlavor(t, l, cluster) })
 	t.Run("another project sees nothing of it", func(t *testing.T) { foreignProject(t, l, environment["id"].(string)) })
 	t.Run("the cluster tells how it is", func(t *testing.T) { clusterTells(t, l, cluster, demo, environment, where) })
 
@@ -431,6 +432,35 @@ func deployAgain(t *testing.T, l *lab, c *cluster, where string) {
 	t.Logf("%d processes of %d servers were left alone", len(before), len(c.servers))
 	_, err := get("http://" + where + "/")
 	require.NoError(t, err)
+}
+
+// anotherFlavor changes the flavors of a deployed file, for which Heat would resize all servers at once: preview and deployment refuse it,
+// and what is in the cluster stays.
+func anotherFlavor(t *testing.T, l *lab, c *cluster) {
+	c.kubectl(t, "", "create", "configmap", "precious", "--from-literal=word=swordfish")
+	before, units := c.processes(t), c.startTimes(t)
+	later := c.processes(t)
+	maps.DeleteFunc(before, func(process, started string) bool { return later[process] != started })
+	text, err := os.ReadFile(filepath.Join(l.root, "test/environments/demo.yaml"))
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "demo.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "m1.medium", "m1.large")), 0o600))
+	for _, flags := range [][]string{{"--dry-run"}, {"--follow"}} {
+		output, err := l.try(l.as("burano-demo"), "burano", append([]string{"deploy", file}, flags...)...)
+		require.Error(t, err, output)
+		for name, id := range c.servers {
+			require.Contains(t, output, "server "+name+" ("+id+") was made with flavor m1.medium and cannot have m1.large")
+		}
+		t.Logf("%v:\n%s", flags, output)
+	}
+	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/environments/demo.yaml", "--follow")
+	require.Equal(t, units, c.startTimes(t), "no unit was restarted")
+	after := c.processes(t)
+	for process, started := range before {
+		require.Equalf(t, started, after[process], "%s was started when it was", process)
+	}
+	require.Equal(t, "swordfish", c.kubectl(t, "", "get", "configmap", "precious", "-o", "jsonpath={.data.word}"))
+	c.kubectl(t, "", "delete", "configmap", "precious")
 }
 
 // startTimes tells for each unit of ours on each node when its process was started.

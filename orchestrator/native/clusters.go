@@ -1,0 +1,284 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// podNetwork is where pods get their addresses from.
+var podNetwork = netip.MustParsePrefix("10.244.0.0/16")
+
+// clusters are the Kubernetes clusters of the model during one task.
+type clusters struct {
+	runtime interface {
+		Secret(ctx context.Context, name string) ([]byte, bool, error)
+		SetSecret(ctx context.Context, name string, value []byte) error
+		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
+		Fence() uint64
+		Alive() error
+	}
+	objects objects
+	reports reports
+	once    *once
+	servers servers
+	stacks  *heatStacks
+	server  Config
+
+	preparing sync.Mutex
+	prepared  []string // ids of the instances that were prepared last
+
+	mutex   sync.Mutex
+	network netip.Prefix        // of the nodes; not valid before they were prepared
+	known   map[string]*cluster // by object id
+}
+
+// cluster is a Kubernetes cluster of the model during one task.
+type cluster struct {
+	object *muranopl.Object
+	names  *nodes.Cluster // knows only names: enough for user data
+	live   *nodes.Cluster // knows addresses; nil before the servers are there
+}
+
+// member is a node of a cluster that is to run.
+type member struct {
+	object *muranopl.Object
+	role   nodes.Role
+}
+
+// activeNodes lists the nodes that are to run, the master first: of minions and gateways as many as the counts say.
+func activeNodes(cluster *muranopl.Object) []member {
+	active := []member{{cluster.Object("masterNode"), nodes.Master}}
+	add := func(role nodes.Role, list, count string) {
+		all := cluster.Objects(list)
+		for _, node := range all[:min(cluster.Int(count), len(all))] {
+			active = append(active, member{node, role})
+		}
+	}
+	add(nodes.Minion, "minionNodes", "nodeCount")
+	add(nodes.Gateway, "gatewayNodes", "gatewayCount")
+	return active
+}
+
+// of returns the task's one cluster for this object.
+func (c *clusters) of(object *muranopl.Object) (*cluster, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if known := c.known[object.ID()]; known != nil {
+		return known, nil
+	}
+	var list []nodes.Node
+	for _, member := range activeNodes(object) {
+		list = append(list, nodes.Node{Name: serverName(member.object), Role: member.role})
+	}
+	names, err := nodes.NewCluster(c.config(object, list))
+	if err != nil {
+		return nil, err
+	}
+	known := &cluster{object: object, names: names}
+	if c.known == nil {
+		c.known = map[string]*cluster{}
+	}
+	c.known[object.ID()] = known
+	return known, nil
+}
+
+// bring returns the cluster with the servers that its nodes have now.
+func (c *clusters) bring(object *muranopl.Object, list []nodes.Node) (*nodes.Cluster, error) {
+	known, err := c.of(object)
+	if err != nil {
+		return nil, err
+	}
+	config := c.config(object, list)
+	config.NodeNetwork = c.nodeNetwork()
+	live, err := nodes.NewCluster(config)
+	if err != nil {
+		return nil, err
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	known.live = live
+	return live, nil
+}
+
+// live returns the cluster as this task has brought it up; an error when it did not.
+func (c *clusters) live(object *muranopl.Object) (*nodes.Cluster, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if known := c.known[object.ID()]; known != nil && known.live != nil {
+		return known.live, nil
+	}
+	return nil, fmt.Errorf("%s is not up", object)
+}
+
+func (c *clusters) nodeNetwork() netip.Prefix {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.network
+}
+
+// close ends the connections to nodes.
+func (c *clusters) close() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for _, known := range c.known {
+		if known.live != nil {
+			if err := known.live.Close(); err != nil {
+				c.reports.logger.Debug("closing the connections of a cluster", "cluster", known.object.ID(), "error", err)
+			}
+		}
+	}
+}
+
+func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Config {
+	return nodes.Config{
+		Name:          object.Text("name"),
+		Nodes:         list,
+		Network:       podNetworkOf(object),
+		Vault:         vault{c.runtime, object.ID()},
+		Binary:        c.server.Binary,
+		Patience:      c.server.SSHPatience,
+		StepPatience:  c.server.StepPatience,
+		DrainPatience: c.server.DrainPatience,
+		DNS:           object.Bool("enableKubeDns"),
+		Fence:         c.runtime.Fence(),
+		Alive:         c.runtime.Alive,
+		Report: func(ctx context.Context, node, text string) {
+			if node != "" {
+				text = node + ": " + text
+			}
+			c.reports.inform(ctx, object, "%s", text)
+		},
+		Step: func(ctx context.Context, node, name string, run func(context.Context) error) error {
+			if node != "" {
+				name = node + ": " + name
+			}
+			return c.runtime.Step(ctx, object, name, run)
+		},
+		Server:  func(ctx context.Context, node string) nodes.ServerState { return c.servers.state(ctx, list, node) },
+		Console: func(ctx context.Context, node string) string { return c.servers.console(ctx, list, node) },
+		Logger:  c.reports.logger,
+	}
+}
+
+// podNetworkOf is what is to connect the pods of a cluster.
+func podNetworkOf(object *muranopl.Object) nodes.Network {
+	if object.Bool("useFlannel") {
+		return nodes.Flannel
+	}
+	return nodes.Calico
+}
+
+// vault keeps a cluster's secrets among those of its environment.
+type vault struct {
+	runtime interface {
+		Secret(ctx context.Context, name string) ([]byte, bool, error)
+		SetSecret(ctx context.Context, name string, value []byte) error
+	}
+	cluster string
+}
+
+func (v vault) Load(ctx context.Context, name string) ([]byte, bool, error) {
+	return v.runtime.Secret(ctx, secretName(v.cluster, name))
+}
+
+func (v vault) Store(ctx context.Context, name string, value []byte) error {
+	return v.runtime.SetSecret(ctx, secretName(v.cluster, name), value)
+}
+
+// facts returns what is known of a cluster that was up before; nil when it never was.
+func (c *clusters) facts(ctx context.Context, object *muranopl.Object) (*facts, error) {
+	text, found, err := vault{c.runtime, object.ID()}.Load(ctx, factsName)
+	if err != nil || !found {
+		return nil, err
+	}
+	known := &facts{}
+	if err := json.Unmarshal(text, known); err != nil {
+		return nil, fmt.Errorf("read the facts of cluster %s: %w", object.ID(), err)
+	}
+	return known, nil
+}
+
+// shrink takes out of all clusters the nodes that run in them and are not wanted any more, once per task. It must be done before their
+// servers go. check is asked before the first one is touched.
+func (c *clusters) shrink(ctx context.Context, check func() error) error {
+	return each(c.objects.all(classCluster), func(object *muranopl.Object) error { return c.shrinkOne(ctx, object, check) })
+}
+
+func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object, check func() error) error {
+	return c.once.do("shrink "+object.ID(), func() error {
+		known, err := c.facts(ctx, object)
+		if err != nil || known == nil {
+			return err
+		}
+		wanted := map[string]bool{}
+		for _, member := range activeNodes(object) {
+			wanted[serverName(member.object)] = true
+		}
+		var leaving []string
+		var staying []nodes.Node
+		for _, node := range known.Nodes {
+			if wanted[node.Name] {
+				staying = append(staying, node)
+			} else {
+				leaving = append(leaving, node.Name)
+			}
+		}
+		if len(leaving) == 0 {
+			return nil
+		}
+		if err := check(); err != nil {
+			return err
+		}
+		gone, err := c.servers.revive(ctx, object, staying)
+		if err != nil {
+			return err
+		}
+		staying = slices.DeleteFunc(staying, func(node nodes.Node) bool { return slices.Contains(gone, node.Name) })
+		if !slices.ContainsFunc(staying, func(node nodes.Node) bool { return node.Role == nodes.Minion }) {
+			return fmt.Errorf("%s cannot be removed: of the nodes that are to stay Nova does not know %s any more, so that nobody would take the pods. "+
+				"Deploy the cluster with the nodes that it had, for new servers in the place of those that are gone, and make it smaller then",
+				strings.Join(leaving, ", "), strings.Join(gone, ", "))
+		}
+		leaving = append(leaving, gone...)
+		config := c.config(object, known.Nodes)
+		config.NodeNetwork = c.nodeNetwork()
+		former, err := nodes.NewCluster(config)
+		if err != nil {
+			return err
+		}
+		defer former.Close()
+		c.reports.inform(ctx, object, "Removing %s", strings.Join(leaving, ", "))
+		if err := former.Remove(ctx, leaving...); err != nil {
+			return err
+		}
+		return c.keepFacts(ctx, object, staying)
+	})
+}
+
+// keepFacts keeps what a kubeconfig needs to know of the cluster.
+func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list []nodes.Node) error {
+	address := list[0].Access
+	if !address.IsValid() {
+		address = list[0].Address
+	}
+	api := "https://" + netip.AddrPortFrom(address, 6443).String()
+	text, err := json.Marshal(facts{Name: object.Text("name"), API: api, Nodes: list})
+	if err != nil {
+		return err
+	}
+	return vault{c.runtime, object.ID()}.Store(ctx, factsName, text)
+}
+
+// nodeOf is the node that a server is.
+func nodeOf(name string, role nodes.Role, addresses openstack.Addresses) nodes.Node {
+	return nodes.Node{Name: name, Role: role, Address: addresses.Fixed, Access: addresses.Floating, Server: addresses.ServerID}
+}

@@ -1,0 +1,130 @@
+package native
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// secretTemplate keeps the environment's template: what classes want of the environment's stack. It holds user data, and is therefore
+// kept among the secrets.
+const secretTemplate = "template of the stack"
+
+// heatStacks are the stacks that a task works with, by their names.
+type heatStacks struct {
+	runtime interface {
+		EnvironmentID() string
+		Project(ctx context.Context) (*openstack.Project, error)
+		Secret(ctx context.Context, name string) ([]byte, bool, error)
+		SetSecret(ctx context.Context, name string, value []byte) error
+	}
+	mutex sync.Mutex
+	named map[string]*heatStack
+}
+
+// heatStack is a stack as the code of this task knows it.
+type heatStack struct {
+	name  string
+	isOwn bool // it is the environment's own
+
+	mutex   sync.Mutex
+	known   bool // content is what was set, or what is kept or in Heat
+	content openstack.Content
+	kept    []byte // of the environment's own
+	// last is what this task made the stack of last; nil when it did not.
+	last    *openstack.Content
+	outputs map[string]any
+}
+
+// stack returns the task's one stack of the name.
+func (h *heatStacks) stack(name string) *heatStack {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	known := h.named[name]
+	if known == nil {
+		known = &heatStack{name: name, isOwn: name == stackName(h.runtime.EnvironmentID())}
+		if h.named == nil {
+			h.named = map[string]*heatStack{}
+		}
+		h.named[name] = known
+	}
+	return known
+}
+
+// own returns the environment's own stack.
+func (h *heatStacks) own() *heatStack { return h.stack(stackName(h.runtime.EnvironmentID())) }
+
+// learn fills in what is known of the stack: the environment's own from what was kept, any other from Heat. The caller holds its mutex.
+func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
+	if s.known {
+		return nil
+	}
+	s.content = openstack.Content{Template: map[string]any{}}
+	if s.isOwn {
+		text, found, err := h.runtime.Secret(ctx, secretTemplate)
+		if err == nil && found {
+			err = json.Unmarshal(text, &s.content.Template)
+		}
+		if err != nil {
+			return fmt.Errorf("read what is kept of stack %s: %w", s.name, err)
+		}
+		whole(s.content.Template)
+		s.known, s.kept = true, text
+		return nil
+	}
+	project, err := h.runtime.Project(ctx)
+	if err != nil {
+		return err
+	}
+	found, content, err := project.FindStack(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	if found != nil {
+		whole(content.Template)
+		s.content, s.outputs = content, found.Outputs
+	}
+	s.known = true
+	return nil
+}
+
+// keep makes what is wanted of the environment's own stack durable. The caller holds its mutex.
+func (h *heatStacks) keep(ctx context.Context, s *heatStack) error {
+	if !s.isOwn {
+		return nil
+	}
+	text, err := json.Marshal(s.content.Template)
+	if err != nil {
+		return fmt.Errorf("the template of stack %s cannot be written as JSON: %w", s.name, err)
+	}
+	if bytes.Equal(text, s.kept) {
+		return nil
+	}
+	if err := h.runtime.SetSecret(ctx, secretTemplate, text); err != nil {
+		return err
+	}
+	s.kept = text
+	return nil
+}
+
+// template is what is wanted of a stack.
+func (h *heatStacks) template(ctx context.Context, s *heatStack) (map[string]any, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	err := h.learn(ctx, s)
+	return s.content.Template, err
+}
+
+// replace replaces what begins with the prefix in a stack's template, without keeping it, and tells whether anything changed.
+func (h *heatStacks) replace(ctx context.Context, s *heatStack, prefix string, template map[string]any) (changed bool, err error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if err := h.learn(ctx, s); err != nil {
+		return false, err
+	}
+	return s.replace(prefix, template), nil
+}

@@ -1,0 +1,73 @@
+package native
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/panics"
+)
+
+// objects are those of the model as it is to be; none while the environment is deleted.
+type objects struct{ model func() *muranopl.Object }
+
+// find returns the object with this id, or nil.
+func (o objects) find(id string) *muranopl.Object {
+	root := o.model()
+	if root == nil {
+		return nil
+	}
+	var found *muranopl.Object
+	root.Walk(func(object *muranopl.Object) bool {
+		if object.ID() == id {
+			found = object
+		}
+		return found == nil
+	})
+	return found
+}
+
+// all returns every object of the class.
+func (o objects) all(class string) []*muranopl.Object {
+	var found []*muranopl.Object
+	if root := o.model(); root != nil {
+		root.Walk(func(object *muranopl.Object) bool {
+			if object.Class().Is(class) {
+				found = append(found, object)
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// each calls do for every object at once, waits for all, and joins their errors.
+func each(objects []*muranopl.Object, do func(*muranopl.Object) error) error {
+	errs := make([]error, len(objects))
+	var group sync.WaitGroup
+	for i, object := range objects {
+		group.Go(func() { errs[i] = panics.Run(func() error { return do(object) }) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// once is what a task does one time.
+type once struct {
+	mutex sync.Mutex
+	done  map[string]func() error
+}
+
+// do runs what the first caller with this key gives; later and concurrent callers wait for it and get the same error.
+func (o *once) do(key string, run func() error) error {
+	o.mutex.Lock()
+	if o.done == nil {
+		o.done = map[string]func() error{}
+	}
+	if o.done[key] == nil {
+		o.done[key] = sync.OnceValue(run)
+	}
+	outcome := o.done[key]
+	o.mutex.Unlock()
+	return outcome()
+}
