@@ -43,7 +43,7 @@ func TestADeploymentIsLookedAtOnceForAllWhoFollowIt(t *testing.T) {
 		require.NoError(t, err)
 		task, err := rows.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: "e", Method: "deploy"}, Text: "scheduled"})
 		require.NoError(t, err)
-		hold, _, err := rows.TakeTask(t.Context(), "w", time.Minute)
+		hold, _, err := rows.TakeTask(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
 		require.NoError(t, err)
 
 		var queries, inside atomic.Int64

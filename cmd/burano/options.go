@@ -51,6 +51,8 @@ type serveOptions struct {
 	logFormat string
 	logLevel  slog.Level
 
+	workers   int
+	taskTime  time.Duration
 	lease     time.Duration
 	maxDeaths int
 	killAt    string
@@ -99,7 +101,9 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 
 	flags.StringVar(&o.networks, "networks", "10.20.0.0/16", "range from which environments get a /24 of their own; must not overlap 10.244.0.0/16 (pods) and 10.96.0.0/16 (Services)")
 	flags.DurationVar(&o.lease, "lease", engine.DefaultLease, "how long a server may be silent before another goes on with its deployments; the same on all servers, at least 3s")
-	flags.IntVar(&o.maxDeaths, "max-deaths", engine.DefaultMaxDeaths, "servers that may end one after another over one deployment or action without a step getting done, before it is given up")
+	flags.IntVar(&o.workers, "workers", engine.DefaultWorkers, "deployments and actions that a server runs at the same time; one project gets a further one only while more places are free than it has, at most half of them")
+	flags.DurationVar(&o.taskTime, "task-time-limit", engine.DefaultTaskTime, "how long a deployment or action may run; then it is ended as failed, and can be tried again")
+	flags.IntVar(&o.maxDeaths, "max-deaths", engine.DefaultMaxDeaths, "servers that may end over a deployment or action while they run nothing else, without a step getting done, before it is given up")
 	flags.DurationVar(&o.outagePatience, "outage-patience", openstack.DefaultOutagePatience, "how long a service of the cloud may be away (refused connections, 429, 5xx) while a deployment or action needs it; the patience of a step does not run meanwhile")
 	flags.DurationVar(&o.serverPatience, "server-patience", 15*time.Minute, "how long the servers of a change may take until all of them are ACTIVE")
 	flags.DurationVar(&o.sshPatience, "ssh-patience", 3*time.Minute, "how long a server that is ACTIVE may take until it answers on SSH")
@@ -118,13 +122,14 @@ func (o *serveOptions) check(s *settings) error {
 		}
 	}
 	for name, value := range map[string]time.Duration{"request-time": o.limits.Time, "stop-patience": o.stopPatience, "sign-in-idle": o.signInIdle, "sign-in-time": o.signInTime,
-		"outage-patience": o.outagePatience, "server-patience": o.serverPatience, "ssh-patience": o.sshPatience, "step-patience": o.stepPatience, "drain-patience": o.drainPatience} {
+		"outage-patience": o.outagePatience, "server-patience": o.serverPatience, "ssh-patience": o.sshPatience, "step-patience": o.stepPatience, "drain-patience": o.drainPatience,
+		"task-time-limit": o.taskTime} {
 		if value <= 0 {
 			return s.wrong(name, "%s is no time to wait; it must be more than 0s", value)
 		}
 	}
 	for name, value := range map[string]int64{"max-body": o.limits.Body, "max-values": int64(o.limits.Values), "max-requests": int64(o.limits.Requests), "max-streams": int64(o.limits.Streams),
-		"max-deaths": int64(o.maxDeaths)} {
+		"workers": int64(o.workers), "max-deaths": int64(o.maxDeaths)} {
 		if value <= 0 {
 			return s.wrong(name, "%d must be more than 0", value)
 		}

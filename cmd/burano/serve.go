@@ -157,8 +157,8 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		},
 		ClassConfigs: classConfigs,
 
-		Logger: logger,
-		Lease:  options.lease, MaxDeaths: options.maxDeaths, OutagePatience: options.outagePatience,
+		Logger:  logger,
+		Workers: options.workers, TaskTime: options.taskTime, Lease: options.lease, MaxDeaths: options.maxDeaths, OutagePatience: options.outagePatience,
 		Sole:   options.database == "",
 		AtStep: options.atStep(),
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/store"
 )
 
 // newest is the environment's newest deployment, whether it has ended or not.
@@ -133,7 +134,7 @@ func TestAProjectWithManyDeploymentsDoesNotKeepAnotherWaiting(t *testing.T) {
 
 		var taken []string
 		for range 5 {
-			hold, _, err := h.store.TakeTask(context.Background(), "w", time.Minute)
+			hold, _, err := h.store.TakeTask(context.Background(), store.Taking{Worker: "w", Lease: time.Minute})
 			require.NoError(t, err)
 			taken = append(taken, hold.Task().EnvironmentID)
 		}

@@ -8,6 +8,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -16,7 +17,6 @@ import (
 	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/internal/requestid"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
@@ -44,8 +44,11 @@ type Config struct {
 	ClassConfigs fs.FS
 	Logger       *slog.Logger
 
-	// Workers is the number of tasks that run at the same time (default 8); of one environment, one at a time.
+	// Workers is the number of tasks that run at the same time (default DefaultWorkers); of one environment, one at a time, and of one
+	// project no more than there are places free.
 	Workers int
+	// TaskTime is how long a task may run in one go (default DefaultTaskTime).
+	TaskTime time.Duration
 	// Poll is how often the rows are looked at without having been woken (default 5 s): for tasks that another process wrote or
 	// can no longer do.
 	Poll time.Duration
@@ -56,9 +59,12 @@ type Config struct {
 	OutagePatience time.Duration
 	// Sweep is how often orphaned delegations are looked for (default 1 min).
 	Sweep time.Duration
-	// MaxDeaths is how many workers may die over one task without a step getting done that was not done before (default
-	// DefaultMaxDeaths): beyond, it is likely that the task is what kills them.
+	// MaxDeaths is how many workers may die over a task while it runs alone, without a step getting done that was not done before
+	// (default DefaultMaxDeaths): it is what kills them.
 	MaxDeaths int
+	// AloneTime is how long a task over which workers died runs alone, at first, before others may run beside it again; MakeWay is how
+	// long it waits for those that run, before they are given back. Defaults: DefaultAloneTime, DefaultMakeWay.
+	AloneTime, MakeWay time.Duration
 	// Sole says that no other process uses the database: then what a former process held is taken over at once.
 	Sole bool
 	// AtStep, when it is set, is called when a native step has begun and when it is done, before its end is written: tests interrupt
@@ -68,13 +74,18 @@ type Config struct {
 	Name string
 }
 
-// DefaultMaxDeaths is Config.MaxDeaths where nothing is said.
-const DefaultMaxDeaths = 20
+// Defaults of Config.
+const (
+	DefaultWorkers   = 16
+	DefaultTaskTime  = 6 * time.Hour
+	DefaultMaxDeaths = 3
+	DefaultAloneTime = 2 * time.Minute
+	DefaultMakeWay   = 2 * time.Minute
+)
 
 const (
-	defaultWorkers = 8
-	defaultPoll    = 5 * time.Second
-	defaultSweep   = time.Minute
+	defaultPoll  = 5 * time.Second
+	defaultSweep = time.Minute
 	// endTimeout is how long the end of a task may take to be written after the process was told to stop.
 	endTimeout = 15 * time.Second
 )
@@ -86,6 +97,8 @@ var (
 	errLeaseLost = errors.New("the lease of the task could not be renewed in time, so that another worker may have the task")
 	errTakenOver = errors.New("another worker has taken the task over")
 	errCancelled = errors.New("it was cancelled")
+	errTime      = errors.New("its time was up")
+	errMadeWay   = errors.New("a task over which Burano servers had died was to run alone on the server")
 )
 
 // Engine takes and runs tasks. It is safe for concurrent use.
@@ -96,32 +109,24 @@ type Engine struct {
 
 	mutex   sync.Mutex
 	running map[string]*lease // by environment
+	pool    pool
 }
 
 // New makes an Engine; nothing runs before Run.
 func New(ctx context.Context, config Config) (*Engine, error) {
-	if config.Workers == 0 {
-		config.Workers = defaultWorkers
-	}
-	if config.Poll == 0 {
-		config.Poll = defaultPoll
-	}
-	if config.Lease == 0 {
-		config.Lease = DefaultLease
-	}
-	if config.OutagePatience == 0 {
-		config.OutagePatience = openstack.DefaultOutagePatience
-	}
-	if config.MaxDeaths == 0 {
-		config.MaxDeaths = DefaultMaxDeaths
-	}
+	config.Workers = cmp.Or(config.Workers, DefaultWorkers)
+	config.TaskTime = cmp.Or(config.TaskTime, DefaultTaskTime)
+	config.Poll = cmp.Or(config.Poll, defaultPoll)
+	config.Lease = cmp.Or(config.Lease, DefaultLease)
+	config.MaxDeaths = cmp.Or(config.MaxDeaths, DefaultMaxDeaths)
+	config.AloneTime = cmp.Or(config.AloneTime, DefaultAloneTime)
+	config.MakeWay = cmp.Or(config.MakeWay, DefaultMakeWay)
+	config.OutagePatience = cmp.Or(config.OutagePatience, openstack.DefaultOutagePatience)
 	if config.Name == "" {
 		config.Name = store.NewID()
 	}
-	if config.Sweep == 0 {
-		config.Sweep = defaultSweep
-	}
-	e := &Engine{Config: config, wake: make(chan struct{}, 1), sweep: make(chan struct{}, 1), running: map[string]*lease{}}
+	config.Sweep = cmp.Or(config.Sweep, defaultSweep)
+	e := &Engine{Config: config, wake: make(chan struct{}, 1), sweep: make(chan struct{}, 1), running: map[string]*lease{}, pool: pool{changed: make(chan struct{})}}
 	if config.Sole {
 		return e, e.Store.EndLeases(ctx)
 	}
@@ -168,76 +173,4 @@ func (e *Engine) Abandon(environmentID string) {
 	}
 	e.mutex.Unlock()
 	e.Revoke()
-}
-
-// Run takes and runs tasks until ctx ends; then it cancels those that run and returns when they are given back.
-func (e *Engine) Run(ctx context.Context) error {
-	var tasks sync.WaitGroup
-	defer tasks.Wait()
-	tasks.Go(func() { e.sweepDelegations(ctx) })
-
-	slots := make(chan struct{}, e.Workers)
-	ticker := time.NewTicker(e.Poll)
-	defer ticker.Stop()
-	for {
-		// All free slots are filled before waiting again.
-		for filled := true; filled && ctx.Err() == nil; {
-			select {
-			case slots <- struct{}{}:
-			default:
-				filled = false
-				continue
-			}
-			asked := time.Now()
-			hold, before, err := e.Store.TakeTask(ctx, e.Name, e.Lease)
-			if err != nil {
-				<-slots
-				filled = false
-				if !errors.Is(err, store.ErrNotFound) && ctx.Err() == nil {
-					e.Logger.Error("no task could be taken; trying again", "after", e.Poll, "error", err)
-				}
-				continue
-			}
-			tasks.Go(func() {
-				e.hold(ctx, hold, before, asked)
-				<-slots
-				e.Wake() // a slot is free, and the environment
-			})
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-e.wake:
-		case <-ticker.C:
-		}
-	}
-}
-
-// hold keeps the lease of a task that was asked for at the time asked, and runs the task under it.
-func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, asked time.Time) {
-	// What the task asks of the cloud, and what is logged on the way, leads to the request that submitted it.
-	taskCtx, cancel := context.WithCancelCause(requestid.With(context.WithoutCancel(ctx), hold.Task().RequestID))
-	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() { cancel(errStopped) })()
-	lease := newLease(e.Lease, asked, cancel)
-	hold.Guard(lease.check)
-	environmentID := hold.Task().EnvironmentID
-	e.mutex.Lock()
-	e.running[environmentID] = lease
-	e.mutex.Unlock()
-
-	keepCtx, release := context.WithCancel(context.WithoutCancel(ctx))
-	var keeper sync.WaitGroup
-	keeper.Go(func() { lease.keep(keepCtx, hold) })
-	defer keeper.Wait()
-	defer release()
-	h := &held{Hold: hold, lease: lease}
-	h.log = requestid.Logger(h.known.Logger(e.Logger), hold.Task().RequestID)
-	e.run(e.withOutages(openstack.Guarded(taskCtx, lease.check), h), h, before)
-
-	e.mutex.Lock()
-	defer e.mutex.Unlock()
-	if e.running[environmentID] == lease { // and not that of a later task
-		delete(e.running, environmentID)
-	}
 }

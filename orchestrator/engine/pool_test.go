@@ -90,55 +90,71 @@ func as(project string) identity.Caller {
 // submit deploys a new environment of the project with one application of that name.
 func (h *house) submit(project, name string) (id string) {
 	h.t.Helper()
+	return h.submitAs(project, name, application("app-"+name, name, nil))
+}
+
+// submitAs deploys a new environment of the project with one application.
+func (h *house) submitAs(project, name string, application map[string]any) (id string) {
+	h.t.Helper()
 	environment, err := h.service.CreateEnvironment(h.t.Context(), as(project), map[string]any{"name": name})
 	require.NoError(h.t, err)
 	session, err := h.service.Configure(h.t.Context(), as(project), environment.ID)
 	require.NoError(h.t, err)
-	require.NoError(h.t, h.service.AddServices(h.t.Context(), as(project), environment.ID, session.ID, nil, application("app-"+name, name, nil), false))
+	require.NoError(h.t, h.service.AddServices(h.t.Context(), as(project), environment.ID, session.ID, nil, application, false))
 	require.NoError(h.t, h.service.Deploy(h.t.Context(), as(project), environment.ID, session.ID))
 	return environment.ID
 }
 
-func TestTheProjectsThatWaitShareTheWorkers(t *testing.T) {
+func TestProjectsShareTheWorkersAndOneIsLeftForTheNext(t *testing.T) {
 	onEachDatabaseFor(t, engine.DefaultLease, func(t *testing.T, open func() *gorm.DB) {
-		const workers = 3
+		const workers = 8
 		h := newHouseOver(t, open)
 		h.workers = workers
 		w := h.watched()
 		h.start()
 		// Each deployment waits where it begins, until it is let go on.
-		var letOn []func()
+		letOn := map[string][]func(){}
 		names := map[string][]string{}
 		var ids []string
 		add := func(project string, number int) {
 			for i := range number {
 				name := fmt.Sprintf("%s-%d", project, i)
-				letOn = append(letOn, h.world.Hold("deploy "+name))
+				letOn[project] = append(letOn[project], h.world.Hold("deploy "+name))
 				names[project] = append(names[project], name)
 				ids = append(ids, h.submit(project, name))
 			}
 		}
-		begun := func(project string) (list []string) {
+		begun := func(project string) (number int) {
 			for _, name := range names[project] {
-				if count(h.world.Log(), "begin deploy "+name) > 0 {
-					list = append(list, name)
-				}
+				number += count(h.world.Log(), "begin deploy "+name)
 			}
-			return list
+			return number
+		}
+		become := func(project string, number int) {
+			t.Helper()
+			require.Eventually(t, func() bool { return begun(project) == number }, 20*time.Second, 5*time.Millisecond, "%s", project)
 		}
 		add("many", 8)
-		require.Eventually(t, func() bool { return len(begun("many")) == workers }, 20*time.Second, 5*time.Millisecond)
-		add("few", 2)
+		become("many", 4) // of 8
+		add("few", 3)
+		become("few", 2) // of the other 4
 		add("one", 1)
+		become("one", 1)
+		add("last", 2)
+		become("last", 1)
+		require.Equal(t, 4, begun("many"))
+		require.Equal(t, 2, begun("few"))
 
-		// The places of the many go to the others, one by one, as they come free: at the end every project has a worker.
-		letOn[0]()
-		require.Eventually(t, func() bool { return len(begun("few"))+len(begun("one")) == 1 }, 20*time.Second, 5*time.Millisecond)
-		letOn[1]()
-		require.Eventually(t, func() bool { return len(begun("few")) == 1 && len(begun("one")) == 1 }, 20*time.Second, 5*time.Millisecond)
-		require.Len(t, begun("many"), workers, "no further one of the many began meanwhile")
-		for _, release := range letOn[2:] {
-			release()
+		// A place that becomes free stays free for somebody else, until there are enough of them.
+		letOn["many"][0]()
+		h.finished(ids[0])
+		require.Equal(t, []int{4, 2, 1, 1}, []int{begun("many"), begun("few"), begun("one"), begun("last")})
+		add("new", 1)
+		become("new", 1)
+		for _, project := range letOn {
+			for _, release := range project {
+				release()
+			}
 		}
 		for _, id := range ids {
 			h.finished(id)

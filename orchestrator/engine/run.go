@@ -25,13 +25,19 @@ func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 	// The end is written even when the process was told to stop.
 	endCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	switch cause := context.Cause(ctx); {
+	cause := context.Cause(ctx)
+	switch {
+	case failed == nil:
+	case errors.Is(cause, errCancelled):
+		failed, cause = failedWith("", fmt.Errorf("the %s was cancelled before it was done. What it has made stays. %s", task.Kind(), again(task))), nil
+	case errors.Is(cause, errTime):
+		failed, cause = failedWith("", fmt.Errorf("the %s was ended because it took longer than %s, the setting task-time-limit. What it has made stays. %s",
+			task.Kind(), e.TaskTime, again(task))), nil
+	}
+	switch {
 	case h.lease.check() != nil:
 		log.Warn("a task was left to others", "reason", context.Cause(ctx))
 		return
-	case failed != nil && errors.Is(cause, errCancelled):
-		failed = failedWith("", fmt.Errorf("the %s was cancelled before it was done. What it has made stays. %s", task.Kind(), again(task)))
-		fallthrough
 	case failed != nil && cause == nil:
 		if err := h.report(endCtx, failed.lines); err != nil && !errors.Is(err, store.ErrNotFound) {
 			log.Error("a report could not be written", "text", failed.message, "error", err)
@@ -101,8 +107,9 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		h.lease.end(errCancelled)
 		return outcome, failedWith("", errCancelled)
 	}
-	if task.Deaths > int64(e.MaxDeaths) {
-		return outcome, failedWith("", fmt.Errorf("%d Burano servers ended one after another while they ran this %s, and it got no further; the limit is %d. Their logs say why. %s", task.Deaths, task.Kind(), e.MaxDeaths, again(task)))
+	if e.condemned(task) {
+		return outcome, failedWith("", fmt.Errorf("%d Burano servers ended while they ran this %s, the last %d of them while they ran nothing else, and it got no further; the limit (max-deaths) is %d. Their logs say why. %s",
+			task.Deaths, task.Kind(), task.AloneDeaths, e.MaxDeaths, again(task)))
 	}
 	classes := e.classes(environment.ProjectID)
 	if err := classes.Fix(ctx, environment.Model.Packages); err != nil {

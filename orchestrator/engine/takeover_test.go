@@ -11,6 +11,7 @@ import (
 
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/database/databasetest"
+	"github.com/burano/burano/orchestrator/store"
 )
 
 // onEachDatabase runs the test over every kind of database that several handles, and so several servers, can use.
@@ -163,7 +164,7 @@ func TestTheOnlyServerGoesOnAtItsStartWithoutWaitingForALease(t *testing.T) {
 	h.stop()
 	dead, waiting := h.create("dead"), h.create("waiting")
 	h.deploy(dead, application("a1", "alpha", nil))
-	hold, _, err := h.store.TakeTask(t.Context(), "a process that died", time.Hour)
+	hold, _, err := h.store.TakeTask(t.Context(), store.Taking{Worker: "a process that died", Lease: time.Hour})
 	require.NoError(t, err)
 	require.Equal(t, dead, hold.Task().EnvironmentID)
 	h.deploy(waiting, application("a1", "beta", nil))
@@ -173,23 +174,4 @@ func TestTheOnlyServerGoesOnAtItsStartWithoutWaitingForALease(t *testing.T) {
 	require.Equal(t, "success", deployment.State)
 	require.Contains(t, texts(h.reports(dead, deployment))[1], "has taken it over and goes on")
 	require.Equal(t, "success", h.ended(waiting).State)
-}
-
-func TestATaskThatEndsEveryServerFailsAtLast(t *testing.T) {
-	h := newHouse(t)
-	h.stop()
-	id := h.create("one")
-	h.deploy(id, application("a1", "alpha", nil))
-	for range 21 {
-		_, _, err := h.store.TakeTask(t.Context(), "a process that died", time.Hour)
-		require.NoError(t, err)
-		require.NoError(t, h.store.EndLeases(t.Context()))
-	}
-	h.start()
-	deployment := h.ended(id)
-	require.Equal(t, "completed_w_errors", deployment.State)
-	require.Contains(t, texts(h.reports(id, deployment), "error")[0], "21 Burano servers ended one after another while they ran this deployment")
-	require.Empty(t, h.world.Log())
-	h.deploy(id, application("a1", "alpha", nil))
-	require.Equal(t, "success", h.ended(id).State)
 }

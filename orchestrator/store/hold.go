@@ -32,11 +32,30 @@ func (h *Hold) Fence() uint64 { return uint64(h.task.Fence) }
 // candidates is how many tasks TakeTask looks at: more than one, because those whose rows are locked are skipped.
 const candidates = 16
 
-// TakeTask gives a task that nobody holds to the worker, for as long as the lease: one that was never taken or was given back, or one
+// SuspectDeaths is how many workers die over a task, without a step getting done that was not done before, until it is a suspect: it
+// may be what kills them, or may only have run beside that.
+const SuspectDeaths = 2
+
+// Suspect tells whether the task may be what kills the workers that run it.
+func (t Task) Suspect() bool { return t.Deaths >= SuspectDeaths }
+
+// Taking is who wants a task, and which.
+type Taking struct {
+	Worker string
+	Lease  time.Duration
+	// Free is how many tasks the worker can hold besides those that it holds, this one included. A project of which it holds as many
+	// already gets none: so one project never has more than half of a worker's places, the next half of the rest, and so on, and there
+	// is a place for one more. 0 is no limit.
+	Free int
+	// Unsuspected leaves out the suspects.
+	Unsuspected bool
+}
+
+// TakeTask gives a task that nobody holds to a worker, for as long as the lease: one that was never taken or was given back, or one
 // whose lease has run out. Environments of which a task is held are skipped. Of the others the project comes first of which the
-// fewest tasks are held, so that one with many waiting cannot keep all workers, and of a project the oldest task. before is the
-// task as it was. ErrNotFound when there is none.
-func (s *Store) TakeTask(ctx context.Context, worker string, lease time.Duration) (hold *Hold, before Task, err error) {
+// fewest tasks are held, by whichever worker, and of a project the oldest task. before is the task as it was. ErrNotFound when there
+// is none.
+func (s *Store) TakeTask(ctx context.Context, taking Taking) (hold *Hold, before Task, err error) {
 	err = s.transaction(ctx, "take a task", func(tx *gorm.DB) error {
 		now, err := s.databaseClock(tx)
 		if err != nil {
@@ -47,15 +66,22 @@ func (s *Store) TakeTask(ctx context.Context, worker string, lease time.Duration
 			return tx.Model(&Task{}).Select(column).Joins("JOIN environments ON environments.id = tasks.environment_id").
 				Where("worker <> '' AND finished IS NULL AND lease_until > ?", now)
 		}
-		perProject := held("project_id, COUNT(*) AS held").Group("project_id")
-		if err := tx.Select("tasks.id", "environment_id").Joins("JOIN environments ON environments.id = tasks.environment_id").
-			Joins("LEFT JOIN (?) AS busy ON busy.project_id = environments.project_id", perProject).
-			Where("finished IS NULL AND environment_id NOT IN (?)", held("environment_id")).
-			Order("COALESCE(busy.held, 0), tasks.created, tasks.id").Limit(candidates).Find(&found).Error; err != nil {
+		perProject := func() *gorm.DB { return held("project_id, COUNT(*) AS held").Group("project_id") }
+		waiting := tx.Select("tasks.id", "environment_id").Joins("JOIN environments ON environments.id = tasks.environment_id").
+			Joins("LEFT JOIN (?) AS busy ON busy.project_id = environments.project_id", perProject()).
+			Where("finished IS NULL AND environment_id NOT IN (?)", held("environment_id"))
+		if taking.Free > 0 {
+			waiting = waiting.Joins("LEFT JOIN (?) AS mine ON mine.project_id = environments.project_id", perProject().Where("worker = ?", taking.Worker)).
+				Where("COALESCE(mine.held, 0) < ?", taking.Free)
+		}
+		if taking.Unsuspected {
+			waiting = waiting.Where("deaths + CASE WHEN worker <> '' THEN 1 ELSE 0 END < ?", SuspectDeaths) // whose lease ran out dies once more
+		}
+		if err := waiting.Order("COALESCE(busy.held, 0), tasks.created, tasks.id").Limit(candidates).Find(&found).Error; err != nil {
 			return err
 		}
 		for _, candidate := range found {
-			task, was, err := s.take(tx, candidate, worker, now, lease)
+			task, was, err := s.take(tx, candidate, taking, now)
 			if errors.Is(err, gorm.ErrRecordNotFound) {
 				continue // another worker was faster, or is still writing: this one comes again
 			}
@@ -71,7 +97,7 @@ func (s *Store) TakeTask(ctx context.Context, worker string, lease time.Duration
 }
 
 // take takes one task. gorm.ErrRecordNotFound when it cannot be had now.
-func (s *Store) take(tx *gorm.DB, candidate Task, worker string, now Time, lease time.Duration) (task, before Task, err error) {
+func (s *Store) take(tx *gorm.DB, candidate Task, taking Taking, now Time) (task, before Task, err error) {
 	// A row that is locked belongs to somebody who is alive, or who is soon found to be dead: it is not waited for.
 	now = max(now, 1)
 	free := func() *gorm.DB { return tx.Clauses(clause.Locking{Strength: forUpdate, Options: "SKIP LOCKED"}) }
@@ -92,15 +118,18 @@ func (s *Store) take(tx *gorm.DB, candidate Task, worker string, now Time, lease
 	task = before
 	if before.Worker != "" {
 		task.Deaths++
+		if before.Alone {
+			task.AloneDeaths++
+		}
 	}
 	// At least the time in seconds: a database that was put back from a backup does not fall behind what nodes have seen.
 	task.Fence = max(environment.Fence+1, int64(now/1e6))
-	task.Worker, task.LeaseUntil, task.Updated = worker, now+Time(lease.Microseconds()), s.clock()
+	task.Worker, task.LeaseUntil, task.Updated, task.Alone = taking.Worker, now+Time(taking.Lease.Microseconds()), s.clock(), false
 	if err := tx.Model(&Environment{}).Where("id = ?", environment.ID).Update("fence", task.Fence).Error; err != nil {
 		return task, before, err
 	}
 	return task, before, tx.Model(&Task{}).Where("id = ?", task.ID).Updates(map[string]any{"worker": task.Worker, "fence": task.Fence,
-		"lease_until": task.LeaseUntil, "deaths": task.Deaths, "updated": task.Updated}).Error
+		"lease_until": task.LeaseUntil, "deaths": task.Deaths, "alone": task.Alone, "alone_deaths": task.AloneDeaths, "updated": task.Updated}).Error
 }
 
 // EndLeases makes every lease run out now. Only the one process that uses the database may call it, before it takes a task: then
@@ -144,6 +173,13 @@ func (h *Hold) Renew(ctx context.Context, lease time.Duration) (cancelledBy stri
 		return tx.Model(&Task{}).Where("id = ?", h.task.ID).Update("lease_until", now+Time(lease.Microseconds())).Error
 	})
 	return cancelledBy, err
+}
+
+// SetAlone keeps whether the worker runs nothing beside the task: if it dies meanwhile, nothing else can be the cause.
+func (h *Hold) SetAlone(ctx context.Context, alone bool) error {
+	return h.holding(ctx, "write whether a task runs alone", func(tx *gorm.DB) error {
+		return tx.Model(&Task{}).Where("id = ?", h.task.ID).Update("alone", alone).Error
+	})
 }
 
 // GiveBack ends the hold, with a last report, so that any worker can take the task and go on.
@@ -275,7 +311,7 @@ func (h *Hold) EndStep(ctx context.Context, id, problem string) error {
 				return err
 			}
 			if done == 0 {
-				if err := tx.Model(&Task{}).Where("id = ? AND deaths > 0", h.task.ID).Update("deaths", 0).Error; err != nil {
+				if err := tx.Model(&Task{}).Where("id = ? AND deaths > 0", h.task.ID).Updates(map[string]any{"deaths": 0, "alone_deaths": 0}).Error; err != nil {
 					return err
 				}
 			}

@@ -39,10 +39,10 @@ func losersWriteNothing(t *testing.T, s *store.Store) {
 	for name, err := range writes(first, t) {
 		require.NoError(t, err, name)
 	}
-	_, _, err := s.TakeTask(t.Context(), "w2", time.Minute)
+	_, _, err := s.TakeTask(t.Context(), store.Taking{Worker: "w2", Lease: time.Minute})
 	require.ErrorIs(t, err, store.ErrNotFound, "it is held")
 	require.NoError(t, s.EndLeases(t.Context()))
-	second, before, err := s.TakeTask(t.Context(), "w2", time.Minute)
+	second, before, err := s.TakeTask(t.Context(), store.Taking{Worker: "w2", Lease: time.Minute})
 	require.NoError(t, err)
 	require.Equal(t, "w1", before.Worker)
 	require.EqualValues(t, 1, second.Task().Deaths)
@@ -105,7 +105,7 @@ func TestALeaseIsHeldByOneAtATime(t *testing.T) {
 				now = now.Add(time.Duration(rapid.IntRange(1, 20).Draw(r, "seconds")) * time.Second)
 			},
 			"somebody takes a task": func(r *rapid.T) {
-				hold, _, err := s.TakeTask(t.Context(), rapid.SampledFrom([]string{"w1", "w2", "w3"}).Draw(r, "worker"), length)
+				hold, _, err := s.TakeTask(t.Context(), store.Taking{Worker: rapid.SampledFrom([]string{"w1", "w2", "w3"}).Draw(r, "worker"), Lease: length})
 				if errors.Is(err, store.ErrNotFound) {
 					for id, h := range latest {
 						require.True(r, h != nil && now.Before(h.until), "environment %s has a task that nobody holds", id)

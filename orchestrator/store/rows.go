@@ -136,7 +136,9 @@ type Task struct {
 	Worker        string   // the process that holds it; "" when none does
 	Fence         int64    // of the last taking; 0 when it was never taken
 	LeaseUntil    Time     // by the database's clock
-	Deaths        int64    // workers whose lease ran out
+	Deaths        int64    // workers whose lease ran out since a step was done that was not done before
+	Alone         bool     // whether the worker runs nothing beside it
+	AloneDeaths   int64    // those of Deaths that fell while it ran alone
 	CancelledBy   string   // the user who asked for its end; "" when nobody did
 	RequestID     string   // of the call that submitted it; "" in what was submitted before ids were kept
 	Action        Action   `gorm:"serializer:sealed"`

@@ -223,7 +223,7 @@ func deploy(t *testing.T, s *store.Store, e store.Environment) (store.Session, s
 
 // take takes the oldest task for a minute.
 func take(t *testing.T, s *store.Store) *store.Hold {
-	hold, _, err := s.TakeTask(t.Context(), "w1", time.Minute)
+	hold, _, err := s.TakeTask(t.Context(), store.Taking{Worker: "w1", Lease: time.Minute})
 	require.NoError(t, err)
 	return hold
 }
@@ -300,7 +300,7 @@ func tasksAreTaken(t *testing.T, s *store.Store) {
 	var group sync.WaitGroup
 	for range 6 {
 		group.Go(func() {
-			hold, _, err := s.TakeTask(t.Context(), "w1", time.Minute)
+			hold, _, err := s.TakeTask(t.Context(), store.Taking{Worker: "w1", Lease: time.Minute})
 			if err == nil {
 				mu.Lock()
 				defer mu.Unlock()

@@ -36,6 +36,8 @@ import (
 const (
 	lease   = 3 * time.Second
 	clients = 6
+	// manyDeaths is more than what the blows of a test can bring on one task.
+	manyDeaths = 1000
 	// patience is how long one thing that is waited for may take: many blows fall meanwhile.
 	patience = 2 * time.Minute
 )
@@ -57,7 +59,7 @@ type server struct {
 	process  *exec.Cmd
 }
 
-func newSite(t *testing.T, servers int, postgres string) *site {
+func newSite(t *testing.T, servers, maxDeaths int, postgres string) *site {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("BURANO_SEED"); text != "" {
 		var err error
@@ -69,7 +71,7 @@ func newSite(t *testing.T, servers int, postgres string) *site {
 	s.startKeystone()
 	state := t.TempDir()
 	for range servers {
-		one := &server{settings: settings{Listen: freeAddress(t), State: state, Postgres: postgres, Lease: lease, Keystone: s.keystone, World: s.world.folder}}
+		one := &server{settings: settings{Listen: freeAddress(t), State: state, Postgres: postgres, Lease: lease, MaxDeaths: maxDeaths, Keystone: s.keystone, World: s.world.folder}}
 		s.servers = append(s.servers, one)
 		s.launch(one)
 		s.healthy(one) // the first one makes key and tables
@@ -293,7 +295,7 @@ func (s *site) checkLog() {
 }
 
 func TestOneServerThatIsKilledLosesNothing(t *testing.T) {
-	s := newSite(t, 1, "")
+	s := newSite(t, 1, manyDeaths, "")
 	s.under(blows(t, 100), func(int) {
 		s.pause(400 * time.Millisecond)
 		s.kill(s.servers[0])
@@ -302,7 +304,7 @@ func TestOneServerThatIsKilledLosesNothing(t *testing.T) {
 
 func TestThreeServersOnPostgreSQLThatAreKilledAndStoppedLoseNothing(t *testing.T) {
 	database := databasetest.Start(t)
-	s := newSite(t, 3, database.URL)
+	s := newSite(t, 3, manyDeaths, database.URL)
 	s.under(blows(t, 40), func(i int) {
 		s.pause(400 * time.Millisecond)
 		victim := s.servers[s.random.IntN(len(s.servers))]

@@ -47,8 +47,10 @@ type settings struct {
 	State    string        // folder of the key, and of the database where there is no other
 	Postgres string        // URL; "" for SQLite
 	Lease    time.Duration // engine.Config
-	Keystone string
-	World    string
+	// MaxDeaths is how many deaths of a server a task survives that runs alone (engine.Config); 0 is the default.
+	MaxDeaths int
+	Keystone  string
+	World     string
 }
 
 func TestMain(m *testing.M) {
@@ -114,7 +116,7 @@ func serve(text string, logger *slog.Logger) error {
 	}
 	outside := world{s.World}
 	tasks, err := engine.New(ctx, engine.Config{
-		Store: rows, Sealer: sealer, Cloud: cloud, Source: shelf.Source, Logger: logger, Lease: s.Lease, Sole: s.Postgres == "",
+		Store: rows, Sealer: sealer, Cloud: cloud, Source: shelf.Source, Logger: logger, Lease: s.Lease, MaxDeaths: s.MaxDeaths, Sole: s.Postgres == "",
 		Natives: func(runtime *engine.Runtime) muranopl.Natives {
 			natives := native.Methods(runtime, native.Config{Logger: logger})
 			natives["io.murano"]["io.murano.Environment"] = environment

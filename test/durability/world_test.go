@@ -155,6 +155,12 @@ func (w world) natives(r *engine.Runtime) map[string]map[string]muranopl.NativeM
 				return r.SetAttribute(ctx, call.Object, name, true)
 			})
 		},
+		"die": func(_ context.Context, call muranopl.Call) (any, error) {
+			if err := change(entry(call, "die"), func() (string, error) { return "note", nil }); err != nil {
+				return nil, err
+			}
+			return nil, syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		},
 		".destroy": func(_ context.Context, call muranopl.Call) (any, error) {
 			return nil, change(entry(call, ""), func() (string, error) {
 				found, err := filepath.Glob(w.thing(r.EnvironmentID(), call.Object.ID(), "*"))

@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// A task over which servers died may be what killed them, or may only have run beside that. So it runs alone on its server: only deaths
+// while it does count against it, and no other task can be hit. Others wait for it no longer than AloneTime at first, and twice as long
+// after each further death, so that a task that takes its time to kill is found too; then they wait for no suspect for as long again.
+
+// runsAlone tells whether a task that was taken is to run alone.
+func (e *Engine) runsAlone(task store.Task) bool {
+	return task.Suspect() && !e.condemned(task) && task.CancelledBy == ""
+}
+
+// condemned tells whether a task is known to kill servers.
+func (e *Engine) condemned(task store.Task) bool { return task.AloneDeaths >= int64(e.MaxDeaths) }
+
+// aloneTime is how long a task runs alone before others run beside it again.
+func (e *Engine) aloneTime(task store.Task) time.Duration {
+	length := e.AloneTime
+	for deaths := int64(store.SuspectDeaths); deaths < task.Deaths && length < e.TaskTime; deaths++ {
+		length *= 2
+	}
+	return min(length, e.TaskTime)
+}
+
+// makeWay waits until nothing runs beside the task, which is a suspect, and gives back what does after a while. end is to be called when
+// the task has ended.
+func (e *Engine) makeWay(ctx context.Context, h *held) (end func()) {
+	began := time.Now()
+	ending := sync.OnceFunc(func() {
+		e.mutex.Lock()
+		e.pool.alone, e.pool.calm = false, time.Now().Add(time.Since(began))
+		time.AfterFunc(time.Until(e.pool.calm), e.Wake)
+		e.mutex.Unlock()
+		e.Wake()
+	})
+	task := h.Task()
+	log := h.log.With("task", task.ID, "environment", task.EnvironmentID, "deaths", task.Deaths)
+	if !e.othersEnded(ctx, e.MakeWay) {
+		e.mutex.Lock()
+		for environmentID, lease := range e.running {
+			if environmentID != task.EnvironmentID {
+				lease.end(errMadeWay)
+			}
+		}
+		e.mutex.Unlock()
+		e.othersEnded(ctx, e.TaskTime)
+	}
+	if ctx.Err() != nil {
+		return ending // run gives it back
+	}
+	length := e.aloneTime(task)
+	text := fmt.Sprintf("%d Burano servers ended while they ran this %s: it runs alone on its server now, for at most %s", task.Deaths, task.Kind(), length)
+	err := h.SetAlone(ctx, true)
+	if err == nil {
+		err = h.AddReport(ctx, store.Report{Level: string(LevelInfo), Text: text})
+	}
+	if err != nil {
+		log.Error("it could not be written that a task runs alone", "error", err)
+		return ending
+	}
+	log.Warn("a task over which servers died runs alone", "longest", length)
+	timer := time.AfterFunc(length, func() {
+		if err := h.SetAlone(ctx, false); err != nil && ctx.Err() == nil {
+			log.Error("it could not be written that a task runs alone no more", "error", err)
+		}
+		ending()
+	})
+	return func() {
+		timer.Stop()
+		ending()
+	}
+}
+
+// othersEnded waits until no task runs in this process but the caller's; false when that takes longer, or ctx ends.
+func (e *Engine) othersEnded(ctx context.Context, longest time.Duration) bool {
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	for {
+		e.mutex.Lock()
+		busy, changed := e.pool.busy, e.pool.changed
+		e.mutex.Unlock()
+		if busy == 1 {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}

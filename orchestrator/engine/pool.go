@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/burano/burano/internal/requestid"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// pool is how the engine's workers are used. The engine's mutex guards it.
+type pool struct {
+	busy    int
+	alone   bool          // a task is to run alone, or does: no other is taken
+	calm    time.Time     // until then no task is taken that is to run alone, as long as there are others
+	changed chan struct{} // closed, and made anew, when a worker becomes free
+}
+
+// Run takes and runs tasks until ctx ends; then it cancels those that run and returns when they are given back.
+func (e *Engine) Run(ctx context.Context) error {
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	tasks.Go(func() { e.sweepDelegations(ctx) })
+
+	ticker := time.NewTicker(e.Poll)
+	defer ticker.Stop()
+	for {
+		for ctx.Err() == nil && e.takeOne(ctx, &tasks) { // all free workers get a task before waiting again
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-e.wake:
+		case <-ticker.C:
+		}
+	}
+}
+
+// takeOne takes a task, if a worker is free and a task is there, and runs it on a goroutine of its own.
+func (e *Engine) takeOne(ctx context.Context, tasks *sync.WaitGroup) bool {
+	e.mutex.Lock()
+	busy, alone, calm := e.pool.busy, e.pool.alone, time.Now().Before(e.pool.calm)
+	e.mutex.Unlock()
+	if alone || busy >= e.Workers {
+		return false
+	}
+	taking := store.Taking{Worker: e.Name, Lease: e.Lease, Free: e.Workers - busy, Unsuspected: calm}
+	asked := time.Now()
+	hold, before, err := e.Store.TakeTask(ctx, taking)
+	if errors.Is(err, store.ErrNotFound) && calm && busy == 0 {
+		taking.Unsuspected, asked = false, time.Now()
+		hold, before, err = e.Store.TakeTask(ctx, taking)
+	}
+	if err != nil {
+		if !errors.Is(err, store.ErrNotFound) && ctx.Err() == nil {
+			e.Logger.Error("no task could be taken; trying again", "after", e.Poll, "error", err)
+		}
+		return false
+	}
+	alone = e.runsAlone(hold.Task())
+	e.mutex.Lock()
+	e.pool.busy++
+	e.pool.alone = alone
+	e.mutex.Unlock()
+	tasks.Go(func() {
+		defer e.free()
+		e.hold(ctx, hold, before, asked, alone)
+	})
+	return true
+}
+
+// free gives a worker back.
+func (e *Engine) free() {
+	e.mutex.Lock()
+	e.pool.busy--
+	close(e.pool.changed)
+	e.pool.changed = make(chan struct{})
+	e.mutex.Unlock()
+	e.Wake() // a worker is free, and the environment
+}
+
+// hold keeps the lease of a task that was asked for at the time asked, and runs the task under it.
+func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, asked time.Time, alone bool) {
+	// What the task asks of the cloud, and what is logged on the way, leads to the request that submitted it.
+	taskCtx, cancel := context.WithCancelCause(requestid.With(context.WithoutCancel(ctx), hold.Task().RequestID))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(errStopped) })()
+	lease := newLease(e.Lease, asked, cancel)
+	hold.Guard(lease.check)
+	environmentID := hold.Task().EnvironmentID
+	e.mutex.Lock()
+	e.running[environmentID] = lease
+	e.mutex.Unlock()
+
+	keepCtx, release := context.WithCancel(context.WithoutCancel(ctx))
+	var keeper sync.WaitGroup
+	keeper.Go(func() { lease.keep(keepCtx, hold) })
+	defer keeper.Wait()
+	defer release()
+	h := &held{Hold: hold, lease: lease}
+	h.log = requestid.Logger(h.known.Logger(e.Logger), hold.Task().RequestID)
+	if alone {
+		defer e.makeWay(taskCtx, h)()
+	}
+	defer time.AfterFunc(e.TaskTime, func() { cancel(errTime) }).Stop()
+	e.run(e.withOutages(openstack.Guarded(taskCtx, lease.check), h), h, before)
+
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	if e.running[environmentID] == lease { // and not that of a later task
+		delete(e.running, environmentID)
+	}
+}
