@@ -62,6 +62,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"author", yaqlCommand()},
 		{"server", serveCommand(connection)},
 		{"server", databaseCommand()},
+		{"server", auditCommand(connection)},
 		{"server", imageCommand(connection)},
 		{"node", publishCommand()},
 		{"node", gatewayCommand()},

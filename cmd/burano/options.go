@@ -48,6 +48,9 @@ type serveOptions struct {
 	configs  string
 	embedded []string
 
+	auditLog  string
+	auditKeep time.Duration
+
 	logFormat string
 	logLevel  slog.Level
 
@@ -96,6 +99,9 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.configs, "class-configs", "", "folder of files CLASS.yaml or CLASS-VERSION.yaml (or .json) with the values of properties of usage Config, as class_configs of Murano; read at each use")
 	flags.StringSliceVar(&o.embedded, "embedded-packages", nil, "names of the packages that are offered of those that come with Burano, io.murano among them; without it all")
 
+	flags.StringVar(&o.auditLog, "audit-log", "", "file to which a line of JSON in CADF's words is added for each call that changes something, each sign-in, each refusal and each download of a kubeconfig; - is the standard error output; without it none is written")
+	flags.DurationVar(&o.auditKeep, "audit-time", 30*24*time.Hour, "how long the same is kept in the database, for burano audit list; 0s keeps nothing there")
+
 	flags.StringVar(&o.logFormat, "log-format", "text", "form of the log's lines: text or json")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "least level of the log's lines: DEBUG, INFO, WARN or ERROR")
 
@@ -138,6 +144,9 @@ func (o *serveOptions) check(s *settings) error {
 		if value < 0 {
 			return s.wrong(name, "%d must not be less than 0", value)
 		}
+	}
+	if o.auditKeep < 0 {
+		return s.wrong("audit-time", "%s must not be less than 0s", o.auditKeep)
 	}
 	if _, err := auth.ParseProxies(o.proxies); err != nil {
 		return s.wrong("trusted-proxies", "%w", err)

@@ -174,6 +174,11 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	}
 	authenticator := auth.NewAuthenticator(auth.Config{Cloud: cloud, Rows: rows, Sealer: sealer, Now: time.Now, Idle: options.signInIdle, Life: options.signInTime,
 		Proxies: proxies, Logger: logger})
+	account, closeAccount, err := options.openAudit(rows, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeAccount()) }()
 	stopping, stop := context.WithCancel(context.Background())
 	defer stop()
 	handler := api.New(api.Config{
@@ -195,6 +200,9 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			{Name: "database", Check: func(ctx context.Context) error { return database.Answers(ctx, db) }},
 			{Name: "keystone", Check: cloud.Answers},
 		},
+		Audit:            account,
+		AuditRows:        rows,
+		Address:          auth.AddressOf(proxies),
 		Limits:           options.limits,
 		Metrics:          registry,
 		MetricsElsewhere: options.metricsListen != "",

@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
+	"github.com/burano/burano/web/audit"
 )
 
 // lockState makes this process the only server that uses the state folder until release is called or the process is gone.
@@ -83,4 +86,31 @@ func (o *serveOptions) atStep() func(name string, done bool) {
 			select {} // nothing more of the step is done
 		}
 	}
+}
+
+// openAudit begins the audit log that the options ask for. end writes what still waits.
+func (o *serveOptions) openAudit(rows *store.Store, logger *slog.Logger) (account *audit.Log, end func() error, err error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find the name of this server for the audit log: %w", err)
+	}
+	config := audit.Config{Rows: rows, Keep: o.auditKeep, Observer: host, Now: time.Now, Logger: logger}
+	closeLines := func() error { return nil }
+	switch o.auditLog {
+	case "":
+	case "-":
+		config.Lines = os.Stderr
+	default:
+		file, err := os.OpenFile(o.auditLog, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return nil, nil, fmt.Errorf("open the audit log: %w", err)
+		}
+		config.Lines, closeLines = file, file.Close
+	}
+	account = audit.New(config)
+	stop := account.Start()
+	return account, func() error {
+		stop()
+		return closeLines()
+	}, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/web/audit"
 	"github.com/burano/burano/web/auth"
 	"github.com/burano/burano/web/policy"
 )
@@ -49,6 +50,11 @@ type Config struct {
 	MetricsElsewhere bool
 	// Stopping ends when the server is to stop: streams end then. nil: they end with their clients or subjects only.
 	Stopping context.Context
+	// Audit accounts for what was done; nil: nothing does. AuditRows lists it; nil: nothing is kept.
+	Audit     *audit.Log
+	AuditRows AuditRows
+	// Address tells where a request comes from; nil: from the other end of its connection.
+	Address echo.IPExtractor
 	// Logger should be over requestid.LogHandler.
 	Logger *slog.Logger
 }
@@ -93,13 +99,16 @@ func newEcho(config Config) *echo.Echo {
 	if config.Stopping == nil {
 		config.Stopping = context.Background()
 	}
+	if config.Address == nil {
+		config.Address = echo.ExtractIPDirect()
+	}
 	config.Limits = config.Limits.withDefaults()
 	counted := newMetrics(config.Metrics)
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.JSONSerializer = plainJSON{}
 	e.HTTPErrorHandler = errorHandler(config)
-	e.Pre(requestID, accessLog(config.Logger, counted), newCounter(config.Orchestrator, config.Logger).count, limited(config.Limits, config.Stopping),
+	e.Pre(requestID, audited(config.Audit, config.Address), accessLog(config.Logger, counted), newCounter(config.Orchestrator, config.Logger).count, limited(config.Limits, config.Stopping),
 		recovery(config.Logger, counted), versions)
 	e.Use(authenticated(config.Auth, config.Limits.Recheck), shared(config.Limits), permitted(config.Policy))
 
@@ -118,6 +127,7 @@ func newEcho(config Config) *echo.Echo {
 	choiceHandlers{config.Choices}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster}.register(burano)
 	signInHandlers{config.SignIn}.register(burano)
+	auditHandlers{config.AuditRows}.register(burano)
 	formHandlers{config.Catalog, config.Orchestrator, config.Limits.Values}.register(burano)
 	description, err := describe()
 	if err != nil {

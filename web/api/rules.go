@@ -90,6 +90,7 @@ var rules = map[string]string{
 	"POST /burano/v1/deployments/:deployment/retry":                         "update_environment",
 	"GET /burano/v1/environments/:environment/sessions/:session/preview":    "show_environment",
 	"GET /burano/v1/cloud/:kind":                                            "ask_cloud",
+	"GET /burano/v1/audit":                                                  "list_audit_events",
 	"GET /burano/v1/session":                                                "default",
 	"GET /burano/v1/session/projects":                                       "default",
 	"PUT /burano/v1/session/project":                                        "default",

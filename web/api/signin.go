@@ -146,6 +146,7 @@ func (h signInHandlers) signIn(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	c.Set(keySubject, cmp.Or(given.User, given.Credential))
 	caller, err := h.authenticator.SignIn(c, proof, given.Project)
 	if err != nil {
 		return err

@@ -80,8 +80,8 @@ func believed(proxies []netip.Prefix, remote string) bool {
 	return false
 }
 
-// addressOf tells the address that a request comes from: the last one that is no believed proxy's.
-func addressOf(proxies []netip.Prefix) echo.IPExtractor {
+// AddressOf tells the address that a request comes from: the last one that is no believed proxy's.
+func AddressOf(proxies []netip.Prefix) echo.IPExtractor {
 	if len(proxies) == 0 {
 		return echo.ExtractIPDirect()
 	}

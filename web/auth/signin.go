@@ -91,7 +91,7 @@ type Authenticator struct {
 
 // NewAuthenticator makes an Authenticator.
 func NewAuthenticator(config Config) *Authenticator {
-	return &Authenticator{Config: config, tokens: newKeystone(config.Cloud, config.Now), attempts: newAttempts(config.Now), address: addressOf(config.Proxies)}
+	return &Authenticator{Config: config, tokens: newKeystone(config.Cloud, config.Now), attempts: newAttempts(config.Now), address: AddressOf(config.Proxies)}
 }
 
 // Enter is the middleware that puts the identity.Caller into the request's context. Who has signed in and has not chosen a project yet
@@ -256,7 +256,7 @@ func (a *Authenticator) SignIn(c echo.Context, given identity.Proof, project str
 		a.giveBack(ctx, tokens)
 		return identity.Caller{}, err
 	}
-	if err := a.endByCookie(ctx, a.cookie(request)); err != nil {
+	if _, err := a.endByCookie(ctx, a.cookie(request)); err != nil {
 		return identity.Caller{}, err
 	}
 	a.Logger.InfoContext(ctx, "a user has signed in", "user", caller.UserID, "project", caller.ProjectID, "address", address)
@@ -295,9 +295,11 @@ func (a *Authenticator) SignOut(c echo.Context) error {
 	if err := a.sameOrigin(request); err != nil {
 		return err
 	}
-	if err := a.endByCookie(request.Context(), a.cookie(request)); err != nil {
+	user, err := a.endByCookie(request.Context(), a.cookie(request))
+	if err != nil {
 		return err
 	}
+	c.SetRequest(request.WithContext(identity.With(request.Context(), identity.Caller{UserID: user}))) // for the logs
 	a.setCookie(c, "", time.Time{})
 	return nil
 }
@@ -383,27 +385,27 @@ func (a *Authenticator) begin(c echo.Context, tokens held, caller identity.Calle
 	return nil
 }
 
-// endByCookie ends the sign-in of a cookie; "", and a cookie of none, are no errors.
-func (a *Authenticator) endByCookie(ctx context.Context, value string) error {
+// endByCookie ends the sign-in of a cookie and tells whose it was; "", and a cookie of none, are no errors.
+func (a *Authenticator) endByCookie(ctx context.Context, value string) (userID string, err error) {
 	if value == "" {
-		return nil
+		return "", nil
 	}
 	gone := signIn{id: idOf(value)}
 	row, err := a.Rows.SignIn(ctx, gone.id)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil
+		return "", nil
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	if opened, err := a.Sealer.Open(store.SignInOwner(gone.id), row.Tokens); err == nil {
 		_ = json.Unmarshal(opened, &gone.held) // what cannot be read cannot be given back
 	}
 	if err := a.end(ctx, gone); err != nil {
-		return err
+		return row.UserID, err
 	}
 	a.Logger.InfoContext(ctx, "a user has signed out", "user", row.UserID)
-	return nil
+	return row.UserID, nil
 }
 
 func rowTime(t time.Time) store.Time { return store.Time(t.UTC().UnixMicro()) }

@@ -78,6 +78,7 @@ var defaults = map[string]string{
 	"remove_image_metadata":     admins,
 
 	// What Murano does not have.
+	"list_audit_events":     admins,
 	"get_kubeconfig":        members,
 	"ask_cloud":             readers,
 	"delegate_environment":  members,

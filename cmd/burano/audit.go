@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/web/client"
+)
+
+func auditCommand(connection *connection) *cobra.Command {
+	command := &cobra.Command{Use: "audit", Short: "Who has done what"}
+	command.AddCommand(auditListCommand(connection))
+	return command
+}
+
+func auditListCommand(connection *connection) *cobra.Command {
+	var print output
+	var limit int
+	filters := map[string]*string{}
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List calls that changed something, sign-ins, refusals and downloads of kubeconfigs, newest first",
+		Long: `List shows what the server keeps of its audit log (its setting audit-time), newest first. By default administrators may; a rule of the
+policy, list_audit_events, lets others see their own project's.`,
+		Args: cobra.NoArgs,
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
+			query := url.Values{}
+			for name, value := range filters {
+				if *value != "" {
+					query.Set(name, *value)
+				}
+			}
+			rows, err := api.AuditEvents(command.Context(), query, limit)
+			if err != nil {
+				return err
+			}
+			return print.print(command.OutOrStdout(), rows, func(table *tabwriter.Writer) {
+				fmt.Fprintln(table, "TIME\tUSER\tPROJECT\tADDRESS\tACTION\tOUTCOME\tREQUEST\tREQUEST ID")
+				for _, row := range rows {
+					user := row.Initiator.Name
+					if user == "" {
+						user = row.Initiator.ID
+					}
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row.Time, user, row.Initiator.ProjectID, row.Initiator.Host.Address,
+						row.Action, row.Outcome+" "+row.Reason.Code, row.Request, row.RequestID)
+				}
+			})
+		}),
+	}
+	print.addFlag(command)
+	command.Flags().IntVar(&limit, "limit", 100, "how many events to list")
+	for flag, filter := range map[string][2]string{
+		"project": {"project_id", "of callers of the project with this id"}, "user": {"user_id", "of the user with this id"},
+		"action": {"action", "such as create or authenticate/login"}, "target": {"target_id", "on what has this id"},
+		"outcome": {"outcome", "success or failure"}, "request": {"request_id", "of the request with this id"},
+		"since": {"since", "not before this time, such as 2026-11-22T04:05:06Z"}, "until": {"until", "before this time"},
+	} {
+		filters[filter[0]] = command.Flags().String(flag, "", filter[1])
+	}
+	return command
+}

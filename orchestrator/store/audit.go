@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+)
+
+// AuditEvent is a line of the audit log.
+type AuditEvent struct {
+	ID        string
+	ProjectID string
+	UserID    string
+	Action    string
+	TargetID  string
+	Outcome   string
+	RequestID string
+	Event     string // CADF, as JSON
+	Created   Time
+}
+
+// AuditFilter selects events; "" and 0 select all.
+type AuditFilter struct {
+	ProjectID, UserID, Action, TargetID, Outcome, RequestID string
+	Since, Until                                            Time
+	Marker                                                  string // the last event of the page before
+	Limit                                                   int
+}
+
+// AddAuditEvents writes events.
+func (s *Store) AddAuditEvents(ctx context.Context, events []AuditEvent) error {
+	if len(events) == 0 {
+		return nil
+	}
+	return wrap(s.rows(ctx).CreateInBatches(events, 100).Error, "write audit events")
+}
+
+// AuditEvents lists events, newest first. ErrNotFound when there is no event of the marker.
+func (s *Store) AuditEvents(ctx context.Context, filter AuditFilter) ([]AuditEvent, error) {
+	query := s.rows(ctx).Order("created DESC, id DESC").Limit(filter.Limit)
+	for column, value := range map[string]string{"project_id": filter.ProjectID, "user_id": filter.UserID, "action": filter.Action,
+		"target_id": filter.TargetID, "outcome": filter.Outcome, "request_id": filter.RequestID} {
+		if value != "" {
+			query = query.Where(column+" = ?", value)
+		}
+	}
+	if filter.Since != 0 {
+		query = query.Where("created >= ?", filter.Since)
+	}
+	if filter.Until != 0 {
+		query = query.Where("created < ?", filter.Until)
+	}
+	if filter.Marker != "" {
+		var last AuditEvent
+		if err := s.rows(ctx).Select("id", "created").Where("id = ?", filter.Marker).Take(&last).Error; err != nil {
+			return nil, wrap(err, "find the marker of audit events")
+		}
+		query = query.Where("(created, id) < (?, ?)", last.Created, last.ID)
+	}
+	var events []AuditEvent
+	return events, wrap(query.Find(&events).Error, "list audit events")
+}
+
+// RemoveAuditEvents removes at most so many events that are older, and tells how many it removed.
+func (s *Store) RemoveAuditEvents(ctx context.Context, before Time, atMost int) (removed int64, err error) {
+	old := s.db.Model(&AuditEvent{}).Select("id").Where("created < ?", before).Order("created").Limit(atMost)
+	result := s.rows(ctx).Where("id IN (?)", old).Delete(&AuditEvent{})
+	return result.RowsAffected, wrap(result.Error, "remove old audit events")
+}

@@ -1,0 +1,208 @@
+// Package audit keeps an account of who did what: CADF events (DMTF DSP0262), as lines of a file and as rows that can be listed.
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// Event is a CADF event (https://www.dmtf.org/standards/cadf). It has nothing of what was sent or answered.
+type Event struct {
+	TypeURI   string    `json:"typeURI"`
+	ID        string    `json:"id"`
+	EventType string    `json:"eventType"`
+	EventTime string    `json:"eventTime"`
+	Action    string    `json:"action"`
+	Outcome   string    `json:"outcome"`
+	Reason    Reason    `json:"reason"`
+	Initiator Initiator `json:"initiator"`
+	Target    Resource  `json:"target"`
+	Observer  Resource  `json:"observer"`
+	Request   string    `json:"requestPath"` // method and path
+	RequestID string    `json:"requestId"`
+}
+
+// Reason is how the call was answered.
+type Reason struct {
+	Type string `json:"reasonType"`
+	Code string `json:"reasonCode"`
+}
+
+// Initiator is who called. Without an id it is not known who it was.
+type Initiator struct {
+	TypeURI   string `json:"typeURI"`
+	ID        string `json:"id"`
+	Name      string `json:"name,omitempty"`
+	ProjectID string `json:"project_id,omitempty"`
+	// Credential is the id of an application credential.
+	Credential string `json:"credential,omitempty"`
+	Host       Host   `json:"host"`
+}
+
+// Host is where a call came from.
+type Host struct {
+	Address string `json:"address"`
+	Agent   string `json:"agent,omitempty"`
+}
+
+// Resource is what a call was about, or who has seen it.
+type Resource struct {
+	TypeURI string `json:"typeURI"`
+	ID      string `json:"id"`
+	Name    string `json:"name,omitempty"`
+}
+
+// The words of CADF that Burano uses.
+const (
+	eventTypeURI  = "http://schemas.dmtf.org/cloud/audit/1.0/event"
+	activity      = "activity"
+	UserTypeURI   = "service/security/account/user"
+	ServiceURI    = "service/application-catalog"
+	Success       = "success"
+	Failure       = "failure"
+	timeForm      = "2006-01-02T15:04:05.000000-0700"
+	reasonForHTTP = "HTTP"
+)
+
+// Rows keep events (store.Store).
+type Rows interface {
+	AddAuditEvents(ctx context.Context, events []store.AuditEvent) error
+	RemoveAuditEvents(ctx context.Context, before store.Time, atMost int) (int64, error)
+}
+
+// Config is what a Log writes to.
+type Config struct {
+	Lines    io.Writer // nil: none are written
+	Rows     Rows
+	Keep     time.Duration // for which rows are kept; 0 writes none
+	Observer string        // the name of this server
+	Now      func() time.Time
+	Logger   *slog.Logger
+}
+
+const (
+	// often is how long rows wait to be written together.
+	often = 200 * time.Millisecond
+	// most is how many rows wait at most while the database is away; later ones are in the lines only.
+	most = 10_000
+	// sweepEvery is how often old rows are removed, sweepBatch at a time.
+	sweepEvery = time.Hour
+	sweepBatch = 500
+	// lastPatience is how long the rows that wait may take to be written when the server ends.
+	lastPatience = 5 * time.Second
+)
+
+// Log is the audit log. It is safe for concurrent use.
+type Log struct {
+	Config
+
+	lines   sync.Mutex
+	mutex   sync.Mutex
+	waiting []store.AuditEvent
+	lost    int64
+}
+
+// New makes a Log.
+func New(config Config) *Log { return &Log{Config: config} }
+
+// Record adds an event. Its line is written at once, its row soon.
+func (l *Log) Record(ctx context.Context, event Event, statusCode string) {
+	now := l.Now().UTC()
+	event.TypeURI, event.EventType, event.EventTime = eventTypeURI, activity, now.Format(timeForm)
+	event.ID = store.NewID()
+	event.Reason = Reason{Type: reasonForHTTP, Code: statusCode}
+	event.Observer = Resource{TypeURI: ServiceURI, ID: l.Observer, Name: "burano"}
+	text, err := json.Marshal(event)
+	if err != nil {
+		l.Logger.ErrorContext(ctx, "an audit event cannot be written", "error", err) // texts can be
+		return
+	}
+	if l.Lines != nil {
+		l.lines.Lock()
+		_, err := l.Lines.Write(append(text, '\n'))
+		l.lines.Unlock()
+		if err != nil {
+			l.Logger.ErrorContext(ctx, "a line of the audit log was not written", "error", err, "event", string(text))
+		}
+	}
+	if l.Keep <= 0 {
+		return
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if len(l.waiting) >= most {
+		l.lost++
+		return
+	}
+	l.waiting = append(l.waiting, store.AuditEvent{ID: event.ID, ProjectID: event.Initiator.ProjectID, UserID: event.Initiator.ID, Action: event.Action,
+		TargetID: event.Target.ID, Outcome: event.Outcome, RequestID: event.RequestID, Event: string(text), Created: store.Time(now.UnixMicro())})
+}
+
+// Start begins to write rows, and to remove old ones. stop writes those that still wait.
+func (l *Log) Start() (stop func()) {
+	if l.Keep <= 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { l.run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func (l *Log) run(ctx context.Context) {
+	write, sweep := time.NewTicker(often), time.NewTicker(sweepEvery)
+	defer write.Stop()
+	defer sweep.Stop()
+	l.sweep(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPatience)
+			defer cancel()
+			l.write(ending)
+			return
+		case <-write.C:
+			l.write(ctx)
+		case <-sweep.C:
+			l.sweep(ctx)
+		}
+	}
+}
+
+func (l *Log) write(ctx context.Context) {
+	l.mutex.Lock()
+	events, lost := l.waiting, l.lost
+	l.waiting, l.lost = nil, 0
+	l.mutex.Unlock()
+	if lost > 0 {
+		l.Logger.ErrorContext(ctx, "audit events were not kept in the database, which did not take them", "events", lost)
+	}
+	if err := l.Rows.AddAuditEvents(ctx, events); err != nil {
+		l.Logger.WarnContext(ctx, "audit events wait for the database", "events", len(events), "error", err)
+		l.mutex.Lock()
+		defer l.mutex.Unlock()
+		l.waiting = append(events, l.waiting...)
+	}
+}
+
+func (l *Log) sweep(ctx context.Context) {
+	before := store.Time(l.Now().Add(-l.Keep).UTC().UnixMicro())
+	for {
+		removed, err := l.Rows.RemoveAuditEvents(ctx, before, sweepBatch)
+		if err != nil && ctx.Err() == nil {
+			l.Logger.WarnContext(ctx, "old audit events stay for now", "error", err)
+		}
+		if err != nil || removed < sweepBatch {
+			return
+		}
+	}
+}
