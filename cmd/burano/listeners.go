@@ -100,7 +100,7 @@ func (l *listeners) serve(ctx context.Context, engine func(context.Context) erro
 			return nil
 		})
 	}
-	l.log.Info("Burano answers", "version", version.Version, "address", l.listen[0].Addr().String(), "tls", encrypted)
+	l.log.Info("Burano answers", "version", version.Version, "commit", version.Commit(), "address", l.listen[0].Addr().String(), "tls", encrypted)
 	return group.Wait()
 }
 

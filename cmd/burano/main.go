@@ -32,7 +32,7 @@ SSH into what the application needs (a Kubernetes cluster first of all), and pub
 
 Client commands sign in to Keystone with clouds.yaml (OS_CLOUD or --os-cloud names the entry) or with the OS_* variables,
 and find the server through the service catalog (type application-catalog), BURANO_URL or --url.`,
-		Version:       version.Version,
+		Version:       version.Text(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -66,6 +66,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"server", imageCommand(connection)},
 		{"node", publishCommand()},
 		{"node", gatewayCommand()},
+		{"client", versionCommand()},
 	} {
 		add.command.GroupID = add.group
 		root.AddCommand(add.command)

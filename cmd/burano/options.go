@@ -13,6 +13,8 @@ import (
 
 	"github.com/burano/burano/internal/requestid"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -105,7 +107,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.logFormat, "log-format", "text", "form of the log's lines: text or json")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "least level of the log's lines: DEBUG, INFO, WARN or ERROR")
 
-	flags.StringVar(&o.networks, "networks", "10.20.0.0/16", "range from which environments get a /24 of their own; must not overlap 10.244.0.0/16 (pods) and 10.96.0.0/16 (Services)")
+	flags.StringVar(&o.networks, "networks", "10.20.0.0/16", "range from which environments get a /24 of their own; must not overlap "+network.PodCIDR+" (pods) and "+kube.ServiceCIDR+" (Services)")
 	flags.DurationVar(&o.lease, "lease", engine.DefaultLease, "how long a server may be silent before another goes on with its deployments; the same on all servers, at least 3s")
 	flags.IntVar(&o.workers, "workers", engine.DefaultWorkers, "deployments and actions that a server runs at the same time; one project gets a further one only while more places are free than it has, at most half of them")
 	flags.DurationVar(&o.taskTime, "task-time-limit", engine.DefaultTaskTime, "how long a deployment or action may run; then it is ended as failed, and can be tried again")

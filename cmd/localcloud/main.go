@@ -42,7 +42,7 @@ func root() *cobra.Command {
 			"  localcloud up       starts it in the background and says how to use it\n" +
 			"  localcloud down     removes everything that it made, and puts host settings back\n\n" +
 			"It needs root. It is for development and tests only: its passwords are known to everyone.",
-		Version:       version.Version,
+		Version:       version.Text(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

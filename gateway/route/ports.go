@@ -2,6 +2,9 @@ package route
 
 import "slices"
 
+// APIServerPort is where masters answer the Kubernetes API.
+const APIServerPort = 6443
+
 // reserved says which ports the nodes themselves need, and for what. A route on one of them would take it away from the node
 // or open it to the world.
 func reserved(port uint16) string {
@@ -22,7 +25,7 @@ func reserved(port uint16) string {
 		return "VXLAN between the nodes"
 	case 5473:
 		return "Calico Typha"
-	case 6443:
+	case APIServerPort:
 		return "the Kubernetes API"
 	case 9091, 9099:
 		return "Calico's metrics and health"

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/nodes/ssh"
 )
@@ -18,7 +19,7 @@ const (
 	DNSAddress    = "10.96.0.10"
 	apiServiceIP  = "10.96.0.1" // the first of ServiceCIDR: Service default/kubernetes
 	Domain        = "cluster.local"
-	APIServerPort = 6443
+	APIServerPort = route.APIServerPort
 
 	// AdminsGroup holds every right in the cluster, through a binding that can be taken away. (The group system:masters
 	// could not: it is built in.)

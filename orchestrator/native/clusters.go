@@ -11,11 +11,13 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
 // podNetwork is where pods get their addresses from.
-var podNetwork = netip.MustParsePrefix("10.244.0.0/16")
+var podNetwork = netip.MustParsePrefix(network.PodCIDR)
 
 // clusters are the Kubernetes clusters of the model during one task.
 type clusters struct {
@@ -270,7 +272,7 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 	if !address.IsValid() {
 		address = list[0].Address
 	}
-	api := "https://" + netip.AddrPortFrom(address, 6443).String()
+	api := "https://" + netip.AddrPortFrom(address, kube.APIServerPort).String()
 	text, err := json.Marshal(facts{Name: object.Text("name"), API: api, Nodes: list})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -125,7 +126,7 @@ func nodeRules(role nodes.Role, network netip.Prefix, public string) []any {
 	rules := []any{rule(network.String(), "", 0, 0), rule(podNetwork.String(), "", 0, 0), rule("0.0.0.0/0", "tcp", 22, 22)}
 	switch role {
 	case nodes.Master:
-		rules = append(rules, rule(public, "tcp", 6443, 6443))
+		rules = append(rules, rule(public, "tcp", kube.APIServerPort, kube.APIServerPort))
 	case nodes.Gateway:
 		rules = append(rules, rule(public, "tcp", 1, 65535))
 	}
