@@ -23,8 +23,7 @@ dashboard: ## Build the web dashboard, which the program embeds (needs Node; don
 
 .PHONY: build
 build: dashboard ## Build the programs burano and localcloud into build/
-	@mkdir -p $(BUILD)
-	go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./cmd/burano ./cmd/localcloud
+	@test/setup/compile.sh $(BUILD)
 
 .PHONY: check
 check: setup ## The quick loop: format, vet, lint, dead code, rules of the house, unit tests
@@ -75,5 +74,6 @@ demo-down: ## Take down what `make demo` and `make lab` have started
 	@test/demo/demo.sh down
 
 .PHONY: clean
-clean: ## Delete what was built (the caches outside this folder stay)
+clean: ## Delete what was built (the caches outside this folder stay); refuses while a demonstration or a lab runs
+	@test/demo/demo.sh stopped
 	rm -rf $(BUILD)

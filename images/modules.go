@@ -111,16 +111,7 @@ func (b *builder) module(ctx context.Context, m module) (piece, error) {
 	}
 	doing := "building " + strings.Join(m.names(), ", ")
 	return b.cache.piece(b.progress, m.name, key.String(), doing, func(out string, output io.Writer) error {
-		for _, program := range m.programs {
-			command := exec.CommandContext(ctx, "go", "build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags", flags,
-				"-o", filepath.Join(out, program.name), program.path)
-			command.Dir = folder
-			command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
-			if err := runCommand(command, output); err != nil {
-				return err
-			}
-		}
-		return nil
+		return m.compile(ctx, folder, out, flags, output)
 	})
 }
 

@@ -10,24 +10,36 @@ const tailLines = 25
 
 // tail is a writer that keeps the last lines written to it.
 type tail struct {
-	mutex sync.Mutex
-	lines []string
-	open  string
+	mutex     sync.Mutex
+	lines     []string
+	open      string
+	transient bool // the last line ended in a carriage return
 }
 
 func newTail() *tail { return &tail{} }
 
-// Write never fails. A carriage return ends a line as well: progress bars are lines that follow one another.
+// Write never fails. What ends in a carriage return, as progress bars do, is replaced by the line that follows.
 func (t *tail) Write(data []byte) (int, error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	parts := strings.FieldsFunc(t.open+string(data)+"\x00", func(r rune) bool { return r == '\n' || r == '\r' })
-	for _, part := range parts[:len(parts)-1] {
-		if strings.TrimSpace(part) != "" {
-			t.lines = append(t.lines, part)
+	text := t.open + string(data)
+	for {
+		end := strings.IndexAny(text, "\r\n")
+		if end < 0 {
+			break
 		}
+		line, transient := text[:end], text[end] == '\r'
+		text = text[end+1:]
+		if strings.TrimSpace(line) == "" {
+			t.transient = t.transient && transient // it was the end of a line that ends in both
+			continue
+		}
+		if t.transient {
+			t.lines = t.lines[:len(t.lines)-1]
+		}
+		t.lines, t.transient = append(t.lines, line), transient
 	}
-	t.open = strings.TrimSuffix(parts[len(parts)-1], "\x00")
+	t.open = text
 	if len(t.lines) > tailLines {
 		t.lines = append([]string(nil), t.lines[len(t.lines)-tailLines:]...)
 	}

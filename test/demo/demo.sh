@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The demonstration: demo.sh up | lab | down.
+# The demonstration: demo.sh up | lab | down | stopped.
 #   up    from nothing to an application that answers through a gateway of a real Kubernetes cluster on a local cloud
 #   lab   only the local cloud with the node image in it, for working on Burano
 #   down  takes down whatever of it runs
+#   stopped  fails when anything of it runs or is left
 # Everything it keeps lies in BURANO_LAB (default: build/lab). Each step looks at what is there first, so an interrupted run is
 # simply started again.
 set -euo pipefail
@@ -181,16 +182,35 @@ lab_up() {
 
 down() {
   stop_server
-  if [[ -x $build/localcloud && -e $lab/cloud ]]; then
-    "$build/localcloud" down --state "$lab/cloud"
+  if [[ -e $lab/cloud ]]; then
+    if [[ ! -x $build/localcloud ]]; then
+      echo "The local cloud of $lab/cloud can only be taken down by its program, which is not in $build: building it"
+      command -v go >/dev/null || fail "Go is missing: install Go 1.26 or newer and put it on PATH, so that the local cloud can be taken down; nothing of it was removed"
+      mkdir -p "$build"
+      CGO_ENABLED=0 go build -o "$build/localcloud" ./cmd/localcloud || fail "the local cloud's program could not be built; nothing of it was removed"
+    fi
+    "$build/localcloud" down --state "$lab/cloud" || fail "the local cloud is not down; $lab is kept, so that make demo-down can be repeated"
   fi
   rm -rf "$lab"
-  echo "Nothing of the demonstration is left."
+  echo "Nothing of the demonstration in $lab is left."
+  if ip link show blc-ext >/dev/null 2>&1; then
+    echo "There is a local cloud of another folder on this machine (its bridge is blc-ext). If nobody uses it, localcloud down --abandoned removes it."
+  fi
+}
+
+# stopped fails when the folder that is about to be deleted belongs to something that runs.
+stopped() {
+  local pid
+  if pid=$(server_pid); then
+    fail "Burano runs from $build (process $pid): make demo-down takes it down first"
+  fi
+  [[ ! -e $lab/cloud ]] || fail "a local cloud is left in $lab/cloud, with servers and networks: make demo-down takes it down first"
 }
 
 case ${1-} in
 up) up ;;
 lab) lab_up ;;
 down) down ;;
-*) fail "usage: demo.sh up|lab|down" ;;
+stopped) stopped ;;
+*) fail "usage: demo.sh up|lab|down|stopped" ;;
 esac

@@ -1,0 +1,90 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// compile builds the programs of a module into a folder. What it writes says how many packages are compiled of how many.
+func (m module) compile(ctx context.Context, folder, out, flags string, output io.Writer) error {
+	run := func(output io.Writer, arguments ...string) error {
+		command := exec.CommandContext(ctx, "go", arguments...)
+		command.Dir = folder
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+		return runCommand(command, output)
+	}
+	options := []string{"-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags", flags}
+	list := append([]string{"list"}, append(options, "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}")...)
+	for _, program := range m.programs {
+		list = append(list, program.path)
+	}
+	// This fetches the sources that are missing, of which Go says each on a line with spaces.
+	counted := &compiling{output: output}
+	if err := run(counted, list...); err != nil {
+		return err
+	}
+	counted.start()
+	for _, program := range m.programs {
+		if err := run(counted, append(append([]string{"build", "-v"}, options...), "-o", filepath.Join(out, program.name), program.path)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compiling is a writer for what the Go command says. Lines that are names of packages are counted, first those to be compiled and, after
+// start, those that are; all others pass.
+type compiling struct {
+	output io.Writer
+
+	mutex       sync.Mutex
+	open        []byte
+	started     bool
+	total, done int
+}
+
+// start ends the listing.
+func (c *compiling) start() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.started = true
+	fmt.Fprintf(c.output, "compiling %d packages\n", c.total)
+}
+
+// Write is io.Writer's.
+func (c *compiling) Write(data []byte) (int, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.open = append(c.open, data...)
+	for {
+		line, rest, whole := bytes.Cut(c.open, []byte("\n"))
+		if !whole {
+			return len(data), nil
+		}
+		c.open = rest
+		if err := c.line(string(line)); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (c *compiling) line(text string) error {
+	if text == "" || strings.ContainsAny(text, " \t") {
+		_, err := fmt.Fprintln(c.output, text)
+		return err
+	}
+	if !c.started {
+		c.total++
+		return nil
+	}
+	c.done++
+	_, err := fmt.Fprintf(c.output, "compiled %d of %d packages, now %s\r", c.done, max(c.done, c.total), text)
+	return err
+}
