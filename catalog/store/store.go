@@ -17,6 +17,7 @@ import (
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/quota"
 )
 
 // Migrations must read the same to SQLite and PostgreSQL.
@@ -26,7 +27,8 @@ var migrations embed.FS
 
 // Store is a catalog.Store over the shared database handle.
 type Store struct {
-	db *gorm.DB
+	db     *gorm.DB
+	quotas quota.Table
 }
 
 var _ catalog.Store = (*Store)(nil)
@@ -41,11 +43,15 @@ func Schema() database.Schema {
 }
 
 // New brings the catalog's tables up to date and returns the store.
-func New(ctx context.Context, db *gorm.DB) (*Store, error) {
+func New(ctx context.Context, db *gorm.DB, options ...Option) (*Store, error) {
 	if err := Schema().Migrate(ctx, db); err != nil {
 		return nil, err
 	}
-	return &Store{db: db}, nil
+	s := &Store{db: db, quotas: quotas()}
+	for _, option := range options {
+		option(s)
+	}
+	return s, nil
 }
 
 type packageRow struct {
@@ -63,6 +69,7 @@ type packageRow struct {
 	Embedded    bool
 	Created     int64
 	Updated     int64
+	Bytes       int64 // of the archive
 }
 
 func (packageRow) TableName() string { return "packages" }
@@ -175,6 +182,13 @@ func alone(tx *gorm.DB) error {
 // AddPackage stores a package with its zip.
 func (s *Store) AddPackage(ctx context.Context, record catalog.Record, archive []byte) error {
 	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		// Before the table is locked: all who take both locks take them in this order.
+		if err := s.quotas.Admit(tx, record.OwnerID, QuotaPackages, 1); err != nil {
+			return err
+		}
+		if err := s.quotas.Admit(tx, record.OwnerID, quota.Bytes, int64(len(archive))); err != nil {
+			return err
+		}
 		if record.Public { // no unique key says which classes public packages have
 			if err := alone(tx); err != nil {
 				return err
@@ -187,6 +201,7 @@ func (s *Store) AddPackage(ctx context.Context, record catalog.Record, archive [
 		if err != nil {
 			return err
 		}
+		row.Bytes = int64(len(archive))
 		if err := insert(tx, row, record); err != nil {
 			return err
 		}

@@ -50,6 +50,7 @@ and find the server through the service catalog (type application-catalog), BURA
 	}{
 		{"client", packageCommand(connection)},
 		{"client", categoryCommand(connection)},
+		{"client", quotaCommand(connection)},
 		{"client", bundleCommand(connection)},
 		{"client", environmentCommand(connection)},
 		{"client", sessionCommand(connection)},

@@ -7,10 +7,13 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	catalogstore "github.com/burano/burano/catalog/store"
+	"github.com/burano/burano/internal/quota"
 	"github.com/burano/burano/internal/requestid"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
@@ -18,6 +21,7 @@ import (
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/api"
 	"github.com/burano/burano/web/auth"
 )
@@ -42,6 +46,7 @@ type serveOptions struct {
 	metricsListen string
 	stopPatience  time.Duration
 	limits        api.Limits
+	quotas        map[string]*int64 // by resource
 
 	state    string
 	database string
@@ -91,6 +96,12 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.IntVar(&o.limits.Streams, "max-streams", api.DefaultLimits.Streams, "streams of events at the same time; one more is answered with 503")
 	flags.IntVar(&o.limits.ProjectRequests, "max-project-requests", 0, "requests of one project that are answered at the same time; one more is answered with 429; 0: half of max-requests")
 	flags.IntVar(&o.limits.ProjectStreams, "max-project-streams", 0, "streams of events of one project at the same time; one more is answered with 429; 0: half of max-streams")
+	o.quotas = map[string]*int64{}
+	for _, q := range []struct{ resource, what string }{{store.QuotaEnvironments, "environments"}, {store.QuotaSessions, "open sessions"},
+		{store.QuotaTemplates, "environment templates"}, {catalogstore.QuotaPackages, "uploaded packages"}, {quota.Bytes, "bytes of uploaded packages"}} {
+		o.quotas[q.resource] = flags.Int64("quota-"+strings.ReplaceAll(q.resource, "_", "-"), quota.Unlimited,
+			q.what+" that a project may have, unless an administrator says otherwise (burano quota set); -1: no limit")
+	}
 	flags.DurationVar(&o.stopPatience, "stop-patience", 10*time.Second, "how long requests may take to end when the server is stopped")
 
 	flags.StringVar(&o.cloud, cloudFlag, "", "entry of clouds.yaml with the service user's credentials; without it the OS_* variables are read")
@@ -150,6 +161,11 @@ func (o *serveOptions) check(s *settings) error {
 	if o.auditKeep < 0 {
 		return s.wrong("audit-time", "%s must not be less than 0s", o.auditKeep)
 	}
+	for resource, limit := range o.quotas {
+		if *limit < quota.Unlimited {
+			return s.wrong("quota-"+strings.ReplaceAll(resource, "_", "-"), "%d must be 0 or more, or -1 for no limit", *limit)
+		}
+	}
 	if _, err := auth.ParseProxies(o.proxies); err != nil {
 		return s.wrong("trusted-proxies", "%w", err)
 	}
@@ -190,4 +206,13 @@ func (o *serveOptions) logger(w io.Writer) *slog.Logger {
 		handler = slog.NewJSONHandler(w, options)
 	}
 	return slog.New(requestid.LogHandler(handler))
+}
+
+// quotaLimits are the quotas of the settings.
+func (o *serveOptions) quotaLimits() quota.Limits {
+	limits := quota.Limits{}
+	for resource, limit := range o.quotas {
+		limits[resource] = *limit
+	}
+	return limits
 }

@@ -118,7 +118,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	}
 	defer func() { err = errors.Join(err, database.Close(db)) }()
 
-	packages, err := openCatalog(ctx, db, options, cloud.ProjectID())
+	packages, packageRows, err := openCatalog(ctx, db, options, cloud.ProjectID())
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err := checkNatives(ctx, nativeConfig); err != nil {
 		return err
 	}
-	storing := []store.Option{store.Sealed(sealer)}
+	storing := []store.Option{store.Sealed(sealer), store.Quotas(options.quotaLimits())}
 	if options.database == "" { // the state folder's lock keeps other servers away
 		storing = append(storing, store.Alone())
 	}
@@ -196,6 +196,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		Cluster: func(ctx context.Context, environmentID, objectID string) (any, error) {
 			return native.Status(ctx, tasks, environmentID, objectID, logger)
 		},
+		Quotas: []api.QuotaStore{rows, packageRows},
 		Checks: []api.Check{
 			{Name: "database", Check: func(ctx context.Context) error { return database.Answers(ctx, db) }},
 			{Name: "keystone", Check: cloud.Answers},
@@ -228,20 +229,21 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 
 // openCatalog opens the catalog with the packages that come with Burano, or with those of them that are named. They are shown as the
 // service project's.
-func openCatalog(ctx context.Context, db *gorm.DB, options *serveOptions, serviceProject string) (*catalog.Service, error) {
+func openCatalog(ctx context.Context, db *gorm.DB, options *serveOptions, serviceProject string) (*catalog.Service, *catalogstore.Store, error) {
 	embedded, err := apps.Packages()
 	if err != nil {
-		return nil, fmt.Errorf("read the embedded packages: %w", err)
+		return nil, nil, fmt.Errorf("read the embedded packages: %w", err)
 	}
-	rows, err := catalogstore.New(ctx, db)
+	rows, err := catalogstore.New(ctx, db, catalogstore.Quotas(options.quotaLimits()))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var kept catalog.Store = rows
 	if options.database == "" { // the state folder's lock keeps other servers away
 		kept = catalog.Remember(rows)
 	}
-	return catalog.New(kept, embedded, catalog.OfferEmbedded(options.embedded...), catalog.EmbeddedOwner(serviceProject))
+	service, err := catalog.New(kept, embedded, catalog.OfferEmbedded(options.embedded...), catalog.EmbeddedOwner(serviceProject))
+	return service, rows, err
 }
 
 // checkNatives compares the native methods that classes declare with those that have a body in Go, both ways.

@@ -11,11 +11,19 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// CreateEnvironment adds the environment and sets its times. It returns ErrDuplicate when the project has one of that name.
+// CreateEnvironment adds the environment and sets its times. It returns ErrDuplicate when the project has one of that name, and a fault
+// when it has as many as it may.
 func (s *Store) CreateEnvironment(ctx context.Context, environment *Environment) error {
+	return s.transaction(ctx, "create an environment", func(tx *gorm.DB) error { return s.add(tx, environment) })
+}
+
+func (s *Store) add(tx *gorm.DB, environment *Environment) error {
+	if err := s.quotas.Admit(tx, environment.ProjectID, QuotaEnvironments, 1); err != nil {
+		return err
+	}
 	environment.Created = s.clock()
 	environment.Updated = environment.Created
-	return wrap(s.rows(ctx).Create(environment).Error, "create an environment")
+	return tx.Create(environment).Error
 }
 
 // Environment returns the environment, or ErrNotFound.

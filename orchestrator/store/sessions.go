@@ -6,15 +6,28 @@ import (
 	"gorm.io/gorm"
 )
 
-// OpenSession makes a session with a copy of the environment's model; ErrBusy while the environment is deploying or deleting.
+// OpenSession makes a session with a copy of the environment's model; ErrBusy while the environment is deploying or deleting, and a fault
+// when the project has as many open ones as it may.
 func (s *Store) OpenSession(ctx context.Context, environmentID, userID string) (Session, error) {
 	var session Session
 	err := s.transaction(ctx, "open a session", func(tx *gorm.DB) error {
 		var err error
-		session, err = s.open(tx, environmentID, userID)
+		session, err = s.openDraft(tx, environmentID, userID)
 		return err
 	})
 	return session, err
+}
+
+// openDraft opens a session that somebody asked for, unless the project has as many as it may. Those of actions and deletions do not count.
+func (s *Store) openDraft(tx *gorm.DB, environmentID, userID string) (Session, error) {
+	var environment Environment
+	if err := tx.Select("project_id").Where("id = ?", environmentID).Take(&environment).Error; err != nil {
+		return Session{}, err
+	}
+	if err := s.quotas.Admit(tx, environment.ProjectID, QuotaSessions, 1); err != nil {
+		return Session{}, err
+	}
+	return s.open(tx, environmentID, userID)
 }
 
 func (s *Store) open(tx *gorm.DB, environmentID, userID string) (Session, error) {

@@ -16,7 +16,9 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/lists"
+	"github.com/burano/burano/internal/quota"
 )
 
 //go:embed migrations/*.sql
@@ -38,6 +40,7 @@ type Store struct {
 	db       *gorm.DB
 	now      func() time.Time
 	sealer   Sealer
+	quotas   quota.Table
 	watchers watchers
 	shared   chan string           // ids of tasks that this process has changed, for others; they may be lost
 	listings *lists.Cache[listing] // nil: nothing is remembered
@@ -66,7 +69,7 @@ func New(ctx context.Context, db *gorm.DB, now func() time.Time, options ...Opti
 	if now == nil {
 		now = time.Now
 	}
-	s := &Store{db: db, shared: make(chan string, maxShared), now: now}
+	s := &Store{db: db, shared: make(chan string, maxShared), now: now, quotas: quotas()}
 	for _, option := range options {
 		option(s)
 	}
@@ -142,6 +145,8 @@ func wrap(err error, what string) error {
 	switch {
 	case err == nil:
 		return nil
+	case fault.KindOf(err) != 0:
+		return err // it says all
 	case database.IsNotFound(err):
 		err = ErrNotFound
 	case database.IsDuplicate(err):

@@ -58,7 +58,12 @@ const (
 func (s *Store) CreateTemplate(ctx context.Context, template *Template) error {
 	template.Created = s.clock()
 	template.Updated = template.Created
-	return wrap(s.rows(ctx).Create(template).Error, "create a template")
+	return s.transaction(ctx, "create a template", func(tx *gorm.DB) error {
+		if err := s.quotas.Admit(tx, template.ProjectID, QuotaTemplates, 1); err != nil {
+			return err
+		}
+		return tx.Create(template).Error
+	})
 }
 
 // Template returns the template, or ErrNotFound.
@@ -129,12 +134,10 @@ func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 func (s *Store) CreateEnvironmentWithSession(ctx context.Context, environment *Environment, userID string, services []any) (Session, error) {
 	var session Session
 	err := s.transaction(ctx, "create an environment from a template", func(tx *gorm.DB) error {
-		environment.Created = s.clock()
-		environment.Updated = environment.Created
-		if err := tx.Create(environment).Error; err != nil {
+		if err := s.add(tx, environment); err != nil {
 			return err
 		}
-		opened, err := s.open(tx, environment.ID, userID)
+		opened, err := s.openDraft(tx, environment.ID, userID)
 		if err != nil {
 			return err
 		}

@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"internal/requestid":  {},
 	"internal/panics":     {},
 	"internal/lists":      {},
+	"internal/quota":      {"internal/database", "internal/fault"},
 	"internal/version":    {},
 	"internal/wait":       {},
 	"test":                {"catalog", "gateway", "images", "internal", "nodes", "orchestrator", "web", "cmd"},

@@ -41,6 +41,8 @@ type Config struct {
 	Cluster func(ctx context.Context, environmentID, objectID string) (any, error)
 	// Choices lists what a caller may choose from in the cloud (openstack.Service); nil: the cloud is not asked.
 	Choices func(ctx context.Context, caller identity.Caller, kind string) (any, error)
+	// Quotas keep how much projects may have.
+	Quotas []QuotaStore
 	// Checks are what /readyz asks.
 	Checks []Check
 	Limits Limits
@@ -128,6 +130,7 @@ func newEcho(config Config) *echo.Echo {
 	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster}.register(burano)
 	signInHandlers{config.SignIn}.register(burano)
 	auditHandlers{config.AuditRows}.register(burano)
+	quotaHandlers{config.Quotas, config.Limits.Values}.register(burano)
 	formHandlers{config.Catalog, config.Orchestrator, config.Limits.Values}.register(burano)
 	description, err := describe()
 	if err != nil {

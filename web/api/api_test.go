@@ -96,6 +96,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		Choices: func(_ context.Context, caller identity.Caller, kind string) (any, error) {
 			return []string{kind + " of " + caller.ProjectID}, nil
 		},
+		Quotas: []QuotaStore{rows, packageRows},
 		Logger: s.logger,
 	}
 	for _, option := range options {

@@ -54,7 +54,8 @@ func (s *server) settle(token, mark string) possessions {
 		"services": []any{hello(object, mark+"-application")}}, 200), "id").(string)
 
 	return possessions{"environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "action": object + "_shout",
-		"services/*": object, "model/*": "name", "package": owned.ID, "template": template, "class": "org.test." + mark}
+		"services/*": object, "model/*": "name", "package": owned.ID, "template": template, "class": "org.test." + mark,
+		"project": callers["{token:"+token+"}"].ProjectID}
 }
 
 // everybodys are the values of parameters that belong to no project.

@@ -83,6 +83,8 @@ var defaults = map[string]string{
 	"ask_cloud":             readers,
 	"delegate_environment":  members,
 	"revoke_any_delegation": "rule:manager",
+	"get_quotas":            readers, // of the own project; administrators of any
+	"set_quotas":            admins,
 }
 
 // Policy is a set of rules that refer to each other without gaps and circles. It does not change.

@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/quota"
+)
+
+// QuotaPackages is the number of packages that a project may have uploaded; quota.Bytes is how much they may take as archives.
+const QuotaPackages = "packages"
+
+// Option is something that New may be told.
+type Option func(*Store)
+
+// Quotas are how much a project may have of what is kept here, unless an administrator says otherwise; without them it is unlimited.
+func Quotas(limits quota.Limits) Option { return func(s *Store) { s.quotas.Defaults = limits } }
+
+func quotas() quota.Table {
+	uploaded := func(tx *gorm.DB, project string) *gorm.DB {
+		return tx.Model(&packageRow{}).Where("owner_id = ? AND NOT embedded", project)
+	}
+	return quota.Table{Name: "package_quotas", Counts: map[string]quota.Count{
+		QuotaPackages: func(tx *gorm.DB, project string) (count int64, err error) {
+			return count, uploaded(tx, project).Count(&count).Error
+		},
+		quota.Bytes: func(tx *gorm.DB, project string) (bytes int64, err error) {
+			return bytes, uploaded(tx, project).Select("COALESCE(SUM(bytes), 0)").Scan(&bytes).Error
+		},
+	}}
+}
+
+// Quotas tells what a project may have and has.
+func (s *Store) Quotas(ctx context.Context, projectID string) (map[string]quota.Usage, error) {
+	return s.quotas.Usage(database.Reading(s.db.WithContext(ctx)), projectID)
+}
+
+// SetQuotas gives a project limits of its own; others of its own stay.
+func (s *Store) SetQuotas(ctx context.Context, projectID string, limits quota.Limits) error {
+	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error { return s.quotas.Set(tx, projectID, limits) })
+}
+
+// ClearQuotas takes a project's own limits away.
+func (s *Store) ClearQuotas(ctx context.Context, projectID string) error {
+	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error { return s.quotas.Clear(tx, projectID) })
+}

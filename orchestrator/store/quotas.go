@@ -1,0 +1,47 @@
+package store
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/internal/quota"
+)
+
+// Resources that a project may have so many of. A session counts while it is open: a draft.
+const (
+	QuotaEnvironments = "environments"
+	QuotaSessions     = "sessions"
+	QuotaTemplates    = "templates"
+)
+
+// Quotas are how much a project may have of what is kept here, unless an administrator says otherwise; without them it is unlimited.
+func Quotas(limits quota.Limits) Option { return func(s *Store) { s.quotas.Defaults = limits } }
+
+func quotas() quota.Table {
+	of := func(model any) quota.Count {
+		return func(tx *gorm.DB, project string) (count int64, err error) {
+			return count, tx.Model(model).Where("project_id = ?", project).Count(&count).Error
+		}
+	}
+	open := func(tx *gorm.DB, project string) (count int64, err error) {
+		environments := tx.Session(&gorm.Session{NewDB: true}).Model(&Environment{}).Select("id").Where("project_id = ?", project)
+		return count, tx.Model(&Session{}).Where("state = ? AND environment_id IN (?)", Opened, environments).Count(&count).Error
+	}
+	return quota.Table{Name: "quotas", Counts: map[string]quota.Count{QuotaEnvironments: of(&Environment{}), QuotaSessions: open, QuotaTemplates: of(&Template{})}}
+}
+
+// Quotas tells what a project may have and has.
+func (s *Store) Quotas(ctx context.Context, projectID string) (map[string]quota.Usage, error) {
+	return s.quotas.Usage(s.reading(ctx), projectID)
+}
+
+// SetQuotas gives a project limits of its own; others of its own stay.
+func (s *Store) SetQuotas(ctx context.Context, projectID string, limits quota.Limits) error {
+	return s.transaction(ctx, "set quotas", func(tx *gorm.DB) error { return s.quotas.Set(tx, projectID, limits) })
+}
+
+// ClearQuotas takes a project's own limits away.
+func (s *Store) ClearQuotas(ctx context.Context, projectID string) error {
+	return s.transaction(ctx, "clear quotas", func(tx *gorm.DB) error { return s.quotas.Clear(tx, projectID) })
+}

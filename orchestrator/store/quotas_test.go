@@ -1,0 +1,76 @@
+package store_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/quota"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// TestOfManyWhoMakeSomethingAtOnceAsManyAreLetAsTheQuotaSays holds the quotas of all that is kept here, on both databases.
+func TestOfManyWhoMakeSomethingAtOnceAsManyAreLetAsTheQuotaSays(t *testing.T) {
+	const most, tries = 5, 20
+	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
+		s, err := store.New(t.Context(), db, nil, store.Quotas(quota.Limits{store.QuotaTemplates: most}))
+		require.NoError(t, err)
+		require.NoError(t, s.SetQuotas(t.Context(), "busy", quota.Limits{store.QuotaEnvironments: most, store.QuotaSessions: most}))
+		var made atomic.Int64
+		race := func(what string, do func(n int) error) {
+			t.Helper()
+			made.Store(0)
+			var all sync.WaitGroup
+			for n := range tries {
+				all.Go(func() {
+					err := do(n)
+					if err == nil {
+						made.Add(1)
+						return
+					}
+					if fault.KindOf(err) != fault.Forbidden {
+						t.Errorf("%s: %v", what, err)
+					}
+				})
+			}
+			all.Wait()
+			require.EqualValues(t, most, made.Load(), what)
+		}
+		environment := func(project string, n int) *store.Environment {
+			return &store.Environment{ID: store.NewID(), ProjectID: project, Name: fmt.Sprint(n), Model: store.Model{Objects: map[string]any{}}}
+		}
+		race("environments", func(n int) error { return s.CreateEnvironment(t.Context(), environment("busy", n)) })
+		race("templates", func(n int) error {
+			return s.CreateTemplate(t.Context(), &store.Template{ID: store.NewID(), ProjectID: "busy", Name: fmt.Sprint(n)})
+		})
+		environments, _, err := s.Environments(t.Context(), "busy")
+		require.NoError(t, err)
+		race("sessions", func(n int) error {
+			_, err := s.OpenSession(t.Context(), environments[n%len(environments)].ID, "me")
+			return err
+		})
+
+		usage, err := s.Quotas(t.Context(), "busy")
+		require.NoError(t, err)
+		require.Equal(t, map[string]quota.Usage{store.QuotaEnvironments: {Limit: most, Used: most}, store.QuotaSessions: {Limit: most, Used: most},
+			store.QuotaTemplates: {Limit: most, Used: most, Default: true}}, usage)
+		err = s.CreateEnvironment(t.Context(), environment("busy", 99))
+		require.EqualError(t, err, "Quota exceeded for environments: requested 1, but already used 5 of 5 in project busy. Delete some, or ask an administrator for more.")
+
+		// What an action or a deletion works with is no draft; another project has its own; a raised quota lets more in.
+		_, err = s.SubmitDeletion(t.Context(), environments[0].ID, "me", store.Submission{Text: "Action None is scheduled"})
+		require.NoError(t, err)
+		require.NoError(t, s.CreateEnvironment(t.Context(), environment("calm", 1)))
+		require.NoError(t, s.SetQuotas(t.Context(), "busy", quota.Limits{store.QuotaEnvironments: quota.Unlimited}))
+		require.NoError(t, s.CreateEnvironment(t.Context(), environment("busy", 99)))
+		require.NoError(t, s.ClearQuotas(t.Context(), "busy"))
+		usage, err = s.Quotas(t.Context(), "busy")
+		require.NoError(t, err)
+		require.Equal(t, quota.Usage{Limit: quota.Unlimited, Used: most + 1, Default: true}, usage[store.QuotaEnvironments])
+	})
+}
