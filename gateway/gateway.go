@@ -18,6 +18,7 @@ import (
 
 	"github.com/burano/burano/gateway/firewall"
 	"github.com/burano/burano/gateway/haproxy"
+	"github.com/burano/burano/gateway/loop"
 	"github.com/burano/burano/gateway/route"
 )
 
@@ -40,12 +41,6 @@ type Firewall interface {
 	// Refresh makes good what somebody else changed.
 	Refresh(ctx context.Context) error
 }
-
-// Limits of the pauses between attempts.
-const (
-	firstPause   = 100 * time.Millisecond
-	longestPause = 5 * time.Second
-)
 
 // Run serves until the context ends, which is its only reason to return nil. It fails at once only when HAProxy's configuration file
 // cannot be opened or the configuration makes no sense.
@@ -88,41 +83,19 @@ type gateway struct {
 	trouble string            // what was last logged as failing
 }
 
-// loop applies what the watcher knows, each time something changed, after a failure, and now and then to make good what others changed.
+// loop applies what the watcher knows.
 func (g *gateway) loop(ctx context.Context, w *watcher) {
-	resync := time.NewTicker(g.config.Resync)
-	defer resync.Stop()
-	pause := firstPause
-	var again <-chan time.Time
-	for {
-		refresh := false
-		select {
-		case <-ctx.Done():
-			return
-		case <-again:
-		case <-resync.C:
-			refresh = true
-		case <-w.changed:
-			if !wait(ctx, g.config.Coalesce) {
-				return
-			}
-		}
-		again = nil
+	loop.Run(ctx, loop.Config{Changed: w.changed, Coalesce: g.config.Coalesce, Resync: g.config.Resync}, func(ctx context.Context, resync bool) bool {
 		routes, known := w.routes()
 		if !known {
-			continue // nothing was read from etcd yet: what is there serves on
+			return true // nothing was read from etcd yet: what is there serves on
 		}
-		complete, err := g.apply(ctx, routes, refresh)
-		if ctx.Err() != nil {
-			return
+		complete, err := g.apply(ctx, routes, resync)
+		if ctx.Err() == nil {
+			g.report(err)
 		}
-		g.report(err)
-		if complete {
-			pause = firstPause
-			continue
-		}
-		again, pause = time.After(pause), min(2*pause, longestPause)
-	}
+		return complete
+	})
 }
 
 // apply brings firewall and HAProxy to the routes. It is complete when nothing is left to be tried again.
@@ -199,16 +172,4 @@ func (g *gateway) report(err error) {
 		return
 	}
 	g.config.Logger.Info("the routes are applied again")
-}
-
-// wait pauses; it returns false when the context ended.
-func wait(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -11,7 +11,9 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/burano/burano/gateway/loop"
 	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/internal/wait"
 )
 
 // watcher keeps a picture of the routes in etcd: it reads all of them, then follows every change from that revision on. When the
@@ -44,10 +46,10 @@ func (w *watcher) routes() (list []route.Route, known bool) {
 
 // run follows etcd until the context ends.
 func (w *watcher) run(ctx context.Context) {
-	pause, lost := firstPause, false
+	pause, lost := loop.FirstPause, false
 	for ctx.Err() == nil {
 		err := w.follow(ctx, func() {
-			pause = firstPause
+			pause = loop.FirstPause
 			if lost {
 				lost = false
 				w.logger.Info("etcd answers again")
@@ -60,10 +62,10 @@ func (w *watcher) run(ctx context.Context) {
 			lost = true
 			w.logger.Warn("lost etcd, trying again; routes stay as they are", "error", err)
 		}
-		if !wait(ctx, pause) {
+		if wait.Pause(ctx, pause) != nil {
 			return
 		}
-		pause = min(2*pause, longestPause)
+		pause = min(2*pause, loop.LongestPause)
 	}
 }
 

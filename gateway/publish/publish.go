@@ -14,6 +14,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/burano/burano/gateway/loop"
+	"github.com/burano/burano/internal/wait"
 )
 
 // Config says where Services come from and where routes go.
@@ -29,12 +32,8 @@ type Config struct {
 	Guard func() []clientv3.Cmp
 }
 
-// Limits of the pauses between attempts; the first is short because at the start of a cluster everything comes up at once.
-const (
-	firstPause   = 100 * time.Millisecond
-	longestPause = 5 * time.Second
-	writeTimeout = 10 * time.Second
-)
+// writeTimeout is for one look at all, with what is written then.
+const writeTimeout = 10 * time.Second
 
 // Run publishes until the context ends, which is its only reason to return nil. When Kubernetes or etcd is not there it goes on trying;
 // until then the routes stay as they are.
@@ -91,16 +90,10 @@ type publisher struct {
 
 // watch has changes wake the loop, and failures logged.
 func (p *publisher) watch(what string, informer cache.SharedIndexInformer) error {
-	wake := func() {
-		select {
-		case p.changed <- struct{}{}:
-		default:
-		}
-	}
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { wake() },
-		UpdateFunc: func(any, any) { wake() },
-		DeleteFunc: func(any) { wake() },
+		AddFunc:    func(any) { p.wake() },
+		UpdateFunc: func(any, any) { p.wake() },
+		DeleteFunc: func(any) { p.wake() },
 	}); err != nil {
 		return err
 	}
@@ -109,33 +102,26 @@ func (p *publisher) watch(what string, informer cache.SharedIndexInformer) error
 	})
 }
 
-// loop writes what changed. After a failure it tries again, each time after a longer pause.
+// loop writes what changed.
 func (p *publisher) loop(ctx context.Context) {
-	resync := time.NewTicker(p.config.Resync)
-	defer resync.Stop()
-	pause := firstPause
-	var again <-chan time.Time
-	for first := true; ; first = false {
-		if !first {
-			select {
-			case <-ctx.Done():
-				return
-			case <-resync.C:
-				p.store.known = nil
-			case <-again:
-			case <-p.changed:
-				if !wait(ctx, p.config.Coalesce) {
-					return
-				}
-			}
+	p.wake()
+	loop.Run(ctx, loop.Config{Changed: p.changed, Coalesce: p.config.Coalesce, Resync: p.config.Resync}, func(ctx context.Context, resync bool) bool {
+		if resync {
+			p.store.known = nil
 		}
-		again = nil
-		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
+		err := p.publish(ctx)
+		if err != nil && ctx.Err() == nil {
 			p.report(err)
-			again, pause = time.After(pause), min(2*pause, longestPause)
-			continue
 		}
-		pause = firstPause
+		return err == nil
+	})
+}
+
+// wake has the loop look at what is to be published.
+func (p *publisher) wake() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
 	}
 }
 
@@ -188,20 +174,8 @@ func awaitKubernetes(ctx context.Context, client kubernetes.Interface, logger *s
 			logged = true
 			logger.Info("waiting for the Kubernetes API", "error", err)
 		}
-		if !wait(ctx, firstPause) {
+		if wait.Pause(ctx, loop.FirstPause) != nil {
 			return false
 		}
-	}
-}
-
-// wait pauses; it returns false when the context ended.
-func wait(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

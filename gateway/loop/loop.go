@@ -1,0 +1,52 @@
+// Package loop reconciles: it brings something to what is wanted each time that changes, after a failure, and now and then to make good what
+// others changed.
+package loop
+
+import (
+	"context"
+	"time"
+
+	"github.com/burano/burano/internal/wait"
+)
+
+// Pauses between attempts after a failure. The first is short because at the start of a cluster everything comes up at once.
+const (
+	FirstPause   = 100 * time.Millisecond
+	LongestPause = 5 * time.Second
+)
+
+// Config says when a Loop reconciles.
+type Config struct {
+	Changed  <-chan struct{} // receives when what is wanted has changed; several changes may be one receipt
+	Coalesce time.Duration   // how long changes are gathered
+	Resync   time.Duration   // how often it reconciles though nothing is known to have changed
+}
+
+// Run calls reconcile until the context ends. resync says that others may have changed what is there. Until reconcile returns true, which
+// says that nothing is left to be done, it is called again after growing pauses.
+func Run(ctx context.Context, config Config, reconcile func(ctx context.Context, resync bool) (complete bool)) {
+	ticker := time.NewTicker(config.Resync)
+	defer ticker.Stop()
+	pause := FirstPause
+	var again <-chan time.Time
+	for {
+		resync := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-again:
+		case <-ticker.C:
+			resync = true
+		case <-config.Changed:
+			if wait.Pause(ctx, config.Coalesce) != nil {
+				return
+			}
+		}
+		again = nil
+		if reconcile(ctx, resync) {
+			pause = FirstPause
+			continue
+		}
+		again, pause = time.After(pause), min(2*pause, LongestPause)
+	}
+}
