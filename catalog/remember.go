@@ -8,13 +8,17 @@ import (
 	"github.com/burano/burano/internal/lists"
 )
 
-// maxLists is how many lists of packages are remembered; the one that was not used for longest is forgotten first.
-const maxLists = 256
+const (
+	// maxLists is how many lists of packages are remembered; the one that was not used for longest is forgotten first.
+	maxLists = 256
+	// maxRecords is how many packages they have together at most.
+	maxRecords = 40000
+)
 
 // Remember makes a store answer the lists of packages that it was asked for before from memory, until something is written. All
 // writes must go through it: it is for a database that only this process uses. What it returns must not be changed.
 func Remember(store Store) Store {
-	return &remembering{store: store, lists: lists.New[[]Record](maxLists)}
+	return &remembering{store: store, lists: lists.New(maxLists, maxRecords, func(list []Record) int64 { return int64(len(list)) })}
 }
 
 // remembering names each method of Store, so that a new one cannot write past the memory.
@@ -26,7 +30,7 @@ type remembering struct {
 var _ Store = (*remembering)(nil)
 
 func (r *remembering) Packages(ctx context.Context, query Query) ([]Record, error) {
-	records, err := r.lists.Read(fmt.Sprintf("%#v", query), func() ([]Record, error) { return r.store.Packages(ctx, query) }, nil)
+	records, err := r.lists.Read(fmt.Sprintf("%#v", query), func() ([]Record, error) { return r.store.Packages(ctx, query) })
 	return slices.Clone(records), err
 }
 

@@ -23,7 +23,7 @@ func (s *Service) CallAction(ctx context.Context, caller identity.Caller, enviro
 	if err != nil {
 		return "", err
 	}
-	sessions, err := s.store.Sessions(ctx, environmentID)
+	sessions, err := s.store.PeekSessions(ctx, environmentID)
 	if err != nil {
 		return "", err
 	}

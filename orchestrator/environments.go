@@ -179,7 +179,7 @@ func (s *Service) Environment(ctx context.Context, caller identity.Caller, id, s
 	if err != nil {
 		return Environment{}, err
 	}
-	sessions, err := s.store.Sessions(ctx, id)
+	sessions, err := s.store.PeekSessions(ctx, id)
 	if err != nil {
 		return Environment{}, err
 	}

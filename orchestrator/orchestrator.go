@@ -90,9 +90,9 @@ func New(config Config) *Service {
 		log: config.Logger, values: cmp.Or(config.Values, DefaultValues), watched: watched{store: config.Store, tasks: map[string]*watchedTask{}}}
 }
 
-// environment returns the environment when the caller may see it.
+// environment returns the environment when the caller may see it; its model is shared and must not be changed.
 func (s *Service) environment(ctx context.Context, caller identity.Caller, id string) (store.Environment, error) {
-	row, err := s.store.Environment(ctx, id)
+	row, err := s.store.PeekEnvironment(ctx, id)
 	return row, visible(row, caller, id, err)
 }
 
@@ -130,14 +130,14 @@ func staleSession(id string) error {
 
 // anySession returns the session, of whichever environment.
 func (s *Service) anySession(ctx context.Context, id string) (store.Session, error) {
-	row, err := s.store.Session(ctx, id)
+	row, err := s.store.PeekSession(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return row, noSession(id)
 	}
 	return row, err
 }
 
-// session returns the session when it is one of the environment's.
+// session returns the session when it is one of the environment's; its model is shared and must not be changed.
 func (s *Service) session(ctx context.Context, environmentID, id string) (store.Session, error) {
 	row, err := s.anySession(ctx, id)
 	if err == nil && row.EnvironmentID != environmentID {
@@ -172,7 +172,7 @@ func (s *Service) draft(ctx context.Context, environment store.Environment, sess
 	if sessionID == "" {
 		return environment.Model.Objects, nil
 	}
-	sessions, err := s.store.Sessions(ctx, environment.ID)
+	sessions, err := s.store.PeekSessions(ctx, environment.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (s *Service) Preview(ctx context.Context, caller identity.Caller, environme
 	if err := s.checkValid(ctx, environment, session); err != nil {
 		return Preview{}, err
 	}
-	after := map[string]any(store.ForClasses(environmentID, session.Model.Objects))
+	after := map[string]any(store.ForClasses(environmentID, store.Copy(session.Model.Objects)))
 	loaded, computed, problems := s.engine.Check(ctx, environment.ProjectID, environment.Model.Packages, after)
 	if len(problems) == 0 {
 		after = loaded

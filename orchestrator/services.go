@@ -19,7 +19,7 @@ func (s *Service) Services(ctx context.Context, caller identity.Caller, environm
 	if err != nil {
 		return nil, err
 	}
-	sessions, err := s.store.Sessions(ctx, environmentID)
+	sessions, err := s.store.PeekSessions(ctx, environmentID)
 	if err != nil {
 		return nil, err
 	}
@@ -137,11 +137,12 @@ func (s *Service) mayEdit(ctx context.Context, caller identity.Caller, environme
 func (s *Service) edit(ctx context.Context, environment store.Environment, session store.Session, validate bool, change func(objects map[string]any) error) error {
 	change = s.within(change)
 	if validate {
-		if err := change(session.Model.Objects); err != nil {
+		draft := store.Copy(session.Model.Objects)
+		if err := change(draft); err != nil {
 			return err
 		}
 		// Not within the transaction, because the classes are read from the same database.
-		if _, _, problems := s.engine.Check(ctx, environment.ProjectID, environment.Model.Packages, store.ForClasses(environment.ID, session.Model.Objects)); len(problems) > 0 {
+		if _, _, problems := s.engine.Check(ctx, environment.ProjectID, environment.Model.Packages, store.ForClasses(environment.ID, draft)); len(problems) > 0 {
 			return &InvalidModel{problems}
 		}
 	}

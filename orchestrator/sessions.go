@@ -74,7 +74,7 @@ func (s *Service) Session(ctx context.Context, caller identity.Caller, environme
 }
 
 func (s *Service) checkValid(ctx context.Context, environment store.Environment, session store.Session) error {
-	sessions, err := s.store.Sessions(ctx, environment.ID)
+	sessions, err := s.store.PeekSessions(ctx, environment.ID)
 	if err != nil {
 		return err
 	}

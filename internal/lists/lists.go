@@ -7,44 +7,60 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// Cache remembers values by their keys; the one that was not used for longest is forgotten first. What it returns must not be changed. It
+// Cache remembers values by their keys; those that were not used for longest are forgotten first. What it returns must not be changed. It
 // is safe for concurrent use; a nil Cache remembers nothing.
 type Cache[V any] struct {
+	limit int64
+	weigh func(V) int64
+
 	mutex   sync.Mutex
 	began   int64 // how many writes
 	writing int   // how many of them have not ended
-	known   *simplelru.LRU[string, V]
+	held    int64 // what all that is known weighs
+	known   *simplelru.LRU[string, weighed[V]]
 }
 
-// New makes a Cache of so many values.
-func New[V any](size int) *Cache[V] {
-	known, err := simplelru.NewLRU[string, V](size, nil)
+type weighed[V any] struct {
+	value  V
+	weight int64
+}
+
+// New makes a Cache of at most so many values, which together weigh no more than the limit. A value that weighs more than a quarter of it is
+// not remembered.
+func New[V any](count int, limit int64, weigh func(V) int64) *Cache[V] {
+	c := &Cache[V]{limit: limit, weigh: weigh}
+	known, err := simplelru.NewLRU(count, func(_ string, one weighed[V]) { c.held -= one.weight })
 	if err != nil {
-		panic(err) // the size is not positive
+		panic(err) // the count is not positive
 	}
-	return &Cache[V]{known: known}
+	c.known = known
+	return c
 }
 
-// Read returns the remembered value, or else the one that read returns, which is remembered when keep (nil: always) says so.
-func (c *Cache[V]) Read(key string, read func() (V, error), keep func(V) bool) (V, error) {
+// Read returns the remembered value, or else the one that read returns.
+func (c *Cache[V]) Read(key string, read func() (V, error)) (V, error) {
 	if c == nil {
 		return read()
 	}
 	c.mutex.Lock()
-	value, ok := c.known.Get(key)
+	known, ok := c.known.Get(key)
 	before, writing := c.began, c.writing
 	c.mutex.Unlock()
 	if ok {
-		return value, nil
+		return known.value, nil
 	}
 	value, err := read()
-	if err != nil || writing > 0 || keep != nil && !keep(value) {
+	if err != nil || writing > 0 {
 		return value, err
 	}
+	weight := c.weigh(value)
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.began == before { // else what was read may be older than what was written meanwhile
-		c.known.Add(key, value)
+	if c.began == before && weight <= c.limit/4 && !c.known.Contains(key) { // what was read may be older than what was written meanwhile
+		c.known.Add(key, weighed[V]{value, weight})
+		for c.held += weight; c.held > c.limit; {
+			c.known.RemoveOldest()
+		}
 	}
 	return value, nil
 }

@@ -9,12 +9,12 @@ import (
 )
 
 func TestNothingIsRememberedWhileSomethingIsWritten(t *testing.T) {
-	cache := lists.New[int](2)
+	cache := lists.New(2, 40, func(value int) int64 { return int64(value) })
 	stored, reads := 1, 0
 	read := func() (int, error) { reads++; return stored, nil }
 	got := func(want, wantReads int) {
 		t.Helper()
-		value, err := cache.Read("a", read, nil)
+		value, err := cache.Read("a", read)
 		require.NoError(t, err)
 		require.Equal(t, want, value)
 		require.Equal(t, wantReads, reads)
@@ -33,17 +33,25 @@ func TestNothingIsRememberedWhileSomethingIsWritten(t *testing.T) {
 	_, err := cache.Read("b", func() (int, error) {
 		cache.Writing()() // while it is read
 		return 7, nil
-	}, nil)
+	})
 	require.NoError(t, err)
-	value, err := cache.Read("b", func() (int, error) { return 8, nil }, func(int) bool { return false })
+	value, err := cache.Read("b", func() (int, error) { return 8, nil })
 	require.NoError(t, err)
 	require.Equal(t, 8, value, "what may be old was remembered")
-	value, err = cache.Read("b", func() (int, error) { return 9, nil }, nil)
+	value, err = cache.Read("b", func() (int, error) { return 9, nil })
 	require.NoError(t, err)
-	require.Equal(t, 9, value, "what is not to be kept was remembered")
+	require.Equal(t, 8, value)
+	for _, key := range []string{"large", "c"} { // one weighs too much; the other pushes out the oldest
+		value := map[string]int{"large": 11, "c": 10}[key]
+		_, err = cache.Read(key, func() (int, error) { return value, nil })
+		require.NoError(t, err)
+		got, err := cache.Read(key, func() (int, error) { return -1, nil })
+		require.NoError(t, err)
+		require.Equal(t, key == "large", got == -1, key)
+	}
 
 	var none *lists.Cache[int]
-	value, err = none.Read("a", func() (int, error) { return 5, nil }, nil)
+	value, err = none.Read("a", func() (int, error) { return 5, nil })
 	require.NoError(t, err)
 	require.Equal(t, 5, value)
 	none.Writing()()

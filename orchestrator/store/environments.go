@@ -40,10 +40,15 @@ func (s *Store) EnvironmentHead(ctx context.Context, id string) (Environment, er
 	return environment, wrap(err, "read an environment")
 }
 
+// PeekEnvironment is Environment for who only looks: what it returns is shared, and must not be changed.
+func (s *Store) PeekEnvironment(ctx context.Context, id string) (Environment, error) {
+	return s.remembered.environments.Read(id, func() (Environment, error) { return s.Environment(s.peeking(ctx), id) })
+}
+
 // Environments returns the project's environments ("" for those of all projects) with their sessions, both oldest first and
 // without their models; nothing of it may be changed.
 func (s *Store) Environments(ctx context.Context, projectID string) ([]Environment, map[string][]Session, error) {
-	read, err := s.listings.Read(projectID, func() (listing, error) { return s.list(ctx, projectID) }, listing.remember)
+	read, err := s.remembered.listings.Read(projectID, func() (listing, error) { return s.list(ctx, projectID) })
 	return read.environments, read.sessions, wrap(err, "list environments")
 }
 

@@ -12,10 +12,15 @@ import (
 )
 
 const (
-	// maxListings is how many lists are remembered; the one that was not used for longest is forgotten first.
+	// maxListings is how many lists of environments are remembered, and of how many environments and sessions together.
 	maxListings = 64
-	// maxListed is how many environments and sessions a list that is remembered has at most.
-	maxListed = 5000
+	maxListed   = 20000
+	// maxShown is how many environments, sessions and environments' lists of sessions are remembered, of each, and how many bytes they take
+	// at most, of each.
+	maxShown      = 4096
+	maxShownBytes = 16 << 20
+	// sessionBytes is what a session without its model takes.
+	sessionBytes = 512
 )
 
 // listing is what Environments returned, not to be changed.
@@ -24,19 +29,43 @@ type listing struct {
 	sessions     map[string][]Session
 }
 
-// remember says whether the list is small enough.
-func (l listing) remember() bool {
+func (l listing) count() int64 {
 	count := len(l.environments)
 	for _, sessions := range l.sessions {
 		count += len(sessions)
 	}
-	return count <= maxListed
+	return int64(count)
 }
 
-// Alone says that no other process uses the database: then lists of environments that were asked for before are answered from memory
+// remembered is what is answered from memory until an environment or a session is written; where nothing is remembered all is nil.
+type remembered struct {
+	listings     *lists.Cache[listing]     // by projects
+	environments *lists.Cache[Environment] // by ids
+	sessions     *lists.Cache[Session]     // by ids
+	drafts       *lists.Cache[[]Session]   // by environments
+}
+
+// Alone says that no other process uses the database: then what was asked for before of environments and sessions is answered from memory
 // until something of them is written.
 func Alone() Option {
-	return func(s *Store) { s.listings = lists.New[listing](maxListings) }
+	return func(s *Store) {
+		s.remembered = remembered{
+			listings:     lists.New(maxListings, maxListed, listing.count),
+			environments: lists.New(maxShown, maxShownBytes, func(row Environment) int64 { return row.Model.bytes() }),
+			sessions:     lists.New(maxShown, maxShownBytes, func(row Session) int64 { return row.Model.bytes() }),
+			drafts:       lists.New(maxShown, maxShownBytes, func(rows []Session) int64 { return int64(1+len(rows)) * sessionBytes }),
+		}
+	}
+}
+
+// writing has nothing remembered until done is called.
+func (r remembered) writing() (done func()) {
+	ends := []func(){r.listings.Writing(), r.environments.Writing(), r.sessions.Writing(), r.drafts.Writing()}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
 }
 
 // writesKey is the key, in the context of a transaction, of its writes.
@@ -53,9 +82,9 @@ func (s *Store) watch(db *gorm.DB) error {
 			return
 		}
 		if transaction, ok := tx.Statement.Context.Value(writesKey{}).(*writes); !ok {
-			tx.InstanceSet(of, s.listings.Writing())
+			tx.InstanceSet(of, s.remembered.writing())
 		} else if transaction.done == nil {
-			transaction.done = s.listings.Writing()
+			transaction.done = s.remembered.writing()
 		}
 	}
 	after := func(tx *gorm.DB) {
@@ -73,7 +102,7 @@ func (s *Store) watch(db *gorm.DB) error {
 
 // remembering makes a transaction, which do runs, forget what it writes of what is remembered.
 func (s *Store) remembering(ctx context.Context, do func(ctx context.Context) error) error {
-	if s.listings == nil {
+	if s.remembered.listings == nil {
 		return do(ctx)
 	}
 	transaction := &writes{}

@@ -58,13 +58,17 @@ func opened(sealer Sealer, owner, stored string) (string, error) {
 	return string(text), err
 }
 
-// unseal reads a column that was read as it is stored: many are read first, and opened when no statement is open any more.
-func (s *Store) unseal(table, column, stored string, into sql.Scanner) error {
-	text, err := opened(s.sealer, columnName(table, column), stored)
+func scanSealed(sealer Sealer, owner, stored string, into sql.Scanner) error {
+	text, err := opened(sealer, owner, stored)
 	if err != nil {
 		return err
 	}
 	return into.Scan(text)
+}
+
+// unseal reads a column that was read as it is stored: many are read first, and opened when no statement is open any more.
+func (s *Store) unseal(table, column, stored string, into sql.Scanner) error {
+	return scanSealed(s.sealer, columnName(table, column), stored, into)
 }
 
 // Value writes the field, sealed.
@@ -98,13 +102,26 @@ func (sealedColumn) Scan(ctx context.Context, field *schema.Field, row reflect.V
 		return fmt.Errorf("column %s holds %T", field.DBName, stored)
 	}
 	sealer, _ := ctx.Value(sealerKey{}).(Sealer)
-	text, err := opened(sealer, columnOwner(field), text)
+	owner := columnOwner(field)
+	value := field.ReflectValueOf(ctx, row)
+	into := value.Addr().Interface()
+	if model, ok := into.(*Model); ok {
+		if shared, ok := ctx.Value(modelsKey{}).(*models); ok {
+			var err error
+			*model, err = shared.open(owner, text, func() (Model, error) {
+				var model Model
+				err := scanSealed(sealer, owner, text, &model)
+				return model, err
+			})
+			return err
+		}
+	}
+	if scanner, ok := into.(sql.Scanner); ok {
+		return scanSealed(sealer, owner, text, scanner)
+	}
+	text, err := opened(sealer, owner, text)
 	if err != nil {
 		return err
-	}
-	value := field.ReflectValueOf(ctx, row)
-	if scanner, ok := value.Addr().Interface().(sql.Scanner); ok {
-		return scanner.Scan(text)
 	}
 	value.SetString(text)
 	return nil

@@ -74,6 +74,16 @@ func (s *Store) Sessions(ctx context.Context, environmentID string) ([]Session, 
 	return sessions, wrap(err, "list sessions")
 }
 
+// PeekSession is Session for who only looks: what it returns is shared, and must not be changed.
+func (s *Store) PeekSession(ctx context.Context, id string) (Session, error) {
+	return s.remembered.sessions.Read(id, func() (Session, error) { return s.Session(s.peeking(ctx), id) })
+}
+
+// PeekSessions is Sessions for who only looks: what it returns is shared, and must not be changed.
+func (s *Store) PeekSessions(ctx context.Context, environmentID string) ([]Session, error) {
+	return s.remembered.drafts.Read(environmentID, func() ([]Session, error) { return s.Sessions(ctx, environmentID) })
+}
+
 // DeleteSession removes the session; ErrBusy when it is deploying.
 func (s *Store) DeleteSession(ctx context.Context, id string) error {
 	return s.transaction(ctx, "delete a session", func(tx *gorm.DB) error {

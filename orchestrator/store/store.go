@@ -17,7 +17,6 @@ import (
 
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/internal/lists"
 	"github.com/burano/burano/internal/quota"
 )
 
@@ -37,13 +36,14 @@ var (
 
 // Store is safe for concurrent use.
 type Store struct {
-	db       *gorm.DB
-	now      func() time.Time
-	sealer   Sealer
-	quotas   quota.Table
-	watchers watchers
-	shared   chan string           // ids of tasks that this process has changed, for others; they may be lost
-	listings *lists.Cache[listing] // nil: nothing is remembered
+	db         *gorm.DB
+	now        func() time.Time
+	sealer     Sealer
+	quotas     quota.Table
+	watchers   watchers
+	shared     chan string // ids of tasks that this process has changed, for others; they may be lost
+	remembered remembered
+	models     *models
 }
 
 // Option is something that New may be told.
@@ -69,11 +69,11 @@ func New(ctx context.Context, db *gorm.DB, now func() time.Time, options ...Opti
 	if now == nil {
 		now = time.Now
 	}
-	s := &Store{db: db, shared: make(chan string, maxShared), now: now, quotas: quotas()}
+	s := &Store{db: db, models: newModels(), shared: make(chan string, maxShared), now: now, quotas: quotas()}
 	for _, option := range options {
 		option(s)
 	}
-	if s.listings != nil {
+	if s.remembered.listings != nil {
 		if err := s.watch(db); err != nil {
 			return nil, err
 		}

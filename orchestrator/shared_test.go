@@ -1,0 +1,62 @@
+package orchestrator_test
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// scribbler is an engine that changes what it is given to check.
+type scribbler struct{ orchestrator.Engine }
+
+func (scribbler) Check(_ context.Context, _ string, _ map[string][]string, objects map[string]any) (map[string]any, map[string][]string, []muranopl.Problem) {
+	for _, application := range objects["applications"].([]any) {
+		application.(map[string]any)["name"] = "scribbled over"
+	}
+	return objects, nil, []muranopl.Problem{{Wanted: "something else"}}
+}
+
+// TestWhatIsSharedIsNotChanged: models that many look at stay as they are stored, whatever is tried with them.
+func TestWhatIsSharedIsNotChanged(t *testing.T) {
+	db, err := database.Open(filepath.Join(t.TempDir(), "burano.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+	rows, err := store.New(t.Context(), db, nil, store.Alone())
+	require.NoError(t, err)
+	s := orchestrator.New(orchestrator.Config{Store: rows, Engine: scribbler{}, Logger: slog.New(slog.DiscardHandler)})
+	e := store.Environment{ID: "e", ProjectID: listed, Name: "e", Model: store.Model{Objects: objects("e")}}
+	require.NoError(t, rows.CreateEnvironment(t.Context(), &e))
+	draft, err := rows.OpenSession(t.Context(), "e", "u")
+	require.NoError(t, err)
+	seen := func() map[string]any {
+		t.Helper()
+		model, err := s.Model(t.Context(), reader, "e", draft.ID, nil)
+		require.NoError(t, err)
+		return model.(map[string]any)
+	}
+	before := seen()
+	stored := store.Copy(before)
+	require.Equal(t, stored, before)
+
+	application := map[string]any{"?": map[string]any{"id": "new", "type": "org.test.Application"}}
+	require.Error(t, s.AddServices(t.Context(), reader, "e", draft.ID, nil, application, true))
+	require.Error(t, s.PutServices(t.Context(), reader, "e", draft.ID, nil, []any{}, true))
+	_, err = s.Preview(t.Context(), reader, "e", draft.ID)
+	require.NoError(t, err)
+	shown, err := s.Environment(t.Context(), reader, "e", draft.ID)
+	require.NoError(t, err)
+	shown.Services[0].(map[string]any)["?"].(map[string]any)["status"] = "scribbled over"
+	require.Equal(t, stored, seen())
+
+	require.NoError(t, s.AddServices(t.Context(), reader, "e", draft.ID, nil, application, false))
+	require.Equal(t, stored, before, "an edit changes its own copy")
+	require.NotEqual(t, stored, seen())
+}

@@ -1,0 +1,80 @@
+package store_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/database/databasetest"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// TestAModelThatIsLookedAtAgainIsOpenedOnce counts what is opened, over PostgreSQL too, where another server changes the model in between.
+func TestAModelThatIsLookedAtAgainIsOpenedOnce(t *testing.T) {
+	looks := func(t *testing.T, s, other *store.Store, sealer *plainSealer) {
+		e := store.Environment{ID: "e", ProjectID: "p", Name: "e", Model: store.Model{Objects: large(100)}}
+		require.NoError(t, s.CreateEnvironment(t.Context(), &e))
+		draft, err := s.OpenSession(t.Context(), "e", "u")
+		require.NoError(t, err)
+		look := func(applications int) (opened int64) {
+			t.Helper()
+			before := sealer.opened.Load()
+			row, err := s.PeekSession(t.Context(), draft.ID)
+			require.NoError(t, err)
+			require.Len(t, row.Model.Objects["services"], applications)
+			environment, err := s.PeekEnvironment(t.Context(), "e")
+			require.NoError(t, err)
+			require.Len(t, environment.Model.Objects["services"], 100)
+			return sealer.opened.Load() - before
+		}
+		require.Positive(t, look(100))
+		for range 10 {
+			require.Zero(t, look(100))
+		}
+		require.NoError(t, other.EditSession(t.Context(), draft.ID, func(model *store.Model) error {
+			services := model.Objects["services"].([]any)
+			model.Objects["services"] = append(services, services[0])
+			return nil
+		}))
+		require.Positive(t, look(101), "what was written since is read")
+		require.Zero(t, look(101))
+		own, err := s.Session(t.Context(), draft.ID)
+		require.NoError(t, err)
+		own.Model.Objects["services"] = nil // it may be changed
+		look(101)
+		sessions, err := s.PeekSessions(t.Context(), "e")
+		require.NoError(t, err)
+		require.Len(t, sessions, 1)
+		require.NoError(t, other.DeleteSession(t.Context(), draft.ID))
+		sessions, err = s.PeekSessions(t.Context(), "e")
+		require.NoError(t, err)
+		require.Empty(t, sessions)
+		_, err = s.PeekSession(t.Context(), draft.ID)
+		require.ErrorIs(t, err, store.ErrNotFound)
+	}
+	t.Run("the only server", func(t *testing.T) {
+		db, err := database.Open(filepath.Join(t.TempDir(), "burano.db"))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+		sealer := &plainSealer{}
+		s, err := store.New(t.Context(), db, nil, store.Sealed(sealer), store.Alone())
+		require.NoError(t, err)
+		looks(t, s, s, sealer)
+	})
+	t.Run("one of two servers", func(t *testing.T) {
+		url := databasetest.Postgres(t)
+		sealer := &plainSealer{}
+		open := func() *store.Store {
+			db, err := database.OpenPostgres(t.Context(), url, 10*time.Second)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+			s, err := store.New(t.Context(), db, nil, store.Sealed(sealer))
+			require.NoError(t, err)
+			return s
+		}
+		looks(t, open(), open(), sealer)
+	})
+}
