@@ -58,7 +58,7 @@ func noDelegation(environmentID string) error {
 }
 
 // SetDelegation gives the environment a standing delegation of the caller's, in the place of the former one, which must be the caller's too
-// unless the caller is an administrator of the project.
+// unless the caller may revoke any.
 func (s *Service) SetDelegation(ctx context.Context, caller identity.Caller, environmentID string, wanted Delegate) (Delegation, error) {
 	environment, err := s.environmentHead(ctx, caller, environmentID)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Service) replaceable(ctx context.Context, caller identity.Caller, envir
 	if errors.Is(err, store.ErrNotFound) {
 		return store.Delegation{}, nil
 	}
-	if err == nil && former.UserID != caller.UserID && !caller.Admin {
+	if err == nil && former.UserID != caller.UserID && !caller.May("revoke_any_delegation") {
 		return former, fault.New(fault.Forbidden, "The standing delegation of environment %s is that of user %s: only they, or an administrator, may "+
 			"replace or revoke it", environmentID, former.UserName)
 	}

@@ -322,6 +322,12 @@ func (s *Service) LastReports(ctx context.Context, caller identity.Caller, id, s
 	return answer, nil
 }
 
+// MaySee returns a fault unless the caller may see the environment.
+func (s *Service) MaySee(ctx context.Context, caller identity.Caller, environmentID string) error {
+	_, err := s.environmentHead(ctx, caller, environmentID)
+	return err
+}
+
 // MayReach returns a fault unless the caller may see the environment and the object is part of it.
 func (s *Service) MayReach(ctx context.Context, caller identity.Caller, environmentID, objectID string) error {
 	row, err := s.environment(ctx, caller, environmentID)

@@ -20,7 +20,7 @@ import (
 func environmentCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "environment", Aliases: []string{"env"}, Short: "Environments: sets of applications that are deployed together"}
 	command.AddCommand(environmentListCommand(connection), environmentShowCommand(connection), environmentCreateCommand(connection),
-		environmentRenameCommand(connection), environmentModelCommand(connection), environmentDeleteCommand(connection))
+		environmentRenameCommand(connection), environmentModelCommand(connection), environmentDeleteCommand(connection), delegationCommand(connection))
 	return command
 }
 

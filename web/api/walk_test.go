@@ -37,6 +37,8 @@ func (s *server) settle(token, mark string) possessions {
 	s.settled(id)
 	session = field(s.call(token, "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
 
+	s.call(token, "", "PUT", "/burano/v1/environments/"+id+"/delegation", map[string]any{}, 200)
+
 	var archive bytes.Buffer
 	require.NoError(s.t, catalog.WriteZip(&archive, fstest.MapFS{
 		"manifest.yaml": {Data: []byte("Format: 1.4\nType: Application\nFullName: org.test." + mark + "\nName: " + mark + "-package\n" +

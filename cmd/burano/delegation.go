@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/web/client"
+)
+
+func delegationCommand(connection *connection) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "delegation",
+		Short: "The standing delegation of an environment: what Burano may do there in its owner's name",
+		Long: `A task works with a trust of whoever starts it, which ends with the task. A token that can make no trust, such as one of an application
+credential, works with the environment's standing delegation, if that is the same user's.`,
+	}
+	command.AddCommand(delegationShowCommand(connection), delegationSetCommand(connection), delegationRevokeCommand(connection))
+	return command
+}
+
+func delegationTable(d client.Delegation) func(*tabwriter.Writer) {
+	expires := "never"
+	if d.Expires != nil {
+		expires = d.Expires.UTC().Format(time.RFC3339)
+	}
+	return properties([2]any{"Kind", d.Kind}, [2]any{"Owner", d.UserName}, [2]any{"Roles", d.Roles}, [2]any{"Created", d.Created.UTC().Format(time.RFC3339)},
+		[2]any{"Expires", expires})
+}
+
+func delegationShowCommand(connection *connection) *cobra.Command {
+	var print output
+	command := &cobra.Command{
+		Use:   "show ENVIRONMENT",
+		Short: "Show whose it is, with which roles, and until when",
+		Args:  cobra.ExactArgs(1),
+		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, _ []string) error {
+			delegation, err := api.Delegation(command.Context(), found.ID)
+			if err != nil {
+				return err
+			}
+			return print.print(command.OutOrStdout(), delegation, delegationTable(delegation))
+		}),
+	}
+	print.addFlag(command)
+	return command
+}
+
+func delegationSetCommand(connection *connection) *cobra.Command {
+	var print output
+	var roles []string
+	var lasts time.Duration
+	var credential, secretFile string
+	command := &cobra.Command{
+		Use:   "set ENVIRONMENT",
+		Short: "Make it yours: a trust of your token, or an application credential of yours",
+		Args:  cobra.ExactArgs(1),
+		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, _ []string) error {
+			options := client.DelegationOptions{Roles: roles, Credential: credential}
+			if lasts > 0 {
+				end := time.Now().Add(lasts).UTC()
+				options.Expires = &end
+			}
+			if credential != "" {
+				if secretFile == "" {
+					return errors.New("--application-credential needs its secret: name the file that has it by --secret-file")
+				}
+				secret, err := os.ReadFile(secretFile)
+				if err != nil {
+					return fmt.Errorf("read the secret: %w", err)
+				}
+				options.Secret = strings.TrimSpace(string(secret))
+			}
+			delegation, err := api.SetDelegation(command.Context(), found.ID, options)
+			if err != nil {
+				return err
+			}
+			return print.print(command.OutOrStdout(), delegation, delegationTable(delegation))
+		}),
+	}
+	print.addFlag(command)
+	command.Flags().StringSliceVar(&roles, "role", nil, "role of yours that the trust has (repeatable); without it those that the server's operator has set")
+	command.Flags().DurationVar(&lasts, "lasts", 0, "how long the trust lasts, such as 720h; without it until it is revoked")
+	command.Flags().StringVar(&credential, "application-credential", "", "id of an application credential of yours in this project, in the place of a trust")
+	command.Flags().StringVar(&secretFile, "secret-file", "", "file with the application credential's secret")
+	command.MarkFlagsMutuallyExclusive("application-credential", "role")
+	command.MarkFlagsMutuallyExclusive("application-credential", "lasts")
+	return command
+}
+
+func delegationRevokeCommand(connection *connection) *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke ENVIRONMENT",
+		Short: "Take it away: nothing can be started with it any more",
+		Args:  cobra.ExactArgs(1),
+		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, _ []string) error {
+			if err := api.RevokeDelegation(command.Context(), found.ID); err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "environment %s has no standing delegation now\n", found.Name)
+			return nil
+		}),
+	}
+}

@@ -1,0 +1,46 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Delegation is the standing delegation of an environment: what Burano may do there for a user who does not ask at that moment.
+type Delegation struct {
+	Kind     string     `json:"kind" yaml:"kind"` // trust, application_credential
+	UserID   string     `json:"user_id" yaml:"user_id"`
+	UserName string     `json:"user_name" yaml:"user_name"`
+	Roles    []string   `json:"roles" yaml:"roles"`
+	Created  time.Time  `json:"created" yaml:"created"`
+	Expires  *time.Time `json:"expires" yaml:"expires"` // nil for never
+}
+
+// DelegationOptions say what a standing delegation is made of: a trust of the caller, or an application credential of theirs.
+type DelegationOptions struct {
+	Roles      []string   `json:"roles,omitempty"`                  // of a trust; none: those that the server's operator has set
+	Expires    *time.Time `json:"expires,omitempty"`                // of a trust; nil for never
+	Credential string     `json:"application_credential,omitempty"` // its id
+	Secret     string     `json:"secret,omitempty"`
+}
+
+func delegationPath(environment string) string {
+	return "/burano/v1/environments/" + environment + "/delegation"
+}
+
+// Delegation shows the standing delegation of an environment; without one the answer is 404.
+func (c *Client) Delegation(ctx context.Context, environment string) (Delegation, error) {
+	var found Delegation
+	return found, c.Call(ctx, http.MethodGet, delegationPath(environment), nil, &found)
+}
+
+// SetDelegation gives an environment a standing delegation of the caller's.
+func (c *Client) SetDelegation(ctx context.Context, environment string, options DelegationOptions) (Delegation, error) {
+	var made Delegation
+	return made, c.Call(ctx, http.MethodPut, delegationPath(environment), options, &made)
+}
+
+// RevokeDelegation takes the standing delegation of an environment away.
+func (c *Client) RevokeDelegation(ctx context.Context, environment string) error {
+	return c.Call(ctx, http.MethodDelete, delegationPath(environment), nil, nil)
+}
