@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -41,6 +42,9 @@ type Engine interface {
 	// computed are, by the objects' ids, the properties that code gives and models do not (Usage: Out).
 	Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any,
 		computed map[string][]string, problems []muranopl.Problem)
+	// Rehearse finds out which servers the deployment of a model, in the classes' form, would destroy: an error with
+	// openstack.ServerChanges.
+	Rehearse(ctx context.Context, environment store.Environment, objects map[string]any, project func(context.Context) (*openstack.Project, error)) error
 	// CallStatic runs a static method at once.
 	CallStatic(ctx context.Context, projectID string, class engine.ClassName, method string, args map[string]any) (any, error)
 	// Schemas are those of a class and of its model builders.
@@ -55,6 +59,8 @@ type Config struct {
 	Store  *store.Store
 	Sealer *secret.Sealer
 	Trusts Trusts
+	// ProjectOf is a caller's project in the cloud, to look at with the caller's token; nil: previews do not look there.
+	ProjectOf func(ctx context.Context, caller identity.Caller) (*openstack.Project, error)
 	// TrustRoles are the roles of its submitter that a task works with; nil stands for DefaultTrustRoles.
 	TrustRoles []string
 	Engine     Engine
@@ -70,6 +76,7 @@ type Service struct {
 	store   *store.Store
 	sealer  *secret.Sealer
 	trusts  Trusts
+	project func(ctx context.Context, caller identity.Caller) (*openstack.Project, error)
 	roles   []string
 	engine  Engine
 	now     func() time.Time
@@ -86,7 +93,7 @@ func New(config Config) *Service {
 	if config.TrustRoles == nil {
 		config.TrustRoles = DefaultTrustRoles
 	}
-	return &Service{store: config.Store, sealer: config.Sealer, trusts: config.Trusts, roles: config.TrustRoles, engine: config.Engine, now: config.Now,
+	return &Service{store: config.Store, sealer: config.Sealer, trusts: config.Trusts, project: config.ProjectOf, roles: config.TrustRoles, engine: config.Engine, now: config.Now,
 		log: config.Logger, values: cmp.Or(config.Values, DefaultValues), watched: watched{store: config.Store, tasks: map[string]*watchedTask{}}}
 }
 

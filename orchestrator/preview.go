@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -42,9 +43,33 @@ func (s *Service) Preview(ctx context.Context, caller identity.Caller, environme
 	after := map[string]any(store.ForClasses(environmentID, store.Copy(session.Model.Objects)))
 	loaded, computed, problems := s.engine.Check(ctx, environment.ProjectID, environment.Model.Packages, after)
 	if len(problems) == 0 {
-		after = loaded
+		refused, err := s.rehearse(ctx, caller, environment, after)
+		if err != nil {
+			return Preview{}, err
+		}
+		problems, after = refused, loaded
 	}
 	return Preview{Changes: changes(store.ForAPI(environment.Model.ObjectsCopy), store.ForAPI(after), computed), Problems: problems}, nil
+}
+
+// rehearse lists the servers that the deployment of a model would destroy, for which it is refused.
+func (s *Service) rehearse(ctx context.Context, caller identity.Caller, environment store.Environment, model map[string]any) ([]muranopl.Problem, error) {
+	if s.project == nil {
+		return nil, nil
+	}
+	err := s.engine.Rehearse(ctx, environment, model, func(ctx context.Context) (*openstack.Project, error) { return s.project(ctx, caller) })
+	refused := openstack.ServerChanges(err)
+	if len(refused) == 0 {
+		return nil, err
+	}
+	objects := map[string]placed{}
+	place(objects, "", store.ForAPI(model))
+	problems := make([]muranopl.Problem, len(refused))
+	for i, one := range refused {
+		object := objects[strings.TrimSuffix(one.Resource, openstack.ServerResource(""))]
+		problems[i] = muranopl.Problem{Path: object.Path, Class: object.Type, Wanted: one.Error()}
+	}
+	return problems, nil
 }
 
 // placed is an object of a model without the objects in it.

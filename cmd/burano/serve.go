@@ -155,6 +155,9 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			config.Logger = runtime.Logger()
 			return native.Methods(runtime, config)
 		},
+		Rehearsal: func(stage *engine.Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) error) {
+			return native.Rehearsal(stage, nativeConfig)
+		},
 		ClassConfigs: classConfigs,
 
 		Logger:  logger,
@@ -182,7 +185,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	stopping, stop := context.WithCancel(context.Background())
 	defer stop()
 	handler := api.New(api.Config{
-		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, TrustRoles: options.roles, Engine: tasks, Logger: logger,
+		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, ProjectOf: cloud.ProjectOf, TrustRoles: options.roles, Engine: tasks, Logger: logger,
 			Values: options.limits.Values}),
 		Catalog:  packages,
 		Auth:     authenticator.Enter,

@@ -40,6 +40,9 @@ type Config struct {
 	Source func(projectID string) muranopl.Source
 	// Natives gives the Go bodies for one task; they may use the Runtime until the task ends.
 	Natives func(*Runtime) muranopl.Natives
+	// Rehearsal gives Go bodies that change nothing, and a function that finds out with them which servers a deployment would destroy
+	// (openstack.ServerChanges). nil: that is found out when the deployment comes to it.
+	Rehearsal func(*Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) error)
 	// ClassConfigs are the operator's values of properties of usage Config (muranopl.WithConfigs); nil: there are none.
 	ClassConfigs fs.FS
 	Logger       *slog.Logger

@@ -138,6 +138,12 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		return outcome, reportProblems(ctx, h, "What was deployed before can no longer be read, so that it cannot be destroyed: ", problems)
 	}
 
+	if task.Kind() == "deployment" {
+		// Before anything is touched.
+		if err := e.Rehearse(ctx, environment, task.Objects, runtime.Project); err != nil {
+			return outcome, failedWith("", err)
+		}
+	}
 	if failed := destroy(ctx, h, interpreter, removed); failed != nil {
 		return outcome, failed
 	}

@@ -160,7 +160,7 @@ func (h heatStackClass) push(ctx context.Context, call muranopl.Call) (any, erro
 		wanted.Template["description"] = description
 	}
 	if h.own.rehearsal {
-		return nil, project.CheckStack(ctx, s.name, wanted)
+		return nil, h.own.refused.note(project.CheckStack(ctx, s.name, wanted))
 	}
 	err = h.runtime.Step(ctx, h.about(call.Object), "push stack "+s.name, func(ctx context.Context) error {
 		limited, cancel := limitedTo(ctx, h.patience)
@@ -217,6 +217,9 @@ func (h heatStackClass) delete(ctx context.Context, call muranopl.Call) (any, er
 	s.mutex.Unlock()
 	if err != nil {
 		return nil, err
+	}
+	if h.own.rehearsal {
+		return nil, nil
 	}
 	if s.isOwn {
 		if h.own.busy() {

@@ -36,8 +36,9 @@ type ownStack struct {
 	servers  servers
 	nodes    nodeServers
 	patience time.Duration
-	// rehearsal says that nothing is changed: a push only tells what Heat would destroy.
+	// rehearsal says that nothing is changed: a push only finds out what Heat would destroy, which is then refused.
 	rehearsal bool
+	refused   refusals
 
 	// deploying is set once the environment's deploy has begun, after the destruction of what is not in the model any more.
 	deploying atomic.Bool
@@ -86,7 +87,7 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 	own := s.stacks.own()
 	check := func() error { return project.CheckStack(ctx, own.name, content) }
 	if s.rehearsal {
-		return check()
+		return s.refused.note(check())
 	}
 	// Servers that are not in the template any more go with the update.
 	if err := s.nodes.shrink(ctx, check); err != nil {

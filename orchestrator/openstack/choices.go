@@ -84,6 +84,19 @@ func (s *Service) Choices(ctx context.Context, caller identity.Caller, kind stri
 	if !known {
 		return nil, fault.New(fault.NotFound, "The resource could not be found: the cloud is not asked for %s, but for flavors, images, keypairs, networks, availability-zones and quota", kind)
 	}
+	client, err := s.inCatalogOf(ctx, caller)
+	if err != nil {
+		return nil, err
+	}
+	list, err := ask(ctx, client.ProviderClient, s.endpoint, caller.ProjectID)
+	if err != nil {
+		return nil, fmt.Errorf("ask the cloud for %s: %w", kind, err)
+	}
+	return list, nil
+}
+
+// inCatalogOf returns a client with the caller's token, which finds the services that the caller's catalog names.
+func (s *Service) inCatalogOf(ctx context.Context, caller identity.Caller) (*gophercloud.ServiceClient, error) {
 	client := s.as(caller.Token)
 	catalog, err := tokens.Get(ctx, client, caller.Token).ExtractServiceCatalog()
 	if err != nil {
@@ -93,11 +106,16 @@ func (s *Service) Choices(ctx context.Context, caller identity.Caller, kind stri
 		return openstack.V3Endpoint(ctx, client.ProviderClient, catalog, opts)
 	}
 	s.addresses.note(client.ProviderClient)
-	list, err := ask(ctx, client.ProviderClient, s.endpoint, caller.ProjectID)
+	return client, nil
+}
+
+// ProjectOf is the caller's project as the caller's own token sees it: good for looking, while the token lasts.
+func (s *Service) ProjectOf(ctx context.Context, caller identity.Caller) (*Project, error) {
+	client, err := s.inCatalogOf(ctx, caller)
 	if err != nil {
-		return nil, fmt.Errorf("ask the cloud for %s: %w", kind, err)
+		return nil, err
 	}
-	return list, nil
+	return newProject(ctx, client.ProviderClient, s.endpoint)
 }
 
 func listFlavors(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, _ string) (any, error) {

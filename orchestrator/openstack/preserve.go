@@ -73,18 +73,28 @@ func (c *ServerChange) Unwrap() error { return fault.New(fault.Conflict, "%s", c
 
 // ServerChanges are all of them in an error.
 func ServerChanges(err error) []*ServerChange {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+	switch e := err.(type) {
+	case *ServerChange:
+		return []*ServerChange{e}
+	case interface{ Unwrap() []error }:
 		var all []*ServerChange
-		for _, part := range joined.Unwrap() {
+		for _, part := range e.Unwrap() {
 			all = append(all, ServerChanges(part)...)
 		}
 		return all
-	}
-	var change *ServerChange
-	if errors.As(err, &change) {
-		return []*ServerChange{change}
+	case interface{ Unwrap() error }:
+		return ServerChanges(e.Unwrap())
 	}
 	return nil
+}
+
+// Refused is the error that has these changes; nil when there are none.
+func Refused(changes []*ServerChange) error {
+	errs := make([]error, len(changes))
+	for i, change := range changes {
+		errs[i] = change
+	}
+	return errors.Join(errs...)
 }
 
 // CheckStack tells what of a definition ApplyStack would refuse, without changing anything: an error with ServerChanges.
@@ -136,7 +146,7 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 		}
 	}
 	states := healths{}
-	var problems []error
+	var problems []*ServerChange
 	for _, resource := range resources {
 		before, after := now.resource(resource.Name), next.resource(resource.Name)
 		if resource.Type != serverType || resource.PhysicalID == "" || before == nil || after == nil || resource.Status == "CREATE_FAILED" {
@@ -201,7 +211,7 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 		}
 	}
 	content.Template = wanted
-	return content, states, errors.Join(problems...)
+	return content, states, Refused(problems)
 }
 
 // keep gives a resource a property as it was.

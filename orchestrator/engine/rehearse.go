@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// rehearsalTimeout is how long the code of applications may take to say what it wants of the cloud.
+const rehearsalTimeout = time.Minute
+
+// Stage is what a rehearsal may look at. Nothing is written through it.
+type Stage struct {
+	engine        *Engine
+	environmentID string
+	project       func(context.Context) (*openstack.Project, error)
+}
+
+// EnvironmentID is the id of the environment.
+func (s *Stage) EnvironmentID() string { return s.environmentID }
+
+// Attribute is Runtime.Attribute.
+func (s *Stage) Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error) {
+	return s.engine.Store.Attribute(ctx, s.environmentID, object.ID(), object.Class().Name, name)
+}
+
+// CodeAttribute is Runtime.CodeAttribute.
+func (s *Stage) CodeAttribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error) {
+	return s.engine.Store.Attribute(ctx, s.environmentID, object.ID(), class, codePrefix+name)
+}
+
+// Secret is Runtime.Secret.
+func (s *Stage) Secret(ctx context.Context, name string) ([]byte, bool, error) {
+	return s.engine.Secret(ctx, s.environmentID, name)
+}
+
+// Project is the project that is looked at.
+func (s *Stage) Project(ctx context.Context) (*openstack.Project, error) { return s.project(ctx) }
+
+// Rehearse finds out whether the deployment of a model, in the classes' form, would destroy servers of an environment that was deployed
+// before: an error with openstack.ServerChanges. It changes nothing. A model that cannot be loaded is the deployment's to tell.
+func (e *Engine) Rehearse(ctx context.Context, environment store.Environment, objects map[string]any, project func(context.Context) (*openstack.Project, error)) error {
+	if e.Rehearsal == nil || environment.Model.ObjectsCopy == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, rehearsalTimeout, fmt.Errorf("what the deployment would change was not found out within %s", rehearsalTimeout))
+	defer cancel()
+	classes := e.classes(environment.ProjectID)
+	if err := classes.Fix(ctx, environment.Model.Packages); err != nil {
+		return nil
+	}
+	natives, run := e.Rehearsal(&Stage{engine: e, environmentID: environment.ID, project: project})
+	interpreter := muranopl.NewInterpreter(classes, natives)
+	root, start, problems := interpreter.Prepare(ctx, objects)
+	if len(problems) > 0 {
+		return nil
+	}
+	if err := start(ctx); err != nil {
+		return nil
+	}
+	return run(ctx, interpreter, root)
+}

@@ -1,0 +1,147 @@
+package clients
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/stretchr/testify/require"
+)
+
+// made says of the user's servers which they are and when Nova set them up last.
+func (u cloudUser) made(t *testing.T) map[string]string {
+	t.Helper()
+	pages, err := servers.List(u.nova, nil).AllPages(t.Context())
+	require.NoError(t, err)
+	found, err := servers.ExtractServers(pages)
+	require.NoError(t, err)
+	made := map[string]string{}
+	for _, one := range found {
+		made[one.Name] = one.ID + " " + one.LaunchedAt.String()
+	}
+	return made
+}
+
+// serversOutliveEdits edits lines of deployed files for which Heat would rebuild, resize or replace servers: preview and deployment refuse
+// them before anything is touched, and the rest of the edit works once the line is taken back.
+func serversOutliveEdits(t *testing.T, s *server, demo cloudUser) {
+	s.importServers(t)
+	farm := func(first, script, more string) {
+		s.write(map[string]string{"edited.yaml": `name: edited
+applications:
+  - '?': {type: io.burano.test.Farm, id: farm}
+    ports: [8080]
+    servers:
+      - {'?': {type: io.murano.resources.LinuxInstance, id: one}, name: one, ` + first + `}
+      - {'?': {type: io.burano.test.Scripted, id: two}, name: two, flavor: m1.tiny, image: tiny, script: '` + script + `'}
+` + more})
+	}
+	const good, more = "flavor: m1.tiny, image: tiny", "      - {'?': {type: io.murano.resources.LinuxInstance, id: three}, name: three, flavor: m1.tiny, image: tiny}\n"
+	farm(good, "#!/bin/sh", "")
+	s.burano(t, "deploy", "edited.yaml", "--follow")
+	made := demo.made(t)
+	require.Len(t, made, 2)
+	refused := func(t *testing.T, file string, says ...string) {
+		t.Helper()
+		for _, flag := range []string{"--dry-run", "--follow"} {
+			out, ok := s.run(s.as("demo", "demo"), s.program, "deploy", file, flag)
+			require.False(t, ok, out)
+			for _, words := range append(says, "Nothing was changed. Put ") {
+				require.Contains(t, out, words, flag)
+			}
+			require.NotContains(t, out, "Making servers")
+		}
+	}
+	for name, try := range map[string]struct{ first, script, says string }{
+		"flavor":    {"flavor: m1.small, image: tiny", "#!/bin/sh", "server one (" + strings.Fields(made["one"])[0] + ") was made with flavor m1.tiny and cannot have m1.small while it is there: Heat would shut it down"},
+		"image":     {"flavor: m1.tiny, image: other", "#!/bin/sh", "was made with image tiny and cannot have other while it is there: Heat would rebuild it"},
+		"key":       {good + ", keyname: mine", "#!/bin/sh", "was made with key_name none and cannot have mine while it is there: Heat would delete it"},
+		"zone":      {good + ", availabilityZone: elsewhere", "#!/bin/sh", "was made with availability_zone nova and cannot have elsewhere"},
+		"user data": {good, "#!/bin/bash", "server two (" + strings.Fields(made["two"])[0] + ") was made with user_data"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			farm(try.first, try.script, more)
+			refused(t, "edited.yaml", try.says)
+			require.Equal(t, made, demo.made(t))
+		})
+	}
+
+	// Nothing at all is done of an edit that is refused: what it takes out is still there.
+	s.write(map[string]string{"edited.yaml": "name: edited\napplications:\n  - '?': {type: io.burano.test.Farm, id: farm}\n    servers:\n" +
+		"      - {'?': {type: io.murano.resources.LinuxInstance, id: one}, name: one, flavor: m1.small, image: tiny}\n"})
+	refused(t, "edited.yaml", "was made with flavor m1.tiny")
+	require.Equal(t, made, demo.made(t))
+
+	farm(good, "#!/bin/sh", more)
+	require.Contains(t, s.burano(t, "deploy", "edited.yaml", "--dry-run"), "three")
+	s.burano(t, "deploy", "edited.yaml", "--follow")
+	now := demo.made(t)
+	require.Len(t, now, 3)
+	require.Equal(t, []string{made["one"], made["two"]}, []string{now["one"], now["two"]})
+
+	// Where the server is gone nothing can be lost.
+	require.NoError(t, servers.Delete(t.Context(), demo.nova, strings.Fields(made["one"])[0]).ExtractErr())
+	require.Eventually(t, func() bool { return len(demo.made(t)) == 2 }, time.Minute, 50*time.Millisecond)
+	farm("flavor: m1.small, image: tiny", "#!/bin/sh", more)
+	s.burano(t, "deploy", "edited.yaml", "--dry-run")
+	s.burano(t, "deploy", "edited.yaml", "--follow")
+	now = demo.made(t)
+	require.Len(t, now, 3)
+	require.NotEqual(t, made["one"], now["one"])
+	require.Equal(t, made["two"], now["two"])
+	s.burano(t, "environment", "delete", "edited")
+}
+
+// serversOfTemplatesOutliveEdits is the same for a server in the stack of a Heat template.
+func serversOfTemplatesOutliveEdits(t *testing.T, s *server, demo cloudUser) {
+	s.write(map[string]string{
+		"guest/manifest.yaml": "Format: Heat.HOT/1.0\nType: Application\nFullName: org.test.Guest\nName: Guest\n",
+		"guest/template.yaml": `heat_template_version: 2016-10-14
+parameters:
+  flavor: {type: string}
+  script: {type: string, default: hello}
+  word: {type: string, default: one}
+resources:
+  net: {type: OS::Neutron::Net}
+  subnet: {type: OS::Neutron::Subnet, properties: {network: {get_resource: net}, cidr: 10.78.0.0/24}}
+  guest:
+    type: OS::Nova::Server
+    depends_on: subnet
+    properties:
+      name: guest
+      image: tiny
+      flavor: {get_param: flavor}
+      networks: [{network: {get_resource: net}}]
+      user_data_format: RAW
+      user_data: {str_replace: {template: say WORD, params: {WORD: {get_param: script}}}}
+  word: {type: OS::Heat::Value, properties: {value: {get_param: word}}}
+outputs:
+  word: {value: {get_attr: [word, value]}}
+`})
+	s.burano(t, "package", "import", "guest")
+	file := func(parameters string) {
+		s.write(map[string]string{"guest.yaml": "name: guest\napplications:\n  - {'?': {type: org.test.Guest, id: guest}, name: guest, templateParameters: {" + parameters + "}}\n"})
+	}
+	file("flavor: m1.tiny")
+	s.burano(t, "deploy", "guest.yaml", "--follow")
+	made := demo.made(t)
+	require.Len(t, made, 1)
+	for parameters, says := range map[string]string{
+		"flavor: m1.small":               "server guest (" + strings.Fields(made["guest"])[0] + ") was made with flavor m1.tiny and cannot have m1.small",
+		"flavor: m1.tiny, script: other": "was made with user_data",
+	} {
+		file(parameters)
+		for _, flag := range []string{"--dry-run", "--follow"} {
+			out, ok := s.run(s.as("demo", "demo"), s.program, "deploy", "guest.yaml", flag)
+			require.False(t, ok, out)
+			require.Contains(t, out, says)
+		}
+		require.Equal(t, made, demo.made(t))
+	}
+	file("flavor: m1.tiny, word: two")
+	s.burano(t, "deploy", "guest.yaml", "--follow")
+	require.Equal(t, "two", s.model(t, "guest")["services"].([]any)[0].(map[string]any)["templateOutputs"].(map[string]any)["word"])
+	require.Equal(t, made, demo.made(t))
+	s.burano(t, "environment", "delete", "guest")
+}
