@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,16 +29,26 @@ const (
 
 // listeners are the addresses that the server answers at.
 type listeners struct {
-	servers  []*http.Server
-	listen   []net.Listener
-	patience time.Duration
-	stop     func() // ends the streams
-	log      *slog.Logger
+	servers   []*http.Server
+	listen    []net.Listener
+	patience  time.Duration
+	stop      func() // ends the streams
+	handler   *exchangeable
+	encrypted bool
+	log       *slog.Logger
+}
+
+// exchangeable is a handler in whose place another one can be put while it answers.
+type exchangeable struct{ current atomic.Pointer[http.Handler] }
+
+func (e *exchangeable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	(*e.current.Load()).ServeHTTP(w, r)
 }
 
 // open takes the addresses, so that one that is taken, or a bad certificate, is known before anything else begins.
 func (o *serveOptions) open(handler http.Handler, registry *prometheus.Registry, stop func(), logger *slog.Logger) (l *listeners, err error) {
-	l = &listeners{patience: o.stopPatience, stop: stop, log: logger}
+	l = &listeners{patience: o.stopPatience, stop: stop, handler: &exchangeable{}, log: logger}
+	l.handler.current.Store(&handler)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.close())
@@ -51,7 +62,7 @@ func (o *serveOptions) open(handler http.Handler, registry *prometheus.Registry,
 		}
 		encryption = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get, NextProtos: []string{"h2", "http/1.1"}}
 	}
-	if err := l.add("listen", o.listen, handler, encryption); err != nil {
+	if err := l.add("listen", o.listen, l.handler, encryption); err != nil {
 		return l, err
 	}
 	if o.metricsListen != "" {
@@ -76,12 +87,18 @@ func (l *listeners) add(setting, address string, handler http.Handler, encryptio
 	return nil
 }
 
-// serve answers, beside the engine, until ctx ends; then it lets requests and tasks come to their ends.
-func (l *listeners) serve(ctx context.Context, engine func(context.Context) error) error {
+// begin answers with this handler from now on: the server has started.
+func (l *listeners) begin(handler http.Handler) {
+	l.handler.current.Store(&handler)
+	l.log.Info("Burano answers", "version", version.Version, "commit", version.Commit(), "address", l.listen[0].Addr().String(), "tls", l.encrypted)
+}
+
+// serve answers, beside what else the server does, until ctx ends; then it lets requests and tasks come to their ends.
+func (l *listeners) serve(ctx context.Context, work func(context.Context) error) error {
+	l.encrypted = l.servers[0].TLSConfig != nil // a server that serves changes its own
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return engine(ctx) })
+	group.Go(func() error { return work(ctx) })
 	defer context.AfterFunc(ctx, l.stop)()
-	encrypted := l.servers[0].TLSConfig != nil // a server that serves changes its own
 	for i, server := range l.servers {
 		group.Go(func() error {
 			if err := server.Serve(l.listen[i]); !errors.Is(err, http.ErrServerClosed) {
@@ -100,7 +117,6 @@ func (l *listeners) serve(ctx context.Context, engine func(context.Context) erro
 			return nil
 		})
 	}
-	l.log.Info("Burano answers", "version", version.Version, "commit", version.Commit(), "address", l.listen[0].Addr().String(), "tls", encrypted)
 	return group.Wait()
 }
 

@@ -72,6 +72,9 @@ tells what counts.`,
 	return command
 }
 
+// errStarting is why a server is not ready that has not signed in to Keystone yet. Why that takes so long is in its log.
+var errStarting = errors.New("the server starts and waits for Keystone")
+
 func serve(ctx context.Context, connection *connection, options *serveOptions, logger *slog.Logger) (err error) {
 	networks, err := netip.ParsePrefix(options.networks)
 	if err != nil {
@@ -96,10 +99,6 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		return err
 	}
 	registry := prometheus.NewRegistry()
-	cloud, err := openstack.NewService(ctx, credentials, endpoint, trusted, countCalls(registry))
-	if err != nil {
-		return err
-	}
 	if err := os.MkdirAll(options.state, 0o700); err != nil {
 		return fmt.Errorf("make the state folder: %w", err)
 	}
@@ -118,15 +117,6 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	}
 	defer func() { err = errors.Join(err, database.Close(db)) }()
 
-	packages, packageRows, err := openCatalog(ctx, db, options, cloud.ProjectID())
-	if err != nil {
-		return err
-	}
-	nativeConfig := native.Config{Binary: binary, Networks: networks, Region: cloud.Region(), Logger: logger,
-		ServerPatience: options.serverPatience, SSHPatience: options.sshPatience, StepPatience: options.stepPatience, DrainPatience: options.drainPatience}
-	if err := checkNatives(ctx, nativeConfig); err != nil {
-		return err
-	}
 	storing := []store.Option{store.Sealed(sealer), store.Quotas(options.quotaLimits())}
 	if options.database == "" { // the state folder's lock keeps other servers away
 		storing = append(storing, store.Alone())
@@ -138,36 +128,6 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err := checkKey(ctx, rows, sealer); err != nil {
 		return err
 	}
-	var classConfigs fs.FS
-	if options.configs != "" {
-		if _, err := os.ReadDir(options.configs); err != nil {
-			return fmt.Errorf("--class-configs: %w", err)
-		}
-		classConfigs = os.DirFS(options.configs)
-	}
-	tasks, err := engine.New(ctx, engine.Config{
-		Store:  rows,
-		Sealer: sealer,
-		Cloud:  cloud,
-		Source: packages.Source,
-		Natives: func(runtime *engine.Runtime) muranopl.Natives {
-			config := nativeConfig
-			config.Logger = runtime.Logger()
-			return native.Methods(runtime, config)
-		},
-		Rehearsal: func(stage *engine.Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) error) {
-			return native.Rehearsal(stage, nativeConfig)
-		},
-		ClassConfigs: classConfigs,
-
-		Logger:  logger,
-		Workers: options.workers, TaskTime: options.taskTime, Lease: options.lease, MaxDeaths: options.maxDeaths, OutagePatience: options.outagePatience,
-		Sole:   options.database == "",
-		AtStep: options.atStep(),
-	})
-	if err != nil {
-		return err
-	}
 	if err := measure(registry, db); err != nil {
 		return err
 	}
@@ -175,8 +135,6 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err != nil {
 		return fmt.Errorf("--trusted-proxies: %w", err)
 	}
-	authenticator := auth.NewAuthenticator(auth.Config{Cloud: cloud, Rows: rows, Sealer: sealer, Now: time.Now, Idle: options.signInIdle, Life: options.signInTime,
-		Proxies: proxies, Logger: logger})
 	account, closeAccount, err := options.openAudit(rows, logger)
 	if err != nil {
 		return err
@@ -184,42 +142,97 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	defer func() { err = errors.Join(err, closeAccount()) }()
 	stopping, stop := context.WithCancel(context.Background())
 	defer stop()
-	handler := api.New(api.Config{
-		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, ProjectOf: cloud.ProjectOf, TrustRoles: options.roles, Engine: tasks, Logger: logger,
-			Values: options.limits.Values}),
-		Catalog:  packages,
-		Auth:     authenticator.Enter,
-		SignIn:   authenticator,
-		Policy:   rules,
-		Keystone: credentials.IdentityEndpoint,
-		Choices:  cloud.Choices,
-		Kubeconfig: func(ctx context.Context, environmentID, objectID string) ([]byte, error) {
-			return native.Kubeconfig(ctx, tasks, environmentID, objectID, logger)
-		},
-		Cluster: func(ctx context.Context, environmentID, objectID string) (any, error) {
-			return native.Status(ctx, tasks, environmentID, objectID, logger)
-		},
-		Quotas: []api.QuotaStore{rows, packageRows},
-		Checks: []api.Check{
-			{Name: "database", Check: func(ctx context.Context) error { return database.Answers(ctx, db) }},
-			{Name: "keystone", Check: cloud.Answers},
-		},
-		Audit:            account,
-		AuditRows:        rows,
-		Address:          auth.AddressOf(proxies),
-		Limits:           options.limits,
-		Metrics:          registry,
-		MetricsElsewhere: options.metricsListen != "",
-		Stopping:         stopping,
-		Logger:           logger,
-	})
-	listeners, err := options.open(dashboard.Beside(handler), registry, stop, logger)
+	databaseAnswers := api.Check{Name: "database", Check: func(ctx context.Context) error { return database.Answers(ctx, db) }}
+	keystone := watchedKeystone(registry, logger)
+	listeners, err := options.open(api.Starting(api.Config{
+		Checks:  []api.Check{databaseAnswers, {Name: "keystone", Check: func(context.Context) error { return errStarting }}},
+		Metrics: registry, MetricsElsewhere: options.metricsListen != "", Logger: logger,
+	}), registry, stop, logger)
 	if err != nil {
 		return err
 	}
 	return listeners.serve(ctx, func(ctx context.Context) error {
+		calls := countCalls(registry)
+		cloud, err := keystone.await(ctx, func(ctx context.Context) (*openstack.Service, error) {
+			return openstack.NewService(ctx, credentials, endpoint, trusted, calls)
+		})
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil // it was told to stop while it waited
+			}
+			return err
+		}
+		packages, packageRows, err := openCatalog(ctx, db, options, cloud.ProjectID())
+		if err != nil {
+			return err
+		}
+		nativeConfig := native.Config{Binary: binary, Networks: networks, Region: cloud.Region(), Logger: logger,
+			ServerPatience: options.serverPatience, SSHPatience: options.sshPatience, StepPatience: options.stepPatience, DrainPatience: options.drainPatience}
+		if err := checkNatives(ctx, nativeConfig); err != nil {
+			return err
+		}
+		var classConfigs fs.FS
+		if options.configs != "" {
+			if _, err := os.ReadDir(options.configs); err != nil {
+				return fmt.Errorf("--class-configs: %w", err)
+			}
+			classConfigs = os.DirFS(options.configs)
+		}
+		tasks, err := engine.New(ctx, engine.Config{
+			Store:  rows,
+			Sealer: sealer,
+			Cloud:  cloud,
+			Source: packages.Source,
+			Natives: func(runtime *engine.Runtime) muranopl.Natives {
+				config := nativeConfig
+				config.Logger = runtime.Logger()
+				return native.Methods(runtime, config)
+			},
+			Rehearsal: func(stage *engine.Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) error) {
+				return native.Rehearsal(stage, nativeConfig)
+			},
+			ClassConfigs: classConfigs,
+
+			Logger:  logger,
+			Workers: options.workers, TaskTime: options.taskTime, Lease: options.lease, MaxDeaths: options.maxDeaths, OutagePatience: options.outagePatience,
+			Sole:   options.database == "",
+			AtStep: options.atStep(),
+		})
+		if err != nil {
+			return err
+		}
+		authenticator := auth.NewAuthenticator(auth.Config{Cloud: cloud, Rows: rows, Sealer: sealer, Now: time.Now, Idle: options.signInIdle, Life: options.signInTime,
+			Proxies: proxies, Logger: logger})
+		handler := api.New(api.Config{
+			Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, ProjectOf: cloud.ProjectOf, TrustRoles: options.roles, Engine: tasks, Logger: logger,
+				Values: options.limits.Values}),
+			Catalog:  packages,
+			Auth:     authenticator.Enter,
+			SignIn:   authenticator,
+			Policy:   rules,
+			Keystone: credentials.IdentityEndpoint,
+			Choices:  cloud.Choices,
+			Kubeconfig: func(ctx context.Context, environmentID, objectID string) ([]byte, error) {
+				return native.Kubeconfig(ctx, tasks, environmentID, objectID, logger)
+			},
+			Cluster: func(ctx context.Context, environmentID, objectID string) (any, error) {
+				return native.Status(ctx, tasks, environmentID, objectID, logger)
+			},
+			Quotas:           []api.QuotaStore{rows, packageRows},
+			Checks:           []api.Check{databaseAnswers},
+			Audit:            account,
+			AuditRows:        rows,
+			Address:          auth.AddressOf(proxies),
+			Limits:           options.limits,
+			Metrics:          registry,
+			MetricsElsewhere: options.metricsListen != "",
+			Stopping:         stopping,
+			Logger:           logger,
+		})
+		listeners.begin(dashboard.Beside(handler))
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return tasks.Run(ctx) })
+		group.Go(func() error { return keystone.watch(ctx, cloud.Answers) })
 		group.Go(func() error {
 			if err := rows.Share(ctx); err != nil {
 				logger.Warn("what other servers change is seen a second later, because they cannot be listened to", "error", err)

@@ -138,7 +138,7 @@ func newEcho(config Config) *echo.Echo {
 		panic(err) // it is part of the program
 	}
 	e.GET("/openapi.json", description)
-	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	e.GET("/healthz", alive)
 	ready := &readiness{checks: config.Checks, log: config.Logger}
 	e.GET("/readyz", ready.handle)
 	if !config.MetricsElsewhere {

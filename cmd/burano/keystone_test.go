@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// littleKeystone answers as much as a server needs to start.
+func littleKeystone(address string, status int) http.Handler {
+	token := fmt.Sprintf(`{"token": {"user": {"id": "u1", "name": "burano", "domain": {"id": "default", "name": "Default"}}, "project": {"id": "p1", "name": "service",
+		"domain": {"id": "default", "name": "Default"}}, "roles": [], "expires_at": "2999-01-01T00:00:00.000000Z", "issued_at": "2026-01-01T00:00:00.000000Z", "catalog": [{"type": "identity", "name": "keystone", "endpoints":
+		[{"interface": "public", "region": "R", "region_id": "R", "url": "http://%s/v3"}]}]}}`, address)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Subject-Token", "token")
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case status != 0:
+			w.WriteHeader(status)
+		case r.Method == http.MethodPost:
+			w.WriteHeader(http.StatusCreated)
+		}
+		_, _ = io.WriteString(w, token)
+	})
+}
+
+// freeAddress is one that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// serving starts a server that looks for its Keystone at an address, and returns what it has written so far.
+func serving(t *testing.T, keystone, listen string) (server *exec.Cmd, log func() string) {
+	t.Helper()
+	server = program(t, "serve", "--state", filepath.Join(t.TempDir(), "state"), "--listen", listen)
+	server.Env = append(server.Env, "OS_AUTH_URL=http://"+keystone+"/v3", "OS_USERNAME=burano", "OS_PASSWORD=p", "OS_PROJECT_NAME=service",
+		"OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_NAME=Default", "OS_CLOUD=", "OS_CLIENT_CONFIG_FILE="+os.DevNull)
+	output, err := server.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, server.Start())
+	var mutex sync.Mutex
+	var text strings.Builder
+	go func() {
+		lines := bufio.NewScanner(output)
+		for lines.Scan() {
+			mutex.Lock()
+			text.WriteString(lines.Text() + "\n")
+			mutex.Unlock()
+		}
+	}()
+	return server, func() string {
+		mutex.Lock()
+		defer mutex.Unlock()
+		return text.String()
+	}
+}
+
+func get(url string) (status int, body string) {
+	response, err := http.Get(url)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(text)
+}
+
+func TestTheStartWaitsForKeystoneAndReadinessIsTheDatabases(t *testing.T) {
+	address, listen := freeAddress(t), freeAddress(t)
+	server, log := serving(t, address, listen)
+	url := "http://" + listen
+	answers := func(path string, want int) func() bool {
+		return func() bool { status, _ := get(url + path); return status == want }
+	}
+	require.Eventually(t, answers("/healthz", 200), time.Minute, 20*time.Millisecond, "it lives while it waits: %s", log())
+	status, body := get(url + "/readyz")
+	require.Equal(t, 503, status)
+	require.JSONEq(t, `{"ready": false, "checks": {"database": "ok", "keystone": "failed"}}`, body)
+	status, body = get(url + "/v1/environments")
+	require.Equal(t, 503, status)
+	require.Contains(t, body, "waits for Keystone")
+	require.Eventually(t, func() bool { _, body := get(url + "/metrics"); return strings.Contains(body, "burano_keystone_up 0") }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log(), "Keystone does not answer") }, time.Minute, 20*time.Millisecond)
+
+	keystone := &http.Server{Handler: littleKeystone(address, 0)}
+	listener, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	go func() { _ = keystone.Serve(listener) }()
+	require.Eventually(t, answers("/readyz", 200), time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log(), "Burano answers") }, time.Minute, 20*time.Millisecond)
+	status, _ = get(url + "/v1/environments")
+	require.Equal(t, 401, status)
+	_, body = get(url + "/metrics")
+	require.Contains(t, body, "burano_keystone_up 1")
+
+	require.NoError(t, keystone.Close())
+	require.Eventually(t, func() bool { _, body := get(url + "/metrics"); return strings.Contains(body, "burano_keystone_up 0") }, 2*time.Minute, 100*time.Millisecond)
+	status, body = get(url + "/readyz")
+	require.Equal(t, 200, status, body)
+	require.JSONEq(t, `{"ready": true, "checks": {"database": "ok"}}`, body)
+	require.NoError(t, server.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, server.Wait())
+}
+
+func TestAServerThatWaitsForKeystoneIsStopped(t *testing.T) {
+	listen := freeAddress(t)
+	server, log := serving(t, freeAddress(t), listen)
+	require.Eventually(t, func() bool { status, _ := get("http://" + listen + "/healthz"); return status == 200 }, time.Minute, 20*time.Millisecond, log())
+	require.NoError(t, server.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, server.Wait())
+}
+
+func TestAServerWhoseCredentialsKeystoneRefusesEnds(t *testing.T) {
+	address := freeAddress(t)
+	listener, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	keystone := &http.Server{Handler: littleKeystone(address, http.StatusUnauthorized)}
+	go func() { _ = keystone.Serve(listener) }()
+	t.Cleanup(func() { require.NoError(t, keystone.Close()) })
+	server, log := serving(t, address, freeAddress(t))
+	require.Error(t, server.Wait())
+	require.Eventually(t, func() bool { return strings.Contains(log(), "sign in to Keystone") }, 10*time.Second, 10*time.Millisecond)
+}
