@@ -120,7 +120,7 @@ func seenDeployment(task store.TaskState) Deployment {
 	}
 	if task.Action.Method != "" {
 		action := task.Action
-		action.Args = mask(action.Args)
+		action.Args = secret.Mask(action.Args)
 		seen.Action = &action
 	}
 	return seen
@@ -131,7 +131,7 @@ func deployments(tasks []store.Task, counts map[string]store.Counts) []Deploymen
 	for i, task := range tasks {
 		list[i] = seenDeployment(store.TaskState{ID: task.ID, EnvironmentID: task.EnvironmentID, Created: task.Created, Updated: task.Updated,
 			Started: task.Started, Finished: task.Finished, Action: task.Action, Counts: counts[task.ID]})
-		list[i].Description, list[i].Result = mask(store.ForAPI(task.Objects)), listedResult(task)
+		list[i].Description, list[i].Result = secret.Mask(store.ForAPI(task.Objects)), listedResult(task)
 	}
 	return list
 }
@@ -145,7 +145,7 @@ func listedResult(task store.Task) map[string]any {
 	var known secret.Known
 	known.Note("", map[string]any(task.Objects))
 	known.Note("", task.Action.Args)
-	hidden, _ := known.HideIn(mask(task.Result)).(map[string]any)
+	hidden, _ := known.HideIn(secret.Mask(task.Result)).(map[string]any)
 	return hidden
 }
 
@@ -330,34 +330,4 @@ func (s *Service) task(ctx context.Context, id string) (store.Task, error) {
 		return task, noDeployment(id)
 	}
 	return task, err
-}
-
-// mask returns a copy of the model in which the values of keys that sound secret are masked.
-func mask(model map[string]any) map[string]any {
-	if model == nil {
-		return nil
-	}
-	answer := make(map[string]any, len(model))
-	for key, value := range model {
-		answer[key] = maskValue(key, value)
-	}
-	return answer
-}
-
-func maskValue(key string, value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		return mask(v)
-	case []any:
-		list := make([]any, len(v))
-		for i, element := range v {
-			list[i] = maskValue(key, element)
-		}
-		return list
-	case string:
-		if v != "" && secret.Named(key) {
-			return secret.Mark
-		}
-	}
-	return value
 }

@@ -74,14 +74,14 @@ func FuzzPaths(f *testing.F) {
 				require.True(t, still, "a change that is refused changes nothing")
 			}
 			objectIDs(objects)
-			mask(objects)
+			secret.Mask(objects)
 		}
 	})
 }
 
 func TestSecretsAreMaskedWhereverTheyAre(t *testing.T) {
 	original := model(t, `{"adminPassword": "x", "token": "", "n": 1, "users": [{"pass": ["a", "b"], "name": "c"}], "apiSecretKey": {"k": "v", "secret": "w"}}`)
-	require.Equal(t, model(t, `{"adminPassword": "*** SANITIZED ***", "token": "", "n": 1, "users": [{"pass": ["*** SANITIZED ***", "*** SANITIZED ***"], "name": "c"}], "apiSecretKey": {"k": "v", "secret": "*** SANITIZED ***"}}`), mask(original))
+	require.Equal(t, model(t, `{"adminPassword": "*** SANITIZED ***", "token": "", "n": 1, "users": [{"pass": ["*** SANITIZED ***", "*** SANITIZED ***"], "name": "c"}], "apiSecretKey": {"k": "v", "secret": "*** SANITIZED ***"}}`), secret.Mask(original))
 	require.Equal(t, "x", original["adminPassword"])
 }
 

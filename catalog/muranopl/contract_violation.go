@@ -3,11 +3,11 @@ package muranopl
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/burano/burano/catalog/yaql"
+	"github.com/burano/burano/internal/sensitive"
 )
 
 // violated reports what is wrong.
@@ -64,7 +64,7 @@ func (a *application) violation(r rule, value any) string {
 	written := yaql.Text(value)
 	switch v := value.(type) {
 	case string:
-		if written = "'" + v + "'"; secretName.MatchString(a.path) {
+		if written = "'" + v + "'"; sensitive.Path(a.path) {
 			written = a.found(value)
 		}
 	case *Object:
@@ -121,11 +121,9 @@ func (a *application) advice(value any) string {
 	return ": give a " + name
 }
 
-var secretName = regexp.MustCompile(`(?i)passw|secret|token|key`)
-
 // found says what was found, unless the name says that it is nobody's business.
 func (a *application) found(value any) string {
-	if text, ok := value.(string); ok && secretName.MatchString(a.path) {
+	if text, ok := value.(string); ok && sensitive.Path(a.path) {
 		return fmt.Sprintf("a text of %d characters", len([]rune(text)))
 	}
 	return show(value)

@@ -93,8 +93,8 @@ func TestEveryProblemOfAModelIsSaidWithItsPlace(t *testing.T) {
 		"defaults that wait for each other": {
 			[]string{`{"?": {"type": "org.example.Circle", "id": "x"}}`},
 			[]string{
-				"applications[0].a: org.example.Circle.a has a default (Classes/Some.yaml:121:14) that cannot be evaluated: the defaults of a, b wait for each other; give one of them a value",
-				"applications[0].b: org.example.Circle.b has a default (Classes/Some.yaml:124:14) that cannot be evaluated: the defaults of a, b wait for each other; give one of them a value",
+				"applications[0].a: org.example.Circle.a has a default (Classes/Some.yaml:123:14) that cannot be evaluated: the defaults of a, b wait for each other; give one of them a value",
+				"applications[0].b: org.example.Circle.b has a default (Classes/Some.yaml:126:14) that cannot be evaluated: the defaults of a, b wait for each other; give one of them a value",
 			},
 		},
 		"too few and too many items": {
@@ -127,10 +127,11 @@ func TestEveryProblemOfAModelIsSaidWithItsPlace(t *testing.T) {
 
 func TestASecretIsNotRepeatedInAProblem(t *testing.T) {
 	text := `{"?": {"type": "org.example.Instance", "id": "i"}, "name": "a", "flavor": "f", "networks": {"useEnvironment": true, "custom": [
-		{"?": {"type": "org.example.Network", "id": "n"}, "password": "SECRET7"}]}}`
+		{"?": {"type": "org.example.Network", "id": "n"}, "password": "SECRET7", "credential": "SECRET 8"}]}}`
 	_, problems := load(t, shop(t), text)
-	require.Len(t, problems, 1)
+	require.Len(t, problems, 2)
 	require.Equal(t, "networks.custom[0].password: org.example.Network.password a password has small letters only; found a text of 7 characters", problems[0].Error())
+	require.Equal(t, "networks.custom[0].credential: org.example.Network.credential a credential has small letters only; found a text of 8 characters", problems[1].Error())
 }
 
 func TestContractsMakeOfValuesWhatTheySay(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/burano/burano/internal/sensitive"
 )
 
 // Mark stands where a secret was.
@@ -20,17 +22,10 @@ const Mark = "*** SANITIZED ***"
 // reason.
 const MinLength = 8
 
-// words are what names of secrets have in them, as in Murano.
-var words = []string{"pass", "token", "secret", "private", "trustid", "credential"}
-
-// Named tells whether a property, an argument or a key of this name holds a secret: by Murano's words, or because it ends in "key", such as
-// apiKey, where it is more than that and does not say public.
-func Named(name string) bool {
-	name = strings.ToLower(name)
-	if strings.HasSuffix(name, "key") && name != "key" && !strings.Contains(name, "public") {
-		return true
-	}
-	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(name, word) })
+// Mask returns a copy of a model in which the texts that stand under names of secrets are masked.
+func Mask(model map[string]any) map[string]any {
+	masked, _ := sensitive.Texts("", model, func(string) string { return Mark }).(map[string]any)
+	return masked
 }
 
 // Known are the secrets that a text must not tell. The zero Known knows none. It is safe for concurrent use.
@@ -40,25 +35,9 @@ type Known struct {
 	replacer *strings.Replacer // of the values; nil when there are new ones
 }
 
-// Note looks for secrets in what stands under a name: when that is a secret's, each text in the value is one; else those are that stand
-// below such a name in it. Values are as JSON decodes them; of others nothing is known.
-func (k *Known) Note(name string, value any) { k.note(Named(name), value) }
-
-func (k *Known) note(named bool, value any) {
-	switch v := value.(type) {
-	case string:
-		if named {
-			k.Add(v)
-		}
-	case []any:
-		for _, item := range v {
-			k.note(named, item)
-		}
-	case map[string]any:
-		for key, item := range v {
-			k.note(key != "?" && Named(key), item)
-		}
-	}
+// Note makes known what Mask would mask in a value that stands under a name. Values are as JSON decodes them; of others nothing is known.
+func (k *Known) Note(name string, value any) {
+	sensitive.Texts(name, value, func(text string) string { k.Add(text); return text })
 }
 
 // AddStored makes known what is secret in a value that Burano itself keeps sealed: a private key in PEM, bytes, or a JSON document of

@@ -34,11 +34,12 @@ var mayImport = map[string][]string{
 	"internal/panics":     {},
 	"internal/lists":      {},
 	"internal/quota":      {"internal/database", "internal/fault"},
+	"internal/sensitive":  {},
 	"internal/version":    {},
 	"internal/wait":       {},
 	"test":                {"catalog", "gateway", "images", "internal", "nodes", "orchestrator", "web", "cmd"},
 	"catalog/yaql":        {},
-	"catalog/muranopl":    {"catalog/yaql", "internal/fault", "internal/panics", "internal/wait"},
+	"catalog/muranopl":    {"catalog/yaql", "internal/fault", "internal/panics", "internal/sensitive", "internal/wait"},
 	"orchestrator/secret": {"internal"},
 }
 
