@@ -31,6 +31,22 @@ func lookUp(value any, path []string) (any, bool) {
 	return value, true
 }
 
+// namesNoElement tells that a path ends, before it leads anywhere, at a list that has no element of the name; Murano answers with nothing
+// then, and says that all else is not found.
+func namesNoElement(value any, path []string) bool {
+	for i, name := range path {
+		if list, ok := value.([]any); ok && indexOf(list, name) < 0 {
+			_, isNumber := number(name)
+			return !isNumber && i == len(path)-1
+		}
+		var found bool
+		if value, found = lookUp(value, path[i:i+1]); !found {
+			return false
+		}
+	}
+	return false
+}
+
 // indexOf returns the place of the element with that id, or of that number, or -1.
 func indexOf(list []any, name string) int {
 	for i, element := range list {
@@ -73,7 +89,10 @@ func replaceAt(objects map[string]any, path []string, replacement any) error {
 			return fault.New(fault.Invalid, "An element of a list is replaced by its index (0 to %d), not by %q", len(p)-1, last)
 		}
 	}
-	return fault.New(fault.Invalid, "There is nothing at %q whose %q could be replaced", join(path[:len(path)-1]), last)
+	if !found {
+		return fault.New(fault.NotFound, "The resource could not be found: there is nothing at %q whose %q could be replaced", join(path[:len(path)-1]), last)
+	}
+	return fault.New(fault.Invalid, "What is at %q has no %q that could be replaced", join(path[:len(path)-1]), last)
 }
 
 // removeAt removes what is at path.

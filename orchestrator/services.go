@@ -32,7 +32,10 @@ func (s *Service) Services(ctx context.Context, caller identity.Caller, environm
 		return []any{}, nil
 	}
 	if len(path) > 0 {
-		value, _ := lookUp(services, path)
+		value, found := lookUp(services, path)
+		if !found && !namesNoElement(services, path) {
+			return nil, fault.New(fault.NotFound, "The resource could not be found: there is nothing at %q", join(path))
+		}
 		return value, nil
 	}
 	status, _ := status(sessions)

@@ -20,7 +20,8 @@ type edge struct {
 	session string // X-Configuration-Session
 	body    string // JSON; "" for none
 	status  int
-	kind    string            // media type of the answer; "" is that of JSON
+	kind    string            // media type of the answer; "" is that of JSON, "*" any
+	begins  string            // how the answer begins, in the place of answer
 	answer  string            // exact; JSON is compared as such, and keys that are not here are passed over; "" is an empty body, "*" any
 	keep    map[string]string // names for what the answer has under these keys
 }
@@ -90,6 +91,18 @@ func edges() []edge {
 			edge{name: "services replaced by " + empty, who: "demo", request: "PUT /v1/environments/$one/services", session: "$session", body: empty, status: 200, answer: `[]`},
 			edge{name: "no services", who: "demo", request: "GET /v1/environments/$one/services", session: "$session", status: 200, answer: `[]`})
 	}
+	// Where paths lead nowhere.
+	notThere := "404 Not Found\n\nThe resource could not be found"
+	list = append(list, edge{name: "an application", who: "demo", request: "POST /v1/environments/$one/services", session: "$session", body: anApplication, status: 200, answer: anApplication},
+		edge{name: "no application of the id", who: "demo", request: "GET /v1/environments/$one/services/nope", session: "$session", status: 200})
+	for _, nowhere := range []string{"GET /v1/environments/$one/services/cccccccccccccccccccccccccccccccc/nope", "GET /v1/environments/$one/services/cccccccccccccccccccccccccccccccc/nope/x",
+		"DELETE /v1/environments/$one/services/nope", "DELETE /v1/environments/$one/services/cccccccccccccccccccccccccccccccc/nope/x"} {
+		list = append(list, edge{name: "nothing there", who: "demo", request: nowhere, session: "$session", status: 404, kind: plainText, begins: notThere})
+	}
+	list = append(list,
+		edge{name: "no application of the number", who: "demo", request: "GET /v1/environments/$one/services/7", session: "$session", status: 404, kind: "*"},
+		edge{name: "nothing whose member could be replaced", who: "demo", request: "PUT /v1/environments/$one/services/0/nope/x", session: "$session", body: `1`, status: 404,
+			kind: plainText, begins: notThere})
 	return append(list,
 		edge{name: "a template", who: "demo", request: "POST /v1/templates", body: `{"name": "edges", "services": [` + anApplication + `]}`, status: 200, answer: "*",
 			keep: map[string]string{"id": "$template"}},
@@ -161,10 +174,16 @@ func (e edge) differs(response *http.Response, body []byte) string {
 	if kind == "" {
 		kind = "application/json"
 	}
-	if response.StatusCode != e.status || response.Header.Get("Content-Type") != kind {
+	if response.StatusCode != e.status || kind != "*" && response.Header.Get("Content-Type") != kind {
 		return fmt.Sprintf("%d, %s: %s", response.StatusCode, response.Header.Get("Content-Type"), short(body))
 	}
-	if e.answer == "*" {
+	if e.answer == "*" || kind == "*" {
+		return ""
+	}
+	if e.begins != "" {
+		if !strings.HasPrefix(string(body), e.begins) {
+			return fmt.Sprintf("%q does not begin with %q", body, e.begins)
+		}
 		return ""
 	}
 	if kind == plainText || e.answer == "" {
