@@ -20,26 +20,41 @@ func (s *Store) OpenSession(ctx context.Context, environmentID, userID string) (
 
 // openDraft opens a session that somebody asked for, unless the project has as many as it may. Those of actions and deletions do not count.
 func (s *Store) openDraft(tx *gorm.DB, environmentID, userID string) (Session, error) {
-	var environment Environment
-	if err := tx.Select("project_id").Where("id = ?", environmentID).Take(&environment).Error; err != nil {
+	environment, err := s.idle(tx, environmentID)
+	if err == nil {
+		err = s.quotas.Admit(tx, environment.ProjectID, QuotaSessions, 1)
+	}
+	if err != nil {
 		return Session{}, err
 	}
-	if err := s.quotas.Admit(tx, environment.ProjectID, QuotaSessions, 1); err != nil {
-		return Session{}, err
-	}
-	return s.open(tx, environmentID, userID)
+	return s.begin(tx, environment, userID)
 }
 
 func (s *Store) open(tx *gorm.DB, environmentID, userID string) (Session, error) {
-	var environment Environment
-	if err := locked(tx).Where("id = ?", environmentID).Take(&environment).Error; err != nil {
+	environment, err := s.idle(tx, environmentID)
+	if err != nil {
 		return Session{}, err
 	}
-	if busy, err := s.busy(tx, environmentID); err != nil || busy {
-		return Session{}, firstError(err, ErrBusy)
+	return s.begin(tx, environment, userID)
+}
+
+// idle returns an environment in which nothing runs, locked.
+func (s *Store) idle(tx *gorm.DB, environmentID string) (Environment, error) {
+	var environment Environment
+	if err := locked(tx).Where("id = ?", environmentID).Take(&environment).Error; err != nil {
+		return environment, err
 	}
+	busy, err := s.busy(tx, environmentID)
+	if err == nil && busy {
+		err = ErrBusy
+	}
+	return environment, err
+}
+
+// begin makes a session with the environment's model.
+func (s *Store) begin(tx *gorm.DB, environment Environment, userID string) (Session, error) {
 	now := s.clock()
-	session := Session{ID: NewID(), EnvironmentID: environmentID, UserID: userID, State: Opened, Version: environment.Version,
+	session := Session{ID: NewID(), EnvironmentID: environment.ID, UserID: userID, State: Opened, Version: environment.Version,
 		Model: environment.Model, Created: now, Updated: now}
 	return session, tx.Create(&session).Error
 }
