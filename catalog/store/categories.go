@@ -101,7 +101,7 @@ func (s *Store) AddCategory(ctx context.Context, category catalog.Category) erro
 
 // DeleteCategory removes a category without packages.
 func (s *Store) DeleteCategory(ctx context.Context, id string) error {
-	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+	return database.Transaction(s.db.WithContext(ctx), nil, func(tx *gorm.DB) error {
 		var packages int64
 		if err := tx.Table("package_categories").Where("category_id = ?", id).Count(&packages).Error; err != nil {
 			return categoryError(id, err)

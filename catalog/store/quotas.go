@@ -39,10 +39,10 @@ func (s *Store) Quotas(ctx context.Context, projectID string) (map[string]quota.
 
 // SetQuotas gives a project limits of its own; others of its own stay.
 func (s *Store) SetQuotas(ctx context.Context, projectID string, limits quota.Limits) error {
-	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error { return s.quotas.Set(tx, projectID, limits) })
+	return database.Transaction(s.db.WithContext(ctx), nil, func(tx *gorm.DB) error { return s.quotas.Set(tx, projectID, limits) })
 }
 
 // ClearQuotas takes a project's own limits away.
 func (s *Store) ClearQuotas(ctx context.Context, projectID string) error {
-	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error { return s.quotas.Clear(tx, projectID) })
+	return database.Transaction(s.db.WithContext(ctx), nil, func(tx *gorm.DB) error { return s.quotas.Clear(tx, projectID) })
 }

@@ -140,7 +140,7 @@ func seconds(unix int64) time.Time { return time.Unix(unix, 0).UTC() }
 
 // ReplaceEmbedded makes the embedded records exactly these.
 func (s *Store) ReplaceEmbedded(ctx context.Context, records []catalog.Record) error {
-	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+	return database.Transaction(s.db.WithContext(ctx), nil, func(tx *gorm.DB) error {
 		if err := alone(tx); err != nil { // several servers may start at the same time
 			return err
 		}
@@ -181,7 +181,7 @@ func alone(tx *gorm.DB) error {
 
 // AddPackage stores a package with its zip.
 func (s *Store) AddPackage(ctx context.Context, record catalog.Record, archive []byte) error {
-	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+	err := database.Transaction(s.db.WithContext(ctx), nil, func(tx *gorm.DB) error {
 		// Before the table is locked: all who take both locks take them in this order.
 		if err := s.quotas.Admit(tx, record.OwnerID, QuotaPackages, 1); err != nil {
 			return err
@@ -329,7 +329,7 @@ func (s *Store) DeletePackage(ctx context.Context, id string) error {
 // UpdatePackage changes what of a package can change.
 func (s *Store) UpdatePackage(ctx context.Context, id string, change func(*catalog.Record) error) (catalog.Record, error) {
 	var record catalog.Record
-	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+	err := database.Transaction(s.db.WithContext(ctx), nil, func(tx *gorm.DB) error {
 		var row packageRow
 		if err := tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Where("id = ?", id).Take(&row).Error; err != nil {
 			return packageError(id, err)

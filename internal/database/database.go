@@ -67,7 +67,8 @@ func Open(path string) (*gorm.DB, error) {
 
 // OpenPostgres opens the PostgreSQL database that a URL or a list of keywords names. A statement that takes longer than patience,
 // and a transaction that is idle for so long, are ended by the database: so a server that was stopped in the middle of one does
-// not hold its locks against the others for longer.
+// not hold its locks against the others for longer. A database that is away, as in a restart or a fail-over, is waited for twice as long
+// with each statement that reads and each transaction.
 func OpenPostgres(ctx context.Context, dsn string, patience time.Duration) (*gorm.DB, error) {
 	return OpenSchema(ctx, dsn, patience, "")
 }
@@ -95,7 +96,7 @@ func OpenSchema(ctx context.Context, dsn string, patience time.Duration, schema 
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
 	}
-	handle := stdlib.OpenDB(*config)
+	handle := sql.OpenDB(patientConnector{stdlib.GetConnector(*config), 2 * patience})
 	handle.SetMaxOpenConns(maxConnections)
 	handle.SetMaxIdleConns(maxConnections)
 	handle.SetConnMaxIdleTime(maxIdle)
@@ -105,18 +106,11 @@ func OpenSchema(ctx context.Context, dsn string, patience time.Duration, schema 
 	if err := handle.PingContext(ctx); err != nil {
 		return fail(err)
 	}
-	db, err := gorm.Open(postgres.New(postgres.Config{Conn: handle}), &gorm.Config{Logger: logger.Discard, TranslateError: false})
+	db, err := gorm.Open(postgres.New(postgres.Config{Conn: patientPool{handle, 2 * patience}}), &gorm.Config{Logger: logger.Discard, TranslateError: false})
 	if err != nil {
 		return fail(err)
 	}
 	return db, nil
-}
-
-// IsTransient tells whether err says that a transaction failed for what others did at the same time: tried again it may go well.
-func IsTransient(err error) bool {
-	var pg *pgconn.PgError
-	// serialization_failure and deadlock_detected (PostgreSQL, appendix A).
-	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
 // Schema is the tables of one owner, as numbered SQL files in goose's format. Each owner keeps its own account of those that were
@@ -124,6 +118,8 @@ func IsTransient(err error) bool {
 type Schema struct {
 	Owner string
 	Files fs.FS
+	// Scratch names the tables whose rows mean nothing outside of their database; backups leave them out.
+	Scratch []string
 }
 
 // Migrate applies the files that the database has not seen yet. A database that has seen more than there are belongs to a newer

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/gorm"
 
 	"github.com/burano/burano/internal/wait"
@@ -72,7 +71,7 @@ func postgresConfig(ctx context.Context, db *gorm.DB) (*pgx.ConnConfig, error) {
 	}
 	var config *pgx.ConnConfig
 	err = connection.Raw(func(driver any) error {
-		config = driver.(*stdlib.Conn).Conn().Config()
+		config = driver.(wholeAnswers).Conn.Conn().Config()
 		config.OnNotification = nil // it is this connection's own
 		return nil
 	})

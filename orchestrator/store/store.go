@@ -42,9 +42,13 @@ type Store struct {
 	quotas     quota.Table
 	watchers   watchers
 	shared     chan string // ids of tasks that this process has changed, for others; they may be lost
+	ledger     *database.Ledger
 	remembered remembered
 	models     *models
 }
+
+// ledger is the table in which transactions enter themselves.
+const ledger = "commits"
 
 // Option is something that New may be told.
 type Option func(*Store)
@@ -58,7 +62,7 @@ func Schema() database.Schema {
 	if err != nil {
 		panic(err) // the folder is embedded above
 	}
-	return database.Schema{Owner: "orchestrator", Files: files}
+	return database.Schema{Owner: "orchestrator", Files: files, Scratch: []string{ledger}}
 }
 
 // New brings the tables up to date. now is the clock of the rows' times; nil is time.Now.
@@ -69,7 +73,10 @@ func New(ctx context.Context, db *gorm.DB, now func() time.Time, options ...Opti
 	if now == nil {
 		now = time.Now
 	}
-	s := &Store{db: db, models: newModels(), shared: make(chan string, maxShared), now: now, quotas: quotas()}
+	s := &Store{db: db, models: newModels(), shared: make(chan string, maxShared), now: now, quotas: quotas(), ledger: database.NewLedger(ledger)}
+	if err := s.ledger.Sweep(db.WithContext(ctx)); err != nil {
+		return nil, fmt.Errorf("sweep the ledger of transactions: %w", err)
+	}
 	for _, option := range options {
 		option(s)
 	}
@@ -108,17 +115,10 @@ const forUpdate = "NO KEY UPDATE"
 // writer. An environment's row is locked before those of its sessions.
 func locked(tx *gorm.DB) *gorm.DB { return tx.Clauses(clause.Locking{Strength: forUpdate}) }
 
-// attempts is how often a transaction is tried that the database ended for another one's sake.
-const attempts = 5
-
 // transaction runs do, which must use tx only, because SQLite has one connection that writes, and must bear to be run again.
 func (s *Store) transaction(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
 	err := s.remembering(ctx, func(ctx context.Context) error {
-		err := s.rows(ctx).Transaction(do)
-		for tried := 1; tried < attempts && database.IsTransient(err); tried++ {
-			err = s.rows(ctx).Transaction(do)
-		}
-		return err
+		return database.Transaction(s.rows(ctx), s.ledger, do)
 	})
 	return wrap(err, what)
 }

@@ -73,6 +73,9 @@ func (s Source) Write(ctx context.Context, to io.Writer) (manifest Manifest, err
 	if err != nil {
 		return manifest, err
 	}
+	tables = slices.DeleteFunc(tables, func(table database.Table) bool {
+		return slices.ContainsFunc(s.Schemas, func(schema database.Schema) bool { return slices.Contains(schema.Scratch, table.Name) })
+	})
 	handle, err := s.DB.DB()
 	if err != nil {
 		return manifest, err

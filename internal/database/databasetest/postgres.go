@@ -114,6 +114,18 @@ func (s *Server) Crash() {
 	s.start()
 }
 
+// Stop ends the server as a crash does, until Begin.
+func (s *Server) Stop() {
+	s.t.Helper()
+	s.stop(syscall.SIGQUIT)
+}
+
+// Begin starts the server again after Stop.
+func (s *Server) Begin() {
+	s.t.Helper()
+	s.start()
+}
+
 // owner gives the folder to the user that a server of root's test runs as.
 func owner(t *testing.T, folder string) *syscall.Credential {
 	if os.Getuid() != 0 {
