@@ -166,9 +166,9 @@ func versions(next echo.HandlerFunc) echo.HandlerFunc {
 			Links  []link `json:"links"`
 		}
 		href := c.Scheme() + "://" + c.Request().Host + "/v1/"
-		return c.JSON(http.StatusMultipleChoices, map[string]any{
-			"versions": []version{{ID: "v1.0", Status: "CURRENT", Links: []link{{Rel: "self", Href: href}}}},
-		})
+		return c.JSON(http.StatusMultipleChoices, struct {
+			Versions []version `json:"versions"`
+		}{[]version{{ID: "v1.0", Status: "CURRENT", Links: []link{{Rel: "self", Href: href}}}}})
 	}
 }
 
@@ -203,6 +203,22 @@ func answer(c echo.Context, value any) error {
 		return empty(c)
 	}
 	return c.JSON(http.StatusOK, value)
+}
+
+// writeOver answers with what was posted and, in the place of its own fields, those of made: Murano does so where something is made.
+func writeOver(c echo.Context, posted map[string]any, made any) error {
+	text, err := json.Marshal(made)
+	if err != nil {
+		return err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return err
+	}
+	for name, value := range fields {
+		posted[name] = value
+	}
+	return c.JSON(http.StatusOK, posted)
 }
 
 // object is the body when it is an object; a call without any body is malformed.

@@ -88,7 +88,10 @@ func writeDeploymentPage(c echo.Context, rows []orchestrator.Deployment, next st
 		list[i] = pagedDeployment{Action: row.Action, Created: stamp(row.Created), EnvironmentID: row.EnvironmentID, Finished: stampOrNil(row.Finished),
 			ID: row.ID, Started: stamp(row.Started), State: row.State, Updated: stamp(row.Updated)}
 	}
-	return c.JSON(http.StatusOK, paged("deployments", list, next))
+	return c.JSON(http.StatusOK, struct {
+		Deployments []pagedDeployment `json:"deployments"`
+		Next        string            `json:"next_marker,omitempty"`
+	}{list, next})
 }
 
 func writeDeployments(c echo.Context, rows []orchestrator.Deployment, err error) error {
@@ -99,12 +102,26 @@ func writeDeployments(c echo.Context, rows []orchestrator.Deployment, err error)
 	for i, row := range rows {
 		list[i] = listedFields(row)
 	}
-	return c.JSON(http.StatusOK, map[string]any{"deployments": list})
+	return c.JSON(http.StatusOK, struct {
+		Deployments []listedDeployment `json:"deployments"`
+	}{list})
 }
 
-func reportFields(r orchestrator.Report) map[string]any {
-	return map[string]any{"id": r.ID, "task_id": r.TaskID, "entity_id": r.EntityID, "entity": r.Entity, "text": r.Text,
-		"level": r.Level, "details": r.Details, "created": stamp(r.Created), "updated": stamp(r.Created)}
+// reportJSON is one line of a deployment's log.
+type reportJSON struct {
+	Created  string  `json:"created"`
+	Details  *string `json:"details"`
+	Entity   *string `json:"entity"`
+	EntityID *string `json:"entity_id"`
+	ID       string  `json:"id"`
+	Level    string  `json:"level"`
+	TaskID   string  `json:"task_id"`
+	Text     string  `json:"text"`
+	Updated  string  `json:"updated"`
+}
+
+func reportOf(r orchestrator.Report) reportJSON {
+	return reportJSON{stamp(r.Created), r.Details, r.Entity, r.EntityID, r.ID, r.Level, r.TaskID, r.Text, stamp(r.Created)}
 }
 
 func (h deploymentHandlers) reports(c echo.Context) error {
@@ -117,9 +134,12 @@ func (h deploymentHandlers) reports(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	list := make([]map[string]any, len(rows))
+	list := make([]reportJSON, len(rows))
 	for i, row := range rows {
-		list[i] = reportFields(row)
+		list[i] = reportOf(row)
 	}
-	return c.JSON(http.StatusOK, paged("reports", list, next))
+	return c.JSON(http.StatusOK, struct {
+		Next    string       `json:"next_marker,omitempty"`
+		Reports []reportJSON `json:"reports"`
+	}{next, list})
 }

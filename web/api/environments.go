@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"maps"
 	"mime"
 	"net/http"
 	"strings"
@@ -37,13 +36,44 @@ func (h environmentHandlers) register(v1 *echo.Group) {
 	services{h.getServices, h.addServices, h.putServices, h.deleteServices}.register(v1, "/environments/:environment/services")
 }
 
-func environmentFields(e orchestrator.Environment) map[string]any {
-	return map[string]any{"id": e.ID, "name": e.Name, "tenant_id": e.ProjectID, "version": e.Version,
-		"description_text": e.DescriptionText, "created": stamp(e.Created), "updated": stamp(e.Updated)}
+// Answers have their fields in the order of their names, as Murano's do.
+
+// environmentJSON is an environment that was made or renamed.
+type environmentJSON struct {
+	Created         string `json:"created"`
+	DescriptionText string `json:"description_text"`
+	ID              string `json:"id"`
+	Name            string `json:"name"`
+	ProjectID       string `json:"tenant_id"`
+	Updated         string `json:"updated"`
+	Version         int64  `json:"version"`
 }
 
-// listedEnvironment is an environment in the list of them, which is asked for more often than anything else: it is written faster than
-// a map.
+func environmentOf(e orchestrator.Environment) environmentJSON {
+	return environmentJSON{stamp(e.Created), e.DescriptionText, e.ID, e.Name, e.ProjectID, stamp(e.Updated), e.Version}
+}
+
+// shownEnvironment is one that is shown by itself.
+type shownEnvironment struct {
+	AcquiredBy      *string `json:"acquired_by"` // the session that is deploying
+	Created         string  `json:"created"`
+	DescriptionText string  `json:"description_text"`
+	ID              string  `json:"id"`
+	Name            string  `json:"name"`
+	Services        []any   `json:"services"`
+	Status          string  `json:"status"`
+	ProjectID       string  `json:"tenant_id"`
+	Updated         string  `json:"updated"`
+	Version         int64   `json:"version"`
+}
+
+// environmentsJSON is a list of environments.
+type environmentsJSON struct {
+	Environments []listedEnvironment `json:"environments"`
+	Next         string              `json:"next_marker,omitempty"`
+}
+
+// listedEnvironment is an environment in a list.
 type listedEnvironment struct {
 	Created         string `json:"created"`
 	DescriptionText string `json:"description_text"`
@@ -76,7 +106,7 @@ func (h environmentHandlers) list(c echo.Context) error {
 	for i, e := range rows {
 		list[i] = listedEnvironment{stamp(e.Created), e.DescriptionText, e.ID, e.Name, e.Status, e.ProjectID, stamp(e.Updated), e.Version}
 	}
-	return c.JSON(http.StatusOK, paged("environments", list, next))
+	return c.JSON(http.StatusOK, environmentsJSON{list, next})
 }
 
 func (h environmentHandlers) create(c echo.Context) error {
@@ -93,8 +123,7 @@ func (h environmentHandlers) create(c echo.Context) error {
 	if header, ok := fields["?"].(map[string]any); ok {
 		header["type"], header["metadata"] = "io.murano.Environment", map[string]any{}
 	}
-	maps.Copy(fields, environmentFields(row))
-	return c.JSON(http.StatusOK, fields)
+	return writeOver(c, fields, environmentOf(row))
 }
 
 func (h environmentHandlers) show(c echo.Context) error {
@@ -103,12 +132,12 @@ func (h environmentHandlers) show(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	fields := environmentFields(row)
-	fields["status"], fields["services"], fields["acquired_by"] = row.Status, row.Services, nil
+	shown := shownEnvironment{Created: stamp(row.Created), DescriptionText: row.DescriptionText, ID: row.ID, Name: row.Name, Services: row.Services,
+		Status: row.Status, ProjectID: row.ProjectID, Updated: stamp(row.Updated), Version: row.Version}
 	if row.AcquiredBy != "" {
-		fields["acquired_by"] = row.AcquiredBy
+		shown.AcquiredBy = &row.AcquiredBy
 	}
-	return c.JSON(http.StatusOK, fields)
+	return c.JSON(http.StatusOK, shown)
 }
 
 func (h environmentHandlers) rename(c echo.Context) error {
@@ -121,7 +150,7 @@ func (h environmentHandlers) rename(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, environmentFields(row))
+	return c.JSON(http.StatusOK, environmentOf(row))
 }
 
 func (h environmentHandlers) delete(c echo.Context) error {
@@ -133,20 +162,26 @@ func (h environmentHandlers) delete(c echo.Context) error {
 	return empty(c)
 }
 
+// lastStatusesJSON has by the id of an application what it reported last; null for one that never did.
+type lastStatusesJSON struct {
+	Last map[string]*reportJSON `json:"lastStatuses"`
+}
+
 func (h environmentHandlers) lastStatus(c echo.Context) error {
 	ctx, caller := calling(c)
 	last, err := h.orchestrator.LastReports(ctx, caller, c.Param("environment"), sessionOf(c))
 	if err != nil {
 		return err
 	}
-	answer := map[string]any{}
+	answer := lastStatusesJSON{map[string]*reportJSON{}}
 	for id, report := range last {
-		answer[id] = nil
+		answer.Last[id] = nil
 		if report != nil {
-			answer[id] = reportFields(*report)
+			one := reportOf(*report)
+			answer.Last[id] = &one
 		}
 	}
-	return c.JSON(http.StatusOK, map[string]any{"lastStatuses": answer})
+	return c.JSON(http.StatusOK, answer)
 }
 
 func (h environmentHandlers) model(c echo.Context) error {
@@ -178,9 +213,19 @@ func (h environmentHandlers) patchModel(c echo.Context) error {
 	return c.JSON(http.StatusOK, model)
 }
 
-func sessionFields(s orchestrator.Session) map[string]any {
-	return map[string]any{"id": s.ID, "environment_id": s.EnvironmentID, "user_id": s.UserID, "state": s.State, "version": s.Version,
-		"created": stamp(s.Created), "updated": stamp(s.Updated)}
+// environmentSessionJSON is a session, which is a draft of an environment.
+type environmentSessionJSON struct {
+	Created       string `json:"created"`
+	EnvironmentID string `json:"environment_id"`
+	ID            string `json:"id"`
+	State         string `json:"state"`
+	Updated       string `json:"updated"`
+	UserID        string `json:"user_id"`
+	Version       int64  `json:"version"`
+}
+
+func sessionAnswer(s orchestrator.Session) environmentSessionJSON {
+	return environmentSessionJSON{stamp(s.Created), s.EnvironmentID, s.ID, s.State, stamp(s.Updated), s.UserID, s.Version}
 }
 
 func (h environmentHandlers) configure(c echo.Context) error {
@@ -189,7 +234,7 @@ func (h environmentHandlers) configure(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, sessionFields(session))
+	return c.JSON(http.StatusOK, sessionAnswer(session))
 }
 
 func (h environmentHandlers) showSession(c echo.Context) error {
@@ -198,7 +243,7 @@ func (h environmentHandlers) showSession(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, sessionFields(session))
+	return c.JSON(http.StatusOK, sessionAnswer(session))
 }
 
 func (h environmentHandlers) deleteSession(c echo.Context) error {

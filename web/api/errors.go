@@ -140,9 +140,7 @@ func writeError(config Config, c echo.Context, err error) error {
 	case errors.As(err, &unexpected):
 		return unexpected.write(c)
 	case errors.As(err, &model):
-		return c.JSON(http.StatusBadRequest, map[string]any{
-			"code": http.StatusBadRequest, "title": http.StatusText(http.StatusBadRequest), "explanation": err.Error(), "problems": problems(model.Problems),
-		})
+		return c.JSON(http.StatusBadRequest, wrongModelJSON{http.StatusBadRequest, err.Error(), problems(model.Problems), http.StatusText(http.StatusBadRequest)})
 	case errors.As(err, &large):
 		return (&refusal{status: http.StatusRequestEntityTooLarge, explanation: fmt.Sprintf("The request body is larger than %d bytes", large.Limit)}).write(c)
 	case kind == fault.Unauthorized: // the caller is known, and not the one who may
@@ -168,11 +166,53 @@ func writeError(config Config, c echo.Context, err error) error {
 	}
 	id := c.Response().Header().Get(requestIDHeader)
 	config.Logger.ErrorContext(ctx, "a request failed", "method", c.Request().Method, "path", c.Request().URL.Path, "error", err)
-	return c.JSON(http.StatusInternalServerError, map[string]any{
-		"code": http.StatusInternalServerError, "title": http.StatusText(http.StatusInternalServerError),
-		"explanation": "The server has either erred or is incapable of performing the requested operation.",
-		"error":       map[string]any{"message": "The server's log says why, under " + id, "type": "InternalError", "traceback": nil},
+	return c.JSON(http.StatusInternalServerError, internalErrorJSON{
+		Code: http.StatusInternalServerError, Error: tracedJSON{Message: "The server's log says why, under " + id, Type: "InternalError"},
+		Explanation: "The server has either erred or is incapable of performing the requested operation.",
+		Title:       http.StatusText(http.StatusInternalServerError),
 	})
+}
+
+// refusalJSON is an error below /burano/v1, and within that of a call without a token.
+type refusalJSON struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Title   string `json:"title"`
+}
+
+// muranoRefusalJSON is an error of Murano's routes.
+type muranoRefusalJSON struct {
+	Code    string `json:"code"` // such as "404 Not Found"
+	Message string `json:"message"`
+	Title   string `json:"title"`
+}
+
+// unauthenticatedJSON is an error as keystonemiddleware writes it.
+type unauthenticatedJSON struct {
+	Error refusalJSON `json:"error"`
+}
+
+// wrongModelJSON is the error of a model that breaks rules of its classes.
+type wrongModelJSON struct {
+	Code        int           `json:"code"`
+	Explanation string        `json:"explanation"`
+	Problems    []problemJSON `json:"problems"`
+	Title       string        `json:"title"`
+}
+
+// internalErrorJSON is the error of a request that failed for a defect of the server or of what it needs.
+type internalErrorJSON struct {
+	Code        int        `json:"code"`
+	Error       tracedJSON `json:"error"`
+	Explanation string     `json:"explanation"`
+	Title       string     `json:"title"`
+}
+
+// tracedJSON is how Murano writes an exception.
+type tracedJSON struct {
+	Message   string  `json:"message"`
+	Traceback *string `json:"traceback"`
+	Type      string  `json:"type"`
 }
 
 // challenge says where to get a token; keystonemiddleware adds it to every 401.
@@ -194,7 +234,7 @@ func writeUnauthenticated(config Config, c echo.Context, err error) error {
 	if errors.Is(err, auth.ErrEnded) {
 		message = auth.ErrEnded.Error()
 	}
-	return c.JSON(status, map[string]any{"error": map[string]any{"code": status, "title": http.StatusText(status), "message": message}})
+	return c.JSON(status, unauthenticatedJSON{refusalJSON{status, message, http.StatusText(status)}})
 }
 
 var (
@@ -226,7 +266,7 @@ func (r *refusal) write(c echo.Context) error {
 		return c.NoContent(r.status)
 	}
 	if strings.HasPrefix(c.Request().URL.Path, ownPrefix) {
-		return c.JSON(r.status, map[string]any{"message": r.Error(), "code": r.status, "title": title})
+		return c.JSON(r.status, refusalJSON{r.status, r.Error(), title})
 	}
 	accept := c.Request().Header.Get(echo.HeaderAccept)
 	htmlQuality, jsonQuality := 0.0, 0.0
@@ -238,7 +278,7 @@ func (r *refusal) write(c echo.Context) error {
 		return c.HTML(r.status, "<html>\n <head>\n  <title>"+status+"</title>\n </head>\n <body>\n  <h1>"+status+"</h1>\n  "+
 			text(escape(r.explanation), escape(r.detail))+"\n </body>\n</html>")
 	case jsonQuality > 0:
-		return c.JSON(r.status, map[string]any{"message": text(r.explanation, r.detail), "code": status, "title": title})
+		return c.JSON(r.status, muranoRefusalJSON{status, text(r.explanation, r.detail), title})
 	}
 	// What stands in angle brackets is taken for a tag, as WebOb does: Murano's ids of sessions stand there.
 	plain := strings.ReplaceAll(text(r.explanation, r.detail), "\n", " ")

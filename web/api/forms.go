@@ -87,7 +87,18 @@ func (h formHandlers) show(c echo.Context) error {
 	if err != nil {
 		return h.failed(ctx, o, err)
 	}
-	return c.JSON(http.StatusOK, map[string]any{"named": o.definition.Named(), "forms": forms})
+	return c.JSON(http.StatusOK, struct {
+		Forms any  `json:"forms"`
+		Named bool `json:"named"`
+	}{forms, o.definition.Named()})
+}
+
+// filledJSON is what was made of filled forms.
+type filledJSON struct {
+	Errors []ui.InputError `json:"errors"`
+	Forms  any             `json:"forms"`
+	Model  any             `json:"model"`
+	Named  bool            `json:"named"`
 }
 
 // fill answers the forms with what was filled in: what is wrong with it, or the object model.
@@ -120,6 +131,5 @@ func (h formHandlers) fill(c echo.Context) error {
 	if err != nil {
 		return h.failed(ctx, o, err)
 	}
-	return c.JSON(http.StatusOK, map[string]any{"named": o.definition.Named(), "forms": result.Forms, "errors": append([]ui.InputError{}, result.Errors...),
-		"model": result.Model})
+	return c.JSON(http.StatusOK, filledJSON{append([]ui.InputError{}, result.Errors...), result.Forms, result.Model, o.definition.Named()})
 }

@@ -42,7 +42,10 @@ func (r *readiness) handle(c echo.Context) error {
 	if !ready {
 		status = http.StatusServiceUnavailable
 	}
-	return c.JSON(status, map[string]any{"ready": ready, "checks": results})
+	return c.JSON(status, struct {
+		Checks map[string]string `json:"checks"`
+		Ready  bool              `json:"ready"`
+	}{results, ready})
 }
 
 func (r *readiness) state(ctx context.Context) (map[string]string, bool) {

@@ -36,12 +36,3 @@ func pageOf(c echo.Context) (page store.Page, asked bool, err error) {
 	}
 	return page, true, nil
 }
-
-// paged is the answer of a list; next is the marker of the next page, "" when there is none.
-func paged(name string, list any, next string) map[string]any {
-	answer := map[string]any{name: list}
-	if next != "" {
-		answer["next_marker"] = next
-	}
-	return answer
-}

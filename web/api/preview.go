@@ -53,5 +53,8 @@ func (h previewHandlers) preview(c echo.Context) error {
 	for i, one := range preview.Changes {
 		changes[i] = changeJSON{Change: one.What, ID: one.ID, Type: one.Type, Name: one.Name, Path: one.Path, Properties: append([]string{}, one.Properties...)}
 	}
-	return c.JSON(http.StatusOK, map[string]any{"changes": changes, "problems": problems(preview.Problems)})
+	return c.JSON(http.StatusOK, struct {
+		Changes  []changeJSON  `json:"changes"`
+		Problems []problemJSON `json:"problems"`
+	}{changes, problems(preview.Problems)})
 }

@@ -47,6 +47,16 @@ type stepJSON struct {
 	Error    *string    `json:"error"`
 }
 
+// stateJSON is the state of a deployment, for those who follow it.
+type stateJSON struct {
+	State string `json:"state"`
+}
+
+// taskJSON names a deployment or action that has begun.
+type taskJSON struct {
+	ID string `json:"task_id"`
+}
+
 func (h progressHandlers) steps(c echo.Context) error {
 	ctx, caller := calling(c)
 	rows, err := h.orchestrator.Steps(ctx, caller, c.Param("deployment"))
@@ -64,7 +74,9 @@ func (h progressHandlers) steps(c echo.Context) error {
 			steps[i].Error = &row.Error
 		}
 	}
-	return c.JSON(http.StatusOK, map[string]any{"steps": steps})
+	return c.JSON(http.StatusOK, struct {
+		Steps []stepJSON `json:"steps"`
+	}{steps})
 }
 
 // errUnread says that a client does not read what it has asked for.
@@ -107,9 +119,9 @@ func (h progressHandlers) events(c echo.Context) error {
 	state, err := h.orchestrator.Follow(ctx, caller, c.Param("deployment"), orchestrator.Follower{
 		After: after,
 		Report: func(report orchestrator.Report) error {
-			return send("report", "id: "+strconv.FormatInt(report.Number, 10)+"\n", reportFields(report))
+			return send("report", "id: "+strconv.FormatInt(report.Number, 10)+"\n", reportOf(report))
 		},
-		State: func(state string) error { return send("state", "", map[string]any{"state": state}) },
+		State: func(state string) error { return send("state", "", stateJSON{state}) },
 		Idle:  func() error { return write(":\n\n") },
 		Every: h.limits.Idle,
 	})
@@ -119,7 +131,7 @@ func (h progressHandlers) events(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := send("end", "", map[string]any{"state": state}); !errors.Is(err, errUnread) {
+	if err := send("end", "", stateJSON{state}); !errors.Is(err, errUnread) {
 		return err
 	}
 	return nil
@@ -131,7 +143,7 @@ func (h progressHandlers) cancel(c echo.Context) error {
 	if err := h.orchestrator.Cancel(ctx, caller, c.Param("deployment")); err != nil {
 		return err
 	}
-	return c.JSON(http.StatusAccepted, map[string]any{})
+	return c.JSON(http.StatusAccepted, struct{}{})
 }
 
 // retry answers 202 with the id of the new deployment as task_id.
@@ -141,5 +153,5 @@ func (h progressHandlers) retry(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusAccepted, map[string]any{"task_id": id})
+	return c.JSON(http.StatusAccepted, taskJSON{id})
 }

@@ -175,7 +175,9 @@ func (h signInHandlers) projects(c echo.Context) error {
 	for i, one := range list {
 		answer[i] = projectJSON(one)
 	}
-	return c.JSON(http.StatusOK, map[string]any{"projects": answer})
+	return c.JSON(http.StatusOK, struct {
+		Projects []projectJSON `json:"projects"`
+	}{answer})
 }
 
 func (h signInHandlers) choose(c echo.Context) error {

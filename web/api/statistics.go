@@ -30,24 +30,50 @@ func (h statisticsHandlers) register(v1 *echo.Group) {
 	v1.GET("/environments/:environment/instance-statistics/aggregated", h.types)
 }
 
+// requestStatisticsJSON counts the requests of one API server.
+type requestStatisticsJSON struct {
+	Seconds     float64 `json:"average_response_time"`
+	CPUs        int     `json:"cpu_count"`
+	CPUPercent  float64 `json:"cpu_percent"`
+	Created     string  `json:"created"`
+	Errors      int64   `json:"error_count"`
+	ErrorRate   float64 `json:"errors_per_second"`
+	Host        string  `json:"host"`
+	ID          int64   `json:"id"`
+	Requests    int64   `json:"request_count"`
+	RequestRate float64 `json:"requests_per_second"`
+	Projects    string  `json:"requests_per_tenant"` // JSON in a text: numbers by project
+	Updated     string  `json:"updated"`
+}
+
 func (h statisticsHandlers) requests(c echo.Context) error {
 	ctx, caller := calling(c)
 	rows, err := h.orchestrator.RequestStatistics(ctx, caller)
 	if err != nil {
 		return err
 	}
-	list := make([]map[string]any, len(rows))
+	list := make([]requestStatisticsJSON, len(rows))
 	for i, row := range rows {
 		projects, err := json.Marshal(row.Projects)
 		if err != nil {
 			return err
 		}
-		list[i] = map[string]any{"id": row.ID, "host": row.Host, "request_count": row.Requests, "error_count": row.Errors,
-			"average_response_time": row.Seconds, "requests_per_tenant": string(projects), "requests_per_second": row.RequestRate,
-			"errors_per_second": row.ErrorRate, "cpu_count": row.CPUs, "cpu_percent": row.CPUPercent,
-			"created": stamp(row.Created), "updated": stamp(row.Updated)}
+		list[i] = requestStatisticsJSON{Seconds: row.Seconds, CPUs: row.CPUs, CPUPercent: row.CPUPercent, Created: stamp(row.Created), Errors: row.Errors,
+			ErrorRate: row.ErrorRate, Host: row.Host, ID: row.ID, Requests: row.Requests, RequestRate: row.RequestRate, Projects: string(projects),
+			Updated: stamp(row.Updated)}
 	}
 	return c.JSON(http.StatusOK, list)
+}
+
+// instanceStatisticsJSON says how long something that a class counts has been there.
+type instanceStatisticsJSON struct {
+	Active     bool    `json:"active"`
+	Duration   int64   `json:"duration"` // seconds
+	InstanceID string  `json:"instance_id"`
+	Type       int64   `json:"type"`
+	TypeName   string  `json:"type_name"`
+	TypeTitle  *string `json:"type_title"`
+	UnitCount  *int64  `json:"unit_count"`
 }
 
 func (h statisticsHandlers) instances(c echo.Context) error {
@@ -56,12 +82,18 @@ func (h statisticsHandlers) instances(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	list := make([]map[string]any, len(rows))
+	list := make([]instanceStatisticsJSON, len(rows))
 	for i, row := range rows {
-		list[i] = map[string]any{"type": row.Type, "type_name": row.TypeName, "type_title": row.TypeTitle, "instance_id": row.InstanceID,
-			"unit_count": row.UnitCount, "duration": int64(row.Duration.Seconds()), "active": row.Active}
+		list[i] = instanceStatisticsJSON{row.Active, int64(row.Duration.Seconds()), row.InstanceID, row.Type, row.TypeName, row.TypeTitle, row.UnitCount}
 	}
 	return c.JSON(http.StatusOK, list)
+}
+
+// typeStatisticsJSON sums up what classes count of one type.
+type typeStatisticsJSON struct {
+	Count    int   `json:"count"`
+	Duration int64 `json:"duration"` // seconds
+	Type     int64 `json:"type"`
 }
 
 func (h statisticsHandlers) types(c echo.Context) error {
@@ -70,9 +102,9 @@ func (h statisticsHandlers) types(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	list := make([]map[string]any, len(rows))
+	list := make([]typeStatisticsJSON, len(rows))
 	for i, row := range rows {
-		list[i] = map[string]any{"type": row.Type, "duration": int64(row.Duration.Seconds()), "count": row.Count}
+		list[i] = typeStatisticsJSON{row.Count, int64(row.Duration.Seconds()), row.Type}
 	}
 	return c.JSON(http.StatusOK, list)
 }

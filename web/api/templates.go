@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"maps"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -27,19 +26,46 @@ func (h templateHandlers) register(v1 *echo.Group) {
 	services{h.getServices, h.addServices, h.putServices, h.deleteServices}.register(v1, "/templates/:template/services")
 }
 
-// templateFields are those of a list; services come with a template that is shown.
-func templateFields(t orchestrator.Template) map[string]any {
-	return map[string]any{"id": t.ID, "name": t.Name, "tenant_id": t.ProjectID, "description_text": t.DescriptionText,
-		"is_public": t.Public, "version": t.Version, "created": stamp(t.Created), "updated": stamp(t.Updated)}
+// templateJSON is a template in a list, or one that was made or changed.
+type templateJSON struct {
+	Created         string `json:"created"`
+	DescriptionText string `json:"description_text"`
+	ID              string `json:"id"`
+	Public          bool   `json:"is_public"`
+	Name            string `json:"name"`
+	ProjectID       string `json:"tenant_id"`
+	Updated         string `json:"updated"`
+	Version         int64  `json:"version"`
+}
+
+func templateOf(t orchestrator.Template) templateJSON {
+	return templateJSON{stamp(t.Created), t.DescriptionText, t.ID, t.Public, t.Name, t.ProjectID, stamp(t.Updated), t.Version}
+}
+
+// templatesJSON is a list of templates.
+type templatesJSON struct {
+	Next      string         `json:"next_marker,omitempty"`
+	Templates []templateJSON `json:"templates"`
+}
+
+// shownTemplate is a template that is shown by itself.
+type shownTemplate struct {
+	Created         string `json:"created"`
+	DescriptionText string `json:"description_text"`
+	ID              string `json:"id"`
+	Public          bool   `json:"is_public"`
+	Name            string `json:"name"`
+	Services        []any  `json:"services"`
+	ProjectID       string `json:"tenant_id"`
+	Updated         string `json:"updated"`
+	Version         int64  `json:"version"`
 }
 
 func writeTemplate(c echo.Context, t orchestrator.Template, err error) error {
 	if err != nil {
 		return err
 	}
-	fields := templateFields(t)
-	fields["services"] = t.Services
-	return c.JSON(http.StatusOK, fields)
+	return c.JSON(http.StatusOK, shownTemplate{stamp(t.Created), t.DescriptionText, t.ID, t.Public, t.Name, t.Services, t.ProjectID, stamp(t.Updated), t.Version})
 }
 
 func (h templateHandlers) list(c echo.Context) error {
@@ -63,11 +89,11 @@ func (h templateHandlers) list(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	list := make([]map[string]any, len(rows))
+	list := make([]templateJSON, len(rows))
 	for i, row := range rows {
-		list[i] = templateFields(row)
+		list[i] = templateOf(row)
 	}
-	return c.JSON(http.StatusOK, paged("templates", list, next))
+	return c.JSON(http.StatusOK, templatesJSON{next, list})
 }
 
 func (h templateHandlers) create(c echo.Context) error {
@@ -84,8 +110,7 @@ func (h templateHandlers) create(c echo.Context) error {
 		return err
 	}
 	// Murano answers with all that was posted.
-	maps.Copy(fields, templateFields(row))
-	return c.JSON(http.StatusOK, fields)
+	return writeOver(c, fields, templateOf(row))
 }
 
 func (h templateHandlers) show(c echo.Context) error {
@@ -104,7 +129,7 @@ func (h templateHandlers) update(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, templateFields(row))
+	return c.JSON(http.StatusOK, templateOf(row))
 }
 
 func (h templateHandlers) delete(c echo.Context) error {
@@ -125,6 +150,12 @@ func (h templateHandlers) clone(c echo.Context) error {
 	return writeTemplate(c, row, err)
 }
 
+// draftedJSON is an environment that was made of a template, with the session that drafts its applications.
+type draftedJSON struct {
+	Environment string `json:"environment_id"`
+	Session     string `json:"session_id"`
+}
+
 func (h templateHandlers) createEnvironment(c echo.Context) error {
 	fields, err := object(c)
 	if err != nil {
@@ -135,7 +166,7 @@ func (h templateHandlers) createEnvironment(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, map[string]any{"environment_id": environment, "session_id": session})
+	return c.JSON(http.StatusOK, draftedJSON{environment, session})
 }
 
 func (h templateHandlers) getServices(c echo.Context, path []string) (any, error) {
@@ -153,9 +184,17 @@ func (h templateHandlers) putServices(c echo.Context, path []string, value any) 
 	return h.orchestrator.PutTemplateServices(ctx, caller, c.Param("template"), path, value)
 }
 
+// reducedTemplate is a template from which applications were removed.
+type reducedTemplate struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Services  []any  `json:"services"`
+	ProjectID string `json:"tenant_id"`
+	Updated   string `json:"updated"`
+}
+
 func (h templateHandlers) deleteServices(c echo.Context, path []string) (any, error) {
 	ctx, caller := calling(c)
 	row, err := h.orchestrator.DeleteTemplateServices(ctx, caller, c.Param("template"), path)
-	return map[string]any{"id": row.ID, "name": row.Name, "tenant_id": row.ProjectID, "services": row.Services,
-		"updated": row.Updated.Format("2006-01-02 15:04:05.000000")}, err
+	return reducedTemplate{row.ID, row.Name, row.Services, row.ProjectID, row.Updated.Format("2006-01-02 15:04:05.000000")}, err
 }
