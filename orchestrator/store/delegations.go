@@ -131,7 +131,7 @@ func (h *Hold) NoteStack(ctx context.Context, stack string) error {
 	})
 }
 
-// afterFailure is how long the delegation of a task that has failed is left alone: what the task asked Heat for may only begin.
+// afterFailure is how long the delegation of a task is left alone that has failed after it asked Heat for something: that may only begin.
 const afterFailure = Time(30 * time.Second / time.Microsecond)
 
 // release has the delegations of an environment looked at, one of whose tasks has ended: Heat may have given up what it kept of others.
@@ -143,7 +143,7 @@ func (s *Store) release(tx *gorm.DB, task Task, failed bool) error {
 	if err := due().Updates(map[string]any{"tries": 0, "next_try": now}).Error; err != nil || !failed {
 		return err
 	}
-	return due().Where("id = ?", task.DelegationID).Update("next_try", now+afterFailure).Error
+	return due().Where("id = ? AND EXISTS (SELECT 1 FROM delegation_stacks WHERE delegation_id = delegations.id)", task.DelegationID).Update("next_try", now+afterFailure).Error
 }
 
 // OrphanedDelegations returns, those first that were due first, delegations that nobody refers to any more and that are due by now, and with

@@ -57,6 +57,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"a trust acts for its trustor until it is deleted", aTrustActsUntilItIsDeleted},
 		{"a trust that its trustor has deleted is no error", aTrustDeletedByItsTrustorIsNoError},
 		{"an application credential makes no trust", anApplicationCredentialMakesNoTrust},
+		{"Heat keeps a trust that was made through ours, and changes no stack without it", heatKeepsATrustOfItsOwn},
 		{"work goes on when its tokens end", workOutlivesItsTokens},
 		{"the external network is found", theExternalNetworkIsFound},
 		{"a free network avoids the subnets that are there", aFreeNetworkAvoidsWhatIsThere},

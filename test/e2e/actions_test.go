@@ -40,7 +40,7 @@ func TestActionsChangeWhatRuns(t *testing.T) {
 
 	output := l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
 	require.Contains(t, output, "is deleted")
-	require.Equal(t, found, inventory(t, demo), "the cloud holds what it held before")
+	asBefore(t, demo, found)
 }
 
 // scaling is the environment of the test.

@@ -56,7 +56,7 @@ func TestNodesThatFailAreReportedAndHealed(t *testing.T) {
 		t.Logf("%s: %.1f s", one.name, time.Since(began).Seconds())
 	}
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
-	require.Equal(t, found, inventory(t, demo), "the cloud holds what it held before")
+	asBefore(t, demo, found)
 }
 
 // relaunch stops the server and starts it with other flags.

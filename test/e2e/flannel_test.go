@@ -60,7 +60,7 @@ func TestFlannelConnectsThePodsToo(t *testing.T) {
 
 	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "flannel")
 	require.Contains(t, output, "is deleted")
-	require.Equal(t, found, inventory(t, demo), "the cloud holds what it held before")
+	asBefore(t, demo, found)
 }
 
 // flannelEnvironment writes the demonstration's environment anew under the name flannel, with two minions.

@@ -32,7 +32,7 @@ func newCloud(t *testing.T) *cloud {
 	c := &cloud{url: "http://" + listener.Listener.Addr().String()}
 	users, err := localkeystone.New(localkeystone.Config{StateDir: t.TempDir(), Endpoint: c.url})
 	require.NoError(t, err)
-	stacks, err := heat.New(heat.Config{StateDir: t.TempDir(), MayDelegate: users.MayDelegate})
+	stacks, err := heat.New(heat.Config{StateDir: t.TempDir(), Delegations: users})
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/identity/", http.StripPrefix("/identity", users.Handler()))

@@ -131,7 +131,7 @@ func (c *Cloud) assemble(ctx context.Context) error {
 		return err
 	}
 	c.stacks, err = heat.New(heat.Config{
-		StateDir: config.StateDir, Compute: compute{c.compute}, Network: networks, MayDelegate: identity.MayDelegate, Logger: logger("heat"),
+		StateDir: config.StateDir, Compute: compute{c.compute}, Network: networks, Delegations: identity, Logger: logger("heat"),
 	})
 	if err != nil {
 		return err

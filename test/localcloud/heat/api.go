@@ -56,7 +56,7 @@ func (s *Service) Handler() http.Handler {
 		return stack(func(w http.ResponseWriter, r *http.Request, stack Stack) error {
 			request, err := read(r)
 			if err == nil {
-				err = s.updateStack(r.Context(), stack, request, patch)
+				err = s.updateStack(r.Context(), identity.From(r.Context()), stack, request, patch)
 			}
 			if err == nil {
 				w.WriteHeader(http.StatusAccepted)

@@ -50,6 +50,11 @@ func (s *Service) finish(stack Stack, err error) (again bool, _ error) {
 		deleted := s.now()
 		change := func(row *Stack) { row.Previous = nil }
 		if stack.Action == actionDelete {
+			if current, _ := s.stacks.Get(stack.ID); current.Trust != "" {
+				if err := s.config.Delegations.EndDelegation(current.Trust); err != nil {
+					return false, err
+				}
+			}
 			change = func(row *Stack) { row.DeletedAt = deleted }
 		}
 		if err := s.change(stack.ID, change); err != nil {

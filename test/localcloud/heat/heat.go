@@ -28,11 +28,17 @@ type Config struct {
 	StateDir string
 	Compute  Compute
 	Network  Network
-	// MayDelegate tells whether the owner of a token may make a trust; Heat makes one for each stack, to act for its owner later.
-	// Everybody may when it is nil.
-	MayDelegate func(token string) bool
+	// Delegations are where Heat makes a trust for each stack, to act for its user later; nil: it makes none.
+	Delegations Delegations
 	Logger      *slog.Logger
 	Now         func() time.Time // time.Now when nil
+}
+
+// Delegations makes trusts for who has a token, tells whether they are good still, and ends them.
+type Delegations interface {
+	Delegate(token string) (trustID string, ok bool)
+	Delegates(trustID string) bool
+	EndDelegation(trustID string) error
 }
 
 // Service is Heat.

@@ -379,17 +379,26 @@ func TestOneOperationAtATimeButADeletionEndsWhatIsInProgress(t *testing.T) {
 	c.deleteStack(t, "env", id)
 }
 
+// slowly makes trusts once both who ask for one have asked.
+type slowly struct{ both *sync.WaitGroup }
+
+func (s slowly) Delegate(string) (string, bool) {
+	s.both.Done()
+	s.both.Wait()
+	return "trust", true
+}
+
+func (s slowly) Delegates(string) bool { return true }
+
+func (s slowly) EndDelegation(string) error { return nil }
+
 // Heat has no rule in its database that a name is unique: both are looked at before either is stored.
 func TestTwoWhoCreateAStackOfOneNameAtTheSameMomentBothSucceed(t *testing.T) {
 	c := start(t)
 	c.service.Close()
 	var both sync.WaitGroup
 	both.Add(2)
-	c.config.MayDelegate = func(string) bool {
-		both.Done()
-		both.Wait()
-		return true
-	}
+	c.config.Delegations = slowly{&both}
 	c.serve(t)
 	const source = "heat_template_version: 2018-08-31\nresources: {a: {type: OS::Heat::None}}\n"
 	opts := stacks.CreateOpts{Name: "env", TemplateOpts: template(source)}

@@ -191,6 +191,9 @@ func (s *Stack) options(r stackRequest) error {
 	return nil
 }
 
+// errRemote is Heat's answer to what it did not think of; it says as little.
+var errRemote = &Error{Status: 500, Type: "RemoteError"}
+
 // createStack looks whether the name is free before it checks the rest, and stores the stack afterwards: like Heat, which has no rule
 // in its database that a name is unique, it lets two who create a stack at the same moment both pass.
 func (s *Service) createStack(ctx context.Context, caller identity.Caller, projectID string, r stackRequest) (Stack, error) {
@@ -201,9 +204,12 @@ func (s *Service) createStack(ctx context.Context, caller identity.Caller, proje
 	if err != nil {
 		return Stack{}, err
 	}
-	if s.config.MayDelegate != nil && !s.config.MayDelegate(caller.Token) {
-		// Heat's own answer says as little.
-		return Stack{}, &Error{Status: 500, Type: "RemoteError"}
+	if s.config.Delegations != nil {
+		var ok bool
+		if stack.Trust, ok = s.config.Delegations.Delegate(caller.Token); !ok {
+			return Stack{}, errRemote
+		}
+		stack.TrustorID = caller.UserID
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -224,7 +230,9 @@ func (s *Service) begin(id, action string) error {
 	return nil
 }
 
-func (s *Service) updateStack(ctx context.Context, stack Stack, r stackRequest, patch bool) error {
+// updateStack begins an update. As Heat does, it first signs in through the stack's trust, also to give that up for one of another user who
+// asks: without it nobody can change the stack.
+func (s *Service) updateStack(ctx context.Context, caller identity.Caller, stack Stack, r stackRequest, patch bool) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	stack, ok := s.stacks.Get(stack.ID)
@@ -263,8 +271,25 @@ func (s *Service) updateStack(ctx context.Context, stack Stack, r stackRequest, 
 	if err := s.check(ctx, stack, template); err != nil {
 		return err
 	}
+	former := stack.Trust
+	if former != "" {
+		if !s.config.Delegations.Delegates(former) {
+			return errRemote
+		}
+		if caller.UserID != stack.TrustorID {
+			var ok bool
+			if stack.Trust, ok = s.config.Delegations.Delegate(caller.Token); !ok {
+				return errRemote
+			}
+			if err := s.config.Delegations.EndDelegation(former); err != nil {
+				return err
+			}
+			stack.TrustorID = caller.UserID
+		}
+	}
 	updated := s.now()
 	err = s.change(stack.ID, func(row *Stack) {
+		row.Trust, row.TrustorID = stack.Trust, stack.TrustorID
 		row.Target, row.TimeoutMins, row.DisableRollback, row.UpdatedAt = target, stack.TimeoutMins, stack.DisableRollback, updated
 		if row.Status == complete || row.Previous == nil {
 			row.Previous = &before

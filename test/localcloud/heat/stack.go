@@ -26,6 +26,7 @@ const (
 // Stack is a stack as it is stored.
 type Stack struct {
 	ID, Name, ProjectID, UserID     string
+	Trust, TrustorID                string  // through which Heat acts for the stack's user later; empty for none
 	Target                          Target  // what it shall be
 	Previous                        *Target // what it was before the update that is in progress or failed
 	Tags                            []string

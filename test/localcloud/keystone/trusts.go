@@ -156,11 +156,35 @@ func (t trustWanted) redelegations(caller session) (int, error) {
 	return *t.Redelegations, nil
 }
 
-// MayDelegate tells whether the owner of a token may make a trust, as Heat does for each stack.
-func (s *Service) MayDelegate(secret string) bool {
-	caller, ok := s.session(secret)
-	return ok && caller.CredentialID == "" && caller.mayRedelegate() == nil
+// Delegate makes a trust of the owner of a token, through the trust that the token is of, as Heat does for each stack; false when the owner
+// may make none. The trustee is the trustor, for want of a user that is Heat's.
+func (s *Service) Delegate(secret string) (id string, ok bool) {
+	caller, known := s.session(secret)
+	if !known || caller.CredentialID != "" || caller.scope.ProjectID == "" || caller.mayRedelegate() != nil {
+		return "", false
+	}
+	made := trust{ID: newID(), TrustorID: caller.user.ID, TrusteeID: caller.user.ID, ProjectID: caller.scope.ProjectID, Impersonation: true}
+	for _, role := range caller.roles {
+		made.RoleIDs = append(made.RoleIDs, role.ID)
+	}
+	if caller.trust != nil {
+		made.RedelegatedID, made.ExpiresAt = caller.trust.ID, caller.trust.ExpiresAt
+	}
+	return made.ID, s.trusts.Put(made.ID, made) == nil
 }
+
+// Delegates tells whether somebody can still act through a trust.
+func (s *Service) Delegates(id string) bool {
+	found, ok := s.trusts.Get(id)
+	if !ok || found.expired(s.now()) {
+		return false
+	}
+	_, valid := s.resolve(token{UserID: found.TrustorID, Scope: scope{ProjectID: found.ProjectID}, TrustID: id})
+	return valid
+}
+
+// EndDelegation ends a trust; one that is gone is no error.
+func (s *Service) EndDelegation(id string) error { return s.endTrust(id) }
 
 // setTrust makes t a token of the trust, which only the trustee may use. The token's own end is not that of the trust, but with the
 // trust it ends as well. Keystone tells strangers nothing of a trust: one that is
