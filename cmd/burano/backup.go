@@ -17,6 +17,7 @@ import (
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/database/backup"
 	"github.com/burano/burano/internal/version"
+	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -242,6 +243,9 @@ func checkpointed(path string, open bool) error {
 	return errors.Join(err, fmt.Errorf("%s is in use: stop what uses it", path))
 }
 
+// connectionsPatience is how long connections of Burano to a database may still be there that is to be replaced.
+const connectionsPatience = 5 * time.Second
+
 // restorePostgres fills a schema of its own, and then moves its tables to where the server looks for them, in one transaction.
 func (o *serveOptions) restorePostgres(ctx context.Context, archive *backup.Archive, replace bool, did func(backup.Table)) (former string, err error) {
 	db, err := o.openDatabase(ctx)
@@ -249,14 +253,18 @@ func (o *serveOptions) restorePostgres(ctx context.Context, archive *backup.Arch
 		return "", err
 	}
 	defer func() { err = errors.Join(err, database.Close(db)) }()
-	var others int64
-	err = db.WithContext(ctx).Raw("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = ? AND pid <> pg_backend_pid()",
-		database.Application).Scan(&others).Error
+	// PostgreSQL ends the connections of a server that has just ended a moment after it.
+	err = wait.Every(100*time.Millisecond).For(connectionsPatience).Until(ctx, func(ctx context.Context) error {
+		var others int64
+		err := db.WithContext(ctx).Raw("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = ? AND "+
+			"pid <> pg_backend_pid()", database.Application).Scan(&others).Error
+		if err == nil && others > 0 {
+			return wait.Again(fmt.Errorf("the database is in use by %d connections of Burano: stop the servers", others))
+		}
+		return err
+	})
 	if err != nil {
 		return "", err
-	}
-	if others > 0 {
-		return "", fmt.Errorf("the database is in use by %d connections of Burano: stop the servers", others)
 	}
 	ours, err := database.TablesOf(ctx, schemas())
 	if err != nil {
