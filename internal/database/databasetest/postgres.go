@@ -32,19 +32,19 @@ const (
 type Server struct {
 	URL string // of its database
 
-	t      *testing.T
+	t      testing.TB
 	launch func() *exec.Cmd
 	now    *exec.Cmd
 }
 
 // Postgres starts a server for the test and returns the URL of its empty database.
-func Postgres(t *testing.T) string {
+func Postgres(t testing.TB) string {
 	t.Helper()
 	return Start(t).URL
 }
 
 // Start starts a server for the test.
-func Start(t *testing.T) *Server {
+func Start(t testing.TB) *Server {
 	t.Helper()
 	found, err := filepath.Glob(programs)
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func (s *Server) Begin() {
 }
 
 // owner gives the folder to the user that a server of root's test runs as.
-func owner(t *testing.T, folder string) *syscall.Credential {
+func owner(t testing.TB, folder string) *syscall.Credential {
 	if os.Getuid() != 0 {
 		return nil
 	}
