@@ -233,6 +233,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return tasks.Run(ctx) })
 		group.Go(func() error { return keystone.watch(ctx, cloud.Answers) })
+		group.Go(func() error { return watchVersion(ctx, db, versionEvery, logger) })
 		group.Go(func() error {
 			if err := rows.Share(ctx); err != nil {
 				logger.Warn("what other servers change is seen a second later, because they cannot be listened to", "error", err)

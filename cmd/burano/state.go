@@ -114,3 +114,31 @@ func (o *serveOptions) openAudit(rows *store.Store, logger *slog.Logger) (accoun
 		return closeLines()
 	}, nil
 }
+
+// versionEvery is how often a server looks whether the database has become one that it cannot work with.
+const versionEvery = 30 * time.Second
+
+// watchVersion ends the server, with an error, once a newer one has begun a later generation of the database.
+func watchVersion(ctx context.Context, db *gorm.DB, every time.Duration, logger *slog.Logger) error {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		for _, schema := range schemas() {
+			have, want, err := schema.Version(ctx, db)
+			if err != nil {
+				if ctx.Err() == nil {
+					logger.Warn("the version of the database cannot be looked up", "error", err)
+				}
+				continue
+			}
+			if err := database.Compatible(have, want); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -122,8 +122,14 @@ type Schema struct {
 	Scratch []string
 }
 
-// Migrate applies the files that the database has not seen yet. A database that has seen more than there are belongs to a newer
-// Burano and is refused.
+// generation is how many numbers files have of one generation: those from 1 to 999 are the first, those from 1000 to 1999 the second. Within a
+// generation files only add to what is there, so that an older Burano works with a database that a newer one of its generation has brought
+// up to date, and the servers of a database can be upgraded one after the other. What an older one cannot work with begins a
+// generation.
+const generation = 1000
+
+// Migrate applies the files that the database has not seen yet. A database of a newer Burano of the same generation stays as it is; one of
+// a later generation is refused.
 func (s Schema) Migrate(ctx context.Context, db *gorm.DB) error {
 	return s.migrate(ctx, db, func(ctx context.Context, provider *goose.Provider) error {
 		_, err := provider.Up(ctx)
@@ -153,14 +159,23 @@ func (s Schema) migrate(ctx context.Context, db *gorm.DB, up func(context.Contex
 		return err
 	}
 	have, want, err := s.versions(ctx, provider)
-	if err == nil && have > want {
-		err = fmt.Errorf("the database has version %d, and this Burano knows %d: it was used by a newer one; start that, or restore a backup", have, want)
-	}
 	if err == nil {
+		err = Compatible(have, want)
+	}
+	if err == nil && have <= want {
 		err = up(ctx, provider)
 	}
 	if err != nil {
 		return fmt.Errorf("migrate %s: %w", s.Owner, err)
+	}
+	return nil
+}
+
+// Compatible tells whether a Burano that knows version want can work with a database that has version have (Version): not with one of a
+// later generation.
+func Compatible(have, want int64) error {
+	if have/generation > want/generation {
+		return fmt.Errorf("the database has version %d, and this Burano knows %d: it was used by a newer one; start that, or restore a backup", have, want)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func TestMigrationsRunOnceAndDuplicatesAreRecognised(t *testing.T) {
 	})
 }
 
-func TestADatabaseOfANewerBuranoIsRefused(t *testing.T) {
+func TestADatabaseOfALaterGenerationIsRefusedAndANewerOneOfTheSameIsNot(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, open func() *gorm.DB) {
 		db := open()
 		defer func() { require.NoError(t, database.Close(db)) }()
@@ -80,7 +80,19 @@ func TestADatabaseOfANewerBuranoIsRefused(t *testing.T) {
 		newer := database.Schema{Owner: "things", Files: fstest.MapFS{"0001_things.sql": first, "0002_colour.sql": second}}
 		require.NoError(t, newer.Migrate(t.Context(), db))
 		older := database.Schema{Owner: "things", Files: fstest.MapFS{"0001_things.sql": first}}
-		require.ErrorContains(t, older.Migrate(t.Context(), db), "the database has version 2, and this Burano knows 1")
+		require.NoError(t, older.Migrate(t.Context(), db))
+		have, want, err := older.Version(t.Context(), db)
+		require.NoError(t, err)
+		require.NoError(t, database.Compatible(have, want))
+		require.EqualValues(t, []int64{2, 1}, []int64{have, want}, "the database stays as the newer one has left it")
+
+		third := &fstest.MapFile{Data: []byte("-- +goose Up\nALTER TABLE things DROP COLUMN colour;\n")}
+		later := database.Schema{Owner: "things", Files: fstest.MapFS{"0001_things.sql": first, "0002_colour.sql": second, "1000_no_colour.sql": third}}
+		require.NoError(t, later.Migrate(t.Context(), db))
+		require.ErrorContains(t, older.Migrate(t.Context(), db), "the database has version 1000, and this Burano knows 1")
+		have, want, err = newer.Version(t.Context(), db)
+		require.NoError(t, err)
+		require.ErrorContains(t, database.Compatible(have, want), "and this Burano knows 2")
 	})
 }
 
