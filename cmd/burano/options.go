@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -57,6 +58,9 @@ type serveOptions struct {
 
 	auditLog  string
 	auditKeep time.Duration
+
+	logs store.LogLimits
+	keep store.Retention
 
 	logFormat string
 	logLevel  slog.Level
@@ -115,6 +119,14 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.auditLog, "audit-log", "", "file to which a line of JSON in CADF's words is added for each call that changes something, each sign-in, each refusal and each download of a kubeconfig; - is the standard error output; without it none is written")
 	flags.DurationVar(&o.auditKeep, "audit-time", 30*24*time.Hour, "how long the same is kept in the database, for burano audit list; 0s keeps nothing there")
 
+	flags.Int64Var(&o.logs.Lines, "max-reports", store.DefaultLogLimits.Lines, "reports of one deployment; further ones are left out, which the log says, but for some errors and the end")
+	flags.Int64Var(&o.logs.Bytes, "max-report-bytes", store.DefaultLogLimits.Bytes, "bytes of the reports of one deployment, in the same way; of one report at most 256 KiB of text and of details")
+	newest := fmt.Sprintf("; the %d newest deployments of each environment stay with their reports", store.KeptDeployments)
+	flags.DurationVar(&o.keep.Deployments, "keep-deployments", 0, "how long deployments that have ended are kept, such as 2160h; 0s: for ever"+newest)
+	flags.DurationVar(&o.keep.Reports, "keep-reports", 0, "how long the reports of deployments that have ended are kept; 0s: as long as the deployments"+newest)
+	flags.DurationVar(&o.keep.Sessions, "keep-sessions", 0, "how long sessions that were deployed are kept; 0s: for ever; drafts, and the newest session of each environment, stay")
+	flags.DurationVar(&o.keep.Statistics, "keep-statistics", 0, "how long statistics of applications and servers that are gone are kept, and of API servers that say nothing any more; 0s: for ever")
+
 	flags.StringVar(&o.logFormat, "log-format", "text", "form of the log's lines: text or json")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "least level of the log's lines: DEBUG, INFO, WARN or ERROR")
 
@@ -133,6 +145,9 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	return flags
 }
 
+// sole tells whether no other server uses the database: the lock of the state folder keeps others away from SQLite.
+func (o *serveOptions) sole() bool { return o.database == "" }
+
 // check refuses values that cannot be meant, before anything is begun.
 func (o *serveOptions) check(s *settings) error {
 	for name, address := range map[string]string{"listen": o.listen, "metrics-listen": o.metricsListen} {
@@ -148,7 +163,7 @@ func (o *serveOptions) check(s *settings) error {
 		}
 	}
 	for name, value := range map[string]int64{"max-body": o.limits.Body, "max-values": int64(o.limits.Values), "max-requests": int64(o.limits.Requests), "max-streams": int64(o.limits.Streams),
-		"workers": int64(o.workers), "max-deaths": int64(o.maxDeaths)} {
+		"workers": int64(o.workers), "max-deaths": int64(o.maxDeaths), "max-reports": o.logs.Lines, "max-report-bytes": o.logs.Bytes} {
 		if value <= 0 {
 			return s.wrong(name, "%d must be more than 0", value)
 		}
@@ -158,8 +173,11 @@ func (o *serveOptions) check(s *settings) error {
 			return s.wrong(name, "%d must not be less than 0", value)
 		}
 	}
-	if o.auditKeep < 0 {
-		return s.wrong("audit-time", "%s must not be less than 0s", o.auditKeep)
+	for name, value := range map[string]time.Duration{"audit-time": o.auditKeep, "keep-deployments": o.keep.Deployments, "keep-reports": o.keep.Reports,
+		"keep-sessions": o.keep.Sessions, "keep-statistics": o.keep.Statistics} {
+		if value < 0 {
+			return s.wrong(name, "%s must not be less than 0s", value)
+		}
 	}
 	for resource, limit := range o.quotas {
 		if *limit < quota.Unlimited {

@@ -117,8 +117,8 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	}
 	defer func() { err = errors.Join(err, database.Close(db)) }()
 
-	storing := []store.Option{store.Sealed(sealer), store.Quotas(options.quotaLimits())}
-	if options.database == "" { // the state folder's lock keeps other servers away
+	storing := []store.Option{store.Sealed(sealer), store.Quotas(options.quotaLimits()), store.LimitLogs(options.logs)}
+	if options.sole() {
 		storing = append(storing, store.Alone())
 	}
 	rows, err := store.New(ctx, db, time.Now, storing...)
@@ -195,7 +195,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 
 			Logger:  logger,
 			Workers: options.workers, TaskTime: options.taskTime, Lease: options.lease, MaxDeaths: options.maxDeaths, OutagePatience: options.outagePatience,
-			Sole:   options.database == "",
+			Sole:   options.sole(),
 			AtStep: options.atStep(),
 		})
 		if err != nil {
@@ -235,6 +235,10 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		group.Go(func() error { return keystone.watch(ctx, cloud.Answers) })
 		group.Go(func() error { return watchVersion(ctx, db, versionEvery, logger) })
 		group.Go(func() error {
+			orchestrator.Tidy(ctx, rows, options.keep, logger)
+			return nil
+		})
+		group.Go(func() error {
 			if err := rows.Share(ctx); err != nil {
 				logger.Warn("what other servers change is seen a second later, because they cannot be listened to", "error", err)
 			}
@@ -256,7 +260,7 @@ func openCatalog(ctx context.Context, db *gorm.DB, options *serveOptions, servic
 		return nil, nil, err
 	}
 	var kept catalog.Store = rows
-	if options.database == "" { // the state folder's lock keeps other servers away
+	if options.sole() {
 		kept = catalog.Remember(rows)
 	}
 	service, err := catalog.New(kept, embedded, catalog.OfferEmbedded(options.embedded...), catalog.EmbeddedOwner(serviceProject))

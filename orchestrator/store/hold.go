@@ -18,6 +18,7 @@ type Hold struct {
 	store *Store
 	task  Task
 	guard func() error
+	log   taskLog
 }
 
 // Guard makes every write ask first, on this side; its error is returned. It must be called before the hold is used.
@@ -185,6 +186,9 @@ func (h *Hold) SetAlone(ctx context.Context, alone bool) error {
 // GiveBack ends the hold, with a last report, so that any worker can take the task and go on.
 func (h *Hold) GiveBack(ctx context.Context, report Report) error {
 	err := h.holding(ctx, "give a task back", func(tx *gorm.DB) error {
+		if err := h.noteLeft(tx); err != nil {
+			return err
+		}
 		if err := h.report(tx, report); err != nil {
 			return err
 		}
@@ -211,6 +215,9 @@ type Outcome struct {
 func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err error) {
 	s, task := h.store, h.task
 	err = h.holding(ctx, "finish a task", func(tx *gorm.DB) error {
+		if err := h.noteLeft(tx); err != nil {
+			return err
+		}
 		counts, err := s.counts(tx, task.ID)
 		if err != nil {
 			return err
@@ -274,13 +281,6 @@ func (h *Hold) SaveObjectsCopy(ctx context.Context, objects map[string]any, pack
 		environment.Model.ObjectsCopy, environment.Model.Packages = objects, packages
 		return tx.Select("model").Where("id = ?", h.task.EnvironmentID).Updates(&Environment{Model: environment.Model}).Error
 	})
-}
-
-// AddReport adds a line to the task's log; its task, id, number and time are set here.
-func (h *Hold) AddReport(ctx context.Context, report Report) error {
-	err := h.holding(ctx, "write a report", func(tx *gorm.DB) error { return h.report(tx, report) })
-	h.store.changed(h.task.ID)
-	return err
 }
 
 func (h *Hold) report(tx *gorm.DB, report Report) error {

@@ -151,7 +151,6 @@ type Task struct {
 	GoneErrors    int64 // reports of that level that are not there (any more)
 	GoneWarnings  int64
 	GoneReports   int64 // of all levels
-	LogBytes      int64 // of its reports
 }
 
 // Kind says in a user's words what the task is: a deployment, an action or a deletion.

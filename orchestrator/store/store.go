@@ -45,6 +45,7 @@ type Store struct {
 	ledger     *database.Ledger
 	remembered remembered
 	models     *models
+	logs       LogLimits
 }
 
 // ledger is the table in which transactions enter themselves.
@@ -73,7 +74,7 @@ func New(ctx context.Context, db *gorm.DB, now func() time.Time, options ...Opti
 	if now == nil {
 		now = time.Now
 	}
-	s := &Store{db: db, models: newModels(), shared: make(chan string, maxShared), now: now, quotas: quotas(), ledger: database.NewLedger(ledger)}
+	s := &Store{db: db, models: newModels(), logs: DefaultLogLimits, shared: make(chan string, maxShared), now: now, quotas: quotas(), ledger: database.NewLedger(ledger)}
 	if err := s.ledger.Sweep(db.WithContext(ctx)); err != nil {
 		return nil, fmt.Errorf("sweep the ledger of transactions: %w", err)
 	}

@@ -63,10 +63,10 @@ func (s *Store) tasks(ctx context.Context, environmentID, projectID string) ([]T
 	var task Task
 	var column sealed
 	query := s.tasksOf(ctx, environmentID, projectID).Order(taskOrder).Select("id, environment_id, session_id, worker, fence, lease_until, deaths, " +
-		"cancelled_by, created, updated, started, finished, gone_errors, gone_warnings, gone_reports, log_bytes, action, objects, result")
+		"cancelled_by, created, updated, started, finished, gone_errors, gone_warnings, gone_reports, action, objects, result")
 	err := each(query, func() { tasks, columns = append(tasks, task), append(columns, column) },
 		&task.ID, &task.EnvironmentID, &task.SessionID, &task.Worker, &task.Fence, &task.LeaseUntil, &task.Deaths, &task.CancelledBy, &task.Created, &task.Updated,
-		&task.Started, &task.Finished, &task.GoneErrors, &task.GoneWarnings, &task.GoneReports, &task.LogBytes, &column.action, &column.objects, &column.result)
+		&task.Started, &task.Finished, &task.GoneErrors, &task.GoneWarnings, &task.GoneReports, &column.action, &column.objects, &column.result)
 	if err != nil {
 		return nil, err
 	}

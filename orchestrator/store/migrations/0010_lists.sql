@@ -3,7 +3,6 @@
 ALTER TABLE tasks ADD COLUMN gone_errors BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN gone_warnings BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN gone_reports BIGINT NOT NULL DEFAULT 0; -- of all levels
-ALTER TABLE tasks ADD COLUMN log_bytes BIGINT NOT NULL DEFAULT 0;    -- of the reports that were written
 
 -- What lists show without a model. SQLite keeps a row's columns in their order, so that those behind a model are read through it: an index
 -- has them without.
@@ -21,7 +20,6 @@ CREATE INDEX sessions_environment ON sessions (environment_id);
 DROP INDEX sessions_listed;
 CREATE INDEX tasks_environment ON tasks (environment_id);
 DROP INDEX tasks_listed;
-ALTER TABLE tasks DROP COLUMN log_bytes;
 ALTER TABLE tasks DROP COLUMN gone_reports;
 ALTER TABLE tasks DROP COLUMN gone_warnings;
 ALTER TABLE tasks DROP COLUMN gone_errors;

@@ -1,0 +1,37 @@
+package orchestrator
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// sweepPause is how long after one sweep the next one comes.
+const sweepPause = 10 * time.Minute
+
+// Tidy removes what was kept for long enough, at first and again and again, until ctx ends. It does nothing where all is kept for ever.
+func Tidy(ctx context.Context, rows *store.Store, keep store.Retention, log *slog.Logger) {
+	if keep == (store.Retention{}) {
+		return
+	}
+	ticker := time.NewTicker(sweepPause)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		swept, err := rows.Sweep(ctx, keep)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			log.WarnContext(ctx, "what is kept for long enough could not be removed; trying again", "after", sweepPause, "error", err)
+		case swept != (store.Swept{}):
+			log.InfoContext(ctx, "what was kept for long enough was removed", "deployments", swept.Deployments, "reports", swept.Reports,
+				"sessions", swept.Sessions, "statistics", swept.Statistics)
+		}
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/internal/database"
+)
+
+// Retention says how long what has ended is kept; 0 is for ever.
+type Retention struct {
+	// Deployments go with their reports and steps. Those that run and the KeptDeployments newest ones of each environment stay.
+	Deployments time.Duration
+	// Reports of deployments that have ended, but for those same ones. What their states say of them stays.
+	Reports time.Duration
+	// Sessions that were deployed, but for each environment's newest one, which its status comes from. Drafts stay.
+	Sessions time.Duration
+	// Statistics of applications and servers that are gone, and of API servers that say nothing any more.
+	Statistics time.Duration
+}
+
+// KeptDeployments is how many deployments of an environment stay in any case, with their reports.
+const KeptDeployments = 10
+
+const (
+	// sweptTogether is how many rows a transaction of Sweep removes at most.
+	sweptTogether = 200
+	// sweepLock is PostgreSQL's advisory lock of the server that sweeps.
+	sweepLock = 0x627572616e6f0001
+)
+
+// errElsewhere says that another server sweeps.
+var errElsewhere = errors.New("another server sweeps")
+
+// Swept is how many rows of each kind were removed.
+type Swept struct{ Deployments, Reports, Sessions, Statistics int64 }
+
+// Sweep removes what was kept for long enough, in transactions so small that no writer waits for long. Of several servers over one database
+// one sweeps at a time; the others do nothing.
+func (s *Store) Sweep(ctx context.Context, keep Retention) (swept Swept, err error) {
+	steps := []struct {
+		keep  time.Duration
+		sweep func(ctx context.Context, until Time, swept *Swept) (more bool, err error)
+	}{
+		{keep.Reports, s.sweepReports}, {keep.Deployments, s.sweepDeployments}, {keep.Sessions, s.sweepSessions}, {keep.Statistics, s.sweepStatistics},
+	}
+	for _, step := range steps {
+		until := s.clock() - Time(step.keep.Microseconds())
+		for more := step.keep > 0; more; {
+			if more, err = step.sweep(ctx, until, &swept); err != nil {
+				break
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	if errors.Is(err, errElsewhere) {
+		err = nil
+	}
+	return swept, err
+}
+
+// sweeping runs do in a transaction of the one server that sweeps.
+func (s *Store) sweeping(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
+	return s.transaction(ctx, what, func(tx *gorm.DB) error {
+		if tx.Name() == database.Postgres {
+			mine := false
+			if err := tx.Raw("SELECT pg_try_advisory_xact_lock(?)", int64(sweepLock)).Scan(&mine).Error; err != nil {
+				return err
+			}
+			if !mine {
+				return errElsewhere
+			}
+		}
+		return do(tx)
+	})
+}
+
+// olderTasks are the tasks that ended before the time and are none of the newest ones of their environments. The condition narrows them.
+func (s *Store) olderTasks(ctx context.Context, until Time, condition string) (ids []string, err error) {
+	query := s.reading(ctx).Model(&Task{}).Where("finished < ?", until).
+		Where("started < (SELECT newer.started FROM tasks AS newer WHERE newer.environment_id = tasks.environment_id ORDER BY newer.started DESC LIMIT 1 OFFSET ?)", KeptDeployments-1)
+	if condition != "" {
+		query = query.Where(condition)
+	}
+	var id string
+	err = each(query.Select("id").Order("finished, id").Limit(sweptTogether), func() { ids = append(ids, id) }, &id)
+	return ids, wrap(err, "look for old deployments")
+}
+
+func (s *Store) sweepReports(ctx context.Context, until Time, swept *Swept) (more bool, err error) {
+	tasks, err := s.olderTasks(ctx, until, "EXISTS (SELECT 1 FROM reports WHERE reports.task_id = tasks.id)")
+	for _, id := range tasks {
+		if err := s.sweepLog(ctx, id, swept); err != nil {
+			return false, err
+		}
+	}
+	return len(tasks) == sweptTogether, err
+}
+
+// sweepLog removes the reports of a task that has ended. Its row notes what its state comes from.
+func (s *Store) sweepLog(ctx context.Context, taskID string, swept *Swept) error {
+	for {
+		removed := int64(0)
+		err := s.sweeping(ctx, "remove old reports", func(tx *gorm.DB) error {
+			var ids []string
+			var former gone
+			var id, level string
+			oldest := tx.Model(&Report{}).Select("id, level").Where("task_id = ?", taskID).Order("number").Limit(sweptTogether)
+			if err := each(oldest, func() { ids = append(ids, id); former.add(level) }, &id, &level); err != nil || len(ids) == 0 {
+				return err
+			}
+			removed = int64(len(ids))
+			if err := tx.Where("id IN ?", ids).Delete(&Report{}).Error; err != nil {
+				return err
+			}
+			return former.note(tx, taskID)
+		})
+		if err != nil || removed == 0 {
+			return err
+		}
+		swept.Reports += removed
+	}
+}
+
+func (s *Store) sweepDeployments(ctx context.Context, until Time, swept *Swept) (more bool, err error) {
+	tasks, err := s.olderTasks(ctx, until, "")
+	for _, id := range tasks {
+		if err := s.sweepLog(ctx, id, swept); err != nil {
+			return false, err
+		}
+		for more := true; more; {
+			err := s.sweeping(ctx, "remove an old deployment", func(tx *gorm.DB) error {
+				var steps []string
+				if err := tx.Model(&Step{}).Where("task_id = ?", id).Limit(sweptTogether).Pluck("id", &steps).Error; err != nil {
+					return err
+				}
+				if more = len(steps) > 0; more {
+					return tx.Where("id IN ?", steps).Delete(&Step{}).Error
+				}
+				return tx.Where("id = ?", id).Delete(&Task{}).Error
+			})
+			if err != nil {
+				return false, err
+			}
+		}
+		swept.Deployments++
+	}
+	return len(tasks) == sweptTogether, err
+}
+
+func (s *Store) sweepSessions(ctx context.Context, until Time, swept *Swept) (more bool, err error) {
+	ended := []State{Deployed, DeployFailure, DeleteFailure}
+	err = s.sweeping(ctx, "remove old sessions", func(tx *gorm.DB) error {
+		var ids []string
+		err := tx.Model(&Session{}).Where("state IN ? AND updated < ?", ended, until).
+			Where("EXISTS (SELECT 1 FROM sessions AS newer WHERE newer.environment_id = sessions.environment_id AND newer.state IN ? AND "+
+				"(newer.version > sessions.version OR newer.version = sessions.version AND newer.updated > sessions.updated))", ended).
+			Order("updated, id").Limit(sweptTogether).Pluck("id", &ids).Error
+		more = len(ids) == sweptTogether
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		swept.Sessions += int64(len(ids))
+		return tx.Where("id IN ?", ids).Delete(&Session{}).Error
+	})
+	return more, err
+}
+
+func (s *Store) sweepStatistics(ctx context.Context, until Time, swept *Swept) (more bool, err error) {
+	err = s.sweeping(ctx, "remove old statistics", func(tx *gorm.DB) error {
+		old := tx.Where("updated < ?", until).Delete(&RequestStatistics{})
+		if old.Error != nil {
+			return old.Error
+		}
+		var rows []InstanceStatistics
+		if err := tx.Select("environment_id", "instance_id").Where("destroyed < ?", until).Limit(sweptTogether).Find(&rows).Error; err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if err := tx.Where("environment_id = ? AND instance_id = ?", row.EnvironmentID, row.InstanceID).Delete(&InstanceStatistics{}).Error; err != nil {
+				return err
+			}
+		}
+		more = len(rows) == sweptTogether
+		swept.Statistics += old.RowsAffected + int64(len(rows))
+		return nil
+	})
+	return more, err
+}
