@@ -42,7 +42,7 @@ var inPlace = map[string][]string{
 
 // losses says what a change of a server's property would cost; it replaces the server where nothing is said.
 var losses = map[string]string{
-	"flavor":   "Heat would shut it down and resize it, and all that run on it would end",
+	"flavor":   "Heat would shut it down and resize it, and everything that runs on it would stop",
 	"image":    "Heat would rebuild it, and everything on its disk would be lost",
 	"networks": "it would lose its addresses, by which others know it",
 	"name":     "its cluster knows it by its name",
@@ -64,8 +64,12 @@ func (c *ServerChange) Error() string {
 	if loss == "" {
 		loss = replacement
 	}
-	return fmt.Sprintf("server %s (%s) was made with %s %s and cannot have %s while it is there: %s. Nothing was changed. Put %s back to what it was; "+
-		"for a server with other properties add one, move what runs, and then take this one out", c.Server, c.ServerID, c.Property, c.From, c.To, loss, c.Property)
+	differs := fmt.Sprintf("with %s %s and cannot have %s", c.Property, c.From, c.To)
+	if c.Property == "user_data" { // may hold secrets, and is long
+		differs = "with other user_data and cannot have what it is to have"
+	}
+	return fmt.Sprintf("server %s (%s) was made %s while it is there: %s. Nothing was changed. Put %s back to what it was. "+
+		"To have a server like that, add one, move to it what runs here, and then remove this one", c.Server, c.ServerID, differs, loss, c.Property)
 }
 
 // Unwrap makes it a fault of kind Conflict.
@@ -349,7 +353,7 @@ func (d definition) shown(resource, property string, server foundServer) string 
 	case property == "image" && server.image != "":
 		return server.image
 	case property == "user_data":
-		return "the user data that it has" // may hold secrets, and is long
+		return ""
 	}
 	value := d.value(resource, property)
 	if isEmpty(value) {

@@ -58,7 +58,7 @@ applications:
 		"image":     {"flavor: m1.tiny, image: other", "#!/bin/sh", "was made with image tiny and cannot have other while it is there: Heat would rebuild it"},
 		"key":       {good + ", keyname: mine", "#!/bin/sh", "was made with key_name none and cannot have mine while it is there: Heat would delete it"},
 		"zone":      {good + ", availabilityZone: elsewhere", "#!/bin/sh", "was made with availability_zone nova and cannot have elsewhere"},
-		"user data": {good, "#!/bin/bash", "server two (" + strings.Fields(made["two"])[0] + ") was made with user_data"},
+		"user data": {good, "#!/bin/bash", "server two (" + strings.Fields(made["two"])[0] + ") was made with other user_data and cannot have what it is to have while it is there: Heat would delete it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			farm(try.first, try.script, more)
@@ -129,7 +129,7 @@ outputs:
 	require.Len(t, made, 1)
 	for parameters, says := range map[string]string{
 		"flavor: m1.small":               "server guest (" + strings.Fields(made["guest"])[0] + ") was made with flavor m1.tiny and cannot have m1.small",
-		"flavor: m1.tiny, script: other": "was made with user_data",
+		"flavor: m1.tiny, script: other": "was made with other user_data",
 	} {
 		file(parameters)
 		for _, flag := range []string{"--dry-run", "--follow"} {

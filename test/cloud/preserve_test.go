@@ -83,13 +83,19 @@ func serversThatAreThereAreKept(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	untouched(1)
 
+	more = otherwise(more, map[string]any{"name": "burano-test-renamed"})
+	_, err = project.ApplyStack(t.Context(), name, more.content(t))
+	require.NoError(t, err)
+	untouched(2)
+	require.Len(t, demo.serversNamed(t, "burano-test-renamed"), 1)
+
 	// Somebody has told Heat that it is not healthy, for which Heat would replace it.
 	mark := stackresources.MarkUnhealthyOpts{MarkUnhealthy: true, ResourceStatusReason: "a mistake"}
 	require.NoError(t, stackresources.MarkUnhealthy(t.Context(), demo.heat(t), name, first.ID, "one-server", mark).ExtractErr())
 	more.Resources["group"].Properties["description"] = "the same group"
 	_, err = project.ApplyStack(t.Context(), name, more.content(t))
 	require.NoError(t, err)
-	untouched(2)
+	untouched(3)
 
 	// Where nothing is there any more nothing can be lost.
 	require.NoError(t, servers.Delete(t.Context(), demo.nova(t), one.ServerID).ExtractErr())

@@ -49,6 +49,10 @@ func (c compute) FindServers(ctx context.Context, projectID, name string) (ids [
 	return ids, nil
 }
 
+func (c compute) RenameServer(ctx context.Context, projectID, id, name string, metadata map[string]string) error {
+	return c.nova.Rename(ctx, projectID, id, name, metadata)
+}
+
 func (c compute) DeleteServer(ctx context.Context, projectID, id string) error {
 	return c.nova.Delete(ctx, projectID, id)
 }

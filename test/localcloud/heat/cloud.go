@@ -17,6 +17,8 @@ type Compute interface {
 	GetServer(ctx context.Context, projectID, id string) (Server, error)
 	// FindServers lists the ids of the servers with exactly this name.
 	FindServers(ctx context.Context, projectID, name string) ([]string, error)
+	// RenameServer gives a server that runs another name and other metadata.
+	RenameServer(ctx context.Context, projectID, id, name string, metadata map[string]string) error
 	// DeleteServer returns when nothing of the server is left.
 	DeleteServer(ctx context.Context, projectID, id string) error
 	// CreateKeyPair takes a public key, or makes a pair when it is "" and returns the private key too.

@@ -32,11 +32,15 @@ func (s *Service) resourceTypes() map[string]resourceType {
 func serverType() resourceType {
 	return resourceType{
 		properties: map[string]property{
-			"name": {kind: words}, "image": {kind: words, required: true}, "flavor": {kind: words, required: true}, "key_name": {kind: words}, "networks": {kind: aList},
-			"user_data": {kind: words}, "user_data_format": {kind: words, fallback: "RAW"}, "metadata": {kind: aMap}, "security_groups": {kind: aList},
+			"name": {kind: words, update: true}, "image": {kind: words, required: true}, "flavor": {kind: words, required: true}, "key_name": {kind: words},
+			"networks": {kind: aList}, "user_data": {kind: words}, "user_data_format": {kind: words, fallback: "RAW"}, "metadata": {kind: aMap, update: true},
+			"security_groups":   {kind: aList},
 			"availability_zone": {kind: words}, "config_drive": {kind: truth},
 		},
 		create: createServer,
+		update: func(ctx context.Context, j *job) error {
+			return j.compute().RenameServer(ctx, j.project(), j.resource.PhysicalID, j.name(), j.metadata())
+		},
 		remove: func(ctx context.Context, j *job) error {
 			id := j.resource.PhysicalID
 			if id == "" && j.resource.Data["asked"] == "" {
@@ -138,15 +142,11 @@ func (j *job) adopt(ctx context.Context) (string, error) {
 }
 
 func serverRequest(j *job) (ServerRequest, error) {
-	r := ServerRequest{Name: j.name(), Flavor: j.text("flavor"), Image: j.text("image"), KeyName: j.text("key_name"), AvailabilityZone: j.text("availability_zone"), Metadata: map[string]string{}}
+	r := ServerRequest{Name: j.name(), Flavor: j.text("flavor"), Image: j.text("image"), KeyName: j.text("key_name"), AvailabilityZone: j.text("availability_zone"), Metadata: j.metadata()}
 	if format := j.text("user_data_format"); format != "RAW" && j.text("user_data") != "" {
 		return r, notValid("user_data_format %s is not supported by the local cloud's Heat; it takes RAW", format)
 	}
 	r.UserData = []byte(j.text("user_data"))
-	metadata, _ := j.properties["metadata"].(map[string]any)
-	for key, value := range metadata {
-		r.Metadata[key] = text(value)
-	}
 	for _, group := range listOf(j.properties["security_groups"]) {
 		r.SecurityGroups = append(r.SecurityGroups, text(group))
 	}
@@ -177,6 +177,16 @@ func serverRequest(j *job) (ServerRequest, error) {
 	}
 	j.resource.Data["asked"] = "yes"
 	return r, j.service.storeResource(j.stack.ID, j.resource)
+}
+
+// metadata is what the server is to have of it.
+func (j *job) metadata() map[string]string {
+	wanted, _ := j.properties["metadata"].(map[string]any)
+	metadata := map[string]string{}
+	for key, value := range wanted {
+		metadata[key] = text(value)
+	}
+	return metadata
 }
 
 func serverAttributes(ctx context.Context, j *job) (map[string]any, error) {

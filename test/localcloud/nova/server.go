@@ -70,6 +70,15 @@ func (s *Service) Get(ctx context.Context, projectID, id string) (Server, error)
 	return s.look(ctx, server), nil
 }
 
+// Rename gives a server another name and other metadata; its host name stays.
+func (s *Service) Rename(ctx context.Context, projectID, id, name string, metadata map[string]string) error {
+	if _, err := s.Get(ctx, projectID, id); err != nil {
+		return err
+	}
+	_, err := s.servers.Update(id, func(row *Server) { row.Name, row.Metadata, row.UpdatedAt = name, metadata, s.now() })
+	return err
+}
+
 // Servers lists the servers of a project ("" for all), oldest first.
 func (s *Service) Servers(ctx context.Context, projectID string) []Server {
 	var found []Server

@@ -128,6 +128,17 @@ func (c *Compute) FindServers(_ context.Context, projectID, name string) (ids []
 	return ids, nil
 }
 
+// RenameServer gives a server another name; its metadata is not kept.
+func (c *Compute) RenameServer(ctx context.Context, projectID, id, name string, _ map[string]string) error {
+	if _, err := c.GetServer(ctx, projectID, id); err != nil {
+		return err
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.servers[id].Name = name
+	return nil
+}
+
 // DeleteServer unplugs and forgets a server.
 func (c *Compute) DeleteServer(ctx context.Context, projectID, id string) error {
 	if _, err := c.GetServer(ctx, projectID, id); err != nil {
