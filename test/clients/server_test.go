@@ -73,7 +73,7 @@ type process struct {
 	ended chan error
 }
 
-// serve starts the program as a server and waits until it answers to the client. It is ended with the test.
+// serve starts the program as a server and waits until it is ready. It is ended with the test.
 func (s *server) serve(client *http.Client, scheme string, flags ...string) *process {
 	t := s.t
 	t.Helper()
@@ -101,13 +101,13 @@ func (s *server) serve(client *http.Client, scheme string, flags ...string) *pro
 		}
 	})
 	require.Eventually(t, func() bool {
-		response, err := client.Get(s.url + "/healthz")
+		response, err := client.Get(s.url + "/readyz")
 		if err != nil {
 			return false
 		}
 		_ = response.Body.Close()
 		return response.StatusCode == http.StatusOK
-	}, time.Minute, 50*time.Millisecond, "the server does not answer; its log is %s", p.log)
+	}, time.Minute, 50*time.Millisecond, "the server is not ready; its log is %s", p.log)
 	return p
 }
 

@@ -100,7 +100,7 @@ start_server() {
   echo "$pid" >"$lab/server/pid"
   for ((i = 0; i < 300; i++)); do
     kill -0 "$pid" 2>/dev/null || { tail -n 20 "$lab/server/log" >&2; fail "Burano ended at its start; its log is $lab/server/log"; }
-    if curl --silent --fail --output /dev/null "$BURANO_URL/healthz"; then
+    if curl --silent --fail --output /dev/null "$BURANO_URL/readyz"; then
       echo "Burano answers at $BURANO_URL (process $pid, log $lab/server/log)"
       return
     fi

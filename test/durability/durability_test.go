@@ -150,7 +150,7 @@ func (s *site) launch(one *server) {
 
 func (s *site) healthy(one *server) {
 	require.Eventually(s.t, func() bool {
-		response, err := http.Get("http://" + one.settings.Listen + "/healthz")
+		response, err := http.Get("http://" + one.settings.Listen + "/readyz")
 		if err != nil {
 			return false
 		}

@@ -145,16 +145,16 @@ func (l *lab) launch(t *testing.T, flags ...string) {
 	require.NoError(t, l.server.Start())
 }
 
-// healthy waits until the server answers.
+// healthy waits until the server is ready.
 func (l *lab) healthy(t *testing.T) {
-	l.eventually(t, 20*time.Second, "the server answers", func() error {
-		response, err := http.Get(l.url + "/healthz")
+	l.eventually(t, time.Minute, "the server is ready", func() error {
+		response, err := http.Get(l.url + "/readyz")
 		if err != nil {
 			return err
 		}
 		defer response.Body.Close()
 		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("/healthz answers %d", response.StatusCode)
+			return fmt.Errorf("/readyz answers %d", response.StatusCode)
 		}
 		return nil
 	})

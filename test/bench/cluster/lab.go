@@ -109,7 +109,7 @@ func (l *lab) healthy(ctx context.Context) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		response, err := http.Get("http://" + l.address + "/healthz")
+		response, err := http.Get("http://" + l.address + "/readyz")
 		if err == nil {
 			response.Body.Close()
 			if response.StatusCode == http.StatusOK {
