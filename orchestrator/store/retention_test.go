@@ -88,12 +88,13 @@ func TestWhatWasKeptForLongEnoughGoes(t *testing.T) {
 			require.NoError(t, err)
 			ids = append(ids, task.ID)
 		}
+		clock.Add(1)
 		draft, err := s.OpenSession(t.Context(), e.ID, "u")
 		require.NoError(t, err)
 		require.NoError(t, s.SaveRequestStatistics(t.Context(), store.RequestStatistics{Host: "old"}))
 		before, err := s.TaskPage(t.Context(), e.ID, "", store.Page{})
 		require.NoError(t, err)
-		clock.Add(1000)
+		clock.Add(999)
 		_, running := deploy(t, s, environment(t, s, "other"))
 
 		swept, err := s.Sweep(t.Context(), store.Retention{})
