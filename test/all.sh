@@ -22,7 +22,8 @@ suite "the catalog and its languages under the race detector" env CGO_ENABLED=1 
   -skip 'TestWhatIsNoPackageIsRefusedWithItsReason|TestTheSizeThatAnEntryClaimsIsNotBelieved' ./catalog/...
 suite "publishing from a real Kubernetes API" go test -count=1 -timeout 10m ./gateway/publish
 suite "etcd: more random sequences" env BURANO_ETCD_SEQUENCES=12 go test -count=1 -timeout 10m -parallel 4 -v -run TestTheQuorum ./nodes/etcd
-suite "Murano's client and Burano's" go test -count=1 -timeout 20m ./test/clients
+suite "Murano's client and Burano's" go test -count=1 -timeout 20m -skip TestEveryFault ./test/clients
+suite "every fault of the cloud at every call" go test -count=1 -timeout 10m -v -run TestEveryFault ./test/clients
 suite "servers of the local cloud" go test -count=1 -timeout 10m ./test/localcloud/hypervisor
 suite "no work is lost when servers die" go test -count=1 -timeout 15m -v ./test/durability
 

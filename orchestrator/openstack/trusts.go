@@ -50,7 +50,7 @@ func (s *Service) CreateTrust(ctx context.Context, caller identity.Caller, wante
 		utc := expires.UTC()
 		options.ExpiresAt = &utc
 	}
-	trust, err := trusts.Create(ctx, s.as(caller.Token), options).Extract()
+	trust, err := makeTrust(ctx, s.as(caller.Token), options)
 	if err != nil {
 		if gophercloud.ResponseCodeIs(err, http.StatusForbidden) {
 			return "", nil, fault.New(fault.Forbidden, "Keystone lets this caller make no trust for Burano, so nothing can be deployed on their behalf: "+

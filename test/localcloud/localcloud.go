@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/burano/burano/test/localcloud/fabric"
+	"github.com/burano/burano/test/localcloud/fault"
 	"github.com/burano/burano/test/localcloud/glance"
 	"github.com/burano/burano/test/localcloud/heat"
 	"github.com/burano/burano/test/localcloud/hypervisor"
@@ -42,6 +43,7 @@ type Config struct {
 	// different ones.
 	Prefix        string
 	TokenLifetime time.Duration // of Keystone's tokens, one hour when 0
+	Faults        *fault.Faults // what calls meet; may be ordered at Endpoint()+"/faults" too
 	Logger        *slog.Logger
 }
 
@@ -50,6 +52,9 @@ func (c Config) withDefaults() Config {
 	c.Prefix = cmp.Or(c.Prefix, fabric.Prefix)
 	if !c.ExternalCIDR.IsValid() {
 		c.ExternalCIDR = netip.MustParsePrefix(DefaultExternal)
+	}
+	if c.Faults == nil {
+		c.Faults = &fault.Faults{}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

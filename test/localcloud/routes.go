@@ -49,7 +49,10 @@ func (c *Cloud) routes(identity *keystone.Service, services map[string]http.Hand
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{"name": "burano local cloud", "identity": c.config.Endpoint() + "/identity/v3"})
 	})
-	return withRequestID(mux)
+	outer := http.NewServeMux()
+	outer.Handle("/faults", c.config.Faults)
+	outer.Handle("/", c.config.Faults.Wrap(mux))
+	return withRequestID(outer)
 }
 
 // rooted gives a handler "/" where nothing is left of a path.
