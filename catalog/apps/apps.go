@@ -1,7 +1,10 @@
 // Package apps holds the packages that come with Burano, each in a folder of its name as it would be in a zip.
 //
-// They declare what Murano's core library and its Kubernetes applications declare, so that object models written for those
-// load. A method that says "Native: true" has its body in Go.
+// io.murano is the core library: Environment, Application, the servers, networks and volumes of resources (resources/Instance.yaml,
+// resources/Volume.yaml), the stacks and notifiers of system. io.murano.applications is the library for groups of servers. The others are
+// Murano's Kubernetes applications. Object models that were written for Murano's load with them.
+//
+// A method that says "Native: true" has its body in Go: in catalog/core, or in orchestrator/native when it needs a cloud.
 package apps
 
 import (
