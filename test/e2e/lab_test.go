@@ -24,6 +24,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/config"
 	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/internal/wait"
 )
 
 // lab is a local cloud with the node image in it and a Burano server beside it.
@@ -163,15 +165,14 @@ func (l *lab) healthy(t *testing.T) {
 // eventually repeats try until it succeeds, at most for the limit.
 func (l *lab) eventually(t *testing.T, limit time.Duration, what string, try func() error) {
 	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := try()
-		if err == nil {
-			return
+	// In a cleanup the test's context has ended.
+	err := wait.Every(50*time.Millisecond).For(limit).Until(context.WithoutCancel(t.Context()), func(context.Context) error {
+		if err := try(); err != nil {
+			return wait.Again(err)
 		}
-		require.Truef(t, time.Now().Before(deadline), "%s: not within %s: %v", what, limit, err)
-		time.Sleep(50 * time.Millisecond)
-	}
+		return nil
+	})
+	require.NoErrorf(t, err, "%s: not within %s", what, limit)
 }
 
 // user is somebody who calls Burano's API and the cloud's.
