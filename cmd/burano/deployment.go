@@ -15,13 +15,21 @@ func deploymentCommand(connection *connection) *cobra.Command {
 	return command
 }
 
+// listedDeployments is how many deployments are listed where nothing is said.
+const listedDeployments = 50
+
 func deploymentListCommand(connection *connection) *cobra.Command {
 	var print output
+	var limit int
+	var all bool
 	command := &cobra.Command{
 		Use:   "list [ENVIRONMENT]",
 		Short: "List the deployments of an environment, or of all environments of the project, newest first",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
+			if limit <= 0 {
+				return fmt.Errorf("--limit %d: it must be more than 0; --all lists all", limit)
+			}
 			environment := ""
 			if len(args) > 0 {
 				found, err := api.Environment(command.Context(), args[0])
@@ -30,7 +38,10 @@ func deploymentListCommand(connection *connection) *cobra.Command {
 				}
 				environment = found.ID
 			}
-			rows, err := api.Deployments(command.Context(), environment)
+			if all {
+				limit = 0
+			}
+			rows, err := api.Deployments(command.Context(), environment, limit)
 			if err != nil {
 				return err
 			}
@@ -47,6 +58,9 @@ func deploymentListCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
+	command.Flags().IntVar(&limit, "limit", listedDeployments, "how many at most")
+	command.Flags().BoolVar(&all, "all", false, "all of them")
+	command.MarkFlagsMutuallyExclusive("limit", "all")
 	return command
 }
 

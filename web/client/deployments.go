@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
 )
 
 // Deployment is one run over an environment: of its deploy method, of an action, or of its deletion.
@@ -42,41 +44,58 @@ type Report struct {
 	Updated  string `json:"updated" yaml:"updated"`
 }
 
-// Deployments lists those of an environment, by its id, or of the whole project when that is ""; the newest comes first.
-func (c *Client) Deployments(ctx context.Context, environment string) ([]Deployment, error) {
+// pageSize is how many of a list are asked for at a time.
+const pageSize = 200
+
+// Deployments lists those of an environment, by its id, or of the whole project when that is ""; the newest comes first. It lists as many as
+// limit says at most; 0 is all.
+func (c *Client) Deployments(ctx context.Context, environment string, limit int) ([]Deployment, error) {
 	path := "/v1/deployments"
 	if environment != "" {
 		path = "/v1/environments/" + environment + "/deployments"
 	}
-	var answer struct {
-		Deployments []Deployment `json:"deployments"`
+	all := []Deployment{}
+	for marker := ""; ; {
+		size := pageSize
+		if limit > 0 {
+			size = min(size, limit-len(all))
+		}
+		var answer struct {
+			Deployments []Deployment `json:"deployments"`
+			Next        string       `json:"next_marker"`
+		}
+		query := url.Values{"limit": {strconv.Itoa(size)}}
+		if marker != "" {
+			query.Set("marker", marker)
+		}
+		if err := c.Call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &answer); err != nil {
+			return nil, err
+		}
+		all, marker = append(all, answer.Deployments...), answer.Next
+		if marker == "" || len(all) == limit {
+			return all, nil
+		}
 	}
-	err := c.Call(ctx, http.MethodGet, path, nil, &answer)
-	return answer.Deployments, err
 }
 
 // NewestDeployment is the deployment of an environment that was started last.
 func (c *Client) NewestDeployment(ctx context.Context, environment string) (Deployment, error) {
-	all, err := c.Deployments(ctx, environment)
-	if err == nil && len(all) == 0 {
+	newest, err := c.Deployments(ctx, environment, 1)
+	if err == nil && len(newest) == 0 {
 		err = errors.New("nothing was ever deployed in this environment")
 	}
 	if err != nil {
 		return Deployment{}, err
 	}
-	return all[0], nil
+	return newest[0], nil
 }
 
 // Deployment finds a deployment by its id, or the newest one of an environment that is named instead.
 func (c *Client) Deployment(ctx context.Context, name string) (Deployment, error) {
-	rows, err := c.Deployments(ctx, "")
-	if err != nil {
-		return Deployment{}, err
-	}
-	for _, row := range rows {
-		if row.ID == name {
-			return row, nil
-		}
+	var found Deployment
+	err := c.Call(ctx, http.MethodGet, "/burano/v1/deployments/"+url.PathEscape(name), nil, &found)
+	if !IsStatus(err, http.StatusNotFound) {
+		return found, err
 	}
 	environment, err := c.Environment(ctx, name)
 	if IsStatus(err, http.StatusNotFound) {
