@@ -43,7 +43,7 @@ func ReadZip(r io.ReaderAt, size int64) (*Package, error) {
 	return newPackage(files)
 }
 
-// openZip makes a package of an archive that ReadZip, or CheckZip, took before. Its files are unpacked when they are read.
+// openZip makes a package of an archive that checkZip took before. Its files are unpacked when they are read.
 func openZip(archive []byte) (*Package, error) {
 	entries, err := readEntries(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {
@@ -60,7 +60,7 @@ func checkZip(archive []byte) (*Package, error) {
 		return nil, err
 	}
 	for _, entry := range entries {
-		if err := passEntry(entry, io.Discard); err != nil {
+		if err := copyEntry(entry, io.Discard); err != nil {
 			return nil, err
 		}
 	}
@@ -152,12 +152,12 @@ func checkName(name string) error {
 // readEntry unpacks one file.
 func readEntry(entry *zip.File) ([]byte, error) {
 	content := bytes.NewBuffer(make([]byte, 0, entry.UncompressedSize64))
-	err := passEntry(entry, content)
+	err := copyEntry(entry, content)
 	return content.Bytes(), err
 }
 
-// passEntry unpacks one file into a writer, no more of it than the archive claims that it has.
-func passEntry(entry *zip.File, to io.Writer) error {
+// copyEntry unpacks one file into a writer, no more of it than the archive claims that it has.
+func copyEntry(entry *zip.File, to io.Writer) error {
 	reader, err := entry.Open()
 	if err != nil {
 		return incorrect("archive entry %s cannot be read: %w", quoteShort(entry.Name), err)
