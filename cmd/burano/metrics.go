@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/version"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/store"
 )
 
 // measure registers the metrics of the process and of the database.
@@ -48,5 +51,49 @@ func countCalls(registry prometheus.Registerer) func(openstack.Call) {
 	return func(call openstack.Call) {
 		calls.WithLabelValues(call.Service, call.Method, strconv.Itoa(call.Status)).Inc()
 		seconds.WithLabelValues(call.Service, call.Method).Observe(call.Took.Seconds())
+	}
+}
+
+// loadPatience is how long the database may take to tell what there is to do.
+const loadPatience = 5 * time.Second
+
+// load shows what all servers over the database have to do; each of them shows the same.
+type load struct {
+	rows *store.Store
+	log  *slog.Logger
+
+	waiting, oldest, running, overdue, orphaned *prometheus.Desc
+}
+
+func newLoad(rows *store.Store, log *slog.Logger) *load {
+	describe := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
+	return &load{rows: rows, log: log,
+		waiting:  describe("burano_tasks_waiting", "Deployments, actions and deletions that no server runs, of all servers over the database."),
+		oldest:   describe("burano_task_oldest_waiting_seconds", "How long the one of them has waited that waits longest; 0 for none."),
+		running:  describe("burano_tasks_running", "Deployments, actions and deletions that servers run, of all servers over the database."),
+		overdue:  describe("burano_tasks_overdue", "Of these, those whose lease has run out: their server is gone or cannot reach the database."),
+		orphaned: describe("burano_trusts_orphaned", "Trusts that nothing needs any more and that Keystone may still have."),
+	}
+}
+
+// Describe is for prometheus.Collector.
+func (l *load) Describe(to chan<- *prometheus.Desc) {
+	for _, one := range []*prometheus.Desc{l.waiting, l.oldest, l.running, l.overdue, l.orphaned} {
+		to <- one
+	}
+}
+
+// Collect is for prometheus.Collector. While the database is away there are no values.
+func (l *load) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), loadPatience)
+	defer cancel()
+	now, err := l.rows.Load(ctx)
+	if err != nil {
+		l.log.Warn("metrics of tasks are missing", "error", err)
+		return
+	}
+	for desc, value := range map[*prometheus.Desc]float64{l.waiting: float64(now.Waiting), l.oldest: now.Oldest.Seconds(), l.running: float64(now.Running),
+		l.overdue: float64(now.Overdue), l.orphaned: float64(now.Orphaned)} {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
 	catalogstore "github.com/burano/burano/catalog/store"
@@ -35,8 +36,9 @@ const minLease = 3 * time.Second
 
 // serveOptions are the settings of the server.
 type serveOptions struct {
-	print bool
-	cloud string
+	print    bool
+	cloud    string
+	registry *prometheus.Registry // of the metrics; nil: one of its own
 
 	listen        string
 	proxies       []string

@@ -98,7 +98,10 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
+	registry := options.registry
+	if registry == nil {
+		registry = prometheus.NewRegistry()
+	}
 	if err := os.MkdirAll(options.state, 0o700); err != nil {
 		return fmt.Errorf("make the state folder: %w", err)
 	}
@@ -143,6 +146,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	stopping, stop := context.WithCancel(context.Background())
 	defer stop()
 	databaseAnswers := api.Check{Name: "database", Check: func(ctx context.Context) error { return database.Answers(ctx, db) }}
+	registry.MustRegister(newLoad(rows, logger))
 	keystone := watchedKeystone(registry, logger)
 	listeners, err := options.open(api.Starting(api.Config{
 		Checks:  []api.Check{databaseAnswers, {Name: "keystone", Check: func(context.Context) error { return errStarting }}},

@@ -146,12 +146,16 @@ func (s *Store) release(tx *gorm.DB, task Task, failed bool) error {
 	return due().Where("id = ? AND EXISTS (SELECT 1 FROM delegation_stacks WHERE delegation_id = delegations.id)", task.DelegationID).Update("next_try", now+afterFailure).Error
 }
 
+// orphaned selects delegations that nobody refers to.
+func orphaned(query *gorm.DB) *gorm.DB {
+	return query.Where("standing = ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE finished IS NULL AND (tasks.delegation_id = delegations.id OR "+
+		"tasks.delegation_id = '' AND tasks.environment_id = delegations.id))", false) // the id of a former version's is its environment's
+}
+
 // OrphanedDelegations returns, those first that were due first, delegations that nobody refers to any more and that are due by now, and with
 // failed those that could not be revoked before. One that was never referred to is orphaned at this age.
 func (s *Store) OrphanedDelegations(ctx context.Context, limit int, age time.Duration, failed bool) ([]Delegation, error) {
-	query := s.rows(ctx).Where("standing = ? AND (used = ? OR created <= ?)", false, true, s.clock()-Time(age.Microseconds())).
-		Where("NOT EXISTS (SELECT 1 FROM tasks WHERE finished IS NULL AND (tasks.delegation_id = delegations.id OR " +
-			"tasks.delegation_id = '' AND tasks.environment_id = delegations.id))") // the id of a former version's is its environment's
+	query := orphaned(s.rows(ctx)).Where("(used = ? OR created <= ?)", true, s.clock()-Time(age.Microseconds()))
 	if failed {
 		query = query.Where("(next_try <= ? OR tries > 0)", s.clock())
 	} else {

@@ -16,6 +16,7 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	current  prometheus.Gauge
+	streams  prometheus.Gauge
 	panics   prometheus.Counter
 }
 
@@ -28,6 +29,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		seconds: factory.NewHistogramVec(prometheus.HistogramOpts{Name: "burano_http_request_seconds", Help: "Time until a request was answered.",
 			Buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60}}, []string{"method", "route"}),
 		current: factory.NewGauge(prometheus.GaugeOpts{Name: "burano_http_requests_in_flight", Help: "Requests that are being answered."}),
+		streams: factory.NewGauge(prometheus.GaugeOpts{Name: "burano_event_streams", Help: "Streams of events that are followed."}),
 		panics:  factory.NewCounter(prometheus.CounterOpts{Name: "burano_http_panics_total", Help: "Requests that ended in a panic, which is a defect."}),
 	}
 }

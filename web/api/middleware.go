@@ -40,8 +40,12 @@ func accessLog(log *slog.Logger, counted *metrics) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			start := time.Now()
-			counted.current.Inc()
-			defer counted.current.Dec()
+			current := counted.current
+			if isStream(c.Request().URL.Path) {
+				current = counted.streams
+			}
+			current.Inc()
+			defer current.Dec()
 			err := next(c)
 			if err != nil {
 				c.Error(err) // writes the answer, so that its status is known here

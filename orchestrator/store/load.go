@@ -1,0 +1,42 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+)
+
+// Load is what all servers over the database have to do.
+type Load struct {
+	Waiting int64         // tasks that no server runs
+	Oldest  time.Duration // for which the one of them has waited that waits longest
+	Running int64         // tasks that servers run
+	Overdue int64         // of these, those whose lease has run out: their server is gone or cannot reach the database
+	// Orphaned are delegations that no task and no environment needs any more, and that Keystone still has.
+	Orphaned int64
+}
+
+// Load looks at the tasks that have not ended.
+func (s *Store) Load(ctx context.Context) (Load, error) {
+	var load Load
+	err := s.rows(ctx).Transaction(func(tx *gorm.DB) error {
+		now, err := s.databaseClock(tx)
+		if err != nil {
+			return err
+		}
+		var row struct{ Waiting, Oldest, Running, Overdue int64 }
+		err = tx.Raw("SELECT COALESCE(SUM(CASE WHEN worker = '' THEN 1 ELSE 0 END), 0) AS waiting, COALESCE(MIN(CASE WHEN worker = '' THEN created END), 0) AS oldest, "+
+			"COALESCE(SUM(CASE WHEN worker <> '' THEN 1 ELSE 0 END), 0) AS running, COALESCE(SUM(CASE WHEN worker <> '' AND lease_until <= ? THEN 1 ELSE 0 END), 0) AS overdue "+
+			"FROM tasks WHERE finished IS NULL", now).Scan(&row).Error
+		if err != nil {
+			return err
+		}
+		load = Load{Waiting: row.Waiting, Running: row.Running, Overdue: row.Overdue}
+		if row.Oldest != 0 {
+			load.Oldest = max(0, now.Time().Sub(Time(row.Oldest).Time()))
+		}
+		return orphaned(tx.Model(&Delegation{})).Where("used = ?", true).Count(&load.Orphaned).Error
+	})
+	return load, wrap(err, "look at what there is to do")
+}
