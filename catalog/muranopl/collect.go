@@ -60,6 +60,7 @@ type dependency struct {
 }
 
 func (h *heap) begin(s *strand) {
+	s.frame.interpreter.meter.call(1)
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	if h.strands == nil {
@@ -72,6 +73,7 @@ func (h *heap) begin(s *strand) {
 }
 
 func (h *heap) end(s *strand) {
+	s.frame.interpreter.meter.call(-1)
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	delete(h.strands, s)
@@ -272,8 +274,9 @@ func (i *Interpreter) reachable() map[*Object]bool {
 // statics visits the values of static properties.
 func (c *Classes) statics(visit func(any)) {
 	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	for _, class := range c.read {
+	classes := slices.Collect(maps.Values(c.read))
+	c.mutex.Unlock()
+	for _, class := range classes {
 		class.staticMutex.Lock()
 		for _, value := range class.statics {
 			visit(value)

@@ -16,6 +16,9 @@ func (b block) run(ctx context.Context, s *strand) (outcome, error) {
 		if ctx.Err() != nil {
 			return outcome{}, context.Cause(ctx)
 		}
+		if err := s.tick(); err != nil {
+			return outcome{}, s.raise(ctx, err)
+		}
 		s.begin(one)
 		pins := s.pins()
 		ended, err := one.run(ctx, s)
@@ -61,6 +64,9 @@ func (b branching) run(ctx context.Context, s *strand) (outcome, error) {
 
 // once runs a loop's body; true: the loop is over, with that outcome.
 func (b block) once(ctx context.Context, s *strand) (bool, outcome, error) {
+	if err := s.tick(); err != nil {
+		return true, outcome{}, err
+	}
 	ended, err := b.run(ctx, s)
 	switch {
 	case err != nil || ended.kind == returns:
@@ -260,6 +266,8 @@ func (t trying) run(ctx context.Context, s *strand) (ended outcome, err error) {
 	ended, err = t.body.run(ctx, s)
 	var e *Exception
 	switch {
+	case errors.Is(err, errSteps): // nothing more is run
+		return ended, err
 	case err != nil && ctx.Err() == nil && errors.As(err, &e):
 		if c, name := t.catcher(e); c != nil {
 			s.beside(func(mine *strand) {
@@ -274,7 +282,7 @@ func (t trying) run(ctx context.Context, s *strand) (ended outcome, err error) {
 	case err == nil && ended.kind == goesOn:
 		ended, err = t.otherwise.run(ctx, s)
 	}
-	if len(t.finally) > 0 && ctx.Err() == nil {
+	if len(t.finally) > 0 && ctx.Err() == nil && !errors.Is(err, errSteps) {
 		if last, failed := t.finally.run(ctx, s); failed != nil || last.kind != goesOn {
 			return last, failed
 		}

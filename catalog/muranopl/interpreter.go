@@ -27,6 +27,7 @@ type Interpreter struct {
 	mocks     *mocks   // nil: methods cannot be replaced
 	bases     sync.Map // *Class → *yaql.Scope, where there are functions beside those of the class
 	heap      heap
+	meter     *meter // nil: nothing is limited
 }
 
 // InterpreterOption is something that NewInterpreter may be told.
@@ -288,6 +289,9 @@ func (i *Interpreter) native(ctx context.Context, m *Method, object *Object, arg
 	if errors.As(err, &defect) {
 		err = fmt.Errorf("method %s: %w", m.FullName(), err)
 	}
+	if err == nil && i.meter != nil && result != nil {
+		err = i.meter.keep(weight(result))
+	}
 	if object, ok := result.(*Object); ok && object == nil {
 		result = nil
 	}
@@ -302,6 +306,11 @@ func (i *Interpreter) body(ctx context.Context, m *Method, object *Object, recei
 	}
 	if f.depth > maxCalls {
 		return nil, raised("RecursionError", "methods call each other more than %d deep", maxCalls)
+	}
+	if i.meter != nil {
+		if err := i.meter.Spend(1, 0); err != nil {
+			return nil, err
+		}
 	}
 	variables := make(map[string]any, len(args)+1)
 	maps.Copy(variables, args)

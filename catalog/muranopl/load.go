@@ -269,6 +269,9 @@ func (l *loader) allocate(d definition, path string, in *Class) *loaded {
 		d.id = newID()
 		l.objects[d.id] = made
 	}
+	if i := interpreterOf(l.ctx); i != nil && i.meter != nil {
+		i.meter.made.Add(objectBytes)
+	}
 	made.object = &Object{id: d.id, name: d.name, class: class, classes: l.classes, interpreter: interpreterOf(l.ctx), header: d.header, values: map[string]any{}}
 	return made
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/burano/burano/catalog/yaql"
@@ -29,6 +30,7 @@ type strand struct {
 	here       instruction
 	expression *yaql.Expression // that the instruction evaluated last, nil for none
 	exception  *Exception       // that a Catch is dealing with
+	ticked     int              // instructions since it was charged
 
 	mutex  sync.Mutex
 	pinned []any // values that instructions are working with
@@ -53,6 +55,22 @@ func (s *strand) beside(do func(*strand)) {
 	do(mine)
 }
 
+// ticks is how many instructions a strand runs before it is charged for them and lets others have the processor.
+const ticks = 256
+
+// tick counts an instruction, or a turn of a loop.
+func (s *strand) tick() error {
+	if s.ticked++; s.ticked < ticks {
+		return nil
+	}
+	s.ticked = 0
+	runtime.Gosched()
+	if m := s.frame.interpreter.meter; m != nil {
+		return m.Spend(ticks, 0)
+	}
+	return nil
+}
+
 type strandKey struct{}
 
 // strandOf is the line of execution that a context belongs to, nil outside of bodies.
@@ -61,8 +79,27 @@ func strandOf(ctx context.Context) *strand {
 	return s
 }
 
-func (s *strand) enter(ctx context.Context) context.Context {
-	return context.WithValue(ctx, strandKey{}, s)
+func (s *strand) enter(ctx context.Context) context.Context { return strandContext{ctx, s} }
+
+// strandContext is the context of a line of execution: what is asked for most is at hand, however deep calls are.
+type strandContext struct {
+	context.Context
+	strand *strand
+}
+
+func (c strandContext) Value(key any) any {
+	switch key.(type) {
+	case strandKey:
+		return c.strand
+	case interpreterKey:
+		return c.strand.frame.interpreter
+	case yaql.MeterKey:
+		if m := c.strand.frame.interpreter.meter; m != nil {
+			return m
+		}
+		return nil
+	}
+	return c.Context.Value(key)
 }
 
 type interpreterKey struct{}
@@ -77,7 +114,11 @@ func (i *Interpreter) enter(ctx context.Context) context.Context {
 	if interpreterOf(ctx) == i {
 		return ctx
 	}
-	return context.WithValue(ctx, interpreterKey{}, i)
+	ctx = context.WithValue(ctx, interpreterKey{}, i)
+	if i.meter != nil {
+		ctx = context.WithValue(ctx, yaql.MeterKey{}, i.meter)
+	}
+	return ctx
 }
 
 // variables is the frame's present scope.
@@ -153,7 +194,7 @@ func (s *strand) evaluate(ctx context.Context, t template) (any, error) {
 				return nil, err
 			}
 		}
-		return list, nil
+		return list, s.frame.interpreter.meter.keep(boxBytes + slotBytes*len(list))
 	case mapTemplate:
 		entries := make([]yaql.Entry, len(v))
 		for n, entry := range v {
@@ -165,7 +206,7 @@ func (s *strand) evaluate(ctx context.Context, t template) (any, error) {
 				return nil, err
 			}
 		}
-		return yaql.NewDict(entries...), nil
+		return yaql.NewDict(entries...), s.frame.interpreter.meter.keep(mapBytes + entryBytes*len(entries))
 	}
 	return t, nil
 }

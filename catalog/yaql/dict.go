@@ -2,6 +2,7 @@ package yaql
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -114,6 +115,17 @@ func (d *Dict) Get(key any) (any, bool) {
 // Entries are the entries in order.
 func (d *Dict) Entries() []Entry { return slices.Clone(d.all()) }
 
+// All visits the entries in order, without a copy of them.
+func (d *Dict) All() iter.Seq2[any, any] {
+	return func(yield func(any, any) bool) {
+		for _, e := range d.all() {
+			if !yield(e.Key, e.Value) {
+				return
+			}
+		}
+	}
+}
+
 // With makes a map with more entries.
 func (d *Dict) With(entries ...Entry) *Dict {
 	return NewDict(append(d.Entries(), entries...)...)
@@ -159,6 +171,9 @@ func (s *Set) Has(value any) bool {
 	_, has := s.index[keyOf(value)]
 	return has
 }
+
+// All visits the members in order, without a copy of them.
+func (s *Set) All() iter.Seq[any] { return slices.Values(s.members) }
 
 // Members are the members in order.
 func (s *Set) Members() []any { return slices.Clone(s.members) }

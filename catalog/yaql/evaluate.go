@@ -21,12 +21,15 @@ func (l *Lambda) Call(ctx context.Context, args ...any) (any, error) {
 	if l.scope != nil {
 		limits = l.scope.setting.limits
 	}
-	r := &run{ctx: ctx, limits: limits, source: l.source}
+	r := newRun(ctx, limits, l.source)
 	value, err := r.apply(l, args...)
-	if err != nil {
+	if err == nil {
+		value, err = r.finish(value)
+	}
+	if err = r.ended(err); err != nil {
 		return nil, r.located(err, l.node)
 	}
-	return r.finish(value)
+	return value, nil
 }
 
 // Scope is what the lambda was written in, nil for a constant.
@@ -46,7 +49,16 @@ type run struct {
 	steps  int
 	memory int
 
+	meter                Meter // nil for none
+	toldSteps, toldBytes int   // that it knows of
+
 	patterns *patterns // the expression's; nil until one is wanted where there is no expression
+}
+
+func newRun(ctx context.Context, limits Limits, source string) *run {
+	r := &run{ctx: ctx, limits: limits, source: source}
+	r.meter, _ = ctx.Value(MeterKey{}).(Meter)
+	return r
 }
 
 // Evaluate evaluates the expression. Lazy sequences in the result are lists. The error is an *Error, or the context's.
@@ -56,7 +68,8 @@ func (e *Expression) Evaluate(ctx context.Context, scope *Scope) (any, error) {
 
 // EvaluatePart evaluates a node of the expression as Evaluate does the whole.
 func (e *Expression) EvaluatePart(ctx context.Context, node Node, scope *Scope) (any, error) {
-	r := &run{ctx: ctx, limits: scope.setting.limits, source: e.source, patterns: &e.patterns}
+	r := newRun(ctx, scope.setting.limits, e.source)
+	r.patterns = &e.patterns
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -64,7 +77,7 @@ func (e *Expression) EvaluatePart(ctx context.Context, node Node, scope *Scope) 
 	if err == nil {
 		value, err = r.finish(value)
 	}
-	if err != nil {
+	if err = r.ended(err); err != nil {
 		return nil, r.located(err, node)
 	}
 	return value, nil
@@ -85,8 +98,8 @@ func (r *run) step() error {
 	if r.steps++; r.steps > r.limits.Steps {
 		return failure(TooLarge, "the expression takes more than %d steps", r.limits.Steps)
 	}
-	if r.steps%256 == 0 && r.ctx.Err() != nil {
-		return context.Cause(r.ctx)
+	if r.steps%tellSteps == 0 {
+		return r.pause()
 	}
 	return nil
 }
@@ -95,6 +108,9 @@ func (r *run) step() error {
 func (r *run) spend(bytes int) error {
 	if r.memory += bytes; bytes > r.limits.Memory || r.memory > r.limits.Memory || r.memory < 0 {
 		return failure(TooMuchMemory, "the expression takes more than %d bytes", r.limits.Memory).saying("Expression consumed too much memory")
+	}
+	if r.meter != nil && r.memory-r.toldBytes > tellBytes {
+		return r.tell()
 	}
 	return nil
 }
@@ -632,7 +648,7 @@ func (r *run) invoke(f *Function, call *Invocation) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.account(enter(value))
+	return r.account(enter(apart(value, call.Args)))
 }
 
 func (r *run) applyNode(n *Apply, scope *Scope) (any, error) {

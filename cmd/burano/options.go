@@ -69,6 +69,8 @@ type serveOptions struct {
 
 	workers   int
 	taskTime  time.Duration
+	steps     int64
+	memory    int64
 	lease     time.Duration
 	maxDeaths int
 	killAt    string
@@ -136,6 +138,8 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.DurationVar(&o.lease, "lease", engine.DefaultLease, "how long a server may be silent before another goes on with its deployments; the same on all servers, at least 3s")
 	flags.IntVar(&o.workers, "workers", engine.DefaultWorkers, "deployments and actions that a server runs at the same time; one project gets a further one only while more places are free than it has, at most half of them")
 	flags.DurationVar(&o.taskTime, "task-time-limit", engine.DefaultTaskTime, "how long a deployment or action may run; then it is ended as failed, and can be tried again")
+	flags.Int64Var(&o.steps, "muranopl-steps", engine.DefaultCode.Steps, "steps that the code of one deployment, action or static action may take: instructions, and nodes of expressions that are evaluated")
+	flags.Int64Var(&o.memory, "muranopl-memory", engine.DefaultCode.Memory, "bytes of values that the code of one deployment, action or static action may hold at a time, roughly")
 	flags.IntVar(&o.maxDeaths, "max-deaths", engine.DefaultMaxDeaths, "servers that may end over a deployment or action while they run nothing else, without a step getting done, before it is given up")
 	flags.DurationVar(&o.outagePatience, "outage-patience", openstack.DefaultOutagePatience, "how long a service of the cloud may be away (refused connections, 429, 5xx) while a deployment or action needs it; the patience of a step does not run meanwhile")
 	flags.DurationVar(&o.serverPatience, "server-patience", 15*time.Minute, "how long the servers of a change may take until all of them are ACTIVE")
@@ -165,7 +169,7 @@ func (o *serveOptions) check(s *settings) error {
 		}
 	}
 	for name, value := range map[string]int64{"max-body": o.limits.Body, "max-values": int64(o.limits.Values), "max-requests": int64(o.limits.Requests), "max-streams": int64(o.limits.Streams),
-		"workers": int64(o.workers), "max-deaths": int64(o.maxDeaths), "max-reports": o.logs.Lines, "max-report-bytes": o.logs.Bytes} {
+		"workers": int64(o.workers), "muranopl-steps": o.steps, "muranopl-memory": o.memory, "max-deaths": int64(o.maxDeaths), "max-reports": o.logs.Lines, "max-report-bytes": o.logs.Bytes} {
 		if value <= 0 {
 			return s.wrong(name, "%d must be more than 0", value)
 		}

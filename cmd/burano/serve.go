@@ -198,7 +198,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			ClassConfigs: classConfigs,
 
 			Logger:  logger,
-			Workers: options.workers, TaskTime: options.taskTime, Lease: options.lease, MaxDeaths: options.maxDeaths, OutagePatience: options.outagePatience,
+			Workers: options.workers, TaskTime: options.taskTime, Code: muranopl.Limits{Steps: options.steps, Memory: options.memory}, Lease: options.lease, MaxDeaths: options.maxDeaths, OutagePatience: options.outagePatience,
 			Sole:   options.sole(),
 			AtStep: options.atStep(),
 		})

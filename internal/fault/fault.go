@@ -19,6 +19,7 @@ const (
 	NotFound                     // 404: there is no such thing
 	Conflict                     // 409: it is there already
 	TooLarge                     // 413: more than a limit admits
+	TooMany                      // 429: more at the same time than a limit admits
 )
 
 // Error is a fault. Its message says what is wrong, where, and what to do about it.

@@ -50,6 +50,8 @@ type Config struct {
 	// Workers is the number of tasks that run at the same time (default DefaultWorkers); of one environment, one at a time, and of one
 	// project no more than there are places free.
 	Workers int
+	// Code bounds what the code in MuranoPL of one task, or of one static action, may cost (default DefaultCode).
+	Code muranopl.Limits
 	// TaskTime is how long a task may run in one go (default DefaultTaskTime).
 	TaskTime time.Duration
 	// Poll is how often the rows are looked at without having been woken (default 5 s): for tasks that another process wrote or
@@ -86,6 +88,9 @@ const (
 	DefaultMakeWay   = 2 * time.Minute
 )
 
+// DefaultCode is some minutes of computing, and many times what applications hold.
+var DefaultCode = muranopl.Limits{Steps: 1_000_000_000, Memory: 128 << 20}
+
 const (
 	defaultPoll  = 5 * time.Second
 	defaultSweep = time.Minute
@@ -113,11 +118,13 @@ type Engine struct {
 	mutex   sync.Mutex
 	running map[string]*lease // by environment
 	pool    pool
+	statics map[string]int // static actions that run, by project
 }
 
 // New makes an Engine; nothing runs before Run.
 func New(ctx context.Context, config Config) (*Engine, error) {
 	config.Workers = cmp.Or(config.Workers, DefaultWorkers)
+	config.Code = cmp.Or(config.Code, DefaultCode)
 	config.TaskTime = cmp.Or(config.TaskTime, DefaultTaskTime)
 	config.Poll = cmp.Or(config.Poll, defaultPoll)
 	config.Lease = cmp.Or(config.Lease, DefaultLease)
@@ -129,7 +136,7 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 		config.Name = store.NewID()
 	}
 	config.Sweep = cmp.Or(config.Sweep, defaultSweep)
-	e := &Engine{Config: config, wake: make(chan struct{}, 1), sweep: make(chan struct{}, 1), running: map[string]*lease{}, pool: pool{changed: make(chan struct{})}}
+	e := &Engine{Config: config, wake: make(chan struct{}, 1), sweep: make(chan struct{}, 1), running: map[string]*lease{}, pool: pool{changed: make(chan struct{})}, statics: map[string]int{}}
 	if config.Sole {
 		return e, e.Store.EndLeases(ctx)
 	}

@@ -48,6 +48,7 @@ type house struct {
 	world   *enginetest.World
 	// Of engine.Config; 0 is the default.
 	taskTime, aloneTime, makeWay time.Duration
+	code                         muranopl.Limits
 	// packages and natives are those of enginetest, unless a test says otherwise.
 	packages []*catalog.Package
 	natives  func(*engine.Runtime) muranopl.Natives
@@ -108,7 +109,7 @@ func (h *house) start() {
 	}
 	h.engine, err = engine.New(h.t.Context(), engine.Config{Store: h.store, Sealer: h.sealer, Cloud: h.cloud,
 		Source: enginetest.Source(h.packages), Natives: h.natives, Logger: h.logger, Poll: h.poll(), Lease: h.lease, Workers: h.workers,
-		Sole: h.sole, ClassConfigs: h.configs, Sweep: h.sweep, TaskTime: h.taskTime, AloneTime: h.aloneTime, MakeWay: h.makeWay})
+		Sole: h.sole, ClassConfigs: h.configs, Sweep: h.sweep, TaskTime: h.taskTime, AloneTime: h.aloneTime, MakeWay: h.makeWay, Code: h.code})
 	require.NoError(h.t, err)
 	h.service = orchestrator.New(orchestrator.Config{Store: h.store, Sealer: h.sealer, Trusts: h.cloud, Engine: h.engine, Logger: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())

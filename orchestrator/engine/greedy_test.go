@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/fstest"
@@ -9,6 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/engine"
 )
 
 // greedy is an application that takes what it can get.
@@ -23,8 +27,23 @@ Methods:
     Body:
       - Match:
           forEver: [$.forEver()]
+          holds: [$.holds()]
         Value: $.how
   forEver:
+    Body:
+      - While: true = true
+        Do: [$x: 1 + 1]
+  holds:
+    Usage: Static
+    Scope: Public
+    Body:
+      - $all: []
+      - Repeat: 400
+        Do:
+          - $all: $all.append('x' * 1245184)
+  loops:
+    Usage: Static
+    Scope: Public
     Body:
       - While: true = true
         Do: [$x: 1 + 1]
@@ -45,6 +64,48 @@ func greedyHouse(t *testing.T, house *house) *house {
 // greed is a greedy application.
 func greed(how string) map[string]any {
 	return map[string]any{"?": map[string]any{"id": "greedy", "type": "org.greedy.Greedy"}, "how": how}
+}
+
+func TestATaskThatHoldsTooMuchMemoryFailsWithTheNameOfTheSetting(t *testing.T) {
+	h := newHouse(t)
+	h.stop()
+	greedyHouse(t, h).start()
+	id := h.create("one")
+	h.deploy(id, greed("holds"))
+	deployment := h.ended(id)
+	require.Equal(t, "completed_w_errors", deployment.State)
+	require.Contains(t, texts(h.reports(id, deployment), "error")[0], "more than the 128 MiB of the setting muranopl-memory")
+}
+
+func TestStaticActionsAreLimitedInMemoryStepsAndNumber(t *testing.T) {
+	h := newHouse(t)
+	h.stop()
+	h.workers, h.code = 2, muranopl.Limits{Steps: 3_000_000, Memory: 32 << 20}
+	greedyHouse(t, h).start()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	call := func(project, method string) error {
+		_, err := h.engine.CallStatic(ctx, project, engine.ClassName{Name: "org.greedy.Greedy"}, method, nil)
+		return err
+	}
+	require.ErrorContains(t, call("p", "holds"), "more than the 32 MiB of the setting muranopl-memory")
+	require.ErrorContains(t, call("p", "loops"), "the limit of the setting muranopl-steps")
+
+	h.stop()
+	h.code.Steps = 1 << 40
+	h.start()
+	loop := make(chan error, 1)
+	go func() {
+		err := call("p", "loops")
+		for fault.KindOf(err) == fault.TooMany { // the question below was first
+			err = call("p", "loops")
+		}
+		loop <- err
+	}()
+	require.Eventually(t, func() bool { return fault.KindOf(call("p", "holds")) == fault.TooMany }, 20*time.Second, time.Millisecond, "half of two at once is one")
+	require.ErrorContains(t, call("another", "holds"), "muranopl-memory", "which leaves one to others")
+	cancel()
+	require.ErrorIs(t, <-loop, context.Canceled)
 }
 
 func TestEndlessLoopsOfOneProjectLeaveWorkersToOthers(t *testing.T) {

@@ -54,7 +54,7 @@ func (e *Engine) Rehearse(ctx context.Context, environment store.Environment, ob
 		return nil
 	}
 	natives, run := e.Rehearsal(&Stage{engine: e, environmentID: environment.ID, project: project})
-	interpreter := muranopl.NewInterpreter(classes, natives)
+	interpreter := muranopl.NewInterpreter(classes, natives, muranopl.WithLimits(e.Code))
 	root, start, problems := interpreter.Prepare(ctx, objects)
 	if len(problems) > 0 {
 		return nil

@@ -117,7 +117,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	}
 	runtime := &Runtime{engine: e, held: h, environment: environment}
 
-	interpreter := muranopl.NewInterpreter(classes, named(e.Natives(runtime)), muranopl.WithLogger(h.log), muranopl.WithStored(h.known.Note))
+	interpreter := muranopl.NewInterpreter(classes, named(e.Natives(runtime)), muranopl.WithLogger(h.log), muranopl.WithStored(h.known.Note), muranopl.WithLimits(e.Code))
 	var start func(context.Context) error
 	if task.Objects != nil {
 		var problems []muranopl.Problem

@@ -24,6 +24,11 @@ type ClassName struct {
 // CallStatic runs a public static method, outside of any environment, and returns its result as JSON's values. Faults say what is
 // wrong with the call; what the method itself throws is a *muranopl.Exception without a fault in its chain.
 func (e *Engine) CallStatic(ctx context.Context, projectID string, name ClassName, method string, args map[string]any) (any, error) {
+	end, err := e.beginStatic(projectID)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	ctx, cancel := context.WithTimeoutCause(ctx, staticTimeout, fmt.Errorf("a static action may take %s", staticTimeout))
 	defer cancel()
 	classes := e.classes(projectID)
@@ -40,11 +45,33 @@ func (e *Engine) CallStatic(ctx context.Context, projectID string, name ClassNam
 	}
 	// Native code works in an environment, so that static methods have only what needs none.
 	host := &core.Local{Logger: e.Logger}
-	result, err := muranopl.NewInterpreter(classes, host.Natives()).InvokeStaticAction(ctx, class, method, args)
+	result, err := muranopl.NewInterpreter(classes, host.Natives(), muranopl.WithLimits(e.Code)).InvokeStaticAction(ctx, class, method, args)
 	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("%s: %w", class.Name+"."+method, context.Cause(ctx))
 	}
 	return muranopl.SaveResult(result), err
+}
+
+// beginStatic counts a static action that runs until end is called. There are as many at once as workers, and of a project no more than
+// leave places for others, by the same rule as tasks.
+func (e *Engine) beginStatic(projectID string) (end func(), err error) {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	free := e.Workers
+	for _, running := range e.statics {
+		free -= running
+	}
+	if mine := e.statics[projectID]; mine >= free {
+		return nil, fault.New(fault.TooMany, "%d static actions of the project run at the moment, and %d more can run on this server: try again when one has ended", mine, free)
+	}
+	e.statics[projectID]++
+	return func() {
+		e.mutex.Lock()
+		defer e.mutex.Unlock()
+		if e.statics[projectID]--; e.statics[projectID] == 0 {
+			delete(e.statics, projectID)
+		}
+	}, nil
 }
 
 // Schemas are JSON schemas: of the class under the key "", of its model builders under their names; with methods only of these.

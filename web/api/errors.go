@@ -33,6 +33,8 @@ func statusOf(kind fault.Kind) int {
 		return http.StatusConflict
 	case fault.TooLarge:
 		return http.StatusRequestEntityTooLarge
+	case fault.TooMany:
+		return http.StatusTooManyRequests
 	}
 	return http.StatusInternalServerError
 }
@@ -91,6 +93,7 @@ var explanations = map[int]string{
 	http.StatusForbidden:          "Access was denied to this resource.",
 	http.StatusNotFound:           "The resource could not be found.",
 	http.StatusConflict:           "There was a conflict when trying to complete your request.",
+	http.StatusTooManyRequests:    "There are too many requests at once.",
 	http.StatusServiceUnavailable: "The server is currently unavailable. Please try again at a later time.",
 }
 

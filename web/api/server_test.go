@@ -285,7 +285,7 @@ func TestBodiesAreBounded(t *testing.T) {
 
 func TestFaultsOfEveryKindHaveAStatusOfTheirOwn(t *testing.T) {
 	for kind, status := range map[fault.Kind]int{fault.Invalid: 400, fault.Unauthorized: 401, fault.Forbidden: 403, fault.NotFound: 404,
-		fault.Conflict: 409, fault.TooLarge: 413, 0: 500} {
+		fault.Conflict: 409, fault.TooLarge: 413, fault.TooMany: 429, 0: 500} {
 		require.Equal(t, status, statusOf(kind))
 	}
 }

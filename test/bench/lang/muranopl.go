@@ -128,7 +128,8 @@ func benchSource() (catalog.Shelf, error) {
 
 func newInterpreter(source catalog.Shelf) *muranopl.Interpreter {
 	host := &core.Local{Logger: slog.New(slog.DiscardHandler)}
-	return muranopl.NewInterpreter(muranopl.NewClasses(source), host.Natives())
+	// Metered, as in a server, by limits that no measurement reaches.
+	return muranopl.NewInterpreter(muranopl.NewClasses(source), host.Natives(), muranopl.WithLimits(muranopl.Limits{Steps: 1 << 40, Memory: 128 << 20}))
 }
 
 func header(class, id string) map[string]any { return map[string]any{"type": class, "id": id} }

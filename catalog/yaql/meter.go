@@ -1,0 +1,106 @@
+package yaql
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"unsafe"
+)
+
+// Meter is told what evaluations cost, while they run. It is safe for concurrent use.
+type Meter interface {
+	// Spend is told the steps that an evaluation took since it last told, and the bytes of the values that it made. An error ends the
+	// evaluation.
+	Spend(steps, bytes int) error
+	// Ended is told at the end of an evaluation what it took since it last told, and of how many bytes in all it was told: what it
+	// made is kept by somebody else now, or by nobody.
+	Ended(steps, bytes, told int) error
+}
+
+// MeterKey is the key under which the context of an evaluation has its Meter.
+type MeterKey struct{}
+
+const (
+	// tellSteps and tellBytes are what an evaluation spends before it tells the meter.
+	tellSteps, tellBytes = 256, 64 << 10
+	// yieldSteps is how many steps an evaluation takes before it lets others have the processor: some tenths of a millisecond.
+	yieldSteps = 4096
+)
+
+// tell tells the meter what was spent since it was last told.
+func (r *run) tell() error {
+	steps, bytes := r.steps-r.toldSteps, r.memory-r.toldBytes
+	r.toldSteps, r.toldBytes = r.steps, r.memory
+	return r.meter.Spend(steps, bytes)
+}
+
+// pause is called once in a while: it ends an evaluation that nobody wants any more, and lets others have the processor.
+func (r *run) pause() error {
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
+	if r.steps%yieldSteps == 0 {
+		runtime.Gosched()
+	}
+	if r.meter == nil {
+		return nil
+	}
+	return r.tell()
+}
+
+// ended tells the meter that the evaluation ended with err.
+func (r *run) ended(err error) error {
+	if r.meter == nil {
+		return err
+	}
+	if over := r.meter.Ended(r.steps-r.toldSteps, r.memory-r.toldBytes, r.toldBytes); err == nil {
+		return over
+	}
+	return err
+}
+
+// longText is from which length on a text is worth a look at who shares its memory.
+const longText = 1 << 10
+
+// apart copies texts that are small parts of a long argument, so that keeping a part does not keep the whole.
+func apart(value any, args []any) any {
+	var long string
+	for _, arg := range args {
+		if text, ok := arg.(string); ok && len(text) >= longText && len(text) > len(long) {
+			long = text
+		}
+	}
+	if long == "" {
+		return value
+	}
+	switch v := value.(type) {
+	case string:
+		if smallPart(v, long) {
+			return strings.Clone(v)
+		}
+	case []any:
+		var made []any
+		for n, item := range v {
+			text, ok := item.(string)
+			if !ok || !smallPart(text, long) {
+				continue
+			}
+			if made == nil {
+				made = append(make([]any, 0, len(v)), v...)
+			}
+			made[n] = strings.Clone(text)
+		}
+		if made != nil {
+			return made
+		}
+	}
+	return value
+}
+
+func smallPart(text, of string) bool {
+	if text == "" || len(text) > len(of)/2 {
+		return false
+	}
+	start, at := uintptr(unsafe.Pointer(unsafe.StringData(of))), uintptr(unsafe.Pointer(unsafe.StringData(text)))
+	return at >= start && at < start+uintptr(len(of))
+}
