@@ -76,27 +76,27 @@ func (e *Engine) Revoke() { signal(e.sweep) }
 func (e *Engine) sweepDelegations(ctx context.Context) {
 	ticker := time.NewTicker(e.Sweep)
 	defer ticker.Stop()
-	for anew := true; ; anew = false {
-		if err := e.sweepOnce(ctx, anew); err != nil && ctx.Err() == nil {
+	for anew, asked := true, false; ; anew = false {
+		var err error
+		if !asked {
+			err = errors.Join(e.Store.AdoptTrusts(ctx), e.Store.ForgetAbandoned(ctx, abandonedAge))
+		}
+		if err = errors.Join(err, e.sweepOnce(ctx, anew)); err != nil && ctx.Err() == nil {
 			e.Logger.Warn("orphaned trusts could not be looked for; trying again", "after", e.Sweep, "error", err)
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-e.sweep:
+			asked = true
 		case <-ticker.C:
+			asked = false
 		}
 	}
 }
 
 // sweepOnce looks once at every delegation that is due; anew says that it is also asked again about those that could not be revoked.
 func (e *Engine) sweepOnce(ctx context.Context, anew bool) error {
-	if err := e.Store.AdoptTrusts(ctx); err != nil {
-		return err
-	}
-	if err := e.Store.ForgetAbandoned(ctx, abandonedAge); err != nil {
-		return err
-	}
 	seen := map[string]bool{}
 	for ctx.Err() == nil {
 		rows, err := e.Store.OrphanedDelegations(ctx, sweepBatch, makingAge, anew)
@@ -150,7 +150,8 @@ func (e *Engine) revoke(ctx context.Context, row store.Delegation) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	if err == nil {
+	// Through a trust with which no stack was changed Heat has made none. Former versions noted no stacks, nor users.
+	if err == nil && (len(stacks) > 0 || row.UserID == "") {
 		if needed, err := e.Cloud.PassedOn(ctx, trust); err != nil {
 			return err
 		} else if needed {

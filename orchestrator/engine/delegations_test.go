@@ -40,6 +40,11 @@ func (h *house) worksWith(taskID string) store.Delegation {
 	return row
 }
 
+// notes notes that Heat was asked to change "its stack" for a task, as native code does.
+func (h *house) notes(taskID string) {
+	require.NoError(h.t, h.db.Exec("INSERT INTO delegation_stacks (delegation_id, stack) VALUES (?, 'its stack')", h.worksWith(taskID).ID).Error)
+}
+
 func (h *house) trusts() int {
 	there, _ := h.cloud.Trusts()
 	return there
@@ -90,7 +95,9 @@ func TestATrustLastsAsLongAsHeatNeedsIt(t *testing.T) {
 	h.start()
 	id := h.create("one")
 	h.cloud.PassOn("trust-1", true)
-	h.deployAs(demo, id, "first")
+	open := h.world.Hold("deploy first")
+	h.notes(h.deployAs(demo, id, "first"))
+	open()
 	require.Equal(t, "success", h.ended(id).State)
 	h.deployAs(demo, id, "second")
 	require.Equal(t, "success", h.ended(id).State)
@@ -101,7 +108,9 @@ func TestATrustLastsAsLongAsHeatNeedsIt(t *testing.T) {
 	// Another user has changed the stack: Heat has taken one of theirs.
 	h.cloud.PassOn("trust-1", false)
 	h.cloud.PassOn("trust-3", true)
-	h.deployAs(colleague, id, "third")
+	open = h.world.Hold("deploy third")
+	h.notes(h.deployAs(colleague, id, "third"))
+	open()
 	require.Equal(t, "success", h.ended(id).State)
 	require.Eventually(t, func() bool {
 		_, first := h.cloud.Trust("trust-1")
@@ -124,7 +133,7 @@ func TestATrustOutlivesWhatHeatIsDoingThroughIt(t *testing.T) {
 		open := h.world.Hold("deploy first")
 		defer open()
 		task := h.deployAs(demo, id, "first")
-		require.NoError(t, h.db.Exec("INSERT INTO delegation_stacks (delegation_id, stack) VALUES (?, 'its stack')", h.worksWith(task).ID).Error)
+		h.notes(task)
 		h.cloud.Change("its stack", true)
 		if abandoned {
 			require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, true))

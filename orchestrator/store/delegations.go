@@ -196,6 +196,10 @@ func (s *Store) ForgetDelegation(ctx context.Context, id string) error {
 // server of that version may still be at work on the same database.
 func (s *Store) AdoptTrusts(ctx context.Context) error {
 	const columns = "INSERT INTO delegations (id, environment_id, kind, standing, used, user_id, user_name, roles, expires, sealed, tries, next_try, created) "
+	var former int64
+	if err := s.rows(ctx).Raw("SELECT (SELECT COUNT(*) FROM environments WHERE trust <> '') + (SELECT COUNT(*) FROM doomed_trusts)").Scan(&former).Error; err != nil || former == 0 {
+		return wrap(err, "look for the trusts of a former version")
+	}
 	return s.transaction(ctx, "adopt the trusts of a former version", func(tx *gorm.DB) error {
 		if err := tx.Exec(columns+"SELECT id, id, 'trust', ?, ?, '', '', '[]', NULL, trust, 0, 0, updated FROM environments WHERE trust <> '' AND "+
 			"NOT EXISTS (SELECT 1 FROM delegations WHERE delegations.id = environments.id)", false, true).Error; err != nil {

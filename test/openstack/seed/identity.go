@@ -54,7 +54,7 @@ func seedIdentity(ctx context.Context, provider *gophercloud.ProviderClient) err
 		return fmt.Errorf("find Keystone: %w", err)
 	}
 	s := seeder{ctx: ctx, client: client}
-	for _, step := range []func() error{s.look, s.accounts, s.domainOfHeat, s.catalog, writeClouds} {
+	for _, step := range []func() error{s.look, s.accounts, s.roleOfHeat, s.domainOfHeat, s.catalog, writeClouds} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -146,6 +146,18 @@ func (s *seeder) user(name, domain, project string) (string, error) {
 		}
 		return made.ID, nil
 	})
+}
+
+// roleOfHeat is what Heat gives to the users that it makes for scaling policies and the like (its option heat_stack_user_role).
+func (s *seeder) roleOfHeat() error {
+	_, err := findOrMake("role", "heat_stack_user", s.roles, func() (string, error) {
+		made, err := roles.Create(s.ctx, s.client, roles.CreateOpts{Name: "heat_stack_user"}).Extract()
+		if err != nil {
+			return "", err
+		}
+		return made.ID, nil
+	})
+	return err
 }
 
 // domainOfHeat makes the domain in which Heat keeps users of its own for stacks, with their admin.
