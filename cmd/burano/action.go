@@ -43,7 +43,7 @@ func actionListCommand(connection *connection) *cobra.Command {
 func actionResultCommand(connection *connection) *cobra.Command {
 	return &cobra.Command{
 		Use:   "result ENVIRONMENT TASK",
-		Short: "Print what an action returned, as JSON; the exit code tells whether it went well",
+		Short: "Print what an action returned, as JSON; the exit code says whether it went well",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
 			return printResult(command.Context(), api, environment.ID, args[0], command.OutOrStdout(), true)
@@ -56,9 +56,9 @@ func actionCallCommand(connection *connection) *cobra.Command {
 	var pairs []string
 	command := &cobra.Command{
 		Use:   "call ENVIRONMENT OBJECT ACTION",
-		Short: "Have a deployed object do something",
-		Long: `Call runs an action of an object, named by its name or id. An argument's value is read as JSON where it is JSON (numbers, true,
-null, lists, "quoted text"), and as text elsewhere.`,
+		Short: "Run an action of a deployed object",
+		Long: `Call runs an action of an object, named by its name or id. An argument's value is read as JSON when it is JSON (a number, true, null,
+a list, "quoted text"), else as text.`,
 		Example: `  burano action call demo demo-cluster scaleNodesUp --follow
   burano action call demo demo-cluster scaleNodesDown --arg node=murano-kube-2 --follow`,
 		Args: cobra.ExactArgs(3),
@@ -91,7 +91,7 @@ null, lists, "quoted text"), and as text elsewhere.`,
 			return errors.Join(followed, printResult(command.Context(), api, environment.ID, task, command.OutOrStdout(), false))
 		},
 	}
-	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the action's reports as they come and its result; the exit code tells how it ended")
+	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the action's reports as they come and its result; the exit code says how it ended")
 	command.Flags().StringArrayVar(&pairs, "arg", nil, "an argument as name=value; may be given several times")
 	return command
 }

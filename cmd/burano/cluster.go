@@ -59,7 +59,7 @@ func clusterShowCommand(connection *connection) *cobra.Command {
 	var print output
 	command := &cobra.Command{
 		Use:   "show ENVIRONMENT [CLUSTER]",
-		Short: "Show a cluster's nodes and routes, and what is wrong with it; the exit code tells whether it is healthy",
+		Short: "Show a cluster's nodes and routes, and what is wrong with it; the exit code says whether it is healthy",
 		Args:  cobra.RangeArgs(1, 2),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
 			cluster, err := environment.ClusterID(strings.Join(args, ""))

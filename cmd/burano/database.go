@@ -25,7 +25,7 @@ func databaseCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "db",
 		Short: "Look after the server's database",
-		Long: `The server brings its database up to date when it starts. These commands do so, or look, without a server. They find the database as the
+		Long: `The server brings its database up to date when it starts. These commands work on the database without a server. They find it as the
 server does: --database (PostgreSQL), or burano.db below --state (SQLite), from flags, environment or the file that --config names.`,
 	}
 	options := &serveOptions{}

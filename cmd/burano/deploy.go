@@ -18,11 +18,11 @@ func deployCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "deploy FILE",
 		Short: "Deploy an environment with its applications, as a YAML file describes them",
-		Long: `Deploy makes the environment that FILE names when the project has none of that name, replaces its applications by those
-of the file, and deploys it. Deploying an unchanged file again changes nothing that runs.
+		Long: `Deploy brings the environment that FILE names to what the file says, and deploys it. It makes the environment when the project
+has none of that name. Deploying an unchanged file again changes nothing that runs.
 
-The file has a name and a list of applications, each an object model as Murano's API takes it; ids may be any readable
-names, and an application refers to another by them:
+The file has a name and a list of applications, each an object model as in Murano's API. Ids may be any readable names;
+applications refer to each other by them:
 
   name: demo
   applications:
@@ -61,7 +61,7 @@ names, and an application refers to another by them:
 			return followNewest(command.Context(), api, environment, command.OutOrStdout())
 		},
 	}
-	command.Flags().BoolVarP(&follow, "follow", "f", false, "show the deployment's reports as they come; the exit code tells how it ended")
+	command.Flags().BoolVarP(&follow, "follow", "f", false, "show the deployment's reports as they come; the exit code says how it ended")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be added, changed and removed, and what is wrong with the file; do nothing")
 	return command
 }

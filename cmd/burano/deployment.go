@@ -98,7 +98,7 @@ func deploymentShowCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().BoolVarP(&watch, "follow", "f", false, "show reports as they come, until the end; the exit code tells how it ended")
+	command.Flags().BoolVarP(&watch, "follow", "f", false, "show reports as they come, until the end; the exit code says how it ended")
 	return command
 }
 
@@ -135,6 +135,6 @@ func deploymentRetryCommand(connection *connection) *cobra.Command {
 			return follow(command.Context(), api, started, command.OutOrStdout())
 		}),
 	}
-	command.Flags().BoolVarP(&watch, "follow", "f", false, "show its reports as they come; the exit code tells how it ended")
+	command.Flags().BoolVarP(&watch, "follow", "f", false, "show its reports as they come; the exit code says how it ended")
 	return command
 }

@@ -27,12 +27,12 @@ func packageImportCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "import PATH|URL|NAME…",
 		Short: "Upload packages: zips, folders which are packed first, URLs of zips, or names in a repository",
-		Long: `Uploads packages, and before them the packages that they require and that the catalog does not have. Those are looked for among
-the packages that are named, beside each file (<folder>/<full name>.zip or <folder>/<full name>/), and in the repository.
+		Long: `Uploads packages. Packages that they require and that the catalog does not have are uploaded first. They are looked for among the
+packages that are named, beside each file (<folder>/<full name>.zip or <folder>/<full name>/), and in the repository.
 
 A repository (--repository or MURANO_REPO_URL) has its packages at apps/<full name>.zip, and images at images/<name>.
 
-At last it says which images the packages need (images.lst), whether Glance has them, and what to do when it has not.`,
+At the end it says which images the packages need (images.lst), whether Glance has them, and what to do when it does not.`,
 		Example: `  burano package import ./io.example.App
   burano package import --exists-action u app.zip
   burano package import --repository https://apps.example.org io.example.App`,

@@ -43,16 +43,16 @@ func serveCommand(connection *connection) *cobra.Command {
 variables), which needs the roles admin and service: it validates tokens and is the trustee of users' trusts.
 
 Everything it keeps lies below --state: the database burano.db (SQLite), and the file secret.key, under which secrets in the
-database are sealed. One server uses a state folder at a time; a second one refuses to start. Deployments survive the server:
-one that is stopped gives its deployments back, and the next start goes on with them, as it does after a crash.
+database are sealed. One server uses a state folder at a time; a second one refuses to start. Deployments survive the server: the next
+start goes on with them, after a stop as after a crash.
 
 With --database, which names a PostgreSQL database (postgres://user:password@host:5432/name), several servers share the work. Each
-has a state folder of its own, with the same secret.key: copy the first server's. What a server was doing that is stopped, dies
-or is cut off, another one goes on with: at once when it was stopped, else when it was silent for the time of --lease.
+has a state folder of its own with the same secret.key: copy the first server's. When a server is stopped, another one goes on with its
+work at once. When it dies or is cut off, another one does so after the time of --lease.
 
-Each setting may also come from the environment (BURANO_DATABASE for --database, which is not seen in the list of processes then), or
-from the YAML file that --config names (database: ...). A flag wins over the environment, and that over the file. --print-config
-tells what counts.`,
+Each setting may also come from the environment (BURANO_DATABASE for --database, which the list of processes does not show then), or
+from the YAML file that --config names (database: ...). A flag wins over the environment, and the environment over the file.
+--print-config shows all settings and where they come from.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			settings, err := options.resolve(flags)

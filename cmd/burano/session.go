@@ -106,7 +106,7 @@ func sessionDeployCommand(connection *connection) *cobra.Command {
 			return followNewest(command.Context(), api, environment.ID, command.OutOrStdout())
 		}),
 	}
-	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the deployment's reports as they come; the exit code tells how it ended")
+	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the deployment's reports as they come; the exit code says how it ended")
 	return command
 }
 

@@ -39,8 +39,8 @@ func TestACancelledDeploymentEndsAndCanBeTriedAgain(t *testing.T) {
 		cancelled := h.newest(id)
 		_, err := h.service.Retry(t.Context(), demo, cancelled.ID)
 		requireFault(t, fault.Forbidden, err)
-		stranger := identity.Caller{UserID: "u-other", ProjectID: "p-other", Roles: []string{"member"}}
-		requireFault(t, fault.Forbidden, h.service.Cancel(t.Context(), stranger, cancelled.ID))
+		other := identity.Caller{UserID: "u-other", ProjectID: "p-other", Roles: []string{"member"}}
+		requireFault(t, fault.Forbidden, h.service.Cancel(t.Context(), other, cancelled.ID))
 		require.NoError(t, h.service.Cancel(t.Context(), demo, cancelled.ID))
 		deployment := h.ended(id)
 		require.Equal(t, "completed_w_errors", deployment.State)
@@ -51,7 +51,7 @@ func TestACancelledDeploymentEndsAndCanBeTriedAgain(t *testing.T) {
 		require.Equal(t, []string{"The user asked for the end of this deployment"}, texts(reports, "warning"))
 		requireFault(t, fault.Conflict, h.service.Cancel(t.Context(), demo, cancelled.ID))
 
-		_, err = h.service.Retry(t.Context(), stranger, cancelled.ID)
+		_, err = h.service.Retry(t.Context(), other, cancelled.ID)
 		requireFault(t, fault.Forbidden, err)
 		release()
 		again, err := h.service.Retry(t.Context(), demo, cancelled.ID)

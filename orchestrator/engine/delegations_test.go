@@ -265,7 +265,7 @@ func TestWhatAFormerVersionLeftGoesOn(t *testing.T) {
 	h.sweep = 20 * time.Millisecond
 	h.cloud.PassOn("trust-2", true)
 	h.start()
-	require.Eventually(t, func() bool { _, there := h.cloud.Trust("trust-3"); return !there }, 10*time.Second, time.Millisecond, "what was doomed is revoked")
+	require.Eventually(t, func() bool { _, there := h.cloud.Trust("trust-3"); return !there }, 10*time.Second, time.Millisecond, "what is noted to be revoked is revoked")
 	open()
 	require.Equal(t, "success", h.ended(id).State)
 	_, there := h.cloud.Trust("trust-2")

@@ -20,10 +20,10 @@ import (
 // lastQuestion is what the cloud gets to say why something was not ready in time.
 const lastQuestion = 10 * time.Second
 
-// settle waits until the oldest of our stacks of that name is the only one and nothing is in progress in it, and returns it; nil
+// awaitIdle waits until the oldest of our stacks of that name is the only one and nothing is in progress in it, and returns it; nil
 // when there is none. The others are deleted, and those that are being deleted already. When ctx ends first, the error names what
 // was not ready, and what Nova says of the servers among it.
-func (p *Project) settle(ctx context.Context, name string, content Content) (*stacks.RetrievedStack, error) {
+func (p *Project) awaitIdle(ctx context.Context, name string, content Content) (*stacks.RetrievedStack, error) {
 	var stack *stacks.RetrievedStack
 	err := poll(ctx, func() (bool, error) {
 		found, err := p.named(ctx, name)

@@ -146,7 +146,7 @@ func (p *Project) ApplyStack(ctx context.Context, name string, content Content) 
 // when there still is none. made says that it is what this call has created, and not what an earlier one whose answer was lost has, or
 // another creator, who may have known another template.
 func (p *Project) adoptOrCreate(ctx context.Context, name string, content Content) (existing *stacks.RetrievedStack, made bool, err error) {
-	if existing, err = p.settle(ctx, name, content); err != nil || existing != nil {
+	if existing, err = p.awaitIdle(ctx, name, content); err != nil || existing != nil {
 		return existing, false, err
 	}
 	var created *stacks.CreatedStack
@@ -173,7 +173,7 @@ func (p *Project) adoptOrCreate(ctx context.Context, name string, content Conten
 	if err != nil {
 		return nil, false, err
 	}
-	if existing, err = p.settle(ctx, name, content); err != nil {
+	if existing, err = p.awaitIdle(ctx, name, content); err != nil {
 		return nil, false, err
 	}
 	if existing == nil {
@@ -212,14 +212,14 @@ func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, c
 		if !gophercloud.ResponseCodeIs(err, http.StatusConflict) || refused == conflicts {
 			return Stack{}, explain(ctx, err, "update stack "+name, content)
 		}
-		if existing, err = p.settle(ctx, name, content); err != nil {
+		if existing, err = p.awaitIdle(ctx, name, content); err != nil {
 			return Stack{}, err
 		}
 		if existing == nil {
 			return Stack{}, deleted(name)
 		}
 	}
-	ended, err := p.settle(ctx, name, content)
+	ended, err := p.awaitIdle(ctx, name, content)
 	if err != nil {
 		return Stack{}, err
 	}
@@ -265,7 +265,7 @@ func deleted(name string) error {
 
 // ReplaceServers makes new servers, under the same names and with the same ports, in place of those with these ids in the template.
 func (p *Project) ReplaceServers(ctx context.Context, name string, content Content, reasons map[string]string) (Stack, error) {
-	existing, err := p.settle(ctx, name, content)
+	existing, err := p.awaitIdle(ctx, name, content)
 	if err != nil {
 		return Stack{}, err
 	}
@@ -407,7 +407,7 @@ const hiddenParameter = "******"
 // FindStack returns the stack of ours with that name and what it was made of, once nothing is in progress in it; nil when there is none.
 // Of the content only the template and the parameters are known, these as texts, and not those that the template hides.
 func (p *Project) FindStack(ctx context.Context, name string) (*Stack, Content, error) {
-	existing, err := p.settle(ctx, name, Content{})
+	existing, err := p.awaitIdle(ctx, name, Content{})
 	if err != nil || existing == nil {
 		return nil, Content{}, err
 	}

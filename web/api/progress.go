@@ -137,7 +137,7 @@ func (h progressHandlers) events(c echo.Context) error {
 	return nil
 }
 
-// cancel answers 202 when the wish is written; the deployment ends soon after.
+// cancel answers 202 when the deployment is marked; its worker stops at the next step.
 func (h progressHandlers) cancel(c echo.Context) error {
 	ctx, caller := calling(c)
 	if err := h.orchestrator.Cancel(ctx, caller, c.Param("deployment")); err != nil {
