@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/internal/panics"
+	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
 )
 
@@ -102,44 +103,36 @@ func (d *deployment) poll(ctx context.Context, node Node, config *rest.Config, p
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
 	defer client.CloseIdleConnections()
-	last := "nothing"
 	return d.guarded(ctx, node, []string{"kube-apiserver"}, func(ctx context.Context) error {
-		for {
-			call, cancel := context.WithTimeout(ctx, 5*time.Second)
-			status, text := get(call, client, config.Host+path)
-			cancel()
-			if status == http.StatusOK {
-				return nil
-			}
-			if text != "" {
-				last = text
-			}
-			timer := time.NewTimer(pollEvery)
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return fmt.Errorf("the API server does not answer %s: %w; its last answer: %s", path, context.Cause(ctx), last)
-			case <-timer.C:
-			}
+		err := wait.Every(pollEvery).Until(ctx, func(ctx context.Context) error { return answers(ctx, client, config.Host+path) })
+		if err != nil {
+			return fmt.Errorf("the API server does not answer %s: %w", path, err)
 		}
+		return nil
 	})
 }
 
-func get(ctx context.Context, client *http.Client, url string) (int, string) {
+// answers asks once; every answer but 200 is asked for again.
+func answers(ctx context.Context, client *http.Client, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return 0, err.Error()
+		return err
 	}
 	answer, err := client.Do(request)
+	if ctx.Err() != nil {
+		return wait.Again(nil)
+	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return 0, ""
-		}
-		return 0, err.Error()
+		return wait.Again(err)
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
 	body, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
-	return answer.StatusCode, answer.Status + ": " + strings.TrimSpace(string(body))
+	return wait.Again(fmt.Errorf("its last answer: %s: %s", answer.Status, strings.TrimSpace(string(body))))
 }
 
 // apiServes waits until the API server answers anything at all: controllers and kubelets can begin then.
@@ -176,21 +169,12 @@ func (d *deployment) apply(ctx context.Context, node Node, config *rest.Config, 
 		return err
 	}
 	return d.guarded(ctx, node, []string{"kube-apiserver"}, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("tried for a minute"))
-		defer cancel()
-		for {
-			err := kube.Apply(ctx, config, fieldManager, objects...)
-			if err == nil {
-				return nil
+		return wait.Every(pollEvery).For(time.Minute).Until(ctx, func(ctx context.Context) error {
+			if err := kube.Apply(ctx, config, fieldManager, objects...); err != nil {
+				return wait.Again(err)
 			}
-			timer := time.NewTimer(pollEvery)
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return fmt.Errorf("%w: %w", err, context.Cause(ctx))
-			case <-timer.C:
-			}
-		}
+			return nil
+		})
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/burano/burano/catalog/yaql"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/wait"
 )
 
 // String is the class's name.
@@ -135,7 +136,7 @@ func objectFunctions(c *Class) []*yaql.Function {
 			}
 			return nil, false
 		}}}, Call: func(i *yaql.Invocation) (any, error) {
-			return nil, sleep(i.Context(), i.Args[0].(time.Duration))
+			return nil, wait.Pause(i.Context(), i.Args[0].(time.Duration))
 		}},
 		{Name: "call", Kind: yaql.AsFunction, Doc: "calls a method of an object or a class by its name",
 			Params: []yaql.Param{{Name: "name", Type: aText}, {Name: "args", Type: aList}, {Name: "kwargs", Type: aMap}, {Name: "receiver", Type: aReceiver}},
@@ -152,18 +153,6 @@ func objectFunctions(c *Class) []*yaql.Function {
 			Call: func(i *yaql.Invocation) (any, error) {
 				return dump(i.Args[0], i.Args[1].(string), yaql.Truth(i.Args[2]))
 			}},
-	}
-}
-
-// sleep waits, or ends with the context.
-func sleep(ctx context.Context, duration time.Duration) error {
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

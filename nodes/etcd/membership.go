@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/burano/burano/internal/wait"
 )
 
 const (
@@ -220,24 +222,13 @@ func transient(err error) bool {
 
 // retry calls once again and again, pausing between, until it succeeds, fails for good, or patience is over.
 func retry(ctx context.Context, patience, pause time.Duration, once func(ctx context.Context) (again bool, err error)) error {
-	patient, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
+	return wait.Every(pause).For(patience).Until(ctx, func(patient context.Context) error {
 		call, stop := context.WithTimeout(patient, callTimeout)
+		defer stop()
 		again, err := once(call)
-		stop()
-		if err == nil || !again {
-			return err
+		if err != nil && again {
+			return wait.Again(err)
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-patient.Done():
-			timer.Stop()
-			if ctx.Err() != nil {
-				return err // its caller knows why
-			}
-			return fmt.Errorf("%w (gave up after %s)", err, patience)
-		case <-timer.C:
-		}
-	}
+		return err
+	})
 }

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/internal/wait"
 )
 
 // annotationLeaving marks a node that takes no new pods because Burano removes it: so that it can be told from one that a person
@@ -109,21 +111,19 @@ func Drain(ctx context.Context, config *rest.Config, node string, off bool) erro
 		} else if ctx.Err() == nil && !passing(err) {
 			return fmt.Errorf("drain node %s: %w", node, err)
 		}
-		timer := time.NewTimer(tryAgain)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			for i, pod := range left {
-				if why := refused[pod]; why != "" {
-					left[i] += " (" + why + ")"
-				}
-			}
-			if last != nil && !errors.Is(last, ctx.Err()) {
-				return fmt.Errorf("drain node %s: %w: %w", node, context.Cause(ctx), last)
-			}
-			return fmt.Errorf("drain node %s: %w: these pods are still there: %s", node, context.Cause(ctx), strings.Join(left, ", "))
-		case <-timer.C:
+		cause := wait.Pause(ctx, tryAgain)
+		if cause == nil {
+			continue
 		}
+		for i, pod := range left {
+			if why := refused[pod]; why != "" {
+				left[i] += " (" + why + ")"
+			}
+		}
+		if last != nil && !errors.Is(last, ctx.Err()) {
+			return fmt.Errorf("drain node %s: %w: %w", node, cause, last)
+		}
+		return fmt.Errorf("drain node %s: %w: these pods are still there: %s", node, cause, strings.Join(left, ", "))
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/internal/wait"
 )
 
 // Ref names one object.
@@ -53,12 +55,7 @@ func Wait(ctx context.Context, config *rest.Config, ref Ref, condition Condition
 		if !errors.Is(err, errWatchEnded) {
 			missing = err.Error()
 		}
-		timer := time.NewTimer(100 * time.Millisecond)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		_ = wait.Pause(ctx, 100*time.Millisecond) // at its end the next look says what is missing
 	}
 }
 
@@ -82,21 +79,13 @@ const callPatience = 30 * time.Second
 
 // persist calls until it succeeds, fails for good, or callPatience is over.
 func persist(ctx context.Context, call func(context.Context) error) error {
-	patient, cancel := context.WithTimeout(ctx, callPatience)
-	defer cancel()
-	for {
-		err := call(patient)
-		if err == nil || !passing(err) {
-			return err
+	return wait.Every(tryAgain).For(callPatience).Until(ctx, func(ctx context.Context) error {
+		err := call(ctx)
+		if err != nil && passing(err) {
+			return wait.Again(err)
 		}
-		timer := time.NewTimer(tryAgain)
-		select {
-		case <-patient.Done():
-			timer.Stop()
-			return err
-		case <-timer.C:
-		}
-	}
+		return err
+	})
 }
 
 func (c *Client) waitOnce(ctx context.Context, ref Ref, condition Condition, missing *string) error {

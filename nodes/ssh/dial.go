@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/burano/burano/internal/wait"
 )
 
 const (
@@ -187,32 +189,32 @@ func (c Config) waitDown(ctx context.Context) bool {
 
 // follow tries one way again and again until it leads somewhere. Its error is the last attempt's.
 func follow(ctx context.Context, config Config, way Way) (*connection, error) {
-	last := errors.New("not tried")
-	timeout, pause := connectTimeout, retryEvery
-	for wait := way.After; ; wait = pause {
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, last
-		case <-timer.C:
-		}
-		conn, err := dialOnce(ctx, config, way, timeout)
+	if err := wait.Pause(ctx, way.After); err != nil {
+		return nil, errors.New("not tried")
+	}
+	var conn *connection
+	timeout := connectTimeout
+	pauses := wait.Policy{First: retryEvery, Most: retryEveryMax, Growth: 1.1}
+	err := pauses.Until(ctx, func(ctx context.Context) (err error) {
+		conn, err = dialOnce(ctx, config, way, timeout)
 		if err == nil {
-			return conn, nil
+			return nil
 		}
 		var wrongKey *HostKeyError
 		if errors.As(err, &wrongKey) {
-			return nil, wrongKey
+			return wrongKey
 		}
 		if strings.Contains(err.Error(), "unable to authenticate") {
-			return nil, &LoginError{User: config.User, Address: way.String(), Key: ssh.FingerprintSHA256(config.Signer.PublicKey()), Err: err}
+			return &LoginError{User: config.User, Address: way.String(), Key: ssh.FingerprintSHA256(config.Signer.PublicKey()), Err: err}
 		}
-		if ctx.Err() == nil || last.Error() == "not tried" {
-			last = err
-		}
-		timeout, pause = min(timeout*11/10, connectTimeoutMax), min(pause*11/10, retryEveryMax)
+		timeout = min(timeout*11/10, connectTimeoutMax)
+		return wait.Again(err)
+	})
+	var expired *wait.Expired
+	if errors.As(err, &expired) {
+		err = expired.Last
 	}
+	return conn, err
 }
 
 func dialOnce(ctx context.Context, config Config, way Way, timeout time.Duration) (*connection, error) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
 )
 
@@ -178,20 +179,15 @@ func waitForPod(ctx context.Context, api *rest.Config, name string, wanted func(
 	if err != nil {
 		return err
 	}
-	for {
+	err = wait.Every(restartPoll).Until(ctx, func(ctx context.Context) error {
 		pod, err := client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return fmt.Errorf("wait for the containers of %s: %w", name, err)
+		if err == nil && !wanted(pod) {
+			return wait.Again(nil)
 		}
-		if wanted(pod) {
-			return nil
-		}
-		timer := time.NewTimer(restartPoll)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("wait for the containers of %s: %w", name, context.Cause(ctx))
-		case <-timer.C:
-		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the containers of %s: %w", name, err)
 	}
+	return nil
 }

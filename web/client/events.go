@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/burano/burano/internal/wait"
 )
 
 const (
@@ -98,10 +100,7 @@ func (s *eventStream) read(ctx context.Context, event func(name string, data []b
 		if failed++; failed > reconnects {
 			return fmt.Errorf("the stream of events broke off %d times in a row: %w", failed, err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(reconnectPause):
-		}
+		_ = wait.Pause(ctx, reconnectPause) // at the context's end the next try says so
 	}
 }
 
