@@ -152,8 +152,8 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 	states := healths{}
 	var problems []*ServerChange
 	for _, resource := range resources {
-		before, after := now.resource(resource.Name), next.resource(resource.Name)
-		if resource.Type != serverType || resource.PhysicalID == "" || before == nil || after == nil || resource.Status == "CREATE_FAILED" {
+		if resource.Type != serverType || resource.PhysicalID == "" || resource.Status == "CREATE_FAILED" ||
+			now.resource(resource.Name) == nil || next.resource(resource.Name) == nil {
 			continue // what was never made is made; what is not wanted any more goes
 		}
 		node := slices.Contains(content.Nodes, resource.Name)
@@ -161,13 +161,13 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 		for property, was := range now.properties(resource.Name) {
 			// Heat may take for another value what means the same in another spelling.
 			if is := next.properties(resource.Name)[property]; !slices.Contains(differing, property) && !slices.Contains(inPlace[serverType], property) &&
-				equal(was, is) && !reflect.DeepEqual(was, is) {
-				keep(before, after, property)
+				equal(now.filledIn(was), next.filledIn(is)) && !reflect.DeepEqual(was, is) {
+				next.keep(now, resource.Name, property)
 			}
 		}
 		for property, is := range next.properties(resource.Name) {
 			if _, there := now.properties(resource.Name)[property]; !there && isEmpty(is) {
-				keep(before, after, property)
+				next.keep(now, resource.Name, property)
 			}
 		}
 		if node {
@@ -175,7 +175,7 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 			for _, property := range []string{"user_data", "user_data_format", "config_drive"} {
 				if i := slices.Index(differing, property); i >= 0 {
 					differing = slices.Delete(differing, i, i+1)
-					keep(before, after, property)
+					next.keep(now, resource.Name, property)
 				}
 			}
 		}
@@ -198,14 +198,14 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 			states[resource.Name] = healthy
 		}
 		for property, has := range server.choices() {
-			choice := text(next.value(resource.Name, property))
+			choice, named := next.value(resource.Name, property).(string)
 			same := slices.Contains(has, choice)
 			i := slices.Index(differing, property)
 			switch {
 			case i >= 0 && same: // the name of what it has, or its id
 				differing = slices.Delete(differing, i, i+1)
-				keep(before, after, property)
-			case i < 0 && recorded && !same && len(has) > 1:
+				next.keep(now, resource.Name, property)
+			case i < 0 && recorded && named && !same && len(has) > 1:
 				differing = append(differing, property)
 			}
 		}
@@ -218,14 +218,12 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 	return content, states, Refused(problems)
 }
 
-// keep gives a resource a property as it was.
-func keep(before, after map[string]any, property string) {
-	was, _ := before["properties"].(map[string]any)
-	now, _ := after["properties"].(map[string]any)
-	if value, there := was[property]; there {
-		now[property] = value
+// keep gives a resource a property as it was, with the values that parameters and files had.
+func (d definition) keep(was definition, resource, property string) {
+	if _, there := was.properties(resource)[property]; there {
+		d.properties(resource)[property] = was.value(resource, property)
 	} else {
-		delete(now, property)
+		delete(d.properties(resource), property)
 	}
 }
 

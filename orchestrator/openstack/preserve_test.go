@@ -1,0 +1,74 @@
+package openstack
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+func TestWhatWouldCostAServerWhatRunsOnItIsFound(t *testing.T) {
+	const base = `
+parameters: {size: {default: small}, secret: {hidden: true}}
+resources:
+  net: {type: OS::Neutron::Net, properties: {name: n}}
+  subnet: {type: OS::Neutron::Subnet, properties: {network: {get_resource: net}, cidr: 10.0.0.0/24, name: s}}
+  port: {type: OS::Neutron::Port, properties: {network: {get_resource: net}, fixed_ips: [{subnet: {get_resource: subnet}}], name: p}}
+  key: {type: OS::Nova::KeyPair, properties: {name: k, public_key: a}}
+  config: {type: OS::Heat::SoftwareConfig, properties: {config: {get_file: run.sh}}}
+  one:
+    type: OS::Nova::Server
+    properties: {name: one, flavor: {get_param: size}, image: i, key_name: {get_resource: key}, config_drive: true, count: 1,
+      admin_pass: {get_param: secret}, networks: [{port: {get_resource: port}}], user_data: {get_resource: config}, user_data_format: RAW}
+`
+	read := func(text string, parameters map[string]string, run string) definition {
+		d := definition{parameters: parameters, files: map[string]string{"run.sh": run}}
+		require.NoError(t, yaml.Unmarshal([]byte(text), &d.template))
+		return d
+	}
+	for name, try := range map[string]struct {
+		change     func(resources map[string]any)
+		parameters map[string]string
+		run        string
+		node       bool
+		differing  []string
+	}{
+		"nothing":                            {},
+		"its name":                           {change: property("one", "name", "two")},
+		"the name of a node":                 {change: property("one", "name", "two"), node: true, differing: []string{"name"}},
+		"a parameter":                        {parameters: map[string]string{"size": "large"}, differing: []string{"flavor"}},
+		"the value in place of a parameter":  {change: property("one", "flavor", "small")},
+		"a number as a text":                 {change: property("one", "count", "1")},
+		"a truth as a text":                  {change: property("one", "config_drive", "True")},
+		"nothing in place of an empty text":  {change: property("one", "availability_zone", "")},
+		"a property that Heat may get yet":   {change: property("one", "shape", "round"), differing: []string{"shape"}},
+		"names in its network":               {change: property("subnet", "name", "other")},
+		"a subnet with other addresses":      {change: property("subnet", "cidr", "10.1.0.0/24"), differing: []string{"networks"}},
+		"another port":                       {change: property("port", "mac_address", "fa:16:3e:00:00:01"), differing: []string{"networks"}},
+		"a port that is left out":            {change: func(r map[string]any) { delete(r, "port") }, differing: []string{"networks"}},
+		"another key of the same name":       {change: property("key", "public_key", "b")},
+		"a key of another name":              {change: property("key", "name", "l"), differing: []string{"key_name"}},
+		"a file that its user data comes of": {run: "other", differing: []string{"user_data"}},
+		"user data that Heat is to ignore":   {run: "other", change: property("one", "user_data_update_policy", "IGNORE")},
+		"another type":                       {change: func(r map[string]any) { r["one"].(map[string]any)["type"] = "OS::Heat::None" }, differing: []string{"type"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := read(base, try.parameters, try.run)
+			if try.change != nil {
+				try.change(next.template["resources"].(map[string]any))
+			}
+			require.Equal(t, try.differing, read(base, nil, "").differences(next, "one", try.node))
+		})
+	}
+	was, now := read(base, map[string]string{"secret": hiddenParameter, "size": "small"}, ""), read(base, map[string]string{"secret": "word"}, "")
+	require.Empty(t, was.differences(now, "one", false))
+	now.properties("one")["flavor"] = "1"
+	now.keep(was, "one", "flavor")
+	require.Equal(t, "small", now.properties("one")["flavor"], "a parameter may not be there any more")
+}
+
+func property(resource, name string, value any) func(map[string]any) {
+	return func(resources map[string]any) {
+		resources[resource].(map[string]any)["properties"].(map[string]any)[name] = value
+	}
+}
