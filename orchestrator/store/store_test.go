@@ -587,5 +587,7 @@ func TestNoReaderWaitsForAWriter(t *testing.T) {
 		require.NoError(t, read(), name)
 	}
 	require.NoError(t, writing.Commit().Error, "who writes does not wait for who reads")
+	_, err = take(t, s).Renew(ctx, time.Minute)
+	require.NoError(t, err, "no lease ends because somebody reads")
 	require.NoError(t, reading.Close())
 }

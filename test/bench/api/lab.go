@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -31,7 +32,7 @@ type lab struct {
 	server   *exec.Cmd
 }
 
-func start(ctx context.Context, program string) (l *lab, err error) {
+func start(ctx context.Context, program string, streams int) (l *lab, err error) {
 	l = &lab{}
 	defer func() {
 		if err != nil {
@@ -52,7 +53,7 @@ func start(ctx context.Context, program string) (l *lab, err error) {
 		return l, fmt.Errorf("sign in as demo: %w", err)
 	}
 	l.token = provider.Token()
-	return l, l.startServer(ctx, program, endpoint)
+	return l, l.startServer(ctx, program, endpoint, streams)
 }
 
 // signIn gets a token of the entry burano-demo of a clouds.yaml.
@@ -83,7 +84,7 @@ func (l *lab) startKeystone() (endpoint string, err error) {
 	return base + "/identity/v3", nil
 }
 
-func (l *lab) startServer(ctx context.Context, program, endpoint string) error {
+func (l *lab) startServer(ctx context.Context, program, endpoint string, streams int) error {
 	address, err := freeAddress()
 	if err != nil {
 		return err
@@ -97,6 +98,10 @@ func (l *lab) startServer(ctx context.Context, program, endpoint string) error {
 	l.server = exec.Command(program, "serve", "--listen", address, "--state", filepath.Join(l.folder, "server"))
 	l.server.Env = append(os.Environ(), "OS_CLOUD=", "OS_AUTH_URL="+endpoint, "OS_USERNAME=burano", "OS_PASSWORD=burano", "OS_PROJECT_NAME=service",
 		"OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_NAME=Default", "OS_DOMAIN_NAME=Default", "OS_REGION_NAME="+keystone.Region)
+	if streams > 0 {
+		limit := strconv.Itoa(streams)
+		l.server.Env = append(l.server.Env, "BURANO_MAX_STREAMS="+limit, "BURANO_MAX_PROJECT_STREAMS="+limit)
+	}
 	l.server.Stdout, l.server.Stderr = log, log
 	l.server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := l.server.Start(); err != nil {

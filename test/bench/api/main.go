@@ -91,22 +91,26 @@ func main() {
 	file := flag.String("clouds", "", "clouds.yaml whose entry burano-demo says who asks it")
 	only := flag.String("only", "", "measure only what has this in its name")
 	span := flag.Duration("time", 10*time.Second, "how long each number is measured")
+	followers := flag.Int("followers", 0, "measure nothing but what so many cost who follow one deployment")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *program, *murano, *file, *only, *span); err != nil {
+	if err := run(ctx, *program, *murano, *file, *only, *followers, *span); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, program, murano, file, only string, span time.Duration) (err error) {
-	l, err := start(ctx, program)
+func run(ctx context.Context, program, murano, file, only string, followers int, span time.Duration) (err error) {
+	l, err := start(ctx, program, followers)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.stop()) }()
 	burano := &target{name: "Burano", url: l.url, token: l.token, process: l.server.Process.Pid}
+	if followers > 0 {
+		return burano.follow(ctx, followers, span)
+	}
 	targets := []*target{burano}
 	if murano != "" {
 		token, err := signIn(ctx, file)
