@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
@@ -46,6 +48,9 @@ type Config struct {
 	// ClassConfigs are the operator's values of properties of usage Config (muranopl.WithConfigs); nil: there are none.
 	ClassConfigs fs.FS
 	Logger       *slog.Logger
+
+	// Metrics is where the engine registers what it counts; nil: nowhere.
+	Metrics prometheus.Registerer
 
 	// Workers is the number of tasks that run at the same time (default DefaultWorkers); of one environment, one at a time, and of one
 	// project no more than there are places free.
@@ -118,6 +123,7 @@ type Engine struct {
 	mutex   sync.Mutex
 	running map[string]*lease // by environment
 	pool    pool
+	metrics *metrics
 	statics map[string]int // static actions that run, by project
 }
 
@@ -137,6 +143,7 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 	}
 	config.Sweep = cmp.Or(config.Sweep, defaultSweep)
 	e := &Engine{Config: config, wake: make(chan struct{}, 1), sweep: make(chan struct{}, 1), running: map[string]*lease{}, pool: pool{changed: make(chan struct{})}, statics: map[string]int{}}
+	e.metrics = newMetrics(config.Metrics, e)
 	if config.Sole {
 		return e, e.Store.EndLeases(ctx)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"gorm.io/gorm"
@@ -49,6 +50,7 @@ type house struct {
 	// Of engine.Config; 0 is the default.
 	taskTime, aloneTime, makeWay time.Duration
 	code                         muranopl.Limits
+	metrics                      prometheus.Registerer
 	// packages and natives are those of enginetest, unless a test says otherwise.
 	packages []*catalog.Package
 	natives  func(*engine.Runtime) muranopl.Natives
@@ -109,7 +111,7 @@ func (h *house) start() {
 	}
 	h.engine, err = engine.New(h.t.Context(), engine.Config{Store: h.store, Sealer: h.sealer, Cloud: h.cloud,
 		Source: enginetest.Source(h.packages), Natives: h.natives, Logger: h.logger, Poll: h.poll(), Lease: h.lease, Workers: h.workers,
-		Sole: h.sole, ClassConfigs: h.configs, Sweep: h.sweep, TaskTime: h.taskTime, AloneTime: h.aloneTime, MakeWay: h.makeWay, Code: h.code})
+		Sole: h.sole, ClassConfigs: h.configs, Sweep: h.sweep, TaskTime: h.taskTime, AloneTime: h.aloneTime, MakeWay: h.makeWay, Code: h.code, Metrics: h.metrics})
 	require.NoError(h.t, err)
 	h.service = orchestrator.New(orchestrator.Config{Store: h.store, Sealer: h.sealer, Trusts: h.cloud, Engine: h.engine, Logger: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())

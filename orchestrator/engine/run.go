@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/panics"
@@ -16,6 +17,9 @@ import (
 func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 	task := h.Task()
 	log := h.log.With("task", task.ID, "environment", task.EnvironmentID, "fence", h.Fence())
+	began, how := time.Now(), "lost"
+	e.metrics.began(before)
+	defer func() { e.metrics.ended(task, how, context.Cause(ctx), time.Since(began)) }()
 	log.Info("a task begins", "kind", task.Kind(), "former worker", before.Worker, "former fence", before.Fence)
 	outcome, failed := e.attempt(ctx, h, before)
 	if failed != nil && failed.defect != nil {
@@ -49,6 +53,7 @@ func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 			log.Error("a task could not be given back; it is taken over when its lease has run out", "error", err)
 			return
 		}
+		how = "given back"
 		log.Info("a task was given back", "reason", cause)
 		return
 	}
@@ -63,6 +68,12 @@ func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 	case err != nil:
 		log.Error("the end of a task could not be written; it is taken over when its lease has run out", "error", err)
 	default:
+		switch how = "success"; {
+		case ended && errors.Is(context.Cause(ctx), errCancelled):
+			how = "cancelled"
+		case ended:
+			how = "failure"
+		}
 		log.Info("a task ended", "failed", ended)
 		e.Revoke()
 	}
