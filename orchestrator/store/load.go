@@ -13,7 +13,7 @@ type Load struct {
 	Oldest  time.Duration // for which the one of them has waited that waits longest
 	Running int64         // tasks that servers run
 	Overdue int64         // of these, those whose lease has run out: their server is gone or cannot reach the database
-	// Orphaned are delegations that no task and no environment needs any more, and that Keystone still has.
+	// Orphaned are delegations that no task, no environment and, as far as is known, no Heat needs any more, and that Keystone still has.
 	Orphaned int64
 }
 
@@ -36,7 +36,8 @@ func (s *Store) Load(ctx context.Context) (Load, error) {
 		if row.Oldest != 0 {
 			load.Oldest = max(0, now.Time().Sub(Time(row.Oldest).Time()))
 		}
-		return orphaned(tx.Model(&Delegation{})).Where("used = ?", true).Count(&load.Orphaned).Error
+		// What Heat needs is looked at again much later, and was no failure.
+		return orphaned(tx.Model(&Delegation{})).Where("used = ? AND (tries > 0 OR next_try <= ?)", true, s.clock()).Count(&load.Orphaned).Error
 	})
 	return load, wrap(err, "look at what there is to do")
 }

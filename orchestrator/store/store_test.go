@@ -45,6 +45,7 @@ func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
 		"one task of an environment runs at a time and each is taken once":  tasksAreTaken,
 		"reports are numbered and decide how a deployment ends":             reportsDecide,
 		"a deletion removes everything and orphans the trust":               deletionsRemove,
+		"what Heat needs is no orphaned trust":                              heatNeedsTrusts,
 		"attributes and secrets are replaced and read":                      attributesAndSecrets,
 		"a worker that lost its task can write nothing":                     losersWriteNothing,
 		"of many that deploy an environment at the same time one is let":    oneDeploys,
@@ -381,6 +382,27 @@ func deletionsRemove(t *testing.T, s *store.Store) {
 	require.NoError(t, err)
 	require.Len(t, orphaned, 1)
 	require.NoError(t, s.ForgetDelegation(t.Context(), orphaned[0].ID))
+}
+
+func heatNeedsTrusts(t *testing.T, s *store.Store) {
+	e := environment(t, s, "one")
+	row := store.Delegation{EnvironmentID: e.ID, Kind: store.Trust, Sealed: "sealed", Used: true}
+	require.NoError(t, s.AddDelegation(t.Context(), &row))
+	count := func() int64 {
+		load, err := s.Load(t.Context())
+		require.NoError(t, err)
+		return load.Orphaned
+	}
+	before := count()
+	require.NoError(t, s.PostponeDelegation(t.Context(), row.ID, time.Hour, false))
+	require.Equal(t, before-1, count(), "it is looked at again later")
+	require.NoError(t, s.PostponeDelegation(t.Context(), row.ID, time.Hour, true))
+	require.Equal(t, before, count(), "it could not be revoked")
+	orphaned, err := s.OrphanedDelegations(t.Context(), 10, 0, false)
+	require.NoError(t, err)
+	require.Empty(t, orphaned)
+	require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID))
+	require.NoError(t, s.ForgetDelegation(t.Context(), row.ID))
 }
 
 func attributesAndSecrets(t *testing.T, s *store.Store) {
