@@ -98,6 +98,8 @@ type Config struct {
 	DNS    bool   // run CoreDNS
 	// Patience is how long a node may take until its sshd answers; ssh.DefaultPatience when 0.
 	Patience time.Duration
+	// Connected is told of each SSH connection to a node that begins (1) and ends (-1). May be nil.
+	Connected func(change int)
 	// StepPatience is how long one step of a node may take; DefaultStepPatience when 0.
 	StepPatience time.Duration
 	// DrainPatience is how long the pods of a node that is removed may take to go, their grace periods and disruption budgets

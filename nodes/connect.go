@@ -222,7 +222,7 @@ func (c *Cluster) dial(ctx context.Context, node Node) (*ssh.Client, error) {
 		accepted = append(accepted, first.PublicKey())
 	}
 	config := ssh.Config{Ways: c.ways(node), Signer: own, HostKeys: accepted, Patience: c.config.Patience, Logger: c.config.Logger.With("node", node.Name),
-		Fence: c.config.Fence, Alive: c.config.Alive, Down: c.down(node)}
+		Fence: c.config.Fence, Alive: c.config.Alive, Down: c.down(node), Connected: c.config.Connected}
 	if node.Access.IsValid() {
 		config.Address = net.JoinHostPort(node.Access.String(), "22")
 	}

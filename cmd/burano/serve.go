@@ -170,7 +170,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		if err != nil {
 			return err
 		}
-		nativeConfig := native.Config{Binary: binary, Networks: networks, Region: cloud.Region(), Logger: logger,
+		nativeConfig := native.Config{Binary: binary, Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
 			ServerPatience: options.serverPatience, SSHPatience: options.sshPatience, StepPatience: options.stepPatience, DrainPatience: options.drainPatience}
 		if err := checkNatives(ctx, nativeConfig); err != nil {
 			return err

@@ -43,6 +43,8 @@ type Config struct {
 	// Down says that the server does not run, and will not until somebody starts it. It is asked every few seconds while nobody answers;
 	// when it says so twice in a row, Dial waits no longer. May be nil.
 	Down func(ctx context.Context) bool
+	// Connected is told of each connection that begins (1) and ends (-1). May be nil.
+	Connected func(change int)
 }
 
 // Client is a connection to one server. Its methods may be called at the same time.

@@ -258,8 +258,14 @@ func dialOnce(ctx context.Context, config Config, way Way, timeout time.Duration
 		return nil, err
 	}
 	conn.Client = ssh.NewClient(inner, channels, requests)
+	connected := config.Connected
+	if connected == nil {
+		connected = func(int) {}
+	}
+	connected(1)
 	go func() {
 		err := conn.Wait()
+		connected(-1)
 		config.Logger.Debug("SSH connection ended", "server", way.String(), "reason", err)
 		close(conn.lost)
 	}()

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -206,4 +207,16 @@ func TestAnyTextPassesThroughTheEnvironment(t *testing.T) {
 		require.NoError(rt, err)
 		require.Equal(rt, text, out)
 	})
+}
+
+func TestConnectionsAreToldOfWhenTheyBeginAndEnd(t *testing.T) {
+	server := sshtest.Prepare(t)
+	server.Start()
+	var open atomic.Int64
+	client, err := ssh.Dial(t.Context(), ssh.Config{Address: server.Address, Signer: server.Signer, HostKeys: []xssh.PublicKey{server.HostKey},
+		Connected: func(change int) { open.Add(int64(change)) }})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, open.Load())
+	require.NoError(t, client.Close())
+	require.Eventually(t, func() bool { return open.Load() == 0 }, 10*time.Second, time.Millisecond)
 }

@@ -150,6 +150,7 @@ func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Conf
 		Patience:      c.server.SSHPatience,
 		StepPatience:  c.server.StepPatience,
 		DrainPatience: c.server.DrainPatience,
+		Connected:     c.server.Connected,
 		DNS:           object.Bool("enableKubeDns"),
 		Fence:         c.runtime.Fence(),
 		Alive:         c.runtime.Alive,
