@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -144,27 +145,27 @@ func TestTheProgramAsAProcess(t *testing.T) {
 		require.Equal(t, http.StatusOK, status)
 		require.NoError(t, <-first.ended, "its exit code is 0")
 	})
-	t.Run("without Keystone it is not ready and says why", func(t *testing.T) {
+	t.Run("without Keystone it stays ready, and log and metrics say so", func(t *testing.T) {
 		second := s.serve(http.DefaultClient, "http")
-		ready := func() (int, string) {
-			response, err := http.Get(s.url + "/readyz")
+		show := func(path string) (int, string) {
+			response, err := http.Get(s.url + path)
 			require.NoError(t, err)
 			defer response.Body.Close()
 			text, err := io.ReadAll(response.Body)
 			require.NoError(t, err)
 			return response.StatusCode, string(text)
 		}
-		status, text := ready()
-		require.Equal(t, http.StatusOK, status, text)
 		s.cloud.CloseClientConnections()
 		s.cloud.Close()
 		require.Eventually(t, func() bool {
-			status, text = ready()
-			return status == http.StatusServiceUnavailable
+			_, text := show("/metrics")
+			return strings.Contains(text, "burano_keystone_up 0")
 		}, time.Minute, 50*time.Millisecond)
-		require.JSONEq(t, `{"ready": false, "checks": {"database": "ok", "keystone": "failed"}}`, text)
+		status, text := show("/readyz")
+		require.Equal(t, http.StatusOK, status)
+		require.JSONEq(t, `{"ready": true, "checks": {"database": "ok"}}`, text)
 		log, err := os.ReadFile(second.log)
 		require.NoError(t, err)
-		require.Regexp(t, `not ready.*keystone.*connection refused`, string(log))
+		require.Regexp(t, `Keystone does not answer.*connection refused`, string(log))
 	})
 }
