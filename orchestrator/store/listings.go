@@ -37,6 +37,15 @@ func (l listing) count() int64 {
 	return int64(count)
 }
 
+// environmentBytes is what an environment takes. One with a trust of a former version is too large to be remembered: `burano db reseal` may
+// seal it again, in another process.
+func environmentBytes(row Environment) int64 {
+	if row.Trust != "" {
+		return maxShownBytes
+	}
+	return row.Model.bytes()
+}
+
 // remembered is what is answered from memory until an environment or a session is written; where nothing is remembered all is nil.
 type remembered struct {
 	listings     *lists.Cache[listing]     // by projects
@@ -51,7 +60,7 @@ func Alone() Option {
 	return func(s *Store) {
 		s.remembered = remembered{
 			listings:     lists.New(maxListings, maxListed, listing.count),
-			environments: lists.New(maxShown, maxShownBytes, func(row Environment) int64 { return row.Model.bytes() }),
+			environments: lists.New(maxShown, maxShownBytes, environmentBytes),
 			sessions:     lists.New(maxShown, maxShownBytes, func(row Session) int64 { return row.Model.bytes() }),
 			drafts:       lists.New(maxShown, maxShownBytes, func(rows []Session) int64 { return int64(1+len(rows)) * sessionBytes }),
 		}

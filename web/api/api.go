@@ -64,7 +64,9 @@ type Config struct {
 // timeForm is how Murano writes times: UTC, whole seconds, no zone.
 const timeForm = "2006-01-02T15:04:05"
 
-func stamp(t time.Time) string { return t.UTC().Format(timeForm) }
+func stamp(t time.Time) string {
+	return string(t.UTC().AppendFormat(make([]byte, 0, len(time.RFC3339)), time.RFC3339)[:len(timeForm)]) // what Go writes fastest, without its zone
+}
 
 // stampOrNil is for times that may not be yet.
 func stampOrNil(t *time.Time) any {
