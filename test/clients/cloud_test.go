@@ -155,6 +155,8 @@ func TestTheProgramOnAWholeCloud(t *testing.T) {
 		{"joins servers to a network that is there", serversJoinAnExistingNetwork},
 		{"makes stacks of Heat templates with files and environments", heatTemplatesWithFiles},
 		{"says what failed and where, and heals with the next deployment", failuresAreSaidAndHealed},
+		{"keeps the servers that are there, whatever is edited", serversOutliveEdits},
+		{"keeps the servers of Heat templates", serversOfTemplatesOutliveEdits},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			try.run(t, s, demo)
