@@ -210,7 +210,7 @@ func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, c
 			break
 		}
 		if !gophercloud.ResponseCodeIs(err, http.StatusConflict) || refused == conflicts {
-			return Stack{}, explain(ctx, err, "update stack "+name, content)
+			return Stack{}, explain(ctx, lostTrust(err), "update stack "+name, content)
 		}
 		if existing, err = p.awaitIdle(ctx, name, content); err != nil {
 			return Stack{}, err

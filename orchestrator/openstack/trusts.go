@@ -178,6 +178,16 @@ func (s *Service) PassedOn(ctx context.Context, trustID string) (bool, error) {
 	return slices.ContainsFunc(all, func(other trusts.Trust) bool { return other.RedelegatedTrustID == trustID }), nil
 }
 
+// lostTrust adds to an error of an update what may be the reason when Heat gives none for long.
+func lostTrust(err error) error {
+	var answer *outage
+	if errors.As(err, &answer) && answer.status == http.StatusInternalServerError || gophercloud.ResponseCodeIs(err, http.StatusInternalServerError) {
+		return fmt.Errorf("%w. Heat answers so for good when it can act no more for the user whose trust it keeps for this stack: they have left, or lost a "+
+			"role in the project. Give it back for the time of one deployment by another member, or delete the environment", err)
+	}
+	return err
+}
+
 // Changing tells whether Heat is changing one of these stacks, which it does with a token of the trust through which it was asked. Nothing
 // is done any more through a trust that Keystone refuses.
 func (s *Service) Changing(ctx context.Context, trustID string, names []string) (bool, error) {

@@ -73,4 +73,7 @@ func heatKeepsATrustOfItsOwn(t *testing.T, c *cloud) {
 	options := stacks.UpdateOpts{TemplateOpts: &stacks.Template{TE: stacks.TE{Bin: []byte("heat_template_version: 2018-08-31\nresources: {a: {type: OS::Heat::RandomString}}\n")}}}
 	err = stacks.Update(t.Context(), demo.heat(t), name, stack.ID, options).ExtractErr()
 	require.True(t, gophercloud.ResponseCodeIs(err, http.StatusInternalServerError), "the stack cannot be changed any more: %v", err)
+	_, project = made()
+	_, err = project.ApplyStack(driver.WithOutages(t.Context(), driver.Outages{Patience: time.Second}), name, content("a"))
+	require.ErrorContains(t, err, "can act no more for the user whose trust it keeps")
 }
