@@ -53,6 +53,7 @@ part dashboard web/dashboard/build.sh check
 part format format
 part "shell scripts" scripts
 part vet go vet ./...
+part "vet of test switches" go vet -tags faults ./cmd/burano
 part lint lint
 part "dead code" dead
 part "unit tests" units

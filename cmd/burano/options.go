@@ -73,7 +73,7 @@ type serveOptions struct {
 	memory    int64
 	lease     time.Duration
 	maxDeaths int
-	killAt    string
+	tests     testSwitches
 	networks  string
 
 	outagePatience time.Duration
@@ -146,8 +146,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.DurationVar(&o.sshPatience, "ssh-patience", 3*time.Minute, "how long a server that is ACTIVE may take until it answers on SSH")
 	flags.DurationVar(&o.stepPatience, "step-patience", nodes.DefaultStepPatience, "how long one step of a node may take; the longest is the start of an API server on a slow disk")
 	flags.DurationVar(&o.drainPatience, "drain-patience", nodes.DefaultDrainPatience, "how long the pods of a node that is removed may take to go, their grace periods and disruption budgets included")
-	flags.StringVar(&o.killAt, "kill-at-step", "", "for tests: kill this process when the step of this name begins (begin:NAME) or before its end is written (end:NAME)")
-	_ = flags.MarkHidden("kill-at-step")
+	o.tests.flags(flags)
 	return flags
 }
 

@@ -201,7 +201,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			Metrics: registry,
 			Workers: options.workers, TaskTime: options.taskTime, Code: muranopl.Limits{Steps: options.steps, Memory: options.memory}, Lease: options.lease, MaxDeaths: options.maxDeaths, OutagePatience: options.outagePatience,
 			Sole:   options.sole(),
-			AtStep: options.atStep(),
+			AtStep: options.tests.atStep(),
 		})
 		if err != nil {
 			return err

@@ -75,19 +75,6 @@ func checkKey(ctx context.Context, rows *store.Store, sealer *secret.Sealer) err
 	return nil
 }
 
-// atStep ends this process, as a crash would, at the step that the options name; nil when they name none.
-func (o *serveOptions) atStep() func(name string, done bool) {
-	if o.killAt == "" {
-		return nil
-	}
-	return func(name string, done bool) {
-		if !done && o.killAt == "begin:"+name || done && o.killAt == "end:"+name {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {} // nothing more of the step is done
-		}
-	}
-}
-
 // openAudit begins the audit log that the options ask for. end writes what still waits.
 func (o *serveOptions) openAudit(rows *store.Store, logger *slog.Logger) (account *audit.Log, end func() error, err error) {
 	host, err := os.Hostname()

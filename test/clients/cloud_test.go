@@ -61,7 +61,7 @@ func startCloudWith(t *testing.T, settings localcloud.Config) *server {
 	require.NoError(t, imagedata.Upload(t.Context(), admin.glance, image.ID, bytes.NewReader(content)).ExtractErr())
 	_, err = flavors.Create(t.Context(), admin.nova, flavors.CreateOpts{Name: "m1.tiny", RAM: 512, VCPUs: 1, Disk: &disk}).Extract()
 	require.NoError(t, err)
-	s.build()
+	s.build("faults")
 	return s
 }
 

@@ -55,12 +55,12 @@ func start(t *testing.T) *server {
 	return s
 }
 
-// build builds the program.
-func (s *server) build() {
+// build builds the program, with these build tags.
+func (s *server) build(tags ...string) {
 	t := s.t
 	t.Helper()
 	s.program = filepath.Join(t.TempDir(), "burano")
-	build := exec.Command("go", "build", "-o", s.program, "./cmd/burano")
+	build := exec.Command("go", "build", "-tags", strings.Join(tags, ","), "-o", s.program, "./cmd/burano")
 	build.Dir = filepath.Join("..", "..")
 	output, err := build.CombinedOutput()
 	require.NoErrorf(t, err, "%s", output)

@@ -56,7 +56,7 @@ var changes = []change{
 // scale-down, one after another, and starts it again each time: each ends as wanted, and nothing exists twice. `make soak` kills it
 // at the beginning and at the end of every step: BURANO_SOAK is 1, or names the changes in which it does.
 func TestChangesSurviveTheDeathOfTheServer(t *testing.T) {
-	l := start(t)
+	l := start(t, "faults")
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")

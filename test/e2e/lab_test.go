@@ -32,6 +32,7 @@ import (
 type lab struct {
 	root      string // the project's folder
 	cloud     string // the local cloud's state
+	serves    string // the program that serves
 	server    *exec.Cmd
 	state     string // the server's folder
 	address   string // where it listens
@@ -41,8 +42,8 @@ type lab struct {
 	ownCloud  bool
 }
 
-// start brings up what BURANO_LAB does not name already.
-func start(t *testing.T) *lab {
+// start brings up what BURANO_LAB does not name already. The server is the program in build/, or one built with the tags.
+func start(t *testing.T, tags ...string) *lab {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	l := &lab{root: root}
@@ -66,8 +67,22 @@ func start(t *testing.T) *lab {
 		l.run(t, l.as("burano-admin"), "burano", "image", "upload", "--name", "burano-node", "--public", l.image())
 		t.Logf("the node image was uploaded in %.1f s", time.Since(began).Seconds())
 	}
+	l.serves = l.program("burano")
+	if len(tags) > 0 {
+		l.serves = l.built(t, tags)
+	}
 	l.startServer(t)
 	return l
+}
+
+// built builds the program with these build tags.
+func (l *lab) built(t *testing.T, tags []string) string {
+	path := filepath.Join(t.TempDir(), "burano")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", strings.Join(tags, ","), "-o", path, "./cmd/burano")
+	build.Dir, build.Env = l.root, append(os.Environ(), "CGO_ENABLED=0") // it runs on nodes too
+	output, err := build.CombinedOutput()
+	require.NoErrorf(t, err, "%s", output)
+	return path
 }
 
 // slot keeps the local clouds of several checkouts apart, which then can test at the same time: BURANO_SLOT is a digit. None of
@@ -141,7 +156,7 @@ func (l *lab) launch(t *testing.T, flags ...string) {
 	log, err := os.OpenFile(l.serverLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
 	defer log.Close()
-	l.server = exec.Command(l.program("burano"), append([]string{"serve", "--listen", l.address, "--state", l.state}, flags...)...)
+	l.server = exec.Command(l.serves, append([]string{"serve", "--listen", l.address, "--state", l.state}, flags...)...)
 	l.server.Env = append(os.Environ(), l.as("burano-service")...)
 	l.server.Stdout, l.server.Stderr = log, log
 	require.NoError(t, l.server.Start())

@@ -1,0 +1,32 @@
+//go:build faults
+
+package main
+
+import (
+	"os"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+// testSwitches are what tests ask of a server that users must not: a program has them that was built with the tag faults.
+type testSwitches struct{ killAt string }
+
+func (s *testSwitches) flags(flags *pflag.FlagSet) {
+	const name = "kill-at-step"
+	flags.StringVar(&s.killAt, name, "", "kill this process when the step of this name begins (begin:NAME) or before its end is written (end:NAME)")
+	_ = flags.MarkHidden(name)
+}
+
+// atStep ends this process, as a crash would, at the step that the switch names; nil when it names none.
+func (s *testSwitches) atStep() func(name string, done bool) {
+	if s.killAt == "" {
+		return nil
+	}
+	return func(name string, done bool) {
+		if !done && s.killAt == "begin:"+name || done && s.killAt == "end:"+name {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // nothing more of the step is done
+		}
+	}
+}
