@@ -49,9 +49,10 @@ func newProject(_ context.Context, provider *gophercloud.ProviderClient, endpoin
 	return &Project{provider: provider, orchestration: orchestration, network: network, compute: compute, endpoint: endpoint}, nil
 }
 
-// beforeChange notes that Heat is about to be asked to change a stack, and gets a new token. Heat works with the token of a request until the
-// change is done, unless its operator has set reauthentication_auth_method: when the token ends meanwhile, the stack fails with 401, or Heat answers 500 without a reason. So every
-// change of a stack is asked for with a token that lasts as long as one can. Elsewhere gophercloud replaces a token once it has ended.
+// beforeChange notes that Heat is about to be asked to change a stack, and gets a new token. Heat works with the token of a request until
+// the change is done, unless its operator has set reauthentication_auth_method: when the token ends meanwhile, the stack fails with 401, or
+// Heat answers 500 without a reason. So every change of a stack is asked for with a token that lasts as long as one can. Elsewhere
+// gophercloud replaces a token once it has ended.
 func (p *Project) beforeChange(ctx context.Context, stack string) error {
 	if p.changing != nil {
 		if err := p.changing(ctx, stack); err != nil {
