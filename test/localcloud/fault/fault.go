@@ -38,7 +38,8 @@ const (
 type Fault struct {
 	Method string `json:"method,omitempty"` // "" for any
 	Path   string `json:"path,omitempty"`   // regular expression for the whole path with its service, "" for any
-	// Request is the id of the request on whose behalf the call must be made (X-Openstack-Request-Id), "" for any.
+	// Request is the id of the request on whose behalf the call must be made (X-Openstack-Request-Id), "" for any call and "*" for one
+	// that names any.
 	Request string `json:"request,omitempty"`
 	Nth     int    `json:"nth,omitempty"` // of the calls that match from now on; 0 is the first
 	Kind    Kind   `json:"kind"`
@@ -123,7 +124,7 @@ func (f *Faults) meet(r *http.Request) (kind Kind) {
 	id := r.Header.Get("X-Openstack-Request-Id")
 	// One call meets one fault; the others wait for their own.
 	for i, one := range f.ordered {
-		if one.Method != "" && one.Method != r.Method || one.Request != "" && one.Request != id || !one.path.MatchString(r.URL.Path) {
+		if one.Method != "" && one.Method != r.Method || !one.on(id) || !one.path.MatchString(r.URL.Path) {
 			continue
 		}
 		if one.seen++; kind == "" && one.seen >= max(one.Nth, 1) {
@@ -134,6 +135,11 @@ func (f *Faults) meet(r *http.Request) (kind Kind) {
 	f.ordered = slices.DeleteFunc(f.ordered, func(one *order) bool { return one == nil })
 	f.calls = append(f.calls, Call{Method: r.Method, Path: r.URL.Path, Request: id, Fault: kind})
 	return kind
+}
+
+// on tells whether a fault may meet a call with this id of a request.
+func (f Fault) on(id string) bool {
+	return f.Request == "" || f.Request == id || f.Request == "*" && id != ""
 }
 
 // Wrap lets the calls of a cloud meet their faults.

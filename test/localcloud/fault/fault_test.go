@@ -54,6 +54,11 @@ func TestACallMeetsTheFaultThatWasOrdered(t *testing.T) {
 	require.Empty(t, faults.Pending())
 	require.Equal(t, fault.Call{Method: "PUT", Path: "/heat/b", Request: "one", Fault: fault.Unavailable}, faults.Calls()[4])
 
+	ordered, _ = send("POST", "/faults", "", `[{"request": "*", "kind": "500"}]`)
+	require.Equal(t, 204, ordered)
+	require.Equal(t, 200, status("GET", "/nova", ""))
+	require.Equal(t, 500, status("GET", "/nova", "any"))
+
 	wrong, _ := send("POST", "/faults", "", `[{"kind": "flood"}]`)
 	require.Equal(t, 400, wrong)
 	forgotten, _ := send("DELETE", "/faults", "", "")
