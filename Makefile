@@ -55,6 +55,10 @@ bench-cluster: setup build image ## Measure how long clusters of several sizes t
 bench-api: build ## Measure how many requests per second the API answers, over SQLite; MURANO=1 measures Debian's Murano beside it
 	$(if $(MURANO),test/bench/api/murano.sh,go run ./test/bench/api -burano $(BUILD)/burano)
 
+.PHONY: bench-load
+bench-load: setup ## Have 500 projects use one server for ten minutes while Keystone and Heat fail now and then, over SQLite and over PostgreSQL
+	go test -count=1 -timeout 60m -run '^$$' -bench Projects -benchtime 1x ./test/bench/load
+
 .PHONY: soak
 soak: check image ## Kill the server at the beginning and end of every step of deployment, scale-up and scale-down (an hour)
 	BURANO_ETCD_SEQUENCES=100 go test -count=1 -timeout 60m -parallel 4 -v -run TestTheQuorum ./nodes/etcd
