@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"gorm.io/gorm"
 
+	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/database/databasetest"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -135,4 +137,25 @@ func TestWhatWasKeptForLongEnoughGoes(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, swept)
 	})
+}
+
+// TestOneServerSweepsAtATime has another one that is in the middle of it.
+func TestOneServerSweepsAtATime(t *testing.T) {
+	db, err := database.OpenPostgres(t.Context(), databasetest.Postgres(t), 10*time.Second)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+	var clock atomic.Int64
+	s, err := store.New(t.Context(), db, func() time.Time { return time.Unix(clock.Load()*3600, 0) })
+	require.NoError(t, err)
+	require.NoError(t, s.SaveRequestStatistics(t.Context(), store.RequestStatistics{Host: "old"}))
+	clock.Add(10)
+	other := db.Begin()
+	require.NoError(t, other.Exec("SELECT pg_advisory_xact_lock(?)", int64(store.SweepLock)).Error)
+	swept, err := s.Sweep(t.Context(), store.Retention{Statistics: time.Hour})
+	require.NoError(t, err)
+	require.Zero(t, swept)
+	require.NoError(t, other.Commit().Error)
+	swept, err = s.Sweep(t.Context(), store.Retention{Statistics: time.Hour})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, swept.Statistics)
 }
