@@ -1,6 +1,8 @@
 package client
 
 import (
+	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,4 +18,24 @@ func TestMessagesAreReadOutOfEveryShapeOfError(t *testing.T) {
 	} {
 		require.Equal(t, wanted, message([]byte(body)))
 	}
+}
+
+func TestADeletionIsWaitedForUntilTheEnvironmentIsGone(t *testing.T) {
+	asked := 0
+	c := following(t, func(w http.ResponseWriter, r *http.Request) {
+		switch asked++; {
+		case r.URL.Path == "/v1/environments/e/deployments":
+			fmt.Fprint(w, `{"deployments": [{"id": "d"}]}`)
+		case r.URL.Path == "/v1/environments/e/deployments/d":
+			fmt.Fprint(w, `{"reports": [{"level": "info", "text": "begun"}, {"level": "error", "text": "no right to delete servers"}]}`)
+		case r.URL.Path == "/v1/environments/e" && asked < 3:
+			fmt.Fprint(w, `{"id": "e", "status": "deleting"}`)
+		case r.URL.Path == "/v1/environments/e":
+			fmt.Fprint(w, `{"id": "e", "status": "delete failure"}`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	require.NoError(t, c.WaitDeleted(t.Context(), "gone"))
+	require.EqualError(t, c.WaitDeleted(t.Context(), "e"), "it failed:\n  no right to delete servers")
 }

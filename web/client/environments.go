@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/burano/burano/internal/wait"
 )
 
 // pollInterval is how often it is asked whether an environment is gone.
@@ -113,16 +115,18 @@ func (c *Client) Environment(ctx context.Context, nameOrID string) (Environment,
 
 // WaitDeleted returns when the environment is gone, or with the reports of a deletion that failed.
 func (c *Client) WaitDeleted(ctx context.Context, id string) error {
-	return every(ctx, pollInterval, func() (bool, error) {
+	return wait.Every(pollInterval).Until(ctx, func(ctx context.Context) error {
 		var current Environment
 		err := c.Call(ctx, http.MethodGet, "/v1/environments/"+id, nil, &current)
-		if IsStatus(err, http.StatusNotFound) {
-			return true, nil
+		switch {
+		case IsStatus(err, http.StatusNotFound):
+			return nil
+		case err != nil:
+			return err
+		case current.Status == "delete failure":
+			return c.explainFailure(ctx, id)
 		}
-		if err == nil && current.Status == "delete failure" {
-			return false, c.explainFailure(ctx, id)
-		}
-		return false, err
+		return wait.Again(fmt.Errorf("it is %s", current.Status))
 	})
 }
 
@@ -143,21 +147,4 @@ func (c *Client) explainFailure(ctx context.Context, environment string) error {
 		}
 	}
 	return fmt.Errorf("it failed:%s", text)
-}
-
-// every calls try at once and then in this interval until it says it is done, fails, or ctx ends.
-func every(ctx context.Context, interval time.Duration, try func() (bool, error)) error {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		done, err := try()
-		if done || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waited in vain: %w", context.Cause(ctx))
-		case <-ticker.C:
-		}
-	}
 }
