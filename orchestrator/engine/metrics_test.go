@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -31,7 +33,7 @@ func TestTheEngineCountsItsWork(t *testing.T) {
 		return recorder.Body.String()
 	}
 	for _, line := range []string{"burano_workers 5", "burano_workers_busy 1", "burano_leases_lost_total 0", "burano_tasks_taken_over_total 1"} {
-		require.Contains(t, scraped(), line+"\n")
+		require.Eventually(t, func() bool { return strings.Contains(scraped(), line+"\n") }, 20*time.Second, 5*time.Millisecond, line)
 	}
 	require.NoError(t, h.service.Cancel(t.Context(), demo, h.newest(slow).ID))
 	h.ended(slow)
