@@ -41,7 +41,7 @@ func TestEveryFaultAtEveryCallEndsAsWithoutFaults(t *testing.T) {
 	require.NoError(t, faults.Order())
 
 	// What is asked once and remembered is asked now.
-	before := s.counts(t, demo)
+	before, trustsBefore := s.counts(t, demo), s.trusts(t)
 	warm := &faultyFarm{s: s, token: token, name: "warm"}
 	for _, phase := range farmPhases {
 		require.NoError(t, phase.run(warm, t, requestid.New()), phase.name)
@@ -59,6 +59,7 @@ func TestEveryFaultAtEveryCallEndsAsWithoutFaults(t *testing.T) {
 		require.NotEmpty(t, calls[phase.name])
 	}
 	require.Empty(t, grown["delete"], "nothing is left without faults")
+	s.trustsGo(t, trustsBefore)
 
 	farms := make([]*faultyFarm, len(fault.Kinds))
 	for k := range farms {
@@ -105,6 +106,13 @@ func TestEveryFaultAtEveryCallEndsAsWithoutFaults(t *testing.T) {
 		faults.Clear()
 		require.NoError(t, faults.Order())
 	}
+	s.trustsGo(t, trustsBefore)
+}
+
+// trustsGo waits until no more trusts are left than there were: they are deleted after the tasks and environments that they were made for.
+func (s *server) trustsGo(t *testing.T, before int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return s.trusts(t) <= before }, 2*time.Minute, 100*time.Millisecond, "trusts are left")
 }
 
 var farmPhases = []struct {
@@ -130,13 +138,19 @@ func callsOf(faults *fault.Faults, request string) (list []fault.Fault) {
 	return list
 }
 
-// counts says how many things of each kind the user has in the cloud, trusts too.
+// counts says how many things of each kind the user has in the cloud.
 func (s *server) counts(t *testing.T, user cloudUser) map[string]int {
 	t.Helper()
 	counts := map[string]int{}
 	for kind, names := range user.holds(t) {
 		counts[kind] = len(names)
 	}
+	return counts
+}
+
+// trusts is how many there are.
+func (s *server) trusts(t *testing.T) int {
+	t.Helper()
 	admin, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{IdentityEndpoint: s.keystone + "/identity/v3",
 		Username: "admin", Password: "admin", TenantName: "admin", DomainName: "Default"})
 	require.NoError(t, err)
@@ -146,8 +160,7 @@ func (s *server) counts(t *testing.T, user cloudUser) map[string]int {
 	require.NoError(t, err)
 	all, err := trusts.ExtractTrusts(pages)
 	require.NoError(t, err)
-	counts["trusts"] = len(all)
-	return counts
+	return len(all)
 }
 
 // less is what there is more of than before.
