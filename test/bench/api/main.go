@@ -1,6 +1,6 @@
 // Command api measures how many requests per second Burano's API answers: the built server as a process of its own over SQLite, with
 // authentication on, a local Keystone, and clients on loopback that hold 1 and 8 connections. With -murano the same requests go to a
-// Murano that is running already, in the same run.
+// Murano that is running already, in the same run. With -followers it measures what those cost who follow one deployment.
 package main
 
 import (
