@@ -3,6 +3,8 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -65,6 +67,31 @@ func TestTheDescriptionHasTheRegisteredRoutesAndNoOthers(t *testing.T) {
 	slices.Sort(routes)
 	slices.Sort(operations)
 	require.Equal(t, routes, operations)
+}
+
+// What Murano does not have is listed in docs/api.md for people, too: rows that begin with `METHOD /burano/v1/…`, names of parameters apart.
+func TestTheDocumentOfTheAPIListsTheRoutesThatMuranoDoesNotHave(t *testing.T) {
+	parameters := regexp.MustCompile(`{\w+}`)
+	var routes, documented []string
+	for path, item := range described(t, newServer(t))["paths"].(map[string]any) {
+		if strings.HasPrefix(path, "/burano/v1/") {
+			for method := range item.(map[string]any) {
+				routes = append(routes, strings.ToUpper(method)+" "+parameters.ReplaceAllString(path, "{}"))
+			}
+		}
+	}
+	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "api.md"))
+	require.NoError(t, err)
+	row := regexp.MustCompile(`(?m)^\| ([^|]*)(/burano/v1/[^` + "`" + `|]*)` + "`" + ` \|`)
+	for _, match := range row.FindAllStringSubmatch(string(document), -1) {
+		for _, method := range regexp.MustCompile(`[A-Z]{3,}`).FindAllString(match[1], -1) {
+			documented = append(documented, method+" "+parameters.ReplaceAllString(match[2], "{}"))
+		}
+	}
+	slices.Sort(routes)
+	slices.Sort(documented)
+	require.NotEmpty(t, routes)
+	require.Equal(t, routes, documented, "docs/api.md has a row for each of them")
 }
 
 // The recorded answers of Murano are examples of what is described.
