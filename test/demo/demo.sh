@@ -164,11 +164,13 @@ up() {
   printf '%s\n' "${phases[@]}"
   cat <<TEXT
 
+The dashboard:    $BURANO_URL/dashboard/environments   user demo, password demo
 The application:  curl http://$where/
 The cluster:      $kubectl --kubeconfig $lab/demo.kubeconfig get nodes,pods,services -o wide
 Burano:           export OS_CLIENT_CONFIG_FILE=$OS_CLIENT_CONFIG_FILE OS_CLOUD=burano-demo BURANO_URL=$BURANO_URL
                   $build/burano environment list
-From another machine: ssh -L 8080:$where $(id -un)@$(hostname)   and then   http://127.0.0.1:8080/
+From another machine: ssh -L 8080:$where -L $server_port:127.0.0.1:$server_port $(id -un)@$(hostname)
+                  and then http://127.0.0.1:8080/ and http://127.0.0.1:$server_port/dashboard/
 Stop and remove everything: make demo-down
 TEXT
 }
