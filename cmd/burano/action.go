@@ -15,7 +15,7 @@ import (
 )
 
 func actionCommand(connection *connection) *cobra.Command {
-	command := &cobra.Command{Use: "action", Short: "What deployed objects can do: scale, restart, …"}
+	command := &cobra.Command{Use: "action", Short: "Actions of deployed objects: scale, restart, …"}
 	command.AddCommand(actionListCommand(connection), actionCallCommand(connection), actionResultCommand(connection))
 	return command
 }
@@ -24,7 +24,7 @@ func actionListCommand(connection *connection) *cobra.Command {
 	var print output
 	command := &cobra.Command{
 		Use:   "list ENVIRONMENT",
-		Short: "List what the deployed objects of an environment can do",
+		Short: "List the actions of the deployed objects of an environment",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, _ []string) error {
 			rows := environment.Actions()
@@ -43,7 +43,7 @@ func actionListCommand(connection *connection) *cobra.Command {
 func actionResultCommand(connection *connection) *cobra.Command {
 	return &cobra.Command{
 		Use:   "result ENVIRONMENT TASK",
-		Short: "Print what an action returned, as JSON; the exit code says whether it went well",
+		Short: "Print the result of an action as JSON; the exit code is 0 when the action succeeded",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
 			return printResult(command.Context(), api, environment.ID, args[0], command.OutOrStdout(), true)
@@ -91,8 +91,8 @@ a list, "quoted text"), else as text.`,
 			return errors.Join(followed, printResult(command.Context(), api, environment.ID, task, command.OutOrStdout(), false))
 		},
 	}
-	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the action's reports as they come and its result; the exit code says how it ended")
-	command.Flags().StringArrayVar(&pairs, "arg", nil, "an argument as name=value; may be given several times")
+	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the action's reports as they come, and its result; the exit code is 0 when the action succeeded")
+	command.Flags().StringArrayVar(&pairs, "arg", nil, "an argument as name=value (repeatable)")
 	return command
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 func auditCommand(connection *connection) *cobra.Command {
-	command := &cobra.Command{Use: "audit", Short: "Who has done what"}
+	command := &cobra.Command{Use: "audit", Short: "The audit log: who did what"}
 	command.AddCommand(auditListCommand(connection))
 	return command
 }
@@ -23,8 +23,8 @@ func auditListCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "List calls that changed something, sign-ins, refusals and downloads of kubeconfigs, newest first",
-		Long: `List shows what the server keeps of its audit log (its setting audit-time), newest first. By default administrators may; a rule of the
-policy, list_audit_events, lets others see their own project's.`,
+		Long: `List shows the audit log as far back as the server keeps it (its setting audit-time), newest first. By default only administrators may
+read it. The policy rule list_audit_events lets others read the events of their own project.`,
 		Args: cobra.NoArgs,
 		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
 			query := url.Values{}

@@ -28,9 +28,9 @@ const restoreSchema = "burano_restore"
 func (c *databaseCommands) backup() *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Write the whole database into a file, while the server runs or not",
-		Long: `Backup writes the database as it is at one moment, of either kind, into one file that "burano db restore" puts into a database of either
-kind. FILE appears whole or not at all. It holds no key: keep a copy of secret.key, apart from it.`,
+		Short: "Back the whole database up into a file, while the server runs or not",
+		Long: `Backup writes the database as it is at one moment, SQLite or PostgreSQL, into one file. "burano db restore" reads it into a database of
+either kind. FILE appears whole or not at all. It holds no key: keep a copy of secret.key, apart from it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			ctx := command.Context()
@@ -101,10 +101,10 @@ func (c *databaseCommands) restore() *cobra.Command {
 	var replace bool
 	command := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Put a backup into a new database, of either kind",
-		Long: `Restore fills a database that is not there yet or is empty, and brings it up to date. Its servers must be stopped. With --replace it takes the
-place of a database that is there, which is kept under another name that is said. The new database appears whole or not at all: a
-restore that was ended early has changed nothing, and is run again.
+		Short: "Restore a backup into a new database, SQLite or PostgreSQL",
+		Long: `Restore fills a database that does not exist yet or is empty, and brings it up to date. Its servers must be stopped. With --replace it
+replaces an existing database, which is kept under another name; the command prints that name. The new database appears whole or not at
+all: a restore that was interrupted has changed nothing, and can be run again.
 
 Deployments that ran when the backup was written go on, or fail where the cloud has gone on without them.`,
 		Args: cobra.ExactArgs(1),
@@ -136,7 +136,7 @@ Deployments that ran when the backup was written go on, or fail where the cloud 
 			return err
 		},
 	}
-	command.Flags().BoolVar(&replace, "replace", false, "take the place of a database that is there, which is kept under another name")
+	command.Flags().BoolVar(&replace, "replace", false, "replace an existing database, which is kept under another name")
 	return command
 }
 

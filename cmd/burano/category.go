@@ -84,7 +84,7 @@ func categoryShowCommand(connection *connection) *cobra.Command {
 func categoryCreateCommand(connection *connection) *cobra.Command {
 	return &cobra.Command{
 		Use:   "create NAME…",
-		Short: "Make categories (administrators)",
+		Short: "Create categories (administrators)",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
 			for _, name := range args {
@@ -102,7 +102,7 @@ func categoryCreateCommand(connection *connection) *cobra.Command {
 func categoryDeleteCommand(connection *connection) *cobra.Command {
 	return &cobra.Command{
 		Use:               "delete NAME|ID…",
-		Short:             "Delete categories without packages (administrators)",
+		Short:             "Delete categories that have no packages (administrators)",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeCategories(connection),
 		RunE: connection.deleteEach("the category %q", func(ctx context.Context, api *client.Client, name string) (string, error) {

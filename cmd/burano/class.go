@@ -28,7 +28,7 @@ func classSchemaCommand(connection *connection) *cobra.Command {
 	var options classOptions
 	command := &cobra.Command{
 		Use:   "schema CLASS [METHOD…]",
-		Short: "Print the JSON schemas of what a model gives an object of a class, and of its model builders' arguments",
+		Short: "Print the JSON schemas of a class: of its objects in a model, and of the arguments of its model builders",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
 			schemas, err := api.Schemas(command.Context(), options.class(args[0]), args[1:]...)
@@ -66,6 +66,6 @@ func classCallCommand(connection *connection) *cobra.Command {
 		},
 	}
 	options.addFlags(command)
-	command.Flags().StringArrayVar(&pairs, "arg", nil, "an argument as name=value, as in `burano action call`; may be given several times")
+	command.Flags().StringArrayVar(&pairs, "arg", nil, "an argument as name=value, as in burano action call (repeatable)")
 	return command
 }

@@ -59,7 +59,7 @@ func clusterShowCommand(connection *connection) *cobra.Command {
 	var print output
 	command := &cobra.Command{
 		Use:   "show ENVIRONMENT [CLUSTER]",
-		Short: "Show a cluster's nodes and routes, and what is wrong with it; the exit code says whether it is healthy",
+		Short: "Show a cluster's nodes, routes and problems; the exit code is 0 when it is healthy",
 		Args:  cobra.RangeArgs(1, 2),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
 			cluster, err := environment.ClusterID(strings.Join(args, ""))
@@ -87,7 +87,7 @@ func kubeconfigCommand(connection *connection) *cobra.Command {
 	var path string
 	command := &cobra.Command{
 		Use:   "kubeconfig ENVIRONMENT [CLUSTER]",
-		Short: "Write a kubeconfig for a cluster; its certificate is good for 24 hours",
+		Short: "Write a kubeconfig for a cluster, with a certificate that is valid for 24 hours",
 		Example: `  burano cluster kubeconfig demo > demo.kubeconfig
   kubectl --kubeconfig demo.kubeconfig get nodes`,
 		Args: cobra.RangeArgs(1, 2),
@@ -107,6 +107,6 @@ func kubeconfigCommand(connection *connection) *cobra.Command {
 			return os.WriteFile(path, config, 0o600)
 		}),
 	}
-	command.Flags().StringVarP(&path, "output", "o", "", "file to write, readable by you alone (default: print)")
+	command.Flags().StringVarP(&path, "output", "o", "", "file to write, readable by you only (default: standard output)")
 	return command
 }

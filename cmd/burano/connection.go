@@ -19,7 +19,7 @@ type connection struct {
 
 func (c *connection) addFlags(root *cobra.Command) {
 	root.PersistentFlags().StringVar(&c.cloud, "os-cloud", os.Getenv("OS_CLOUD"), "entry of clouds.yaml to sign in with (OS_CLOUD)")
-	root.PersistentFlags().StringVar(&c.url, "url", os.Getenv("BURANO_URL"), "where the Burano server answers (BURANO_URL); without it the service catalog is asked")
+	root.PersistentFlags().StringVar(&c.url, "url", os.Getenv("BURANO_URL"), "address of the Burano server (BURANO_URL); by default it comes from the service catalog")
 }
 
 // connect signs in and finds the server.

@@ -24,7 +24,7 @@ func schemas() []database.Schema {
 func databaseCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "db",
-		Short: "Look after the server's database",
+		Short: "Maintain the server's database and the keys of its secrets",
 		Long: `The server brings its database up to date when it starts. These commands work on the database without a server. They find it as the
 server does: --database (PostgreSQL), or burano.db below --state (SQLite), from flags, environment or the file that --config names.`,
 	}
@@ -53,7 +53,7 @@ server does: --database (PostgreSQL), or burano.db below --state (SQLite), from 
 		},
 	}, &cobra.Command{
 		Use:   "version",
-		Short: "Show which version the database has, and which one this program has",
+		Short: "Show the version of the database, and the one that this program needs",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			db, err := c.open(command.Context(), false)

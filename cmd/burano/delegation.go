@@ -17,8 +17,8 @@ func delegationCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "delegation",
 		Short: "The standing delegation of an environment: what Burano may do there in its owner's name",
-		Long: `A task works with a trust of whoever starts it, which ends with the task. A token that can make no trust, such as one of an application
-credential, works with the environment's standing delegation, if that is the same user's.`,
+		Long: `A task works with a trust of the user who starts it, which ends with the task. A token that can create no trust, such as one of an
+application credential, works with the environment's standing delegation if that belongs to the same user.`,
 	}
 	command.AddCommand(delegationShowCommand(connection), delegationSetCommand(connection), delegationRevokeCommand(connection))
 	return command
@@ -37,7 +37,7 @@ func delegationShowCommand(connection *connection) *cobra.Command {
 	var print output
 	command := &cobra.Command{
 		Use:   "show ENVIRONMENT",
-		Short: "Show whose it is, with which roles, and until when",
+		Short: "Show the owner, the roles and the end of the delegation",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, _ []string) error {
 			delegation, err := api.Delegation(command.Context(), found.ID)
@@ -58,7 +58,7 @@ func delegationSetCommand(connection *connection) *cobra.Command {
 	var credential, secretFile string
 	command := &cobra.Command{
 		Use:   "set ENVIRONMENT",
-		Short: "Make it yours: a trust of your token, or an application credential of yours",
+		Short: "Set the delegation: a trust from your token, or one of your application credentials",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, _ []string) error {
 			options := client.DelegationOptions{Roles: roles, Credential: credential}
@@ -84,9 +84,9 @@ func delegationSetCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().StringSliceVar(&roles, "role", nil, "role of yours that the trust has (repeatable); without it those that the server's operator has set")
-	command.Flags().DurationVar(&lasts, "lasts", 0, "how long the trust lasts, such as 720h; without it until it is revoked")
-	command.Flags().StringVar(&credential, "application-credential", "", "id of an application credential of yours in this project, in the place of a trust")
+	command.Flags().StringSliceVar(&roles, "role", nil, "role of yours that the trust gets (repeatable); by default those of the server's setting trust-roles")
+	command.Flags().DurationVar(&lasts, "lasts", 0, "how long the trust lasts, such as 720h; by default until it is revoked")
+	command.Flags().StringVar(&credential, "application-credential", "", "id of one of your application credentials in this project, in place of a trust")
 	command.Flags().StringVar(&secretFile, "secret-file", "", "file with the application credential's secret")
 	command.MarkFlagsMutuallyExclusive("application-credential", "role")
 	command.MarkFlagsMutuallyExclusive("application-credential", "lasts")
@@ -96,7 +96,7 @@ func delegationSetCommand(connection *connection) *cobra.Command {
 func delegationRevokeCommand(connection *connection) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ENVIRONMENT",
-		Short: "Take it away: nothing can be started with it any more",
+		Short: "Revoke the delegation: no task can be started with it any more",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, _ []string) error {
 			if err := api.RevokeDelegation(command.Context(), found.ID); err != nil {

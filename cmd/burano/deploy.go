@@ -17,9 +17,9 @@ func deployCommand(connection *connection) *cobra.Command {
 	var follow, dryRun bool
 	command := &cobra.Command{
 		Use:   "deploy FILE",
-		Short: "Deploy an environment with its applications, as a YAML file describes them",
-		Long: `Deploy brings the environment that FILE names to what the file says, and deploys it. It makes the environment when the project
-has none of that name. Deploying an unchanged file again changes nothing that runs.
+		Short: "Deploy an environment with its applications from a YAML file",
+		Long: `Deploy makes the environment that FILE names what the file describes, and deploys it. It creates the environment when the project has
+none of that name. Deploying an unchanged file again changes nothing that runs.
 
 The file has a name and a list of applications, each an object model as in Murano's API. Ids may be any readable names;
 applications refer to each other by them:
@@ -61,8 +61,8 @@ applications refer to each other by them:
 			return followNewest(command.Context(), api, environment, command.OutOrStdout())
 		},
 	}
-	command.Flags().BoolVarP(&follow, "follow", "f", false, "show the deployment's reports as they come; the exit code says how it ended")
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be added, changed and removed, and what is wrong with the file; do nothing")
+	command.Flags().BoolVarP(&follow, "follow", "f", false, "show the deployment's reports as they come; the exit code is 0 when it succeeded")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be added, changed and removed, and what is wrong with the file")
 	return command
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 func deploymentCommand(connection *connection) *cobra.Command {
-	command := &cobra.Command{Use: "deployment", Short: "Deployments: what ran, what runs, what it says"}
+	command := &cobra.Command{Use: "deployment", Short: "Deployments, actions and deletions, with what they report"}
 	command.AddCommand(deploymentListCommand(connection), deploymentShowCommand(connection), deploymentCancelCommand(connection), deploymentRetryCommand(connection))
 	return command
 }
@@ -58,8 +58,8 @@ func deploymentListCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().IntVar(&limit, "limit", listedDeployments, "how many at most")
-	command.Flags().BoolVar(&all, "all", false, "all of them")
+	command.Flags().IntVar(&limit, "limit", listedDeployments, "how many to list")
+	command.Flags().BoolVar(&all, "all", false, "list all of them")
 	command.MarkFlagsMutuallyExclusive("limit", "all")
 	return command
 }
@@ -80,7 +80,7 @@ func deploymentShowCommand(connection *connection) *cobra.Command {
 	var watch bool
 	command := &cobra.Command{
 		Use:   "show DEPLOYMENT|ENVIRONMENT",
-		Short: "Show what a deployment reports; of an environment, its newest one",
+		Short: "Show the reports of a deployment, or of the newest one of an environment",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.onDeployment(func(command *cobra.Command, api *client.Client, row client.Deployment) error {
 			if watch {
@@ -98,14 +98,14 @@ func deploymentShowCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().BoolVarP(&watch, "follow", "f", false, "show reports as they come, until the end; the exit code says how it ended")
+	command.Flags().BoolVarP(&watch, "follow", "f", false, "show reports as they come, until the end; the exit code is 0 when it succeeded")
 	return command
 }
 
 func deploymentCancelCommand(connection *connection) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel DEPLOYMENT|ENVIRONMENT",
-		Short: "Have a deployment end before it is done; what it has made stays",
+		Short: "Cancel a deployment; what it has made stays",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.onDeployment(func(command *cobra.Command, api *client.Client, row client.Deployment) error {
 			if err := api.Cancel(command.Context(), row.ID); err != nil {
@@ -121,7 +121,7 @@ func deploymentRetryCommand(connection *connection) *cobra.Command {
 	var watch bool
 	command := &cobra.Command{
 		Use:   "retry DEPLOYMENT|ENVIRONMENT",
-		Short: "Run the last deployment of an environment again, which has failed",
+		Short: "Run the last deployment of an environment again, when it failed or was cancelled",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.onDeployment(func(command *cobra.Command, api *client.Client, row client.Deployment) error {
 			started, err := api.Retry(command.Context(), row.ID)
@@ -135,6 +135,6 @@ func deploymentRetryCommand(connection *connection) *cobra.Command {
 			return follow(command.Context(), api, started, command.OutOrStdout())
 		}),
 	}
-	command.Flags().BoolVarP(&watch, "follow", "f", false, "show its reports as they come; the exit code says how it ended")
+	command.Flags().BoolVarP(&watch, "follow", "f", false, "show its reports as they come; the exit code is 0 when it succeeded")
 	return command
 }

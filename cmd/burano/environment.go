@@ -30,7 +30,7 @@ func environmentListCommand(connection *connection) *cobra.Command {
 	var project string
 	command := &cobra.Command{
 		Use:   "list",
-		Short: "List the project's environments; for admins those of other projects too",
+		Short: "List the environments of the project, or, for administrators, of others",
 		Args:  cobra.NoArgs,
 		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
 			query := url.Values{}
@@ -53,8 +53,8 @@ func environmentListCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().BoolVar(&all, "all-projects", false, "those of all projects")
-	command.Flags().StringVar(&project, "project", "", "those of the project of this id")
+	command.Flags().BoolVar(&all, "all-projects", false, "list those of all projects (administrators)")
+	command.Flags().StringVar(&project, "project", "", "list those of the project with this id (administrators)")
 	command.MarkFlagsMutuallyExclusive("all-projects", "project")
 	return command
 }
@@ -79,7 +79,7 @@ func environmentCreateCommand(connection *connection) *cobra.Command {
 	var description, region, network, subnet string
 	command := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make an environment without applications",
+		Short: "Create an environment without applications",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
 			options := client.EnvironmentOptions{Name: args[0], Description: description, Region: region}
@@ -100,17 +100,17 @@ func environmentCreateCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().StringVar(&description, "description", "", "what it is for")
+	command.Flags().StringVar(&description, "description", "", "description")
 	command.Flags().StringVar(&region, "region", "", "region of the cloud")
-	command.Flags().StringVar(&network, "network", "", "name or id of a network that is there, in the place of one of its own")
-	command.Flags().StringVar(&subnet, "subnet", "", "name or id of the network's subnet, where it has several")
+	command.Flags().StringVar(&network, "network", "", "name or id of an existing network, in place of one of its own")
+	command.Flags().StringVar(&subnet, "subnet", "", "name or id of the network's subnet, when it has several")
 	return command
 }
 
 func environmentRenameCommand(connection *connection) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rename NAME|ID NEW-NAME",
-		Short: "Give an environment another name",
+		Short: "Rename an environment",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, args []string) error {
 			if err := api.RenameEnvironment(command.Context(), found.ID, args[0]); err != nil {
@@ -127,8 +127,8 @@ func environmentModelCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "model NAME|ID",
 		Short: "Show the object model of an environment as JSON, or change the draft of a session",
-		Long: `Model prints the object model of an environment, of a session's draft of it with --session, or what is at --path of it (keys,
-ids and indexes divided by /). With --patch, a file with a JSON patch or - for standard input, it changes the draft.`,
+		Long: `Model prints the object model of an environment, or with --session that of a draft. --path selects a part of it: keys, ids and indexes
+separated by /. --patch changes the draft by a JSON patch.`,
 		Args: cobra.ExactArgs(1),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, _ []string) error {
 			var answer json.RawMessage
@@ -156,8 +156,8 @@ ids and indexes divided by /). With --patch, a file with a JSON patch or - for s
 			return writeJSON(command.OutOrStdout(), answer)
 		}),
 	}
-	command.Flags().StringVar(&session, "session", "", "the session whose draft is meant")
-	command.Flags().StringVar(&path, "path", "", "what is shown of the model")
+	command.Flags().StringVar(&session, "session", "", "the session that holds the draft")
+	command.Flags().StringVar(&path, "path", "", "part of the model to show")
 	command.Flags().StringVar(&patch, "patch", "", "file with a JSON patch (RFC 6902, the operations add, replace and remove), - for standard input")
 	return command
 }
@@ -167,7 +167,7 @@ func environmentDeleteCommand(connection *connection) *cobra.Command {
 	var abandon bool
 	command := &cobra.Command{
 		Use:   "delete NAME|ID…",
-		Short: "Delete environments with all that was deployed in them, and wait until they are gone",
+		Short: "Delete environments with everything that was deployed in them, and wait until they are gone",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(command.Context(), timeout)
@@ -201,7 +201,7 @@ func environmentDeleteCommand(connection *connection) *cobra.Command {
 		},
 	}
 	command.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait until they are gone")
-	command.Flags().BoolVar(&abandon, "abandon", false, "forget them at once, and leave in the cloud what is there")
+	command.Flags().BoolVar(&abandon, "abandon", false, "forget them at once, and leave everything in the cloud as it is")
 	return command
 }
 

@@ -51,7 +51,7 @@ writes it as one tar. Each part is kept in a cache, so only what changed is made
 	}
 	command.Flags().StringVar(&options.Source, "source", "", "the folder images/ of Burano's sources")
 	command.Flags().StringVar(&options.Out, "output", "build/node-image.tar", "file to write")
-	command.Flags().StringVar(&options.CacheDir, "cache", "", "folder for parts that are built once (default: burano/image in the user's cache folder)")
+	command.Flags().StringVar(&options.CacheDir, "cache", "", "folder that keeps built parts (default: burano/image in the user's cache folder)")
 	cobra.CheckErr(command.MarkFlagRequired("source"))
 	return command
 }
@@ -61,7 +61,7 @@ func imageUploadCommand(connection *connection) *cobra.Command {
 	var public bool
 	command := &cobra.Command{
 		Use:   "upload FILE",
-		Short: "Upload a node image to Glance, unless this very image is there already",
+		Short: "Upload a node image to Glance, unless the same image is there already",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := connection.glance(command.Context())

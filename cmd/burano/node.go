@@ -76,7 +76,7 @@ func publishCommand() *cobra.Command {
 		},
 	}
 	etcd.add(command)
-	command.Flags().StringVar(&kubeconfig, "kubeconfig", "/etc/kubernetes/publisher.conf", "how to reach the Kubernetes API")
+	command.Flags().StringVar(&kubeconfig, "kubeconfig", "/etc/kubernetes/publisher.conf", "kubeconfig for the Kubernetes API")
 	return command
 }
 
@@ -107,6 +107,6 @@ func gatewayCommand() *cobra.Command {
 	}
 	etcd.add(command)
 	command.Flags().StringVar(&config, "haproxy-config", "/etc/haproxy/haproxy.cfg", "HAProxy's configuration file, which this daemon writes")
-	command.Flags().StringSliceVar(&internal, "internal", nil, "networks of the cluster, from which everything is let in (CIDRs)")
+	command.Flags().StringSliceVar(&internal, "internal", nil, "networks of the cluster, whose traffic is all let in (CIDRs)")
 	return command
 }

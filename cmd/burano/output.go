@@ -15,7 +15,7 @@ import (
 type output struct{ form string }
 
 func (o *output) addFlag(command *cobra.Command) {
-	command.Flags().StringVarP(&o.form, "output", "o", "table", "how to print: table, json or yaml")
+	command.Flags().StringVarP(&o.form, "output", "o", "table", "output format: table, json or yaml")
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 }
 

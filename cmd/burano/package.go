@@ -87,15 +87,15 @@ func packageListCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().BoolVar(&all, "all", false, "also those that are disabled, and for administrators those of other projects")
-	command.Flags().BoolVar(&owned, "owned", false, "only the project's own")
-	for name, usage := range map[string]string{"search": "words that are looked for in all texts, with ',' between them", "fqn": "full name", "name": "name that is shown",
-		"type": "Application or Library", "category": "name of a category", "tag": "tag", "class": "name of a class"} {
+	command.Flags().BoolVar(&all, "all", false, "also list disabled packages and, for administrators, those of other projects")
+	command.Flags().BoolVar(&owned, "owned", false, "list only the project's own")
+	for name, usage := range map[string]string{"search": "with these words in any of their texts, separated by commas", "fqn": "with this full name", "name": "with this display name",
+		"type": "of this type: Application or Library", "category": "of this category", "tag": "with this tag", "class": "with a class of this name"} {
 		parameter := map[string]string{"class": "class_name"}[name]
 		if parameter == "" {
 			parameter = name
 		}
-		filters[parameter] = command.Flags().String(name, "", "only those with this: "+usage)
+		filters[parameter] = command.Flags().String(name, "", "list only packages "+usage)
 	}
 	return command
 }
@@ -126,7 +126,7 @@ func packageUpdateCommand(connection *connection) *cobra.Command {
 	var tags, categories []string
 	command := &cobra.Command{
 		Use:   "update NAME|ID",
-		Short: "Change what the catalog says of a package",
+		Short: "Change name, description, tags, categories or visibility of a package",
 		Example: `  burano package update io.example.App --public=true
   burano package update io.example.App --tags web,demo --categories Web`,
 		Args:              cobra.ExactArgs(1),
@@ -158,12 +158,12 @@ func packageUpdateCommand(connection *connection) *cobra.Command {
 		},
 	}
 	print.addFlag(command)
-	command.Flags().StringVar(&name, "name", "", "name that is shown")
+	command.Flags().StringVar(&name, "name", "", "display name")
 	command.Flags().StringVar(&description, "description", "", "description")
 	command.Flags().BoolVar(&public, "public", false, "let every project use the package")
 	command.Flags().BoolVar(&enabled, "enabled", true, "offer the package for deployments")
-	command.Flags().StringSliceVar(&tags, "tags", nil, "all tags, in the place of those there are")
-	command.Flags().StringSliceVar(&categories, "categories", nil, "all categories, in the place of those there are")
+	command.Flags().StringSliceVar(&tags, "tags", nil, "tags, which replace the former ones")
+	command.Flags().StringSliceVar(&categories, "categories", nil, "categories, which replace the former ones")
 	return command
 }
 
@@ -187,7 +187,7 @@ func packageDownloadCommand(connection *connection) *cobra.Command {
 	var force bool
 	command := &cobra.Command{
 		Use:               "download NAME|ID [FILE]",
-		Short:             "Save a package's zip; without FILE as <full name>.zip, to - for the standard output",
+		Short:             "Save a package's zip as FILE (default <full name>.zip; - is standard output)",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: completePackages(connection),
 		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
@@ -214,7 +214,7 @@ func packageDownloadCommand(connection *connection) *cobra.Command {
 			return nil
 		}),
 	}
-	command.Flags().BoolVar(&force, "force", false, "write over a file that is there")
+	command.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	return command
 }
 

@@ -17,10 +17,10 @@ func packageCheckCommand() *cobra.Command {
 	var beside []string
 	command := &cobra.Command{
 		Use:   "check PATH…",
-		Short: "Say what is wrong in packages: zips or folders",
-		Long: `Reads packages as the server would and looks for what can be seen without running them: a wrong manifest, classes that cannot be read,
-unknown classes, wrong contracts, values with $ that are no expressions, instructions that nothing comes to, resources that nothing uses.
-Each finding is a line: file:line:column: rule: what. The status is 1 when there is one that keeps the package from working.`,
+		Short: "Check packages (zips or folders) for mistakes",
+		Long: `Check reads packages as the server does and reports what it can find without running them: a wrong manifest, classes that cannot be read,
+unknown classes, wrong contracts, values with $ that are no expressions, unreachable instructions, unused resources. Each finding is a
+line: file:line:column: rule: what. The exit code is 1 when a finding keeps the package from working.`,
 		Example: `  burano package check ./io.example.App
   burano package check app.zip --packages ./libraries`,
 		Args: cobra.MinimumNArgs(1),
@@ -60,7 +60,7 @@ Each finding is a line: file:line:column: rule: what. The status is 1 when there
 			return nil
 		},
 	}
-	command.Flags().StringArrayVar(&beside, "packages", nil, "package, or folder of packages, that the checked ones may require (repeatable); those that come with Burano are always there")
+	command.Flags().StringArrayVar(&beside, "packages", nil, "package, or folder of packages, that the checked ones may require (repeatable); those that come with Burano are always known")
 	return command
 }
 

@@ -30,7 +30,7 @@ func packageCreateCommand() *cobra.Command {
 	var options createOptions
 	command := &cobra.Command{
 		Use:   "create [FOLDER]",
-		Short: "Make a package's zip: of a folder, of a Heat template (-t), or of classes (-c)",
+		Short: "Create a package's zip from a folder, a Heat template (-t) or classes (-c)",
 		Example: `  burano package create ./io.example.App
   burano package create -t wordpress.yaml --name WordPress --full-name io.example.WordPress
   burano package create -c ./Classes -r ./Resources --full-name io.example.App`,
@@ -59,20 +59,20 @@ func packageCreateCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVarP(&options.template, "template", "t", "", "Heat template that the package is made of; files beside it that it names by get_file are not packed: put them into --resources under HotFiles")
-	flags.StringVarP(&options.classes, "classes", "c", "", "folder of class files, each of which begins with the class's Name")
+	flags.StringVarP(&options.template, "template", "t", "", "Heat template to make the package of; files that it names by get_file are not packed: put them into --resources under HotFiles")
+	flags.StringVarP(&options.classes, "classes", "c", "", "folder of class files, each of which starts with the Name of its class")
 	flags.StringVarP(&options.resources, "resources", "r", "", "folder of resources")
 	flags.StringVarP(&options.ui, "ui", "u", "", "file of the dynamic UI")
 	flags.StringVarP(&options.logo, "logo", "l", "", "file of the logo: PNG, JPEG or GIF")
-	flags.StringVarP(&options.fullName, "full-name", "f", "", "full name (default made of the template's file name)")
-	flags.StringVarP(&options.name, "name", "n", "", "name that is shown (default the template's file name)")
+	flags.StringVarP(&options.fullName, "full-name", "f", "", "full name (default derived from the template's file name)")
+	flags.StringVarP(&options.name, "name", "n", "", "display name (default the template's file name)")
 	flags.StringVar(&options.kind, "type", "Application", "Application or Library")
 	flags.StringVarP(&options.author, "author", "a", "", "author")
 	flags.StringVarP(&options.description, "description", "d", "", "description (default the template's)")
 	flags.StringVar(&options.version, "version", "", "version, such as 1.2.0")
 	flags.StringSliceVar(&options.tags, "tags", nil, "tags")
 	flags.StringVar(&options.output, "output", "", "file to write (default <full name>.zip)")
-	flags.BoolVar(&options.force, "force", false, "write over a file that is there")
+	flags.BoolVar(&options.force, "force", false, "overwrite an existing file")
 	return command
 }
 

@@ -26,13 +26,13 @@ func packageImportCommand(connection *connection) *cobra.Command {
 	var options importOptions
 	command := &cobra.Command{
 		Use:   "import PATH|URL|NAME…",
-		Short: "Upload packages: zips, folders which are packed first, URLs of zips, or names in a repository",
-		Long: `Uploads packages. Packages that they require and that the catalog does not have are uploaded first. They are looked for among the
-packages that are named, beside each file (<folder>/<full name>.zip or <folder>/<full name>/), and in the repository.
+		Short: "Upload packages: zips, folders, URLs of zips, or names in a repository",
+		Long: `Import uploads packages. Packages that they require and that the catalog does not have are uploaded first. Import looks for them among the
+named packages, beside each file (<folder>/<full name>.zip or <folder>/<full name>/), and in the repository.
 
 A repository (--repository or MURANO_REPO_URL) has its packages at apps/<full name>.zip, and images at images/<name>.
 
-At the end it says which images the packages need (images.lst), whether Glance has them, and what to do when it does not.`,
+At the end it lists the images that the packages need (images.lst), whether Glance has them, and what to do when it has not.`,
 		Example: `  burano package import ./io.example.App
   burano package import --exists-action u app.zip
   burano package import --repository https://apps.example.org io.example.App`,
@@ -47,21 +47,21 @@ At the end it says which images the packages need (images.lst), whether Glance h
 		},
 	}
 	options.addFlags(command)
-	command.Flags().StringSliceVarP(&options.categories, "categories", "c", nil, "categories that the packages are put into")
-	command.Flags().StringSliceVar(&options.tags, "tags", nil, "tags besides those of the manifests")
+	command.Flags().StringSliceVarP(&options.categories, "categories", "c", nil, "categories to put the packages into")
+	command.Flags().StringSliceVar(&options.tags, "tags", nil, "tags in addition to those of the manifests")
 	return command
 }
 
 // addFlags adds the flags of whatever imports packages.
 func (o *importOptions) addFlags(command *cobra.Command) {
-	command.Flags().StringVar(&o.exists, "exists-action", "a", "when the project has the package already: s skip, u update (delete and upload), a abort")
+	command.Flags().StringVar(&o.exists, "exists-action", "a", "what to do when the project has the package already: s (skip), u (update: delete and upload) or a (abort)")
 	_ = command.RegisterFlagCompletionFunc("exists-action", cobra.FixedCompletions([]string{"s", "u", "a"}, cobra.ShellCompDirectiveNoFileComp))
 	command.Flags().BoolVar(&o.public, "public", false, "let every project use the packages")
 	addRepositoryFlag(command, &o.repository)
 }
 
 func addRepositoryFlag(command *cobra.Command, repository *string) {
-	command.Flags().StringVar(repository, "repository", os.Getenv("MURANO_REPO_URL"), "where packages are looked for by name (MURANO_REPO_URL)")
+	command.Flags().StringVar(repository, "repository", os.Getenv("MURANO_REPO_URL"), "URL of the repository in which packages are looked up by name (MURANO_REPO_URL)")
 }
 
 // importAll uploads packages and those that they require, and says what was done and which images they need.

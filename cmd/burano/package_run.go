@@ -16,7 +16,7 @@ func packageRunCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "run --packages PATH… --steps FILE",
 		Short: "Run a scenario over packages: load models, call methods, write models",
-		Long: `Reads steps, a JSON object in each line, and prints a line of JSON for each:
+		Long: `Run reads steps, one JSON object a line, and prints a line of JSON for each:
 
   {"load": model}                                  a root object, or {"Objects": …, "ObjectsCopy": …, "Attributes": […]}
   {"call": method, "on": "root" or an object's id, "args": […], "kwargs": {…}}
@@ -45,7 +45,7 @@ exception. The status is 0 whatever comes of the steps, as long as they can be r
 			return scenario.Run(command.Context(), packages, in, command.OutOrStdout())
 		},
 	}
-	command.Flags().StringSliceVar(&beside, "packages", nil, "package, or folder of packages (repeatable); those that come with Burano are always there")
+	command.Flags().StringSliceVar(&beside, "packages", nil, "package, or folder of packages (repeatable); those that come with Burano are always known")
 	command.Flags().StringVar(&steps, "steps", "", `file with the steps, "-" for standard input`)
 	_ = command.MarkFlagRequired("steps")
 	return command

@@ -23,7 +23,7 @@ type saveOptions struct {
 }
 
 func (o *saveOptions) addFlags(command *cobra.Command) {
-	command.Flags().StringVarP(&o.folder, "path", "p", ".", "folder to save to; it is made when it is not there")
+	command.Flags().StringVarP(&o.folder, "path", "p", ".", "folder to save to, created when it does not exist")
 	command.Flags().BoolVar(&o.noImages, "no-images", false, "leave out the images that the packages need")
 	addRepositoryFlag(command, &o.repository)
 }
@@ -32,9 +32,9 @@ func packageSaveCommand() *cobra.Command {
 	var options saveOptions
 	command := &cobra.Command{
 		Use:   "save NAME|URL|PATH…",
-		Short: "Save packages of a repository with all that they require, and their images, to a folder",
-		Long: `Saves the packages as <full name>.zip, with those that they require and that do not come with Burano, and the images of their images.lst
-under their names. No server is asked: the folder can be carried to where there is no way to the repository, and imported there.`,
+		Short: "Save packages of a repository, what they require, and their images to a folder",
+		Long: `Save writes the packages as <full name>.zip, with those that they require and that do not come with Burano, and the images of their images.lst
+under their names. It needs no server. The folder can be imported where the repository cannot be reached.`,
 		Example: "  burano package save --repository https://apps.example.org --path ./carry io.example.App",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, names []string) error {

@@ -16,16 +16,16 @@ import (
 )
 
 func quotaCommand(connection *connection) *cobra.Command {
-	command := &cobra.Command{Use: "quota", Short: "How much a project may have"}
+	command := &cobra.Command{Use: "quota", Short: "Quotas: how much a project may have"}
 	command.AddCommand(
-		quotaOf(connection, "show [PROJECT]", "Show what a project, by its id, may have and has; your own when none is named", cobra.MaximumNArgs(1),
+		quotaOf(connection, "show [PROJECT]", "Show the quotas of a project and what it uses of them (default: your own project)", cobra.MaximumNArgs(1),
 			func(ctx context.Context, api *client.Client, project string, _ []string) (client.Quotas, error) {
 				if project == "" {
 					return api.OwnQuotas(ctx)
 				}
 				return api.Quotas(ctx, project)
 			}),
-		quotaOf(connection, "set PROJECT RESOURCE=LIMIT…", "Give a project, by its id, limits of its own, such as environments=10; unlimited is one, too (administrators)", cobra.MinimumNArgs(2),
+		quotaOf(connection, "set PROJECT RESOURCE=LIMIT…", "Give a project limits of its own, such as environments=10 or packages=unlimited (administrators)", cobra.MinimumNArgs(2),
 			func(ctx context.Context, api *client.Client, project string, args []string) (client.Quotas, error) {
 				limits, err := readLimits(args)
 				if err != nil {
@@ -33,7 +33,7 @@ func quotaCommand(connection *connection) *cobra.Command {
 				}
 				return api.SetQuotas(ctx, project, limits)
 			}),
-		quotaOf(connection, "reset PROJECT", "Make the server's settings hold for a project, by its id, again (administrators)", cobra.ExactArgs(1),
+		quotaOf(connection, "reset PROJECT", "Remove a project's own limits, so that the server's settings hold again (administrators)", cobra.ExactArgs(1),
 			func(ctx context.Context, api *client.Client, project string, _ []string) (client.Quotas, error) {
 				return api.ResetQuotas(ctx, project)
 			}),

@@ -77,7 +77,7 @@ func sessionShowCommand(connection *connection) *cobra.Command {
 func sessionDeleteCommand(connection *connection) *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete ENVIRONMENT SESSION",
-		Short: "Throw a draft away",
+		Short: "Discard a draft",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
 			if err := api.DeleteSession(command.Context(), environment.ID, args[0]); err != nil {
@@ -106,7 +106,7 @@ func sessionDeployCommand(connection *connection) *cobra.Command {
 			return followNewest(command.Context(), api, environment.ID, command.OutOrStdout())
 		}),
 	}
-	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the deployment's reports as they come; the exit code says how it ended")
+	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the deployment's reports as they come; the exit code is 0 when it succeeded")
 	return command
 }
 
@@ -114,7 +114,7 @@ func sessionPreviewCommand(connection *connection) *cobra.Command {
 	var print output
 	command := &cobra.Command{
 		Use:   "preview ENVIRONMENT SESSION",
-		Short: "Show what the deployment of a draft would do",
+		Short: "Show what a deployment of the draft would change, and what is wrong with it",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
 			answer, err := api.Preview(command.Context(), environment.ID, args[0])

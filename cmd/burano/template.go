@@ -11,7 +11,7 @@ import (
 )
 
 func templateCommand(connection *connection) *cobra.Command {
-	command := &cobra.Command{Use: "template", Short: "Templates: environments to be"}
+	command := &cobra.Command{Use: "template", Short: "Templates of environments"}
 	command.AddCommand(templateListCommand(connection), templateShowCommand(connection), templateCreateCommand(connection),
 		templateAddCommand(connection), templateRemoveCommand(connection), templateRenameCommand(connection), templateCloneCommand(connection),
 		templateEnvironmentCommand(connection), templateDeleteCommand(connection))
@@ -74,7 +74,7 @@ func templateCreateCommand(connection *connection) *cobra.Command {
 	var description, file string
 	command := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a template, empty or with the applications of a file as `burano deploy` takes it",
+		Short: "Create a template, empty or with the applications of a file as burano deploy takes it",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			options := client.TemplateOptions{Name: args[0], Public: public, Description: description}
@@ -98,7 +98,7 @@ func templateCreateCommand(connection *connection) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&public, "public", false, "let other projects see and copy it")
-	command.Flags().StringVar(&description, "description", "", "what it is for")
+	command.Flags().StringVar(&description, "description", "", "description")
 	command.Flags().StringVar(&file, "file", "", "a YAML file with applications")
 	return command
 }
@@ -131,7 +131,7 @@ func templateRemoveCommand(connection *connection) *cobra.Command {
 }
 
 func templateRenameCommand(connection *connection) *cobra.Command {
-	return onTemplate(connection, cobra.ExactArgs(2), "rename NAME|ID NEW-NAME", "Give a template another name",
+	return onTemplate(connection, cobra.ExactArgs(2), "rename NAME|ID NEW-NAME", "Rename a template",
 		func(ctx context.Context, api *client.Client, found client.Template, command *cobra.Command, args []string) error {
 			if err := api.RenameTemplate(ctx, found.ID, args[0]); err != nil {
 				return err
@@ -155,7 +155,7 @@ func templateCloneCommand(connection *connection) *cobra.Command {
 
 func templateEnvironmentCommand(connection *connection) *cobra.Command {
 	var region string
-	command := onTemplate(connection, cobra.ExactArgs(2), "create-environment NAME|ID ENVIRONMENT", "Make an environment with the applications of a template",
+	command := onTemplate(connection, cobra.ExactArgs(2), "create-environment NAME|ID ENVIRONMENT", "Create an environment with the applications of a template",
 		func(ctx context.Context, api *client.Client, found client.Template, command *cobra.Command, args []string) error {
 			environment, session, err := api.EnvironmentOfTemplate(ctx, found.ID, args[0], region)
 			if err != nil {

@@ -14,7 +14,7 @@ func versionCommand() *cobra.Command {
 	var print output
 	command := &cobra.Command{
 		Use:   "version",
-		Short: "Show which Burano this is: its version, the commit that it was built from, and Go's version",
+		Short: "Show the version, the commit that the program was built from, and the version of Go",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			built := struct {

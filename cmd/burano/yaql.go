@@ -22,8 +22,7 @@ func yaqlCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "yaql EXPR",
 		Short: "Evaluate a YAQL expression over JSON or YAML data",
-		Long: `Evaluates a YAQL expression; $ in it is the data. Without --data there is none, and $ is null. Data that comes in by "-" is read from
-standard input. What cannot be evaluated is shown with a mark below its place.`,
+		Long:  `Yaql evaluates a YAQL expression. In it $ is the data of --data, or null without that. Errors are shown with a mark below their place.`,
 		Example: `  burano yaql '1 + 2 * 3'
   burano yaql '$.services.where($.port < 1024).name' --data model.json
   kubectl get pods -o json | burano yaql '$.items.metadata.name' --data -`,
@@ -51,8 +50,8 @@ standard input. What cannot be evaluated is shown with a mark below its place.`,
 			return writeValue(command.OutOrStdout(), value, output)
 		},
 	}
-	command.Flags().StringVarP(&data, "data", "d", "", `file with JSON or YAML that $ is, "-" for standard input`)
-	command.Flags().BoolVar(&legacy, "legacy", false, "the functions of YAQL 0.2, as packages of format 1.0 and 1.1 and forms see them")
+	command.Flags().StringVarP(&data, "data", "d", "", `file with the JSON or YAML data that $ stands for, "-" for standard input`)
+	command.Flags().BoolVar(&legacy, "legacy", false, "use the functions of YAQL 0.2, as packages of format 1.0 and 1.1 and forms do")
 	command.Flags().StringVarP(&output, "output", "o", "json", "json (indented), compact (JSON in one line) or raw (texts without quotes)")
 	return command
 }
