@@ -60,7 +60,10 @@ func (t retryTransport) RoundTrip(request *http.Request) (*http.Response, error)
 		}
 		return outageIn(answer)
 	})
-	return answer, err
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
 }
 
 // try makes a call once, and reads the answer to its end, because that may break off too.
@@ -132,9 +135,58 @@ func patiently(ctx context.Context, service string, try func(context.Context) er
 	}
 	var expired *wait.Expired
 	if errors.As(err, &expired) && expired.Cause == nil {
-		return fmt.Errorf("the service %s of the cloud cannot be used: %w", service, err)
+		return &Away{Service: service, err: err}
 	}
 	return err
+}
+
+// Away is the error of a call whose service of the cloud could not be used for longer than is borne.
+type Away struct {
+	Service string // its type in the service catalog
+	err     error
+}
+
+func (a *Away) Error() string {
+	return fmt.Sprintf("the service %s of the cloud cannot be used: %v", a.Service, a.err)
+}
+
+func (a *Away) Unwrap() error { return a.err }
+
+// AwayOf returns the outage for which something failed, nil when it failed for something else.
+func AwayOf(err error) *Away {
+	var away *Away
+	var renewal *gophercloud.ErrUnableToReauthenticate // it unwraps to nothing
+	if !errors.As(err, &away) && errors.As(err, &renewal) {
+		return AwayOf(renewal.ErrReauth)
+	}
+	return away
+}
+
+// Reason says how the service is away, without addresses of the cloud and what a service writes for its operators.
+func (a *Away) Reason() string {
+	if status, _ := a.answer(); status != 0 {
+		return fmt.Sprintf("it answers %d %s", status, http.StatusText(status))
+	}
+	return "it cannot be reached"
+}
+
+// RetryAfter is what the service asks for before it is called again; 0 when it says nothing.
+func (a *Away) RetryAfter() time.Duration {
+	_, after := a.answer()
+	return after
+}
+
+// answer is the last one of the service; the status is 0 when it gave none.
+func (a *Away) answer() (status int, after time.Duration) {
+	var said *outage
+	var unexpected gophercloud.ErrUnexpectedResponseCode
+	switch {
+	case errors.As(a.err, &said):
+		return said.status, said.after
+	case errors.As(a.err, &unexpected):
+		return unexpected.Actual, retryAfter(unexpected.ResponseHeader.Get("Retry-After"), time.Now())
+	}
+	return 0, 0
 }
 
 // outage is an answer that says that a service cannot work now.

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gophercloud/gophercloud/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/requestid"
@@ -172,10 +173,14 @@ func TestAnOutageThatLastsEndsATaskWithItsReasonAndACallerSoon(t *testing.T) {
 		_, err := s.send(inTask(t.Context()), "GET", "/")
 		require.ErrorContains(t, err, "the service identity of the cloud cannot be used: it answers Service Unavailable: {} (gave up after 30m0s)")
 		require.InDelta(t, 30*time.Minute, time.Since(s.began), float64(pauses.Most))
+		away := AwayOf(&gophercloud.ErrUnableToReauthenticate{ErrReauth: err})
+		require.Equal(t, "identity", away.Service, "also when a token was to be renewed")
+		require.Equal(t, "it answers 503 Service Unavailable", away.Reason())
 
 		s = newService(refuses)
 		_, err = s.send(t.Context(), "GET", "/")
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		require.Equal(t, "it cannot be reached", AwayOf(err).Reason())
 		require.LessOrEqual(t, time.Since(s.began), callerPatience)
 	})
 }

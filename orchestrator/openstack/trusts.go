@@ -84,27 +84,31 @@ type implied struct {
 // impliedFor is how long Keystone's word on implied roles is taken.
 const impliedFor = 5 * time.Minute
 
-// of returns by their names the roles that roles imply; none where Keystone does not say: then the operator names them (trust-roles).
+// of returns by their names the roles that roles imply; none where Keystone does not say: then the operator names them (trust-roles). Several
+// may ask Keystone at once: nobody waits for another's answer while it is away.
 func (i *implied) of(ctx context.Context, client *gophercloud.ServiceClient) (map[string][]string, error) {
 	i.mutex.Lock()
-	defer i.mutex.Unlock()
-	if time.Now().Before(i.until) {
-		return i.roles, nil
+	known, until := i.roles, i.until
+	i.mutex.Unlock()
+	if time.Now().Before(until) {
+		return known, nil
 	}
 	rules, err := roles.ListRoleInferenceRules(ctx, client).Extract()
 	if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusForbidden) && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil, fmt.Errorf("ask Keystone which roles imply which: %w", err)
 	}
-	i.roles, i.until = map[string][]string{}, time.Now().Add(impliedFor)
-	if err != nil {
-		return i.roles, nil
-	}
-	for _, rule := range rules.RoleInferenceRuleList {
-		for _, one := range rule.ImpliedRoles {
-			i.roles[rule.PriorRole.Name] = append(i.roles[rule.PriorRole.Name], one.Name)
+	told := map[string][]string{}
+	if err == nil {
+		for _, rule := range rules.RoleInferenceRuleList {
+			for _, one := range rule.ImpliedRoles {
+				told[rule.PriorRole.Name] = append(told[rule.PriorRole.Name], one.Name)
+			}
 		}
 	}
-	return i.roles, nil
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.roles, i.until = told, time.Now().Add(impliedFor)
+	return told, nil
 }
 
 // remedy says how somebody could make a trust whom Keystone does not let. Until 2026 an application credential could when it was made

@@ -1,11 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
+	"math"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/web/auth"
 )
 
@@ -129,12 +132,14 @@ func writeError(config Config, c echo.Context, err error) error {
 	var model *orchestrator.InvalidModel
 	var often *auth.TooMany
 	var unreachable *auth.Unreachable
-	kind := fault.KindOf(err)
+	kind, away := fault.KindOf(err), openstack.AwayOf(err)
 	switch {
 	case errors.As(err, &unknown):
 		return writeUnauthenticated(config, c, unknown.error)
 	case errors.As(err, &unreachable):
 		return writeUnauthenticated(config, c, err)
+	case away != nil:
+		return writeAway(config, c, away, err)
 	case errors.As(err, &often):
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(often.Seconds()))
 		return (&refusal{status: http.StatusTooManyRequests, explanation: often.Error()}).write(c)
@@ -174,6 +179,25 @@ func writeError(config Config, c echo.Context, err error) error {
 		Explanation: "The server has either erred or is incapable of performing the requested operation.",
 		Title:       http.StatusText(http.StatusInternalServerError),
 	})
+}
+
+// comeAgain is after how many seconds a client may ask again, where nobody knows better.
+const comeAgain = 5
+
+// cloudServices are what people call the services of a cloud.
+var cloudServices = map[string]string{"identity": "Keystone", "orchestration": "Heat", "compute": "Nova", "network": "Neutron", "image": "Glance"}
+
+// writeAway answers a request for which the cloud was needed, of which a service is away. Such requests ask the cloud before they write anything.
+func writeAway(config Config, c echo.Context, away *openstack.Away, err error) error {
+	config.Logger.WarnContext(c.Request().Context(), "a request failed because a service of the cloud is away", "method", c.Request().Method,
+		"path", c.Request().URL.Path, "service", away.Service, "error", err)
+	text := fmt.Sprintf("%s, the cloud's service of type %s, cannot be used now: %s.", cmp.Or(cloudServices[away.Service], "A service"), away.Service, away.Reason())
+	if method := c.Request().Method; method != http.MethodGet && method != http.MethodHead {
+		text += " Nothing was queued and nothing was changed."
+	}
+	after := max(comeAgain, int(math.Ceil(away.RetryAfter().Seconds())))
+	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(after))
+	return (&refusal{status: http.StatusServiceUnavailable, explanation: text, detail: fmt.Sprintf("Try again in %d seconds.", after)}).write(c)
 }
 
 // refusalJSON is an error below /burano/v1, and within that of a call without a token.
