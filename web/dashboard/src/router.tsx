@@ -1,6 +1,7 @@
 // All pages and their addresses; each page is loaded when it is first gone to.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 
+import { componentTabs, type ComponentTab } from './components/tabs';
 import { tabs, type EnvironmentTab } from './environments/tabs';
 import { NotFound, Shell } from './shell/Shell';
 
@@ -36,6 +37,19 @@ const environment = createRoute({
   component: lazyRouteComponent(() => import('./environments/EnvironmentPage'), 'EnvironmentPage'),
 });
 
+const component = createRoute({
+  getParentRoute: () => root,
+  path: '/environments/$environment/components/$object',
+  validateSearch: (search): { tab?: ComponentTab } => ({ tab: componentTabs.find((tab) => tab === search.tab) }),
+  component: lazyRouteComponent(() => import('./components/ComponentPage'), 'ComponentPage'),
+});
+
+const cluster = createRoute({
+  getParentRoute: () => root,
+  path: '/environments/$environment/clusters/$object',
+  component: lazyRouteComponent(() => import('./clusters/ClusterPage'), 'ClusterPage'),
+});
+
 const deployment = createRoute({
   getParentRoute: () => root,
   path: '/environments/$environment/deployments/$deployment',
@@ -49,7 +63,7 @@ const deployments = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([start, catalog, environments, environment, deployment, deployments]),
+  routeTree: root.addChildren([start, catalog, environments, environment, component, cluster, deployment, deployments]),
   basepath: '/dashboard',
   defaultPreload: 'intent',
 });

@@ -3,7 +3,6 @@ import {
   Breadcrumb,
   BreadcrumbItem,
   Button,
-  Content,
   Flex,
   FlexItem,
   PageBreadcrumb,
@@ -12,10 +11,11 @@ import {
 } from '@patternfly/react-core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 
-import { useFollow, type Report } from '../api/follow';
-import { parseTime, showTime } from '../api/time';
+import { ActionResult } from '../actions/ActionResult';
+import { useFollow } from '../api/follow';
+import { showTime } from '../api/time';
 import { deploymentsQuery, environmentQuery } from '../environments/environments';
 import { namesOf } from '../environments/objects';
 import { Confirm } from '../shell/Confirm';
@@ -23,6 +23,7 @@ import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
 import { cancelDeployment, retryDeployment } from './deployments';
 import { DeploymentState } from './DeploymentState';
+import { ReportLog } from './ReportLog';
 import { Steps } from './Steps';
 
 /** One deployment: its steps on a line of time and its log, both while it runs. */
@@ -92,13 +93,19 @@ export function DeploymentPage() {
         {retry.error && <Failure error={retry.error} />}
         {running && !live.connected && <Alert variant="warning" isInline isPlain title={words.reconnecting} />}
       </PageSection>
+      {ended && one?.action && one.action.method !== 'deploy' && (
+        <PageSection>
+          <Title headingLevel="h2">{words.result}</Title>
+          <ActionResult environment={environment} task={deployment} />
+        </PageSection>
+      )}
       <PageSection>
         <Title headingLevel="h2">{words.steps}</Title>
         <Steps deployment={deployment} running={running} names={names} />
       </PageSection>
       <PageSection isFilled>
         <Title headingLevel="h2">{words.log}</Title>
-        <Log reports={live.reports} />
+        <ReportLog reports={live.reports} names={names} file={`${details.data?.name ?? 'deployment'}-${deployment}.log`} />
       </PageSection>
       {cancelling && (
         <Confirm
@@ -110,53 +117,6 @@ export function DeploymentPage() {
           onClose={() => setCancelling(false)}
         />
       )}
-    </>
-  );
-}
-
-/** How many of the newest lines are shown; the rest is kept out of the page until it is asked for. */
-const tail = 500;
-
-function Log({ reports }: { reports: Report[] }) {
-  const { text, language } = useLanguage();
-  const end = useRef<HTMLOListElement>(null);
-  const [follows, setFollows] = useState(true);
-  const [whole, setWhole] = useState(false);
-  useEffect(() => {
-    const list = end.current;
-    if (list && follows) list.scrollTop = list.scrollHeight;
-  }, [reports, follows]);
-  if (reports.length === 0) return <Content component="p">{text.deployments.noReports}</Content>;
-  const shown = whole ? reports : reports.slice(-tail);
-  const time = new Intl.DateTimeFormat(language, { timeStyle: 'medium' });
-  return (
-    <>
-      {shown.length < reports.length && (
-        <Button variant="link" isInline onClick={() => setWhole(true)}>
-          {text.deployments.earlier(reports.length - shown.length)}
-        </Button>
-      )}
-      <ol
-        className="burano-log"
-        ref={end}
-        tabIndex={0}
-        aria-label={text.deployments.log}
-        onScroll={(event) => {
-          const list = event.currentTarget;
-          setFollows(list.scrollHeight - list.scrollTop - list.clientHeight < 40);
-        }}
-      >
-        {shown.map((report) => (
-          <li key={report.id} className={`burano-log-${report.level}`}>
-            <time dateTime={report.created}>{time.format(parseTime(report.created ?? ''))}</time>
-            <span>{report.level}</span>
-            <span>
-              {report.text}
-              {report.details && <Content component="pre">{report.details}</Content>}
-            </span>
-          </li>
-        ))}
-      </ol>
     </>
   );
 }

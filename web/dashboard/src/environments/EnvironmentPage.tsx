@@ -17,24 +17,22 @@ import {
   Title,
 } from '@patternfly/react-core';
 import { CubesIcon, HistoryIcon } from '@patternfly/react-icons';
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 
+import { ComponentTable } from '../components/ComponentTable';
 import { DeploymentTable } from '../deployments/DeploymentTable';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import {
-  classOf,
   deleteEnvironment,
   deploymentsQuery,
   deploySession,
   environmentQuery,
   environmentsQuery,
   isBusy,
-  nameOf,
   openSession,
   renameEnvironment,
 } from './environments';
@@ -124,28 +122,7 @@ export function EnvironmentPage() {
             </EmptyStateFooter>
           </EmptyState>
         )}
-        {tab === 'components' && services.length > 0 && (
-          <Table aria-label={words.components} variant="compact" gridBreakPoint="grid-lg">
-            <Thead>
-              <Tr>
-                <Th>{words.name}</Th>
-                <Th>{words.type}</Th>
-              </Tr>
-            </Thead>
-            <Tbody>
-              {services.map((service) => (
-                <Tr key={service['?']?.id}>
-                  <Td dataLabel={words.name} className="burano-breaks">
-                    {nameOf(service)}
-                  </Td>
-                  <Td dataLabel={words.type} className="burano-breaks">
-                    {classOf(service)}
-                  </Td>
-                </Tr>
-              ))}
-            </Tbody>
-          </Table>
-        )}
+        {tab === 'components' && details.data && services.length > 0 && <ComponentTable details={details.data} />}
       </PageSection>
       {dialog === 'rename' && (
         <NameDialog

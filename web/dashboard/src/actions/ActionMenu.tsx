@@ -1,0 +1,61 @@
+import { Dropdown, DropdownItem, DropdownList, MenuToggle } from '@patternfly/react-core';
+import { EllipsisVIcon } from '@patternfly/react-icons';
+import { useState } from 'react';
+
+import { isBusy, nameOf, type EnvironmentDetails, type ObjectModel } from '../environments/environments';
+import { useText } from '../text';
+import { ActionDialog } from './ActionDialog';
+import { actionsOf, type Action } from './actions';
+
+interface Props {
+  environment: EnvironmentDetails;
+  object: ObjectModel;
+  /** Says "Actions" instead of showing three dots. */
+  labelled?: boolean;
+}
+
+/** The actions that an object offers, each behind a dialog. */
+export function ActionMenu({ environment, object, labelled = false }: Props) {
+  const text = useText();
+  const [open, setOpen] = useState(false);
+  const [chosen, setChosen] = useState<Action | null>(null);
+  const actions = actionsOf(object);
+  if (actions.length === 0) return null;
+  const busy = isBusy(environment);
+  return (
+    <>
+      <Dropdown
+        isOpen={open}
+        onOpenChange={setOpen}
+        onSelect={() => setOpen(false)}
+        popperProps={{ position: 'end' }}
+        toggle={(ref) => (
+          <MenuToggle
+            ref={ref}
+            variant={labelled ? 'secondary' : 'plain'}
+            isExpanded={open}
+            onClick={() => setOpen(!open)}
+            aria-label={text.actions.of(nameOf(object))}
+            icon={labelled ? undefined : <EllipsisVIcon />}
+          >
+            {labelled ? text.actions.title : undefined}
+          </MenuToggle>
+        )}
+      >
+        <DropdownList>
+          {actions.map((action) => (
+            <DropdownItem
+              key={action.id}
+              description={busy ? text.actions.busy : action.description || undefined}
+              isDisabled={busy}
+              onClick={() => setChosen(action)}
+            >
+              {action.title}
+            </DropdownItem>
+          ))}
+        </DropdownList>
+      </Dropdown>
+      {chosen && <ActionDialog environment={environment.id ?? ''} object={object} action={chosen} onClose={() => setChosen(null)} />}
+    </>
+  );
+}

@@ -1,0 +1,77 @@
+import { Checkbox, FormGroup, FormHelperText, FormSelect, FormSelectOption, HelperText, HelperTextItem, TextArea, TextInput } from '@patternfly/react-core';
+import { useId } from 'react';
+
+import { useText } from '../text';
+import type { Field, Mistake } from './schema';
+
+interface Props {
+  fields: Field[];
+  typed: Record<string, string>;
+  mistakes: Record<string, Mistake>;
+  onType: (name: string, value: string) => void;
+}
+
+/** A form for the arguments that a schema describes. */
+export function ArgumentFields({ fields, typed, mistakes, onType }: Props) {
+  const id = useId();
+  return fields.map((field) => (
+    <One
+      key={field.name}
+      id={`${id}-${field.name}`}
+      field={field}
+      value={typed[field.name] ?? field.initial}
+      mistake={mistakes[field.name]}
+      onChange={(value) => onType(field.name, value)}
+    />
+  ));
+}
+
+function One({ id, field, value, mistake, onChange }: { id: string; field: Field; value: string; mistake?: Mistake; onChange: (value: string) => void }) {
+  const text = useText().actions;
+  const help = mistake ? text.mistakes[mistake] : field.help || (field.kind === 'list' ? text.onePerLine : '');
+  const validated = mistake ? 'error' : 'default';
+  if (field.kind === 'boolean') {
+    return (
+      <Checkbox
+        id={id}
+        label={field.title}
+        description={field.help || undefined}
+        isChecked={value === 'true'}
+        onChange={(_event, checked) => onChange(String(checked))}
+      />
+    );
+  }
+  const shared = { id, value, validated, isRequired: field.required, 'aria-describedby': help ? `${id}-help` : undefined } as const;
+  return (
+    <FormGroup label={field.title} fieldId={id} isRequired={field.required}>
+      {field.kind === 'choice' && (
+        <FormSelect {...shared} onChange={(_event, next) => onChange(next)}>
+          <FormSelectOption value="" label={text.choose} />
+          {field.choices.map((choice) => (
+            <FormSelectOption key={choice} value={choice} label={choice} />
+          ))}
+        </FormSelect>
+      )}
+      {(field.kind === 'list' || field.kind === 'json') && (
+        <TextArea {...shared} resizeOrientation="vertical" autoResize onChange={(_event, next) => onChange(next)} />
+      )}
+      {(field.kind === 'text' || field.kind === 'secret' || field.kind === 'number') && (
+        <TextInput
+          {...shared}
+          type={field.kind === 'secret' ? 'password' : field.kind}
+          autoComplete="off"
+          min={field.minimum ?? undefined}
+          step={field.kind === 'number' && !field.whole ? 'any' : undefined}
+          onChange={(_event, next) => onChange(next)}
+        />
+      )}
+      {help && (
+        <FormHelperText>
+          <HelperText id={`${id}-help`}>
+            <HelperTextItem variant={validated}>{help}</HelperTextItem>
+          </HelperText>
+        </FormHelperText>
+      )}
+    </FormGroup>
+  );
+}

@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+
+import { argumentsOf, argumentsOfPairs, fieldsOf } from './schema';
+
+const schema = {
+  type: 'object',
+  properties: {
+    zone: { type: ['string', 'null'], default: null },
+    count: { type: 'integer', minimum: 0, exclusiveMinimum: true, title: 'How many', formIndex: 1 },
+    size: { enum: ['small', 'large'] },
+    force: { type: 'boolean' },
+    password: { type: 'string', pattern: '^.{4,}$' },
+    names: { type: 'array', items: { type: 'string' }, default: ['a', 'b'] },
+    more: { type: 'object' },
+    internal: { type: 'string', visible: false },
+  },
+};
+const fields = fieldsOf(schema);
+
+describe('fields of a schema', () => {
+  it('are those that are visible, in the order that it asks for', () => {
+    expect(fields.map((field) => field.name)).toEqual(['count', 'zone', 'size', 'force', 'password', 'names', 'more']);
+  });
+  it('have the kind of their type, and are required without a default', () => {
+    expect(Object.fromEntries(fields.map((field) => [field.name, [field.kind, field.required]]))).toEqual({
+      count: ['number', true],
+      zone: ['text', false],
+      size: ['choice', true],
+      force: ['boolean', false],
+      password: ['secret', true],
+      names: ['list', false],
+      more: ['json', true],
+    });
+  });
+  it('say the least that a whole number may be', () => {
+    expect(fields[0]?.minimum).toBe(1);
+  });
+});
+
+describe('what is typed', () => {
+  const good = { count: '2', size: 'small', force: 'true', password: 'long enough', more: '{"a": 1}' };
+  it('becomes arguments of their types, and what is empty is left out', () => {
+    expect(argumentsOf(fields, good)).toEqual({
+      args: { count: 2, size: 'small', force: true, password: 'long enough', names: ['a', 'b'], more: { a: 1 } },
+      mistakes: {},
+    });
+  });
+  it('is refused where it does not fit', () => {
+    const typed = { count: '1.5', size: '', password: 'x', more: '{' };
+    expect(argumentsOf(fields, typed).mistakes).toEqual({ count: 'whole', size: 'required', password: 'pattern', more: 'json' });
+    expect(argumentsOf(fields, { ...good, count: '0' }).mistakes).toEqual({ count: 'minimum' });
+    expect(argumentsOf(fields, { ...good, count: 'many' }).mistakes).toEqual({ count: 'number' });
+  });
+  it('leaves patterns that only the server can read to the server', () => {
+    const [field] = fieldsOf({ properties: { a: { type: 'string', pattern: '(?P<x>' } } });
+    expect(argumentsOf([field!], { a: 'b' }).mistakes).toEqual({});
+  });
+});
+
+it('reads pairs as JSON, else as texts', () => {
+  expect(argumentsOfPairs([{ name: 'count', value: '2' }, { name: 'node', value: 'kube-1' }, { name: '', value: 'x' }])).toEqual({ count: 2, node: 'kube-1' });
+});

@@ -1,0 +1,154 @@
+// The arguments of a method as fields of a form, from the JSON schema of its class.
+import { isSecret } from '../components/components';
+
+export interface Field {
+  name: string;
+  title: string;
+  help: string;
+  kind: 'text' | 'secret' | 'number' | 'boolean' | 'choice' | 'list' | 'json';
+  required: boolean;
+  choices: string[];
+  /** What stands in the form at first, as text; of booleans 'true' or 'false'. */
+  initial: string;
+  pattern: string;
+  minimum: number | null;
+  whole: boolean;
+}
+
+interface Property {
+  type?: string | string[];
+  title?: string;
+  description?: string;
+  helpText?: string;
+  default?: unknown;
+  enum?: unknown[];
+  items?: Property;
+  pattern?: string;
+  minimum?: number;
+  exclusiveMinimum?: boolean;
+  formIndex?: number;
+  visible?: boolean;
+}
+
+/** The fields of a schema, in the order that it asks for. */
+export function fieldsOf(schema: object): Field[] {
+  const { properties = {} } = schema as { properties?: Record<string, Property> };
+  return Object.entries(properties)
+    .filter(([, property]) => property.visible !== false)
+    .sort(([, a], [, b]) => (a.formIndex ?? Infinity) - (b.formIndex ?? Infinity) || 0)
+    .map(([name, property]) => fieldOf(name, property));
+}
+
+function fieldOf(name: string, property: Property): Field {
+  const types = [property.type ?? 'any'].flat();
+  const type = types.find((each) => each !== 'null') ?? 'any';
+  const whole = type === 'integer';
+  const minimum = property.minimum === undefined ? null : property.minimum + (property.exclusiveMinimum && whole ? 1 : 0);
+  const kind = kindOf(name, type, property);
+  return {
+    name,
+    title: property.title || name,
+    help: property.helpText || property.description || '',
+    kind,
+    required: !('default' in property) && !types.includes('null') && kind !== 'boolean',
+    choices: (property.enum ?? []).map(String),
+    initial: textOf(property.default, kind),
+    pattern: property.pattern ?? '',
+    minimum,
+    whole,
+  };
+}
+
+function kindOf(name: string, type: string, property: Property): Field['kind'] {
+  if (property.enum) return 'choice';
+  if (type === 'boolean') return 'boolean';
+  if (type === 'integer' || type === 'number') return 'number';
+  if (type === 'string') return isSecret(name) ? 'secret' : 'text';
+  if (type === 'array' && [property.items?.type ?? ''].flat().includes('string')) return 'list';
+  return 'json';
+}
+
+function textOf(value: unknown, kind: Field['kind']): string {
+  if (kind === 'boolean') return String(value === true);
+  if (value === null || value === undefined) return '';
+  if (kind === 'list' && Array.isArray(value)) return value.join('\n');
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+/** What is wrong with what was typed. */
+export type Mistake = 'required' | 'number' | 'whole' | 'minimum' | 'pattern' | 'json';
+
+export interface Filled {
+  args: Record<string, unknown>;
+  mistakes: Record<string, Mistake>;
+}
+
+/** What was typed as arguments. What is left empty, and needs not be there, is left out: then its default holds. */
+export function argumentsOf(fields: Field[], typed: Record<string, string>): Filled {
+  const filled: Filled = { args: {}, mistakes: {} };
+  for (const field of fields) {
+    const text = typed[field.name] ?? field.initial;
+    if (text.trim() === '') {
+      if (field.required) filled.mistakes[field.name] = 'required';
+      continue;
+    }
+    const read = valueOf(field, text);
+    if ('mistake' in read) filled.mistakes[field.name] = read.mistake;
+    else filled.args[field.name] = read.value;
+  }
+  return filled;
+}
+
+function valueOf(field: Field, text: string): { value: unknown } | { mistake: Mistake } {
+  switch (field.kind) {
+    case 'boolean':
+      return { value: text === 'true' };
+    case 'number': {
+      const value = Number(text);
+      if (!Number.isFinite(value)) return { mistake: 'number' };
+      if (field.whole && !Number.isInteger(value)) return { mistake: 'whole' };
+      if (field.minimum !== null && value < field.minimum) return { mistake: 'minimum' };
+      return { value };
+    }
+    case 'list':
+      return { value: text.split('\n').map((line) => line.trim()).filter(Boolean) };
+    case 'json':
+      try {
+        return { value: JSON.parse(text) as unknown };
+      } catch {
+        return { mistake: 'json' };
+      }
+    default:
+      return fits(field.pattern, text) ? { value: text } : { mistake: 'pattern' };
+  }
+}
+
+/** Whether a text fits a pattern; one that the browser cannot read is left to the server. */
+function fits(pattern: string, text: string): boolean {
+  if (!pattern) return true;
+  try {
+    return new RegExp(pattern).test(text);
+  } catch {
+    return true;
+  }
+}
+
+/** A pair of texts that stand for an argument of a method without a schema. */
+export interface Pair {
+  name: string;
+  value: string;
+}
+
+/** Pairs as arguments: values are read as JSON where they are any, else as texts. */
+export function argumentsOfPairs(pairs: Pair[]): Record<string, unknown> {
+  const args: Record<string, unknown> = {};
+  for (const { name, value } of pairs) {
+    if (name.trim() === '') continue;
+    try {
+      args[name.trim()] = JSON.parse(value) as unknown;
+    } catch {
+      args[name.trim()] = value;
+    }
+  }
+  return args;
+}

@@ -1,0 +1,161 @@
+import {
+  Alert,
+  Breadcrumb,
+  BreadcrumbItem,
+  Button,
+  ClipboardCopy,
+  Content,
+  Flex,
+  FlexItem,
+  Label,
+  List,
+  ListItem,
+  PageBreadcrumb,
+  PageSection,
+  Skeleton,
+  Title,
+} from '@patternfly/react-core';
+import { CheckCircleIcon, DownloadIcon, ExclamationCircleIcon } from '@patternfly/react-icons';
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { Link, useParams } from '@tanstack/react-router';
+import { useState } from 'react';
+
+import { ActionMenu } from '../actions/ActionMenu';
+import { findObject } from '../components/components';
+import { environmentQuery, isBusy, nameOf } from '../environments/environments';
+import { Failure } from '../shell/Failure';
+import { useLanguage } from '../text';
+import { clusterQuery, fileOf, saveKubeconfig, type Cluster } from './clusters';
+import { Members } from './Members';
+import { Nodes } from './Nodes';
+import { Routes } from './Routes';
+import { ScaleDialog } from './ScaleDialog';
+
+/** A Kubernetes cluster: how it is now, and what can be done with it. */
+export function ClusterPage() {
+  const { text } = useLanguage();
+  const words = text.clusters;
+  const { environment, object } = useParams({ from: '/environments/$environment/clusters/$object' });
+  const details = useQuery(environmentQuery(environment));
+  const cluster = useQuery(clusterQuery(environment, object));
+  const found = findObject(details.data?.services, object)?.object;
+  const name = cluster.data?.name || (found ? nameOf(found) : object);
+  const save = useMutation({ mutationFn: () => saveKubeconfig(environment, object, name) });
+  const [scaling, setScaling] = useState(false);
+  return (
+    <>
+      <PageBreadcrumb>
+        <Breadcrumb aria-label={text.environments.breadcrumb}>
+          <BreadcrumbItem render={({ className }) => <Link className={className} to="/environments">{text.environments.title}</Link>} />
+          <BreadcrumbItem
+            render={({ className }) => (
+              <Link className={className} to="/environments/$environment" params={{ environment }}>
+                {details.data?.name ?? environment}
+              </Link>
+            )}
+          />
+          <BreadcrumbItem
+            render={({ className }) => (
+              <Link className={className} to="/environments/$environment/components/$object" params={{ environment, object }}>
+                {name}
+              </Link>
+            )}
+          />
+          <BreadcrumbItem isActive>{text.components.cluster}</BreadcrumbItem>
+        </Breadcrumb>
+      </PageBreadcrumb>
+      <PageSection>
+        <Flex>
+          <FlexItem grow={{ default: 'grow' }} className="burano-breaks">
+            <Title headingLevel="h1">{name}</Title>
+          </FlexItem>
+          <FlexItem>
+            <span role="status">{cluster.data && <Health cluster={cluster.data} />}</span>
+          </FlexItem>
+          <FlexItem>
+            <Button icon={<DownloadIcon />} onClick={() => save.mutate()} isDisabled={!cluster.data || save.isPending} isLoading={save.isPending}>
+              {words.kubeconfig}
+            </Button>
+          </FlexItem>
+          {found && (
+            <FlexItem>
+              <Button variant="secondary" onClick={() => setScaling(true)} isDisabled={isBusy(details.data)}>
+                {words.scale}
+              </Button>
+            </FlexItem>
+          )}
+          {found && details.data && (
+            <FlexItem>
+              <ActionMenu environment={details.data} object={found} labelled />
+            </FlexItem>
+          )}
+        </Flex>
+        {save.error && <Failure error={save.error} />}
+        {save.isSuccess && <KubeconfigUse file={fileOf(name)} />}
+        {cluster.error && <Failure error={cluster.error} onRetry={() => void cluster.refetch()} />}
+        {cluster.isPending && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
+      </PageSection>
+      {cluster.data && <Parts cluster={cluster.data} checked={cluster.dataUpdatedAt} />}
+      {scaling && found && <ScaleDialog environment={environment} object={found} cluster={cluster.data} onClose={() => setScaling(false)} />}
+    </>
+  );
+}
+
+function Health({ cluster }: { cluster: Cluster }) {
+  const { text } = useLanguage();
+  return (
+    <Label variant="outline" status={cluster.healthy ? 'success' : 'danger'} icon={cluster.healthy ? <CheckCircleIcon /> : <ExclamationCircleIcon />}>
+      {cluster.healthy ? text.clusters.healthy : text.clusters.unhealthy}
+    </Label>
+  );
+}
+
+function KubeconfigUse({ file }: { file: string }) {
+  const { text } = useLanguage();
+  return (
+    <Alert variant="success" isInline title={text.clusters.kubeconfigWhat} className="burano-spaced">
+      <Content component="p">{text.clusters.kubeconfigUse}</Content>
+      <ClipboardCopy isReadOnly hoverTip={text.actions.copy} clickTip={text.actions.copy} isCode>
+        {`kubectl --kubeconfig ${file} get nodes`}
+      </ClipboardCopy>
+    </Alert>
+  );
+}
+
+function Parts({ cluster, checked }: { cluster: Cluster; checked: number }) {
+  const { text, language } = useLanguage();
+  const words = text.clusters;
+  const problems = cluster.problems ?? [];
+  return (
+    <>
+      <PageSection>
+        {problems.length > 0 && (
+          <Alert variant="danger" isInline title={words.problems}>
+            <List>
+              {problems.map((problem) => (
+                <ListItem key={problem} className="burano-breaks">
+                  {problem}
+                </ListItem>
+              ))}
+            </List>
+          </Alert>
+        )}
+        {cluster.api && (
+          <Content component="p" className="burano-breaks">
+            {words.api}: <code>{cluster.api}</code>
+          </Content>
+        )}
+        <Content component="small">{words.checked(new Intl.DateTimeFormat(language, { timeStyle: 'medium' }).format(checked))}</Content>
+      </PageSection>
+      <PageSection>
+        <Nodes cluster={cluster} />
+      </PageSection>
+      <PageSection>
+        <Routes cluster={cluster} />
+      </PageSection>
+      <PageSection isFilled>
+        <Members cluster={cluster} />
+      </PageSection>
+    </>
+  );
+}

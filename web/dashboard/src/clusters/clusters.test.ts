@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+
+import { counted, fileOf, type Cluster } from './clusters';
+import { scaling, sizeOf } from './scaling';
+
+const cluster: Cluster = {
+  name: 'demo',
+  healthy: false,
+  problems: ['Node kube-3 is not reachable'],
+  nodes: [
+    { name: 'kube-1', role: 'master', reachable: true, ready: true },
+    { name: 'kube-2', role: 'minion', reachable: true, ready: true },
+    { name: 'kube-3', role: 'minion', reachable: false, ready: null },
+    { name: 'gateway-1', role: 'gateway', reachable: true, ready: null },
+  ],
+  members: [
+    { name: 'kube-1', healthy: true, learner: false },
+    { name: 'kube-2', healthy: false, learner: true },
+  ],
+};
+
+const actions = Object.fromEntries(['scaleNodesUp', 'scaleNodesDown', 'scaleGatewaysUp'].map((name) => [`c_${name}`, { name, enabled: true }]));
+const object = { '?': { id: 'c', type: 'K', _actions: actions }, nodeCount: 1, minionNodes: [{}, {}, {}], gatewayCount: 1, gatewayNodes: [{}, {}] };
+
+it('counts what of a cluster is well', () => {
+  expect(counted(cluster)).toEqual({ nodes: { good: 2, all: 3 }, gateways: { good: 1, all: 1 }, members: { good: 1, all: 2 } });
+});
+
+it('names the file of a kubeconfig after its cluster', () => {
+  expect(fileOf('my cluster/1')).toBe('my-cluster-1.kubeconfig');
+  expect(fileOf('../..')).toBe('cluster.kubeconfig');
+});
+
+describe('the size of a cluster', () => {
+  it('is what runs, and at most what the model lists', () => {
+    expect(sizeOf('nodes', object, cluster)).toEqual({ now: 2, most: 3 });
+    expect(sizeOf('nodes', object, undefined)).toEqual({ now: 1, most: 3 });
+    expect(sizeOf('gateways', object, cluster)).toEqual({ now: 1, most: 2 });
+  });
+  it('changes by the action for its direction', () => {
+    expect(scaling('nodes', object, 1, 3)).toMatchObject({ action: { id: 'c_scaleNodesUp' }, count: 2 });
+    expect(scaling('nodes', object, 3, 2)).toMatchObject({ action: { id: 'c_scaleNodesDown' }, count: 1 });
+    expect(scaling('nodes', object, 3, 3)).toBeNull();
+    expect(scaling('gateways', object, 2, 1)).toBeNull();
+  });
+});

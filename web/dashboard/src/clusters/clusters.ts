@@ -1,0 +1,39 @@
+// Kubernetes clusters: how they are now.
+import { queryOptions } from '@tanstack/react-query';
+
+import { answered, api, send, type Schema } from '../api/client';
+import { download } from '../api/download';
+
+export type Cluster = Schema<'Cluster'>;
+
+/** How a cluster is; asked again as long as somebody looks. */
+export const clusterQuery = (environment: string, cluster: string) =>
+  queryOptions({
+    queryKey: ['environments', environment, 'clusters', cluster],
+    queryFn: () =>
+      answered(api.GET('/burano/v1/environments/{environment}/clusters/{cluster}', { params: { path: { environment, cluster } } })),
+    refetchInterval: 10_000,
+    retry: false,
+  });
+
+/** Has the browser save a kubeconfig. */
+export async function saveKubeconfig(environment: string, cluster: string, name: string): Promise<void> {
+  const path = `/burano/v1/environments/${encodeURIComponent(environment)}/clusters/${encodeURIComponent(cluster)}/kubeconfig`;
+  const response = await send(path, { method: 'GET' });
+  download(fileOf(name), await response.text(), 'application/yaml');
+}
+
+/** The name of a cluster's kubeconfig as a file. */
+export const fileOf = (name: string): string => `${name.replace(/[^\w.-]+/g, '-').replace(/^[-.]+/, '') || 'cluster'}.kubeconfig`;
+
+/** How many nodes take pods, how many gateways are there, how many members of etcd are well. */
+export function counted(cluster: Cluster) {
+  const nodes = (cluster.nodes ?? []).filter((node) => node.role !== 'gateway');
+  const gateways = (cluster.nodes ?? []).filter((node) => node.role === 'gateway');
+  const members = cluster.members ?? [];
+  return {
+    nodes: { good: nodes.filter((node) => node.ready).length, all: nodes.length },
+    gateways: { good: gateways.filter((node) => node.reachable).length, all: gateways.length },
+    members: { good: members.filter((member) => member.healthy).length, all: members.length },
+  };
+}

@@ -1,0 +1,32 @@
+// The size of a cluster: how large it is, how large it may be, and the action that makes it another.
+import { actionsOf, type Action } from '../actions/actions';
+import type { ObjectModel } from '../environments/environments';
+import type { Cluster } from './clusters';
+
+export type Part = 'nodes' | 'gateways';
+
+export interface Size {
+  now: number;
+  /** As long as the cluster's list of them. */
+  most: number;
+}
+
+const properties = { nodes: ['minionNodes', 'nodeCount', 'minion'], gateways: ['gatewayNodes', 'gatewayCount', 'gateway'] } as const;
+
+/** How many of a part run and how many may: by what the cluster says of itself, else by its model. */
+export function sizeOf(part: Part, object: ObjectModel, cluster: Cluster | undefined): Size {
+  const [list, count, role] = properties[part];
+  const model = object as Record<string, unknown>;
+  const most = Array.isArray(model[list]) ? model[list].length : 0;
+  const running = cluster?.nodes?.filter((node) => node.role === role).length;
+  const planned = typeof model[count] === 'number' ? model[count] : most;
+  return { now: running || planned, most };
+}
+
+/** The action that changes a size, with how many it is called; null when nothing changes or the cluster does not offer it. */
+export function scaling(part: Part, object: ObjectModel, now: number, wanted: number): { action: Action; count: number } | null {
+  if (wanted === now) return null;
+  const method = `scale${part === 'nodes' ? 'Nodes' : 'Gateways'}${wanted > now ? 'Up' : 'Down'}`;
+  const action = actionsOf(object).find((each) => each.method === method);
+  return action ? { action, count: Math.abs(wanted - now) } : null;
+}

@@ -1,0 +1,184 @@
+import {
+  Breadcrumb,
+  BreadcrumbItem,
+  Button,
+  DescriptionList,
+  DescriptionListDescription,
+  DescriptionListGroup,
+  DescriptionListTerm,
+  EmptyState,
+  EmptyStateActions,
+  EmptyStateBody,
+  EmptyStateFooter,
+  Flex,
+  FlexItem,
+  PageBreadcrumb,
+  PageSection,
+  Skeleton,
+  Tab,
+  Tabs,
+  TabTitleText,
+  Title,
+} from '@patternfly/react-core';
+import { CubesIcon } from '@patternfly/react-icons';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { useMemo } from 'react';
+
+import { ActionMenu } from '../actions/ActionMenu';
+import { partsOf } from '../actions/actions';
+import { classOf, environmentQuery, nameOf } from '../environments/environments';
+import { namesOf } from '../environments/objects';
+import { StateLabel } from '../environments/StateLabel';
+import { Failure } from '../shell/Failure';
+import { useText } from '../text';
+import { ClassLogo } from './ClassLogo';
+import { ComponentLog } from './ComponentLog';
+import { clusterClass, findObject, headerOf, lastReportsQuery, modelQuery, type Found } from './components';
+import { LastReport } from './LastReport';
+import { Metadata } from './Metadata';
+import { Properties } from './Properties';
+import type { ComponentTab } from './tabs';
+
+/** One object of an environment as it is deployed: a component, or something that one holds. */
+export function ComponentPage() {
+  const text = useText();
+  const words = text.components;
+  const { environment, object } = useParams({ from: '/environments/$environment/components/$object' });
+  const { tab = 'overview' } = useSearch({ from: '/environments/$environment/components/$object' });
+  const navigate = useNavigate();
+  const details = useQuery(environmentQuery(environment));
+  const model = useQuery(modelQuery(environment));
+  const names = useMemo(() => namesOf(model.data), [model.data]);
+  const found = useMemo(() => findObject(details.data?.services, object) ?? findObject(model.data, object), [details.data, model.data, object]);
+  const error = details.error ?? model.error;
+
+  return (
+    <>
+      <PageBreadcrumb>
+        <Breadcrumb aria-label={text.environments.breadcrumb}>
+          <BreadcrumbItem render={({ className }) => <Link className={className} to="/environments">{text.environments.title}</Link>} />
+          <BreadcrumbItem
+            render={({ className }) => (
+              <Link className={className} to="/environments/$environment" params={{ environment }}>
+                {details.data?.name ?? environment}
+              </Link>
+            )}
+          />
+          {found?.owners
+            .filter((owner) => owner['?']?.id !== environment)
+            .map((owner) => (
+              <BreadcrumbItem
+                key={owner['?']?.id}
+                render={({ className }) => (
+                  <Link className={className} to="/environments/$environment/components/$object" params={{ environment, object: owner['?']?.id ?? '' }}>
+                    {nameOf(owner)}
+                  </Link>
+                )}
+              />
+            ))}
+          <BreadcrumbItem isActive>{found ? nameOf(found.object) : object}</BreadcrumbItem>
+        </Breadcrumb>
+      </PageBreadcrumb>
+      {error && (
+        <PageSection>
+          <Failure error={error} onRetry={() => void Promise.all([details.refetch(), model.refetch()])} />
+        </PageSection>
+      )}
+      {!error && !found && (details.isPending || model.isPending) && (
+        <PageSection>
+          <Skeleton height="12rem" screenreaderText={text.shell.loading} />
+        </PageSection>
+      )}
+      {!found && details.data && model.data && (
+        <PageSection isFilled>
+          <EmptyState titleText={words.notFound} icon={CubesIcon} headingLevel="h1">
+            <EmptyStateBody>{words.notFoundWhat}</EmptyStateBody>
+            <EmptyStateFooter>
+              <EmptyStateActions>
+                <Button onClick={() => void navigate({ to: '/environments/$environment', params: { environment } })}>{words.toEnvironment}</Button>
+              </EmptyStateActions>
+            </EmptyStateFooter>
+          </EmptyState>
+        </PageSection>
+      )}
+      {found && details.data && (
+        <>
+          <PageSection>
+            <Flex>
+              <FlexItem>
+                <ClassLogo className={classOf(found.object)} />
+              </FlexItem>
+              <FlexItem grow={{ default: 'grow' }} className="burano-breaks">
+                <Title headingLevel="h1">{nameOf(found.object)}</Title>
+              </FlexItem>
+              <FlexItem>
+                <StateLabel state={headerOf(found.object).status} />
+              </FlexItem>
+              {classOf(found.object) === clusterClass && (
+                <FlexItem>
+                  <Button
+                    variant="secondary"
+                    onClick={() => void navigate({ to: '/environments/$environment/clusters/$object', params: { environment, object } })}
+                  >
+                    {words.cluster}
+                  </Button>
+                </FlexItem>
+              )}
+              <FlexItem>
+                <ActionMenu environment={details.data} object={found.object} labelled />
+              </FlexItem>
+            </Flex>
+          </PageSection>
+          <PageSection type="tabs">
+            <Tabs
+              activeKey={tab}
+              onSelect={(_event, key) => void navigate({ to: '.', search: { tab: key as ComponentTab }, replace: true })}
+              usePageInsets
+              aria-label={nameOf(found.object)}
+            >
+              <Tab eventKey="overview" title={<TabTitleText>{words.overview}</TabTitleText>} tabContentId="overview" />
+              <Tab eventKey="log" title={<TabTitleText>{words.log}</TabTitleText>} tabContentId="log" />
+              <Tab eventKey="metadata" title={<TabTitleText>{words.metadata}</TabTitleText>} tabContentId="metadata" />
+            </Tabs>
+          </PageSection>
+          <PageSection isFilled id={tab}>
+            {tab === 'overview' && <Overview environment={environment} found={found} names={names} />}
+            {tab === 'log' && <ComponentLog environment={environment} object={found.object} />}
+            {tab === 'metadata' && <Metadata metadata={headerOf(found.object).metadata} />}
+          </PageSection>
+        </>
+      )}
+    </>
+  );
+}
+
+function Overview({ environment, found, names }: { environment: string; found: Found; names: Map<string, string> }) {
+  const text = useText();
+  const details = useQuery(environmentQuery(environment));
+  const reports = useQuery(lastReportsQuery(environment, details.data));
+  const { name, version, packageName } = partsOf(found.object['?']?.type ?? '');
+  const id = found.object['?']?.id ?? '';
+  return (
+    <>
+      <DescriptionList isCompact isHorizontal horizontalTermWidthModifier={{ default: '12ch', md: '22ch' }} className="burano-spaced">
+        <Term name={text.environments.type}>{version && version !== '0.0.0' ? `${name} ${version}` : name}</Term>
+        {packageName && <Term name={text.components.package}>{packageName}</Term>}
+        <Term name={text.components.id}>
+          <code>{id}</code>
+        </Term>
+        <Term name={text.components.lastReport}>
+          <LastReport report={reports.data?.[id]} />
+        </Term>
+      </DescriptionList>
+      <Properties object={found.object} environment={environment} names={names} />
+    </>
+  );
+}
+
+const Term = ({ name, children }: { name: string; children: React.ReactNode }) => (
+  <DescriptionListGroup>
+    <DescriptionListTerm>{name}</DescriptionListTerm>
+    <DescriptionListDescription className="burano-breaks">{children}</DescriptionListDescription>
+  </DescriptionListGroup>
+);

@@ -1,0 +1,62 @@
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+
+import { ActionMenu } from '../actions/ActionMenu';
+import { classOf, nameOf, type EnvironmentDetails } from '../environments/environments';
+import { StateLabel } from '../environments/StateLabel';
+import { useText } from '../text';
+import { ClassLogo } from './ClassLogo';
+import { headerOf, lastReportsQuery, type LastReports } from './components';
+import { LastReport } from './LastReport';
+
+/** The components of an environment as it is deployed. */
+export function ComponentTable({ details }: { details: EnvironmentDetails }) {
+  const text = useText();
+  const words = text.environments;
+  const environment = details.id ?? '';
+  const reports = useQuery(lastReportsQuery(environment, details));
+  const last: LastReports = reports.data ?? {};
+  return (
+    <Table aria-label={words.components} variant="compact" gridBreakPoint="grid-lg">
+      <Thead>
+        <Tr>
+          <Th width={25}>{words.name}</Th>
+          <Th width={20}>{words.type}</Th>
+          <Th width={15}>{text.components.state}</Th>
+          <Th>{text.components.lastReport}</Th>
+          <Th screenReaderText={words.actions} />
+        </Tr>
+      </Thead>
+      <Tbody>
+        {(details.services ?? []).map((service) => {
+          const id = service['?']?.id ?? '';
+          return (
+            <Tr key={id}>
+              <Td dataLabel={words.name} className="burano-breaks">
+                <span className="burano-named">
+                  <ClassLogo className={classOf(service)} />
+                  <Link to="/environments/$environment/components/$object" params={{ environment, object: id }}>
+                    {nameOf(service)}
+                  </Link>
+                </span>
+              </Td>
+              <Td dataLabel={words.type} className="burano-breaks" title={classOf(service)}>
+                {classOf(service).split('.').pop()}
+              </Td>
+              <Td dataLabel={text.components.state}>
+                <StateLabel state={headerOf(service).status} />
+              </Td>
+              <Td dataLabel={text.components.lastReport} className="burano-breaks">
+                <LastReport report={last[id]} />
+              </Td>
+              <Td isActionCell>
+                <ActionMenu environment={details} object={service} />
+              </Td>
+            </Tr>
+          );
+        })}
+      </Tbody>
+    </Table>
+  );
+}

@@ -1,0 +1,28 @@
+import { Icon } from '@patternfly/react-core';
+import { CheckCircleIcon, ExclamationCircleIcon, ExclamationTriangleIcon } from '@patternfly/react-icons';
+
+import type { Schema } from '../api/client';
+import { showAge, showTime } from '../api/time';
+import { useLanguage } from '../text';
+
+const looks = {
+  info: { status: 'success', icon: <CheckCircleIcon /> },
+  warning: { status: 'warning', icon: <ExclamationTriangleIcon /> },
+  error: { status: 'danger', icon: <ExclamationCircleIcon /> },
+} as const;
+
+/** What a component said last, and when. */
+export function LastReport({ report }: { report: Schema<'Report'> | null | undefined }) {
+  const { text, language } = useLanguage();
+  if (!report) return <>{text.components.noReport}</>;
+  const level = report.level ?? 'info';
+  return (
+    <>
+      <Icon status={looks[level].status} title={text.components.levels[level]} isInline>
+        {looks[level].icon}
+      </Icon>{' '}
+      <span className="pf-v6-screen-reader">{text.components.levels[level]}</span>
+      {report.text} <small title={showTime(report.created, language)}>{showAge(report.created, language)}</small>
+    </>
+  );
+}

@@ -1,0 +1,90 @@
+// The objects of an environment as it is deployed, and what is known of them.
+import { queryOptions } from '@tanstack/react-query';
+
+import { answered, api, type Schema } from '../api/client';
+import { isBusy, type EnvironmentDetails, type EnvironmentState, type ObjectModel } from '../environments/environments';
+import { walk } from '../environments/objects';
+
+/** What the header of a deployed object says besides its class and its id. */
+export interface Header {
+  id?: string;
+  type?: string;
+  name?: string | null;
+  status?: EnvironmentState;
+  metadata?: unknown;
+  _actions?: Record<string, { name?: string; title?: string; description?: string; helpText?: string; enabled?: boolean }>;
+}
+
+export const headerOf = (object: ObjectModel): Header => (object['?'] ?? {}) as Header;
+
+export const clusterClass = 'com.mirantis.docker.kubernetes.KubernetesCluster';
+
+/** An object with those that hold it, the outermost first. */
+export interface Found {
+  object: ObjectModel;
+  owners: ObjectModel[];
+}
+
+/** Finds an object of a model by its id. */
+export function findObject(model: unknown, id: string): Found | null {
+  const owners = new Map<ObjectModel, ObjectModel | null>();
+  let found: ObjectModel | null = null;
+  walk(model, (object, owner) => {
+    owners.set(object, owner);
+    if (object['?']?.id === id) found ??= object;
+  });
+  if (!found) return null;
+  const above: ObjectModel[] = [];
+  for (let owner = owners.get(found); owner; owner = owners.get(owner)) above.unshift(owner);
+  return { object: found, owners: above };
+}
+
+/** The ids of an object and of all that it holds. */
+export function idsIn(object: ObjectModel): string[] {
+  const ids: string[] = [];
+  walk(object, (each) => ids.push(each['?']?.id ?? ''));
+  return ids.filter(Boolean);
+}
+
+/** Whether a name is that of a secret, as the server masks them: by Murano's words, or as some kind of key that is not public. */
+export function isSecret(name: string): boolean {
+  const lower = name.toLowerCase();
+  if (lower.endsWith('key') && lower !== 'key' && !lower.includes('public')) return true;
+  return ['pass', 'token', 'secret', 'private', 'trustid', 'credential'].some((word) => lower.includes(word));
+}
+
+const ipv4 = /^\d{1,3}(\.\d{1,3}){3}$/;
+
+/** Where a value leads to, when it is a web address, or a floating address at which a browser may find something. */
+export function linkOf(name: string, value: string): string | null {
+  if (/^https?:\/\/\S+$/i.test(value)) return value;
+  if (/floating/i.test(name) && ipv4.test(value)) return `http://${value}/`;
+  return null;
+}
+
+/** What each component reported last, by the component's id. */
+export const lastReportsQuery = (environment: string, details: EnvironmentDetails | undefined) =>
+  queryOptions({
+    queryKey: ['environments', environment, 'last reports'],
+    queryFn: async () =>
+      (await answered(api.GET('/v1/environments/{environment}/lastStatus', { params: { path: { environment } } }))).lastStatuses ?? {},
+    refetchInterval: isBusy(details) ? 2_000 : false,
+  });
+
+/** The whole model of an environment: its networks and regions too. */
+export const modelQuery = (environment: string) =>
+  queryOptions({
+    queryKey: ['environments', environment, 'model'],
+    queryFn: () => answered(api.GET('/v1/environments/{environment}/model', { params: { path: { environment } } })),
+  });
+
+/** The package that a class is from; asked once for each class. */
+export const packageOfClassQuery = (className: string) =>
+  queryOptions({
+    queryKey: ['packages', 'of class', className],
+    queryFn: async () =>
+      (await answered(api.GET('/v1/catalog/packages', { params: { query: { class_name: className, limit: 1 } } }))).packages?.[0] ?? null,
+    staleTime: Infinity,
+  });
+
+export type LastReports = Record<string, Schema<'Report'> | null | undefined>;

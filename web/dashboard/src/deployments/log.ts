@@ -1,0 +1,54 @@
+// Reports as a log: what of it is shown, and how it is written to a file.
+import type { Report } from '../api/follow';
+import { parseTime } from '../api/time';
+
+export const levels = ['info', 'warning', 'error'] as const;
+
+export type Level = (typeof levels)[number];
+
+export interface Filter {
+  /** At least as bad as this. */
+  level: Level;
+  /** The id of the object that reports are about; '' for all. */
+  object: string;
+  /** What stands in text or details, whatever its case. */
+  words: string;
+}
+
+export const everything: Filter = { level: 'info', object: '', words: '' };
+
+export function filtered(reports: Report[], { level, object, words }: Filter): Report[] {
+  const least = levels.indexOf(level);
+  const wanted = words.trim().toLowerCase();
+  if (least === 0 && !object && !wanted) return reports;
+  return reports.filter(
+    (report) =>
+      levels.indexOf(report.level ?? 'info') >= least &&
+      (!object || report.entity_id === object) &&
+      (!wanted || `${report.text ?? ''}\n${report.details ?? ''}`.toLowerCase().includes(wanted)),
+  );
+}
+
+/** The objects that reports are about, in the order in which they come. */
+export function reporters(reports: Report[]): string[] {
+  return [...new Set(reports.flatMap((report) => (report.entity_id ? [report.entity_id] : [])))];
+}
+
+/** Reports as lines of text: time in UTC, level, object, what is said. */
+export function logText(reports: Report[], names: Map<string, string>): string {
+  return reports
+    .map((report) => {
+      const about = names.get(report.entity_id ?? '') ?? report.entity ?? '';
+      const head = [parseTime(report.created ?? '').toISOString(), (report.level ?? 'info').toUpperCase(), ...(about ? [`${about}:`] : [])].join(' ');
+      const details = report.details ? `\n${report.details.replace(/^/gm, '    ')}` : '';
+      return `${head} ${report.text ?? ''}${details}\n`;
+    })
+    .join('');
+}
+
+/** Cuts a list into pieces of a size, so that only those in sight need be made. */
+export function pieces<T>(list: T[], size: number): T[][] {
+  const cut: T[][] = [];
+  for (let from = 0; from < list.length; from += size) cut.push(list.slice(from, from + size));
+  return cut;
+}
