@@ -262,7 +262,7 @@ func (s *server) importServers(t *testing.T) {
 	t.Helper()
 	folder, err := filepath.Abs("../packages/io.burano.test.Servers")
 	require.NoError(t, err)
-	s.burano(t, "package", "import", folder)
+	s.burano(t, "package", "import", "--exists-action", "s", folder)
 }
 
 func serversOfAnApplication(t *testing.T, s *server, demo cloudUser) {
