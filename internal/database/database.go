@@ -42,23 +42,22 @@ const (
 // Open opens the SQLite file at path, and makes it when it is not there. The file has one writer at a time; a busy writer is
 // waited for up to 10 seconds. Reading gives its readers.
 func Open(path string) (*gorm.DB, error) {
-	// The pure-Go driver is registered as "sqlite"; _txlock=immediate takes the write lock at BEGIN, so that a transaction
+	// _txlock=immediate takes the write lock at BEGIN, so that a transaction
 	// never has to upgrade a read lock (https://www.sqlite.org/lang_transaction.html). In WAL mode only synchronous=FULL makes a
 	// commit survive a loss of power (https://www.sqlite.org/pragma.html#pragma_synchronous).
 	file := "file:" + path + "?_pragma=busy_timeout(10000)"
 	dsn := file + "&_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
-	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", DSN: dsn}, &gorm.Config{
+	handle, err := openSQLite(dsn, 1)
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", path, err)
+	}
+	db, err := gorm.Open(sqlite.Dialector{Conn: handle}, &gorm.Config{
 		Logger:         logger.Discard, // errors are returned; slow queries are not this package's business
 		TranslateError: false,          // gorm's translation does not know the pure-Go driver
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open database %s: %w", path, err)
+		return nil, fmt.Errorf("open database %s: %w", path, errors.Join(err, handle.Close()))
 	}
-	handle, err := db.DB()
-	if err != nil {
-		return nil, fmt.Errorf("open database %s: %w", path, err)
-	}
-	handle.SetMaxOpenConns(1)
 	if err := withReaders(db, handle, file+"&_pragma=query_only(1)"); err != nil {
 		return nil, fmt.Errorf("open database %s: %w", path, errors.Join(err, handle.Close()))
 	}

@@ -23,13 +23,10 @@ func (w writer) GetDBConn() (*sql.DB, error) { return w.DB, nil }
 
 // withReaders gives the handle, which has the one connection to the file of dsn, connections beside it that read.
 func withReaders(db *gorm.DB, handle *sql.DB, dsn string) error {
-	readers, err := sql.Open("sqlite", dsn)
+	readers, err := openSQLite(dsn, max(minReaders, runtime.GOMAXPROCS(0)))
 	if err != nil {
 		return err
 	}
-	count := max(minReaders, runtime.GOMAXPROCS(0))
-	readers.SetMaxOpenConns(count)
-	readers.SetMaxIdleConns(count)
 	db.Statement.ConnPool = writer{handle, readers}
 	db.ConnPool = db.Statement.ConnPool
 	return nil
