@@ -1,6 +1,7 @@
 package muranopl_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -238,5 +239,34 @@ func TestMetadataOfAPackageIsWhatItsManifestSays(t *testing.T) {
 			}
 			require.Equal(t, c.came, values)
 		})
+	}
+}
+
+func TestClassesThatShareWhatIsParsedShareNothingElse(t *testing.T) {
+	parsed := muranopl.NewParsed()
+	read := func(text string) *muranopl.Class {
+		t.Helper()
+		pkg := &testPackage{name: "org", version: "1.0.0", classes: map[string]string{"org.A": text}}
+		found, err := muranopl.NewClasses(append(shop(t), pkg), muranopl.WithParsed(parsed)).Class(t.Context(), "org.A", "")
+		require.NoError(t, err)
+		return found
+	}
+	const text = "Name: org.A\nProperties:\n  size:\n    Contract: $.int()\n    Default: 1 + 1\nMethods:\n  grow:\n    Body:\n      - Return: $.size + 1\n"
+	first, second, changed := read(text), read(text), read(strings.Replace(text, "grow", "shrink", 1))
+	require.NotSame(t, first, second, "each run has its own, with its own static properties")
+	method, err := first.Method("grow")
+	require.NoError(t, err)
+	again, err := second.Method("grow")
+	require.NoError(t, err)
+	require.NotSame(t, method, again)
+	require.Same(t, method.Body, again.Body, "the text is parsed once")
+	missing, err := changed.Method("grow")
+	require.NoError(t, err)
+	require.Nil(t, missing, "another text is another class")
+
+	for range 3 {
+		_, err := muranopl.NewClasses(append(shop(t), &testPackage{name: "org", version: "1.0.0", classes: map[string]string{"org.A": "Name: ["}}),
+			muranopl.WithParsed(parsed)).Class(t.Context(), "org.A", "")
+		require.ErrorContains(t, err, "is no YAML", "what is wrong is said each time")
 	}
 }

@@ -23,6 +23,7 @@ const rootClass = "io.murano.Object"
 type Classes struct {
 	source  Source
 	configs fs.FS
+	parsed  *Parsed // class files, nil: those that were not read yet
 
 	mutex    sync.Mutex
 	packages map[string][]Package // by name: those that were met or fixed; they go before others

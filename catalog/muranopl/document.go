@@ -43,7 +43,7 @@ const maxDepth = 100
 // ReadYAML reads a file with one document as Murano reads YAML: 1.1, dates are texts, keys too. What looks like an expression is a text.
 // An empty file is null.
 func ReadYAML(file string, text []byte) (any, error) {
-	documents, err := readDocuments(file, text, false)
+	documents, err := readDocuments(nil, file, text, false)
 	switch {
 	case err != nil:
 		return nil, err
@@ -67,15 +67,29 @@ type document struct {
 // places tell where expressions stand.
 type places map[*yaql.Expression]Position
 
-func readDocuments(file string, text []byte, strict bool) ([]document, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var documents []document
+// readDocuments reads a file, or takes what was parsed of it before.
+func readDocuments(parsed *Parsed, file string, text []byte, strict bool) ([]document, error) {
+	roots, err := parsed.read(file, text)
+	if err != nil {
+		return nil, err
+	}
 	nodes, where := 0, places{}
+	documents := make([]document, len(roots))
+	for i, root := range roots {
+		documents[i] = document{file, root, &nodes, where, strict}
+	}
+	return documents, nil
+}
+
+// parseDocuments returns the roots of a file's documents.
+func parseDocuments(file string, text []byte) ([]*yaml.Node, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var roots []*yaml.Node
 	for {
 		var node yaml.Node
 		err := decoder.Decode(&node)
 		if errors.Is(err, io.EOF) {
-			return documents, nil
+			return roots, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s is no YAML: %w", file, err)
@@ -84,7 +98,7 @@ func readDocuments(file string, text []byte, strict bool) ([]document, error) {
 			return nil, document{file: file}.wrong(deep, "the file is nested deeper than %d levels", maxDepth)
 		}
 		if node.Kind == yaml.DocumentNode && len(node.Content) == 1 {
-			documents = append(documents, document{file, node.Content[0], &nodes, where, strict})
+			roots = append(roots, node.Content[0])
 		}
 	}
 }

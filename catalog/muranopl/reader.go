@@ -14,7 +14,7 @@ import (
 
 // build makes a class of the document that declares it.
 func (c *Classes) build(ctx context.Context, pkg Package, name, file string, content []byte) (*Class, error) {
-	documents, err := readDocuments(file, content, pkg.Embedded())
+	documents, err := readDocuments(c.parsed, file, content, pkg.Embedded())
 	if err != nil {
 		return nil, err
 	}

@@ -120,6 +120,8 @@ type Engine struct {
 	wake  chan struct{}
 	sweep chan struct{} // looks for orphaned delegations before it is time
 
+	parsed *muranopl.Parsed // class files, for all tasks
+
 	mutex   sync.Mutex
 	running map[string]*lease // by environment
 	pool    pool
@@ -142,7 +144,8 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 		config.Name = store.NewID()
 	}
 	config.Sweep = cmp.Or(config.Sweep, defaultSweep)
-	e := &Engine{Config: config, wake: make(chan struct{}, 1), sweep: make(chan struct{}, 1), running: map[string]*lease{}, pool: pool{changed: make(chan struct{})}, statics: map[string]int{}}
+	e := &Engine{Config: config, wake: make(chan struct{}, 1), sweep: make(chan struct{}, 1), parsed: muranopl.NewParsed(),
+		running: map[string]*lease{}, pool: pool{changed: make(chan struct{})}, statics: map[string]int{}}
 	e.metrics = newMetrics(config.Metrics, e)
 	if config.Sole {
 		return e, e.Store.EndLeases(ctx)

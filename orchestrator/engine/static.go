@@ -85,7 +85,7 @@ func (e *Engine) Schemas(ctx context.Context, projectID string, name ClassName, 
 
 // classes are those that a project may use.
 func (e *Engine) classes(projectID string) *muranopl.Classes {
-	return muranopl.NewClasses(e.Source(projectID), muranopl.WithConfigs(e.ClassConfigs))
+	return muranopl.NewClasses(e.Source(projectID), muranopl.WithConfigs(e.ClassConfigs), muranopl.WithParsed(e.parsed))
 }
 
 // class finds a class for a request; what is wrong with its name is said in Murano's words.

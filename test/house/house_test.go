@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"internal/wait":       {},
 	"test":                {"catalog", "gateway", "images", "internal", "nodes", "orchestrator", "web", "cmd"},
 	"catalog/yaql":        {},
-	"catalog/muranopl":    {"catalog/yaql", "internal/fault", "internal/panics", "internal/sensitive", "internal/wait"},
+	"catalog/muranopl":    {"catalog/yaql", "internal/fault", "internal/lists", "internal/panics", "internal/sensitive", "internal/wait"},
 	"orchestrator/secret": {"internal"},
 }
 
