@@ -17,6 +17,8 @@ const (
 	makingAge = 10 * time.Minute
 	// sweepBatch is how many orphaned delegations are looked at in one go.
 	sweepBatch = 50
+	// sweepPause is how long it is waited for the ends of other tasks after that of one: they are looked at together.
+	sweepPause = 250 * time.Millisecond
 	// sweepTimeout is how long Keystone and Heat are waited for about one of them.
 	sweepTimeout = 30 * time.Second
 	// kept and longest are how often, in sweeps, a delegation is looked at that Heat still needs, and one that cannot be revoked, at least.
@@ -69,7 +71,7 @@ func (e *Engine) project(ctx context.Context, task store.Task, environment store
 	return project, err
 }
 
-// Revoke has orphaned delegations looked for now. It never blocks.
+// Revoke has orphaned delegations looked for soon. It never blocks.
 func (e *Engine) Revoke() { signal(e.sweep) }
 
 // sweepDelegations revokes what nobody refers to any more, until ctx ends: at first also what could not be revoked lately.
@@ -89,6 +91,15 @@ func (e *Engine) sweepDelegations(ctx context.Context) {
 			return
 		case <-e.sweep:
 			asked = true
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(sweepPause):
+			}
+			select { // what was asked for meanwhile is looked at now
+			case <-e.sweep:
+			default:
+			}
 		case <-ticker.C:
 			asked = false
 		}
@@ -117,8 +128,8 @@ func (e *Engine) sweepOnce(ctx context.Context, anew bool) error {
 				}
 			}
 		}
-		if !looked {
-			return nil // what is still there was postponed
+		if !looked || len(rows) < sweepBatch {
+			return nil // what is still there was postponed, or not there when it was looked at
 		}
 	}
 	return nil
