@@ -3,12 +3,14 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -110,7 +112,7 @@ func newEcho(config Config) *echo.Echo {
 	counted := newMetrics(config.Metrics)
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.JSONSerializer = plainJSON{}
+	e.JSONSerializer = newPlainJSON()
 	e.HTTPErrorHandler = errorHandler(config)
 	e.Pre(requestID, audited(config.Audit, config.Address), accessLog(config.Logger, counted), newCounter(config.Orchestrator, config.Logger).count, limited(config.Limits, config.Stopping),
 		recovery(config.Logger, counted), versions)
@@ -175,18 +177,34 @@ func versions(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // plainJSON writes JSON as Murano does, which ends it without a line feed: its clients compare bytes.
-type plainJSON struct{ echo.DefaultJSONSerializer }
+type plainJSON struct {
+	echo.DefaultJSONSerializer
+	buffers *sync.Pool // of *bytes.Buffer: lists are long
+}
 
-func (plainJSON) Serialize(c echo.Context, value any, indent string) error {
-	text, err := json.Marshal(value)
-	if err == nil && indent != "" {
-		text, err = json.MarshalIndent(value, "", indent)
-	}
-	if err != nil {
+// maxBuffer is the largest buffer that is used again, in bytes.
+const maxBuffer = 1 << 20
+
+func newPlainJSON() plainJSON {
+	return plainJSON{buffers: &sync.Pool{New: func() any { return &bytes.Buffer{} }}}
+}
+
+func (p plainJSON) Serialize(c echo.Context, value any, indent string) error {
+	buffer := p.buffers.Get().(*bytes.Buffer)
+	defer func() {
+		if buffer.Cap() <= maxBuffer {
+			buffer.Reset()
+			p.buffers.Put(buffer)
+		}
+	}()
+	encoder := json.NewEncoder(buffer)
+	encoder.SetIndent("", indent)
+	if err := encoder.Encode(value); err != nil {
 		return err
 	}
+	text := bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
 	c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(text)))
-	_, err = c.Response().Write(text)
+	_, err := c.Response().Write(text)
 	return err
 }
 

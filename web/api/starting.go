@@ -11,7 +11,7 @@ import (
 func Starting(config Config) http.Handler {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.JSONSerializer = plainJSON{}
+	e.JSONSerializer = newPlainJSON()
 	e.Pre(requestID)
 	e.GET("/healthz", alive)
 	e.GET("/readyz", (&readiness{checks: config.Checks, log: config.Logger}).handle)
