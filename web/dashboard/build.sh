@@ -23,7 +23,7 @@ install() {
 
 case ${1:-build} in
   build)
-    readarray -d '' files < <(find src public ./*.json ./*.ts ./*.html ../api/openapi.yaml -type f ! -name schema.d.ts ! -name '*.test.*' -print0 | sort -z)
+    readarray -d '' files < <(find src public ./*.json ./*.ts ./*.html ../api/openapi.yaml ../../docs/*.md -type f ! -name schema.d.ts ! -name '*.test.*' -print0 | sort -z)
     wanted=$(sum "${files[@]}")
     [[ $(cat dist/.built 2>/dev/null) != "$wanted" ]] || exit 0
     install

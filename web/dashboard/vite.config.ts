@@ -33,6 +33,6 @@ export default defineConfig({
     assetsInlineLimit: 0, // the content security policy admits no data: URLs but for images
     chunkSizeWarningLimit: 1000,
   },
-  server: { proxy: { '/v1': server, '/burano': server } },
+  server: { proxy: { '/v1': server, '/burano': server }, fs: { allow: ['.', '../../docs'] } },
   test: { include: ['src/**/*.test.{ts,tsx}'] },
 });

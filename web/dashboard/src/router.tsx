@@ -3,6 +3,7 @@ import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirec
 
 import { componentTabs, type ComponentTab } from './components/tabs';
 import { tabs, type EnvironmentTab } from './environments/tabs';
+import { readLook } from './packages/packages';
 import { NotFound, Shell } from './shell/Shell';
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
@@ -62,8 +63,43 @@ const deployments = createRoute({
   component: lazyRouteComponent(() => import('./deployments/DeploymentsPage'), 'DeploymentsPage'),
 });
 
+const packages = createRoute({
+  getParentRoute: () => root,
+  path: '/packages',
+  validateSearch: readLook,
+  component: lazyRouteComponent(() => import('./packages/PackagesPage'), 'PackagesPage'),
+});
+
+const comparePackages = createRoute({
+  getParentRoute: () => root,
+  path: '/packages/compare',
+  validateSearch: (search): { ids?: string; fqn?: string } => ({ ids: textOf(search.ids), fqn: textOf(search.fqn) }),
+  component: lazyRouteComponent(() => import('./packages/ComparePage'), 'ComparePage'),
+});
+
+const categories = createRoute({
+  getParentRoute: () => root,
+  path: '/categories',
+  component: lazyRouteComponent(() => import('./categories/CategoriesPage'), 'CategoriesPage'),
+});
+
+const images = createRoute({
+  getParentRoute: () => root,
+  path: '/images',
+  component: lazyRouteComponent(() => import('./images/ImagesPage'), 'ImagesPage'),
+});
+
+const help = createRoute({
+  getParentRoute: () => root,
+  path: '/help/$page',
+  validateSearch: (search): { search?: string } => ({ search: textOf(search.search) }),
+  component: lazyRouteComponent(() => import('./help/HelpPage'), 'HelpPage'),
+});
+
+const managed = [packages, comparePackages, categories, images, help];
+
 export const router = createRouter({
-  routeTree: root.addChildren([start, catalog, environments, environment, component, cluster, deployment, deployments]),
+  routeTree: root.addChildren([start, catalog, environments, environment, component, cluster, deployment, deployments, ...managed]),
   basepath: '/dashboard',
   defaultPreload: 'intent',
 });

@@ -32,6 +32,9 @@ interface ErrorBody {
   problems?: Schema<'Problem'>[];
 }
 
+/** The text of a refusal without the markup that Murano's library ends it with. */
+export const plain = (text: string): string => text.replace(/<br\s*\/?>/g, '\n').trim();
+
 /** Reads an answer that is no success; Murano's shapes and Burano's own. */
 export async function readError(response: Response): Promise<ApiError> {
   const requestId = response.headers.get('x-openstack-request-id') ?? '';
@@ -43,7 +46,7 @@ export async function readError(response: Response): Promise<ApiError> {
     body = { message: text };
   }
   const reason = body.error?.message || body.message || body.explanation || body.title || response.statusText;
-  return new ApiError(response.status, reason, requestId, body.problems ?? []);
+  return new ApiError(response.status, plain(reason), requestId, body.problems ?? []);
 }
 
 const asBrowser: Middleware = {

@@ -11,8 +11,8 @@ import {
   MastheadToggle,
   MenuToggle,
   Nav,
+  NavGroup,
   NavItem,
-  NavList,
   Page,
   PageSidebar,
   PageSidebarBody,
@@ -29,7 +29,7 @@ import { useState } from 'react';
 
 import { chooseProject, readProjects, signOut, useSession } from '../session/session';
 import { languageNames, useLanguage, type Language } from '../text';
-import { pages } from './pages';
+import { groups } from './pages';
 import { useTheme, type Theme } from './theme';
 
 const mainId = 'main';
@@ -48,13 +48,15 @@ export function Shell() {
         <PageSidebar>
           <PageSidebarBody>
             <Nav aria-label={text.shell.navigation}>
-              <NavList>
-                {pages.map((page) => (
-                  <NavItem key={page.to} isActive={path.startsWith(page.to)}>
-                    <Link to={page.to}>{page.name(text)}</Link>
-                  </NavItem>
-                ))}
-              </NavList>
+              {groups.map((group) => (
+                <NavGroup key={group.name(text)} title={group.name(text)}>
+                  {group.pages.map((page) => (
+                    <NavItem key={page.to} isActive={path.startsWith(page.to)}>
+                      <Link to={page.to}>{page.name(text)}</Link>
+                    </NavItem>
+                  ))}
+                </NavGroup>
+              ))}
             </Nav>
           </PageSidebarBody>
         </PageSidebar>

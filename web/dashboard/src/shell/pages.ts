@@ -1,8 +1,24 @@
 import type { Texts } from '../text/en';
 
-/** What the navigation leads to, in its order. */
-export const pages = [
-  { to: '/catalog', name: (text: Texts) => text.shell.catalog },
-  { to: '/environments', name: (text: Texts) => text.shell.environments },
-  { to: '/deployments', name: (text: Texts) => text.shell.deployments },
+/** What the navigation leads to, in groups, in its order. */
+export const groups = [
+  {
+    name: (text: Texts) => text.shell.browse,
+    pages: [{ to: '/catalog', name: (text: Texts) => text.shell.catalog }],
+  },
+  {
+    name: (text: Texts) => text.shell.applications,
+    pages: [
+      { to: '/environments', name: (text: Texts) => text.shell.environments },
+      { to: '/deployments', name: (text: Texts) => text.shell.deployments },
+    ],
+  },
+  {
+    name: (text: Texts) => text.shell.manage,
+    pages: [
+      { to: '/packages', name: (text: Texts) => text.packages.title },
+      { to: '/categories', name: (text: Texts) => text.categories.title },
+      { to: '/images', name: (text: Texts) => text.images.title },
+    ],
+  },
 ] as const;

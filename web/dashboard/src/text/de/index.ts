@@ -1,11 +1,15 @@
 import type { Texts } from '../en';
 import { actions } from './actions';
 import { catalog } from './catalog';
+import { categories } from './categories';
 import { clusters } from './clusters';
 import { components } from './components';
 import { deployments } from './deployments';
 import { environments } from './environments';
+import { help } from './help';
+import { images } from './images';
+import { packages } from './packages';
 import { session } from './session';
 import { shell } from './shell';
 
-export const de: Texts = { shell, session, environments, catalog, deployments, components, actions, clusters };
+export const de: Texts = { shell, session, environments, catalog, deployments, components, actions, clusters, packages, categories, images, help };

@@ -28,4 +28,10 @@ export const shell: Texts['shell'] = {
   cancel: 'Abbrechen',
   save: 'Speichern',
   never: 'nie',
+  before: 'Vorige Seite',
+  next: 'Nächste Seite',
+  browse: 'Stöbern',
+  applications: 'Anwendungen',
+  manage: 'Verwalten',
+  page: (count) => `Seite ${count}`,
 };

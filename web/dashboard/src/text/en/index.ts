@@ -1,14 +1,18 @@
 // Each part of the dashboard has a file of texts of its own.
 import { actions } from './actions';
 import { catalog } from './catalog';
+import { categories } from './categories';
 import { clusters } from './clusters';
 import { components } from './components';
 import { deployments } from './deployments';
 import { environments } from './environments';
+import { help } from './help';
+import { images } from './images';
+import { packages } from './packages';
 import { session } from './session';
 import { shell } from './shell';
 
-export const en = { shell, session, environments, catalog, deployments, components, actions, clusters };
+export const en = { shell, session, environments, catalog, deployments, components, actions, clusters, packages, categories, images, help };
 
 /** The shape of all texts: words, and functions of what stands in them. */
 export type Texts = typeof en;

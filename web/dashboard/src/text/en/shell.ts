@@ -26,4 +26,10 @@ export const shell = {
   cancel: 'Cancel',
   save: 'Save',
   never: 'never',
+  before: 'Page before',
+  next: 'Next page',
+  browse: 'Browse',
+  applications: 'Applications',
+  manage: 'Manage',
+  page: (count: number) => `Page ${count}`,
 };

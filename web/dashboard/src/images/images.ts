@@ -1,0 +1,29 @@
+import { queryOptions } from '@tanstack/react-query';
+
+import { answered, api } from '../api/client';
+
+/** Images that the project can use. Those that have a type are marked for forms. */
+export const imagesQuery = queryOptions({
+  queryKey: ['cloud', 'images'],
+  queryFn: async () => (await answered(api.GET('/burano/v1/cloud/{kind}', { params: { path: { kind: 'images' } } }))).images ?? [],
+});
+
+/** Writes a text so that a shell takes it as one word. */
+export const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** The command by which an image is marked. */
+export const markCommand = (image: string, type: string, title: string): string =>
+  `openstack image set --property ${quoted(`murano_image_info=${JSON.stringify({ type, title })}`)} ${quoted(image)}`;
+
+export const unmarkCommand = (image: string): string => `openstack image unset --property murano_image_info ${quoted(image)}`;
+
+/** Types that forms ask for. */
+export const imageTypes = ['linux', 'windows.2012', 'cirros.demo'] as const;
+
+const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+/** Writes a number of bytes: "1.5 GiB". */
+export function showBytes(bytes: number, language: string): string {
+  const power = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log(bytes) / Math.log(1024)));
+  return `${new Intl.NumberFormat(language, { maximumFractionDigits: 1 }).format(bytes / 1024 ** power)} ${units[power]}`;
+}

@@ -1,0 +1,115 @@
+import { Alert, Button, Content, Form, List, ListItem, Modal, ModalBody, ModalFooter, ModalHeader, MultipleFileUpload, MultipleFileUploadMain } from '@patternfly/react-core';
+import { UploadIcon } from '@patternfly/react-icons';
+import { useMutation } from '@tanstack/react-query';
+import { useId, useState } from 'react';
+
+import { ApiError } from '../api/client';
+import { HelpLink } from '../help/HelpLink';
+import { useText } from '../text';
+import { MetadataFields, type Typed } from './MetadataFields';
+import { findings, listOf, uploadPackage } from './packages';
+
+interface Chosen {
+  file: File;
+  state: 'waiting' | 'sent' | 'refused';
+  error?: Error;
+}
+
+/** Takes one or several packages, says what was wrong with those that the server refuses, and keeps these to be tried again. */
+export function UploadDialog({ onUploaded, onClose }: { onUploaded: () => void; onClose: () => void }) {
+  const text = useText();
+  const words = text.packages;
+  const id = useId();
+  const [list, setList] = useState<Chosen[]>([]);
+  const [rest, setRest] = useState<Typed>({ categories: [], tags: '', is_public: false, enabled: true });
+  const waiting = list.filter((one) => one.state !== 'sent');
+  const add = (files: File[]) =>
+    setList((before) => [
+      ...before.filter((one) => !files.some((file) => file.name === one.file.name)),
+      ...files.map((file) => ({ file, state: 'waiting' as const })),
+    ]);
+  const attempt = useMutation({
+    mutationFn: async () => {
+      let refused = 0;
+      for (const { file } of waiting) {
+        const error = await uploadPackage(file, { ...rest, tags: listOf(rest.tags) }).then(
+          () => undefined,
+          (reason: Error) => reason,
+        );
+        if (error) refused++;
+        setList((before) => before.map((one) => (one.file === file ? { file, state: error ? 'refused' : 'sent', error } : one)));
+      }
+      return refused;
+    },
+    onSuccess: (refused) => {
+      onUploaded();
+      if (refused === 0) onClose();
+    },
+  });
+  return (
+    <Modal isOpen variant="medium" aria-labelledby={`${id}-title`} onClose={onClose}>
+      <ModalHeader title={words.upload} labelId={`${id}-title`} description={words.uploadWhat} help={<HelpLink page="authors" />} />
+      <ModalBody>
+        <Form
+          id={id}
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (waiting.length > 0) attempt.mutate();
+          }}
+        >
+          <MultipleFileUpload onFileDrop={(_event, files) => add(files)} dropzoneProps={{ accept: { 'application/zip': ['.zip'] }, disabled: attempt.isPending }}>
+            <MultipleFileUploadMain
+              titleIcon={<UploadIcon />}
+              titleText={words.drop}
+              titleTextSeparator={words.or}
+              infoText={words.uploadLimits}
+              browseButtonText={words.browse}
+            />
+          </MultipleFileUpload>
+          {list.map((one) => (
+            <File key={one.file.name} one={one} onRemove={() => setList((before) => before.filter((other) => other !== one))} />
+          ))}
+          <MetadataFields value={rest} onChange={setRest} />
+        </Form>
+      </ModalBody>
+      <ModalFooter>
+        <Button type="submit" form={id} isDisabled={waiting.length === 0 || attempt.isPending} isLoading={attempt.isPending}>
+          {words.uploadSome(waiting.length)}
+        </Button>
+        <Button variant="link" onClick={onClose}>
+          {text.shell.close}
+        </Button>
+      </ModalFooter>
+    </Modal>
+  );
+}
+
+function File({ one, onRemove }: { one: Chosen; onRemove: () => void }) {
+  const text = useText();
+  const words = text.packages;
+  const variant = { waiting: 'info', sent: 'success', refused: 'danger' } as const;
+  return (
+    <Alert
+      isInline
+      isPlain={one.state !== 'refused'}
+      variant={variant[one.state]}
+      title={words.uploadStates[one.state](one.file.name)}
+      actionLinks={
+        one.state !== 'sent' && (
+          <Button variant="link" isInline onClick={onRemove}>
+            {words.leaveOut}
+          </Button>
+        )
+      }
+    >
+      {one.error && (
+        <List className="burano-breaks">
+          {findings(one.error.message).map((finding) => (
+            <ListItem key={finding}>{finding}</ListItem>
+          ))}
+        </List>
+      )}
+      {one.error instanceof ApiError && one.error.requestId && <Content component="small">{text.shell.request(one.error.requestId)}</Content>}
+    </Alert>
+  );
+}

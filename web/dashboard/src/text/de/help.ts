@@ -1,0 +1,13 @@
+import type { Texts } from '../en';
+
+export const help: Texts['help'] = {
+  title: 'Hilfe',
+  about: (page) => `Hilfe: ${page}`,
+  search: 'In den Dokumenten suchen',
+  pages: 'Dokumente (englisch)',
+  nothing: 'Kein Dokument enthält diese Wörter',
+  below: (document, section) => `${document}: ${section}`,
+  gone: 'Dieses Dokument gibt es nicht',
+  goneWhat: 'Wählen Sie eines aus der Liste.',
+  toCatalog: 'Über den Katalog',
+};
