@@ -97,7 +97,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.DurationVar(&o.signInIdle, "sign-in-idle", time.Hour, "how long a browser stays signed in without a request")
 	flags.DurationVar(&o.signInTime, "sign-in-time", 12*time.Hour, "how long a browser stays signed in at most; never longer than its Keystone token lasts")
 	flags.StringVar(&o.metricsListen, "metrics-listen", "", "address and port for /metrics, in plain HTTP; without it they are at --listen, without a token")
-	flags.Int64Var(&o.limits.Body, "max-body", api.DefaultLimits.Body, "bytes of a request's body; a larger one is answered with 413. Besides, a package may have 5 MiB and another body 8 MiB")
+	flags.Int64Var(&o.limits.Body, "max-body", api.DefaultLimits.Body, "bytes of a request's body; a larger one is answered with 413; a package has at most 5 MiB, a JSON body 8 MiB")
 	flags.IntVar(&o.limits.Values, "max-values", api.DefaultLimits.Values, "values, names of members included, of a JSON body and of the model of an environment or a template; more are answered with 413. A value takes up to 150 bytes of memory")
 	flags.DurationVar(&o.limits.Time, "request-time", api.DefaultLimits.Time, "how long a request may take: a slower body is answered with 408, longer work with 503; streams of events have no limit")
 	flags.IntVar(&o.limits.Requests, "max-requests", api.DefaultLimits.Requests, "requests that are answered at the same time; one more is answered with 503")
