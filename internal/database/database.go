@@ -35,17 +35,20 @@ const (
 	maxIdle = 5 * time.Minute
 	// connectTimeout is how long one attempt to connect may take when the address does not say.
 	connectTimeout = 10 * time.Second
+	// lockPatience is how long a writer waits for the one lock of an SQLite file. SQLite asks for it ten times a second and gives it to whoever
+	// asks first, so that beside a process that writes without pause another one, as burano db reseal, may wait for many seconds.
+	lockPatience = time.Minute
 	// migrationPatience is how long a migration waits for a lock, and how long one of a server that was stopped holds its own.
 	migrationPatience = time.Minute
 )
 
 // Open opens the SQLite file at path, and makes it when it is not there. The file has one writer at a time; a busy writer is
-// waited for up to 10 seconds. Reading gives its readers.
+// waited for up to a minute. Reading gives its readers.
 func Open(path string) (*gorm.DB, error) {
 	// _txlock=immediate takes the write lock at BEGIN, so that a transaction
 	// never has to upgrade a read lock (https://www.sqlite.org/lang_transaction.html). In WAL mode only synchronous=FULL makes a
 	// commit survive a loss of power (https://www.sqlite.org/pragma.html#pragma_synchronous).
-	file := "file:" + path + "?_pragma=busy_timeout(10000)"
+	file := fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)", path, lockPatience.Milliseconds())
 	dsn := file + "&_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
 	handle, err := openSQLite(dsn, 1)
 	if err != nil {

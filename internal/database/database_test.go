@@ -183,3 +183,23 @@ func TestReadersWaitForNoWriterAndWriteNothing(t *testing.T) {
 		}
 	})
 }
+
+func TestAWriterOfSQLiteWaitsForAnotherOneForLongerThanTenSeconds(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "burano.db")
+	open := func() *gorm.DB {
+		db, err := database.Open(path)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+		return db
+	}
+	one, other := open(), open()
+	require.NoError(t, one.Exec("CREATE TABLE things (name TEXT)").Error)
+	holding := one.Begin()
+	require.NoError(t, holding.Exec("INSERT INTO things VALUES ('a')").Error)
+	time.AfterFunc(11*time.Second, func() { _ = holding.Commit() })
+	require.NoError(t, other.Exec("INSERT INTO things VALUES ('b')").Error)
+	var count int64
+	require.NoError(t, other.Table("things").Count(&count).Error)
+	require.EqualValues(t, 2, count, "the other one's was written first")
+}

@@ -132,6 +132,9 @@ func (s *Store) resealColumn(ctx context.Context, p place, ring Ring, damaged *[
 			}
 			changes = append(changes, change{last, former, p.mark + ring.Seal(p.owner(key), value)})
 		}
+		if len(rows) == 0 {
+			return nil
+		}
 		var written int64
 		err := s.transaction(ctx, "write what was sealed again", func(tx *gorm.DB) error {
 			written = 0
