@@ -21,8 +21,19 @@ const start = createRoute({
 const catalog = createRoute({
   getParentRoute: () => root,
   path: '/catalog',
-  validateSearch: (search): { search?: string; category?: string } => ({ search: textOf(search.search), category: textOf(search.category) }),
+  validateSearch: (search): { search?: string; category?: string; environment?: string } => ({
+    search: textOf(search.search),
+    category: textOf(search.category),
+    environment: textOf(search.environment),
+  }),
   component: lazyRouteComponent(() => import('./catalog/CatalogPage'), 'CatalogPage'),
+});
+
+const application = createRoute({
+  getParentRoute: () => root,
+  path: '/catalog/$package',
+  validateSearch: (search): { environment?: string } => ({ environment: textOf(search.environment) }),
+  component: lazyRouteComponent(() => import('./catalog/PackagePage'), 'PackagePage'),
 });
 
 const environments = createRoute({
@@ -49,6 +60,16 @@ const cluster = createRoute({
   getParentRoute: () => root,
   path: '/environments/$environment/clusters/$object',
   component: lazyRouteComponent(() => import('./clusters/ClusterPage'), 'ClusterPage'),
+});
+
+const add = createRoute({
+  getParentRoute: () => root,
+  path: '/environments/$environment/add/$package',
+  validateSearch: (search): { step?: number; deploy?: true } => ({
+    step: Number(search.step) >= 1 ? Math.trunc(Number(search.step)) : undefined,
+    deploy: search.deploy ? true : undefined,
+  }),
+  component: lazyRouteComponent(() => import('./wizard/AddPage'), 'AddPage'),
 });
 
 const deployment = createRoute({
@@ -99,7 +120,7 @@ const help = createRoute({
 const managed = [packages, comparePackages, categories, images, help];
 
 export const router = createRouter({
-  routeTree: root.addChildren([start, catalog, environments, environment, component, cluster, deployment, deployments, ...managed]),
+  routeTree: root.addChildren([start, catalog, application, environments, environment, add, component, cluster, deployment, deployments, ...managed]),
   basepath: '/dashboard',
   defaultPreload: 'intent',
 });

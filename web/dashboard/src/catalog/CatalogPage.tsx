@@ -5,6 +5,7 @@ import {
   CardFooter,
   CardHeader,
   CardTitle,
+  Content,
   EmptyState,
   EmptyStateBody,
   FormSelect,
@@ -23,8 +24,9 @@ import {
 } from '@patternfly/react-core';
 import { CubesIcon, SearchIcon } from '@patternfly/react-icons';
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useSearch } from '@tanstack/react-router';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 
+import { environmentQuery } from '../environments/environments';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { applicationsQuery, categoriesQuery, logoOf, type Package } from './catalog';
@@ -34,16 +36,18 @@ export function CatalogPage() {
   const text = useText();
   const words = text.catalog;
   const navigate = useNavigate();
-  const { search = '', category = '' } = useSearch({ from: '/catalog' });
+  const { search = '', category = '', environment } = useSearch({ from: '/catalog' });
+  const target = useQuery({ ...environmentQuery(environment ?? ''), enabled: environment !== undefined });
   const applications = useQuery(applicationsQuery(search, category));
   const categories = useQuery(categoriesQuery);
   const look = (next: { search?: string; category?: string }) =>
-    void navigate({ to: '.', search: { search: search || undefined, category: category || undefined, ...next }, replace: true });
+    void navigate({ to: '.', search: { search: search || undefined, category: category || undefined, environment, ...next }, replace: true });
   const list = applications.data ?? [];
   return (
     <>
       <PageSection>
         <Title headingLevel="h1">{words.title}</Title>
+        {target.data && <Content component="p">{text.details.addingTo(target.data.name ?? '')}</Content>}
       </PageSection>
       <PageSection isFilled>
         <Toolbar>
@@ -83,7 +87,7 @@ export function CatalogPage() {
         )}
         <Gallery hasGutter minWidths={{ default: '100%', sm: '18rem' }} aria-label={words.title}>
           {list.map((one) => (
-            <Tile key={one.id} application={one} />
+            <Tile key={one.id} application={one} environment={environment} />
           ))}
         </Gallery>
       </PageSection>
@@ -91,7 +95,7 @@ export function CatalogPage() {
   );
 }
 
-function Tile({ application }: { application: Package }) {
+function Tile({ application, environment }: { application: Package; environment?: string }) {
   const text = useText();
   return (
     <Card isFullHeight>
@@ -99,7 +103,9 @@ function Tile({ application }: { application: Package }) {
         <img className="burano-tile-logo" src={logoOf(application)} alt="" loading="lazy" />
       </CardHeader>
       <CardTitle component="h2" className="burano-breaks">
-        {application.name}
+        <Link to="/catalog/$package" params={{ package: application.id ?? '' }} search={{ environment }}>
+          {application.name}
+        </Link>
       </CardTitle>
       <CardBody isFilled>
         <p>

@@ -26,3 +26,20 @@ export const categoriesQuery = queryOptions({
 });
 
 export const logoOf = (one: Package): string => `/v1/catalog/packages/${encodeURIComponent(one.id ?? '')}/logo`;
+
+export const packageQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['packages', 'one', id],
+    queryFn: () => answered(api.GET('/v1/catalog/packages/{id}', { params: { path: { id } } })),
+  });
+
+/** Packages of the same full name, the newest first. */
+export const versionsQuery = (fullName: string) =>
+  queryOptions({
+    queryKey: ['packages', 'versions', fullName],
+    queryFn: async () => {
+      const { packages = [] } = await answered(api.GET('/v1/catalog/packages', { params: { query: { fqn: fullName, limit: 100 } } }));
+      return packages.filter((one) => one.fully_qualified_name === fullName).toSorted((a, b) => (b.updated ?? '').localeCompare(a.updated ?? ''));
+    },
+    enabled: fullName !== '',
+  });

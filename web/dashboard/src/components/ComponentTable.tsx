@@ -3,15 +3,16 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 
 import { ActionMenu } from '../actions/ActionMenu';
-import { classOf, nameOf, type EnvironmentDetails } from '../environments/environments';
+import { RemoveApplication } from '../draft/RemoveApplication';
+import { classOf, isBusy, nameOf, type EnvironmentDetails } from '../environments/environments';
 import { StateLabel } from '../environments/StateLabel';
 import { useText } from '../text';
 import { ClassLogo } from './ClassLogo';
 import { headerOf, lastReportsQuery, type LastReports } from './components';
 import { LastReport } from './LastReport';
 
-/** The components of an environment as it is deployed. */
-export function ComponentTable({ details }: { details: EnvironmentDetails }) {
+/** The components of an environment, of its draft where there is one; user is whose draft they are removed from. */
+export function ComponentTable({ details, user }: { details: EnvironmentDetails; user: string }) {
   const text = useText();
   const words = text.environments;
   const environment = details.id ?? '';
@@ -26,6 +27,7 @@ export function ComponentTable({ details }: { details: EnvironmentDetails }) {
           <Th width={15}>{text.components.state}</Th>
           <Th>{text.components.lastReport}</Th>
           <Th screenReaderText={words.actions} />
+          <Th screenReaderText={text.draft.remove} />
         </Tr>
       </Thead>
       <Tbody>
@@ -52,6 +54,9 @@ export function ComponentTable({ details }: { details: EnvironmentDetails }) {
               </Td>
               <Td isActionCell>
                 <ActionMenu environment={details} object={service} />
+              </Td>
+              <Td isActionCell>
+                <RemoveApplication environment={environment} user={user} application={service} isDisabled={isBusy(details)} />
               </Td>
             </Tr>
           );

@@ -23,17 +23,17 @@ import { useState } from 'react';
 
 import { ComponentTable } from '../components/ComponentTable';
 import { DeploymentTable } from '../deployments/DeploymentTable';
+import { deploy as deployDraft, shownQuery } from '../draft/draft';
+import { DraftBanner } from '../draft/DraftBanner';
+import { useDraft } from '../draft/useDraft';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import {
   deleteEnvironment,
   deploymentsQuery,
-  deploySession,
-  environmentQuery,
   environmentsQuery,
   isBusy,
-  openSession,
   renameEnvironment,
 } from './environments';
 import { NameDialog } from './NameDialog';
@@ -48,13 +48,11 @@ export function EnvironmentPage() {
   const { tab = 'components' } = useSearch({ from: '/environments/$environment' });
   const navigate = useNavigate();
   const client = useQueryClient();
-  const details = useQuery(environmentQuery(environment));
+  const { user, draft } = useDraft(environment);
+  const details = useQuery(shownQuery(environment, draft));
   const [dialog, setDialog] = useState<'rename' | 'delete' | null>(null);
   const deploy = useMutation({
-    mutationFn: async () => {
-      await deploySession(environment, await openSession(environment));
-      return (await client.fetchQuery({ ...deploymentsQuery(environment), staleTime: 0 }))[0]?.id ?? '';
-    },
+    mutationFn: () => deployDraft(client, user, environment),
     onSuccess: (deployment) => navigate({ to: '/environments/$environment/deployments/$deployment', params: { environment, deployment } }),
     onSettled: () => client.invalidateQueries({ queryKey: environmentsQuery.queryKey }),
   });
@@ -80,6 +78,11 @@ export function EnvironmentPage() {
             </span>
           </FlexItem>
           <FlexItem>
+            <Button variant="secondary" onClick={() => void navigate({ to: '/catalog', search: { environment } })} isDisabled={!details.data || busy}>
+              {text.draft.add}
+            </Button>
+          </FlexItem>
+          <FlexItem>
             <Button onClick={() => deploy.mutate()} isDisabled={!details.data || busy || deploy.isPending} isLoading={deploy.isPending}>
               {words.deploy}
             </Button>
@@ -95,6 +98,7 @@ export function EnvironmentPage() {
             </Button>
           </FlexItem>
         </Flex>
+        {draft && <DraftBanner environment={environment} user={user} draft={draft} />}
         {deploy.error && <Failure error={deploy.error} />}
         {details.error && <Failure error={details.error} onRetry={() => void details.refetch()} />}
       </PageSection>
@@ -117,12 +121,12 @@ export function EnvironmentPage() {
             <EmptyStateBody>{words.notDeployedWhat}</EmptyStateBody>
             <EmptyStateFooter>
               <EmptyStateActions>
-                <Button onClick={() => void navigate({ to: '/catalog' })}>{text.shell.toStart}</Button>
+                <Button onClick={() => void navigate({ to: '/catalog', search: { environment } })}>{text.draft.add}</Button>
               </EmptyStateActions>
             </EmptyStateFooter>
           </EmptyState>
         )}
-        {tab === 'components' && details.data && services.length > 0 && <ComponentTable details={details.data} />}
+        {tab === 'components' && details.data && services.length > 0 && <ComponentTable details={details.data} user={user} />}
       </PageSection>
       {dialog === 'rename' && (
         <NameDialog

@@ -5,11 +5,14 @@ import { categories } from './categories';
 import { clusters } from './clusters';
 import { components } from './components';
 import { deployments } from './deployments';
+import { details } from './details';
+import { draft } from './draft';
 import { environments } from './environments';
 import { help } from './help';
 import { images } from './images';
 import { packages } from './packages';
 import { session } from './session';
 import { shell } from './shell';
+import { wizard } from './wizard';
 
-export const de: Texts = { shell, session, environments, catalog, deployments, components, actions, clusters, packages, categories, images, help };
+export const de: Texts = { shell, session, environments, catalog, deployments, components, actions, clusters, packages, categories, images, help, details, draft, wizard };

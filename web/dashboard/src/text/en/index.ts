@@ -5,14 +5,17 @@ import { categories } from './categories';
 import { clusters } from './clusters';
 import { components } from './components';
 import { deployments } from './deployments';
+import { details } from './details';
+import { draft } from './draft';
 import { environments } from './environments';
 import { help } from './help';
 import { images } from './images';
 import { packages } from './packages';
 import { session } from './session';
 import { shell } from './shell';
+import { wizard } from './wizard';
 
-export const en = { shell, session, environments, catalog, deployments, components, actions, clusters, packages, categories, images, help };
+export const en = { shell, session, environments, catalog, deployments, components, actions, clusters, packages, categories, images, help, details, draft, wizard };
 
 /** The shape of all texts: words, and functions of what stands in them. */
 export type Texts = typeof en;

@@ -1,0 +1,134 @@
+// The caller's draft of an environment: an open session, whose id the browser remembers.
+import { queryOptions, type QueryClient } from '@tanstack/react-query';
+
+import { answered, api, ApiError, type Schema } from '../api/client';
+import { deploymentsQuery, deploySession, environmentQuery, environmentsQuery, openSession, type ObjectModel } from '../environments/environments';
+
+/** What is known of a draft: an outdated one can be thrown away only, somebody else has deployed since it was begun. */
+export interface Draft {
+  session: string;
+  state: 'opened' | 'outdated';
+}
+
+type Memory = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
+
+const keyOf = (user: string, environment: string): string => `burano.draft.${user}.${environment}`;
+
+export const recall = (memory: Memory, user: string, environment: string): string => memory.getItem(keyOf(user, environment)) ?? '';
+
+export function remember(memory: Memory, user: string, environment: string, session: string): void {
+  if (session) memory.setItem(keyOf(user, environment), session);
+  else memory.removeItem(keyOf(user, environment));
+}
+
+/** What the server's answer about a session says of the draft; null where there is none any more. */
+export function draftOf(session: string, answer: { state?: string } | Error): Draft | null {
+  if (!(answer instanceof Error)) return answer.state === 'opened' ? { session, state: 'opened' } : null;
+  if (!(answer instanceof ApiError)) throw answer;
+  if (answer.status === 403) return { session, state: 'outdated' };
+  if (answer.status === 404) return null;
+  throw answer;
+}
+
+async function look(user: string, environment: string): Promise<Draft | null> {
+  const session = recall(localStorage, user, environment);
+  if (!session) return null;
+  const answer = await answered(
+    api.GET('/v1/environments/{environment}/sessions/{session}', { params: { path: { environment, session } } }),
+  ).catch((error: Error) => error);
+  const draft = draftOf(session, answer);
+  if (!draft) remember(localStorage, user, environment, '');
+  return draft;
+}
+
+export const draftQuery = (user: string, environment: string) =>
+  queryOptions({ queryKey: ['drafts', user, environment], queryFn: () => look(user, environment) });
+
+/** The environment as its draft has it, else as it is deployed. */
+export const shownQuery = (environment: string, draft: Draft | null) =>
+  environmentQuery(environment, draft?.state === 'opened' ? draft.session : undefined);
+
+/** Returns the session of the draft; one is opened where there is none that can be used. */
+export async function sessionFor(client: QueryClient, user: string, environment: string): Promise<string> {
+  const former = await client.fetchQuery({ ...draftQuery(user, environment), staleTime: 0 });
+  if (former?.state === 'opened') return former.session;
+  const session = await openSession(environment);
+  remember(localStorage, user, environment, session);
+  const draft: Draft = { session, state: 'opened' };
+  client.setQueryData(draftQuery(user, environment).queryKey, draft);
+  return session;
+}
+
+/** Throws the draft away. One that is gone already is as good as thrown away; an outdated one the server only lets be forgotten. */
+export async function discard(client: QueryClient, user: string, environment: string, draft: Draft): Promise<void> {
+  try {
+    await answered(
+      api.DELETE('/v1/environments/{environment}/sessions/{session}', {
+        params: { path: { environment, session: draft.session } },
+        parseAs: 'text',
+      }),
+    );
+  } catch (error) {
+    if (!(error instanceof ApiError) || (error.status !== 404 && draft.state !== 'outdated')) throw error;
+  }
+  await forget(client, user, environment);
+}
+
+async function forget(client: QueryClient, user: string, environment: string): Promise<void> {
+  remember(localStorage, user, environment, '');
+  client.setQueryData(draftQuery(user, environment).queryKey, null);
+  await client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+}
+
+/** Deploys the draft, or what is there once more, and returns the id of the deployment. */
+export async function deploy(client: QueryClient, user: string, environment: string): Promise<string> {
+  await deploySession(environment, await sessionFor(client, user, environment));
+  await forget(client, user, environment);
+  return (await client.fetchQuery({ ...deploymentsQuery(environment), staleTime: 0 }))[0]?.id ?? '';
+}
+
+/** Puts an application into the draft. */
+export async function addApplication(client: QueryClient, user: string, environment: string, model: ObjectModel): Promise<void> {
+  const session = await sessionFor(client, user, environment);
+  await answered(
+    api.POST('/v1/environments/{environment}/services', {
+      params: { path: { environment }, header: { 'X-Configuration-Session': session } },
+      body: model,
+    }),
+  );
+  await client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+}
+
+/** Takes an application out of the draft. */
+export async function removeApplication(client: QueryClient, user: string, environment: string, id: string): Promise<void> {
+  const session = await sessionFor(client, user, environment);
+  await answered(
+    api.DELETE('/v1/environments/{environment}/services/{path}', {
+      params: { path: { environment, path: id }, header: { 'X-Configuration-Session': session } },
+      parseAs: 'text',
+    }),
+  );
+  await client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+}
+
+export interface Counts {
+  added: number;
+  changed: number;
+  removed: number;
+}
+
+/** Counts the applications that a draft adds, changes and removes: what is done to a part of one changes it. */
+export function countChanges(changes: Schema<'Change'>[]): Counts {
+  const whole = /^services\[\d+\]$/;
+  const roots = { added: new Set<string>(), changed: new Set<string>(), removed: new Set<string>() };
+  for (const change of changes) {
+    if (change.change && whole.test(change.path ?? '')) roots[change.change].add(change.path ?? '');
+  }
+  for (const change of changes) {
+    const root = /^services\[\d+\]/.exec(change.path ?? '')?.[0] ?? '';
+    if (!root || root === change.path) continue;
+    const owners = change.change === 'removed' ? roots.removed : roots.added;
+    if (!owners.has(root)) roots.changed.add(root);
+  }
+  return { added: roots.added.size, changed: roots.changed.size, removed: roots.removed.size };
+}

@@ -1,0 +1,80 @@
+import { Alert, Breadcrumb, BreadcrumbItem, Content, PageBreadcrumb, PageSection, Skeleton, Title } from '@patternfly/react-core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { useMemo } from 'react';
+
+import { packageQuery } from '../catalog/catalog';
+import { deploy } from '../draft/draft';
+import { useDraft } from '../draft/useDraft';
+import { environmentQuery } from '../environments/environments';
+import { Failure } from '../shell/Failure';
+import { useText } from '../text';
+import { ApplicationWizard } from './ApplicationWizard';
+import { definitionQuery } from './definition';
+import { Place } from './place';
+
+const route = '/environments/$environment/add/$package' as const;
+
+/** Adds an application to an environment; which step is shown stands in the address. */
+export function AddPage() {
+  const text = useText();
+  const words = text.wizard;
+  const { environment, package: id } = useParams({ from: route });
+  const { step = 1, deploy: deploys } = useSearch({ from: route });
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const { user, draft } = useDraft(environment);
+  const definition = useQuery(definitionQuery(id));
+  const application = useQuery(packageQuery(id));
+  const details = useQuery(environmentQuery(environment));
+  const place = useMemo(() => ({ environment, path: [] }), [environment]);
+  const toEnvironment = () => navigate({ to: '/environments/$environment', params: { environment } });
+  const onAdded = async () => {
+    if (!deploys) return toEnvironment();
+    const deployment = await deploy(client, user, environment);
+    return navigate({ to: '/environments/$environment/deployments/$deployment', params: { environment, deployment } });
+  };
+  const error = definition.error ?? application.error ?? details.error;
+  return (
+    <>
+      <PageBreadcrumb>
+        <Breadcrumb aria-label={text.environments.breadcrumb}>
+          <BreadcrumbItem render={({ className }) => <Link className={className} to="/environments">{text.environments.title}</Link>} />
+          <BreadcrumbItem
+            render={({ className }) => (
+              <Link className={className} to="/environments/$environment" params={{ environment }}>
+                {details.data?.name ?? environment}
+              </Link>
+            )}
+          />
+          <BreadcrumbItem isActive>{application.data?.name}</BreadcrumbItem>
+        </Breadcrumb>
+      </PageBreadcrumb>
+      <PageSection>
+        <Title headingLevel="h1" className="burano-breaks">
+          {words.title(application.data?.name ?? '')}
+        </Title>
+        {definition.data?.source === 'schema' && <Content component="p">{words.schema}</Content>}
+        {definition.data?.source === 'json' && <Content component="p">{words.json}</Content>}
+        {draft?.state === 'outdated' && <Alert variant="warning" isInline title={words.outdated} />}
+        {error && <Failure error={error} />}
+      </PageSection>
+      <PageSection isFilled type="wizard">
+        {definition.isPending && <Skeleton height="20rem" screenreaderText={text.shell.loading} />}
+        {definition.data && (
+          <Place.Provider value={place}>
+            <ApplicationWizard
+              key={`${environment}/${id}`}
+              definition={definition.data}
+              at={step - 1}
+              onGo={(next) => void navigate({ to: '.', search: { step: next + 1, deploy: deploys } })}
+              action={deploys ? words.addAndDeploy : words.add}
+              onAdded={onAdded}
+              onClose={() => void toEnvironment()}
+            />
+          </Place.Provider>
+        )}
+      </PageSection>
+    </>
+  );
+}

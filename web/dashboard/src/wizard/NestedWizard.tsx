@@ -1,0 +1,48 @@
+import { Modal, Skeleton, WizardHeader } from '@patternfly/react-core';
+import { useQuery } from '@tanstack/react-query';
+import { useContext, useMemo, useState } from 'react';
+
+import { packageQuery } from '../catalog/catalog';
+import { Failure } from '../shell/Failure';
+import { useText } from '../text';
+import { ApplicationWizard } from './ApplicationWizard';
+import { definitionQuery } from './definition';
+import { Place } from './place';
+
+interface Props {
+  package: string;
+  /** The field that is to refer to what is added. */
+  at: string;
+  onAdded: (id: string) => void;
+  onClose: () => void;
+}
+
+/** Adds an application that another one refers to, in a dialog over that one's. */
+export function NestedWizard({ package: id, at, onAdded, onClose }: Props) {
+  const text = useText();
+  const place = useContext(Place);
+  const [step, setStep] = useState(0);
+  const definition = useQuery(definitionQuery(id));
+  const application = useQuery(packageQuery(id));
+  const inner = useMemo(() => ({ environment: place.environment, path: [...place.path, at.replace(/^.*?-/, '')] }), [place, at]);
+  const title = text.wizard.title(application.data?.name ?? '');
+  return (
+    <Modal isOpen variant="large" aria-label={title} onEscapePress={onClose}>
+      {definition.error && <Failure error={definition.error} onRetry={() => void definition.refetch()} />}
+      {definition.isPending && <Skeleton height="20rem" screenreaderText={text.shell.loading} />}
+      {definition.data && (
+        <Place.Provider value={inner}>
+          <ApplicationWizard
+            definition={definition.data}
+            at={step}
+            onGo={setStep}
+            action={text.wizard.add}
+            header={<WizardHeader title={title} onClose={onClose} closeButtonAriaLabel={text.shell.close} />}
+            onAdded={(model) => onAdded(model['?']?.id ?? '')}
+            onClose={onClose}
+          />
+        </Place.Provider>
+      )}
+    </Modal>
+  );
+}

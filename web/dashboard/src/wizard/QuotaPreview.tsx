@@ -1,0 +1,63 @@
+import { Alert, Content, Label, Title } from '@patternfly/react-core';
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
+import { useQuery } from '@tanstack/react-query';
+import { useContext } from 'react';
+
+import { shownQuery } from '../draft/draft';
+import { useDraft } from '../draft/useDraft';
+import { environmentQuery, type ObjectModel } from '../environments/environments';
+import { useText } from '../text';
+import { cloudQuery } from './cloud';
+import { Place } from './place';
+import { demandOf, idsOf, rowsOf } from './quota';
+
+/** What the draft would take of the project's quota with this application in it. */
+export function QuotaPreview({ model }: { model: ObjectModel }) {
+  const words = useText().wizard;
+  const { environment } = useContext(Place);
+  const { draft } = useDraft(environment);
+  const quota = useQuery(cloudQuery('quota'));
+  const flavors = useQuery(cloudQuery('flavors'));
+  const shown = useQuery(shownQuery(environment, draft));
+  const deployed = useQuery(environmentQuery(environment));
+  if (!quota.data?.quota || !flavors.data?.flavors || !shown.data || !deployed.data) return null;
+  // Servers of what is deployed are in what is used already.
+  const demand = demandOf([shown.data.services, model], flavors.data.flavors, idsOf(deployed.data.services));
+  if (demand.instances === 0) return null;
+  const rows = rowsOf(quota.data.quota, demand);
+  return (
+    <section className="burano-review">
+      <Title headingLevel="h3" size="md">
+        {words.quota}
+      </Title>
+      <Content component="p">{words.quotaWhat}</Content>
+      {rows.some((row) => row.over) && (
+        <Alert variant="warning" isInline title={words.exceeds}>
+          {words.exceedsWhat}
+        </Alert>
+      )}
+      <Table variant="compact" aria-label={words.quota} gridBreakPoint="">
+        <Thead>
+          <Tr>
+            <Th>{words.resource}</Th>
+            <Th>{words.used}</Th>
+            <Th>{words.more}</Th>
+            <Th>{words.limit}</Th>
+          </Tr>
+        </Thead>
+        <Tbody>
+          {rows.map((row) => (
+            <Tr key={row.resource}>
+              <Td>{words.resources[row.resource]}</Td>
+              <Td>{row.used}</Td>
+              <Td>
+                {row.more} {row.over && <Label status="danger">{words.over}</Label>}
+              </Td>
+              <Td>{row.limit ?? words.unlimited}</Td>
+            </Tr>
+          ))}
+        </Tbody>
+      </Table>
+    </section>
+  );
+}
