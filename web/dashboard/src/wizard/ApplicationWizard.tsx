@@ -118,7 +118,9 @@ export function ApplicationWizard({ definition, at, onGo, action, header, onAdde
       footer={footer}
       startIndex={current + 1}
       navAriaLabel={words.steps}
-      onStepChange={(_event, step) => onGo(step.index - 1)}
+      onStepChange={(_event, step) => {
+        if (step.index - 1 !== current) onGo(step.index - 1);
+      }}
       shouldFocusContent={false}
       isPlain={!header}
     >
