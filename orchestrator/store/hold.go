@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,6 +58,9 @@ type Taking struct {
 // fewest tasks are held, by whichever worker, and of a project the oldest task. before is the task as it was. ErrNotFound when there
 // is none.
 func (s *Store) TakeTask(ctx context.Context, taking Taking) (hold *Hold, before Task, err error) {
+	if free, err := s.anyFree(ctx); err != nil || !free {
+		return nil, before, cmp.Or(err, ErrNotFound)
+	}
 	err = s.transaction(ctx, "take a task", func(tx *gorm.DB) error {
 		now, err := s.databaseClock(tx)
 		if err != nil {
@@ -95,6 +99,17 @@ func (s *Store) TakeTask(ctx context.Context, taking Taking) (hold *Hold, before
 		return gorm.ErrRecordNotFound
 	})
 	return hold, before, err
+}
+
+// anyFree tells whether there is a task that nobody holds. Mostly there is none, which is found out without a transaction that writes.
+func (s *Store) anyFree(ctx context.Context) (bool, error) {
+	now, err := s.databaseClock(s.reading(ctx))
+	if err != nil {
+		return false, wrap(err, "look for a task")
+	}
+	var ids []string
+	err = s.reading(ctx).Model(&Task{}).Where("finished IS NULL AND (worker = '' OR lease_until <= ?)", now).Limit(1).Pluck("id", &ids).Error
+	return len(ids) > 0, wrap(err, "look for a task")
 }
 
 // take takes one task. gorm.ErrRecordNotFound when it cannot be had now.

@@ -32,6 +32,21 @@ func writes(hold *store.Hold, t interface{ Context() context.Context }) map[stri
 	}
 }
 
+func TestLookingForATaskThatIsNotThereWaitsForNoWriter(t *testing.T) {
+	db, err := database.Open(filepath.Join(t.TempDir(), "burano.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+	s := open(t, db)
+	environment(t, s, "one")
+	writing := db.Begin()
+	require.NoError(t, writing.Error)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, _, err = s.TakeTask(ctx, store.Taking{Worker: "w1", Lease: time.Minute})
+	require.ErrorIs(t, err, store.ErrNotFound)
+	require.NoError(t, writing.Rollback().Error)
+}
+
 func losersWriteNothing(t *testing.T, s *store.Store) {
 	e := environment(t, s, "one")
 	deploy(t, s, e)
