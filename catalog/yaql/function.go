@@ -99,6 +99,9 @@ func NewFunctions(functions ...*Function) *Functions {
 
 // Extend makes a table with more functions, which go before the present ones of the same name.
 func (f *Functions) Extend(functions ...*Function) *Functions {
+	if len(functions) == 0 {
+		return f
+	}
 	extended := &Functions{byName: maps.Clone(f.byName), lenient: f.lenient, keyed: f.keyed, plain: f.plain}
 	if extended.byName == nil {
 		extended.byName = map[string]*overloads{}
