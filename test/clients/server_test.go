@@ -4,6 +4,7 @@ package clients
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -55,15 +57,43 @@ func start(t *testing.T) *server {
 	return s
 }
 
-// build builds the program, with these build tags.
+// programs are those that were built, by their build tags: linking one takes longer than most of the tests.
+var programs = struct {
+	sync.Mutex
+	folder string
+	built  map[string]string
+}{built: map[string]string{}}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := os.RemoveAll(programs.folder); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// build builds the program, with these build tags, where no test has done it before.
 func (s *server) build(tags ...string) {
 	t := s.t
 	t.Helper()
-	s.program = filepath.Join(t.TempDir(), "burano")
-	build := exec.Command("go", "build", "-tags", strings.Join(tags, ","), "-o", s.program, "./cmd/burano")
+	programs.Lock()
+	defer programs.Unlock()
+	wanted := strings.Join(tags, ",")
+	if s.program = programs.built[wanted]; s.program != "" {
+		return
+	}
+	if programs.folder == "" {
+		folder, err := os.MkdirTemp("", "clients-")
+		require.NoError(t, err)
+		programs.folder = folder
+	}
+	s.program = filepath.Join(programs.folder, "burano"+strings.Join(tags, "-"))
+	build := exec.Command("go", "build", "-tags", wanted, "-o", s.program, "./cmd/burano")
 	build.Dir = filepath.Join("..", "..")
 	output, err := build.CombinedOutput()
 	require.NoErrorf(t, err, "%s", output)
+	programs.built[wanted] = s.program
 }
 
 // process is a server that was started, and where it writes its log.
