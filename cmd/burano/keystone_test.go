@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -131,6 +133,34 @@ func TestAServerThatWaitsForKeystoneIsStopped(t *testing.T) {
 	require.Eventually(t, func() bool { status, _ := get("http://" + listen + "/healthz"); return status == 200 }, time.Minute, 20*time.Millisecond, log())
 	require.NoError(t, server.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, server.Wait())
+}
+
+// Keystone answers its first request, second or third, which is one after the start, and then the server is told to stop.
+func TestAServerThatIsStoppedWhileItStartsEndsWell(t *testing.T) {
+	for request := int32(1); request <= 3; request++ {
+		for range 5 {
+			address := freeAddress(t)
+			var server atomic.Pointer[exec.Cmd]
+			var asked atomic.Int32
+			answers := littleKeystone(address, 0)
+			listener, err := net.Listen("tcp", address)
+			require.NoError(t, err)
+			keystone := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				answers.ServeHTTP(w, r)
+				if asked.Add(1) == request {
+					for server.Load() == nil {
+						runtime.Gosched()
+					}
+					_ = server.Load().Process.Signal(syscall.SIGTERM)
+				}
+			})}
+			go func() { _ = keystone.Serve(listener) }()
+			started, log := serving(t, address, freeAddress(t))
+			server.Store(started)
+			require.NoError(t, started.Wait(), log())
+			require.NoError(t, keystone.Close())
+		}
+	}
 }
 
 func TestAServerWhoseCredentialsKeystoneRefusesEnds(t *testing.T) {

@@ -77,6 +77,13 @@ from the YAML file that --config names (database: ...). A flag wins over the env
 var errStarting = errors.New("the server starts and waits for Keystone")
 
 func serve(ctx context.Context, connection *connection, options *serveOptions, logger *slog.Logger) (err error) {
+	started := false
+	defer func() {
+		if err != nil && !started && ctx.Err() != nil {
+			logger.Info("the server was told to stop while it started", "cut off", err)
+			err = nil
+		}
+	}()
 	networks, err := netip.ParsePrefix(options.networks)
 	if err != nil {
 		return fmt.Errorf("--networks: %w", err)
@@ -162,9 +169,6 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			return openstack.NewService(ctx, credentials, endpoint, trusted, calls)
 		})
 		if err != nil {
-			if ctx.Err() != nil {
-				return nil // it was told to stop while it waited
-			}
 			return err
 		}
 		packages, packageRows, err := openCatalog(ctx, db, options, cloud.ProjectID())
@@ -235,6 +239,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			Stopping:         stopping,
 			Logger:           logger,
 		})
+		started = true
 		listeners.begin(dashboard.Beside(handler))
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return tasks.Run(ctx) })
