@@ -30,6 +30,7 @@ import { Members } from './Members';
 import { Nodes } from './Nodes';
 import { Routes } from './Routes';
 import { ScaleDialog } from './ScaleDialog';
+import { scales } from './scaling';
 
 /** A Kubernetes cluster: how it is now, and what can be done with it. */
 export function ClusterPage() {
@@ -77,7 +78,7 @@ export function ClusterPage() {
               {words.kubeconfig}
             </Button>
           </FlexItem>
-          {found && (
+          {found && scales(found) && (
             <FlexItem>
               <Button variant="secondary" onClick={() => setScaling(true)} isDisabled={isBusy(details.data)}>
                 {words.scale}
@@ -130,7 +131,7 @@ function Parts({ cluster, checked }: { cluster: Cluster; checked: number }) {
     <>
       <PageSection>
         {problems.length > 0 && (
-          <Alert variant="danger" isInline title={words.problems}>
+          <Alert variant="danger" isInline title={words.problems} className="burano-spaced">
             <List>
               {problems.map((problem) => (
                 <ListItem key={problem} className="burano-breaks">

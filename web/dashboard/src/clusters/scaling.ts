@@ -30,3 +30,6 @@ export function scaling(part: Part, object: ObjectModel, now: number, wanted: nu
   const action = actionsOf(object).find((each) => each.method === method);
   return action ? { action, count: Math.abs(wanted - now) } : null;
 }
+
+/** Whether an object can be made larger or smaller at all. */
+export const scales = (object: ObjectModel): boolean => actionsOf(object).some((action) => /^scale(Nodes|Gateways)(Up|Down)$/.test(action.method));

@@ -1,12 +1,12 @@
 import { Icon } from '@patternfly/react-core';
-import { CheckCircleIcon, ExclamationCircleIcon, ExclamationTriangleIcon } from '@patternfly/react-icons';
+import { ExclamationCircleIcon, ExclamationTriangleIcon, InfoCircleIcon } from '@patternfly/react-icons';
 
 import type { Schema } from '../api/client';
 import { showAge, showTime } from '../api/time';
 import { useLanguage } from '../text';
 
 const looks = {
-  info: { status: 'success', icon: <CheckCircleIcon /> },
+  info: { status: 'info', icon: <InfoCircleIcon /> },
   warning: { status: 'warning', icon: <ExclamationTriangleIcon /> },
   error: { status: 'danger', icon: <ExclamationCircleIcon /> },
 } as const;

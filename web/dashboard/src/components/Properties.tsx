@@ -11,13 +11,15 @@ interface Inside {
   environment: string;
   /** What people call the objects of the environment, by id: a value that is an id is a reference. */
   names: Map<string, string>;
+  /** Puts values below their names, for where there is little room. */
+  stacked?: boolean;
 }
 
 /** The properties of an object as a list that opens where objects hold others. */
 export function Properties({ object, ...inside }: { object: ObjectModel } & Inside) {
   const entries = Object.entries(object).filter(([name]) => name !== '?');
   return (
-    <DescriptionList isCompact isHorizontal horizontalTermWidthModifier={{ default: '12ch', md: '22ch' }}>
+    <DescriptionList isCompact isHorizontal={!inside.stacked} horizontalTermWidthModifier={{ default: '12ch', md: '22ch' }}>
       {entries.map(([name, value]) => (
         <DescriptionListGroup key={name}>
           <DescriptionListTerm>{name}</DescriptionListTerm>

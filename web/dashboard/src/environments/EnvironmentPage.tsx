@@ -19,7 +19,7 @@ import {
 import { CubesIcon, HistoryIcon } from '@patternfly/react-icons';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 
 import { ComponentTable } from '../components/ComponentTable';
 import { DeploymentTable } from '../deployments/DeploymentTable';
@@ -39,6 +39,8 @@ import {
 import { NameDialog } from './NameDialog';
 import { StateLabel } from './StateLabel';
 import type { EnvironmentTab } from './tabs';
+
+const TopologyTab = lazy(() => import('../topology/TopologyTab').then((module) => ({ default: module.TopologyTab })));
 
 /** One environment: what is in it, and what was done to it. */
 export function EnvironmentPage() {
@@ -110,10 +112,16 @@ export function EnvironmentPage() {
           aria-label={details.data?.name}
         >
           <Tab eventKey="components" title={<TabTitleText>{words.components}</TabTitleText>} tabContentId="components" />
+          <Tab eventKey="topology" title={<TabTitleText>{text.topology.title}</TabTitleText>} tabContentId="topology" />
           <Tab eventKey="history" title={<TabTitleText>{words.history}</TabTitleText>} tabContentId="history" />
         </Tabs>
       </PageSection>
       <PageSection isFilled id={tab}>
+        {tab === 'topology' && details.data && (
+          <Suspense fallback={<Skeleton height="24rem" screenreaderText={text.shell.loading} />}>
+            <TopologyTab details={details.data} />
+          </Suspense>
+        )}
         {tab === 'history' && <History environment={environment} />}
         {tab === 'components' && details.isPending && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
         {tab === 'components' && details.data && services.length === 0 && (

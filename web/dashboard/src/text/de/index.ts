@@ -13,6 +13,7 @@ import { images } from './images';
 import { packages } from './packages';
 import { session } from './session';
 import { shell } from './shell';
+import { topology } from './topology';
 import { wizard } from './wizard';
 
-export const de: Texts = { shell, session, environments, catalog, deployments, components, actions, clusters, packages, categories, images, help, details, draft, wizard };
+export const de: Texts = { shell, session, environments, catalog, deployments, components, actions, clusters, topology, packages, categories, images, help, details, draft, wizard };

@@ -13,9 +13,10 @@ import { images } from './images';
 import { packages } from './packages';
 import { session } from './session';
 import { shell } from './shell';
+import { topology } from './topology';
 import { wizard } from './wizard';
 
-export const en = { shell, session, environments, catalog, deployments, components, actions, clusters, packages, categories, images, help, details, draft, wizard };
+export const en = { shell, session, environments, catalog, deployments, components, actions, clusters, topology, packages, categories, images, help, details, draft, wizard };
 
 /** The shape of all texts: words, and functions of what stands in them. */
 export type Texts = typeof en;
