@@ -1,10 +1,12 @@
 // All pages and their addresses; each page is loaded when it is first gone to.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 
+import { readLook as readAuditLook } from './audit/audit';
 import { componentTabs, type ComponentTab } from './components/tabs';
 import { tabs, type EnvironmentTab } from './environments/tabs';
 import { readLook } from './packages/packages';
 import { NotFound, Shell } from './shell/Shell';
+import { whose, type Whose } from './templates/templates';
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 
@@ -117,7 +119,41 @@ const help = createRoute({
   component: lazyRouteComponent(() => import('./help/HelpPage'), 'HelpPage'),
 });
 
-const managed = [packages, comparePackages, categories, images, help];
+const templates = createRoute({
+  getParentRoute: () => root,
+  path: '/templates',
+  validateSearch: (search): { whose?: Whose } => ({ whose: whose.find((one) => one === search.whose) }),
+  component: lazyRouteComponent(() => import('./templates/TemplatesPage'), 'TemplatesPage'),
+});
+
+const template = createRoute({
+  getParentRoute: () => root,
+  path: '/templates/$template',
+  component: lazyRouteComponent(() => import('./templates/TemplatePage'), 'TemplatePage'),
+});
+
+const statistics = createRoute({
+  getParentRoute: () => root,
+  path: '/statistics',
+  validateSearch: (search): { environment?: string } => ({ environment: textOf(search.environment) }),
+  component: lazyRouteComponent(() => import('./statistics/StatisticsPage'), 'StatisticsPage'),
+});
+
+const audit = createRoute({
+  getParentRoute: () => root,
+  path: '/audit',
+  validateSearch: readAuditLook,
+  component: lazyRouteComponent(() => import('./audit/AuditPage'), 'AuditPage'),
+});
+
+const quotas = createRoute({
+  getParentRoute: () => root,
+  path: '/quotas',
+  validateSearch: (search): { project?: string } => ({ project: textOf(search.project) }),
+  component: lazyRouteComponent(() => import('./quotas/QuotasPage'), 'QuotasPage'),
+});
+
+const managed = [packages, comparePackages, categories, images, templates, template, statistics, audit, quotas, help];
 
 export const router = createRouter({
   routeTree: root.addChildren([start, catalog, application, environments, environment, add, component, cluster, deployment, deployments, ...managed]),

@@ -30,7 +30,7 @@ const components: Components = {
   h4: headline('h4'),
   a: ({ href = '', children }) => <Reference href={href}>{children}</Reference>,
   pre: ({ children }) => (
-    <CodeBlock>
+    <CodeBlock className="burano-spaced">
       <CodeBlockCode>{textOf(children).trimEnd()}</CodeBlockCode>
     </CodeBlock>
   ),

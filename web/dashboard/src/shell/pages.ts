@@ -11,6 +11,7 @@ export const groups = [
     pages: [
       { to: '/environments', name: (text: Texts) => text.shell.environments },
       { to: '/deployments', name: (text: Texts) => text.shell.deployments },
+      { to: '/templates', name: (text: Texts) => text.templates.title },
     ],
   },
   {
@@ -19,6 +20,9 @@ export const groups = [
       { to: '/packages', name: (text: Texts) => text.packages.title },
       { to: '/categories', name: (text: Texts) => text.categories.title },
       { to: '/images', name: (text: Texts) => text.images.title },
+      { to: '/statistics', name: (text: Texts) => text.statistics.title },
+      { to: '/audit', name: (text: Texts) => text.audit.title },
+      { to: '/quotas', name: (text: Texts) => text.quotas.title },
     ],
   },
 ] as const;

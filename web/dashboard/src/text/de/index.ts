@@ -1,5 +1,6 @@
 import type { Texts } from '../en';
 import { actions } from './actions';
+import { audit } from './audit';
 import { catalog } from './catalog';
 import { categories } from './categories';
 import { clusters } from './clusters';
@@ -11,9 +12,13 @@ import { environments } from './environments';
 import { help } from './help';
 import { images } from './images';
 import { packages } from './packages';
+import { quotas } from './quotas';
 import { session } from './session';
 import { shell } from './shell';
+import { statistics } from './statistics';
+import { templates } from './templates';
 import { topology } from './topology';
 import { wizard } from './wizard';
 
-export const de: Texts = { shell, session, environments, catalog, deployments, components, actions, clusters, topology, packages, categories, images, help, details, draft, wizard };
+export const de: Texts = { shell, session, environments, catalog, deployments, components, actions, clusters, topology, packages, categories, images, help, details, draft, wizard, templates, statistics, audit, quotas };
+

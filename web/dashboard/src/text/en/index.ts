@@ -1,5 +1,6 @@
 // Each part of the dashboard has a file of texts of its own.
 import { actions } from './actions';
+import { audit } from './audit';
 import { catalog } from './catalog';
 import { categories } from './categories';
 import { clusters } from './clusters';
@@ -11,12 +12,15 @@ import { environments } from './environments';
 import { help } from './help';
 import { images } from './images';
 import { packages } from './packages';
+import { quotas } from './quotas';
 import { session } from './session';
 import { shell } from './shell';
+import { statistics } from './statistics';
+import { templates } from './templates';
 import { topology } from './topology';
 import { wizard } from './wizard';
 
-export const en = { shell, session, environments, catalog, deployments, components, actions, clusters, topology, packages, categories, images, help, details, draft, wizard };
+export const en = { shell, session, environments, catalog, deployments, components, actions, clusters, topology, packages, categories, images, help, details, draft, wizard, templates, statistics, audit, quotas };
 
 /** The shape of all texts: words, and functions of what stands in them. */
 export type Texts = typeof en;

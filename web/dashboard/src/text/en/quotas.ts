@@ -1,0 +1,21 @@
+export const quotas = {
+  title: 'Quotas',
+  what: 'How much a project may have, and has.',
+  project: 'Project',
+  other: 'Another project, by its id',
+  noLimit: 'no limit',
+  used: (used: string, limit: string) => `${used} of ${limit}`,
+  ownLimit: 'of its own',
+  notYours: 'Administrators change these limits.',
+  edit: 'Change limits',
+  editWhat: '-1 is no limit. A project keeps what it has when a limit is lowered.',
+  save: 'Save',
+  reset: 'Back to the settings of the server',
+  resources: {
+    environments: 'Environments',
+    sessions: 'Open drafts',
+    templates: 'Templates',
+    packages: 'Packages',
+    package_bytes: 'Size of packages',
+  },
+};
