@@ -11,7 +11,7 @@ export BURANO_NODE_IMAGE := $(BUILD)/node-image.tar
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-21s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## Install the Debian packages that everything else needs (done by the others by themselves)
@@ -64,6 +64,18 @@ soak: check image ## Kill the server at the beginning and end of every step of d
 	BURANO_ETCD_SEQUENCES=100 go test -count=1 -timeout 60m -parallel 4 -v -run TestTheQuorum ./nodes/etcd
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run TestChangesSurviveTheDeathOfTheServer ./test/e2e
 	BURANO_KILLS=2000 go test -count=1 -timeout 120m -v ./test/durability
+
+.PHONY: test-dashboard
+test-dashboard: setup ## Use the dashboard in Debian's Chromium, which is installed for that (SCENARIOS=REGEXP: only those; minutes)
+	@BURANO_SCENARIOS='$(SCENARIOS)' test/dashboard/run.sh
+
+.PHONY: dashboard-screenshots
+dashboard-screenshots: setup ## Take a picture of every page of the dashboard, light and dark, wide and narrow, into build/screenshots
+	@BURANO_SCREENSHOTS=$(BUILD)/screenshots test/dashboard/run.sh -run TestScreenshots
+
+.PHONY: bench-dashboard
+bench-dashboard: setup ## Measure how soon pages of the dashboard answer with 1,000 environments, 500 packages and a long log (some minutes)
+	@test/dashboard/run.sh -run '^$$' -bench Dashboard -benchtime 1x
 
 .PHONY: test-openstack
 test-openstack: setup ## The cloud driver's tests on a real OpenStack made of Debian's packages (KEEP=1 keeps it up)

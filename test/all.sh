@@ -24,6 +24,7 @@ suite "publishing from a real Kubernetes API" go test -count=1 -timeout 10m ./ga
 suite "etcd: more random sequences" env BURANO_ETCD_SEQUENCES=12 go test -count=1 -timeout 10m -parallel 4 -v -run TestTheQuorum ./nodes/etcd
 suite "Murano's client and Burano's" go test -count=1 -timeout 20m -skip TestEveryFault ./test/clients
 suite "every fault of the cloud at every call" go test -count=1 -timeout 10m -v -run TestEveryFault ./test/clients
+suite "the dashboard in a browser" test/dashboard/run.sh
 suite "servers of the local cloud" go test -count=1 -timeout 10m ./test/localcloud/hypervisor
 suite "no work is lost when servers die" go test -count=1 -timeout 15m -v ./test/durability
 

@@ -43,7 +43,7 @@ dead() {
 units() {
   # Without these, tests that need the node image or Kubernetes skip themselves; `make test` runs them.
   unset BURANO_NODE_IMAGE BURANO_KUBERNETES_BINARY
-  go list ./... | grep -vE '/test/(e2e|durability|clients)$' | xargs go test -timeout 10m
+  go list ./... | grep -vE '/test/(e2e|durability|clients|dashboard)$' | xargs go test -timeout 10m
   for module in programs flannel; do
     (cd "images/modules/$module" && go vet ./... && go test ./...)
   done

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the dashboard into dist/, from where the program embeds it; does nothing when nothing of it has changed. `build.sh check` checks
-# types, lints and runs the unit tests instead. Without Node it says so, and the program shows a page that says the same.
+# types, lints and runs the unit tests instead; `build.sh install` only fetches what both need. Without Node it says so, and the program
+# shows a page that says the same.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -32,12 +33,15 @@ case ${1:-build} in
     npm run --silent build
     echo "$wanted" >dist/.built
     ;;
+  install)
+    install
+    ;;
   check)
     install
     npm run --silent check
     ;;
   *)
-    echo "usage: build.sh [build|check]" >&2
+    echo "usage: build.sh [build|check|install]" >&2
     exit 2
     ;;
 esac

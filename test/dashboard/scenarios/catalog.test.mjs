@@ -1,0 +1,39 @@
+import { assert, calm, scenario, sees } from './harness.mjs';
+
+const tile = (page, name) => page.getByRole('heading', { level: 2, name });
+
+scenario('what is searched for in the catalog stands in the address, and a reload keeps it', {}, async (page) => {
+  await page.goto('catalog');
+  await sees(page, 'Says what it is told to');
+  await page.getByRole('textbox', { name: 'Search applications' }).fill('kubernetes');
+  await tile(page, 'Hello').waitFor({ state: 'detached' });
+  await page.waitForURL(/search=kubernetes/);
+  await page.reload();
+  await calm(page);
+  assert.equal(await page.getByRole('textbox', { name: 'Search applications' }).inputValue(), 'kubernetes');
+  assert.equal(await tile(page, 'Hello').count(), 0);
+});
+
+scenario('what is looked for by tag is found', {}, async (page) => {
+  await page.goto('catalog?search=greeting');
+  await sees(page, 'Says what it is told to');
+});
+
+scenario('a category stands in the address, and a reload keeps it', {}, async (page) => {
+  await page.goto('catalog');
+  await sees(page, 'Says what it is told to');
+  const select = page.getByRole('combobox', { name: 'Category' }).or(page.locator('select[aria-label="Category"]')).first();
+  const category = await select.locator('option').nth(1).getAttribute('value');
+  await select.selectOption(category);
+  await page.waitForURL(/category=/);
+  await page.reload();
+  await calm(page);
+  assert.equal(await select.inputValue(), category);
+});
+
+scenario('a search that finds nothing says so, and is cleared', {}, async (page) => {
+  await page.goto('catalog?search=nothing-is-called-that');
+  await sees(page, 'No application matches');
+  await page.getByRole('button', { name: 'Clear search and category' }).click();
+  await sees(page, 'Says what it is told to');
+});

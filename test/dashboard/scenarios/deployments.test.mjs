@@ -1,0 +1,95 @@
+import net from 'node:net';
+
+import { assert, deploy, scenario, sees, server } from './harness.mjs';
+
+const hello = (properties) => ({ type: 'io.burano.test.Hello', greeting: 'Hello', ...properties });
+
+const addressOf = (made) => `environments/${made.environment}/deployments/${made.deployment}`;
+
+const status = (page, text) => page.getByRole('status').filter({ hasText: text }).first().waitFor();
+
+scenario('a deployment is watched live to its end', {}, async (page) => {
+  const made = await deploy(page.context().request, hello({ times: 6, pause: 1 }));
+  await page.goto(addressOf(made));
+  await status(page, 'Running');
+  await sees(page, 'Hello 1');
+  await sees(page, 'Hello 6');
+  await status(page, 'Successful');
+});
+
+scenario('a deployment that does not end is cancelled', {}, async (page) => {
+  const made = await deploy(page.context().request, { type: 'io.burano.test.Loops' });
+  await page.goto(addressOf(made));
+  await sees(page, 'It begins to wait');
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).first().click();
+  await status(page, /Abandoned|Failed/);
+});
+
+scenario('a deployment that failed says why, and is tried again', {}, async (page) => {
+  const made = await deploy(page.context().request, { type: 'io.burano.test.Fails' });
+  await page.goto(addressOf(made));
+  await status(page, 'Failed');
+  await sees(page, /It is too early for that/);
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.waitForURL((url) => !url.pathname.endsWith(made.deployment));
+  await sees(page, 'Now it works');
+  await status(page, 'Successful');
+});
+
+scenario('a connection that is lost during a deployment is made again, and no report is missed', { user: null, watch: false }, async (page) => {
+  const wire = await cuttable();
+  try {
+    await page.goto(`${wire.url}/dashboard/`);
+    await page.getByRole('textbox', { name: 'User' }).fill('demo');
+    await page.locator('#signin-password').fill('demo');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Catalog' }).waitFor();
+    const made = await deploy(page.context().request, hello({ times: 20, pause: 1 }));
+    await page.goto(`${wire.url}/dashboard/${addressOf(made)}`);
+    await sees(page, 'Hello 2');
+    wire.cut();
+    await sees(page, /The connection is lost/);
+    await new Promise((resolve) => setTimeout(resolve, 4000)); // some reports are written meanwhile
+    await wire.mend();
+    await status(page, 'Successful');
+    await page.getByText('The connection is lost').waitFor({ state: 'detached' });
+    await sees(page, /\b20 lines|\b2\d lines/);
+    const shown = [];
+    for (let i = 1; i <= 20; i++) {
+      await page.getByRole('textbox', { name: 'Find in the log' }).fill(`Hello ${i}`);
+      await sees(page, new RegExp(`Hello ${i}$`));
+      shown.push(i);
+    }
+    assert.equal(shown.length, 20);
+  } finally {
+    await wire.close();
+  }
+});
+
+/** A wire to the server that can be cut and mended. */
+async function cuttable() {
+  const target = new URL(server);
+  const sockets = new Set();
+  const relay = net.createServer((near) => {
+    const far = net.connect(Number(target.port), target.hostname);
+    for (const [socket, peer] of [[near, far], [far, near]]) {
+      sockets.add(socket);
+      socket.on('error', () => peer.destroy());
+      socket.on('close', () => {
+        sockets.delete(socket);
+        peer.destroy();
+      });
+    }
+    near.pipe(far).pipe(near);
+  });
+  const listen = (port) => new Promise((resolve) => relay.listen(port, '127.0.0.1', resolve));
+  await listen(0);
+  const { port } = relay.address();
+  const cut = () => {
+    const closed = new Promise((resolve) => relay.close(resolve));
+    for (const socket of sockets) socket.destroy();
+    return closed;
+  };
+  return { url: `http://127.0.0.1:${port}`, cut, mend: () => listen(port), close: cut };
+}

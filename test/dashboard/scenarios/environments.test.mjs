@@ -1,0 +1,66 @@
+import { assert, call, deploy, environment, eventually, fresh, scenario, sees } from './harness.mjs';
+
+const rowOf = (page, name) => page.getByRole('row').filter({ hasText: name });
+
+scenario('an environment is created, renamed and deleted', {}, async (page) => {
+  const name = fresh('short life');
+  await page.goto('environments');
+  await page.getByRole('button', { name: 'Create environment' }).first().click();
+  await page.getByRole('dialog').getByLabel('Name').fill(name);
+  await page.getByRole('dialog').getByRole('button', { name: 'Create environment' }).click();
+  await page.getByRole('heading', { level: 1, name }).waitFor();
+
+  await page.getByRole('button', { name: 'Rename' }).click();
+  await page.getByRole('dialog').getByLabel('Name').fill(`${name} renamed`);
+  await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { level: 1, name: `${name} renamed` }).waitFor();
+
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Environments' }).waitFor();
+  await rowOf(page, name).waitFor({ state: 'detached' });
+});
+
+scenario('deleting is asked for first, and saying no keeps the environment', {}, async (page) => {
+  const name = fresh('kept');
+  const id = await environment(page.context().request, name);
+  await page.goto(`environments/${id}`);
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  assert.equal((await call(page.context().request, 'GET', `/v1/environments/${id}`)).name, name);
+});
+
+scenario('a deployed environment is abandoned', {}, async (page) => {
+  const { request } = page.context();
+  const made = await deploy(request, { type: 'io.burano.test.Hello', greeting: 'Hello' });
+  const ready = await eventually(() => call(request, 'GET', `/v1/environments/${made.environment}`), (now) => now.status === 'ready', 'the deployment');
+  await page.goto('environments');
+  await rowOf(page, ready.name).getByRole('button', { name: /toggle/i }).click();
+  await page.getByRole('menuitem', { name: 'Abandon' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Abandon' }).click();
+  await rowOf(page, ready.name).waitFor({ state: 'detached' });
+});
+
+scenario('a name that is taken is refused in the dialog, with the reason', {}, async (page) => {
+  const name = fresh('taken');
+  await environment(page.context().request, name);
+  await page.goto('environments');
+  await page.getByRole('button', { name: 'Create environment' }).first().click();
+  await page.getByRole('dialog').getByLabel('Name').fill(name);
+  await page.getByRole('dialog').getByRole('button', { name: 'Create environment' }).click();
+  await page.getByRole('dialog').locator('.pf-v6-c-alert.pf-m-danger').waitFor();
+});
+
+scenario('the list is filtered by name as one types', {}, async (page) => {
+  const { request } = page.context();
+  const [one, two] = [fresh('amber'), fresh('cobalt')];
+  await environment(request, one);
+  await environment(request, two);
+  await page.goto('environments');
+  await page.getByRole('textbox', { name: 'Filter by name' }).fill(one);
+  await sees(page, one);
+  await rowOf(page, two).waitFor({ state: 'detached' });
+  await page.getByRole('textbox', { name: 'Filter by name' }).fill('no such name');
+  await sees(page, 'No environment matches');
+});

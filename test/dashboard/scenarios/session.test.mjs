@@ -1,0 +1,104 @@
+import { assert, call, environment, fresh, keystone, open, scenario, sees } from './harness.mjs';
+
+async function fill(page, user, password) {
+  await page.getByRole('textbox', { name: 'User' }).fill(user);
+  await page.locator('#signin-password').fill(password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+scenario('signing in leads to the catalog, and a reload keeps the sign-in', { user: null }, async (page) => {
+  await page.goto('');
+  await fill(page, 'demo', 'demo');
+  await page.getByRole('heading', { level: 1, name: 'Catalog' }).waitFor();
+  await page.reload();
+  await page.getByRole('heading', { level: 1, name: 'Catalog' }).waitFor();
+});
+
+scenario('a wrong password is refused in words, and nothing but the password is to be typed again', { user: null }, async (page) => {
+  await page.goto('');
+  await fill(page, 'demo', 'wrong');
+  await page.locator('.pf-v6-c-alert.pf-m-danger').waitFor();
+  assert.equal(await page.getByRole('textbox', { name: 'User' }).inputValue(), 'demo');
+  await fill(page, 'demo', 'demo');
+  await page.getByRole('heading', { level: 1, name: 'Catalog' }).waitFor();
+});
+
+scenario('a deep link leads through the sign-in to its page', { user: null }, async (page) => {
+  await page.goto('environments');
+  await fill(page, 'demo', 'demo');
+  await page.getByRole('heading', { level: 1, name: 'Environments' }).waitFor();
+});
+
+scenario('signing out ends the sign-in', {}, async (page) => {
+  await page.goto('');
+  await page.getByRole('button', { name: 'Signed in as demo' }).click();
+  await page.getByRole('menuitem', { name: 'Sign out' }).click();
+  await page.getByRole('textbox', { name: 'User' }).waitFor();
+  await call(page.context().request, 'GET', '/burano/v1/session', undefined, { status: 401 });
+});
+
+scenario('a sign-in that ends in the middle of a form is renewed in place, and the form is kept', {}, async (page) => {
+  await page.goto('environments');
+  await page.getByRole('button', { name: 'Create environment' }).first().click();
+  const name = fresh('half filled');
+  await page.getByRole('dialog').getByLabel('Name').fill(name);
+  await call(page.context().request, 'DELETE', '/burano/v1/session', undefined, { status: 204 });
+  await page.getByRole('dialog').getByRole('button', { name: 'Create environment' }).click();
+  const again = page.getByRole('dialog', { name: 'Your sign-in has ended' });
+  await again.locator('#signin-password').fill('demo');
+  await again.getByRole('button', { name: 'Sign in' }).click();
+  await again.waitFor({ state: 'detached' });
+  const form = page.getByRole('dialog');
+  assert.equal(await form.getByLabel('Name').inputValue(), name);
+  await form.getByRole('button', { name: 'Create environment' }).click();
+  await page.getByRole('heading', { level: 1, name }).waitFor();
+});
+
+scenario('a link to the environment of another project shows the refusal and nothing of it', {}, async (page) => {
+  const other = await open('other');
+  const name = fresh('of others');
+  const id = await environment(other.context().request, name);
+  await page.goto(`environments/${id}`);
+  await sees(page, 'That did not work');
+  assert.equal(await page.getByText(name).count(), 0);
+  await other.context().close();
+});
+
+scenario('who has several projects chooses one, and changes it later', { user: null }, async (page) => {
+  const { name, projects } = await memberOfTwo();
+  await page.goto('');
+  await fill(page, name, name);
+  await sees(page, 'Choose the project to work in');
+  await page.getByRole('button', { name: projects[0] }).click();
+  await page.getByRole('button', { name: 'Choose a project' }).click();
+  await page.getByRole('menuitem', { name: projects[1] }).or(page.getByRole('option', { name: projects[1] })).click();
+  await page.getByRole('button', { name: 'Choose a project' }).filter({ hasText: projects[1] }).waitFor();
+});
+
+/** Makes a user with a role in two projects, whose password is the name. */
+async function memberOfTwo() {
+  const name = fresh('two').replaceAll(' ', '-');
+  const admin = { methods: ['password'], password: { user: { name: 'admin', password: 'admin', domain: { id: 'default' } } } };
+  const signedIn = await fetch(`${keystone}/auth/tokens`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ auth: { identity: admin, scope: { project: { name: 'admin', domain: { id: 'default' } } } } }),
+  });
+  const ask = async (method, path, body) => {
+    const answer = await fetch(keystone + path, {
+      method,
+      headers: { 'X-Auth-Token': signedIn.headers.get('X-Subject-Token'), 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    assert.ok(answer.ok, `${method} ${path}: ${answer.status}`);
+    return answer.status === 204 ? null : answer.json();
+  };
+  const projects = [`${name}-a`, `${name}-b`];
+  const { user } = await ask('POST', '/users', { user: { name, password: name, domain_id: 'default' } });
+  const [role] = (await ask('GET', '/roles?name=member')).roles;
+  for (const one of projects) {
+    const { project } = await ask('POST', '/projects', { project: { name: one, domain_id: 'default' } });
+    await ask('PUT', `/projects/${project.id}/users/${user.id}/roles/${role.id}`);
+  }
+  return { name, projects };
+}
