@@ -1,8 +1,9 @@
 package keystone
 
 import (
-	"crypto/rand"
 	"encoding/hex"
+
+	"github.com/google/uuid"
 )
 
 // The users, projects and roles that every local cloud has.
@@ -71,7 +72,6 @@ func (s *Service) seed() error {
 
 // newID makes an id as Keystone does: a UUID without hyphens.
 func newID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails (crypto/rand, since Go 1.24)
-	return hex.EncodeToString(b[:])
+	id := uuid.New()
+	return hex.EncodeToString(id[:])
 }
