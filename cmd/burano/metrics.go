@@ -44,7 +44,7 @@ func measure(registry prometheus.Registerer, db *gorm.DB) error {
 // countConnections registers the number of SSH connections, and returns what is to be told of each.
 func countConnections(registry prometheus.Registerer) func(change int) {
 	open := promauto.With(registry).NewGauge(prometheus.GaugeOpts{Name: "burano_ssh_connections",
-		Help: "SSH connections to nodes that deployments and actions hold."})
+		Help: "SSH connections to nodes that deployments, actions and looks at clusters hold."})
 	return func(change int) { open.Add(float64(change)) }
 }
 

@@ -223,10 +223,10 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			Keystone: credentials.IdentityEndpoint,
 			Choices:  cloud.Choices,
 			Kubeconfig: func(ctx context.Context, environmentID, objectID string) ([]byte, error) {
-				return native.Kubeconfig(ctx, tasks, environmentID, objectID, logger)
+				return native.Kubeconfig(ctx, tasks, environmentID, objectID, nativeConfig)
 			},
 			Cluster: func(ctx context.Context, environmentID, objectID string) (any, error) {
-				return native.Status(ctx, tasks, environmentID, objectID, logger)
+				return native.Status(ctx, tasks, environmentID, objectID, nativeConfig)
 			},
 			Quotas:           []api.QuotaStore{rows, packageRows},
 			Checks:           []api.Check{databaseAnswers},

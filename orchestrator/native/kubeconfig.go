@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/burano/burano/internal/fault"
@@ -32,11 +31,12 @@ type Secrets interface {
 
 // Kubeconfig makes a kubeconfig for the cluster that this object of the environment is. A cluster that was never up is a fault of
 // kind NotFound.
-func Kubeconfig(ctx context.Context, secrets Secrets, environmentID, objectID string, logger *slog.Logger) ([]byte, error) {
-	known, cluster, err := openCluster(ctx, secrets, environmentID, objectID, nodes.Config{Logger: logger})
+func Kubeconfig(ctx context.Context, secrets Secrets, environmentID, objectID string, config Config) ([]byte, error) {
+	known, cluster, err := openCluster(ctx, secrets, environmentID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected})
 	if err != nil {
 		return nil, err
 	}
+	defer cluster.Close()
 	return cluster.Kubeconfig(ctx, known.API, kubeconfigLifetime)
 }
 

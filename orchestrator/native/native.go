@@ -89,7 +89,7 @@ type Config struct {
 	SSHPatience time.Duration
 	// StepPatience is how long one step of a node may take, and DrainPatience how long the pods of a node that is removed.
 	StepPatience, DrainPatience time.Duration
-	// Connected is told of each SSH connection of a task that begins (1) and ends (-1). May be nil.
+	// Connected is told of each SSH connection to a node that begins (1) and ends (-1). May be nil.
 	Connected func(change int)
 	Logger    *slog.Logger
 }
