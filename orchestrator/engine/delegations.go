@@ -71,6 +71,34 @@ func (e *Engine) project(ctx context.Context, task store.Task, environment store
 	return project, err
 }
 
+// lostUser returns an error when Heat can act no more for the user whose trust it keeps for a stack, so that it refuses every change of it. Heat
+// keeps one that was made through one of ours: if Keystone refuses ours, it refuses Heat's. Where Keystone cannot be asked, or another trust
+// may be the one that Heat keeps, nothing is known.
+func (e *Engine) lostUser(ctx context.Context, environmentID, stack string) error {
+	rows, err := e.Store.TrustsOfStack(ctx, environmentID, stack)
+	if err != nil {
+		return err
+	}
+	var lost error
+	for _, row := range rows {
+		opened, err := e.Sealer.Open(store.TrustOwner(environmentID), row.Sealed)
+		if err != nil {
+			return err
+		}
+		if passedOn, err := e.Cloud.PassedOn(ctx, string(opened)); err != nil || !passedOn {
+			continue
+		}
+		switch _, err := e.Cloud.Project(ctx, string(opened)); {
+		case errors.Is(err, openstack.ErrRefused):
+			lost = fmt.Errorf("Heat can change stack %s no more: it keeps a trust of user %s for it, who has left, or lost a role in the project. Give it "+
+				"back for the time of one deployment by another member, or delete the environment", stack, row.UserName)
+		default:
+			return nil
+		}
+	}
+	return lost
+}
+
 // Revoke has orphaned delegations looked for soon. It never blocks.
 func (e *Engine) Revoke() { signal(e.sweep) }
 

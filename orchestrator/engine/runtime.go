@@ -173,7 +173,9 @@ func (r *Runtime) Project(ctx context.Context) (*openstack.Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.project = project.Noting(r.held.NoteStack)
+	r.project = project.Noting(r.held.NoteStack).Doubting(func(ctx context.Context, stack string) error {
+		return r.engine.lostUser(ctx, r.environment.ID, stack)
+	})
 	return r.project, nil
 }
 

@@ -24,6 +24,7 @@ type Project struct {
 	compute       *gophercloud.ServiceClient
 	endpoint      gophercloud.EndpointOpts
 	changing      func(ctx context.Context, stack string) error // may be nil
+	lost          func(ctx context.Context, stack string) error // may be nil
 }
 
 // Noting returns the project with a function that is called before Heat is asked to change a stack; when it returns an error, Heat is not.
@@ -31,6 +32,14 @@ func (p *Project) Noting(changing func(ctx context.Context, stack string) error)
 	noting := *p
 	noting.changing = changing
 	return &noting
+}
+
+// Doubting returns the project with a function that is asked when Heat answers the update of a stack with 500. An error of it says that Heat
+// will for good, and why; without one it is an outage.
+func (p *Project) Doubting(lost func(ctx context.Context, stack string) error) *Project {
+	doubting := *p
+	doubting.lost = lost
+	return &doubting
 }
 
 func newProject(_ context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts) (*Project, error) {

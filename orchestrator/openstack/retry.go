@@ -41,7 +41,7 @@ type retryTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t retryTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if !repeatable(request) {
+	if request.Context().Value(onceKey{}) != nil || !repeatable(request) {
 		return t.try(request)
 	}
 	var answer *http.Response
@@ -65,6 +65,12 @@ func (t retryTransport) RoundTrip(request *http.Request) (*http.Response, error)
 	}
 	return answer, nil
 }
+
+// onceKey is the key in the context of calls whose caller tries them again.
+type onceKey struct{}
+
+// once returns a context whose calls are made once.
+func once(ctx context.Context) context.Context { return context.WithValue(ctx, onceKey{}, true) }
 
 // try makes a call once, and reads the answer to its end, because that may break off too.
 func (t retryTransport) try(request *http.Request) (*http.Response, error) {

@@ -204,7 +204,13 @@ func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, c
 			if err := p.beforeChange(ctx, name); err != nil {
 				return err
 			}
-			return stacks.Update(ctx, p.orchestration, name, existing.ID, request{content, name, timeout(ctx)}).ExtractErr()
+			err := stacks.Update(once(ctx), p.orchestration, name, existing.ID, request{content, name, timeout(ctx)}).ExtractErr()
+			if p.lost != nil && gophercloud.ResponseCodeIs(err, http.StatusInternalServerError) {
+				if lost := p.lost(ctx, name); lost != nil {
+					return lost
+				}
+			}
+			return err
 		})
 		if err == nil {
 			break

@@ -172,6 +172,14 @@ func (s *Store) DelegationStacks(ctx context.Context, id string) ([]string, erro
 	return stacks, wrap(err, "list the stacks of a delegation")
 }
 
+// TrustsOfStack returns the trusts through which Heat was asked to change a stack of the environment.
+func (s *Store) TrustsOfStack(ctx context.Context, environmentID, stack string) ([]Delegation, error) {
+	var rows []Delegation
+	err := s.rows(ctx).Where("environment_id = ? AND kind = ? AND EXISTS (SELECT 1 FROM delegation_stacks WHERE delegation_id = delegations.id AND stack = ?)",
+		environmentID, Trust, stack).Order("created, id").Find(&rows).Error
+	return rows, wrap(err, "list the trusts of a stack")
+}
+
 // PostponeDelegation has an orphaned delegation left alone for a while; failed counts as a try.
 func (s *Store) PostponeDelegation(ctx context.Context, id string, pause time.Duration, failed bool) error {
 	changes := map[string]any{"next_try": s.clock() + Time(pause.Microseconds()), "tries": 0}

@@ -1,0 +1,71 @@
+package clients
+
+import (
+	"net/http"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/roles"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/test/localcloud"
+	"github.com/burano/burano/test/localcloud/fault"
+)
+
+// Heat answers every update of such a stack with 500, as in an outage, which is borne for half an hour.
+func TestAStackWhoseUserHasLeftTheProjectIsExplainedAtOnce(t *testing.T) {
+	faults := &fault.Faults{}
+	s := startCloudWith(t, localcloud.Config{ExternalCIDR: netip.MustParsePrefix("10.86.9" + os.Getenv("BURANO_SLOT") + ".0/24"), Prefix: "bll" + os.Getenv("BURANO_SLOT") + "-", Faults: faults})
+	s.serve(http.DefaultClient, "http")
+	admin, demo, other := s.identityOf("admin", "admin"), s.identityOf("demo", "demo"), s.identityOf("other", "other")
+	project, err := tokens.Get(t.Context(), demo, demo.Token()).ExtractProject()
+	require.NoError(t, err)
+	leaver, err := tokens.Get(t.Context(), other, other.Token()).ExtractUser()
+	require.NoError(t, err)
+	pages, err := roles.List(admin, roles.ListOpts{Name: "member"}).AllPages(t.Context())
+	require.NoError(t, err)
+	member, err := roles.ExtractRoles(pages)
+	require.NoError(t, err)
+	membership := roles.AssignOpts{UserID: leaver.ID, ProjectID: project.ID}
+	require.NoError(t, roles.Assign(t.Context(), admin, member[0].ID, membership).ExtractErr())
+	s.write(map[string]string{
+		"word/manifest.yaml": "Format: Heat.HOT/1.0\nType: Application\nFullName: org.test.Word\nName: Word\n",
+		"word/template.yaml": `heat_template_version: 2016-10-14
+parameters:
+  length: {type: number}
+resources:
+  word: {type: OS::Heat::RandomString, properties: {length: {get_param: length}}}
+`,
+		"word/Resources/HotEnvironments/short.yaml": "parameters: {length: 3}\n",
+		"word/Resources/HotEnvironments/long.yaml":  "parameters: {length: 8}\n",
+	})
+	s.burano(t, "package", "import", "word")
+	deploy := func(user, environment string) (string, bool) {
+		s.write(map[string]string{"word.yaml": "name: word\napplications:\n  - {'?': {type: org.test.Word}, name: word, hotEnvironment: " + environment + "}\n"})
+		return s.run(s.as(user, "demo"), s.program, "deploy", "word.yaml", "--follow")
+	}
+	out, ok := deploy("other", "short.yaml")
+	require.True(t, ok, out)
+
+	require.NoError(t, roles.Unassign(t.Context(), admin, member[0].ID, roles.UnassignOpts(membership)).ExtractErr())
+	began := time.Now()
+	out, ok = deploy("demo", "long.yaml")
+	require.False(t, ok, out)
+	require.Contains(t, out, "it keeps a trust of user other for it, who has left")
+	require.Less(t, time.Since(began), time.Minute)
+
+	require.NoError(t, roles.Assign(t.Context(), admin, member[0].ID, membership).ExtractErr())
+	for i, kind := range []fault.Kind{fault.Internal, fault.Lost, fault.Conflict, fault.Unavailable, fault.Reset} {
+		require.NoError(t, faults.Order(fault.Fault{Method: "PUT", Path: "/orchestration/.*", Nth: i + 1, Kind: kind}))
+	}
+	out, ok = deploy("demo", "long.yaml")
+	require.True(t, ok, "an outage is borne: %s", out)
+	require.Less(t, len(faults.Pending()), 4, "the update met at least two of the faults")
+	require.NoError(t, roles.Unassign(t.Context(), admin, member[0].ID, roles.UnassignOpts(membership)).ExtractErr())
+	out, ok = deploy("demo", "short.yaml")
+	require.True(t, ok, "the stack has the trust of another user now: %s", out)
+	s.burano(t, "environment", "delete", "word")
+}
