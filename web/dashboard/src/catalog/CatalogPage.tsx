@@ -29,7 +29,8 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { environmentQuery } from '../environments/environments';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
-import { applicationsQuery, categoriesQuery, logoOf, type Package } from './catalog';
+import { applicationsQuery, categoriesQuery, type Package } from './catalog';
+import { PackageLogo } from './PackageLogo';
 
 /** All applications that can be put into environments. What is searched for stands in the address. */
 export function CatalogPage() {
@@ -100,7 +101,7 @@ function Tile({ application, environment }: { application: Package; environment?
   return (
     <Card isFullHeight>
       <CardHeader>
-        <img className="burano-tile-logo" src={logoOf(application)} alt="" loading="lazy" />
+        <PackageLogo application={application} />
       </CardHeader>
       <CardTitle component="h2" className="burano-breaks">
         <Link to="/catalog/$package" params={{ package: application.id ?? '' }} search={{ environment }}>

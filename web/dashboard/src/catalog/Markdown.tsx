@@ -10,11 +10,15 @@ export default function Markdown({ text }: { text: string }) {
         components={{
           h1: (props) => <h3>{props.children}</h3>,
           h2: (props) => <h4>{props.children}</h4>,
-          a: (props) => (
-            <a href={props.href} target="_blank" rel="noreferrer">
-              {props.children}
-            </a>
-          ),
+          // The renderer takes away addresses that are none of pages: what is left is no link.
+          a: (props) =>
+            props.href ? (
+              <a href={props.href} target="_blank" rel="noreferrer">
+                {props.children}
+              </a>
+            ) : (
+              <>{props.children}</>
+            ),
         }}
       >
         {text}

@@ -33,8 +33,9 @@ import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
 import { definitionQuery } from '../wizard/definition';
 import { licenseOf, needsOf, quickName, supplierOf } from './about';
-import { logoOf, packageQuery, versionsQuery, type Package } from './catalog';
+import { packageQuery, versionsQuery, type Package } from './catalog';
 import { ChooseEnvironment } from './ChooseEnvironment';
+import { PackageLogo } from './PackageLogo';
 
 const Markdown = lazy(() => import('./Markdown'));
 
@@ -78,9 +79,9 @@ function Details({ application }: { application: Package }) {
   return (
     <>
       <PageSection>
-        <Flex>
+        <Flex alignItems={{ default: 'alignItemsCenter' }}>
           <FlexItem>
-            <img className="burano-tile-logo" src={logoOf(application)} alt="" />
+            <PackageLogo application={application} />
           </FlexItem>
           <FlexItem grow={{ default: 'grow' }} className="burano-breaks">
             <Title headingLevel="h1">{application.name}</Title>

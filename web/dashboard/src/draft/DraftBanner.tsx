@@ -26,6 +26,7 @@ export function DraftBanner({ environment, user, draft }: Props) {
       <Alert
         variant="warning"
         isInline
+        className="burano-spaced"
         title={words.outdated}
         actionLinks={<AlertActionLink onClick={() => drop.mutate()}>{words.discardOutdated}</AlertActionLink>}
       >
@@ -62,6 +63,7 @@ function Undeployed({ environment, session, onDiscard }: { environment: string; 
     <Alert
       variant={problems.length > 0 ? 'danger' : 'info'}
       isInline
+      className="burano-spaced"
       title={problems.length > 0 ? words.problems(problems.length) : words.undeployed}
       actionLinks={<AlertActionLink onClick={onDiscard}>{words.discard}</AlertActionLink>}
     >

@@ -1,4 +1,4 @@
-import { Button, Wizard, WizardFooterWrapper, WizardStep, useWizardContext } from '@patternfly/react-core';
+import { ActionList, ActionListGroup, ActionListItem, Button, Wizard, WizardFooterWrapper, WizardStep, useWizardContext } from '@patternfly/react-core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useContext, useEffect, useId, useMemo, useRef, useState, type ReactElement } from 'react';
 
@@ -29,7 +29,8 @@ interface Props {
 
 /** Asks for what an application needs, step by step, and adds it to the draft. */
 export function ApplicationWizard({ definition, at, onGo, action, header, onAdded, onClose }: Props) {
-  const words = useText().wizard;
+  const text = useText();
+  const words = text.wizard;
   const prefix = useId();
   const client = useQueryClient();
   const { environment, path } = useContext(Place);
@@ -94,21 +95,33 @@ export function ApplicationWizard({ definition, at, onGo, action, header, onAdde
   const isJudged = (stepId: string) => (form: string, field: string) => pressed.has(stepId) || left.has(`${form}.${field}`);
   const footer = (
     <WizardFooterWrapper>
-      <Button variant="secondary" onClick={() => onGo(current - 1)} isDisabled={current === 0 || isBusy}>
-        {words.back}
-      </Button>
-      {isReview ? (
-        <Button onClick={() => finish.mutate()} isLoading={isBusy} isDisabled={isBusy || (isCurrent && errors.length > 0)}>
-          {action}
-        </Button>
-      ) : (
-        <Button onClick={() => next.mutate()} isLoading={next.isPending} isDisabled={isBusy}>
-          {words.next}
-        </Button>
-      )}
-      <Button variant="link" onClick={onClose} isDisabled={isBusy}>
-        {useText().shell.cancel}
-      </Button>
+      <ActionList>
+        <ActionListGroup>
+          <ActionListItem>
+            <Button variant="secondary" onClick={() => onGo(current - 1)} isDisabled={current === 0 || isBusy}>
+              {words.back}
+            </Button>
+          </ActionListItem>
+          <ActionListItem>
+            {isReview ? (
+              <Button onClick={() => finish.mutate()} isLoading={isBusy} isDisabled={isBusy || (isCurrent && errors.length > 0)}>
+                {action}
+              </Button>
+            ) : (
+              <Button onClick={() => next.mutate()} isLoading={next.isPending} isDisabled={isBusy}>
+                {words.next}
+              </Button>
+            )}
+          </ActionListItem>
+        </ActionListGroup>
+        <ActionListGroup>
+          <ActionListItem>
+            <Button variant="link" onClick={onClose} isDisabled={isBusy}>
+              {text.shell.cancel}
+            </Button>
+          </ActionListItem>
+        </ActionListGroup>
+      </ActionList>
     </WizardFooterWrapper>
   );
   const failure = error ?? next.error ?? finish.error;

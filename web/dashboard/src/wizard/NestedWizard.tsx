@@ -1,4 +1,4 @@
-import { Modal, Skeleton, WizardHeader } from '@patternfly/react-core';
+import { Modal, ModalBody, WizardHeader } from '@patternfly/react-core';
 import { useQuery } from '@tanstack/react-query';
 import { useContext, useMemo, useState } from 'react';
 
@@ -26,23 +26,30 @@ export function NestedWizard({ package: id, at, onAdded, onClose }: Props) {
   const application = useQuery(packageQuery(id));
   const inner = useMemo(() => ({ environment: place.environment, path: [...place.path, at.replace(/^.*?-/, '')] }), [place, at]);
   const title = text.wizard.title(application.data?.name ?? '');
+  // A dialog without anything to go to by keyboard cannot be: it opens when there is something.
+  if (definition.isPending || application.isPending) return null;
+  if (!definition.data) {
+    return (
+      <Modal isOpen variant="medium" aria-label={title} onClose={onClose}>
+        <ModalBody>
+          <Failure error={definition.error} onRetry={() => void definition.refetch()} />
+        </ModalBody>
+      </Modal>
+    );
+  }
   return (
     <Modal isOpen variant="large" aria-label={title} onEscapePress={onClose}>
-      {definition.error && <Failure error={definition.error} onRetry={() => void definition.refetch()} />}
-      {definition.isPending && <Skeleton height="20rem" screenreaderText={text.shell.loading} />}
-      {definition.data && (
-        <Place.Provider value={inner}>
-          <ApplicationWizard
-            definition={definition.data}
-            at={step}
-            onGo={setStep}
-            action={text.wizard.add}
-            header={<WizardHeader title={title} onClose={onClose} closeButtonAriaLabel={text.shell.close} />}
-            onAdded={(model) => onAdded(model['?']?.id ?? '')}
-            onClose={onClose}
-          />
-        </Place.Provider>
-      )}
+      <Place.Provider value={inner}>
+        <ApplicationWizard
+          definition={definition.data}
+          at={step}
+          onGo={setStep}
+          action={text.wizard.add}
+          header={<WizardHeader title={title} onClose={onClose} closeButtonAriaLabel={text.shell.close} />}
+          onAdded={(model) => onAdded(model['?']?.id ?? '')}
+          onClose={onClose}
+        />
+      </Place.Provider>
     </Modal>
   );
 }

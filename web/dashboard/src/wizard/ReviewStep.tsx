@@ -63,6 +63,7 @@ export function ReviewStep({ steps, state, errors, model, onGo }: Props) {
           </Content>
         </Alert>
       )}
+      {model && <QuotaPreview model={model} />}
       {steps.map((step) => (
         <section key={step.id} className="burano-review">
           <Title headingLevel="h3" size="md">
@@ -87,7 +88,6 @@ export function ReviewStep({ steps, state, errors, model, onGo }: Props) {
           </DescriptionList>
         </section>
       ))}
-      {model && <QuotaPreview model={model} />}
     </>
   );
 }

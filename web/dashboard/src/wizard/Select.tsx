@@ -27,8 +27,8 @@ export function Select({ id, field, value, isWrong, onChange, onLeave, options, 
   useEffect(() => {
     if (isLoading) return;
     if (only && chosen !== keyOf(only.value)) onChange(only.value);
-    // What was kept may have gone from the cloud since.
-    else if (!only && chosen !== '' && !isKnown) onChange('');
+    // What was kept may have gone since. Choices that the server evaluates may be those of a moment ago: of them it tells itself.
+    else if (isLoading === false && !only && chosen !== '' && !isKnown) onChange('');
   });
   return (
     <>
@@ -48,7 +48,7 @@ export function Select({ id, field, value, isWrong, onChange, onLeave, options, 
       </FormSelect>
       {!isLoading && options.length === 0 && (
         <HelperText>
-          <HelperTextItem variant="warning">{field.empty_message || words.noChoice}</HelperTextItem>
+          <HelperTextItem variant={field.required ? 'warning' : 'default'}>{field.empty_message || words.noChoice}</HelperTextItem>
         </HelperText>
       )}
     </>
