@@ -71,19 +71,21 @@ export async function discard(client: QueryClient, user: string, environment: st
   } catch (error) {
     if (!(error instanceof ApiError) || (error.status !== 404 && draft.state !== 'outdated')) throw error;
   }
-  await forget(client, user, environment);
+  await forget(client, user, environment, draft.session);
 }
 
-async function forget(client: QueryClient, user: string, environment: string): Promise<void> {
+async function forget(client: QueryClient, user: string, environment: string, session: string): Promise<void> {
   remember(localStorage, user, environment, '');
   client.setQueryData(draftQuery(user, environment).queryKey, null);
-  await client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+  // What is shown of the draft itself is not asked for again.
+  await client.invalidateQueries({ queryKey: environmentsQuery.queryKey, predicate: (query) => !query.queryKey.includes(session) });
 }
 
 /** Deploys the draft, or what is there once more, and returns the id of the deployment. */
 export async function deploy(client: QueryClient, user: string, environment: string): Promise<string> {
-  await deploySession(environment, await sessionFor(client, user, environment));
-  await forget(client, user, environment);
+  const session = await sessionFor(client, user, environment);
+  await deploySession(environment, session);
+  await forget(client, user, environment, session);
   return (await client.fetchQuery({ ...deploymentsQuery(environment), staleTime: 0 }))[0]?.id ?? '';
 }
 

@@ -17,7 +17,7 @@ const types = Object.fromEntries(form.fields.map((field) => [field.name, field.t
 
 describe('the form of a class', () => {
   it('has a field for each property, in the order that the class gives', () => {
-    expect(form.fields.map((field) => field.name)).toEqual(['count', 'host', 'kind', 'more', 'name', 'on']);
+    expect(form.fields.map((field) => field.name)).toEqual(['count', 'host', 'name', 'kind', 'more', 'on']);
     expect(types).toEqual({ count: 'integer', host: 'object', kind: 'choice', more: 'json', name: 'string', on: 'boolean' });
   });
   it('wants what has neither default nor null', () => {

@@ -54,7 +54,7 @@ function fieldOf(name: string, property: Property, required: boolean): Field {
     type,
     label: property.title || name,
     description: property.description ?? property.help ?? '',
-    required: type !== 'boolean' && !nullable && (required || property.default === undefined),
+    required: type !== 'boolean' && !nullable && (required || property.default === undefined || type === 'choice'),
     hidden: property.visible === false,
     initial: property.default,
     ...(type === 'object' && { classes: [property.muranoType ?? ''] }),
@@ -67,14 +67,16 @@ function fieldOf(name: string, property: Property, required: boolean): Field {
   };
 }
 
-/** The form of a class; that of one without schema has a single field for everything. */
+/** The form of a class, in the order that it gives, else with what is required first. A class without schema has a single field for everything. */
 export function formOf(schema: ClassSchema | null): Form {
   if (!schema?.properties) {
     return { name: formName, fields: [{ name: '', type: 'json', label: '', required: false, hidden: false, initial: {}, options: { wanted: 'object' } }] };
   }
   const index = (name: string) => schema.properties?.[name]?.formIndex ?? Number.MAX_SAFE_INTEGER;
-  const names = Object.keys(schema.properties).toSorted((a, b) => index(a) - index(b) || a.localeCompare(b));
-  return { name: formName, fields: names.map((name) => fieldOf(name, schema.properties?.[name] ?? {}, schema.required?.includes(name) ?? false)) };
+  const fields = Object.entries(schema.properties).map(([name, property]) => fieldOf(name, property, schema.required?.includes(name) ?? false));
+  const rank = (field: Field) => (field.required ? 0 : 1);
+  fields.sort((a, b) => index(a.name) - index(b.name) || rank(a) - rank(b) || a.name.localeCompare(b.name));
+  return { name: formName, fields };
 }
 
 export interface Messages {
