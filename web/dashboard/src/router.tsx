@@ -80,6 +80,13 @@ const deployment = createRoute({
   component: lazyRouteComponent(() => import('./deployments/DeploymentPage'), 'DeploymentPage'),
 });
 
+const compare = createRoute({
+  getParentRoute: () => root,
+  path: '/environments/$environment/compare',
+  validateSearch: (search): { before?: string; after?: string } => ({ before: textOf(search.before), after: textOf(search.after) }),
+  component: lazyRouteComponent(() => import('./deployments/ComparePage'), 'ComparePage'),
+});
+
 const deployments = createRoute({
   getParentRoute: () => root,
   path: '/deployments',
@@ -156,7 +163,7 @@ const quotas = createRoute({
 const managed = [packages, comparePackages, categories, images, templates, template, statistics, audit, quotas, help];
 
 export const router = createRouter({
-  routeTree: root.addChildren([start, catalog, application, environments, environment, add, component, cluster, deployment, deployments, ...managed]),
+  routeTree: root.addChildren([start, catalog, application, environments, environment, add, component, cluster, deployment, compare, deployments, ...managed]),
   basepath: '/dashboard',
   defaultPreload: 'intent',
 });

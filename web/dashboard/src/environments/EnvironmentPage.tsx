@@ -16,13 +16,13 @@ import {
   TabTitleText,
   Title,
 } from '@patternfly/react-core';
-import { CubesIcon, HistoryIcon } from '@patternfly/react-icons';
+import { CubesIcon } from '@patternfly/react-icons';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
 
 import { ComponentTable } from '../components/ComponentTable';
-import { DeploymentTable } from '../deployments/DeploymentTable';
+import { DelegationCard } from '../delegation/DelegationCard';
 import { deploy as deployDraft, shownQuery } from '../draft/draft';
 import { DraftBanner } from '../draft/DraftBanner';
 import { useDraft } from '../draft/useDraft';
@@ -31,11 +31,11 @@ import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import {
   deleteEnvironment,
-  deploymentsQuery,
   environmentsQuery,
   isBusy,
   renameEnvironment,
 } from './environments';
+import { History } from './History';
 import { NameDialog } from './NameDialog';
 import { StateLabel } from './StateLabel';
 import type { EnvironmentTab } from './tabs';
@@ -114,6 +114,7 @@ export function EnvironmentPage() {
           <Tab eventKey="components" title={<TabTitleText>{words.components}</TabTitleText>} tabContentId="components" />
           <Tab eventKey="topology" title={<TabTitleText>{text.topology.title}</TabTitleText>} tabContentId="topology" />
           <Tab eventKey="history" title={<TabTitleText>{words.history}</TabTitleText>} tabContentId="history" />
+          <Tab eventKey="access" title={<TabTitleText>{text.delegation.tab}</TabTitleText>} tabContentId="access" />
         </Tabs>
       </PageSection>
       <PageSection isFilled id={tab}>
@@ -123,6 +124,7 @@ export function EnvironmentPage() {
           </Suspense>
         )}
         {tab === 'history' && <History environment={environment} />}
+        {tab === 'access' && <DelegationCard environment={environment} />}
         {tab === 'components' && details.isPending && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
         {tab === 'components' && details.data && services.length === 0 && (
           <EmptyState titleText={words.notDeployed} icon={CubesIcon} headingLevel="h2">
@@ -164,19 +166,4 @@ export function EnvironmentPage() {
       )}
     </>
   );
-}
-
-function History({ environment }: { environment: string }) {
-  const text = useText();
-  const deployments = useQuery(deploymentsQuery(environment));
-  if (deployments.error) return <Failure error={deployments.error} onRetry={() => void deployments.refetch()} />;
-  if (!deployments.data) return <Skeleton height="12rem" screenreaderText={text.shell.loading} />;
-  if (deployments.data.length === 0) {
-    return (
-      <EmptyState titleText={text.environments.noDeployments} icon={HistoryIcon} headingLevel="h2">
-        <EmptyStateBody>{text.environments.noDeploymentsWhat}</EmptyStateBody>
-      </EmptyState>
-    );
-  }
-  return <DeploymentTable deployments={deployments.data} />;
 }

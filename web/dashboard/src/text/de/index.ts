@@ -4,7 +4,9 @@ import { audit } from './audit';
 import { catalog } from './catalog';
 import { categories } from './categories';
 import { clusters } from './clusters';
+import { compare } from './compare';
 import { components } from './components';
+import { delegation } from './delegation';
 import { deployments } from './deployments';
 import { details } from './details';
 import { draft } from './draft';
@@ -20,5 +22,27 @@ import { templates } from './templates';
 import { topology } from './topology';
 import { wizard } from './wizard';
 
-export const de: Texts = { shell, session, environments, catalog, deployments, components, actions, clusters, topology, packages, categories, images, help, details, draft, wizard, templates, statistics, audit, quotas };
-
+export const de: Texts = {
+  actions,
+  audit,
+  catalog,
+  categories,
+  clusters,
+  compare,
+  components,
+  delegation,
+  deployments,
+  details,
+  draft,
+  environments,
+  help,
+  images,
+  packages,
+  quotas,
+  session,
+  shell,
+  statistics,
+  templates,
+  topology,
+  wizard,
+};

@@ -4,7 +4,9 @@ import { audit } from './audit';
 import { catalog } from './catalog';
 import { categories } from './categories';
 import { clusters } from './clusters';
+import { compare } from './compare';
 import { components } from './components';
+import { delegation } from './delegation';
 import { deployments } from './deployments';
 import { details } from './details';
 import { draft } from './draft';
@@ -20,7 +22,30 @@ import { templates } from './templates';
 import { topology } from './topology';
 import { wizard } from './wizard';
 
-export const en = { shell, session, environments, catalog, deployments, components, actions, clusters, topology, packages, categories, images, help, details, draft, wizard, templates, statistics, audit, quotas };
+export const en = {
+  actions,
+  audit,
+  catalog,
+  categories,
+  clusters,
+  compare,
+  components,
+  delegation,
+  deployments,
+  details,
+  draft,
+  environments,
+  help,
+  images,
+  packages,
+  quotas,
+  session,
+  shell,
+  statistics,
+  templates,
+  topology,
+  wizard,
+};
 
 /** The shape of all texts: words, and functions of what stands in them. */
 export type Texts = typeof en;

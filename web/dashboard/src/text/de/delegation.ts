@@ -1,0 +1,26 @@
+import type { Texts } from '../en';
+
+export const delegation: Texts['delegation'] = {
+  tab: 'Zugriff',
+  title: 'Dauerhafte Delegation',
+  what: 'Skripte, die sich mit einem Application Credential anmelden, können nicht von sich aus deployen. Mit einer dauerhaften Delegation laufen ihre Deployments im Namen ihres Eigentümers.',
+  none: 'Es gibt keine: Nur wer sich mit einem Passwort oder einem unbeschränkten Credential anmeldet, kann deployen.',
+  owner: 'Eigentümer',
+  kind: 'Art',
+  kinds: { trust: 'Trust', application_credential: 'Application Credential' },
+  roles: 'Rollen',
+  given: 'Erteilt',
+  expires: 'Endet',
+  soon: 'Sie endet bald. Erteilen Sie sie neu, damit sie weiter gilt.',
+  over: 'Sie ist abgelaufen. Erteilen Sie sie neu.',
+  give: 'Delegation erteilen',
+  renew: 'Neu erteilen',
+  giveTitle: 'Dauerhafte Delegation erteilen',
+  giveWhat: 'Aufgaben dieser Umgebung dürfen dann mit diesen Rollen in Ihrem Namen handeln, bis sie endet oder widerrufen wird. Eine frühere Delegation wird ersetzt.',
+  term: 'Wie lange',
+  days: (days) => `${days} Tage`,
+  forever: 'Bis sie widerrufen wird',
+  revoke: 'Widerrufen',
+  revokeTitle: 'Die dauerhafte Delegation widerrufen?',
+  revokeWhat: 'Skripte können diese Umgebung dann nicht mehr deployen. Der Trust endet, sobald keine Aufgabe mit ihm arbeitet und Heat nichts mehr hat, was durch ihn entstand.',
+};
