@@ -152,6 +152,12 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 	states := healths{}
 	var problems []*ServerChange
 	for _, resource := range resources {
+		if resource.Type != serverType && resource.PhysicalID != "" && resource.Status != "CREATE_FAILED" {
+			for _, change := range now.changesInside(next, resource.Name, 1) {
+				change.Resource, change.ServerID, change.Server = resource.Name, "of "+resource.Name, change.Server+" in stack "+resource.PhysicalID
+				problems = append(problems, change)
+			}
+		}
 		if resource.Type != serverType || resource.PhysicalID == "" || resource.Status == "CREATE_FAILED" ||
 			now.resource(resource.Name) == nil || next.resource(resource.Name) == nil {
 			continue // what was never made is made; what is not wanted any more goes

@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,5 +71,43 @@ resources:
 func property(resource, name string, value any) func(map[string]any) {
 	return func(resources map[string]any) {
 		resources[resource].(map[string]any)["properties"].(map[string]any)[name] = value
+	}
+}
+
+func TestServersInStacksOfAStackAreCompared(t *testing.T) {
+	nested := "heat_template_version: 2018-08-31\nparameters: {flavor: {type: string}, label: {type: string}}\nresources:\n" +
+		"  one: {type: OS::Nova::Server, properties: {image: tiny, flavor: {get_param: flavor}, metadata: {label: {get_param: label}}}}\n"
+	stack := func(flavor, image, label, file string, count int) definition {
+		server := map[string]any{"type": serverType, "properties": map[string]any{"flavor": map[string]any{"get_param": "flavor"}, "image": image,
+			"metadata": map[string]any{"label": label}}}
+		return definition{parameters: map[string]string{"flavor": flavor}, files: map[string]string{"server.yaml": file}, template: map[string]any{"resources": map[string]any{
+			"group":   map[string]any{"type": "OS::Heat::ResourceGroup", "properties": map[string]any{"count": count, "resource_def": server}},
+			"scaling": map[string]any{"type": "OS::Heat::AutoScalingGroup", "properties": map[string]any{"max_size": count, "resource": server}},
+			"file":    map[string]any{"type": "server.yaml", "properties": map[string]any{"flavor": map[string]any{"get_param": "flavor"}, "label": label}},
+			"files": map[string]any{"type": "OS::Heat::ResourceGroup", "properties": map[string]any{"count": count, "resource_def": map[string]any{
+				"type": "server.yaml", "properties": map[string]any{"flavor": map[string]any{"get_param": "flavor"}, "label": label}}}},
+		}}}
+	}
+	was := stack("small", "tiny", "a", nested, 1)
+	for name, try := range map[string]struct {
+		next definition
+		want map[string][]string
+	}{
+		"the same":               {stack("small", "tiny", "a", nested, 1), map[string][]string{}},
+		"more, and other labels": {stack("small", "tiny", "b", nested, 3), map[string][]string{}},
+		"another flavor": {stack("large", "tiny", "a", nested, 1), map[string][]string{"group": {"flavor"}, "scaling": {"flavor"}, "file": {"flavor"},
+			"files": {"flavor"}}},
+		"another image in the groups": {stack("small", "big", "a", nested, 1), map[string][]string{"group": {"image"}, "scaling": {"image"}}},
+		"another image in the file":   {stack("small", "tiny", "a", strings.Replace(nested, "tiny", "big", 1), 1), map[string][]string{"file": {"image"}, "files": {"image"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := map[string][]string{}
+			for _, resource := range []string{"group", "scaling", "file", "files"} {
+				for _, change := range was.changesInside(try.next, resource, 1) {
+					found[resource] = append(found[resource], change.Property)
+				}
+			}
+			require.Equal(t, try.want, found)
+		})
 	}
 }
