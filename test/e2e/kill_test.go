@@ -124,7 +124,15 @@ func (l *lab) killedDuring(t *testing.T, demo *user, change change, kills []stri
 		t.Logf("%s", output)
 		l.surviveKills(t, kills)
 	}
+	texts := l.endsAsWanted(t, demo, change, found)
+	t.Logf("%s: %d kills survived, %.1f s from its call to its end", change.name, len(kills), time.Since(began).Seconds())
+	takeovers := len(slices.DeleteFunc(texts, func(text string) bool { return !strings.Contains(text, "has taken it over") }))
+	require.Equal(t, len(kills), takeovers, "each is told in the log")
+}
 
+// endsAsWanted waits for the end of a change, and wants what it was to make to be there, and nothing twice. It returns the change's reports.
+func (l *lab) endsAsWanted(t *testing.T, demo *user, change change, found map[string][]string) (texts []string) {
+	t.Helper()
 	var environment map[string]any
 	l.eventually(t, 5*time.Minute, "the "+change.name+" ends", func() error {
 		environment = environmentNamed(t, demo, "scaling")
@@ -133,16 +141,12 @@ func (l *lab) killedDuring(t *testing.T, demo *user, change change, kills []stri
 		}
 		return nil
 	})
-	t.Logf("%s: %d kills survived, %.1f s from its call to its end", change.name, len(kills), time.Since(began).Seconds())
 	id := environment["id"].(string)
 	deployment := lastDeployment(t, demo, "scaling")
-	var texts []string
 	for _, one := range demo.must(t, http.MethodGet, "/v1/environments/"+id+"/deployments/"+deployment, nil)["reports"].([]any) {
 		texts = append(texts, one.(map[string]any)["text"].(string))
 	}
 	require.Equalf(t, "ready", environment["status"], "%s", strings.Join(texts, "\n"))
-	takeovers := len(slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return !strings.Contains(text, "has taken it over") }))
-	require.Equal(t, len(kills), takeovers, "each is told in the log")
 	for _, one := range environment["services"].([]any) {
 		if service := one.(map[string]any); service["name"] == "scaling-cluster" {
 			require.EqualValues(t, len(change.minions), service["nodeCount"], "an action that runs again counts once")
@@ -157,6 +161,7 @@ func (l *lab) killedDuring(t *testing.T, demo *user, change change, kills []stri
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: id}
 	s.holds(t, change.minions, change.gateways)
 	nothingTwice(t, l, demo, s.cluster, found, 1+len(change.minions)+len(change.gateways))
+	return texts
 }
 
 // surviveKills waits until the server has died at each of the instants, of which it knows the first, and starts it again with the next.
