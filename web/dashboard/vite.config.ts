@@ -6,6 +6,8 @@ import react from '@vitejs/plugin-react';
 import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
+import { licencesOf } from './licences.ts';
+
 // The server answers below /dashboard/ with what is built; while developing, Vite passes calls of the API on to BURANO_URL.
 const server = process.env.BURANO_URL ?? 'http://127.0.0.1:8082';
 
@@ -24,9 +26,18 @@ const compressed = (): Plugin => ({
   },
 });
 
+// licences writes the licences of what is shipped into licences.txt.
+const licences = (): Plugin => ({
+  name: 'licences',
+  apply: 'build',
+  generateBundle() {
+    this.emitFile({ type: 'asset', fileName: 'licences.txt', source: licencesOf([...this.getModuleIds()]) });
+  },
+});
+
 export default defineConfig({
   base: '/dashboard/',
-  plugins: [react(), compressed()],
+  plugins: [react(), licences(), compressed()],
   build: {
     outDir: 'dist',
     emptyOutDir: false, // dist/.gitkeep stays: without it a Go build without Node finds nothing to embed

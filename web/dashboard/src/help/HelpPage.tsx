@@ -25,7 +25,7 @@ export function HelpPage() {
       <Heading title={search ? words.title : (shown?.title ?? words.title)} />
       <PageSection isFilled>
         <Grid hasGutter>
-          <GridItem span={12} lg={3}>
+          <GridItem span={12} lg={3} order={{ default: "1", lg: "0" }}>
             <SearchInput aria-label={words.search} placeholder={words.search} value={search} onChange={(_event, value) => look(value)} onClear={() => look('')} />
             <Nav aria-label={words.pages}>
               <NavList>
@@ -39,7 +39,7 @@ export function HelpPage() {
               </NavList>
             </Nav>
           </GridItem>
-          <GridItem span={12} lg={9} className="burano-breaks">
+          <GridItem span={12} lg={9} order={{ default: "0", lg: "1" }} className="burano-breaks">
             {search ? <Results found={find(documents, search)} /> : shown ? <Markdown>{shown.text}</Markdown> : <Gone />}
           </GridItem>
         </Grid>

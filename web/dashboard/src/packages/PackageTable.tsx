@@ -39,11 +39,11 @@ export function PackageTable({ packages, look, onLook, chosen, onChoose, ...row 
             screenReaderText={words.choose}
             select={{ isSelected: packages.every(isChosen), onSelect: (_event, all) => onChoose(all ? packages : []) }}
           />
-          <Th sort={sort('name')} width={30}>{words.name}</Th>
+          <Th sort={sort('name')} width={25}>{words.name}</Th>
           <Th>{words.type}</Th>
           <Th modifier="fitContent">{words.active}</Th>
           <Th modifier="fitContent">{words.public}</Th>
-          <Th>{words.author}</Th>
+          <Th width={15}>{words.author}</Th>
           <Th sort={sort('created')} modifier="nowrap">{words.created}</Th>
           <Th>{words.updated}</Th>
           <Th screenReaderText={words.actions} />

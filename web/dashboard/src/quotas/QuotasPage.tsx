@@ -83,9 +83,9 @@ function ChooseProject({ project, projects, onChoose }: { project: string; proje
 }
 
 function useAmount() {
-  const { text, language } = useLanguage();
+  const { language } = useLanguage();
   return (resource: string, amount: number) =>
-    amount < 0 ? text.quotas.noLimit : resource === 'package_bytes' ? showBytes(amount, language) : new Intl.NumberFormat(language).format(amount);
+    resource === 'package_bytes' ? showBytes(amount, language) : new Intl.NumberFormat(language).format(amount);
 }
 
 const nameIn = (names: Record<string, string>, resource: string): string => names[resource] ?? resource;
@@ -110,7 +110,8 @@ function Bar({ resource, quota }: { resource: string; quota: Quota }) {
   const words = useLanguage().text.quotas;
   const amount = useAmount();
   const percent = fullness(quota);
-  const said = words.used(amount(resource, quota.used ?? 0), amount(resource, quota.limit ?? -1));
+  const used = amount(resource, quota.used ?? 0);
+  const said = percent === null ? words.unlimited(used) : words.used(used, amount(resource, quota.limit ?? -1));
   return (
     <>
       {percent === null ? (

@@ -137,14 +137,14 @@ function Servers() {
         <Table aria-label={words.servers} variant="compact" gridBreakPoint="grid-xl">
           <Thead>
             <Tr>
-              <Th>{words.host}</Th>
-              <Th>{words.requests}</Th>
-              <Th>{words.errors}</Th>
-              <Th>{words.rate}</Th>
-              <Th>{words.response}</Th>
-              <Th>{words.processor}</Th>
-              <Th>{words.projects}</Th>
-              <Th>{words.updated}</Th>
+              <Th modifier="wrap">{words.host}</Th>
+              <Th modifier="wrap">{words.requests}</Th>
+              <Th modifier="wrap">{words.errors}</Th>
+              <Th modifier="wrap">{words.rate}</Th>
+              <Th modifier="wrap">{words.response}</Th>
+              <Th modifier="wrap">{words.processor}</Th>
+              <Th modifier="wrap">{words.projects}</Th>
+              <Th modifier="wrap">{words.updated}</Th>
             </Tr>
           </Thead>
           <Tbody>

@@ -5,7 +5,7 @@ export const quotas: Texts['quotas'] = {
   what: 'Wie viel ein Projekt haben darf, und hat.',
   project: 'Projekt',
   other: 'Ein anderes Projekt, nach seiner ID',
-  noLimit: 'unbegrenzt',
+  unlimited: (used) => `${used}, ohne Grenze`,
   used: (used, limit) => `${used} von ${limit}`,
   ownLimit: 'eigene Grenze',
   notYours: 'Diese Grenzen ändern Administratoren.',

@@ -3,7 +3,7 @@ export const quotas = {
   what: 'How much a project may have, and has.',
   project: 'Project',
   other: 'Another project, by its id',
-  noLimit: 'no limit',
+  unlimited: (used: string) => `${used}, without limit`,
   used: (used: string, limit: string) => `${used} of ${limit}`,
   ownLimit: 'of its own',
   notYours: 'Administrators change these limits.',
