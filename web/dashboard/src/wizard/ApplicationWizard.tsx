@@ -95,7 +95,7 @@ export function ApplicationWizard({ definition, at, onGo, action, header, onAdde
   const isJudged = (stepId: string) => (form: string, field: string) => pressed.has(stepId) || left.has(`${form}.${field}`);
   const footer = (
     <WizardFooterWrapper>
-      <ActionList>
+      <ActionList className="burano-wizard-actions">
         <ActionListGroup>
           <ActionListItem>
             <Button variant="secondary" onClick={() => onGo(current - 1)} isDisabled={current === 0 || isBusy}>

@@ -36,7 +36,7 @@ export function QuotaPreview({ model }: { model: ObjectModel }) {
           {words.exceedsWhat}
         </Alert>
       )}
-      <Table variant="compact" aria-label={words.quota} gridBreakPoint="">
+      <Table variant="compact" aria-label={words.quota} gridBreakPoint="grid-md">
         <Thead>
           <Tr>
             <Th>{words.resource}</Th>
@@ -48,12 +48,12 @@ export function QuotaPreview({ model }: { model: ObjectModel }) {
         <Tbody>
           {rows.map((row) => (
             <Tr key={row.resource}>
-              <Td>{words.resources[row.resource]}</Td>
-              <Td>{row.used}</Td>
-              <Td>
+              <Td dataLabel={words.resource}>{words.resources[row.resource]}</Td>
+              <Td dataLabel={words.used}>{row.used}</Td>
+              <Td dataLabel={words.more}>
                 {row.more} {row.over && <Label status="danger">{words.over}</Label>}
               </Td>
-              <Td>{row.limit ?? words.unlimited}</Td>
+              <Td dataLabel={words.limit}>{row.limit ?? words.unlimited}</Td>
             </Tr>
           ))}
         </Tbody>

@@ -13,7 +13,7 @@ export const draft: Texts['draft'] = {
   discardWhat: 'Alle Änderungen, die nicht deployt sind, gehen verloren. Was deployt ist, bleibt, wie es ist.',
   outdated: 'Ihr Entwurf ist veraltet',
   outdatedWhat: 'Jemand anderes hat diese Umgebung deployt, seit Sie begonnen haben; Ihr Entwurf kann nicht mehr deployt werden. Die Seite zeigt, was deployt ist.',
-  discardOutdated: 'Verwerfen und einen neuen beginnen',
+  discardOutdated: 'Verwerfen',
   remove: 'Entfernen',
   removeOf: (name) => `${name} aus dem Entwurf entfernen`,
   removeTitle: (name) => `${name} entfernen?`,

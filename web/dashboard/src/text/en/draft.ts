@@ -11,7 +11,7 @@ export const draft = {
   discardWhat: 'All changes that are not deployed are lost. What is deployed stays as it is.',
   outdated: 'Your draft is out of date',
   outdatedWhat: 'Somebody else has deployed this environment since you began, so your draft cannot be deployed any more. The page shows what is deployed.',
-  discardOutdated: 'Discard it and begin a new one',
+  discardOutdated: 'Discard it',
   remove: 'Remove',
   removeOf: (name: string) => `Remove ${name} from the draft`,
   removeTitle: (name: string) => `Remove ${name}?`,
