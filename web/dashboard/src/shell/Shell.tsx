@@ -27,8 +27,10 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { useState } from 'react';
 
+import { Commands } from '../palette/Commands';
 import { chooseProject, readProjects, signOut, useSession } from '../session/session';
 import { languageNames, useLanguage, type Language } from '../text';
+import { FirstVisit } from '../welcome/FirstVisit';
 import { groups } from './pages';
 import { useTheme, type Theme } from './theme';
 
@@ -62,6 +64,7 @@ export function Shell() {
         </PageSidebar>
       }
     >
+      {(path === '/catalog' || path === '/environments') && <FirstVisit />}
       <Outlet />
     </Page>
   );
@@ -86,6 +89,7 @@ function Head() {
         <Toolbar isStatic>
           <ToolbarContent>
             <ToolbarGroup align={{ default: 'alignEnd' }}>
+              <Commands />
               <ToolbarItem>
                 <ProjectMenu />
               </ToolbarItem>

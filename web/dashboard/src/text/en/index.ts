@@ -14,12 +14,14 @@ import { environments } from './environments';
 import { help } from './help';
 import { images } from './images';
 import { packages } from './packages';
+import { palette } from './palette';
 import { quotas } from './quotas';
 import { session } from './session';
 import { shell } from './shell';
 import { statistics } from './statistics';
 import { templates } from './templates';
 import { topology } from './topology';
+import { welcome } from './welcome';
 import { wizard } from './wizard';
 
 export const en = {
@@ -38,12 +40,14 @@ export const en = {
   help,
   images,
   packages,
+  palette,
   quotas,
   session,
   shell,
   statistics,
   templates,
   topology,
+  welcome,
   wizard,
 };
 
