@@ -1,6 +1,6 @@
 import { Modal, ModalBody, WizardHeader } from '@patternfly/react-core';
 import { useQuery } from '@tanstack/react-query';
-import { useContext, useMemo, useState } from 'react';
+import { useContext, useId, useMemo, useState } from 'react';
 
 import { packageQuery } from '../catalog/catalog';
 import { Failure } from '../shell/Failure';
@@ -21,11 +21,19 @@ interface Props {
 export function NestedWizard({ package: id, at, onAdded, onClose }: Props) {
   const text = useText();
   const place = useContext(Place);
+  const dialog = useId();
   const [step, setStep] = useState(0);
   const definition = useQuery(definitionQuery(id));
   const application = useQuery(packageQuery(id));
   const inner = useMemo(() => ({ environment: place.environment, path: [...place.path, at.replace(/^.*?-/, '')] }), [place, at]);
   const title = text.wizard.title(application.data?.name ?? '');
+  // Every open dialog hears of the key; only the uppermost is closed by it.
+  const escape = (event: KeyboardEvent) => {
+    const uppermost = [...document.querySelectorAll('[role="dialog"]')].at(-1);
+    if (event.defaultPrevented || uppermost?.id !== dialog) return;
+    event.preventDefault();
+    onClose();
+  };
   // A dialog without anything to go to by keyboard cannot be: it opens when there is something.
   if (definition.isPending || application.isPending) return null;
   if (!definition.data) {
@@ -38,7 +46,7 @@ export function NestedWizard({ package: id, at, onAdded, onClose }: Props) {
     );
   }
   return (
-    <Modal isOpen variant="large" aria-label={title} onEscapePress={onClose}>
+    <Modal isOpen id={dialog} variant="large" aria-label={title} onEscapePress={escape}>
       <Place.Provider value={inner}>
         <ApplicationWizard
           definition={definition.data}
