@@ -2,6 +2,7 @@ import { Alert, Content } from '@patternfly/react-core';
 import { Link } from '@tanstack/react-router';
 
 import { useFollow } from '../api/follow';
+import { useWatch } from '../notices/useWatch';
 import { useText } from '../text';
 import { ActionResult } from './ActionResult';
 
@@ -9,6 +10,7 @@ import { ActionResult } from './ActionResult';
 export function ActionRun({ environment, task }: { environment: string; task: string }) {
   const text = useText().actions;
   const live = useFollow(task);
+  useWatch(task, live.state !== '' && !live.ended, live.ended);
   return (
     <div role="status">
       {!live.ended && (

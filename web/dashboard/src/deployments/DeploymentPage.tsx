@@ -18,6 +18,7 @@ import { useFollow } from '../api/follow';
 import { showTime } from '../api/time';
 import { deploymentsQuery, environmentQuery } from '../environments/environments';
 import { namesOf } from '../environments/objects';
+import { useWatch } from '../notices/useWatch';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
@@ -49,6 +50,7 @@ export function DeploymentPage() {
   }, [ended, client]);
   const newest = all.data?.[0]?.id === deployment;
   const running = live.state !== '' && !ended;
+  useWatch(deployment, running, ended);
 
   return (
     <>

@@ -23,6 +23,8 @@ import { parseTime, showAge, showTime } from '../api/time';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
+import { BulkActions, RefusedList } from './BulkActions';
+import type { Refused } from './bulk';
 import { createEnvironment, deleteEnvironment, environmentsQuery, type Environment } from './environments';
 import { NameDialog } from './NameDialog';
 import { StateLabel } from './StateLabel';
@@ -51,16 +53,25 @@ export function EnvironmentsPage() {
   const [order, setOrder] = useState<Order>({ column: 'created', direction: 'desc' });
   const [page, setPage] = useState(1);
   const [perPage, setPerPage] = useState(20);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [refused, setRefused] = useState<Refused[]>([]);
   const [dialog, setDialog] = useState<{ kind: 'create' } | { kind: 'delete' | 'abandon'; of: Environment } | null>(null);
 
   const wanted = filter.toLowerCase();
   const found = sorted((environments.data ?? []).filter((one) => one.name?.toLowerCase().includes(wanted)), order, language);
   const shown = found.slice((page - 1) * perPage, page * perPage);
   const sort = (index: number): ThProps['sort'] => ({
-    sortBy: { index: columns.indexOf(order.column), direction: order.direction },
-    onSort: (_event, at, direction) => setOrder({ column: columns[at] ?? 'name', direction }),
-    columnIndex: index,
+    sortBy: { index: columns.indexOf(order.column) + 1, direction: order.direction },
+    onSort: (_event, at, direction) => setOrder({ column: columns[at - 1] ?? 'name', direction }),
+    columnIndex: index + 1,
   });
+  const choose = (list: Environment[], on: boolean) =>
+    setChosen((now) => {
+      const next = new Set(now);
+      for (const one of list) if (on) next.add(one.id ?? ''); else next.delete(one.id ?? '');
+      return next;
+    });
+  const picked = (environments.data ?? []).filter((one) => chosen.has(one.id ?? ''));
   const create = <Button onClick={() => setDialog({ kind: 'create' })}>{words.create}</Button>;
   const renew = () => {
     setDialog(null);
@@ -74,6 +85,7 @@ export function EnvironmentsPage() {
       </PageSection>
       <PageSection isFilled>
         {environments.error && <Failure error={environments.error} onRetry={() => void environments.refetch()} />}
+        <RefusedList refused={refused} onClose={() => setRefused([])} />
         {environments.isPending && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
         {environments.data?.length === 0 && (
           <EmptyState titleText={words.none} icon={CubesIcon} headingLevel="h2">
@@ -105,6 +117,15 @@ export function EnvironmentsPage() {
                   />
                 </ToolbarItem>
                 <ToolbarItem>{create}</ToolbarItem>
+                {picked.length > 0 && (
+                  <BulkActions
+                    chosen={picked}
+                    onDone={(problems) => {
+                      setRefused(problems);
+                      setChosen(new Set(problems.map((each) => each.environment.id ?? '')));
+                    }}
+                  />
+                )}
                 <ToolbarItem variant="pagination" align={{ default: 'alignEnd' }}>
                   <Pagination
                     isCompact
@@ -130,6 +151,10 @@ export function EnvironmentsPage() {
               <Table aria-label={words.title} variant="compact" gridBreakPoint="grid-lg">
                 <Thead>
                   <Tr>
+                    <Th
+                      select={{ isSelected: shown.every((one) => chosen.has(one.id ?? '')), onSelect: (_event, on) => choose(shown, on) }}
+                      aria-label={words.chooseAll}
+                    />
                     {columns.map((column, index) => (
                       <Th key={column} sort={sort(index)}>
                         {words[column]}
@@ -139,8 +164,12 @@ export function EnvironmentsPage() {
                   </Tr>
                 </Thead>
                 <Tbody>
-                  {shown.map((one) => (
+                  {shown.map((one, rowIndex) => (
                     <Tr key={one.id}>
+                      <Td
+                        select={{ rowIndex, isSelected: chosen.has(one.id ?? ''), onSelect: (_event, on) => choose([one], on) }}
+                        dataLabel={words.choose(one.name ?? '')}
+                      />
                       <Td dataLabel={words.name} className="burano-breaks">
                         <Link to="/environments/$environment" params={{ environment: one.id ?? '' }}>
                           {one.name}

@@ -28,6 +28,7 @@ import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { useState } from 'react';
 
 import { Commands } from '../palette/Commands';
+import { Notices } from '../notices/Notices';
 import { chooseProject, readProjects, signOut, useSession } from '../session/session';
 import { languageNames, useLanguage, type Language } from '../text';
 import { FirstVisit } from '../welcome/FirstVisit';
@@ -66,6 +67,7 @@ export function Shell() {
     >
       {(path === '/catalog' || path === '/environments') && <FirstVisit />}
       <Outlet />
+      <Notices />
     </Page>
   );
 }

@@ -13,6 +13,7 @@ import { draft } from './draft';
 import { environments } from './environments';
 import { help } from './help';
 import { images } from './images';
+import { notices } from './notices';
 import { packages } from './packages';
 import { palette } from './palette';
 import { quotas } from './quotas';
@@ -39,6 +40,7 @@ export const de: Texts = {
   environments,
   help,
   images,
+  notices,
   packages,
   palette,
   quotas,
