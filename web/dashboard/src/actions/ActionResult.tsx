@@ -1,7 +1,7 @@
-import { Alert, Button, ClipboardCopyButton, CodeBlock, CodeBlockAction, CodeBlockCode, Content, ExpandableSection, Skeleton } from '@patternfly/react-core';
-import { DownloadIcon } from '@patternfly/react-icons';
+import { Alert, Button, CodeBlock, CodeBlockAction, CodeBlockCode, Content, ExpandableSection, Skeleton } from '@patternfly/react-core';
+import { CheckIcon, CopyIcon, DownloadIcon } from '@patternfly/react-icons';
 import { useQuery } from '@tanstack/react-query';
-import { useId, useState } from 'react';
+import { useState } from 'react';
 
 import { download, fromBase64 } from '../api/download';
 import { Failure } from '../shell/Failure';
@@ -60,7 +60,6 @@ export function ActionResult({ environment, task }: { environment: string; task:
 
 function Code({ content, file, type }: { content: string; file: string; type: string }) {
   const words = useText().actions;
-  const id = useId();
   const [copied, setCopied] = useState(false);
   return (
     <>
@@ -71,15 +70,12 @@ function Code({ content, file, type }: { content: string; file: string; type: st
         actions={
           <>
             <CodeBlockAction>
-              <ClipboardCopyButton
-                id={`${id}-copy`}
-                textId={id}
-                aria-label={words.copy}
+              <Button
                 variant="plain"
+                aria-label={words.copy}
+                icon={copied ? <CheckIcon /> : <CopyIcon />}
                 onClick={() => void navigator.clipboard.writeText(content).then(() => setCopied(true))}
-              >
-                {copied ? '✓' : words.copy}
-              </ClipboardCopyButton>
+              />
             </CodeBlockAction>
             <CodeBlockAction>
               <Button variant="plain" aria-label={words.saveResult} icon={<DownloadIcon />} onClick={() => download(file, content, type)} />
@@ -87,7 +83,7 @@ function Code({ content, file, type }: { content: string; file: string; type: st
           </>
         }
       >
-        <CodeBlockCode id={id}>{content}</CodeBlockCode>
+        <CodeBlockCode>{content}</CodeBlockCode>
       </CodeBlock>
     </>
   );
