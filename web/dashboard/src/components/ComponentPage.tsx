@@ -27,6 +27,8 @@ import { useMemo } from 'react';
 
 import { ActionMenu } from '../actions/ActionMenu';
 import { partsOf } from '../actions/actions';
+import { shownQuery } from '../draft/draft';
+import { useDraft } from '../draft/useDraft';
 import { classOf, environmentQuery, nameOf } from '../environments/environments';
 import { namesOf } from '../environments/objects';
 import { StateLabel } from '../environments/StateLabel';
@@ -47,7 +49,8 @@ export function ComponentPage() {
   const { environment, object } = useParams({ from: '/environments/$environment/components/$object' });
   const { tab = 'overview' } = useSearch({ from: '/environments/$environment/components/$object' });
   const navigate = useNavigate();
-  const details = useQuery(environmentQuery(environment));
+  const { draft } = useDraft(environment);
+  const details = useQuery(shownQuery(environment, draft));
   const model = useQuery(modelQuery(environment));
   const names = useMemo(() => namesOf(model.data), [model.data]);
   const found = useMemo(() => findObject(details.data?.services, object) ?? findObject(model.data, object), [details.data, model.data, object]);
