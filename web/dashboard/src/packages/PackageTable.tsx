@@ -45,7 +45,7 @@ export function PackageTable({ packages, look, onLook, chosen, onChoose, ...row 
           <Th modifier="fitContent">{words.public}</Th>
           <Th width={15}>{words.author}</Th>
           <Th sort={sort('created')} modifier="nowrap">{words.created}</Th>
-          <Th>{words.updated}</Th>
+          <Th modifier="nowrap">{words.updated}</Th>
           <Th screenReaderText={words.actions} />
         </Tr>
       </Thead>

@@ -90,7 +90,7 @@ function Head() {
       <MastheadContent>
         <Toolbar isStatic>
           <ToolbarContent>
-            <ToolbarGroup align={{ default: 'alignEnd' }}>
+            <ToolbarGroup align={{ default: 'alignEnd' }} columnGap={{ default: 'columnGapNone', md: 'columnGapMd' }}>
               <Commands />
               <ToolbarItem>
                 <ProjectMenu />

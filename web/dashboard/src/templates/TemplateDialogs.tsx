@@ -59,10 +59,8 @@ export function TemplateDialogs({ dialog, onClose }: Props) {
           what={words.deleteWhat}
           action={words.delete}
           send={() => deleteTemplate(id)}
-          onDone={() => {
-            renew();
-            void navigate({ to: '/templates' });
-          }}
+          // What is renewed is what is shown then: the template itself is gone.
+          onDone={() => void navigate({ to: '/templates' }).then(renew)}
           onClose={onClose}
         />
       );
