@@ -86,7 +86,7 @@ export function CatalogPage() {
             <EmptyStateBody>{words.noneWhat}</EmptyStateBody>
           </EmptyState>
         )}
-        <Gallery hasGutter minWidths={{ default: '100%', sm: '18rem' }} aria-label={words.title}>
+        <Gallery hasGutter minWidths={{ default: '100%', sm: '18rem' }} role="group" aria-label={words.title}>
           {list.map((one) => (
             <Tile key={one.id} application={one} environment={environment} />
           ))}

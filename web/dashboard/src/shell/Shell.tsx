@@ -120,7 +120,7 @@ function ProjectMenu() {
       onSelect={(_event, id) => void choose(String(id))}
       popperProps={{ position: 'end' }}
       toggle={(ref) => (
-        <MenuToggle ref={ref} variant="plainText" isExpanded={open} onClick={() => setOpen(!open)} aria-label={text.shell.chooseProject}>
+        <MenuToggle ref={ref} variant="plainText" isExpanded={open} onClick={() => setOpen(!open)} aria-label={`${text.shell.chooseProject}: ${session.project?.name ?? ''}`}>
           {session.project?.name}
         </MenuToggle>
       )}
