@@ -74,10 +74,6 @@ test-dashboard: setup ## Use the dashboard in Debian's Chromium, which is instal
 dashboard-screenshots: setup ## Take a picture of every page of the dashboard, light and dark, wide and narrow, into build/screenshots
 	@BURANO_SCREENSHOTS=$(BUILD)/screenshots test/dashboard/run.sh -run TestScreenshots
 
-.PHONY: bench-dashboard
-bench-dashboard: setup ## Measure how soon pages of the dashboard answer with 1,000 environments, 500 packages and a long log (some minutes)
-	@test/dashboard/run.sh -run '^$$' -bench Dashboard -benchtime 1x
-
 .PHONY: test-openstack
 test-openstack: setup ## The cloud driver's tests on a real OpenStack made of Debian's packages (KEEP=1 keeps it up)
 	@test/openstack/test.sh

@@ -48,11 +48,6 @@ func TestScreenshots(t *testing.T) {
 	start(t).node(limit, "scenarios/screenshots.mjs")
 }
 
-// BenchmarkDashboard measures how long it takes from a click until its result is on the screen, with much in every list.
-func BenchmarkDashboard(b *testing.B) {
-	start(b).node(limit, "scenarios/bench.mjs")
-}
-
 // server is a Burano on a whole local cloud without servers.
 type server struct {
 	t             testing.TB
@@ -148,7 +143,7 @@ func (s *server) image() {
 	require.NoError(s.t, err)
 	public := images.ImageVisibilityPublic
 	require.NoError(s.t, images.Create(ctx, client, images.CreateOpts{Name: "burano-node", DiskFormat: "raw", ContainerFormat: "bare", Visibility: &public,
-		Properties: map[string]string{"murano_image_info": `{"type": "linux", "title": "Node"}`}}).Err)
+		Properties: map[string]string{"murano_image_info": `{"type": "linux.kubernetes", "title": "Node"}`}}).Err)
 }
 
 // node runs Node and shows what it prints as it comes.

@@ -1,0 +1,43 @@
+// All pages with something on them: what is looked at in each light, width and language.
+import { call, deploy, draft, environment, eventually, fresh } from './harness.mjs';
+
+/** Makes something for every page to show, and returns the pages' names and addresses. */
+export async function allPages(request) {
+  const made = await deploy(request, { type: 'io.burano.test.Hello', greeting: 'Hello', times: 3 });
+  const failed = await deploy(request, { type: 'io.burano.test.Hello', greeting: 'Hello' }, { type: 'io.burano.test.Payload' });
+  for (const one of [made, failed]) {
+    await eventually(() => call(request, 'GET', `/v1/environments/${one.environment}`), (now) => !['deploying', 'pending'].includes(now.status), 'the deployment');
+  }
+  const pending = await environment(request, fresh('with a draft'));
+  await draft(request, pending, { type: 'io.burano.test.Hello', greeting: 'Hello' });
+  const [component] = (await call(request, 'GET', `/v1/environments/${made.environment}`)).services;
+  const idOf = async (fqn) => (await call(request, 'GET', `/v1/catalog/packages?fqn=${fqn}&catalog=true`)).packages[0].id;
+  const [hello, cluster] = [await idOf('io.burano.test.Hello'), await idOf('com.mirantis.docker.kubernetes.KubernetesCluster')];
+  return {
+    catalog: 'catalog',
+    'catalog-nothing-found': 'catalog?search=nothing-is-called-that',
+    application: `catalog/${cluster}`,
+    environments: 'environments',
+    environment: `environments/${made.environment}`,
+    'environment-draft': `environments/${pending}`,
+    'environment-topology': `environments/${made.environment}?tab=topology`,
+    'environment-history': `environments/${made.environment}?tab=history`,
+    component: `environments/${made.environment}/components/${component['?'].id}`,
+    'component-log': `environments/${made.environment}/components/${component['?'].id}?tab=log`,
+    wizard: `environments/${pending}/add/${hello}`,
+    'wizard-cluster': `environments/${pending}/add/${cluster}`,
+    'wizard-review': `environments/${pending}/add/${hello}?step=3`,
+    deployment: `environments/${made.environment}/deployments/${made.deployment}`,
+    'deployment-failed': `environments/${failed.environment}/deployments/${failed.deployment}`,
+    deployments: 'deployments',
+    templates: 'templates',
+    packages: 'packages',
+    categories: 'categories',
+    images: 'images',
+    statistics: 'statistics',
+    audit: 'audit',
+    quotas: 'quotas',
+    help: 'help/authors',
+    'no-such-page': 'no/such/page',
+  };
+}

@@ -1,0 +1,119 @@
+import { readFileSync } from 'node:fs';
+
+import { assert, axeSource, call, calm, deploy, draft, environment, eventually, fresh, open, scenario, sees } from './harness.mjs';
+import { allPages } from './pages.mjs';
+
+const axe = readFileSync(axeSource, 'utf8');
+
+/** What axe finds on a page that is serious or critical. */
+async function barriers(page) {
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+  return violations
+    .filter((one) => ['serious', 'critical'].includes(one.impact))
+    .map((one) => `${one.id} (${one.impact}): ${one.help}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(' | ')}`);
+}
+
+for (const colorScheme of ['light', 'dark']) {
+  scenario(`axe finds nothing serious or critical on any page (${colorScheme})`, { colorScheme }, async (page) => {
+    await page.addInitScript(axe);
+    const found = {};
+    for (const [name, address] of Object.entries(await allPages(page.context().request))) {
+      await page.goto(address);
+      await calm(page);
+      const here = await barriers(page);
+      if (here.length > 0) found[name] = here;
+    }
+    const entrance = await open(null, { colorScheme });
+    await entrance.addInitScript(axe);
+    await entrance.goto('');
+    await entrance.locator('#signin-user').waitFor();
+    const here = await barriers(entrance);
+    if (here.length > 0) found['sign-in'] = here;
+    await entrance.context().close();
+    assert.deepEqual(found, {});
+  });
+}
+
+scenario('no page is wider than a narrow window', { viewport: { width: 360, height: 800 } }, async (page) => {
+  const wide = {};
+  for (const [name, address] of Object.entries(await allPages(page.context().request))) {
+    await page.goto(address);
+    await calm(page);
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    if (over > 0) wide[name] = over;
+  }
+  assert.deepEqual(wide, {});
+});
+
+scenario('in German no page has English words left', { locale: 'de' }, async (page) => {
+  const english = /\b(the|and|environments?|sign in|sign out|packages|search|name of|none|delete|create|status|loading|cancel|save|settings|items|per page)\b/i;
+  // Names, descriptions and documents are as their authors wrote them.
+  const own = ['help', 'application', 'wizard', 'wizard-cluster', 'wizard-review', 'catalog', 'deployment', 'deployment-failed', 'component-log', 'audit', 'statistics'];
+  const left = {};
+  for (const [name, address] of Object.entries(await allPages(page.context().request))) {
+    if (own.includes(name)) continue;
+    await page.goto(address);
+    await calm(page);
+    const lines = (await page.locator('body').innerText()).split('\n').filter((line) => english.test(line) && !/\d+-\d+|burano|murano/i.test(line));
+    // In German too these are the words: Status, Name.
+    const found = lines.filter((line) => !/^(Status|Name)$/.test(line.trim()));
+    if (found.length > 0) left[name] = found;
+  }
+  assert.equal(await page.locator('html').getAttribute('lang'), 'de');
+  assert.deepEqual(left, {});
+});
+
+scenario('what packages, people and reports say is shown as text, and nothing of it runs', {}, async (page) => {
+  const { request } = page.context();
+  await page.addInitScript(() => {
+    document.addEventListener('securitypolicyviolation', (event) => console.error(`a breach of the policy: ${event.violatedDirective} ${event.blockedURI}`));
+  });
+  const name = `<img src=x onerror=alert(20)></script><script>alert(21)</script> ${fresh('')}`;
+  const id = await environment(request, name);
+  const text = '<img src=x onerror=alert(22)>';
+  const session = await draft(request, id, { type: 'io.burano.test.Payload', name: text, text });
+  await page.goto('environments');
+  await sees(page, name.trim());
+  await page.goto(`environments/${id}`);
+  await sees(page, name.trim());
+  await calm(page);
+  await page.goto(`environments/${id}?tab=topology`);
+  await calm(page);
+  await call(request, 'POST', `/v1/environments/${id}/sessions/${session}/deploy`);
+  const { deployments } = await call(request, 'GET', `/v1/environments/${id}/deployments`);
+  await page.goto(`environments/${id}/deployments/${deployments[0].id}`);
+  await sees(page, /onerror=alert\(12\)/);
+  await sees(page, /<script>alert\(13\)/);
+  await sees(page, /javascript:alert\(14\)/);
+  await sees(page, /onload=alert\(16\)/);
+  const [component] = await eventually(async () => (await call(request, 'GET', `/v1/environments/${id}`)).services ?? [], (now) => now.length > 0, 'the model');
+  for (const tab of ['', '?tab=log', '?tab=metadata']) {
+    await page.goto(`environments/${id}/components/${component['?'].id}${tab}`);
+    await calm(page);
+  }
+  const found = (await call(request, 'GET', '/v1/catalog/packages?fqn=io.burano.test.Payload&catalog=true')).packages[0];
+  for (const address of ['catalog?search=Payload', `catalog/${found.id}`, 'packages?search=Payload', `environments/${await environment(request)}/add/${found.id}`, 'deployments', 'audit', 'statistics']) {
+    await page.goto(address);
+    await calm(page);
+    assert.equal(await page.locator('[onerror], [onload], a[href^="javascript:"], img[src="x"]').count(), 0, address);
+  }
+});
+
+scenario('the policy allows no scripts or styles inside of pages, and nothing of other hosts', {}, async (page) => {
+  const answer = await page.goto('');
+  const policy = answer.headers()['content-security-policy'];
+  assert.match(policy, /default-src 'none'/);
+  assert.doesNotMatch(policy, /unsafe-|https?:|\*/);
+});
+
+for (const [what, user, unmet] of [['the sign-in', null], ['the catalog', 'demo', 'it takes about 285 kB']]) {
+  scenario(`the first load of ${what} takes less than 250 kB`, { user, unmet }, async (page) => {
+    const network = await page.context().newCDPSession(page);
+    await network.send('Network.enable');
+    let bytes = 0;
+    network.on('Network.loadingFinished', (event) => (bytes += event.encodedDataLength));
+    await page.goto('');
+    await calm(page);
+    assert.ok(bytes > 10_000 && bytes < 250_000, `${bytes} bytes`);
+  });
+}
