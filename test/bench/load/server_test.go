@@ -50,7 +50,8 @@ func startServer(b *testing.B, cloud localcloud.Config, database string) *server
 
 	log, err := os.Create(filepath.Join(b.TempDir(), "log"))
 	require.NoError(b, err)
-	args := []string{"serve", "--listen", address, "--state", b.TempDir(), "--embedded-packages", "io.murano"}
+	args := []string{"serve", "--listen", address, "--state", b.TempDir(), "--embedded-packages", "io.murano",
+		"--max-streams", "2000"} // all projects follow their deployments at the same time
 	if database != "" {
 		args = append(args, "--database", database)
 	}
