@@ -2,6 +2,7 @@
 package dashboard
 
 import (
+	"bytes"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/imagedata"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 	"github.com/stretchr/testify/require"
 
@@ -132,7 +134,7 @@ func (s *server) as(user, project string) []string {
 		"OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_NAME=Default", "OS_DOMAIN_NAME=Default", "OS_REGION_NAME="+keystone.Region)
 }
 
-// image makes an image without content, marked so that forms offer it.
+// image makes a small image, marked so that forms offer it.
 func (s *server) image() {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -142,8 +144,12 @@ func (s *server) image() {
 	client, err := openstack.NewImageV2(provider, gophercloud.EndpointOpts{Region: keystone.Region})
 	require.NoError(s.t, err)
 	public := images.ImageVisibilityPublic
-	require.NoError(s.t, images.Create(ctx, client, images.CreateOpts{Name: "burano-node", DiskFormat: "raw", ContainerFormat: "bare", Visibility: &public,
-		Properties: map[string]string{"murano_image_info": `{"type": "linux.kubernetes", "title": "Node"}`}}).Err)
+	image, err := images.Create(ctx, client, images.CreateOpts{Name: "burano-node", DiskFormat: "raw", ContainerFormat: "bare", Visibility: &public,
+		Properties: map[string]string{"murano_image_info": `{"type": "linux.kubernetes", "title": "Node"}`}}).Extract()
+	require.NoError(s.t, err)
+	content, err := localcloudtest.TinyServer(ctx)
+	require.NoError(s.t, err)
+	require.NoError(s.t, imagedata.Upload(ctx, client, image.ID, bytes.NewReader(content)).ExtractErr())
 }
 
 // node runs Node and shows what it prints as it comes.
