@@ -64,7 +64,8 @@ function NodeState({ node }: { node: Node }) {
     );
   }
   if (node.ready === null || node.ready === undefined) {
-    return node.role === 'gateway' ? (
+    // Masters and gateways have no kubelet.
+    return node.role !== 'minion' ? (
       <Label isCompact status="success" icon={<CheckCircleIcon />}>
         {words.reachable}
       </Label>

@@ -8,7 +8,7 @@ const cluster: Cluster = {
   healthy: false,
   problems: ['Node kube-3 is not reachable'],
   nodes: [
-    { name: 'kube-1', role: 'master', reachable: true, ready: true },
+    { name: 'kube-1', role: 'master', reachable: true, ready: null },
     { name: 'kube-2', role: 'minion', reachable: true, ready: true },
     { name: 'kube-3', role: 'minion', reachable: false, ready: null },
     { name: 'gateway-1', role: 'gateway', reachable: true, ready: null },
@@ -23,7 +23,7 @@ const actions = Object.fromEntries(['scaleNodesUp', 'scaleNodesDown', 'scaleGate
 const object = { '?': { id: 'c', type: 'K', _actions: actions }, nodeCount: 1, minionNodes: [{}, {}, {}], gatewayCount: 1, gatewayNodes: [{}, {}] };
 
 it('counts what of a cluster is well', () => {
-  expect(counted(cluster)).toEqual({ nodes: { good: 2, all: 3 }, gateways: { good: 1, all: 1 }, members: { good: 1, all: 2 } });
+  expect(counted(cluster)).toEqual({ nodes: { good: 1, all: 2 }, gateways: { good: 1, all: 1 }, members: { good: 1, all: 2 } });
 });
 
 it('names the file of a kubeconfig after its cluster', () => {

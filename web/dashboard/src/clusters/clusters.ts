@@ -28,7 +28,7 @@ export const fileOf = (name: string): string => `${name.replace(/[^\w.-]+/g, '-'
 
 /** How many nodes take pods, how many gateways are there, how many members of etcd are well. */
 export function counted(cluster: Cluster) {
-  const nodes = (cluster.nodes ?? []).filter((node) => node.role !== 'gateway');
+  const nodes = (cluster.nodes ?? []).filter((node) => node.role === 'minion');
   const gateways = (cluster.nodes ?? []).filter((node) => node.role === 'gateway');
   const members = cluster.members ?? [];
   return {
