@@ -1,14 +1,10 @@
 package main
 
 import (
-	"archive/zip"
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"mime/multipart"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -146,36 +142,9 @@ func (t *target) readEvents(ctx context.Context, client *http.Client, task strin
 }
 
 func (t *target) uploadTalker(ctx context.Context) error {
-	var archive bytes.Buffer
-	files := zip.NewWriter(&archive)
-	for path, content := range map[string]string{
+	return t.uploadFiles(ctx, "org.bench.Talker", "{}", map[string]string{
 		"manifest.yaml": "Format: 1.4\nType: Application\nFullName: org.bench.Talker\nName: Talker\nAuthor: Burano\nDescription: It talks.\n" +
 			"Classes:\n  org.bench.Talker: Talker.yaml\n",
 		"Classes/Talker.yaml": talker,
-	} {
-		file, err := files.Create(path)
-		if err != nil {
-			return err
-		}
-		if _, err := io.WriteString(file, content); err != nil {
-			return err
-		}
-	}
-	if err := files.Close(); err != nil {
-		return err
-	}
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	file, err := form.CreateFormFile("talker", "talker.zip")
-	if err != nil {
-		return err
-	}
-	if _, err := file.Write(archive.Bytes()); err != nil {
-		return err
-	}
-	if err := form.Close(); err != nil {
-		return err
-	}
-	_, err = t.do(ctx, http.DefaultClient, http.MethodPost, "/v1/catalog/packages", form.FormDataContentType(), &body)
-	return err
+	})
 }

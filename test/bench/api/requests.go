@@ -187,21 +187,26 @@ func (t *target) fillEnvironments(ctx context.Context) error {
 // upload sends a package as users make them: a class, a form, a logo, some tags.
 func (t *target) upload(ctx context.Context, number int) error {
 	name := fmt.Sprintf("org.bench.App%02d", number)
-	var archive bytes.Buffer
-	files := zip.NewWriter(&archive)
-	for path, content := range map[string]string{
+	return t.uploadFiles(ctx, name, `{"categories": ["Web"], "tags": ["listed"]}`, map[string]string{
 		"manifest.yaml": "Format: 1.4\nType: Application\nFullName: " + name + "\nName: Benchmark application " + name + "\nAuthor: Burano\n" +
 			"Description: An application that is there to be listed, with a sentence that is as long as such sentences are.\n" +
 			"Tags: [bench, web, linux]\nClasses:\n  " + name + ": App.yaml\nUI: ui.yaml\nLogo: logo.png\n",
 		"Classes/App.yaml": "Name: " + name + "\nProperties:\n  name:\n    Contract: $.string().notNull()\n",
 		"UI/ui.yaml":       "Version: 2.2\nApplication:\n  ?:\n    type: " + name + "\nForms: []\n",
 		"logo.png":         "\x89PNG\r\n\x1a\n",
-	} {
+	})
+}
+
+// uploadFiles sends a package of these files, by their paths in it, with metadata in JSON.
+func (t *target) uploadFiles(ctx context.Context, name, metadata string, content map[string]string) error {
+	var archive bytes.Buffer
+	files := zip.NewWriter(&archive)
+	for path, text := range content {
 		file, err := files.Create(path)
 		if err != nil {
 			return err
 		}
-		if _, err := io.WriteString(file, content); err != nil {
+		if _, err := io.WriteString(file, text); err != nil {
 			return err
 		}
 	}
@@ -210,7 +215,7 @@ func (t *target) upload(ctx context.Context, number int) error {
 	}
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
-	if err := form.WriteField("__metadata__", `{"categories": ["Web"], "tags": ["listed"]}`); err != nil {
+	if err := form.WriteField("__metadata__", metadata); err != nil {
 		return err
 	}
 	file, err := form.CreateFormFile(name, name+".zip")
