@@ -277,7 +277,7 @@ func TestDownWorksWhenTheProcessWasKilledAndHalfIsGone(t *testing.T) {
 	require.NotEmpty(t, namespaces)
 	require.NoError(t, exec.Command("ip", "netns", "delete", filepath.Base(namespaces[0])).Run())
 	require.NoError(t, os.RemoveAll(filepath.Join(m.state, "keystone")))
-	require.NoError(t, os.WriteFile(filepath.Join(m.state, "nova", "servers.json"), []byte("[half"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(m.state, "nova", "servers.jsonl"), []byte("[half\n"), 0o600))
 	m.must("down")
 	require.Equal(t, before, m.traces())
 }

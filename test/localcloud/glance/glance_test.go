@@ -195,7 +195,7 @@ func TestABrokenUploadLeavesNoActiveImage(t *testing.T) {
 func TestAnUploadThatTheProcessDidNotSurviveIsUndone(t *testing.T) {
 	c := start(t)
 	made := c.create("demo", images.CreateOpts{Name: "node"})
-	table := filepath.Join(c.dir, "images.json")
+	table := filepath.Join(c.dir, "images.jsonl")
 	rows, err := os.ReadFile(table)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(table, bytes.Replace(rows, []byte(`"queued"`), []byte(`"saving"`), 1), 0o600))

@@ -3,27 +3,39 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 )
 
+// spare is how many changes a table's file may hold beside the objects that are there, before it is written anew. Twice the number
+// of objects is allowed in any case, so that a change costs the same however many objects there are.
+const spare = 1000
+
 // Table is a durable set of objects of one kind, each under its id, in the order in which they were first put. It is safe for
 // concurrent use. Values are copied in and out as JSON, so that a caller never shares memory with the table.
+//
+// Its file is the list of changes, a line of JSON each; the last line of one id counts.
 type Table[T any] struct {
-	path  string
-	mutex sync.RWMutex
-	rows  []row
+	path    string
+	mutex   sync.RWMutex
+	ids     []string // oldest first
+	values  map[string]json.RawMessage
+	changes int // lines in the file
 }
 
-type row struct {
+// change is a line of the file. An object that is deleted has no value.
+type change struct {
 	ID    string
-	Value json.RawMessage
+	Value json.RawMessage `json:",omitempty"`
 }
 
 // Open reads the table of the given kind from dir, which is made when it is not there.
@@ -31,43 +43,90 @@ func Open[T any](dir, kind string) (*Table[T], error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open table %s: %w", kind, err)
 	}
-	t := &Table[T]{path: filepath.Join(dir, kind+".json")}
-	data, err := os.ReadFile(t.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return t, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open table %s: %w", kind, err)
-	}
-	if err := json.Unmarshal(data, &t.rows); err != nil {
+	t := &Table[T]{path: filepath.Join(dir, kind+".jsonl"), values: map[string]json.RawMessage{}}
+	if err := t.read(); err != nil {
 		return nil, fmt.Errorf("read table %s: %w", t.path, err)
 	}
 	return t, nil
 }
 
+// read reads the file. A last line that was not written to its end, when the process was killed, was never acknowledged: it goes.
+func (t *Table[T]) read() error {
+	data, err := os.ReadFile(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t.takeOver(strings.TrimSuffix(t.path, "l"))
+	}
+	if err != nil {
+		return err
+	}
+	whole := data[:bytes.LastIndexByte(data, '\n')+1]
+	lines := json.NewDecoder(bytes.NewReader(whole))
+	for {
+		var line change
+		err := lines.Decode(&line)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		t.apply(line)
+	}
+	if len(whole) < len(data) {
+		return os.Truncate(t.path, int64(len(whole)))
+	}
+	return nil
+}
+
+// takeOver reads the file of a former version, one array of all objects, if there is one, and replaces it.
+func (t *Table[T]) takeOver(former string) error {
+	data, err := os.ReadFile(former)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var rows []change
+	if err := json.Unmarshal(data, &rows); err != nil {
+		return fmt.Errorf("%s: %w", former, err)
+	}
+	for _, row := range rows {
+		t.apply(row)
+	}
+	if err := t.compact(); err != nil {
+		return err
+	}
+	return os.Remove(former)
+}
+
 // Get returns the object with this id.
 func (t *Table[T]) Get(id string) (value T, ok bool) {
 	t.mutex.RLock()
-	defer t.mutex.RUnlock()
-	i := t.index(id)
-	if i < 0 {
+	data, ok := t.values[id]
+	t.mutex.RUnlock()
+	if !ok {
 		return value, false
 	}
-	return decode[T](t.rows[i].Value), true
+	return decode[T](data), true
 }
 
 // All returns every object, oldest first.
 func (t *Table[T]) All() []T {
 	t.mutex.RLock()
-	defer t.mutex.RUnlock()
-	values := make([]T, len(t.rows))
-	for i, r := range t.rows {
-		values[i] = decode[T](r.Value)
+	all := make([]json.RawMessage, len(t.ids))
+	for i, id := range t.ids {
+		all[i] = t.values[id]
+	}
+	t.mutex.RUnlock()
+	values := make([]T, len(all))
+	for i, data := range all {
+		values[i] = decode[T](data)
 	}
 	return values
 }
 
-// Put stores value under id, in place of what was there; it is on disk when Put returns.
+// Put stores value under id, in place of what was there; it is in the file when Put returns.
 func (t *Table[T]) Put(id string, value T) error {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -78,11 +137,11 @@ func (t *Table[T]) Put(id string, value T) error {
 func (t *Table[T]) Update(id string, change func(*T)) (bool, error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	i := t.index(id)
-	if i < 0 {
+	data, ok := t.values[id]
+	if !ok {
 		return false, nil
 	}
-	value := decode[T](t.rows[i].Value)
+	value := decode[T](data)
 	change(&value)
 	return true, t.put(id, value)
 }
@@ -91,11 +150,10 @@ func (t *Table[T]) Update(id string, change func(*T)) (bool, error) {
 func (t *Table[T]) Delete(id string) (bool, error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	i := t.index(id)
-	if i < 0 {
+	if _, ok := t.values[id]; !ok {
 		return false, nil
 	}
-	return true, t.write(slices.Delete(slices.Clone(t.rows), i, i+1))
+	return true, t.write(change{ID: id})
 }
 
 func (t *Table[T]) put(id string, value T) error {
@@ -103,33 +161,75 @@ func (t *Table[T]) put(id string, value T) error {
 	if err != nil {
 		return fmt.Errorf("store %s in %s: %w", id, t.path, err)
 	}
-	rows := slices.Clone(t.rows)
-	if i := t.index(id); i >= 0 {
-		rows[i].Value = data
-	} else {
-		rows = append(rows, row{ID: id, Value: data})
-	}
-	return t.write(rows)
+	return t.write(change{ID: id, Value: data})
 }
 
-func (t *Table[T]) write(rows []row) error {
-	data, err := json.Marshal(rows)
+// write carries a change out in the file, then in memory.
+func (t *Table[T]) write(line change) error {
+	data, err := json.Marshal(line)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", t.path, err)
 	}
-	next := t.path + ".new"
-	if err := os.WriteFile(next, data, 0o600); err != nil {
+	if err := appendTo(t.path, append(data, '\n')); err != nil {
 		return fmt.Errorf("write %s: %w", t.path, err)
 	}
-	if err := os.Rename(next, t.path); err != nil {
-		return fmt.Errorf("write %s: %w", t.path, err)
+	t.apply(line)
+	if t.changes > 2*len(t.ids)+spare {
+		if err := t.compact(); err != nil {
+			return fmt.Errorf("write %s anew: %w", t.path, err)
+		}
 	}
-	t.rows = rows
 	return nil
 }
 
-func (t *Table[T]) index(id string) int {
-	return slices.IndexFunc(t.rows, func(r row) bool { return r.ID == id })
+func (t *Table[T]) apply(line change) {
+	t.changes++
+	_, there := t.values[line.ID]
+	switch {
+	case line.Value == nil:
+		delete(t.values, line.ID)
+		t.ids = slices.DeleteFunc(t.ids, func(id string) bool { return id == line.ID })
+	case !there:
+		t.ids = append(t.ids, line.ID)
+		fallthrough
+	default:
+		t.values[line.ID] = line.Value
+	}
+}
+
+// compact replaces the file by one that holds what is there and nothing of what was.
+func (t *Table[T]) compact() error {
+	var all bytes.Buffer
+	lines := json.NewEncoder(&all)
+	for _, id := range t.ids {
+		if err := lines.Encode(change{ID: id, Value: t.values[id]}); err != nil {
+			return err
+		}
+	}
+	next := t.path + ".new"
+	if err := os.WriteFile(next, all.Bytes(), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(next, t.path); err != nil {
+		return err
+	}
+	t.changes = len(t.ids)
+	return nil
+}
+
+// appendTo adds a line to a file, wholly or not at all: what a full disk has let through of it is taken back.
+func appendTo(path string, line []byte) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err == nil {
+		if _, err = file.Write(line); err != nil {
+			err = errors.Join(err, file.Truncate(info.Size()))
+		}
+	}
+	return errors.Join(err, file.Close())
 }
 
 func decode[T any](data json.RawMessage) (value T) {
