@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 
+	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator/engine"
@@ -21,4 +22,9 @@ func (s *Service) CallStatic(ctx context.Context, caller identity.Caller, class 
 // with methods only of these.
 func (s *Service) Schemas(ctx context.Context, caller identity.Caller, class engine.ClassName, methods []string) (map[string]any, error) {
 	return s.engine.Schemas(ctx, caller.ProjectID, class, methods)
+}
+
+// ClassActions are the public methods of a class that the caller's project may use, with the schemas of their arguments.
+func (s *Service) ClassActions(ctx context.Context, caller identity.Caller, class engine.ClassName) ([]muranopl.Action, error) {
+	return s.engine.Actions(ctx, caller.ProjectID, class)
 }

@@ -49,6 +49,8 @@ type Engine interface {
 	CallStatic(ctx context.Context, projectID string, class engine.ClassName, method string, args map[string]any) (any, error)
 	// Schemas are those of a class and of its model builders.
 	Schemas(ctx context.Context, projectID string, class engine.ClassName, methods []string) (map[string]any, error)
+	// Actions are the public methods of a class.
+	Actions(ctx context.Context, projectID string, class engine.ClassName) ([]muranopl.Action, error)
 }
 
 // DefaultTrustRoles are the roles that a task works with where nothing is said.

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -16,7 +19,7 @@ import (
 
 func actionCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "action", Short: "Actions of deployed objects: scale, restart, …"}
-	command.AddCommand(actionListCommand(connection), actionCallCommand(connection), actionResultCommand(connection))
+	command.AddCommand(actionListCommand(connection), actionShowCommand(connection), actionCallCommand(connection), actionResultCommand(connection))
 	return command
 }
 
@@ -38,6 +41,86 @@ func actionListCommand(connection *connection) *cobra.Command {
 	}
 	print.addFlag(command)
 	return command
+}
+
+func actionShowCommand(connection *connection) *cobra.Command {
+	var print output
+	command := &cobra.Command{
+		Use:   "show ENVIRONMENT OBJECT ACTION",
+		Short: "Show what an action of a deployed object does, and which arguments it takes",
+		Args:  cobra.ExactArgs(3),
+		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
+			action, err := environment.Action(args[0], args[1])
+			if err != nil {
+				return err
+			}
+			all, err := api.ClassActions(command.Context(), client.ClassOfType(action.Type))
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(all, func(one client.ClassAction) bool { return one.Name == action.Action })
+			if i < 0 {
+				return fmt.Errorf("class %s has no action %s any more", action.Type, action.Action)
+			}
+			return print.print(command.OutOrStdout(), all[i], func(table *tabwriter.Writer) { actionTable(table, all[i]) })
+		}),
+	}
+	print.addFlag(command)
+	return command
+}
+
+// actionTable shows an action, and its arguments in the order in which they are written.
+func actionTable(table *tabwriter.Writer, action client.ClassAction) {
+	properties([2]any{"Action", action.Name}, [2]any{"Title", action.Title}, [2]any{"Description", action.Description})(table)
+	if action.Confirm != "" {
+		fmt.Fprintf(table, "Attention\t%s\n", action.Confirm)
+	}
+	arguments, _ := action.Arguments["properties"].(map[string]any)
+	required, _ := action.Arguments["required"].([]any)
+	if len(arguments) == 0 {
+		return
+	}
+	fmt.Fprintln(table, "\nARGUMENT\tTYPE\tDEFAULT\tDESCRIPTION")
+	schema := func(name string) map[string]any { found, _ := arguments[name].(map[string]any); return found }
+	index := func(name string) float64 { found, _ := schema(name)["formIndex"].(float64); return found }
+	for _, name := range slices.SortedFunc(maps.Keys(arguments), func(a, b string) int { return cmp.Or(cmp.Compare(index(a), index(b)), cmp.Compare(a, b)) }) {
+		one := schema(name)
+		initial := ""
+		switch value, has := one["default"]; {
+		case has:
+			text, _ := json.Marshal(value) // it came as JSON
+			initial = string(text)
+		case slices.Contains(required, any(name)):
+			initial = "(required)"
+		}
+		description, _ := one["description"].(string)
+		title, _ := one["title"].(string)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", name, argumentType(one), initial, cmp.Or(description, title))
+	}
+}
+
+// argumentType says in words what a schema admits.
+func argumentType(schema map[string]any) string {
+	if choices, ok := schema["enum"].([]any); ok {
+		return "one of " + strings.Trim(fmt.Sprint(choices), "[]")
+	}
+	kinds := []string{}
+	switch kind := schema["type"].(type) {
+	case string:
+		kinds = append(kinds, kind)
+	case []any:
+		for _, one := range kind {
+			kinds = append(kinds, fmt.Sprint(one))
+		}
+	default:
+		return "any"
+	}
+	for i, kind := range kinds {
+		if class, ok := schema["muranoType"].(string); ok && kind == "muranoObject" {
+			kinds[i] = "id of a " + class
+		}
+	}
+	return strings.Join(kinds, " or ")
 }
 
 func actionResultCommand(connection *connection) *cobra.Command {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"text/tabwriter"
+
 	"github.com/spf13/cobra"
 
 	"github.com/burano/burano/web/client"
@@ -8,7 +11,7 @@ import (
 
 func classCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "class", Short: "Classes of the catalog's packages"}
-	command.AddCommand(classSchemaCommand(connection), classCallCommand(connection))
+	command.AddCommand(classSchemaCommand(connection), classActionsCommand(connection), classCallCommand(connection))
 	return command
 }
 
@@ -39,6 +42,33 @@ func classSchemaCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	options.addFlags(command)
+	return command
+}
+
+func classActionsCommand(connection *connection) *cobra.Command {
+	var options classOptions
+	var print output
+	command := &cobra.Command{
+		Use:   "actions CLASS",
+		Short: "List the public methods of a class with their arguments",
+		Args:  cobra.ExactArgs(1),
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
+			actions, err := api.ClassActions(command.Context(), options.class(args[0]))
+			if err != nil {
+				return err
+			}
+			return print.print(command.OutOrStdout(), actions, func(table *tabwriter.Writer) {
+				for i, action := range actions {
+					if i > 0 {
+						fmt.Fprintln(table)
+					}
+					actionTable(table, action)
+				}
+			})
+		}),
+	}
+	options.addFlags(command)
+	print.addFlag(command)
 	return command
 }
 

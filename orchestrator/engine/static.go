@@ -83,6 +83,15 @@ func (e *Engine) Schemas(ctx context.Context, projectID string, name ClassName, 
 	return class.Schemas(ctx, methods...), nil
 }
 
+// Actions are the public methods of a class with the schemas of their arguments.
+func (e *Engine) Actions(ctx context.Context, projectID string, name ClassName) ([]muranopl.Action, error) {
+	class, err := e.class(ctx, e.classes(projectID), projectID, name)
+	if err != nil {
+		return nil, err
+	}
+	return class.Actions(ctx), nil
+}
+
 // classes are those that a project may use.
 func (e *Engine) classes(projectID string) *muranopl.Classes {
 	return muranopl.NewClasses(e.Source(projectID), muranopl.WithConfigs(e.ClassConfigs), muranopl.WithParsed(e.parsed))

@@ -130,6 +130,7 @@ func newEcho(config Config) *echo.Echo {
 	burano := e.Group("/burano/v1")
 	progressHandlers{config.Orchestrator, config.Limits}.register(burano)
 	previewHandlers{config.Orchestrator}.register(burano)
+	classHandlers{config.Orchestrator}.register(burano)
 	choiceHandlers{config.Choices}.register(burano)
 	delegationHandlers{config.Orchestrator}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster}.register(burano)

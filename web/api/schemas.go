@@ -20,14 +20,18 @@ func (h schemaHandlers) register(v1 *echo.Group) {
 	v1.GET("/schemas/:class/:methods", h.show)
 }
 
+// classOf is the class that a request names, in the parameters that Murano has for it.
+func classOf(c echo.Context) engine.ClassName {
+	return engine.ClassName{Name: c.Param("class"), Package: c.QueryParam("packageName"), Version: c.QueryParam("classVersion")}
+}
+
 func (h schemaHandlers) show(c echo.Context) error {
-	class := engine.ClassName{Name: c.Param("class"), Package: c.QueryParam("packageName"), Version: c.QueryParam("classVersion")}
 	var methods []string
 	if list := c.Param("methods"); list != "" {
 		methods = strings.Split(list, ",")
 	}
 	ctx, caller := calling(c)
-	schemas, err := h.orchestrator.Schemas(ctx, caller, class, methods)
+	schemas, err := h.orchestrator.Schemas(ctx, caller, classOf(c), methods)
 	if err != nil {
 		return detailed(err)
 	}

@@ -15,6 +15,7 @@ import (
 type Action struct {
 	ID          string `json:"id" yaml:"id"`         // of the action, as the API wants it
 	Object      string `json:"object" yaml:"object"` // its id
+	Type        string `json:"type" yaml:"type"`     // of the object: class/version@package
 	Name        string `json:"name" yaml:"name"`     // of the object
 	Action      string `json:"action" yaml:"action"`
 	Title       string `json:"title" yaml:"title"`
@@ -32,13 +33,14 @@ func (e Environment) Actions() []Action {
 			header, _ := value["?"].(map[string]any)
 			actions, _ := header["_actions"].(map[string]any)
 			object, _ := header["id"].(string)
+			kind, _ := header["type"].(string)
 			name, _ := value["name"].(string)
 			if name == "" {
 				name, _ = header["name"].(string)
 			}
 			for _, id := range slices.Sorted(maps.Keys(actions)) {
 				described, _ := actions[id].(map[string]any)
-				one := Action{ID: id, Object: object, Name: name, Enabled: true}
+				one := Action{ID: id, Object: object, Type: kind, Name: name, Enabled: true}
 				one.Action, _ = described["name"].(string)
 				one.Title, _ = described["title"].(string)
 				one.Description, _ = described["description"].(string)
@@ -135,19 +137,52 @@ func (c *Client) CallStatic(ctx context.Context, class Class, method string, arg
 	return result, nil
 }
 
+// ClassAction is a public method of a class: an action of its objects.
+type ClassAction struct {
+	Name        string         `json:"name" yaml:"name"`
+	Static      bool           `json:"static" yaml:"static"` // the class's own, for CallStatic
+	Title       string         `json:"title" yaml:"title"`
+	Description string         `json:"description" yaml:"description"`
+	Help        string         `json:"help" yaml:"help"`
+	Confirm     string         `json:"confirm" yaml:"confirm"`     // what a caller is to be told before it runs
+	Arguments   map[string]any `json:"arguments" yaml:"arguments"` // JSON schema
+}
+
+// ClassActions lists the public methods of a class with the schemas of their arguments.
+func (c *Client) ClassActions(ctx context.Context, class Class) ([]ClassAction, error) {
+	var answer struct {
+		Actions []ClassAction `json:"actions"`
+	}
+	err := c.Call(ctx, http.MethodGet, "/burano/v1/classes/"+url.PathEscape(class.Name)+"/actions?"+class.query().Encode(), nil, &answer)
+	return answer.Actions, err
+}
+
+// query are the parameters by which routes of a class choose among several of its name.
+func (c Class) query() url.Values {
+	query := url.Values{}
+	if c.Package != "" {
+		query.Set("packageName", c.Package)
+	}
+	if c.Version != "" {
+		query.Set("classVersion", c.Version)
+	}
+	return query
+}
+
+// ClassOfType takes a type apart as headers of deployed objects have it: name/version@package.
+func ClassOfType(text string) Class {
+	var class Class
+	text, class.Package, _ = strings.Cut(text, "@")
+	class.Name, class.Version, _ = strings.Cut(text, "/")
+	return class
+}
+
 // Schemas gives the JSON schemas of what a model gives an object of a class, and of the arguments of its model builders, or of some.
 func (c *Client) Schemas(ctx context.Context, class Class, methods ...string) (json.RawMessage, error) {
 	path := "/v1/schemas/" + url.PathEscape(class.Name)
 	if len(methods) > 0 {
 		path += "/" + url.PathEscape(strings.Join(methods, ","))
 	}
-	query := url.Values{}
-	if class.Package != "" {
-		query.Set("packageName", class.Package)
-	}
-	if class.Version != "" {
-		query.Set("classVersion", class.Version)
-	}
 	var schemas json.RawMessage
-	return schemas, c.Call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &schemas)
+	return schemas, c.Call(ctx, http.MethodGet, path+"?"+class.query().Encode(), nil, &schemas)
 }
