@@ -6,7 +6,7 @@ import { nameOf, type ObjectModel } from '../environments/environments';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { ActionRun } from './ActionRun';
-import { argumentsQuery, callAction, mayDestroy, type Action } from './actions';
+import { callAction, classActionsQuery, mayDestroy, type Action } from './actions';
 import { ArgumentFields } from './ArgumentFields';
 import { ArgumentPairs } from './ArgumentPairs';
 import { argumentsOf, argumentsOfPairs, fieldsOf, type Pair } from './schema';
@@ -24,7 +24,8 @@ export function ActionDialog({ environment, object, action, onClose }: Props) {
   const words = text.actions;
   const id = useId();
   const client = useQueryClient();
-  const schema = useQuery(argumentsQuery(object['?']?.type ?? '', action.method));
+  const asked = useQuery(classActionsQuery(object['?']?.type ?? ''));
+  const described = asked.data?.find((each) => each.name === action.method);
   const [typed, setTyped] = useState<Record<string, string>>({});
   const [pairs, setPairs] = useState<Pair[]>([]);
   const [tried, setTried] = useState(false);
@@ -32,7 +33,8 @@ export function ActionDialog({ environment, object, action, onClose }: Props) {
     mutationFn: (args: Record<string, unknown>) => callAction(environment, action.id, args),
     onSuccess: () => client.invalidateQueries({ queryKey: ['environments'] }),
   });
-  const fields = schema.data ? fieldsOf(schema.data) : null;
+  const fields = described ? fieldsOf(described.arguments) : null;
+  const warning = described?.confirm || (mayDestroy(action) ? words.destroys : '');
   const filled = fields ? argumentsOf(fields, typed) : { args: argumentsOfPairs(pairs), mistakes: {} };
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -41,18 +43,19 @@ export function ActionDialog({ environment, object, action, onClose }: Props) {
   };
   return (
     <Modal isOpen variant="medium" aria-labelledby={`${id}-title`} onClose={onClose}>
-      <ModalHeader title={words.runTitle(action.title, nameOf(object))} description={action.description} labelId={`${id}-title`} />
+      <ModalHeader title={words.runTitle(action.title, nameOf(object))} description={described?.description || action.description} labelId={`${id}-title`} />
       <ModalBody>
         {call.data ? (
           <ActionRun environment={environment} task={call.data} />
         ) : (
           <Form id={id} onSubmit={submit} noValidate>
             {call.error && <Failure error={call.error} />}
-            {mayDestroy(action) && <Alert variant="warning" isInline isPlain title={words.destroys} />}
-            {schema.isPending && <Skeleton height="4rem" screenreaderText={text.shell.loading} />}
+            {warning && <Alert variant="warning" isInline isPlain title={warning} />}
+            {described?.help && <Content component="p">{described.help}</Content>}
+            {asked.isPending && <Skeleton height="4rem" screenreaderText={text.shell.loading} />}
             {fields?.length === 0 && <Content component="p">{words.noArguments}</Content>}
             {fields && <ArgumentFields fields={fields} typed={typed} mistakes={tried ? filled.mistakes : {}} onType={(name, value) => setTyped((now) => ({ ...now, [name]: value }))} />}
-            {!fields && !schema.isPending && <ArgumentPairs pairs={pairs} onChange={setPairs} />}
+            {!fields && !asked.isPending && <ArgumentPairs pairs={pairs} onChange={setPairs} />}
           </Form>
         )}
       </ModalBody>
@@ -61,8 +64,8 @@ export function ActionDialog({ environment, object, action, onClose }: Props) {
           <Button
             type="submit"
             form={id}
-            variant={mayDestroy(action) ? 'danger' : 'primary'}
-            isDisabled={schema.isPending || call.isPending}
+            variant={warning ? 'danger' : 'primary'}
+            isDisabled={asked.isPending || call.isPending}
             isLoading={call.isPending}
           >
             {words.run}

@@ -48,7 +48,7 @@ function One({ id, field, value, mistake, onChange }: { id: string; field: Field
         <FormSelect {...shared} onChange={(_event, next) => onChange(next)}>
           <FormSelectOption value="" label={text.choose} />
           {field.choices.map((choice) => (
-            <FormSelectOption key={choice} value={choice} label={choice} />
+            <FormSelectOption key={choice.text} value={choice.text} label={choice.text} />
           ))}
         </FormSelect>
       )}
@@ -61,6 +61,7 @@ function One({ id, field, value, mistake, onChange }: { id: string; field: Field
           type={field.kind === 'secret' ? 'password' : field.kind}
           autoComplete="off"
           min={field.minimum ?? undefined}
+          max={field.maximum ?? undefined}
           step={field.kind === 'number' && !field.whole ? 'any' : undefined}
           onChange={(_event, next) => onChange(next)}
         />

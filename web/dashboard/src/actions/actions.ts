@@ -24,7 +24,7 @@ export function actionsOf(object: ObjectModel): Action[] {
     .sort((a, b) => a.title.localeCompare(b.title));
 }
 
-/** Whether an action may take something away, as its name says: it is asked about once more plainly. */
+/** Whether an action may take something away, as its name says: where its package does not say what it destroys, it is asked about all the same. */
 export const mayDestroy = (action: Action): boolean => /delete|destroy|remove|down$|drop|reset|wipe|erase|purge|recreate|restart|stop/i.test(action.method);
 
 /** Has an action run and returns its task's id. */
@@ -47,18 +47,14 @@ export const resultQuery = (environment: string, task: string) =>
     staleTime: Infinity,
   });
 
-/** The schema of a method's arguments; null where the server knows none. */
-export const argumentsQuery = (type: string, method: string) =>
+/** What an object's class says of its methods; asked once for each class. */
+export const classActionsQuery = (type: string) =>
   queryOptions({
-    queryKey: ['schemas', type, method],
+    queryKey: ['classes', type, 'actions'],
     queryFn: async () => {
       const { name, version, packageName } = partsOf(type);
-      const schemas: Record<string, unknown> = await answered(
-        api.GET('/v1/schemas/{class}/{methods}', {
-          params: { path: { class: name, methods: method }, query: { ...(packageName && { packageName }), ...(version && { classVersion: version }) } },
-        }),
-      );
-      return (schemas[method] ?? null) as object | null;
+      const query = { ...(packageName && { packageName }), ...(version && { classVersion: version }) };
+      return (await answered(api.GET('/burano/v1/classes/{class}/actions', { params: { path: { class: name }, query } }))).actions;
     },
     staleTime: Infinity,
   });

@@ -4,10 +4,12 @@ import { argumentsOf, argumentsOfPairs, fieldsOf } from './schema';
 
 const schema = {
   type: 'object',
+  required: ['count', 'size', 'force', 'password', 'more'],
   properties: {
     zone: { type: ['string', 'null'], default: null },
     count: { type: 'integer', minimum: 0, exclusiveMinimum: true, title: 'How many', formIndex: 1 },
     size: { enum: ['small', 'large'] },
+    level: { type: 'integer', enum: [1, 2], maximum: 2, default: 2 },
     force: { type: 'boolean' },
     password: { type: 'string', pattern: '^.{4,}$' },
     names: { type: 'array', items: { type: 'string' }, default: ['a', 'b'] },
@@ -19,13 +21,14 @@ const fields = fieldsOf(schema);
 
 describe('fields of a schema', () => {
   it('are those that are visible, in the order that it asks for', () => {
-    expect(fields.map((field) => field.name)).toEqual(['count', 'zone', 'size', 'force', 'password', 'names', 'more']);
+    expect(fields.map((field) => field.name)).toEqual(['count', 'zone', 'size', 'level', 'force', 'password', 'names', 'more']);
   });
   it('have the kind of their type, and are required without a default', () => {
     expect(Object.fromEntries(fields.map((field) => [field.name, [field.kind, field.required]]))).toEqual({
       count: ['number', true],
       zone: ['text', false],
       size: ['choice', true],
+      level: ['choice', false],
       force: ['boolean', false],
       password: ['secret', true],
       names: ['list', false],
@@ -41,7 +44,7 @@ describe('what is typed', () => {
   const good = { count: '2', size: 'small', force: 'true', password: 'long enough', more: '{"a": 1}' };
   it('becomes arguments of their types, and what is empty is left out', () => {
     expect(argumentsOf(fields, good)).toEqual({
-      args: { count: 2, size: 'small', force: true, password: 'long enough', names: ['a', 'b'], more: { a: 1 } },
+      args: { count: 2, size: 'small', level: 2, force: true, password: 'long enough', names: ['a', 'b'], more: { a: 1 } },
       mistakes: {},
     });
   });
@@ -50,6 +53,8 @@ describe('what is typed', () => {
     expect(argumentsOf(fields, typed).mistakes).toEqual({ count: 'whole', size: 'required', password: 'pattern', more: 'json' });
     expect(argumentsOf(fields, { ...good, count: '0' }).mistakes).toEqual({ count: 'minimum' });
     expect(argumentsOf(fields, { ...good, count: 'many' }).mistakes).toEqual({ count: 'number' });
+    const [bounded] = fieldsOf({ properties: { a: { type: 'integer', maximum: 5, exclusiveMaximum: true } } });
+    expect(argumentsOf([bounded!], { a: '5' }).mistakes).toEqual({ a: 'maximum' });
   });
   it('leaves patterns that only the server can read to the server', () => {
     const [field] = fieldsOf({ properties: { a: { type: 'string', pattern: '(?P<x>' } } });

@@ -7,11 +7,13 @@ export interface Field {
   help: string;
   kind: 'text' | 'secret' | 'number' | 'boolean' | 'choice' | 'list' | 'json';
   required: boolean;
-  choices: string[];
+  /** The values of a choice, each with the text that stands for it in the form. */
+  choices: { text: string; value: unknown }[];
   /** What stands in the form at first, as text; of booleans 'true' or 'false'. */
   initial: string;
   pattern: string;
   minimum: number | null;
+  maximum: number | null;
   whole: boolean;
 }
 
@@ -26,35 +28,39 @@ interface Property {
   pattern?: string;
   minimum?: number;
   exclusiveMinimum?: boolean;
+  maximum?: number;
+  exclusiveMaximum?: boolean;
   formIndex?: number;
   visible?: boolean;
 }
 
 /** The fields of a schema, in the order that it asks for. */
 export function fieldsOf(schema: object): Field[] {
-  const { properties = {} } = schema as { properties?: Record<string, Property> };
+  const { properties = {}, required = [] } = schema as { properties?: Record<string, Property>; required?: string[] };
   return Object.entries(properties)
     .filter(([, property]) => property.visible !== false)
     .sort(([, a], [, b]) => (a.formIndex ?? Infinity) - (b.formIndex ?? Infinity) || 0)
-    .map(([name, property]) => fieldOf(name, property));
+    .map(([name, property]) => fieldOf(name, property, required.includes(name)));
 }
 
-function fieldOf(name: string, property: Property): Field {
+function fieldOf(name: string, property: Property, required: boolean): Field {
   const types = [property.type ?? 'any'].flat();
   const type = types.find((each) => each !== 'null') ?? 'any';
   const whole = type === 'integer';
   const minimum = property.minimum === undefined ? null : property.minimum + (property.exclusiveMinimum && whole ? 1 : 0);
+  const maximum = property.maximum === undefined ? null : property.maximum - (property.exclusiveMaximum && whole ? 1 : 0);
   const kind = kindOf(name, type, property);
   return {
     name,
     title: property.title || name,
     help: property.helpText || property.description || '',
     kind,
-    required: !('default' in property) && !types.includes('null') && kind !== 'boolean',
-    choices: (property.enum ?? []).map(String),
+    required: required && kind !== 'boolean',
+    choices: (property.enum ?? []).filter((value) => value !== null).map((value) => ({ text: String(value), value })),
     initial: textOf(property.default, kind),
     pattern: property.pattern ?? '',
     minimum,
+    maximum,
     whole,
   };
 }
@@ -76,7 +82,7 @@ function textOf(value: unknown, kind: Field['kind']): string {
 }
 
 /** What is wrong with what was typed. */
-export type Mistake = 'required' | 'number' | 'whole' | 'minimum' | 'pattern' | 'json';
+export type Mistake = 'required' | 'number' | 'whole' | 'minimum' | 'maximum' | 'pattern' | 'json';
 
 export interface Filled {
   args: Record<string, unknown>;
@@ -108,8 +114,11 @@ function valueOf(field: Field, text: string): { value: unknown } | { mistake: Mi
       if (!Number.isFinite(value)) return { mistake: 'number' };
       if (field.whole && !Number.isInteger(value)) return { mistake: 'whole' };
       if (field.minimum !== null && value < field.minimum) return { mistake: 'minimum' };
+      if (field.maximum !== null && value > field.maximum) return { mistake: 'maximum' };
       return { value };
     }
+    case 'choice':
+      return { value: field.choices.find((choice) => choice.text === text)?.value ?? text };
     case 'list':
       return { value: text.split('\n').map((line) => line.trim()).filter(Boolean) };
     case 'json':

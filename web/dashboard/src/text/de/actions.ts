@@ -32,6 +32,7 @@ export const actions: Texts['actions'] = {
     number: 'Das muss eine Zahl sein.',
     whole: 'Das muss eine ganze Zahl sein.',
     minimum: 'Das ist zu klein.',
+    maximum: 'Das ist zu groß.',
     pattern: 'Das hat nicht die richtige Form.',
     json: 'Das ist kein JSON.',
   },

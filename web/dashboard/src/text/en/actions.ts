@@ -30,6 +30,7 @@ export const actions = {
     number: 'It must be a number.',
     whole: 'It must be a whole number.',
     minimum: 'It is too small.',
+    maximum: 'It is too large.',
     pattern: 'It does not have the right form.',
     json: 'It is no JSON.',
   },
