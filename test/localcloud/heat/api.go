@@ -242,10 +242,10 @@ func (s *Service) serveList(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown := []map[string]any{}
 	deleted, _ := boolean(query.Get("show_deleted"))
-	for _, stack := range s.stacks.All() {
-		if stack.ProjectID != r.PathValue("project") || stack.DeletedAt != "" && !deleted || !selected(stack, query) {
-			continue
-		}
+	wanted := func(stack Stack) bool {
+		return stack.ProjectID == r.PathValue("project") && (stack.DeletedAt == "" || deleted) && selected(stack, query)
+	}
+	for _, stack := range s.stacks.Where(wanted) {
 		shown = append(shown, summary(r, stack))
 	}
 	sortStacks(shown, query)

@@ -328,10 +328,11 @@ func (s *Service) find(projectID, identity string) (Stack, error) {
 
 // named finds the stack that is there by name; the oldest when there are several.
 func (s *Service) named(projectID, name string) (Stack, bool) {
-	for _, stack := range s.stacks.All() {
-		if stack.Name == name && stack.ProjectID == projectID && stack.DeletedAt == "" {
-			return stack, true
-		}
+	found := s.stacks.Where(func(stack Stack) bool {
+		return stack.Name == name && stack.ProjectID == projectID && stack.DeletedAt == ""
+	})
+	if len(found) == 0 {
+		return Stack{}, false
 	}
-	return Stack{}, false
+	return found[0], true
 }

@@ -168,11 +168,9 @@ func conflict(kind, why string) failure {
 
 // deleteWhere deletes the rows that are wanted.
 func deleteWhere[T any](table *state.Table[T], id func(T) string, wanted func(T) bool) error {
-	for _, row := range table.All() {
-		if wanted(row) {
-			if _, err := table.Delete(id(row)); err != nil {
-				return err
-			}
+	for _, row := range table.Where(wanted) {
+		if _, err := table.Delete(id(row)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -180,13 +178,12 @@ func deleteWhere[T any](table *state.Table[T], id func(T) string, wanted func(T)
 
 // first finds the first row that is wanted.
 func first[T any](table *state.Table[T], wanted func(T) bool) (T, bool) {
-	for _, row := range table.All() {
-		if wanted(row) {
-			return row, true
-		}
+	found := table.Where(wanted)
+	if len(found) == 0 {
+		var none T
+		return none, false
 	}
-	var none T
-	return none, false
+	return found[0], true
 }
 
 // self is the "links" object of a resource.

@@ -36,11 +36,9 @@ func (s *Service) rolesOf(userID string, on scope) []Role {
 	if on == (scope{}) {
 		return nil
 	}
-	for _, a := range s.assignments.All() {
-		if a.UserID == userID && a.Scope == on {
-			if role, ok := s.roles.Get(a.RoleID); ok {
-				roles = append(roles, role)
-			}
+	for _, a := range s.assignments.Where(func(a assignment) bool { return a.UserID == userID && a.Scope == on }) {
+		if role, ok := s.roles.Get(a.RoleID); ok {
+			roles = append(roles, role)
 		}
 	}
 	return roles

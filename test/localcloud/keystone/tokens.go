@@ -41,12 +41,10 @@ func (c session) admin() bool { return c.has("admin") }
 
 // issue stores a new token and returns what the client gets. Tokens that have expired leave the table on this occasion.
 func (s *Service) issue(t token) (secret string, err error) {
-	for _, old := range s.tokens.All() {
-		if !s.now().Before(old.ExpiresAt) {
-			if _, err := s.tokens.Delete(old.Hash); err != nil {
-				return "", err
-			}
-		}
+	now := s.now()
+	expired := func(old token) bool { return !now.Before(old.ExpiresAt) }
+	if err := deleteWhere(s.tokens, func(old token) string { return old.Hash }, expired); err != nil {
+		return "", err
 	}
 	var b [96]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand, since Go 1.24)

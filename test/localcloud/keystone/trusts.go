@@ -318,12 +318,8 @@ func (s *Service) deleteTrust(w http.ResponseWriter, r *http.Request, caller ses
 
 // endTrust deletes a trust with all that were made through it.
 func (s *Service) endTrust(id string) error {
-	for _, other := range s.trusts.All() {
-		if other.RedelegatedID == id {
-			if err := s.endTrust(other.ID); err != nil {
-				return err
-			}
-		}
+	if err := s.endTrusts(func(other trust) bool { return other.RedelegatedID == id }); err != nil {
+		return err
 	}
 	_, err := s.trusts.Delete(id)
 	return err
@@ -331,11 +327,9 @@ func (s *Service) endTrust(id string) error {
 
 // endTrusts ends the trusts that are wanted.
 func (s *Service) endTrusts(wanted func(trust) bool) error {
-	for _, t := range s.trusts.All() {
-		if wanted(t) {
-			if err := s.endTrust(t.ID); err != nil {
-				return err
-			}
+	for _, t := range s.trusts.Where(wanted) {
+		if err := s.endTrust(t.ID); err != nil {
+			return err
 		}
 	}
 	return nil

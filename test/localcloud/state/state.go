@@ -28,8 +28,14 @@ type Table[T any] struct {
 	path    string
 	mutex   sync.RWMutex
 	ids     []string // oldest first
-	values  map[string]json.RawMessage
+	values  map[string]kept[T]
 	changes int // lines in the file
+}
+
+// kept is an object in memory: as it is copied out, and decoded for Where, which nobody changes.
+type kept[T any] struct {
+	data    json.RawMessage
+	decoded T
 }
 
 // change is a line of the file. An object that is deleted has no value.
@@ -43,7 +49,7 @@ func Open[T any](dir, kind string) (*Table[T], error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open table %s: %w", kind, err)
 	}
-	t := &Table[T]{path: filepath.Join(dir, kind+".jsonl"), values: map[string]json.RawMessage{}}
+	t := &Table[T]{path: filepath.Join(dir, kind+".jsonl"), values: map[string]kept[T]{}}
 	if err := t.read(); err != nil {
 		return nil, fmt.Errorf("read table %s: %w", t.path, err)
 	}
@@ -103,24 +109,31 @@ func (t *Table[T]) takeOver(former string) error {
 // Get returns the object with this id.
 func (t *Table[T]) Get(id string) (value T, ok bool) {
 	t.mutex.RLock()
-	data, ok := t.values[id]
+	found, ok := t.values[id]
 	t.mutex.RUnlock()
 	if !ok {
 		return value, false
 	}
-	return decode[T](data), true
+	return decode[T](found.data), true
 }
 
 // All returns every object, oldest first.
 func (t *Table[T]) All() []T {
+	return t.Where(func(T) bool { return true })
+}
+
+// Where returns the objects that are wanted, oldest first. The function is called for every object and changes none.
+func (t *Table[T]) Where(wanted func(T) bool) []T {
 	t.mutex.RLock()
-	all := make([]json.RawMessage, len(t.ids))
-	for i, id := range t.ids {
-		all[i] = t.values[id]
+	var found []json.RawMessage
+	for _, id := range t.ids {
+		if one := t.values[id]; wanted(one.decoded) {
+			found = append(found, one.data)
+		}
 	}
 	t.mutex.RUnlock()
-	values := make([]T, len(all))
-	for i, data := range all {
+	values := make([]T, len(found))
+	for i, data := range found {
 		values[i] = decode[T](data)
 	}
 	return values
@@ -137,11 +150,11 @@ func (t *Table[T]) Put(id string, value T) error {
 func (t *Table[T]) Update(id string, change func(*T)) (bool, error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	data, ok := t.values[id]
+	found, ok := t.values[id]
 	if !ok {
 		return false, nil
 	}
-	value := decode[T](data)
+	value := decode[T](found.data)
 	change(&value)
 	return true, t.put(id, value)
 }
@@ -193,7 +206,7 @@ func (t *Table[T]) apply(line change) {
 		t.ids = append(t.ids, line.ID)
 		fallthrough
 	default:
-		t.values[line.ID] = line.Value
+		t.values[line.ID] = kept[T]{data: line.Value, decoded: decode[T](line.Value)}
 	}
 }
 
@@ -202,7 +215,7 @@ func (t *Table[T]) compact() error {
 	var all bytes.Buffer
 	lines := json.NewEncoder(&all)
 	for _, id := range t.ids {
-		if err := lines.Encode(change{ID: id, Value: t.values[id]}); err != nil {
+		if err := lines.Encode(change{ID: id, Value: t.values[id].data}); err != nil {
 			return err
 		}
 	}
