@@ -36,7 +36,8 @@ import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { ClassLogo } from './ClassLogo';
 import { ComponentLog } from './ComponentLog';
-import { clusterClass, findObject, headerOf, lastReportsQuery, modelQuery, type Found } from './components';
+import { clusterClass, endpointsOf, findObject, headerOf, lastReportsQuery, modelQuery, type Found } from './components';
+import { Endpoints } from './Endpoints';
 import { LastReport } from './LastReport';
 import { Metadata } from './Metadata';
 import { Properties } from './Properties';
@@ -165,6 +166,11 @@ function Overview({ environment, found, names }: { environment: string; found: F
   return (
     <>
       <DescriptionList isCompact isHorizontal horizontalTermWidthModifier={{ default: '12ch', md: '22ch' }} className="burano-spaced">
+        {endpointsOf(found.object).length > 0 && (
+          <Term name={text.components.endpoints}>
+            <Endpoints object={found.object} />
+          </Term>
+        )}
         <Term name={text.environments.type}>{version && version !== '0.0.0' ? `${name} ${version}` : name}</Term>
         {packageName && <Term name={text.components.package}>{packageName}</Term>}
         <Term name={text.components.id}>

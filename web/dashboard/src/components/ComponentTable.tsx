@@ -9,6 +9,7 @@ import { StateLabel } from '../environments/StateLabel';
 import { useText } from '../text';
 import { ClassLogo } from './ClassLogo';
 import { headerOf, lastReportsQuery, type LastReports } from './components';
+import { Endpoints } from './Endpoints';
 import { LastReport } from './LastReport';
 
 /** The components of an environment, of its draft where there is one; user is whose draft they are removed from. */
@@ -42,6 +43,7 @@ export function ComponentTable({ details, user }: { details: EnvironmentDetails;
                     {nameOf(service)}
                   </Link>
                 </span>
+                <Endpoints object={service} />
               </Td>
               <Td dataLabel={words.type} className="burano-breaks" title={classOf(service)}>
                 {classOf(service).split('.').pop()}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { findObject, idsIn, isSecret, linkOf } from './components';
+import { endpointsOf, findObject, idsIn, isSecret, linkOf } from './components';
 
 const model = {
   services: [
@@ -39,4 +39,22 @@ describe('a value', () => {
     expect(linkOf('url', 'javascript:alert(1)')).toBeNull();
     expect(linkOf('url', 'http://a b')).toBeNull();
   });
+});
+
+it('finds where an application answers from outside', () => {
+  const endpoint = { address: '192.0.2.1', port: 80, protocol: 'TCP', scope: 'public' };
+  const object = {
+    '?': { id: 'app', type: 'io.example.App' },
+    applicationEndpoints: [
+      endpoint,
+      endpoint,
+      { ...endpoint, address: '192.0.2.2', port: 443 },
+      { ...endpoint, protocol: 'UDP', port: 53 },
+      { ...endpoint, scope: 'internal', address: 'app.default.svc.cluster.local' },
+      { ...endpoint, address: 'no address' },
+      null,
+    ],
+  };
+  expect(endpointsOf(object)).toEqual(['http://192.0.2.1:80/', 'https://192.0.2.2:443/']);
+  expect(endpointsOf({ '?': { id: 'other', type: 'io.example.App' } })).toEqual([]);
 });

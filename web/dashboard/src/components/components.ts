@@ -62,6 +62,18 @@ export function linkOf(name: string, value: string): string | null {
   return null;
 }
 
+/** Where an application answers from outside of its cluster, as addresses for a browser: its public ports of TCP through the gateways. */
+export function endpointsOf(object: ObjectModel): string[] {
+  const endpoints = (object as Record<string, unknown>).applicationEndpoints;
+  if (!Array.isArray(endpoints)) return [];
+  const urls = (endpoints as (Record<string, unknown> | null)[]).flatMap((one) => {
+    if (one?.scope !== 'public' || one.protocol !== 'TCP' || typeof one.address !== 'string' || typeof one.port !== 'number') return [];
+    const url = `${one.port === 443 ? 'https' : 'http'}://${one.address}:${one.port}/`;
+    return URL.canParse(url) ? [url] : [];
+  });
+  return [...new Set(urls)];
+}
+
 /** What each component reported last, by the component's id. */
 export const lastReportsQuery = (environment: string, details: EnvironmentDetails | undefined) =>
   queryOptions({

@@ -28,5 +28,7 @@ export const components: Texts['components'] = {
   quiet: 'In diesem Lauf hat sie nichts gemeldet.',
   noMetadata: 'Keine Metadaten',
   noMetadataWhat: 'Außer ihren Eigenschaften ist zu dieser Komponente nichts hinterlegt.',
+  endpoints: 'Antwortet unter',
+  open: (url: string) => `${url} in einem neuen Tab öffnen`,
   opensNewTab: 'öffnet einen neuen Tab',
 };

@@ -26,5 +26,7 @@ export const components = {
   quiet: 'It reported nothing in this run.',
   noMetadata: 'No metadata',
   noMetadataWhat: 'Nothing besides its properties is kept with this component.',
+  endpoints: 'Answers at',
+  open: (url: string) => `Open ${url} in a new tab`,
   opensNewTab: 'opens in a new tab',
 };
