@@ -78,8 +78,8 @@ function watchOver(page, base) {
 
 /** One scenario, named by what holds, in a window of its own; its last moment is kept as a picture when it fails. What does not hold yet says so
  * in `unmet`: it is run and shown, and does not fail the others. */
-export function scenario(name, { user = 'demo', unmet, ...options }, run) {
-  test(name, { timeout: 4 * patience, todo: unmet }, async (t) => {
+export function scenario(name, { user = 'demo', limit = 4 * patience, unmet, ...options }, run) {
+  test(name, { timeout: limit, todo: unmet }, async (t) => {
     const page = await open(user, options);
     try {
       await run(page, t);
@@ -126,8 +126,8 @@ export async function deploy(request, ...components) {
 }
 
 /** Waits until what ask returns is true for good says; returns it. */
-export async function eventually(ask, good, what) {
-  const end = Date.now() + patience;
+export async function eventually(ask, good, what, limit = patience) {
+  const end = Date.now() + limit;
   for (;;) {
     const now = await ask();
     if (good(now)) return now;

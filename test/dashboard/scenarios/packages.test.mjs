@@ -1,3 +1,4 @@
+import { archive } from './archive.mjs';
 import { assert, call, fresh, scenario, sees } from './harness.mjs';
 
 const choose = (page, name, buffer) =>
@@ -49,42 +50,3 @@ scenario('a package is imported, changed, made inactive and deleted', {}, async 
   await dialog.getByRole('button', { name: 'Delete' }).click();
   await row.waitFor({ state: 'detached' });
 });
-
-/** A zip archive whose files are stored as they are (APPNOTE.TXT 6.3.10). */
-function archive(files) {
-  const parts = [];
-  const entries = [];
-  let offset = 0;
-  for (const [name, text] of Object.entries(files)) {
-    const [bytes, content] = [Buffer.from(name), Buffer.from(text)];
-    const common = Buffer.alloc(26);
-    common.writeUInt16LE(20, 0);
-    common.writeUInt32LE(crc32(content), 10);
-    common.writeUInt32LE(content.length, 14);
-    common.writeUInt32LE(content.length, 18);
-    common.writeUInt16LE(bytes.length, 22);
-    const head = Buffer.concat([Buffer.from('PK\x03\x04', 'latin1'), common, bytes, content]);
-    const tail = Buffer.alloc(14);
-    tail.writeUInt32LE(offset, 10);
-    entries.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\0', 'latin1'), common, tail, bytes]));
-    parts.push(head);
-    offset += head.length;
-  }
-  const directory = Buffer.concat(entries);
-  const end = Buffer.alloc(22);
-  end.write('PK\x05\x06', 'latin1');
-  end.writeUInt16LE(entries.length, 8);
-  end.writeUInt16LE(entries.length, 10);
-  end.writeUInt32LE(directory.length, 12);
-  end.writeUInt32LE(offset, 16);
-  return Buffer.concat([...parts, directory, end]);
-}
-
-function crc32(bytes) {
-  let crc = ~0;
-  for (const byte of bytes) {
-    crc ^= byte;
-    for (let i = 0; i < 8; i++) crc = (crc >>> 1) ^ (0xedb88320 & -(crc & 1));
-  }
-  return ~crc >>> 0;
-}

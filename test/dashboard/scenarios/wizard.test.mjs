@@ -1,37 +1,5 @@
+import { addressOf, box, choose, list, next, through } from './form.mjs';
 import { assert, call, environment, eventually, fresh, scenario, sees } from './harness.mjs';
-
-/** The id of the package with this full name. */
-async function packageOf(request, fqn) {
-  const { packages } = await call(request, 'GET', `/v1/catalog/packages?fqn=${fqn}&catalog=true`);
-  return packages[0].id;
-}
-
-const addressOf = async (request, id, fqn) => `environments/${id}/add/${await packageOf(request, fqn)}`;
-
-const next = (page) => page.getByRole('button', { name: 'Next', exact: true }).click();
-const box = (page, name) => page.getByRole('textbox', { name: new RegExp(`^${name}`) });
-const list = (page, name) => page.getByRole('combobox', { name: new RegExp(`^${name}`) });
-
-/** Chooses the first thing that can be chosen. */
-async function chooseFirst(select) {
-  const first = select.locator('option:not([disabled]):not([value=""])').first();
-  await first.waitFor({ state: 'attached' });
-  await select.selectOption(await first.getAttribute('value'));
-}
-
-/** Goes through all steps, leaving what is offered but the name, until the review can be sent. */
-async function through(page) {
-  if (await box(page, 'Application name').isVisible()) await box(page, 'Application name').fill(`app-${Date.now()}`);
-  const add = page.getByRole('button', { name: 'Add to environment' });
-  const onward = page.getByRole('button', { name: 'Next', exact: true });
-  while (!(await add.isVisible())) {
-    const before = page.url();
-    await onward.click();
-    await page.waitForURL((url) => url.href !== before);
-    await add.or(onward).first().waitFor();
-  }
-  await add.click();
-}
 
 /** What is in the draft that the browser remembers. */
 async function services(page, id) {
@@ -95,8 +63,8 @@ scenario('a field of every type is filled in, and what a field refers to is adde
   await list(page, 'A choice').selectOption({ label: 'The second' });
   await box(page, 'Databases').fill('one, two');
   await next(page);
-  await chooseFirst(list(page, 'A flavor'));
-  await chooseFirst(list(page, 'A zone'));
+  await choose(list(page, 'A flavor'));
+  await choose(list(page, 'A zone'));
   await next(page);
   await page.getByRole('button', { name: 'Add a new application for A greeting' }).click();
   const nested = page.getByRole('dialog');
@@ -132,21 +100,21 @@ scenario('a cluster, a pod on it and a container in that are added one after ano
   await next(page);
   await box(page, 'Who may reach the gateways').waitFor();
   await next(page);
-  await chooseFirst(list(page, 'Instance flavor'));
-  await chooseFirst(list(page, 'Instance image'));
-  await chooseFirst(list(page, 'Availability zone'));
+  await choose(list(page, 'Instance flavor'));
+  await choose(list(page, 'Instance image'));
+  await choose(list(page, 'Availability zone'));
   await through(page);
   await sees(page, 'Your draft has changes that are not deployed');
 
   await page.goto(await addressOf(request, id, 'com.mirantis.docker.kubernetes.KubernetesPod'));
   await box(page, 'Pod name').fill('pod');
-  await chooseFirst(list(page, 'Kubernetes cluster'));
+  await choose(list(page, 'Kubernetes cluster'));
   await through(page);
   await sees(page, 'Your draft has changes that are not deployed');
 
   await page.goto(await addressOf(request, id, 'com.example.docker.DockerApp'));
   await box(page, 'Image').fill('registry.example.org/web:1');
-  await chooseFirst(list(page, 'Container host'));
+  await choose(list(page, 'Container host'));
   await through(page);
   await sees(page, 'Your draft has changes that are not deployed');
   await eventually(() => services(page, id), (now) => now.length === 3, 'the draft');

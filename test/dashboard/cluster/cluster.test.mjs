@@ -1,0 +1,118 @@
+// The whole way of somebody who has a browser and nothing else: from the sign-in to an application on a real cluster that answers, and back.
+import { basename } from 'node:path';
+
+import { archiveOf } from '../scenarios/archive.mjs';
+import { box, choose, list, next, through } from '../scenarios/form.mjs';
+import { assert, eventually, scenario, sees } from '../scenarios/harness.mjs';
+
+const minutes = 60_000;
+
+const status = (page, words, timeout) => page.getByRole('status').filter({ hasText: words }).first().waitFor({ timeout });
+
+scenario('a cluster and an application on it are made, used, made larger and deleted', { user: null, limit: 9 * minutes }, async (page, t) => {
+  const began = Date.now();
+  const say = (what) => t.diagnostic(`${((Date.now() - began) / 1000).toFixed(0).padStart(4)} s  ${what}`);
+
+  await page.goto('');
+  await page.getByRole('textbox', { name: 'User' }).fill('demo');
+  await page.locator('#signin-password').fill('demo');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Catalog' }).waitFor();
+
+  await page.getByRole('link', { name: 'Packages', exact: true }).click();
+  await page.getByRole('button', { name: 'Import packages' }).first().click();
+  const folder = process.env.BURANO_HELLO;
+  await page.getByRole('dialog').locator('input[type="file"]').setInputFiles({ name: `${basename(folder)}.zip`, mimeType: 'application/zip', buffer: archiveOf(folder) });
+  await page.getByRole('dialog').getByRole('button', { name: 'Import', exact: true }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.getByRole('row').filter({ hasText: 'io.burano.demo.Hello' }).first().waitFor();
+  say('the package is imported');
+
+  await page.getByRole('link', { name: 'Catalog', exact: true }).click();
+  await page.getByRole('link', { name: 'Kubernetes Cluster', exact: true }).click();
+  await page.getByRole('button', { name: 'Add to environment' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('radio', { name: 'A new environment' }).check();
+  await dialog.getByRole('textbox', { name: 'Name of the new environment' }).fill('by hand');
+  await dialog.getByRole('button', { name: 'Next' }).click();
+  await box(page, 'Cluster name').fill('cluster');
+  await box(page, 'Initial/current number of Kubernetes nodes').or(page.getByLabel(/^Initial\/current number of Kubernetes nodes/)).first().fill('1');
+  await next(page);
+  await box(page, 'Who may reach the gateways').waitFor();
+  await next(page);
+  await choose(list(page, 'Instance flavor'), 'm1.medium');
+  await choose(list(page, 'Instance image'), 'Burano node');
+  await choose(list(page, 'Availability zone'));
+  await through(page);
+  await sees(page, 'Your draft has changes that are not deployed');
+
+  const add = async (application) => {
+    await page.getByRole('button', { name: 'Add application' }).first().click();
+    await page.getByRole('link', { name: application, exact: true }).click();
+    await page.getByRole('button', { name: 'Add to environment' }).click();
+    const which = page.getByRole('dialog').getByRole('button', { name: 'Next' });
+    const form = box(page, 'Application name').or(box(page, 'Pod name'));
+    await which.or(form).first().waitFor();
+    if (await which.isVisible()) await which.click();
+    await form.first().waitFor();
+  };
+  await add('Kubernetes Pod');
+  await box(page, 'Pod name').fill('pod');
+  await choose(list(page, 'Kubernetes cluster'));
+  await through(page);
+  await sees(page, 'Your draft has changes that are not deployed');
+  await add('Hello');
+  await choose(list(page, 'Container host'));
+  await next(page);
+  await page.getByRole('button', { name: 'Add to environment' }).click();
+  await sees(page, 'Your draft has changes that are not deployed');
+  const environment = new URL(page.url()).pathname.replace('/dashboard/', '');
+  say('the draft is filled in');
+
+  await page.getByRole('button', { name: 'Deploy', exact: true }).click();
+  await page.waitForURL(/\/deployments\//);
+  await status(page, 'Running');
+  const steps = page.getByRole('grid', { name: 'Steps' }).getByRole('row');
+  await steps.filter({ hasText: 'murano-gateway-1: connect' }).waitFor();
+  const early = await steps.count();
+  await status(page, 'Successful', 6 * minutes);
+  assert.ok((await steps.count()) > early, 'steps come while it runs');
+  say('it is deployed');
+
+  await page.goto(environment);
+  const link = page.getByRole('link', { name: /^Open http:/ }).first();
+  const [application] = await Promise.all([page.waitForEvent('popup'), link.click()]);
+  await eventually(
+    async () => {
+      await application.reload().catch(() => undefined);
+      return application.locator('body').innerText();
+    },
+    (text) => /hello|demo/i.test(text),
+    'what the application answers through the gateway',
+  );
+  await application.close();
+  say('the application answers through the gateway');
+
+  await page.getByRole('link', { name: 'cluster', exact: true }).first().click();
+  await page.getByRole('button', { name: 'Nodes and routes' }).click();
+  const nodes = page.getByRole('grid', { name: 'Nodes' });
+  await nodes.getByRole('row').filter({ hasText: 'murano-kube-2' }).filter({ hasText: 'Ready' }).waitFor();
+  assert.equal(await nodes.getByRole('row').filter({ hasText: 'murano-kube-3' }).count(), 0);
+  await status(page, 'Healthy');
+  say('nodes, members and routes are seen');
+
+  await page.getByRole('button', { name: 'Scale', exact: true }).click();
+  await dialog.getByRole('button', { name: 'One more' }).click();
+  await dialog.locator('button[type="submit"]').click();
+  await dialog.getByText('The action is done').first().waitFor({ timeout: 3 * minutes });
+  await dialog.getByRole('button', { name: 'Close' }).last().click();
+  await nodes.getByRole('row').filter({ hasText: 'murano-kube-3' }).filter({ hasText: 'Ready' }).waitFor();
+  say('the cluster has one more node');
+
+  await page.goto(environment);
+  await page.getByRole('button', { name: 'Delete', exact: true }).click();
+  await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
+  await page.getByRole('heading', { level: 1, name: 'Environments' }).waitFor();
+  await page.getByRole('row').filter({ hasText: 'by hand' }).waitFor({ state: 'detached', timeout: 2 * minutes });
+  say('nothing of it is left');
+});
