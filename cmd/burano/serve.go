@@ -228,6 +228,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			Cluster: func(ctx context.Context, environmentID, objectID string) (any, error) {
 				return native.Status(ctx, tasks, environmentID, objectID, nativeConfig)
 			},
+			Clusters:         native.Clusters{Secrets: tasks, Config: nativeConfig},
 			Quotas:           []api.QuotaStore{rows, packageRows},
 			Checks:           []api.Check{databaseAnswers},
 			Audit:            account,

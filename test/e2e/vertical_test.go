@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,8 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	t.Run("another project sees nothing of it", func(t *testing.T) { foreignProject(t, l, environment["id"].(string)) })
 	t.Run("the cluster tells how it is", func(t *testing.T) { clusterTells(t, l, cluster, demo, environment, where) })
 
+	t.Run("who may read sees what runs in it, and its logs", func(t *testing.T) { whatRuns(t, l) })
+
 	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "demo")
 	require.Contains(t, output, "is deleted")
 	asBefore(t, demo, found)
@@ -84,6 +87,19 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 		})
 		l.noGuests(t, l.program(""))
 	}
+}
+
+// whatRuns lists pods and reads a log by the command line.
+func whatRuns(t *testing.T, l *lab) {
+	list := l.run(t, l.as("burano-demo"), "burano", "cluster", "pods", "demo")
+	require.Regexp(t, `(?m)^Deployment +kube-system +coredns +1/1$`, list)
+	dns := regexp.MustCompile(`(?m)^coredns-\S+`).FindString(list)
+	require.Regexp(t, `(?m)^`+dns+` +kube-system +1/1 +Running +\d+ +\S+$`, list)
+	require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "cluster", "pod", "demo", dns, "-n", "kube-system"), "CONTAINER")
+	require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "cluster", "logs", "demo", dns, "-n", "kube-system"), "CoreDNS-")
+	missing, err := l.try(l.as("burano-demo"), "burano", "cluster", "logs", "demo", "nobody")
+	require.Error(t, err)
+	require.Contains(t, missing, "not found")
 }
 
 // clusterTells asks Burano for the cluster's nodes, members and routes, also while a member of etcd does not answer.

@@ -41,6 +41,8 @@ type Config struct {
 	Kubeconfig func(ctx context.Context, environmentID, objectID string) ([]byte, error)
 	// Cluster describes a cluster of an environment (native.ClusterStatus); who may ask is checked before. nil: clusters are not asked.
 	Cluster func(ctx context.Context, environmentID, objectID string) (any, error)
+	// Clusters reads what runs in clusters; nil: clusters are not asked.
+	Clusters Clusters
 	// Choices lists what a caller may choose from in the cloud (openstack.Service); nil: the cloud is not asked.
 	Choices func(ctx context.Context, caller identity.Caller, kind string) (any, error)
 	// Quotas keep how much projects may have.
@@ -134,6 +136,7 @@ func newEcho(config Config) *echo.Echo {
 	choiceHandlers{config.Choices}.register(burano)
 	delegationHandlers{config.Orchestrator}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster}.register(burano)
+	runningHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)
 	signInHandlers{config.SignIn}.register(burano)
 	auditHandlers{config.AuditRows}.register(burano)
 	quotaHandlers{config.Quotas, config.Limits.Values}.register(burano)

@@ -96,8 +96,9 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		Choices: func(_ context.Context, caller identity.Caller, kind string) (any, error) {
 			return []string{kind + " of " + caller.ProjectID}, nil
 		},
-		Quotas: []QuotaStore{rows, packageRows},
-		Logger: s.logger,
+		Clusters: &fakeClusters{},
+		Quotas:   []QuotaStore{rows, packageRows},
+		Logger:   s.logger,
 	}
 	for _, option := range options {
 		option(&config)

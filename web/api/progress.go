@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -79,50 +78,22 @@ func (h progressHandlers) steps(c echo.Context) error {
 	}{steps})
 }
 
-// errUnread says that a client does not read what it has asked for.
-var errUnread = errors.New("the client does not read")
-
 // events streams a deployment's log as server-sent events (WHATWG HTML, section 9.2): "report" with the report as JSON and its
 // number as the event's id; "state" with {"state": …} at first and when it has changed; and at the end "end" with {"state": …}. While
 // nothing happens there are comments, so that nobody in between takes the connection for dead. A client that comes back with Last-Event-ID
 // goes on there; one that reads nothing is left.
 func (h progressHandlers) events(c echo.Context) error {
 	after, _ := strconv.ParseInt(c.Request().Header.Get("Last-Event-ID"), 10, 64)
-	response := c.Response()
-	controller := http.NewResponseController(response)
-	defer func() { _ = controller.SetWriteDeadline(time.Time{}) }() // the connection goes on; tests' recorders know no deadline
-	write := func(text string) error {
-		if !response.Committed {
-			response.Header().Set(echo.HeaderContentType, "text/event-stream")
-			response.Header().Set(echo.HeaderCacheControl, "no-store")
-			response.WriteHeader(http.StatusOK)
-		}
-		if err := controller.SetWriteDeadline(time.Now().Add(h.limits.Unread)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return errUnread
-		}
-		if _, err := response.Write([]byte(text)); err != nil {
-			return errUnread
-		}
-		if err := controller.Flush(); err != nil {
-			return errUnread
-		}
-		return nil
-	}
-	send := func(name, id string, data any) error {
-		text, err := json.Marshal(data)
-		if err != nil {
-			return err
-		}
-		return write("event: " + name + "\n" + id + "data: " + string(text) + "\n\n")
-	}
+	stream := newEventStream(c, h.limits)
+	defer stream.close()
 	ctx, caller := calling(c)
 	state, err := h.orchestrator.Follow(ctx, caller, c.Param("deployment"), orchestrator.Follower{
 		After: after,
 		Report: func(report orchestrator.Report) error {
-			return send("report", "id: "+strconv.FormatInt(report.Number, 10)+"\n", reportOf(report))
+			return stream.send("report", strconv.FormatInt(report.Number, 10), reportOf(report))
 		},
-		State: func(state string) error { return send("state", "", stateJSON{state}) },
-		Idle:  func() error { return write(":\n\n") },
+		State: func(state string) error { return stream.send("state", "", stateJSON{state}) },
+		Idle:  stream.idle,
 		Every: h.limits.Idle,
 	})
 	if ctx.Err() != nil || errors.Is(err, errUnread) {
@@ -131,7 +102,7 @@ func (h progressHandlers) events(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := send("end", "", stateJSON{state}); !errors.Is(err, errUnread) {
+	if err := stream.send("end", "", stateJSON{state}); !errors.Is(err, errUnread) {
 		return err
 	}
 	return nil

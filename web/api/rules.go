@@ -105,6 +105,11 @@ var rules = map[string]string{
 	"POST /burano/v1/forms/:package":                                        "get_package",
 	"GET /burano/v1/environments/:environment/clusters/:cluster":            "show_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": "get_kubeconfig",
+
+	"GET /burano/v1/environments/:environment/clusters/:cluster/running":                         "show_environment",
+	"GET /burano/v1/environments/:environment/clusters/:cluster/pods/:namespace/:pod":            "show_environment",
+	"GET /burano/v1/environments/:environment/clusters/:cluster/pods/:namespace/:pod/log":        "get_pod_log",
+	"GET /burano/v1/environments/:environment/clusters/:cluster/pods/:namespace/:pod/log/events": "get_pod_log",
 }
 
 // open are the paths that are answered without asking who calls.

@@ -2,8 +2,11 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -49,12 +52,12 @@ type Cluster struct {
 // Cluster asks how a cluster is, by the ids of its environment and of its object.
 func (c *Client) Cluster(ctx context.Context, environment, cluster string) (Cluster, error) {
 	var status Cluster
-	return status, c.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/clusters/"+cluster, nil, &status)
+	return status, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster), nil, &status)
 }
 
 // Kubeconfig gives a kubeconfig (YAML) of a cluster's administrator, which is good for 24 hours.
 func (c *Client) Kubeconfig(ctx context.Context, environment, cluster string) ([]byte, error) {
-	return c.Send(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/clusters/"+cluster+"/kubeconfig", nil)
+	return c.Send(ctx, http.MethodGet, clusterPath(environment, cluster)+"/kubeconfig", nil)
 }
 
 // ClusterID returns the id of the environment's cluster of that name or id, or of its only one when none is named.
@@ -83,4 +86,131 @@ func (e Environment) ClusterID(wanted string) (id string, err error) {
 	default:
 		return "", fmt.Errorf("environment %s has no Kubernetes cluster", e.Name)
 	}
+}
+
+// Running is what runs in a cluster.
+type Running struct {
+	Workloads []struct {
+		Kind      string   `json:"kind" yaml:"kind"`
+		Namespace string   `json:"namespace" yaml:"namespace"`
+		Name      string   `json:"name" yaml:"name"`
+		Wanted    int      `json:"wanted" yaml:"wanted"` // pods
+		Ready     int      `json:"ready" yaml:"ready"`
+		Images    []string `json:"images" yaml:"images"`
+	} `json:"workloads" yaml:"workloads"`
+	Pods []Pod `json:"pods" yaml:"pods"`
+}
+
+// Pod is a pod of a cluster.
+type Pod struct {
+	Namespace  string `json:"namespace" yaml:"namespace"`
+	Name       string `json:"name" yaml:"name"`
+	State      string `json:"state" yaml:"state"`
+	Healthy    bool   `json:"healthy" yaml:"healthy"`
+	Message    string `json:"message" yaml:"message"`
+	Node       string `json:"node" yaml:"node"`
+	Address    string `json:"address" yaml:"address"`
+	Created    string `json:"created" yaml:"created"`
+	Containers []struct {
+		Name     string `json:"name" yaml:"name"`
+		Image    string `json:"image" yaml:"image"`
+		Init     bool   `json:"init" yaml:"init"`
+		State    string `json:"state" yaml:"state"`
+		Message  string `json:"message" yaml:"message"`
+		Ready    bool   `json:"ready" yaml:"ready"`
+		Restarts int    `json:"restarts" yaml:"restarts"`
+	} `json:"containers" yaml:"containers"`
+	// Events are those of the last hour, the newest first; only PodOf gives them.
+	Events []struct {
+		Type    string `json:"type" yaml:"type"`
+		Reason  string `json:"reason" yaml:"reason"`
+		Message string `json:"message" yaml:"message"`
+		Count   int    `json:"count" yaml:"count"`
+		Last    string `json:"last" yaml:"last"`
+	} `json:"events,omitempty" yaml:"events,omitempty"`
+}
+
+// Running lists what runs in a namespace of a cluster; "" stands for all namespaces.
+func (c *Client) Running(ctx context.Context, environment, cluster, namespace string) (Running, error) {
+	var found Running
+	path := clusterPath(environment, cluster) + "/running"
+	if namespace != "" {
+		path += "?" + url.Values{"namespace": {namespace}}.Encode()
+	}
+	return found, c.Call(ctx, http.MethodGet, path, nil, &found)
+}
+
+// PodOf reads a pod of a cluster.
+func (c *Client) PodOf(ctx context.Context, environment, cluster, namespace, pod string) (Pod, error) {
+	var found Pod
+	return found, c.Call(ctx, http.MethodGet, podPath(environment, cluster, namespace, pod), nil, &found)
+}
+
+// LogOptions say which lines of a pod's log are wanted; zero values stand for the last 500 of its main container.
+type LogOptions struct {
+	Container string
+	Tail      int
+	Previous  bool // of the container's former run
+}
+
+func (o LogOptions) query() string {
+	values := url.Values{}
+	if o.Container != "" {
+		values.Set("container", o.Container)
+	}
+	if o.Tail > 0 {
+		values.Set("tail", strconv.Itoa(o.Tail))
+	}
+	if o.Previous {
+		values.Set("previous", "true")
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return "?" + values.Encode()
+}
+
+// PodLog gives the last lines of a pod's log.
+func (c *Client) PodLog(ctx context.Context, environment, cluster, namespace, pod string, options LogOptions) ([]byte, error) {
+	return c.Send(ctx, http.MethodGet, podPath(environment, cluster, namespace, pod)+"/log"+options.query(), nil)
+}
+
+// FollowPodLog calls line for each line of a pod's log, past ones first, and changed with each state in which its container does not run. It
+// returns the last state of a pod that will not run again. A stream that breaks off goes on where it was.
+func (c *Client) FollowPodLog(ctx context.Context, environment, cluster, namespace, pod string, options LogOptions, line func(text string) error, changed func(state string)) (end string, err error) {
+	stream := &eventStream{client: c, path: podPath(environment, cluster, namespace, pod) + "/log/events" + options.query()}
+	err = stream.read(ctx, func(name string, data []byte) (bool, error) {
+		var event struct {
+			State string `json:"state"`
+			Lines []struct {
+				Text string `json:"text"`
+			} `json:"lines"`
+		}
+		if err := json.Unmarshal(data, &event); err != nil {
+			return false, fmt.Errorf("read the log of pod %s: %w", pod, err)
+		}
+		switch name {
+		case "lines":
+			for _, one := range event.Lines {
+				if err := line(one.Text); err != nil {
+					return false, err
+				}
+			}
+		case "state":
+			changed(event.State)
+		case "end":
+			end = event.State
+			return true, nil
+		}
+		return false, nil
+	})
+	return end, err
+}
+
+func clusterPath(environment, cluster string) string {
+	return "/burano/v1/environments/" + environment + "/clusters/" + cluster
+}
+
+func podPath(environment, cluster, namespace, pod string) string {
+	return clusterPath(environment, cluster) + "/pods/" + url.PathEscape(namespace) + "/" + url.PathEscape(pod)
 }

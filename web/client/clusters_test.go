@@ -1,6 +1,8 @@
 package client
 
 import (
+	"io"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,4 +25,24 @@ func TestAClusterIsFoundByItsNameOrBecauseItIsTheOnlyOne(t *testing.T) {
 	require.ErrorContains(t, err, "a, c")
 	_, err = environment.ClusterID("b")
 	require.ErrorContains(t, err, `no cluster "b"`)
+}
+
+func TestALogOfAPodThatBreaksOffGoesOnWhereItWas(t *testing.T) {
+	var asked []string
+	c := following(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.String()+" "+r.Header.Get("Last-Event-ID"))
+		if len(asked) == 1 {
+			_, _ = io.WriteString(w, "event: lines\nid: 2026-11-22T06:00:00Z\ndata: {\"lines\":[{\"text\":\"one\"},{\"text\":\"two\"}]}\n\n")
+			return
+		}
+		_, _ = io.WriteString(w, "event: state\ndata: {\"state\":\"CrashLoopBackOff\"}\n\nevent: lines\ndata: {\"lines\":[{\"text\":\"three\"}]}\n\nevent: end\ndata: {\"state\":\"Deleted\"}\n\n")
+	})
+	var lines []string
+	end, err := c.FollowPodLog(t.Context(), "e", "c", "default", "web", LogOptions{Container: "main", Tail: 5},
+		func(text string) error { lines = append(lines, text); return nil }, func(state string) { lines = append(lines, state) })
+	require.NoError(t, err)
+	require.Equal(t, "Deleted", end)
+	require.Equal(t, []string{"one", "two", "CrashLoopBackOff", "three"}, lines)
+	const path = "/burano/v1/environments/e/clusters/c/pods/default/web/log/events?container=main&tail=5 "
+	require.Equal(t, []string{path, path + "2026-11-22T06:00:00Z"}, asked)
 }

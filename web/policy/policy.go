@@ -80,6 +80,7 @@ var defaults = map[string]string{
 	// What Murano does not have.
 	"list_audit_events":     admins,
 	"get_kubeconfig":        members,
+	"get_pod_log":           readers,
 	"ask_cloud":             readers,
 	"delegate_environment":  members,
 	"revoke_any_delegation": "rule:manager",

@@ -1,0 +1,112 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+)
+
+// The shapes of what runs in a cluster.
+type (
+	// Running are workloads and pods.
+	Running = kube.Running
+	// Workload is what makes pods.
+	Workload = kube.Workload
+	// Pod is a pod with its containers.
+	Pod = kube.Pod
+	// PodDetails are a pod and its events.
+	PodDetails = kube.PodDetails
+	// PodLog says which lines of which container's log are read.
+	PodLog = kube.Log
+	// LogLine is a line of a log.
+	LogLine = kube.LogLine
+)
+
+// NoAnswer is the error of a cluster that does not answer.
+type NoAnswer struct{ Err error }
+
+func (n *NoAnswer) Error() string { return "The cluster does not answer: " + n.Err.Error() }
+
+func (n *NoAnswer) Unwrap() error { return n.Err }
+
+// Clusters reads what runs in clusters, outside of tasks. It reads with Burano's own access, and nothing but what its methods say: who may
+// read is the caller's business. Errors are a fault of kind NotFound for a cluster that was never up and for what is not there, and NoAnswer.
+type Clusters struct {
+	Secrets Secrets
+	Config  Config
+}
+
+// Running lists what runs in a namespace of the cluster that an object of the environment is; "" stands for all namespaces.
+func (c Clusters) Running(ctx context.Context, environmentID, objectID, namespace string) (found Running, err error) {
+	return found, c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) (err error) {
+		found, err = kube.ReadRunning(ctx, config, namespace)
+		return err
+	})
+}
+
+// Pod reads a pod.
+func (c Clusters) Pod(ctx context.Context, environmentID, objectID, namespace, name string) (found PodDetails, err error) {
+	return found, c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) (err error) {
+		found, err = kube.ReadPod(ctx, config, namespace, name)
+		return err
+	})
+}
+
+// ReadLog calls line for each line of a log that is there.
+func (c Clusters) ReadLog(ctx context.Context, environmentID, objectID string, log PodLog, line func(LogLine) error) error {
+	return c.ask(ctx, environmentID, objectID, 0, func(ctx context.Context, config *rest.Config) error {
+		return kube.ReadLog(ctx, config, log, line)
+	})
+}
+
+// FollowLog is kube.FollowLog.
+func (c Clusters) FollowLog(ctx context.Context, environmentID, objectID string, log PodLog, line func(LogLine) error, state func(string) error) (end string, err error) {
+	return end, c.ask(ctx, environmentID, objectID, 0, func(ctx context.Context, config *rest.Config) (err error) {
+		end, err = kube.FollowLog(ctx, config, log, line, state)
+		return err
+	})
+}
+
+// ask calls do with an access to a cluster's API server, for as long as the patience lasts; 0 stands for the context's.
+func (c Clusters) ask(ctx context.Context, environmentID, objectID string, patience time.Duration, do func(context.Context, *rest.Config) error) error {
+	_, cluster, err := openCluster(ctx, c.Secrets, environmentID, objectID, nodes.Config{Logger: c.Config.Logger, Connected: c.Config.Connected, Patience: statusReach})
+	if err != nil {
+		return err
+	}
+	defer cluster.Close()
+	asked := ctx
+	if patience > 0 {
+		limited, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		asked = limited
+	}
+	config, err := cluster.Kubernetes(asked)
+	if err == nil {
+		err = do(asked, config)
+	}
+	return c.answer(ctx, err)
+}
+
+// answer sorts an error by whose it is.
+func (c Clusters) answer(ctx context.Context, err error) error {
+	var none *kube.NoContainer
+	var status apierrors.APIStatus
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return err
+	case apierrors.IsNotFound(err):
+		return fault.New(fault.NotFound, "The cluster has it not, or not any more: %w", err)
+	case errors.As(err, &none):
+		return fault.New(fault.NotFound, "%w", err)
+	case errors.As(err, &status) && apierrors.IsBadRequest(err):
+		return fault.New(fault.Invalid, "Kubernetes refuses: %w", err) // such as the log of a container that has not begun
+	}
+	return &NoAnswer{err}
+}

@@ -1,0 +1,60 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// errUnread says that a client does not read what it has asked for.
+var errUnread = errors.New("the client does not read")
+
+// eventStream is an answer of server-sent events (WHATWG HTML, section 9.2). A client that reads nothing is left, with errUnread.
+type eventStream struct {
+	response   *echo.Response
+	controller *http.ResponseController
+	unread     time.Duration
+}
+
+func newEventStream(c echo.Context, limits Limits) *eventStream {
+	return &eventStream{response: c.Response(), controller: http.NewResponseController(c.Response()), unread: limits.Unread}
+}
+
+// close has the connection go on for other requests; tests' recorders know no deadline.
+func (s *eventStream) close() { _ = s.controller.SetWriteDeadline(time.Time{}) }
+
+// send sends an event; the id may be "".
+func (s *eventStream) send(name, id string, data any) error {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	if id != "" {
+		id = "id: " + id + "\n"
+	}
+	return s.write("event: " + name + "\n" + id + "data: " + string(text) + "\n\n")
+}
+
+// idle sends a comment, so that nobody in between takes the connection for dead.
+func (s *eventStream) idle() error { return s.write(":\n\n") }
+
+func (s *eventStream) write(text string) error {
+	if !s.response.Committed {
+		s.response.Header().Set(echo.HeaderContentType, "text/event-stream")
+		s.response.Header().Set(echo.HeaderCacheControl, "no-store")
+		s.response.WriteHeader(http.StatusOK)
+	}
+	if err := s.controller.SetWriteDeadline(time.Now().Add(s.unread)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return errUnread
+	}
+	if _, err := s.response.Write([]byte(text)); err != nil {
+		return errUnread
+	}
+	if err := s.controller.Flush(); err != nil {
+		return errUnread
+	}
+	return nil
+}

@@ -1,0 +1,291 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/panics"
+	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/native"
+)
+
+// Clusters reads what runs in clusters (native.Clusters); who may ask is checked before.
+type Clusters interface {
+	Running(ctx context.Context, environmentID, objectID, namespace string) (native.Running, error)
+	Pod(ctx context.Context, environmentID, objectID, namespace, name string) (native.PodDetails, error)
+	ReadLog(ctx context.Context, environmentID, objectID string, log native.PodLog, line func(native.LogLine) error) error
+	FollowLog(ctx context.Context, environmentID, objectID string, log native.PodLog, line func(native.LogLine) error, state func(string) error) (end string, err error)
+}
+
+// runningHandlers show what runs in a cluster to who may read in its project: workloads and pods with their events and logs. Secrets, and
+// what pods have in their environment, are shown to nobody here.
+type runningHandlers struct {
+	orchestrator *orchestrator.Service
+	clusters     Clusters
+	limits       Limits
+}
+
+func (h runningHandlers) register(v1 *echo.Group) {
+	const pod = "/environments/:environment/clusters/:cluster/pods/:namespace/:pod"
+	v1.GET("/environments/:environment/clusters/:cluster/running", h.list)
+	v1.GET(pod, h.pod)
+	v1.GET(pod+"/log", h.log)
+	v1.GET(pod+"/log/events", h.follow)
+}
+
+const (
+	// tail is how many of the last lines of a log are shown when nobody says how many, mostTail how many at most.
+	tail     = 500
+	mostTail = 10_000
+	// burst is how many lines are sent on in one event at most, burstBytes how many bytes of text, about.
+	burst      = 500
+	burstBytes = 256 << 10
+)
+
+// kubernetesName is what names of namespaces, pods and containers are made of (RFC 1123).
+var kubernetesName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+
+// reach checks that the caller may read the cluster, and returns the ids of its environment and object.
+func (h runningHandlers) reach(c echo.Context) (environmentID, objectID string, err error) {
+	ctx, caller := calling(c)
+	environmentID, objectID = c.Param("environment"), c.Param("cluster")
+	if err := h.orchestrator.MayReach(ctx, caller, environmentID, objectID); err != nil {
+		return "", "", err
+	}
+	if h.clusters == nil {
+		return "", "", fault.New(fault.NotFound, "This Burano asks no clusters")
+	}
+	return environmentID, objectID, nil
+}
+
+// asked makes the answer of a cluster that does not answer.
+func asked(c echo.Context, err error) error {
+	var silent *native.NoAnswer
+	if errors.As(err, &silent) && c.Request().Context().Err() == nil {
+		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(comeAgain))
+		return &refusal{status: http.StatusServiceUnavailable, explanation: silent.Error()}
+	}
+	return err
+}
+
+func (h runningHandlers) list(c echo.Context) error {
+	environmentID, objectID, err := h.reach(c)
+	if err != nil {
+		return err
+	}
+	namespace := c.QueryParam("namespace")
+	if namespace != "" && !kubernetesName.MatchString(namespace) {
+		return fault.New(fault.Invalid, "%q is no name of a namespace", namespace)
+	}
+	found, err := h.clusters.Running(c.Request().Context(), environmentID, objectID, namespace)
+	if err != nil {
+		return asked(c, err)
+	}
+	return c.JSON(http.StatusOK, found)
+}
+
+func (h runningHandlers) pod(c echo.Context) error {
+	environmentID, objectID, err := h.reach(c)
+	if err != nil {
+		return err
+	}
+	log, err := logOf(c)
+	if err != nil {
+		return err
+	}
+	found, err := h.clusters.Pod(c.Request().Context(), environmentID, objectID, log.Namespace, log.Pod)
+	if err != nil {
+		return asked(c, err)
+	}
+	return c.JSON(http.StatusOK, found)
+}
+
+// logOf reads which log is wanted: the last lines of the pod's main container, where the query says nothing else.
+func logOf(c echo.Context) (native.PodLog, error) {
+	log := native.PodLog{Namespace: c.Param("namespace"), Pod: c.Param("pod"), Container: c.QueryParam("container"), Tail: tail}
+	for _, name := range []string{log.Namespace, log.Pod} {
+		if !kubernetesName.MatchString(name) {
+			return log, fault.New(fault.NotFound, "There is no pod %s/%s", log.Namespace, log.Pod)
+		}
+	}
+	if log.Container != "" && !kubernetesName.MatchString(log.Container) {
+		return log, fault.New(fault.Invalid, "%q is no name of a container", log.Container)
+	}
+	if text := c.QueryParam("tail"); text != "" {
+		lines, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || lines < 1 || lines > mostTail {
+			return log, fault.New(fault.Invalid, "tail is a number of lines from 1 to %d, not %q", mostTail, text)
+		}
+		log.Tail = lines
+	}
+	if text := c.QueryParam("previous"); text != "" {
+		previous, err := strconv.ParseBool(text)
+		if err != nil {
+			return log, fault.New(fault.Invalid, "previous is true or false, not %q", text)
+		}
+		log.Previous = previous
+	}
+	return log, nil
+}
+
+// log answers with lines as text, each with its time before it where timestamps=true asks for that.
+func (h runningHandlers) log(c echo.Context) error {
+	environmentID, objectID, err := h.reach(c)
+	if err != nil {
+		return err
+	}
+	log, err := logOf(c)
+	if err != nil {
+		return err
+	}
+	stamped := c.QueryParam("timestamps") == "true"
+	response := c.Response()
+	begin := func() {
+		if !response.Committed {
+			response.Header().Set(echo.HeaderContentType, "text/plain; charset=utf-8")
+			response.Header().Set("X-Content-Type-Options", "nosniff") // whatever a pod wrote, no browser reads it as a page
+			response.Header().Set(echo.HeaderCacheControl, "no-store")
+			response.WriteHeader(http.StatusOK)
+		}
+	}
+	err = h.clusters.ReadLog(c.Request().Context(), environmentID, objectID, log, func(line native.LogLine) error {
+		begin()
+		text := line.Text + "\n"
+		if stamped {
+			text = line.Time.UTC().Format(time.RFC3339Nano) + " " + text
+		}
+		_, err := io.WriteString(response, text)
+		return err
+	})
+	if err != nil {
+		return asked(c, err)
+	}
+	begin()
+	return nil
+}
+
+// logLineJSON is a line of a log.
+type logLineJSON struct {
+	Time time.Time `json:"time"`
+	Text string    `json:"text"`
+}
+
+// linesJSON are lines that have come.
+type linesJSON struct {
+	Lines []logLineJSON `json:"lines"`
+}
+
+// happening is a line of a log, or a new state of its container.
+type happening struct {
+	line  *native.LogLine
+	state string
+}
+
+// follow streams a log as server-sent events: "lines" with {"lines": [{"time", "text"}]}, whose id is the time of the last one; "state" with
+// what the container is when it does not run; and at the end "end" with what became of it. A client that comes back with Last-Event-ID goes
+// on there. A stream that ends without "end" was cut off, and the client asks for it again.
+func (h runningHandlers) follow(c echo.Context) error {
+	environmentID, objectID, err := h.reach(c)
+	if err != nil {
+		return err
+	}
+	log, err := logOf(c)
+	if err != nil {
+		return err
+	}
+	if log.Previous {
+		return fault.New(fault.Invalid, "The log of a former run has ended: read it without /events")
+	}
+	if at, err := time.Parse(time.RFC3339Nano, c.Request().Header.Get("Last-Event-ID")); err == nil {
+		log.After, log.Tail = at, mostTail
+	}
+	ctx, cancel := context.WithCancel(c.Request().Context())
+	defer cancel()
+	happenings, ended := make(chan happening, burst), make(chan error, 1)
+	pass := func(one happening) error {
+		select {
+		case happenings <- one:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	var end string
+	go func() {
+		ended <- panics.Run(func() (err error) {
+			end, err = h.clusters.FollowLog(ctx, environmentID, objectID, log, func(line native.LogLine) error { return pass(happening{line: &line}) },
+				func(state string) error { return pass(happening{state: state}) })
+			return err
+		})
+		close(happenings)
+	}()
+	stream := newEventStream(c, h.limits)
+	defer stream.close()
+	err = passOn(ctx, stream, happenings, h.limits.Idle)
+	cancel()
+	for range happenings { // the reader ends before its answer does
+	}
+	failed := <-ended
+	switch {
+	case err != nil, c.Request().Context().Err() != nil:
+		return nil // the client has gone
+	case failed != nil:
+		return asked(c, failed)
+	}
+	_ = stream.send("end", "", stateJSON{end}) // a client that has gone needs no end
+	return nil
+}
+
+// passOn sends on what happens, as many lines at once as there are, until nothing more comes.
+func passOn(ctx context.Context, stream *eventStream, happenings <-chan happening, idle time.Duration) error {
+	ticker := time.NewTicker(idle)
+	defer ticker.Stop()
+	var waiting []logLineJSON
+	size := 0
+	flush := func() error {
+		if len(waiting) == 0 {
+			return nil
+		}
+		sent := linesJSON{waiting}
+		waiting, size = nil, 0
+		return stream.send("lines", sent.Lines[len(sent.Lines)-1].Time.UTC().Format(time.RFC3339Nano), sent)
+	}
+	for {
+		if len(waiting) == burst || size >= burstBytes || len(happenings) == 0 {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+			if err := stream.idle(); err != nil {
+				return err
+			}
+		case one, more := <-happenings:
+			switch {
+			case !more:
+				return flush()
+			case one.line != nil:
+				waiting = append(waiting, logLineJSON{one.line.Time.UTC(), one.line.Text})
+				size += len(one.line.Text)
+			default:
+				if err := flush(); err != nil {
+					return err
+				}
+				if err := stream.send("state", "", stateJSON{one.state}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/orchestrator/native"
+)
+
+// fakeClusters have one pod whose log is as given; they note which log was asked for.
+type fakeClusters struct {
+	lines  []native.LogLine
+	states []string
+	asked  native.PodLog
+	err    error
+}
+
+func (f *fakeClusters) Running(_ context.Context, _, _, namespace string) (native.Running, error) {
+	return native.Running{Workloads: []native.Workload{{Kind: "Deployment", Namespace: namespace, Name: "web"}}}, f.err
+}
+
+func (f *fakeClusters) Pod(_ context.Context, _, _, namespace, name string) (native.PodDetails, error) {
+	return native.PodDetails{Pod: native.Pod{Namespace: namespace, Name: name}}, f.err
+}
+
+func (f *fakeClusters) ReadLog(_ context.Context, _, _ string, log native.PodLog, line func(native.LogLine) error) error {
+	f.asked = log
+	for _, one := range f.lines {
+		if err := line(one); err != nil {
+			return err
+		}
+	}
+	return f.err
+}
+
+func (f *fakeClusters) FollowLog(ctx context.Context, environmentID, objectID string, log native.PodLog, line func(native.LogLine) error, state func(string) error) (string, error) {
+	if err := f.ReadLog(ctx, environmentID, objectID, log, line); err != nil {
+		return "", err
+	}
+	for _, one := range f.states {
+		if err := state(one); err != nil {
+			return "", err
+		}
+	}
+	return "Completed", nil
+}
+
+func TestWhatRunsInAClusterIsShownToWhoMayReadInTheProject(t *testing.T) {
+	at := time.Date(2026, 11, 22, 6, 0, 0, 1, time.UTC)
+	clusters := &fakeClusters{lines: []native.LogLine{{Time: at, Text: "<script>alert(1)</script>"}, {Time: at.Add(time.Second), Text: "two"}}, states: []string{"CrashLoopBackOff"}}
+	s := newServer(t, func(c *Config) { c.Clusters = clusters })
+	mine := s.settle("demo", "demos")
+	cluster := "/burano/v1/environments/" + mine["environment"] + "/clusters/" + mine["cluster"]
+	pod := cluster + "/pods/default/web-1"
+	for _, token := range []string{"demo", "reader"} {
+		require.Equal(t, "kube-system", field(s.call(token, "", "GET", cluster+"/running?namespace=kube-system", nil, 200), "workloads", 0, "namespace"))
+		require.Equal(t, "web-1", field(s.call(token, "", "GET", pod, nil, 200), "name"))
+		recorder := s.send("GET", pod+"/log?tail=7&container=main&timestamps=true", map[string]string{"X-Auth-Token": "{token:" + token + "}"}, nil)
+		require.Equal(t, 200, recorder.Code)
+		require.Equal(t, "text/plain; charset=utf-8", recorder.Header().Get("Content-Type"))
+		require.Equal(t, "nosniff", recorder.Header().Get("X-Content-Type-Options"))
+		require.Equal(t, "2026-11-22T06:00:00.000000001Z <script>alert(1)</script>\n2026-11-22T06:00:01.000000001Z two\n", recorder.Body.String())
+		require.Equal(t, native.PodLog{Namespace: "default", Pod: "web-1", Container: "main", Tail: 7}, clusters.asked)
+	}
+	for _, path := range []string{cluster + "/running", pod, pod + "/log", pod + "/log/events"} {
+		s.call("other", "", "GET", path, nil, 403)
+		s.call("demo", "", "GET", strings.Replace(path, mine["cluster"], "nothing", 1), nil, 404)
+	}
+	for _, query := range []string{"?tail=0", "?tail=20000", "?tail=x", "?previous=perhaps", "?container=../x"} {
+		s.call("demo", "", "GET", pod+"/log"+query, nil, 400)
+	}
+	s.call("demo", "", "GET", pod+"/log/events?previous=true", nil, 400)
+	s.call("demo", "", "GET", cluster+"/pods/default/..%2fsecrets", nil, 404)
+	s.call("demo", "", "GET", cluster+"/running?namespace=a/b", nil, 400)
+
+	stream := s.send("GET", pod+"/log/events", asDemo, nil)
+	require.Equal(t, "text/event-stream", stream.Header().Get("Content-Type"))
+	require.Contains(t, stream.Body.String(), "id: 2026-11-22T06:00:01.000000001Z\n")
+	require.Contains(t, stream.Body.String(), "event: state\ndata: {\"state\":\"CrashLoopBackOff\"}\n\n")
+	require.True(t, strings.HasSuffix(stream.Body.String(), "event: end\ndata: {\"state\":\"Completed\"}\n\n"), stream.Body)
+	s.send("GET", pod+"/log/events", map[string]string{"X-Auth-Token": "{token:demo}", "Last-Event-ID": "2026-11-22T06:00:01.000000001Z"}, nil)
+	require.Equal(t, at.Add(time.Second), clusters.asked.After, "it goes on where it was")
+
+	clusters.err = &native.NoAnswer{Err: errors.New("connect to murano-kube-1: connection refused")}
+	clusters.lines = nil
+	for _, path := range []string{cluster + "/running", pod, pod + "/log"} {
+		recorder := s.send("GET", path, asDemo, nil)
+		require.Equal(t, 503, recorder.Code)
+		require.Contains(t, recorder.Body.String(), "connection refused")
+		require.NotEmpty(t, recorder.Header().Get("Retry-After"))
+	}
+}
+
+func TestNoLineOfALongLogIsLost(t *testing.T) {
+	clusters := &fakeClusters{lines: make([]native.LogLine, 5_000)}
+	s := newServer(t, func(c *Config) { c.Clusters = clusters })
+	mine := s.settle("demo", "demos")
+	stream := s.send("GET", "/burano/v1/environments/"+mine["environment"]+"/clusters/"+mine["cluster"]+"/pods/default/web/log/events", asDemo, nil)
+	require.Equal(t, 5_000, strings.Count(stream.Body.String(), `"text":`))
+}
