@@ -22,6 +22,7 @@ import (
 	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/lease"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/api"
@@ -135,7 +136,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest level that is logged: DEBUG, INFO, WARN or ERROR")
 
 	flags.StringVar(&o.networks, "networks", "10.20.0.0/16", "range from which each environment gets a /24; it must not overlap "+network.PodCIDR+" (pods) and "+kube.ServiceCIDR+" (Services)")
-	flags.DurationVar(&o.lease, "lease", engine.DefaultLease, "how long a server may be silent before another one takes its deployments over; the same on all servers, at least 3s")
+	flags.DurationVar(&o.lease, "lease", lease.Default, "how long a server may be silent before another one takes its deployments over; the same on all servers, at least 3s")
 	flags.IntVar(&o.workers, "workers", engine.DefaultWorkers, "deployments and actions that a server runs at the same time; a project gets a further one only while more places are free than it has, so at most half of them")
 	flags.DurationVar(&o.taskTime, "task-time-limit", engine.DefaultTaskTime, "how long a deployment or action may run; then it ends as failed, and can be tried again")
 	flags.Int64Var(&o.steps, "muranopl-steps", engine.DefaultCode.Steps, "steps that the code of one deployment, action or static action may take: instructions and evaluated nodes of expressions")

@@ -47,7 +47,7 @@ func (e *Engine) makeWay(ctx context.Context, h *held) (end func()) {
 		e.mutex.Lock()
 		for environmentID, lease := range e.running {
 			if environmentID != task.EnvironmentID {
-				lease.end(errMadeWay)
+				lease.End(errMadeWay)
 			}
 		}
 		e.mutex.Unlock()

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/lease"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
@@ -62,7 +63,7 @@ type Config struct {
 	// Poll is how often the rows are looked at without having been woken (default 5 s): for tasks that another process wrote or
 	// can no longer do.
 	Poll time.Duration
-	// Lease is how long a task waits for a worker that is silent before another one takes it over (default DefaultLease). A
+	// Lease is how long a task waits for a worker that is silent before another one takes it over (default lease.Default). A
 	// worker stops by itself after two thirds of it.
 	Lease time.Duration
 	// OutagePatience is how long a service of the cloud may be away while a task needs it (default openstack.DefaultOutagePatience).
@@ -107,7 +108,6 @@ const (
 var (
 	errStopped   = errors.New("Burano was stopped")
 	errAbandoned = errors.New("the environment was abandoned")
-	errLeaseLost = errors.New("the lease of the task could not be renewed in time, so that another worker may have the task")
 	errTakenOver = errors.New("another worker has taken the task over")
 	errCancelled = errors.New("it was cancelled")
 	errTime      = errors.New("its time was up")
@@ -123,7 +123,7 @@ type Engine struct {
 	parsed *muranopl.Parsed // class files, for all tasks
 
 	mutex   sync.Mutex
-	running map[string]*lease // by environment
+	running map[string]*lease.Lease // by environment
 	pool    pool
 	metrics *metrics
 	statics map[string]int // static actions that run, by project
@@ -135,7 +135,7 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 	config.Code = cmp.Or(config.Code, DefaultCode)
 	config.TaskTime = cmp.Or(config.TaskTime, DefaultTaskTime)
 	config.Poll = cmp.Or(config.Poll, defaultPoll)
-	config.Lease = cmp.Or(config.Lease, DefaultLease)
+	config.Lease = cmp.Or(config.Lease, lease.Default)
 	config.MaxDeaths = cmp.Or(config.MaxDeaths, DefaultMaxDeaths)
 	config.AloneTime = cmp.Or(config.AloneTime, DefaultAloneTime)
 	config.MakeWay = cmp.Or(config.MakeWay, DefaultMakeWay)
@@ -145,7 +145,7 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 	}
 	config.Sweep = cmp.Or(config.Sweep, defaultSweep)
 	e := &Engine{Config: config, wake: make(chan struct{}, 1), sweep: make(chan struct{}, 1), parsed: muranopl.NewParsed(),
-		running: map[string]*lease{}, pool: pool{changed: make(chan struct{})}, statics: map[string]int{}}
+		running: map[string]*lease.Lease{}, pool: pool{changed: make(chan struct{})}, statics: map[string]int{}}
 	e.metrics = newMetrics(config.Metrics, e)
 	if config.Sole {
 		return e, e.Store.EndLeases(ctx)
@@ -180,7 +180,7 @@ func (e *Engine) Cancel(environmentID string) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	if lease := e.running[environmentID]; lease != nil {
-		lease.look()
+		lease.Look()
 	}
 	e.Wake() // nobody may have it yet
 }
@@ -189,7 +189,7 @@ func (e *Engine) Cancel(environmentID string) {
 func (e *Engine) Abandon(environmentID string) {
 	e.mutex.Lock()
 	if lease := e.running[environmentID]; lease != nil {
-		lease.lose(errAbandoned)
+		lease.Lose(errAbandoned)
 	}
 	e.mutex.Unlock()
 	e.Revoke()

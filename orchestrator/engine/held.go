@@ -2,9 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
+	"time"
 
+	"github.com/burano/burano/orchestrator/lease"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -13,9 +16,23 @@ import (
 // written through the methods below.
 type held struct {
 	*store.Hold
-	lease *lease
+	lease *lease.Lease
 	known secret.Known
 	log   *slog.Logger
+}
+
+// renew renews the lease of the task, and ends the task when somebody wants that.
+func (h *held) renew(ctx context.Context, length time.Duration) error {
+	cancelledBy, err := h.Renew(ctx, length)
+	switch {
+	case errors.Is(err, store.ErrFenced):
+		return lease.Over(errTakenOver)
+	case errors.Is(err, store.ErrNotFound):
+		return lease.Over(errAbandoned)
+	case err == nil && cancelledBy != "":
+		h.lease.End(errCancelled)
+	}
+	return err
 }
 
 // know takes down the secrets of the models that the task is about, and of its arguments.

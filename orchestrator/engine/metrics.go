@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/burano/burano/orchestrator/lease"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -44,7 +45,7 @@ func (m *metrics) began(before store.Task) {
 
 // ended counts a task that the server works for no more; cause is that of the end of its context.
 func (m *metrics) ended(task store.Task, outcome string, cause error, took time.Duration) {
-	if errors.Is(cause, errLeaseLost) || errors.Is(cause, errTakenOver) {
+	if errors.Is(cause, lease.ErrLost) || errors.Is(cause, errTakenOver) {
 		m.lost.Inc()
 	}
 	m.seconds.WithLabelValues(task.Kind(), outcome).Observe(took.Seconds())

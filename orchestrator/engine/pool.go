@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/burano/burano/internal/requestid"
+	"github.com/burano/burano/orchestrator/lease"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -88,29 +89,28 @@ func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, 
 	taskCtx, cancel := context.WithCancelCause(requestid.With(context.WithoutCancel(ctx), hold.Task().RequestID))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(errStopped) })()
-	lease := newLease(e.Lease, asked, cancel)
-	hold.Guard(lease.check)
+	h := &held{Hold: hold, lease: lease.New(e.Lease, asked, cancel)}
+	hold.Guard(h.lease.Check)
 	environmentID := hold.Task().EnvironmentID
 	e.mutex.Lock()
-	e.running[environmentID] = lease
+	e.running[environmentID] = h.lease
 	e.mutex.Unlock()
 
 	keepCtx, release := context.WithCancel(context.WithoutCancel(ctx))
-	var keeper sync.WaitGroup
-	keeper.Go(func() { lease.keep(keepCtx, hold) })
-	defer keeper.Wait()
+	var renewing sync.WaitGroup
+	renewing.Go(func() { h.lease.Keep(keepCtx, h.renew) })
+	defer renewing.Wait()
 	defer release()
-	h := &held{Hold: hold, lease: lease}
 	h.log = requestid.Logger(h.known.Logger(e.Logger), hold.Task().RequestID)
 	if alone {
 		defer e.makeWay(taskCtx, h)()
 	}
 	defer time.AfterFunc(e.TaskTime, func() { cancel(errTime) }).Stop()
-	e.run(e.withOutages(openstack.Guarded(taskCtx, lease.check), h), h, before)
+	e.run(e.withOutages(openstack.Guarded(taskCtx, h.lease.Check), h), h, before)
 
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
-	if e.running[environmentID] == lease { // and not that of a later task
+	if e.running[environmentID] == h.lease { // and not that of a later task
 		delete(e.running, environmentID)
 	}
 }

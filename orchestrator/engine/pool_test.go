@@ -19,6 +19,7 @@ import (
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/engine/enginetest"
+	"github.com/burano/burano/orchestrator/lease"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -106,7 +107,7 @@ func (h *house) submitAs(project, name string, application map[string]any) (id s
 }
 
 func TestProjectsShareTheWorkersAndOneIsLeftForTheNext(t *testing.T) {
-	onEachDatabaseFor(t, engine.DefaultLease, func(t *testing.T, open func() *gorm.DB) {
+	onEachDatabaseFor(t, lease.Default, func(t *testing.T, open func() *gorm.DB) {
 		const workers = 8
 		h := newHouseOver(t, open)
 		h.workers = workers
@@ -177,7 +178,7 @@ func (h *house) finished(id string) {
 // TestAnEnvironmentHasOneTaskAtATime submits deployments, actions, cancellations and retries at random from many users at once to two
 // servers. What is refused is refused for what others did first; what is accepted ends.
 func TestAnEnvironmentHasOneTaskAtATime(t *testing.T) {
-	onEachDatabaseFor(t, engine.DefaultLease, func(t *testing.T, open func() *gorm.DB) {
+	onEachDatabaseFor(t, lease.Default, func(t *testing.T, open func() *gorm.DB) {
 		seed := uint64(time.Now().UnixNano())
 		t.Logf("seed %d", seed)
 		const workers, users, turns = 2, 6, 25

@@ -39,7 +39,7 @@ func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 			task.Kind(), e.TaskTime, again(task))), nil
 	}
 	switch {
-	case h.lease.check() != nil:
+	case h.lease.Check() != nil:
 		log.Warn("a task was left to others", "reason", context.Cause(ctx))
 		return
 	case failed != nil && cause == nil:
@@ -115,7 +115,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	}
 	h.know(task.Objects, environment.Model.ObjectsCopy, task.Action.Args)
 	if task.CancelledBy != "" {
-		h.lease.end(errCancelled)
+		h.lease.End(errCancelled)
 		return outcome, failedWith("", errCancelled)
 	}
 	if e.condemned(task) {

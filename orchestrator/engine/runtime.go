@@ -184,7 +184,7 @@ func (r *Runtime) Fence() uint64 { return r.held.Fence() }
 
 // Alive returns an error once this process may no longer act for the task. Native code asks right before it changes anything
 // outside of the database, because a process that was stopped for a while goes on in the middle of what it was doing.
-func (r *Runtime) Alive() error { return r.held.lease.check() }
+func (r *Runtime) Alive() error { return r.held.lease.Check() }
 
 // Step runs a native step of the object and keeps its start, end and error with the task. It does not begin when the task was
 // cancelled or belongs to another worker.
