@@ -45,9 +45,9 @@ func (e *Engine) makeWay(ctx context.Context, h *held) (end func()) {
 	log := h.log.With("task", task.ID, "environment", task.EnvironmentID, "deaths", task.Deaths)
 	if !e.othersEnded(ctx, e.MakeWay) {
 		e.mutex.Lock()
-		for environmentID, lease := range e.running {
+		for environmentID, other := range e.running {
 			if environmentID != task.EnvironmentID {
-				lease.End(errMadeWay)
+				other.lease.End(errMadeWay)
 			}
 		}
 		e.mutex.Unlock()

@@ -47,28 +47,50 @@ func (e *Engine) project(ctx context.Context, task store.Task, environment store
 			return nil, err
 		}
 	}
+	if task.Repair && task.DelegationID == "" {
+		return nil, fault.New(fault.Forbidden, "environment %s has no standing delegation, without which Burano does nothing in its project by itself: burano environment "+
+			"delegation set, or deploy again", environment.ID)
+	}
 	if delegation.Sealed == "" {
 		return nil, fmt.Errorf("environment %s has no trust, so that Burano cannot act in its project: deploy it again", environment.ID)
 	}
-	opened, err := e.Sealer.Open(store.TrustOwner(environment.ID), delegation.Sealed)
-	if err != nil {
-		return nil, err
-	}
-	var project *openstack.Project
-	if delegation.Kind == store.Trust {
-		project, err = e.Cloud.Project(ctx, string(opened))
-	} else {
-		var credential Credential
-		if err := json.Unmarshal(opened, &credential); err != nil {
-			return nil, fmt.Errorf("read the application credential of environment %s: %w", environment.ID, err)
-		}
-		project, err = e.Cloud.ProjectByCredential(ctx, credential.ID, credential.Secret)
-	}
+	project, err := e.reach(ctx, delegation)
 	if errors.Is(err, openstack.ErrRefused) {
 		return nil, fmt.Errorf("Burano can act for the user who started this %s no more: they have left, lost a role in the project, or revoked "+
 			"it. Another member of the project can start it again: %w", task.Kind(), err)
 	}
 	return project, err
+}
+
+// reach signs in through a delegation.
+func (e *Engine) reach(ctx context.Context, delegation store.Delegation) (*openstack.Project, error) {
+	opened, err := e.Sealer.Open(store.TrustOwner(delegation.EnvironmentID), delegation.Sealed)
+	if err != nil {
+		return nil, err
+	}
+	if delegation.Kind == store.Trust {
+		return e.Cloud.Project(ctx, string(opened))
+	}
+	var credential Credential
+	if err := json.Unmarshal(opened, &credential); err != nil {
+		return nil, fmt.Errorf("read the application credential of environment %s: %w", delegation.EnvironmentID, err)
+	}
+	return e.Cloud.ProjectByCredential(ctx, credential.ID, credential.Secret)
+}
+
+// StandingProject is the environment's project, reached outside of tasks through its standing delegation, which has the id that is returned;
+// store.ErrNotFound where it has none.
+func (e *Engine) StandingProject(ctx context.Context, environmentID string, known string) (project *openstack.Project, delegationID string, err error) {
+	delegation, err := e.Store.StandingDelegation(ctx, environmentID)
+	if err != nil || delegation.ID == known {
+		return nil, delegation.ID, err
+	}
+	project, err = e.reach(ctx, delegation)
+	if errors.Is(err, openstack.ErrRefused) {
+		err = fmt.Errorf("Burano can act for user %s no more, who gave environment %s its standing delegation: they have left, lost a role in the project, or revoked "+
+			"it. Give it another one: %w", delegation.UserName, environmentID, err)
+	}
+	return project, delegation.ID, err
 }
 
 // lostUser returns an error when Heat can act no more for the user whose trust it keeps for a stack, so that it refuses every change of it. Heat

@@ -114,6 +114,9 @@ var (
 	errMadeWay   = errors.New("a task over which Burano servers had died was to run alone on the server")
 )
 
+// errMadeWayForUser is why a repair does not begin its next step.
+var errMadeWayForUser = errors.New("the repair made way for what a user has asked for; it is begun again when it is still needed")
+
 // Engine takes and runs tasks. It is safe for concurrent use.
 type Engine struct {
 	Config
@@ -123,7 +126,7 @@ type Engine struct {
 	parsed *muranopl.Parsed // class files, for all tasks
 
 	mutex   sync.Mutex
-	running map[string]*lease.Lease // by environment
+	running map[string]*held // by environment
 	pool    pool
 	metrics *metrics
 	statics map[string]int // static actions that run, by project
@@ -145,7 +148,7 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 	}
 	config.Sweep = cmp.Or(config.Sweep, defaultSweep)
 	e := &Engine{Config: config, wake: make(chan struct{}, 1), sweep: make(chan struct{}, 1), parsed: muranopl.NewParsed(),
-		running: map[string]*lease.Lease{}, pool: pool{changed: make(chan struct{})}, statics: map[string]int{}}
+		running: map[string]*held{}, pool: pool{changed: make(chan struct{})}, statics: map[string]int{}}
 	e.metrics = newMetrics(config.Metrics, e)
 	if config.Sole {
 		return e, e.Store.EndLeases(ctx)
@@ -158,6 +161,8 @@ func again(task store.Task) string {
 	switch task.Kind() {
 	case "deletion":
 		return "Delete the environment again to go on."
+	case "repair":
+		return "It is begun again while it is needed."
 	case "action":
 		return "Run the action again to go on, or deploy the environment again to have it as it was."
 	}
@@ -165,7 +170,16 @@ func again(task store.Task) string {
 }
 
 // Wake tells that there may be a new task. It never blocks.
-func (e *Engine) Wake() { signal(e.wake) }
+func (e *Engine) Wake() {
+	signal(e.wake)
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	for _, h := range e.running {
+		if h.Task().Repair {
+			h.lease.Look() // the task may be for its environment
+		}
+	}
+}
 
 func signal(channel chan<- struct{}) {
 	select {
@@ -179,17 +193,17 @@ func signal(channel chan<- struct{}) {
 func (e *Engine) Cancel(environmentID string) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
-	if lease := e.running[environmentID]; lease != nil {
-		lease.Look()
+	if h := e.running[environmentID]; h != nil {
+		h.lease.Look()
 	}
-	e.Wake() // nobody may have it yet
+	signal(e.wake) // nobody may have it yet
 }
 
 // Abandon stops what runs in an environment whose rows are gone, and revokes its delegations soon.
 func (e *Engine) Abandon(environmentID string) {
 	e.mutex.Lock()
-	if lease := e.running[environmentID]; lease != nil {
-		lease.Lose(errAbandoned)
+	if h := e.running[environmentID]; h != nil {
+		h.lease.Lose(errAbandoned)
 	}
 	e.mutex.Unlock()
 	e.Revoke()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/burano/burano/orchestrator/lease"
@@ -19,18 +20,32 @@ type held struct {
 	lease *lease.Lease
 	known secret.Known
 	log   *slog.Logger
+
+	wanted atomic.Bool // the environment, by a user's task that waits: a repair begins no other step
+	away   atomic.Bool // it did not begin one
+}
+
+// step returns an error unless another step of the task may begin.
+func (h *held) step() error {
+	if !h.wanted.Load() {
+		return nil
+	}
+	h.away.Store(true)
+	return errMadeWayForUser
 }
 
 // renew renews the lease of the task, and ends the task when somebody wants that.
 func (h *held) renew(ctx context.Context, length time.Duration) error {
-	cancelledBy, err := h.Renew(ctx, length)
+	wanted, err := h.Renew(ctx, length)
 	switch {
 	case errors.Is(err, store.ErrFenced):
 		return lease.Over(errTakenOver)
 	case errors.Is(err, store.ErrNotFound):
 		return lease.Over(errAbandoned)
-	case err == nil && cancelledBy != "":
+	case err == nil && wanted.CancelledBy != "":
 		h.lease.End(errCancelled)
+	case err == nil && wanted.Way:
+		h.wanted.Store(true)
 	}
 	return err
 }

@@ -80,7 +80,7 @@ func (e *Engine) free() {
 	close(e.pool.changed)
 	e.pool.changed = make(chan struct{})
 	e.mutex.Unlock()
-	e.Wake() // a worker is free, and the environment
+	signal(e.wake) // a worker is free, and the environment
 }
 
 // hold keeps the lease of a task that was asked for at the time asked, and runs the task under it.
@@ -93,7 +93,7 @@ func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, 
 	hold.Guard(h.lease.Check)
 	environmentID := hold.Task().EnvironmentID
 	e.mutex.Lock()
-	e.running[environmentID] = h.lease
+	e.running[environmentID] = h
 	e.mutex.Unlock()
 
 	keepCtx, release := context.WithCancel(context.WithoutCancel(ctx))
@@ -110,7 +110,7 @@ func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, 
 
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
-	if e.running[environmentID] == h.lease { // and not that of a later task
+	if e.running[environmentID] == h { // and not that of a later task
 		delete(e.running, environmentID)
 	}
 }

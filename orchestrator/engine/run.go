@@ -42,6 +42,11 @@ func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 	case h.lease.Check() != nil:
 		log.Warn("a task was left to others", "reason", context.Cause(ctx))
 		return
+	case failed != nil && cause == nil && h.away.Load():
+		if err := h.AddReport(endCtx, store.Report{Level: string(LevelInfo), Text: capital(errMadeWayForUser.Error())}); err != nil && !errors.Is(err, store.ErrNotFound) {
+			log.Error("a report could not be written", "text", errMadeWayForUser.Error(), "error", err)
+		}
+		outcome.Failed, outcome.Result = true, exception(errMadeWayForUser.Error(), "")
 	case failed != nil && cause == nil:
 		if err := h.report(endCtx, failed.lines); err != nil && !errors.Is(err, store.ErrNotFound) {
 			log.Error("a report could not be written", "text", failed.message, "error", err)
@@ -141,7 +146,11 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		}
 	}
 	root := runtime.model
-	removed, problems, err := loadRemoved(ctx, interpreter, root, environment.Model.ObjectsCopy, task.Objects)
+	former := environment.Model.ObjectsCopy
+	if task.Repair {
+		former = nil // what a deployment left to be destroyed waits for the next one
+	}
+	removed, problems, err := loadRemoved(ctx, interpreter, root, former, task.Objects)
 	if err != nil {
 		return outcome, failedWith("", err)
 	}
@@ -162,8 +171,10 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		outcome.Result = store.Document{"isException": false, "result": nil}
 		return outcome, nil
 	}
-	if err := h.SaveObjectsCopy(ctx, task.Objects, classes.Versions()); err != nil {
-		return outcome, failedWith("", err)
+	if !task.Repair { // which makes nothing that was not there
+		if err := h.SaveObjectsCopy(ctx, task.Objects, classes.Versions()); err != nil {
+			return outcome, failedWith("", err)
+		}
 	}
 
 	result, failed := act(ctx, interpreter, root, task.Action)

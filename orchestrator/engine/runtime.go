@@ -195,6 +195,9 @@ func (r *Runtime) Step(ctx context.Context, object *muranopl.Object, name string
 	if err := r.Alive(); err != nil {
 		return err
 	}
+	if err := r.held.step(); err != nil {
+		return err
+	}
 	id, err := r.held.StartStep(ctx, store.Step{ObjectID: object.ID(), Class: object.Class().Name, Name: name})
 	if err != nil {
 		return err

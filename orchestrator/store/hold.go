@@ -55,7 +55,7 @@ type Taking struct {
 
 // TakeTask gives a task that nobody holds to a worker, for as long as the lease: one that was never taken or was given back, or one
 // whose lease has run out. Environments of which a task is held are skipped. Of the others the project comes first of which the
-// fewest tasks are held, by whichever worker, and of a project the oldest task. before is the task as it was. ErrNotFound when there
+// fewest tasks are held, by whichever worker, and of a project the oldest task; repairs come after everything that users want. before is the task as it was. ErrNotFound when there
 // is none.
 func (s *Store) TakeTask(ctx context.Context, taking Taking) (hold *Hold, before Task, err error) {
 	if free, err := s.anyFree(ctx); err != nil || !free {
@@ -82,7 +82,7 @@ func (s *Store) TakeTask(ctx context.Context, taking Taking) (hold *Hold, before
 		if taking.Unsuspected {
 			waiting = waiting.Where("deaths + CASE WHEN worker <> '' THEN 1 ELSE 0 END < ?", SuspectDeaths) // whose lease ran out dies once more
 		}
-		if err := waiting.Order("COALESCE(busy.held, 0), tasks.created, tasks.id").Limit(candidates).Find(&found).Error; err != nil {
+		if err := waiting.Order("repair, COALESCE(busy.held, 0), tasks.created, tasks.id").Limit(candidates).Find(&found).Error; err != nil {
 			return err
 		}
 		for _, candidate := range found {
@@ -174,8 +174,14 @@ func (h *Hold) holding(ctx context.Context, what string, do func(tx *gorm.DB) er
 	})
 }
 
-// Renew makes the lease end this long from now, and answers who wants the task's end, "" when nobody does.
-func (h *Hold) Renew(ctx context.Context, lease time.Duration) (cancelledBy string, err error) {
+// Wanted is what others want of a task that a worker holds.
+type Wanted struct {
+	CancelledBy string // who wants its end; "" when nobody does
+	Way         bool   // it is a repair, and a user's task waits for its environment
+}
+
+// Renew makes the lease end this long from now, and answers what others want of the task.
+func (h *Hold) Renew(ctx context.Context, lease time.Duration) (wanted Wanted, err error) {
 	err = h.holding(ctx, "renew the lease of a task", func(tx *gorm.DB) error {
 		now, err := h.store.databaseClock(tx)
 		if err != nil {
@@ -185,10 +191,17 @@ func (h *Hold) Renew(ctx context.Context, lease time.Duration) (cancelledBy stri
 		if err := tx.Select("cancelled_by").Where("id = ?", h.task.ID).Take(&task).Error; err != nil {
 			return err
 		}
-		cancelledBy = task.CancelledBy
+		wanted.CancelledBy = task.CancelledBy
+		if h.task.Repair {
+			var waiting int64
+			if err := tx.Model(&Task{}).Where("environment_id = ? AND finished IS NULL AND repair = ?", h.task.EnvironmentID, false).Count(&waiting).Error; err != nil {
+				return err
+			}
+			wanted.Way = waiting > 0
+		}
 		return tx.Model(&Task{}).Where("id = ?", h.task.ID).Update("lease_until", now+Time(lease.Microseconds())).Error
 	})
-	return cancelledBy, err
+	return wanted, err
 }
 
 // SetAlone keeps whether the worker runs nothing beside the task: if it dies meanwhile, nothing else can be the cause.
@@ -246,6 +259,9 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		if failed {
 			state = DeployFailure
 		}
+		if task.Repair {
+			text = "Repair finished"
+		}
 		if deletion {
 			text, state = "Deletion finished", DeleteFailure
 		}
@@ -264,6 +280,12 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		if err := tx.Select("result", "finished", "updated").Where("id = ?", task.ID).
 			Updates(&Task{Result: outcome.Result, Finished: &now, Updated: now}).Error; err != nil {
 			return err
+		}
+		if err := lookSoon(tx, task.EnvironmentID); err != nil {
+			return err
+		}
+		if task.Repair {
+			return s.mended(tx, task, outcome)
 		}
 		if err := tx.Model(&Session{}).Where("id = ?", task.SessionID).Updates(map[string]any{"state": state, "updated": now}).Error; err != nil {
 			return err

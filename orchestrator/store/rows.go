@@ -141,6 +141,7 @@ type Task struct {
 	AloneDeaths   int64    // those of Deaths that fell while it ran alone
 	CancelledBy   string   // the user who asked for its end; "" when nobody did
 	RequestID     string   // of the call that submitted it; "" in what was submitted before ids were kept
+	Repair        bool     // a keeper has started it: it has no session, and leaves version and drafts alone
 	Action        Action   `gorm:"serializer:sealed"`
 	Objects       Document `gorm:"serializer:sealed"` // with the applications under "applications", as the classes have them; nil for a deletion
 	Result        Document `gorm:"serializer:sealed"`
@@ -153,11 +154,13 @@ type Task struct {
 	GoneReports   int64 // of all levels
 }
 
-// Kind says in a user's words what the task is: a deployment, an action or a deletion.
+// Kind says in a user's words what the task is: a deployment, an action, a deletion or a repair.
 func (t Task) Kind() string {
 	switch {
 	case t.Objects == nil:
 		return "deletion"
+	case t.Repair:
+		return "repair"
 	case t.Action.ObjectID != t.EnvironmentID:
 		return "action"
 	}

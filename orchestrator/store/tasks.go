@@ -65,7 +65,7 @@ func (s *Store) SubmitAction(ctx context.Context, environmentID, userID string, 
 	return task, err
 }
 
-// Resubmit submits once more what a task was to do, if it failed and is the environment's newest (else ErrNoFailure), in one transaction.
+// Resubmit submits once more what a task was to do, if it failed and is the newest that a user has submitted in the environment (else ErrNoFailure), in one transaction.
 // ErrBusy while the environment is deploying or deleting.
 func (s *Store) Resubmit(ctx context.Context, taskID, userID string, submission Submission) (Task, error) {
 	var task Task
@@ -78,7 +78,7 @@ func (s *Store) Resubmit(ctx context.Context, taskID, userID string, submission 
 		if err != nil {
 			return err
 		}
-		if err := tx.Select("id").Where("environment_id = ?", former.EnvironmentID).Order("started DESC, created DESC, id").Take(&newest).Error; err != nil {
+		if err := tx.Select("id").Where("environment_id = ? AND repair = ?", former.EnvironmentID, false).Order("started DESC, created DESC, id").Take(&newest).Error; err != nil {
 			return err
 		}
 		counts, err := s.counts(tx, taskID)

@@ -129,6 +129,22 @@ func (w *World) Natives(r *engine.Runtime) muranopl.Natives {
 				w.did("destroy " + name)
 				return nil, nil
 			},
+			"mend": func(ctx context.Context, call muranopl.Call) (any, error) {
+				for _, step := range []string{"first", "second"} {
+					what := step + " of " + call.Object.Text("name")
+					err := r.Step(ctx, call.Object, step, func(ctx context.Context) error {
+						if err := w.pass(ctx, what); err != nil {
+							return err
+						}
+						w.did(what)
+						return nil
+					})
+					if err != nil {
+						return nil, err
+					}
+				}
+				return nil, call.Object.Set("result", "mended")
+			},
 			"boom": func(context.Context, muranopl.Call) (any, error) {
 				return nil, errors.New("action failed on purpose")
 			},

@@ -1,0 +1,136 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// repair submits the repair of an application of an environment, and begins with it.
+func (h *house) repair(environmentID, objectID string) store.Task {
+	h.t.Helper()
+	require.NoError(h.t, h.store.AddKeepers(h.t.Context()))
+	require.NoError(h.t, h.db.Exec("UPDATE keepers SET due = 0").Error)
+	claims, err := h.store.ClaimKeepers(h.t.Context(), "keeper", time.Minute, 1)
+	require.NoError(h.t, err)
+	require.Len(h.t, claims, 1)
+	standing, err := h.store.EndLook(h.t.Context(), claims[0], store.Looked{Duties: []string{"nodes"}, Mends: func(f store.Finding) string { return f.Mends },
+		Findings: []store.Finding{{Duty: "nodes", Kind: "away"}}})
+	require.NoError(h.t, err)
+	task, err := h.store.SubmitRepair(h.t.Context(), store.Repair{Finding: standing[0], TaskFence: claims[0].TaskFence, Most: 4,
+		Action: store.Action{ObjectID: objectID, Method: "mend"}, Text: "It is away"})
+	require.NoError(h.t, err)
+	h.engine.Wake()
+	return task
+}
+
+func TestARepairChangesTheModelAndNeitherVersionNorDraftsNorStatus(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, open func() *gorm.DB) {
+		h := newHouseOver(t, open)
+		h.start()
+		id := h.create("one")
+		h.deploy(id, application("a1", "alpha", nil))
+		require.Equal(t, "success", h.ended(id).State)
+		before, err := h.store.Environment(t.Context(), id)
+		require.NoError(t, err)
+		session, err := h.service.Configure(t.Context(), demo, id)
+		require.NoError(t, err)
+		require.NoError(t, h.service.PutServices(t.Context(), demo, id, session.ID, nil, []any{}, false))
+
+		release := h.world.Hold("first of alpha")
+		defer release()
+		task := h.repair(id, "a1")
+		h.begun("first of alpha", 1)
+		require.Equal(t, "pending", h.status(id), "a draft is open, and nothing that a user wants runs")
+		release()
+		deployment := h.ended(id)
+		require.Equal(t, task.ID, deployment.ID)
+		require.Equal(t, "success", deployment.State)
+		require.Equal(t, []string{"It is away", "Repair finished"}, texts(h.reports(id, deployment)))
+		after, err := h.store.Environment(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, before.Version, after.Version)
+		require.Equal(t, "mended", after.Model.Objects["services"].([]any)[0].(map[string]any)["result"])
+		require.NoError(t, h.service.Deploy(t.Context(), demo, id, session.ID), "the draft is as good as before")
+		require.Equal(t, "success", h.ended(id).State)
+		require.Equal(t, 1, count(h.world.Log(), "destroy alpha"), "and it takes the application out")
+	})
+}
+
+func TestAUsersDeploymentWaitsForNoMoreThanTheStepOfARepairThatRuns(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, open func() *gorm.DB) {
+		h := newHouseOver(t, open)
+		h.start()
+		id := h.create("one")
+		h.deploy(id, application("a1", "alpha", nil))
+		require.Equal(t, "success", h.ended(id).State)
+		release := h.world.Hold("first of alpha")
+		defer release()
+		task := h.repair(id, "a1")
+		h.begun("first of alpha", 1)
+		h.deploy(id, application("a1", "alpha", nil), application("a2", "beta", nil))
+		require.Never(t, func() bool { return count(h.world.Log(), "begin deploy beta") > 0 }, 200*time.Millisecond, 10*time.Millisecond)
+		release()
+		h.begun("deploy beta", 1)
+		require.Equal(t, "success", h.ended(id).State)
+		require.Equal(t, 1, count(h.world.Log(), "first of alpha"), "what ran was not cut off")
+		require.Zero(t, count(h.world.Log(), "begin second of alpha"))
+		list, err := h.service.Deployments(t.Context(), demo, id)
+		require.NoError(t, err)
+		require.Equal(t, task.ID, list[1].ID)
+		require.Equal(t, "success", list[1].State, "it says in its log why it ended, and is no failure")
+		require.Equal(t, []string{"It is away", "The repair made way for what a user has asked for; it is begun again when it is still needed", "Repair finished"},
+			texts(h.reports(id, list[1])))
+	})
+}
+
+func TestARepairWhoseServerDiesIsGoneOnWithByAnotherOne(t *testing.T) {
+	onEachDatabaseFor(t, shortLease, func(t *testing.T, open func() *gorm.DB) {
+		h := newHouseOver(t, open)
+		h.start()
+		id := h.create("one")
+		h.deploy(id, application("a1", "alpha", nil))
+		require.Equal(t, "success", h.ended(id).State)
+		h.stop()
+		task := h.repair(id, "a1")
+		dead, _, err := h.store.TakeTask(t.Context(), store.Taking{Worker: "dead", Lease: shortLease})
+		require.NoError(t, err)
+		_, err = dead.StartStep(t.Context(), store.Step{ObjectID: "a1", Name: "first"})
+		require.NoError(t, err)
+		b := h.another()
+		require.Eventually(t, func() bool { return b.newest(id).Finished != nil }, 30*time.Second, 10*time.Millisecond)
+		require.Equal(t, task.ID, b.newest(id).ID)
+		require.Equal(t, 1, count(b.world.Log(), "second of alpha"))
+	})
+}
+
+func TestARepairDestroysNothingThatADeploymentLeft(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, open func() *gorm.DB) {
+		h := newHouseOver(t, open)
+		h.start()
+		id := h.create("one")
+		h.deploy(id, application("a1", "alpha", nil), application("a2", "beta", nil))
+		require.Equal(t, "success", h.ended(id).State)
+		// A deployment without beta was submitted and cancelled before it had destroyed it: the model has it no more, the copy has.
+		environment, err := h.store.Environment(t.Context(), id)
+		require.NoError(t, err)
+		environment.Model.Objects["services"] = environment.Model.Objects["services"].([]any)[:1]
+		session, err := h.service.Configure(t.Context(), demo, id)
+		require.NoError(t, err)
+		require.NoError(t, h.service.PutServices(t.Context(), demo, id, session.ID, nil, environment.Model.Objects["services"].([]any), false))
+		release := h.world.Hold("destroy beta")
+		require.NoError(t, h.service.Deploy(t.Context(), demo, id, session.ID))
+		h.begun("destroy beta", 1)
+		require.NoError(t, h.service.Cancel(t.Context(), demo, h.newest(id).ID))
+		require.NotEqual(t, "success", h.ended(id).State)
+		release()
+		require.NoError(t, h.db.Exec("UPDATE sessions SET state = 'deployed'").Error) // as an action that went well afterwards leaves it
+		h.repair(id, "a1")
+		require.Equal(t, "success", h.ended(id).State)
+		require.Zero(t, count(h.world.Log(), "destroy beta"))
+	})
+}

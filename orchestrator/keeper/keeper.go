@@ -1,0 +1,262 @@
+package keeper
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/burano/burano/internal/panics"
+	"github.com/burano/burano/orchestrator/lease"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// Config is what a Keeper needs. What has a default may be left out.
+type Config struct {
+	Store  *store.Store
+	Duties []Duty
+	// Clusters are the ids of the objects of an environment's clusters that were ever up.
+	Clusters func(ctx context.Context, environmentID string) ([]string, error)
+	// Project reaches an environment's project through its standing delegation, and returns that one's id, too: nothing more when it is the
+	// known one, and store.ErrNotFound when there is none.
+	Project func(ctx context.Context, environmentID, known string) (project *openstack.Project, delegationID string, err error)
+	// Wake tells the engine that there is a task.
+	Wake func()
+
+	Logger *slog.Logger
+	// Metrics is where it registers what it counts; nil: nowhere.
+	Metrics prometheus.Registerer
+
+	// Lease is how long an environment waits for a server that is silent (default lease.Default).
+	Lease time.Duration
+	// Looks is how many environments a server looks at at the same time (default DefaultLooks).
+	Looks int
+	// Repairs is how many repairs all servers run at the same time (default DefaultRepairs).
+	Repairs int
+	// Tries is how often a finding is repaired, with growing pauses, until people must (default DefaultTries).
+	Tries int
+	// Poll is how often it is looked for environments that are due (default 1 s).
+	Poll time.Duration
+	// Settled is how long a finding has stood before it is repaired: most pass by themselves, such as a node that starts again (default 30 s).
+	Settled time.Duration
+	// Pause is how long after the first repair of a finding the second one comes; each further pause is twice as long, an hour at most
+	// (default 1 min).
+	Pause time.Duration
+	// Sole says that no other process uses the database: then what a former process held is looked at at once.
+	Sole bool
+}
+
+// Defaults of Config.
+const (
+	DefaultLooks   = 64
+	DefaultRepairs = 4
+	DefaultTries   = 5
+)
+
+const (
+	defaultPoll    = time.Second
+	defaultSettled = 30 * time.Second
+	defaultPause   = time.Minute
+	// longestPause is that between two repairs of a finding.
+	longestPause = time.Hour
+	// again is how long a finding that was closed counts as the same one when it is found again.
+	again = time.Hour
+	// addPause is how often it is looked for environments that have no keeper yet.
+	addPause = 30 * time.Second
+	// lookTimeout is how long the look of a duty may take.
+	lookTimeout = 5 * time.Minute
+	// endTimeout is how long the database is waited for after the process was told to stop.
+	endTimeout = 10 * time.Second
+)
+
+// Keeper looks after the environments that this server claims.
+type Keeper struct {
+	Config
+	metrics  *metrics
+	projects projects
+}
+
+// New makes a Keeper; nothing is looked at before Run.
+func New(config Config) *Keeper {
+	config.Lease = cmp.Or(config.Lease, lease.Default)
+	config.Looks = cmp.Or(config.Looks, DefaultLooks)
+	config.Repairs = cmp.Or(config.Repairs, DefaultRepairs)
+	config.Tries = cmp.Or(config.Tries, DefaultTries)
+	config.Poll = cmp.Or(config.Poll, defaultPoll)
+	config.Settled = cmp.Or(config.Settled, defaultSettled)
+	config.Pause = cmp.Or(config.Pause, defaultPause)
+	return &Keeper{Config: config, metrics: newMetrics(config.Metrics), projects: projects{reach: config.Project, known: map[string]reached{}}}
+}
+
+// Run looks after environments until ctx ends; then others may have them.
+func (k *Keeper) Run(ctx context.Context) error {
+	if k.Sole {
+		if err := k.Store.EndKeepersLeases(ctx); err != nil {
+			return err
+		}
+	}
+	for ctx.Err() == nil {
+		k.hold(ctx) // begins anew when the database was away for too long
+	}
+	return nil
+}
+
+// hold looks after environments under one lease, which covers all that this server claims: one statement renews it for all of them.
+func (k *Keeper) hold(ctx context.Context) {
+	looking, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	h := &holding{Keeper: k, worker: store.NewID(), lease: lease.New(k.Lease, time.Now(), cancel), ended: make(chan struct{}, 1), claimed: map[string]bool{}}
+	keepCtx, release := context.WithCancel(context.WithoutCancel(ctx))
+	var renewing, looks sync.WaitGroup
+	renewing.Go(func() { h.lease.Keep(keepCtx, h.renew) })
+	defer renewing.Wait()
+	defer release()
+	h.run(openstack.Guarded(looking, h.lease.Check), &looks)
+	looks.Wait()
+	giving, done := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer done()
+	if err := k.Store.GiveBackKeepers(giving, h.worker); err != nil {
+		k.Logger.WarnContext(ctx, "environments that were looked at wait for a lease to run out", "error", err)
+	}
+}
+
+// holding is what a server does under one lease.
+type holding struct {
+	*Keeper
+	worker string
+	lease  *lease.Lease
+	ended  chan struct{} // a look has
+
+	mutex   sync.Mutex
+	claimed map[string]bool // environments that are looked at
+}
+
+func (h *holding) renew(ctx context.Context, length time.Duration) error {
+	h.mutex.Lock()
+	ids := slices.Collect(maps.Keys(h.claimed))
+	h.mutex.Unlock()
+	if len(ids) == 0 {
+		return nil // there is nothing whose lease could end
+	}
+	return h.Store.RenewKeepers(ctx, h.worker, ids, length)
+}
+
+// run claims environments that are due, and looks at them, until ctx or the lease ends.
+func (h *holding) run(ctx context.Context, looks *sync.WaitGroup) {
+	poll, add := time.NewTicker(h.Poll), time.NewTicker(addPause)
+	defer poll.Stop()
+	defer add.Stop()
+	for adding := true; h.lease.Check() == nil; {
+		if adding {
+			if err := h.Store.AddKeepers(ctx); err != nil && ctx.Err() == nil {
+				h.Logger.WarnContext(ctx, "environments that have no keeper yet could not be found", "error", err)
+			}
+			adding = false
+		}
+		full := h.claim(ctx, looks)
+		var ended <-chan struct{}
+		if full {
+			ended = h.ended // there may be more
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ended:
+		case <-poll.C:
+		case <-add.C:
+			adding = true
+		}
+	}
+}
+
+// claim begins to look at environments that are due. It tells whether there may be more of them than this server looks at.
+func (h *holding) claim(ctx context.Context, looks *sync.WaitGroup) (full bool) {
+	h.mutex.Lock()
+	free := h.Looks - len(h.claimed)
+	h.mutex.Unlock()
+	if free <= 0 {
+		return true
+	}
+	began := time.Now()
+	claims, err := h.Store.ClaimKeepers(ctx, h.worker, h.Lease, free)
+	if err != nil {
+		if ctx.Err() == nil {
+			h.Logger.WarnContext(ctx, "no environments could be claimed to be looked at; trying again", "after", h.Poll, "error", err)
+		}
+		return false
+	}
+	h.mutex.Lock()
+	for _, claim := range claims {
+		h.claimed[claim.EnvironmentID] = true
+	}
+	h.mutex.Unlock()
+	for _, claim := range claims {
+		looks.Go(func() {
+			defer func() {
+				h.mutex.Lock()
+				delete(h.claimed, claim.EnvironmentID)
+				h.mutex.Unlock()
+				select {
+				case h.ended <- struct{}{}:
+				default:
+				}
+			}()
+			if err := panics.Run(func() error { h.look(ctx, claim, began); return nil }); err != nil {
+				h.Logger.ErrorContext(ctx, "looking at an environment met a defect of Burano", "environment", claim.EnvironmentID, "error", err)
+			}
+		})
+	}
+	return len(claims) == free
+}
+
+// projects are the projects of environments that were reached.
+type projects struct {
+	reach func(ctx context.Context, environmentID, known string) (*openstack.Project, string, error)
+
+	mutex sync.Mutex
+	known map[string]reached // by environment
+}
+
+type reached struct {
+	project    *openstack.Project
+	delegation string
+	used       time.Time
+}
+
+// projectsKept is how long a project is kept that nobody asks for.
+const projectsKept = time.Hour
+
+// of returns an environment's project; ErrNoDelegation when there is no standing delegation.
+func (p *projects) of(ctx context.Context, environmentID string) (*openstack.Project, error) {
+	p.mutex.Lock()
+	known := p.known[environmentID]
+	p.mutex.Unlock()
+	project, delegation, err := p.reach(ctx, environmentID, known.delegation)
+	if errors.Is(err, store.ErrNotFound) {
+		err = ErrNoDelegation
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if err != nil {
+		delete(p.known, environmentID)
+		return nil, err
+	}
+	if project == nil {
+		project = known.project
+	} else {
+		for id, other := range p.known {
+			if time.Since(other.used) > projectsKept {
+				delete(p.known, id)
+			}
+		}
+	}
+	p.known[environmentID] = reached{project, delegation, time.Now()}
+	return project, nil
+}

@@ -1,0 +1,248 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/burano/burano/internal/panics"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+const (
+	// spread is the part of an interval by which chance changes it, so that environments which were deployed together are not looked at together.
+	spread = 0.2
+	// unlooked is the kind of the finding that a duty could not look.
+	unlooked = "not-looked-at"
+	// undeployed is how long an environment is left alone in which nothing was ever deployed. The end of a task has it looked at.
+	undeployed = time.Hour
+)
+
+// look has those duties look at an environment that are due, keeps what they find, and starts a repair.
+func (h *holding) look(ctx context.Context, claim store.Claim, began time.Time) {
+	log := h.Logger.With("environment", claim.EnvironmentID)
+	environment, err := h.environment(ctx, claim)
+	if errors.Is(err, store.ErrNotFound) {
+		return // it was removed, with its keeper
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			log.WarnContext(ctx, "an environment could not be looked at; trying again", "error", err)
+		}
+		environment = nil
+	}
+	looks := h.due(claim)
+	if environment != nil {
+		var all sync.WaitGroup
+		for _, one := range looks {
+			all.Go(func() { one.run(ctx, h.Keeper, environment) })
+		}
+		all.Wait()
+	}
+	if ctx.Err() != nil {
+		return // what was cut off says nothing; the claim is given back
+	}
+	now := claim.Now + micros(time.Since(began))
+	looked := store.Looked{Due: store.Dues{}, Again: again, Mends: h.mends}
+	for _, one := range looks {
+		looked.Due[one.duty.Name()] = now + micros(one.next())
+		if environment == nil {
+			looked.Due[one.duty.Name()] = now + micros(jittered(undeployed))
+			if err != nil {
+				looked.Due[one.duty.Name()] = now + micros(jittered(time.Minute))
+			}
+			continue
+		}
+		if one.err == nil {
+			looked.Duties = append(looked.Duties, one.duty.Name())
+		}
+		looked.Findings = append(looked.Findings, one.findings()...)
+	}
+	standing, err := h.Store.EndLook(ctx, claim, looked)
+	switch {
+	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrNotFound):
+		return // somebody else looks at it, or it is gone
+	case err != nil:
+		if ctx.Err() == nil {
+			log.WarnContext(ctx, "what was found in an environment could not be kept; it is looked at again when the lease has run out", "error", err)
+		}
+		return
+	}
+	h.repair(ctx, claim, now, standing, looks)
+}
+
+func micros(d time.Duration) store.Time { return store.Time(d.Microseconds()) }
+
+// jittered is about as long.
+func jittered(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (1 - spread/2 + spread*rand.Float64()))
+}
+
+// environment reads what duties look at; nil where nothing was ever deployed.
+func (h *holding) environment(ctx context.Context, claim store.Claim) (*Environment, error) {
+	row, err := h.Store.KeptEnvironment(ctx, claim.EnvironmentID)
+	if err != nil || row.Model.ObjectsCopy == nil {
+		return nil, err
+	}
+	environment := &Environment{ID: row.ID, ProjectID: row.ProjectID, Name: row.Name, Failed: row.Failed, Fence: uint64(claim.TaskFence), Alive: h.lease.Check,
+		Project: func(ctx context.Context) (*openstack.Project, error) { return h.projects.of(ctx, row.ID) }}
+	ids, err := h.Clusters(ctx, row.ID)
+	if err != nil || len(ids) == 0 {
+		return environment, err
+	}
+	objects(row.Model.ObjectsCopy, func(id string, properties map[string]any) {
+		if slices.Contains(ids, id) {
+			environment.Clusters = append(environment.Clusters, Cluster{ObjectID: id, Properties: properties})
+		}
+	})
+	slices.SortFunc(environment.Clusters, func(a, b Cluster) int { return slices.Index(ids, a.ObjectID) - slices.Index(ids, b.ObjectID) })
+	return environment, nil
+}
+
+// objects calls found for each object in a model.
+func objects(value any, found func(id string, properties map[string]any)) {
+	switch v := value.(type) {
+	case map[string]any:
+		if header, ok := v["?"].(map[string]any); ok {
+			if id, ok := header["id"].(string); ok {
+				found(id, v)
+			}
+		}
+		for key, element := range v {
+			if key != "?" {
+				objects(element, found)
+			}
+		}
+	case []any:
+		for _, element := range v {
+			objects(element, found)
+		}
+	}
+}
+
+// due are the duties that are due.
+func (h *holding) due(claim store.Claim) []*lookOf {
+	var looks []*lookOf
+	for _, duty := range h.Duties {
+		if claim.Duties[duty.Name()] <= claim.Now {
+			looks = append(looks, &lookOf{duty: duty})
+		}
+	}
+	return looks
+}
+
+// lookOf is the look of one duty at one environment.
+type lookOf struct {
+	duty   Duty
+	result Result
+	err    error
+}
+
+func (l *lookOf) run(ctx context.Context, k *Keeper, environment *Environment) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("it took longer than %s", lookTimeout))
+	defer cancel()
+	l.err = panics.Run(func() (err error) {
+		l.result, err = l.duty.Look(ctx, environment)
+		return err
+	})
+	k.metrics.looked(l.duty.Name(), l.err, time.Since(began))
+	if l.err != nil {
+		k.Logger.DebugContext(ctx, "a duty could not look at an environment", "environment", environment.ID, "duty", l.duty.Name(), "error", l.err)
+	}
+}
+
+// next is when to look again.
+func (l *lookOf) next() time.Duration {
+	if l.err == nil && l.result.Next > 0 {
+		return jittered(min(l.result.Next, l.duty.Every()))
+	}
+	return jittered(l.duty.Every())
+}
+
+// findings are what was found, as rows.
+func (l *lookOf) findings() []store.Finding {
+	if l.err != nil {
+		return []store.Finding{{Duty: l.duty.Name(), Kind: unlooked, Severity: string(Warning),
+			Text:  fmt.Sprintf("What the duty %q looks after could not be looked at: %v", l.duty.Name(), l.err),
+			Mends: "It is looked at again by itself; what was found before is shown as it was"}}
+	}
+	var rows []store.Finding
+	for _, one := range l.result.Findings {
+		row := one.row(l.duty.Name())
+		if !slices.ContainsFunc(rows, row.Same) {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// row is the finding without what the database says of it.
+func (f Finding) row(duty string) store.Finding {
+	return store.Finding{Duty: duty, ObjectID: f.ObjectID, Kind: f.Kind, Subject: f.Subject, Severity: string(f.Severity), Text: f.Text, Mends: f.Mends, Repairable: f.Repair != nil}
+}
+
+// mends says what mends a finding, once it is known how often it was tried.
+func (k *Keeper) mends(row store.Finding) string {
+	if row.Repairable && row.Tries >= int64(k.Tries) {
+		return fmt.Sprintf("It was repaired %d times, which did not help, and is not any more: see the deployment %s and its log", row.Tries, row.TaskID)
+	}
+	return row.Mends
+}
+
+// repair starts the repair of one of the findings that stand, the worst and oldest first.
+func (h *holding) repair(ctx context.Context, claim store.Claim, now store.Time, standing []store.Finding, looks []*lookOf) {
+	slices.SortStableFunc(standing, func(a, b store.Finding) int { return rank(a.Severity) - rank(b.Severity) })
+	for _, row := range standing {
+		repair := repairOf(row, looks)
+		if repair == nil || row.Tries >= int64(h.Tries) || row.NextTry > now || time.Since(row.Opened.Time()) < h.Settled {
+			continue
+		}
+		pause := min(longestPause, h.Pause<<min(row.Tries, 10))
+		task, err := h.Store.SubmitRepair(ctx, store.Repair{Finding: row, TaskFence: claim.TaskFence, Pause: pause, Most: h.Repairs, AfterFailure: repair.AfterFailure,
+			Cloud: repair.Cloud, Action: store.Action{ObjectID: repair.ObjectID, Method: repair.Method, Args: arguments(repair.Args)}, Text: repair.Text})
+		switch {
+		case err == nil:
+			h.metrics.repairs.WithLabelValues(row.Duty, row.Kind).Inc()
+			h.Logger.InfoContext(ctx, "a repair was started", "environment", claim.EnvironmentID, "finding", row.Kind, "subject", row.Subject, "method", repair.Method,
+				"task", task.ID, "try", row.Tries+1)
+			h.Wake()
+			return
+		case errors.Is(err, store.ErrRevoked):
+			continue // another one may need no delegation
+		case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrNotFound):
+			return // the next look sees
+		case ctx.Err() == nil:
+			h.Logger.WarnContext(ctx, "a repair could not be started; trying again with the next look", "environment", claim.EnvironmentID, "finding", row.Kind, "error", err)
+			return
+		}
+	}
+}
+
+func rank(severity string) int {
+	return slices.Index([]Severity{Critical, Warning, Info}, Severity(severity))
+}
+
+func arguments(args map[string]any) map[string]any {
+	if args == nil {
+		return map[string]any{}
+	}
+	return args
+}
+
+// repairOf is what a duty has just said that mends a finding.
+func repairOf(row store.Finding, looks []*lookOf) *Repair {
+	for _, one := range looks {
+		for _, found := range one.result.Findings {
+			if found.Repair != nil && row.Same(found.row(one.duty.Name())) {
+				return found.Repair
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// Keeper says when an environment is looked at next, and who does so.
+type Keeper struct {
+	EnvironmentID string
+	Worker        string // the process that looks; "" while none does
+	Fence         int64  // grows with each claim
+	LeaseUntil    Time   // by the database's clock, as Due
+	Due           Time   // of the duty that comes first
+	Duties        Dues
+}
+
+// Dues are when duties are due, by their names.
+type Dues map[string]Time
+
+// Value writes them as JSON (database/sql).
+func (d Dues) Value() (driver.Value, error) {
+	if d == nil {
+		d = Dues{}
+	}
+	return encode(map[string]Time(d))
+}
+
+// Scan reads them from JSON (database/sql).
+func (d *Dues) Scan(source any) error {
+	text, err := jsonColumn(source)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, (*map[string]Time)(d))
+}
+
+// Claim is a keeper that a worker has claimed, with the number that grows with each taking of a task of the environment.
+type Claim struct {
+	Keeper
+	TaskFence int64
+	Now       Time // of the claim, by the database's clock
+}
+
+// idleKeepers are those that nobody holds, of environments in which no task runs or waits.
+func idleKeepers(query *gorm.DB, now Time) *gorm.DB {
+	return query.Where("due <= ? AND (worker = '' OR lease_until <= ?)", now, now).
+		Where("NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.environment_id = keepers.environment_id AND tasks.finished IS NULL)")
+}
+
+// ClaimKeepers gives keepers that are due to a worker for as long as the lease, at most that many, those first that have been due for longest.
+func (s *Store) ClaimKeepers(ctx context.Context, worker string, lease time.Duration, most int) ([]Claim, error) {
+	now, err := s.databaseClock(s.reading(ctx))
+	if err != nil {
+		return nil, wrap(err, "look for keepers that are due")
+	}
+	var ids []string // mostly there are none, which is found out without a transaction that writes
+	if err := idleKeepers(s.reading(ctx).Model(&Keeper{}), now).Order("due, environment_id").Limit(most).Pluck("environment_id", &ids).Error; err != nil || len(ids) == 0 {
+		return nil, wrap(err, "look for keepers that are due")
+	}
+	var claims []Claim
+	err = s.transaction(ctx, "claim keepers", func(tx *gorm.DB) error {
+		claims = nil
+		now, err := s.databaseClock(tx)
+		if err != nil {
+			return err
+		}
+		var rows []Keeper
+		free := tx.Clauses(clause.Locking{Strength: forUpdate, Options: "SKIP LOCKED"})
+		if err := idleKeepers(free, now).Where("environment_id IN ?", ids).Order("due, environment_id").Find(&rows).Error; err != nil || len(rows) == 0 {
+			return err
+		}
+		var fences []Environment
+		got := make([]string, len(rows))
+		for i, row := range rows {
+			got[i] = row.EnvironmentID
+		}
+		if err := tx.Select("id", "fence").Where("id IN ?", got).Find(&fences).Error; err != nil {
+			return err
+		}
+		until := now + Time(lease.Microseconds())
+		for _, row := range rows {
+			at := slices.IndexFunc(fences, func(e Environment) bool { return e.ID == row.EnvironmentID })
+			if at < 0 {
+				continue
+			}
+			row.Worker, row.Fence, row.LeaseUntil = worker, row.Fence+1, until
+			claims = append(claims, Claim{Keeper: row, TaskFence: fences[at].Fence, Now: now})
+		}
+		return tx.Model(&Keeper{}).Where("environment_id IN ?", got).
+			Updates(map[string]any{"worker": worker, "fence": gorm.Expr("fence + 1"), "lease_until": until}).Error
+	})
+	return claims, err
+}
+
+// RenewKeepers makes the leases of keepers that a worker holds end this long from now.
+func (s *Store) RenewKeepers(ctx context.Context, worker string, environmentIDs []string, lease time.Duration) error {
+	now, err := s.databaseClock(s.rows(ctx))
+	if err != nil {
+		return wrap(err, "renew the leases of keepers")
+	}
+	return wrap(s.rows(ctx).Model(&Keeper{}).Where("environment_id IN ? AND worker = ? AND lease_until > ?", environmentIDs, worker, now).
+		Update("lease_until", now+Time(lease.Microseconds())).Error, "renew the leases of keepers")
+}
+
+// GiveBackKeepers lets others have all keepers that a worker holds.
+func (s *Store) GiveBackKeepers(ctx context.Context, worker string) error {
+	return wrap(s.rows(ctx).Model(&Keeper{}).Where("worker = ?", worker).Updates(map[string]any{"worker": "", "lease_until": 0}).Error, "give keepers back")
+}
+
+// EndKeepersLeases lets any worker have all keepers. Only the one process that uses the database may call it, before it claims any.
+func (s *Store) EndKeepersLeases(ctx context.Context) error {
+	return wrap(s.rows(ctx).Model(&Keeper{}).Where("worker <> ''").Updates(map[string]any{"worker": "", "lease_until": 0}).Error, "end the leases of a former process")
+}
+
+// AddKeepers gives a keeper to each environment that has none.
+func (s *Store) AddKeepers(ctx context.Context) error {
+	const missing = "FROM environments WHERE NOT EXISTS (SELECT 1 FROM keepers WHERE keepers.environment_id = environments.id)"
+	var count int64
+	if err := s.reading(ctx).Raw("SELECT COUNT(*) " + missing).Scan(&count).Error; err != nil || count == 0 {
+		return wrap(err, "look for environments without a keeper")
+	}
+	return s.transaction(ctx, "give environments a keeper", func(tx *gorm.DB) error {
+		return tx.Exec("INSERT INTO keepers (environment_id, worker, fence, lease_until, due, duties) SELECT id, '', 0, 0, 0, '{}' " + missing + " ON CONFLICT DO NOTHING").Error
+	})
+}
+
+// lookSoon has an environment looked at by all duties, because something in it has changed.
+func lookSoon(tx *gorm.DB, environmentID string) error {
+	return tx.Model(&Keeper{}).Where("environment_id = ?", environmentID).Updates(map[string]any{"due": 0, "duties": Dues{}}).Error
+}
+
+// KeptEnvironment is what a keeper looks at.
+type KeptEnvironment struct {
+	Environment
+	Failed bool // its newest deployment, action or deletion by a user
+}
+
+// KeptEnvironment returns it; its model is shared, and must not be changed.
+func (s *Store) KeptEnvironment(ctx context.Context, id string) (KeptEnvironment, error) {
+	row, err := s.PeekEnvironment(ctx, id)
+	if err != nil {
+		return KeptEnvironment{}, err
+	}
+	failed, err := s.failed(s.reading(ctx), id)
+	return KeptEnvironment{row, failed}, wrap(err, "read an environment")
+}
+
+// failed tells whether the newest task of a user's in an environment failed, as the environment's status has it.
+func (s *Store) failed(tx *gorm.DB, environmentID string) (bool, error) {
+	var states []State
+	err := tx.Model(&Session{}).Where("environment_id = ? AND state <> ?", environmentID, Opened).Order("version DESC, updated DESC").Limit(1).Pluck("state", &states).Error
+	return len(states) > 0 && states[0] != Deployed, err
+}
+
+// SecretNames returns the names of those secrets of an environment that begin and end so.
+func (s *Store) SecretNames(ctx context.Context, environmentID, prefix, suffix string) ([]string, error) {
+	var names []string
+	err := s.reading(ctx).Model(&secretRow{}).Where("environment_id = ? AND name LIKE ?", environmentID, prefix+"%"+suffix).Order("name").Pluck("name", &names).Error
+	return names, wrap(err, "list secrets")
+}
+
+// Looked is what came of looking at an environment.
+type Looked struct {
+	// Duties are those that found out how it is. Their findings that are not named any more are closed.
+	Duties   []string
+	Findings []Finding
+	// Due is when the duties are due next.
+	Due Dues
+	// Again is how long a finding that was closed counts as the same one when it is found again: its repairs go on counting.
+	Again time.Duration
+	// Mends says what mends a finding of which all else is known.
+	Mends func(Finding) string
+}
+
+// discardedPause is when an environment is looked at again in which something else went on during a look.
+const discardedPause = 5 * time.Second
+
+// EndLook ends a claim. It keeps what was found, unless a task has begun meanwhile, and returns the findings that stand. ErrFenced when another
+// worker has claimed the environment.
+func (s *Store) EndLook(ctx context.Context, claim Claim, looked Looked) (standing []Finding, err error) {
+	err = s.transaction(ctx, "keep what was found", func(tx *gorm.DB) error {
+		standing = nil
+		var row Keeper
+		if err := locked(tx).Where("environment_id = ?", claim.EnvironmentID).Take(&row).Error; err != nil {
+			return err
+		}
+		if row.Worker != claim.Worker || row.Fence != claim.Fence {
+			return ErrFenced
+		}
+		now, err := s.databaseClock(tx)
+		if err != nil {
+			return err
+		}
+		free := map[string]any{"worker": "", "lease_until": 0, "due": now + Time(discardedPause.Microseconds())}
+		quiet, err := s.quiet(tx, claim.EnvironmentID, claim.TaskFence)
+		if err != nil {
+			return err
+		}
+		if !quiet {
+			return tx.Model(&Keeper{}).Where("environment_id = ?", row.EnvironmentID).Updates(free).Error
+		}
+		for name, due := range looked.Due {
+			if row.Duties == nil {
+				row.Duties = Dues{}
+			}
+			row.Duties[name] = due
+		}
+		next := now + Time(time.Hour.Microseconds())
+		for _, due := range row.Duties {
+			next = min(next, due)
+		}
+		free["duties"], free["due"] = row.Duties, next
+		if err := tx.Model(&Keeper{}).Where("environment_id = ?", row.EnvironmentID).Updates(free).Error; err != nil {
+			return err
+		}
+		standing, err = s.keepFindings(tx, claim.EnvironmentID, looked)
+		return err
+	})
+	return standing, err
+}
+
+// quiet tells whether no task of an environment waits or runs, nor has begun since one had this number.
+func (s *Store) quiet(tx *gorm.DB, environmentID string, fence int64) (bool, error) {
+	var environment Environment
+	if err := tx.Select("id", "fence").Where("id = ?", environmentID).Take(&environment).Error; err != nil {
+		return false, err
+	}
+	var unfinished int64
+	err := tx.Model(&Task{}).Where("environment_id = ? AND finished IS NULL", environmentID).Count(&unfinished).Error
+	return environment.Fence == fence && unfinished == 0, err
+}
+
+// OverdueKeepers counts the environments that should have been looked at this long ago.
+func (s *Store) OverdueKeepers(ctx context.Context, since time.Duration) (count int64, err error) {
+	now, err := s.databaseClock(s.reading(ctx))
+	if err == nil {
+		err = idleKeepers(s.reading(ctx).Model(&Keeper{}), now-Time(since.Microseconds())).Count(&count).Error
+	}
+	return count, wrap(err, "count keepers that are overdue")
+}

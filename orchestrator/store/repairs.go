@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/internal/requestid"
+)
+
+// Repair is a task that mends a finding.
+type Repair struct {
+	Finding   Finding
+	TaskFence int64 // of the claim under which it was found
+	// Pause is how long no other repair of the finding is started.
+	Pause time.Duration
+	// Most is how many repairs all servers run at a time.
+	Most int
+	// AfterFailure says that it may be started where the newest task of a user's failed.
+	AfterFailure bool
+	// Cloud says that it needs the environment's standing delegation.
+	Cloud  bool
+	Action Action
+	Text   string // of the first report
+}
+
+// SubmitRepair makes the task of a repair. ErrBusy when it is not to be started now, because of what has happened since the look or because
+// there are enough; ErrRevoked without the delegation that it needs.
+func (s *Store) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
+	var task Task
+	environmentID := repair.Finding.EnvironmentID
+	err := s.transaction(ctx, "submit a repair", func(tx *gorm.DB) error {
+		environment, err := s.idle(tx, environmentID) // locks it
+		if err != nil {
+			return err
+		}
+		quiet, err := s.quiet(tx, environmentID, repair.TaskFence)
+		if err != nil {
+			return err
+		}
+		var running int64
+		if err := tx.Model(&Task{}).Where("repair = ? AND finished IS NULL", true).Count(&running).Error; err != nil {
+			return err
+		}
+		failed, err := s.failed(tx, environmentID)
+		if err != nil {
+			return err
+		}
+		if !quiet || running >= int64(repair.Most) || failed && !repair.AfterFailure {
+			return ErrBusy
+		}
+		delegationID := ""
+		if repair.Cloud {
+			delegation, err := s.standing(tx, environmentID)
+			if errors.Is(err, ErrNotFound) {
+				return ErrRevoked
+			}
+			if err != nil {
+				return err
+			}
+			delegationID = delegation.ID
+		}
+		now, err := s.databaseClock(tx)
+		if err != nil {
+			return err
+		}
+		id := NewID()
+		changed := tx.Model(&Finding{}).Where("id = ? AND closed IS NULL AND next_try <= ?", repair.Finding.ID, now).
+			Updates(map[string]any{"tries": gorm.Expr("tries + 1"), "next_try": now + Time(repair.Pause.Microseconds()), "task_id": id})
+		if changed.Error != nil {
+			return changed.Error
+		}
+		if changed.RowsAffected == 0 {
+			return ErrBusy
+		}
+		at := s.clock()
+		task = Task{ID: id, EnvironmentID: environmentID, Repair: true, DelegationID: delegationID, Action: repair.Action, Result: Document{},
+			Objects: ForClasses(environmentID, environment.Model.Objects), RequestID: requestid.From(tx.Statement.Context), Created: at, Updated: at, Started: at}
+		if err := tx.Create(&task).Error; err != nil {
+			return err
+		}
+		return s.report(tx, Report{TaskID: id, Level: "info", Text: repair.Text})
+	})
+	return task, err
+}
+
+// mended writes what a repair has made of the model. Nobody else has changed that meanwhile: it is changed by tasks only.
+func (s *Store) mended(tx *gorm.DB, task Task, outcome Outcome) error {
+	if outcome.Objects == nil {
+		return nil
+	}
+	model := Model{Objects: outcome.Objects, ObjectsCopy: outcome.ObjectsCopy, Packages: outcome.Packages}
+	return tx.Select("model").Where("id = ?", task.EnvironmentID).Updates(&Environment{Model: model}).Error
+}
