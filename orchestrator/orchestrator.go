@@ -42,9 +42,10 @@ type Engine interface {
 	// computed are, by the objects' ids, the properties that code gives and models do not (Usage: Out).
 	Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any,
 		computed map[string][]string, problems []muranopl.Problem)
-	// Rehearse finds out which servers the deployment of a model, in the classes' form, would destroy: an error with
-	// openstack.ServerChanges.
-	Rehearse(ctx context.Context, environment store.Environment, objects map[string]any, project func(context.Context) (*openstack.Project, error)) error
+	// Rehearse finds out which servers the deployment of a model, in the classes' form, would rebuild, resize or replace: an error with
+	// openstack.ServerChanges; and which servers and volumes of the environment's stack the model still wants.
+	Rehearse(ctx context.Context, environment store.Environment, objects map[string]any,
+		project func(context.Context) (*openstack.Project, error)) ([]openstack.Kept, error)
 	// CallStatic runs a static method at once.
 	CallStatic(ctx context.Context, projectID string, class engine.ClassName, method string, args map[string]any) (any, error)
 	// Schemas are those of a class and of its model builders.

@@ -12,14 +12,24 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/internal/sensitive"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
 
 // Preview is what the deployment of a session would do.
 type Preview struct {
 	Changes  []Change
+	Losses   []Loss             // what it would delete in the cloud
 	Problems []muranopl.Problem // for which it would do nothing
+}
+
+// Loss is a server, a volume or a stack of a Heat template that a deployment would delete with all that is on it.
+type Loss struct {
+	Kind             string // server, volume or stack
+	ObjectID, Object string // the object that it belongs to, and its name
+	CloudID          string // of a server or volume where the object knows it, of a stack its name
 }
 
 // Change is an object that a deployment would add, change or remove.
@@ -29,6 +39,13 @@ type Change struct {
 	Name       string   // its property "name"; "" when it has none
 	Path       string   // where it is in the model, like "services[0].nodes[1]"; "" is the environment itself
 	Properties []string // of a changed object: the properties that are other than they were, sorted
+	Values     []Value  // of the same properties
+}
+
+// Value is a property of a changed object. Objects stand as their ids. Secrets are masked, so that two that differ may look alike.
+type Value struct {
+	Name          string
+	Before, After any
 }
 
 // Preview compares a session's draft with what was deployed last, and checks it, without doing anything.
@@ -42,25 +59,29 @@ func (s *Service) Preview(ctx context.Context, caller identity.Caller, environme
 	}
 	after := map[string]any(store.ForClasses(environmentID, store.Copy(session.Model.Objects)))
 	loaded, computed, problems := s.engine.Check(ctx, environment.ProjectID, environment.Model.Packages, after)
+	var kept []openstack.Kept
 	if len(problems) == 0 {
-		refused, err := s.rehearse(ctx, caller, environment, after)
+		resources, refused, err := s.rehearse(ctx, caller, environment, after)
 		if err != nil {
 			return Preview{}, err
 		}
-		problems, after = refused, loaded
+		kept, problems, after = resources, refused, loaded
 	}
-	return Preview{Changes: changes(store.ForAPI(environment.Model.ObjectsCopy), store.ForAPI(after), computed), Problems: problems}, nil
+	before := store.ForAPI(environment.Model.ObjectsCopy)
+	found := changes(before, store.ForAPI(after), computed)
+	return Preview{Changes: found, Losses: losses(before, found, kept), Problems: problems}, nil
 }
 
-// rehearse lists the servers that the deployment of a model would destroy, for which it is refused.
-func (s *Service) rehearse(ctx context.Context, caller identity.Caller, environment store.Environment, model map[string]any) ([]muranopl.Problem, error) {
+// rehearse lists the servers and volumes of the environment's stack, and the servers for which the deployment of a model is refused: it
+// would rebuild, resize or replace them.
+func (s *Service) rehearse(ctx context.Context, caller identity.Caller, environment store.Environment, model map[string]any) ([]openstack.Kept, []muranopl.Problem, error) {
 	if s.project == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	err := s.engine.Rehearse(ctx, environment, model, func(ctx context.Context) (*openstack.Project, error) { return s.project(ctx, caller) })
+	kept, err := s.engine.Rehearse(ctx, environment, model, func(ctx context.Context) (*openstack.Project, error) { return s.project(ctx, caller) })
 	refused := openstack.ServerChanges(err)
 	if len(refused) == 0 {
-		return nil, err
+		return kept, nil, err
 	}
 	objects := map[string]placed{}
 	place(objects, "", store.ForAPI(model))
@@ -69,7 +90,51 @@ func (s *Service) rehearse(ctx context.Context, caller identity.Caller, environm
 		object := objects[strings.TrimSuffix(one.Resource, openstack.ServerResource(""))]
 		problems[i] = muranopl.Problem{Path: object.Path, Class: object.Type, Wanted: one.Error()}
 	}
-	return problems, nil
+	return kept, problems, nil
+}
+
+// losses are what a deployment deletes in the cloud: the servers and volumes of objects that it removes or leaves without, and the stacks
+// of removed applications that are made of Heat templates.
+func losses(before map[string]any, found []Change, kept []openstack.Kept) []Loss {
+	had := map[string]placed{}
+	place(had, "", before)
+	removed := map[string]bool{}
+	list := []Loss{}
+	for _, one := range found {
+		if one.What != "removed" {
+			continue
+		}
+		removed[one.ID] = true
+		if stack, ok := had[one.ID].properties["generatedHeatStackName"].(string); ok && stack != "" {
+			list = append(list, Loss{Kind: "stack", ObjectID: one.ID, Object: one.Name, CloudID: stack})
+		}
+	}
+	made := map[string]bool{} // objects that are servers
+	for _, resource := range kept {
+		if id, isServer := strings.CutSuffix(resource.Resource, openstack.ServerResource("")); isServer {
+			made[id] = true
+		}
+	}
+	for _, resource := range kept {
+		owner := placed{}
+		for id, object := range had {
+			if strings.HasPrefix(resource.Resource, id+"-") && len(id) > len(owner.ID) {
+				owner = object
+			}
+		}
+		if resource.Wanted && !removed[owner.ID] {
+			continue
+		}
+		loss := Loss{Kind: resource.Kind, ObjectID: owner.ID, Object: cmp.Or(owner.Name, resource.Resource)}
+		if resource.Kind == "server" || !made[owner.ID] { // a volume may be a server's own
+			loss.CloudID, _ = owner.properties["openstackId"].(string)
+		}
+		list = append(list, loss)
+	}
+	slices.SortFunc(list, func(a, b Loss) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Object, b.Object), strings.Compare(a.ObjectID, b.ObjectID))
+	})
+	return list
 }
 
 // placed is an object of a model without the objects in it.
@@ -98,10 +163,14 @@ func changes(before, after map[string]any, computed map[string][]string) []Chang
 				now.Properties = append(now.Properties, name)
 			}
 		}
-		if len(now.Properties) > 0 {
-			slices.Sort(now.Properties)
-			list = append(list, now.Change)
+		if len(now.Properties) == 0 {
+			continue
 		}
+		slices.Sort(now.Properties)
+		for _, name := range now.Properties {
+			now.Values = append(now.Values, Value{Name: name, Before: masked(name, was.properties[name]), After: masked(name, now.properties[name])})
+		}
+		list = append(list, now.Change)
 	}
 	for id, was := range had {
 		if _, there := has[id]; !there {
@@ -113,6 +182,11 @@ func changes(before, after map[string]any, computed map[string][]string) []Chang
 		return cmp.Or(cmp.Compare(order(a), order(b)), strings.Compare(a.Path, b.Path), strings.Compare(a.ID, b.ID))
 	})
 	return list
+}
+
+// masked is a value with secrets replaced, by the one rule for their names.
+func masked(name string, value any) any {
+	return sensitive.Texts(name, value, func(string) string { return secret.Mark })
 }
 
 func order(c Change) int {

@@ -197,7 +197,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 				config.Logger = runtime.Logger()
 				return native.Methods(runtime, config)
 			},
-			Rehearsal: func(stage *engine.Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) error) {
+			Rehearsal: func(stage *engine.Stage) (muranopl.Natives, engine.Rehearsed) {
 				return native.Rehearsal(stage, nativeConfig)
 			},
 			ClassConfigs: classConfigs,

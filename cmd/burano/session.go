@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -11,20 +12,41 @@ import (
 	"github.com/burano/burano/web/client"
 )
 
-// previewTable lists changes with a sign each, as diff does, and then what is wrong.
+// previewTable lists changes with a sign each, as diff does, what they delete in the cloud, and what is wrong.
 func previewTable(p client.Preview) func(*tabwriter.Writer) {
 	return func(table *tabwriter.Writer) {
 		signs := map[string]string{"added": "+", "changed": "~", "removed": "-"}
 		for _, one := range p.Changes {
 			fmt.Fprintf(table, "%s %s\t%s\t%s\t%s\n", signs[one.Change], cmp.Or(one.Path, "the environment"), one.Type, one.Name, strings.Join(one.Properties, ", "))
+			for _, value := range one.Values {
+				fmt.Fprintf(table, "    %s: %s → %s\n", value.Name, shortJSON(value.Before), shortJSON(value.After))
+			}
 		}
 		if len(p.Changes) == 0 {
 			fmt.Fprintln(table, "nothing would be added, changed or removed")
+		}
+		for _, one := range p.Losses {
+			fmt.Fprintf(table, "x the %s %s is deleted, with all that is on it\n", one.Kind, strings.TrimSpace(one.Object+" "+one.CloudID))
 		}
 		for _, one := range p.Problems {
 			fmt.Fprintf(table, "! %s\t%s\t%s\t\n", one.Path, one.Class, one.Message)
 		}
 	}
+}
+
+// shownJSON is how much of a value is shown, in characters.
+const shownJSON = 60
+
+// shortJSON is a value as JSON in one line, and no more of it than a person reads.
+func shortJSON(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	if runes := []rune(string(text)); len(runes) > shownJSON {
+		return string(runes[:shownJSON]) + "…"
+	}
+	return string(text)
 }
 
 func sessionCommand(connection *connection) *cobra.Command {

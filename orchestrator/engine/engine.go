@@ -45,7 +45,7 @@ type Config struct {
 	Natives func(*Runtime) muranopl.Natives
 	// Rehearsal gives Go bodies that change nothing, and a function that finds out with them which servers a deployment would destroy
 	// (openstack.ServerChanges). nil: that is found out when the deployment comes to it.
-	Rehearsal func(*Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) error)
+	Rehearsal func(*Stage) (muranopl.Natives, Rehearsed)
 	// ClassConfigs are the operator's values of properties of usage Config (muranopl.WithConfigs); nil: there are none.
 	ClassConfigs fs.FS
 	Logger       *slog.Logger

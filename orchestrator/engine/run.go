@@ -160,7 +160,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 
 	if task.Kind() == "deployment" {
 		// Before anything is touched.
-		if err := e.Rehearse(ctx, environment, task.Objects, runtime.Project); err != nil {
+		if _, err := e.Rehearse(ctx, environment, task.Objects, runtime.Project); err != nil {
 			return outcome, failedWith("", err)
 		}
 	}

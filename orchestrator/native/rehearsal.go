@@ -21,16 +21,18 @@ type Stage interface {
 }
 
 // Rehearsal gives bodies that change nothing, and a function that finds out with them which servers the deployment of a model would
-// destroy: an error with openstack.ServerChanges. It has each server that is there, and each stack of a Heat template, say what it wants,
-// as the deployment does. What else goes wrong with that is the deployment's to tell.
-func Rehearsal(stage Stage, config Config) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) error) {
+// rebuild, resize or replace: an error with openstack.ServerChanges; and which servers and volumes of the environment's stack it still wants,
+// but for what it destroys with objects. It has each server that is there, and each stack of a Heat template, say what it wants, as the
+// deployment does. What else goes wrong with that is the deployment's to tell.
+func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) {
 	config.Logger = slog.New(slog.DiscardHandler) // code that is rehearsed writes no log
 	r := &rehearsal{Stage: stage, attributes: map[string]any{}, secrets: map[string][]byte{}}
 	natives, own := assemble(r, config, true)
-	return natives, func(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object) error {
+	return natives, func(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object) ([]openstack.Kept, error) {
 		r.model = root
-		if err := own.rehearse(ctx, interpreter); err != nil {
-			return err
+		kept, err := own.rehearse(ctx, interpreter)
+		if err != nil {
+			return nil, err
 		}
 		for _, application := range root.Objects(propertyApplications) {
 			if len(application.Class().Property(propertyHeatStack)) == 0 {
@@ -38,7 +40,7 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, func(context.Conte
 			}
 			_, _ = interpreter.Invoke(ctx, application, methodDeploy, nil) // what is refused is noted
 		}
-		return own.refused.err()
+		return kept, own.refused.err()
 	}
 }
 
@@ -46,17 +48,21 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, func(context.Conte
 const propertyHeatStack = "generatedHeatStackName"
 
 // rehearse has the servers that are there say what they are to be made of, and compares that with what they were made of.
-func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpreter) error {
+func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpreter) ([]openstack.Kept, error) {
 	if made, _, err := s.runtime.Attribute(ctx, s.runtime.Model(), attributeStack); err != nil || made == nil {
-		return err
-	}
-	nodes, _, err := s.nodes.prepare(ctx, interpreter)
-	if err != nil {
-		return nil
+		return nil, err
 	}
 	template, err := s.stacks.template(ctx, s.stacks.own())
 	if err != nil {
-		return err
+		return nil, err
+	}
+	kept := openstack.Keeping(template)
+	nodes, _, err := s.nodes.prepare(ctx, interpreter)
+	if err != nil {
+		return kept, nil
+	}
+	if template, err = s.stacks.template(ctx, s.stacks.own()); err != nil {
+		return nil, err
 	}
 	resources, _ := template["resources"].(map[string]any)
 	for _, instance := range s.objects.all(classInstance) {
@@ -67,13 +73,17 @@ func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpret
 	}
 	content, _, err := s.content(ctx, nodes)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	wanted, _ := content.Template["resources"].(map[string]any)
+	for i := range kept {
+		kept[i].Wanted = wanted[kept[i].Resource] != nil
 	}
 	project, err := s.runtime.Project(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.refused.note(project.CheckStack(ctx, s.stacks.own().name, content))
+	return kept, s.refused.note(project.CheckStack(ctx, s.stacks.own().name, content))
 }
 
 // refusals are the changes of servers that a rehearsal found.

@@ -80,6 +80,11 @@ applications:
 	require.Len(t, now, 3)
 	require.Equal(t, []string{made["one"], made["two"]}, []string{now["one"], now["two"]})
 
+	// What an edit takes out is deleted, and the preview says so.
+	farm(good, "#!/bin/sh", "")
+	require.Contains(t, s.burano(t, "deploy", "edited.yaml", "--dry-run"), "x the server three "+strings.Fields(now["three"])[0]+" is deleted")
+	farm(good, "#!/bin/sh", more)
+
 	// Where the server is gone nothing can be lost.
 	require.NoError(t, servers.Delete(t.Context(), demo.nova, strings.Fields(made["one"])[0]).ExtractErr())
 	require.Eventually(t, func() bool { return len(demo.made(t)) == 2 }, time.Minute, 50*time.Millisecond)

@@ -34,12 +34,28 @@ func problems(list []muranopl.Problem) []problemJSON {
 
 // changeJSON is an object that a deployment would add, change or remove.
 type changeJSON struct {
-	Change     string   `json:"change"` // added, changed, removed
-	ID         string   `json:"id"`
-	Type       string   `json:"type"`
-	Name       string   `json:"name"`
-	Path       string   `json:"path"`
-	Properties []string `json:"properties"` // of a changed object: those that are other than they were
+	Change     string      `json:"change"` // added, changed, removed
+	ID         string      `json:"id"`
+	Type       string      `json:"type"`
+	Name       string      `json:"name"`
+	Path       string      `json:"path"`
+	Properties []string    `json:"properties"` // of a changed object: those that are other than they were
+	Values     []valueJSON `json:"values"`
+}
+
+// valueJSON is such a property with what it was and what it would be.
+type valueJSON struct {
+	Name   string `json:"name"`
+	Before any    `json:"before"`
+	After  any    `json:"after"`
+}
+
+// lossJSON is what a deployment would delete in the cloud.
+type lossJSON struct {
+	Kind     string `json:"kind"` // server, volume or stack
+	ObjectID string `json:"object_id"`
+	Object   string `json:"object"`
+	CloudID  string `json:"cloud_id"`
 }
 
 // preview answers what the deployment of a session would do.
@@ -51,10 +67,20 @@ func (h previewHandlers) preview(c echo.Context) error {
 	}
 	changes := make([]changeJSON, len(preview.Changes))
 	for i, one := range preview.Changes {
-		changes[i] = changeJSON{Change: one.What, ID: one.ID, Type: one.Type, Name: one.Name, Path: one.Path, Properties: append([]string{}, one.Properties...)}
+		values := make([]valueJSON, len(one.Values))
+		for k, value := range one.Values {
+			values[k] = valueJSON(value)
+		}
+		changes[i] = changeJSON{Change: one.What, ID: one.ID, Type: one.Type, Name: one.Name, Path: one.Path, Properties: append([]string{}, one.Properties...),
+			Values: values}
+	}
+	losses := make([]lossJSON, len(preview.Losses))
+	for i, one := range preview.Losses {
+		losses[i] = lossJSON(one)
 	}
 	return c.JSON(http.StatusOK, struct {
 		Changes  []changeJSON  `json:"changes"`
+		Losses   []lossJSON    `json:"losses"`
 		Problems []problemJSON `json:"problems"`
-	}{changes, problems(preview.Problems)})
+	}{changes, losses, problems(preview.Problems)})
 }

@@ -19,7 +19,7 @@ func TestAPreviewSaysWhatADeploymentWouldDo(t *testing.T) {
 	require.Equal(t, []any{}, field(preview, "problems"))
 	added := field(preview, "changes").([]any)
 	require.Len(t, added, 4, "the environment, its network and the two applications: %v", added)
-	require.Equal(t, map[string]any{"change": "added", "id": "a2", "type": "org.golden.Hello", "name": "beta", "path": "services[1]", "properties": []any{}}, added[3])
+	require.Equal(t, map[string]any{"change": "added", "id": "a2", "type": "org.golden.Hello", "name": "beta", "path": "services[1]", "properties": []any{}, "values": []any{}}, added[3])
 	require.Empty(t, s.world.Log(), "nothing is done")
 	s.call("other", "", "GET", base+first+"/preview", nil, 403)
 	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+first+"/deploy", nil, 200)
@@ -34,11 +34,17 @@ func TestAPreviewSaysWhatADeploymentWouldDo(t *testing.T) {
 	s.call("demo", second, "PUT", "/v1/environments/"+id+"/services", []any{changed}, 200)
 	preview = s.call("demo", "", "GET", base+second+"/preview", nil, 200)
 	require.Equal(t, []any{
-		map[string]any{"change": "changed", "id": id, "type": "io.murano.Environment", "name": "one", "path": "", "properties": []any{"services"}},
-		map[string]any{"change": "changed", "id": "a1", "type": "org.golden.Hello", "name": "alpha the second", "path": "services[0]", "properties": []any{"count", "name", "parts"}},
-		map[string]any{"change": "added", "id": "p1", "type": "org.golden.Hello", "name": "part", "path": "services[0].parts[0]", "properties": []any{}},
-		map[string]any{"change": "removed", "id": "a2", "type": "org.golden.Hello", "name": "beta", "path": "services[1]", "properties": []any{}},
+		map[string]any{"change": "changed", "id": id, "type": "io.murano.Environment", "name": "one", "path": "", "properties": []any{"services"},
+			"values": []any{map[string]any{"name": "services", "before": []any{"a1", "a2"}, "after": []any{"a1"}}}},
+		map[string]any{"change": "changed", "id": "a1", "type": "org.golden.Hello", "name": "alpha the second", "path": "services[0]", "properties": []any{"count", "name", "parts"},
+			"values": []any{
+				map[string]any{"name": "count", "before": 0.0, "after": -1.0},
+				map[string]any{"name": "name", "before": "alpha", "after": "alpha the second"},
+				map[string]any{"name": "parts", "before": []any{}, "after": []any{"p1"}}}},
+		map[string]any{"change": "added", "id": "p1", "type": "org.golden.Hello", "name": "part", "path": "services[0].parts[0]", "properties": []any{}, "values": []any{}},
+		map[string]any{"change": "removed", "id": "a2", "type": "org.golden.Hello", "name": "beta", "path": "services[1]", "properties": []any{}, "values": []any{}},
 	}, field(preview, "changes"))
+	require.Equal(t, []any{}, field(preview, "losses"), "it has nothing in the cloud")
 	problems := field(preview, "problems").([]any)
 	require.Len(t, problems, 1)
 	require.Equal(t, "services[0].count", field(problems[0], "path"))

@@ -55,6 +55,7 @@ func (c *Client) SetApplications(ctx context.Context, environment, session strin
 // Preview says what the deployment of a draft would do.
 type Preview struct {
 	Changes  []Change  `json:"changes"`
+	Losses   []Loss    `json:"losses"`
 	Problems []Problem `json:"problems"` // with any, the deployment would fail at once
 }
 
@@ -66,6 +67,22 @@ type Change struct {
 	Name       string   `json:"name"`
 	Path       string   `json:"path"` // "" for the environment itself
 	Properties []string `json:"properties"`
+	Values     []Value  `json:"values"` // of the same properties
+}
+
+// Value is a property with what it was and what it would be. Objects stand as their ids; secrets are masked.
+type Value struct {
+	Name   string `json:"name"`
+	Before any    `json:"before"`
+	After  any    `json:"after"`
+}
+
+// Loss is a server, a volume or a stack of a Heat template that a deployment would delete, with all that is on it.
+type Loss struct {
+	Kind     string `json:"kind"`
+	ObjectID string `json:"object_id" yaml:"object_id"`
+	Object   string `json:"object"`                   // its name
+	CloudID  string `json:"cloud_id" yaml:"cloud_id"` // of a stack its name
 }
 
 // Problem is a place of a model that breaks a rule of a class.

@@ -1,13 +1,14 @@
-import { Alert, AlertActionLink, Content, ExpandableSection } from '@patternfly/react-core';
+import { Alert, AlertActionLink, Content } from '@patternfly/react-core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
-import type { Schema } from '../api/client';
 import { previewQuery } from '../environments/environments';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
+import { Changes } from './Changes';
 import { countChanges, discard, type Draft } from './draft';
+import { Losses } from './Losses';
 
 interface Props {
   environment: string;
@@ -58,6 +59,7 @@ function Undeployed({ environment, session, onDiscard }: { environment: string; 
   if (preview.error) return <Failure error={preview.error} onRetry={() => void preview.refetch()} />;
   const changes = preview.data?.changes ?? [];
   const problems = preview.data?.problems ?? [];
+  const losses = preview.data?.losses ?? [];
   const counts = countChanges(changes);
   return (
     <Alert
@@ -78,24 +80,7 @@ function Undeployed({ environment, session, onDiscard }: { environment: string; 
       )}
       {preview.data && <p role="status">{changes.length === 0 ? words.nothing : words.counts(counts.added, counts.changed, counts.removed)}</p>}
       {changes.length > 0 && <Changes changes={changes} />}
+      {losses.length > 0 && <Losses losses={losses} />}
     </Alert>
-  );
-}
-
-function Changes({ changes }: { changes: Schema<'Change'>[] }) {
-  const words = useText().draft;
-  const [open, setOpen] = useState(false);
-  return (
-    <ExpandableSection toggleText={words.which(changes.length)} isExpanded={open} onToggle={(_event, next) => setOpen(next)}>
-      <Content component="ul">
-        {changes.map((change, i) => (
-          <Content component="li" key={i} className="burano-breaks">
-            {words.kinds[change.change ?? 'changed']}: {change.name || change.type || change.path || words.environment}
-            {change.type && change.name && ` (${change.type.split(/[/@]/)[0]})`}
-            {(change.properties ?? []).length > 0 && ` – ${(change.properties ?? []).join(', ')}`}
-          </Content>
-        ))}
-      </Content>
-    </ExpandableSection>
   );
 }

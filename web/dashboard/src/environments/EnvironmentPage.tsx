@@ -25,6 +25,7 @@ import { ComponentTable } from '../components/ComponentTable';
 import { DelegationCard } from '../delegation/DelegationCard';
 import { deploy as deployDraft, shownQuery } from '../draft/draft';
 import { DraftBanner } from '../draft/DraftBanner';
+import { Losses } from '../draft/Losses';
 import { useDraft } from '../draft/useDraft';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
@@ -33,6 +34,7 @@ import {
   deleteEnvironment,
   environmentsQuery,
   isBusy,
+  previewQuery,
   renameEnvironment,
 } from './environments';
 import { History } from './History';
@@ -52,7 +54,9 @@ export function EnvironmentPage() {
   const client = useQueryClient();
   const { user, draft } = useDraft(environment);
   const details = useQuery(shownQuery(environment, draft));
-  const [dialog, setDialog] = useState<'rename' | 'delete' | null>(null);
+  const preview = useQuery({ ...previewQuery(environment, draft?.session ?? ''), enabled: draft?.state === 'opened' });
+  const losses = preview.data?.losses ?? [];
+  const [dialog, setDialog] = useState<'rename' | 'delete' | 'deploy' | null>(null);
   const deploy = useMutation({
     mutationFn: () => deployDraft(client, user, environment),
     onSuccess: (deployment) => navigate({ to: '/environments/$environment/deployments/$deployment', params: { environment, deployment } }),
@@ -85,7 +89,11 @@ export function EnvironmentPage() {
             </Button>
           </FlexItem>
           <FlexItem>
-            <Button onClick={() => deploy.mutate()} isDisabled={!details.data || busy || deploy.isPending} isLoading={deploy.isPending}>
+            <Button
+              onClick={() => (losses.length > 0 ? setDialog('deploy') : deploy.mutate())}
+              isDisabled={!details.data || busy || deploy.isPending}
+              isLoading={deploy.isPending}
+            >
               {words.deploy}
             </Button>
           </FlexItem>
@@ -148,6 +156,16 @@ export function EnvironmentPage() {
             setDialog(null);
             void client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
           }}
+          onClose={() => setDialog(null)}
+        />
+      )}
+      {dialog === 'deploy' && (
+        <Confirm
+          title={text.draft.deployTitle}
+          what={<Losses losses={losses} />}
+          action={words.deploy}
+          send={() => deploy.mutateAsync()}
+          onDone={() => setDialog(null)}
           onClose={() => setDialog(null)}
         />
       )}

@@ -1,6 +1,6 @@
 import { Button, Content, Modal, ModalBody, ModalFooter, ModalHeader } from '@patternfly/react-core';
 import { useMutation } from '@tanstack/react-query';
-import { useId } from 'react';
+import { useId, type ReactNode } from 'react';
 
 import { useText } from '../text';
 import { Failure } from './Failure';
@@ -8,7 +8,7 @@ import { Failure } from './Failure';
 interface Props {
   title: string;
   /** What is lost. */
-  what: string;
+  what: ReactNode;
   action: string;
   send: () => Promise<unknown>;
   onDone: () => void;
@@ -25,7 +25,7 @@ export function Confirm({ title, what, action, send, onDone, onClose }: Props) {
       <ModalHeader title={title} labelId={id} titleIconVariant="warning" />
       <ModalBody>
         {attempt.error && <Failure error={attempt.error} />}
-        <Content component="p">{what}</Content>
+        {typeof what === 'string' ? <Content component="p">{what}</Content> : what}
       </ModalBody>
       <ModalFooter>
         <Button variant="danger" onClick={() => attempt.mutate()} isLoading={attempt.isPending} isDisabled={attempt.isPending}>

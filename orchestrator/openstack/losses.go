@@ -1,0 +1,25 @@
+package openstack
+
+// Kept is a server or a volume of an environment's stack, as the last deployment left it.
+type Kept struct {
+	Resource string // its name in the template: the id of its object, "-", and more
+	Kind     string // server or volume
+	Wanted   bool   // false: the next deployment's template no longer has it, so that Heat deletes it
+}
+
+// kinds are the types of resources that hold what cannot be made again.
+var kinds = map[string]string{serverType: "server", "OS::Cinder::Volume": "volume"}
+
+// Keeping lists the servers and volumes of a template, all of them wanted, in no order.
+func Keeping(template map[string]any) []Kept {
+	resources, _ := template["resources"].(map[string]any)
+	var all []Kept
+	for name, resource := range resources {
+		described, _ := resource.(map[string]any)
+		kind, _ := described["type"].(string)
+		if kinds[kind] != "" {
+			all = append(all, Kept{Resource: name, Kind: kinds[kind], Wanted: true})
+		}
+	}
+	return all
+}

@@ -1,0 +1,20 @@
+import { Alert, Content } from '@patternfly/react-core';
+
+import type { Schema } from '../api/client';
+import { useText } from '../text';
+
+/** What a deployment deletes in the cloud, with all that is on it. */
+export function Losses({ losses }: { losses: Schema<'Loss'>[] }) {
+  const words = useText().draft;
+  return (
+    <Alert variant="warning" isInline isPlain title={words.losses(losses.length)}>
+      <Content component="ul">
+        {losses.map((loss, i) => (
+          <Content component="li" key={i} className="burano-breaks">
+            {words.lossKinds[loss.kind]} {loss.object} {loss.cloud_id && loss.cloud_id !== loss.object && <small>{loss.cloud_id}</small>}
+          </Content>
+        ))}
+      </Content>
+    </Alert>
+  );
+}
