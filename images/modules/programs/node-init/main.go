@@ -67,6 +67,10 @@ func run(server server, folder, phase string) error {
 	for _, problem := range problems {
 		server.log.Warn("user data: " + problem)
 	}
+	if len(problems) > 0 && server.hasCloudInit() {
+		server.log.Info("files and commands of this user data are cloud-init's")
+		data = data.forCloudInit()
+	}
 	// Setting up can be tried again at the next boot when it has failed. Commands cannot: nobody knows how far they came.
 	steps := []func() error{func() error { return server.early(drive, data) }, func() error { return mark(marker) }}
 	if phase == late {

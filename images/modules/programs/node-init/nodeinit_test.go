@@ -258,3 +258,34 @@ func TestAFailureInOnePartDoesNotKeepTheOthersFromBeingSetUp(t *testing.T) {
 	require.NoError(t, run(server, drive, early), "it is tried again at the next boot")
 	require.True(t, strings.HasPrefix(server.read(t, "etc/hostname"), "n"))
 }
+
+func TestUserDataThatIsNotUnderstoodWholeIsCloudInitsWhereTheImageHasIt(t *testing.T) {
+	content := "#cloud-config\nhostname: mine\nssh_keys: {ed25519_private: PRIVATE}\nusers: [{name: alice}]\n" +
+		"write_files: [{path: /opt/a, content: new}]\nruncmd: ['echo ran >> ran']\n"
+	files := map[string]string{"meta_data.json": `{"uuid": "one", "hostname": "h", "public_keys": {"k": "ssh-ed25519 KEY"}}`, "user_data": content}
+
+	without := testServer(t)
+	drive := writeDrive(t, files)
+	require.NoError(t, run(without, drive, early))
+	require.NoError(t, run(without, drive, late))
+	require.Equal(t, "new", without.read(t, "opt/a"))
+	require.Equal(t, "ran\n", without.read(t, "ran"))
+	require.NoDirExists(t, without.path(seedFolder))
+
+	with := testServer(t)
+	require.NoError(t, with.write(with.path("usr/bin/cloud-init"), nil, 0o755))
+	require.NoError(t, run(with, drive, early))
+	require.NoError(t, run(with, drive, late))
+	require.Equal(t, "mine\n", with.read(t, "etc/hostname"))
+	require.Equal(t, "PRIVATE\n", with.read(t, "etc/ssh/ssh_host_ed25519_key"))
+	require.Equal(t, "ssh-ed25519 KEY\n", with.read(t, "root/.ssh/authorized_keys"))
+	require.NoFileExists(t, with.path("opt/a"), "nothing is done twice")
+	require.NoFileExists(t, with.path("ran"))
+	require.Equal(t, content, with.read(t, seedFolder+"/user-data"))
+	require.Equal(t, fs.FileMode(0o600), mode(t, with.path(seedFolder, "user-data")))
+	require.JSONEq(t, `{"instance-id": "one", "local-hostname": "h", "public-keys": ["ssh-ed25519 KEY"]}`, with.read(t, seedFolder+"/meta-data"))
+
+	// A disk that has become another server's, with user data of ours.
+	require.NoError(t, run(with, writeDrive(t, map[string]string{"meta_data.json": `{"uuid": "two"}`, "user_data": "#cloud-config\nhostname: n\n"}), early))
+	require.NoDirExists(t, with.path(seedFolder))
+}

@@ -33,6 +33,7 @@ func (s server) early(d *drive, data userData) error {
 		s.setAuthorizedKeys(append(d.Metadata.keys(), data.AuthorizedKeys...)),
 		s.setHostKeys(data),
 		s.writeFiles(data.Files),
+		s.seedCloudInit(d, data),
 	)
 }
 

@@ -25,6 +25,8 @@ type userData struct {
 	DeleteHostKeys bool
 	Files          []file
 	Commands       []command
+	// CloudInit is set when what the user data asks for is done by cloud-init.
+	CloudInit bool
 }
 
 type file struct {
