@@ -34,6 +34,11 @@ image: setup build ## Build the node image (about 10 minutes the first time, the
 	@$(BUILD)/burano image build --source images --output $(BURANO_NODE_IMAGE)
 	@test/setup/tools.sh $(BURANO_NODE_IMAGE) $(BUILD)/bin
 
+.PHONY: image-disk
+image-disk: setup build ## Build the node image as a disk for machines of a real cloud (FORMAT=raw: not compressed)
+	@test/setup/packages.sh dosfstools e2fsprogs fdisk grub-common grub-efi-amd64-bin grub-pc-bin mtools qemu-utils
+	@$(BUILD)/burano image build --source images --format $(or $(FORMAT),qcow2) --output $(BUILD)/node-image.$(or $(FORMAT),qcow2)
+
 .PHONY: lab
 lab: setup build image ## Keep local cloud and image up, so that an end-to-end case can be repeated in seconds
 	@test/demo/demo.sh lab
@@ -73,6 +78,11 @@ test-dashboard: setup ## Use the dashboard in Debian's Chromium, which is instal
 .PHONY: dashboard-screenshots
 dashboard-screenshots: setup ## Take a picture of every page of the dashboard, light and dark, wide and narrow, into build/screenshots
 	@BURANO_SCREENSHOTS=$(BUILD)/screenshots test/dashboard/run.sh -run TestScreenshots
+
+.PHONY: test-disk
+test-disk: image-disk ## Boot the disk in QEMU with BIOS and UEFI, virtio, SCSI and SATA (10 minutes without hardware virtualisation)
+	@test/setup/packages.sh genisoimage ovmf qemu-system-x86
+	BURANO_DISK_IMAGE=$(BUILD)/node-image.qcow2 go test -count=1 -timeout 90m -v ./test/disk
 
 .PHONY: test-openstack
 test-openstack: setup ## The cloud driver's tests on a real OpenStack made of Debian's packages (KEEP=1 keeps it up)

@@ -14,16 +14,30 @@ import (
 
 // Options say what to build, and where.
 type Options struct {
-	// Source is the folder with "modules" and "elements": the folder of this package.
+	// Source is the folder with "modules", "elements" and "machine": the folder of this package.
 	Source string
+	// Format is the form to make; the zero value is Tar.
+	Format Format
 	// CacheDir keeps the pieces; by default the folder "burano/image" in the user's cache folder. Removing it is the way to
 	// newer Debian packages.
 	CacheDir string
-	// Out is the file to write; the manifest goes beside it, with the extension ".json" in the place of ".tar".
+	// Out is the file to write; a tar's manifest goes beside it, with the extension ".json" in the place of ".tar". Beside a disk go manifest, bill
+	// of materials, the list of its files, and checksums, with ".json", ".spdx.json", ".files" and ".sha256" after its name.
 	Out string
 	// Progress is written one line as each step begins, ends, and now and then in between; nil is silence.
 	Progress io.Writer
 }
+
+// Format is a form of the image: one content, with what a machine needs more than a system container in the forms that are disks.
+type Format string
+
+const (
+	// Tar is a root file system, which the local cloud boots as a system container.
+	Tar Format = "tar"
+	// QCOW2 and Raw are disks that machines boot, the one compressed.
+	QCOW2 Format = "qcow2"
+	Raw   Format = "raw"
+)
 
 // Result is what Build has made.
 type Result struct {
@@ -59,10 +73,12 @@ func Build(ctx context.Context, options Options) (Result, error) {
 type builder struct {
 	source    string
 	out       string
+	format    Format
 	cache     *cache
 	progress  *progress
 	toolchain toolchain
-	elements  []element
+	// elements are those of every form, machine those that a disk has more.
+	elements, machine []element
 }
 
 func newBuilder(ctx context.Context, options Options) (*builder, error) {
@@ -73,7 +89,14 @@ func newBuilder(ctx context.Context, options Options) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, folder := range []string{"modules", "elements"} {
+	switch options.Format {
+	case "":
+		options.Format = Tar
+	case Tar, QCOW2, Raw:
+	default:
+		return nil, fmt.Errorf("%q is no format of the image: use %s, %s or %s", options.Format, Tar, QCOW2, Raw)
+	}
+	for _, folder := range []string{"modules", "elements", "machine"} {
 		if _, err := os.Stat(filepath.Join(source, folder)); err != nil {
 			return nil, fmt.Errorf("%s is not the source of the image (Burano's folder \"images\"): %w", options.Source, err)
 		}
@@ -82,6 +105,10 @@ func newBuilder(ctx context.Context, options Options) (*builder, error) {
 		return nil, errors.New("no file is named to write the image to")
 	}
 	elements, err := readElements(filepath.Join(source, "elements"))
+	if err != nil {
+		return nil, err
+	}
+	machine, err := readElements(filepath.Join(source, "machine"))
 	if err != nil {
 		return nil, err
 	}
@@ -96,13 +123,19 @@ func newBuilder(ctx context.Context, options Options) (*builder, error) {
 		}
 		options.CacheDir = filepath.Join(base, "burano", "image")
 	}
-	// One step for each module, one each for container images, packages and the image itself.
-	progress := newProgress(options.Progress, len(modules())+3)
+	// One step for each module, one each for container images, packages and the image itself, and for a disk the packages of a machine.
+	steps := len(modules()) + 3
+	if options.Format != Tar {
+		steps++
+	}
+	progress := newProgress(options.Progress, steps)
 	cache, err := openCache(ctx, options.CacheDir, progress)
 	if err != nil {
 		return nil, err
 	}
-	return &builder{source: source, out: options.Out, cache: cache, progress: progress, toolchain: toolchain, elements: elements}, nil
+	return &builder{
+		source: source, out: options.Out, format: options.Format, cache: cache, progress: progress, toolchain: toolchain, elements: elements, machine: machine,
+	}, nil
 }
 
 // build makes the Debian system beside the programs: the one waits for the network, the others for the processor. The
@@ -111,7 +144,9 @@ func (b *builder) build(ctx context.Context) (Manifest, error) {
 	group, groupCtx := errgroup.WithContext(ctx)
 	var system piece
 	group.Go(func() (err error) {
-		system, err = b.debian(groupCtx)
+		if system, err = b.debian(groupCtx); err == nil && b.format != Tar {
+			system, err = b.machinePackages(groupCtx, system)
+		}
 		return err
 	})
 	var programs []piece
@@ -131,14 +166,26 @@ func (b *builder) build(ctx context.Context) (Manifest, error) {
 	if err := group.Wait(); err != nil {
 		return Manifest{}, err
 	}
-	image, err := b.image(ctx, system, programs, containers)
-	if err != nil {
-		return Manifest{}, err
-	}
-	manifest, err := b.deliver(image)
+	manifest, err := b.finish(ctx, system, programs, containers)
 	if err != nil {
 		return Manifest{}, err
 	}
 	b.cache.sweep()
 	return manifest, nil
+}
+
+// finish puts the pieces together in the wanted form.
+func (b *builder) finish(ctx context.Context, system piece, programs []piece, containers piece) (Manifest, error) {
+	if b.format != Tar {
+		disk, err := b.disk(ctx, system, programs, containers)
+		if err != nil {
+			return Manifest{}, err
+		}
+		return b.deliverDisk(ctx, disk)
+	}
+	image, err := b.image(ctx, system, programs, containers)
+	if err != nil {
+		return Manifest{}, err
+	}
+	return b.deliver(image)
 }

@@ -15,25 +15,48 @@ import (
 // release is the Debian that nodes run.
 const release = "bookworm"
 
+const (
+	systemFile   = "system.tar"
+	packagesFile = "packages"
+)
+
 // debian makes the root file system with the packages of all elements, as system.tar, and a list of their versions.
 func (b *builder) debian(ctx context.Context) (piece, error) {
+	return b.install(ctx, "debian", allPackages(b.elements), piece{})
+}
+
+// machinePackages adds to the root file system of the tar what a machine of its own needs, so that both forms have the same packages.
+func (b *builder) machinePackages(ctx context.Context, system piece) (piece, error) {
+	return b.install(ctx, "machine", allPackages(b.machine), system)
+}
+
+// install makes a root file system with packages, from nothing or over that of another piece.
+func (b *builder) install(ctx context.Context, name string, packages []string, base piece) (piece, error) {
 	sources, err := findSources("/etc/apt", release)
 	if err != nil {
 		return piece{}, err
 	}
-	packages := allPackages(b.elements)
 	key := newKey()
-	key.add("debian", release, b.toolchain.architecture, sources)
+	key.add(name, release, b.toolchain.architecture, sources)
+	from := []string{"--variant=minbase"}
+	if base.folder != "" {
+		key.add(base.key)
+		from = []string{"--variant=custom", "--setup-hook=" + `tar --extract --numeric-owner --xattrs --xattrs-include='*' --directory "$1" --file "` +
+			filepath.Join(base.folder, systemFile) + `"`}
+	}
 	key.add(packages...)
 	doing := fmt.Sprintf("installing Debian %s with %d packages and what they need", release, len(packages))
-	return b.cache.piece(b.progress, "debian", key.String(), doing, func(out string, output io.Writer) error {
+	if base.folder != "" {
+		doing = fmt.Sprintf("adding %d Debian packages and what they need", len(packages))
+	}
+	return b.cache.piece(b.progress, name, key.String(), doing, func(out string, output io.Writer) error {
 		// In a file beside it, since a mirror's address may hold a password and arguments are seen by everybody.
 		list := filepath.Join(out, "sources"+sourcesExtension(sources))
 		if err := os.WriteFile(list, []byte(sources), 0o600); err != nil {
 			return err
 		}
 		defer os.Remove(list)
-		command := exec.CommandContext(ctx, "mmdebstrap", "--mode=root", "--variant=minbase", "--format=tar",
+		command := exec.CommandContext(ctx, "mmdebstrap", append(from, "--mode=root", "--format=tar",
 			"--include="+strings.Join(packages, ","),
 			`--aptopt=APT::Install-Recommends "false"`,
 			`--aptopt=Acquire::Languages "none"`,
@@ -46,10 +69,12 @@ func (b *builder) debian(ctx context.Context) (piece, error) {
 			"--dpkgopt=path-include=/usr/share/doc/*/copyright",
 			// The machine's mirror is nobody's business on a node, and may not be reached from there.
 			`--customize-hook=rm -f "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*`,
-			`--customize-hook=chroot "$1" dpkg-query --show --showformat='${Package} ${Version}\n' >"`+filepath.Join(out, "packages")+`"`,
-			release, filepath.Join(out, "system.tar"), list)
+			`--customize-hook=chroot "$1" dpkg-query --show --showformat='${Package} ${Version}\n' >"`+filepath.Join(out, packagesFile)+`"`,
+			release, filepath.Join(out, systemFile), list)...)
 		// Its working copy needs room and device nodes, which temporary folders do not always have.
-		command.Env = append(os.Environ(), "TMPDIR="+out, "SOURCE_DATE_EPOCH=0", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive")
+		command.Env = append(os.Environ(), "TMPDIR="+out, "SOURCE_DATE_EPOCH=0", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
+			// An element makes the initramfs, when its settings are there.
+			"INITRD=No")
 		return runCommand(command, output)
 	})
 }

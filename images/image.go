@@ -20,6 +20,9 @@ type Manifest struct {
 	// SHA256 is of the image file, in hexadecimal digits; Size is in bytes.
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`
+	// Format is that of a disk, and DiskSize what a machine sees of it, in bytes; a tar has neither.
+	Format   Format `json:"format,omitempty"`
+	DiskSize int64  `json:"diskSize,omitempty"`
 	// Key is the hash of what the image was made from.
 	Key          string `json:"key"`
 	Debian       string `json:"debian"`
@@ -52,7 +55,7 @@ func (b *builder) image(ctx context.Context, system piece, programs []piece, con
 	doing := fmt.Sprintf("applying %d elements and packing the image", len(b.elements))
 	return b.cache.piece(b.progress, "image", id, doing, func(out string, output io.Writer) error {
 		root := filepath.Join(out, "root")
-		if err := b.fill(ctx, root, system, programs, containers, output); err != nil {
+		if err := b.fill(ctx, root, b.elements, system, programs, containers, output); err != nil {
 			return errors.Join(err, os.RemoveAll(root))
 		}
 		if err := pack(ctx, root, filepath.Join(out, imageFile), output); err != nil {
@@ -66,12 +69,13 @@ func (b *builder) image(ctx context.Context, system piece, programs []piece, con
 	})
 }
 
-func (b *builder) fill(ctx context.Context, root string, system piece, programs []piece, containers piece, output io.Writer) error {
+// fill makes the root file system: the Debian system and over it the elements, in their order.
+func (b *builder) fill(ctx context.Context, root string, elements []element, system piece, programs []piece, containers piece, output io.Writer) error {
 	if err := os.Mkdir(root, 0o755); err != nil {
 		return err
 	}
 	unpack := exec.CommandContext(ctx, "tar", "--extract", "--numeric-owner", "--xattrs", "--xattrs-include=*", "--directory", root,
-		"--file", filepath.Join(system.folder, "system.tar"))
+		"--file", filepath.Join(system.folder, systemFile))
 	if err := runCommand(unpack, output); err != nil {
 		return err
 	}
@@ -92,7 +96,7 @@ func (b *builder) fill(ctx context.Context, root string, system piece, programs 
 			}
 		}
 	}
-	for _, element := range b.elements {
+	for _, element := range elements {
 		if err := element.apply(ctx, root, bin, containers.folder, output); err != nil {
 			return fmt.Errorf("element %s: %w", element.name, err)
 		}
@@ -141,7 +145,7 @@ func (b *builder) describe(ctx context.Context, key string, system piece, image 
 	for _, container := range containers() {
 		manifest.Containers = append(manifest.Containers, container.reference)
 	}
-	packages, err := os.ReadFile(filepath.Join(system.folder, "packages"))
+	packages, err := os.ReadFile(filepath.Join(system.folder, packagesFile))
 	if err != nil {
 		return Manifest{}, err
 	}

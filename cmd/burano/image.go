@@ -32,14 +32,19 @@ func imageCommand(connection *connection) *cobra.Command {
 
 func imageBuildCommand() *cobra.Command {
 	var options images.Options
+	var format string
 	command := &cobra.Command{
 		Use:   "build --source DIR",
 		Short: "Build the node image from the folder images/ of Burano's sources (as root)",
 		Long: `Build compiles Kubernetes, etcd, Calico and CoreDNS from pinned sources, makes a Debian root file system with them, and
-writes it as one tar. Each part is kept in a cache, so only what changed is made again. It needs root, Go and mmdebstrap.`,
+writes it as one tar for the local cloud, or, with --format qcow2 or raw, as a disk that machines of a real cloud boot. Each part is kept in a cache,
+so only what changed is made again. It needs root, Go and mmdebstrap, and for a disk mkfs.ext4, sfdisk, grub-mkimage, mtools and qemu-img.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			options.Progress = command.OutOrStdout()
+			options.Progress, options.Format = command.OutOrStdout(), images.Format(format)
+			if options.Out == "" {
+				options.Out = "build/node-image." + format
+			}
 			result, err := images.Build(command.Context(), options)
 			if err != nil {
 				return err
@@ -50,7 +55,8 @@ writes it as one tar. Each part is kept in a cache, so only what changed is made
 		},
 	}
 	command.Flags().StringVar(&options.Source, "source", "", "the folder images/ of Burano's sources")
-	command.Flags().StringVar(&options.Out, "output", "build/node-image.tar", "file to write")
+	command.Flags().StringVar(&format, "format", string(images.Tar), "tar, qcow2 or raw")
+	command.Flags().StringVar(&options.Out, "output", "", "file to write (default build/node-image.FORMAT)")
 	command.Flags().StringVar(&options.CacheDir, "cache", "", "folder that keeps built parts (default: burano/image in the user's cache folder)")
 	cobra.CheckErr(command.MarkFlagRequired("source"))
 	return command
