@@ -11,11 +11,8 @@ import (
 // sweepPause is how long after one sweep the next one comes.
 const sweepPause = 10 * time.Minute
 
-// Tidy removes what was kept for long enough, at first and again and again, until ctx ends. It does nothing where all is kept for ever.
+// Tidy removes what was kept for long enough, at first and again and again, until ctx ends. What servers that died have left of snapshots goes, too.
 func Tidy(ctx context.Context, rows *store.Store, keep store.Retention, log *slog.Logger) {
-	if keep == (store.Retention{}) {
-		return
-	}
 	ticker := time.NewTicker(sweepPause)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
@@ -27,7 +24,7 @@ func Tidy(ctx context.Context, rows *store.Store, keep store.Retention, log *slo
 			log.WarnContext(ctx, "what is kept for long enough could not be removed; trying again", "after", sweepPause, "error", err)
 		case swept != (store.Swept{}):
 			log.InfoContext(ctx, "what was kept for long enough was removed", "deployments", swept.Deployments, "reports", swept.Reports,
-				"sessions", swept.Sessions, "statistics", swept.Statistics)
+				"sessions", swept.Sessions, "statistics", swept.Statistics, "snapshots", swept.Snapshots)
 		}
 		select {
 		case <-ctx.Done():

@@ -67,6 +67,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"server", imageCommand(connection)},
 		{"node", publishCommand()},
 		{"node", gatewayCommand()},
+		{"node", etcdCommand()},
 		{"client", versionCommand()},
 	} {
 		add.command.GroupID = add.group

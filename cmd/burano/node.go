@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +18,8 @@ import (
 	"github.com/burano/burano/gateway"
 	"github.com/burano/burano/gateway/haproxy"
 	"github.com/burano/burano/gateway/publish"
+	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/nodes/etcd/restore"
 )
 
 // etcdFlags say how a daemon on a node reaches the cluster's etcd: through the forwarder on the node itself.
@@ -56,7 +59,7 @@ func (f *etcdFlags) connect() (*clientv3.Client, error) {
 }
 
 func publishCommand() *cobra.Command {
-	var etcd etcdFlags
+	var store etcdFlags
 	var kubeconfig string
 	command := &cobra.Command{
 		Use:   "publish",
@@ -67,7 +70,7 @@ func publishCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("read the kubeconfig %s: %w", kubeconfig, err)
 			}
-			client, err := etcd.connect()
+			client, err := store.connect()
 			if err != nil {
 				return err
 			}
@@ -75,13 +78,13 @@ func publishCommand() *cobra.Command {
 			return errors.Join(err, client.Close())
 		},
 	}
-	etcd.add(command)
+	store.add(command)
 	command.Flags().StringVar(&kubeconfig, "kubeconfig", "/etc/kubernetes/publisher.conf", "kubeconfig for the Kubernetes API")
 	return command
 }
 
 func gatewayCommand() *cobra.Command {
-	var etcd etcdFlags
+	var store etcdFlags
 	var config string
 	var internal []string
 	command := &cobra.Command{
@@ -97,7 +100,7 @@ func gatewayCommand() *cobra.Command {
 				}
 				prefixes = append(prefixes, prefix)
 			}
-			client, err := etcd.connect()
+			client, err := store.connect()
 			if err != nil {
 				return err
 			}
@@ -105,8 +108,53 @@ func gatewayCommand() *cobra.Command {
 			return errors.Join(err, client.Close())
 		},
 	}
-	etcd.add(command)
+	store.add(command)
 	command.Flags().StringVar(&config, "haproxy-config", "/etc/haproxy/haproxy.cfg", "HAProxy's configuration file, which this daemon writes")
 	command.Flags().StringSliceVar(&internal, "internal", nil, "networks of the cluster, whose traffic is all let in (CIDRs)")
+	return command
+}
+
+// etcdCommand opens snapshots and data of etcd, each time in a process of its own: a damaged file may end it.
+func etcdCommand() *cobra.Command {
+	command := &cobra.Command{Use: "etcd", Short: "Open snapshots and data of etcd (runs on masters, and beside the server)"}
+	print := func(command *cobra.Command, value any, err error) error {
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(command.OutOrStdout()).Encode(value)
+	}
+	var scratch, token string
+	var node etcd.Node
+	check := &cobra.Command{
+		Use: "check SNAPSHOT", Short: "Find out whether a snapshot can be restored", Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			checked, err := restore.Check(command.Context(), args[0], scratch)
+			return print(command, checked, err)
+		},
+	}
+	begin := &cobra.Command{
+		Use: "restore SNAPSHOT DATA", Short: "Begin the data of a member, the first one of a new cluster, with a snapshot", Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error { return restore.Member(args[0], args[1], node, token) },
+	}
+	begin.Flags().StringVar(&node.Name, "name", "", "name of the member's node")
+	begin.Flags().TextVar(&node.Address, "address", netip.Addr{}, "address of the member's node")
+	begin.Flags().StringVar(&token, "token", "", "what the new cluster's id is made of")
+	position := &cobra.Command{
+		Use: "position DATA", Short: "Tell the last entry that a member has", Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			found, err := restore.PositionOf(args[0])
+			return print(command, found, err)
+		},
+	}
+	export := &cobra.Command{
+		Use: "export DATA SNAPSHOT", Short: "Write a snapshot of a member that does not run", Args: cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			return restore.Export(command.Context(), args[0], args[1], scratch)
+		},
+	}
+	for _, one := range []*cobra.Command{check, export} {
+		one.Flags().StringVar(&scratch, "scratch", "", "folder for what is needed meanwhile; default: where temporary files are")
+	}
+	command.AddCommand(check, begin, position, export)
 	return command
 }

@@ -19,6 +19,8 @@ const (
 	DataDir    = "/var/lib/etcd/data"
 	// JoinFile holds what a member needs at its first start only; it is written when it joins.
 	JoinFile = "/etc/etcd/join.env"
+	// MaxLearners is at least as many as can be added before the first promotion, and the same on every member.
+	MaxLearners = 5
 	// LocalEndpoint is the node's forwarder: what every client on a node but the API server dials.
 	LocalEndpoint = "https://127.0.0.1:2379"
 
@@ -32,7 +34,6 @@ const (
 	AuthorityFile   = folder + "/etcd-ca.crt"
 	memberCert      = folder + "/etcd-member.crt"
 	memberKey       = folder + "/etcd-member.key"
-	maxLearners     = 5 // at least as many as can be added before the first promotion, and the same on every member
 	quotaBytes      = 2 << 30
 	snapshotEntries = 10000
 )
@@ -87,7 +88,7 @@ func Member(node Node, authority []byte, pair pki.Pair) systemd.Unit {
 		"ETCD_PEER_CERT_FILE=" + memberCert,
 		"ETCD_PEER_KEY_FILE=" + memberKey,
 		"ETCD_PEER_CLIENT_CERT_AUTH=true",
-		fmt.Sprintf("ETCD_MAX_LEARNERS=%d", maxLearners),
+		fmt.Sprintf("ETCD_MAX_LEARNERS=%d", MaxLearners),
 		fmt.Sprintf("ETCD_QUOTA_BACKEND_BYTES=%d", quotaBytes),
 		fmt.Sprintf("ETCD_SNAPSHOT_COUNT=%d", snapshotEntries),
 		// The JSON gateway would dial the member with its own certificate, which is no user.

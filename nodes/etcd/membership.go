@@ -24,6 +24,8 @@ const (
 	// A learner has to receive a snapshot before it can vote.
 	promotePatience = 90 * time.Second
 	callTimeout     = 7 * time.Second
+	// quorumProbe is a key that nobody writes; reading it needs a majority.
+	quorumProbe = "burano-quorum-probe"
 )
 
 // Membership is who is in the etcd cluster.
@@ -137,7 +139,7 @@ func Promote(ctx context.Context, client *clientv3.Client, node Node) error {
 		return fmt.Errorf("promote etcd member %s: %w", node.Name, err)
 	}
 	err = retry(ctx, changePatience, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
-		_, err := client.Get(ctx, "burano-quorum-probe")
+		_, err := client.Get(ctx, quorumProbe)
 		return transient(err), err
 	})
 	if err != nil {

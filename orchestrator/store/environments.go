@@ -229,6 +229,9 @@ func (s *Store) remove(tx *gorm.DB, id string) error {
 		Updates(map[string]any{"standing": false, "used": true, "tries": 0, "next_try": now}).Error; err != nil {
 		return err
 	}
+	if err := s.orphanSnapshots(tx, id); err != nil {
+		return err
+	}
 	// Sessions, tasks, reports, steps, attributes and secrets go with it (ON DELETE CASCADE).
 	return tx.Where("id = ?", id).Delete(&Environment{}).Error
 }

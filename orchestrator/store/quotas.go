@@ -28,7 +28,11 @@ func quotas() quota.Table {
 		environments := tx.Session(&gorm.Session{NewDB: true}).Model(&Environment{}).Select("id").Where("project_id = ?", project)
 		return count, tx.Model(&Session{}).Where("state = ? AND environment_id IN (?)", Opened, environments).Count(&count).Error
 	}
-	return quota.Table{Name: "quotas", Counts: map[string]quota.Count{QuotaEnvironments: of(&Environment{}), QuotaSessions: open, QuotaTemplates: of(&Template{})}}
+	snapshots := func(tx *gorm.DB, project string) (bytes int64, err error) {
+		return bytes, tx.Model(&Snapshot{}).Select("COALESCE(SUM(stored), 0)").Where("project_id = ?", project).Scan(&bytes).Error
+	}
+	return quota.Table{Name: "quotas", Counts: map[string]quota.Count{QuotaEnvironments: of(&Environment{}), QuotaSessions: open, QuotaTemplates: of(&Template{}),
+		QuotaSnapshotBytes: snapshots}}
 }
 
 // Quotas tells what a project may have and has.

@@ -58,7 +58,7 @@ func TestOfManyWhoMakeSomethingAtOnceAsManyAreLetAsTheQuotaSays(t *testing.T) {
 		usage, err := s.Quotas(t.Context(), "busy")
 		require.NoError(t, err)
 		require.Equal(t, map[string]quota.Usage{store.QuotaEnvironments: {Limit: most, Used: most}, store.QuotaSessions: {Limit: most, Used: most},
-			store.QuotaTemplates: {Limit: most, Used: most, Default: true}}, usage)
+			store.QuotaTemplates: {Limit: most, Used: most, Default: true}, store.QuotaSnapshotBytes: {Limit: quota.Unlimited, Default: true}}, usage)
 		err = s.CreateEnvironment(t.Context(), environment("busy", 99))
 		require.EqualError(t, err, "Quota exceeded for environments: requested 1, but already used 5 of 5 in project busy. Delete some, or ask an administrator for more.")
 

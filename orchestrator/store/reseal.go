@@ -38,13 +38,14 @@ func (s *Store) places() ([]place, error) {
 		{table: "doomed_trusts", key: []string{"id", "environment_id"}, column: "trust", owner: func(key []string) string { return TrustOwner(key[1]) }},
 		{table: "delegations", key: []string{"id", "environment_id"}, column: "sealed", owner: func(key []string) string { return TrustOwner(key[1]) }},
 		{table: "secrets", key: []string{"environment_id", "name"}, column: "value", owner: func(key []string) string { return SecretOwner(key[0], key[1]) }},
+		{table: "snapshot_pieces", key: []string{"snapshot_id", "number"}, column: "value", owner: pieceOwner},
 		{table: "sign_ins", key: []string{"id"}, column: "tokens", owner: func(key []string) string { return SignInOwner(key[0]) }},
 	}
 	for _, whole := range []struct {
 		row any
 		key []string
 	}{
-		{&Environment{}, []string{"id"}}, {&Session{}, []string{"id"}}, {&Task{}, []string{"id"}}, {&Template{}, []string{"id"}},
+		{&Environment{}, []string{"id"}}, {&Session{}, []string{"id"}}, {&Task{}, []string{"id"}}, {&Template{}, []string{"id"}}, {&Snapshot{}, []string{"id"}},
 		{&Attribute{}, []string{"environment_id", "object_id", "class", "name"}},
 	} {
 		statement := &gorm.Statement{DB: s.db}
@@ -61,6 +62,9 @@ func (s *Store) places() ([]place, error) {
 	}
 	return list, nil
 }
+
+// pieceOwner is SnapshotOwner of a row's key.
+func pieceOwner(key []string) string { return "snapshot/" + key[0] + "/" + key[1] }
 
 // resealed is how many values are read, and then written in one transaction: so few that no writer waits for long.
 const resealed = 16

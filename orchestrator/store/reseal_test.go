@@ -60,6 +60,12 @@ func fillEverySealedColumn(t *testing.T, db *gorm.DB, s *store.Store, sealer sto
 	signIn := store.SignIn{ID: store.NewID(), UserID: "u1", Tokens: "", Created: 1, Used: 1, Expires: 100}
 	signIn.Tokens = sealer.Seal(store.SignInOwner(signIn.ID), []byte("tokens"))
 	require.NoError(t, s.AddSignIn(t.Context(), signIn, 0, 1000))
+	snapshot := store.Snapshot{ProjectID: "p1", EnvironmentID: e.ID, ClusterID: "c", Kind: store.Requested, Secrets: "keys of " + name}
+	require.NoError(t, s.BeginSnapshot(t.Context(), &snapshot))
+	for i := range int64(3) {
+		require.NoError(t, s.AddPiece(t.Context(), snapshot.ID, i, sealer.Seal(store.SnapshotOwner(snapshot.ID, i), []byte("piece"))))
+	}
+	require.NoError(t, s.KeepSnapshot(t.Context(), snapshot.ID, 7, 15))
 	_, err := s.KeyProof(t.Context(), sealer.Seal(store.ProofOwner, []byte(store.ProofOwner)))
 	require.NoError(t, err)
 
@@ -69,6 +75,14 @@ func fillEverySealedColumn(t *testing.T, db *gorm.DB, s *store.Store, sealer sto
 			value, err := sealer.Open(owner, sealed)
 			require.NoError(t, err)
 			require.Equal(t, want, string(value))
+		}
+		whole, err := s.Snapshot(t.Context(), snapshot.ID)
+		require.NoError(t, err)
+		require.Equal(t, "keys of "+name, whole.Secrets)
+		for i := range int64(3) {
+			piece, _, err := s.Piece(t.Context(), snapshot.ID, i)
+			require.NoError(t, err)
+			opens(store.SnapshotOwner(snapshot.ID, i), piece, "piece")
 		}
 		row, err := s.Environment(t.Context(), e.ID)
 		require.NoError(t, err)
@@ -139,7 +153,7 @@ func TestEverySealedColumnIsSealedAgain(t *testing.T) {
 		counts := under()
 		require.Positive(t, counts[""])
 		require.Positive(t, counts[old])
-		require.Len(t, columns, 13, "each column has a value: %v", columns)
+		require.Len(t, columns, 15, "each column has a value: %v", columns)
 
 		added, err := secret.AddKey(path, true)
 		require.NoError(t, err)

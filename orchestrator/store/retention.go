@@ -20,6 +20,8 @@ type Retention struct {
 	Sessions time.Duration
 	// Statistics of applications and servers that are gone, and of API servers that say nothing any more.
 	Statistics time.Duration
+	// Snapshots of clusters whose environments were deleted.
+	Snapshots time.Duration
 }
 
 // KeptDeployments is how many deployments of an environment stay in any case, with their reports.
@@ -36,7 +38,7 @@ const (
 var errElsewhere = errors.New("another server sweeps")
 
 // Swept is how many rows of each kind were removed.
-type Swept struct{ Deployments, Reports, Sessions, Statistics int64 }
+type Swept struct{ Deployments, Reports, Sessions, Statistics, Snapshots int64 }
 
 // Sweep removes what was kept for long enough, in transactions so small that no writer waits for long. Of several servers over one database
 // one sweeps at a time; the others do nothing.
@@ -46,6 +48,7 @@ func (s *Store) Sweep(ctx context.Context, keep Retention) (swept Swept, err err
 		sweep func(ctx context.Context, until Time, swept *Swept) (more bool, err error)
 	}{
 		{keep.Reports, s.sweepReports}, {keep.Deployments, s.sweepDeployments}, {keep.Sessions, s.sweepSessions}, {keep.Statistics, s.sweepStatistics},
+		{keep.Snapshots, s.sweepSnapshots},
 	}
 	for _, step := range steps {
 		until := s.clock() - Time(step.keep.Microseconds())
@@ -57,6 +60,9 @@ func (s *Store) Sweep(ctx context.Context, keep Retention) (swept Swept, err err
 		if err != nil {
 			break
 		}
+	}
+	for more := err == nil; more && err == nil; {
+		more, err = s.sweepAbandoned(ctx, &swept)
 	}
 	if errors.Is(err, errElsewhere) {
 		err = nil

@@ -1,0 +1,141 @@
+// Package restore opens snapshots of etcd: to see that they are whole, and to begin the data of a member with them. It is apart from
+// package etcd because it is etcd itself, which only the programs need that open snapshots, each in a process of its own: a damaged
+// file may end that process.
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.uber.org/zap"
+
+	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/nodes/etcd"
+)
+
+// Checked is what was found in a snapshot.
+type Checked struct {
+	Revision int64  `json:"revision"`
+	Keys     int    `json:"keys"`
+	Size     int64  `json:"size"` // bytes of the store
+	Hash     uint32 `json:"hash"` // of the store, as etcdutl snapshot status prints it
+}
+
+// What an etcd is called that nobody reaches. It listens on sockets in its folder only.
+const (
+	scratchName = "scratch"
+	scratchPeer = "http://127.0.0.1:2380"
+)
+
+// startPatience is how long etcd may take to begin with a snapshot.
+const startPatience = time.Minute
+
+// Check finds out whether a snapshot can be restored: its sum is right, its pages are consistent, and an etcd of its own starts with it
+// and holds what it should. All it writes lies below a folder that it removes, of the snapshot's size.
+func Check(ctx context.Context, file, scratch string) (checked Checked, err error) {
+	folder, err := os.MkdirTemp(scratch, "etcd-")
+	if err != nil {
+		return checked, fmt.Errorf("check a snapshot: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	data := filepath.Join(folder, "data")
+	if err := begin(file, data, scratchName, scratchPeer, scratchName, 0); err != nil { // which compares its sum
+		return checked, err
+	}
+	status, err := snapshot.NewV3(zap.NewNop()).Status(file)
+	if err != nil {
+		return checked, fmt.Errorf("the snapshot is damaged: %w", err)
+	}
+	if status.Revision < 1 {
+		return checked, errors.New("the snapshot is empty")
+	}
+	opened, err := open(ctx, data, nil)
+	if err != nil {
+		return checked, err
+	}
+	defer end(opened)
+	if found := opened.Server.KV().Rev(); found != status.Revision {
+		return checked, fmt.Errorf("etcd started with the snapshot is at revision %d; the snapshot has %d", found, status.Revision)
+	}
+	if _, _, err := opened.Server.KV().HashStorage().HashByRev(status.Revision); err != nil {
+		return checked, fmt.Errorf("read all of the snapshot: %w", err)
+	}
+	return Checked{Revision: status.Revision, Keys: status.TotalKey, Size: status.TotalSize, Hash: status.Hash}, nil
+}
+
+// open starts an etcd that nobody reaches over the data of a member, until it serves, or is as wanted.
+func open(ctx context.Context, data string, wanted func(*etcdserver.EtcdServer) bool) (*embed.Etcd, error) {
+	config := embed.NewConfig()
+	config.Name, config.Dir, config.InitialCluster = scratchName, data, scratchName+"="+scratchPeer
+	config.MaxLearners = etcd.MaxLearners // the log has all that were added, and one that is refused would be missed
+	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	said, err := url.Parse(scratchPeer)
+	if err != nil {
+		return nil, err
+	}
+	config.AdvertisePeerUrls, config.AdvertiseClientUrls = []url.URL{*said}, []url.URL{*said}
+	for suffix, list := range map[string]*[]url.URL{"peer": &config.ListenPeerUrls, "client": &config.ListenClientUrls} {
+		*list = []url.URL{{Scheme: "unix", Path: filepath.Join(filepath.Dir(data), suffix)}}
+	}
+	opened, err := embed.StartEtcd(config)
+	if err != nil {
+		return nil, fmt.Errorf("start etcd: %w", err)
+	}
+	err = wait.Every(20*time.Millisecond).For(startPatience).Until(ctx, func(context.Context) error {
+		if wanted != nil && wanted(opened.Server) {
+			return nil
+		}
+		select {
+		case <-opened.Server.ReadyNotify():
+			return nil
+		case err := <-opened.Err():
+			return err
+		default:
+			return wait.Again(errors.New("it is not ready"))
+		}
+	})
+	if err != nil {
+		end(opened)
+		return nil, fmt.Errorf("start etcd: %w", err)
+	}
+	return opened, nil
+}
+
+// end closes an etcd. One that does not serve yet would be waited for without end by Close.
+func end(opened *embed.Etcd) {
+	select {
+	case <-opened.Server.ReadyNotify():
+		opened.Close()
+	default:
+		opened.Server.HardStop()
+	}
+}
+
+// revisionBump is by how much revisions are raised by a restore: more than were written after the snapshot. So whoever remembers one of
+// those finds it compacted and reads all again (https://etcd.io/docs/v3.6/op-guide/recovery/).
+const revisionBump = 1_000_000_000
+
+// Member begins the data of a member with a snapshot: the first one of a new cluster, whose id comes from the token, so that members of the
+// former cluster which still run do not reach it.
+func Member(file, data string, node etcd.Node, token string) error {
+	return begin(file, data, node.Name, node.PeerURL(), token, revisionBump)
+}
+
+func begin(file, data, name, peer, token string, bump uint64) error {
+	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+		SnapshotPath: file, Name: name, OutputDataDir: data, PeerURLs: []string{peer}, InitialCluster: name + "=" + peer, InitialClusterToken: token,
+		RevisionBump: bump, MarkCompacted: bump > 0,
+	})
+	if err != nil {
+		return fmt.Errorf("restore the snapshot: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+)
+
+// QuotaSnapshotBytes is how many bytes the snapshots of a project's clusters may take here, sealed.
+const QuotaSnapshotBytes = "snapshot_bytes"
+
+// SnapshotKind says why a snapshot was taken, and with that how long it is kept.
+type SnapshotKind string
+
+// The kinds.
+const (
+	Requested    SnapshotKind = "requested" // by a user: kept until a user deletes it
+	Scheduled    SnapshotKind = "scheduled"
+	BeforeChange SnapshotKind = "change" // before nodes or keys of the cluster changed
+)
+
+// Snapshot is the state of a cluster's etcd at one moment. What it holds lies in pieces, which are sealed.
+type Snapshot struct {
+	ID              string
+	ProjectID       string
+	EnvironmentID   string
+	EnvironmentName string
+	ClusterID       string // the object's
+	ClusterName     string
+	Kind            SnapshotKind
+	Reason          string // for a person
+	Secrets         string `gorm:"serializer:sealed"` // the keys without which it cannot be used
+	Revision        int64  // of etcd
+	Size            int64  // bytes of the snapshot
+	Stored          int64  // bytes of its pieces
+	Created         Time
+	Verified        Time // when it was opened and found to be whole; 0 while it is being written
+	Orphaned        Time // when its environment was deleted; 0 while that is there
+}
+
+// snapshotPiece is a row of the table snapshot_pieces.
+type snapshotPiece struct {
+	SnapshotID string
+	Number     int64
+	Value      string // sealed
+}
+
+const (
+	// abandoned is how long the writing of a snapshot takes at most; what is older was left by a server that died.
+	abandoned = 6 * time.Hour
+	// removedPieces is how many pieces a transaction removes: few, because they are large.
+	removedPieces = 64
+)
+
+// SnapshotOwner says what a piece of a snapshot is sealed for.
+func SnapshotOwner(id string, number int64) string { return fmt.Sprintf("snapshot/%s/%d", id, number) }
+
+// BeginSnapshot adds a snapshot that is being written; its id and time are set here.
+func (s *Store) BeginSnapshot(ctx context.Context, snapshot *Snapshot) error {
+	snapshot.ID, snapshot.Created = NewID(), s.clock()
+	return wrap(s.rows(ctx).Create(snapshot).Error, "begin a snapshot")
+}
+
+// AddPiece adds the next sealed piece of a snapshot that is being written, as far as the project's quota goes (Forbidden).
+func (s *Store) AddPiece(ctx context.Context, id string, number int64, sealed string) error {
+	return s.transaction(ctx, "write a piece of a snapshot", func(tx *gorm.DB) error {
+		var snapshot Snapshot
+		if err := tx.Select("project_id").Where("id = ?", id).Take(&snapshot).Error; err != nil {
+			return err
+		}
+		if err := s.quotas.Admit(tx, snapshot.ProjectID, QuotaSnapshotBytes, int64(len(sealed))); err != nil {
+			return err
+		}
+		if err := tx.Create(&snapshotPiece{id, number, sealed}).Error; err != nil {
+			return err
+		}
+		return tx.Model(&Snapshot{}).Where("id = ?", id).Update("stored", gorm.Expr("stored + ?", len(sealed))).Error
+	})
+}
+
+// KeepSnapshot says that a snapshot is whole and can be opened.
+func (s *Store) KeepSnapshot(ctx context.Context, id string, revision, size int64) error {
+	kept := s.rows(ctx).Model(&Snapshot{}).Where("id = ?", id).Updates(map[string]any{"revision": revision, "size": size, "verified": s.clock()})
+	if kept.Error == nil && kept.RowsAffected == 0 {
+		kept.Error = ErrNotFound
+	}
+	return wrap(kept.Error, "keep a snapshot")
+}
+
+// SnapshotFilter narrows a list of snapshots; what is empty does not.
+type SnapshotFilter struct{ ProjectID, EnvironmentID, ClusterID string }
+
+// Snapshots lists the snapshots that are whole, the newest first, without their secrets.
+func (s *Store) Snapshots(ctx context.Context, filter SnapshotFilter) ([]Snapshot, error) {
+	query := s.reading(ctx).Omit("secrets").Where("verified <> 0").Order("created DESC, id")
+	for column, value := range map[string]string{"project_id": filter.ProjectID, "environment_id": filter.EnvironmentID, "cluster_id": filter.ClusterID} {
+		if value != "" {
+			query = query.Where(column+" = ?", value)
+		}
+	}
+	var list []Snapshot
+	return list, wrap(query.Find(&list).Error, "list snapshots")
+}
+
+// Snapshot returns a snapshot that is whole, or ErrNotFound.
+func (s *Store) Snapshot(ctx context.Context, id string) (Snapshot, error) {
+	var row Snapshot
+	err := s.reading(ctx).Where("id = ? AND verified <> 0", id).Take(&row).Error
+	return row, wrap(err, "read a snapshot")
+}
+
+// Piece returns a sealed piece of a snapshot; false when it has no more.
+func (s *Store) Piece(ctx context.Context, id string, number int64) (string, bool, error) {
+	var rows []snapshotPiece
+	err := s.reading(ctx).Where("snapshot_id = ? AND number = ?", id, number).Limit(1).Find(&rows).Error
+	if err != nil || len(rows) == 0 {
+		return "", false, wrap(err, "read a piece of a snapshot")
+	}
+	return rows[0].Value, true, nil
+}
+
+// DeleteSnapshot removes a snapshot, whole or not; one that is not there is no error. It is listed no more as soon as that begins.
+func (s *Store) DeleteSnapshot(ctx context.Context, id string) error {
+	err := s.rows(ctx).Model(&Snapshot{}).Where("id = ?", id).Update("verified", 0).Error
+	for more := true; more && err == nil; {
+		err = s.transaction(ctx, "remove a snapshot", func(tx *gorm.DB) error {
+			var numbers []int64
+			if err := tx.Model(&snapshotPiece{}).Where("snapshot_id = ?", id).Limit(removedPieces).Pluck("number", &numbers).Error; err != nil {
+				return err
+			}
+			if more = len(numbers) > 0; !more {
+				return tx.Where("id = ?", id).Delete(&Snapshot{}).Error
+			}
+			return tx.Where("snapshot_id = ? AND number IN ?", id, numbers).Delete(&snapshotPiece{}).Error
+		})
+	}
+	return wrap(err, "remove a snapshot")
+}
+
+// orphanSnapshots notes that the environment of snapshots is deleted.
+func (s *Store) orphanSnapshots(tx *gorm.DB, environmentID string) error {
+	return tx.Model(&Snapshot{}).Where("environment_id = ?", environmentID).Update("orphaned", s.clock()).Error
+}
+
+// sweepSnapshots removes the snapshots of environments that were deleted before the time.
+func (s *Store) sweepSnapshots(ctx context.Context, until Time, swept *Swept) (more bool, err error) {
+	return s.sweepSnapshotsWhere(ctx, swept, "orphaned <> 0 AND orphaned < ?", until)
+}
+
+// sweepAbandoned removes snapshots that nobody writes any more.
+func (s *Store) sweepAbandoned(ctx context.Context, swept *Swept) (more bool, err error) {
+	return s.sweepSnapshotsWhere(ctx, swept, "verified = 0 AND created < ?", s.clock()-Time(abandoned.Microseconds()))
+}
+
+func (s *Store) sweepSnapshotsWhere(ctx context.Context, swept *Swept, condition string, until Time) (more bool, err error) {
+	var ids []string
+	err = s.sweeping(ctx, "look for old snapshots", func(tx *gorm.DB) error {
+		return tx.Model(&Snapshot{}).Where(condition, until).Limit(sweptTogether).Pluck("id", &ids).Error
+	})
+	for _, id := range ids {
+		if err == nil {
+			err = s.DeleteSnapshot(ctx, id)
+			swept.Snapshots++
+		}
+	}
+	return len(ids) == sweptTogether, err
+}
