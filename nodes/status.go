@@ -24,6 +24,8 @@ type Status struct {
 	Members  []MemberStatus
 	Routes   []route.Route // by gateway port
 	Problems []string      // for a person; none when all is well
+	// Etcd and Kubernetes are why these did not answer; nil when they did.
+	Etcd, Kubernetes error
 }
 
 // NodeStatus is a node as it is found.
@@ -32,6 +34,7 @@ type NodeStatus struct {
 	Reached bool   // over SSH
 	Ready   *bool  // takes pods; nil where that is not known, and on nodes without a kubelet
 	Version string // of the kubelet, "" where it is not known
+	Problem error  // why it is not reached, or not ready
 }
 
 // MemberStatus is a member of etcd as it is found.
@@ -50,9 +53,16 @@ func (c *Cluster) Status(ctx context.Context) Status {
 	}
 	var all sync.WaitGroup
 	for i := range a.status.Nodes {
-		all.Go(func() { a.note("node "+a.status.Nodes[i].Name, a.reach(ctx, &a.status.Nodes[i])) })
+		all.Go(func() {
+			node := &a.status.Nodes[i]
+			node.Problem = a.reach(ctx, node)
+			a.note("node "+node.Name, node.Problem)
+		})
 	}
-	all.Go(func() { a.note("etcd", panics.Run(func() error { return a.etcd(ctx) })) })
+	all.Go(func() {
+		a.status.Etcd = panics.Run(func() error { return a.etcd(ctx) })
+		a.note("etcd", a.status.Etcd)
+	})
 	var kubelets []corev1.Node
 	var answered bool
 	all.Go(func() {
@@ -60,7 +70,7 @@ func (c *Cluster) Status(ctx context.Context) Status {
 			kubelets, err = a.kubelets(ctx)
 			return err
 		})
-		answered = err == nil
+		answered, a.status.Kubernetes = err == nil, err
 		a.note("Kubernetes", err)
 	})
 	all.Wait()
@@ -174,7 +184,11 @@ func (a *asking) ready(kubelets []corev1.Node) {
 			}
 		}
 		if node.Ready = &ready; !ready {
-			a.note("node "+node.Name, errors.New(why))
+			problem := errors.New(why)
+			if node.Problem == nil {
+				node.Problem = problem
+			}
+			a.note("node "+node.Name, problem)
 		}
 	}
 }

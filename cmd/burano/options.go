@@ -22,6 +22,7 @@ import (
 	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/lease"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
@@ -74,8 +75,11 @@ type serveOptions struct {
 	memory    int64
 	lease     time.Duration
 	maxDeaths int
-	tests     testSwitches
-	networks  string
+
+	keeperInterval time.Duration
+	keeperRepairs  int
+	tests          testSwitches
+	networks       string
 
 	outagePatience time.Duration
 	serverPatience time.Duration
@@ -142,6 +146,8 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.Int64Var(&o.steps, "muranopl-steps", engine.DefaultCode.Steps, "steps that the code of one deployment, action or static action may take: instructions and evaluated nodes of expressions")
 	flags.Int64Var(&o.memory, "muranopl-memory", engine.DefaultCode.Memory, "bytes of values that the code of one deployment, action or static action may hold at a time, approximately")
 	flags.IntVar(&o.maxDeaths, "max-deaths", engine.DefaultMaxDeaths, "servers of Burano that may die over a deployment or action while they run nothing else and complete no step of it, before it fails")
+	flags.DurationVar(&o.keeperInterval, "keeper-interval", time.Minute, "how often each environment that is deployed is looked at: nodes and members of clusters, and servers where there is a standing delegation; what is not as it should be four times as often; 0s: never")
+	flags.IntVar(&o.keeperRepairs, "keeper-repairs", keeper.DefaultRepairs, "repairs, of clusters whose autoRepair says so, that all servers run at the same time; 0: none")
 	flags.DurationVar(&o.outagePatience, "outage-patience", openstack.DefaultOutagePatience, "how long a service of the cloud may be unavailable (refused connections, 429, 5xx) while a deployment or action needs it; the patience of a step pauses meanwhile")
 	flags.DurationVar(&o.serverPatience, "server-patience", 15*time.Minute, "how long the servers of a change may take until all of them are ACTIVE")
 	flags.DurationVar(&o.sshPatience, "ssh-patience", 3*time.Minute, "how long a server that is ACTIVE may take until it answers on SSH")
@@ -174,13 +180,13 @@ func (o *serveOptions) check(s *settings) error {
 			return s.wrong(name, "%d must be more than 0", value)
 		}
 	}
-	for name, value := range map[string]int{"max-project-requests": o.limits.ProjectRequests, "max-project-streams": o.limits.ProjectStreams} {
+	for name, value := range map[string]int{"max-project-requests": o.limits.ProjectRequests, "max-project-streams": o.limits.ProjectStreams, "keeper-repairs": o.keeperRepairs} {
 		if value < 0 {
 			return s.wrong(name, "%d must not be less than 0", value)
 		}
 	}
 	for name, value := range map[string]time.Duration{"audit-time": o.auditKeep, "keep-deployments": o.keep.Deployments, "keep-reports": o.keep.Reports,
-		"keep-sessions": o.keep.Sessions, "keep-statistics": o.keep.Statistics} {
+		"keep-sessions": o.keep.Sessions, "keeper-interval": o.keeperInterval, "keep-statistics": o.keep.Statistics} {
 		if value < 0 {
 			return s.wrong(name, "%s must not be less than 0s", value)
 		}

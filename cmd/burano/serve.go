@@ -22,6 +22,7 @@ import (
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/native"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
@@ -244,6 +245,15 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		listeners.begin(dashboard.Beside(handler))
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return tasks.Run(ctx) })
+		if options.keeperInterval > 0 {
+			keeping := keeper.New(keeper.Config{Store: rows, Duties: native.Duties(native.KeptConfig{Config: nativeConfig, Secrets: tasks, Interval: options.keeperInterval}),
+				Clusters: func(ctx context.Context, environmentID string) ([]string, error) {
+					return native.ClusterIDs(ctx, rows, environmentID)
+				},
+				Project: tasks.StandingProject, Wake: tasks.Wake, Logger: logger, Metrics: registry, Lease: options.lease, Repairs: options.keeperRepairs,
+				Settled: options.keeperInterval / 2, Sole: options.sole()})
+			group.Go(func() error { return keeping.Run(ctx) })
+		}
 		group.Go(func() error { return keystone.watch(ctx, cloud.Answers) })
 		group.Go(func() error { return watchVersion(ctx, db, versionEvery, logger) })
 		group.Go(func() error {

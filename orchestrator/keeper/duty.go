@@ -31,6 +31,8 @@ type Environment struct {
 	ID, ProjectID, Name string
 	// Clusters are those that were up, as the model has them.
 	Clusters []Cluster
+	// Servers are those that its objects have in the cloud, nodes of clusters among them.
+	Servers []Server
 	// Failed says that the newest deployment failed: then model and what runs may differ in more than what a duty finds, and what needs
 	// the model to be true is not repaired.
 	Failed bool
@@ -44,6 +46,13 @@ type Environment struct {
 
 // ErrNoDelegation says that an environment has no standing delegation, without which nothing is asked of the cloud.
 var ErrNoDelegation = errors.New("the environment has no standing delegation")
+
+// Server is a server of an environment.
+type Server struct {
+	ObjectID string // of its io.murano.resources.Instance
+	Name     string
+	ID       string // in Nova
+}
 
 // Cluster is a Kubernetes cluster of an environment.
 type Cluster struct {

@@ -38,7 +38,7 @@ type Config struct {
 	Lease time.Duration
 	// Looks is how many environments a server looks at at the same time (default DefaultLooks).
 	Looks int
-	// Repairs is how many repairs all servers run at the same time (default DefaultRepairs).
+	// Repairs is how many repairs all servers run at the same time; with 0 nothing is repaired.
 	Repairs int
 	// Tries is how often a finding is repaired, with growing pauses, until people must (default DefaultTries).
 	Tries int
@@ -87,7 +87,6 @@ type Keeper struct {
 func New(config Config) *Keeper {
 	config.Lease = cmp.Or(config.Lease, lease.Default)
 	config.Looks = cmp.Or(config.Looks, DefaultLooks)
-	config.Repairs = cmp.Or(config.Repairs, DefaultRepairs)
 	config.Tries = cmp.Or(config.Tries, DefaultTries)
 	config.Poll = cmp.Or(config.Poll, defaultPoll)
 	config.Settled = cmp.Or(config.Settled, defaultSettled)

@@ -106,7 +106,7 @@ func deployed(t *testing.T, s *store.Store, name string, properties map[string]a
 func run(t *testing.T, config keeper.Config) (stop func()) {
 	t.Helper()
 	config.Logger = slog.New(slog.DiscardHandler)
-	config.Poll, config.Settled = 5*time.Millisecond, time.Nanosecond
+	config.Poll, config.Settled, config.Repairs = 5*time.Millisecond, time.Nanosecond, keeper.DefaultRepairs
 	if config.Clusters == nil {
 		config.Clusters = func(_ context.Context, id string) ([]string, error) { return []string{"cluster-" + id}, nil }
 	}
@@ -278,7 +278,7 @@ func TestARepairIsATaskThatLeavesVersionAndDraftsAloneAndIsTriedLessAndLessOften
 				hold, _, err = s.TakeTask(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
 				return err == nil
 			})
-			began = append(began, time.Now())
+			began = append(began, hold.Task().Created.Time())
 			require.Equal(t, "repair", hold.Task().Kind())
 			require.Equal(t, "start", hold.Task().Action.Method)
 			_, err := hold.Finish(t.Context(), store.Outcome{Failed: true, Result: store.Document{}, Objects: store.ForAPI(e.Model.ObjectsCopy), ObjectsCopy: e.Model.ObjectsCopy})

@@ -92,12 +92,17 @@ func (h *holding) environment(ctx context.Context, claim store.Claim) (*Environm
 	environment := &Environment{ID: row.ID, ProjectID: row.ProjectID, Name: row.Name, Failed: row.Failed, Fence: uint64(claim.TaskFence), Alive: h.lease.Check,
 		Project: func(ctx context.Context) (*openstack.Project, error) { return h.projects.of(ctx, row.ID) }}
 	ids, err := h.Clusters(ctx, row.ID)
-	if err != nil || len(ids) == 0 {
-		return environment, err
+	if err != nil {
+		return nil, err
 	}
 	objects(row.Model.ObjectsCopy, func(id string, properties map[string]any) {
 		if slices.Contains(ids, id) {
 			environment.Clusters = append(environment.Clusters, Cluster{ObjectID: id, Properties: properties})
+		}
+		_, sized := properties["flavor"] // networks and volumes have ids in the cloud, too
+		if server, _ := properties["openstackId"].(string); server != "" && sized {
+			name, _ := properties["name"].(string)
+			environment.Servers = append(environment.Servers, Server{ObjectID: id, Name: name, ID: server})
 		}
 	})
 	slices.SortFunc(environment.Clusters, func(a, b Cluster) int { return slices.Index(ids, a.ObjectID) - slices.Index(ids, b.ObjectID) })

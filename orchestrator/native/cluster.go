@@ -35,6 +35,7 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		methodDeploy: c.deploy, methodDestroy: c.destroy,
 		"scaleNodesUp": c.scaleUp(minions), "scaleNodesDown": c.scaleDown(minions),
 		"scaleGatewaysUp": c.scaleUp(gateways), "scaleGatewaysDown": c.scaleDown(gateways),
+		methodRepairNode: c.repairNode,
 	}
 }
 

@@ -121,6 +121,13 @@ func (c *clusters) live(object *muranopl.Object) (*nodes.Cluster, error) {
 	return nil, fmt.Errorf("%s is not up", object)
 }
 
+// join says where the nodes' addresses are.
+func (c *clusters) join(network netip.Prefix) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.network = network
+}
+
 func (c *clusters) nodeNetwork() netip.Prefix {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -274,7 +281,7 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 		address = list[0].Address
 	}
 	api := "https://" + netip.AddrPortFrom(address, kube.APIServerPort).String()
-	text, err := json.Marshal(facts{Name: object.Text("name"), API: api, Nodes: list})
+	text, err := json.Marshal(facts{Name: object.Text("name"), API: api, Nodes: list, Network: c.nodeNetwork()})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/burano/burano/internal/fault"
@@ -21,6 +22,8 @@ type facts struct {
 	Name  string       `json:"name"`
 	API   string       `json:"api"` // URL at which users reach the API server
 	Nodes []nodes.Node `json:"nodes"`
+	// Network is where the nodes' addresses are; former versions did not note it.
+	Network netip.Prefix `json:"network,omitzero"`
 }
 
 // Secrets keeps the sealed values of environments.
@@ -43,20 +46,28 @@ func Kubeconfig(ctx context.Context, secrets Secrets, environmentID, objectID st
 // openCluster makes a cluster, outside of tasks, of what is known of it.
 func openCluster(ctx context.Context, secrets Secrets, environmentID, objectID string, config nodes.Config) (facts, *nodes.Cluster, error) {
 	keep := environmentVault{secrets, environmentID, objectID}
-	var known facts
-	text, found, err := keep.Load(ctx, factsName)
+	known, err := factsOf(ctx, keep)
 	if err != nil {
 		return known, nil, err
-	}
-	if !found {
-		return known, nil, fault.New(fault.NotFound, "Object %s is no Kubernetes cluster that was ever up: deploy the environment first", objectID)
-	}
-	if err := json.Unmarshal(text, &known); err != nil {
-		return known, nil, fmt.Errorf("read the facts of cluster %s: %w", objectID, err)
 	}
 	config.Name, config.Nodes, config.Vault = known.Name, known.Nodes, keep
 	cluster, err := nodes.NewCluster(config)
 	return known, cluster, err
+}
+
+// factsOf is what is known of a cluster, outside of tasks.
+func factsOf(ctx context.Context, keep environmentVault) (known facts, err error) {
+	text, found, err := keep.Load(ctx, factsName)
+	if err != nil {
+		return known, err
+	}
+	if !found {
+		return known, fault.New(fault.NotFound, "Object %s is no Kubernetes cluster that was ever up: deploy the environment first", keep.cluster)
+	}
+	if err := json.Unmarshal(text, &known); err != nil {
+		return known, fmt.Errorf("read the facts of cluster %s: %w", keep.cluster, err)
+	}
+	return known, nil
 }
 
 // environmentVault is the vault of a cluster outside of tasks.

@@ -66,9 +66,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 		}
 	}
 	c.prepared = wanted
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.network = network
+	c.join(network)
 	return active, idle, nil
 }
 

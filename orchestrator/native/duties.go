@@ -1,0 +1,168 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/keeper"
+)
+
+// Names of duties: they stand in rows and metrics.
+const (
+	dutyHealth  = "health"
+	dutyServers = "servers"
+)
+
+// Actions of a cluster that mend a node, and their argument.
+const (
+	methodRepairNode = "repairNode"
+)
+
+// hurry is when something is looked at again that is not as it should be, as a part of the interval.
+const hurry = 4
+
+// KeptConfig is what the duties need to know of the server.
+type KeptConfig struct {
+	Config
+	Secrets Secrets
+	// Interval is how often an environment is looked at.
+	Interval time.Duration
+}
+
+// Duties are what is looked after in clusters and servers.
+func Duties(config KeptConfig) []keeper.Duty {
+	return []keeper.Duty{health{config, clusterStatus}, kept{config}}
+}
+
+// ClusterIDs are the ids of the objects of an environment's clusters that were ever up.
+func ClusterIDs(ctx context.Context, rows interface {
+	SecretNames(ctx context.Context, environmentID, prefix, suffix string) ([]string, error)
+}, environmentID string) ([]string, error) {
+	prefix, suffix := secretName("", ""), "/"+factsName
+	prefix = strings.TrimSuffix(prefix, "/")
+	names, err := rows.SecretNames(ctx, environmentID, prefix, suffix)
+	var ids []string
+	for _, name := range names {
+		if id := strings.TrimSuffix(strings.TrimPrefix(name, prefix), suffix); id != "" && !strings.Contains(id, "/") {
+			ids = append(ids, id)
+		}
+	}
+	return ids, err
+}
+
+// clusterStatus asks a cluster how it is.
+func clusterStatus(ctx context.Context, config KeptConfig, environment *keeper.Environment, objectID string) (facts, nodes.Status, error) {
+	known, cluster, err := openCluster(ctx, config.Secrets, environment.ID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected,
+		Patience: statusReach, Fence: environment.Fence, Alive: environment.Alive})
+	if err != nil {
+		return known, nodes.Status{}, err
+	}
+	defer cluster.Close()
+	asked, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
+	return known, cluster.Status(asked), nil
+}
+
+// health is the duty that looks at the nodes of clusters and at the members of their etcd, over SSH and by Kubernetes. It needs no cloud.
+type health struct {
+	KeptConfig
+	status func(ctx context.Context, config KeptConfig, environment *keeper.Environment, objectID string) (facts, nodes.Status, error)
+}
+
+func (h health) Name() string { return dutyHealth }
+
+func (h health) Every() time.Duration { return h.Interval }
+
+func (h health) Look(ctx context.Context, environment *keeper.Environment) (keeper.Result, error) {
+	var result keeper.Result
+	for _, cluster := range environment.Clusters {
+		known, status, err := h.status(ctx, h.KeptConfig, environment, cluster.ObjectID)
+		if err != nil {
+			return result, err
+		}
+		result.Findings = append(result.Findings, ailments(environment, cluster, known, status)...)
+	}
+	if len(result.Findings) > 0 {
+		result.Next = h.Interval / hurry
+	}
+	return result, ctx.Err()
+}
+
+// ailments are what is wrong with a cluster.
+func ailments(environment *keeper.Environment, cluster keeper.Cluster, known facts, status nodes.Status) []keeper.Finding {
+	var findings []keeper.Finding
+	add := func(kind, subject string, severity keeper.Severity, mends, text string, args ...any) {
+		findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: kind, Subject: subject, Severity: severity, Text: fmt.Sprintf(text, args...), Mends: mends})
+	}
+	bad := map[string]bool{}
+	for _, node := range status.Nodes {
+		switch {
+		case !node.Reached:
+			bad[node.Name] = true
+			severity := keeper.Warning
+			if node.Role == nodes.Master {
+				severity = keeper.Critical
+			}
+			add("node-unreachable", node.Name, severity, "A node that starts again comes back by itself. Look at its server in Nova; burano cluster show tells more",
+				"Node %s (%s) of cluster %s is not reached over SSH: %v", node.Name, node.Role, cluster.Name(), node.Problem)
+		case node.Ready != nil && !*node.Ready:
+			bad[node.Name] = true
+			add("node-not-ready", node.Name, keeper.Warning, "Deploy the environment again, which starts what does not run on the node",
+				"Node %s of cluster %s takes no pods: %v", node.Name, cluster.Name(), node.Problem)
+		}
+	}
+	voters, answering := 0, 0
+	for _, member := range status.Members {
+		if !member.Learner {
+			voters++
+			if member.Answers {
+				answering++
+			}
+		}
+	}
+	for _, member := range status.Members {
+		if !member.Answers && member.Name != "" {
+			severity := keeper.Warning
+			if answering*2 <= voters+1 { // one more, and there is no majority
+				severity = keeper.Critical
+			}
+			bad[member.Name] = true
+			add("member-silent", member.Name, severity, "A member whose node starts again comes back by itself. Deploy the environment again, which starts it or puts a new one in its place",
+				"The etcd member on node %s of cluster %s does not answer; %d of %d do", member.Name, cluster.Name(), answering, voters)
+		}
+	}
+	if status.Etcd != nil {
+		add("etcd-unanswered", "", keeper.Critical, "Bring back its nodes: a majority of etcd's members must run", "etcd of cluster %s does not answer: %v", cluster.Name(), status.Etcd)
+	}
+	if status.Kubernetes != nil {
+		add("api-unanswered", "", keeper.Critical, "Bring back the master: its API server must run and reach etcd", "The Kubernetes API of cluster %s does not answer: %v",
+			cluster.Name(), status.Kubernetes)
+	}
+	for i, finding := range findings {
+		// A node that is not reached is for the look at its server to judge.
+		reached := slices.ContainsFunc(status.Nodes, func(node nodes.NodeStatus) bool { return node.Name == finding.Subject && node.Reached })
+		if reached {
+			findings[i].Repair, findings[i].Mends = repairOf(environment, cluster, len(known.Nodes), len(bad), finding, finding.Subject, methodRepairNode)
+		}
+	}
+	return findings
+}
+
+// repairOf is what mends a node, and what is said of it; nil where it is not allowed, or where so many nodes are bad that the fault may be
+// elsewhere.
+func repairOf(environment *keeper.Environment, cluster keeper.Cluster, all, bad int, finding keeper.Finding, node, method string) (*keeper.Repair, string) {
+	switch {
+	case !cluster.AutoRepair():
+		return nil, finding.Mends + ", or set the cluster's autoRepair to have Burano do so"
+	case environment.Failed:
+		return nil, finding.Mends + ". Burano does nothing by itself, because the environment's newest deployment failed"
+	case bad*3 > all:
+		return nil, fmt.Sprintf("%s. Burano does nothing by itself, because more than a third of the nodes are bad (%d of %d), so that the fault may be elsewhere", finding.Mends, bad, all)
+	}
+	return &keeper.Repair{ObjectID: cluster.ObjectID, Method: method, Args: map[string]any{argumentNode: node}, Cloud: true,
+		Text: "Repair of node " + node + ": " + finding.Text}, "Burano repairs it by itself (autoRepair), with the environment's standing delegation"
+}

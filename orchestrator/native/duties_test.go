@@ -1,0 +1,117 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// kinds are the kinds of findings, with what they are about.
+func kinds(findings []keeper.Finding) []string {
+	list := []string{}
+	for _, one := range findings {
+		list = append(list, string(one.Severity)+" "+one.Kind+" "+one.Subject)
+	}
+	return list
+}
+
+func TestWhatIsWrongWithAClusterIsFound(t *testing.T) {
+	yes, no := true, false
+	well := func() nodes.Status {
+		return nodes.Status{
+			Nodes: []nodes.NodeStatus{{Node: nodes.Node{Name: "m", Role: nodes.Master}, Reached: true}, {Node: nodes.Node{Name: "a", Role: nodes.Minion}, Reached: true, Ready: &yes},
+				{Node: nodes.Node{Name: "g", Role: nodes.Gateway}, Reached: true}},
+			Members: []nodes.MemberStatus{{Name: "a", Answers: true}, {Name: "g", Answers: true}, {Name: "m", Answers: true}}}
+	}
+	away := errors.New("away")
+	for name, c := range map[string]struct {
+		change func(*nodes.Status)
+		want   []string
+	}{
+		"nothing":               {func(*nodes.Status) {}, []string{}},
+		"a node that is away":   {func(s *nodes.Status) { s.Nodes[2].Reached, s.Nodes[2].Problem = false, away }, []string{"warning node-unreachable g"}},
+		"the master is away":    {func(s *nodes.Status) { s.Nodes[0].Reached, s.Nodes[0].Problem = false, away }, []string{"critical node-unreachable m"}},
+		"a node without pods":   {func(s *nodes.Status) { s.Nodes[1].Ready = &no }, []string{"warning node-not-ready a"}},
+		"a member of three":     {func(s *nodes.Status) { s.Members[1].Answers = false }, []string{"critical member-silent g"}},
+		"a learner":             {func(s *nodes.Status) { s.Members[1] = nodes.MemberStatus{Name: "g", Learner: true, Answers: true} }, []string{}},
+		"etcd and the API away": {func(s *nodes.Status) { s.Etcd, s.Kubernetes, s.Members = away, away, nil }, []string{"critical etcd-unanswered ", "critical api-unanswered "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := well()
+			c.change(&status)
+			found := ailments(&keeper.Environment{}, keeper.Cluster{ObjectID: "c"}, facts{Nodes: make([]nodes.Node, 3)}, status)
+			require.Equal(t, c.want, kinds(found))
+			for _, one := range found {
+				require.Equal(t, "c", one.ObjectID)
+				require.NotEmpty(t, one.Mends)
+				require.Nil(t, one.Repair, "autoRepair is off")
+			}
+		})
+	}
+}
+
+func TestANodeIsRepairedWhereThatIsAllowedAndNoMoreThanAThirdAreBad(t *testing.T) {
+	no := false
+	status := func(bad int) nodes.Status {
+		var s nodes.Status
+		for i := range 6 {
+			s.Nodes = append(s.Nodes, nodes.NodeStatus{Node: nodes.Node{Name: string(rune('a' + i)), Role: nodes.Minion}, Reached: true})
+			if i < bad {
+				s.Nodes[i].Ready, s.Nodes[i].Problem = &no, errors.New("no")
+			}
+		}
+		return s
+	}
+	allowed := keeper.Cluster{ObjectID: "c", Properties: map[string]any{"name": "c", "autoRepair": true}}
+	look := func(environment keeper.Environment, cluster keeper.Cluster, bad int) keeper.Finding {
+		return ailments(&environment, cluster, facts{Nodes: make([]nodes.Node, 6)}, status(bad))[0]
+	}
+	repaired := look(keeper.Environment{}, allowed, 2)
+	require.Equal(t, &keeper.Repair{ObjectID: "c", Method: "repairNode", Args: map[string]any{"node": "a"}, Cloud: true, Text: "Repair of node a: " + repaired.Text}, repaired.Repair)
+	many := look(keeper.Environment{}, allowed, 3)
+	require.Nil(t, many.Repair)
+	require.Contains(t, many.Mends, "more than a third of the nodes are bad (3 of 6)")
+	failed := look(keeper.Environment{Failed: true}, allowed, 1)
+	require.Nil(t, failed.Repair)
+	require.Contains(t, failed.Mends, "newest deployment failed")
+	require.Contains(t, look(keeper.Environment{}, keeper.Cluster{}, 1).Mends, "autoRepair")
+}
+
+func TestWhatHappenedToAServerIsFound(t *testing.T) {
+	for state, want := range map[openstack.ServerState]string{
+		{Status: openstack.Active, Launched: "t1"}:         "",
+		{Status: openstack.Active, Launched: "t2"}:         "server-changed",
+		{Status: openstack.Gone}:                           "server-gone",
+		{Status: openstack.Shut}:                           "server-stopped",
+		{Status: openstack.Shut, Task: "powering-on"}:      "",
+		{Status: "ERROR", Fault: "No valid host"}:          "server-failed",
+		{Status: "PAUSED"}:                                 "server-not-active",
+		{Status: "REBOOT", Task: "rebooting"}:              "",
+		{Status: "BUILD", Task: "spawning"}:                "",
+		{Status: openstack.Active, Task: "image_snapshot"}: "",
+	} {
+		server := keptServer{Server: keeper.Server{Name: "s", ID: "i"}, node: nodes.Node{Name: "s", Role: nodes.Gateway, Launched: "t1"}, state: state}
+		found, wrong := server.finding(&keeper.Environment{})
+		require.Equal(t, want != "", wrong, "%v", state)
+		require.Equal(t, want, found.Kind)
+	}
+}
+
+func TestWithoutADelegationServersAreNotLookedAtWhichAFindingSays(t *testing.T) {
+	ask := func(clusters ...keeper.Cluster) keeper.Result {
+		environment := &keeper.Environment{Name: "one", Clusters: clusters, Servers: []keeper.Server{{ID: "s"}},
+			Project: func(context.Context) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }}
+		result, err := kept{KeptConfig{Secrets: noSecrets{}, Interval: time.Minute}}.Look(t.Context(), environment)
+		require.NoError(t, err)
+		return result
+	}
+	require.Equal(t, []string{"info no-delegation "}, kinds(ask().Findings))
+	require.Equal(t, []string{"warning no-delegation "}, kinds(ask(keeper.Cluster{Properties: map[string]any{"autoRepair": true}}).Findings))
+}

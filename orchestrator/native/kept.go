@@ -1,0 +1,150 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// kept is the duty that looks at the servers of environments in Nova, for what happened to them behind Burano's back.
+type kept struct{ KeptConfig }
+
+func (k kept) Name() string { return dutyServers }
+
+func (k kept) Every() time.Duration { return k.Interval }
+
+// keptServer is a server with what is known of it.
+type keptServer struct {
+	keeper.Server
+	node  nodes.Node // of a cluster; the zero value for none
+	state openstack.ServerState
+}
+
+func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper.Result, error) {
+	servers, of, err := k.list(ctx, environment)
+	if err != nil || len(servers) == 0 {
+		return keeper.Result{}, err
+	}
+	project, err := environment.Project(ctx)
+	if errors.Is(err, keeper.ErrNoDelegation) {
+		return keeper.Result{Findings: []keeper.Finding{undelegated(environment)}}, nil
+	}
+	if err != nil {
+		return keeper.Result{}, err
+	}
+	var result keeper.Result
+	bad := map[string]int{} // by cluster
+	for i := range servers {
+		if servers[i].state, err = project.Server(ctx, servers[i].ID); err != nil {
+			return result, err
+		}
+		if cluster, ok := of[servers[i].ID]; ok && servers[i].state.Status != openstack.Active {
+			bad[cluster.ObjectID]++
+		}
+	}
+	for _, server := range servers {
+		finding, wrong := server.finding(environment)
+		if !wrong {
+			continue
+		}
+		if cluster, ok := of[server.ID]; ok {
+			all := 0
+			for _, other := range of {
+				if other.ObjectID == cluster.ObjectID {
+					all++
+				}
+			}
+			finding.ObjectID, finding.Subject = cluster.ObjectID, server.node.Name
+			if server.state.Down() {
+				finding.Repair, finding.Mends = repairOf(environment, cluster, all, bad[cluster.ObjectID], finding, server.node.Name, server.method())
+			}
+		}
+		result.Findings = append(result.Findings, finding)
+	}
+	if len(result.Findings) > 0 {
+		result.Next = k.Interval / hurry
+	}
+	return result, nil
+}
+
+// list are the servers of an environment, and by their ids the clusters of which they are nodes.
+func (k kept) list(ctx context.Context, environment *keeper.Environment) (servers []keptServer, of map[string]keeper.Cluster, err error) {
+	of = map[string]keeper.Cluster{}
+	for _, cluster := range environment.Clusters {
+		known, err := factsOf(ctx, environmentVault{k.Secrets, environment.ID, cluster.ObjectID})
+		if fault.KindOf(err) == fault.NotFound {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, node := range known.Nodes {
+			if node.Server != "" {
+				of[node.Server] = cluster
+				servers = append(servers, keptServer{Server: keeper.Server{Name: node.Name, ID: node.Server}, node: node})
+			}
+		}
+	}
+	for _, server := range environment.Servers {
+		if _, node := of[server.ID]; !node {
+			servers = append(servers, keptServer{Server: server})
+		}
+	}
+	return servers, of, nil
+}
+
+// finding says what is wrong with a server.
+func (s keptServer) finding(environment *keeper.Environment) (keeper.Finding, bool) {
+	finding := keeper.Finding{ObjectID: s.ObjectID, Severity: keeper.Critical}
+	what := "Server " + s.Name
+	if s.node.Name != "" {
+		finding.Severity = keeper.Warning // the others go on
+		if s.node.Role == nodes.Master {
+			finding.Severity = keeper.Critical
+		}
+	}
+	switch {
+	case s.state.Status == openstack.Gone:
+		finding.Kind, finding.Text = "server-gone", fmt.Sprintf("%s (%s) was deleted: Nova does not know it any more", what, s.ID)
+		finding.Mends = "Deploy the environment again, which puts a new one in its place"
+	case s.state.Down():
+		finding.Kind, finding.Text = "server-stopped", fmt.Sprintf("%s (%s) is off", what, s.ID)
+		finding.Mends = "Start it in Nova, or deploy the environment again, which does"
+	case s.state.Status == "ERROR":
+		finding.Kind, finding.Text = "server-failed", fmt.Sprintf("%s (%s) is %s", what, s.ID, s.state)
+		finding.Mends = "Mend it in Nova, or delete it there and deploy the environment again for a new one in its place"
+	case s.state.Status != openstack.Active && s.state.Task == "":
+		finding.Kind, finding.Text = "server-not-active", fmt.Sprintf("%s (%s) is %s", what, s.ID, s.state)
+		finding.Mends = "Make it active again in Nova"
+	case s.node.Launched != "" && s.state.Launched != "" && s.node.Launched != s.state.Launched:
+		finding.Kind, finding.Text = "server-changed", fmt.Sprintf("%s (%s) was set up anew in Nova at %s, so that it may have another image, disk or size than Burano gave it",
+			what, s.ID, s.state.Launched)
+		finding.Mends = "Deploy environment " + environment.Name + " again, which takes it in as it is"
+	default:
+		return finding, false
+	}
+	return finding, true
+}
+
+// method is the action that mends a node of which the server is down.
+func (s keptServer) method() string { return methodRepairNode }
+
+// undelegated says that an environment's servers are not looked at.
+func undelegated(environment *keeper.Environment) keeper.Finding {
+	finding := keeper.Finding{Kind: "no-delegation", Severity: keeper.Info, Text: "Servers that are deleted, stopped or changed behind Burano's back are not noticed: the " +
+		"environment has no standing delegation", Mends: "Give it one: burano environment delegation set " + environment.Name}
+	for _, cluster := range environment.Clusters {
+		if cluster.AutoRepair() {
+			finding.Severity = keeper.Warning
+			finding.Text = "Cluster " + cluster.Name() + " is to be repaired by itself (autoRepair), which is not possible, and servers that are deleted, stopped or " +
+				"changed behind Burano's back are not noticed: the environment has no standing delegation"
+		}
+	}
+	return finding
+}

@@ -1,0 +1,73 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// repairNode is the action that brings a node back which does not do its work: its server is started if it is off, or gets another one in its
+// place if it is gone, and then what should run there is started, and joins. Other nodes are left as they are.
+func (c clusterClass) repairNode(ctx context.Context, call muranopl.Call) (any, error) {
+	defer c.clusters.close()
+	name, _ := call.Args[argumentNode].(string)
+	known, err := c.clusters.facts(ctx, call.Object)
+	if err != nil {
+		return nil, err
+	}
+	if known == nil {
+		return nil, fault.New(fault.Invalid, "cluster %s was never up: deploy the environment", call.Object.Text("name"))
+	}
+	at := slices.IndexFunc(known.Nodes, func(node nodes.Node) bool { return node.Name == name })
+	if at < 0 {
+		return nil, fault.New(fault.Invalid, "%s is no node of cluster %s", name, call.Object.Text("name"))
+	}
+	node := known.Nodes[at]
+	project, err := c.clusters.servers.runtime.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var state openstack.ServerState
+	err = c.clusters.runtime.Step(ctx, call.Object, node.Name+": server", func(ctx context.Context) error {
+		limited, cancel := limitedTo(ctx, c.clusters.server.ServerPatience)
+		defer cancel()
+		if state, err = project.Server(limited, node.Server); err != nil {
+			return err
+		}
+		switch {
+		case state.Status == openstack.Gone:
+			return nil
+		case state.Status == "ERROR":
+			return fmt.Errorf("server %s is %s: mend it, or delete it in Nova for a new one in its place", node.Name, state)
+		case state.Down():
+			return c.clusters.servers.start(limited, project, call.Object, node.Name, node.Server)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if state.Status == openstack.Gone || !known.Network.IsValid() {
+		return call.Interpreter.Invoke(ctx, call.Object, methodDeploy, nil)
+	}
+	return nil, c.rejoin(ctx, call.Object, known)
+}
+
+// rejoin deploys a cluster as it stands, without a look at its servers.
+func (c clusterClass) rejoin(ctx context.Context, object *muranopl.Object, known *facts) error {
+	c.clusters.join(known.Network)
+	live, err := c.clusters.bring(object, known.Nodes)
+	if err != nil {
+		return err
+	}
+	if err := live.Deploy(ctx); err != nil {
+		return err
+	}
+	c.reports.inform(ctx, object, "Kubernetes cluster %s is up and running", object.Text("name"))
+	return nil
+}
