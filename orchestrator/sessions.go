@@ -28,7 +28,7 @@ func (s *Service) Configure(ctx context.Context, caller identity.Caller, environ
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
 		return Session{}, err
 	}
-	row, err := s.store.OpenSession(ctx, environmentID, caller.UserID)
+	row, err := s.store.OpenDraft(ctx, environmentID, store.Holder{ID: caller.UserID, Name: caller.UserName})
 	switch {
 	case errors.Is(err, store.ErrBusy):
 		return Session{}, errBusy(environmentID)
@@ -71,6 +71,38 @@ func (s *Service) Session(ctx context.Context, caller identity.Caller, environme
 		return Session{}, err
 	}
 	return seenSession(session), nil
+}
+
+// Draft is an open session as everybody in the project may know of it.
+type Draft struct {
+	Session
+	UserName string // "" where it is not known
+	Own      bool   // the caller's; of others' the ID is left out, with which they could be read
+	Outdated bool   // it can no longer be deployed: the environment was deployed, or is being changed, by another one
+}
+
+// Drafts lists the open sessions of an environment, oldest first.
+func (s *Service) Drafts(ctx context.Context, caller identity.Caller, environmentID string) ([]Draft, error) {
+	environment, err := s.environmentHead(ctx, caller, environmentID)
+	if err != nil {
+		return nil, err
+	}
+	sessions, err := s.store.PeekSessions(ctx, environmentID)
+	if err != nil {
+		return nil, err
+	}
+	drafts := []Draft{}
+	for _, row := range sessions {
+		if row.State != store.Opened {
+			continue
+		}
+		draft := Draft{Session: seenSession(row), UserName: row.UserName, Own: row.UserID == caller.UserID, Outdated: !valid(environment, row, sessions)}
+		if !draft.Own {
+			draft.ID = ""
+		}
+		drafts = append(drafts, draft)
+	}
+	return drafts, nil
 }
 
 func (s *Service) checkValid(ctx context.Context, environment store.Environment, session store.Session) error {

@@ -247,7 +247,7 @@ func (s *Service) EnvironmentFromTemplate(ctx context.Context, caller identity.C
 	if err != nil {
 		return "", "", err
 	}
-	session, err := s.store.CreateEnvironmentWithSession(ctx, &row, caller.UserID, template.Services)
+	session, err := s.store.CreateEnvironmentWithSession(ctx, &row, store.Holder{ID: caller.UserID, Name: caller.UserName}, template.Services)
 	return row.ID, session.ID, taken(err)
 }
 

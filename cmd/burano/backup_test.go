@@ -123,7 +123,7 @@ func TestABackupIsOfOneMomentWhileTheServerWrites(t *testing.T) {
 				}
 				// An environment and its session are written in one transaction.
 				e := store.Environment{ID: store.NewID(), ProjectID: "w", Name: fmt.Sprint("w", i), Model: store.Model{Objects: map[string]any{}}}
-				if _, err := rows.CreateEnvironmentWithSession(t.Context(), &e, "u", store.List{}); err != nil {
+				if _, err := rows.CreateEnvironmentWithSession(t.Context(), &e, store.Holder{ID: "u"}, store.List{}); err != nil {
 					return err
 				}
 			}

@@ -51,7 +51,7 @@ func shortJSON(value any) string {
 
 func sessionCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "session", Short: "Sessions: drafts of an environment"}
-	command.AddCommand(sessionCreateCommand(connection), sessionShowCommand(connection), sessionDeleteCommand(connection), sessionDeployCommand(connection),
+	command.AddCommand(sessionListCommand(connection), sessionCreateCommand(connection), sessionShowCommand(connection), sessionDeleteCommand(connection), sessionDeployCommand(connection),
 		sessionPreviewCommand(connection))
 	return command
 }
@@ -72,6 +72,33 @@ func sessionCreateCommand(connection *connection) *cobra.Command {
 				return err
 			}
 			return print.print(command.OutOrStdout(), row, sessionTable(row))
+		}),
+	}
+	print.addFlag(command)
+	return command
+}
+
+func sessionListCommand(connection *connection) *cobra.Command {
+	var print output
+	command := &cobra.Command{
+		Use:   "list ENVIRONMENT",
+		Short: "List the open sessions of an environment: who holds a draft, since when, and whether it is out of date",
+		Args:  cobra.ExactArgs(1),
+		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, _ []string) error {
+			rows, err := api.Drafts(command.Context(), environment.ID)
+			if err != nil {
+				return err
+			}
+			return print.print(command.OutOrStdout(), rows, func(table *tabwriter.Writer) {
+				fmt.Fprintln(table, "ID\tUSER\tSTATE\tCREATED\tUPDATED")
+				for _, row := range rows {
+					state := "up to date"
+					if row.Outdated {
+						state = "out of date"
+					}
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", cmp.Or(row.ID, "(another user's)"), cmp.Or(row.UserName, row.UserID), state, row.Created, row.Updated)
+				}
+			})
 		}),
 	}
 	print.addFlag(command)

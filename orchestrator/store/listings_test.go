@@ -67,7 +67,7 @@ func TestARememberedListIsTheOneOfTheDatabase(t *testing.T) {
 	require.NoError(t, s.DeleteSession(t.Context(), draft.ID))
 	same("delete a session")
 	from := store.Environment{ID: store.NewID(), ProjectID: "p2", Name: "from a template", Model: store.Model{Objects: map[string]any{}}}
-	_, err = s.CreateEnvironmentWithSession(t.Context(), &from, "u1", nil)
+	_, err = s.CreateEnvironmentWithSession(t.Context(), &from, store.Holder{ID: "u1"}, nil)
 	require.NoError(t, err)
 	same("create with a session")
 	_, err = s.SubmitDeletion(t.Context(), e.ID, "u1", store.Submission{Text: "delete"})

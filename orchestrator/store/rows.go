@@ -120,6 +120,7 @@ type Session struct {
 	ID            string
 	EnvironmentID string
 	UserID        string
+	UserName      string // "" in sessions of former versions, and in those of actions
 	State         State
 	Version       int64 // the environment's when the session was opened
 	Model         Model `gorm:"serializer:sealed"`

@@ -6,20 +6,28 @@ import (
 	"gorm.io/gorm"
 )
 
-// OpenSession makes a session with a copy of the environment's model; ErrBusy while the environment is deploying or deleting, and a fault
-// when the project has as many open ones as it may.
+// Holder is the user whose draft a session is.
+type Holder struct{ ID, Name string }
+
+// OpenSession is OpenDraft for a user whose name is not known.
 func (s *Store) OpenSession(ctx context.Context, environmentID, userID string) (Session, error) {
+	return s.OpenDraft(ctx, environmentID, Holder{ID: userID})
+}
+
+// OpenDraft makes a session with a copy of the environment's model; ErrBusy while the environment is deploying or deleting, and a fault
+// when the project has as many open ones as it may.
+func (s *Store) OpenDraft(ctx context.Context, environmentID string, holder Holder) (Session, error) {
 	var session Session
 	err := s.transaction(ctx, "open a session", func(tx *gorm.DB) error {
 		var err error
-		session, err = s.openDraft(tx, environmentID, userID)
+		session, err = s.openDraft(tx, environmentID, holder)
 		return err
 	})
 	return session, err
 }
 
 // openDraft opens a session that somebody asked for, unless the project has as many as it may. Those of actions and deletions do not count.
-func (s *Store) openDraft(tx *gorm.DB, environmentID, userID string) (Session, error) {
+func (s *Store) openDraft(tx *gorm.DB, environmentID string, holder Holder) (Session, error) {
 	environment, err := s.idle(tx, environmentID)
 	if err == nil {
 		err = s.quotas.Admit(tx, environment.ProjectID, QuotaSessions, 1)
@@ -27,7 +35,7 @@ func (s *Store) openDraft(tx *gorm.DB, environmentID, userID string) (Session, e
 	if err != nil {
 		return Session{}, err
 	}
-	return s.begin(tx, environment, userID)
+	return s.begin(tx, environment, holder)
 }
 
 func (s *Store) open(tx *gorm.DB, environmentID, userID string) (Session, error) {
@@ -35,7 +43,7 @@ func (s *Store) open(tx *gorm.DB, environmentID, userID string) (Session, error)
 	if err != nil {
 		return Session{}, err
 	}
-	return s.begin(tx, environment, userID)
+	return s.begin(tx, environment, Holder{ID: userID})
 }
 
 // idle returns an environment in which nothing runs, locked.
@@ -52,9 +60,9 @@ func (s *Store) idle(tx *gorm.DB, environmentID string) (Environment, error) {
 }
 
 // begin makes a session with the environment's model.
-func (s *Store) begin(tx *gorm.DB, environment Environment, userID string) (Session, error) {
+func (s *Store) begin(tx *gorm.DB, environment Environment, holder Holder) (Session, error) {
 	now := s.clock()
-	session := Session{ID: NewID(), EnvironmentID: environment.ID, UserID: userID, State: Opened, Version: environment.Version,
+	session := Session{ID: NewID(), EnvironmentID: environment.ID, UserID: holder.ID, UserName: holder.Name, State: Opened, Version: environment.Version,
 		Model: environment.Model, Created: now, Updated: now}
 	return session, tx.Create(&session).Error
 }

@@ -131,7 +131,7 @@ func TestWhatUsersPutIntoModelsIsNotInTheDatabase(t *testing.T) {
 		_, err = s.EditTemplate(t.Context(), template.ID, func(row *store.Template) error { row.Services = append(row.Services, password); return nil })
 		require.NoError(t, err)
 		fromTemplate := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "two", Model: store.Model{Objects: map[string]any{}}}
-		_, err = s.CreateEnvironmentWithSession(t.Context(), &fromTemplate, "u1", template.Services)
+		_, err = s.CreateEnvironmentWithSession(t.Context(), &fromTemplate, store.Holder{ID: "u1"}, template.Services)
 		require.NoError(t, err)
 		session, err := s.OpenSession(t.Context(), e.ID, "u1")
 		require.NoError(t, err)
@@ -524,7 +524,7 @@ func templatesAreKept(t *testing.T, s *store.Store) {
 
 func templatesBecomeEnvironments(t *testing.T, s *store.Store) {
 	row := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one", Model: store.Model{Objects: map[string]any{"name": "one"}}}
-	session, err := s.CreateEnvironmentWithSession(t.Context(), &row, "u1", []any{"x"})
+	session, err := s.CreateEnvironmentWithSession(t.Context(), &row, store.Holder{ID: "u1"}, []any{"x"})
 	require.NoError(t, err)
 	read, err := s.Session(t.Context(), session.ID)
 	require.NoError(t, err)
@@ -533,7 +533,7 @@ func templatesBecomeEnvironments(t *testing.T, s *store.Store) {
 	require.NoError(t, err)
 	require.Equal(t, row, kept, "the services are in the draft only")
 	again := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one", Model: row.Model}
-	_, err = s.CreateEnvironmentWithSession(t.Context(), &again, "u1", nil)
+	_, err = s.CreateEnvironmentWithSession(t.Context(), &again, store.Holder{ID: "u1"}, nil)
 	require.ErrorIs(t, err, store.ErrDuplicate)
 }
 

@@ -131,13 +131,13 @@ func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 
 // CreateEnvironmentWithSession adds the environment, as CreateEnvironment does, and a session of the user whose draft holds the
 // services besides, in one transaction.
-func (s *Store) CreateEnvironmentWithSession(ctx context.Context, environment *Environment, userID string, services []any) (Session, error) {
+func (s *Store) CreateEnvironmentWithSession(ctx context.Context, environment *Environment, holder Holder, services []any) (Session, error) {
 	var session Session
 	err := s.transaction(ctx, "create an environment from a template", func(tx *gorm.DB) error {
 		if err := s.add(tx, environment); err != nil {
 			return err
 		}
-		opened, err := s.openDraft(tx, environment.ID, userID)
+		opened, err := s.openDraft(tx, environment.ID, holder)
 		if err != nil {
 			return err
 		}

@@ -116,6 +116,7 @@ Methods:
 	refused("open a session", "environment", "model", "one", "--patch", "patch.json")
 	require.NoError(t, json.Unmarshal([]byte(burano("session", "create", "one", "-o", "json")), &session))
 	require.Contains(t, burano("session", "show", "one", session.ID), "opened")
+	require.Regexp(t, `(?m)^`+session.ID+` +demo +up to date `, burano("session", "list", "one"))
 	require.Contains(t, burano("session", "delete", "one", session.ID), "deleted")
 	refused("is not found", "session", "show", "one", session.ID)
 

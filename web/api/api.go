@@ -133,6 +133,7 @@ func newEcho(config Config) *echo.Echo {
 	progressHandlers{config.Orchestrator, config.Limits}.register(burano)
 	previewHandlers{config.Orchestrator}.register(burano)
 	classHandlers{config.Orchestrator}.register(burano)
+	draftHandlers{config.Orchestrator}.register(burano)
 	choiceHandlers{config.Choices}.register(burano)
 	delegationHandlers{config.Orchestrator}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster}.register(burano)

@@ -88,6 +88,7 @@ var rules = map[string]string{
 	"GET /burano/v1/deployments/:deployment/events":                         "statuses_deployments",
 	"POST /burano/v1/deployments/:deployment/cancel":                        "update_environment",
 	"POST /burano/v1/deployments/:deployment/retry":                         "update_environment",
+	"GET /burano/v1/environments/:environment/sessions":                     "show_environment",
 	"GET /burano/v1/environments/:environment/sessions/:session/preview":    "show_environment",
 	"GET /burano/v1/environments/:environment/delegation":                   "show_environment",
 	"PUT /burano/v1/environments/:environment/delegation":                   "delegate_environment",

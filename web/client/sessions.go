@@ -32,6 +32,27 @@ func (c *Client) Session(ctx context.Context, environment, id string) (Session, 
 	return found, c.Call(ctx, http.MethodGet, "/v1/environments/"+environment+"/sessions/"+id, nil, &found)
 }
 
+// Draft is an open session, as everybody in the project may know of it.
+type Draft struct {
+	ID       string `json:"id" yaml:"id"` // "" when it is another user's
+	UserID   string `json:"user_id" yaml:"user_id"`
+	UserName string `json:"user_name" yaml:"user_name"`
+	Own      bool   `json:"own" yaml:"own"`
+	Outdated bool   `json:"outdated" yaml:"outdated"` // it can no longer be deployed
+	Version  int64  `json:"version" yaml:"version"`
+	Created  string `json:"created" yaml:"created"`
+	Updated  string `json:"updated" yaml:"updated"`
+}
+
+// Drafts lists the open sessions of an environment.
+func (c *Client) Drafts(ctx context.Context, environment string) ([]Draft, error) {
+	var answer struct {
+		Sessions []Draft `json:"sessions"`
+	}
+	err := c.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/sessions", nil, &answer)
+	return answer.Sessions, err
+}
+
 // DeleteSession throws a draft away.
 func (c *Client) DeleteSession(ctx context.Context, environment, id string) error {
 	return c.Call(ctx, http.MethodDelete, "/v1/environments/"+environment+"/sessions/"+id, nil, nil)
