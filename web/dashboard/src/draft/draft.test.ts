@@ -1,18 +1,21 @@
 import { describe, expect, it } from 'vitest';
 
-import { ApiError } from '../api/client';
-import { countChanges, draftOf, recall, remember } from './draft';
+import { countChanges, draftOf, othersThan, recall, remember, type OpenDraft } from './draft';
 
 describe('a draft', () => {
+  const open: OpenDraft[] = [
+    { id: 's', user_id: 'u', user_name: 'me', own: true, outdated: false, version: 1, created: '', updated: '' },
+    { id: 'old', user_id: 'u', user_name: 'me', own: true, outdated: true, version: 0, created: '', updated: '' },
+    { id: null, user_id: 'v', user_name: 'Carla', own: false, outdated: false, version: 1, created: '', updated: '' },
+  ];
   it('is what the server says of its session', () => {
-    expect(draftOf('s', { state: 'opened' })).toEqual({ session: 's', state: 'opened' });
-    expect(draftOf('s', { state: 'deployed' })).toBeNull();
-    expect(draftOf('s', new ApiError(403, 'is invalid', ''))).toEqual({ session: 's', state: 'outdated' });
-    expect(draftOf('s', new ApiError(404, 'not found', ''))).toBeNull();
+    expect(draftOf('s', open)).toEqual({ session: 's', state: 'opened' });
+    expect(draftOf('old', open)).toEqual({ session: 'old', state: 'outdated' });
+    expect(draftOf('gone', open)).toBeNull();
   });
-  it('is not forgotten because the server cannot answer', () => {
-    expect(() => draftOf('s', new ApiError(503, 'busy', ''))).toThrow('busy');
-    expect(() => draftOf('s', new TypeError('connection lost'))).toThrow('connection lost');
+  it('has others beside it', () => {
+    expect(othersThan({ session: 's', state: 'opened' }, open).map((one) => one.id)).toEqual(['old', null]);
+    expect(othersThan(null, open)).toHaveLength(3);
   });
   it('is remembered for one user and environment', () => {
     const kept = new Map<string, string>();

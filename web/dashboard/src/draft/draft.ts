@@ -21,28 +21,55 @@ export function remember(memory: Memory, user: string, environment: string, sess
   else memory.removeItem(keyOf(user, environment));
 }
 
-/** What the server's answer about a session says of the draft; null where there is none any more. */
-export function draftOf(session: string, answer: { state?: string } | Error): Draft | null {
-  if (!(answer instanceof Error)) return answer.state === 'opened' ? { session, state: 'opened' } : null;
-  if (!(answer instanceof ApiError)) throw answer;
-  if (answer.status === 403) return { session, state: 'outdated' };
-  if (answer.status === 404) return null;
-  throw answer;
+/** An open session of an environment, of whoever holds it. */
+export type OpenDraft = Schema<'Draft'>;
+
+/** What the open sessions of an environment say of the draft that is remembered; null where there is none any more. */
+export function draftOf(session: string, open: OpenDraft[]): Draft | null {
+  const found = open.find((one) => one.own && one.id === session);
+  return found ? { session, state: found.outdated ? 'outdated' : 'opened' } : null;
 }
+
+/** Those of others, and of the same user made elsewhere, such as on the command line. */
+export const othersThan = (draft: Draft | null, open: OpenDraft[]): OpenDraft[] => open.filter((one) => !one.id || one.id !== draft?.session);
+
+/** Others deploy and open drafts meanwhile. */
+const lookAgain = 20_000;
+
+/** The open sessions of an environment. */
+export const openDraftsQuery = (environment: string) =>
+  queryOptions({
+    queryKey: ['environments', environment, 'open drafts'],
+    queryFn: async () =>
+      (await answered(api.GET('/burano/v1/environments/{environment}/sessions', { params: { path: { environment } } }))).sessions,
+    refetchInterval: lookAgain,
+  });
 
 async function look(user: string, environment: string): Promise<Draft | null> {
   const session = recall(localStorage, user, environment);
   if (!session) return null;
-  const answer = await answered(
-    api.GET('/v1/environments/{environment}/sessions/{session}', { params: { path: { environment, session } } }),
-  ).catch((error: Error) => error);
-  const draft = draftOf(session, answer);
+  const open = await answered(api.GET('/burano/v1/environments/{environment}/sessions', { params: { path: { environment } } })).catch((error: unknown) => {
+    if (error instanceof ApiError && error.status === 404) return { sessions: [] }; // the environment is gone
+    throw error;
+  });
+  const draft = draftOf(session, open.sessions);
   if (!draft) remember(localStorage, user, environment, '');
   return draft;
 }
 
 export const draftQuery = (user: string, environment: string) =>
-  queryOptions({ queryKey: ['drafts', user, environment], queryFn: () => look(user, environment) });
+  queryOptions({
+    queryKey: ['drafts', user, environment],
+    queryFn: () => look(user, environment),
+    refetchInterval: (query) => (query.state.data ? lookAgain : false),
+  });
+
+/** Goes on with a draft that was begun elsewhere. */
+export async function takeUp(client: QueryClient, user: string, environment: string, session: string): Promise<void> {
+  remember(localStorage, user, environment, session);
+  await client.invalidateQueries({ queryKey: draftQuery(user, environment).queryKey });
+  await client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+}
 
 /** The environment as its draft has it, else as it is deployed. */
 export const shownQuery = (environment: string, draft: Draft | null) =>
@@ -56,23 +83,28 @@ export async function sessionFor(client: QueryClient, user: string, environment:
   remember(localStorage, user, environment, session);
   const draft: Draft = { session, state: 'opened' };
   client.setQueryData(draftQuery(user, environment).queryKey, draft);
+  void client.invalidateQueries({ queryKey: openDraftsQuery(environment).queryKey });
   return session;
 }
 
 /** Throws the draft away. One that is gone already is as good as thrown away; an outdated one the server only lets be forgotten. */
 export async function discard(client: QueryClient, user: string, environment: string, draft: Draft): Promise<void> {
   try {
-    await answered(
-      api.DELETE('/v1/environments/{environment}/sessions/{session}', {
-        params: { path: { environment, session: draft.session } },
-        parseAs: 'text',
-      }),
-    );
+    await deleteSession(environment, draft.session);
   } catch (error) {
     if (!(error instanceof ApiError) || (error.status !== 404 && draft.state !== 'outdated')) throw error;
   }
   await forget(client, user, environment, draft.session);
 }
+
+/** Throws another draft of one's own away. */
+export async function discardOther(client: QueryClient, environment: string, session: string): Promise<void> {
+  await deleteSession(environment, session);
+  await client.invalidateQueries({ queryKey: openDraftsQuery(environment).queryKey });
+}
+
+const deleteSession = (environment: string, session: string): Promise<unknown> =>
+  answered(api.DELETE('/v1/environments/{environment}/sessions/{session}', { params: { path: { environment, session } }, parseAs: 'text' }));
 
 async function forget(client: QueryClient, user: string, environment: string, session: string): Promise<void> {
   remember(localStorage, user, environment, '');

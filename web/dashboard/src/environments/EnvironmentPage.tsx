@@ -26,6 +26,7 @@ import { DelegationCard } from '../delegation/DelegationCard';
 import { deploy as deployDraft, shownQuery } from '../draft/draft';
 import { DraftBanner } from '../draft/DraftBanner';
 import { Losses } from '../draft/Losses';
+import { OtherDrafts } from '../draft/OtherDrafts';
 import { useDraft } from '../draft/useDraft';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
@@ -109,6 +110,7 @@ export function EnvironmentPage() {
           </FlexItem>
         </Flex>
         {draft && <DraftBanner environment={environment} user={user} draft={draft} />}
+        <OtherDrafts environment={environment} user={user} draft={draft} />
         {deploy.error && <Failure error={deploy.error} />}
         {details.error && <Failure error={details.error} onRetry={() => void details.refetch()} />}
       </PageSection>
