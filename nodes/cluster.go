@@ -61,6 +61,11 @@ type Node struct {
 	// Launched says when the cloud set that server up last: it changes when the server is rebuilt, and its disk with it. Empty when
 	// not known.
 	Launched string `json:",omitempty"`
+	// Leaving says that another node has taken its place, and that it goes next (Remove): Deploy leaves it alone, and counts on it for
+	// nothing but the ways through it. Of a master, its API server serves until then.
+	Leaving bool `json:",omitempty"`
+	// Inherits is the floating address that it gets from the node whose place it takes: its certificates name it already.
+	Inherits netip.Addr `json:",omitzero"`
 }
 
 // ServerState is what the cloud knows of a node's server.
@@ -175,7 +180,9 @@ func NewCluster(config Config) (*Cluster, error) {
 		seen[node.Name] = true
 		switch node.Role {
 		case Master:
-			masters++
+			if !node.Leaving {
+				masters++
+			}
 		case Minion, Gateway:
 		default:
 			return nil, fmt.Errorf("node %s has the role %q; roles are master, minion and gateway", node.Name, node.Role)
@@ -202,7 +209,21 @@ func (n Network) driver() (network.Driver, error) {
 }
 
 func (c *Cluster) master() Node {
-	return c.config.Nodes[slices.IndexFunc(c.config.Nodes, func(n Node) bool { return n.Role == Master })]
+	return c.config.Nodes[slices.IndexFunc(c.config.Nodes, func(n Node) bool { return n.Role == Master && !n.Leaving })]
+}
+
+// formerMaster is the master whose place another one takes; false when there is none.
+func (c Config) formerMaster() (Node, bool) {
+	i := slices.IndexFunc(c.Nodes, func(n Node) bool { return n.Role == Master && n.Leaving })
+	if i < 0 {
+		return Node{}, false
+	}
+	return c.Nodes[i], true
+}
+
+// staying are the nodes that do not leave.
+func (c Config) staying() []Node {
+	return slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return n.Leaving })
 }
 
 func (c *Cluster) node(name string) (Node, error) {

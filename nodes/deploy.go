@@ -31,6 +31,7 @@ const (
 	stepAPIServer          = "api server"
 	stepAPIServes          = "api server serves"
 	stepAPIReady           = "api server ready"
+	stepFormerControllers  = "former controllers"
 	stepControllers        = "controllers"
 	stepAccess             = "access rights"
 	stepNetwork            = "network"
@@ -70,6 +71,8 @@ type deployment struct {
 	voters  []etcd.Node // set by the step "etcd voters"
 
 	etcdLost bool // by the step "etcd data": the master's data are gone
+	// former are members on nodes that leave and can be reached: the store is theirs, too.
+	former []Node
 
 	mu        sync.Mutex
 	installed map[string]installed
@@ -105,7 +108,8 @@ func describePath(records []plan.Record) string {
 }
 
 func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
-	for _, node := range c.config.Nodes {
+	staying := c.config.staying()
+	for _, node := range staying {
 		if !node.Address.IsValid() {
 			return nil, fmt.Errorf("node %s has no address yet: its server must exist before the cluster can be deployed", node.Name)
 		}
@@ -126,7 +130,7 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 	}
 	d.again = d.record.Bootstrapped
 	var candidates []etcd.Candidate
-	for _, node := range c.config.Nodes {
+	for _, node := range staying {
 		candidates = append(candidates, etcd.Candidate{Name: node.Name, Rank: slices.Index([]Role{Master, Minion, Gateway}, node.Role)})
 	}
 	voters := etcd.Voters(candidates, d.record.Voters)
@@ -137,6 +141,7 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 		}
 	}
 	d.design = design{cluster: c.config, driver: c.driver, authorities: authorities, voters: voters}
+	d.lookAtLeaving(ctx)
 	if c.config.Binary != "" {
 		if d.design.binary, err = digestOf(c.config.Binary); err != nil {
 			return nil, err
@@ -186,7 +191,7 @@ func (d *deployment) plan() *plan.Plan {
 	add := func(node Node, name string, run func(context.Context, Node) error, after ...string) string {
 		return addStep(plan.Step{Name: name, After: after}, node, func(ctx context.Context, node Node, _ plan.Progress) error { return run(ctx, node) })
 	}
-	nodes, master := d.cluster.config.Nodes, d.cluster.master()
+	nodes, master := d.cluster.config.staying(), d.cluster.master()
 	on := func(node Node, name string) string { return plan.ID(node.Name, name) }
 	withBinary := d.design.binary != ""
 
@@ -217,7 +222,7 @@ func (d *deployment) plan() *plan.Plan {
 		}
 	}
 	addStep(member, master, func(ctx context.Context, node Node, done plan.Progress) error {
-		return d.etcdMember(ctx, node, through(done, members, stepConnect))
+		return d.etcdMember(ctx, node, append(through(done, members, stepConnect), d.former...))
 	})
 	users := add(master, stepEtcdUsers, d.etcdUsers, on(master, stepEtcdMember))
 	before := users
@@ -253,11 +258,19 @@ func (d *deployment) plan() *plan.Plan {
 	add(master, stepAPIServer, d.units(false, "kube-apiserver"), users)
 	serves := add(master, stepAPIServes, d.apiServes, on(master, stepAPIServer))
 	ready := add(master, stepAPIReady, d.apiReady, serves)
-	add(master, stepControllers, d.units(false, "kube-controller-manager", "kube-scheduler"), serves)
-	access := add(master, stepAccess, d.access, serves)
+	controlled := serves
 	network := d.design.driver.Units()
+	if former, there := d.cluster.config.formerMaster(); there {
+		// Two controller managers would both answer for the same objects.
+		controlled = d.cluster.addStep(p, plan.Step{Name: stepFormerControllers, After: []string{serves}}, former, farewellLimit, func(ctx context.Context, _ plan.Progress) error {
+			d.cluster.stopPolitely(ctx, former, append([]string{"kube-controller-manager", "kube-scheduler"}, network.Controllers...)...)
+			return nil
+		})
+	}
+	add(master, stepControllers, d.units(false, "kube-controller-manager", "kube-scheduler"), controlled)
+	access := add(master, stepAccess, d.access, serves)
 	if len(network.Controllers) > 0 {
-		add(master, stepNetworkControllers, d.units(false, network.Controllers...), access, on(master, stepForwarder))
+		add(master, stepNetworkControllers, d.units(false, network.Controllers...), access, controlled, on(master, stepForwarder))
 	}
 	add(master, stepServiceAccount, d.serviceAccount, ready, on(master, stepControllers))
 	if d.cluster.config.DNS {

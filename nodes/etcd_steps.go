@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	_ "embed"
+	"slices"
 	"strings"
 
 	"github.com/burano/burano/nodes/etcd"
@@ -39,11 +40,16 @@ func (d *deployment) upload(ctx context.Context, node Node, files ...ssh.File) e
 	return client.Upload(ctx, files)
 }
 
-// lookForEtcdData finds out whether the master of a cluster that was begun has lost its data.
+// lookForEtcdData finds out whether the master of a cluster that was begun has no data, or data that nobody has counted on yet.
 func (d *deployment) lookForEtcdData(ctx context.Context, node Node) error {
 	found, err := d.etcdData(ctx, node)
-	d.etcdLost = err == nil && !found.there
+	d.etcdLost = err == nil && (!found.there || d.newcomer(node))
 	return err
+}
+
+// newcomer tells whether the node stands in place of the master whose member there was at the end of the last deployment.
+func (d *deployment) newcomer(node Node) bool {
+	return len(d.record.Members) > 0 && !slices.Contains(d.record.Members, node.Name)
 }
 
 // etcdMember runs the master's member. A new cluster is begun only once: a master that lost its data joins the members
@@ -54,7 +60,7 @@ func (d *deployment) etcdMember(ctx context.Context, node Node, reached []Node) 
 		return err
 	}
 	switch {
-	case d.record.Bootstrapped && !found.there:
+	case d.record.Bootstrapped && (!found.there || d.newcomer(node)):
 		return d.etcdRejoin(ctx, node, reached)
 	case !found.there:
 		first := etcdNode(node)

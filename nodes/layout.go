@@ -63,6 +63,7 @@ type design struct {
 	authorities *pki.Cluster
 	voters      []string // names of the nodes that run an etcd member
 	binary      string   // digest of the burano program, empty when its units are left out
+	api         Node     // the master whose API server the other nodes ask, when it is not the one that stays
 }
 
 func (d design) kube() kube.Cluster {
@@ -72,7 +73,11 @@ func (d design) kube() kube.Cluster {
 func etcdNode(node Node) etcd.Node { return etcd.Node{Name: node.Name, Address: node.Address} }
 
 func kubeNode(node Node) kube.Node {
-	return kube.Node{Name: node.Name, Address: node.Address, Access: node.Access}
+	access := node.Access
+	if !access.IsValid() {
+		access = node.Inherits
+	}
+	return kube.Node{Name: node.Name, Address: node.Address, Access: access}
 }
 
 func (d design) networkNode(node Node, mtu int) network.Node {
@@ -119,7 +124,7 @@ func (d design) orders(node Node) map[string]pki.Order {
 
 // layout makes a node's layout. mtu is that of its interface, 0 when it is not known yet (the paths are right then).
 func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, error) {
-	l := layout{units: map[string]systemd.Unit{}, hosts: d.hosts()}
+	l := layout{units: map[string]systemd.Unit{}, hosts: d.hosts(node)}
 	if slices.Contains(d.voters, node.Name) {
 		l.add(etcd.Member(etcdNode(node), d.authorities.Etcd.Certificate, pairs[memberPair]))
 	}
@@ -171,12 +176,16 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 	return l, nil
 }
 
-// hosts are the lines of every node's hosts file: the nodes, and the API server under its name.
-func (d design) hosts() string {
+// hosts are the lines of a node's hosts file: the nodes, and the API server under its name. A master asks its own.
+func (d design) hosts(of Node) string {
 	var lines []string
 	for _, node := range d.cluster.Nodes {
 		line := node.Address.String() + " " + node.Name
-		if node.Role == Master {
+		asked := node.Role == Master && !node.Leaving
+		if d.api.Name != "" && of.Role != Master {
+			asked = node.Name == d.api.Name
+		}
+		if asked {
 			line += " " + kube.APIServerName(d.cluster.Name)
 		}
 		lines = append(lines, line)

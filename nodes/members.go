@@ -150,7 +150,8 @@ func (d *deployment) join(ctx context.Context, client *clientv3.Client, node Nod
 	return err
 }
 
-// etcdRejoin takes in a master that lost its data, by way of the members that have them and whose nodes are reached.
+// etcdRejoin takes in a master that has no data, because it lost them or stands in place of another one, by way of the members that have
+// them and whose nodes are reached.
 func (d *deployment) etcdRejoin(ctx context.Context, node Node, reached []Node) error {
 	others := 0
 	for _, other := range d.cluster.config.Nodes {
@@ -158,7 +159,7 @@ func (d *deployment) etcdRejoin(ctx context.Context, node Node, reached []Node) 
 			others++
 		}
 	}
-	gone := fmt.Errorf("the etcd data of this cluster are gone from %s (%s)", node.Name, etcd.DataDir)
+	gone := fmt.Errorf("the etcd data of this cluster are not on %s (%s)", node.Name, etcd.DataDir)
 	if others < len(d.record.Members)/2+1 {
 		return fmt.Errorf("%w, and no majority of members is left: restore them, or make a new cluster; Burano does not begin an empty store", gone)
 	}
@@ -170,6 +171,9 @@ func (d *deployment) etcdRejoin(ctx context.Context, node Node, reached []Node) 
 		return errors.Join(gone, err)
 	}
 	defer client.Close()
+	if err := d.removeDeadMembers(ctx, client); err != nil { // a former master's: etcd takes no new one beside it
+		return errors.Join(gone, err)
+	}
 	if err := d.join(ctx, client, node); err != nil {
 		return fmt.Errorf("%w; it joins the other members again: %w", gone, err)
 	}

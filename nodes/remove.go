@@ -23,6 +23,7 @@ const (
 	stepCordon       = "cordon"
 	stepDrain        = "drain"
 	stepCloseGateway = "close gateway"
+	stepHandOver     = "hand over"
 	stepEtcdLeave    = "etcd leave"
 	stepForget       = "forget"
 )
@@ -36,6 +37,9 @@ const (
 
 //go:embed scripts/etcd-forget.sh
 var etcdForgetScript string
+
+//go:embed scripts/stop-units.sh
+var stopUnitsScript string
 
 //go:embed scripts/close-gateway.sh
 var closeGatewayScript string
@@ -54,7 +58,7 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 		if err != nil {
 			return err
 		}
-		if node.Role == Master {
+		if node.Role == Master && !node.Leaving {
 			return fmt.Errorf("%s is the master of cluster %s: it cannot be removed", name, c.config.Name)
 		}
 		leaving = append(leaving, node)
@@ -84,7 +88,18 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 		return fmt.Errorf("remove %s: %w", strings.Join(names, ", "), err)
 	}
 	p := &plan.Plan{}
-	left := staying.addStep(p, plan.Step{Name: stepEtcdLeave}, c.master(), c.config.StepPatience,
+	var after []string
+	for _, node := range leaving {
+		if node.Role == Master {
+			// By now every node knows where its successor is. Whoever is connected to this API server, which ends in an orderly way, connects
+			// to the other one.
+			after = append(after, c.addStep(p, plan.Step{Name: stepHandOver}, node, farewellLimit*2, func(ctx context.Context, _ plan.Progress) error {
+				c.stopPolitely(ctx, node, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "burano-publish")
+				return nil
+			}))
+		}
+	}
+	left := staying.addStep(p, plan.Step{Name: stepEtcdLeave, After: after}, c.master(), c.config.StepPatience,
 		func(ctx context.Context, _ plan.Progress) error { return c.etcdLeave(ctx, staying) })
 	for _, node := range leaving {
 		c.addStep(p, plan.Step{Name: stepForget, After: []string{left}}, node, farewellLimit*2,
@@ -196,14 +211,20 @@ func (c *Cluster) polite(ctx context.Context, node Node, what string, script ssh
 	}
 }
 
+// stopPolitely stops units of a node that leaves, those of them that it has.
+func (c *Cluster) stopPolitely(ctx context.Context, node Node, units ...string) {
+	what := "stop " + strings.Join(units, " ")
+	c.polite(ctx, node, what, ssh.Script{Name: what, Body: stopUnitsScript, Env: map[string]string{"UNITS": strings.Join(units, "\n")}})
+}
+
 // forget deletes what Kubernetes and the network know of a node. Its kubelet and the network's daemon are stopped before, because
 // they would register the node again. Should another server get the node's name, it may begin with the host key of its user-data.
 func (c *Cluster) forget(ctx context.Context, api *rest.Config, node Node) error {
-	units := c.driver.Units().Daemon
+	units := []string{c.driver.Units().Daemon}
 	if node.Role == Minion {
-		units = "kubelet kube-proxy " + units
+		units = append([]string{"kubelet", "kube-proxy"}, units...)
 	}
-	c.polite(ctx, node, "stop "+units, ssh.Script{Name: "stop " + units, Body: "systemctl stop " + units})
+	c.stopPolitely(ctx, node, units...)
 	if node.Role == Minion {
 		if err := kube.Delete(ctx, api, kube.NodeRef(node.Name)); err != nil {
 			return err

@@ -45,7 +45,7 @@ type Engine interface {
 	// Rehearse finds out which servers the deployment of a model, in the classes' form, would rebuild, resize or replace: an error with
 	// openstack.ServerChanges; and which servers and volumes of the environment's stack the model still wants.
 	Rehearse(ctx context.Context, environment store.Environment, objects map[string]any,
-		project func(context.Context) (*openstack.Project, error)) ([]openstack.Kept, error)
+		project func(context.Context) (*openstack.Project, error)) (engine.Foreseen, error)
 	// CallStatic runs a static method at once.
 	CallStatic(ctx context.Context, projectID string, class engine.ClassName, method string, args map[string]any) (any, error)
 	// Schemas are those of a class and of its model builders.

@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/internal/sensitive"
+	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
@@ -21,6 +22,7 @@ import (
 // Preview is what the deployment of a session would do.
 type Preview struct {
 	Changes  []Change
+	Means    []string           // what it does besides, and what that costs, in sentences
 	Losses   []Loss             // what it would delete in the cloud
 	Problems []muranopl.Problem // for which it would do nothing
 }
@@ -59,38 +61,48 @@ func (s *Service) Preview(ctx context.Context, caller identity.Caller, environme
 	}
 	after := map[string]any(store.ForClasses(environmentID, store.Copy(session.Model.Objects)))
 	loaded, computed, problems := s.engine.Check(ctx, environment.ProjectID, environment.Model.Packages, after)
-	var kept []openstack.Kept
+	var foreseen engine.Foreseen
 	if len(problems) == 0 {
-		resources, refused, err := s.rehearse(ctx, caller, environment, after)
+		told, refused, err := s.rehearse(ctx, caller, environment, after)
 		if err != nil {
 			return Preview{}, err
 		}
-		kept, problems, after = resources, refused, loaded
+		foreseen, problems, after = told, refused, loaded
 	}
 	before := store.ForAPI(environment.Model.ObjectsCopy)
 	found := changes(before, store.ForAPI(after), computed)
-	return Preview{Changes: found, Losses: losses(before, found, kept), Problems: problems}, nil
+	return Preview{Changes: found, Means: foreseen.Means, Losses: losses(before, found, foreseen.Kept), Problems: problems}, nil
 }
 
-// rehearse lists the servers and volumes of the environment's stack, and the servers for which the deployment of a model is refused: it
-// would rebuild, resize or replace them.
-func (s *Service) rehearse(ctx context.Context, caller identity.Caller, environment store.Environment, model map[string]any) ([]openstack.Kept, []muranopl.Problem, error) {
+// rehearse foresees what the deployment of a model does, and lists the servers for which it is refused: it would rebuild, resize or replace
+// them.
+func (s *Service) rehearse(ctx context.Context, caller identity.Caller, environment store.Environment, model map[string]any) (engine.Foreseen, []muranopl.Problem, error) {
 	if s.project == nil {
-		return nil, nil, nil
+		return engine.Foreseen{}, nil, nil
 	}
-	kept, err := s.engine.Rehearse(ctx, environment, model, func(ctx context.Context) (*openstack.Project, error) { return s.project(ctx, caller) })
+	foreseen, err := s.engine.Rehearse(ctx, environment, model, func(ctx context.Context) (*openstack.Project, error) { return s.project(ctx, caller) })
 	refused := openstack.ServerChanges(err)
 	if len(refused) == 0 {
-		return kept, nil, err
+		return foreseen, nil, err
 	}
 	objects := map[string]placed{}
 	place(objects, "", store.ForAPI(model))
 	problems := make([]muranopl.Problem, len(refused))
 	for i, one := range refused {
-		object := objects[strings.TrimSuffix(one.Resource, openstack.ServerResource(""))]
+		object := ownerOf(objects, one.Resource)
 		problems[i] = muranopl.Problem{Path: object.Path, Class: object.Type, Wanted: one.Error()}
 	}
-	return kept, problems, nil
+	return foreseen, problems, nil
+}
+
+// ownerOf is the object that a resource of the environment's stack belongs to; empty when it is nobody's.
+func ownerOf(objects map[string]placed, resource string) (owner placed) {
+	for id, object := range objects {
+		if openstack.IsOf(resource, id) && len(id) > len(owner.ID) {
+			owner = object
+		}
+	}
+	return owner
 }
 
 // losses are what a deployment deletes in the cloud: the servers and volumes of objects that it removes or leaves without, and the stacks
@@ -111,17 +123,12 @@ func losses(before map[string]any, found []Change, kept []openstack.Kept) []Loss
 	}
 	made := map[string]bool{} // objects that are servers
 	for _, resource := range kept {
-		if id, isServer := strings.CutSuffix(resource.Resource, openstack.ServerResource("")); isServer {
-			made[id] = true
+		if resource.Kind == "server" {
+			made[ownerOf(had, resource.Resource).ID] = true
 		}
 	}
 	for _, resource := range kept {
-		owner := placed{}
-		for id, object := range had {
-			if strings.HasPrefix(resource.Resource, id+"-") && len(id) > len(owner.ID) {
-				owner = object
-			}
-		}
+		owner := ownerOf(had, resource.Resource)
 		if resource.Wanted && !removed[owner.ID] {
 			continue
 		}

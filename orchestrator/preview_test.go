@@ -42,7 +42,7 @@ func TestAPreviewListsWhatIsDeletedInTheCloud(t *testing.T) {
 	}})
 	kept := []openstack.Kept{
 		{Resource: "s1-server", Kind: "server", Wanted: true}, {Resource: "s1-2-server", Kind: "server", Wanted: true}, {Resource: "s1-2-volume", Kind: "volume", Wanted: true},
-		{Resource: "s3-server", Kind: "server"}, {Resource: "of-code", Kind: "server", Wanted: true},
+		{Resource: "s3_2-server", Kind: "server"}, {Resource: "of-code", Kind: "server", Wanted: true},
 	}
 	require.Equal(t, []Loss{
 		{Kind: "server", ObjectID: "s1-2", Object: "second", CloudID: "nova-2"},

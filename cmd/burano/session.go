@@ -25,6 +25,9 @@ func previewTable(p client.Preview) func(*tabwriter.Writer) {
 		if len(p.Changes) == 0 {
 			fmt.Fprintln(table, "nothing would be added, changed or removed")
 		}
+		for _, one := range p.Means {
+			fmt.Fprintf(table, "> %s\n", one)
+		}
 		for _, one := range p.Losses {
 			fmt.Fprintf(table, "x the %s %s is deleted, with all that is on it\n", one.Kind, strings.TrimSpace(one.Object+" "+one.CloudID))
 		}

@@ -41,32 +41,38 @@ func (s *Stage) Secret(ctx context.Context, name string) ([]byte, bool, error) {
 // Project is the project that is looked at.
 func (s *Stage) Project(ctx context.Context) (*openstack.Project, error) { return s.project(ctx) }
 
-// Rehearsed finds out what a deployment of a model would do to what is there: the servers and volumes of the environment's stack, and in
-// the error the servers that it would rebuild, resize or replace (openstack.ServerChanges).
-type Rehearsed func(context.Context, *muranopl.Interpreter, *muranopl.Object) ([]openstack.Kept, error)
+// Foreseen is what a deployment of a model would do to what is there.
+type Foreseen struct {
+	Kept  []openstack.Kept // the servers and volumes of the environment's stack
+	Means []string         // for a person: what it does besides, and what that costs
+}
+
+// Rehearsed finds out what a deployment of a model would do to what is there, and in the error the servers that it would rebuild, resize or
+// replace (openstack.ServerChanges).
+type Rehearsed func(context.Context, *muranopl.Interpreter, *muranopl.Object) (Foreseen, error)
 
 // Rehearse finds out whether the deployment of a model, in the classes' form, would rebuild, resize or replace servers of an environment
 // that was deployed before: an error with openstack.ServerChanges; and which of its servers and volumes the model still wants, besides those
 // of objects that it no longer has. It changes nothing. A model that cannot be loaded is the deployment's to tell.
 func (e *Engine) Rehearse(ctx context.Context, environment store.Environment, objects map[string]any,
-	project func(context.Context) (*openstack.Project, error)) ([]openstack.Kept, error) {
+	project func(context.Context) (*openstack.Project, error)) (Foreseen, error) {
 	if e.Rehearsal == nil || environment.Model.ObjectsCopy == nil {
-		return nil, nil
+		return Foreseen{}, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, rehearsalTimeout, fmt.Errorf("what the deployment would change was not found out within %s", rehearsalTimeout))
 	defer cancel()
 	classes := e.classes(environment.ProjectID)
 	if err := classes.Fix(ctx, environment.Model.Packages); err != nil {
-		return nil, nil
+		return Foreseen{}, nil
 	}
 	natives, run := e.Rehearsal(&Stage{engine: e, environmentID: environment.ID, project: project})
 	interpreter := muranopl.NewInterpreter(classes, natives, muranopl.WithLimits(e.Code))
 	root, start, problems := interpreter.Prepare(ctx, objects)
 	if len(problems) > 0 {
-		return nil, nil
+		return Foreseen{}, nil
 	}
 	if err := start(ctx); err != nil {
-		return nil, nil
+		return Foreseen{}, nil
 	}
 	return run(ctx, interpreter, root)
 }

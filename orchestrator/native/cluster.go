@@ -36,6 +36,7 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		"scaleNodesUp": c.scaleUp(minions), "scaleNodesDown": c.scaleDown(minions),
 		"scaleGatewaysUp": c.scaleUp(gateways), "scaleGatewaysDown": c.scaleDown(gateways),
 		methodRepairNode: c.repairNode,
+		"replaceNode":    c.replaceNode,
 	}
 }
 
@@ -48,22 +49,24 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 	if err := c.check(ctx, object); err != nil {
 		return err
 	}
+	if err := c.join(ctx, interpreter, object); err != nil {
+		return err
+	}
+	if err := c.replaceNodes(ctx, interpreter, object); err != nil {
+		return err
+	}
+	c.reports.inform(ctx, object, "Kubernetes cluster %s is up and running", object.Text("name"))
+	return nil
+}
+
+// join makes the servers that the cluster's nodes are to have, and takes them into the cluster.
+func (c clusterClass) join(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
 	if err := c.own.push(ctx, interpreter); err != nil { // shrinks the cluster first
 		return err
 	}
-	var list []nodes.Node
-	for _, member := range activeNodes(object) {
-		instance := member.object.Object("instance")
-		if _, err := interpreter.Invoke(ctx, instance, methodEndDeploy, nil); err != nil {
-			return err
-		}
-		addresses, launched, err := c.own.addresses(instance)
-		if err != nil {
-			return err
-		}
-		node := nodeOf(instance.Text("name"), member.role, addresses)
-		node.Launched = launched
-		list = append(list, node)
+	list, err := c.servers(ctx, interpreter, object)
+	if err != nil {
+		return err
 	}
 	live, err := c.clusters.bring(object, list)
 	if err != nil {
@@ -85,11 +88,35 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 	if err := live.Deploy(ctx); err != nil {
 		return err
 	}
-	if err := c.clusters.keepFacts(ctx, object, list); err != nil {
-		return err
+	return c.clusters.keepFacts(ctx, object, list)
+}
+
+// servers are the cluster's nodes with the servers that were pushed last.
+func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) ([]nodes.Node, error) {
+	members, err := c.clusters.members(ctx, object)
+	if err != nil {
+		return nil, err
 	}
-	c.reports.inform(ctx, object, "Kubernetes cluster %s is up and running", object.Text("name"))
-	return nil
+	var list []nodes.Node
+	for _, one := range members {
+		if !one.leaving {
+			if _, err := interpreter.Invoke(ctx, one.instance(), methodEndDeploy, nil); err != nil {
+				return nil, err
+			}
+		}
+		addresses, launched, err := c.own.addresses(one.server)
+		if err != nil && !one.leaving {
+			return nil, err
+		}
+		node := nodes.Node{Name: one.server.name(), Role: one.role, Address: addresses.Fixed, Server: addresses.ServerID, Launched: launched, Leaving: one.leaving}
+		if one.holds {
+			node.Access = addresses.Floating
+		} else if !one.leaving {
+			node.Inherits = addresses.Floating
+		}
+		list = append(list, node)
+	}
+	return list, nil
 }
 
 // check finds what would fail later, before anything is made.
@@ -97,8 +124,12 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 	var problems []error
 	seen := map[string]bool{}
 	for _, other := range c.objects.all(classCluster) {
-		for _, member := range activeNodes(other) {
-			name := serverName(member.object)
+		members, err := c.clusters.members(ctx, other)
+		if err != nil {
+			return err
+		}
+		for _, member := range members {
+			name := member.server.name()
 			if other == object {
 				if !hostName.MatchString(name) {
 					problems = append(problems, fmt.Errorf("%s is no name for a server of a cluster: use lower-case letters, digits and dashes, at most 63", name))

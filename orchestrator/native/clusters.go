@@ -28,41 +28,43 @@ type clusters struct {
 		Fence() uint64
 		Alive() error
 	}
-	objects objects
-	reports reports
-	once    *once
-	servers servers
-	stacks  *heatStacks
-	server  Config
+	objects     objects
+	reports     reports
+	once        *once
+	servers     servers
+	stacks      *heatStacks
+	successions successions
+	server      Config
 
 	preparing sync.Mutex
-	prepared  []string // ids of the instances that were prepared last
+	prepared  []string // the servers that were prepared last
 
 	mutex   sync.Mutex
 	network netip.Prefix        // of the nodes; not valid before they were prepared
 	known   map[string]*cluster // by object id
+	// outdated are servers that the model wants otherwise, with what is to be other, by the ids of their instances.
+	outdated map[string][]*openstack.ServerChange
 }
 
 // cluster is a Kubernetes cluster of the model during one task.
 type cluster struct {
 	object *muranopl.Object
-	names  *nodes.Cluster // knows only names: enough for user data
 	live   *nodes.Cluster // knows addresses; nil before the servers are there
 }
 
-// member is a node of a cluster that is to run.
-type member struct {
+// activeNode is a node of a cluster that is to run.
+type activeNode struct {
 	object *muranopl.Object
 	role   nodes.Role
 }
 
 // activeNodes lists the nodes that are to run, the master first: of minions and gateways as many as the counts say.
-func activeNodes(cluster *muranopl.Object) []member {
-	active := []member{{cluster.Object("masterNode"), nodes.Master}}
+func activeNodes(cluster *muranopl.Object) []activeNode {
+	active := []activeNode{{cluster.Object("masterNode"), nodes.Master}}
 	add := func(role nodes.Role, list, count string) {
 		all := cluster.Objects(list)
 		for _, node := range all[:min(cluster.Int(count), len(all))] {
-			active = append(active, member{node, role})
+			active = append(active, activeNode{node, role})
 		}
 	}
 	add(nodes.Minion, "minionNodes", "nodeCount")
@@ -70,35 +72,8 @@ func activeNodes(cluster *muranopl.Object) []member {
 	return active
 }
 
-// of returns the task's one cluster for this object.
-func (c *clusters) of(object *muranopl.Object) (*cluster, error) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if known := c.known[object.ID()]; known != nil {
-		return known, nil
-	}
-	var list []nodes.Node
-	for _, member := range activeNodes(object) {
-		list = append(list, nodes.Node{Name: serverName(member.object), Role: member.role})
-	}
-	names, err := nodes.NewCluster(c.config(object, list))
-	if err != nil {
-		return nil, err
-	}
-	known := &cluster{object: object, names: names}
-	if c.known == nil {
-		c.known = map[string]*cluster{}
-	}
-	c.known[object.ID()] = known
-	return known, nil
-}
-
 // bring returns the cluster with the servers that its nodes have now.
 func (c *clusters) bring(object *muranopl.Object, list []nodes.Node) (*nodes.Cluster, error) {
-	known, err := c.of(object)
-	if err != nil {
-		return nil, err
-	}
 	config := c.config(object, list)
 	config.NodeNetwork = c.nodeNetwork()
 	live, err := nodes.NewCluster(config)
@@ -106,16 +81,29 @@ func (c *clusters) bring(object *muranopl.Object, list []nodes.Node) (*nodes.Clu
 		return nil, err
 	}
 	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	known.live = live
+	former := c.known[object.ID()]
+	if c.known == nil {
+		c.known = map[string]*cluster{}
+	}
+	c.known[object.ID()] = &cluster{object: object, live: live}
+	c.mutex.Unlock()
+	if former != nil {
+		c.end(former)
+	}
 	return live, nil
+}
+
+func (c *clusters) end(known *cluster) {
+	if err := known.live.Close(); err != nil {
+		c.reports.logger.Debug("closing the connections of a cluster", "cluster", known.object.ID(), "error", err)
+	}
 }
 
 // live returns the cluster as this task has brought it up; an error when it did not.
 func (c *clusters) live(object *muranopl.Object) (*nodes.Cluster, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if known := c.known[object.ID()]; known != nil && known.live != nil {
+	if known := c.known[object.ID()]; known != nil {
 		return known.live, nil
 	}
 	return nil, fmt.Errorf("%s is not up", object)
@@ -139,11 +127,7 @@ func (c *clusters) close() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	for _, known := range c.known {
-		if known.live != nil {
-			if err := known.live.Close(); err != nil {
-				c.reports.logger.Debug("closing the connections of a cluster", "cluster", known.object.ID(), "error", err)
-			}
-		}
+		c.end(known)
 	}
 }
 
@@ -218,20 +202,24 @@ func (c *clusters) facts(ctx context.Context, object *muranopl.Object) (*facts, 
 }
 
 // shrink takes out of all clusters the nodes that run in them and are not wanted any more, once per task. It must be done before their
-// servers go. check is asked before the first one is touched.
-func (c *clusters) shrink(ctx context.Context, check func() error) error {
-	return each(c.objects.all(classCluster), func(object *muranopl.Object) error { return c.shrinkOne(ctx, object, check) })
+// servers go.
+func (c *clusters) shrink(ctx context.Context) error {
+	return each(c.objects.all(classCluster), func(object *muranopl.Object) error { return c.shrinkOne(ctx, object) })
 }
 
-func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object, check func() error) error {
+func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error {
 	return c.once.do("shrink "+object.ID(), func() error {
 		known, err := c.facts(ctx, object)
 		if err != nil || known == nil {
 			return err
 		}
+		list, err := c.members(ctx, object)
+		if err != nil {
+			return err
+		}
 		wanted := map[string]bool{}
-		for _, member := range activeNodes(object) {
-			wanted[serverName(member.object)] = true
+		for _, one := range list {
+			wanted[one.server.name()] = true
 		}
 		var leaving []string
 		var staying []nodes.Node
@@ -245,9 +233,6 @@ func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object, check
 		if len(leaving) == 0 {
 			return nil
 		}
-		if err := check(); err != nil {
-			return err
-		}
 		gone, err := c.servers.revive(ctx, object, staying)
 		if err != nil {
 			return err
@@ -259,24 +244,34 @@ func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object, check
 				strings.Join(leaving, ", "), strings.Join(gone, ", "))
 		}
 		leaving = append(leaving, gone...)
-		config := c.config(object, known.Nodes)
-		config.NodeNetwork = c.nodeNetwork()
-		former, err := nodes.NewCluster(config)
-		if err != nil {
-			return err
-		}
-		defer former.Close()
-		c.reports.inform(ctx, object, "Removing %s", strings.Join(leaving, ", "))
-		if err := former.Remove(ctx, leaving...); err != nil {
-			return err
-		}
-		return c.keepFacts(ctx, object, staying)
+		return c.remove(ctx, object, known.Nodes, leaving...)
 	})
+}
+
+// remove takes nodes out of a cluster.
+func (c *clusters) remove(ctx context.Context, object *muranopl.Object, all []nodes.Node, leaving ...string) error {
+	config := c.config(object, all)
+	config.NodeNetwork = c.nodeNetwork()
+	former, err := nodes.NewCluster(config)
+	if err != nil {
+		return err
+	}
+	defer former.Close()
+	c.reports.inform(ctx, object, "Removing %s", strings.Join(leaving, ", "))
+	if err := former.Remove(ctx, leaving...); err != nil {
+		return err
+	}
+	return c.keepFacts(ctx, object, slices.DeleteFunc(slices.Clone(all), func(node nodes.Node) bool { return slices.Contains(leaving, node.Name) }))
 }
 
 // keepFacts keeps what a kubeconfig needs to know of the cluster.
 func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list []nodes.Node) error {
 	address := list[0].Access
+	for _, node := range list {
+		if node.Role == nodes.Master && node.Leaving && !address.IsValid() {
+			address = node.Access // it still has the floating address
+		}
+	}
 	if !address.IsValid() {
 		address = list[0].Address
 	}
@@ -286,9 +281,4 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 		return err
 	}
 	return vault{c.runtime, object.ID()}.Store(ctx, factsName, text)
-}
-
-// nodeOf is the node that a server is.
-func nodeOf(name string, role nodes.Role, addresses openstack.Addresses) nodes.Node {
-	return nodes.Node{Name: name, Role: role, Address: addresses.Fixed, Access: addresses.Floating, Server: addresses.ServerID}
 }

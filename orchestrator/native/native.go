@@ -107,7 +107,7 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 	servers := servers{runtime, reports}
 	stacks := &heatStacks{runtime: runtime}
 	once := &once{}
-	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: stacks, server: config}
+	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: stacks, successions: successions{runtime}, server: config}
 	own := &ownStack{runtime: runtime, objects: objects, reports: reports, stacks: stacks, servers: servers, nodes: clusters, patience: config.ServerPatience,
 		rehearsal: rehearsal}
 

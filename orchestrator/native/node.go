@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -18,19 +19,24 @@ import (
 const propertyNode = "node"
 
 // prepare puts the servers of the clusters' active nodes into the template of the environment's stack, by their instances' own beginDeploy,
-// and takes those of the other nodes out. It returns the instances of both.
-func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active, idle []*muranopl.Object, err error) {
+// and takes those of the other nodes out. It returns the servers of the ones, the former ones of nodes that are replaced among them, and the
+// instances of the others.
+func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []nodeServer, idle []*muranopl.Object, err error) {
 	all := c.objects.all(classCluster)
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
 	c.preparing.Lock()
 	defer c.preparing.Unlock()
-	var wanted []string
+	var wanted, unwanted []string // the latter are prefixes
 	for _, cluster := range all {
-		for _, node := range activeNodes(cluster) {
-			active = append(active, node.object.Object("instance"))
-			wanted = append(wanted, node.object.Object("instance").ID())
+		list, err := c.members(ctx, cluster)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, one := range list {
+			active = append(active, one.server)
+			wanted = append(wanted, fmt.Sprint(one.server.id(), one.holds))
 		}
 		for _, p := range []pool{minions, gateways} {
 			for _, node := range cluster.Objects(p.list)[len(p.active(cluster)):] {
@@ -44,16 +50,39 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 		return nil, nil, err
 	}
 	resources, _ := template["resources"].(map[string]any)
-	there := func(instance *muranopl.Object) bool { return resources[openstack.ServerResource(instance.ID())] != nil }
-	absent := func(instance *muranopl.Object) bool { return !there(instance) }
-	if slices.Equal(wanted, c.prepared) && !slices.ContainsFunc(active, absent) && !slices.ContainsFunc(idle, there) {
-		return active, idle, nil
-	}
+	there := func(server nodeServer) bool { return resources[openstack.ServerResource(server.id())] != nil }
+	absent := func(server nodeServer) bool { return !there(server) }
 	for _, instance := range idle {
-		if there(instance) {
-			if _, err := c.stacks.replace(ctx, own, instance.ID()+"-", nil); err != nil {
+		known, err := c.successions.of(ctx, instance)
+		if err != nil {
+			return nil, nil, err
+		}
+		if known.replacing() {
+			if err := c.successions.keep(ctx, instance, succession{Current: known.Current, Task: known.Task}); err != nil {
 				return nil, nil, err
 			}
+		}
+		for number := range known.Current {
+			unwanted = append(unwanted, nodeServer{instance, number + 1}.prefix())
+		}
+	}
+	for _, server := range active {
+		for number := int64(1); number < server.number; number++ {
+			if former := (nodeServer{server.instance, number}); there(former) && !slices.Contains(active, former) {
+				unwanted = append(unwanted, former.prefix()) // with a floating address, which the current one then puts back
+			}
+		}
+	}
+	begins := func(prefix string) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(resources)), func(name string) bool { return strings.HasPrefix(name, prefix) })
+	}
+	unwanted = slices.DeleteFunc(unwanted, func(prefix string) bool { return !begins(prefix) })
+	if slices.Equal(wanted, c.prepared) && !slices.ContainsFunc(active, absent) && len(unwanted) == 0 {
+		return active, idle, nil
+	}
+	for _, prefix := range unwanted {
+		if _, err := c.stacks.replace(ctx, own, prefix, nil); err != nil {
+			return nil, nil, err
 		}
 	}
 	network, err := c.joinNetwork(ctx, interpreter)
@@ -71,21 +100,28 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 }
 
 func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, network netip.Prefix) error {
-	known, err := c.of(cluster)
+	list, err := c.members(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	names, err := nodes.NewCluster(c.config(cluster, nodesOf(list)))
 	if err != nil {
 		return err
 	}
 	groups := map[string]any{}
-	for _, node := range activeNodes(cluster) {
-		instance, group := node.object.Object("instance"), cluster.ID()+"-"+string(node.role)
+	for _, node := range list {
+		if node.leaving {
+			continue // what the stack has of it stays as it is
+		}
+		instance, group := node.instance(), cluster.ID()+"-"+string(node.role)
 		groups[group] = map[string]any{"type": "OS::Neutron::SecurityGroup", "properties": map[string]any{
 			"name": cluster.Text("name") + "-" + string(node.role), "rules": nodeRules(node.role, network, cluster.Text("publicCidr"))}}
-		data, err := known.names.UserData(ctx, instance.Text("name"))
+		data, err := names.UserData(ctx, node.server.name())
 		if err != nil {
 			return err
 		}
 		err = instance.Set(propertyNode, map[string]any{"userData": string(data), "securityGroups": []any{map[string]any{"get_resource": group}},
-			"allowedAddresses": []any{podNetwork.String()}})
+			"allowedAddresses": []any{podNetwork.String()}, "holdsFloatingIp": node.holds})
 		if err != nil {
 			return err
 		}
@@ -150,13 +186,11 @@ func (c *clusters) joinNetwork(ctx context.Context, interpreter *muranopl.Interp
 	return subnet, nil
 }
 
-// serverName is what the server of a cluster's node is called.
-func serverName(node *muranopl.Object) string { return node.Object("instance").Text("name") }
-
-func serverNames(nodes []*muranopl.Object) string {
-	names := make([]string, len(nodes))
-	for i, node := range nodes {
-		names[i] = serverName(node)
+// nodesOf are the nodes as far as they are known before their servers are there.
+func nodesOf(list []member) []nodes.Node {
+	made := make([]nodes.Node, len(list))
+	for i, one := range list {
+		made[i] = nodes.Node{Name: one.server.name(), Role: one.role, Leaving: one.leaving}
 	}
-	return strings.Join(names, ", ")
+	return made
 }

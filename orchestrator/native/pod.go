@@ -221,9 +221,9 @@ func obstacles(ctx context.Context, api *rest.Config, selector labels.Set) strin
 func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, spec podSpec, containers []container, applications []*muranopl.Object) error {
 	cluster := pod.Object("kubernetesCluster")
 	var gateways []string
-	for _, member := range activeNodes(cluster) {
-		if member.role == "gateway" {
-			instance := member.object.Object("instance")
+	for _, node := range activeNodes(cluster) {
+		if node.role == "gateway" {
+			instance := node.object.Object("instance")
 			address := instance.Text("floatingIpAddress")
 			if addresses := instance.Texts("ipAddresses"); address == "" && len(addresses) > 0 {
 				address = addresses[0]

@@ -28,11 +28,11 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 	config.Logger = slog.New(slog.DiscardHandler) // code that is rehearsed writes no log
 	r := &rehearsal{Stage: stage, attributes: map[string]any{}, secrets: map[string][]byte{}}
 	natives, own := assemble(r, config, true)
-	return natives, func(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object) ([]openstack.Kept, error) {
+	return natives, func(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object) (engine.Foreseen, error) {
 		r.model = root
 		kept, err := own.rehearse(ctx, interpreter)
 		if err != nil {
-			return nil, err
+			return engine.Foreseen{}, err
 		}
 		for _, application := range root.Objects(propertyApplications) {
 			if len(application.Class().Property(propertyHeatStack)) == 0 {
@@ -40,7 +40,7 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 			}
 			_, _ = interpreter.Invoke(ctx, application, methodDeploy, nil) // what is refused is noted
 		}
-		return kept, own.refused.err()
+		return engine.Foreseen{Kept: kept, Means: own.nodes.means(ctx)}, own.refused.err()
 	}
 }
 
@@ -66,24 +66,22 @@ func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpret
 	}
 	resources, _ := template["resources"].(map[string]any)
 	for _, instance := range s.objects.all(classInstance) {
-		if resources[openstack.ServerResource(instance.ID())] == nil || slices.Contains(nodes, instance) {
+		isNode := slices.ContainsFunc(nodes, func(node nodeServer) bool { return node.instance == instance })
+		if resources[openstack.ServerResource(instance.ID())] == nil || isNode {
 			continue
 		}
 		_, _ = interpreter.Invoke(ctx, instance, methodBeginDeploy, nil)
-	}
-	content, _, err := s.content(ctx, nodes)
-	if err != nil {
-		return nil, err
-	}
-	wanted, _ := content.Template["resources"].(map[string]any)
-	for i := range kept {
-		kept[i].Wanted = wanted[kept[i].Resource] != nil
 	}
 	project, err := s.runtime.Project(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return kept, s.refused.note(project.CheckStack(ctx, s.stacks.own().name, content))
+	content, _, err := s.keptContent(ctx, project, nodes)
+	wanted, _ := content.Template["resources"].(map[string]any)
+	for i := range kept {
+		kept[i].Wanted = wanted[kept[i].Resource] != nil
+	}
+	return kept, s.refused.note(err)
 }
 
 // refusals are the changes of servers that a rehearsal found.

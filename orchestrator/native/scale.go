@@ -59,9 +59,9 @@ func (c clusterClass) scaleDown(p pool) muranopl.NativeMethod {
 			if count != 1 {
 				return nil, fault.New(fault.Invalid, "count is %d and node is %s: name one node, or say how many go", count, named)
 			}
-			at := slices.IndexFunc(active, func(node *muranopl.Object) bool { return serverName(node) == named })
-			if at < 0 {
-				return nil, fault.New(fault.Invalid, "%s is no %s of cluster %s: there are %s", named, p.what, call.Object.Text("name"), serverNames(active))
+			at, err := c.clusters.named(ctx, active, named)
+			if err != nil {
+				return nil, fault.New(fault.Invalid, "%s is no %s of cluster %s: %s", named, p.what, call.Object.Text("name"), err)
 			}
 			// From now on it is the last one of all, so that the counts, which take from the front, leave it out.
 			list = append(slices.Delete(slices.Clone(list), at, at+1), list[at])
@@ -96,7 +96,7 @@ func (c clusterClass) resize(ctx context.Context, call muranopl.Call, p pool, li
 	if err := set(list, count); err != nil {
 		return err
 	}
-	err := c.redeploy(ctx, call, p)
+	err := c.redeploy(ctx, call, p.list == gateways.list)
 	if err != nil {
 		if undo := set(was, former); undo != nil {
 			c.reports.logger.WarnContext(ctx, "the model keeps nodes that are not there", "cluster", cluster.ID(), "error", undo)
@@ -105,11 +105,12 @@ func (c clusterClass) resize(ctx context.Context, call muranopl.Call, p pool, li
 	return err
 }
 
-func (c clusterClass) redeploy(ctx context.Context, call muranopl.Call, p pool) error {
+// redeploy deploys the cluster, and what tells of its gateways when these are others.
+func (c clusterClass) redeploy(ctx context.Context, call muranopl.Call, otherGateways bool) error {
 	if _, err := call.Interpreter.Invoke(ctx, call.Object, methodDeploy, nil); err != nil {
 		return err
 	}
-	if p.list != gateways.list {
+	if !otherGateways {
 		return nil
 	}
 	// Applications tell by which gateways they can be reached.

@@ -21,17 +21,17 @@ type servers struct {
 	reports reports
 }
 
-// mend starts servers that were stopped, and returns those that are gone, by the ids of their instances, with what to say of them: new ones
+// mend starts servers that were stopped, and returns those that are gone, by their ids in the stack, with what to say of them: new ones
 // are to take their places. One in ERROR is left to people, because its disk may hold what nothing else does. launched says when Nova set
 // each server up last.
-func (s servers) mend(ctx context.Context, project *openstack.Project, stack openstack.Stack, instances []*muranopl.Object) (launched, gone map[string]string, err error) {
-	states := make([]openstack.ServerState, len(instances))
-	errs := make([]error, len(instances))
+func (s servers) mend(ctx context.Context, project *openstack.Project, stack openstack.Stack, list []nodeServer) (launched, gone map[string]string, err error) {
+	states := make([]openstack.ServerState, len(list))
+	errs := make([]error, len(list))
 	var group sync.WaitGroup
-	for i, instance := range instances {
+	for i, server := range list {
 		group.Go(func() {
 			errs[i] = panics.Run(func() (err error) {
-				if addresses, ok := stack.Addresses(instance.ID()); ok {
+				if addresses, ok := stack.Addresses(server.id()); ok {
 					states[i], err = project.Server(ctx, addresses.ServerID)
 				} else {
 					states[i].Status = openstack.Active // whoever needs its addresses complains
@@ -46,14 +46,14 @@ func (s servers) mend(ctx context.Context, project *openstack.Project, stack ope
 	}
 	launched, gone = map[string]string{}, map[string]string{}
 	var problems []error
-	for i, instance := range instances {
-		name := instance.Text("name")
-		addresses, _ := stack.Addresses(instance.ID())
+	for i, server := range list {
+		instance, name := server.instance, server.name()
+		addresses, _ := stack.Addresses(server.id())
 		launched[addresses.ServerID] = states[i].Launched
 		switch states[i].Status {
 		case openstack.Gone:
 			s.reports.inform(ctx, instance, "Server %s (%s) is gone from Nova: a new one takes its place", name, addresses.ServerID)
-			gone[instance.ID()] = "Nova does not know the server any more"
+			gone[server.id()] = "Nova does not know the server any more"
 		case openstack.Shut:
 			if err := s.start(ctx, project, instance, name, addresses.ServerID); err != nil {
 				problems = append(problems, err)

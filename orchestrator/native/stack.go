@@ -53,10 +53,15 @@ type ownStack struct {
 
 // nodeServers are the servers of clusters.
 type nodeServers interface {
-	// prepare puts those that are to run into the template, takes the others out, and returns the instances of both.
-	prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active, idle []*muranopl.Object, err error)
-	// shrink takes nodes whose servers go out of their clusters. check is asked before the first one is touched.
-	shrink(ctx context.Context, check func() error) error
+	// prepare puts those that are to run into the template, takes the others out, and returns the former, and the instances of the latter.
+	prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []nodeServer, idle []*muranopl.Object, err error)
+	// postpone leaves servers in the template as they are that are to be changed by replacing one node after another, and returns the other
+	// changes.
+	postpone(changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange)
+	// means says for people what a deployment does by replacing nodes.
+	means(ctx context.Context) []string
+	// shrink takes nodes whose servers go out of their clusters.
+	shrink(ctx context.Context) error
 }
 
 // begin says that the environment's deploy begins.
@@ -80,26 +85,24 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	content, instances, err := s.content(ctx, active)
+	content, list, err := s.keptContent(ctx, project, active)
+	if s.rehearsal {
+		return s.refused.note(err)
+	}
 	if err != nil {
 		return err
 	}
-	own := s.stacks.own()
-	check := func() error { return project.CheckStack(ctx, own.name, content) }
-	if s.rehearsal {
-		return s.refused.note(check())
-	}
 	// Servers that are not in the template any more go with the update.
-	if err := s.nodes.shrink(ctx, check); err != nil {
+	if err := s.nodes.shrink(ctx); err != nil {
 		return err
 	}
 	if s.applied != nil && reflect.DeepEqual(*s.applied, content) {
 		return nil
 	}
-	root := s.runtime.Model()
+	own, root := s.stacks.own(), s.runtime.Model()
 	err = s.runtime.Step(ctx, root, "servers", func(ctx context.Context) error {
-		if len(instances) > 0 {
-			s.reports.inform(ctx, root, "Making servers: stack %s with %d servers", own.name, len(instances))
+		if len(list) > 0 {
+			s.reports.inform(ctx, root, "Making servers: stack %s with %d servers", own.name, len(list))
 		}
 		limited, cancel := limitedTo(ctx, s.patience)
 		defer cancel()
@@ -110,7 +113,7 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 		if s.state, err = project.ApplyStack(limited, own.name, content); err != nil {
 			return err
 		}
-		return s.mend(limited, project, content, instances)
+		return s.mend(limited, project, content, list)
 	})
 	if err != nil {
 		return err
@@ -125,8 +128,27 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 	return nil
 }
 
-// content is what the stack is to be made of, which is kept before it is asked for, and the objects of all servers in it.
-func (s *ownStack) content(ctx context.Context, nodes []*muranopl.Object) (openstack.Content, []*muranopl.Object, error) {
+// keptContent is content with servers of nodes as they are that are to be replaced. Its error has ServerChanges when the stack cannot be
+// made so without destroying a server that is there.
+func (s *ownStack) keptContent(ctx context.Context, project *openstack.Project, nodes []nodeServer) (openstack.Content, []nodeServer, error) {
+	content, list, err := s.content(ctx, nodes)
+	if err != nil || len(nodes) == 0 && !s.rehearsal || s.applied != nil && reflect.DeepEqual(*s.applied, content) {
+		return content, list, err
+	}
+	err = project.CheckStack(ctx, s.stacks.own().name, content)
+	changes := openstack.ServerChanges(err)
+	if len(changes) == 0 {
+		return content, list, err
+	}
+	if refused := s.nodes.postpone(changes, nodes); len(refused) > 0 {
+		return content, list, openstack.Refused(refused)
+	}
+	return s.content(ctx, nodes)
+}
+
+// content is what the stack is to be made of, which is kept before it is asked for, and all servers in it but the former ones of nodes that
+// are replaced.
+func (s *ownStack) content(ctx context.Context, nodes []nodeServer) (openstack.Content, []nodeServer, error) {
 	own := s.stacks.own()
 	own.mutex.Lock()
 	defer own.mutex.Unlock()
@@ -138,28 +160,36 @@ func (s *ownStack) content(ctx context.Context, nodes []*muranopl.Object) (opens
 	}
 	content := own.content
 	content.Template = withoutIdleGroups(versioned(content.Template))
+	current := map[*muranopl.Object]nodeServer{}
 	for _, node := range nodes {
-		content.Nodes = append(content.Nodes, openstack.ServerResource(node.ID()))
+		content.Nodes = append(content.Nodes, openstack.ServerResource(node.id()))
+		if node.number >= current[node.instance].number {
+			current[node.instance] = node
+		}
 	}
 	resources, _ := content.Template["resources"].(map[string]any)
 	for _, node := range nodes {
 		// Code has taken it out since it was prepared: with such a push its server would be deleted.
-		if resources[openstack.ServerResource(node.ID())] == nil {
-			return content, nil, fmt.Errorf("the template of stack %s was replaced by an application while server %s was prepared: deploy again", own.name, node.Text("name"))
+		if resources[openstack.ServerResource(node.id())] == nil {
+			return content, nil, fmt.Errorf("the template of stack %s was replaced by an application while server %s was prepared: deploy again", own.name, node.name())
 		}
 	}
-	var instances []*muranopl.Object
+	var list []nodeServer
 	for _, instance := range s.objects.all(classInstance) {
-		if resources[openstack.ServerResource(instance.ID())] != nil {
-			instances = append(instances, instance)
+		server, node := current[instance]
+		if !node {
+			server = nodeServer{instance, 1}
+		}
+		if resources[openstack.ServerResource(server.id())] != nil {
+			list = append(list, server)
 		}
 	}
-	return content, instances, nil
+	return content, list, nil
 }
 
 // mend starts servers that are off, and replaces those that are gone.
-func (s *ownStack) mend(ctx context.Context, project *openstack.Project, content openstack.Content, instances []*muranopl.Object) error {
-	launched, gone, err := s.servers.mend(ctx, project, s.state, instances)
+func (s *ownStack) mend(ctx context.Context, project *openstack.Project, content openstack.Content, list []nodeServer) error {
+	launched, gone, err := s.servers.mend(ctx, project, s.state, list)
 	s.launched = launched
 	if err != nil || len(gone) == 0 {
 		return err
@@ -172,13 +202,14 @@ func (s *ownStack) mend(ctx context.Context, project *openstack.Project, content
 }
 
 // addresses is what the stack says of a server after a push, with the time when Nova set it up last.
-func (s *ownStack) addresses(instance *muranopl.Object) (openstack.Addresses, string, error) {
+func (s *ownStack) addresses(server nodeServer) (openstack.Addresses, string, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	addresses, ok := s.state.Addresses(instance.ID())
+	addresses, ok := s.state.Addresses(server.id())
 	if !ok {
-		return addresses, "", fmt.Errorf("the stack tells no address of server %s", instance.Text("name"))
+		return addresses, "", fmt.Errorf("the stack tells no address of server %s", server.name())
 	}
+	addresses.Floating = s.state.Floating(server.instance.ID())
 	return addresses, s.launched[addresses.ServerID], nil
 }
 

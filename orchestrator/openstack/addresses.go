@@ -27,9 +27,12 @@ func (s Stack) Addresses(id string) (Addresses, bool) {
 	if server == "" || err != nil {
 		return Addresses{}, false
 	}
-	known := Addresses{ServerID: server, Fixed: address}
-	if floating, ok := s.Outputs[id+"-floating"].(string); ok {
-		known.Floating, _ = netip.ParseAddr(strings.TrimSpace(floating))
-	}
-	return known, true
+	return Addresses{ServerID: server, Fixed: address, Floating: s.Floating(id)}, true
+}
+
+// Floating reads what the stack tells of the floating address of the object with this id; it is not valid when there is none.
+func (s Stack) Floating(id string) netip.Addr {
+	floating, _ := s.Outputs[id+"-floating"].(string)
+	address, _ := netip.ParseAddr(strings.TrimSpace(floating))
+	return address
 }

@@ -1,11 +1,25 @@
 package openstack
 
+import (
+	"regexp"
+	"strings"
+)
+
 // Kept is a server or a volume of an environment's stack, as the last deployment left it.
 type Kept struct {
 	Resource string // its name in the template: the id of its object, "-", and more
 	Kind     string // server or volume
 	Wanted   bool   // false: the next deployment's template no longer has it, so that Heat deletes it
 }
+
+// IsOf tells whether a resource is of the object with this id: its name begins with the id, and "_" and a number when it is of a later
+// server of a node, and "-".
+func IsOf(resource, id string) bool {
+	rest, ok := strings.CutPrefix(resource, id)
+	return ok && laterServer.MatchString(rest)
+}
+
+var laterServer = regexp.MustCompile(`^(_[0-9]+)?-`)
 
 // kinds are the types of resources that hold what cannot be made again.
 var kinds = map[string]string{serverType: "server", "OS::Cinder::Volume": "volume"}

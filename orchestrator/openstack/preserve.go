@@ -57,6 +57,8 @@ type ServerChange struct {
 	ServerID string
 	Property string // as Heat calls it
 	From, To string
+	// Definition is what Heat has of the resource; nil in a nested stack.
+	Definition map[string]any
 }
 
 func (c *ServerChange) Error() string {
@@ -217,7 +219,7 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 		}
 		for _, property := range differing {
 			problems = append(problems, &ServerChange{Resource: resource.Name, Server: server.name, ServerID: resource.PhysicalID, Property: property,
-				From: now.shown(resource.Name, property, server), To: next.shown(resource.Name, property, foundServer{})})
+				From: now.shown(resource.Name, property, server), To: next.shown(resource.Name, property, foundServer{}), Definition: now.resource(resource.Name)})
 		}
 	}
 	content.Template = wanted

@@ -67,7 +67,7 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	t.Run("each etcd certificate opens its own prefix and no other", func(t *testing.T) { etcdPermissions(t, cluster, etcdCalico) })
 	t.Run("Secrets are not readable in etcd", func(t *testing.T) { secretsAreEncrypted(t, cluster) })
 	t.Run("deploying the same again restarts nothing", func(t *testing.T) { deployAgain(t, l, cluster, where) })
-	t.Run("another flavor in the file destroys nothing", func(t *testing.T) { anotherFlavor(t, l, cluster) })
+	t.Run("another name of a node's server in the file destroys nothing", func(t *testing.T) { anotherName(t, l, cluster) })
 	t.Run("another project sees nothing of it", func(t *testing.T) { foreignProject(t, l, environment["id"].(string)) })
 	t.Run("the cluster tells how it is", func(t *testing.T) { clusterTells(t, l, cluster, demo, environment, where) })
 
@@ -467,9 +467,9 @@ func deployAgain(t *testing.T, l *lab, c *cluster, where string) {
 	require.NoError(t, err)
 }
 
-// anotherFlavor changes the flavors of a deployed file, for which Heat would resize all servers at once: preview and deployment refuse it,
-// and what is in the cluster stays.
-func anotherFlavor(t *testing.T, l *lab, c *cluster) {
+// anotherName changes the name of a node's server in a deployed file, for which there is no other way than to remove one node and to add
+// another one: preview and deployment refuse it, and what is in the cluster stays.
+func anotherName(t *testing.T, l *lab, c *cluster) {
 	c.kubectl(t, "", "create", "configmap", "precious", "--from-literal=word=swordfish")
 	before, units := c.processes(t), c.startTimes(t)
 	later := c.processes(t)
@@ -477,13 +477,11 @@ func anotherFlavor(t *testing.T, l *lab, c *cluster) {
 	text, err := os.ReadFile(filepath.Join(l.root, "test/environments/demo.yaml"))
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "demo.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "m1.medium", "m1.large")), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "murano-kube-2", "murano-kube-9")), 0o600))
 	for _, flags := range [][]string{{"--dry-run"}, {"--follow"}} {
 		output, err := l.try(l.as("burano-demo"), "burano", append([]string{"deploy", file}, flags...)...)
 		require.Error(t, err, output)
-		for name, id := range c.servers {
-			require.Contains(t, output, "server "+name+" ("+id+") was made with flavor m1.medium and cannot have m1.large")
-		}
+		require.Contains(t, output, "server murano-kube-2 ("+c.servers["murano-kube-2"]+") was made with name murano-kube-2 and cannot have murano-kube-9")
 		t.Logf("%v:\n%s", flags, output)
 	}
 	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/environments/demo.yaml", "--follow")

@@ -80,7 +80,8 @@ func (h previewHandlers) preview(c echo.Context) error {
 	}
 	return c.JSON(http.StatusOK, struct {
 		Changes  []changeJSON  `json:"changes"`
+		Means    []string      `json:"means"`
 		Losses   []lossJSON    `json:"losses"`
 		Problems []problemJSON `json:"problems"`
-	}{changes, losses, problems(preview.Problems)})
+	}{changes, append([]string{}, preview.Means...), losses, problems(preview.Problems)})
 }

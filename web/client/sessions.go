@@ -76,6 +76,7 @@ func (c *Client) SetApplications(ctx context.Context, environment, session strin
 // Preview says what the deployment of a draft would do.
 type Preview struct {
 	Changes  []Change  `json:"changes"`
+	Means    []string  `json:"means"` // what it would do besides, and what that costs, in sentences
 	Losses   []Loss    `json:"losses"`
 	Problems []Problem `json:"problems"` // with any, the deployment would fail at once
 }

@@ -1,0 +1,32 @@
+package nodes
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/burano/burano/nodes/ssh"
+)
+
+// lookAtLeaving finds out what the nodes that leave are still good for. One that does not answer is not waited for: it may be why another
+// node takes its place.
+func (d *deployment) lookAtLeaving(ctx context.Context) {
+	for _, node := range d.cluster.config.Nodes {
+		if !node.Leaving {
+			continue
+		}
+		asked, cancel := context.WithTimeout(ctx, farewellLimit)
+		out, err := d.cluster.script(asked, node.Name, ssh.Script{Name: "look at the API server", Body: "systemctl is-active kube-apiserver || true"})
+		cancel()
+		if err != nil {
+			d.report(ctx, node, "leaves, and does not answer, which is not waited for: "+err.Error())
+			continue
+		}
+		if slices.Contains(d.record.Members, node.Name) {
+			d.former = append(d.former, node)
+		}
+		if node.Role == Master && strings.TrimSpace(out) == "active" {
+			d.design.api = node
+		}
+	}
+}

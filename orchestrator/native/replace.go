@@ -1,0 +1,190 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// replaceable are the properties, as Heat calls them, for which a node gets another server in place of the one that has them otherwise.
+var replaceable = []string{"flavor", "image", "key_name", "availability_zone"}
+
+// postpone notes which nodes have servers that the model wants otherwise, and leaves these servers in the template as they are. It returns
+// the changes that are not made by replacing a node.
+func (c *clusters) postpone(changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange) {
+	byResource := map[string][]*openstack.ServerChange{}
+	for _, change := range changes {
+		byResource[change.Resource] = append(byResource[change.Resource], change)
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for _, resource := range slices.Sorted(maps.Keys(byResource)) {
+		i := slices.IndexFunc(active, func(server nodeServer) bool { return openstack.ServerResource(server.id()) == resource })
+		other := func(change *openstack.ServerChange) bool { return !slices.Contains(replaceable, change.Property) }
+		if i < 0 || slices.ContainsFunc(byResource[resource], other) {
+			refused = append(refused, byResource[resource]...)
+			continue
+		}
+		c.stacks.restore(c.stacks.own(), resource, byResource[resource][0].Definition)
+		if c.outdated == nil {
+			c.outdated = map[string][]*openstack.ServerChange{}
+		}
+		c.outdated[active[i].instance.ID()] = byResource[resource]
+	}
+	return refused
+}
+
+func (c *clusters) means(ctx context.Context) (texts []string) {
+	for _, object := range c.objects.all(classCluster) {
+		if due, err := c.due(ctx, object); err == nil && len(due) > 0 {
+			texts = append(texts, "cluster "+object.Text("name")+": "+replacements(due))
+		}
+	}
+	return texts
+}
+
+// restore makes a resource of a stack's template again what it is.
+func (h *heatStacks) restore(s *heatStack, resource string, definition map[string]any) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	made := maps.Clone(s.content.Template)
+	resources, _ := made["resources"].(map[string]any)
+	resources = maps.Clone(resources)
+	resources[resource] = whole(mergeValues(map[string]any{}, definition))
+	made["resources"] = resources
+	s.content.Template = made
+}
+
+// replaceNode is the action that gives a node another server.
+func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any, error) {
+	defer c.clusters.close()
+	named, _ := call.Args[argumentNode].(string)
+	var all []*muranopl.Object
+	for _, node := range activeNodes(call.Object) {
+		all = append(all, node.object)
+	}
+	at, err := c.clusters.named(ctx, all, named)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%s is no node of cluster %s: %s", named, call.Object.Text("name"), err)
+	}
+	if err := c.clusters.successions.order(ctx, all[at].Object("instance")); err != nil {
+		return nil, err
+	}
+	return nil, c.redeploy(ctx, call, activeNodes(call.Object)[at].role == nodes.Gateway)
+}
+
+// replaceNodes gives those nodes other servers whose servers the model wants otherwise, and ends what was begun of that: one node after
+// the other, the master last, and each new one before its former one goes.
+func (c clusterClass) replaceNodes(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
+	due, err := c.clusters.due(ctx, object)
+	if err != nil || len(due) == 0 {
+		return err
+	}
+	c.reports.inform(ctx, object, "%s", replacements(due))
+	for _, one := range due {
+		if err := c.replaceOne(ctx, interpreter, object, one); err != nil {
+			return fmt.Errorf("replace %s: %w", one.server.name(), err)
+		}
+	}
+	return nil
+}
+
+// replacements says what it means that these nodes are replaced.
+func replacements(due []member) string {
+	names := make([]string, len(due))
+	for i, one := range due {
+		names[i] = one.server.name()
+	}
+	text := fmt.Sprintf("%d nodes are replaced one after another, each new one before the former one goes: %s", len(due), strings.Join(names, ", "))
+	if len(due) == 1 {
+		text = fmt.Sprintf("1 node is replaced, the new one before the former one goes: %s", names[0])
+	}
+	if slices.ContainsFunc(due, func(one member) bool { return one.role == nodes.Master }) {
+		text += ". When the new master takes over, connections to the API end, and are made anew; the API itself is away for a second or two"
+	}
+	return text
+}
+
+// due lists the nodes that get other servers, in the order in which they do.
+func (c *clusters) due(ctx context.Context, object *muranopl.Object) ([]member, error) {
+	list, err := c.members(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	list = slices.DeleteFunc(list, func(one member) bool {
+		return one.leaving || !one.replacing && len(c.outdated[one.instance().ID()]) == 0
+	})
+	order := []nodes.Role{nodes.Minion, nodes.Gateway, nodes.Master}
+	slices.SortStableFunc(list, func(a, b member) int {
+		if a.replacing != b.replacing { // what was begun is ended first
+			if a.replacing {
+				return -1
+			}
+			return 1
+		}
+		return slices.Index(order, a.role) - slices.Index(order, b.role)
+	})
+	return list, nil
+}
+
+func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, one member) error {
+	instance := one.instance()
+	if !one.replacing {
+		if err := c.clusters.successions.order(ctx, instance); err != nil {
+			return err
+		}
+		c.clusters.mutex.Lock()
+		delete(c.clusters.outdated, instance.ID())
+		c.clusters.mutex.Unlock()
+		if err := c.join(ctx, interpreter, object); err != nil {
+			return err
+		}
+	}
+	known, err := c.clusters.successions.of(ctx, instance)
+	if err != nil {
+		return err
+	}
+	if !known.replacing() {
+		return errors.New("it was replaced by this deployment already, and Heat still has it otherwise than the model wants it")
+	}
+	former := nodeServer{instance, known.Former}
+	if instance.Bool("assignFloatingIp") && !known.Moved {
+		known.Moved = true
+		if err := c.clusters.successions.keep(ctx, instance, known); err != nil {
+			return err
+		}
+		if err := c.own.push(ctx, interpreter); err != nil {
+			return err
+		}
+		c.reports.inform(ctx, object, "%s: has the floating address of %s", nodeServer{instance, known.Current}.name(), former.name())
+	}
+	list, err := c.servers(ctx, interpreter, object)
+	if err != nil {
+		return err
+	}
+	if err := c.clusters.remove(ctx, object, list, former.name()); err != nil {
+		return err
+	}
+	known.Former, known.Moved = 0, false
+	if err := c.clusters.successions.keep(ctx, instance, known); err != nil {
+		return err
+	}
+	if err := c.own.push(ctx, interpreter); err != nil {
+		return err
+	}
+	if list, err = c.servers(ctx, interpreter, object); err != nil {
+		return err
+	}
+	_, err = c.clusters.bring(object, list)
+	return err
+}

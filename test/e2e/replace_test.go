@@ -1,0 +1,207 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/test/timeline"
+)
+
+// TestNodesAreReplacedOneAfterAnother has a user change the flavor of all nodes in the file of a deployed cluster with two minions and two
+// gateways: every node gets another server, the master too, and nothing that is in the cluster is lost. Meanwhile requests come through
+// both gateways, and fail only at the one that is being replaced.
+func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	t.Cleanup(func() {
+		if t.Failed() {
+			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+		}
+	})
+	text, err := os.ReadFile("testdata/scaling.yaml")
+	require.NoError(t, err)
+	two := strings.NewReplacer("nodeCount: 1", "nodeCount: 2", "gatewayCount: 1", "gatewayCount: 2").Replace(string(text))
+	file := filepath.Join(t.TempDir(), "scaling.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(two), 0o600))
+	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	environment := environmentNamed(t, demo, "scaling")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	s.holds(t, []string{"murano-kube-2", "murano-kube-3"}, []string{"murano-gateway-1", "murano-gateway-2"})
+	before := s.flavors(t)
+	s.cluster.kubectl(t, "", "create", "configmap", "precious", "--from-literal=word=swordfish")
+
+	gateways := s.floating(t, "murano-gateway-1", "murano-gateway-2")
+	_, port, err := net.SplitHostPort(endpointOf(t, environment))
+	require.NoError(t, err)
+	loads := map[string]*load{}
+	for name, address := range gateways {
+		loads[name] = startLoad(t, net.JoinHostPort(address, port))
+	}
+	api := watchAPI(t, "https://"+net.JoinHostPort(s.floating(t, "murano-kube-1")["murano-kube-1"], "6443")+"/version")
+
+	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(two, "m1.medium", "m1.large")), 0o600))
+	preview := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--dry-run")
+	require.Contains(t, preview, "5 nodes are replaced one after another")
+	began := time.Now()
+	output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	t.Logf("%.1f s:\n%s", time.Since(began).Seconds(), output)
+	api.end()
+	t.Logf("the API was away for %s at most", api.longest)
+	require.Less(t, api.longest, 10*time.Second)
+
+	done := steps(t, demo, lastDeployment(t, demo, "scaling"))
+	for name, load := range loads {
+		load.end()
+		t.Logf("%s: %s", name, load)
+		for _, failure := range load.failedOutside(replacementOf(t, done, name)) {
+			require.Fail(t, "a request failed", "through %s: %s", name, failure)
+		}
+	}
+	s.master = "murano-kube-1-r2"
+	s.holds(t, []string{"murano-kube-2-r2", "murano-kube-3-r2"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r2"})
+	for name, flavor := range s.flavors(t) {
+		require.NotEqual(t, before[strings.TrimSuffix(name, "-r2")], flavor, name)
+	}
+	require.Equal(t, "swordfish", s.cluster.kubectl(t, "", "get", "configmap", "precious", "-o", "jsonpath={.data.word}"), "by the kubeconfig that was there before")
+	require.Equal(t, gateways, map[string]string{
+		"murano-gateway-1": s.floating(t, "murano-gateway-1-r2")["murano-gateway-1-r2"], "murano-gateway-2": s.floating(t, "murano-gateway-2-r2")["murano-gateway-2-r2"]})
+	bothReplicasAnswer(t, l, endpointOf(t, environmentNamed(t, demo, "scaling")))
+
+	t.Run("the same once more changes nothing", func(t *testing.T) {
+		l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+		s.holds(t, []string{"murano-kube-2-r2", "murano-kube-3-r2"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r2"})
+	})
+	t.Run("an action replaces one", func(t *testing.T) {
+		s.act(t, "scaling-cluster", "replaceNode", map[string]any{"node": "murano-kube-2-r2"})
+		s.holds(t, []string{"murano-kube-2-r3", "murano-kube-3-r2"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r2"})
+	})
+	t.Run("a master that is gone is replaced", func(t *testing.T) {
+		require.NoError(t, servers.Delete(t.Context(), demo.nova(t), s.cluster.servers["murano-kube-1-r2"]).ExtractErr())
+		s.act(t, "scaling-cluster", "replaceNode", map[string]any{"node": "murano-kube-1-r2"})
+		s.master = "murano-kube-1-r3"
+		s.holds(t, []string{"murano-kube-2-r3", "murano-kube-3-r2"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r2"})
+	})
+	require.Equal(t, "swordfish", s.cluster.kubectl(t, "", "get", "configmap", "precious", "-o", "jsonpath={.data.word}"))
+
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	asBefore(t, demo, found)
+}
+
+// flavors tells the flavor of each server in Nova.
+func (s *scaling) flavors(t *testing.T) map[string]any {
+	t.Helper()
+	pages, err := servers.List(s.user.nova(t), nil).AllPages(t.Context())
+	require.NoError(t, err)
+	all, err := servers.ExtractServers(pages)
+	require.NoError(t, err)
+	flavors := map[string]any{}
+	for _, server := range all {
+		flavors[server.Name] = server.Flavor["id"]
+	}
+	return flavors
+}
+
+// floating tells the floating addresses of nodes.
+func (s *scaling) floating(t *testing.T, names ...string) map[string]string {
+	t.Helper()
+	environment := s.user.must(t, http.MethodGet, "/v1/environments/"+s.environment, nil)
+	found := map[string]string{}
+	for _, one := range environment["services"].([]any) {
+		service := one.(map[string]any)
+		if service["name"] != "scaling-cluster" {
+			continue
+		}
+		status := s.user.must(t, http.MethodGet, "/burano/v1/environments/"+s.environment+"/clusters/"+service["?"].(map[string]any)["id"].(string), nil)
+		for _, node := range status["nodes"].([]any) {
+			node := node.(map[string]any)
+			for _, name := range names {
+				if node["name"] == name {
+					found[name] = node["floating_address"].(string)
+				}
+			}
+		}
+	}
+	require.Len(t, found, len(names))
+	return found
+}
+
+// replacementOf is the time in which a node was replaced.
+func replacementOf(t *testing.T, done []timeline.Step, node string) (from, to time.Time) {
+	t.Helper()
+	for _, step := range done {
+		if step.Name == node+"-r2: connect" && (from.IsZero() || step.Started.Before(from)) {
+			from = step.Started
+		}
+		if step.Name == node+": forget" {
+			to = step.Finished
+		}
+	}
+	require.False(t, from.IsZero() || to.IsZero(), node)
+	return from, to
+}
+
+// failedOutside lists the failures of requests that began before or after a time.
+func (l *load) failedOutside(from, to time.Time) (failed []string) {
+	for _, failure := range l.failed {
+		text, _, _ := strings.Cut(failure, ": ")
+		at, err := time.ParseInLocation("15:04:05.000", text, from.Location())
+		if err != nil {
+			return append(failed, failure)
+		}
+		at = time.Date(from.Year(), from.Month(), from.Day(), at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), from.Location())
+		if at.Before(from) || at.After(to) {
+			failed = append(failed, failure)
+		}
+	}
+	return failed
+}
+
+// apiWatch asks an API server all the time, and notes for how long it gave no answer.
+type apiWatch struct {
+	stop    context.CancelFunc
+	group   sync.WaitGroup
+	longest time.Duration
+}
+
+func watchAPI(t *testing.T, address string) *apiWatch {
+	_, err := url.Parse(address)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	w := &apiWatch{stop: stop}
+	t.Cleanup(w.end)
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	w.group.Go(func() {
+		last := time.Now()
+		for ctx.Err() == nil {
+			if response, err := client.Get(address); err == nil { // whatever it answers to a stranger
+				response.Body.Close()
+				w.longest = max(w.longest, time.Since(last))
+				last = time.Now()
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	})
+	return w
+}
+
+func (w *apiWatch) end() {
+	w.stop()
+	w.group.Wait()
+}
