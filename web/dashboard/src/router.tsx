@@ -2,6 +2,7 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 
 import { readLook as readAuditLook } from './audit/audit';
+import { readLook as readClusterLook } from './clusters/running';
 import { componentTabs, type ComponentTab } from './components/tabs';
 import { tabs, type EnvironmentTab } from './environments/tabs';
 import { readLook } from './packages/packages';
@@ -61,7 +62,15 @@ const component = createRoute({
 const cluster = createRoute({
   getParentRoute: () => root,
   path: '/environments/$environment/clusters/$object',
+  validateSearch: readClusterLook,
   component: lazyRouteComponent(() => import('./clusters/ClusterPage'), 'ClusterPage'),
+});
+
+const pod = createRoute({
+  getParentRoute: () => root,
+  path: '/environments/$environment/clusters/$object/pods/$namespace/$pod',
+  validateSearch: (search): { container?: string } => ({ container: textOf(search.container) }),
+  component: lazyRouteComponent(() => import('./clusters/PodPage'), 'PodPage'),
 });
 
 const add = createRoute({
@@ -163,7 +172,7 @@ const quotas = createRoute({
 const managed = [packages, comparePackages, categories, images, templates, template, statistics, audit, quotas, help];
 
 export const router = createRouter({
-  routeTree: root.addChildren([start, catalog, application, environments, environment, add, component, cluster, deployment, compare, deployments, ...managed]),
+  routeTree: root.addChildren([start, catalog, application, environments, environment, add, component, cluster, pod, deployment, compare, deployments, ...managed]),
   basepath: '/dashboard',
   defaultPreload: 'intent',
 });

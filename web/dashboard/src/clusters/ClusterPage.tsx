@@ -1,7 +1,5 @@
 import {
   Alert,
-  Breadcrumb,
-  BreadcrumbItem,
   Button,
   ClipboardCopy,
   Content,
@@ -10,25 +8,30 @@ import {
   Label,
   List,
   ListItem,
-  PageBreadcrumb,
   PageSection,
   Skeleton,
+  Tab,
+  Tabs,
+  TabTitleText,
   Title,
 } from '@patternfly/react-core';
 import { CheckCircleIcon, DownloadIcon, ExclamationCircleIcon } from '@patternfly/react-icons';
 import { useMutation, useQuery } from '@tanstack/react-query';
-import { Link, useParams } from '@tanstack/react-router';
+import { linkOptions, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 
 import { ActionMenu } from '../actions/ActionMenu';
 import { findObject } from '../components/components';
 import { environmentQuery, isBusy, nameOf } from '../environments/environments';
+import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
 import { clusterQuery, fileOf, saveKubeconfig, type Cluster } from './clusters';
 import { Members } from './Members';
 import { Nodes } from './Nodes';
 import { Routes } from './Routes';
+import { WhatRuns } from './WhatRuns';
+import type { ClusterTab } from './running';
 import { ScaleDialog } from './ScaleDialog';
 import { scales } from './scaling';
 
@@ -43,28 +46,15 @@ export function ClusterPage() {
   const name = cluster.data?.name || (found ? nameOf(found) : object);
   const save = useMutation({ mutationFn: () => saveKubeconfig(environment, object, name) });
   const [scaling, setScaling] = useState(false);
+  const { tab = 'overview' } = useSearch({ from: '/environments/$environment/clusters/$object' });
+  const navigate = useNavigate();
   return (
     <>
-      <PageBreadcrumb>
-        <Breadcrumb aria-label={text.environments.breadcrumb}>
-          <BreadcrumbItem render={({ className }) => <Link className={className} to="/environments">{text.environments.title}</Link>} />
-          <BreadcrumbItem
-            render={({ className }) => (
-              <Link className={className} to="/environments/$environment" params={{ environment }}>
-                {details.data?.name ?? environment}
-              </Link>
-            )}
-          />
-          <BreadcrumbItem
-            render={({ className }) => (
-              <Link className={className} to="/environments/$environment/components/$object" params={{ environment, object }}>
-                {name}
-              </Link>
-            )}
-          />
-          <BreadcrumbItem isActive>{text.components.cluster}</BreadcrumbItem>
-        </Breadcrumb>
-      </PageBreadcrumb>
+      <EnvironmentTrail
+        environment={environment}
+        stages={[{ name, link: linkOptions({ to: '/environments/$environment/components/$object', params: { environment, object } }) }]}
+        here={text.components.cluster}
+      />
       <PageSection>
         <Flex>
           <FlexItem grow={{ default: 'grow' }} className="burano-breaks">
@@ -94,9 +84,25 @@ export function ClusterPage() {
         {save.error && <Failure error={save.error} />}
         {save.isSuccess && <KubeconfigUse file={fileOf(name)} />}
         {cluster.error && <Failure error={cluster.error} onRetry={() => void cluster.refetch()} />}
-        {cluster.isPending && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
+        {cluster.isPending && tab === 'overview' && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
       </PageSection>
-      {cluster.data && <Parts cluster={cluster.data} checked={cluster.dataUpdatedAt} />}
+      <PageSection type="tabs">
+        <Tabs
+          activeKey={tab}
+          onSelect={(_event, key) => void navigate({ to: '.', search: { tab: key as ClusterTab }, replace: true })}
+          usePageInsets
+          aria-label={name}
+        >
+          <Tab eventKey="overview" title={<TabTitleText>{text.running.overview}</TabTitleText>} tabContentId="overview" />
+          <Tab eventKey="running" title={<TabTitleText>{text.running.title}</TabTitleText>} tabContentId="running" />
+        </Tabs>
+      </PageSection>
+      {tab === 'overview' && cluster.data && <Parts cluster={cluster.data} checked={cluster.dataUpdatedAt} />}
+      {tab === 'running' && (
+        <PageSection isFilled id="running">
+          <WhatRuns environment={environment} cluster={object} />
+        </PageSection>
+      )}
       {scaling && found && <ScaleDialog environment={environment} object={found} cluster={cluster.data} onClose={() => setScaling(false)} />}
     </>
   );

@@ -1,6 +1,4 @@
 import {
-  Breadcrumb,
-  BreadcrumbItem,
   Button,
   DescriptionList,
   DescriptionListDescription,
@@ -12,7 +10,6 @@ import {
   EmptyStateFooter,
   Flex,
   FlexItem,
-  PageBreadcrumb,
   PageSection,
   Skeleton,
   Tab,
@@ -22,7 +19,7 @@ import {
 } from '@patternfly/react-core';
 import { CubesIcon } from '@patternfly/react-icons';
 import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { linkOptions, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
 
 import { ActionMenu } from '../actions/ActionMenu';
@@ -30,6 +27,7 @@ import { partsOf } from '../actions/actions';
 import { shownQuery } from '../draft/draft';
 import { useDraft } from '../draft/useDraft';
 import { classOf, environmentQuery, nameOf } from '../environments/environments';
+import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { namesOf } from '../environments/objects';
 import { StateLabel } from '../environments/StateLabel';
 import { Failure } from '../shell/Failure';
@@ -59,31 +57,16 @@ export function ComponentPage() {
 
   return (
     <>
-      <PageBreadcrumb>
-        <Breadcrumb aria-label={text.environments.breadcrumb}>
-          <BreadcrumbItem render={({ className }) => <Link className={className} to="/environments">{text.environments.title}</Link>} />
-          <BreadcrumbItem
-            render={({ className }) => (
-              <Link className={className} to="/environments/$environment" params={{ environment }}>
-                {details.data?.name ?? environment}
-              </Link>
-            )}
-          />
-          {found?.owners
-            .filter((owner) => owner['?']?.id !== environment)
-            .map((owner) => (
-              <BreadcrumbItem
-                key={owner['?']?.id}
-                render={({ className }) => (
-                  <Link className={className} to="/environments/$environment/components/$object" params={{ environment, object: owner['?']?.id ?? '' }}>
-                    {nameOf(owner)}
-                  </Link>
-                )}
-              />
-            ))}
-          <BreadcrumbItem isActive>{found ? nameOf(found.object) : object}</BreadcrumbItem>
-        </Breadcrumb>
-      </PageBreadcrumb>
+      <EnvironmentTrail
+        environment={environment}
+        stages={(found?.owners ?? [])
+          .filter((owner) => owner['?']?.id !== environment)
+          .map((owner) => ({
+            name: nameOf(owner),
+            link: linkOptions({ to: '/environments/$environment/components/$object', params: { environment, object: owner['?']?.id ?? '' } }),
+          }))}
+        here={found ? nameOf(found.object) : object}
+      />
       {error && (
         <PageSection>
           <Failure error={error} onRetry={() => void Promise.all([details.refetch(), model.refetch()])} />

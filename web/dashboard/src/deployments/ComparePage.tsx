@@ -1,11 +1,11 @@
-import { Breadcrumb, BreadcrumbItem, Content, Label, List, ListItem, PageBreadcrumb, PageSection, Skeleton, Title } from '@patternfly/react-core';
+import { Content, Label, List, ListItem, PageSection, Skeleton, Title } from '@patternfly/react-core';
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { Link, useParams, useSearch } from '@tanstack/react-router';
 
 import { answered, api } from '../api/client';
 import { showSpan, showTime } from '../api/time';
-import { environmentQuery } from '../environments/environments';
+import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { namesOf } from '../environments/objects';
 import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
@@ -25,25 +25,12 @@ export function ComparePage() {
   const words = text.compare;
   const { environment } = useParams({ from: '/environments/$environment/compare' });
   const { before = '', after = '' } = useSearch({ from: '/environments/$environment/compare' });
-  const details = useQuery(environmentQuery(environment));
   const asked = [useQuery(oneQuery(before)), useQuery(oneQuery(after)), useQuery(stepsQuery(before, false)), useQuery(stepsQuery(after, false))] as const;
   const [old, now, oldSteps, newSteps] = asked;
   const error = asked.find((each) => each.error)?.error;
   return (
     <>
-      <PageBreadcrumb>
-        <Breadcrumb aria-label={text.environments.breadcrumb}>
-          <BreadcrumbItem render={({ className }) => <Link className={className} to="/environments">{text.environments.title}</Link>} />
-          <BreadcrumbItem
-            render={({ className }) => (
-              <Link className={className} to="/environments/$environment" params={{ environment }} search={{ tab: 'history' }}>
-                {details.data?.name ?? environment}
-              </Link>
-            )}
-          />
-          <BreadcrumbItem isActive>{words.title}</BreadcrumbItem>
-        </Breadcrumb>
-      </PageBreadcrumb>
+      <EnvironmentTrail environment={environment} tab="history" here={words.title} />
       <PageSection>
         <Title headingLevel="h1">{words.title}</Title>
         {error && <Failure error={error} onRetry={() => asked.forEach((each) => void each.refetch())} />}

@@ -1,22 +1,13 @@
-import {
-  Alert,
-  Breadcrumb,
-  BreadcrumbItem,
-  Button,
-  Flex,
-  FlexItem,
-  PageBreadcrumb,
-  PageSection,
-  Title,
-} from '@patternfly/react-core';
+import { Alert, Button, Flex, FlexItem, PageSection, Title } from '@patternfly/react-core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import { useNavigate, useParams } from '@tanstack/react-router';
 import { useEffect, useMemo, useState } from 'react';
 
 import { ActionResult } from '../actions/ActionResult';
 import { useFollow } from '../api/follow';
 import { showTime } from '../api/time';
 import { deploymentsQuery, environmentQuery } from '../environments/environments';
+import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { namesOf } from '../environments/objects';
 import { useWatch } from '../notices/useWatch';
 import { Confirm } from '../shell/Confirm';
@@ -54,19 +45,7 @@ export function DeploymentPage() {
 
   return (
     <>
-      <PageBreadcrumb>
-        <Breadcrumb aria-label={text.environments.breadcrumb}>
-          <BreadcrumbItem render={({ className }) => <Link className={className} to="/environments">{text.environments.title}</Link>} />
-          <BreadcrumbItem
-            render={({ className }) => (
-              <Link className={className} to="/environments/$environment" params={{ environment }}>
-                {details.data?.name ?? environment}
-              </Link>
-            )}
-          />
-          <BreadcrumbItem isActive>{words.deployment}</BreadcrumbItem>
-        </Breadcrumb>
-      </PageBreadcrumb>
+      <EnvironmentTrail environment={environment} tab="history" here={words.deployment} />
       <PageSection>
         <Flex>
           <FlexItem grow={{ default: 'grow' }}>

@@ -1,6 +1,4 @@
 import {
-  Breadcrumb,
-  BreadcrumbItem,
   Button,
   EmptyState,
   EmptyStateActions,
@@ -8,7 +6,6 @@ import {
   EmptyStateFooter,
   Flex,
   FlexItem,
-  PageBreadcrumb,
   PageSection,
   Skeleton,
   Tab,
@@ -18,7 +15,7 @@ import {
 } from '@patternfly/react-core';
 import { CubesIcon } from '@patternfly/react-icons';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
 
 import { ComponentTable } from '../components/ComponentTable';
@@ -38,6 +35,7 @@ import {
   previewQuery,
   renameEnvironment,
 } from './environments';
+import { EnvironmentTrail } from './EnvironmentTrail';
 import { History } from './History';
 import { NameDialog } from './NameDialog';
 import { StateLabel } from './StateLabel';
@@ -68,12 +66,7 @@ export function EnvironmentPage() {
 
   return (
     <>
-      <PageBreadcrumb>
-        <Breadcrumb aria-label={words.breadcrumb}>
-          <BreadcrumbItem render={({ className }) => <Link className={className} to="/environments">{words.title}</Link>} />
-          <BreadcrumbItem isActive>{details.data?.name ?? environment}</BreadcrumbItem>
-        </Breadcrumb>
-      </PageBreadcrumb>
+      <EnvironmentTrail environment={environment} />
       <PageSection>
         <Flex>
           <FlexItem grow={{ default: 'grow' }} className="burano-breaks">

@@ -1,12 +1,13 @@
-import { Alert, Breadcrumb, BreadcrumbItem, Content, PageBreadcrumb, PageSection, Skeleton, Title } from '@patternfly/react-core';
+import { Alert, Content, PageSection, Skeleton, Title } from '@patternfly/react-core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
 
 import { packageQuery } from '../catalog/catalog';
 import { deploy } from '../draft/draft';
 import { useDraft } from '../draft/useDraft';
 import { environmentQuery } from '../environments/environments';
+import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { ApplicationWizard } from './ApplicationWizard';
@@ -37,19 +38,7 @@ export function AddPage() {
   const error = definition.error ?? application.error ?? details.error;
   return (
     <>
-      <PageBreadcrumb>
-        <Breadcrumb aria-label={text.environments.breadcrumb}>
-          <BreadcrumbItem render={({ className }) => <Link className={className} to="/environments">{text.environments.title}</Link>} />
-          <BreadcrumbItem
-            render={({ className }) => (
-              <Link className={className} to="/environments/$environment" params={{ environment }}>
-                {details.data?.name ?? environment}
-              </Link>
-            )}
-          />
-          <BreadcrumbItem isActive>{application.data?.name}</BreadcrumbItem>
-        </Breadcrumb>
-      </PageBreadcrumb>
+      <EnvironmentTrail environment={environment} here={application.data?.name ?? ''} />
       <PageSection>
         <Title headingLevel="h1" className="burano-breaks">
           {words.title(application.data?.name ?? '')}

@@ -17,6 +17,7 @@ import { notices } from './notices';
 import { packages } from './packages';
 import { palette } from './palette';
 import { quotas } from './quotas';
+import { running } from './running';
 import { session } from './session';
 import { shell } from './shell';
 import { statistics } from './statistics';
@@ -44,6 +45,7 @@ export const de: Texts = {
   packages,
   palette,
   quotas,
+  running,
   session,
   shell,
   statistics,

@@ -1,0 +1,74 @@
+// A Kubernetes cluster's answers, for pages that show one: the local cloud of these scenarios has no servers. What the server answers of real
+// clusters is test/e2e's.
+
+export const payload = '<img src=x onerror=alert(1)><script>alert(2)</script>';
+
+const created = new Date(Date.now() - 3_600_000).toISOString();
+
+const container = (name, part = {}) => ({ name, image: `registry.local/${name}:1`, init: false, state: 'Running', message: '', ready: true, restarts: 0, started: created, ...part });
+
+const pod = (name, part = {}) => ({
+  namespace: 'default', name, state: 'Running', healthy: true, message: '', node: 'murano-kube-2', address: '10.200.1.7',
+  owner: { kind: 'Deployment', name: 'web' }, created, containers: [container('web')], ...part,
+});
+
+export const status = {
+  name: 'kube', api: 'https://10.0.0.5:6443', healthy: true, problems: [],
+  nodes: [
+    { name: 'murano-kube-1', role: 'master', address: '10.0.0.5', floating_address: '', server: 's1', reachable: true, ready: null, version: '' },
+    { name: 'murano-kube-2', role: 'minion', address: '10.0.0.6', floating_address: '', server: 's2', reachable: true, ready: true, version: 'v1.36.0' },
+    { name: 'murano-gateway-1', role: 'gateway', address: '10.0.0.7', floating_address: '203.0.113.9', server: 's3', reachable: true, ready: null, version: '' },
+  ],
+  members: [{ name: 'murano-kube-1', learner: false, healthy: true }],
+  routes: [],
+};
+
+const web = pod('web-6f7c9d-abcde', {
+  state: 'CrashLoopBackOff', healthy: false, message: `back-off 40s restarting failed container ${payload}`,
+  containers: [
+    container('prepare', { init: true, state: 'Completed', ready: false, started: null }),
+    container('web', { state: 'CrashLoopBackOff', ready: false, restarts: 4, message: payload, started: null }),
+  ],
+});
+
+export const running = {
+  workloads: [
+    { kind: 'Deployment', namespace: 'default', name: 'web', wanted: 3, ready: 2, images: ['registry.local/web:1'], created },
+    { kind: 'DaemonSet', namespace: 'kube-system', name: 'calico-node', wanted: 3, ready: 3, images: ['registry.local/calico:3'], created },
+  ],
+  pods: [web, ...Array.from({ length: 60 }, (_, i) => pod(`web-6f7c9d-${String(i).padStart(5, '0')}`)),
+    pod('calico-node-xyz', { namespace: 'kube-system', owner: { kind: 'DaemonSet', name: 'calico-node' } })],
+};
+
+const details = {
+  ...web,
+  events: [
+    { type: 'Warning', reason: 'BackOff', message: payload, count: 12, last: new Date(Date.now() - 60_000).toISOString() },
+    { type: 'Normal', reason: 'Pulled', message: 'Container image is there', count: 1, last: created },
+  ],
+};
+
+const lines = (texts) => `event: lines\nid: ${created}\ndata: ${JSON.stringify({ lines: texts.map((text) => ({ time: created, text })) })}\n\n`;
+
+/** A log with what a pod may write, of which one line is very long. */
+export const written = ['starting', payload, '\u001b[31mred\u001b[0m', `${payload}${'x'.repeat(9_000)}`, ...Array.from({ length: 200 }, (_, i) => `line ${i}`)];
+
+/** Has the browser get these answers for every cluster; returns what was asked. */
+export async function pretend(page) {
+  const asked = [];
+  await page.route(/\/burano\/v1\/environments\/[^/]+\/clusters\//, async (route) => {
+    const url = new URL(route.request().url());
+    asked.push(url.pathname + url.search);
+    const rest = url.pathname.replace(/.*\/clusters\/[^/]+/, '');
+    const json = (body) => route.fulfill({ json: body });
+    if (rest === '') return json(status);
+    if (rest === '/running') return json(running);
+    if (rest.endsWith('/log/events')) {
+      return route.fulfill({ contentType: 'text/event-stream', body: `${lines(written)}event: end\ndata: {"state":"Deleted"}\n\n` });
+    }
+    if (rest.endsWith('/log')) return route.fulfill({ contentType: 'text/plain', body: 'all of it\n' });
+    if (rest.startsWith('/pods/')) return json(details);
+    return route.fulfill({ status: 404, json: { message: 'There is no such thing' } });
+  });
+  return asked;
+}

@@ -1,0 +1,54 @@
+import { readFile } from 'node:fs/promises';
+
+import { pretend } from './cluster.mjs';
+import { assert, environment, scenario, sees } from './harness.mjs';
+
+async function clusterPage(page, rest = '') {
+  const asked = await pretend(page);
+  const id = await environment(page.context().request);
+  await page.goto(`environments/${id}/clusters/c1${rest}`);
+  return asked;
+}
+
+scenario('what runs in a cluster is found by name, namespace and problems, and the address keeps it', {}, async (page) => {
+  await clusterPage(page);
+  await page.getByRole('tab', { name: 'What runs' }).click();
+  await page.getByRole('heading', { name: 'Pods (62)' }).waitFor();
+  await page.getByLabel('Only with problems').check();
+  await page.getByRole('heading', { name: 'Pods (1)' }).waitFor();
+  await sees(page, 'CrashLoopBackOff');
+  await page.getByLabel('Only with problems').uncheck();
+  await page.getByRole('combobox', { name: 'Namespace' }).selectOption('kube-system');
+  await sees(page, 'calico-node-xyz');
+  await page.getByRole('textbox', { name: 'Find by name, image or state' }).fill('nothing is called that');
+  await sees(page, 'Nothing matches');
+  await page.reload();
+  await sees(page, 'Nothing matches');
+  await page.getByRole('button', { name: 'Show everything' }).click();
+  await page.getByRole('heading', { name: 'Pods (62)' }).waitFor();
+});
+
+scenario('a log of a pod is followed, found in and saved, and shown as text whatever it holds', {}, async (page) => {
+  const asked = await clusterPage(page, '/pods/default/web-6f7c9d-abcde');
+  await sees(page, 'line 199');
+  await sees(page, /the pod has ended: Deleted/);
+  const find = page.getByRole('textbox', { name: 'Find in the log' });
+  await find.fill('<img');
+  await sees(page, '2 lines');
+  const log = page.getByRole('log', { name: 'Log' });
+  assert.match(await log.innerText(), /<img src=x onerror=alert\(1\)><script>alert\(2\)<\/script>/);
+  assert.equal(await log.locator('img, script').count(), 0);
+  await find.fill('red');
+  await sees(page, '1 line');
+  assert.match(await log.innerText(), /  red$/m);
+  assert.equal(await log.locator('[style*=color]').count(), 0);
+  await page.getByRole('combobox', { name: 'Container' }).selectOption('prepare');
+  await page.waitForURL(/container=prepare/);
+  const former = page.getByRole('button', { name: "Save the former run's log" });
+  await former.waitFor({ state: 'detached' });
+  await page.getByRole('combobox', { name: 'Container' }).selectOption('web');
+  const [file] = await Promise.all([page.waitForEvent('download'), former.click()]);
+  assert.equal(file.suggestedFilename(), 'web-6f7c9d-abcde-web-former.log');
+  assert.equal(await readFile(await file.path(), 'utf8'), 'all of it\n');
+  assert.ok(asked.some((path) => path.endsWith('/log?container=web&tail=10000&timestamps=true&previous=true')), asked.join('\n'));
+});

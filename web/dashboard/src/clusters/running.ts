@@ -1,0 +1,96 @@
+// What runs in a cluster: workloads, pods, their events and logs.
+import { queryOptions } from '@tanstack/react-query';
+
+import { answered, api, send, type Schema } from '../api/client';
+import { download } from '../api/download';
+
+export type Running = Schema<'Running'>;
+export type Workload = Schema<'Workload'>;
+export type Pod = Schema<'Pod'>;
+export type PodDetails = Schema<'PodDetails'>;
+export type PodEvent = PodDetails['events'][number];
+
+/** The tabs of a cluster's page, as its address names them. */
+export const clusterTabs = ['overview', 'running'] as const;
+
+export type ClusterTab = (typeof clusterTabs)[number];
+
+/** What of a cluster's page the address says. */
+export interface ClusterLook {
+  tab?: ClusterTab;
+  namespace?: string;
+  search?: string;
+  /** Only pods that are not as they should be. */
+  ill?: true;
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
+
+export const readLook = (search: Record<string, unknown>): ClusterLook => ({
+  tab: clusterTabs.find((tab) => tab === search.tab),
+  namespace: textOf(search.namespace),
+  search: textOf(search.search),
+  ill: search.ill ? true : undefined,
+});
+
+export const runningQuery = (environment: string, cluster: string) =>
+  queryOptions({
+    queryKey: ['environments', environment, 'clusters', cluster, 'running'],
+    queryFn: () =>
+      answered(api.GET('/burano/v1/environments/{environment}/clusters/{cluster}/running', { params: { path: { environment, cluster } } })),
+    refetchInterval: 10_000,
+    retry: false,
+  });
+
+export const podQuery = (environment: string, cluster: string, namespace: string, pod: string) =>
+  queryOptions({
+    queryKey: ['environments', environment, 'clusters', cluster, 'pods', namespace, pod],
+    queryFn: () =>
+      answered(
+        api.GET('/burano/v1/environments/{environment}/clusters/{cluster}/pods/{namespace}/{pod}', {
+          params: { path: { environment, cluster, namespace, pod } },
+        }),
+      ),
+    refetchInterval: 5_000,
+    retry: false,
+  });
+
+/** The address of a pod's log; events: as it is written. */
+export function logPath(environment: string, cluster: string, namespace: string, pod: string, query: Record<string, string>, events = false): string {
+  const parts = [environment, 'clusters', cluster, 'pods', namespace, pod, 'log', ...(events ? ['events'] : [])].map(encodeURIComponent);
+  return `/burano/v1/environments/${parts.join('/')}?${new URLSearchParams(query).toString()}`;
+}
+
+/** Has the browser save as much of a log as the server gives. */
+export async function saveLog(path: string, file: string): Promise<void> {
+  const response = await send(path, { method: 'GET' });
+  download(file, await response.text(), 'text/plain');
+}
+
+export const namespacesOf = (running: Running): string[] =>
+  [...new Set([...running.workloads, ...running.pods].map((one) => one.namespace))].sort();
+
+/** What of a cluster is wanted, by the address. */
+export function chosen(running: Running, look: ClusterLook): Running {
+  const words = (look.search ?? '').toLowerCase();
+  const here = (one: { namespace: string }) => !look.namespace || one.namespace === look.namespace;
+  const has = (texts: string[]) => texts.some((text) => text.toLowerCase().includes(words));
+  return {
+    workloads: running.workloads.filter((one) => here(one) && has([one.name, one.kind, ...one.images]) && !(look.ill && one.ready >= one.wanted)),
+    pods: running.pods.filter((one) => here(one) && has([one.name, one.state, one.node, one.owner?.name ?? '']) && !(look.ill && one.healthy)),
+  };
+}
+
+/** How many containers of a pod are ready, of all but those that prepare it, and how often they were started again. */
+export function counts(pod: Pod): { ready: number; all: number; restarts: number } {
+  const main = pod.containers.filter((one) => !one.init);
+  return {
+    ready: main.filter((one) => one.ready).length,
+    all: main.length,
+    restarts: pod.containers.reduce((sum, one) => sum + one.restarts, 0),
+  };
+}
+
+/** The container whose log is shown first: the one that is named, else the pod's first main one. */
+export const mainContainer = (pod: Pod, wanted?: string): string =>
+  (pod.containers.find((one) => one.name === wanted) ?? pod.containers.find((one) => !one.init) ?? pod.containers[0])?.name ?? '';
