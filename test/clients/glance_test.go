@@ -1,8 +1,11 @@
 package clients
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -14,15 +17,27 @@ import (
 	"github.com/burano/burano/test/localcloud/keystone"
 )
 
-// withGlance puts the local cloud's Glance beside its Keystone. It keeps images without data.
+// withGlance puts the local cloud's Glance beside its Keystone. Nothing boots its images.
 func withGlance(t *testing.T, identity *keystone.Service, endpoint string) http.Handler {
-	service, err := glance.New(glance.Config{StateDir: t.TempDir(), Endpoint: endpoint})
+	service, err := glance.New(glance.Config{StateDir: t.TempDir(), Endpoint: endpoint, Images: noHypervisor{}, Formats: []string{"raw", "qcow2"}})
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/identity/", http.StripPrefix("/identity", identity.Handler()))
 	mux.Handle("/image/", http.StripPrefix("/image", identity.Require(service.Handler())))
 	return mux
 }
+
+// noHypervisor takes the data of images and makes no servers from it.
+type noHypervisor struct{}
+
+func (noHypervisor) HasImage(string) bool { return true }
+
+func (noHypervisor) ImportImage(_ context.Context, _ string, data io.Reader) error {
+	_, err := io.Copy(io.Discard, data)
+	return err
+}
+
+func (noHypervisor) DeleteImage(context.Context, string) error { return nil }
 
 var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
 
@@ -39,4 +54,52 @@ func (s *server) image(name, info string) {
 		options.Properties = map[string]string{"murano_image_info": info}
 	}
 	require.NoError(s.t, images.Create(s.t.Context(), client, options).Err)
+}
+
+func TestTheNodeImageIsUploadedOnceAndFormerOnesAreKeptForTheirServers(t *testing.T) {
+	s := startKeystone(t)
+	s.build()
+	demo := s.as("demo", "demo")
+	burano := func(wanted bool, args ...string) string {
+		t.Helper()
+		out, ok := s.run(demo, s.program, append([]string{"image"}, args...)...)
+		require.Equal(t, wanted, ok, out)
+		return out
+	}
+	qcow2 := func(content string) string { return "QFI\xfb" + content + strings.Repeat("\x00", 600) }
+	s.write(map[string]string{
+		"one.qcow2": qcow2("one"), "two.qcow2": qcow2("two"), "disk.raw": strings.Repeat("\x00", 512) + "EFI PART" + strings.Repeat("\x00", 512),
+		"note.txt": "no image",
+		"node.tar": strings.Repeat("\x00", 257) + "ustar" + strings.Repeat("\x00", 512),
+	})
+	require.Contains(t, burano(false, "check"), "Glance has no image burano-node that this project sees")
+	require.Contains(t, burano(false, "upload", "note.txt"), "note.txt is no node image")
+
+	first := uuids.FindString(burano(true, "upload", "one.qcow2"))
+	require.Equal(t, "image burano-node ("+first+") is there already\n", burano(true, "upload", "one.qcow2"))
+	require.Equal(t, "image burano-node ("+first+") can be a node\n", burano(true, "check"), "what is uploaded lacks nothing")
+
+	said := burano(true, "upload", "two.qcow2")
+	second := uuids.FindString(said)
+	require.Contains(t, said, "the former image "+first+" is hidden now")
+	former := burano(true, "check", first)
+	require.Contains(t, former, "note: it is hidden, so forms do not offer it; openstack image set --unhidden "+first)
+	require.Regexp(t, `image burano-node of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(`+first+`\) can be a node`, former, "its servers can still be rebuilt")
+	require.Equal(t, "image burano-node ("+second+") can be a node\n", burano(true, "check", "burano-node"))
+
+	require.Contains(t, burano(true, "upload", "disk.raw", "--name", "raw"), "is uploaded")
+	require.Contains(t, burano(true, "check", "raw"), "can be a node")
+	require.Contains(t, burano(true, "upload", "node.tar", "--name", "local"), "is uploaded")
+	require.Contains(t, burano(true, "check", "local"), "note: it is a tar, which only the local cloud boots; for another cloud build the disk: make image-disk")
+
+	// One that somebody else has made.
+	s.image("bare", "")
+	bare := burano(false, "check", "bare")
+	require.Contains(t, bare, "problem: its status is queued: it has no data; upload it again")
+	require.Contains(t, bare, "note: it has no property murano_image_info, so forms do not offer it; openstack image set --property murano_image_info='{")
+	require.Contains(t, bare, "note: it may be put on a disk of 0 GB, and a node needs 5; openstack image set --min-disk 5 ")
+	require.Contains(t, bare, "cannot be a node as it is")
+	require.Contains(t, burano(false, "upload", "one.qcow2", "--name", "bare"), "was not uploaded by Burano")
+	s.image("bare", "")
+	require.Contains(t, burano(false, "check", "bare"), "2 images are called bare, and a deployment takes none of them by this name")
 }

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // dataPath is where an image's data lies as it was uploaded; ids are UUIDs (isUUID).
@@ -31,7 +32,7 @@ func (s *Service) upload(w http.ResponseWriter, r *http.Request) error {
 		return failure{http.StatusUnsupportedMediaType, "The media type of the request must be application/octet-stream."}
 	case image.ContainerFormat == "" || image.DiskFormat == "":
 		return invalid("Properties disk_format, container_format must be set prior to saving data.")
-	case image.DiskFormat != "raw" || image.ContainerFormat != "bare":
+	case !slices.Contains(s.formats, image.DiskFormat) || image.ContainerFormat != "bare":
 		return invalid("This cloud runs images of disk_format raw and container_format bare only, with a tar of the root file "+
 			"system as data: image %s is %s in %s.", image.ID, image.DiskFormat, image.ContainerFormat)
 	}

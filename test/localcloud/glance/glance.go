@@ -32,6 +32,7 @@ type Config struct {
 	StateDir string // folder for the table and the data, made when missing
 	Endpoint string // base of the cloud's addresses, such as "http://127.0.0.1:5050"
 	Images   ImageStore
+	Formats  []string         // disk formats whose data Images takes, raw only when nil
 	Now      func() time.Time // clock, time.Now when nil
 	Logger   *slog.Logger
 }
@@ -42,6 +43,7 @@ type Service struct {
 	store    ImageStore
 	dir      string
 	endpoint string
+	formats  []string
 	now      func() time.Time
 	log      *slog.Logger
 
@@ -52,7 +54,10 @@ type Service struct {
 func New(config Config) (*Service, error) {
 	s := &Service{
 		store: config.Images, dir: filepath.Join(config.StateDir, "data"), endpoint: config.Endpoint,
-		now: config.Now, log: config.Logger,
+		formats: config.Formats, now: config.Now, log: config.Logger,
+	}
+	if s.formats == nil {
+		s.formats = []string{"raw"}
 	}
 	if s.now == nil {
 		s.now = time.Now
