@@ -94,8 +94,8 @@ func (e *Engine) StandingProject(ctx context.Context, environmentID string, know
 }
 
 // lostUser returns an error when Heat can act no more for the user whose trust it keeps for a stack, so that it refuses every change of it. Heat
-// keeps one that was made through one of ours: if Keystone refuses ours, it refuses Heat's. Where Keystone cannot be asked, or another trust
-// may be the one that Heat keeps, nothing is known.
+// keeps one that was made through one of ours: if Keystone refuses ours, it refuses Heat's, and if ours is gone, as when its user was
+// deleted, Heat's is too. Where Keystone cannot be asked, or another trust may be the one that Heat keeps, nothing is known.
 func (e *Engine) lostUser(ctx context.Context, environmentID, stack string) error {
 	rows, err := e.Store.TrustsOfStack(ctx, environmentID, stack)
 	if err != nil {
@@ -107,16 +107,26 @@ func (e *Engine) lostUser(ctx context.Context, environmentID, stack string) erro
 		if err != nil {
 			return err
 		}
-		if passedOn, err := e.Cloud.PassedOn(ctx, string(opened)); err != nil || !passedOn {
-			continue
-		}
-		switch _, err := e.Cloud.Project(ctx, string(opened)); {
-		case errors.Is(err, openstack.ErrRefused):
-			lost = fmt.Errorf("Heat can change stack %s no more: it keeps a trust of user %s for it, who has left, or lost a role in the project. Give it "+
-				"back for the time of one deployment by another member, or delete the environment", stack, row.UserName)
-		default:
+		trust := string(opened)
+		there, err := e.Cloud.HasTrust(ctx, trust)
+		if err != nil {
 			return nil
 		}
+		if !there {
+			lost = fmt.Errorf("Heat can change stack %s no more: the trust of user %s that it keeps for it is gone from Keystone, as when a user is deleted, and "+
+				"Heat takes no other in its place. Delete the environment, which works, and deploy it anew", stack, row.UserName)
+			continue
+		}
+		if passedOn, err := e.Cloud.PassedOn(ctx, trust); err != nil {
+			return nil
+		} else if !passedOn {
+			continue
+		}
+		if _, err := e.Cloud.Project(ctx, trust); !errors.Is(err, openstack.ErrRefused) {
+			return nil
+		}
+		lost = fmt.Errorf("Heat can change stack %s no more: it keeps a trust of user %s for it, who has left, or lost a role in the project. Give it "+
+			"back for the time of one deployment by another member, or delete the environment", stack, row.UserName)
 	}
 	return lost
 }

@@ -30,6 +30,7 @@ type Cloud interface {
 	Project(ctx context.Context, trustID string) (*openstack.Project, error)
 	ProjectByCredential(ctx context.Context, id, secret string) (*openstack.Project, error)
 	Changing(ctx context.Context, trustID string, stacks []string) (bool, error)
+	HasTrust(ctx context.Context, trustID string) (bool, error)
 	PassedOn(ctx context.Context, trustID string) (bool, error)
 	DeleteTrust(ctx context.Context, trustID string) error
 }

@@ -160,6 +160,18 @@ func (s *Service) deleteTrust(ctx context.Context, trustID string) error {
 	return nil
 }
 
+// HasTrust tells whether Keystone knows a trust. It goes with its user, and with its project.
+func (s *Service) HasTrust(ctx context.Context, trustID string) (bool, error) {
+	err := trusts.Get(ctx, s.identity, trustID).Err
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at trust %s: %w", trustID, err)
+	}
+	return true, nil
+}
+
 // PassedOn tells whether there is a trust that was made through this one. Heat makes one for each stack that is created through a trust, or
 // changed by another user than before, and keeps it until the stack is gone or another user changes it. It ends with the trust that it was
 // made through; and of a stack whose trust has ended Heat refuses every further change, whoever asks, with 500.
@@ -238,8 +250,22 @@ func (s *Service) signIn(ctx context.Context, trustID string) (*gophercloud.Prov
 	if err := signedIn(err, "trust "+trustID); err != nil {
 		return nil, err
 	}
+	renewing(provider, "trust "+trustID)
 	s.addresses.note(provider)
 	return provider, nil
+}
+
+// renewing has a provider say why it gets no new token any more.
+func renewing(provider *gophercloud.ProviderClient, through string) {
+	renew := provider.ReauthFunc
+	provider.ReauthFunc = func(ctx context.Context) error {
+		err := signedIn(renew(ctx), through)
+		if errors.Is(err, ErrRefused) {
+			return fmt.Errorf("Burano can act for the user who started this no more: they have left, lost a role in the project, or revoked it. "+
+				"Another member of the project can start it again: %w", err)
+		}
+		return err
+	}
 }
 
 // ProjectByCredential is Project by an application credential.
@@ -249,6 +275,7 @@ func (s *Service) ProjectByCredential(ctx context.Context, id, secret string) (*
 	if err := signedIn(err, "application credential "+id); err != nil {
 		return nil, err
 	}
+	renewing(provider, "application credential "+id)
 	s.addresses.note(provider)
 	return newProject(ctx, provider, s.endpoint)
 }

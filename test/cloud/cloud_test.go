@@ -58,6 +58,8 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"a trust that its trustor has deleted is no error", aTrustDeletedByItsTrustorIsNoError},
 		{"an application credential makes no trust", anApplicationCredentialMakesNoTrust},
 		{"Heat keeps a trust that was made through ours, and changes no stack without it", heatKeepsATrustOfItsOwn},
+		{"a stack whose user is deleted is told from an outage", aUserWhoIsDeletedIsNoOutage},
+		{"a trust that is refused in the middle ends a task, and another member goes on", aTrustThatIsRefusedInTheMiddleEndsATask},
 		{"work goes on when its tokens end", workOutlivesItsTokens},
 		{"the external network is found", theExternalNetworkIsFound},
 		{"a free network avoids the subnets that are there", aFreeNetworkAvoidsWhatIsThere},

@@ -301,6 +301,14 @@ func (c *Cloud) DeleteTrust(_ context.Context, id string) error {
 	return nil
 }
 
+// HasTrust tells whether a trust is there.
+func (c *Cloud) HasTrust(_ context.Context, id string) (bool, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	_, there := c.trusts[id]
+	return there, c.broken
+}
+
 // PassedOn tells what PassOn said.
 func (c *Cloud) PassedOn(_ context.Context, id string) (bool, error) {
 	c.mutex.Lock()

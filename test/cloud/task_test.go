@@ -1,0 +1,210 @@
+package cloud
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/roles"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/trusts"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/users"
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/engine/enginetest"
+	driver "github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// tasks is a Burano whose deployments make a stack of random strings, one for each application.
+type tasks struct {
+	*testing.T
+	service *orchestrator.Service
+	reached chan struct{} // each deployment, before it asks for its stack
+	passes  chan struct{} // lets one go on; nil: nothing is waited for
+}
+
+func newTasks(t *testing.T, cloud *driver.Service, outage time.Duration) *tasks {
+	h := &tasks{T: t, reached: make(chan struct{}, 1)}
+	db, err := database.Open(filepath.Join(t.TempDir(), "burano.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+	sealer, err := secret.Open(filepath.Join(t.TempDir(), "key"))
+	require.NoError(t, err)
+	rows, err := store.New(t.Context(), db, nil, store.Sealed(sealer))
+	require.NoError(t, err)
+	packages, err := enginetest.Packages()
+	require.NoError(t, err)
+	worker, err := engine.New(t.Context(), engine.Config{Store: rows, Sealer: sealer, Cloud: cloud, Source: enginetest.Source(packages), Natives: h.natives,
+		Logger: slog.New(slog.DiscardHandler), Poll: time.Second, Sole: true, OutagePatience: outage})
+	require.NoError(t, err)
+	h.service = orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: worker, Logger: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+	return h
+}
+
+func (h *tasks) natives(r *engine.Runtime) muranopl.Natives {
+	deploy := func(ctx context.Context, call muranopl.Call) (any, error) {
+		project, err := r.Project(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if h.passes != nil {
+			h.reached <- struct{}{}
+			<-h.passes
+		}
+		resources := map[string]any{}
+		for _, application := range call.Object.Objects("applications") {
+			resources["string-"+application.Text("name")] = map[string]any{"type": "OS::Heat::RandomString"}
+		}
+		_, err = project.ApplyStack(ctx, stackOf(r.EnvironmentID()), driver.Content{Template: map[string]any{"heat_template_version": "2018-08-31", "resources": resources}})
+		return nil, err
+	}
+	destroy := func(ctx context.Context, _ muranopl.Call) (any, error) {
+		project, err := r.Project(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return nil, project.DeleteStack(ctx, stackOf(r.EnvironmentID()))
+	}
+	nothing := func(context.Context, muranopl.Call) (any, error) { return nil, nil }
+	return muranopl.Natives{
+		"io.murano":        {"io.murano.Environment": {"deploy": deploy, ".destroy": destroy}},
+		"org.golden.Hello": {"org.golden.Hello": {"deploy": nothing, ".destroy": nothing, "boom": nothing, "shout": nothing}},
+	}
+}
+
+func stackOf(environment string) string { return "burano-test-task-" + environment }
+
+// deploy submits a deployment of one application of this name.
+func (h *tasks) deploy(caller identity.Caller, environment, name string) {
+	h.Helper()
+	session, err := h.service.Configure(h.Context(), caller, environment)
+	require.NoError(h, err)
+	application := map[string]any{"?": map[string]any{"id": "of-" + name, "type": "org.golden.Hello"}, "name": name}
+	require.NoError(h, h.service.PutServices(h.Context(), caller, environment, session.ID, nil, []any{application}, false))
+	require.NoError(h, h.service.Deploy(h.Context(), caller, environment, session.ID))
+}
+
+// ended waits for the end of the newest deployment, and returns its state with what it reported.
+func (h *tasks) ended(caller identity.Caller, environment string) (state, reports string) {
+	h.Helper()
+	var last orchestrator.Deployment
+	eventually(h.T, "the deployment ends", func() bool {
+		list, err := h.service.Deployments(h.Context(), caller, environment)
+		require.NoError(h, err)
+		last = list[0]
+		return last.Finished != nil
+	})
+	lines, err := h.service.Reports(h.Context(), caller, environment, last.ID, nil)
+	require.NoError(h, err)
+	for _, line := range lines {
+		reports += line.Text + "\n"
+	}
+	return last.State, reports
+}
+
+// member makes a user who is a member of demo's project, until the test ends.
+func (c *cloud) member(t *testing.T, name string) (member user, id string, remove func()) {
+	admin := c.as(t, "admin").keystone(t)
+	project := c.as(t, "demo").caller(t, c.service(t)).ProjectID
+	made, err := users.Create(t.Context(), admin, users.CreateOpts{Name: name, Password: "secret", DomainID: "default"}).Extract()
+	require.NoError(t, err)
+	gone := false
+	remove = func() {
+		if !gone {
+			gone = true
+			require.NoError(t, users.Delete(context.Background(), admin, made.ID).ExtractErr())
+		}
+	}
+	t.Cleanup(remove)
+	pages, err := roles.List(admin, roles.ListOpts{Name: "member"}).AllPages(t.Context())
+	require.NoError(t, err)
+	found, err := roles.ExtractRoles(pages)
+	require.NoError(t, err)
+	require.NoError(t, roles.Assign(t.Context(), admin, found[0].ID, roles.AssignOpts{UserID: made.ID, ProjectID: project}).ExtractErr())
+	options, endpoint := c.options(t, "demo")
+	options.Username, options.Password = name, "secret"
+	return signIn(t, options, endpoint), made.ID, remove
+}
+
+// aUserWhoIsDeletedIsNoOutage: Heat refuses every change of a stack whose user and trust are gone with 500, as in an outage.
+func aUserWhoIsDeletedIsNoOutage(t *testing.T, c *cloud) {
+	service := c.service(t)
+	h := newTasks(t, service, 30*time.Minute)
+	demo := c.as(t, "demo").caller(t, service)
+	leaver, _, leave := c.member(t, "burano-test-leaver")
+	environment, err := h.service.CreateEnvironment(t.Context(), demo, map[string]any{"name": "left"})
+	require.NoError(t, err)
+	h.deploy(leaver.caller(t, service), environment.ID, "first")
+	state, reports := h.ended(demo, environment.ID)
+	require.Equal(t, "success", state, reports)
+	leave()
+
+	began := time.Now()
+	h.deploy(demo, environment.ID, "second")
+	state, reports = h.ended(demo, environment.ID)
+	require.NotEqual(t, "success", state)
+	require.Contains(t, reports, "Heat can change stack "+stackOf(environment.ID)+" no more")
+	require.Contains(t, reports, "burano-test-leaver")
+	require.Contains(t, reports, "Delete the environment")
+	require.Less(t, time.Since(began), 2*time.Minute)
+
+	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, environment.ID, false))
+	eventually(t, "the environment is gone", func() bool {
+		_, err := h.service.Environment(t.Context(), demo, environment.ID, "")
+		return err != nil
+	})
+	require.Empty(t, c.as(t, "demo").stacksNamed(t, stackOf(environment.ID)))
+}
+
+// aTrustThatIsRefusedInTheMiddleEndsATask says so, and another member goes on.
+func aTrustThatIsRefusedInTheMiddleEndsATask(t *testing.T, c *cloud) {
+	service := c.service(t)
+	h := newTasks(t, service, 30*time.Minute)
+	h.passes = make(chan struct{})
+	demo := c.as(t, "demo").caller(t, service)
+	leaver, id, _ := c.member(t, "burano-test-revoker")
+	environment, err := h.service.CreateEnvironment(t.Context(), demo, map[string]any{"name": "revoked"})
+	require.NoError(t, err)
+	h.deploy(leaver.caller(t, service), environment.ID, "first")
+	<-h.reached
+	own := leaver.keystone(t)
+	pages, err := trusts.List(own, trusts.ListOpts{TrustorUserID: id}).AllPages(t.Context())
+	require.NoError(t, err)
+	mine, err := trusts.ExtractTrusts(pages)
+	require.NoError(t, err)
+	require.Len(t, mine, 1)
+	require.NoError(t, trusts.Delete(t.Context(), own, mine[0].ID).ExtractErr())
+	began := time.Now()
+	h.passes <- struct{}{}
+	state, reports := h.ended(demo, environment.ID)
+	require.NotEqual(t, "success", state)
+	require.Contains(t, reports, "Burano can act for the user who started this no more")
+	require.Less(t, time.Since(began), 2*time.Minute)
+
+	h.deploy(demo, environment.ID, "second")
+	<-h.reached
+	h.passes <- struct{}{}
+	state, reports = h.ended(demo, environment.ID)
+	require.Equal(t, "success", state, reports)
+	h.passes = nil
+	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, environment.ID, false))
+	eventually(t, "the environment is gone", func() bool {
+		_, err := h.service.Environment(t.Context(), demo, environment.ID, "")
+		return err != nil
+	})
+}
