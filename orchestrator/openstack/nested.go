@@ -3,6 +3,7 @@ package openstack
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -16,17 +17,59 @@ const deepest = 5
 // groups names by type of group the property that says what it makes.
 var groups = map[string]string{"OS::Heat::ResourceGroup": "resource_def", "OS::Heat::AutoScalingGroup": "resource"}
 
+// kind is the type of a resource, or what the environment maps that to: another type, or a file
+// (https://docs.openstack.org/heat/zed/template_guide/environment.html).
+func (d definition) kind(resource string) string {
+	kind := text(d.resource(resource)["type"])
+	for range deepest {
+		next := d.mapped(resource, kind)
+		if next == "" || next == kind {
+			break
+		}
+		kind = next
+	}
+	return kind
+}
+
+// mapped is what a type stands for: in one resource, or in all; a mapping may end in *.
+func (d definition) mapped(resource, kind string) string {
+	byResource, _ := d.registry["resources"].(map[string]any)
+	own, _ := byResource[resource].(map[string]any)
+	for _, mappings := range []map[string]any{own, d.registry} {
+		if target, ok := mappings[kind].(string); ok {
+			return target
+		}
+		for _, pattern := range slices.Sorted(maps.Keys(mappings)) {
+			beginning, wild := strings.CutSuffix(pattern, "*")
+			target, ok := mappings[pattern].(string)
+			if rest, matches := strings.CutPrefix(kind, beginning); wild && ok && matches {
+				return strings.TrimSuffix(target, "*") + rest
+			}
+		}
+	}
+	return ""
+}
+
+// extended tells whether there may be types that are not Heat's own.
+func (d definition) extended() bool {
+	resources, _ := d.template["resources"].(map[string]any)
+	return len(d.files) > 0 || len(d.registry) > 0 || slices.ContainsFunc(slices.Collect(maps.Keys(resources)), func(name string) bool {
+		_, known := effects[text(d.resource(name)["type"])]
+		return !known
+	})
+}
+
 // inside is what a resource makes in a stack of its own; false when it makes none, or none that is known.
 func (d definition) inside(resource string) (definition, bool) {
-	kind := text(d.resource(resource)["type"])
+	kind := d.kind(resource)
 	if made, ok := d.value(resource, groups[kind]).(map[string]any); ok {
-		return definition{template: map[string]any{"resources": map[string]any{"members": made}}, files: d.files}, true
+		return definition{template: map[string]any{"resources": map[string]any{"members": made}}, files: d.files, registry: d.registry}, true
 	}
 	content, there := d.files[kind]
 	if !there {
 		return definition{}, false
 	}
-	within := definition{parameters: map[string]string{}, files: d.files}
+	within := definition{parameters: map[string]string{}, files: d.files, registry: d.registry}
 	if yaml.Unmarshal([]byte(content), &within.template) != nil {
 		return definition{}, false
 	}
@@ -36,25 +79,35 @@ func (d definition) inside(resource string) (definition, bool) {
 	return within, true
 }
 
-// changesInside lists the changes of servers that a resource makes in a stack of its own, which cannot be done in place.
-func (d definition) changesInside(next definition, resource string, depth int) (changes []*ServerChange) {
+// changesInside lists the changes of servers that a resource makes in a stack of its own, which cost what runs on them, and the properties
+// of such servers of which Heat does not tell what they were. When the resource gets another type, that stack goes as a whole.
+func (d definition) changesInside(next definition, resource string, depth int) (changes []*ServerChange, concealed []string) {
 	was, before := d.inside(resource)
+	if !before || depth > deepest {
+		return nil, nil
+	}
 	is, after := next.inside(resource)
-	if !before || !after || depth == deepest {
-		return nil
+	otherType := !after || text(d.resource(resource)["type"]) != text(next.resource(resource)["type"])
+	if otherType {
+		is = definition{}
 	}
 	resources, _ := was.template["resources"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(resources)) {
-		if is.resource(name) == nil {
-			continue // what is not wanted any more goes
-		}
-		if text(was.resource(name)["type"]) != serverType {
-			changes = append(changes, was.changesInside(is, name, depth+1)...)
-			continue
-		}
-		for _, property := range was.differences(is, name, false) {
-			changes = append(changes, &ServerChange{Server: name, Property: property, From: was.shown(name, property, foundServer{}), To: is.shown(name, property, foundServer{})})
+		switch {
+		case was.kind(name) != serverType:
+			further, more := was.changesInside(is, name, depth+1)
+			changes, concealed = append(changes, further...), append(concealed, more...)
+		case otherType:
+			changes = append(changes, &ServerChange{Server: name, Property: "type", From: text(d.resource(resource)["type"]), To: text(next.resource(resource)["type"])})
+		case is.resource(name) == nil:
+			// what is not wanted any more goes
+		default:
+			differing, more := was.differences(is, name, false)
+			for _, property := range differing {
+				changes = append(changes, &ServerChange{Server: name, Property: property, From: was.shown(name, property, foundServer{}), To: is.shown(name, property, foundServer{})})
+			}
+			concealed = append(concealed, more...)
 		}
 	}
-	return changes
+	return changes, concealed
 }

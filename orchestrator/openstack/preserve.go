@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,23 +23,6 @@ import (
 // which changes would do that, and refuses them.
 
 const serverType = "OS::Nova::Server"
-
-// inPlace names by type of resource the properties that Heat changes without another resource in its place, and without a loss:
-// https://docs.openstack.org/heat/zed/template_guide/openstack.html, "Can be updated without replacement". All others are kept. Of a
-// server image, flavor and networks can be updated, too, but by a rebuild, a resize and other addresses; user data by a replacement. Of a
-// port fixed_ips can, and its server has other addresses then.
-var inPlace = map[string][]string{
-	serverType: {"name", "metadata", "admin_pass", "flavor_update_policy", "image_update_policy", "user_data_update_policy", "tags",
-		"deployment_swift_data", "software_config_transport"},
-	"OS::Neutron::Port": {"name", "admin_state_up", "allowed_address_pairs", "security_groups", "port_security_enabled", "device_id", "device_owner",
-		"binding:vnic_type", "replacement_policy", "value_specs", "tags", "qos_policy", "dns_name", "no_fixed_ips", "propagate_uplink_status"},
-	"OS::Neutron::Net": {"name", "admin_state_up", "shared", "port_security_enabled", "mtu", "tags", "dhcp_agent_ids", "qos_policy", "dns_domain", "value_specs"},
-	"OS::Neutron::Subnet": {"name", "gateway_ip", "allocation_pools", "dns_nameservers", "enable_dhcp", "host_routes", "value_specs",
-		"tags", "segment"},
-	"OS::Neutron::SecurityGroup": {"name", "description", "rules"},
-	// A server names the pair, and what of it was put into the server stays there.
-	"OS::Nova::KeyPair": {"public_key", "save_private_key", "type", "user"},
-}
 
 // losses says what a change of a server's property would cost; it replaces the server where nothing is said.
 var losses = map[string]string{
@@ -145,30 +129,36 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 	if err != nil {
 		return content, nil, fmt.Errorf("look at the resources of stack %s: %w", existing.Name, err)
 	}
-	now, next := definition{template: template, parameters: existing.Parameters}, definition{template: wanted, parameters: content.inputs(), files: content.Files}
-	if len(next.files) > 0 {
-		if now.files, err = p.files(ctx, existing); err != nil {
+	now := definition{template: template, parameters: existing.Parameters}
+	next := definition{template: wanted, parameters: content.inputs(), files: content.Files, registry: content.registry()}
+	if now.extended() || next.extended() {
+		if now.files, now.registry, err = p.extensions(ctx, existing); err != nil {
 			return content, nil, err
 		}
 	}
 	states := healths{}
 	var problems []*ServerChange
+	unknown := map[string][]string{} // by server, the properties of which Heat does not tell what they were
 	for _, resource := range resources {
-		if resource.Type != serverType && resource.PhysicalID != "" && resource.Status != "CREATE_FAILED" {
-			for _, change := range now.changesInside(next, resource.Name, 1) {
+		if resource.PhysicalID == "" || resource.Status == "CREATE_FAILED" || now.resource(resource.Name) == nil || next.resource(resource.Name) == nil {
+			continue // what was never made is made; what is not wanted any more goes
+		}
+		if now.kind(resource.Name) != serverType {
+			changes, concealed := now.changesInside(next, resource.Name, 1)
+			for _, change := range changes {
 				change.Resource, change.ServerID, change.Server = resource.Name, "of "+resource.Name, change.Server+" in stack "+resource.PhysicalID
 				problems = append(problems, change)
 			}
-		}
-		if resource.Type != serverType || resource.PhysicalID == "" || resource.Status == "CREATE_FAILED" ||
-			now.resource(resource.Name) == nil || next.resource(resource.Name) == nil {
-			continue // what was never made is made; what is not wanted any more goes
+			if len(concealed) > 0 {
+				unknown[resource.Name] = concealed
+			}
+			continue
 		}
 		node := slices.Contains(content.Nodes, resource.Name)
-		differing := now.differences(next, resource.Name, node)
+		differing, concealed := now.differences(next, resource.Name, node)
 		for property, was := range now.properties(resource.Name) {
 			// Heat may take for another value what means the same in another spelling.
-			if is := next.properties(resource.Name)[property]; !slices.Contains(differing, property) && !slices.Contains(inPlace[serverType], property) &&
+			if is := next.properties(resource.Name)[property]; !slices.Contains(differing, property) && EffectOf(serverType, property) != InPlace &&
 				equal(now.filledIn(was), next.filledIn(is)) && !reflect.DeepEqual(was, is) {
 				next.keep(now, resource.Name, property)
 			}
@@ -189,7 +179,7 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 		}
 		// After a failed update the template may say more than was done.
 		recorded := existing.Status == "UPDATE_FAILED"
-		if len(differing) == 0 && !recorded && resource.Status != checkFail {
+		if len(differing) == 0 && len(concealed) == 0 && !recorded && resource.Status != checkFail {
 			continue
 		}
 		server, err := p.found(ctx, resource.PhysicalID)
@@ -201,6 +191,9 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 				states[resource.Name] = replaced
 			}
 			continue
+		}
+		if len(concealed) > 0 {
+			unknown[resource.Name] = concealed
 		}
 		if resource.Status == checkFail {
 			states[resource.Name] = healthy
@@ -223,6 +216,11 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 		}
 	}
 	content.Template = wanted
+	if len(unknown) > 0 && len(problems) == 0 {
+		if problems, err = p.concealed(ctx, existing, content, unknown, resources); err != nil {
+			return content, nil, err
+		}
+	}
 	return content, states, Refused(problems)
 }
 
@@ -249,20 +247,30 @@ func (p *Project) markHealth(ctx context.Context, existing *stacks.RetrievedStac
 	return nil
 }
 
-// files are those that Heat keeps of a stack.
-func (p *Project) files(ctx context.Context, existing *stacks.RetrievedStack) (map[string]string, error) {
-	var kept map[string]string
-	response, err := p.orchestration.Get(ctx, p.orchestration.ServiceURL("stacks", existing.Name, existing.ID, "files"), &kept, nil)
-	if response != nil {
-		defer response.Body.Close()
+// extensions are the files that Heat keeps of a stack, and what its environment maps types to.
+func (p *Project) extensions(ctx context.Context, existing *stacks.RetrievedStack) (files map[string]string, registry map[string]any, err error) {
+	var environment struct {
+		Registry map[string]any `json:"resource_registry"`
 	}
-	if gophercloud.ResponseCodeIs(err, 404) {
-		return nil, nil
+	for part, into := range map[string]any{"files": &files, "environment": &environment} {
+		response, err := p.orchestration.Get(ctx, p.orchestration.ServiceURL("stacks", existing.Name, existing.ID, part), into, nil)
+		if response != nil {
+			_ = response.Body.Close()
+		}
+		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+			return nil, nil, fmt.Errorf("read the %s of stack %s: %w", part, existing.Name, err)
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the files of stack %s: %w", existing.Name, err)
+	return files, environment.Registry, nil
+}
+
+// registry is what a content's environment maps types to.
+func (c Content) registry() map[string]any {
+	var environment struct {
+		Registry map[string]any `yaml:"resource_registry"`
 	}
-	return kept, nil
+	_ = yaml.Unmarshal([]byte(c.Environment), &environment) // Heat says what is wrong with it
+	return environment.Registry
 }
 
 // inputs are a content's parameters, those of its environment too.
@@ -295,6 +303,7 @@ type definition struct {
 	template   map[string]any
 	parameters map[string]string
 	files      map[string]string
+	registry   map[string]any // what types stand for: other types, or files
 }
 
 // resource is what the template says of a resource; nil when nothing.
@@ -368,18 +377,18 @@ func (d definition) shown(resource, property string, server foundServer) string 
 	return text(value)
 }
 
-// differences lists the properties of a resource that next gives it otherwise and that cannot be changed in place. Of a node its name is
-// one of them.
-func (d definition) differences(next definition, resource string, node bool) []string {
+// differences lists the properties of a resource that next gives it otherwise and that cost it what runs on it. Of a node its name is one
+// of them. Of the concealed ones Heat does not tell what they were.
+func (d definition) differences(next definition, resource string, node bool) (differing, concealed []string) {
 	return d.compare(next, resource, node, map[string]bool{})
 }
 
-func (d definition) compare(next definition, resource string, node bool, seen map[string]bool) (differing []string) {
+func (d definition) compare(next definition, resource string, node bool, seen map[string]bool) (differing, concealed []string) {
 	seen[resource] = true
 	before, after := d.properties(resource), next.properties(resource)
-	kind := text(d.resource(resource)["type"])
-	if kind != text(next.resource(resource)["type"]) {
-		return []string{"type"}
+	kind := d.kind(resource)
+	if kind != next.kind(resource) {
+		return []string{"type"}, nil
 	}
 	names := maps.Clone(before)
 	if names == nil {
@@ -387,18 +396,47 @@ func (d definition) compare(next definition, resource string, node bool, seen ma
 	}
 	maps.Copy(names, after)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if slices.Contains(inPlace[kind], name) && !(node && name == "name") || name == "user_data" && text(after["user_data_update_policy"]) == "IGNORE" {
+		effect := EffectOf(kind, name)
+		switch {
+		case effect == InPlace && !(node && name == "name"), kind == keyPairType && name != "name",
+			name == "user_data" && text(next.value(resource, "user_data_update_policy")) == "IGNORE":
+			continue
+		case (effect == Replugged || effect == Readdressed) && d.extends(next, before[name], after[name], effect == Replugged, maps.Clone(seen)):
 			continue
 		}
 		was, is := d.filledIn(before[name]), next.filledIn(after[name])
 		if hidden(was) {
-			continue // Heat does not tell what it was
+			concealed = append(concealed, name)
+			continue
 		}
 		if !equal(was, is) || d.moved(next, before[name], seen) {
 			differing = append(differing, name)
 		}
 	}
-	return differing
+	return differing, concealed
+}
+
+// keyPairType is of what a server holds by its name: what was put into the server stays there.
+const keyPairType = "OS::Nova::KeyPair"
+
+// extends tells whether a list keeps what a server is known by: all that it had, or of its networks the first. More may come, and
+// further networks may go: Heat attaches and detaches interfaces while the server runs.
+func (d definition) extends(next definition, was, is any, first bool, seen map[string]bool) bool {
+	had, _ := was.([]any)
+	has, _ := is.([]any)
+	if len(had) == 0 || len(has) == 0 {
+		return false
+	}
+	if first {
+		had = had[:1]
+	}
+	for _, one := range had {
+		there := slices.ContainsFunc(has, func(other any) bool { return equal(d.filledIn(one), next.filledIn(other)) })
+		if hidden(d.filledIn(one)) || !there || d.moved(next, one, seen) {
+			return false
+		}
+	}
+	return true
 }
 
 // moved tells whether a property leads to a resource that will be another one.
@@ -410,7 +448,10 @@ func (d definition) moved(next definition, value any, seen map[string]bool) bool
 			if path, ok := v[function].([]any); ok && len(path) > 0 {
 				name = text(path[0])
 			}
-			if name != "" && !seen[name] && d.resource(name) != nil && len(d.compare(next, name, false, seen)) > 0 {
+			if name == "" || seen[name] || d.resource(name) == nil {
+				continue
+			}
+			if differing, _ := d.compare(next, name, false, seen); len(differing) > 0 {
 				return true
 			}
 		}

@@ -27,6 +27,8 @@ resources:
 		require.NoError(t, yaml.Unmarshal([]byte(text), &d.template))
 		return d
 	}
+	port, other := map[string]any{"port": map[string]any{"get_resource": "port"}}, map[string]any{"network": "other"}
+	address := map[string]any{"subnet": map[string]any{"get_resource": "subnet"}}
 	for name, try := range map[string]struct {
 		change     func(resources map[string]any)
 		parameters map[string]string
@@ -51,6 +53,12 @@ resources:
 		"a key of another name":              {change: property("key", "name", "l"), differing: []string{"key_name"}},
 		"a file that its user data comes of": {run: "other", differing: []string{"user_data"}},
 		"user data that Heat is to ignore":   {run: "other", change: property("one", "user_data_update_policy", "IGNORE")},
+		"a further network":                  {change: property("one", "networks", []any{port, other})},
+		"another one in front":               {change: property("one", "networks", []any{other, port})},
+		"another network":                    {change: property("one", "networks", []any{other}), differing: []string{"networks"}},
+		"no network":                         {change: property("one", "networks", []any{}), differing: []string{"networks"}},
+		"a further address":                  {change: property("port", "fixed_ips", []any{address, map[string]any{"ip_address": "10.0.0.9"}})},
+		"other addresses":                    {change: property("port", "fixed_ips", []any{map[string]any{"ip_address": "10.0.0.9"}}), differing: []string{"networks"}},
 		"another type":                       {change: func(r map[string]any) { r["one"].(map[string]any)["type"] = "OS::Heat::None" }, differing: []string{"type"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,11 +66,21 @@ resources:
 			if try.change != nil {
 				try.change(next.template["resources"].(map[string]any))
 			}
-			require.Equal(t, try.differing, read(base, nil, "").differences(next, "one", try.node))
+			differing, concealed := read(base, nil, "").differences(next, "one", try.node)
+			require.Equal(t, try.differing, differing)
+			require.Empty(t, concealed)
 		})
 	}
 	was, now := read(base, map[string]string{"secret": hiddenParameter, "size": "small"}, ""), read(base, map[string]string{"secret": "word"}, "")
-	require.Empty(t, was.differences(now, "one", false))
+	differing, concealed := was.differences(now, "one", false)
+	require.Empty(t, differing)
+	require.Empty(t, concealed, "a password changes in place")
+	for _, d := range []definition{was, now} {
+		d.properties("one")["user_data"] = map[string]any{"str_replace": map[string]any{"template": "x", "params": map[string]any{"x": map[string]any{"get_param": "secret"}}}}
+	}
+	differing, concealed = was.differences(now, "one", false)
+	require.Empty(t, differing)
+	require.Equal(t, []string{"user_data"}, concealed, "Heat does not tell what it was")
 	now.properties("one")["flavor"] = "1"
 	now.keep(was, "one", "flavor")
 	require.Equal(t, "small", now.properties("one")["flavor"], "a parameter may not be there any more")
@@ -103,11 +121,68 @@ func TestServersInStacksOfAStackAreCompared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := map[string][]string{}
 			for _, resource := range []string{"group", "scaling", "file", "files"} {
-				for _, change := range was.changesInside(try.next, resource, 1) {
+				changes, _ := was.changesInside(try.next, resource, 1)
+				for _, change := range changes {
 					found[resource] = append(found[resource], change.Property)
 				}
 			}
 			require.Equal(t, try.want, found)
 		})
 	}
+}
+
+func TestTypesThatAnEnvironmentMapsAreFollowed(t *testing.T) {
+	server := func(image string) string {
+		return "heat_template_version: 2018-08-31\nparameters: {secret: {type: string}}\nresources:\n  one: {type: OS::Nova::Server, " +
+			"properties: {image: " + image + ", flavor: f, user_data: {get_param: secret}}}\n"
+	}
+	stack := func(registry map[string]any, image string, secret any) definition {
+		return definition{registry: registry, files: map[string]string{"a.yaml": server("tiny"), "b.yaml": server("tiny"), "c.yaml": server("big")}, template: map[string]any{
+			"resources": map[string]any{
+				"mine":   map[string]any{"type": "My::Server", "properties": map[string]any{"secret": secret}},
+				"direct": map[string]any{"type": "My::Alias", "properties": map[string]any{"image": image}},
+				"wild":   map[string]any{"type": "OS::Computing::Server", "properties": map[string]any{"image": image}},
+				"group": map[string]any{"type": "OS::Heat::ResourceGroup", "properties": map[string]any{"resource_def": map[string]any{
+					"type": "My::Server", "properties": map[string]any{"secret": secret}}}},
+			}}}
+	}
+	registry := func(file string) map[string]any {
+		return map[string]any{"My::Server": file, "My::Alias": serverType, "OS::Computing::*": "OS::Nova::*"}
+	}
+	was := stack(registry("a.yaml"), "tiny", "s")
+	require.Equal(t, serverType, was.kind("direct"))
+	require.Equal(t, serverType, was.kind("wild"))
+	for _, resource := range []string{"direct", "wild"} {
+		differing, _ := was.differences(stack(registry("a.yaml"), "big", "s"), resource, false)
+		require.Equal(t, []string{"image"}, differing)
+	}
+	differing, _ := was.differences(stack(map[string]any{"My::Alias": "a.yaml"}, "tiny", "s"), "direct", false)
+	require.Equal(t, []string{"type"}, differing, "the server would give way to a stack")
+	for name, try := range map[string]struct {
+		next      definition
+		want      []string
+		concealed []string
+	}{
+		"the same":                       {next: stack(registry("a.yaml"), "tiny", "s")},
+		"a file with the same server":    {next: stack(registry("b.yaml"), "tiny", "s")},
+		"a file with another image":      {next: stack(registry("c.yaml"), "tiny", "s"), want: []string{"image"}},
+		"another parameter":              {next: stack(registry("a.yaml"), "tiny", "t"), want: []string{"user_data"}},
+		"a server in place of the stack": {next: stack(map[string]any{"My::Server": serverType}, "tiny", "s"), want: []string{"type"}},
+		"a mapping of this resource only": {next: stack(map[string]any{"My::Server": "a.yaml", "resources": map[string]any{"mine": map[string]any{"My::Server": "c.yaml"}}},
+			"tiny", "s"), want: []string{"image"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var found []string
+			changes, concealed := was.changesInside(try.next, "mine", 1)
+			for _, change := range changes {
+				found = append(found, change.Property)
+			}
+			require.Equal(t, try.want, found)
+			require.Empty(t, concealed)
+		})
+	}
+	changes, _ := was.changesInside(stack(registry("c.yaml"), "tiny", "s"), "group", 1)
+	require.Len(t, changes, 1)
+	_, concealed := stack(registry("a.yaml"), "tiny", hiddenParameter).changesInside(was, "mine", 1)
+	require.Equal(t, []string{"user_data"}, concealed)
 }

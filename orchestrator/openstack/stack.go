@@ -40,10 +40,14 @@ type Content struct {
 	Nodes []string
 }
 
+// resource is what the template says of a resource; nil when nothing.
+func (c Content) resource(name string) map[string]any {
+	return definition{template: c.Template}.resource(name)
+}
+
 // nameOf is what a person calls a resource: a server has a name of its own.
 func (c Content) nameOf(resource string) string {
-	resources, _ := c.Template["resources"].(map[string]any)
-	one, _ := resources[resource].(map[string]any)
+	one := c.resource(resource)
 	properties, _ := one["properties"].(map[string]any)
 	if name, ok := properties["name"].(string); ok && one["type"] == "OS::Nova::Server" {
 		return "server " + name

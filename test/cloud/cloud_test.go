@@ -77,6 +77,10 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"a network that is gone is named", aNetworkThatIsGoneIsNamed},
 		{"a server that is off is started, one that is gone is made anew, and a rebuild is seen", missingServersAreMended},
 		{"a server that is there is not rebuilt, resized or replaced by an update", serversThatAreThereAreKept},
+		{"a server that was made with the value of a hidden parameter keeps it", whatHeatHidesIsComparedByHeat},
+		{"a new release with other user data and another template changes no server", aNewReleaseChangesNoServer},
+		{"Heat does with each property what the table says", heatDoesWhatTheTableSays},
+		{"a server's further networks come and go while it runs", heatChangesServersAsTheTableSays},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			began := time.Now()

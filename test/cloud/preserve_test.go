@@ -1,7 +1,10 @@
 package cloud
 
 import (
+	"bytes"
+	"encoding/json"
 	"maps"
+	"os"
 	"testing"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
@@ -22,6 +25,37 @@ func otherwise(template stackTemplate, properties map[string]any) stackTemplate 
 	return template
 }
 
+// whatHeatHidesIsComparedByHeat: a server that was made with the value of a hidden parameter keeps it.
+func whatHeatHidesIsComparedByHeat(t *testing.T, c *cloud) {
+	demo := c.as(t, "demo")
+	project := demo.project(t, c.service(t))
+	name := begin(t, project, "hidden")
+	content := func(secret, label string) driver.Content {
+		made := otherwise(plan(t, project, "one"), map[string]any{"user_data": map[string]any{"get_param": "secret"}, "metadata": map[string]any{"label": label}}).content(t)
+		made.Template["parameters"] = map[string]any{"secret": map[string]any{"type": "string", "hidden": true}}
+		made.Parameters = map[string]any{"secret": secret}
+		return made
+	}
+	first, err := project.ApplyStack(t.Context(), name, content("one", "a"))
+	require.NoError(t, err)
+	one, _ := first.Addresses("one")
+	made := state(t, project, one.ServerID)
+
+	err = project.CheckStack(t.Context(), name, content("two", "a"))
+	require.Len(t, driver.ServerChanges(err), 1, "%v", err)
+	require.Equal(t, "user_data", driver.ServerChanges(err)[0].Property)
+	_, err = project.ApplyStack(t.Context(), name, content("two", "b"))
+	require.Len(t, driver.ServerChanges(err), 1, "%v", err)
+	require.NotContains(t, err.Error(), "two")
+	require.Equal(t, 0, demo.updates(t, first, name))
+
+	same, err := project.ApplyStack(t.Context(), name, content("one", "b"))
+	require.NoError(t, err)
+	now, _ := same.Addresses("one")
+	require.Equal(t, one, now)
+	require.Equal(t, made.Launched, state(t, project, one.ServerID).Launched)
+}
+
 // serversThatAreThereAreKept: no update rebuilds, resizes or replaces a server on which something may run.
 func serversThatAreThereAreKept(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
@@ -39,10 +73,9 @@ func serversThatAreThereAreKept(t *testing.T, c *cloud) {
 		require.Equal(t, updates, demo.updates(t, first, name))
 	}
 
-	port := func(name string) map[string]any { return map[string]any{"port": map[string]any{"get_resource": name}} }
 	for property, value := range map[string]any{
 		"flavor": "m1.other", "image": "other", "key_name": "other", "availability_zone": "other", "user_data": "#!/bin/true", "config_drive": false,
-		"networks": []any{port("one-port"), port("two-port")}, "scheduler_hints": map[string]any{"group": "other"},
+		"networks": []any{map[string]any{"network": get("resource", "network")}}, "scheduler_hints": map[string]any{"group": "other"},
 	} {
 		_, err := project.ApplyStack(t.Context(), name, otherwise(plan(t, project, "one", "two"), map[string]any{property: value}).content(t))
 		changes := driver.ServerChanges(err)
@@ -106,4 +139,63 @@ func serversThatAreThereAreKept(t *testing.T, c *cloud) {
 	require.NotEqual(t, one.ServerID, next.ServerID)
 	require.Equal(t, one.Fixed, next.Fixed)
 	require.Equal(t, driver.Active, state(t, project, next.ServerID).Status)
+}
+
+// aNewReleaseChangesNoServer: what a former release asked for (test/stack/testdata) stays as it is when another one writes user data and
+// the rest of the template otherwise.
+func aNewReleaseChangesNoServer(t *testing.T, c *cloud) {
+	demo := c.as(t, "demo")
+	project := demo.project(t, c.service(t))
+	outside, err := project.ExternalNetwork(t.Context())
+	require.NoError(t, err)
+	name := begin(t, project, "release")
+	text, err := os.ReadFile("../stack/testdata/demo.json")
+	require.NoError(t, err)
+	release := func(userData string) (content driver.Content, servers []string) {
+		require.NoError(t, json.Unmarshal(bytes.ReplaceAll(text, []byte(`"outside"`), []byte(`"`+outside+`"`)), &content.Template))
+		for resource, one := range content.Template["resources"].(map[string]any) {
+			one := one.(map[string]any)
+			if properties := one["properties"].(map[string]any); one["type"] == "OS::Nova::Server" {
+				properties["image"], properties["flavor"], properties["user_data"] = image, flavor, "#!/bin/sh\n# "+userData
+				delete(properties, "key_name")
+				servers = append(servers, resource)
+			}
+		}
+		content.Nodes = servers
+		return content, servers
+	}
+	former, resources := release("of the former release")
+	require.NotEmpty(t, resources)
+	made, err := project.ApplyStack(t.Context(), name, former)
+	require.NoError(t, err)
+	before := demo.resources(t, made, name)
+	launched := map[string]string{}
+	for _, resource := range resources {
+		launched[resource] = state(t, project, before[resource].PhysicalID).Launched
+	}
+
+	next, _ := release("of this release")
+	template := next.Template["resources"].(map[string]any)
+	template["further"] = map[string]any{"type": "OS::Neutron::SecurityGroup", "properties": map[string]any{"rules": []any{}}}
+	for _, one := range template {
+		properties := one.(map[string]any)["properties"].(map[string]any)
+		switch one.(map[string]any)["type"] {
+		case "OS::Nova::Server":
+			properties["config_drive"], properties["metadata"] = "True", map[string]any{"release": "this one"}
+		case "OS::Neutron::Port":
+			properties["allowed_address_pairs"] = []any{map[string]any{"ip_address": "10.245.0.0/16"}}
+		case "OS::Neutron::SecurityGroup":
+			properties["description"] = "of this release"
+		case "OS::Neutron::Subnet":
+			properties["dns_nameservers"] = []any{"192.0.2.1"}
+		}
+	}
+	_, err = project.ApplyStack(t.Context(), name, next)
+	require.NoError(t, err)
+	after := demo.resources(t, made, name)
+	require.Contains(t, after, "further")
+	for _, resource := range resources {
+		require.Equal(t, before[resource].PhysicalID, after[resource].PhysicalID)
+		require.Equal(t, launched[resource], state(t, project, after[resource].PhysicalID).Launched)
+	}
 }

@@ -53,6 +53,18 @@ func (c compute) RenameServer(ctx context.Context, projectID, id, name string, m
 	return c.nova.Rename(ctx, projectID, id, name, metadata)
 }
 
+func (c compute) RebuildServer(ctx context.Context, projectID, id, image string) error {
+	return c.nova.Rebuild(ctx, projectID, id, image)
+}
+
+func (c compute) ResizeServer(ctx context.Context, projectID, id, flavor string) error {
+	return c.nova.Resize(ctx, projectID, id, flavor)
+}
+
+func (c compute) ReplugServer(ctx context.Context, projectID, id string, ports, networks []string) error {
+	return c.nova.Replug(ctx, projectID, id, ports, networks)
+}
+
 func (c compute) DeleteServer(ctx context.Context, projectID, id string) error {
 	return c.nova.Delete(ctx, projectID, id)
 }

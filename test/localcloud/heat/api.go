@@ -66,6 +66,21 @@ func (s *Service) Handler() http.Handler {
 	}
 	serve("PUT /stacks/{name}/{id}", update(false))
 	serve("PATCH /stacks/{name}/{id}", update(true))
+	preview := func(patch bool) handler {
+		return stack(func(w http.ResponseWriter, r *http.Request, stack Stack) error {
+			request, err := read(r)
+			if err != nil {
+				return err
+			}
+			changes, err := s.previewUpdate(r.Context(), stack, request, patch)
+			if err != nil {
+				return err
+			}
+			return writeJSON(w, 200, map[string]any{"resource_changes": changes})
+		})
+	}
+	serve("PUT /stacks/{name}/{id}/preview", preview(false))
+	serve("PATCH /stacks/{name}/{id}/preview", preview(true))
 	serve("PATCH /stacks/{name}/{id}/resources/{resource}", stack(s.serveMark))
 	remove := func(w http.ResponseWriter, _ *http.Request, stack Stack) error {
 		err := s.deleteStack(stack)
@@ -97,6 +112,17 @@ func (s *Service) Handler() http.Handler {
 	})
 	serve("GET /resource_types", func(w http.ResponseWriter, _ *http.Request) error {
 		return writeJSON(w, 200, map[string]any{"resource_types": slices.Sorted(maps.Keys(s.types))})
+	})
+	serve("GET /resource_types/{type}", func(w http.ResponseWriter, r *http.Request) error {
+		known, ok := s.types[r.PathValue("type")]
+		if !ok {
+			return notFound("Resource Type", r.PathValue("type"))
+		}
+		properties := map[string]any{}
+		for name, property := range known.properties {
+			properties[name] = map[string]any{"update_allowed": property.update, "required": property.required}
+		}
+		return writeJSON(w, 200, map[string]any{"resource_type": r.PathValue("type"), "properties": properties})
 	})
 	serve("GET /build_info", func(w http.ResponseWriter, _ *http.Request) error {
 		return writeJSON(w, 200, map[string]any{"api": map[string]any{"revision": version.Version}, "engine": map[string]any{"revision": version.Version}})

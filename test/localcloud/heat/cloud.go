@@ -19,6 +19,11 @@ type Compute interface {
 	FindServers(ctx context.Context, projectID, name string) ([]string, error)
 	// RenameServer gives a server that runs another name and other metadata.
 	RenameServer(ctx context.Context, projectID, id, name string, metadata map[string]string) error
+	// RebuildServer gives a server a new disk from an image, ResizeServer starts it in another size; both by name or id. ReplugServer attaches
+	// and detaches interfaces until it has these ports, and one in each of these networks.
+	RebuildServer(ctx context.Context, projectID, id, image string) error
+	ResizeServer(ctx context.Context, projectID, id, flavor string) error
+	ReplugServer(ctx context.Context, projectID, id string, ports, networks []string) error
 	// DeleteServer returns when nothing of the server is left.
 	DeleteServer(ctx context.Context, projectID, id string) error
 	// CreateKeyPair takes a public key, or makes a pair when it is "" and returns the private key too.

@@ -232,7 +232,7 @@ func (s *Service) adapt(ctx context.Context, stack Stack, current *Resource, kin
 		}
 		return true, s.storeResource(stack.ID, current)
 	}
-	if !kind.inPlace(differing) {
+	if !kind.inPlace(differing, properties) {
 		return false, nil
 	}
 	if err := s.setResource(stack.ID, current, actionUpdate, inProgress, "state changed"); err != nil {

@@ -230,6 +230,25 @@ func (s *Service) begin(id, action string) error {
 	return nil
 }
 
+// over is what an update makes of a stack's target.
+func (r stackRequest) over(before Target, patch bool) (Target, *Template, error) {
+	if patch || r.Existing {
+		if r.Template == nil {
+			r.Template = before.Template
+			if r.Files == nil {
+				r.Files = before.Files
+			}
+		}
+		merged := maps.Clone(before.Parameters)
+		for _, name := range r.ClearParameters {
+			delete(merged, name)
+		}
+		maps.Copy(merged, r.Parameters)
+		r.Parameters = merged
+	}
+	return r.target()
+}
+
 // updateStack begins an update. As Heat does, it first signs in through the stack's trust, also to give that up for one of another user who
 // asks: without it nobody can change the stack.
 func (s *Service) updateStack(ctx context.Context, caller identity.Caller, stack Stack, r stackRequest, patch bool) error {
@@ -246,21 +265,7 @@ func (s *Service) updateStack(ctx context.Context, caller identity.Caller, stack
 		return &Error{Status: 409, Type: "ActionInProgress", Message: fmt.Sprintf("Stack %s already has an action (%s) in progress.", stack.Name, stack.Action)}
 	}
 	before := stack.Target
-	if patch || r.Existing {
-		if r.Template == nil {
-			r.Template = before.Template
-			if r.Files == nil {
-				r.Files = before.Files
-			}
-		}
-		merged := maps.Clone(before.Parameters)
-		for _, name := range r.ClearParameters {
-			delete(merged, name)
-		}
-		maps.Copy(merged, r.Parameters)
-		r.Parameters = merged
-	}
-	target, template, err := r.target()
+	target, template, err := r.over(before, patch)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ type resourceType struct {
 	// create makes the resource and returns when it is ready. It must make nothing twice: after a crash it is called again with
 	// the same resource.
 	create func(ctx context.Context, j *job) error
+	// replaces says of a change of properties that can be made in place that it replaces all the same; may be nil.
+	replaces func(differing []string, next map[string]any) bool
 	// update changes it in place; it is called when every changed property allows that, with the new properties in the job.
 	update func(ctx context.Context, j *job) error
 	// remove deletes it and returns when it is gone; that it is not there is fine.
@@ -236,8 +238,8 @@ func changed(old, next map[string]any) (names []string) {
 }
 
 // inPlace says whether all these properties can be changed without a replacement.
-func (k resourceType) inPlace(names []string) bool {
-	return k.update != nil && !slices.ContainsFunc(names, func(name string) bool { return !k.properties[name].update })
+func (k resourceType) inPlace(names []string, next map[string]any) bool {
+	return k.update != nil && (k.replaces == nil || !k.replaces(names, next)) && !slices.ContainsFunc(names, func(name string) bool { return !k.properties[name].update })
 }
 
 // attribute finds one attribute of a resource that is there.

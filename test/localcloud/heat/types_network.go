@@ -144,7 +144,10 @@ func (c calls[R, O]) resourceType(t resourceType, request func(*job) (R, error),
 
 func netType() resourceType {
 	request := func(j *job) (r neutron.NetworkRequest, err error) {
-		err = j.into(&r, "admin_state_up", "shared", "port_security_enabled", "mtu")
+		err = j.into(&r, "admin_state_up", "shared", "port_security_enabled")
+		if specs, ok := j.properties["value_specs"]; err == nil && ok {
+			err = convert(specs, &r)
+		}
 		name := j.name()
 		r.Name, r.Owner = &name, j.owner()
 		return r, err
@@ -152,7 +155,7 @@ func netType() resourceType {
 	t := resourceType{
 		properties: map[string]property{
 			"name": {kind: words, update: true}, "admin_state_up": {kind: truth, update: true}, "shared": {kind: truth, update: true},
-			"port_security_enabled": {kind: truth, update: true}, "mtu": {kind: number, update: true}, "tenant_id": {kind: words}, "value_specs": {kind: aMap},
+			"port_security_enabled": {kind: truth, update: true}, "tenant_id": {kind: words}, "value_specs": {kind: aMap, update: true},
 			"tags": {kind: aList, update: true},
 		},
 	}
@@ -171,7 +174,7 @@ func subnetType() resourceType {
 		properties: map[string]property{
 			"network": {kind: words, required: true}, "cidr": {kind: words, required: true}, "ip_version": {kind: number}, "name": {kind: words, update: true},
 			"gateway_ip": {kind: words, update: true}, "allocation_pools": {kind: aList, update: true}, "dns_nameservers": {kind: aList, update: true},
-			"enable_dhcp": {kind: truth, update: true}, "host_routes": {kind: aList, update: true}, "tenant_id": {kind: words}, "value_specs": {kind: aMap},
+			"enable_dhcp": {kind: truth, update: true}, "host_routes": {kind: aList, update: true}, "tenant_id": {kind: words}, "value_specs": {kind: aMap, update: true},
 			"tags": {kind: aList, update: true},
 		},
 		aliases: map[string]string{"network_id": "network"},
@@ -226,7 +229,7 @@ func portType() resourceType {
 			"network": {kind: words, required: true}, "name": {kind: words, update: true}, "fixed_ips": {kind: aList, update: true}, "security_groups": {kind: aList, update: true},
 			"allowed_address_pairs": {kind: aList, update: true}, "mac_address": {kind: words}, "admin_state_up": {kind: truth, update: true},
 			"device_id": {kind: words, update: true}, "device_owner": {kind: words, update: true}, "port_security_enabled": {kind: truth, update: true},
-			"binding:vnic_type": {kind: words, update: true}, "replacement_policy": {kind: words, update: true}, "value_specs": {kind: aMap}, "tags": {kind: aList, update: true},
+			"binding:vnic_type": {kind: words, update: true}, "value_specs": {kind: aMap, update: true}, "tags": {kind: aList, update: true},
 		},
 		aliases: map[string]string{"network_id": "network"},
 		release: func(ctx context.Context, j *job) error {
@@ -304,7 +307,7 @@ func routerType() resourceType {
 	t := resourceType{
 		properties: map[string]property{
 			"name": {kind: words, update: true}, "external_gateway_info": {kind: aMap, update: true}, "admin_state_up": {kind: truth, update: true},
-			"distributed": {kind: truth}, "ha": {kind: truth}, "value_specs": {kind: aMap}, "tags": {kind: aList, update: true},
+			"distributed": {kind: truth}, "ha": {kind: truth}, "value_specs": {kind: aMap, update: true}, "tags": {kind: aList, update: true},
 		},
 	}
 	c := calls[neutron.RouterRequest, neutron.Router]{Network.CreateRouter, Network.GetRouter, Network.UpdateRouter, Network.DeleteRouter}
@@ -372,7 +375,7 @@ func floatingIPType() resourceType {
 	t := resourceType{
 		properties: map[string]property{
 			"floating_network": {kind: words, required: true}, "port_id": {kind: words, update: true}, "fixed_ip_address": {kind: words, update: true},
-			"floating_ip_address": {kind: words}, "floating_subnet": {kind: words}, "value_specs": {kind: aMap}, "tags": {kind: aList, update: true},
+			"floating_ip_address": {kind: words}, "floating_subnet": {kind: words}, "value_specs": {kind: aMap},
 		},
 		aliases: map[string]string{"floating_network_id": "floating_network"},
 	}

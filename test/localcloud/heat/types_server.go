@@ -21,6 +21,7 @@ func (s *Service) resourceTypes() map[string]resourceType {
 	all := map[string]resourceType{
 		"OS::Nova::Server":       serverType(),
 		"OS::Nova::KeyPair":      keyPairType(),
+		"OS::Nova::ServerGroup":  serverGroupType(),
 		"OS::Heat::RandomString": randomStringType(),
 		"OS::Heat::Value":        valueType(),
 		"OS::Heat::None":         noneType(),
@@ -32,15 +33,21 @@ func (s *Service) resourceTypes() map[string]resourceType {
 func serverType() resourceType {
 	return resourceType{
 		properties: map[string]property{
-			"name": {kind: words, update: true}, "image": {kind: words, required: true}, "flavor": {kind: words, required: true}, "key_name": {kind: words},
-			"networks": {kind: aList}, "user_data": {kind: words}, "user_data_format": {kind: words, fallback: "RAW"}, "metadata": {kind: aMap, update: true},
-			"security_groups":   {kind: aList},
-			"availability_zone": {kind: words}, "config_drive": {kind: truth},
+			"name": {kind: words, update: true}, "image": {kind: words, required: true, update: true}, "flavor": {kind: words, required: true, update: true},
+			"key_name": {kind: words}, "networks": {kind: aList, update: true}, "user_data": {kind: words, update: true},
+			"user_data_format": {kind: words, fallback: "RAW"}, "metadata": {kind: aMap, update: true}, "security_groups": {kind: aList},
+			"availability_zone": {kind: words}, "config_drive": {kind: truth}, "scheduler_hints": {kind: aMap},
+			"flavor_update_policy":    {kind: words, fallback: "RESIZE", update: true},
+			"image_update_policy":     {kind: words, fallback: "REBUILD", update: true},
+			"user_data_update_policy": {kind: words, fallback: "REPLACE", update: true},
+		},
+		replaces: func(differing []string, next map[string]any) bool {
+			return slices.ContainsFunc([]string{"flavor", "image", "user_data"}, func(name string) bool {
+				return slices.Contains(differing, name) && text(next[name+"_update_policy"]) == "REPLACE"
+			})
 		},
 		create: createServer,
-		update: func(ctx context.Context, j *job) error {
-			return j.compute().RenameServer(ctx, j.project(), j.resource.PhysicalID, j.name(), j.metadata())
-		},
+		update: updateServer,
 		remove: func(ctx context.Context, j *job) error {
 			id := j.resource.PhysicalID
 			if id == "" && j.resource.Data["asked"] == "" {
@@ -62,6 +69,38 @@ func serverType() resourceType {
 			return slices.ContainsFunc(portsOf(next), func(port string) bool { return slices.Contains(before, port) })
 		},
 	}
+}
+
+// updateServer does with a server that is there what each of its properties needs.
+func updateServer(ctx context.Context, j *job) error {
+	differing := changed(j.resource.Properties, j.properties)
+	id := j.resource.PhysicalID
+	if slices.Contains(differing, "name") || slices.Contains(differing, "metadata") {
+		if err := j.compute().RenameServer(ctx, j.project(), id, j.name(), j.metadata()); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(differing, "networks") {
+		ports, networks, err := j.interfaces()
+		if err == nil {
+			err = j.compute().ReplugServer(ctx, j.project(), id, ports, networks)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if slices.Contains(differing, "flavor") {
+		if err := j.compute().ResizeServer(ctx, j.project(), id, j.text("flavor")); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(differing, "user_data") && j.text("user_data_update_policy") == "REBUILD" {
+		return notValid("user_data_update_policy REBUILD is not supported by the local cloud's Heat; it takes REPLACE and IGNORE")
+	}
+	if slices.Contains(differing, "image") {
+		return j.compute().RebuildServer(ctx, j.project(), id, j.text("image"))
+	}
+	return nil
 }
 
 func portsOf(properties map[string]any) (ports []string) {
@@ -150,26 +189,9 @@ func serverRequest(j *job) (ServerRequest, error) {
 	for _, group := range listOf(j.properties["security_groups"]) {
 		r.SecurityGroups = append(r.SecurityGroups, text(group))
 	}
-	for _, one := range listOf(j.properties["networks"]) {
-		entry, _ := one.(map[string]any)
-		port, network := text(entry["port"]), text(entry["network"])+text(entry["uuid"])
-		for key := range entry {
-			if !slices.Contains([]string{"port", "network", "uuid"}, key) && entry[key] != nil {
-				return r, notValid("networks: %s is not supported by the local cloud's Heat; it takes port or network", key)
-			}
-		}
-		switch {
-		case port != "":
-			r.Ports = append(r.Ports, port)
-		case network != "":
-			id, err := j.findNetwork(network)
-			if err != nil {
-				return r, err
-			}
-			r.Networks = append(r.Networks, id)
-		default:
-			return r, notValid("networks: each entry names a network or a port")
-		}
+	var err error
+	if r.Ports, r.Networks, err = j.interfaces(); err != nil {
+		return r, err
 	}
 	// Noted before the request, see adopt.
 	if j.resource.Data == nil {
@@ -177,6 +199,32 @@ func serverRequest(j *job) (ServerRequest, error) {
 	}
 	j.resource.Data["asked"] = "yes"
 	return r, j.service.storeResource(j.stack.ID, j.resource)
+}
+
+// interfaces are the ports that a server is to have, and the networks in which it is to have one each.
+func (j *job) interfaces() (ports, networks []string, err error) {
+	for _, one := range listOf(j.properties["networks"]) {
+		entry, _ := one.(map[string]any)
+		port, network := text(entry["port"]), text(entry["network"])+text(entry["uuid"])
+		for key := range entry {
+			if !slices.Contains([]string{"port", "network", "uuid"}, key) && entry[key] != nil {
+				return nil, nil, notValid("networks: %s is not supported by the local cloud's Heat; it takes port or network", key)
+			}
+		}
+		switch {
+		case port != "":
+			ports = append(ports, port)
+		case network != "":
+			id, err := j.findNetwork(network)
+			if err != nil {
+				return nil, nil, err
+			}
+			networks = append(networks, id)
+		default:
+			return nil, nil, notValid("networks: each entry names a network or a port")
+		}
+	}
+	return ports, networks, nil
 }
 
 // metadata is what the server is to have of it.
@@ -251,6 +299,25 @@ func keyPairType() resourceType {
 			return map[string]any{"public_key": j.resource.Data["public_key"], "private_key": j.resource.Data["private_key"], "name": j.resource.PhysicalID}, nil
 		},
 		deleteFirst: func(old, next map[string]any) bool { return old["name"] == next["name"] },
+	}
+}
+
+// serverGroupType is a rule for placing servers. The local cloud has one host: it places all servers of a group there.
+func serverGroupType() resourceType {
+	return resourceType{
+		properties: map[string]property{"name": {kind: words}, "policies": {kind: aList}, "rules": {kind: aMap}},
+		create: func(_ context.Context, j *job) error {
+			for _, policy := range listOf(j.properties["policies"]) {
+				if policy := text(policy); policy != "soft-anti-affinity" && policy != "soft-affinity" && policy != "affinity" {
+					return notValid("policy %s is not supported by the local cloud's Heat: it has one host, and takes soft-anti-affinity, soft-affinity and affinity", policy)
+				}
+			}
+			return j.settle(j.resource.ID)
+		},
+		remove: func(context.Context, *job) error { return nil },
+		attributes: func(_ context.Context, j *job) (map[string]any, error) {
+			return map[string]any{"show": map[string]any{"id": j.resource.PhysicalID, "name": j.name(), "policies": j.properties["policies"]}}, nil
+		},
 	}
 }
 

@@ -174,30 +174,46 @@ func (s *Service) DetachServer(ctx context.Context, serverID string) error {
 		if port.DeviceID != serverID || port.DeviceOwner != ownerServer && !port.DeleteWithServer {
 			continue
 		}
-		if port.DeleteWithServer {
-			if err := s.removePort(ctx, port); err != nil {
-				return fmt.Errorf("delete port %s of server %s: %w", port.ID, serverID, err)
-			}
-			continue
-		}
-		network, _ := s.networks.Get(port.NetworkID)
-		if err := s.fabric.Unplug(ctx, network.fabric(), port.ID); err != nil {
-			return err
-		}
-		s.mutex.Lock()
-		_, err := s.ports.Update(port.ID, func(p *Port) {
-			p.DeviceID, p.DeviceOwner, p.Device, p.Status, p.VIFType = "", "", "", "DOWN", "unbound"
-			s.changed(&p.Common, nil, nil)
-		})
-		s.mutex.Unlock()
-		if err != nil {
-			return fmt.Errorf("free port %s of server %s: %w", port.ID, serverID, err)
-		}
-		if err := s.applyRoutersOf(ctx, port.NetworkID); err != nil {
+		if err := s.detach(ctx, port); err != nil {
 			return err
 		}
 	}
 	return s.applyGuards(ctx)
+}
+
+// DetachPort unplugs a port from its server, as DetachServer does; one that is gone or plugged nowhere is fine.
+func (s *Service) DetachPort(ctx context.Context, portID, serverID string) error {
+	port, ok := s.ports.Get(portID)
+	if !ok || port.DeviceID != serverID {
+		return nil
+	}
+	if err := s.detach(ctx, port); err != nil {
+		return err
+	}
+	return s.applyGuards(ctx)
+}
+
+func (s *Service) detach(ctx context.Context, port Port) error {
+	if port.DeleteWithServer {
+		if err := s.removePort(ctx, port); err != nil {
+			return fmt.Errorf("delete port %s of server %s: %w", port.ID, port.DeviceID, err)
+		}
+		return nil
+	}
+	network, _ := s.networks.Get(port.NetworkID)
+	if err := s.fabric.Unplug(ctx, network.fabric(), port.ID); err != nil {
+		return err
+	}
+	s.mutex.Lock()
+	_, err := s.ports.Update(port.ID, func(p *Port) {
+		p.DeviceID, p.DeviceOwner, p.Device, p.Status, p.VIFType = "", "", "", "DOWN", "unbound"
+		s.changed(&p.Common, nil, nil)
+	})
+	s.mutex.Unlock()
+	if err != nil {
+		return fmt.Errorf("free port %s of server %s: %w", port.ID, port.DeviceID, err)
+	}
+	return s.applyRoutersOf(ctx, port.NetworkID)
 }
 
 // ServerAddresses lists the addresses of a server's ports, a floating one after the fixed one it leads to.

@@ -25,6 +25,7 @@ type Networks interface {
 	AttachPort(ctx context.Context, portID, serverID, device string) (neutron.Interface, error)
 	DescribePort(ctx context.Context, portID string) (neutron.Interface, error)
 	DetachServer(ctx context.Context, serverID string) error
+	DetachPort(ctx context.Context, portID, serverID string) error
 	ServerAddresses(serverID string) []neutron.Address
 }
 

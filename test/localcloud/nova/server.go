@@ -31,6 +31,8 @@ const (
 	taskStop    task = "powering-off"
 	taskReboot  task = "rebooting"
 	taskRebuild task = "rebuilding"
+	taskResize  task = "resize_migrating"
+	taskReplug  task = "attaching"
 	taskDelete  task = "deleting"
 )
 
@@ -203,6 +205,9 @@ func (s *Service) serverBody(ctx context.Context, server Server) map[string]any 
 	}
 	if server.Task == taskRebuild {
 		status = "REBUILD"
+	}
+	if server.Task == taskResize {
+		status = "RESIZE"
 	}
 	metadata := server.Metadata
 	if metadata == nil {

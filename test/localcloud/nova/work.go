@@ -83,6 +83,12 @@ func (s *Service) settle(id string, kind task, failure error) {
 
 // begin stores a task for a server that has none, and runs it.
 func (s *Service) begin(id string, kind task, allowed func(Server) bool, work func(context.Context, string) error) error {
+	_, err := s.beginWith(id, kind, allowed, func(*Server) {}, work)
+	return err
+}
+
+// beginWith is begin with a change of what the server is to be.
+func (s *Service) beginWith(id string, kind task, allowed func(Server) bool, change func(*Server), work func(context.Context, string) error) (*operation, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	var refused error
@@ -94,18 +100,18 @@ func (s *Service) begin(id string, kind task, allowed func(Server) bool, work fu
 			refused = fault.New(fault.Conflict, "Cannot do '%s' while instance %s is in vm_state %s", kind, id, vmStates[row.Status])
 		default:
 			row.Task, row.UpdatedAt = kind, s.now()
+			change(row)
 		}
 	})
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case !found:
-		return noServer(id)
+		return nil, noServer(id)
 	case refused != nil:
-		return refused
+		return nil, refused
 	}
-	s.run(id, kind, work)
-	return nil
+	return s.run(id, kind, work), nil
 }
 
 // Restore goes on with what was unfinished when the process ended, and starts servers again that were running when the machine
@@ -130,9 +136,9 @@ func (s *Service) Restore(ctx context.Context) error {
 		}
 		switch kind {
 		case taskNone:
-		case taskSpawn, taskStart:
+		case taskSpawn, taskStart, taskReplug:
 			s.run(server.ID, kind, s.boot)
-		case taskReboot:
+		case taskReboot, taskResize:
 			s.run(server.ID, kind, s.reboot)
 		case taskRebuild:
 			s.run(server.ID, kind, s.rebuild)

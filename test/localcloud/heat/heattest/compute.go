@@ -139,6 +139,34 @@ func (c *Compute) RenameServer(ctx context.Context, projectID, id, name string, 
 	return nil
 }
 
+// RebuildServer finds the server.
+func (c *Compute) RebuildServer(ctx context.Context, projectID, id, _ string) error {
+	_, err := c.GetServer(ctx, projectID, id)
+	return err
+}
+
+// ResizeServer finds the server.
+func (c *Compute) ResizeServer(ctx context.Context, projectID, id, _ string) error {
+	_, err := c.GetServer(ctx, projectID, id)
+	return err
+}
+
+// ReplugServer gives a server these ports in place of those that it had.
+func (c *Compute) ReplugServer(ctx context.Context, projectID, id string, ports, _ []string) error {
+	if _, err := c.GetServer(ctx, projectID, id); err != nil {
+		return err
+	}
+	if err := c.Networks.DetachServer(ctx, id); err != nil {
+		return err
+	}
+	for i, port := range ports {
+		if _, err := c.Networks.AttachPort(ctx, port, id, fmt.Sprintf("eth%d", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // DeleteServer unplugs and forgets a server.
 func (c *Compute) DeleteServer(ctx context.Context, projectID, id string) error {
 	if _, err := c.GetServer(ctx, projectID, id); err != nil {
