@@ -59,6 +59,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"client", deploymentCommand(connection)},
 		{"client", actionCommand(connection)},
 		{"client", clusterCommand(connection)},
+		{"client", findingCommand(connection)},
 		{"client", classCommand(connection)},
 		{"author", yaqlCommand()},
 		{"server", serveCommand(connection)},

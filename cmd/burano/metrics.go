@@ -69,7 +69,7 @@ type load struct {
 	rows *store.Store
 	log  *slog.Logger
 
-	waiting, oldest, running, overdue, orphaned *prometheus.Desc
+	waiting, oldest, running, overdue, orphaned, unlooked, findings *prometheus.Desc
 }
 
 func newLoad(rows *store.Store, log *slog.Logger) *load {
@@ -80,12 +80,14 @@ func newLoad(rows *store.Store, log *slog.Logger) *load {
 		running:  describe("burano_tasks_running", "Deployments, actions and deletions that servers run, of all servers over the database."),
 		overdue:  describe("burano_tasks_overdue", "Of these, those whose lease has run out: their server is gone or cannot reach the database."),
 		orphaned: describe("burano_trusts_orphaned", "Trusts that nothing needs any more and that Keystone may still have."),
+		unlooked: describe("burano_keepers_overdue", "Environments that nobody has looked at although they were due more than a minute ago."),
+		findings: prometheus.NewDesc("burano_findings", "What is not as it should be in environments, by what looked and severity.", []string{"duty", "severity"}, nil),
 	}
 }
 
 // Describe is for prometheus.Collector.
 func (l *load) Describe(to chan<- *prometheus.Desc) {
-	for _, one := range []*prometheus.Desc{l.waiting, l.oldest, l.running, l.overdue, l.orphaned} {
+	for _, one := range []*prometheus.Desc{l.waiting, l.oldest, l.running, l.overdue, l.orphaned, l.unlooked, l.findings} {
 		to <- one
 	}
 }
@@ -102,5 +104,19 @@ func (l *load) Collect(to chan<- prometheus.Metric) {
 	for desc, value := range map[*prometheus.Desc]float64{l.waiting: float64(now.Waiting), l.oldest: now.Oldest.Seconds(), l.running: float64(now.Running),
 		l.overdue: float64(now.Overdue), l.orphaned: float64(now.Orphaned)} {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
+	}
+	unlooked, err := l.rows.OverdueKeepers(ctx, time.Minute)
+	if err != nil {
+		l.log.Warn("metrics of keepers are missing", "error", err)
+		return
+	}
+	to <- prometheus.MustNewConstMetric(l.unlooked, prometheus.GaugeValue, float64(unlooked))
+	found, err := l.rows.FindingCounts(ctx)
+	if err != nil {
+		l.log.Warn("metrics of findings are missing", "error", err)
+		return
+	}
+	for _, one := range found {
+		to <- prometheus.MustNewConstMetric(l.findings, prometheus.GaugeValue, float64(one.Number), one.Duty, one.Severity)
 	}
 }

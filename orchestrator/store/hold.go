@@ -281,7 +281,7 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 			Updates(&Task{Result: outcome.Result, Finished: &now, Updated: now}).Error; err != nil {
 			return err
 		}
-		if err := lookSoon(tx, task.EnvironmentID); err != nil {
+		if err := s.lookSoon(tx, task.EnvironmentID); err != nil {
 			return err
 		}
 		if task.Repair {

@@ -127,13 +127,21 @@ func (s *Store) AddKeepers(ctx context.Context) error {
 		return wrap(err, "look for environments without a keeper")
 	}
 	return s.transaction(ctx, "give environments a keeper", func(tx *gorm.DB) error {
-		return tx.Exec("INSERT INTO keepers (environment_id, worker, fence, lease_until, due, duties) SELECT id, '', 0, 0, 0, '{}' " + missing + " ON CONFLICT DO NOTHING").Error
+		now, err := s.databaseClock(tx)
+		if err != nil {
+			return err
+		}
+		return tx.Exec("INSERT INTO keepers (environment_id, worker, fence, lease_until, due, duties) SELECT id, '', 0, 0, ?, '{}' "+missing+" ON CONFLICT DO NOTHING", now).Error
 	})
 }
 
 // lookSoon has an environment looked at by all duties, because something in it has changed.
-func lookSoon(tx *gorm.DB, environmentID string) error {
-	return tx.Model(&Keeper{}).Where("environment_id = ?", environmentID).Updates(map[string]any{"due": 0, "duties": Dues{}}).Error
+func (s *Store) lookSoon(tx *gorm.DB, environmentID string) error {
+	now, err := s.databaseClock(tx)
+	if err != nil {
+		return err
+	}
+	return tx.Model(&Keeper{}).Where("environment_id = ?", environmentID).Updates(map[string]any{"due": now, "duties": Dues{}}).Error
 }
 
 // KeptEnvironment is what a keeper looks at.

@@ -136,6 +136,7 @@ func newEcho(config Config) *echo.Echo {
 	draftHandlers{config.Orchestrator}.register(burano)
 	choiceHandlers{config.Choices}.register(burano)
 	delegationHandlers{config.Orchestrator}.register(burano)
+	findingHandlers{config.Orchestrator}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster}.register(burano)
 	runningHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)
 	signInHandlers{config.SignIn}.register(burano)

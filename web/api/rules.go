@@ -93,6 +93,8 @@ var rules = map[string]string{
 	"GET /burano/v1/environments/:environment/delegation":                   "show_environment",
 	"PUT /burano/v1/environments/:environment/delegation":                   "delegate_environment",
 	"DELETE /burano/v1/environments/:environment/delegation":                "delegate_environment",
+	"GET /burano/v1/findings":                                               "list_environments",
+	"GET /burano/v1/environments/:environment/findings":                     "show_environment",
 	"GET /burano/v1/classes/:class/actions":                                 "get_schema",
 	"GET /burano/v1/cloud/:kind":                                            "ask_cloud",
 	"GET /burano/v1/audit":                                                  "list_audit_events",

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/web/client"
+)
+
+func findingCommand(connection *connection) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "finding",
+		Short: "What is not as it should be in environments, and what mends it",
+		Long: `Burano looks at what runs in environments again and again: at nodes and members of clusters, and where an environment has a standing
+delegation also at its servers. What is not as it should be is a finding until a later look finds it no more. Clusters whose property
+autoRepair is true are brought back by themselves.`,
+	}
+	command.AddCommand(findingListCommand(connection))
+	return command
+}
+
+func findingListCommand(connection *connection) *cobra.Command {
+	var print output
+	var closed bool
+	command := &cobra.Command{
+		Use:   "list [ENVIRONMENT]",
+		Short: "List the findings of an environment, or of all of the project, the worst first",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
+			environments, err := api.Environments(command.Context(), nil)
+			if err != nil {
+				return err
+			}
+			names, id := map[string]string{}, ""
+			for _, one := range environments {
+				names[one.ID] = one.Name
+			}
+			if len(args) > 0 {
+				found, err := api.Environment(command.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				id, names[found.ID] = found.ID, found.Name
+			}
+			rows, err := api.Findings(command.Context(), id, closed)
+			if err != nil {
+				return err
+			}
+			return print.print(command.OutOrStdout(), rows, findingTable(rows, names))
+		}),
+	}
+	print.addFlag(command)
+	command.Flags().BoolVar(&closed, "closed", false, "also list what was wrong lately and is not any more")
+	return command
+}
+
+// findingTable lists findings, each with what mends it below.
+func findingTable(rows []client.Finding, names map[string]string) func(*tabwriter.Writer) {
+	return func(table *tabwriter.Writer) {
+		fmt.Fprintln(table, "ENVIRONMENT\tSEVERITY\tSINCE\tUNTIL\tREPAIRS\tWHAT")
+		for _, row := range rows {
+			until := ""
+			if row.Closed != nil {
+				until = row.Closed.UTC().Format(time.RFC3339)
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", names[row.EnvironmentID], row.Severity, row.Since.UTC().Format(time.RFC3339), until, row.Repairs, row.Text)
+			if row.Closed == nil {
+				fmt.Fprintf(table, "\t\t\t\t\t→ %s\n", row.Mends)
+			}
+		}
+	}
+}

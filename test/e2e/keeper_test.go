@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/stretchr/testify/require"
+)
+
+// watchful are the settings of a server that looks often.
+var watchful = []string{"--keeper-interval", "8s", "--lease", "6s"}
+
+// TestServersThatAreStoppedOrDeletedBehindBuranosBackComeBackByThemselves stops one server of a cluster and deletes another one in Nova. The
+// server that repairs the second one dies meanwhile.
+func TestServersThatAreStoppedOrDeletedBehindBuranosBackComeBackByThemselves(t *testing.T) {
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	l.relaunch(t, watchful...)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	model, err := os.ReadFile(filepath.Join(l.root, "test/e2e/testdata/scaling.yaml"))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "kept.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(model), "name: scaling-cluster", "name: scaling-cluster\n    autoRepair: true", 1)), 0o600))
+	l.run(t, l.as("burano-demo"), "burano", "deploy", path, "--follow")
+	t.Cleanup(func() {
+		if t.Failed() {
+			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+		}
+	})
+	environment := environmentNamed(t, demo, "scaling")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	s.cluster.kubectl(t, "", "create", "configmap", "kept", "--from-literal=word=burano")
+
+	s.finds(t, "no-delegation")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delegation", "set", "scaling")
+	s.finds(t)
+
+	gateway := s.cluster.servers["murano-gateway-1"]
+	began := time.Now()
+	require.NoError(t, servers.Stop(t.Context(), demo.nova(t), gateway).ExtractErr())
+	s.finds(t, "server-stopped")
+	t.Logf("that a server is off was found after %.1f s:\n%s", time.Since(began).Seconds(), l.run(t, l.as("burano-demo"), "burano", "finding", "list", "scaling"))
+	s.finds(t)
+	t.Logf("it was back after %.1f s", time.Since(began).Seconds())
+	s.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
+	require.Equal(t, gateway, s.cluster.servers["murano-gateway-1"])
+
+	minion := s.cluster.servers["murano-kube-2"]
+	began = time.Now()
+	s.deleteServer(t, "murano-kube-2")
+	l.eventually(t, 2*time.Minute, "a repair runs", func() error {
+		for _, one := range demo.must(t, http.MethodGet, "/v1/environments/"+s.environment+"/deployments", nil)["deployments"].([]any) {
+			if state := one.(map[string]any)["state"]; state == "running" || state == "running_w_warnings" {
+				return nil
+			}
+		}
+		return fmt.Errorf("nothing runs")
+	})
+	require.Equal(t, "ready", demo.must(t, http.MethodGet, "/v1/environments/"+s.environment, nil)["status"])
+	require.NoError(t, l.server.Process.Kill())
+	require.Error(t, l.server.Wait())
+	l.launch(t, watchful...)
+	l.healthy(t)
+	s.finds(t)
+	t.Logf("a server that was deleted had a successor after %.1f s", time.Since(began).Seconds())
+	s.find(t)
+	require.NotEqual(t, minion, s.cluster.servers["murano-kube-2"])
+	require.Contains(t, s.cluster.kubectl(t, "", "get", "configmap", "kept", "-o", "jsonpath={.data.word}"), "burano")
+
+	after := demo.must(t, http.MethodGet, "/v1/environments/"+s.environment, nil)
+	require.Equal(t, environment["version"], after["version"])
+	require.Equal(t, "ready", after["status"])
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	asBefore(t, demo, found)
+}
+
+// finds waits until what is not as it should be is of these kinds, or among others, where there are some; else until nothing is.
+func (s *scaling) finds(t *testing.T, kinds ...string) {
+	t.Helper()
+	s.lab.eventually(t, 3*time.Minute, fmt.Sprintf("findings are %v", kinds), func() error {
+		found := map[string]bool{}
+		list := s.user.must(t, http.MethodGet, "/burano/v1/environments/"+s.environment+"/findings", nil)["findings"].([]any)
+		for _, one := range list {
+			found[one.(map[string]any)["kind"].(string)] = true
+		}
+		for _, kind := range kinds {
+			if !found[kind] {
+				return fmt.Errorf("there is no %s in %v", kind, list)
+			}
+		}
+		if len(kinds) == 0 && len(list) > 0 {
+			return fmt.Errorf("there are %v", list)
+		}
+		return nil
+	})
+}
