@@ -19,11 +19,7 @@ var (
 // CallAction has an action run: a public method of an object of the environment as it was deployed. actionID is the key under
 // which the object's header lists it (?/_actions). It answers when the task is written; the engine runs it.
 func (s *Service) CallAction(ctx context.Context, caller identity.Caller, environmentID, actionID string, args map[string]any) (taskID string, err error) {
-	environment, err := s.environment(ctx, caller, environmentID)
-	if err != nil {
-		return "", err
-	}
-	sessions, err := s.store.PeekSessions(ctx, environmentID)
+	environment, sessions, err := s.withSessions(ctx, caller, environmentID)
 	if err != nil {
 		return "", err
 	}

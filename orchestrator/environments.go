@@ -175,11 +175,7 @@ func taken(err error) error {
 
 // Environment shows an environment as it is, or as the session drafts it; sessionID may be "".
 func (s *Service) Environment(ctx context.Context, caller identity.Caller, id, sessionID string) (Environment, error) {
-	row, err := s.environment(ctx, caller, id)
-	if err != nil {
-		return Environment{}, err
-	}
-	sessions, err := s.store.PeekSessions(ctx, id)
+	row, sessions, err := s.withSessions(ctx, caller, id)
 	if err != nil {
 		return Environment{}, err
 	}

@@ -106,6 +106,17 @@ func (s *Service) environment(ctx context.Context, caller identity.Caller, id st
 	return row, visible(row, caller, id, err)
 }
 
+// withSessions is environment, with all sessions of it. These are read first: what ends in between is seen in the state that it had
+// before, and an environment that is deleted in between is not there, instead of one that is ready because it has no session.
+func (s *Service) withSessions(ctx context.Context, caller identity.Caller, id string) (store.Environment, []store.Session, error) {
+	sessions, err := s.store.PeekSessions(ctx, id)
+	if err != nil {
+		return store.Environment{}, nil, err
+	}
+	row, err := s.environment(ctx, caller, id)
+	return row, sessions, err
+}
+
 // environmentHead is environment without the model.
 func (s *Service) environmentHead(ctx context.Context, caller identity.Caller, id string) (store.Environment, error) {
 	row, err := s.store.EnvironmentHead(ctx, id)

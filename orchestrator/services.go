@@ -15,11 +15,7 @@ var ErrNoApplication = errors.New("Request body is empty: please, provide applic
 // Services returns what is at the path below the applications of the environment, or of the session's draft of it: with an
 // empty path the list, each with the environment's status under ?/status; nil where there is nothing.
 func (s *Service) Services(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string) (any, error) {
-	environment, err := s.environment(ctx, caller, environmentID)
-	if err != nil {
-		return nil, err
-	}
-	sessions, err := s.store.PeekSessions(ctx, environmentID)
+	environment, sessions, err := s.withSessions(ctx, caller, environmentID)
 	if err != nil {
 		return nil, err
 	}
