@@ -52,13 +52,14 @@ func (s *Store) Environments(ctx context.Context, projectID string) ([]Environme
 	return read.environments, read.sessions, wrap(err, "list environments")
 }
 
-// list reads them. The rows are many, and gorm's way of filling them would take most of the time.
+// list reads them, the sessions first: an environment that is deleted in between is not listed, instead of without its sessions. The rows
+// are many, and gorm's way of filling them would take most of the time.
 func (s *Store) list(ctx context.Context, projectID string) (listing, error) {
-	environments, err := readEnvironments(s.environmentsOf(ctx, projectID).Order("created, id"))
+	sessions, err := s.sessionsOf(ctx, "environment_id IN (?)", s.environmentsOf(ctx, projectID).Select("id"))
 	if err != nil {
 		return listing{}, err
 	}
-	sessions, err := s.sessionsOf(ctx, "environment_id IN (?)", s.environmentsOf(ctx, projectID).Select("id"))
+	environments, err := readEnvironments(s.environmentsOf(ctx, projectID).Order("created, id"))
 	return listing{environments, sessions}, err
 }
 
