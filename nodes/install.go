@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/nodes/systemd"
 )
@@ -32,6 +33,7 @@ var imagesScript string
 // facts are what was found on a node.
 type facts struct {
 	mtu       int
+	host      kube.Host
 	machine   string // its machine-id: another server has another one
 	resolvers []netip.Addr
 	files     map[string]string // path → sha256 of the content
@@ -46,6 +48,10 @@ func parseFacts(text string) facts {
 		switch kind {
 		case "mtu":
 			f.mtu, _ = strconv.Atoi(first)
+		case "memory": // in KiB
+			if kibibytes, err := strconv.Atoi(first); err == nil {
+				f.host = kube.Host{Machine: true, MemoryGiB: (kibibytes + 1<<20 - 1) >> 20}
+			}
 		case "machine":
 			f.machine = first
 		case "resolver":
@@ -84,7 +90,10 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	if err != nil {
 		return err
 	}
-	sketch, err := d.design.layout(node, pairs, 0)
+	// A machine has all the files that a container has, and more: what is looked for does not depend on which it is.
+	design := d.design
+	design.host = kube.Host{Machine: true}
+	sketch, err := design.layout(node, pairs, 0)
 	if err != nil {
 		return err
 	}
@@ -97,7 +106,8 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 		return err
 	}
 	found := parseFacts(out)
-	final, err := d.design.layout(node, pairs, found.mtu)
+	design.host = found.host
+	final, err := design.layout(node, pairs, found.mtu)
 	if err != nil {
 		return err
 	}

@@ -61,13 +61,14 @@ type design struct {
 	cluster     Config
 	driver      network.Driver
 	authorities *pki.Cluster
-	voters      []string // names of the nodes that run an etcd member
-	binary      string   // digest of the burano program, empty when its units are left out
-	api         Node     // the master whose API server the other nodes ask, when it is not the one that stays
+	voters      []string  // names of the nodes that run an etcd member
+	host        kube.Host // of the node whose layout is made
+	binary      string    // digest of the burano program, empty when its units are left out
+	api         Node      // the master whose API server the other nodes ask, when it is not the one that stays
 }
 
 func (d design) kube() kube.Cluster {
-	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, PodCIDR: network.PodCIDR, EtcdAuthorityFile: etcd.AuthorityFile}
+	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, PodCIDR: network.PodCIDR, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host}
 }
 
 func etcdNode(node Node) etcd.Node { return etcd.Node{Name: node.Name, Address: node.Address} }
@@ -165,13 +166,16 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		if err != nil {
 			return layout{}, err
 		}
-		l.add(kube.Containerd())
+		l.add(kube.Containerd(d.host))
 		l.add(kubelet...)
 	case Gateway:
 		l.add(systemd.Unit{Name: "haproxy", Packaged: true})
 		if d.binary != "" {
 			l.add(d.gateway(pairs))
 		}
+	}
+	for name, unit := range l.units {
+		l.units[name] = d.host.Unit(unit)
 	}
 	return l, nil
 }

@@ -104,6 +104,32 @@ func TestEveryFileOfEveryRoleIsAsReviewed(t *testing.T) {
 	}
 }
 
+// Everything else is as on a container.
+func TestWhatAMachineHasOtherwiseThanAContainerIsAsReviewed(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	container, pairs := aDesign(t, nodes, Calico)
+	machine := container
+	machine.host = kube.Host{Machine: true, MemoryGiB: 4}
+	for _, node := range nodes {
+		l, err := container.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		same := map[string]string{}
+		for _, file := range l.files() {
+			same[file.Path] = file.Digest()
+		}
+		l, err = machine.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		reviewed(t, "machine-"+string(node.Role)+".txt", written(slices.DeleteFunc(l.files(), func(file ssh.File) bool { return same[file.Path] == file.Digest() })))
+	}
+}
+
+func TestWhetherANodeIsAMachineIsSeenOnIt(t *testing.T) {
+	require.Equal(t, kube.Host{}, parseFacts("mtu 1500\n").host, "a container says nothing of the memory, which is its host's")
+	require.Equal(t, kube.Host{Machine: true, MemoryGiB: 2}, parseFacts("memory 2014568\n").host)
+	require.Equal(t, parseFacts("memory 2014568\n").host, parseFacts("memory 2009112\n").host, "another kernel changes no setting")
+	require.Equal(t, kube.Host{}, parseFacts("memory much\n").host)
+}
+
 // written is what the golden files hold of files.
 func written(files []ssh.File) string {
 	var b strings.Builder

@@ -66,6 +66,8 @@ type Cluster struct {
 	PodCIDR     string
 	// EtcdAuthorityFile is where the nodes have etcd's authority.
 	EtcdAuthorityFile string
+	// Host is what the node whose units are made runs on.
+	Host Host
 }
 
 // Kubeconfig writes the access of a user on a node.

@@ -51,6 +51,11 @@ func (c Cluster) MasterOrders(node Node, etcdUser string) map[string]pki.Order {
 //go:embed manifests/authentication.yaml
 var authentication []byte
 
+//go:embed manifests/audit.yaml
+var auditRules []byte
+
+const auditPolicy = configs + "audit.yaml"
+
 // APIServer is the unit of the API server. It talks to etcdURL only, its own node's member: through a list it would
 // wait for members that are still joining.
 func (c Cluster) APIServer(node Node, etcdURL string, etcdAuthority []byte, pairs map[string]pki.Pair) (systemd.Unit, error) {
@@ -77,13 +82,16 @@ resources:
 		{Path: configs + "encryption.yaml", Content: []byte(encryption), Mode: 0o600},
 		{Path: configs + "authentication.yaml", Content: authentication},
 	}
+	if c.Host.Machine {
+		files = append(files, ssh.File{Path: auditPolicy, Content: auditRules})
+	}
 	for _, name := range []string{apiServerPair, apiEtcdPair, apiKubeletPair, frontProxyPair} {
 		files = append(files, pairFiles(name, pairs[name])...)
 	}
 	return systemd.Unit{
 		Name:        "kube-apiserver",
 		Description: "Kubernetes API server",
-		Command: program("kube-apiserver",
+		Command: append(program("kube-apiserver",
 			"--advertise-address="+node.Address.String(),
 			"--bind-address=0.0.0.0",
 			fmt.Sprintf("--secure-port=%d", APIServerPort),
@@ -115,8 +123,8 @@ resources:
 			"--proxy-client-key-file="+keys+frontProxyPair+".key",
 			"--allow-privileged=true",
 			"--profiling=false",
-		),
-		Service: []string{"LimitNOFILE=16384"},
+		), c.Host.audit()...),
+		Service: []string{fmt.Sprintf("LimitNOFILE=%d", c.Host.openFiles())},
 		Files:   files,
 	}, nil
 }

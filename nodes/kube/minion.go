@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"net/netip"
+	"strconv"
 
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/nodes/ssh"
@@ -39,14 +40,12 @@ func (c Cluster) MinionOrders(node Node) map[string]pki.Order {
 func kubeletUser(node Node) string { return "system:node:" + node.Name }
 
 // Containerd is the unit of the container runtime, which comes with the image.
-//
-// restrict_oom_score_adj: where root may not lower that value (some containers as servers), pods would not start.
-func Containerd() systemd.Unit {
+func Containerd(host Host) systemd.Unit {
 	return systemd.Unit{Name: "containerd", Packaged: true, Files: []ssh.File{{Path: "/etc/containerd/config.toml", Content: []byte(`version = 2
 
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "` + pauseImage + `"
-  restrict_oom_score_adj = true
+  restrict_oom_score_adj = ` + strconv.FormatBool(host.restrictOOM()) + `
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/opt/cni/bin"
     conf_dir = "/etc/cni/net.d"
@@ -67,6 +66,7 @@ func (c Cluster) Kubelet(node Node, pairs map[string]pki.Pair) ([]systemd.Unit, 
 	if err != nil {
 		return nil, err
 	}
+	kernel, limits := c.Host.kubelet()
 	kubeletConfig := fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: %s
@@ -84,16 +84,10 @@ resolvConf: ""
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 # containerd 1.6 cannot tell it; must be the same in its configuration
 cgroupDriver: systemd
-failSwapOn: false
-# the local cloud's hosts may still have cgroup v1
-failCgroupV1: false
-oomScoreAdj: 0
-maxOpenFiles: 16384
-healthzBindAddress: 127.0.0.1
+%shealthzBindAddress: 127.0.0.1
 # images come with the node image: none may be collected
 imageGCHighThresholdPercent: 100
-evictionHard: {nodefs.available: 1%%, imagefs.available: 1%%, memory.available: 50Mi}
-`, node.Address, keys+"kubernetes-ca.crt", keys, kubeletServerPair, Domain, DNSAddress)
+%s`, node.Address, keys+"kubernetes-ca.crt", keys, kubeletServerPair, Domain, DNSAddress, kernel, limits)
 	proxyConfig := fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 bindAddress: 0.0.0.0
@@ -103,10 +97,7 @@ hostnameOverride: %s
 clientConnection: {kubeconfig: %s}
 clusterCIDR: %s
 mode: iptables
-oomScoreAdj: 0
-# these are the host's to set: a server that is a container may not
-conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
-`, node.Name, proxy.Path, c.PodCIDR)
+%s`, node.Name, proxy.Path, c.PodCIDR, c.Host.proxy())
 	return []systemd.Unit{
 		{
 			Name:        "kubelet",

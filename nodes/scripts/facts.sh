@@ -1,6 +1,6 @@
 #!/bin/bash
 # Prints what is on the node already, one fact a line:
-# mtu N | machine ID | resolver ADDRESS | file SHA256 PATH | link PATH TARGET
+# mtu N | machine ID | memory KIB | resolver ADDRESS | file SHA256 PATH | link PATH TARGET
 # ADDRESS is the node's own address; PATHS are the files asked for, one a line.
 set -euo pipefail
 device=$(ip -o addr show to "${ADDRESS:?}" | awk 'NR == 1 {print $2}')
@@ -9,6 +9,10 @@ if [ -n "$device" ]; then
 fi
 if [ -r /etc/machine-id ]; then
 	echo "machine $(cat /etc/machine-id)"
+fi
+# a container's kernel and memory are its host's
+if [ ! -e /run/systemd/container ]; then
+	awk '$1 == "MemTotal:" {print "memory", $2}' /proc/meminfo
 fi
 if [ -r /etc/resolv.conf ]; then
 	awk '$1 == "nameserver" {print "resolver", $2}' /etc/resolv.conf

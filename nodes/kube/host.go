@@ -1,0 +1,106 @@
+package kube
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/burano/burano/nodes/systemd"
+)
+
+// Host is what a node runs on. The zero value is a container that shares its host's kernel and disk, as the servers of the local cloud are: such a node
+// leaves the host's settings alone. A machine has kernel, memory and disk of its own, and keeps parts of them for what is not a pod. All that differs
+// between the two on a node is said here; what differs in the system itself is in images/machine.
+type Host struct {
+	Machine bool
+	// MemoryGiB is a machine's memory, rounded up, so that another kernel does not change the node's settings.
+	MemoryGiB int
+}
+
+// reserved is what a machine keeps from pods, in MiB: a fixed part, and of what is over 1 GiB a sixteenth, in all at most 4 GiB. A minion's kubelet,
+// containerd, network and etcd were measured at 230 MiB.
+func (h Host) reserved() (kube, system int) {
+	all := min(256+max(0, h.MemoryGiB-1)*1024/16, 4096)
+	return all * 6 / 10, all - all*6/10
+}
+
+// kubelet are settings of the kubelet: of the whole kernel, and when pods have to leave.
+func (h Host) kubelet() (kernel, limits string) {
+	if !h.Machine {
+		return `failSwapOn: false
+# the local cloud's hosts may still have cgroup v1
+failCgroupV1: false
+oomScoreAdj: 0
+maxOpenFiles: 16384
+`, `evictionHard: {nodefs.available: 1%, imagefs.available: 1%, memory.available: 50Mi}
+`
+	}
+	kube, system := h.reserved()
+	return `failSwapOn: true
+oomScoreAdj: -999
+maxOpenFiles: 1000000
+`, fmt.Sprintf(`kubeReserved: {cpu: 100m, memory: %dMi, ephemeral-storage: 1Gi}
+systemReserved: {cpu: 100m, memory: %dMi}
+evictionHard: {nodefs.available: 10%%, nodefs.inodesFree: 5%%, imagefs.available: 10%%, memory.available: 100Mi}
+evictionMinimumReclaim: {nodefs.available: 500Mi, imagefs.available: 500Mi}
+`, kube, system)
+}
+
+// proxy are settings of kube-proxy. What it sets of tracked connections belongs to the whole kernel.
+func (h Host) proxy() string {
+	if !h.Machine {
+		return `oomScoreAdj: 0
+# these are the host's to set: a server that is a container may not
+conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
+`
+	}
+	return `oomScoreAdj: -999
+conntrack: {maxPerCore: 32768, min: 131072, tcpEstablishedTimeout: 24h, tcpCloseWaitTimeout: 1h}
+`
+}
+
+// restrictOOM: where root may not lower that value (some containers as servers), pods would not start.
+func (h Host) restrictOOM() bool { return !h.Machine }
+
+// openFiles limits the API server.
+func (h Host) openFiles() int {
+	if !h.Machine {
+		return 16384
+	}
+	return 1 << 20
+}
+
+// audit are the API server's flags for its audit log, which takes at most 500 MB of a machine's disk. In a container the disk is the host's.
+func (h Host) audit() []string {
+	if !h.Machine {
+		return nil
+	}
+	return []string{
+		"--audit-policy-file=" + auditPolicy,
+		"--audit-log-path=/var/log/kubernetes/audit.log",
+		"--audit-log-maxsize=50",
+		"--audit-log-maxbackup=9",
+		"--audit-log-maxage=30",
+	}
+}
+
+// oomScores say whom the kernel spares when a machine has no memory left: first what the machine is reached and run by, then what other nodes need.
+var oomScores = map[string]int{
+	"kubelet": -999, "kube-proxy": -999, "calico-node": -998, "flanneld": -998, "etcd": -997, "etcd-forwarder": -997, "kube-apiserver": -997,
+	"kube-controller-manager": -996, "kube-scheduler": -996, "burano-gateway": -996, "burano-publish": -996,
+}
+
+// Unit gives a unit of ours what it has on this host.
+func (h Host) Unit(unit systemd.Unit) systemd.Unit {
+	score, known := oomScores[unit.Name]
+	if !h.Machine || unit.Packaged || !known {
+		return unit
+	}
+	lines := []string{fmt.Sprintf("OOMScoreAdjust=%d", score)}
+	for _, line := range unit.Service {
+		if !strings.HasPrefix(line, "OOMScoreAdjust=") {
+			lines = append(lines, line)
+		}
+	}
+	unit.Service = lines
+	return unit
+}
