@@ -24,6 +24,7 @@ import { ActionMenu } from '../actions/ActionMenu';
 import { findObject } from '../components/components';
 import { environmentQuery, isBusy, nameOf } from '../environments/environments';
 import { EnvironmentTrail } from '../environments/EnvironmentTrail';
+import { FindingCard } from '../findings/FindingCard';
 import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
 import { clusterQuery, fileOf, saveKubeconfig, type Cluster } from './clusters';
@@ -86,6 +87,7 @@ export function ClusterPage() {
         {cluster.error && <Failure error={cluster.error} onRetry={() => void cluster.refetch()} />}
         {cluster.isPending && tab === 'overview' && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
       </PageSection>
+      <FindingCard environment={environment} object={object} />
       <PageSection type="tabs">
         <Tabs
           activeKey={tab}

@@ -25,6 +25,7 @@ import { DraftBanner } from '../draft/DraftBanner';
 import { Losses } from '../draft/Losses';
 import { OtherDrafts } from '../draft/OtherDrafts';
 import { useDraft } from '../draft/useDraft';
+import { FindingCard } from '../findings/FindingCard';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
@@ -107,6 +108,7 @@ export function EnvironmentPage() {
         {deploy.error && <Failure error={deploy.error} />}
         {details.error && <Failure error={details.error} onRetry={() => void details.refetch()} />}
       </PageSection>
+      <FindingCard environment={environment} />
       <PageSection type="tabs">
         <Tabs
           activeKey={tab}

@@ -20,6 +20,8 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 
 import { parseTime, showAge, showTime } from '../api/time';
+import { FindingBadge } from '../findings/FindingBadge';
+import { projectFindingsQuery, worst } from '../findings/findings';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
@@ -49,6 +51,7 @@ export function EnvironmentsPage() {
   const navigate = useNavigate();
   const client = useQueryClient();
   const environments = useQuery(environmentsQuery);
+  const marks = worst(useQuery(projectFindingsQuery).data ?? []);
   const [filter, setFilter] = useState('');
   const [order, setOrder] = useState<Order>({ column: 'created', direction: 'desc' });
   const [page, setPage] = useState(1);
@@ -176,7 +179,7 @@ export function EnvironmentsPage() {
                         </Link>
                       </Td>
                       <Td dataLabel={words.status}>
-                        <StateLabel state={one.status} />
+                        <StateLabel state={one.status} /> <FindingBadge found={marks.get(one.id ?? '')} />
                       </Td>
                       <Td dataLabel={words.created} title={showTime(one.created, language)}>
                         {showAge(one.created, language)}

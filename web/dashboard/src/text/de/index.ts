@@ -11,6 +11,7 @@ import { deployments } from './deployments';
 import { details } from './details';
 import { draft } from './draft';
 import { environments } from './environments';
+import { findings } from './findings';
 import { help } from './help';
 import { images } from './images';
 import { notices } from './notices';
@@ -39,6 +40,7 @@ export const de: Texts = {
   details,
   draft,
   environments,
+  findings,
   help,
   images,
   notices,

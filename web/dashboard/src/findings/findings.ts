@@ -1,0 +1,49 @@
+// What is not as it should be in environments, as the server's keepers find it.
+import { queryOptions } from '@tanstack/react-query';
+
+import { answered, api, type Schema } from '../api/client';
+
+export type Finding = Schema<'Finding'>;
+
+export type Severity = Finding['severity'];
+
+/** From the worst on. */
+export const severities = ['critical', 'warning', 'info'] as const satisfies readonly Severity[];
+
+/** How often it is asked again: the keepers look about once a minute. */
+const every = 20_000;
+
+/** Those of an environment, the worst first. */
+export const findingsQuery = (environment: string) =>
+  queryOptions({
+    queryKey: ['environments', environment, 'findings'],
+    queryFn: async () =>
+      (await answered(api.GET('/burano/v1/environments/{environment}/findings', { params: { path: { environment } } }))).findings,
+    refetchInterval: every,
+  });
+
+/** Those of all environments of the project. */
+export const projectFindingsQuery = queryOptions({
+  queryKey: ['findings'],
+  queryFn: async () => (await answered(api.GET('/burano/v1/findings'))).findings,
+  refetchInterval: every,
+});
+
+/** How many there are of each severity. */
+export function counted(findings: readonly Finding[]): Record<Severity, number> {
+  const counts = { critical: 0, warning: 0, info: 0 };
+  for (const finding of findings) counts[finding.severity]++;
+  return counts;
+}
+
+/** The worst severity among those that want somebody's attention, by environment. */
+export function worst(findings: readonly Finding[]): Map<string, { severity: Severity; count: number }> {
+  const found = new Map<string, { severity: Severity; count: number }>();
+  for (const { environment_id: environment, severity } of findings) {
+    if (severity === 'info') continue;
+    const known = found.get(environment);
+    const graver = !known || severities.indexOf(severity) < severities.indexOf(known.severity);
+    found.set(environment, { severity: graver ? severity : known.severity, count: (known?.count ?? 0) + 1 });
+  }
+  return found;
+}
