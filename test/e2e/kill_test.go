@@ -25,9 +25,10 @@ type change struct {
 	call              []string // of the burano program
 	sample            []string // the instants at which `make test` kills the server
 	minions, gateways []string // that are there afterwards
+	master            string   // too; murano-kube-1 when empty
 }
 
-// changes follow each other. The voters of etcd go from none to three, to five, and back to three.
+// changes follow each other. The voters of etcd go from none to three, to five, and back to three; then each of the three nodes is replaced.
 var changes = []change{
 	{
 		name:     "deployment",
@@ -50,10 +51,33 @@ var changes = []change{
 		minions:  []string{"murano-kube-2"},
 		gateways: []string{"murano-gateway-1"},
 	},
+	{
+		name:     "replacement of a minion",
+		call:     []string{"action", "call", "scaling", "scaling-cluster", "replaceNode", "--arg", "node=murano-kube-2"},
+		sample:   []string{"end:servers", "end:murano-kube-2-r2: etcd join", "end:murano-kube-2: drain", "end:murano-kube-1: etcd leave", "end:murano-kube-2: forget"},
+		minions:  []string{"murano-kube-2-r2"},
+		gateways: []string{"murano-gateway-1"},
+	},
+	{
+		name:     "replacement of a gateway",
+		call:     []string{"action", "call", "scaling", "scaling-cluster", "replaceNode", "--arg", "node=murano-gateway-1"},
+		sample:   []string{"end:murano-gateway-1-r2: gateway", "begin:murano-gateway-1: close gateway", "end:murano-gateway-1: forget"},
+		minions:  []string{"murano-kube-2-r2"},
+		gateways: []string{"murano-gateway-1-r2"},
+	},
+	{
+		name: "replacement of the master",
+		call: []string{"action", "call", "scaling", "scaling-cluster", "replaceNode", "--arg", "node=murano-kube-1"},
+		sample: []string{"end:servers", "end:murano-kube-1-r2: etcd member", "end:murano-kube-1: former controllers", "begin:murano-kube-1: hand over",
+			"end:murano-kube-1: hand over", "end:murano-kube-1-r2: etcd leave", "end:murano-kube-1: forget"},
+		minions:  []string{"murano-kube-2-r2"},
+		gateways: []string{"murano-gateway-1-r2"},
+		master:   "murano-kube-1-r2",
+	},
 }
 
-// TestChangesSurviveTheDeathOfTheServer kills the server with SIGKILL at native steps of a deployment, of a scale-up and of a
-// scale-down, one after another, and starts it again each time: each ends as wanted, and nothing exists twice. `make soak` kills it
+// TestChangesSurviveTheDeathOfTheServer kills the server with SIGKILL at native steps of a deployment, of a scale-up, of a
+// scale-down and of replacements, one after another, and starts it again each time: each ends as wanted, and nothing exists twice. `make soak` kills it
 // at the beginning and at the end of every step: BURANO_SOAK is 1, or names the changes in which it does.
 func TestChangesSurviveTheDeathOfTheServer(t *testing.T) {
 	l := start(t, "faults")
@@ -158,7 +182,7 @@ func (l *lab) endsAsWanted(t *testing.T, demo *user, change change, found map[st
 		_, err := get("http://" + where + "/")
 		return err
 	})
-	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: id}
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: id, master: change.master}
 	s.holds(t, change.minions, change.gateways)
 	nothingTwice(t, l, demo, s.cluster, found, 1+len(change.minions)+len(change.gateways))
 	return texts
