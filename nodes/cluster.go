@@ -129,6 +129,7 @@ type Cluster struct {
 	now    func() time.Time
 
 	deploying sync.Mutex // one Deploy at a time
+	shrinking bool       // members of nodes that are not in config are still there
 
 	mu          sync.Mutex
 	connections map[string]*connecting

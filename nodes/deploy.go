@@ -57,6 +57,8 @@ type etcdRecord struct {
 	Voters       []string `json:"voters"`            // who is to vote
 	Members      []string `json:"members,omitempty"` // who did at the end of the last deployment
 	Bootstrapped bool     `json:"bootstrapped"`      // the first member ran: its data must never be begun anew
+	// Peers is the stage that all members were at at the end of the last deployment.
+	Peers etcd.Stage `json:"peers,omitempty"`
 }
 
 //go:embed scripts/services.sh
@@ -84,9 +86,20 @@ type deployment struct {
 func (c *Cluster) Deploy(ctx context.Context) error {
 	c.deploying.Lock()
 	defer c.deploying.Unlock()
+	for {
+		further, err := c.deployStage(ctx)
+		if err != nil || !further {
+			return err
+		}
+	}
+}
+
+// deployStage deploys the cluster, which takes the members of one that a former version has made a stage further, and tells whether there is
+// one after it.
+func (c *Cluster) deployStage(ctx context.Context) (further bool, err error) {
 	d, err := c.newDeployment(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer d.etcd.close()
 	steps := d.plan()
@@ -94,9 +107,14 @@ func (c *Cluster) Deploy(ctx context.Context) error {
 	records, err := steps.Run(ctx)
 	c.config.Logger.Info("cluster deployed", "cluster", c.config.Name, "took", time.Since(started).Round(time.Millisecond), "failed", err != nil, "criticalPath", describePath(plan.CriticalPath(records)))
 	if err != nil {
-		return fmt.Errorf("deploy cluster %s: %w", c.config.Name, failures(records, err))
+		return false, fmt.Errorf("deploy cluster %s: %w", c.config.Name, failures(records, err))
 	}
-	return nil
+	if d.record.Peers == d.design.peers {
+		return false, nil
+	}
+	d.record.Peers = d.design.peers
+	c.config.Report(ctx, "", fmt.Sprintf("the etcd members get an authority of their own: %s", d.record.Peers))
+	return d.design.peers != d.design.peers.Next(), d.saveRecord(ctx)
 }
 
 func describePath(records []plan.Record) string {
@@ -129,6 +147,9 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 		}
 	}
 	d.again = d.record.Bootstrapped
+	if !d.again {
+		d.record.Peers = etcd.TrustPeers
+	}
 	var candidates []etcd.Candidate
 	for _, node := range staying {
 		candidates = append(candidates, etcd.Candidate{Name: node.Name, Rank: slices.Index([]Role{Master, Minion, Gateway}, node.Role)})
@@ -142,6 +163,10 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 	}
 	d.design = design{cluster: c.config, driver: c.driver, authorities: authorities, voters: voters}
 	d.lookAtLeaving(ctx)
+	d.design.peers = d.record.Peers
+	if len(d.former) == 0 && !c.shrinking { // a member that is not deployed stays where it is
+		d.design.peers = d.record.Peers.Next()
+	}
 	if c.config.Binary != "" {
 		if d.design.binary, err = digestOf(c.config.Binary); err != nil {
 			return nil, err

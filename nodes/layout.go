@@ -24,6 +24,7 @@ const (
 // Names of pairs that are made here.
 const (
 	memberPair    = "etcd-member"
+	peerPair      = "etcd-peer"
 	publisherPair = "publisher"
 	gatewayPair   = "gateway"
 )
@@ -61,7 +62,8 @@ type design struct {
 	cluster     Config
 	driver      network.Driver
 	authorities *pki.Cluster
-	voters      []string  // names of the nodes that run an etcd member
+	voters      []string // names of the nodes that run an etcd member
+	peers       etcd.Stage
 	host        kube.Host // of the node whose layout is made
 	binary      string    // digest of the burano program, empty when its units are left out
 	api         Node      // the master whose API server the other nodes ask, when it is not the one that stays
@@ -110,6 +112,7 @@ func (d design) orders(node Node) map[string]pki.Order {
 	}
 	if slices.Contains(d.voters, node.Name) {
 		orders[memberPair] = pki.Order{Authority: d.authorities.Etcd, Request: etcdNode(node).CertificateRequest()}
+		orders[peerPair] = pki.Order{Authority: d.authorities.EtcdPeers, Request: etcdNode(node).PeerRequest()}
 	}
 	switch node.Role {
 	case Master:
@@ -127,7 +130,8 @@ func (d design) orders(node Node) map[string]pki.Order {
 func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, error) {
 	l := layout{units: map[string]systemd.Unit{}, hosts: d.hosts(node)}
 	if slices.Contains(d.voters, node.Name) {
-		l.add(etcd.Member(etcdNode(node), d.authorities.Etcd.Certificate, pairs[memberPair]))
+		l.add(etcd.Member(etcdNode(node), d.authorities.Etcd.Certificate, pairs[memberPair],
+			etcd.Peers{Stage: d.peers, Authority: d.authorities.EtcdPeers.Certificate, Pair: pairs[peerPair]}))
 	}
 	l.add(etcd.Forwarder(d.etcdNodes()))
 	cluster, networkNode := d.kube(), d.networkNode(node, mtu)

@@ -20,6 +20,7 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 	"pgregory.net/rapid"
 
+	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/nodes/plan"
@@ -78,11 +79,13 @@ func aDesign(t *testing.T, nodes []Node, pods Network) (design, map[string]pki.P
 		driver:  driver,
 		authorities: &pki.Cluster{
 			Etcd:       &pki.Authority{Certificate: []byte("<etcd authority>\n")},
+			EtcdPeers:  &pki.Authority{Certificate: []byte("<etcd peers' authority>\n")},
 			Kubernetes: &pki.Authority{Certificate: []byte("<kubernetes authority>\n")},
 			FrontProxy: &pki.Authority{Certificate: []byte("<front-proxy authority>\n")}, KubernetesKey: []byte("<kubernetes authority's key>\n"),
 			ServiceAccount: key, Encryption: bytes.Repeat([]byte{7}, 32),
 		},
 		voters: []string{nodes[0].Name, nodes[1].Name, nodes[2].Name},
+		peers:  etcd.TrustPeers,
 		binary: "digest",
 	}
 	pairs := map[string]pki.Pair{}

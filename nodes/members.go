@@ -143,7 +143,12 @@ func (d *deployment) join(ctx context.Context, client *clientv3.Client, node Nod
 		return err
 	}
 	started := time.Now()
-	err = d.guarded(ctx, node, []string{"etcd"}, func(ctx context.Context) error { return etcd.Promote(ctx, client, etcdNode(node)) })
+	err = d.guarded(ctx, node, []string{"etcd"}, func(ctx context.Context) error {
+		if err := etcd.Promote(ctx, client, etcdNode(node)); err != nil || !found.there {
+			return err
+		}
+		return etcd.AwaitAnswer(ctx, client, etcdNode(node)) // it may have been restarted, and the next one is only after it
+	})
 	if err == nil && !found.there {
 		d.report(ctx, node, fmt.Sprintf("votes in etcd (caught up in %s)", time.Since(started).Round(10*time.Millisecond)))
 	}

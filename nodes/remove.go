@@ -84,6 +84,7 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 		return err
 	}
 	defer staying.Close()
+	staying.shrinking = true
 	if err := staying.Deploy(ctx); err != nil {
 		return fmt.Errorf("remove %s: %w", strings.Join(names, ", "), err)
 	}

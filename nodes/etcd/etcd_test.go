@@ -64,6 +64,8 @@ type cluster struct {
 	nodes []etcd.Node
 	dirs  map[string]string
 
+	peers etcd.Stage // of members that are started
+
 	running map[string]*process // members by node
 }
 
@@ -79,7 +81,7 @@ func init() {
 func newCluster(t testing.TB, size int) *cluster {
 	authorities, err := pki.Open(t.Context(), &vault{values: map[string][]byte{}}, time.Now())
 	require.NoError(t, err)
-	c := &cluster{t: t, pki: authorities, dirs: map[string]string{}, running: map[string]*process{}}
+	c := &cluster{t: t, pki: authorities, peers: etcd.TrustPeers, dirs: map[string]string{}, running: map[string]*process{}}
 	pid, place := os.Getpid(), <-places
 	t.Cleanup(func() { places <- place }) // comes after the ends of the members
 	for i := range size {
@@ -96,7 +98,9 @@ func (c *cluster) start(node etcd.Node, members map[string]string, state string)
 	dir := c.dirs[node.Name]
 	pair, err := c.pki.Etcd.Issue(node.CertificateRequest(), time.Now())
 	require.NoError(c.t, err)
-	unit := etcd.Member(node, c.pki.Etcd.Certificate, pair)
+	peer, err := c.pki.EtcdPeers.Issue(node.PeerRequest(), time.Now())
+	require.NoError(c.t, err)
+	unit := etcd.Member(node, c.pki.Etcd.Certificate, pair, etcd.Peers{Stage: c.peers, Authority: c.pki.EtcdPeers.Certificate, Pair: peer})
 	env := []string{"BURANO_TEST_ETCD=1", "ETCD_HEARTBEAT_INTERVAL=100"}
 	for _, file := range append(unit.Files, etcd.Join(members, state, 0)) {
 		path := filepath.Join(dir, file.Path)

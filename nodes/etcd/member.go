@@ -71,8 +71,9 @@ func Authority(certificate []byte) ssh.File {
 }
 
 // Member is the unit of a node's member. It listens on the node's address only; 127.0.0.1 is the forwarder's.
-func Member(node Node, authority []byte, pair pki.Pair) systemd.Unit {
-	env := []string{
+func Member(node Node, authority []byte, pair pki.Pair, peers Peers) systemd.Unit {
+	peerEnv, peerFiles := peers.install(authority)
+	env := slices.Concat([]string{
 		"ETCD_NAME=" + node.Name,
 		"ETCD_DATA_DIR=" + DataDir,
 		"ETCD_LISTEN_PEER_URLS=" + node.PeerURL(),
@@ -84,29 +85,26 @@ func Member(node Node, authority []byte, pair pki.Pair) systemd.Unit {
 		"ETCD_CERT_FILE=" + memberCert,
 		"ETCD_KEY_FILE=" + memberKey,
 		"ETCD_CLIENT_CERT_AUTH=true",
-		"ETCD_PEER_TRUSTED_CA_FILE=" + AuthorityFile,
-		"ETCD_PEER_CERT_FILE=" + memberCert,
-		"ETCD_PEER_KEY_FILE=" + memberKey,
-		"ETCD_PEER_CLIENT_CERT_AUTH=true",
+	}, peerEnv, []string{
 		fmt.Sprintf("ETCD_MAX_LEARNERS=%d", MaxLearners),
 		fmt.Sprintf("ETCD_QUOTA_BACKEND_BYTES=%d", quotaBytes),
 		fmt.Sprintf("ETCD_SNAPSHOT_COUNT=%d", snapshotEntries),
 		// The JSON gateway would dial the member with its own certificate, which is no user.
 		"ETCD_ENABLE_GRPC_GATEWAY=false",
 		"ETCD_LOG_LEVEL=warn",
-	}
+	})
 	return systemd.Unit{
 		Name:        "etcd",
 		Description: "etcd member",
 		Command:     []string{program},
 		Service:     []string{"Type=notify", "TimeoutStartSec=120", "EnvironmentFile=" + memberEnv, "EnvironmentFile=" + JoinFile},
 		Needs:       JoinFile, // without it a node that is rebooted before it joins would begin a cluster of its own
-		Files: []ssh.File{
+		Files: append([]ssh.File{
 			Authority(authority),
 			{Path: memberCert, Content: pair.Certificate},
 			{Path: memberKey, Content: pair.Key, Mode: 0o600},
 			{Path: memberEnv, Content: lines(env)},
-		},
+		}, peerFiles...),
 	}
 }
 

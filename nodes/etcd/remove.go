@@ -28,6 +28,28 @@ func Answers(ctx context.Context, client *clientv3.Client, member *etcdserverpb.
 	return err == nil
 }
 
+// AwaitAnswer waits until the node's member serves clients, which it does when it is connected to a majority.
+func AwaitAnswer(ctx context.Context, client *clientv3.Client, node Node) error {
+	members, err := Members(ctx, client)
+	if err != nil {
+		return err
+	}
+	member := members.Of(node)
+	if member == nil {
+		return fmt.Errorf("etcd member %s is not in the cluster", node.Name)
+	}
+	err = retry(ctx, promotePatience, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
+		if !Answers(ctx, client, member) {
+			return true, errors.New("it does not answer")
+		}
+		return false, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for etcd member %s: %w", node.Name, err)
+	}
+	return nil
+}
+
 // Silent names the voters that do not answer: while there are any, etcd takes no new member.
 func Silent(ctx context.Context, client *clientv3.Client, members Membership) []string {
 	answers := make([]chan bool, len(members))

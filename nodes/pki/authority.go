@@ -1,4 +1,4 @@
-// Package pki makes the certificates of a cluster: three authorities that trust nothing of each other, and what they issue.
+// Package pki makes the certificates of a cluster: four authorities that trust nothing of each other, and what they issue.
 //
 // Keys are EC P-256 (fast to make and to verify; every part of Kubernetes and etcd takes them). An authority lives ten
 // years, what it issues two years; a bundle re-issues a certificate that has less than RenewBefore left, or whose names

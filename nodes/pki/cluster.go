@@ -18,7 +18,8 @@ type Vault interface {
 // Kubernetes authority's key (the controller-manager signs with it), the service account key and the encryption key
 // are ever put on a node, and on masters only.
 type Cluster struct {
-	Etcd       *Authority // members, and the clients of etcd by user name
+	Etcd       *Authority // members as their clients see them, and the clients of etcd by user name
+	EtcdPeers  *Authority // members as they see each other
 	Kubernetes *Authority // API server, kubelets, and the users of Kubernetes
 	FrontProxy *Authority // the API server's own calls to extension API servers
 
@@ -32,6 +33,7 @@ const vaultName = "pki/cluster"
 // stored is the form in the Vault.
 type stored struct {
 	Etcd           Pair   `json:"etcd"`
+	EtcdPeers      Pair   `json:"etcdPeers"`
 	Kubernetes     Pair   `json:"kubernetes"`
 	FrontProxy     Pair   `json:"frontProxy"`
 	ServiceAccount []byte `json:"serviceAccount"`
@@ -49,8 +51,11 @@ func Open(ctx context.Context, vault Vault, now time.Time) (*Cluster, error) {
 		if err := json.Unmarshal(text, &s); err != nil {
 			return nil, fmt.Errorf("read the cluster's authorities: %w", err)
 		}
-	} else {
-		if s, err = makeStored(now); err != nil {
+	} else if s, err = makeStored(now); err != nil {
+		return nil, err
+	}
+	if !found || s.EtcdPeers.Certificate == nil { // clusters of former versions have none
+		if _, s.EtcdPeers, err = NewAuthority("burano-etcd-peers", now); err != nil {
 			return nil, err
 		}
 		if text, err = json.Marshal(s); err != nil {
@@ -64,7 +69,7 @@ func Open(ctx context.Context, vault Vault, now time.Time) (*Cluster, error) {
 	for _, part := range []struct {
 		authority **Authority
 		pair      Pair
-	}{{&cluster.Etcd, s.Etcd}, {&cluster.Kubernetes, s.Kubernetes}, {&cluster.FrontProxy, s.FrontProxy}} {
+	}{{&cluster.Etcd, s.Etcd}, {&cluster.EtcdPeers, s.EtcdPeers}, {&cluster.Kubernetes, s.Kubernetes}, {&cluster.FrontProxy, s.FrontProxy}} {
 		if *part.authority, err = LoadAuthority(part.pair); err != nil {
 			return nil, err
 		}

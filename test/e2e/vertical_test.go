@@ -65,6 +65,7 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	t.Run("a Service made with kubectl alone is reachable through the gateway", func(t *testing.T) { serviceByKubectl(t, l, cluster, where) })
 	t.Run("a server reaches the cloud's metadata, a pod on it does not", func(t *testing.T) { metadataIsForServers(t, cluster) })
 	t.Run("each etcd certificate opens its own prefix and no other", func(t *testing.T) { etcdPermissions(t, cluster, etcdCalico) })
+	t.Run("each certificate opens its own ports and no other", func(t *testing.T) { certificatesAndPorts(t, cluster) })
 	t.Run("Secrets are not readable in etcd", func(t *testing.T) { secretsAreEncrypted(t, cluster) })
 	t.Run("deploying the same again restarts nothing", func(t *testing.T) { deployAgain(t, l, cluster, where) })
 	t.Run("another name of a node's server in the file destroys nothing", func(t *testing.T) { anotherName(t, l, cluster) })

@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+//go:embed testdata/try-certificates.sh
+var tryCertificates string
+
+// certificatesAndPorts has each node try each certificate that it has, its own and those of its kubeconfigs, on the ports of every node: the
+// members of etcd for clients (2379) and for each other (2380), the API server (6443), kubelets (10250).
+func certificatesAndPorts(t *testing.T, c *cluster) {
+	opens := map[string]string{
+		"etcd-member": "2379", "apiserver-etcd": "2379", "calico": "2379", "publisher": "2379", "gateway": "2379",
+		"etcd-peer": "2380", "apiserver-kubelet": "6443 10250",
+		// Its key signs what opens anything of Kubernetes. Only the master has it.
+		"kubernetes-ca": "6443",
+		"apiserver":     "", "front-proxy": "", "kubelet-server": "",
+	}
+	var addresses []string
+	for server := range c.servers {
+		output, err := c.on(server, "hostname", "-I")
+		require.NoError(t, err, output)
+		addresses = append(addresses, strings.Fields(output)[0])
+	}
+	tried := map[string]int{}
+	for server := range c.servers {
+		output, err := c.on(server, "env", "ADDRESSES="+strings.Join(addresses, " "), "/bin/bash", "-c", tryCertificates)
+		require.NoError(t, err, output)
+		found := map[string][]string{}
+		for line := range strings.Lines(output) {
+			fields := strings.Fields(line)
+			require.Len(t, fields, 4, "%s", output)
+			name, address, port, code := fields[0], fields[1], fields[2], fields[3]
+			tried[name]++
+			if _, known := found[name]; !known {
+				found[name] = []string{}
+			}
+			if code == "200" && !slices.Contains(found[name], port) {
+				found[name] = append(found[name], port)
+			}
+			require.NotEmpty(t, address)
+		}
+		for name, ports := range found {
+			want, known := opens[name]
+			if strings.HasSuffix(name, ".kubeconfig") {
+				want, known = "6443", true
+			}
+			require.Truef(t, known, "%s has a certificate %s that nobody thought of", server, name)
+			require.Equal(t, want, strings.Join(ports, " "), "%s on %s", name, server)
+		}
+	}
+	for name := range opens {
+		require.NotZero(t, tried[name], "%s was tried", name)
+	}
+	t.Log(fmt.Sprint(tried))
+}
