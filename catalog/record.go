@@ -24,6 +24,21 @@ type Record struct {
 	Embedded    bool
 	Created     time.Time // UTC, whole seconds
 	Updated     time.Time
+	Facts       *Facts // nil: not known yet
+}
+
+// Facts are what a package's files hold that lists tell.
+type Facts struct {
+	UI           bool
+	Logo         bool
+	SupplierLogo bool
+}
+
+// ClassRecord is a class of a package.
+type ClassRecord struct {
+	Name    string
+	Parents []string // full names; empty where they are not known, or there are none
+	Package Record
 }
 
 // Category groups packages.
@@ -113,6 +128,10 @@ type PackageStore interface {
 	// hold.
 	UpdatePackage(ctx context.Context, id string, change func(*Record) error) (Record, error)
 	Packages(ctx context.Context, query Query) ([]Record, error)
+	// NoteFacts keeps what was found in a package's files, and the parents of its classes by their names.
+	NoteFacts(ctx context.Context, id string, facts Facts, parents map[string][]string) error
+	// Parents returns the parents of the classes of packages, by the packages' ids and the classes' names.
+	Parents(ctx context.Context, ids []string) (map[string]map[string][]string, error)
 }
 
 // CategoryStore keeps categories.

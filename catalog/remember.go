@@ -79,3 +79,12 @@ func (r *remembering) Categories(ctx context.Context, query CategoryQuery) ([]Ca
 func (r *remembering) Category(ctx context.Context, id string) (Category, error) {
 	return r.store.Category(ctx, id)
 }
+
+func (r *remembering) NoteFacts(ctx context.Context, id string, facts Facts, parents map[string][]string) error {
+	defer r.lists.Writing()()
+	return r.store.NoteFacts(ctx, id, facts, parents)
+}
+
+func (r *remembering) Parents(ctx context.Context, ids []string) (map[string]map[string][]string, error) {
+	return r.store.Parents(ctx, ids)
+}

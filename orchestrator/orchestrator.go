@@ -50,6 +50,8 @@ type Engine interface {
 	CallStatic(ctx context.Context, projectID string, class engine.ClassName, method string, args map[string]any) (any, error)
 	// Schemas are those of a class and of its model builders.
 	Schemas(ctx context.Context, projectID string, class engine.ClassName, methods []string) (map[string]any, error)
+	// Extending tells which types are a class or extend it.
+	Extending(ctx context.Context, projectID string, packages map[string][]string, types []string, class string) (map[string]bool, error)
 	// Actions are the public methods of a class.
 	Actions(ctx context.Context, projectID string, class engine.ClassName) ([]muranopl.Action, error)
 }

@@ -147,6 +147,8 @@ func losses(before map[string]any, found []Change, kept []openstack.Kept) []Loss
 // placed is an object of a model without the objects in it.
 type placed struct {
 	Change
+	fullType   string // with version and package, where the header has them
+	headName   string // what the header calls it
 	properties map[string]any
 }
 
@@ -218,10 +220,11 @@ func place(objects map[string]placed, path string, value any) any {
 		if !isObject || id == "" {
 			return inner
 		}
-		kind, _ := header["type"].(string)
-		kind, _, _ = strings.Cut(kind, "/") // Save adds version and package
+		full, _ := header["type"].(string)
+		kind, _, _ := strings.Cut(full, "/") // Save adds version and package
 		name, _ := v["name"].(string)
-		objects[id] = placed{Change{ID: id, Type: kind, Name: name, Path: path}, inner}
+		headName, _ := header["name"].(string)
+		objects[id] = placed{Change: Change{ID: id, Type: kind, Name: name, Path: path}, fullType: full, headName: headName, properties: inner}
 		return id
 	case []any:
 		list := make([]any, len(v))

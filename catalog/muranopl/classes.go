@@ -60,6 +60,11 @@ func (c *Classes) ClassOf(ctx context.Context, pkg, name, spec string) (*Class, 
 	return c.named(ctx, typeName{class: name, version: spec, pkg: pkg})
 }
 
+// OfType returns the class that an object's header names: "name", "name/version", "name@package" or "name/version@package".
+func (c *Classes) OfType(ctx context.Context, text string) (*Class, error) {
+	return c.named(ctx, parseTypeName(text))
+}
+
 // named returns the class of a type name as models write it.
 func (c *Classes) named(ctx context.Context, name typeName) (*Class, error) {
 	c.mutex.Lock()

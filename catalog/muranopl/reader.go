@@ -18,6 +18,45 @@ func (c *Classes) build(ctx context.Context, pkg Package, name, file string, con
 	if err != nil {
 		return nil, err
 	}
+	read, err := declaring(documents, name, file)
+	if err != nil {
+		return nil, err
+	}
+	return c.complete(ctx, pkg, name, read)
+}
+
+// Parents are the parents that a class file gives a class of a package, by their full names; none of them is read. A class that names none
+// extends io.murano.Object.
+func Parents(name, file string, content []byte) ([]string, error) {
+	documents, err := readDocuments(nil, file, content, false)
+	if err != nil {
+		return nil, err
+	}
+	read, err := declaring(documents, name, file)
+	if err != nil {
+		return nil, err
+	}
+	if read.fields["Extends"] == nil {
+		if name == rootClass {
+			return nil, nil
+		}
+		return []string{rootClass}, nil
+	}
+	written, err := read.names(read.fields["Extends"])
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(written))
+	for i, one := range written {
+		if names[i], err = read.namespaces.resolve(one); err != nil {
+			return nil, read.wrong(read.fields["Extends"], "%v", err)
+		}
+	}
+	return names, nil
+}
+
+// declaring finds the document of a file that declares a class.
+func declaring(documents []document, name, file string) (*classDocument, error) {
 	var spaces namespaces
 	var nameless *classDocument
 	var found []string
@@ -38,12 +77,12 @@ func (c *Classes) build(ctx context.Context, pkg Package, name, file string, con
 			continue
 		}
 		if read.name == name {
-			return c.complete(ctx, pkg, name, read)
+			return read, nil
 		}
 		found = append(found, read.name)
 	}
 	if nameless != nil {
-		return c.complete(ctx, pkg, name, nameless)
+		return nameless, nil
 	}
 	where := Position{file, 1, 1}
 	if len(found) == 0 {

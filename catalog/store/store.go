@@ -70,6 +70,11 @@ type packageRow struct {
 	Created     int64
 	Updated     int64
 	Bytes       int64 // of the archive
+
+	// What is in the files; nil: not known yet.
+	HasUI           *bool
+	HasLogo         *bool
+	HasSupplierLogo *bool
 }
 
 func (packageRow) TableName() string { return "packages" }
@@ -86,6 +91,7 @@ type classRow struct {
 	OwnerID   string
 	Name      string
 	Position  int
+	Parents   string // full names, divided by spaces
 }
 
 func (classRow) TableName() string { return "package_classes" }
@@ -132,6 +138,9 @@ func (r packageRow) record() (catalog.Record, error) {
 	}
 	if record.Supplier == nil {
 		record.Supplier = map[string]any{}
+	}
+	if r.HasUI != nil && r.HasLogo != nil && r.HasSupplierLogo != nil {
+		record.Facts = &catalog.Facts{UI: *r.HasUI, Logo: *r.HasLogo, SupplierLogo: *r.HasSupplierLogo}
 	}
 	return record, nil
 }

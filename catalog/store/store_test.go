@@ -25,6 +25,7 @@ type opener func() *store.Store
 func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
 	tests := map[string]func(*testing.T, opener){
 		"a package comes back as it was stored, also after reopening": packagesComeBack,
+		"what is in a package's files is kept":                        factsAreKept,
 		"names and classes are unique where a package is seen":        namesAreUnique,
 		"a refused upload leaves nothing":                             refusedUploadsLeaveNothing,
 		"deleting removes all that belongs to a package":              deletingRemovesAll,
@@ -108,6 +109,30 @@ func packagesComeBack(t *testing.T, open opener) {
 	archive, err := s.Archive(t.Context(), want.ID)
 	require.NoError(t, err)
 	require.Equal(t, []byte("PK\x00zip"), archive)
+}
+
+func factsAreKept(t *testing.T, open opener) {
+	s, want := open(), record("a", "org.A", "p1")
+	require.NoError(t, s.AddPackage(t.Context(), want, nil1()))
+	got, err := s.Package(t.Context(), want.ID)
+	require.NoError(t, err)
+	require.Nil(t, got.Facts, "nobody has looked yet")
+
+	require.NoError(t, s.NoteFacts(t.Context(), want.ID, catalog.Facts{UI: true, SupplierLogo: true}, map[string][]string{"org.A": {"io.murano.Application", "org.B"}}))
+	require.NoError(t, s.NoteFacts(t.Context(), "gone", catalog.Facts{}, map[string][]string{"org.A": {}}))
+	s = open()
+	records, err := s.Packages(t.Context(), catalog.Query{Project: "p1"})
+	require.NoError(t, err)
+	require.Equal(t, &catalog.Facts{UI: true, SupplierLogo: true}, records[0].Facts)
+	parents, err := s.Parents(t.Context(), []string{want.ID, "gone"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]map[string][]string{want.ID: {"org.A": {"io.murano.Application", "org.B"}, "org.ANode": {}}}, parents)
+
+	_, err = s.UpdatePackage(t.Context(), want.ID, func(r *catalog.Record) error { r.Name = "Another"; return nil })
+	require.NoError(t, err)
+	got, err = s.Package(t.Context(), want.ID)
+	require.NoError(t, err)
+	require.NotNil(t, got.Facts)
 }
 
 func namesAreUnique(t *testing.T, open opener) {

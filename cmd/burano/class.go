@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,7 @@ import (
 
 func classCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "class", Short: "Classes of the catalog's packages"}
-	command.AddCommand(classSchemaCommand(connection), classActionsCommand(connection), classCallCommand(connection))
+	command.AddCommand(classListCommand(connection), classSchemaCommand(connection), classActionsCommand(connection), classCallCommand(connection))
 	return command
 }
 
@@ -25,6 +26,31 @@ func (o *classOptions) addFlags(command *cobra.Command) {
 
 func (o *classOptions) class(name string) client.Class {
 	return client.Class{Name: name, Package: o.pack, Version: o.version}
+}
+
+func classListCommand(connection *connection) *cobra.Command {
+	var extends string
+	var print output
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List the classes of packages that the project may use",
+		Args:  cobra.NoArgs,
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
+			classes, err := api.Classes(command.Context(), extends)
+			if err != nil {
+				return err
+			}
+			return print.print(command.OutOrStdout(), classes, func(table *tabwriter.Writer) {
+				fmt.Fprintln(table, "CLASS\tEXTENDS\tPACKAGE\tVERSION")
+				for _, one := range classes {
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", one.Name, strings.Join(one.Parents, ", "), one.Package.FullName, one.Package.Version)
+				}
+			})
+		}),
+	}
+	command.Flags().StringVar(&extends, "extends", "", "only this class and those that extend it, directly or not")
+	print.addFlag(command)
+	return command
 }
 
 func classSchemaCommand(connection *connection) *cobra.Command {

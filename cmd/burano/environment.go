@@ -20,7 +20,7 @@ import (
 func environmentCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "environment", Aliases: []string{"env"}, Short: "Environments: sets of applications that are deployed together"}
 	command.AddCommand(environmentListCommand(connection), environmentShowCommand(connection), environmentCreateCommand(connection),
-		environmentRenameCommand(connection), environmentModelCommand(connection), environmentDeleteCommand(connection), delegationCommand(connection))
+		environmentRenameCommand(connection), environmentModelCommand(connection), environmentObjectsCommand(connection), environmentDeleteCommand(connection), delegationCommand(connection))
 	return command
 }
 
@@ -120,6 +120,32 @@ func environmentRenameCommand(connection *connection) *cobra.Command {
 			return nil
 		}),
 	}
+}
+
+func environmentObjectsCommand(connection *connection) *cobra.Command {
+	var session, class string
+	var print output
+	command := &cobra.Command{
+		Use:   "objects NAME|ID",
+		Short: "List the objects of an environment, or of the draft of a session",
+		Args:  cobra.ExactArgs(1),
+		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, _ []string) error {
+			rows, err := api.Objects(command.Context(), found.ID, session, class)
+			if err != nil {
+				return err
+			}
+			return print.print(command.OutOrStdout(), rows, func(table *tabwriter.Writer) {
+				fmt.Fprintln(table, "ID\tCLASS\tNAME\tPATH")
+				for _, row := range rows {
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", row.ID, row.Type, row.Name, row.Path)
+				}
+			})
+		}),
+	}
+	command.Flags().StringVar(&session, "session", "", "the session whose draft is meant")
+	command.Flags().StringVar(&class, "class", "", "only objects of this class, or of one that extends it")
+	print.addFlag(command)
+	return command
 }
 
 func environmentModelCommand(connection *connection) *cobra.Command {

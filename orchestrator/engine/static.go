@@ -92,6 +92,24 @@ func (e *Engine) Actions(ctx context.Context, projectID string, name ClassName) 
 	return class.Actions(ctx), nil
 }
 
+// Extending tells which of these types of a model, as headers name them, are a class or extend it. packages are the versions that the
+// model's environment was deployed with. A type that cannot be read extends nothing.
+func (e *Engine) Extending(ctx context.Context, projectID string, packages map[string][]string, types []string, class string) (map[string]bool, error) {
+	classes := e.classes(projectID)
+	if err := classes.Fix(ctx, packages); err != nil {
+		return nil, err
+	}
+	extending := map[string]bool{}
+	for _, one := range types {
+		read, err := classes.OfType(ctx, one)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		extending[one] = err == nil && read.Is(class)
+	}
+	return extending, nil
+}
+
 // classes are those that a project may use.
 func (e *Engine) classes(projectID string) *muranopl.Classes {
 	return muranopl.NewClasses(e.Source(projectID), muranopl.WithConfigs(e.ClassConfigs), muranopl.WithParsed(e.parsed))

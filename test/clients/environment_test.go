@@ -87,6 +87,8 @@ Methods:
 	greeting := burano("action", "show", "one", "alpha", "greet")
 	require.Contains(t, greeting, "(required)")
 	require.Contains(t, burano("class", "actions", "org.test.App"), "twice")
+	require.Regexp(t, `(?m)^org.test.App +io.murano.Application +org.test.App +0.0.0$`, burano("class", "list", "--extends", "io.murano.Application"))
+	require.Regexp(t, `(?m) +org.test.App +alpha +services\[0\]$`, burano("environment", "objects", "one", "--class", "io.murano.Application"))
 	require.Equal(t, "\"hoho\"\n", burano("class", "call", "org.test.App", "twice", "--arg", "text=ho"))
 	refused("text", "class", "call", "org.test.App", "twice")
 	refused("org.test.None", "class", "call", "org.test.None", "twice")

@@ -5,13 +5,78 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/orchestrator"
 )
 
 // classHandlers tell what of classes forms are made of.
-type classHandlers struct{ orchestrator *orchestrator.Service }
+type classHandlers struct {
+	catalog      *catalog.Service
+	orchestrator *orchestrator.Service
+}
 
-func (h classHandlers) register(v1 *echo.Group) { v1.GET("/classes/:class/actions", h.actions) }
+func (h classHandlers) register(v1 *echo.Group) {
+	v1.GET("/classes", h.list)
+	v1.GET("/classes/:class/actions", h.actions)
+	v1.GET("/environments/:environment/objects", h.objects)
+}
+
+// classJSON is a class of a package.
+type classJSON struct {
+	Name    string           `json:"name"`
+	Parents []string         `json:"parents"`
+	Package classPackageJSON `json:"package"`
+}
+
+// classPackageJSON is what of a package tells it from others.
+type classPackageJSON struct {
+	ID       string `json:"id"`
+	FullName string `json:"fully_qualified_name"`
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Version  string `json:"version"`
+}
+
+// list answers the classes of packages that the project may use; with extends only those that are that class or extend it.
+func (h classHandlers) list(c echo.Context) error {
+	ctx, caller := calling(c)
+	classes, err := h.catalog.Heirs(ctx, caller, c.QueryParam("extends"))
+	if err != nil {
+		return err
+	}
+	list := make([]classJSON, len(classes))
+	for i, one := range classes {
+		list[i] = classJSON{Name: one.Name, Parents: append([]string{}, one.Parents...), Package: classPackageJSON{ID: one.Package.ID,
+			FullName: one.Package.FullName, Name: one.Package.Name, Type: one.Package.Type, Version: one.Package.Version}}
+	}
+	return c.JSON(http.StatusOK, struct {
+		Classes []classJSON `json:"classes"`
+	}{list})
+}
+
+// objectJSON is an object of a model without what is in it.
+type objectJSON struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+	Name string `json:"name"`
+	Path string `json:"path"`
+}
+
+// objects answers the objects of an environment or draft, with class only those of it.
+func (h classHandlers) objects(c echo.Context) error {
+	ctx, caller := calling(c)
+	objects, err := h.orchestrator.Objects(ctx, caller, c.Param("environment"), sessionOf(c), c.QueryParam("class"))
+	if err != nil {
+		return err
+	}
+	list := make([]objectJSON, len(objects))
+	for i, one := range objects {
+		list[i] = objectJSON(one)
+	}
+	return c.JSON(http.StatusOK, struct {
+		Objects []objectJSON `json:"objects"`
+	}{list})
+}
 
 // actionJSON is a public method.
 type actionJSON struct {

@@ -148,6 +148,46 @@ type ClassAction struct {
 	Arguments   map[string]any `json:"arguments" yaml:"arguments"` // JSON schema
 }
 
+// ClassOfPackage is a class with its parents and its package.
+type ClassOfPackage struct {
+	Name    string   `json:"name" yaml:"name"`
+	Parents []string `json:"parents" yaml:"parents"` // full names
+	Package struct {
+		ID       string `json:"id" yaml:"id"`
+		FullName string `json:"fully_qualified_name" yaml:"fully_qualified_name"`
+		Name     string `json:"name" yaml:"name"`
+		Type     string `json:"type" yaml:"type"`
+		Version  string `json:"version" yaml:"version"`
+	} `json:"package" yaml:"package"`
+}
+
+// Classes lists the classes of packages that the project may use; with extends that class and those that extend it.
+func (c *Client) Classes(ctx context.Context, extends string) ([]ClassOfPackage, error) {
+	var answer struct {
+		Classes []ClassOfPackage `json:"classes"`
+	}
+	err := c.Call(ctx, http.MethodGet, "/burano/v1/classes?"+url.Values{"extends": {extends}}.Encode(), nil, &answer)
+	return answer.Classes, err
+}
+
+// Object is an object of a model without what is in it.
+type Object struct {
+	ID   string `json:"id" yaml:"id"`
+	Type string `json:"type" yaml:"type"` // its class, without version and package
+	Name string `json:"name" yaml:"name"`
+	Path string `json:"path" yaml:"path"` // "" is the environment itself
+}
+
+// Objects lists the objects of an environment, or of a session's draft; with class those of it and of classes that extend it.
+func (c *Client) Objects(ctx context.Context, environment, session, class string) ([]Object, error) {
+	var answer struct {
+		Objects []Object `json:"objects"`
+	}
+	path := "/burano/v1/environments/" + environment + "/objects?" + url.Values{"class": {class}}.Encode()
+	err := c.Call(ctx, http.MethodGet, path, nil, &answer, ofSession(session)...)
+	return answer.Objects, err
+}
+
 // ClassActions lists the public methods of a class with the schemas of their arguments.
 func (c *Client) ClassActions(ctx context.Context, class Class) ([]ClassAction, error) {
 	var answer struct {

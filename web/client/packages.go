@@ -29,6 +29,12 @@ type Package struct {
 	OwnerID     string         `json:"owner_id" yaml:"owner_id"`
 	Created     string         `json:"created" yaml:"created"`
 	Updated     string         `json:"updated" yaml:"updated"`
+	Version     string         `json:"version" yaml:"version"`
+	Embedded    bool           `json:"embedded" yaml:"embedded"` // it comes with Burano
+	// What its files hold; nil where the package cannot be read.
+	HasUI           *bool `json:"has_ui" yaml:"has_ui"`
+	HasLogo         *bool `json:"has_logo" yaml:"has_logo"`
+	HasSupplierLogo *bool `json:"has_supplier_logo" yaml:"has_supplier_logo"`
 }
 
 // Packages lists all packages that fit the query (docs/api.md names its parameters), page by page.
@@ -39,7 +45,7 @@ func (c *Client) Packages(ctx context.Context, query url.Values) ([]Package, err
 			Packages []Package `json:"packages"`
 			Next     string    `json:"next_marker"`
 		}
-		if err := c.Call(ctx, http.MethodGet, "/v1/catalog/packages?"+query.Encode(), nil, &page); err != nil {
+		if err := c.Call(ctx, http.MethodGet, "/burano/v1/packages?"+query.Encode(), nil, &page); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Packages...)
@@ -54,7 +60,7 @@ func (c *Client) Packages(ctx context.Context, query url.Values) ([]Package, err
 func (c *Client) Package(ctx context.Context, name string) (Package, error) {
 	var row Package
 	if idForm.MatchString(name) {
-		return row, c.Call(ctx, http.MethodGet, "/v1/catalog/packages/"+name, nil, &row)
+		return row, c.Call(ctx, http.MethodGet, "/burano/v1/packages/"+name, nil, &row)
 	}
 	query := url.Values{"fqn": {name}, "include_disabled": {"true"}, "owned": {"true"}}
 	rows, err := c.Packages(ctx, query)

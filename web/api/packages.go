@@ -1,0 +1,63 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/catalog"
+)
+
+// packageHandlers tell of packages what Murano does not.
+type packageHandlers struct{ catalog *catalog.Service }
+
+func (h packageHandlers) register(v1 *echo.Group) {
+	v1.GET("/packages", h.list)
+	v1.GET("/packages/:package", h.show)
+}
+
+// describedPackage is a package as Murano tells of it, and more.
+type describedPackage struct {
+	packageJSON
+	Version         string `json:"version"`
+	Embedded        bool   `json:"embedded"`
+	HasUI           *bool  `json:"has_ui"` // null: the package cannot be read
+	HasLogo         *bool  `json:"has_logo"`
+	HasSupplierLogo *bool  `json:"has_supplier_logo"`
+}
+
+func describedFields(record catalog.Record) describedPackage {
+	fields := describedPackage{packageJSON: newPackageJSON(record), Version: record.Version, Embedded: record.Embedded}
+	if facts := record.Facts; facts != nil {
+		fields.HasUI, fields.HasLogo, fields.HasSupplierLogo = &facts.UI, &facts.Logo, &facts.SupplierLogo
+	}
+	return fields
+}
+
+// list takes the parameters of Murano's list.
+func (h packageHandlers) list(c echo.Context) error {
+	ctx := c.Request().Context()
+	records, marker, err := h.catalog.List(ctx, catalogCaller(c), c.QueryParams())
+	if err == nil {
+		records, err = h.catalog.Described(ctx, records)
+	}
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Packages   []describedPackage `json:"packages"`
+		NextMarker string             `json:"next_marker,omitempty"`
+	}{Packages: make([]describedPackage, len(records)), NextMarker: marker}
+	for i, record := range records {
+		answer.Packages[i] = describedFields(record)
+	}
+	return c.JSON(http.StatusOK, answer)
+}
+
+func (h packageHandlers) show(c echo.Context) error {
+	record, err := h.catalog.Describe(c.Request().Context(), catalogCaller(c), c.Param("package"))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, describedFields(record))
+}
