@@ -15,7 +15,7 @@ import (
 )
 
 func packageProperties(p client.Package) func(*tabwriter.Writer) {
-	return properties([2]any{"ID", p.ID}, [2]any{"Full name", p.FullName}, [2]any{"Name", p.Name}, [2]any{"Type", p.Type},
+	return properties([2]any{"ID", p.ID}, [2]any{"Full name", p.FullName}, [2]any{"Name", p.Name}, [2]any{"Version", p.Version}, [2]any{"Type", p.Type},
 		[2]any{"Author", p.Author}, [2]any{"Description", p.Description}, [2]any{"Tags", p.Tags}, [2]any{"Categories", p.Categories},
 		[2]any{"Classes", p.Classes}, [2]any{"Public", p.Public}, [2]any{"Enabled", p.Enabled}, [2]any{"Owner", p.OwnerID},
 		[2]any{"Created", p.Created}, [2]any{"Updated", p.Updated})
@@ -23,9 +23,9 @@ func packageProperties(p client.Package) func(*tabwriter.Writer) {
 
 func packageTable(rows []client.Package) func(*tabwriter.Writer) {
 	return func(table *tabwriter.Writer) {
-		fmt.Fprintln(table, "ID\tFULL NAME\tNAME\tTYPE\tPUBLIC\tENABLED")
+		fmt.Fprintln(table, "ID\tFULL NAME\tVERSION\tNAME\tTYPE\tPUBLIC\tENABLED")
 		for _, row := range rows {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%t\t%t\n", row.ID, row.FullName, row.Name, row.Type, row.Public, row.Enabled)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%t\t%t\n", row.ID, row.FullName, row.Version, row.Name, row.Type, row.Public, row.Enabled)
 		}
 	}
 }

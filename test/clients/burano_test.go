@@ -124,7 +124,7 @@ org.test.Boots: needs the image else (qcow2, bare): Glance does not have it, it 
 	require.Equal(t, []string{"org.test.Base", "io.murano", "org.test.Old", "org.test.One", "org.test.Three", "org.test.Two"}, names(rows))
 	require.NoError(t, yaml.Unmarshal([]byte(burano(s.as("", "", "OS_CLOUD=mine"), "package", "list", "--owned", "--search", "three", "-o", "yaml")), &rows))
 	require.Equal(t, []string{"org.test.Three"}, names(rows)[:1])
-	require.Regexp(t, `(?m)^ID +FULL NAME +NAME +TYPE +PUBLIC +ENABLED$`, burano(demo, "package", "list"))
+	require.Regexp(t, `(?m)^ID +FULL NAME +VERSION +NAME +TYPE +PUBLIC +ENABLED$`, burano(demo, "package", "list"))
 	refused(`--output is table, json or yaml, not "xml"`, demo, "package", "list", "-o", "xml")
 
 	var one row

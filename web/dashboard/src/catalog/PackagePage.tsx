@@ -142,6 +142,7 @@ function Details({ application }: { application: Package }) {
                   <DescriptionList isCompact>
                     <Entry term={words.fullName}>{application.fully_qualified_name}</Entry>
                     {application.author && <Entry term={words.author}>{application.author}</Entry>}
+                    {application.version && <Entry term={words.version}>{application.version}</Entry>}
                     <Entry term={words.updated}>{showTime(application.updated, language)}</Entry>
                     <Labels term={words.categories} labels={application.categories} />
                     <Labels term={words.tags} labels={application.tags} />
@@ -204,11 +205,11 @@ function Versions({ application }: { application: Package }) {
           <ListItem key={one.id}>
             {one.id === application.id ? (
               <>
-                {one.name} – {showTime(one.updated, language)} <Label isCompact>{words.thisOne}</Label>
+                {one.name} {one.version} – {showTime(one.updated, language)} <Label isCompact>{words.thisOne}</Label>
               </>
             ) : (
               <Link to="/catalog/$package" params={{ package: one.id ?? '' }}>
-                {one.name} – {showTime(one.updated, language)}
+                {one.name} {one.version} – {showTime(one.updated, language)}
               </Link>
             )}
           </ListItem>

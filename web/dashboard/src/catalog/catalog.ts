@@ -3,7 +3,8 @@ import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, type Schema } from '../api/client';
 
-export type Package = Schema<'Package'>;
+/** A package; what its files hold is not told of one that was just uploaded or changed. */
+export type Package = Schema<'Package'> & Partial<Schema<'DescribedPackage'>>;
 
 /** Applications that can be put into environments, those of other projects too where they are public. */
 export const applicationsQuery = (search: string, category: string) =>
@@ -12,7 +13,7 @@ export const applicationsQuery = (search: string, category: string) =>
     queryFn: async () =>
       (
         await answered(
-          api.GET('/v1/catalog/packages', {
+          api.GET('/burano/v1/packages', {
             params: { query: { type: 'Application', catalog: 'true', limit: 100, order_by: 'name', ...(search && { search }), ...(category && { category }) } },
           }),
         )
@@ -25,12 +26,14 @@ export const categoriesQuery = queryOptions({
   queryFn: async () => (await answered(api.GET('/v1/catalog/categories'))).categories ?? [],
 });
 
-export const logoOf = (one: Package): string => `/v1/catalog/packages/${encodeURIComponent(one.id ?? '')}/logo`;
+/** Where the logo of a package is; '' where it has none. */
+export const logoOf = (one: Package): string =>
+  one.has_logo === false ? '' : `/v1/catalog/packages/${encodeURIComponent(one.id ?? '')}/logo`;
 
 export const packageQuery = (id: string) =>
   queryOptions({
     queryKey: ['packages', 'one', id],
-    queryFn: () => answered(api.GET('/v1/catalog/packages/{id}', { params: { path: { id } } })),
+    queryFn: () => answered(api.GET('/burano/v1/packages/{package}', { params: { path: { package: id } } })),
   });
 
 /** Packages of the same full name, the newest first. */
@@ -38,7 +41,7 @@ export const versionsQuery = (fullName: string) =>
   queryOptions({
     queryKey: ['packages', 'versions', fullName],
     queryFn: async () => {
-      const { packages = [] } = await answered(api.GET('/v1/catalog/packages', { params: { query: { fqn: fullName, limit: 100 } } }));
+      const { packages = [] } = await answered(api.GET('/burano/v1/packages', { params: { query: { fqn: fullName, limit: 100 } } }));
       return packages.filter((one) => one.fully_qualified_name === fullName).toSorted((a, b) => (b.updated ?? '').localeCompare(a.updated ?? ''));
     },
     enabled: fullName !== '',

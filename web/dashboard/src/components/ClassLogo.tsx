@@ -9,6 +9,7 @@ import { packageOfClassQuery } from './components';
 export function ClassLogo({ className }: { className: string }) {
   const found = useQuery(packageOfClassQuery(className));
   const [broken, setBroken] = useState(false);
-  if (!found.data || broken) return <CubeIcon className="burano-class-logo" aria-hidden />;
-  return <img className="burano-class-logo" src={logoOf(found.data)} alt="" loading="lazy" onError={() => setBroken(true)} />;
+  const logo = found.data ? logoOf(found.data) : '';
+  if (!logo || broken) return <CubeIcon className="burano-class-logo" aria-hidden />;
+  return <img className="burano-class-logo" src={logo} alt="" loading="lazy" onError={() => setBroken(true)} />;
 }

@@ -95,7 +95,7 @@ export const packageOfClassQuery = (className: string) =>
   queryOptions({
     queryKey: ['packages', 'of class', className],
     queryFn: async () =>
-      (await answered(api.GET('/v1/catalog/packages', { params: { query: { class_name: className, limit: 1 } } }))).packages?.[0] ?? null,
+      (await answered(api.GET('/burano/v1/packages', { params: { query: { class_name: className, limit: 1 } } }))).packages?.[0] ?? null,
     staleTime: Infinity,
   });
 

@@ -49,7 +49,7 @@ export function queryOf(look: Look) {
     include_disabled: 'true',
     limit: look.limit ?? sizes[0],
     order_by: look.order ?? 'name',
-    sort_dir: look.descending ? 'desc' : 'asc',
+    sort_dir: look.descending ? ('desc' as const) : ('asc' as const),
     ...(marker && { marker }),
     ...(search && { search }),
     ...(look.type && { type: look.type }),
@@ -62,7 +62,7 @@ export const packagesKey = ['packages'];
 export const packagesQuery = (look: Look) =>
   queryOptions({
     queryKey: [...packagesKey, 'managed', look],
-    queryFn: ({ signal }) => answered(api.GET('/v1/catalog/packages', { signal, params: { query: queryOf(look) } })),
+    queryFn: ({ signal }) => answered(api.GET('/burano/v1/packages', { signal, params: { query: queryOf(look) } })),
     placeholderData: keepPreviousData,
   });
 
@@ -73,7 +73,7 @@ export const comparedQuery = ({ ids, fqn }: { ids?: string; fqn?: string }) =>
     queryFn: async () =>
       (
         await answered(
-          api.GET('/v1/catalog/packages', {
+          api.GET('/burano/v1/packages', {
             params: { query: { include_disabled: 'true', ...(fqn && { fqn }), ...(ids && { id: `in:${ids}` }) } },
           }),
         )
@@ -138,7 +138,7 @@ export const findings = (message: string): string[] =>
 /** Reads a list that people have typed with commas. */
 export const listOf = (text: string): string[] => [...new Set(text.split(',').map((word) => word.trim()).filter(Boolean))];
 
-const compared = ['name', 'fully_qualified_name', 'type', 'description', 'author', 'owner_id', 'is_public', 'enabled', 'tags', 'categories', 'created', 'updated'] as const;
+const compared = ['name', 'fully_qualified_name', 'version', 'type', 'description', 'author', 'owner_id', 'is_public', 'enabled', 'tags', 'categories', 'created', 'updated'] as const;
 
 export interface Comparison {
   attributes: { name: (typeof compared)[number]; values: Package[(typeof compared)[number]][]; differs: boolean }[];

@@ -38,7 +38,7 @@ export const foundQuery = (typed: string) =>
     queryFn: async ({ signal }) =>
       (
         await answered(
-          api.GET('/v1/catalog/packages', { signal, params: { query: { type: 'Application', catalog: 'true', limit: 8, search: searchWords(typed) } } }),
+          api.GET('/burano/v1/packages', { signal, params: { query: { type: 'Application', catalog: 'true', limit: 8, search: searchWords(typed) } } }),
         )
       ).packages ?? [],
     enabled: typed.trim().length > 1,

@@ -3,12 +3,10 @@ import { PlusIcon } from '@patternfly/react-icons';
 import { useQuery } from '@tanstack/react-query';
 import { useContext, useState } from 'react';
 
-import { shownQuery } from '../draft/draft';
 import { useDraft } from '../draft/useDraft';
-import { classOf, nameOf } from '../environments/environments';
 import { useText } from '../text';
 import type { InputProps } from './input';
-import { candidates, providersQuery } from './objects';
+import { labelOf, objectsQuery, providersQuery } from './objects';
 import { NestedWizard } from './NestedWizard';
 import { Place } from './place';
 import { Select } from './Select';
@@ -19,20 +17,20 @@ export function ObjectSelect(props: InputProps) {
   const words = useText().wizard;
   const { environment } = useContext(Place);
   const { draft, isPending } = useDraft(environment);
-  const details = useQuery({ ...shownQuery(environment, draft), enabled: !isPending });
   const classes = field.classes ?? [];
+  const session = draft?.state === 'opened' ? draft.session : undefined;
+  const objects = useQuery({ ...objectsQuery(environment, session, classes), enabled: !isPending });
   const asked = useQuery(providersQuery(classes));
   const providers = asked.data ?? [];
   const [open, setOpen] = useState(false);
   const [adding, setAdding] = useState('');
-  const objects = candidates(details.data?.services, classes, providers);
-  const options = objects.map((object) => ({ value: object['?']?.id, label: `${nameOf(object)} (${classOf(object).split('.').pop()})` }));
+  const options = (objects.data ?? []).map((object) => ({ value: object.id, label: labelOf(object) }));
   const message = options.length === 0 && providers.length > 0 ? words.noObject : undefined;
   return (
     <>
       <Flex alignItems={{ default: 'alignItemsFlexStart' }} flexWrap={{ default: 'nowrap' }} columnGap={{ default: 'columnGapSm' }}>
         <FlexItem grow={{ default: 'grow' }}>
-          <Select {...props} field={{ ...field, empty_message: field.empty_message || message }} options={options} isLoading={!details.data} />
+          <Select {...props} field={{ ...field, empty_message: field.empty_message || message }} options={options} isLoading={!objects.data} />
         </FlexItem>
         <FlexItem>
           {providers.length === 1 && (

@@ -30,13 +30,11 @@ export const definitionQuery = (id: string) =>
   queryOptions({
     queryKey: ['forms', id],
     queryFn: async (): Promise<Definition> => {
-      try {
+      const { fully_qualified_name: className = '', has_ui: hasForms } = await queries.fetchQuery(packageQuery(id));
+      if (hasForms !== false) {
         const { named = false, forms = [] } = await answered(api.GET('/burano/v1/forms/{package}', { params: { path: { package: id } } }));
         return { package: id, source: 'forms', className: '', named, forms: forms as Form[] };
-      } catch (error) {
-        if (!isMissing(error)) throw error;
       }
-      const { fully_qualified_name: className = '' } = await queries.fetchQuery(packageQuery(id));
       const schema = await readSchema(className);
       return { package: id, source: schema?.properties ? 'schema' : 'json', className, named: false, forms: [formOf(schema)] };
     },

@@ -1,23 +1,27 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { candidates, providersIn } from './objects';
+import { distinct, labelOf, providersIn } from './objects';
 
-const object = (id: string, type: string, more = {}) => ({ '?': { id, type }, ...more });
-
-it('finds objects of the class, of any version, wherever they are', () => {
-  const model = [object('a', 'io.Cluster/1.0@io.Cluster', { nodes: [object('b', 'io.Node')] }), object('c', 'io.Other')];
-  expect(candidates(model, ['io.Cluster'], []).map((one) => one['?']?.id)).toEqual(['a']);
-  expect(candidates(model, ['io.Node', 'io.Other'], []).map((one) => one['?']?.id)).toEqual(['b', 'c']);
+const declared = (name: string, id: string, type: 'Application' | 'Library', of: string) => ({
+  name,
+  parents: [],
+  package: { id, fully_qualified_name: of, name: of, type, version: '1.0.0' },
 });
 
-it('finds objects that are what a package is for which declares the class', () => {
-  const provider = { id: 'p', type: 'Application' as const, fully_qualified_name: 'io.MySQL', class_definitions: ['io.MySQL', 'io.Database', 'io.MySQL.Part'] };
-  const model = [object('a', 'io.MySQL'), object('b', 'io.MySQL.Part')];
-  expect(candidates(model, ['io.Database'], [provider]).map((one) => one['?']?.id)).toEqual(['a']);
+describe('providers', () => {
+  it('are applications, each once, by their names', () => {
+    const classes = [declared('b.One', 'b', 'Application', 'b'), declared('b.Two', 'b', 'Application', 'b'), declared('l.Base', 'l', 'Library', 'l'), declared('a.One', 'a', 'Application', 'a')];
+    expect(providersIn(classes).map((one) => one.id)).toEqual(['a', 'b']);
+  });
 });
 
-it('offers applications only, each once', () => {
-  expect(providersIn([{ id: 'a', type: 'Application' }, { id: 'a', type: 'Application' }, { id: 'b', type: 'Library' }, { id: 'c', type: 'Application', enabled: false }])).toEqual([
-    { id: 'a', type: 'Application' },
-  ]);
+describe('objects', () => {
+  it('stand once, however many of the classes they are of', () => {
+    const one = { id: '1', type: 'a.B', name: 'first', path: 'services[0]' };
+    expect(distinct([one, { ...one }, { ...one, id: '2' }]).map((each) => each.id)).toEqual(['1', '2']);
+  });
+  it('are called by name and class', () => {
+    expect(labelOf({ id: '1', type: 'io.example.App', name: 'first', path: '' })).toBe('first (App)');
+    expect(labelOf({ id: '1', type: 'io.example.App', name: '', path: '' })).toBe('App');
+  });
 });

@@ -1,36 +1,51 @@
 // Objects that a field may refer to, and packages that provide such.
 import { queryOptions } from '@tanstack/react-query';
 
-import { answered, api } from '../api/client';
-import type { Package } from '../catalog/catalog';
-import { classOf, type ObjectModel } from '../environments/environments';
-import { walk } from '../environments/objects';
+import { answered, api, type Schema } from '../api/client';
 
-/** Packages that declare one of the classes. */
+/** A package of which an application may be added for a field. */
+export type Provider = Schema<'Class'>['package'];
+
+/** Applications that declare one of the classes, or one that extends it. */
 export const providersQuery = (classes: string[]) =>
   queryOptions({
-    queryKey: ['packages', 'providers', ...classes],
+    queryKey: ['classes', 'extending', ...classes],
     queryFn: async () => {
-      const answers = await Promise.all(
-        classes.map((one) => answered(api.GET('/v1/catalog/packages', { params: { query: { class_name: one, limit: 100 } } }))),
-      );
-      return providersIn(answers.flatMap((answer) => answer.packages ?? []));
+      const answers = await Promise.all(classes.map((one) => answered(api.GET('/burano/v1/classes', { params: { query: { extends: one } } }))));
+      return providersIn(answers.flatMap((answer) => answer.classes));
     },
     staleTime: 60_000,
   });
 
-/** Applications among packages, each once. */
-export function providersIn(packages: Package[]): Package[] {
-  const byId = new Map(packages.filter((one) => one.type === 'Application' && one.enabled !== false).map((one) => [one.id, one]));
-  return [...byId.values()];
+/** The applications among the packages of classes, each once, by their names. */
+export function providersIn(classes: Schema<'Class'>[]): Provider[] {
+  const byId = new Map(classes.map((one) => [one.package.id, one.package]));
+  return [...byId.values()].filter((one) => one.type === 'Application').sort((a, b) => a.name.localeCompare(b.name));
 }
 
-/** The objects of a draft that may be chosen: those of the classes, and those that are what a package is for which declares such a class. */
-export function candidates(model: unknown, classes: string[], providers: Package[]): ObjectModel[] {
-  const wanted = new Set([...classes, ...providers.map((one) => one.fully_qualified_name ?? '')]);
-  const found: ObjectModel[] = [];
-  walk(model, (object) => {
-    if (wanted.has(classOf(object))) found.push(object);
+/** The objects of an environment, or of its draft, that are of one of the classes. */
+export const objectsQuery = (environment: string, session: string | undefined, classes: string[]) =>
+  queryOptions({
+    queryKey: ['environments', environment, session ?? 'deployed', 'objects', ...classes],
+    queryFn: async () => {
+      const answers = await Promise.all(
+        classes.map((one) =>
+          answered(
+            api.GET('/burano/v1/environments/{environment}/objects', {
+              params: { path: { environment }, query: { class: one }, header: session ? { 'X-Configuration-Session': session } : {} },
+            }),
+          ),
+        ),
+      );
+      return distinct(answers.flatMap((answer) => answer.objects));
+    },
   });
-  return found;
+
+/** Objects each once: an object may be of several of the classes. */
+export const distinct = (objects: Schema<'Object'>[]): Schema<'Object'>[] => [...new Map(objects.map((one) => [one.id, one])).values()];
+
+/** What people call an object: its name and its class. */
+export function labelOf({ name, type }: Schema<'Object'>): string {
+  const short = type.split('.').pop() ?? type;
+  return name ? `${name} (${short})` : short;
 }

@@ -10,6 +10,7 @@ export const details: Texts['details'] = {
   categories: 'Kategorien',
   tags: 'Schlagwörter',
   fullName: 'Voller Name',
+  version: 'Version',
   updated: 'Geändert',
   supplier: 'Anbieter',
   requirements: 'Voraussetzungen',

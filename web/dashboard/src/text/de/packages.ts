@@ -68,6 +68,7 @@ export const packages: Texts['packages'] = {
   attributes: {
     name: 'Name',
     fully_qualified_name: 'Voller Name',
+    version: 'Version',
     type: 'Art',
     description: 'Beschreibung',
     author: 'Autor',

@@ -8,6 +8,7 @@ export const details = {
   categories: 'Categories',
   tags: 'Tags',
   fullName: 'Full name',
+  version: 'Version',
   updated: 'Updated',
   supplier: 'Supplier',
   requirements: 'Requirements',

@@ -66,6 +66,7 @@ export const packages = {
   attributes: {
     name: 'Name',
     fully_qualified_name: 'Full name',
+    version: 'Version',
     type: 'Type',
     description: 'Description',
     author: 'Author',
