@@ -8,6 +8,7 @@ export CGO_ENABLED := 0
 export GOFLAGS := -buildvcs=false
 BUILD := $(CURDIR)/build
 export BURANO_NODE_IMAGE := $(BUILD)/node-image.tar
+PREBUILT_FLAGS = $(if $(PREBUILT),--prebuilt $(if $(PREBUILT_BASE),--prebuilt-base $(PREBUILT_BASE)))
 
 .PHONY: help
 help: ## Show this list
@@ -30,14 +31,14 @@ check: setup ## The quick loop: format, vet, lint, dead code, rules of the house
 	@test/check.sh
 
 .PHONY: image
-image: setup build ## Build the node image (about 10 minutes the first time, then seconds)
-	@$(BUILD)/burano image build --source images --output $(BURANO_NODE_IMAGE)
+image: setup build ## Build the node image (about 10 minutes the first time, then seconds; PREBUILT=1: with the projects' own programs)
+	@$(BUILD)/burano image build --source images --output $(BURANO_NODE_IMAGE) $(PREBUILT_FLAGS)
 	@test/setup/tools.sh $(BURANO_NODE_IMAGE) $(BUILD)/bin
 
 .PHONY: image-disk
 image-disk: setup build ## Build the node image as a disk for machines of a real cloud (FORMAT=raw: not compressed)
 	@test/setup/packages.sh dosfstools e2fsprogs fdisk grub-common grub-efi-amd64-bin grub-pc-bin mtools qemu-utils
-	@$(BUILD)/burano image build --source images --format $(or $(FORMAT),qcow2) --output $(BUILD)/node-image.$(or $(FORMAT),qcow2)
+	@$(BUILD)/burano image build --source images --format $(or $(FORMAT),qcow2) --output $(BUILD)/node-image.$(or $(FORMAT),qcow2) $(PREBUILT_FLAGS)
 
 .PHONY: lab
 lab: setup build image ## Keep local cloud and image up, so that an end-to-end case can be repeated in seconds
@@ -88,8 +89,12 @@ test-disk: image-disk ## Boot the disk in QEMU with BIOS and UEFI, virtio, SCSI 
 test-openstack: setup ## The cloud driver's tests on a real OpenStack made of Debian's packages (KEEP=1 keeps it up)
 	@test/openstack/test.sh
 
+.PHONY: test-openstack-disk
+test-openstack-disk: setup image-disk ## The disk as a server of that OpenStack's Nova, in QEMU
+	@BURANO_DISK_IMAGE=$(BUILD)/node-image.qcow2 test/openstack/test.sh -run TestTheDiskBootsAsAServerOfNova
+
 .PHONY: demo
-demo: ## From nothing to an application that answers through a gateway of a real Kubernetes cluster
+demo: ## From nothing to an application that answers through a gateway of a real Kubernetes cluster (PREBUILT=1: compiles less)
 	@test/demo/demo.sh up
 
 .PHONY: demo-down
