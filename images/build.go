@@ -24,6 +24,8 @@ type Options struct {
 	// Out is the file to write; a tar's manifest goes beside it, with the extension ".json" in the place of ".tar". Beside a disk go manifest, bill
 	// of materials, the list of its files, and checksums, with ".json", ".spdx.json", ".files" and ".sha256" after its name.
 	Out string
+	// Prebuilt has programs fetched that are else compiled; nil means none.
+	Prebuilt *Prebuilt
 	// Progress is written one line as each step begins, ends, and now and then in between; nil is silence.
 	Progress io.Writer
 }
@@ -77,6 +79,7 @@ type builder struct {
 	cache     *cache
 	progress  *progress
 	toolchain toolchain
+	prebuilt  *prebuilt // nil when all is compiled
 	// elements are those of every form, machine those that a disk has more.
 	elements, machine []element
 }
@@ -116,6 +119,12 @@ func newBuilder(ctx context.Context, options Options) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
+	var published *prebuilt
+	if options.Prebuilt != nil {
+		if published, err = openPrebuilt(source, *options.Prebuilt); err != nil {
+			return nil, err
+		}
+	}
 	if options.CacheDir == "" {
 		base, err := os.UserCacheDir()
 		if err != nil {
@@ -134,7 +143,8 @@ func newBuilder(ctx context.Context, options Options) (*builder, error) {
 		return nil, err
 	}
 	return &builder{
-		source: source, out: options.Out, format: options.Format, cache: cache, progress: progress, toolchain: toolchain, elements: elements, machine: machine,
+		source: source, out: options.Out, format: options.Format, cache: cache, progress: progress, toolchain: toolchain, prebuilt: published,
+		elements: elements, machine: machine,
 	}, nil
 }
 

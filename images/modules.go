@@ -93,12 +93,17 @@ func findToolchain(ctx context.Context) (toolchain, error) {
 	return toolchain{version: lines[0], system: lines[1], architecture: lines[2], level: lines[3]}, nil
 }
 
-// module builds the programs of a module.
+// module builds the programs of a module, or fetches them.
 func (b *builder) module(ctx context.Context, m module) (piece, error) {
 	folder := filepath.Join(b.source, "modules", m.name)
 	version, err := moduleVersion(ctx, folder, m.main)
 	if err != nil {
 		return piece{}, fmt.Errorf("module %s: %w", m.name, err)
+	}
+	if b.prebuilt != nil {
+		if release, there := b.prebuilt.of(m.name, version, b.toolchain.architecture); there {
+			return b.prebuiltModule(ctx, m, version, release)
+		}
 	}
 	flags := linkerFlags(m, version)
 	key := newKey()

@@ -17,6 +17,8 @@ func imageCommand(connection *connection) *cobra.Command {
 func imageBuildCommand() *cobra.Command {
 	var options images.Options
 	var format string
+	var fetch bool
+	var prebuilt images.Prebuilt
 	command := &cobra.Command{
 		Use:   "build --source DIR",
 		Short: "Build the node image from the folder images/ of Burano's sources (as root)",
@@ -26,6 +28,9 @@ so only what changed is made again. It needs root, Go and mmdebstrap, and for a 
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Progress, options.Format = command.OutOrStdout(), images.Format(format)
+			if fetch {
+				options.Prebuilt = &prebuilt
+			}
 			if options.Out == "" {
 				options.Out = "build/node-image." + format
 			}
@@ -42,6 +47,10 @@ so only what changed is made again. It needs root, Go and mmdebstrap, and for a 
 	command.Flags().StringVar(&format, "format", string(images.Tar), "tar, qcow2 or raw")
 	command.Flags().StringVar(&options.Out, "output", "", "file to write (default build/node-image.FORMAT)")
 	command.Flags().StringVar(&options.CacheDir, "cache", "", "folder that keeps built parts (default: burano/image in the user's cache folder)")
+	command.Flags().BoolVar(&fetch, "prebuilt", false, "fetch the programs that their projects publish (prebuilt.yaml in the source) instead of compiling them")
+	command.Flags().StringVar(&prebuilt.Base, "prebuilt-base", "", "a mirror that has each file below its host and path (default: the projects' own places)")
+	command.Flags().StringVar(&prebuilt.Sums, "prebuilt-sums", "", "file that records checksums at first use, and that later builds demand (default: prebuilt.sums in the source)")
+	command.Flags().StringVar(&prebuilt.Roots, "prebuilt-roots", "", "file with the certificates that signatures are checked under (default: they are not checked)")
 	cobra.CheckErr(command.MarkFlagRequired("source"))
 	return command
 }

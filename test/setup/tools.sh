@@ -5,7 +5,13 @@ set -euo pipefail
 
 image=$1
 folder=$2
-[[ ! $folder/kubernetes -nt $image ]] || exit 0
+[[ ! $folder/kubectl -nt $image ]] || exit 0
 mkdir -p "$folder"
-tar --extract --file "$image" --directory "$folder" --strip-components 4 --no-same-owner --touch ./opt/burano/bin/kubernetes
-ln -sf kubernetes "$folder/kubectl"
+take() { tar --extract --file "$image" --directory "$folder" --strip-components 4 --no-same-owner --touch "./opt/burano/bin/$1"; }
+# The project's own programs are one file each (image build --prebuilt), those that are compiled one for all.
+rm -f "$folder"/{kubectl,kubernetes}
+if take kubernetes 2>/dev/null; then
+  ln -s kubernetes "$folder/kubectl"
+else
+  take kubectl
+fi
