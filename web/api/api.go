@@ -140,7 +140,7 @@ func newEcho(config Config) *echo.Echo {
 	findingHandlers{config.Orchestrator}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster}.register(burano)
 	runningHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)
-	signInHandlers{config.SignIn}.register(burano)
+	signInHandlers{config.SignIn, config.Policy}.register(burano)
 	auditHandlers{config.AuditRows}.register(burano)
 	quotaHandlers{config.Quotas, config.Limits.Values}.register(burano)
 	formHandlers{config.Catalog, config.Orchestrator, config.Limits.Values}.register(burano)

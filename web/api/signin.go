@@ -14,13 +14,17 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/web/auth"
+	"github.com/burano/burano/web/policy"
 )
 
 // maxProof is the largest body that who is not known yet may send.
 const maxProof = 16 << 10
 
 // signInHandlers answer browsers that sign in; what comes of it is auth.Authenticator's.
-type signInHandlers struct{ authenticator *auth.Authenticator }
+type signInHandlers struct {
+	authenticator *auth.Authenticator
+	policy        *policy.Policy
+}
 
 func (h signInHandlers) register(v1 *echo.Group) {
 	v1.POST("/session", h.signIn, h.open)
@@ -50,6 +54,8 @@ type sessionJSON struct {
 	Project *projectJSON `json:"project"` // null until one is chosen
 	Roles   []string     `json:"roles"`
 	Admin   bool         `json:"admin"`
+	// Rules are those of the policy that the caller passes, as far as they ask for nothing but who calls.
+	Rules []string `json:"rules"`
 	// Credential is null for who has signed in with a password. A restricted one may not deploy.
 	Credential *credentialJSON `json:"application_credential"`
 	Expires    *time.Time      `json:"expires_at"` // of the token; the sign-in may end before
@@ -72,8 +78,9 @@ type credentialJSON struct {
 	Restricted bool   `json:"restricted"`
 }
 
-func answerSession(c echo.Context, caller identity.Caller) error {
-	answer := sessionJSON{Roles: append([]string{}, caller.Roles...), Admin: caller.Admin, Credential: (*credentialJSON)(caller.Credential)}
+func (h signInHandlers) answer(c echo.Context, caller identity.Caller) error {
+	caller = h.policy.Apply(caller)
+	answer := sessionJSON{Roles: append([]string{}, caller.Roles...), Admin: caller.Admin, Rules: h.policy.Passed(caller), Credential: (*credentialJSON)(caller.Credential)}
 	answer.User.ID, answer.User.Name = caller.UserID, caller.UserName
 	answer.User.Domain = domainJSON{ID: caller.UserDomainID, Name: caller.UserDomainName}
 	if caller.ProjectID != "" {
@@ -152,7 +159,7 @@ func (h signInHandlers) signIn(c echo.Context) error {
 		return err
 	}
 	c.SetRequest(c.Request().WithContext(identity.With(c.Request().Context(), caller))) // for the log
-	return answerSession(c, caller)
+	return h.answer(c, caller)
 }
 
 func (h signInHandlers) signOut(c echo.Context) error {
@@ -163,7 +170,7 @@ func (h signInHandlers) signOut(c echo.Context) error {
 }
 
 func (h signInHandlers) show(c echo.Context) error {
-	return answerSession(c, identity.From(c.Request().Context()))
+	return h.answer(c, identity.From(c.Request().Context()))
 }
 
 func (h signInHandlers) projects(c echo.Context) error {
@@ -191,5 +198,5 @@ func (h signInHandlers) choose(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return answerSession(c, caller)
+	return h.answer(c, caller)
 }

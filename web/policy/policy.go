@@ -275,3 +275,15 @@ func (p *Policy) Apply(caller identity.Caller) identity.Caller {
 	caller.Admin = p.Allows(contextIsAdmin, caller, nil)
 	return caller.Under(func(rule string) bool { return p.Allows(rule, caller, nil) })
 }
+
+// Passed lists the rules that the caller passes, as far as they ask for nothing but who calls, in order.
+func (p *Policy) Passed(caller identity.Caller) []string {
+	caller = p.Apply(caller)
+	names := []string{}
+	for _, name := range slices.Sorted(maps.Keys(p.rules)) {
+		if p.Allows(name, caller, nil) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

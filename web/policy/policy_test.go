@@ -161,3 +161,13 @@ func TestNoTextMakesTheParserFall(t *testing.T) {
 		}
 	})
 }
+
+func TestWhoCallsIsToldWhatThePolicyLetsThemDo(t *testing.T) {
+	p := policy.New()
+	reader := p.Passed(identity.Caller{Roles: []string{"reader"}})
+	require.Contains(t, reader, "show_environment")
+	require.NotContains(t, reader, "update_environment")
+	require.NotContains(t, reader, "list_audit_events")
+	require.Contains(t, p.Passed(identity.Caller{Roles: []string{"admin"}}), "list_audit_events")
+	require.IsIncreasing(t, reader)
+}

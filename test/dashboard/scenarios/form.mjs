@@ -21,9 +21,8 @@ export async function choose(select, words = '') {
   await select.selectOption(await first.getAttribute('value'));
 }
 
-/** Goes through all steps, leaving what is offered but the name, until the review can be sent. */
+/** Goes through all steps, leaving what is offered, and sends the review. */
 export async function through(page) {
-  if (await box(page, 'Application name').isVisible()) await box(page, 'Application name').fill(`app-${Date.now()}`);
   const add = page.getByRole('button', { name: 'Add to environment' });
   const onward = page.getByRole('button', { name: 'Next', exact: true });
   while (!(await add.isVisible())) {

@@ -180,3 +180,29 @@ scenario('a draft that somebody else has overtaken says that it is out of date',
   await page.reload();
   await sees(page, 'Your draft is out of date');
 });
+
+scenario('a button is pressed right after leaving a field that is wrong, although what is wrong appears above it', {}, async (page) => {
+  const { request } = page.context();
+  const id = await environment(request);
+  await page.goto(await addressOf(request, id, 'io.burano.test.Hello'));
+  await box(page, 'Greeting').fill('small');
+  await page.waitForResponse((answer) => answer.url().includes('/forms/') && answer.request().method() === 'POST');
+  const button = await page.getByRole('button', { name: 'Cancel' }).boundingBox();
+  await page.mouse.click(button.x + button.width / 2, button.y + 3, { delay: 120 });
+  await page.waitForURL(new RegExp(`/environments/${id}$`), { timeout: 10_000 });
+});
+
+scenario('an application has a name to begin with, and another one of its kind another name', {}, async (page) => {
+  const { request } = page.context();
+  const id = await environment(request);
+  const address = await addressOf(request, id, 'io.burano.test.Hello');
+  await page.goto(address);
+  await box(page, 'Application name').waitFor();
+  assert.equal(await box(page, 'Application name').inputValue(), 'Hello');
+  await box(page, 'Greeting').fill('Good morning');
+  await through(page);
+  await sees(page, 'Your draft has changes that are not deployed');
+  await page.goto(address);
+  await box(page, 'Application name').waitFor();
+  assert.equal(await box(page, 'Application name').inputValue(), 'Hello 2');
+});

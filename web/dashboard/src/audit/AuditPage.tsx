@@ -123,7 +123,7 @@ function Events({ events }: { events: AuditEvent[] }) {
       <Tbody>
         {events.map((event) => (
           <Tr key={event.id}>
-            <Td dataLabel={words.when}>{showTime(event.eventTime, language)}</Td>
+            <Td dataLabel={words.when} modifier="nowrap">{showTime(event.eventTime, language)}</Td>
             <Td dataLabel={words.who} className="burano-breaks">
               {event.initiator.name || event.initiator.id}
               <Content component="small">{event.initiator.host?.address}</Content>

@@ -14,7 +14,7 @@ import {
   ToolbarItem,
 } from '@patternfly/react-core';
 import { CubesIcon, SearchIcon } from '@patternfly/react-icons';
-import { ActionsColumn, Table, Tbody, Td, Th, Thead, Tr, type ThProps } from '@patternfly/react-table';
+import { Table, Tbody, Td, Th, Thead, Tr, type ThProps } from '@patternfly/react-table';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -24,6 +24,7 @@ import { FindingBadge } from '../findings/FindingBadge';
 import { projectFindingsQuery, worst } from '../findings/findings';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
+import { RowActions } from '../shell/RowActions';
 import { useLanguage } from '../text';
 import { BulkActions, RefusedList } from './BulkActions';
 import type { Refused } from './bulk';
@@ -181,14 +182,15 @@ export function EnvironmentsPage() {
                       <Td dataLabel={words.status}>
                         <StateLabel state={one.status} /> <FindingBadge found={marks.get(one.id ?? '')} />
                       </Td>
-                      <Td dataLabel={words.created} title={showTime(one.created, language)}>
+                      <Td dataLabel={words.created} modifier="nowrap" title={showTime(one.created, language)}>
                         {showAge(one.created, language)}
                       </Td>
-                      <Td dataLabel={words.updated} title={showTime(one.updated, language)}>
+                      <Td dataLabel={words.updated} modifier="nowrap" title={showTime(one.updated, language)}>
                         {showAge(one.updated, language)}
                       </Td>
                       <Td isActionCell>
-                        <ActionsColumn
+                        <RowActions
+                          of={one.name ?? ''}
                           items={[
                             { title: words.delete, onClick: () => setDialog({ kind: 'delete', of: one }), isDisabled: one.status === 'deleting' },
                             { title: words.abandon, onClick: () => setDialog({ kind: 'abandon', of: one }) },

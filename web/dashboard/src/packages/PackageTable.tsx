@@ -1,10 +1,11 @@
 import { Content, Switch } from '@patternfly/react-core';
-import { ActionsColumn, Table, Tbody, Td, Th, Thead, Tr, type ThProps } from '@patternfly/react-table';
+import { Table, Tbody, Td, Th, Thead, Tr, type ThProps } from '@patternfly/react-table';
 import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 
 import { showAge, showTime } from '../api/time';
 import type { Package } from '../catalog/catalog';
+import { RowActions } from '../shell/RowActions';
 import { useLanguage } from '../text';
 import { changePackage, downloadOf, type Look } from './packages';
 
@@ -108,15 +109,15 @@ function Row({ item, index, isChosen, onChoose, onEdit, onDelete, onChanged, onR
       <Td dataLabel={words.author} className="burano-breaks">
         {item.author}
       </Td>
-      <Td dataLabel={words.created} title={showTime(item.created, language)}>
+      <Td dataLabel={words.created} modifier="nowrap" title={showTime(item.created, language)}>
         {showAge(item.created, language)}
       </Td>
-      <Td dataLabel={words.updated} title={showTime(item.updated, language)}>
+      <Td dataLabel={words.updated} modifier="nowrap" title={showTime(item.updated, language)}>
         {showAge(item.updated, language)}
       </Td>
       <Td isActionCell>
-        <ActionsColumn
-          aria-label={words.actionsOf(item.name ?? '')}
+        <RowActions
+          of={item.name ?? ''}
           items={[
             { title: words.edit, onClick: () => onEdit(item) },
             { title: words.download, to: downloadOf(item), download: `${item.fully_qualified_name}.zip` },

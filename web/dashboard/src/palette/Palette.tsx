@@ -4,7 +4,8 @@ import { useNavigate } from '@tanstack/react-router';
 import { useId, useState, type KeyboardEvent } from 'react';
 
 import { environmentsQuery } from '../environments/environments';
-import { groups } from '../shell/pages';
+import { useSession } from '../session/session';
+import { groups, mayOpen } from '../shell/pages';
 import { useTheme } from '../shell/theme';
 import { useText } from '../text';
 import { fitting, foundQuery, type Entry } from './palette';
@@ -22,6 +23,7 @@ export function Palette({ onCreate, onKeyboard, onAbout, onClose }: Props) {
   const words = text.palette;
   const id = useId();
   const navigate = useNavigate();
+  const session = useSession();
   const { choose } = useTheme();
   const [typed, setTyped] = useState('');
   const [active, setActive] = useState(0);
@@ -29,7 +31,7 @@ export function Palette({ onCreate, onKeyboard, onAbout, onClose }: Props) {
   const found = useQuery(foundQuery(typed));
 
   const own: Entry[] = [
-    ...groups.flatMap((group) => group.pages.map((page) => ({ id: page.to, name: page.name(text), kind: words.page, run: () => void navigate({ to: page.to }) }))),
+    ...groups.flatMap((group) => group.pages.filter((page) => mayOpen(page, session)).map((page) => ({ id: page.to, name: page.name(text), kind: words.page, run: () => void navigate({ to: page.to }) }))),
     { id: 'help', name: text.help.title, kind: words.page, run: () => void navigate({ to: '/help/$page', params: { page: 'catalog' } }) },
     { id: 'create', name: text.environments.create, kind: words.action, run: onCreate },
     { id: 'light', name: words.theme(text.shell.light), kind: words.action, run: () => choose('light') },

@@ -4,6 +4,10 @@ import {
   DropdownGroup,
   DropdownItem,
   DropdownList,
+  EmptyState,
+  EmptyStateActions,
+  EmptyStateBody,
+  EmptyStateFooter,
   Masthead,
   MastheadBrand,
   MastheadContent,
@@ -14,6 +18,7 @@ import {
   NavGroup,
   NavItem,
   Page,
+  PageSection,
   PageSidebar,
   PageSidebarBody,
   PageToggleButton,
@@ -23,8 +28,9 @@ import {
   ToolbarGroup,
   ToolbarItem,
 } from '@patternfly/react-core';
+import { SearchIcon } from '@patternfly/react-icons';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { Link, Outlet, useRouterState } from '@tanstack/react-router';
+import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router';
 import { useState } from 'react';
 
 import { Commands } from '../palette/Commands';
@@ -32,7 +38,7 @@ import { Notices } from '../notices/Notices';
 import { chooseProject, readProjects, signOut, useSession } from '../session/session';
 import { languageNames, useLanguage, type Language } from '../text';
 import { FirstVisit } from '../welcome/FirstVisit';
-import { groups } from './pages';
+import { groups, mayOpen } from './pages';
 import { useTheme, type Theme } from './theme';
 
 const mainId = 'main';
@@ -41,6 +47,7 @@ const mainId = 'main';
 export function Shell() {
   const { text } = useLanguage();
   const path = useRouterState({ select: (state) => state.location.pathname });
+  const session = useSession();
   return (
     <Page
       isManagedSidebar
@@ -53,7 +60,7 @@ export function Shell() {
             <Nav aria-label={text.shell.navigation}>
               {groups.map((group) => (
                 <NavGroup key={group.name(text)} title={group.name(text)}>
-                  {group.pages.map((page) => (
+                  {group.pages.filter((page) => mayOpen(page, session)).map((page) => (
                     <NavItem key={page.to} isActive={path.startsWith(page.to)}>
                       <Link to={page.to}>{page.name(text)}</Link>
                     </NavItem>
@@ -194,13 +201,17 @@ function AccountMenu() {
 /** Shown where no page is. */
 export function NotFound() {
   const { text } = useLanguage();
+  const navigate = useNavigate();
   return (
-    <main className="burano-signin">
-      <div>
-        <h1>{text.shell.notFound}</h1>
-        <p>{text.shell.notFoundWhat}</p>
-        <Button component={(props) => <Link to="/catalog" {...props} />}>{text.shell.toStart}</Button>
-      </div>
-    </main>
+    <PageSection isFilled>
+      <EmptyState titleText={text.shell.notFound} icon={SearchIcon} headingLevel="h1">
+        <EmptyStateBody>{text.shell.notFoundWhat}</EmptyStateBody>
+        <EmptyStateFooter>
+          <EmptyStateActions>
+            <Button onClick={() => void navigate({ to: '/catalog' })}>{text.shell.toStart}</Button>
+          </EmptyStateActions>
+        </EmptyStateFooter>
+      </EmptyState>
+    </PageSection>
   );
 }

@@ -1,3 +1,4 @@
+import type { SignedIn } from '../session/session';
 import type { Texts } from '../text/en';
 
 /** What the navigation leads to, in groups, in its order. */
@@ -21,8 +22,11 @@ export const groups = [
       { to: '/categories', name: (text: Texts) => text.categories.title },
       { to: '/images', name: (text: Texts) => text.images.title },
       { to: '/statistics', name: (text: Texts) => text.statistics.title },
-      { to: '/audit', name: (text: Texts) => text.audit.title },
+      { to: '/audit', name: (text: Texts) => text.audit.title, rule: 'list_audit_events' },
       { to: '/quotas', name: (text: Texts) => text.quotas.title },
     ],
   },
 ] as const;
+
+/** Whether the policy lets somebody see a page at all. */
+export const mayOpen = (page: { to: string; rule?: string }, session: SignedIn): boolean => !page.rule || (session.rules ?? []).includes(page.rule);

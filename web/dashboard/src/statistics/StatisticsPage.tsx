@@ -179,7 +179,7 @@ function ServerRow({ server }: { server: Server }) {
           .map(([id, count]) => words.projectOf(id === project?.id ? (project.name ?? id) : id, number.format(count)))
           .join(', ')}
       </Td>
-      <Td dataLabel={words.updated} title={showTime(server.updated, language)}>
+      <Td dataLabel={words.updated} modifier="nowrap" title={showTime(server.updated, language)}>
         {showAge(server.updated, language)}
       </Td>
     </Tr>

@@ -1,6 +1,6 @@
 import { Button, EmptyState, EmptyStateActions, EmptyStateBody, EmptyStateFooter, FormSelect, FormSelectOption, PageSection, Toolbar, ToolbarContent, ToolbarItem } from '@patternfly/react-core';
 import { BlueprintIcon } from '@patternfly/react-icons';
-import { ActionsColumn, Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -9,6 +9,7 @@ import { showAge, showTime } from '../api/time';
 import { useSession } from '../session/session';
 import { Heading } from '../shell/Heading';
 import { Loaded } from '../shell/Loaded';
+import { RowActions } from '../shell/RowActions';
 import { useLanguage } from '../text';
 import { TemplateDialogs, type TemplateDialog } from './TemplateDialogs';
 import { templatesQuery, whose } from './templates';
@@ -73,14 +74,15 @@ export function TemplatesPage() {
                         </Link>
                       </Td>
                       <Td dataLabel={words.public}>{one.is_public ? words.yes : words.no}</Td>
-                      <Td dataLabel={words.created} title={showTime(one.created, language)}>
+                      <Td dataLabel={words.created} modifier="nowrap" title={showTime(one.created, language)}>
                         {showAge(one.created, language)}
                       </Td>
-                      <Td dataLabel={words.updated} title={showTime(one.updated, language)}>
+                      <Td dataLabel={words.updated} modifier="nowrap" title={showTime(one.updated, language)}>
                         {showAge(one.updated, language)}
                       </Td>
                       <Td isActionCell>
-                        <ActionsColumn
+                        <RowActions
+                          of={one.name ?? ''}
                           items={[
                             { title: words.toEnvironment, onClick: () => setDialog({ kind: 'environment', of: one }) },
                             ...(one.is_public ? [{ title: words.clone, onClick: () => setDialog({ kind: 'clone', of: one }) }] : []),

@@ -35,7 +35,7 @@ export function layout(nodes: GraphNode[]): Map<string, Place> {
 /** A node above all that it holds. */
 function tree(node: GraphNode, children: Map<string, GraphNode[]>): Box {
   const below = (children.get(node.id) ?? []).map((child) => tree(child, children));
-  const inner = shelves(below, 0);
+  const inner = shelves(below, 0, 3);
   const width = Math.max(inner.width, cell.width);
   const places = new Map([[node.id, { x: width / 2, y: cell.height / 2 }]]);
   const left = (width - inner.width) / 2;
@@ -43,10 +43,10 @@ function tree(node: GraphNode, children: Map<string, GraphNode[]>): Box {
   return { width, height: cell.height + inner.height, places };
 }
 
-/** Boxes side by side in rows, in their order, so that the whole is less than twice as wide as high. */
-function shelves(boxes: Box[], between: number): Box {
+/** Boxes side by side in rows, in their order, so that the whole is less than twice as wide as high; a few lie in one row all the same. */
+function shelves(boxes: Box[], between: number, few = 0): Box {
   const area = boxes.reduce((sum, box) => sum + (box.width + between) * (box.height + between), 0);
-  const most = Math.max(...boxes.map((box) => box.width), Math.sqrt(area * 1.8), 0);
+  const most = boxes.length <= few ? Infinity : Math.max(...boxes.map((box) => box.width), Math.sqrt(area * 1.8));
   const whole: Box = { width: 0, height: 0, places: new Map() };
   let x = 0;
   let y = 0;

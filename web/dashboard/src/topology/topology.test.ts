@@ -90,3 +90,12 @@ describe('the layout', () => {
     expect(places.get('node-1')!.y).toBeLessThan(places.get('vm-1')!.y);
   });
 });
+
+describe('few parts', () => {
+  it('lie side by side below what holds them', () => {
+    const part = (id: string) => ({ '?': { id, type: 'io.example.Part' }, name: id });
+    const places = layout(topologyOf({ '?': { id: 'env', type: 'io.murano.Environment' }, services: [{ '?': { id: 'app', type: 'io.example.App' }, name: 'app', left: part('left'), right: part('right') }] }, still).nodes);
+    expect(places.get('left')?.y).toBe(places.get('right')?.y);
+    expect(places.get('left')?.y).toBeGreaterThan(places.get('app')?.y ?? 0);
+  });
+});

@@ -4,14 +4,15 @@ import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
 
 import { packageQuery } from '../catalog/catalog';
-import { deploy } from '../draft/draft';
+import { deploy, shownQuery } from '../draft/draft';
 import { useDraft } from '../draft/useDraft';
-import { environmentQuery } from '../environments/environments';
+import { nameOf } from '../environments/environments';
 import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { ApplicationWizard } from './ApplicationWizard';
 import { definitionQuery } from './definition';
+import { freeName } from './names';
 import { Place } from './place';
 
 const route = '/environments/$environment/add/$package' as const;
@@ -27,7 +28,7 @@ export function AddPage() {
   const { user, draft } = useDraft(environment);
   const definition = useQuery(definitionQuery(id));
   const application = useQuery(packageQuery(id));
-  const details = useQuery(environmentQuery(environment));
+  const shown = useQuery(shownQuery(environment, draft));
   const place = useMemo(() => ({ environment, path: [] }), [environment]);
   const toEnvironment = () => navigate({ to: '/environments/$environment', params: { environment } });
   const onAdded = async () => {
@@ -35,7 +36,7 @@ export function AddPage() {
     const deployment = await deploy(client, user, environment);
     return navigate({ to: '/environments/$environment/deployments/$deployment', params: { environment, deployment } });
   };
-  const error = definition.error ?? application.error ?? details.error;
+  const error = definition.error ?? application.error ?? shown.error;
   return (
     <>
       <EnvironmentTrail environment={environment} here={application.data?.name ?? ''} />
@@ -49,14 +50,15 @@ export function AddPage() {
         {error && <Failure error={error} />}
       </PageSection>
       <PageSection isFilled type="wizard">
-        {definition.isPending && <Skeleton height="20rem" screenreaderText={text.shell.loading} />}
-        {definition.data && (
+        {(definition.isPending || shown.isPending || application.isPending) && <Skeleton height="20rem" screenreaderText={text.shell.loading} />}
+        {definition.data && shown.data && application.data && (
           <Place.Provider value={place}>
             <ApplicationWizard
               key={`${environment}/${id}`}
               definition={definition.data}
               at={step - 1}
               onGo={(next) => void navigate({ to: '.', search: { step: next + 1, deploy: deploys } })}
+              suggested={freeName(application.data.name ?? '', (shown.data.services ?? []).map(nameOf))}
               action={deploys ? words.addAndDeploy : words.add}
               onAdded={onAdded}
               onClose={() => void toEnvironment()}

@@ -6,6 +6,7 @@ import { addApplication } from '../draft/draft';
 import { useDraft } from '../draft/useDraft';
 import type { ObjectModel } from '../environments/environments';
 import { Failure } from '../shell/Failure';
+import { useAfterPress } from '../shell/press';
 import { useText } from '../text';
 import { evaluate, type Definition } from './definition';
 import { FormStep, idOf, type FormState } from './FormStep';
@@ -21,6 +22,8 @@ interface Props {
   at: number;
   onGo: (step: number) => void;
   action: string;
+  /** What the application is called until somebody types another name. */
+  suggested: string;
   header?: ReactElement;
   /** Called with the object that was added to the draft; what it does belongs to the adding. */
   onAdded: (model: ObjectModel) => unknown;
@@ -28,7 +31,7 @@ interface Props {
 }
 
 /** Asks for what an application needs, step by step, and adds it to the draft. */
-export function ApplicationWizard({ definition, at, onGo, action, header, onAdded, onClose }: Props) {
+export function ApplicationWizard({ definition, at, onGo, action, suggested, header, onAdded, onClose }: Props) {
   const text = useText();
   const words = text.wizard;
   const prefix = useId();
@@ -36,11 +39,15 @@ export function ApplicationWizard({ definition, at, onGo, action, header, onAdde
   const { environment, path } = useContext(Place);
   const { user } = useDraft(environment);
   const key = keyOf(environment, ...path, definition.package);
-  const [filled, setFilled] = useState(() => read(sessionStorage, key));
+  const [filled, setFilled] = useState(() => {
+    const kept = read(sessionStorage, key);
+    return { ...kept, name: kept.name || (definition.named ? suggested : '') };
+  });
   const [repeated, setRepeated] = useState<FormState['repeated']>({});
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const [pressed, setPressed] = useState<ReadonlySet<string>>(new Set());
   const [toFocus, setToFocus] = useState<{ id: string } | null>(null);
+  const afterPress = useAfterPress();
   const { evaluation, isCurrent, error } = useFilled(definition, filled);
 
   const steps = useMemo(() => stepsOf(evaluation.forms, definition.named, words.name), [evaluation.forms, definition.named, words.name]);
@@ -156,7 +163,7 @@ export function ApplicationWizard({ definition, at, onGo, action, header, onAdde
               onName={(name) => setFilled((before) => ({ ...before, name }))}
               onChange={(form, field, value) => setFilled((before) => ({ ...before, values: withValue(before.values, form, field, value) }))}
               onRepeat={(form, field, value) => setRepeated((before) => withValue(before, form, field, value))}
-              onLeave={(form, field) => setLeft((before) => new Set([...before, `${form}.${field}`]))}
+              onLeave={(form, field) => afterPress(() => setLeft((before) => new Set([...before, `${form}.${field}`])))}
               onSubmit={() => next.mutate()}
             />
           </WizardStep>

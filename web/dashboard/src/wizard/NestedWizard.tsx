@@ -3,10 +3,14 @@ import { useQuery } from '@tanstack/react-query';
 import { useContext, useId, useMemo, useState } from 'react';
 
 import { packageQuery } from '../catalog/catalog';
+import { shownQuery } from '../draft/draft';
+import { useDraft } from '../draft/useDraft';
+import { nameOf } from '../environments/environments';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { ApplicationWizard } from './ApplicationWizard';
 import { definitionQuery } from './definition';
+import { freeName } from './names';
 import { Place } from './place';
 
 interface Props {
@@ -25,6 +29,8 @@ export function NestedWizard({ package: id, at, onAdded, onClose }: Props) {
   const [step, setStep] = useState(0);
   const definition = useQuery(definitionQuery(id));
   const application = useQuery(packageQuery(id));
+  const { draft } = useDraft(place.environment);
+  const shown = useQuery(shownQuery(place.environment, draft));
   const inner = useMemo(() => ({ environment: place.environment, path: [...place.path, at.replace(/^.*?-/, '')] }), [place, at]);
   const title = text.wizard.title(application.data?.name ?? '');
   // Every open dialog hears of the key; only the uppermost is closed by it.
@@ -35,7 +41,7 @@ export function NestedWizard({ package: id, at, onAdded, onClose }: Props) {
     onClose();
   };
   // A dialog without anything to go to by keyboard cannot be: it opens when there is something.
-  if (definition.isPending || application.isPending) return null;
+  if (definition.isPending || application.isPending || shown.isPending) return null;
   if (!definition.data) {
     return (
       <Modal isOpen variant="medium" aria-label={title} onClose={onClose}>
@@ -52,6 +58,7 @@ export function NestedWizard({ package: id, at, onAdded, onClose }: Props) {
           definition={definition.data}
           at={step}
           onGo={setStep}
+          suggested={freeName(application.data?.name ?? '', (shown.data?.services ?? []).map(nameOf))}
           action={text.wizard.add}
           header={<WizardHeader title={title} onClose={onClose} closeButtonAriaLabel={text.shell.close} />}
           onAdded={(model) => onAdded(model['?']?.id ?? '')}

@@ -25,7 +25,6 @@ export const packages: Texts['packages'] = {
   created: 'Angelegt',
   updated: 'Geändert',
   actions: 'Aktionen',
-  actionsOf: (name) => `Aktionen von ${name}`,
   edit: 'Bearbeiten',
   editTitle: (name) => `${name} bearbeiten`,
   download: 'Herunterladen',

@@ -34,4 +34,5 @@ export const shell: Texts['shell'] = {
   applications: 'Anwendungen',
   manage: 'Verwalten',
   page: (count) => `Seite ${count}`,
+  actionsOf: (name) => `Aktionen von ${name}`,
 };

@@ -23,7 +23,6 @@ export const packages = {
   created: 'Created',
   updated: 'Updated',
   actions: 'Actions',
-  actionsOf: (name: string) => `Actions of ${name}`,
   edit: 'Edit',
   editTitle: (name: string) => `Edit ${name}`,
   download: 'Download',

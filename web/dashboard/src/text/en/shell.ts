@@ -32,4 +32,5 @@ export const shell = {
   applications: 'Applications',
   manage: 'Manage',
   page: (count: number) => `Page ${count}`,
+  actionsOf: (name: string) => `Actions of ${name}`,
 };

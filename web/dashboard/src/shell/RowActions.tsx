@@ -1,0 +1,26 @@
+import { MenuToggle } from '@patternfly/react-core';
+import { EllipsisVIcon } from '@patternfly/react-icons';
+import { ActionsColumn, type IAction } from '@patternfly/react-table';
+
+import { useText } from '../text';
+
+/** The menu of a row, which says of what for those who hear the page. */
+export function RowActions({ of, items }: { of: string; items: IAction[] }) {
+  const text = useText();
+  return (
+    <ActionsColumn
+      items={items}
+      actionsToggle={({ onToggle, isOpen, isDisabled, toggleRef }) => (
+        <MenuToggle
+          ref={toggleRef}
+          variant="plain"
+          icon={<EllipsisVIcon />}
+          aria-label={text.shell.actionsOf(of)}
+          onClick={onToggle}
+          isExpanded={isOpen}
+          isDisabled={isDisabled}
+        />
+      )}
+    />
+  );
+}
