@@ -4,15 +4,14 @@ import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
 
 import { packageQuery } from '../catalog/catalog';
-import { deploy, shownQuery } from '../draft/draft';
+import { deploy } from '../draft/draft';
 import { useDraft } from '../draft/useDraft';
-import { nameOf } from '../environments/environments';
 import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { ApplicationWizard } from './ApplicationWizard';
 import { definitionQuery } from './definition';
-import { freeName } from './names';
+import { freeName, takenQuery } from './names';
 import { Place } from './place';
 
 const route = '/environments/$environment/add/$package' as const;
@@ -28,7 +27,7 @@ export function AddPage() {
   const { user, draft } = useDraft(environment);
   const definition = useQuery(definitionQuery(id));
   const application = useQuery(packageQuery(id));
-  const shown = useQuery(shownQuery(environment, draft));
+  const taken = useQuery(takenQuery(client, user, environment));
   const place = useMemo(() => ({ environment, path: [] }), [environment]);
   const toEnvironment = () => navigate({ to: '/environments/$environment', params: { environment } });
   const onAdded = async () => {
@@ -36,7 +35,7 @@ export function AddPage() {
     const deployment = await deploy(client, user, environment);
     return navigate({ to: '/environments/$environment/deployments/$deployment', params: { environment, deployment } });
   };
-  const error = definition.error ?? application.error ?? shown.error;
+  const error = definition.error ?? application.error ?? taken.error;
   return (
     <>
       <EnvironmentTrail environment={environment} here={application.data?.name ?? ''} />
@@ -50,15 +49,15 @@ export function AddPage() {
         {error && <Failure error={error} />}
       </PageSection>
       <PageSection isFilled type="wizard">
-        {(definition.isPending || shown.isPending || application.isPending) && <Skeleton height="20rem" screenreaderText={text.shell.loading} />}
-        {definition.data && shown.data && application.data && (
+        {(definition.isPending || taken.isPending || application.isPending) && <Skeleton height="20rem" screenreaderText={text.shell.loading} />}
+        {definition.data && taken.data && application.data && (
           <Place.Provider value={place}>
             <ApplicationWizard
               key={`${environment}/${id}`}
               definition={definition.data}
               at={step - 1}
               onGo={(next) => void navigate({ to: '.', search: { step: next + 1, deploy: deploys } })}
-              suggested={freeName(application.data.name ?? '', (shown.data.services ?? []).map(nameOf))}
+              suggested={freeName(application.data.name ?? '', taken.data)}
               action={deploys ? words.addAndDeploy : words.add}
               onAdded={onAdded}
               onClose={() => void toEnvironment()}

@@ -1,16 +1,14 @@
 import { Modal, ModalBody, WizardHeader } from '@patternfly/react-core';
-import { useQuery } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useContext, useId, useMemo, useState } from 'react';
 
 import { packageQuery } from '../catalog/catalog';
-import { shownQuery } from '../draft/draft';
 import { useDraft } from '../draft/useDraft';
-import { nameOf } from '../environments/environments';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { ApplicationWizard } from './ApplicationWizard';
 import { definitionQuery } from './definition';
-import { freeName } from './names';
+import { freeName, takenQuery } from './names';
 import { Place } from './place';
 
 interface Props {
@@ -29,8 +27,9 @@ export function NestedWizard({ package: id, at, onAdded, onClose }: Props) {
   const [step, setStep] = useState(0);
   const definition = useQuery(definitionQuery(id));
   const application = useQuery(packageQuery(id));
-  const { draft } = useDraft(place.environment);
-  const shown = useQuery(shownQuery(place.environment, draft));
+  const client = useQueryClient();
+  const { user } = useDraft(place.environment);
+  const taken = useQuery(takenQuery(client, user, place.environment));
   const inner = useMemo(() => ({ environment: place.environment, path: [...place.path, at.replace(/^.*?-/, '')] }), [place, at]);
   const title = text.wizard.title(application.data?.name ?? '');
   // Every open dialog hears of the key; only the uppermost is closed by it.
@@ -41,7 +40,7 @@ export function NestedWizard({ package: id, at, onAdded, onClose }: Props) {
     onClose();
   };
   // A dialog without anything to go to by keyboard cannot be: it opens when there is something.
-  if (definition.isPending || application.isPending || shown.isPending) return null;
+  if (definition.isPending || application.isPending || taken.isPending) return null;
   if (!definition.data) {
     return (
       <Modal isOpen variant="medium" aria-label={title} onClose={onClose}>
@@ -58,7 +57,7 @@ export function NestedWizard({ package: id, at, onAdded, onClose }: Props) {
           definition={definition.data}
           at={step}
           onGo={setStep}
-          suggested={freeName(application.data?.name ?? '', (shown.data?.services ?? []).map(nameOf))}
+          suggested={freeName(application.data?.name ?? '', taken.data ?? [])}
           action={text.wizard.add}
           header={<WizardHeader title={title} onClose={onClose} closeButtonAriaLabel={text.shell.close} />}
           onAdded={(model) => onAdded(model['?']?.id ?? '')}
