@@ -101,6 +101,7 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 	bad := map[string]bool{}
 	for _, node := range status.Nodes {
 		switch {
+		case node.Leaving: // whether it is well is of no interest any more
 		case !node.Reached:
 			bad[node.Name] = true
 			severity := keeper.Warning

@@ -85,7 +85,7 @@ func (k kept) list(ctx context.Context, environment *keeper.Environment) (server
 			return nil, nil, err
 		}
 		for _, node := range known.Nodes {
-			if node.Server != "" {
+			if node.Server != "" && !node.Leaving {
 				of[node.Server] = cluster
 				servers = append(servers, keptServer{Server: keeper.Server{Name: node.Name, ID: node.Server}, node: node})
 			}

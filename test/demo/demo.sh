@@ -124,6 +124,8 @@ deploy() {
   export OS_CLOUD=burano-demo
   "$build/burano" package import --exists-action u test/packages/io.burano.demo.Hello
   "$build/burano" deploy test/environments/demo.yaml --follow
+  # With it the cluster's autoRepair brings servers back that are stopped or deleted.
+  "$build/burano" environment delegation set demo
 }
 
 # endpoint prints the address and port at which the application is published.
