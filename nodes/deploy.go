@@ -59,6 +59,13 @@ type etcdRecord struct {
 	Bootstrapped bool     `json:"bootstrapped"`      // the first member ran: its data must never be begun anew
 	// Peers is the stage that all members were at at the end of the last deployment.
 	Peers etcd.Stage `json:"peers,omitempty"`
+	// Restoring is set while a restore has not put its snapshot in place: what is on nodes then may be of neither time.
+	Restoring *restoring `json:"restoring,omitempty"`
+}
+
+// restoring is a restore that has begun.
+type restoring struct {
+	Snapshot string `json:"snapshot"`
 }
 
 //go:embed scripts/services.sh
@@ -86,6 +93,10 @@ type deployment struct {
 func (c *Cluster) Deploy(ctx context.Context) error {
 	c.deploying.Lock()
 	defer c.deploying.Unlock()
+	return c.deploy(ctx)
+}
+
+func (c *Cluster) deploy(ctx context.Context) error {
 	for {
 		further, err := c.deployStage(ctx)
 		if err != nil || !further {
@@ -102,6 +113,10 @@ func (c *Cluster) deployStage(ctx context.Context) (further bool, err error) {
 		return false, err
 	}
 	defer d.etcd.close()
+	if d.record.Restoring != nil {
+		return false, fmt.Errorf("deploy cluster %s: its etcd was about to be restored from snapshot %s, and that has not ended: run the action restore with this snapshot again",
+			c.config.Name, d.record.Restoring.Snapshot)
+	}
 	steps := d.plan()
 	started := time.Now()
 	records, err := steps.Run(ctx)
@@ -137,14 +152,8 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 		return nil, err
 	}
 	d := &deployment{cluster: c, installed: map[string]installed{}}
-	text, found, err := c.config.Vault.Load(ctx, vaultEtcd)
-	if err != nil {
-		return nil, fmt.Errorf("load what is known about etcd: %w", err)
-	}
-	if found {
-		if err := json.Unmarshal(text, &d.record); err != nil {
-			return nil, fmt.Errorf("read what is known about etcd: %w", err)
-		}
+	if d.record, err = c.loadRecord(ctx); err != nil {
+		return nil, err
 	}
 	d.again = d.record.Bootstrapped
 	if !d.again {
@@ -173,6 +182,19 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 		}
 	}
 	return d, nil
+}
+
+func (c *Cluster) loadRecord(ctx context.Context) (record etcdRecord, err error) {
+	text, found, err := c.config.Vault.Load(ctx, vaultEtcd)
+	if err != nil {
+		return record, fmt.Errorf("load what is known about etcd: %w", err)
+	}
+	if found {
+		if err := json.Unmarshal(text, &record); err != nil {
+			return record, fmt.Errorf("read what is known about etcd: %w", err)
+		}
+	}
+	return record, nil
 }
 
 func (d *deployment) saveRecord(ctx context.Context) error {

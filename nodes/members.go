@@ -166,7 +166,7 @@ func (d *deployment) etcdRejoin(ctx context.Context, node Node, reached []Node) 
 	}
 	gone := fmt.Errorf("the etcd data of this cluster are not on %s (%s)", node.Name, etcd.DataDir)
 	if others < len(d.record.Members)/2+1 {
-		return fmt.Errorf("%w, and no majority of members is left: restore them, or make a new cluster; Burano does not begin an empty store", gone)
+		return fmt.Errorf("%w, and no majority of members is left: restore a snapshot (action restore; burano cluster snapshot restore), or recover the best member that is left (action recoverQuorum); Burano does not begin an empty store", gone)
 	}
 	if len(reached) == 0 {
 		return fmt.Errorf("%w, and none of the other members' nodes can be reached", gone)

@@ -123,6 +123,21 @@ func Join(members map[string]string, state string, id uint64) ssh.File {
 	return ssh.File{Path: JoinFile, Content: lines(content)}
 }
 
+// Restored is the Join file of a member whose data were begun with a snapshot, alone. run tells which restore it was.
+func Restored(node Node, run string) ssh.File {
+	file := Join(map[string]string{node.Name: node.PeerURL()}, "new", 0)
+	file.Content = append(file.Content, lines([]string{restoredMark + run})...)
+	return file
+}
+
+// restoredMark begins the line of a Join file that tells the restore.
+const restoredMark = "# restored "
+
+// RestoredBy says whether a Join file is of that restore.
+func RestoredBy(content, run string) bool {
+	return slices.Contains(strings.Split(content, "\n"), restoredMark+run)
+}
+
 // Forwarder is the unit of a node's TCP forwarder on 127.0.0.1:2379. TLS passes through it, so certificates and
 // permissions are the client's own. It has no reload: another list of voters is a restart.
 func Forwarder(voters []Node) systemd.Unit {

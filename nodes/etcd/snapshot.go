@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,4 +30,16 @@ func Snapshot(ctx context.Context, client *clientv3.Client, to io.Writer) error 
 		return fmt.Errorf("read a snapshot of etcd: %w", err)
 	}
 	return nil
+}
+
+// Position is the last entry that a member has. Of the members that are left when a majority is lost, the one that is ahead has what was
+// written last: the rule by which raft elects.
+type Position struct {
+	Term  uint64 `json:"term"`
+	Index uint64 `json:"index"`
+}
+
+// Compare is positive where p is ahead of q.
+func (p Position) Compare(q Position) int {
+	return cmp.Or(cmp.Compare(p.Term, q.Term), cmp.Compare(p.Index, q.Index))
 }

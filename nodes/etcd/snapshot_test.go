@@ -99,7 +99,7 @@ func TestTheBestMemberThatIsLeftHasWhatWasWrittenLast(t *testing.T) {
 	c.start(c.nodes[4], nil, "existing")
 	c.start(c.nodes[3], nil, "existing")
 	data := func(node etcd.Node) string { return filepath.Join(c.dirs[node.Name], etcd.DataDir) }
-	positions := map[string]restore.Position{}
+	positions := map[string]etcd.Position{}
 	for _, node := range c.nodes[3:] {
 		position, err := restore.PositionOf(data(node))
 		require.NoError(t, err)

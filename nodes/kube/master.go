@@ -59,9 +59,18 @@ const auditPolicy = configs + "audit.yaml"
 // APIServer is the unit of the API server. It talks to etcdURL only, its own node's member: through a list it would
 // wait for members that are still joining.
 func (c Cluster) APIServer(node Node, etcdURL string, etcdAuthority []byte, pairs map[string]pki.Pair) (systemd.Unit, error) {
-	servicePublic, err := pki.PublicKey(c.Authorities.ServiceAccount)
-	if err != nil {
-		return systemd.Unit{}, err
+	var servicePublic []byte
+	for _, key := range append([][]byte{c.Authorities.ServiceAccount}, c.Authorities.FormerServiceAccounts...) {
+		public, err := pki.PublicKey(key)
+		if err != nil {
+			return systemd.Unit{}, err
+		}
+		servicePublic = append(servicePublic, public...)
+	}
+	// Keys of other times are tried when the first one does not open a secret: all of them have had the same name.
+	formerly := ""
+	for _, key := range c.Authorities.FormerEncryption {
+		formerly += fmt.Sprintf("  - secretbox:\n      keys:\n      - {name: key1, secret: %s}\n", base64.StdEncoding.EncodeToString(key))
 	}
 	encryption := fmt.Sprintf(`apiVersion: apiserver.config.k8s.io/v1
 kind: EncryptionConfiguration
@@ -71,8 +80,8 @@ resources:
   - secretbox:
       keys:
       - {name: key1, secret: %s}
-  - identity: {}
-`, base64.StdEncoding.EncodeToString(c.Authorities.Encryption))
+%s  - identity: {}
+`, base64.StdEncoding.EncodeToString(c.Authorities.Encryption), formerly)
 	files := []ssh.File{
 		c.authorityFile(),
 		{Path: c.EtcdAuthorityFile, Content: etcdAuthority},

@@ -26,6 +26,9 @@ type Cluster struct {
 	KubernetesKey  []byte // PEM key of the Kubernetes authority
 	ServiceAccount []byte // PEM key that signs service account tokens (ES256)
 	Encryption     []byte // 32 bytes: secrets are sealed in etcd under it
+
+	FormerServiceAccounts [][]byte // whose tokens are still taken
+	FormerEncryption      [][]byte // under which secrets may still be sealed
 }
 
 const vaultName = "pki/cluster"
@@ -38,6 +41,9 @@ type stored struct {
 	FrontProxy     Pair   `json:"frontProxy"`
 	ServiceAccount []byte `json:"serviceAccount"`
 	Encryption     []byte `json:"encryption"`
+
+	FormerServiceAccounts [][]byte `json:"formerServiceAccounts,omitempty"`
+	FormerEncryption      [][]byte `json:"formerEncryption,omitempty"`
 }
 
 // Open loads a cluster's authorities and keys, and makes and stores them when there are none.
@@ -65,7 +71,8 @@ func Open(ctx context.Context, vault Vault, now time.Time) (*Cluster, error) {
 			return nil, fmt.Errorf("store the cluster's authorities: %w", err)
 		}
 	}
-	cluster := &Cluster{KubernetesKey: s.Kubernetes.Key, ServiceAccount: s.ServiceAccount, Encryption: s.Encryption}
+	cluster := &Cluster{KubernetesKey: s.Kubernetes.Key, ServiceAccount: s.ServiceAccount, Encryption: s.Encryption,
+		FormerServiceAccounts: s.FormerServiceAccounts, FormerEncryption: s.FormerEncryption}
 	for _, part := range []struct {
 		authority **Authority
 		pair      Pair

@@ -177,6 +177,7 @@ type output struct {
 	mu    sync.Mutex
 	limit int
 	out   bytes.Buffer
+	sink  io.Writer // gets all of standard output; nil: out does
 	last  [2][]byte // the end of standard output and of standard error
 	first []byte
 
@@ -206,6 +207,12 @@ func (o *output) stdout() io.Writer {
 			}
 			close(o.known)
 			p = rest
+		}
+		if o.sink != nil {
+			if _, err := o.sink.Write(p); err != nil {
+				return 0, err
+			}
+			return n, nil
 		}
 		if room := o.limit - o.out.Len(); room > 0 {
 			o.out.Write(p[:min(room, len(p))])

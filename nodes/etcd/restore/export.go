@@ -1,7 +1,6 @@
 package restore
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -15,31 +14,21 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
+
+	"github.com/burano/burano/nodes/etcd"
 )
 
-// Position is the last entry that a member has. Of the members that are left when a majority is lost, the one that is ahead has what was
-// written last: the rule by which raft elects.
-type Position struct {
-	Term  uint64 `json:"term"`
-	Index uint64 `json:"index"`
-}
-
-// Compare is positive where p is ahead of q.
-func (p Position) Compare(q Position) int {
-	return cmp.Or(cmp.Compare(p.Term, q.Term), cmp.Compare(p.Index, q.Index))
-}
-
 // PositionOf reads how far a member has come from its data, whether it runs or not: without a majority it starts to serve nobody.
-func PositionOf(data string) (Position, error) {
+func PositionOf(data string) (etcd.Position, error) {
 	_, position, _, err := readLog(data, wal.OpenForRead)
 	return position, err
 }
 
 // readLog reads the log of a member that is opened so.
-func readLog(data string, open func(*zap.Logger, string, walpb.Snapshot) (*wal.WAL, error)) (*wal.WAL, Position, raftpb.HardState, error) {
+func readLog(data string, open func(*zap.Logger, string, walpb.Snapshot) (*wal.WAL, error)) (*wal.WAL, etcd.Position, raftpb.HardState, error) {
 	folder := filepath.Join(data, "member", "wal")
-	failed := func(err error) (*wal.WAL, Position, raftpb.HardState, error) {
-		return nil, Position{}, raftpb.HardState{}, fmt.Errorf("read the log of the etcd member in %s: %w", data, err)
+	failed := func(err error) (*wal.WAL, etcd.Position, raftpb.HardState, error) {
+		return nil, etcd.Position{}, raftpb.HardState{}, fmt.Errorf("read the log of the etcd member in %s: %w", data, err)
 	}
 	snapshots, err := wal.ValidSnapshotEntries(zap.NewNop(), folder)
 	if err != nil {
@@ -57,17 +46,17 @@ func readLog(data string, open func(*zap.Logger, string, walpb.Snapshot) (*wal.W
 	if err != nil {
 		return failed(err)
 	}
-	position := Position{Term: from.Term, Index: from.Index}
+	position := etcd.Position{Term: from.Term, Index: from.Index}
 	if len(entries) > 0 {
 		last := entries[len(entries)-1]
-		position = Position{Term: last.Term, Index: last.Index}
+		position = etcd.Position{Term: last.Term, Index: last.Index}
 	}
 	return log, position, state, nil
 }
 
 // acknowledge has a member take all entries that it has for acknowledged. A member hears of that a moment after an entry was, so one that
 // died in between has acknowledged entries that it does not know to be.
-func acknowledge(data string) (Position, error) {
+func acknowledge(data string) (etcd.Position, error) {
 	log, position, state, err := readLog(data, wal.Open)
 	if err != nil {
 		return position, err

@@ -1,0 +1,65 @@
+package pki
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Keys returns what a snapshot of a cluster's etcd cannot be used without, for Adopt: whoever has it owns the cluster.
+func Keys(ctx context.Context, vault Vault) ([]byte, error) {
+	text, found, err := vault.Load(ctx, vaultName)
+	if err == nil && !found {
+		err = fmt.Errorf("there are none")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load the cluster's keys: %w", err)
+	}
+	return text, nil
+}
+
+// Adopt has the cluster read what was sealed and signed under keys of another time, or of another cluster, as Keys returned them. What is
+// written from now on is sealed and signed under its own, and its authorities stay.
+func Adopt(ctx context.Context, vault Vault, keys []byte, now time.Time) error {
+	if _, err := Open(ctx, vault, now); err != nil { // which makes them where there are none
+		return err
+	}
+	var former, own stored
+	if err := json.Unmarshal(keys, &former); err != nil {
+		return fmt.Errorf("read the keys of a snapshot: %w", err)
+	}
+	text, _, err := vault.Load(ctx, vaultName)
+	if err != nil {
+		return fmt.Errorf("load the cluster's authorities: %w", err)
+	}
+	if err := json.Unmarshal(text, &own); err != nil {
+		return fmt.Errorf("read the cluster's authorities: %w", err)
+	}
+	own.FormerEncryption = others(own.Encryption, append(own.FormerEncryption, append([][]byte{former.Encryption}, former.FormerEncryption...)...))
+	own.FormerServiceAccounts = others(own.ServiceAccount, append(own.FormerServiceAccounts, append([][]byte{former.ServiceAccount}, former.FormerServiceAccounts...)...))
+	adopted, err := json.Marshal(own)
+	if err != nil {
+		return fmt.Errorf("encode the cluster's authorities: %w", err)
+	}
+	if bytes.Equal(text, adopted) {
+		return nil
+	}
+	if err := vault.Store(ctx, vaultName, adopted); err != nil {
+		return fmt.Errorf("store the cluster's authorities: %w", err)
+	}
+	return nil
+}
+
+// others are the keys but for own, each once.
+func others(own []byte, keys [][]byte) [][]byte {
+	var list [][]byte
+	for _, key := range keys {
+		if len(key) > 0 && !bytes.Equal(key, own) && !slices.ContainsFunc(list, func(other []byte) bool { return bytes.Equal(key, other) }) {
+			list = append(list, key)
+		}
+	}
+	return list
+}

@@ -1,0 +1,69 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/nodes/pki"
+)
+
+// Snapshot writes the state of the cluster's etcd as it is now, with all that was acknowledged before, from a member that answers.
+func (c *Cluster) Snapshot(ctx context.Context, to io.Writer) error {
+	authorities, err := c.authorities(ctx)
+	if err != nil {
+		return err
+	}
+	record, err := c.loadRecord(ctx)
+	if err != nil {
+		return err
+	}
+	if !record.Bootstrapped {
+		return fmt.Errorf("cluster %s has no etcd yet: deploy it first", c.config.Name)
+	}
+	var failures []error
+	for _, node := range c.membersFirst(record) {
+		written, err := c.snapshotOf(ctx, authorities, node, to)
+		if err == nil {
+			return nil
+		}
+		failures = append(failures, fmt.Errorf("on %s: %w", node.Name, err))
+		if written {
+			break // what was written is of no use, and cannot be taken back
+		}
+	}
+	return fmt.Errorf("take a snapshot of cluster %s: %w", c.config.Name, errors.Join(failures...))
+}
+
+// membersFirst are the nodes that have had a member, the master first.
+func (c *Cluster) membersFirst(record etcdRecord) []Node {
+	list := []Node{c.master()}
+	for _, name := range record.Members {
+		if node, err := c.node(name); err == nil && node.Role != Master {
+			list = append(list, node)
+		}
+	}
+	return list
+}
+
+func (c *Cluster) snapshotOf(ctx context.Context, authorities *pki.Cluster, node Node, to io.Writer) (written bool, err error) {
+	client, err := c.etcdAt(ctx, authorities, etcd.Root, node)
+	if err != nil {
+		return false, err
+	}
+	defer client.Close()
+	err = etcd.Snapshot(ctx, client, writer(func(p []byte) (int, error) {
+		written = true
+		return to.Write(p)
+	}))
+	return written, err
+}
+
+type writer func(p []byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
+
+// Keys are those without which a snapshot of the cluster cannot be used; they go with it, sealed.
+func (c *Cluster) Keys(ctx context.Context) ([]byte, error) { return pki.Keys(ctx, c.config.Vault) }

@@ -1,0 +1,272 @@
+// Package snapshot keeps snapshots of clusters in the database: compressed, sealed, and in pieces, so that neither memory nor a transaction
+// ever holds a whole one. A snapshot is kept only when it was read back from there and opened.
+package snapshot
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// pieceSize is how many bytes of a compressed snapshot are sealed together.
+const pieceSize = 256 << 10
+
+// Rows keep snapshots (store.Store).
+type Rows interface {
+	BeginSnapshot(ctx context.Context, snapshot *store.Snapshot) error
+	AddPiece(ctx context.Context, id string, number int64, sealed string) error
+	KeepSnapshot(ctx context.Context, id string, revision, size int64) error
+	Snapshots(ctx context.Context, filter store.SnapshotFilter) ([]store.Snapshot, error)
+	Snapshot(ctx context.Context, id string) (store.Snapshot, error)
+	Piece(ctx context.Context, id string, number int64) (string, bool, error)
+	DeleteSnapshot(ctx context.Context, id string) error
+	Environment(ctx context.Context, id string) (store.Environment, error)
+}
+
+// Sealer makes pieces unreadable for whoever has the database only (secret.Sealer).
+type Sealer interface {
+	Seal(owner string, value []byte) string
+	Open(owner, sealed string) ([]byte, error)
+}
+
+// Checked is what was found in a snapshot that was opened.
+type Checked struct {
+	Revision int64 `json:"revision"`
+	Size     int64 `json:"size"`
+}
+
+// Archive is safe for concurrent use.
+type Archive struct {
+	Rows
+	sealer Sealer
+	check  func(ctx context.Context, file string) (Checked, error)
+	checks chan struct{} // holds a token for each snapshot that is opened
+}
+
+// maxChecks is how many snapshots are opened at the same time: each takes a processor for about a second, and twice its size on the disk.
+const maxChecks = 2
+
+// New makes an archive. check opens the snapshot that is in a file, see Check.
+func New(rows Rows, sealer Sealer, check func(ctx context.Context, file string) (Checked, error)) *Archive {
+	return &Archive{Rows: rows, sealer: sealer, check: check, checks: make(chan struct{}, maxChecks)}
+}
+
+// Check opens snapshots with the burano program, in a process of its own: a damaged file may end it.
+func Check(program string) func(ctx context.Context, file string) (Checked, error) {
+	return func(ctx context.Context, file string) (checked Checked, err error) {
+		command := exec.CommandContext(ctx, program, "etcd", "check", file)
+		var said bytes.Buffer
+		command.Stderr = &said
+		out, err := command.Output()
+		if err != nil {
+			first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+			return checked, fmt.Errorf("%s (%w)", strings.TrimPrefix(first, "burano: "), err)
+		}
+		return checked, json.Unmarshal(out, &checked)
+	}
+}
+
+// Subject says of what a snapshot is taken, and why.
+type Subject struct {
+	EnvironmentID, ClusterID, ClusterName string
+	Kind                                  store.SnapshotKind
+	Reason                                string // for a person
+	Secrets                               []byte // the keys without which it cannot be used
+	// Keep is how many snapshots of this kind the cluster keeps; the oldest go. 0: all.
+	Keep int
+}
+
+// Take keeps what write writes as a snapshot, and returns it when it could be read back and opened. Where the project's quota is full,
+// scheduled snapshots and those before changes take the place of the oldest such ones of the cluster.
+func (a *Archive) Take(ctx context.Context, of Subject, write func(ctx context.Context, to io.Writer) error) (taken store.Snapshot, err error) {
+	environment, err := a.Environment(ctx, of.EnvironmentID)
+	if err != nil {
+		return taken, err
+	}
+	for {
+		taken = store.Snapshot{ProjectID: environment.ProjectID, EnvironmentID: environment.ID, EnvironmentName: environment.Name, ClusterID: of.ClusterID,
+			ClusterName: of.ClusterName, Kind: of.Kind, Reason: of.Reason, Secrets: string(of.Secrets)}
+		if taken.ID, err = a.take(ctx, taken, write); err == nil {
+			break
+		}
+		if fault.KindOf(err) != fault.Forbidden || of.Kind == store.Requested {
+			return taken, err
+		}
+		made, drop := a.makeRoom(ctx, of)
+		if drop != nil || !made {
+			return taken, errors.Join(err, drop)
+		}
+	}
+	if err := a.retain(ctx, of); err != nil {
+		return taken, err
+	}
+	return a.Snapshot(ctx, taken.ID)
+}
+
+func (a *Archive) take(ctx context.Context, begun store.Snapshot, write func(ctx context.Context, to io.Writer) error) (id string, err error) {
+	if err := a.BeginSnapshot(ctx, &begun); err != nil {
+		return "", err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.DeleteSnapshot(context.WithoutCancel(ctx), begun.ID))
+		}
+	}()
+	to := &pieces{archive: a, ctx: ctx, id: begun.ID}
+	compressed, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
+	if err != nil {
+		return "", err
+	}
+	if err := write(ctx, compressed); err != nil {
+		if to.err != nil {
+			return "", to.err // what was to blame
+		}
+		return "", err
+	}
+	if err := compressed.Close(); err != nil {
+		return "", err
+	}
+	if err := to.flush(); err != nil {
+		return "", err
+	}
+	checked, err := a.verify(ctx, begun.ID)
+	if err != nil {
+		return "", fmt.Errorf("verify the snapshot: %w", err)
+	}
+	return begun.ID, a.KeepSnapshot(ctx, begun.ID, checked.Revision, checked.Size)
+}
+
+// verify opens what the database has of a snapshot.
+func (a *Archive) verify(ctx context.Context, id string) (checked Checked, err error) {
+	select {
+	case a.checks <- struct{}{}:
+		defer func() { <-a.checks }()
+	case <-ctx.Done():
+		return checked, context.Cause(ctx)
+	}
+	file, err := os.CreateTemp("", "burano-snapshot-")
+	if err != nil {
+		return checked, err
+	}
+	defer func() { err = errors.Join(err, os.Remove(file.Name())) }()
+	content, err := a.Open(ctx, id)
+	if err == nil {
+		_, err = io.Copy(file, content)
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return checked, err
+	}
+	return a.check(ctx, file.Name())
+}
+
+// Open reads a snapshot as etcdutl takes it.
+func (a *Archive) Open(ctx context.Context, id string) (io.ReadCloser, error) {
+	return gzip.NewReader(&reading{archive: a, ctx: ctx, id: id})
+}
+
+// makeRoom removes the oldest of the cluster's snapshots that nobody asked for, but for the newest one.
+func (a *Archive) makeRoom(ctx context.Context, of Subject) (made bool, err error) {
+	list, err := a.Snapshots(ctx, store.SnapshotFilter{EnvironmentID: of.EnvironmentID, ClusterID: of.ClusterID})
+	if err != nil {
+		return false, err
+	}
+	for i := len(list) - 1; i > 0; i-- {
+		if list[i].Kind != store.Requested {
+			return true, a.DeleteSnapshot(ctx, list[i].ID)
+		}
+	}
+	return false, nil
+}
+
+// retain removes the oldest snapshots of a kind that a cluster has too many of.
+func (a *Archive) retain(ctx context.Context, of Subject) error {
+	if of.Keep <= 0 {
+		return nil
+	}
+	list, err := a.Snapshots(ctx, store.SnapshotFilter{EnvironmentID: of.EnvironmentID, ClusterID: of.ClusterID})
+	if err != nil {
+		return err
+	}
+	kept := 0
+	for _, one := range list {
+		if one.Kind != of.Kind {
+			continue
+		}
+		if kept++; kept > of.Keep {
+			if err := a.DeleteSnapshot(ctx, one.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pieces seals what is written, piece by piece.
+type pieces struct {
+	archive *Archive
+	ctx     context.Context
+	id      string
+	number  int64
+	buffer  []byte
+	err     error
+}
+
+func (p *pieces) Write(content []byte) (int, error) {
+	written := len(content)
+	for len(content) > 0 {
+		take := min(pieceSize-len(p.buffer), len(content))
+		p.buffer, content = append(p.buffer, content[:take]...), content[take:]
+		if len(p.buffer) == pieceSize {
+			if err := p.flush(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return written, nil
+}
+
+func (p *pieces) flush() error {
+	if p.err == nil && len(p.buffer) > 0 {
+		p.err = p.archive.AddPiece(p.ctx, p.id, p.number, p.archive.sealer.Seal(store.SnapshotOwner(p.id, p.number), p.buffer))
+		p.number, p.buffer = p.number+1, p.buffer[:0]
+	}
+	return p.err
+}
+
+// reading opens piece after piece.
+type reading struct {
+	archive *Archive
+	ctx     context.Context
+	id      string
+	number  int64
+	rest    []byte
+}
+
+func (r *reading) Read(into []byte) (int, error) {
+	if len(r.rest) == 0 {
+		sealed, found, err := r.archive.Piece(r.ctx, r.id, r.number)
+		if err != nil {
+			return 0, err
+		}
+		if !found {
+			return 0, io.EOF
+		}
+		if r.rest, err = r.archive.sealer.Open(store.SnapshotOwner(r.id, r.number), sealed); err != nil {
+			return 0, err
+		}
+		r.number++
+	}
+	n := copy(into, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
