@@ -75,6 +75,15 @@ func (c *Cluster) Restore(ctx context.Context, from Restoration) error {
 	return d.forgetOthers(ctx)
 }
 
+// Restoring names the snapshot of a restore that was begun, and whose snapshot is not in place yet; "" when there is none.
+func (c *Cluster) Restoring(ctx context.Context) (string, error) {
+	record, err := c.loadRecord(ctx)
+	if err != nil || record.Restoring == nil {
+		return "", err
+	}
+	return record.Restoring.Snapshot, nil
+}
+
 // placeSnapshot ends what works with the store on all nodes that are reached, and puts the snapshot in place on the master. Done once, it is
 // not done again: what was written since stays.
 func (d *deployment) placeSnapshot(ctx context.Context, from Restoration) error {

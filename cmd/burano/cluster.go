@@ -13,7 +13,7 @@ import (
 
 func clusterCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "cluster", Short: "Kubernetes clusters that Burano deployed"}
-	command.AddCommand(clusterShowCommand(connection), kubeconfigCommand(connection), podsCommand(connection), podCommand(connection), logsCommand(connection))
+	command.AddCommand(snapshotCommand(connection), clusterShowCommand(connection), kubeconfigCommand(connection), podsCommand(connection), podCommand(connection), logsCommand(connection))
 	return command
 }
 

@@ -36,6 +36,10 @@ const coreLibrary = "io.murano"
 // minLease is the shortest lease that a server keeps in everyday life.
 const minLease = 3 * time.Second
 
+// snapshotBytes is how many bytes the snapshots of a project's clusters take at most, unless a setting says otherwise: some dozens of
+// those of clusters of everyday size.
+const snapshotBytes = 1 << 30
+
 // serveOptions are the settings of the server.
 type serveOptions struct {
 	print    bool
@@ -111,8 +115,13 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.IntVar(&o.limits.ProjectStreams, "max-project-streams", 0, "streams of events of one project at the same time; one more is answered with 429; 0: half of max-streams")
 	o.quotas = map[string]*int64{}
 	for _, q := range []struct{ resource, what string }{{store.QuotaEnvironments, "environments"}, {store.QuotaSessions, "open sessions"},
-		{store.QuotaTemplates, "environment templates"}, {catalogstore.QuotaPackages, "uploaded packages"}, {quota.Bytes, "bytes of uploaded packages"}} {
-		o.quotas[q.resource] = flags.Int64("quota-"+strings.ReplaceAll(q.resource, "_", "-"), quota.Unlimited,
+		{store.QuotaTemplates, "environment templates"}, {catalogstore.QuotaPackages, "uploaded packages"}, {quota.Bytes, "bytes of uploaded packages"},
+		{store.QuotaSnapshotBytes, "bytes of snapshots of clusters, compressed and sealed,"}} {
+		limit := int64(quota.Unlimited)
+		if q.resource == store.QuotaSnapshotBytes {
+			limit = snapshotBytes
+		}
+		o.quotas[q.resource] = flags.Int64("quota-"+strings.ReplaceAll(q.resource, "_", "-"), limit,
 			q.what+" that a project may have, unless an administrator says otherwise (burano quota set); -1: no limit")
 	}
 	flags.DurationVar(&o.stopPatience, "stop-patience", 10*time.Second, "how long a server that is stopped waits for its requests to end")
@@ -135,6 +144,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.DurationVar(&o.keep.Reports, "keep-reports", 0, "how long the reports of ended deployments are kept; 0s: as long as the deployments"+newest)
 	flags.DurationVar(&o.keep.Sessions, "keep-sessions", 0, "how long deployed sessions are kept; 0s: for ever; drafts and the newest session of each environment stay")
 	flags.DurationVar(&o.keep.Statistics, "keep-statistics", 0, "how long statistics are kept of applications and servers that are gone, and of API servers that no longer report; 0s: for ever")
+	flags.DurationVar(&o.keep.Snapshots, "keep-snapshots", 7*24*time.Hour, "how long the snapshots of clusters are kept whose environments were deleted; 0s: for ever")
 
 	flags.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest level that is logged: DEBUG, INFO, WARN or ERROR")
@@ -186,7 +196,7 @@ func (o *serveOptions) check(s *settings) error {
 		}
 	}
 	for name, value := range map[string]time.Duration{"audit-time": o.auditKeep, "keep-deployments": o.keep.Deployments, "keep-reports": o.keep.Reports,
-		"keep-sessions": o.keep.Sessions, "keeper-interval": o.keeperInterval, "keep-statistics": o.keep.Statistics} {
+		"keep-sessions": o.keep.Sessions, "keeper-interval": o.keeperInterval, "keep-statistics": o.keep.Statistics, "keep-snapshots": o.keep.Snapshots} {
 		if value < 0 {
 			return s.wrong(name, "%s must not be less than 0s", value)
 		}

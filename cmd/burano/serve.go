@@ -26,6 +26,7 @@ import (
 	"github.com/burano/burano/orchestrator/native"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/api"
 	"github.com/burano/burano/web/auth"
@@ -176,7 +177,8 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		if err != nil {
 			return err
 		}
-		nativeConfig := native.Config{Binary: binary, Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
+		archive := snapshot.New(rows, sealer, snapshot.Check(binary))
+		nativeConfig := native.Config{Binary: binary, Snapshots: archive, Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
 			ServerPatience: options.serverPatience, SSHPatience: options.sshPatience, StepPatience: options.stepPatience, DrainPatience: options.drainPatience}
 		if err := checkNatives(ctx, nativeConfig); err != nil {
 			return err
@@ -229,7 +231,13 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			Cluster: func(ctx context.Context, environmentID, objectID string) (any, error) {
 				return native.Status(ctx, tasks, environmentID, objectID, nativeConfig)
 			},
-			Clusters:         native.Clusters{Secrets: tasks, Config: nativeConfig},
+			Clusters:  native.Clusters{Secrets: tasks, Config: nativeConfig},
+			Snapshots: archive,
+			TakeSnapshot: func(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error) {
+				of := snapshot.Subject{EnvironmentID: environmentID, ClusterID: objectID, Kind: store.Requested, Reason: reason}
+				return native.TakeSnapshot(ctx, tasks, of, nativeConfig)
+			},
+			SnapshotLoss:     native.Loss,
 			Quotas:           []api.QuotaStore{rows, packageRows},
 			Checks:           []api.Check{databaseAnswers},
 			Audit:            account,

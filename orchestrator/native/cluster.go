@@ -37,6 +37,8 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		"scaleGatewaysUp": c.scaleUp(gateways), "scaleGatewaysDown": c.scaleDown(gateways),
 		methodRepairNode: c.repairNode,
 		"replaceNode":    c.replaceNode,
+		"snapshot":       c.snapshot,
+		methodRestore:    c.restore, "recoverQuorum": c.recoverQuorum,
 	}
 }
 
@@ -61,6 +63,11 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 
 // join makes the servers that the cluster's nodes are to have, and takes them into the cluster.
 func (c clusterClass) join(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
+	return c.joinBy(ctx, interpreter, object, true, func(ctx context.Context, live *nodes.Cluster) error { return live.Deploy(ctx) })
+}
+
+// joinBy is join for who has the nodes be a cluster in another way. save says that there is something to save before they change.
+func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, save bool, deploy func(ctx context.Context, live *nodes.Cluster) error) error {
 	if err := c.own.push(ctx, interpreter); err != nil { // shrinks the cluster first
 		return err
 	}
@@ -80,12 +87,15 @@ func (c clusterClass) join(ctx context.Context, interpreter *muranopl.Interprete
 		return err
 	}
 	if former != nil {
+		if save && changed(former.Nodes, list) {
+			defer c.clusters.saveBefore(ctx, object, "its nodes changed")()
+		}
 		// A node that was only begun with must be removed like any other.
 		if err := c.clusters.keepFacts(ctx, object, list); err != nil {
 			return err
 		}
 	}
-	if err := live.Deploy(ctx); err != nil {
+	if err := deploy(ctx, live); err != nil {
 		return err
 	}
 	return c.clusters.keepFacts(ctx, object, list)

@@ -22,6 +22,8 @@ var podNetwork = netip.MustParsePrefix(network.PodCIDR)
 // clusters are the Kubernetes clusters of the model during one task.
 type clusters struct {
 	runtime interface {
+		EnvironmentID() string
+		TaskID() string
 		Secret(ctx context.Context, name string) ([]byte, bool, error)
 		SetSecret(ctx context.Context, name string, value []byte) error
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
@@ -257,6 +259,7 @@ func (c *clusters) remove(ctx context.Context, object *muranopl.Object, all []no
 		return err
 	}
 	defer former.Close()
+	defer c.saveBefore(ctx, object, strings.Join(leaving, ", ")+" left")()
 	c.reports.inform(ctx, object, "Removing %s", strings.Join(leaving, ", "))
 	if err := former.Remove(ctx, leaving...); err != nil {
 		return err

@@ -35,7 +35,11 @@ type KeptConfig struct {
 
 // Duties are what is looked after in clusters and servers.
 func Duties(config KeptConfig) []keeper.Duty {
-	return []keeper.Duty{health{config, clusterStatus}, kept{config}}
+	duties := []keeper.Duty{health{config, clusterStatus}, kept{config}}
+	if config.Snapshots != nil {
+		duties = append(duties, newScheduled(config))
+	}
+	return duties
 }
 
 // ClusterIDs are the ids of the objects of an environment's clusters that were ever up.

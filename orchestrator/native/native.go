@@ -91,6 +91,8 @@ type Config struct {
 	StepPatience, DrainPatience time.Duration
 	// Connected is told of each SSH connection to a node that begins (1) and ends (-1). May be nil.
 	Connected func(change int)
+	// Snapshots keeps snapshots of clusters; nil: none are taken.
+	Snapshots Snapshots
 	Logger    *slog.Logger
 }
 

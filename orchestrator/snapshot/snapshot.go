@@ -84,6 +84,8 @@ type Subject struct {
 	Secrets                               []byte // the keys without which it cannot be used
 	// Keep is how many snapshots of this kind the cluster keeps; the oldest go. 0: all.
 	Keep int
+	// Stored is told when all is written and before it is opened. May be nil.
+	Stored func()
 }
 
 // Take keeps what write writes as a snapshot, and returns it when it could be read back and opened. Where the project's quota is full,
@@ -96,7 +98,7 @@ func (a *Archive) Take(ctx context.Context, of Subject, write func(ctx context.C
 	for {
 		taken = store.Snapshot{ProjectID: environment.ProjectID, EnvironmentID: environment.ID, EnvironmentName: environment.Name, ClusterID: of.ClusterID,
 			ClusterName: of.ClusterName, Kind: of.Kind, Reason: of.Reason, Secrets: string(of.Secrets)}
-		if taken.ID, err = a.take(ctx, taken, write); err == nil {
+		if taken.ID, err = a.take(ctx, taken, of.Stored, write); err == nil {
 			break
 		}
 		if fault.KindOf(err) != fault.Forbidden || of.Kind == store.Requested {
@@ -113,7 +115,7 @@ func (a *Archive) Take(ctx context.Context, of Subject, write func(ctx context.C
 	return a.Snapshot(ctx, taken.ID)
 }
 
-func (a *Archive) take(ctx context.Context, begun store.Snapshot, write func(ctx context.Context, to io.Writer) error) (id string, err error) {
+func (a *Archive) take(ctx context.Context, begun store.Snapshot, stored func(), write func(ctx context.Context, to io.Writer) error) (id string, err error) {
 	if err := a.BeginSnapshot(ctx, &begun); err != nil {
 		return "", err
 	}
@@ -138,6 +140,9 @@ func (a *Archive) take(ctx context.Context, begun store.Snapshot, write func(ctx
 	}
 	if err := to.flush(); err != nil {
 		return "", err
+	}
+	if stored != nil {
+		stored()
 	}
 	checked, err := a.verify(ctx, begun.ID)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/audit"
 	"github.com/burano/burano/web/auth"
 	"github.com/burano/burano/web/policy"
@@ -43,6 +44,11 @@ type Config struct {
 	Cluster func(ctx context.Context, environmentID, objectID string) (any, error)
 	// Clusters reads what runs in clusters; nil: clusters are not asked.
 	Clusters Clusters
+	// Snapshots keeps snapshots of clusters, TakeSnapshot takes one, after it was checked who asks, and SnapshotLoss says what a restore takes
+	// away. nil: there are none.
+	Snapshots    SnapshotStore
+	TakeSnapshot func(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error)
+	SnapshotLoss func(store.Snapshot) string
 	// Choices lists what a caller may choose from in the cloud (openstack.Service); nil: the cloud is not asked.
 	Choices func(ctx context.Context, caller identity.Caller, kind string) (any, error)
 	// Quotas keep how much projects may have.
@@ -140,6 +146,7 @@ func newEcho(config Config) *echo.Echo {
 	findingHandlers{config.Orchestrator}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster}.register(burano)
 	runningHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)
+	snapshotHandlers{config.Orchestrator, config.Snapshots, config.TakeSnapshot, config.SnapshotLoss}.register(burano)
 	signInHandlers{config.SignIn, config.Policy}.register(burano)
 	auditHandlers{config.AuditRows}.register(burano)
 	quotaHandlers{config.Quotas, config.Limits.Values}.register(burano)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/engine/enginetest"
 	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/auth"
 )
@@ -73,6 +75,9 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	s.sealer, s.logger = sealer, slog.New(slog.NewTextHandler(s.log, nil))
 	s.authenticator = s.newAuthenticator(rows, sealer)
 	cloud := enginetest.NewCloud()
+	archive := snapshot.New(rows, sealer, func(context.Context, string) (snapshot.Checked, error) {
+		return snapshot.Checked{Revision: 7, Size: 25}, nil
+	})
 	runner, err := engine.New(t.Context(), engine.Config{Store: rows, Sealer: sealer, Cloud: cloud, Source: packageService.Source,
 		Natives: s.world.Natives, Logger: slog.New(slog.DiscardHandler), Poll: time.Hour})
 	require.NoError(t, err)
@@ -96,9 +101,18 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		Choices: func(_ context.Context, caller identity.Caller, kind string) (any, error) {
 			return []string{kind + " of " + caller.ProjectID}, nil
 		},
-		Clusters: &fakeClusters{},
-		Quotas:   []QuotaStore{rows, packageRows},
-		Logger:   s.logger,
+		Clusters:  &fakeClusters{},
+		Snapshots: archive,
+		TakeSnapshot: func(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error) {
+			of := snapshot.Subject{EnvironmentID: environmentID, ClusterID: objectID, ClusterName: "of " + reason, Kind: store.Requested, Reason: reason, Secrets: []byte("keys")}
+			return archive.Take(ctx, of, func(_ context.Context, to io.Writer) error {
+				_, err := io.WriteString(to, "all that Kubernetes knows")
+				return err
+			})
+		},
+		SnapshotLoss: func(store.Snapshot) string { return "what came later" },
+		Quotas:       []QuotaStore{rows, packageRows},
+		Logger:       s.logger,
 	}
 	for _, option := range options {
 		option(&config)

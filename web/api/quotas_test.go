@@ -12,7 +12,7 @@ func TestAnAdministratorSaysHowMuchAProjectMayHave(t *testing.T) {
 	path := "/burano/v1/quotas/" + project
 	unlimited := map[string]any{"limit": -1.0, "used": 0.0, "default": true}
 	require.Equal(t, map[string]any{"project_id": project, "quotas": map[string]any{"environments": unlimited, "sessions": unlimited, "templates": unlimited,
-		"packages": unlimited, "package_bytes": unlimited}}, s.call("demo", "", "GET", path, nil, 200))
+		"packages": unlimited, "package_bytes": unlimited, "snapshot_bytes": unlimited}}, s.call("demo", "", "GET", path, nil, 200))
 	s.call("other", "", "GET", path, nil, 403)
 	s.call("demo", "", "PUT", path, map[string]any{"environments": 100}, 403)
 	s.call("demo", "", "DELETE", path, nil, 403)

@@ -113,6 +113,12 @@ var rules = map[string]string{
 	"GET /burano/v1/environments/:environment/clusters/:cluster":            "show_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": "get_kubeconfig",
 
+	"POST /burano/v1/environments/:environment/clusters/:cluster/snapshots": "execute_action",
+	"GET /burano/v1/snapshots":                   "list_environments",
+	"GET /burano/v1/snapshots/:snapshot":         "show_environment",
+	"GET /burano/v1/snapshots/:snapshot/content": "get_kubeconfig",
+	"DELETE /burano/v1/snapshots/:snapshot":      "update_environment",
+
 	"GET /burano/v1/environments/:environment/clusters/:cluster/running":                         "show_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/pods/:namespace/:pod":            "show_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/pods/:namespace/:pod/log":        "get_pod_log",

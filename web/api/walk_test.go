@@ -55,7 +55,9 @@ func (s *server) settle(token, mark string) possessions {
 	template := field(s.call(token, "", "POST", "/v1/templates", map[string]any{"name": mark + "-template",
 		"services": []any{hello(object, mark+"-application")}}, 200), "id").(string)
 
-	return possessions{"environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "action": object + "_shout",
+	kept := field(s.call(token, "", "POST", "/burano/v1/environments/"+id+"/clusters/"+object+"/snapshots", map[string]any{"reason": mark}, 200), "id").(string)
+
+	return possessions{"snapshot": kept, "environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "action": object + "_shout",
 		"services/*": object, "model/*": "name", "package": owned.ID, "template": template, "class": "org.test." + mark,
 		"project": callers["{token:"+token+"}"].ProjectID}
 }
@@ -246,7 +248,8 @@ func (s *server) renewed(token string, own possessions, mark string) possessions
 // TestAReaderWritesNothing walks with the ids of the reader's own project.
 func TestAReaderWritesNothing(t *testing.T) {
 	// What gives rights is not only read; and what changes nothing, or only the caller's own session, is open.
-	closed := []string{"GET /burano/v1/audit", "GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig", "GET /v1/environments/:environment/actions/:task"}
+	closed := []string{"GET /burano/v1/audit", "GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig", "GET /v1/environments/:environment/actions/:task",
+		"GET /burano/v1/snapshots/:snapshot/content"}
 	opened := []string{"POST /burano/v1/forms/:package", "PUT /burano/v1/session/project"}
 	s := newServer(t)
 	mine := merged(s.settle("demo", "demos"), s.everybodys())

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/web/client"
+)
+
+func snapshotCommand(connection *connection) *cobra.Command {
+	command := &cobra.Command{Use: "snapshot", Short: "What Kubernetes knew in a cluster at one moment: take, list, download, restore"}
+	command.AddCommand(snapshotCreateCommand(connection), snapshotListCommand(connection), snapshotDownloadCommand(connection),
+		snapshotRestoreCommand(connection), snapshotDeleteCommand(connection))
+	return command
+}
+
+func snapshotCreateCommand(connection *connection) *cobra.Command {
+	var print output
+	var reason string
+	command := &cobra.Command{
+		Use:   "create ENVIRONMENT [CLUSTER]",
+		Short: "Take a snapshot of a cluster, and keep it with Burano until it is deleted",
+		Args:  cobra.RangeArgs(1, 2),
+		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
+			cluster, err := environment.ClusterID(strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			taken, err := api.TakeSnapshot(command.Context(), environment.ID, cluster, reason)
+			if err != nil {
+				return err
+			}
+			return print.print(command.OutOrStdout(), taken, snapshotTable([]client.Snapshot{taken}))
+		}),
+	}
+	print.addFlag(command)
+	command.Flags().StringVar(&reason, "reason", "", "what it is for; it is kept with the snapshot")
+	return command
+}
+
+func snapshotTable(list []client.Snapshot) func(*tabwriter.Writer) {
+	return func(table *tabwriter.Writer) {
+		fmt.Fprintln(table, "ID\tTAKEN\tENVIRONMENT\tCLUSTER\tKIND\tBYTES\tREASON")
+		for _, one := range list {
+			environment := one.EnvironmentName
+			if one.Deleted != nil {
+				environment += " (deleted)"
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", one.ID, one.Created.Local().Format(time.DateTime), environment, one.ClusterName, one.Kind, one.Stored, one.Reason)
+		}
+	}
+}
+
+func snapshotListCommand(connection *connection) *cobra.Command {
+	var print output
+	command := &cobra.Command{
+		Use:   "list [ENVIRONMENT [CLUSTER]]",
+		Short: "List snapshots, the newest first; without an environment those of the project, also of environments that were deleted",
+		Args:  cobra.MaximumNArgs(2),
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
+			var environmentID, clusterID string
+			if len(args) > 0 {
+				environment, err := api.Environment(command.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				environmentID = environment.ID
+				if len(args) > 1 {
+					if clusterID, err = environment.ClusterID(args[1]); err != nil {
+						return err
+					}
+				}
+			}
+			list, err := api.Snapshots(command.Context(), environmentID, clusterID)
+			if err != nil {
+				return err
+			}
+			return print.print(command.OutOrStdout(), list, snapshotTable(list))
+		}),
+	}
+	print.addFlag(command)
+	return command
+}
+
+func snapshotDownloadCommand(connection *connection) *cobra.Command {
+	return &cobra.Command{
+		Use:   "download SNAPSHOT FILE",
+		Short: "Write a snapshot into a file that etcdutl takes; Secrets in it are sealed, and their key stays with Burano",
+		Args:  cobra.ExactArgs(2),
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) (err error) {
+			file, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				return err
+			}
+			err = api.DownloadSnapshot(command.Context(), args[0], file)
+			if err := errors.Join(err, file.Close()); err != nil {
+				return errors.Join(err, os.Remove(args[1]))
+			}
+			return nil
+		}),
+	}
+}
+
+func snapshotRestoreCommand(connection *connection) *cobra.Command {
+	var sure, watch bool
+	var id string
+	command := &cobra.Command{
+		Use:   "restore ENVIRONMENT [CLUSTER]",
+		Short: "Bring a cluster back as it was when a snapshot was taken, whatever is left of it",
+		Long: `Restore brings a cluster back as it was when a snapshot was taken: the newest one, or the one that --snapshot names, which may be of another
+cluster of the project, also of an environment that was deleted. Servers that are gone are made anew. What is lost is said first; without
+--yes nothing else happens.`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
+			ctx, out := command.Context(), command.OutOrStdout()
+			cluster, err := environment.ClusterID(strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			if id == "" {
+				list, err := api.Snapshots(ctx, environment.ID, cluster)
+				if err != nil {
+					return err
+				}
+				if len(list) == 0 {
+					return errors.New("there is no snapshot of this cluster: name one of another cluster with --snapshot")
+				}
+				id = list[0].ID
+			}
+			from, err := api.Snapshot(ctx, id)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(out, from.Loss)
+			if !sure {
+				return errors.New("nothing was done: repeat the command with --yes to restore")
+			}
+			task, err := api.CallAction(ctx, environment.ID, cluster+"_restore", map[string]any{"snapshot": from.ID})
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "the restore runs (task %s)\n", task)
+			if !watch {
+				return nil
+			}
+			return follow(ctx, api, task, out)
+		}),
+	}
+	command.Flags().StringVar(&id, "snapshot", "", "id of the snapshot; the cluster's newest one when left out")
+	command.Flags().BoolVarP(&sure, "yes", "y", false, "restore, now that it is known what is lost")
+	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the reports as they come; the exit code is 0 when the cluster is back")
+	return command
+}
+
+func snapshotDeleteCommand(connection *connection) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete SNAPSHOT...",
+		Short: "Delete snapshots",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
+			for _, id := range args {
+				if err := api.DeleteSnapshot(command.Context(), id); err != nil {
+					return err
+				}
+				if _, err := io.WriteString(command.OutOrStdout(), id+" is deleted\n"); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	}
+}

@@ -1,0 +1,235 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/snapshot"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// Snapshots keeps snapshots of clusters (snapshot.Archive).
+type Snapshots interface {
+	Take(ctx context.Context, of snapshot.Subject, write func(ctx context.Context, to io.Writer) error) (store.Snapshot, error)
+	Open(ctx context.Context, id string) (io.ReadCloser, error)
+	Snapshot(ctx context.Context, id string) (store.Snapshot, error)
+	Snapshots(ctx context.Context, filter store.SnapshotFilter) ([]store.Snapshot, error)
+	Environment(ctx context.Context, id string) (store.Environment, error)
+}
+
+const (
+	// keptChanges is how many snapshots that were taken before changes a cluster keeps.
+	keptChanges = 5
+	// snapshotReach is how long a change waits for a snapshot to be read from etcd.
+	snapshotReach    = time.Minute
+	argumentSnapshot = "snapshot"
+	argumentReason   = "reason"
+	methodRestore    = "restore"
+)
+
+// TakeSnapshot takes a snapshot of the cluster that this object of the environment is, outside of tasks. It may happen beside one. of is
+// completed here.
+func TakeSnapshot(ctx context.Context, secrets Secrets, of snapshot.Subject, config Config) (store.Snapshot, error) {
+	known, cluster, err := openCluster(ctx, secrets, of.EnvironmentID, of.ClusterID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: statusReach})
+	if err != nil {
+		return store.Snapshot{}, err
+	}
+	defer cluster.Close()
+	of.ClusterName = known.Name
+	return takeSnapshot(ctx, config.Snapshots, cluster, of, cluster.Snapshot)
+}
+
+func takeSnapshot(ctx context.Context, archive Snapshots, cluster *nodes.Cluster, of snapshot.Subject, write func(context.Context, io.Writer) error) (taken store.Snapshot, err error) {
+	if archive == nil {
+		return taken, errors.New("this Burano keeps no snapshots")
+	}
+	if of.Secrets, err = cluster.Keys(ctx); err != nil {
+		return taken, err
+	}
+	return archive.Take(ctx, of, write)
+}
+
+func (c *clusters) subject(object *muranopl.Object, kind store.SnapshotKind, reason string) snapshot.Subject {
+	of := snapshot.Subject{EnvironmentID: c.runtime.EnvironmentID(), ClusterID: object.ID(), ClusterName: object.Text("name"), Kind: kind, Reason: reason}
+	if kind == store.BeforeChange {
+		of.Keep = keptChanges
+	}
+	return of
+}
+
+// former is the cluster as it is known to be, reached only where it answers soon; nil where it was never up. The caller closes it.
+func (c *clusters) former(ctx context.Context, object *muranopl.Object) (*nodes.Cluster, *facts, error) {
+	known, err := c.facts(ctx, object)
+	if err != nil || known == nil {
+		return nil, nil, err
+	}
+	config := c.config(object, known.Nodes)
+	config.Patience = statusReach
+	former, err := nodes.NewCluster(config)
+	return former, known, err
+}
+
+// saveBefore takes a snapshot of a cluster before its members or servers change. What was written is stored when it returns; that it
+// can be opened is found out while the change goes on, and waited for by the function that it returns. A change that repairs a cluster
+// must go on without a snapshot, so that what fails is reported.
+func (c *clusters) saveBefore(ctx context.Context, object *muranopl.Object, change string) (wait func()) {
+	wait = func() {}
+	if c.server.Snapshots == nil {
+		return wait
+	}
+	cluster, _, err := c.former(ctx, object)
+	if cluster == nil && err == nil {
+		return wait
+	}
+	done, stored := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		if err == nil {
+			defer cluster.Close()
+			of := c.subject(object, store.BeforeChange, "before "+change)
+			of.Stored = func() { close(stored) }
+			_, err = takeSnapshot(ctx, c.server.Snapshots, cluster, of, func(ctx context.Context, to io.Writer) error {
+				ctx, cancel := context.WithTimeoutCause(ctx, snapshotReach, fmt.Errorf("it took longer than %s", snapshotReach))
+				defer cancel()
+				return cluster.Snapshot(ctx, to)
+			})
+		}
+		if err != nil && ctx.Err() == nil {
+			c.reports.warn(ctx, object, fmt.Sprintf("No snapshot was taken of the cluster before %s", change), err.Error())
+		}
+	}()
+	select {
+	case <-stored:
+	case <-done:
+	}
+	return func() { <-done }
+}
+
+// changed says whether the nodes of a cluster, or their servers, are others than they were.
+func changed(former, now []nodes.Node) bool {
+	return !slices.EqualFunc(former, now, func(a, b nodes.Node) bool { return a.Name == b.Name && a.Server == b.Server && a.Leaving == b.Leaving })
+}
+
+// snapshot is the action that takes a snapshot and returns which it is.
+func (c clusterClass) snapshot(ctx context.Context, call muranopl.Call) (any, error) {
+	cluster, _, err := c.clusters.former(ctx, call.Object)
+	if err != nil {
+		return nil, err
+	}
+	if cluster == nil {
+		return nil, fault.New(fault.Invalid, "Cluster %s was never up: deploy it first", call.Object.Text("name"))
+	}
+	defer cluster.Close()
+	reason, _ := call.Args[argumentReason].(string)
+	taken, err := takeSnapshot(ctx, c.clusters.server.Snapshots, cluster, c.clusters.subject(call.Object, store.Requested, reason), cluster.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	c.reports.inform(ctx, call.Object, "Snapshot %s of the cluster was taken, %d bytes, and opens", taken.ID, taken.Size)
+	return taken.ID, nil
+}
+
+// restore is the action that brings a cluster back as it was when a snapshot was taken, with new servers where servers are gone.
+func (c clusterClass) restore(ctx context.Context, call muranopl.Call) (any, error) {
+	defer c.clusters.close()
+	named, _ := call.Args[argumentSnapshot].(string)
+	from, err := c.clusters.find(ctx, call.Object, named)
+	if err != nil {
+		return nil, err
+	}
+	c.reports.inform(ctx, call.Object, "%s", Loss(from))
+	return nil, c.comeBack(ctx, call, func(ctx context.Context, live *nodes.Cluster) error { return c.clusters.restoreFrom(ctx, live, from) })
+}
+
+// Loss says what a restore takes away.
+func Loss(from store.Snapshot) string {
+	return fmt.Sprintf("Cluster %s is restored as it was on %s (snapshot %s). What Kubernetes was told since is lost: objects that were made, changed or deleted. "+
+		"Pods start anew; what is on the disks of servers that are gone stays lost", from.ClusterName, from.Created.Time().Format(time.RFC1123), from.ID)
+}
+
+// find returns the snapshot of that id, of any cluster of the project, or the cluster's newest one.
+func (c *clusters) find(ctx context.Context, object *muranopl.Object, id string) (store.Snapshot, error) {
+	archive := c.server.Snapshots
+	if archive == nil {
+		return store.Snapshot{}, errors.New("this Burano keeps no snapshots")
+	}
+	if id == "" {
+		list, err := archive.Snapshots(ctx, store.SnapshotFilter{EnvironmentID: c.runtime.EnvironmentID(), ClusterID: object.ID()})
+		if err != nil {
+			return store.Snapshot{}, err
+		}
+		if len(list) == 0 {
+			return store.Snapshot{}, fault.New(fault.Invalid, "There is no snapshot of cluster %s", object.Text("name"))
+		}
+		id = list[0].ID
+	}
+	environment, err := archive.Environment(ctx, c.runtime.EnvironmentID())
+	if err != nil {
+		return store.Snapshot{}, err
+	}
+	found, err := archive.Snapshot(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && found.ProjectID != environment.ProjectID {
+		return found, fault.New(fault.Invalid, "There is no snapshot %s in the project", id)
+	}
+	return found, err
+}
+
+func (c *clusters) restoreFrom(ctx context.Context, live *nodes.Cluster, from store.Snapshot) error {
+	return live.Restore(ctx, nodes.Restoration{
+		Run: c.runtime.TaskID() + "-" + from.ID, Snapshot: from.ID, Keys: []byte(from.Secrets),
+		Open: func(ctx context.Context) (io.ReadCloser, error) { return c.server.Snapshots.Open(ctx, from.ID) },
+	})
+}
+
+// recoverQuorum is the action that brings back a cluster whose etcd has lost its majority, from the best member that is left.
+func (c clusterClass) recoverQuorum(ctx context.Context, call muranopl.Call) (any, error) {
+	defer c.clusters.close()
+	return nil, c.comeBack(ctx, call, func(ctx context.Context, live *nodes.Cluster) error {
+		begun, err := live.Restoring(ctx)
+		if err != nil {
+			return err
+		}
+		if begun == "" {
+			left, err := live.BestLeft(ctx)
+			if errors.Is(err, nodes.ErrMajority) {
+				c.reports.inform(ctx, call.Object, "A majority of the etcd members answers: there is nothing to recover, and nothing is lost")
+				return live.Deploy(ctx)
+			}
+			if err != nil {
+				return err
+			}
+			of := c.clusters.subject(call.Object, store.Requested, "of the best etcd member that was left, on "+left.Node.Name)
+			taken, err := takeSnapshot(ctx, c.clusters.server.Snapshots, live, of, left.Write)
+			if err != nil {
+				return err
+			}
+			begun = taken.ID
+		}
+		from, err := c.clusters.find(ctx, call.Object, begun)
+		if err != nil {
+			return err
+		}
+		c.reports.inform(ctx, call.Object, "Its majority is lost: the cluster goes on with what the best etcd member that is left has (snapshot %s). "+
+			"What was written in the last moments before, and had not reached this member, is lost", from.ID)
+		return c.clusters.restoreFrom(ctx, live, from)
+	})
+}
+
+// comeBack makes the servers that are gone, and has the cluster begin again.
+func (c clusterClass) comeBack(ctx context.Context, call muranopl.Call, begin func(ctx context.Context, live *nodes.Cluster) error) error {
+	if err := c.check(ctx, call.Object); err != nil {
+		return err
+	}
+	if err := c.joinBy(ctx, call.Interpreter, call.Object, false, begin); err != nil {
+		return err
+	}
+	c.reports.inform(ctx, call.Object, "Kubernetes cluster %s is up and running", call.Object.Text("name"))
+	return nil
+}

@@ -1,0 +1,94 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/snapshot"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+const (
+	dutySnapshots = "snapshots"
+	// How often a cluster is snapshotted, and how many of these are kept, where its properties do not say so.
+	defaultSnapshotHours = 24
+	defaultSnapshotsKept = 7
+	// snapshotPause is how often it is looked whether a snapshot is due; overdue is how many intervals late one may be before that is a finding.
+	snapshotPause = 10 * time.Minute
+	overdue       = 2
+)
+
+// scheduled is the duty that takes snapshots of clusters, as often as their properties say. It needs no cloud.
+type scheduled struct {
+	KeptConfig
+	now  func() time.Time
+	take func(ctx context.Context, of snapshot.Subject) (store.Snapshot, error)
+}
+
+func newScheduled(config KeptConfig) scheduled {
+	return scheduled{config, time.Now, func(ctx context.Context, of snapshot.Subject) (store.Snapshot, error) {
+		return TakeSnapshot(ctx, config.Secrets, of, config.Config)
+	}}
+}
+
+func (s scheduled) Name() string { return dutySnapshots }
+
+func (s scheduled) Every() time.Duration { return snapshotPause }
+
+func (s scheduled) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
+	for _, cluster := range environment.Clusters {
+		every := time.Duration(number(cluster.Properties["snapshotEvery"], defaultSnapshotHours)) * time.Hour
+		if every == 0 {
+			continue
+		}
+		list, err := s.Snapshots.Snapshots(ctx, store.SnapshotFilter{EnvironmentID: environment.ID, ClusterID: cluster.ObjectID})
+		if err != nil {
+			return result, err
+		}
+		var age time.Duration
+		there := false
+		for _, one := range list {
+			if one.Kind == store.Scheduled {
+				age, there = s.now().Sub(one.Created.Time()), true
+				break
+			}
+		}
+		if there && age < every {
+			continue
+		}
+		_, failed := s.take(ctx, snapshot.Subject{EnvironmentID: environment.ID, ClusterID: cluster.ObjectID, ClusterName: cluster.Name(), Kind: store.Scheduled,
+			Reason: fmt.Sprintf("every %s", every), Keep: int(number(cluster.Properties["snapshotsKept"], defaultSnapshotsKept))})
+		if failed == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return result, errors.Join(failed, ctx.Err())
+		}
+		finding := keeper.Finding{ObjectID: cluster.ObjectID, Kind: "snapshot-failed", Severity: keeper.Info,
+			Text:  fmt.Sprintf("No snapshot of cluster %s could be taken: %v", cluster.Name(), failed),
+			Mends: "It is tried again by itself, every 10 minutes. Until then there is what was taken before (burano cluster snapshot list)"}
+		if !there || age > overdue*every {
+			finding.Severity = keeper.Warning
+		}
+		if fault.KindOf(failed) == fault.Forbidden {
+			finding.Mends = "Delete snapshots that are not needed (burano cluster snapshot delete), or have the project's quota raised"
+		}
+		result.Findings = append(result.Findings, finding)
+	}
+	return result, nil
+}
+
+// number is a whole number of a model.
+func number(value any, otherwise int64) int64 {
+	switch n := value.(type) {
+	case int64:
+		return n
+	case float64:
+		return int64(n)
+	}
+	return otherwise
+}

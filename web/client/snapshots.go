@@ -1,0 +1,65 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Snapshot is the state of a cluster at one moment: what Kubernetes knew then.
+type Snapshot struct {
+	ID              string     `json:"id" yaml:"id"`
+	EnvironmentID   string     `json:"environment_id" yaml:"environment_id"`
+	EnvironmentName string     `json:"environment_name" yaml:"environment_name"`
+	Deleted         *time.Time `json:"environment_deleted" yaml:"environment_deleted"` // nil while it is there
+	ClusterID       string     `json:"cluster_id" yaml:"cluster_id"`
+	ClusterName     string     `json:"cluster_name" yaml:"cluster_name"`
+	Kind            string     `json:"kind" yaml:"kind"` // requested, scheduled, change
+	Reason          string     `json:"reason" yaml:"reason"`
+	Created         time.Time  `json:"created" yaml:"created"`
+	Revision        int64      `json:"revision" yaml:"revision"` // of etcd
+	Size            int64      `json:"size" yaml:"size"`         // bytes of the snapshot
+	Stored          int64      `json:"stored" yaml:"stored"`     // bytes that it takes of the quota
+	Loss            string     `json:"loss" yaml:"loss"`         // what a restore takes away, for people
+}
+
+const snapshotsPath = "/burano/v1/snapshots"
+
+// TakeSnapshot takes a snapshot of a cluster, by the ids of its environment and of its object.
+func (c *Client) TakeSnapshot(ctx context.Context, environment, cluster, reason string) (Snapshot, error) {
+	var taken Snapshot
+	return taken, c.Call(ctx, http.MethodPost, clusterPath(environment, cluster)+"/snapshots", map[string]string{"reason": reason}, &taken)
+}
+
+// Snapshots lists the snapshots of the project's clusters, the newest first, or those of one environment or cluster ("" for all).
+func (c *Client) Snapshots(ctx context.Context, environment, cluster string) ([]Snapshot, error) {
+	var list struct {
+		Snapshots []Snapshot `json:"snapshots"`
+	}
+	query := url.Values{"environment": {environment}, "cluster": {cluster}}
+	return list.Snapshots, c.Call(ctx, http.MethodGet, snapshotsPath+"?"+query.Encode(), nil, &list)
+}
+
+// Snapshot shows one.
+func (c *Client) Snapshot(ctx context.Context, id string) (Snapshot, error) {
+	var found Snapshot
+	return found, c.Call(ctx, http.MethodGet, snapshotsPath+"/"+url.PathEscape(id), nil, &found)
+}
+
+// DownloadSnapshot writes a snapshot as etcdutl takes it.
+func (c *Client) DownloadSnapshot(ctx context.Context, id string, to io.Writer) error {
+	content, err := c.open(ctx, c.http, http.MethodGet, snapshotsPath+"/"+url.PathEscape(id)+"/content", nil)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	_, err = io.Copy(to, content)
+	return err
+}
+
+// DeleteSnapshot deletes one.
+func (c *Client) DeleteSnapshot(ctx context.Context, id string) error {
+	return c.Call(ctx, http.MethodDelete, snapshotsPath+"/"+url.PathEscape(id), nil, nil)
+}
