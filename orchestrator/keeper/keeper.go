@@ -68,6 +68,9 @@ const (
 	longestPause = time.Hour
 	// again is how long a finding that was closed counts as the same one when it is found again.
 	again = time.Hour
+	// keptClosed is how long a finding is kept that was closed, and forgetPause how often those are looked for that were kept for longer.
+	keptClosed  = 30 * 24 * time.Hour
+	forgetPause = time.Hour
 	// addPause is how often it is looked for environments that have no keeper yet.
 	addPause = 30 * time.Second
 	// lookTimeout is how long the look of a duty may take.
@@ -149,9 +152,10 @@ func (h *holding) renew(ctx context.Context, length time.Duration) error {
 
 // run claims environments that are due, and looks at them, until ctx or the lease ends.
 func (h *holding) run(ctx context.Context, looks *sync.WaitGroup) {
-	poll, add := time.NewTicker(h.Poll), time.NewTicker(addPause)
+	poll, add, forget := time.NewTicker(h.Poll), time.NewTicker(addPause), time.NewTicker(forgetPause)
 	defer poll.Stop()
 	defer add.Stop()
+	defer forget.Stop()
 	for adding := true; h.lease.Check() == nil; {
 		if adding {
 			if err := h.Store.AddKeepers(ctx); err != nil && ctx.Err() == nil {
@@ -171,6 +175,10 @@ func (h *holding) run(ctx context.Context, looks *sync.WaitGroup) {
 		case <-poll.C:
 		case <-add.C:
 			adding = true
+		case <-forget.C:
+			if err := h.Store.ForgetFindings(ctx, keptClosed); err != nil && ctx.Err() == nil {
+				h.Logger.WarnContext(ctx, "findings that were closed long ago could not be removed; trying again", "after", forgetPause, "error", err)
+			}
 		}
 	}
 }

@@ -176,6 +176,9 @@ func TestAFindingIsOpenedOnceChangedAndClosed(t *testing.T) {
 		d.becomes(finds(away))
 		eventually(t, func() bool { return len(findings(t, s, e.ID, false)) == 1 })
 		require.Equal(t, first.ID, findings(t, s, e.ID, false)[0].ID, "soon after, it is the same again")
+
+		require.NoError(t, s.ForgetFindings(t.Context(), 0))
+		require.Len(t, findings(t, s, e.ID, true), 1, "what stands is not forgotten")
 	})
 }
 

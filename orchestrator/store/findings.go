@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"time"
 
 	"gorm.io/gorm"
 )
@@ -88,6 +89,11 @@ var findingPages = list{
 
 // severityOrder is 0 for the worst.
 const severityOrder = "CASE findings.severity WHEN 'critical' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END"
+
+// ForgetFindings removes findings that were closed longer ago than age.
+func (s *Store) ForgetFindings(ctx context.Context, age time.Duration) error {
+	return wrap(s.rows(ctx).Where("closed < ?", s.clock()-Time(age.Microseconds())).Delete(&Finding{}).Error, "forget closed findings")
+}
 
 // FindingsOf says which findings are wanted.
 type FindingsOf struct {
