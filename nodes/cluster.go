@@ -25,6 +25,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/plan"
 	"github.com/burano/burano/nodes/ssh"
 )
 
@@ -98,9 +99,11 @@ type Config struct {
 	// Report is told what happened, for a person: "kubelet started". node may be empty. May be nil.
 	Report func(ctx context.Context, node, text string)
 	// Step runs a step of Deploy; it may refuse it, or note its beginning and end. May be nil.
-	Step   func(ctx context.Context, node, name string, run func(context.Context) error) error
-	Binary string // path of the burano program to copy to master and gateways; without it their units are left out
-	DNS    bool   // run CoreDNS
+	Step func(ctx context.Context, node, name string, run func(context.Context) error) error
+	// Planned is told of the steps that are about to be run, and what each waits for. May be nil.
+	Planned func(steps []plan.Step)
+	Binary  string // path of the burano program to copy to master and gateways; without it their units are left out
+	DNS     bool   // run CoreDNS
 	// Patience is how long a node may take until its sshd answers; ssh.DefaultPatience when 0.
 	Patience time.Duration
 	// Connected is told of each SSH connection to a node that begins (1) and ends (-1). May be nil.

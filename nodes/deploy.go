@@ -119,7 +119,7 @@ func (c *Cluster) deployStage(ctx context.Context) (further bool, err error) {
 	}
 	steps := d.plan()
 	started := time.Now()
-	records, err := steps.Run(ctx)
+	records, err := c.run(ctx, steps)
 	c.config.Logger.Info("cluster deployed", "cluster", c.config.Name, "took", time.Since(started).Round(time.Millisecond), "failed", err != nil, "criticalPath", describePath(plan.CriticalPath(records)))
 	if err != nil {
 		return false, fmt.Errorf("deploy cluster %s: %w", c.config.Name, failures(records, err))

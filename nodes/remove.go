@@ -106,11 +106,23 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 		c.addStep(p, plan.Step{Name: stepForget, After: []string{left}}, node, farewellLimit*2,
 			func(ctx context.Context, _ plan.Progress) error { return c.forget(ctx, api, node) })
 	}
-	if _, err := p.Run(ctx); err != nil {
+	if _, err := c.run(ctx, p); err != nil {
 		return fmt.Errorf("remove %s from cluster %s: %w", strings.Join(names, ", "), c.config.Name, err)
 	}
 	c.config.Logger.Info("nodes removed", "cluster", c.config.Name, "nodes", names, "took", time.Since(started).Round(time.Millisecond))
 	return nil
+}
+
+// run runs a plan, once it was told what it is.
+func (c *Cluster) run(ctx context.Context, p *plan.Plan) ([]plan.Record, error) {
+	if c.config.Planned != nil {
+		steps, err := p.Steps()
+		if err != nil {
+			return nil, err
+		}
+		c.config.Planned(steps)
+	}
+	return p.Run(ctx)
 }
 
 // addStep adds a step of a node to a plan, and returns its identity. It is run through Config.Step, each time for at most limit, and again
@@ -162,7 +174,7 @@ func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node
 			})
 		}
 	}
-	_, err := p.Run(ctx)
+	_, err := c.run(ctx, p)
 	return err
 }
 

@@ -37,9 +37,11 @@ type Report struct {
 
 // Step is one native step of a deployment.
 type Step struct {
-	ObjectID, Class, Name, Error string
-	Started                      time.Time
-	Finished                     *time.Time // nil while it runs
+	ID, ObjectID, Class, Name, Error string
+
+	WaitsFor []string // ids of steps that have begun before
+	Started  time.Time
+	Finished *time.Time // nil while it runs
 }
 
 func seenReport(row store.Report) Report {
@@ -227,14 +229,103 @@ func (s *Service) Steps(ctx context.Context, caller identity.Caller, deploymentI
 		return nil, err
 	}
 	steps := make([]Step, len(rows))
+	begun := map[[2]string]string{} // the last step of an object and a name
 	for i, row := range rows {
-		steps[i] = Step{ObjectID: row.ObjectID, Class: row.Class, Name: row.Name, Error: row.Error, Started: row.Started.Time()}
+		steps[i] = Step{ID: row.ID, ObjectID: row.ObjectID, Class: row.Class, Name: row.Name, Error: row.Error, Started: row.Started.Time()}
 		if row.Finished != nil {
 			finished := row.Finished.Time()
 			steps[i].Finished = &finished
 		}
+		for _, name := range row.WaitsFor {
+			if id := begun[[2]string{row.ObjectID, name}]; id != "" {
+				steps[i].WaitsFor = append(steps[i].WaitsFor, id)
+			}
+		}
+		begun[[2]string{row.ObjectID, row.Name}] = row.ID
 	}
 	return steps, nil
+}
+
+// Progress is how far a deployment has come.
+type Progress struct {
+	Deployment               // without description and result
+	Reports, Steps, Done int // lines of its log; native steps that have begun, and of these those that have ended well
+	Failed               int // steps
+}
+
+// Progress tells how far a deployment has come. It reads no model.
+func (s *Service) Progress(ctx context.Context, caller identity.Caller, deploymentID string) (Progress, error) {
+	task, err := s.mayWatch(ctx, caller, deploymentID)
+	if err != nil {
+		return Progress{}, err
+	}
+	steps, err := s.store.Steps(ctx, deploymentID)
+	if err != nil {
+		return Progress{}, err
+	}
+	last, err := s.store.LastReport(ctx, deploymentID)
+	progress := Progress{Deployment: seenDeployment(task), Reports: int(last), Steps: len(steps)}
+	for _, step := range steps {
+		switch {
+		case step.Error != "":
+			progress.Failed++
+		case step.Finished != nil:
+			progress.Done++
+		}
+	}
+	return progress, err
+}
+
+// ObjectReports is a part of what was reported about an object, and what is in it, in all runs over its environment, the newest first. next is
+// the marker of the next page, "" after the last one.
+func (s *Service) ObjectReports(ctx context.Context, caller identity.Caller, environmentID, objectID string, page store.Page) (list []Report, next string, err error) {
+	environment, err := s.environment(ctx, caller, environmentID)
+	if err != nil {
+		return nil, "", err
+	}
+	ids := []string{objectID} // it may be gone
+	for _, model := range []map[string]any{environment.Model.Objects, environment.Model.ObjectsCopy} {
+		for _, id := range objectIDs(objectOf(model, objectID)) {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	rows, err := s.store.ObjectReportPage(ctx, environmentID, ids, oneMore(page))
+	if err != nil {
+		return nil, "", pageFault(err, page)
+	}
+	rows, next = cut(rows, page, func(row store.Report) string { return row.ID })
+	list = make([]Report, len(rows))
+	for i, row := range rows {
+		list[i] = seenReport(row)
+	}
+	return list, next, nil
+}
+
+// objectOf finds the object of an id in a value of a model; nil when it is not there.
+func objectOf(value any, id string) any {
+	switch v := value.(type) {
+	case map[string]any:
+		if header, ok := v["?"].(map[string]any); ok && header["id"] == id {
+			return v
+		}
+		for key, element := range v {
+			if key == "?" {
+				continue
+			}
+			if found := objectOf(element, id); found != nil {
+				return found
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if found := objectOf(element, id); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
 }
 
 // gone is the state in which a task has ended that is gone with its environment.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,7 @@ import (
 
 func deploymentCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "deployment", Short: "Deployments, actions and deletions, with what they report"}
-	command.AddCommand(deploymentListCommand(connection), deploymentShowCommand(connection), deploymentCancelCommand(connection), deploymentRetryCommand(connection))
+	command.AddCommand(deploymentListCommand(connection), deploymentShowCommand(connection), deploymentStepsCommand(connection), deploymentCancelCommand(connection), deploymentRetryCommand(connection))
 	return command
 }
 
@@ -99,6 +100,44 @@ func deploymentShowCommand(connection *connection) *cobra.Command {
 	}
 	print.addFlag(command)
 	command.Flags().BoolVarP(&watch, "follow", "f", false, "show reports as they come, until the end; the exit code is 0 when it succeeded")
+	return command
+}
+
+func deploymentStepsCommand(connection *connection) *cobra.Command {
+	var print output
+	command := &cobra.Command{
+		Use:   "steps DEPLOYMENT|ENVIRONMENT",
+		Short: "Show the steps of a deployment, how long they took and what they waited for",
+		Args:  cobra.ExactArgs(1),
+		RunE: connection.onDeployment(func(command *cobra.Command, api *client.Client, row client.Deployment) error {
+			steps, err := api.Steps(command.Context(), row.ID)
+			if err != nil {
+				return err
+			}
+			names := map[string]string{}
+			for _, step := range steps {
+				names[step.ID] = step.Name
+			}
+			return print.print(command.OutOrStdout(), steps, func(table *tabwriter.Writer) {
+				fmt.Fprintln(table, "STEP\tSTARTED\tSECONDS\tAFTER\tERROR")
+				for _, step := range steps {
+					var after []string
+					for _, id := range step.WaitsFor {
+						after = append(after, names[id])
+					}
+					seconds, problem := "runs", ""
+					if step.Seconds != nil {
+						seconds = fmt.Sprintf("%.1f", *step.Seconds)
+					}
+					if step.Error != nil {
+						problem = *step.Error
+					}
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", step.Name, step.Started, seconds, strings.Join(after, ", "), problem)
+				}
+			})
+		}),
+	}
+	print.addFlag(command)
 	return command
 }
 

@@ -20,7 +20,7 @@ import (
 func environmentCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "environment", Aliases: []string{"env"}, Short: "Environments: sets of applications that are deployed together"}
 	command.AddCommand(environmentListCommand(connection), environmentShowCommand(connection), environmentCreateCommand(connection),
-		environmentRenameCommand(connection), environmentModelCommand(connection), environmentObjectsCommand(connection), environmentDeleteCommand(connection), delegationCommand(connection))
+		environmentRenameCommand(connection), environmentModelCommand(connection), environmentObjectsCommand(connection), environmentReportsCommand(connection), environmentDeleteCommand(connection), delegationCommand(connection))
 	return command
 }
 
@@ -144,6 +144,30 @@ func environmentObjectsCommand(connection *connection) *cobra.Command {
 	}
 	command.Flags().StringVar(&session, "session", "", "the session whose draft is meant")
 	command.Flags().StringVar(&class, "class", "", "only objects of this class, or of one that extends it")
+	print.addFlag(command)
+	return command
+}
+
+func environmentReportsCommand(connection *connection) *cobra.Command {
+	var print output
+	var limit int
+	command := &cobra.Command{
+		Use:   "reports NAME|ID OBJECT",
+		Short: "Show what an object has reported in all runs, newest first",
+		Args:  cobra.ExactArgs(2),
+		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, args []string) error {
+			reports, err := api.ObjectReports(command.Context(), found.ID, args[0], limit)
+			if err != nil {
+				return err
+			}
+			return print.print(command.OutOrStdout(), reports, func(table *tabwriter.Writer) {
+				for _, report := range reports {
+					fmt.Fprintf(table, "%s\t%s\t%s\n", report.Created, report.Level, report.Text)
+				}
+			})
+		}),
+	}
+	command.Flags().IntVar(&limit, "limit", 100, "how many to show")
 	print.addFlag(command)
 	return command
 }

@@ -27,8 +27,9 @@ type Runtime struct {
 	environment store.Environment
 	model       *muranopl.Object
 
-	mutex sync.Mutex
-	ends  []func(context.Context) error
+	mutex   sync.Mutex
+	ends    []func(context.Context) error
+	planned map[string]map[string][]string // by the ids of objects and the names of steps: the names of those that they wait for
 
 	reaching sync.Mutex
 	project  *openstack.Project // nil before it was reached
@@ -198,7 +199,10 @@ func (r *Runtime) Step(ctx context.Context, object *muranopl.Object, name string
 	if err := r.held.step(); err != nil {
 		return err
 	}
-	id, err := r.held.StartStep(ctx, store.Step{ObjectID: object.ID(), Class: object.Class().Name, Name: name})
+	r.mutex.Lock()
+	waitsFor := r.planned[object.ID()][name]
+	r.mutex.Unlock()
+	id, err := r.held.StartStep(ctx, store.Step{ObjectID: object.ID(), Class: object.Class().Name, Name: name, WaitsFor: waitsFor})
 	if err != nil {
 		return err
 	}
@@ -215,6 +219,16 @@ func (r *Runtime) Step(ctx context.Context, object *muranopl.Object, name string
 		return err
 	}
 	return stepErr
+}
+
+// Planned says which steps of the object are about to be run, each with the names of those that it waits for.
+func (r *Runtime) Planned(object *muranopl.Object, steps map[string][]string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.planned == nil {
+		r.planned = map[string]map[string][]string{}
+	}
+	r.planned[object.ID()] = steps
 }
 
 func (e *Engine) atStep(name string, done bool) {

@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/network"
+	"github.com/burano/burano/nodes/plan"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -27,6 +28,7 @@ type clusters struct {
 		Secret(ctx context.Context, name string) ([]byte, bool, error)
 		SetSecret(ctx context.Context, name string, value []byte) error
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
+		Planned(object *muranopl.Object, steps map[string][]string)
 		Fence() uint64
 		Alive() error
 	}
@@ -154,15 +156,42 @@ func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Conf
 			c.reports.inform(ctx, object, "%s", text)
 		},
 		Step: func(ctx context.Context, node, name string, run func(context.Context) error) error {
-			if node != "" {
-				name = node + ": " + name
-			}
-			return c.runtime.Step(ctx, object, name, run)
+			return c.runtime.Step(ctx, object, stepName(node, name), run)
 		},
+		Planned: func(steps []plan.Step) { c.runtime.Planned(object, waitingSteps(steps)) },
 		Server:  func(ctx context.Context, node string) nodes.ServerState { return c.servers.state(ctx, list, node) },
 		Console: func(ctx context.Context, node string) string { return c.servers.console(ctx, list, node) },
 		Logger:  c.reports.logger,
 	}
+}
+
+// stepName is what a step of a node is called among those of its cluster.
+func stepName(node, name string) string {
+	if node == "" {
+		return name
+	}
+	return node + ": " + name
+}
+
+// waitingSteps are the names of a plan's steps, each with the names of those that it waits for.
+func waitingSteps(steps []plan.Step) map[string][]string {
+	names, waiting := map[string]string{}, map[string][]string{}
+	for _, step := range steps {
+		names[step.ID()] = stepName(step.Node, step.Name)
+	}
+	for _, step := range steps {
+		all := []string{}
+		for _, id := range step.After {
+			all = append(all, names[id])
+		}
+		for _, soft := range step.Soft {
+			if name := names[soft.ID]; !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+		waiting[names[step.ID()]] = all
+	}
+	return waiting
 }
 
 // podNetworkOf is what is to connect the pods of a cluster.

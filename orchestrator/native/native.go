@@ -67,6 +67,8 @@ type Runtime interface {
 	Untrack(ctx context.Context, object *muranopl.Object) error
 	Project(ctx context.Context) (*openstack.Project, error)
 	Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
+	// Planned says which steps of the object are about to be run, each with the names of those that it waits for.
+	Planned(object *muranopl.Object, steps map[string][]string)
 	// AtEnd has something done after the task's action, and what that left to be destroyed, went well.
 	AtEnd(do func(context.Context) error)
 	// Fence is the number that grows each time a task of the environment is taken.

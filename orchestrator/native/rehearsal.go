@@ -123,6 +123,8 @@ func (r *rehearsal) Deploys() bool           { return false } // so that nothing
 func (r *rehearsal) Fence() uint64           { return 0 }
 func (r *rehearsal) Alive() error            { return nil }
 
+func (r *rehearsal) Planned(*muranopl.Object, map[string][]string) {}
+
 func (r *rehearsal) AtEnd(func(context.Context) error) {}
 
 func (r *rehearsal) Report(context.Context, *muranopl.Object, engine.Level, string, string) error {

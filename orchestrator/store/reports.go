@@ -60,6 +60,26 @@ func (s *Store) ReportPage(ctx context.Context, taskID string, entities []string
 	return reports, wrap(query.Find(&reports).Error, "list reports")
 }
 
+// objectReportPages are the lists of ObjectReportPage.
+var objectReportPages = list{
+	keys: map[string]string{"id": "id", "created": "created"},
+	own:  []Sort{{Key: "created", Descending: true}},
+}
+
+// ObjectReportPage is a part of what was reported about objects in all of an environment's tasks, the newest first. An error is a *SortError or
+// ErrMarker where the page is wrong.
+func (s *Store) ObjectReportPage(ctx context.Context, environmentID string, objects []string, page Page) ([]Report, error) {
+	query, err := objectReportPages.page(page, func() *gorm.DB {
+		tasks := s.reading(ctx).Model(&Task{}).Select("id").Where("environment_id = ?", environmentID)
+		return s.reading(ctx).Model(&Report{}).Where("entity_id IN ? AND task_id IN (?)", objects, tasks)
+	})
+	if err != nil {
+		return nil, wrap(err, "list the reports of objects")
+	}
+	var reports []Report
+	return reports, wrap(query.Find(&reports).Error, "list the reports of objects")
+}
+
 // LastReports returns, by object id, the newest report about each of the objects in the environment's tasks.
 func (s *Store) LastReports(ctx context.Context, environmentID string) (map[string]Report, error) {
 	var reports []Report

@@ -191,6 +191,7 @@ type Step struct {
 	Started  Time
 	Finished *Time
 	Error    string
+	WaitsFor Names // steps of the same object
 }
 
 // Attribute is a value that a class keeps with one of its objects.

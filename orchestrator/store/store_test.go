@@ -356,9 +356,12 @@ func deletionsRemove(t *testing.T, s *store.Store) {
 	hold := take(t, s)
 	require.NoError(t, hold.SetAttribute(t.Context(), "a", "org.test.A", "x", map[string]any{"n": 1}))
 	require.NoError(t, hold.SetSecret(t.Context(), "key", "sealed"))
-	step, err := hold.StartStep(t.Context(), store.Step{ObjectID: "a", Class: "org.test.A", Name: "make"})
+	step, err := hold.StartStep(t.Context(), store.Step{ObjectID: "a", Class: "org.test.A", Name: "make", WaitsFor: store.Names{"prepare"}})
 	require.NoError(t, err)
 	require.NoError(t, hold.EndStep(t.Context(), step, ""))
+	steps, err := s.Steps(t.Context(), task.ID)
+	require.NoError(t, err)
+	require.Equal(t, store.Names{"prepare"}, steps[0].WaitsFor)
 
 	failed, err := hold.Finish(t.Context(), store.Outcome{Failed: true})
 	require.NoError(t, err)

@@ -79,14 +79,18 @@ func listedFields(row orchestrator.Deployment) listedDeployment {
 		Finished: stampOrNil(row.Finished), ID: row.ID, Result: row.Result, Started: stamp(row.Started), State: row.State, Updated: stamp(row.Updated)}
 }
 
+func pagedFields(row orchestrator.Deployment) pagedDeployment {
+	return pagedDeployment{Action: row.Action, Created: stamp(row.Created), EnvironmentID: row.EnvironmentID, Finished: stampOrNil(row.Finished),
+		ID: row.ID, Started: stamp(row.Started), State: row.State, Updated: stamp(row.Updated)}
+}
+
 func writeDeploymentPage(c echo.Context, rows []orchestrator.Deployment, next string, err error) error {
 	if err != nil {
 		return err
 	}
 	list := make([]pagedDeployment, len(rows))
 	for i, row := range rows {
-		list[i] = pagedDeployment{Action: row.Action, Created: stamp(row.Created), EnvironmentID: row.EnvironmentID, Finished: stampOrNil(row.Finished),
-			ID: row.ID, Started: stamp(row.Started), State: row.State, Updated: stamp(row.Updated)}
+		list[i] = pagedFields(row)
 	}
 	return c.JSON(http.StatusOK, struct {
 		Deployments []pagedDeployment `json:"deployments"`

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator"
 )
 
@@ -19,7 +20,9 @@ type progressHandlers struct {
 
 func (h progressHandlers) register(v1 *echo.Group) {
 	v1.GET("/deployments/:deployment", h.deployment)
+	v1.GET("/deployments/:deployment/progress", h.progress)
 	v1.GET("/deployments/:deployment/steps", h.steps)
+	v1.GET("/environments/:environment/reports", h.reports)
 	v1.GET("/deployments/:deployment/events", h.events)
 	v1.POST("/deployments/:deployment/cancel", h.cancel)
 	v1.POST("/deployments/:deployment/retry", h.retry)
@@ -37,6 +40,8 @@ func (h progressHandlers) deployment(c echo.Context) error {
 
 // stepJSON is one native step. Times are RFC 3339 with microseconds: steps are compared to each other.
 type stepJSON struct {
+	ID       string     `json:"id"`
+	WaitsFor []string   `json:"waits_for"`
 	Object   string     `json:"object"`
 	Class    string     `json:"class"`
 	Name     string     `json:"name"`
@@ -64,7 +69,7 @@ func (h progressHandlers) steps(c echo.Context) error {
 	}
 	steps := make([]stepJSON, len(rows))
 	for i, row := range rows {
-		steps[i] = stepJSON{Object: row.ObjectID, Class: row.Class, Name: row.Name, Started: row.Started, Finished: row.Finished}
+		steps[i] = stepJSON{ID: row.ID, WaitsFor: append([]string{}, row.WaitsFor...), Object: row.ObjectID, Class: row.Class, Name: row.Name, Started: row.Started, Finished: row.Finished}
 		if row.Finished != nil {
 			seconds := row.Finished.Sub(row.Started).Seconds()
 			steps[i].Seconds = &seconds
@@ -76,6 +81,61 @@ func (h progressHandlers) steps(c echo.Context) error {
 	return c.JSON(http.StatusOK, struct {
 		Steps []stepJSON `json:"steps"`
 	}{steps})
+}
+
+// progressJSON is how far a deployment has come.
+type progressJSON struct {
+	pagedDeployment
+	Reports int               `json:"reports"`
+	Steps   progressStepsJSON `json:"steps"`
+}
+
+type progressStepsJSON struct {
+	Begun  int `json:"begun"`
+	Done   int `json:"done"`
+	Failed int `json:"failed"`
+}
+
+// progress shows a deployment without its model.
+func (h progressHandlers) progress(c echo.Context) error {
+	ctx, caller := calling(c)
+	progress, err := h.orchestrator.Progress(ctx, caller, c.Param("deployment"))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, progressJSON{pagedFields(progress.Deployment), progress.Reports,
+		progressStepsJSON{Begun: progress.Steps, Done: progress.Done, Failed: progress.Failed}})
+}
+
+// reports answers what an object reported in all runs.
+func (h progressHandlers) reports(c echo.Context) error {
+	ctx, caller := calling(c)
+	page, _, err := pageOf(c)
+	if err != nil {
+		return err
+	}
+	if page.Limit == 0 {
+		page.Limit = maxPage
+	}
+	object := c.QueryParam("object")
+	if err := h.orchestrator.MaySee(ctx, caller, c.Param("environment")); err != nil {
+		return err
+	}
+	if object == "" {
+		return fault.New(fault.Invalid, "Say of which object: object=ID")
+	}
+	rows, next, err := h.orchestrator.ObjectReports(ctx, caller, c.Param("environment"), object, page)
+	if err != nil {
+		return err
+	}
+	list := make([]reportJSON, len(rows))
+	for i, row := range rows {
+		list[i] = reportOf(row)
+	}
+	return c.JSON(http.StatusOK, struct {
+		Next    string       `json:"next_marker,omitempty"`
+		Reports []reportJSON `json:"reports"`
+	}{next, list})
 }
 
 // events streams a deployment's log as server-sent events (WHATWG HTML, section 9.2): "report" with the report as JSON and its

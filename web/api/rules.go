@@ -84,6 +84,8 @@ var rules = map[string]string{
 	"DELETE /v1/catalog/categories/:id":          "delete_category",
 
 	"GET /burano/v1/deployments/:deployment":                                "statuses_deployments",
+	"GET /burano/v1/deployments/:deployment/progress":                       "statuses_deployments",
+	"GET /burano/v1/environments/:environment/reports":                      "statuses_deployments",
 	"GET /burano/v1/deployments/:deployment/steps":                          "statuses_deployments",
 	"GET /burano/v1/deployments/:deployment/events":                         "statuses_deployments",
 	"POST /burano/v1/deployments/:deployment/cancel":                        "update_environment",

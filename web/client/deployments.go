@@ -116,6 +116,55 @@ func (c *Client) Reports(ctx context.Context, environment, deployment string) ([
 	return answer.Reports, err
 }
 
+// Progress is how far a deployment has come.
+type Progress struct {
+	Deployment `yaml:",inline"`
+	Reports    int `json:"reports" yaml:"reports"`
+	Steps      struct {
+		Begun  int `json:"begun" yaml:"begun"`
+		Done   int `json:"done" yaml:"done"`
+		Failed int `json:"failed" yaml:"failed"`
+	} `json:"steps" yaml:"steps"`
+}
+
+// Progress tells how far a deployment has come.
+func (c *Client) Progress(ctx context.Context, deployment string) (Progress, error) {
+	var found Progress
+	return found, c.Call(ctx, http.MethodGet, "/burano/v1/deployments/"+deployment+"/progress", nil, &found)
+}
+
+// Step is a native step of a deployment.
+type Step struct {
+	ID       string   `json:"id" yaml:"id"`
+	Object   string   `json:"object" yaml:"object"`
+	Class    string   `json:"class" yaml:"class"`
+	Name     string   `json:"name" yaml:"name"`
+	Started  string   `json:"started" yaml:"started"`
+	Finished *string  `json:"finished" yaml:"finished"`
+	Seconds  *float64 `json:"seconds" yaml:"seconds"` // nil while it runs
+	Error    *string  `json:"error" yaml:"error"`
+	WaitsFor []string `json:"waits_for" yaml:"waits_for"` // ids of steps
+}
+
+// Steps lists the native steps of a deployment in the order of their start.
+func (c *Client) Steps(ctx context.Context, deployment string) ([]Step, error) {
+	var answer struct {
+		Steps []Step `json:"steps"`
+	}
+	err := c.Call(ctx, http.MethodGet, "/burano/v1/deployments/"+deployment+"/steps", nil, &answer)
+	return answer.Steps, err
+}
+
+// ObjectReports gives the newest reports of an object, and of what is in it, in all runs over its environment, newest first; at most limit.
+func (c *Client) ObjectReports(ctx context.Context, environment, object string, limit int) ([]Report, error) {
+	var answer struct {
+		Reports []Report `json:"reports"`
+	}
+	query := url.Values{"object": {object}, "limit": {strconv.Itoa(limit)}}
+	err := c.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/reports?"+query.Encode(), nil, &answer)
+	return answer.Reports, err
+}
+
 // Cancel has a deployment end before it is done; what it has made stays.
 func (c *Client) Cancel(ctx context.Context, deployment string) error {
 	return c.Call(ctx, http.MethodPost, "/burano/v1/deployments/"+deployment+"/cancel", nil, nil)
