@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
@@ -100,13 +101,23 @@ func (s *Service) PutServices(ctx context.Context, caller identity.Caller, envir
 
 // DeleteServices removes what is at the path below the draft's applications.
 func (s *Service) DeleteServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string) error {
-	environment, session, err := s.mayEdit(ctx, caller, environmentID, sessionID)
+	_, session, err := s.mayEdit(ctx, caller, environmentID, sessionID)
 	if err != nil {
 		return err
 	}
-	return s.edit(ctx, environment, session, false, func(objects map[string]any) error {
-		return removeAt(objects, append([]string{"services"}, path...))
+	err = s.store.EditSession(ctx, session.ID, func(model *store.Model) error {
+		if model.Objects == nil {
+			return staleSession(session.ID)
+		}
+		before := objectIDs(model.Objects)
+		if err := s.within(func(objects map[string]any) error { return removeAt(objects, append([]string{"services"}, path...)) })(model.Objects); err != nil {
+			return err
+		}
+		after := objectIDs(model.Objects)
+		model.MayDestroy = append(model.MayDestroy, slices.DeleteFunc(before, func(id string) bool { return slices.Contains(after, id) })...)
+		return nil
 	})
+	return editedSession(err, session.ID)
 }
 
 // mayEdit returns the environment and the session if that can be written to.

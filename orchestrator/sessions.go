@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/burano/burano/internal/fault"
@@ -131,8 +132,9 @@ func (s *Service) DeleteSession(ctx context.Context, caller identity.Caller, env
 	return err
 }
 
-// Deploy makes the environment what the session says. It answers when the task is written; the engine runs it.
-func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmentID, sessionID string) error {
+// Deploy makes the environment what the session says. It answers when the task is written; the engine runs it. Clusters go only when their
+// ids or names are in mayDestroy, or their objects were removed from the draft one by one.
+func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmentID, sessionID string, mayDestroy ...string) error {
 	environment, session, err := s.sessionFirst(ctx, caller, environmentID, sessionID)
 	if err != nil {
 		return err
@@ -142,6 +144,13 @@ func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmen
 	}
 	if session.State != store.Opened {
 		return fault.New(fault.Forbidden, "Session <SessionId %s> is already deployed or deployment is in progress", sessionID)
+	}
+	doomed := destroyedClusters(environment.Model.ObjectsCopy, session.Model.Objects)
+	doomed = slices.DeleteFunc(doomed, func(one Change) bool {
+		return slices.Contains(session.Model.MayDestroy, one.ID) || slices.Contains(mayDestroy, one.ID) || one.Name != "" && slices.Contains(mayDestroy, one.Name)
+	})
+	if len(doomed) > 0 {
+		return destroys(doomed)
 	}
 	delegation, err := s.delegate(ctx, caller, environment)
 	if err != nil {

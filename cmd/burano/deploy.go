@@ -13,8 +13,11 @@ import (
 	"github.com/burano/burano/web/client"
 )
 
+const allowDestroyUsage = "id or name of a cluster that is not in the model any more, and may go with everything in it; more than once for more than one"
+
 func deployCommand(connection *connection) *cobra.Command {
 	var follow, dryRun bool
+	var allowDestroy []string
 	command := &cobra.Command{
 		Use:   "deploy FILE",
 		Short: "Deploy an environment with its applications from a YAML file",
@@ -50,7 +53,7 @@ applications refer to each other by them:
 					return err
 				}
 			}
-			environment, err := api.Deploy(command.Context(), described)
+			environment, err := api.Deploy(command.Context(), described, allowDestroy...)
 			if err != nil {
 				return err
 			}
@@ -62,6 +65,7 @@ applications refer to each other by them:
 		},
 	}
 	command.Flags().BoolVarP(&follow, "follow", "f", false, "show the deployment's reports as they come; the exit code is 0 when it succeeded")
+	command.Flags().StringSliceVar(&allowDestroy, "allow-destroy", nil, allowDestroyUsage)
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be added, changed and removed, and what is wrong with the file")
 	return command
 }

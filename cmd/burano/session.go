@@ -143,12 +143,13 @@ func sessionDeleteCommand(connection *connection) *cobra.Command {
 
 func sessionDeployCommand(connection *connection) *cobra.Command {
 	var watch bool
+	var allowDestroy []string
 	command := &cobra.Command{
 		Use:   "deploy ENVIRONMENT SESSION",
 		Short: "Deploy a draft",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
-			if err := api.DeploySession(command.Context(), environment.ID, args[0]); err != nil {
+			if err := api.DeploySession(command.Context(), environment.ID, args[0], allowDestroy...); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "environment %s (%s) is being deployed\n", environment.Name, environment.ID)
@@ -159,6 +160,7 @@ func sessionDeployCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the deployment's reports as they come; the exit code is 0 when it succeeded")
+	command.Flags().StringSliceVar(&allowDestroy, "allow-destroy", nil, allowDestroyUsage)
 	return command
 }
 

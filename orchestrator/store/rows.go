@@ -26,6 +26,8 @@ type Model struct {
 	ObjectsCopy map[string]any `json:"ObjectsCopy,omitempty"`
 	// Packages are the versions of packages, by their names, that the environment was deployed with.
 	Packages map[string][]string `json:"Packages,omitempty"`
+	// MayDestroy are, in a session, the ids of objects that its user has removed one by one: that what they are goes is meant.
+	MayDestroy []string `json:"MayDestroy,omitempty"`
 }
 
 // Value writes the model as JSON (database/sql).
@@ -49,7 +51,7 @@ func (m *Model) UnmarshalJSON(text []byte) error {
 	}
 	m.Objects, _ = yaql.FromJSON(p.Objects).(map[string]any)
 	m.ObjectsCopy, _ = yaql.FromJSON(p.ObjectsCopy).(map[string]any)
-	m.Packages = p.Packages
+	m.Packages, m.MayDestroy = p.Packages, p.MayDestroy
 	return nil
 }
 

@@ -256,7 +256,7 @@ func (h environmentHandlers) deleteSession(c echo.Context) error {
 
 func (h environmentHandlers) deploy(c echo.Context) error {
 	ctx, caller := calling(c)
-	if err := h.orchestrator.Deploy(ctx, caller, c.Param("environment"), c.Param("session")); err != nil {
+	if err := h.orchestrator.Deploy(ctx, caller, c.Param("environment"), c.Param("session"), c.QueryParams()["allow_destroy"]...); err != nil {
 		return err
 	}
 	return empty(c)

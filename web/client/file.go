@@ -45,8 +45,9 @@ func ReadEnvironmentFile(path string) (EnvironmentFile, error) {
 }
 
 // Deploy brings an environment to what the file says: it makes the environment when the project has none of that name, replaces its
-// applications, and begins to deploy them. An unchanged file changes nothing that runs. It returns the environment's id.
-func (c *Client) Deploy(ctx context.Context, file EnvironmentFile) (id string, err error) {
+// applications, and begins to deploy them. An unchanged file changes nothing that runs. allowDestroy is as for DeploySession. It returns the
+// environment's id.
+func (c *Client) Deploy(ctx context.Context, file EnvironmentFile, allowDestroy ...string) (id string, err error) {
 	existing, err := c.Environment(ctx, file.Name)
 	isNew := IsStatus(err, http.StatusNotFound)
 	if isNew {
@@ -65,7 +66,7 @@ func (c *Client) Deploy(ctx context.Context, file EnvironmentFile) (id string, e
 	if err != nil {
 		return "", err
 	}
-	if err := c.DeploySession(ctx, existing.ID, session); err != nil {
+	if err := c.DeploySession(ctx, existing.ID, session, allowDestroy...); err != nil {
 		return "", errors.Join(err, c.dropDraft(ctx, existing.ID, session))
 	}
 	return existing.ID, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -58,9 +59,14 @@ func (c *Client) DeleteSession(ctx context.Context, environment, id string) erro
 	return c.Call(ctx, http.MethodDelete, "/v1/environments/"+environment+"/sessions/"+id, nil, nil)
 }
 
-// DeploySession begins to deploy a draft. NewestDeployment and Follow show how it goes.
-func (c *Client) DeploySession(ctx context.Context, environment, id string) error {
-	return c.Call(ctx, http.MethodPost, "/v1/environments/"+environment+"/sessions/"+id+"/deploy", nil, nil)
+// DeploySession begins to deploy a draft. NewestDeployment and Follow show how it goes. Clusters that the draft no longer has go only when
+// allowDestroy has their ids or names.
+func (c *Client) DeploySession(ctx context.Context, environment, id string, allowDestroy ...string) error {
+	query := ""
+	if len(allowDestroy) > 0 {
+		query = "?" + url.Values{"allow_destroy": allowDestroy}.Encode()
+	}
+	return c.Call(ctx, http.MethodPost, "/v1/environments/"+environment+"/sessions/"+id+"/deploy"+query, nil, nil)
 }
 
 // SetApplications replaces the applications of a session's draft by object models. With validate the server checks them against their

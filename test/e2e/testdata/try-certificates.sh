@@ -8,10 +8,10 @@ for certificate in /etc/burano/pki/*.crt; do
 		cp "$certificate" "${certificate%.crt}.key" "$folder/"
 	fi
 done
-grep -rl client-certificate-data /etc/kubernetes /etc/burano 2>/dev/null | while read -r file; do
+{ grep -rl client-certificate-data /etc/kubernetes /etc/burano 2>/dev/null || true; } | while read -r file; do
 	name=$(basename "$file" | sed 's/\.kubeconfig$//').kubeconfig
-	sed -n 's/.*client-certificate-data: *//p' "$file" | base64 -d >"$folder/$name.crt"
-	sed -n 's/.*client-key-data: *//p' "$file" | base64 -d >"$folder/$name.key"
+	sed -n 's/.*"client-certificate-data": *"\([^"]*\)".*/\1/p' "$file" | base64 -d >"$folder/$name.crt"
+	sed -n 's/.*"client-key-data": *"\([^"]*\)".*/\1/p' "$file" | base64 -d >"$folder/$name.key"
 done
 for certificate in "$folder"/*.crt; do
 	for address in ${ADDRESSES:?}; do

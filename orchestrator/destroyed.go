@@ -1,0 +1,39 @@
+package orchestrator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// classCluster is the class of objects whose servers hold what nobody can make again.
+const classCluster = "com.mirantis.docker.kubernetes.KubernetesCluster"
+
+// destroyedClusters are the clusters that were deployed and that a model does not have any more.
+func destroyedClusters(before, after map[string]any) (list []Change) {
+	had, has := map[string]placed{}, map[string]placed{}
+	place(had, "", store.ForAPI(before))
+	place(has, "", after)
+	for id, one := range had {
+		if _, there := has[id]; !there && one.Type == classCluster {
+			list = append(list, one.Change)
+		}
+	}
+	slices.SortFunc(list, func(a, b Change) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// destroys is the fault that a deployment would destroy clusters that nobody named.
+func destroys(clusters []Change) error {
+	texts := make([]string, len(clusters))
+	for i, one := range clusters {
+		texts[i] = fmt.Sprintf("%s (%s)", one.Name, one.ID)
+	}
+	return fault.New(fault.Conflict, "The model does not have cluster %s any more, and with its servers everything in it would be lost. Nothing was done. "+
+		"Put it back with the id that it had, or say that it is to be destroyed: burano deploy --allow-destroy %s, or allow_destroy=%s in the API",
+		strings.Join(texts, ", "), cmp.Or(clusters[0].Name, clusters[0].ID), clusters[0].ID)
+}
