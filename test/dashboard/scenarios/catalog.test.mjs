@@ -5,12 +5,12 @@ const tile = (page, name) => page.getByRole('heading', { level: 2, name });
 scenario('what is searched for in the catalog stands in the address, and a reload keeps it', {}, async (page) => {
   await page.goto('catalog');
   await sees(page, 'Says what it is told to');
-  await page.getByRole('textbox', { name: 'Search applications' }).fill('kubernetes');
+  await page.getByRole('searchbox', { name: 'Search applications' }).fill('kubernetes');
   await tile(page, 'Hello').waitFor({ state: 'detached' });
   await page.waitForURL(/search=kubernetes/);
   await page.reload();
   await calm(page);
-  assert.equal(await page.getByRole('textbox', { name: 'Search applications' }).inputValue(), 'kubernetes');
+  assert.equal(await page.getByRole('searchbox', { name: 'Search applications' }).inputValue(), 'kubernetes');
   assert.equal(await tile(page, 'Hello').count(), 0);
 });
 

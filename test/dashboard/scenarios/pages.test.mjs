@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-import { assert, axeSource, call, calm, deploy, draft, environment, eventually, fresh, open, scenario, sees } from './harness.mjs';
+import { assert, axeSource, call, calm, deploy, draft, environment, eventually, fresh, open, scenario, sees, server } from './harness.mjs';
 import { allPages } from './pages.mjs';
 
 const axe = readFileSync(axeSource, 'utf8');
@@ -106,14 +106,40 @@ scenario('the policy allows no scripts or styles inside of pages, and nothing of
   assert.doesNotMatch(policy, /unsafe-|https?:|\*/);
 });
 
-for (const [what, user, unmet] of [['the sign-in', null], ['the catalog', 'demo', 'it takes about 285 kB']]) {
-  scenario(`the first load of ${what} takes less than 250 kB`, { user, unmet }, async (page) => {
-    const network = await page.context().newCDPSession(page);
-    await network.send('Network.enable');
-    let bytes = 0;
-    network.on('Network.loadingFinished', (event) => (bytes += event.encodedDataLength));
-    await page.goto('');
-    await calm(page);
+// Chromium takes brotli over HTTPS and from its own machine only: by another name of it the first load is that of plain HTTP, with gzip.
+const afar = server.replace('127.0.0.1', 'burano.test');
+
+for (const [what, isSignedIn, shown] of [
+  ['the sign-in', false, '#signin-user'],
+  ['the catalog', true, '.burano-tile-text'],
+]) {
+  scenario(`the first load of ${what} takes less than 250 kB and 1.5 s over plain HTTP`, { user: null, base: afar }, async (page, t) => {
+    if (isSignedIn) {
+      await page.goto('');
+      await page.locator('#signin-user').fill('demo');
+      await page.locator('#signin-password').fill('demo');
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.locator(shown).first().waitFor();
+    }
+    const storageState = await page.context().storageState();
+    const loads = [];
+    for (let i = 0; i < 5; i++) {
+      const first = await open(null, { base: afar, storageState });
+      await first.goto('');
+      await first.locator(shown).first().waitFor();
+      const took = await first.evaluate(() => performance.now());
+      await calm(first);
+      const all = await first.evaluate(() => [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map((one) => ({ size: one.transferSize, name: one.name })));
+      assert.ok(all.every((one) => one.size > 0), `all is loaded anew: ${JSON.stringify(all)}`);
+      loads.push({ bytes: all.reduce((sum, one) => sum + one.size, 0), took });
+      page.seen.push(...first.seen);
+      await first.context().close();
+    }
+    const { bytes } = loads[0];
+    // The quickest of five: what else this machine does is no concern of the page.
+    const took = Math.min(...loads.map((one) => one.took));
+    t.diagnostic(`${what}: ${(bytes / 1000).toFixed(0)} kB, ${took.toFixed(0)} ms`);
     assert.ok(bytes > 10_000 && bytes < 250_000, `${bytes} bytes`);
+    assert.ok(took < 1500, `${took} ms`);
   });
 }

@@ -2,15 +2,16 @@ import '@patternfly/react-core/dist/styles/base.css';
 import './dashboard.css';
 
 import { QueryClientProvider } from '@tanstack/react-query';
-import { RouterProvider } from '@tanstack/react-router';
-import { StrictMode } from 'react';
+import { lazy, StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 
 import { queries } from './api/queries';
-import { router } from './router';
 import { SessionProvider } from './session/SessionProvider';
 import { ThemeProvider } from './shell/theme';
 import { LanguageProvider } from './text';
+
+// The sign-in needs none of the pages.
+const Pages = lazy(() => import('./shell/Pages').then(({ Pages }) => ({ default: Pages })));
 
 createRoot(document.getElementById('root')!).render(
   <StrictMode>
@@ -18,7 +19,7 @@ createRoot(document.getElementById('root')!).render(
       <LanguageProvider>
         <QueryClientProvider client={queries}>
           <SessionProvider>
-            <RouterProvider router={router} />
+            <Pages />
           </SessionProvider>
         </QueryClientProvider>
       </LanguageProvider>

@@ -2,16 +2,17 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 
 import { readLook as readAuditLook } from './audit/audit';
+import { CatalogPage } from './catalog/CatalogPage';
 import { readLook as readClusterLook } from './clusters/running';
 import { componentTabs, type ComponentTab } from './components/tabs';
 import { tabs, type EnvironmentTab } from './environments/tabs';
 import { readLook } from './packages/packages';
-import { NotFound, Shell } from './shell/Shell';
+import { Shell } from './shell/Shell';
 import { whose, type Whose } from './templates/templates';
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 
-const root = createRootRoute({ component: Shell, notFoundComponent: NotFound });
+const root = createRootRoute({ component: Shell, notFoundComponent: lazyRouteComponent(() => import('./shell/NotFound'), 'NotFound') });
 
 const start = createRoute({
   getParentRoute: () => root,
@@ -29,7 +30,7 @@ const catalog = createRoute({
     category: textOf(search.category),
     environment: textOf(search.environment),
   }),
-  component: lazyRouteComponent(() => import('./catalog/CatalogPage'), 'CatalogPage'),
+  component: CatalogPage, // where everybody begins: it comes with the frame
 });
 
 const application = createRoute({

@@ -1,36 +1,35 @@
 import {
-  Button,
   Card,
   CardBody,
   CardFooter,
   CardHeader,
   CardTitle,
   Content,
-  EmptyState,
-  EmptyStateBody,
   FormSelect,
   FormSelectOption,
   Gallery,
   Label,
   LabelGroup,
   PageSection,
-  SearchInput,
   Skeleton,
+  TextInput,
   Title,
   Toolbar,
   ToolbarContent,
   ToolbarItem,
-  Truncate,
 } from '@patternfly/react-core';
-import { CubesIcon, SearchIcon } from '@patternfly/react-icons';
+import { SearchIcon } from '@patternfly/react-icons';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { lazy, Suspense } from 'react';
 
 import { environmentQuery } from '../environments/environments';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { applicationsQuery, categoriesQuery, type Package } from './catalog';
 import { PackageLogo } from './PackageLogo';
+
+const Nothing = lazy(() => import('./Nothing').then(({ Nothing }) => ({ default: Nothing })));
 
 /** All applications that can be put into environments. What is searched for stands in the address. */
 export function CatalogPage() {
@@ -54,12 +53,13 @@ export function CatalogPage() {
         <Toolbar>
           <ToolbarContent>
             <ToolbarItem>
-              <SearchInput
+              <TextInput
+                type="search"
                 aria-label={words.search}
                 placeholder={words.search}
+                customIcon={<SearchIcon />}
                 value={search}
                 onChange={(_event, value) => look({ search: value || undefined })}
-                onClear={() => look({ search: undefined })}
               />
             </ToolbarItem>
             <ToolbarItem>
@@ -74,17 +74,10 @@ export function CatalogPage() {
         </Toolbar>
         {applications.error && <Failure error={applications.error} onRetry={() => void applications.refetch()} />}
         {applications.isPending && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
-        {applications.data && list.length === 0 && (search || category) && (
-          <EmptyState titleText={words.noMatch} icon={SearchIcon} headingLevel="h2">
-            <Button variant="link" onClick={() => look({ search: undefined, category: undefined })}>
-              {words.clear}
-            </Button>
-          </EmptyState>
-        )}
-        {applications.data && list.length === 0 && !search && !category && (
-          <EmptyState titleText={words.none} icon={CubesIcon} headingLevel="h2">
-            <EmptyStateBody>{words.noneWhat}</EmptyStateBody>
-          </EmptyState>
+        {applications.data && list.length === 0 && (
+          <Suspense>
+            <Nothing isSearched={Boolean(search || category)} onClear={() => look({ search: undefined, category: undefined })} />
+          </Suspense>
         )}
         <Gallery hasGutter minWidths={{ default: '100%', sm: '18rem' }} role="group" aria-label={words.title}>
           {list.map((one) => (
@@ -109,9 +102,7 @@ function Tile({ application, environment }: { application: Package; environment?
         </Link>
       </CardTitle>
       <CardBody isFilled>
-        <p>
-          <Truncate content={application.description ?? ''} maxCharsDisplayed={140} />
-        </p>
+        <p className="burano-tile-text">{application.description}</p>
       </CardBody>
       <CardFooter>
         {application.author && <p>{text.catalog.by(application.author)}</p>}

@@ -1,18 +1,17 @@
-import { Alert, AlertActionCloseButton, AlertActionLink, AlertGroup } from '@patternfly/react-core';
 import { useQueryClient } from '@tanstack/react-query';
-import { useNavigate, useRouterState } from '@tanstack/react-router';
-import { useEffect, useState } from 'react';
+import { useRouterState } from '@tanstack/react-router';
+import { lazy, Suspense, useEffect, useState } from 'react';
 
 import { answered, api, ApiError } from '../api/client';
 import type { Deployment } from '../deployments/deployments';
 import { useText } from '../text';
 import { unwatch, watchedIn } from './watched';
 
+const Toasts = lazy(() => import('./Toasts').then(({ Toasts }) => ({ default: Toasts })));
+
 /** Says that deployments have ended which somebody at this browser has watched. */
 export function Notices() {
   const text = useText();
-  const words = text.notices;
-  const navigate = useNavigate();
   const client = useQueryClient();
   const path = useRouterState({ select: (state) => state.location.pathname });
   const [ended, setEnded] = useState<Deployment[]>([]);
@@ -30,38 +29,17 @@ export function Notices() {
     const timer = window.setInterval(() => void look(), 4_000);
     return () => window.clearInterval(timer);
   }, [path, client]);
-  const close = (one: Deployment) => setEnded((now) => now.filter((each) => each.id !== one.id));
+  const last = ended.at(-1);
   return (
-    <AlertGroup isToast isLiveRegion aria-label={words.title}>
-      {ended.map((one) => {
-        const failed = one.state === 'completed_w_errors';
-        return (
-          <Alert
-            key={one.id}
-            variant={failed ? 'danger' : one.state === 'completed_w_warnings' ? 'warning' : 'success'}
-            title={words.ended(text.deployments.states[one.state ?? 'success'])}
-            timeout={failed ? false : 15_000}
-            onTimeout={() => close(one)}
-            actionClose={<AlertActionCloseButton aria-label={text.shell.close} onClose={() => close(one)} />}
-            actionLinks={
-              <AlertActionLink
-                onClick={() => {
-                  close(one);
-                  void navigate({
-                    to: '/environments/$environment/deployments/$deployment',
-                    params: { environment: one.environment_id ?? '', deployment: one.id ?? '' },
-                  });
-                }}
-              >
-                {words.show}
-              </AlertActionLink>
-            }
-          >
-            {one.action?.method === 'deploy' ? text.deployments.deployment : one.action ? text.deployments.action(one.action.method ?? '') : text.deployments.deletion}
-          </Alert>
-        );
-      })}
-    </AlertGroup>
+    <>
+      {/* It is there before it says something: what comes with its region is not read out. */}
+      <span aria-live="polite" className="pf-v6-screen-reader">
+        {last && text.notices.ended(text.deployments.states[last.state ?? 'success'])}
+      </span>
+      <Suspense>
+        {last && <Toasts ended={ended} onClose={(one) => setEnded((now) => now.filter((each) => each.id !== one.id))} />}
+      </Suspense>
+    </>
   );
 }
 

@@ -1,13 +1,15 @@
-import { Button, Dropdown, DropdownItem, DropdownList, MenuToggle, ToolbarItem } from '@patternfly/react-core';
+import { Button, ToolbarItem } from '@patternfly/react-core';
 import { OutlinedQuestionCircleIcon, SearchIcon } from '@patternfly/react-icons';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { lazy, Suspense, useCallback, useEffect, useState } from 'react';
 
 import { createEnvironment, environmentsQuery } from '../environments/environments';
+import { LateMenu, type Look } from '../shell/LateMenu';
 import { useText } from '../text';
 import { shortcut } from './shortcut';
 
+const Help = lazy(() => import('../shell/Menus').then(({ Help }) => ({ default: Help })));
 const Palette = lazy(() => import('./Palette').then(({ Palette }) => ({ default: Palette })));
 const AboutDialog = lazy(() => import('../about/AboutDialog').then(({ AboutDialog }) => ({ default: AboutDialog })));
 const KeyboardDialog = lazy(() => import('../about/KeyboardDialog').then(({ KeyboardDialog }) => ({ default: KeyboardDialog })));
@@ -19,9 +21,9 @@ export function Commands() {
   const words = text.palette;
   const navigate = useNavigate();
   const client = useQueryClient();
-  const [menu, setMenu] = useState(false);
   const [dialog, setDialog] = useState<'palette' | 'about' | 'keyboard' | 'create' | null>(null);
   const close = () => setDialog(null);
+  const help = useCallback((look: Look) => <Help {...look} onShow={setDialog} />, []);
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const wanted = shortcut(event, event.target as Element | null);
@@ -38,21 +40,7 @@ export function Commands() {
         <Button variant="plain" icon={<SearchIcon />} aria-label={words.open} title={words.open} onClick={() => setDialog('palette')} />
       </ToolbarItem>
       <ToolbarItem>
-        <Dropdown
-          isOpen={menu}
-          onOpenChange={setMenu}
-          onSelect={() => setMenu(false)}
-          popperProps={{ position: 'end' }}
-          toggle={(ref) => (
-            <MenuToggle ref={ref} variant="plain" icon={<OutlinedQuestionCircleIcon />} isExpanded={menu} onClick={() => setMenu(!menu)} aria-label={text.help.title} />
-          )}
-        >
-          <DropdownList>
-            <DropdownItem onClick={() => void navigate({ to: '/help/$page', params: { page: 'catalog' } })}>{text.help.pages}</DropdownItem>
-            <DropdownItem onClick={() => setDialog('keyboard')}>{words.keyboard}</DropdownItem>
-            <DropdownItem onClick={() => setDialog('about')}>{words.about}</DropdownItem>
-          </DropdownList>
-        </Dropdown>
+        <LateMenu menu={help} label={text.help.title} icon={<OutlinedQuestionCircleIcon />} />
       </ToolbarItem>
       <Suspense>
         {dialog === 'palette' && (

@@ -1,12 +1,16 @@
-import { Bullseye, Button, Card, CardBody, CardHeader, CardTitle, Content, Modal, ModalBody, ModalHeader, Spinner } from '@patternfly/react-core';
+import { Bullseye, Spinner } from '@patternfly/react-core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useCallback, useEffect, useState, type ReactNode } from 'react';
+import { lazy, Suspense, useCallback, useEffect, useState, type ReactNode } from 'react';
 
 import { isSignedOut } from '../api/client';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
-import { chooseProject, readProjects, readSession, Session, sessionKey, type SignedIn } from './session';
-import { SignInForm } from './SignInForm';
+import { readSession, Session, sessionKey, type SignedIn } from './session';
+
+// Who is signed in needs none of them.
+const SignIn = lazy(() => import('./Entrance').then(({ SignIn }) => ({ default: SignIn })));
+const ChooseProject = lazy(() => import('./Entrance').then(({ ChooseProject }) => ({ default: ChooseProject })));
+const SignInAgain = lazy(() => import('./SignInAgain').then(({ SignInAgain }) => ({ default: SignInAgain })));
 
 /** Shows what is inside to whoever is signed in and works in a project, and the sign-in to everybody else. A sign-in that ends later is
  * renewed in a dialog over the page, which stays as it is. */
@@ -41,14 +45,13 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     [client],
   );
 
+  const wait = (
+    <Bullseye>
+      <Spinner aria-label={text.shell.loading} />
+    </Bullseye>
+  );
   if (!session) {
-    if (asked.isPending) {
-      return (
-        <Bullseye>
-          <Spinner aria-label={text.shell.loading} />
-        </Bullseye>
-      );
-    }
+    if (asked.isPending) return wait;
     if (asked.error && !isSignedOut(asked.error)) {
       return (
         <Bullseye>
@@ -56,66 +59,14 @@ export function SessionProvider({ children }: { children: ReactNode }) {
         </Bullseye>
       );
     }
-    return (
-      <Entrance title={text.session.title} subtitle={text.session.subtitle}>
-        <SignInForm onSignedIn={signedIn} />
-      </Entrance>
-    );
   }
-  if (!session.project) return <ChooseProject onChosen={signedIn} />;
+  if (!session?.project) {
+    return <Suspense fallback={wait}>{session ? <ChooseProject onChosen={signedIn} /> : <SignIn onSignedIn={signedIn} />}</Suspense>;
+  }
   return (
     <Session.Provider value={session}>
-      {children}
-      {ended && (
-        <Modal isOpen variant="small" aria-labelledby="again-title">
-          <ModalHeader title={text.session.again} labelId="again-title" description={text.session.againWhat} />
-          <ModalBody>
-            <SignInForm former={session} onSignedIn={signedIn} />
-          </ModalBody>
-        </Modal>
-      )}
+      <Suspense fallback={wait}>{children}</Suspense>
+      <Suspense>{ended && <SignInAgain former={session} onSignedIn={signedIn} />}</Suspense>
     </Session.Provider>
-  );
-}
-
-function Entrance({ title, subtitle, children }: { title: string; subtitle?: string; children: ReactNode }) {
-  return (
-    <main className="burano-signin">
-      <Card isLarge>
-        <CardHeader>
-          <img className="burano-logo" src="/dashboard/icon.svg" alt="" />
-        </CardHeader>
-        <CardTitle component="h1">{title}</CardTitle>
-        <CardBody>
-          {subtitle && <Content component="p">{subtitle}</Content>}
-          {children}
-        </CardBody>
-      </Card>
-    </main>
-  );
-}
-
-function ChooseProject({ onChosen }: { onChosen: (session: SignedIn) => void }) {
-  const text = useText();
-  const projects = useQuery({ queryKey: ['projects'], queryFn: readProjects });
-  const [failed, setFailed] = useState<Error | null>(null);
-  const list = projects.data ?? [];
-  const error = failed ?? projects.error;
-  return (
-    <Entrance title={text.session.choose}>
-      {error && <Failure error={error} onRetry={() => void projects.refetch()} />}
-      {projects.isPending && <Spinner aria-label={text.shell.loading} />}
-      {projects.isSuccess && list.length === 0 && (
-        <Content>
-          <Content component="h2">{text.session.noProjects}</Content>
-          <Content component="p">{text.session.noProjectsWhat}</Content>
-        </Content>
-      )}
-      {list.map((project) => (
-        <Button key={project.id} variant="link" isBlock onClick={() => chooseProject(project.id ?? '').then(onChosen, setFailed)}>
-          {project.name}
-        </Button>
-      ))}
-    </Entrance>
   );
 }

@@ -1,10 +1,13 @@
 // The dashboard's texts: English here is the shape that every other language has.
 import { createContext, useContext, useEffect, useMemo, useState, type ReactNode } from 'react';
 
-import { de } from './de';
 import { en, type Texts } from './en';
 
-const languages = { en, de } satisfies Record<string, Texts>;
+/** English is always there; the others are loaded by those who read them. */
+const languages = {
+  en: () => Promise.resolve(en),
+  de: () => import('./de').then((module) => module.de),
+} satisfies Record<string, () => Promise<Texts>>;
 
 export type Language = keyof typeof languages;
 
@@ -32,21 +35,32 @@ const Chosen = createContext<Choice>({ language: 'en', choose: () => undefined, 
 
 export function LanguageProvider({ children }: { children: ReactNode }) {
   const [language, setLanguage] = useState(() => preferred(localStorage.getItem(remembered), navigator.languages));
+  const [shown, setShown] = useState<{ language: Language; text: Texts } | null>(language === 'en' ? { language, text: en } : null);
   useEffect(() => {
-    document.documentElement.lang = language;
+    let current = true;
+    languages[language]().then(
+      (text) => current && setShown({ language, text }),
+      () => current && setShown((before) => before ?? { language: 'en', text: en }),
+    );
+    return () => {
+      current = false;
+    };
   }, [language]);
-  const choice = useMemo<Choice>(
-    () => ({
-      language,
-      text: languages[language],
-      choose: (next) => {
-        localStorage.setItem(remembered, next);
-        setLanguage(next);
+  useEffect(() => {
+    if (shown) document.documentElement.lang = shown.language;
+  }, [shown]);
+  const choice = useMemo<Choice | null>(
+    () =>
+      shown && {
+        ...shown,
+        choose: (next) => {
+          localStorage.setItem(remembered, next);
+          setLanguage(next);
+        },
       },
-    }),
-    [language],
+    [shown],
   );
-  return <Chosen.Provider value={choice}>{children}</Chosen.Provider>;
+  return choice && <Chosen.Provider value={choice}>{children}</Chosen.Provider>;
 }
 
 /** The texts in the viewer's language. */

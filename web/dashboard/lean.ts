@@ -1,0 +1,106 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+import type { Plugin } from 'vite';
+
+/** The themes of PatternFly that nothing here chooses, and its icons and fonts, in place of which there are SVGs and the system's own. */
+const unused = /pf-v6-theme-(felt|glass|high-contrast|redhat)|pf-v6-pficon/;
+
+/** Classes that come from words such as columnGapMd, which stand as they are in what uses them: each for five widths, most used nowhere. */
+const spaced = /\.pf-m-((?:column-gap|row-gap|gap|space-items|spacer|align-items|align-self|align-content|justify-content|sticky-top|sticky-bottom)[\w-]*)/g;
+
+/** leanStyles takes out of PatternFly's styles what no page can use: more than half of what the first page would load. */
+export const leanStyles = (): Plugin => ({
+  name: 'lean-styles',
+  apply: 'build',
+  enforce: 'pre',
+  transform: {
+    filter: { id: /@patternfly\/.*\.css$|@patternfly\/react-styles\/css\/.*\.mjs$/ },
+    handler: (code, id) => {
+      // Nor does the topology, which can have one.
+      if (id.endsWith('/Drawer/drawer.css')) return { code: '', map: null };
+      if (id.endsWith('/styles/base.css')) {
+        const styles = textOf('node_modules/@patternfly/react-styles/css/components', 'node_modules/@patternfly/react-styles/css/layouts');
+        return { code: leanBase(code, styles + textOf('node_modules/@patternfly/react-topology/dist/esm', 'src')), map: null };
+      }
+      return { code: id.endsWith('.mjs') ? leanNames(code, textOf('src')) : leanPart(code, textOf('src')), map: null };
+    },
+  },
+});
+
+/** leanFrame loads the frame of all pages without the drawer that it has a place for: no page opens one. */
+export const leanFrame = (): Plugin => ({
+  name: 'lean-frame',
+  apply: 'build',
+  enforce: 'pre',
+  resolveId: {
+    filter: { id: /^\.\.\/Drawer$/ },
+    handler: (_id, importer) => (importer?.includes('/components/Page/') ? '\0no-drawer' : undefined),
+  },
+  load: {
+    filter: { id: /^\0no-drawer$/ },
+    handler: () => `const left = () => { throw new Error('the drawer is left out: see lean.ts'); };
+export { left as Drawer, left as DrawerContent, left as DrawerPanelContent };`,
+  },
+});
+
+/** textOf is all that the styles and sources below folders say. */
+function textOf(...folders: string[]): string {
+  const files = folders.flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`));
+  const read = files.filter((file) => /\.(css|tsx?)$/.test(file)).sort();
+  return read.map((file) => readFileSync(file, 'utf8')).join('\n');
+}
+
+/** leanPart is a part's style without the spacings that the sources do not name. */
+export function leanPart(style: string, sources: string): string {
+  const isNamed = namedIn(sources);
+  return style.replaceAll(/([^{}]*)(\{[^{}]*\})/g, (_rule, selector: string, body: string) => {
+    const selectors = selector.split(/,(?![^(]*\))/).filter((one) => [...one.matchAll(spaced)].every(([, name = '']) => isNamed(name)));
+    return selectors.length > 0 ? selectors.join(',') + body : '';
+  });
+}
+
+/** leanNames is the list of a part's classes without the same spacings. */
+export function leanNames(code: string, sources: string): string {
+  const isNamed = namedIn(sources);
+  return code.replaceAll(/"\w+": "pf-m-[\w-]+",?\s*/g, (entry) => (/-on-/.test(entry) && [...entry.replace('"pf-m', '".pf-m').matchAll(spaced)].some(([, name = '']) => !isNamed(name)) ? '' : entry));
+}
+
+function namedIn(sources: string): (name: string) => boolean {
+  const words = new Set(sources.match(/\w+/g));
+  return (name) => words.has(name.replace(/-on-(sm|md|lg|xl|2xl)(-height)?$/, '').replaceAll(/-(\w)/g, (_all, letter: string) => letter.toUpperCase()));
+}
+
+/** leanBase is the base style without the themes that are not chosen and without the variables that nobody uses: neither users, nor the style itself. */
+export function leanBase(style: string, users: string): string {
+  const rules = rulesOf(style.replaceAll(/\/\*[^]*?\*\//g, '')).flatMap(([selector, body]) => {
+    if (selector.startsWith('@font-face')) return [];
+    if (selector.startsWith('@')) return [selector + body];
+    const selectors = selector.split(/,(?![^(]*\))/).filter((one) => !unused.test(one));
+    return selectors.length > 0 ? [selectors.join(',') + body] : [];
+  });
+  const left = rules.join('\n');
+  const declaration = /(--[\w-]+)\s*:([^;}]*);?/g;
+  const values = new Map<string, string>();
+  for (const [, name = '', value = ''] of left.matchAll(declaration)) values.set(name, `${values.get(name) ?? ''} ${value}`);
+  const used = namesIn(users + left.replaceAll(declaration, ''));
+  // A set that is gone through while it grows: what a used variable uses is used.
+  for (const name of used) for (const inner of namesIn(values.get(name) ?? '')) used.add(inner);
+  return left.replaceAll(declaration, (text, name: string) => (used.has(name) ? text : ''));
+}
+
+const namesIn = (text: string): Set<string> => new Set(text.match(/--[\w-]+/g) ?? []);
+
+/** The outermost rules of a style, each as its selector and its body. */
+function rulesOf(style: string): [string, string][] {
+  const rules: [string, string][] = [];
+  let depth = 0;
+  let start = 0;
+  let body = 0;
+  for (let i = 0; i < style.length; i++) {
+    if (style[i] === '{' && depth++ === 0) body = i;
+    if (style[i] !== '}' || --depth > 0) continue;
+    rules.push([style.slice(start, body).trim(), style.slice(body, i + 1)]);
+    start = i + 1;
+  }
+  return rules;
+}

@@ -1,0 +1,23 @@
+import { Button, EmptyState, EmptyStateBody } from '@patternfly/react-core';
+import { CubesIcon, SearchIcon } from '@patternfly/react-icons';
+
+import { useText } from '../text';
+
+/** Says that the catalog has nothing to show, and what to do about it. */
+export function Nothing({ isSearched, onClear }: { isSearched: boolean; onClear: () => void }) {
+  const words = useText().catalog;
+  if (!isSearched) {
+    return (
+      <EmptyState titleText={words.none} icon={CubesIcon} headingLevel="h2">
+        <EmptyStateBody>{words.noneWhat}</EmptyStateBody>
+      </EmptyState>
+    );
+  }
+  return (
+    <EmptyState titleText={words.noMatch} icon={SearchIcon} headingLevel="h2">
+      <Button variant="link" onClick={onClear}>
+        {words.clear}
+      </Button>
+    </EmptyState>
+  );
+}
