@@ -61,6 +61,10 @@ bench-cluster: setup build image ## Measure how long clusters of several sizes t
 bench-api: build ## Measure how many requests per second the API answers, over SQLite; MURANO=1 measures Debian's Murano beside it
 	$(if $(MURANO),test/bench/api/murano.sh,go run ./test/bench/api -burano $(BUILD)/burano)
 
+.PHONY: bench-keepers
+bench-keepers: setup ## Measure what it costs one server to look after 1,000 environments with simulated nodes, over SQLite and over PostgreSQL
+	go test -count=1 -timeout 30m -run '^$$' -bench Keepers -benchtime 1x ./test/bench/keeper
+
 .PHONY: bench-load
 bench-load: setup ## Have 500 projects use one server for ten minutes while Keystone and Heat fail now and then, over SQLite and over PostgreSQL
 	go test -count=1 -timeout 60m -run '^$$' -bench Projects -benchtime 1x ./test/bench/load
