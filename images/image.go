@@ -2,6 +2,7 @@ package images
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,8 +29,10 @@ type Manifest struct {
 	Debian       string `json:"debian"`
 	Architecture string `json:"architecture"`
 	Go           string `json:"go"`
-	// Modules has the versions of what was built from source, by name: kubernetes, etcd, …
+	// Modules has the versions of the programs' sources, by name: kubernetes, etcd, …
 	Modules map[string]string `json:"modules"`
+	// Prebuilt are those of them that were fetched as their projects publish them.
+	Prebuilt []string `json:"prebuilt,omitempty"`
 	// Packages has the versions of all Debian packages.
 	Packages map[string]string `json:"packages"`
 	// Containers are the references of the container images inside.
@@ -140,6 +143,13 @@ func (b *builder) describe(ctx context.Context, key string, system piece, image 
 		}
 		if version != "" {
 			manifest.Modules[module.name] = version
+		}
+		if b.prebuilt == nil {
+			continue
+		}
+		if release, there := b.prebuilt.of(module.name, version, b.toolchain.architecture); there {
+			manifest.Modules[module.name] = cmp.Or(release.Release, version)
+			manifest.Prebuilt = append(manifest.Prebuilt, module.name)
 		}
 	}
 	for _, container := range containers() {

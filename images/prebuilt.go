@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -118,7 +119,7 @@ func (b *builder) prebuiltModule(ctx context.Context, m module, version string, 
 			key.add(name, file.Programs[name])
 		}
 	}
-	doing := fmt.Sprintf("fetching %s %s", strings.Join(m.names(), ", "), version)
+	doing := fmt.Sprintf("fetching %s %s", strings.Join(m.names(), ", "), cmp.Or(release.Release, version))
 	made, err := b.cache.piece(b.progress, m.name, key.String(), doing, func(out string, output io.Writer) error {
 		for _, file := range release.Files {
 			if err := b.prebuilt.take(ctx, file, sums[file.URL], release.Signature, out, output); err != nil {
