@@ -223,6 +223,12 @@ func (e *Engine) revoke(ctx context.Context, row store.Delegation) error {
 	}
 	// Through a trust with which no stack was changed Heat has made none. Former versions noted no stacks, nor users.
 	if err == nil && (len(stacks) > 0 || row.UserID == "") {
+		// One that went with its user is remembered: it says why Heat can change its stacks no more (lostUser).
+		if there, err := e.Cloud.HasTrust(ctx, trust); err != nil {
+			return err
+		} else if !there && len(stacks) > 0 {
+			return e.Store.PostponeDelegation(ctx, row.ID, kept*e.Sweep, false)
+		}
 		if needed, err := e.Cloud.PassedOn(ctx, trust); err != nil {
 			return err
 		} else if needed {

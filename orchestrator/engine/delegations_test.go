@@ -152,6 +152,30 @@ func TestATrustOutlivesWhatHeatIsDoingThroughIt(t *testing.T) {
 	}
 }
 
+func TestATrustThatWentWithItsUserIsRememberedAsLongAsItsEnvironment(t *testing.T) {
+	h := newHouse(t)
+	h.sweep = 20 * time.Millisecond
+	h.stop()
+	h.start()
+	id := h.create("one")
+	open := h.world.Hold("deploy first")
+	h.notes(h.deployAs(demo, id, "first"))
+	require.NoError(t, h.cloud.DeleteTrust(t.Context(), "trust-1"))
+	open()
+	require.Equal(t, "success", h.ended(id).State)
+	other := h.create("other")
+	h.deployAs(demo, other, "second")
+	require.Equal(t, "success", h.ended(other).State)
+	h.trustsBecome(0, "orphaned trusts were looked for")
+	rows, err := h.store.TrustsOfStack(t.Context(), id, "its stack")
+	require.NoError(t, err)
+	require.Len(t, rows, 1, "it says why Heat can change the stack no more")
+
+	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
+	h.gone(id)
+	require.Eventually(t, func() bool { return h.count("delegations") == 0 }, 10*time.Second, time.Millisecond)
+}
+
 func TestAnOrphanedTrustIsRevokedWhileTheServerRuns(t *testing.T) {
 	h := newHouse(t)
 	h.sweep = 20 * time.Millisecond
