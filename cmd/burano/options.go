@@ -84,6 +84,9 @@ type serveOptions struct {
 	keeperRepairs  int
 	tests          testSwitches
 	networks       string
+	external       string
+	dns            []string
+	sshFrom        []string
 
 	outagePatience time.Duration
 	serverPatience time.Duration
@@ -150,6 +153,9 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest level that is logged: DEBUG, INFO, WARN or ERROR")
 
 	flags.StringVar(&o.networks, "networks", "10.20.0.0/16", "range from which each environment gets a /24; it must not overlap "+network.PodCIDR+" (pods) and "+kube.ServiceCIDR+" (Services)")
+	flags.StringVar(&o.external, "external-network", "", "name or id of the external network that routers lead to and floating IPs come from, for environments that name none; without it the cloud's first. An environment keeps the one that it was deployed with")
+	flags.StringSliceVar(&o.dns, "dns-servers", []string{}, "addresses of the DNS servers of networks that are made and name none; without it the cloud's")
+	flags.StringSliceVar(&o.sshFrom, "ssh-from", []string{}, "ranges from which the security groups of clusters let SSH in: where the servers of Burano are, as the cloud sees them; without it from everywhere")
 	flags.DurationVar(&o.lease, "lease", lease.Default, "how long a server may be silent before another one takes its deployments over; the same on all servers, at least 3s")
 	flags.IntVar(&o.workers, "workers", engine.DefaultWorkers, "deployments and actions that a server runs at the same time; a project gets a further one only while more places are free than it has, so at most half of them")
 	flags.DurationVar(&o.taskTime, "task-time-limit", engine.DefaultTaskTime, "how long a deployment or action may run; then it ends as failed, and can be tried again")
@@ -211,6 +217,16 @@ func (o *serveOptions) check(s *settings) error {
 	}
 	if _, err := netip.ParsePrefix(o.networks); err != nil {
 		return s.wrong("networks", "it is no range such as 10.20.0.0/16: %w", err)
+	}
+	for _, from := range o.sshFrom {
+		if prefix, err := netip.ParsePrefix(from); err != nil || !prefix.Addr().Is4() {
+			return s.wrong("ssh-from", "%q is no range of IPv4 such as 192.0.2.0/24", from)
+		}
+	}
+	for _, server := range o.dns {
+		if _, err := netip.ParseAddr(server); err != nil {
+			return s.wrong("dns-servers", "%q is no address such as 192.0.2.53", server)
+		}
 	}
 	switch {
 	case (o.tlsCert == "") != (o.tlsKey == ""):

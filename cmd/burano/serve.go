@@ -179,6 +179,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		}
 		archive := snapshot.New(rows, sealer, snapshot.Check(binary))
 		nativeConfig := native.Config{Binary: binary, Snapshots: archive, Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
+			ExternalNetwork: options.external, DNSServers: options.dns, SSHFrom: options.sshFrom,
 			ServerPatience: options.serverPatience, SSHPatience: options.sshPatience, StepPatience: options.stepPatience, DrainPatience: options.drainPatience}
 		if err := checkNatives(ctx, nativeConfig); err != nil {
 			return err

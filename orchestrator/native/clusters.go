@@ -27,6 +27,7 @@ type clusters struct {
 		TaskID() string
 		Secret(ctx context.Context, name string) ([]byte, bool, error)
 		SetSecret(ctx context.Context, name string, value []byte) error
+		Project(ctx context.Context) (*openstack.Project, error)
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 		Planned(object *muranopl.Object, steps map[string][]string)
 		Fence() uint64

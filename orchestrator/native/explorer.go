@@ -1,12 +1,14 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -15,6 +17,8 @@ const (
 	attributeCIDR = "subnetCidr"
 	// attributeCIDRs keeps the subnets that were chosen for networks other than the environment's own, by the networks' names.
 	attributeCIDRs = "subnetCidrs"
+	// attributeExternal keeps the id of the external network that the environment's routers lead to and its floating IPs come from.
+	attributeExternal = "externalNetwork"
 )
 
 // explorer is io.murano.system.NetworkExplorer: questions about the networks of the project.
@@ -25,12 +29,18 @@ type explorer struct {
 		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
 		Project(ctx context.Context) (*openstack.Project, error)
 	}
+	objects  objects
+	reports  reports
+	stacks   *heatStacks
 	networks netip.Prefix // where subnets are chosen from
+	dns      []string     // of networks that name none
+	external string       // the operator's choice of an external network, "" for none
 	choosing sync.Mutex
 }
 
 func (e *explorer) methods() map[string]muranopl.NativeMethod {
-	return map[string]muranopl.NativeMethod{"getAvailableCidr": e.availableCIDR, "getExternalNetworkIdForRouter": e.externalNetwork}
+	return map[string]muranopl.NativeMethod{"getAvailableCidr": e.availableCIDR, "getExternalNetworkIdForRouter": e.externalNetwork,
+		"getDefaultDns": e.defaultDNS}
 }
 
 // availableCIDR chooses a subnet for a network of the environment, once: whoever asks again for the same gets the same.
@@ -83,7 +93,8 @@ func (e *explorer) availableCIDR(ctx context.Context, call muranopl.Call) (any, 
 	return free.String(), e.runtime.SetAttribute(ctx, root, attributeCIDRs, chosen)
 }
 
-// externalNetwork returns the id of the external network behind a router, or of the one that routers of ours lead to.
+// externalNetwork returns the id of the external network behind a router, or of the one that the environment's own routers lead to: the one
+// that the network's model, a cluster or the operator names, else the first of the cloud. It is chosen once.
 func (e *explorer) externalNetwork(ctx context.Context, call muranopl.Call) (any, error) {
 	project, err := e.runtime.Project(ctx)
 	if err != nil {
@@ -92,5 +103,63 @@ func (e *explorer) externalNetwork(ctx context.Context, call muranopl.Call) (any
 	if router, _ := call.Args["routerId"].(string); router != "" {
 		return project.ExternalNetworkOf(ctx, router)
 	}
-	return project.ExternalNetwork(ctx)
+	e.choosing.Lock()
+	defer e.choosing.Unlock()
+	named, _ := call.Args["name"].(string)
+	for _, cluster := range e.objects.all(classCluster) {
+		named = cmp.Or(named, cluster.Text("externalNetwork"))
+	}
+	root := e.runtime.Model()
+	if root == nil {
+		return nil, errors.New("an environment that is deleted gets no external network")
+	}
+	kept, err := e.keptExternal(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	if kept != "" && (named == "" || named == kept) {
+		return kept, nil
+	}
+	chosen, err := project.ExternalNetwork(ctx, cmp.Or(named, e.external))
+	if err != nil {
+		return nil, err
+	}
+	if kept != "" && kept != chosen.ID {
+		return nil, fault.New(fault.Conflict, "the environment has its router and floating IPs in the external network %s and cannot get them from %s (%s): its "+
+			"servers would lose the addresses by which they are reached. Name the former one, or make another environment", kept, chosen.Name, chosen.ID)
+	}
+	if kept == "" && chosen.Of > 1 && named == "" && e.external == "" {
+		e.reports.inform(ctx, root, "External network %s is the first of %d: floating IPs come from it. Name another one with externalNetwork, or burano serve "+
+			"--external-network", chosen.Name, chosen.Of)
+	}
+	return chosen.ID, e.runtime.SetAttribute(ctx, root, attributeExternal, chosen.ID)
+}
+
+// keptExternal is the external network that was chosen before; of an environment that a former version deployed, the one in its template.
+func (e *explorer) keptExternal(ctx context.Context, root *muranopl.Object) (string, error) {
+	value, _, err := e.runtime.Attribute(ctx, root, attributeExternal)
+	if kept, ok := value.(string); err != nil || ok {
+		return kept, err
+	}
+	if made, _, err := e.runtime.Attribute(ctx, root, attributeStack); err != nil || made == nil {
+		return "", err
+	}
+	template, err := e.stacks.template(ctx, e.stacks.own())
+	if err != nil {
+		return "", err
+	}
+	resources, _ := template["resources"].(map[string]any)
+	router, _ := resources["router"].(map[string]any)
+	properties, _ := router["properties"].(map[string]any)
+	gateway, _ := properties["external_gateway_info"].(map[string]any)
+	kept, _ := gateway["network"].(string)
+	return kept, nil
+}
+
+func (e *explorer) defaultDNS(context.Context, muranopl.Call) (any, error) {
+	servers := make([]any, len(e.dns))
+	for i, server := range e.dns {
+		servers[i] = server
+	}
+	return servers, nil
 }

@@ -21,6 +21,7 @@ const (
 	classEnvironment      = "io.murano.Environment"
 	classInstance         = "io.murano.resources.Instance"
 	classNeutronNetwork   = "io.murano.resources.NeutronNetwork"
+	classExistingNetwork  = "io.murano.resources.ExistingNeutronNetwork"
 	classHeatStack        = "io.murano.system.HeatStack"
 	classNetworkExplorer  = "io.murano.system.NetworkExplorer"
 	classInstanceNotifier = "io.murano.system.InstanceNotifier"
@@ -83,6 +84,12 @@ type Config struct {
 	Binary string
 	// Networks is the range from which environments get a /24 of their own; it must not overlap the cluster's own networks.
 	Networks netip.Prefix
+	// ExternalNetwork is the name or id of the external network of environments that name none; "" for the first of the cloud.
+	ExternalNetwork string
+	// DNSServers are those of networks that are made and name none.
+	DNSServers []string
+	// SSHFrom are the ranges from which servers of clusters let SSH in; nil for everywhere.
+	SSHFrom []string
 	// Region is the name of the region that servers stand in.
 	Region string
 	// ServerPatience is how long a change of servers may take until all of them run.
@@ -119,7 +126,7 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
 		classEnvironment:      environment{own, clusters}.methods(),
 		classHeatStack:        heatStackClass{runtime, stacks, own, config.ServerPatience}.methods(),
-		classNetworkExplorer:  (&explorer{runtime: runtime, networks: config.Networks}).methods(),
+		classNetworkExplorer:  (&explorer{runtime: runtime, objects: objects, reports: reports, stacks: stacks, networks: config.Networks, dns: config.DNSServers, external: config.ExternalNetwork}).methods(),
 		classInstanceNotifier: notifier{runtime}.methods(),
 	})
 	return muranopl.Natives{

@@ -115,7 +115,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 		}
 		instance, group := node.instance(), cluster.ID()+"-"+string(node.role)
 		groups[group] = map[string]any{"type": "OS::Neutron::SecurityGroup", "properties": map[string]any{
-			"name": cluster.Text("name") + "-" + string(node.role), "rules": nodeRules(node.role, network, cluster.Text("publicCidr"))}}
+			"name": cluster.Text("name") + "-" + string(node.role), "rules": nodeRules(node.role, network, cluster.Text("publicCidr"), c.server.SSHFrom)}}
 		data, err := names.UserData(ctx, node.server.name())
 		if err != nil {
 			return err
@@ -147,9 +147,10 @@ func (c *clusters) release(ctx context.Context, cluster *muranopl.Object) error 
 	return c.stacks.keep(ctx, own)
 }
 
-// nodeRules says what a node lets in: everything from the cluster's own networks, SSH, and what its role offers to the public network. On
+// nodeRules says what a node lets in: everything from the cluster's own networks, SSH from these ranges (nil for everywhere), and what its role
+// offers to the public network. On
 // gateways the daemon closes again what is not published.
-func nodeRules(role nodes.Role, network netip.Prefix, public string) []any {
+func nodeRules(role nodes.Role, network netip.Prefix, public string, sshFrom []string) []any {
 	rule := func(from, protocol string, first, last int64) any {
 		made := map[string]any{"direction": "ingress", "ethertype": "IPv4", "remote_ip_prefix": from}
 		if protocol != "" {
@@ -157,12 +158,22 @@ func nodeRules(role nodes.Role, network netip.Prefix, public string) []any {
 		}
 		return made
 	}
-	rules := []any{rule(network.String(), "", 0, 0), rule(podNetwork.String(), "", 0, 0), rule("0.0.0.0/0", "tcp", 22, 22)}
+	rules := []any{rule(network.String(), "", 0, 0), rule(podNetwork.String(), "", 0, 0)}
+	everywhere := len(sshFrom) == 0
+	if everywhere {
+		sshFrom = []string{"0.0.0.0/0"}
+	}
+	for _, from := range sshFrom {
+		rules = append(rules, rule(from, "tcp", 22, 22))
+	}
 	switch role {
 	case nodes.Master:
 		rules = append(rules, rule(public, "tcp", kube.APIServerPort, kube.APIServerPort))
 	case nodes.Gateway:
-		rules = append(rules, rule(public, "tcp", 1, 65535))
+		if everywhere {
+			return append(rules, rule(public, "tcp", 1, 65535))
+		}
+		rules = append(rules, rule(public, "tcp", 1, 21), rule(public, "tcp", 23, 65535))
 	}
 	return rules
 }
@@ -173,8 +184,15 @@ func (c *clusters) joinNetwork(ctx context.Context, interpreter *muranopl.Interp
 	if network == nil {
 		return netip.Prefix{}, errors.New("the environment has no network for its servers: give its model one in defaultNetworks.environment")
 	}
+	if network.Class().Is(classExistingNetwork) {
+		project, err := c.runtime.Project(ctx)
+		if err != nil {
+			return netip.Prefix{}, err
+		}
+		return project.Subnet(ctx, network.Text("internalNetworkName"), network.Text("internalSubnetworkName"))
+	}
 	if !network.Class().Is(classNeutronNetwork) {
-		return netip.Prefix{}, fmt.Errorf("the environment's network is a %s: so far clusters stand only in a %s", network.Class().Name, classNeutronNetwork)
+		return netip.Prefix{}, fmt.Errorf("the environment's network is a %s: clusters stand in a %s or %s", network.Class().Name, classNeutronNetwork, classExistingNetwork)
 	}
 	if _, err := interpreter.Invoke(ctx, network, methodBeginDeploy, nil); err != nil {
 		return netip.Prefix{}, err

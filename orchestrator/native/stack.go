@@ -47,6 +47,7 @@ type ownStack struct {
 	mutex   sync.Mutex
 	applied *openstack.Content
 	state   openstack.Stack
+	zones   []string // of the cloud; nil before it was asked
 	// launched says of the servers that were looked at when Nova set them up last.
 	launched map[string]string
 }
@@ -91,6 +92,11 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 	}
 	if err != nil {
 		return err
+	}
+	if s.applied == nil || !reflect.DeepEqual(*s.applied, content) {
+		if err := project.CheckRoom(ctx, s.stacks.own().name, content); err != nil {
+			return err
+		}
 	}
 	// Servers that are not in the template any more go with the update.
 	if err := s.nodes.shrink(ctx); err != nil {
@@ -159,7 +165,10 @@ func (s *ownStack) content(ctx context.Context, nodes []nodeServer) (openstack.C
 		return openstack.Content{}, nil, err
 	}
 	content := own.content
-	content.Template = withoutIdleGroups(versioned(content.Template))
+	var err error
+	if content.Template, err = s.withoutAnyZone(ctx, withoutIdleGroups(versioned(content.Template))); err != nil {
+		return openstack.Content{}, nil, err
+	}
 	current := map[*muranopl.Object]nodeServer{}
 	for _, node := range nodes {
 		content.Nodes = append(content.Nodes, openstack.ServerResource(node.id()))
@@ -260,6 +269,9 @@ func (s *ownStack) remove(ctx context.Context, environment *muranopl.Object) err
 			return err
 		}
 		if err := project.DeleteStack(ctx, s.stacks.own().name); err != nil {
+			return err
+		}
+		if err := s.runtime.SetAttribute(ctx, environment, attributeExternal, nil); err != nil { // with nothing there another may be chosen
 			return err
 		}
 		return s.runtime.SetAttribute(ctx, environment, attributeStack, nil)

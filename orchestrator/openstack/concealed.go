@@ -2,6 +2,9 @@ package openstack
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -24,42 +27,70 @@ type previewed struct {
 	Type string `json:"resource_type"`
 }
 
-func (p *Project) previewUpdate(ctx context.Context, existing *stacks.RetrievedStack, content Content) (updatePreview, error) {
+// previewUpdate asks what an update would do; patch says that parameters which content does not give stay as they are. It is nil where Heat
+// refuses the question: it refuses the update, too, and says why.
+func (p *Project) previewUpdate(ctx context.Context, existing *stacks.RetrievedStack, content Content, patch bool) (*updatePreview, error) {
 	var answer struct {
 		Changes updatePreview `json:"resource_changes"`
 	}
 	body, err := request{content, existing.Name, 0}.ToStackUpdateMap()
 	if err != nil {
-		return answer.Changes, err
+		return nil, err
+	}
+	ask := p.orchestration.Put
+	if patch {
+		ask = p.orchestration.Patch
 	}
 	url := p.orchestration.ServiceURL("stacks", existing.Name, existing.ID, "preview") + "?show_nested=True"
-	response, err := p.orchestration.Put(ctx, url, body, &answer, &gophercloud.RequestOpts{OkCodes: []int{200}})
+	response, err := ask(ctx, url, body, &answer, &gophercloud.RequestOpts{OkCodes: []int{200}})
 	if response != nil {
 		_ = response.Body.Close()
 	}
-	if err != nil {
-		return answer.Changes, explain(ctx, err, "preview the update of stack "+existing.Name, content)
+	var unexpected gophercloud.ErrUnexpectedResponseCode
+	if errors.As(err, &unexpected) && unexpected.Actual < http.StatusInternalServerError {
+		return nil, nil
 	}
-	return answer.Changes, nil
+	if err != nil {
+		return nil, fmt.Errorf("preview the update of stack %s: %w", existing.Name, err)
+	}
+	return &answer.Changes, nil
 }
 
 // concealed lists the changes of servers whose former properties Heat does not tell: unknown has them by resource, for a server or for what
 // makes servers in a stack of its own.
-func (p *Project) concealed(ctx context.Context, existing *stacks.RetrievedStack, content Content, unknown map[string][]string, resources []stackresources.Resource) ([]*ServerChange, error) {
-	preview, err := p.previewUpdate(ctx, existing, content)
-	if err != nil {
+//
+// A preview takes whatever refers to another resource for changed. So references are sent as what they stand for, and what Heat would
+// replace without any change, because of the references that are left, it cannot tell.
+func (p *Project) concealed(ctx context.Context, existing *stacks.RetrievedStack, former, content Content, unknown map[string][]string, resources []stackresources.Resource) ([]*ServerChange, error) {
+	ids := map[string]string{}
+	for _, resource := range resources {
+		if _, known := effects[resource.Type]; known && !strings.HasPrefix(resource.Type, "OS::Heat::") {
+			ids[resource.Name] = resource.PhysicalID
+		}
+	}
+	former.Template, _ = referred(former.Template, ids).(map[string]any)
+	unchanged, err := p.previewUpdate(ctx, existing, former, true)
+	if err != nil || unchanged == nil {
+		return nil, err
+	}
+	template := content.Template
+	content.Template, _ = referred(template, ids).(map[string]any)
+	preview, err := p.previewUpdate(ctx, existing, content, false)
+	content.Template = template
+	if err != nil || preview == nil {
 		return nil, err
 	}
 	var problems []*ServerChange
 	for _, resource := range resources {
 		properties := unknown[resource.Name]
-		costly := preview.Replaced
+		costly, anyway := preview.Replaced, unchanged.Replaced
 		// Which property Heat would update it does not say: one that may be done without a loss counts like the others.
 		if slices.ContainsFunc(properties, func(property string) bool { return EffectOf(serverType, property) != Replaced }) {
-			costly = slices.Concat(costly, preview.Updated)
+			costly, anyway = slices.Concat(costly, preview.Updated), slices.Concat(anyway, unchanged.Updated)
 		}
 		if len(properties) == 0 || !slices.ContainsFunc(costly, func(one previewed) bool {
-			return one.Name == resource.Name || resource.Type != serverType && one.Type == serverType && content.resource(one.Name) == nil
+			return !slices.Contains(anyway, one) &&
+				(one.Name == resource.Name || resource.Type != serverType && one.Type == serverType && content.resource(one.Name) == nil)
 		}) {
 			continue
 		}
@@ -67,6 +98,28 @@ func (p *Project) concealed(ctx context.Context, existing *stacks.RetrievedStack
 			ServerID: resource.PhysicalID, Property: properties[0], From: concealedValue, To: "another one"})
 	}
 	return problems, nil
+}
+
+// referred is a value with the ids of resources in place of references to them.
+func referred(value any, ids map[string]string) any {
+	switch v := value.(type) {
+	case map[string]any:
+		if name, ok := v["get_resource"].(string); ok && len(v) == 1 && ids[name] != "" {
+			return ids[name]
+		}
+		made := make(map[string]any, len(v))
+		for key, item := range v {
+			made[key] = referred(item, ids)
+		}
+		return made
+	case []any:
+		made := make([]any, len(v))
+		for i, item := range v {
+			made[i] = referred(item, ids)
+		}
+		return made
+	}
+	return value
 }
 
 // concealedValue stands for a value of a hidden parameter.

@@ -98,7 +98,11 @@ func (p *Project) failure(ctx context.Context, stack *stacks.RetrievedStack, con
 			if name == resource.Name {
 				name = fmt.Sprintf("%s (%s)", resource.Name, resource.Type)
 			}
-			reasons = append(reasons, name+": "+resource.StatusReason)
+			reason := name + ": " + resource.StatusReason
+			if resource.Type == serverType && strings.Contains(resource.StatusReason, "No valid host") {
+				reason += content.placement(resource.Name)
+			}
+			reasons = append(reasons, reason)
 			told = told || strings.Contains(stack.StatusReason, resource.StatusReason)
 		}
 	}

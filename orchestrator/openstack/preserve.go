@@ -159,12 +159,12 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 		for property, was := range now.properties(resource.Name) {
 			// Heat may take for another value what means the same in another spelling.
 			if is := next.properties(resource.Name)[property]; !slices.Contains(differing, property) && EffectOf(serverType, property) != InPlace &&
-				equal(now.filledIn(was), next.filledIn(is)) && !reflect.DeepEqual(was, is) {
+				(equal(now.filledIn(was), next.filledIn(is)) || property == "availability_zone") && !reflect.DeepEqual(was, is) {
 				next.keep(now, resource.Name, property)
 			}
 		}
 		for property, is := range next.properties(resource.Name) {
-			if _, there := now.properties(resource.Name)[property]; !there && isEmpty(is) {
+			if _, there := now.properties(resource.Name)[property]; !there && (isEmpty(is) || property == "availability_zone" && !slices.Contains(differing, property)) {
 				next.keep(now, resource.Name, property)
 			}
 		}
@@ -217,7 +217,7 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 	}
 	content.Template = wanted
 	if len(unknown) > 0 && len(problems) == 0 {
-		if problems, err = p.concealed(ctx, existing, content, unknown, resources); err != nil {
+		if problems, err = p.concealed(ctx, existing, Content{Template: now.template, Files: now.files}, content, unknown, resources); err != nil {
 			return content, nil, err
 		}
 	}
@@ -409,12 +409,18 @@ func (d definition) compare(next definition, resource string, node bool, seen ma
 			concealed = append(concealed, name)
 			continue
 		}
+		if name == "availability_zone" && kind == serverType && anyZone(was) && anyZone(is) {
+			continue
+		}
 		if !equal(was, is) || d.moved(next, before[name], seen) {
 			differing = append(differing, name)
 		}
 	}
 	return differing, concealed
 }
+
+// anyZone tells whether a server may stand anywhere: where the cloud has no zone of that name none is asked for.
+func anyZone(zone any) bool { return isEmpty(zone) || zone == AnyZone }
 
 // keyPairType is of what a server holds by its name: what was put into the server stays there.
 const keyPairType = "OS::Nova::KeyPair"

@@ -59,6 +59,8 @@ resources:
 		"no network":                         {change: property("one", "networks", []any{}), differing: []string{"networks"}},
 		"a further address":                  {change: property("port", "fixed_ips", []any{address, map[string]any{"ip_address": "10.0.0.9"}})},
 		"other addresses":                    {change: property("port", "fixed_ips", []any{map[string]any{"ip_address": "10.0.0.9"}}), differing: []string{"networks"}},
+		"any zone by its name":               {change: property("one", "availability_zone", "nova")},
+		"another zone":                       {change: property("one", "availability_zone", "az2"), differing: []string{"availability_zone"}},
 		"another type":                       {change: func(r map[string]any) { r["one"].(map[string]any)["type"] = "OS::Heat::None" }, differing: []string{"type"}},
 	} {
 		t.Run(name, func(t *testing.T) {

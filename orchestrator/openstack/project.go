@@ -74,22 +74,68 @@ func (p *Project) beforeChange(ctx context.Context, stack string) error {
 	return nil
 }
 
-// ExternalNetwork returns the id of the network that floating IPs come from: the first one that Neutron calls external.
-func (p *Project) ExternalNetwork(ctx context.Context) (string, error) {
+// External is a network that floating IPs come from.
+type External struct {
+	ID, Name string
+	Of       int // how many the cloud has
+}
+
+// ExternalNetwork returns the external network with this name or id; without one the first that Neutron lists.
+func (p *Project) ExternalNetwork(ctx context.Context, named string) (External, error) {
 	isExternal := true
 	pages, err := networks.List(p.network, external.ListOptsExt{ListOptsBuilder: networks.ListOpts{}, External: &isExternal}).AllPages(ctx)
 	if err != nil {
-		return "", fmt.Errorf("list external networks: %w", err)
+		return External{}, fmt.Errorf("list external networks: %w", err)
 	}
 	found, err := networks.ExtractNetworks(pages)
 	if err != nil {
-		return "", fmt.Errorf("list external networks: %w", err)
+		return External{}, fmt.Errorf("list external networks: %w", err)
 	}
 	if len(found) == 0 {
-		return "", fault.New(fault.Invalid, "the cloud has no external network, so servers cannot be reached: "+
-			"ask its operator for a network with router:external=true")
+		return External{}, fault.New(fault.Invalid, "the project sees no external network, so servers get no floating IPs and networks no way out: ask "+
+			"the cloud's operator for a network with router:external=true, or use a network that is there (io.murano.resources.ExistingNeutronNetwork)")
 	}
-	return found[0].ID, nil
+	chosen := found[0]
+	if named != "" {
+		if chosen, err = one("external network", named, found, func(n networks.Network) (string, string) { return n.ID, n.Name }); err != nil {
+			return External{}, err
+		}
+	}
+	return External{ID: chosen.ID, Name: chosen.Name, Of: len(found)}, nil
+}
+
+// Subnet returns the range of an existing network's subnet, both by name or id. Without a subnet the network's only one of IPv4 counts.
+func (p *Project) Subnet(ctx context.Context, network, subnet string) (netip.Prefix, error) {
+	pages, err := networks.List(p.network, networks.ListOpts{}).AllPages(ctx)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("list networks: %w", err)
+	}
+	known, err := networks.ExtractNetworks(pages)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("list networks: %w", err)
+	}
+	found, err := one("network", network, known, func(n networks.Network) (string, string) { return n.ID, n.Name })
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	pages, err = subnets.List(p.network, subnets.ListOpts{NetworkID: found.ID, IPVersion: 4}).AllPages(ctx)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("list the subnets of network %s: %w", network, err)
+	}
+	parts, err := subnets.ExtractSubnets(pages)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("list the subnets of network %s: %w", network, err)
+	}
+	if subnet == "" && len(parts) != 1 {
+		return netip.Prefix{}, fault.New(fault.Invalid, "network %s has %d subnets of IPv4: name one (internalSubnetworkName)", network, len(parts))
+	}
+	chosen := subnets.Subnet{}
+	if subnet == "" {
+		chosen = parts[0]
+	} else if chosen, err = one("subnet", subnet, parts, func(s subnets.Subnet) (string, string) { return s.ID, s.Name }); err != nil {
+		return netip.Prefix{}, fmt.Errorf("in network %s: %w", network, err)
+	}
+	return netip.ParsePrefix(chosen.CIDR)
 }
 
 // ExternalNetworkOf returns the id of the external network that a router leads to.

@@ -73,6 +73,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"a stack that is being deleted is made anew", aStackThatIsBeingDeletedIsMadeAnew},
 		{"a refused template says why", aRefusedTemplateSaysWhy},
 		{"a server for which there is no room says why, and a stack is healed by applying it again", noRoomIsSaidAndHealed},
+		{"what is missing is said before anything is made", whatIsMissingIsSaidBefore},
 		{"a quota that is used up is named", aQuotaIsNamed},
 		{"a network that is gone is named", aNetworkThatIsGoneIsNamed},
 		{"a server that is off is started, one that is gone is made anew, and a rebuild is seen", missingServersAreMended},

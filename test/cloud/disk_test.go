@@ -41,10 +41,10 @@ func TestTheDiskBootsAsAServerOfNova(t *testing.T) {
 
 	name := begin(t, project, "disk")
 	template := plan(t, project)
-	outside, err := project.ExternalNetwork(t.Context())
+	outside, err := project.ExternalNetwork(t.Context(), "")
 	require.NoError(t, err)
 	template.addServer(serverPlan{ID: "node", Name: "burano-test-node", Flavor: admin.flavor(t, 1024), Image: node, UserData: userData,
-		SecurityGroup: "group", FloatingIP: true, External: outside})
+		SecurityGroup: "group", FloatingIP: true, External: outside.ID})
 	began := time.Now()
 	stack, err := project.ApplyStack(t.Context(), name, template.content(t))
 	require.NoError(t, err)

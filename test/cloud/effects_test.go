@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -127,6 +128,24 @@ func (u user) flavor(t *testing.T, memory int) string {
 	return made.Name
 }
 
+// referred is a value with the ids of resources in place of references to them.
+func referred(value any, ids map[string]string) any {
+	switch v := value.(type) {
+	case map[string]any:
+		if id, known := ids[fmt.Sprint(v["get_resource"])]; known {
+			return id
+		}
+		for key, item := range v {
+			v[key] = referred(item, ids)
+		}
+	case []any:
+		for i, item := range v {
+			v[i] = referred(item, ids)
+		}
+	}
+	return value
+}
+
 // heatDoesWhatTheTableSays asks Heat what it would do with each change of the table of effects (docs/openstack-test.md).
 func heatDoesWhatTheTableSays(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
@@ -136,6 +155,11 @@ func heatDoesWhatTheTableSays(t *testing.T, c *cloud) {
 	made, err := project.ApplyStack(t.Context(), name, template.content(t))
 	require.NoError(t, err)
 	heat := demo.heat(t)
+	// A preview takes what refers to another resource for changed.
+	ids := map[string]string{}
+	for _, resource := range demo.resources(t, made, name) {
+		ids[resource.Name] = resource.PhysicalID
+	}
 	admin := c.as(t, "admin")
 	other, public := admin.flavor(t, 1024), images.ImageVisibilityPublic
 	picture, err := images.Create(t.Context(), admin.client(t, openstack.NewImageV2), images.CreateOpts{Name: other, DiskFormat: "raw", ContainerFormat: "bare",
@@ -171,7 +195,7 @@ func heatDoesWhatTheTableSays(t *testing.T, c *cloud) {
 					Name string `json:"resource_name"`
 				} `json:"resource_changes"`
 			}
-			body := map[string]any{"template": next.content(t).Template}
+			body := map[string]any{"template": referred(next.content(t).Template, ids)}
 			_, err := heat.Put(t.Context(), heat.ServiceURL("stacks", name, made.ID, "preview"), body, &answer, &gophercloud.RequestOpts{OkCodes: []int{200}})
 			if gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
 				untried[kind] = append(untried[kind], property+" (refused)") // what is named must be there, and some exclude each other

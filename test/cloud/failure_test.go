@@ -55,6 +55,7 @@ func noRoomIsSaidAndHealed(t *testing.T, c *cloud) {
 	require.ErrorContains(t, err, "No valid host was found")
 	require.ErrorContains(t, err, "one-server")
 	require.ErrorContains(t, err, name)
+	require.ErrorContains(t, err, "(flavor "+giant+", availability zone any")
 	failed := demo.stacksNamed(t, name)
 	require.Len(t, failed, 1)
 
@@ -62,6 +63,37 @@ func noRoomIsSaidAndHealed(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	require.Equal(t, failed[0].ID, healed.ID)
 	require.Len(t, demo.serversNamed(t, "burano-test-one"), 1, "the one that failed is gone")
+}
+
+// whatIsMissingIsSaidBefore: a deployment asks before it makes anything.
+func whatIsMissingIsSaidBefore(t *testing.T, c *cloud) {
+	other := c.as(t, "other")
+	admin, projectID := c.as(t, "admin"), other.caller(t, c.service(t)).ProjectID
+	project := other.project(t, c.service(t))
+	name := begin(t, project, "room")
+	room := func(properties map[string]any) error {
+		return project.CheckRoom(t.Context(), name, with(plan(t, project, "one", "two"), properties).content(t))
+	}
+	require.NoError(t, room(nil))
+	err := room(map[string]any{"flavor": "no-flavor", "image": "no-image", "availability_zone": "no-zone"})
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	for _, want := range []string{`server burano-test-one: the project sees no flavor with the name or id "no-flavor": there are `, flavor,
+		`no active image with the name or id "no-image"`, image, `no availability zone "no-zone" to make servers in: there are nova`} {
+		require.ErrorContains(t, err, want)
+	}
+	require.NotContains(t, err.Error(), "burano-test-two")
+	vast := admin.flavor(t, 1<<20)
+	require.ErrorContains(t, room(map[string]any{"flavor": vast}), "the project's quota of memory (MiB) is exceeded")
+
+	one := 1
+	require.NoError(t, quotasets.Update(t.Context(), admin.nova(t), projectID, quotasets.UpdateOpts{Instances: &one}).Err)
+	t.Cleanup(func() { require.NoError(t, quotasets.Delete(context.Background(), admin.nova(t), projectID).Err) })
+	require.ErrorContains(t, room(nil), "the project's quota of instances is exceeded: 2 more are needed and 1 of 1 are left, so 1 are missing")
+	require.Empty(t, other.stacksNamed(t, name), "nothing was begun")
+	_, err = project.ApplyStack(t.Context(), name, plan(t, project, "one").content(t))
+	require.NoError(t, err)
+	require.NoError(t, project.CheckRoom(t.Context(), name, plan(t, project, "one").content(t)), "what is there needs no room")
+	require.ErrorContains(t, room(nil), "1 more are needed and 0 of 1 are left")
 }
 
 func aQuotaIsNamed(t *testing.T, c *cloud) {

@@ -137,7 +137,7 @@ func aTrustActsUntilItIsDeleted(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	project, err := service.Project(t.Context(), trust)
 	require.NoError(t, err)
-	_, err = project.ExternalNetwork(t.Context())
+	_, err = project.ExternalNetwork(t.Context(), "")
 	require.NoError(t, err)
 	shown, err := trusts.Get(t.Context(), demo.keystone(t), trust).Extract()
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -14,18 +15,61 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/internal/fault"
+	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
 func theExternalNetworkIsFound(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
-	id, err := demo.project(t, c.service(t)).ExternalNetwork(t.Context())
+	project := demo.project(t, c.service(t))
+	first, err := project.ExternalNetwork(t.Context(), "")
 	require.NoError(t, err)
 	var network struct {
 		networks.Network
 		external.NetworkExternalExt
 	}
-	require.NoError(t, networks.Get(t.Context(), demo.neutron(t), id).ExtractInto(&network))
+	require.NoError(t, networks.Get(t.Context(), demo.neutron(t), first.ID).ExtractInto(&network))
 	require.True(t, network.External)
+	require.Equal(t, network.Name, first.Name)
+	for _, ref := range []string{first.ID, first.Name} {
+		named, err := project.ExternalNetwork(t.Context(), ref)
+		require.NoError(t, err)
+		require.Equal(t, first, named)
+	}
+	_, err = project.ExternalNetwork(t.Context(), "nowhere")
+	require.ErrorContains(t, err, `the project sees no external network with the name or id "nowhere": there are `+first.Name)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+
+	// Names are not unique.
+	yes := true
+	admin := c.as(t, "admin").neutron(t)
+	twin, err := networks.Create(t.Context(), admin, external.CreateOptsExt{CreateOptsBuilder: networks.CreateOpts{Name: first.Name}, External: &yes}).Extract()
+	require.NoError(t, err)
+	_, err = project.ExternalNetwork(t.Context(), first.Name)
+	require.ErrorContains(t, err, "2 of the project's external networks are called")
+	require.ErrorContains(t, err, twin.ID)
+	chosen, err := project.ExternalNetwork(t.Context(), twin.ID)
+	require.NoError(t, err)
+	require.Equal(t, driver.External{ID: twin.ID, Name: first.Name, Of: 2}, chosen)
+	require.NoError(t, networks.Delete(t.Context(), admin, twin.ID).ExtractErr())
+
+	// The subnet of a network that is there.
+	neutron := demo.neutron(t)
+	own, err := networks.Create(t.Context(), neutron, networks.CreateOpts{Name: "burano-test-existing"}).Extract()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, networks.Delete(context.Background(), neutron, own.ID).ExtractErr()) })
+	_, err = project.Subnet(t.Context(), "burano-test-existing", "")
+	require.ErrorContains(t, err, "has 0 subnets of IPv4")
+	_, err = subnets.Create(t.Context(), neutron, subnets.CreateOpts{NetworkID: own.ID, CIDR: "10.75.0.0/24", IPVersion: gophercloud.IPv4, Name: "inner"}).Extract()
+	require.NoError(t, err)
+	for _, subnet := range []string{"", "inner"} {
+		prefix, err := project.Subnet(t.Context(), "burano-test-existing", subnet)
+		require.NoError(t, err)
+		require.Equal(t, "10.75.0.0/24", prefix.String())
+	}
+	_, err = project.Subnet(t.Context(), own.ID, "outer")
+	require.ErrorContains(t, err, "there are inner")
 }
 
 func aFreeNetworkAvoidsWhatIsThere(t *testing.T, c *cloud) {

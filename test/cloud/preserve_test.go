@@ -146,8 +146,9 @@ func serversThatAreThereAreKept(t *testing.T, c *cloud) {
 func aNewReleaseChangesNoServer(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project := demo.project(t, c.service(t))
-	outside, err := project.ExternalNetwork(t.Context())
+	external, err := project.ExternalNetwork(t.Context(), "")
 	require.NoError(t, err)
+	outside := external.ID
 	name := begin(t, project, "release")
 	text, err := os.ReadFile("../stack/testdata/demo.json")
 	require.NoError(t, err)

@@ -35,8 +35,9 @@ var (
 // plan is a template like those that environments have: the network, a security group, and these servers. The first one has a
 // floating IP.
 func plan(t *testing.T, project *driver.Project, names ...string) stackTemplate {
-	outside, err := project.ExternalNetwork(t.Context())
+	external, err := project.ExternalNetwork(t.Context(), "")
 	require.NoError(t, err)
+	outside := external.ID
 	template := emptyTemplate()
 	resource := func(name string) map[string]any { return map[string]any{"get_resource": name} }
 	template.Resources["network"] = stackResource{Type: "OS::Neutron::Net", Properties: map[string]any{"name": "burano-test"}}

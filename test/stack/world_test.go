@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,18 +43,26 @@ type world struct {
 	attributes map[string]any
 	secrets    map[string][]byte
 	asked      []map[string]any // the bodies of what was asked of Heat
+	// What the cloud has: external networks in the order in which Neutron lists them, subnets, and availability zones.
+	networks, subnets, zones string
+	config                   native.Config
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{attributes: map[string]any{}, secrets: map[string][]byte{}}
+	w := &world{attributes: map[string]any{}, secrets: map[string][]byte{}, networks: `{"id": "outside", "name": "public"}`, zones: zonesNamed("nova", "zone-1", "zone-2"),
+		config: native.Config{Networks: netip.MustParsePrefix("10.20.0.0/16"), Region: localkeystone.Region, ServerPatience: time.Minute,
+			Logger: slog.New(slog.DiscardHandler)}}
 	listener := httptest.NewUnstartedServer(nil)
 	url := "http://" + listener.Listener.Addr().String()
 	users, err := localkeystone.New(localkeystone.Config{StateDir: t.TempDir(), Endpoint: url})
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/identity/", http.StripPrefix("/identity", users.Handler()))
-	mux.HandleFunc("GET /network/v2.0/networks", answer(`{"networks": [{"id": "outside", "name": "public"}]}`))
-	mux.HandleFunc("GET /network/v2.0/subnets", answer(`{"subnets": []}`))
+	mux.HandleFunc("GET /network/v2.0/networks", func(rw http.ResponseWriter, r *http.Request) { answer(`{"networks": [`+w.networks+`]}`)(rw, r) })
+	mux.HandleFunc("GET /network/v2.0/subnets", func(rw http.ResponseWriter, r *http.Request) { answer(`{"subnets": [`+w.subnets+`]}`)(rw, r) })
+	mux.HandleFunc("GET /compute/v2.1/os-availability-zone", func(rw http.ResponseWriter, r *http.Request) {
+		answer(`{"availabilityZoneInfo": [`+w.zones+`]}`)(rw, r)
+	})
 	mux.HandleFunc("GET /network/{$}", answer(`{"versions": [{"id": "v2.0", "status": "CURRENT", "links": []}]}`))
 	mux.HandleFunc("GET /compute/{rest...}", answer(`{"versions": [{"id": "v2.1", "status": "CURRENT", "links": []}]}`))
 	mux.HandleFunc("GET /orchestration/v1/{project}/stacks", answer(`{"stacks": []}`))
@@ -94,6 +103,15 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// zonesNamed are zones as Nova lists them.
+func zonesNamed(names ...string) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = `{"zoneName": "` + name + `", "zoneState": {"available": true}}`
+	}
+	return strings.Join(list, ", ")
+}
+
 func answer(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -105,21 +123,35 @@ func answer(body string) http.HandlerFunc {
 // asks for all that the environment wants of it.
 func (w *world) push(t *testing.T, environment map[string]any) map[string]any {
 	t.Helper()
+	err := w.deploy(t, environment)
+	require.ErrorContains(t, err, errRecorded)
+	require.Len(t, w.asked, 1, "one push carries a whole change")
+	require.Equal(t, "burano-environment", w.asked[0]["stack_name"])
+	template, _ := w.asked[0]["template"].(map[string]any)
+	return template
+}
+
+// fail is push where no stack is asked for.
+func (w *world) fail(t *testing.T, environment map[string]any) error {
+	t.Helper()
+	err := w.deploy(t, environment)
+	require.Error(t, err)
+	require.Empty(t, w.asked)
+	return err
+}
+
+func (w *world) deploy(t *testing.T, environment map[string]any) error {
+	t.Helper()
 	classes := muranopl.NewClasses(source(t))
-	config := native.Config{Networks: netip.MustParsePrefix("10.20.0.0/16"), Region: localkeystone.Region, ServerPatience: time.Minute,
-		Logger: slog.New(slog.DiscardHandler)}
-	interpreter := muranopl.NewInterpreter(classes, native.Methods(w, config))
+	w.asked = nil
+	interpreter := muranopl.NewInterpreter(classes, native.Methods(w, w.config))
 	root, start, problems := interpreter.Prepare(t.Context(), environment)
 	require.Empty(t, problems)
 	w.model = root
 	require.NoError(t, start(t.Context()))
 	applications := root.Objects("applications")
 	_, err := interpreter.Invoke(t.Context(), applications[len(applications)-1], "deploy", nil)
-	require.ErrorContains(t, err, errRecorded)
-	require.Len(t, w.asked, 1, "one push carries a whole change")
-	require.Equal(t, "burano-"+root.ID(), w.asked[0]["stack_name"])
-	template, _ := w.asked[0]["template"].(map[string]any)
-	return template
+	return err
 }
 
 // source are the packages that come with Burano and those that tests need.
@@ -184,6 +216,8 @@ func (w *world) Fence() uint64           { return 1 }
 func (w *world) Alive() error            { return nil }
 
 func (w *world) AtEnd(func(context.Context) error) {}
+
+func (w *world) Planned(*muranopl.Object, map[string][]string) {}
 
 func (w *world) Project(context.Context) (*openstack.Project, error) { return w.project, nil }
 

@@ -1,0 +1,232 @@
+package openstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stackresources"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+// AnyZone is the availability zone that Murano's models name by default. Where the cloud has no zone of that name it stands for any.
+const AnyZone = "nova"
+
+// Zones are the names of Nova's availability zones that servers can be made in.
+func (p *Project) Zones(ctx context.Context) ([]string, error) {
+	list, err := listZones(ctx, p.provider, p.endpoint, "")
+	if err != nil {
+		return nil, fmt.Errorf("list the availability zones: %w", err)
+	}
+	var names []string
+	for _, zone := range list.([]ZoneChoice) {
+		if zone.Available {
+			names = append(names, zone.Name)
+		}
+	}
+	return names, nil
+}
+
+// CheckRoom looks, before anything is made, whether the cloud has what the new servers of a stack are made of, and whether the project's quotas
+// have room for them. Its error, of kind Invalid, says all that is missing. A stack without new servers is not looked at, nor is what the
+// project may not ask for.
+func (p *Project) CheckRoom(ctx context.Context, name string, content Content) error {
+	resources, _ := content.Template["resources"].(map[string]any)
+	coming := map[string]string{} // the type of each resource that is new
+	for resource := range resources {
+		coming[resource] = text(content.resource(resource)["type"])
+	}
+	if !slices.Contains(slices.Collect(maps.Values(coming)), serverType) {
+		return nil
+	}
+	found, err := p.named(ctx, name)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		pages, err := stackresources.List(p.orchestration, name, found[0].ID, nil).AllPages(ctx)
+		if err != nil {
+			return fmt.Errorf("look at the resources of stack %s: %w", name, err)
+		}
+		there, err := stackresources.ExtractResources(pages)
+		if err != nil {
+			return fmt.Errorf("look at the resources of stack %s: %w", name, err)
+		}
+		for _, resource := range there {
+			if resource.PhysicalID != "" {
+				delete(coming, resource.Name)
+			}
+		}
+	}
+	maps.DeleteFunc(coming, func(_, kind string) bool { return kind == "" })
+	wanted := definition{template: content.Template, parameters: content.inputs(), files: content.Files}
+	var list []newServer
+	for _, resource := range slices.Sorted(maps.Keys(coming)) {
+		if coming[resource] == serverType {
+			server := newServer{name: content.nameOf(resource)}
+			for property, into := range map[string]*string{"flavor": &server.flavor, "image": &server.image, "key_name": &server.key, "availability_zone": &server.zone} {
+				*into, _ = wanted.value(resource, property).(string) // what refers to a resource of the stack is there in time
+			}
+			list = append(list, server)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	known, err := p.choices(ctx)
+	if err != nil {
+		return err
+	}
+	problems := known.missing(list)
+	problems = append(problems, known.exceeded(list, slices.Collect(maps.Values(coming)))...)
+	if len(problems) == 0 {
+		return nil
+	}
+	return fault.New(fault.Invalid, "nothing was made, because the cloud has no room for it or does not know what it is made of: %s", strings.Join(problems, "; "))
+}
+
+// newServer is what a server is to be made of; "" for what is not known yet.
+type newServer struct{ name, flavor, image, key, zone string }
+
+// cloudChoices are what a project may choose from; an empty list says that it is not known.
+type cloudChoices struct {
+	flavors  []FlavorChoice
+	images   []ImageChoice
+	keypairs []KeypairChoice
+	zones    []ZoneChoice
+	quotas   []QuotaChoice
+}
+
+func (p *Project) choices(ctx context.Context) (all cloudChoices, err error) {
+	projectID, err := p.id()
+	if err != nil {
+		return all, err
+	}
+	ask := func(kind string, into func(any)) error {
+		list, err := choices[kind](ctx, p.provider, p.endpoint, projectID)
+		var unexpected gophercloud.ErrUnexpectedResponseCode
+		if errors.As(err, &unexpected) && unexpected.Actual < http.StatusInternalServerError {
+			return nil // the project may not ask for it: Heat and Nova will say what is wrong
+		}
+		if err != nil {
+			return fmt.Errorf("ask the cloud for %s: %w", kind, err)
+		}
+		into(list)
+		return nil
+	}
+	err = errors.Join(
+		ask("flavors", func(list any) { all.flavors, _ = list.([]FlavorChoice) }),
+		ask("images", func(list any) { all.images, _ = list.([]ImageChoice) }),
+		ask("keypairs", func(list any) { all.keypairs, _ = list.([]KeypairChoice) }),
+		ask("availability-zones", func(list any) { all.zones, _ = list.([]ZoneChoice) }),
+		ask("quota", func(list any) { all.quotas, _ = list.([]QuotaChoice) }),
+	)
+	return all, err
+}
+
+// id is the project's, "" when the token does not say.
+func (p *Project) id() (string, error) {
+	result, ok := p.provider.GetAuthResult().(tokens.CreateResult)
+	if !ok {
+		return "", nil
+	}
+	project, err := result.ExtractProject()
+	if err != nil || project == nil {
+		return "", err
+	}
+	return project.ID, nil
+}
+
+// missing says what new servers are to be made of that is not there, or does not fit.
+func (c cloudChoices) missing(list []newServer) (problems []string) {
+	add := func(server newServer, format string, args ...any) {
+		problems = append(problems, server.name+": "+fmt.Sprintf(format, args...))
+	}
+	for _, server := range list {
+		flavor, flavorErr := FlavorChoice{}, error(nil)
+		if server.flavor != "" && len(c.flavors) > 0 {
+			if flavor, flavorErr = one("flavor", server.flavor, c.flavors, func(f FlavorChoice) (string, string) { return f.ID, f.Name }); flavorErr != nil {
+				add(server, "%v", flavorErr)
+			}
+		}
+		if server.image != "" && len(c.images) > 0 {
+			image, err := one("active image", server.image, c.images, func(i ImageChoice) (string, string) { return i.ID, i.Name })
+			switch {
+			case err != nil:
+				add(server, "%v", err)
+			case flavor.ID != "" && image.MinRAM > flavor.RAM:
+				add(server, "image %s needs %d MiB of memory, and flavor %s has %d", server.image, image.MinRAM, server.flavor, flavor.RAM)
+			case flavor.ID != "" && flavor.Disk > 0 && image.MinDisk > flavor.Disk:
+				add(server, "image %s needs %d GiB of disk, and flavor %s has %d", server.image, image.MinDisk, server.flavor, flavor.Disk)
+			}
+		}
+		if server.key != "" && len(c.keypairs) > 0 && !slices.ContainsFunc(c.keypairs, func(k KeypairChoice) bool { return k.Name == server.key }) {
+			names := make([]string, len(c.keypairs))
+			for i, pair := range c.keypairs {
+				names[i] = pair.Name
+			}
+			add(server, "the user who deploys has no key pair %q: there are %s (key pairs belong to users, not to projects)", server.key, listed(names))
+		}
+		if server.zone != "" && len(c.zones) > 0 && !strings.Contains(server.zone, ":") { // an administrator may name a host in it
+			var open []string
+			for _, zone := range c.zones {
+				if zone.Available {
+					open = append(open, zone.Name)
+				}
+			}
+			if !slices.Contains(open, server.zone) {
+				add(server, "there is no availability zone %q to make servers in: there are %s", server.zone, listed(open))
+			}
+		}
+	}
+	return problems
+}
+
+// exceeded says of which quotas new servers, and the other new resources, need more than is left.
+func (c cloudChoices) exceeded(list []newServer, kinds []string) (problems []string) {
+	count := func(kind string) (n int) {
+		for _, one := range kinds {
+			if one == kind {
+				n++
+			}
+		}
+		return n
+	}
+	needs := map[string]int{"instances": len(list), "floating_ips": count("OS::Neutron::FloatingIP"), "networks": count("OS::Neutron::Net"),
+		"ports": count("OS::Neutron::Port"), "security_groups": count("OS::Neutron::SecurityGroup")}
+	for _, server := range list {
+		if flavor, err := one("flavor", server.flavor, c.flavors, func(f FlavorChoice) (string, string) { return f.ID, f.Name }); err == nil {
+			needs["cores"] += flavor.CPUs
+			needs["ram"] += flavor.RAM
+		}
+	}
+	for _, quota := range c.quotas {
+		left := quota.Limit - quota.Used
+		if need := needs[quota.Resource]; quota.Limit >= 0 && need > left {
+			problems = append(problems, fmt.Sprintf("the project's quota of %s is exceeded: %d more are needed and %d of %d are left, so %d are missing",
+				quotaNames[quota.Resource], need, max(left, 0), quota.Limit, need-max(left, 0)))
+		}
+	}
+	return problems
+}
+
+// quotaNames are what quotas are of, for people.
+var quotaNames = map[string]string{"instances": "instances", "cores": "cores", "ram": "memory (MiB)", "floating_ips": "floating IPs", "networks": "networks",
+	"ports": "ports", "security_groups": "security groups"}
+
+// placement is what a server is placed by, for errors that only say that there is no room.
+func (c Content) placement(resource string) string {
+	properties, _ := c.resource(resource)["properties"].(map[string]any)
+	zone := text(properties["availability_zone"])
+	if zone == "" {
+		zone = "any"
+	}
+	return fmt.Sprintf(" (flavor %s, availability zone %s: no host of it has room, or none runs)", text(properties["flavor"]), zone)
+}
