@@ -121,6 +121,9 @@ func (c *checker) all() {
 				continue
 			}
 			readable, one = class, class
+			for _, flaw := range class.Flaws {
+				c.findings = append(c.findings, Finding{ClassFile, flaw.Position.File, flaw.Position.Line, flaw.Position.Column, flaw.Message, flaw.Warning})
+			}
 		}
 		text, _ := c.pkg.File(file)
 		c.file(file, text, readable)

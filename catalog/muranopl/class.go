@@ -137,7 +137,9 @@ type Class struct {
 	Parents    []*Class // as declared; all but io.murano.Object have at least one
 	Properties []*Property
 	Methods    []*Method
-	Meta       []Meta
+	// Flaws are what is wrong in its file without making the class unusable; there are none in embedded packages.
+	Flaws []Flaw
+	Meta  []Meta
 	// IsMeta tells that instances of the class are metadata and not objects.
 	IsMeta bool
 	// Cardinality, Applies and Inherited are those of a meta class: One or Many on one thing, of what kinds (Package, Type, Method,

@@ -91,8 +91,6 @@ func TestWrongClassDocumentsAreRefusedWithTheirPlace(t *testing.T) {
 		"an unknown prefix":   {"Extends: x:Base", `Classes/Some.yaml:1:10: the prefix "x" of "x:Base" is not among the Namespaces`},
 		"itself as parent":    {"Extends: org.other.Wrong", "class org.other.Wrong extends itself"},
 		"a wrong usage":       {"Properties: {a: {Usage: Inn}}", `Classes/Some.yaml:1:25: the Usage of a property is In, Out, InOut, Runtime, Const, Config or Static, not "Inn"`},
-		"an unknown function": {"Properties: {a: {Contract: $.text()}}", "Classes/Some.yaml:1:28: a contract has no function text(); it has string, int, bool, notNull, check, class, template, owned and notOwned"},
-		"no contract":         {"Properties: {a: {Contract: $x + 1}}", `"$x + 1" is no contract: a contract is like $.string().notNull()`},
 		"arguments out of order": {"Methods: {m: {Arguments: [{a: {Usage: VarArgs}}, {b: {}}]}}",
 			"Standard arguments come first, then at most one of VarArgs, then at most one of KwArgs"},
 		"a session action": {"Methods: {m: {Usage: Action, Scope: Session}}", "an Action has the Scope Public"},
@@ -106,6 +104,84 @@ func TestWrongClassDocumentsAreRefusedWithTheirPlace(t *testing.T) {
 			require.ErrorContains(t, err, test.wanted)
 		})
 	}
+}
+
+// TestAClassSurvivesABadContract: whoever uses the contract meets the error, and nobody else.
+func TestAClassSurvivesABadContract(t *testing.T) {
+	source := shop(t).with("org.other.Flawed", `
+Name: org.other.Flawed
+Methods:
+  fine: {Body: {Return: 1}}
+  unknown: {Arguments: {a: {Contract: $.text()}}}
+  none: {Arguments: {a: {Contract: $x + 1}}}
+  twice:
+    Arguments:
+      a:
+        Contract:
+          $.int(): $.string()
+          $.string(): $.int()
+`)
+	c, err := class(t, source, "org.other.Flawed")
+	require.NoError(t, err)
+	var flaws []string
+	for _, flaw := range c.Flaws {
+		flaws = append(flaws, flaw.Error())
+	}
+	require.Equal(t, []string{
+		"Classes/Some.yaml:5:39: a contract has no function text(); it has string, int, bool, notNull, check, class, template, owned and notOwned",
+		`Classes/Some.yaml:6:36: "$x + 1" is no contract: a contract is like $.string().notNull()`,
+		"Classes/Some.yaml:12:11: a contract of a map has at most one expression among its keys",
+	}, flaws)
+	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(source), nil)
+	object, problems, err := interpreter.Load(t.Context(), map[string]any{"?": map[string]any{"type": "org.other.Flawed"}})
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	result, err := interpreter.Call(t.Context(), object, "fine", nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, int64(1), result)
+	for _, method := range []string{"unknown", "none", "twice"} {
+		_, err := interpreter.Call(t.Context(), object, method, []any{map[string]any{}}, nil)
+		require.Error(t, err)
+		require.Equal(t, []string{"murano.dsl.exceptions.DslContractSyntaxError"}, muranopl.AsException(err).Names, method)
+	}
+}
+
+// TestEveryClassOfAFileIsKnownOnceTheFileWasRead, also one that the manifest does not name; documents without content are passed over.
+func TestEveryClassOfAFileIsKnownOnceTheFileWasRead(t *testing.T) {
+	c, err := class(t, shop(t).with("org.other.Shown", `
+Namespaces: {=: org.other}
+---
+# the one that nobody names
+---
+Name: Hidden
+---
+Name: Shown
+Extends: Hidden
+`), "org.other.Shown")
+	require.NoError(t, err)
+	require.True(t, c.Is("org.other.Hidden"))
+}
+
+func TestAContractMayFallBackOnAnotherValue(t *testing.T) {
+	source := shop(t).with("org.other.Port", `
+Name: org.other.Port
+Properties:
+  port: {Contract: $.int() or 5672}
+  both: {Contract: $.int() and $.string()}
+`)
+	for given, wanted := range map[string]map[string]any{
+		`"port": null, "both": 0`: {"port": int64(5672), "both": int64(0)},
+		`"port": "80", "both": 7`: {"port": int64(80), "both": "7"},
+	} {
+		object, problems := load(t, source, `{"?": {"type": "org.other.Port"}, `+given+`}`)
+		require.Empty(t, problems)
+		for property, value := range wanted {
+			found, _ := object.Get(property)
+			require.Equal(t, value, found, property)
+		}
+	}
+	_, problems := load(t, source, `{"?": {"type": "org.other.Port"}, "port": "eighty"}`)
+	require.Len(t, problems, 1)
 }
 
 func TestEmbeddedPackagesAreReadStrictly(t *testing.T) {

@@ -1,6 +1,7 @@
 package muranopl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ type Classes struct {
 	packages map[string][]Package // by name: those that were met or fixed; they go before others
 	read     map[string]*Class    // by Type
 	reading  []string             // Types being read, to find circles
+	// siblings are, by Type, classes that no manifest names, each with the class in whose file it was found: such a class is known as soon as
+	// that file was read, as in Murano.
+	siblings map[string]string
 }
 
 // Option is something that NewClasses may be told.
@@ -42,7 +46,7 @@ func WithConfigs(files fs.FS) Option {
 
 // NewClasses makes a Classes over the packages of a source.
 func NewClasses(source Source, options ...Option) *Classes {
-	c := &Classes{source: source, packages: map[string][]Package{}, read: map[string]*Class{}}
+	c := &Classes{source: source, packages: map[string][]Package{}, read: map[string]*Class{}, siblings: map[string]string{}}
 	for _, option := range options {
 		option(c)
 	}
@@ -83,7 +87,7 @@ func (c *Classes) packageOf(ctx context.Context, name typeName) (Package, error)
 	}
 	for _, known := range slices.Sorted(maps.Keys(c.packages)) {
 		for _, pkg := range c.packages[known] {
-			if (name.pkg == "" || name.pkg == pkg.FullName()) && spec.Admits(pkg.Version()) && slices.Contains(pkg.ClassNames(), name.class) {
+			if (name.pkg == "" || name.pkg == pkg.FullName()) && spec.Admits(pkg.Version()) && c.declares(pkg, name.class) {
 				return pkg, nil
 			}
 		}
@@ -158,7 +162,7 @@ func (c *Classes) Versions() map[string][]string {
 
 // visible returns a class that a class of the package names: one of the package itself, else of a required package.
 func (c *Classes) visible(ctx context.Context, from Package, name string) (*Class, error) {
-	if slices.Contains(from.ClassNames(), name) {
+	if c.declares(from, name) {
 		return c.readClass(ctx, from, name)
 	}
 	requires := from.Requires()
@@ -178,7 +182,7 @@ func (c *Classes) visible(ctx context.Context, from Package, name string) (*Clas
 			missing = append(missing, pkgName)
 		case err != nil:
 			return nil, err
-		case slices.Contains(pkg.ClassNames(), name):
+		case c.declares(pkg, name):
 			return c.readClass(ctx, pkg, name)
 		default:
 			searched = append(searched, pkg.FullName()+"/"+pkg.Version().String())
@@ -234,7 +238,7 @@ func (c *Classes) readClass(ctx context.Context, pkg Package, name string) (*Cla
 	c.reading = append(c.reading, key)
 	defer func() { c.reading = c.reading[:len(c.reading)-1] }()
 
-	file, content, err := pkg.ClassFile(name)
+	file, content, err := pkg.ClassFile(cmp.Or(c.siblings[key], name))
 	if err != nil {
 		return nil, fmt.Errorf("read class %s: %w", name, err)
 	}
@@ -248,6 +252,24 @@ func (c *Classes) readClass(ctx context.Context, pkg Package, name string) (*Cla
 	}
 	c.read[key] = class
 	return class, nil
+}
+
+// declares tells whether the class is known to be of the package.
+func (c *Classes) declares(pkg Package, name string) bool {
+	if slices.Contains(pkg.ClassNames(), name) {
+		return true
+	}
+	probe := Class{Name: name, Package: pkg}
+	return c.siblings[probe.Type()] != ""
+}
+
+// beside remembers the classes that stand in the file of one that the manifest names.
+func (c *Classes) beside(pkg Package, name string, others []string) {
+	for _, other := range others {
+		if probe := (Class{Name: other, Package: pkg}); !c.declares(pkg, other) {
+			c.siblings[probe.Type()] = name
+		}
+	}
 }
 
 // Resolve returns the class that a name in a document of this class means.

@@ -2,6 +2,7 @@ package muranopl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -56,6 +57,24 @@ type rule interface {
 type anything struct{}
 
 func (anything) text() string { return "anything" }
+
+// unreadable is a contract that is wrong.
+type unreadable struct{ err *DocumentError }
+
+func (unreadable) text() string { return "what nobody can tell" }
+
+// either is "$.int() or 5672", and "and": the second one decides where the first one gives what is false, or true.
+type either struct {
+	first, second rule
+	and           bool
+}
+
+func (e either) text() string {
+	if e.and {
+		return e.first.text() + " and " + e.second.text()
+	}
+	return e.first.text() + " or " + e.second.text()
+}
 
 // constant is a literal: the value must equal it.
 type constant struct{ value any }
@@ -118,12 +137,17 @@ func (e entries) text() string {
 	return "a map with " + strings.Join(keys, ", ")
 }
 
-// contract reads a contract; at is where it would stand when it is left out.
-func (d *classDocument) contract(node, _ *yaml.Node) (*Contract, error) {
+// contract reads a contract. One that is wrong is a flaw of the class, and an exception of whoever uses it.
+func (d *classDocument) contract(node *yaml.Node) (*Contract, error) {
 	if node == nil {
 		return &Contract{anything{}}, nil
 	}
 	r, err := d.rule(node)
+	var wrong *DocumentError
+	if errors.As(err, &wrong) {
+		r = unreadable{wrong}
+		err = d.flaw(Flaw{DocumentError: *wrong})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -242,6 +266,14 @@ func (d *classDocument) chain(expression *yaql.Expression) (rule, error) {
 			}
 			return constant{value}, nil
 		case *yaql.Binary:
+			if len(steps) == 0 && (n.Operator == "or" || n.Operator == "and") {
+				first, err := d.chain(expression.Part(n.Left))
+				if err != nil {
+					return nil, err
+				}
+				second, err := d.chain(expression.Part(n.Right))
+				return either{first, second, n.Operator == "and"}, err
+			}
 			call, ok := n.Right.(*yaql.Call)
 			if n.Operator != "." || !ok {
 				return nil, fmt.Errorf("%q is no contract: a contract is like $.string().notNull()", expression)

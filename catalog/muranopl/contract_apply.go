@@ -77,6 +77,23 @@ func (a *application) at(path string, r rule, value any) (any, bool) {
 
 func (anything) apply(_ *application, value any) (any, bool) { return value, true }
 
+func (u unreadable) apply(a *application, _ any) (any, bool) {
+	a.failed++
+	a.loader.reportAs(Problem{a.path, a.label, "has a contract that is wrong: " + u.err.Error(), dslExceptions + "DslContractSyntaxError", a.place() + u.err.Message})
+	return nil, false
+}
+
+func (e either) apply(a *application, value any) (any, bool) {
+	made, ok := e.first.apply(a, value)
+	if !ok || yaql.Truth(made) != e.and {
+		return made, ok
+	}
+	if c, is := e.second.(constant); is {
+		return c.value, true
+	}
+	return e.second.apply(a, value)
+}
+
 func (c constant) apply(a *application, value any) (any, bool) {
 	if !yaql.Equal(c.value, value) {
 		return a.wants(c, value)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,12 @@ type DocumentError struct {
 }
 
 func (e *DocumentError) Error() string { return e.Position.String() + ": " + e.Message }
+
+// Flaw is what is wrong in a class file without making its class unusable. A warning is of no consequence where Murano is used.
+type Flaw struct {
+	DocumentError
+	Warning bool
+}
 
 // ReferenceError is that a class cannot be used that a class file names, and where.
 type ReferenceError struct {
@@ -60,6 +67,8 @@ type document struct {
 	nodes *int // followed so far
 	// places are where the expressions stand that were read so far.
 	places places
+	// flaws are what is wrong without making the file unreadable; strict: there are none, each is an error.
+	flaws *[]Flaw
 	// strict tells that unknown keys are errors; Murano passes over them, so only embedded packages are read that way.
 	strict bool
 }
@@ -73,10 +82,10 @@ func readDocuments(parsed *Parsed, file string, text []byte, strict bool) ([]doc
 	if err != nil {
 		return nil, err
 	}
-	nodes, where := 0, places{}
+	nodes, where, flaws := 0, places{}, []Flaw(nil)
 	documents := make([]document, len(roots))
 	for i, root := range roots {
-		documents[i] = document{file, root, &nodes, where, strict}
+		documents[i] = document{file, root, &nodes, where, &flaws, strict}
 	}
 	return documents, nil
 }
@@ -123,6 +132,17 @@ func (d document) wrong(node *yaml.Node, format string, args ...any) error {
 	return &DocumentError{d.position(node), fmt.Sprintf(format, args...)}
 }
 
+// flaw notes what is wrong and can be lived with; where the document is read strictly it is an error.
+func (d document) flaw(flaw Flaw) error {
+	if d.strict {
+		return &flaw.DocumentError
+	}
+	if !slices.Contains(*d.flaws, flaw) {
+		*d.flaws = append(*d.flaws, flaw)
+	}
+	return nil
+}
+
 // field is an entry of a YAML mapping.
 type field struct {
 	key, value *yaml.Node
@@ -142,7 +162,8 @@ func (d document) follow(node *yaml.Node) (*yaml.Node, error) {
 	return node, nil
 }
 
-// fields are the entries of a mapping in order, with those merged in by "<<" after its own.
+// fields are the entries of a mapping in order, with those merged in by "<<" after its own. Of a key that is there twice the last value
+// counts, as for PyYAML.
 func (d document) fields(node *yaml.Node) ([]field, error) { return d.fieldsWithin(node, 0) }
 
 func (d document) fieldsWithin(node *yaml.Node, depth int) ([]field, error) {
@@ -154,7 +175,7 @@ func (d document) fieldsWithin(node *yaml.Node, depth int) ([]field, error) {
 		return nil, d.wrong(node, "a map is wanted here")
 	}
 	var own, merged []field
-	seen := map[string]bool{}
+	seen := map[string]int{} // where the key is in own
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
 		if key.Value == "<<" && key.Kind == yaml.ScalarNode && plainStyle(key) {
@@ -166,16 +187,20 @@ func (d document) fieldsWithin(node *yaml.Node, depth int) ([]field, error) {
 			continue
 		}
 		if key.Kind == yaml.ScalarNode {
-			if seen[key.Value] {
-				return nil, d.wrong(key, "the key %q is there twice", key.Value)
+			if before, twice := seen[key.Value]; twice {
+				if err := d.flaw(Flaw{DocumentError{d.position(key), fmt.Sprintf("the key %q is there twice; the last one counts", key.Value)}, true}); err != nil {
+					return nil, err
+				}
+				own[before] = field{key, value}
+				continue
 			}
-			seen[key.Value] = true
+			seen[key.Value] = len(own)
 		}
 		own = append(own, field{key, value})
 	}
 	for _, f := range merged {
-		if !seen[f.key.Value] {
-			seen[f.key.Value] = true
+		if _, has := seen[f.key.Value]; !has {
+			seen[f.key.Value] = len(own)
 			own = append(own, f)
 		}
 	}

@@ -18,7 +18,8 @@ func (c *Classes) build(ctx context.Context, pkg Package, name, file string, con
 	if err != nil {
 		return nil, err
 	}
-	read, err := declaring(documents, name, file)
+	read, others, err := declaring(documents, name, file)
+	c.beside(pkg, name, others)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +33,7 @@ func Parents(name, file string, content []byte) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	read, err := declaring(documents, name, file)
+	read, _, err := declaring(documents, name, file)
 	if err != nil {
 		return nil, err
 	}
@@ -55,15 +56,17 @@ func Parents(name, file string, content []byte) ([]string, error) {
 	return names, nil
 }
 
-// declaring finds the document of a file that declares a class.
-func declaring(documents []document, name, file string) (*classDocument, error) {
+// declaring finds the document of a file that declares a class; others are the classes that it declares beside.
+func declaring(documents []document, name, file string) (read *classDocument, others []string, err error) {
 	var spaces namespaces
-	var nameless *classDocument
-	var found []string
+	var named, nameless *classDocument
 	for _, d := range documents {
+		if isNull(d.root) { // comments only
+			continue
+		}
 		read, err := d.class(spaces)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		spaces = read.namespaces
 		if read.prologue {
@@ -71,24 +74,28 @@ func declaring(documents []document, name, file string) (*classDocument, error) 
 		}
 		if read.name == "" {
 			if nameless != nil {
-				return nil, d.wrong(d.root, "only one class of a file may go without a Name")
+				return nil, nil, d.wrong(d.root, "only one class of a file may go without a Name")
 			}
 			nameless = read
 			continue
 		}
 		if read.name == name {
-			return read, nil
+			named = read
+			continue
 		}
-		found = append(found, read.name)
+		others = append(others, read.name)
 	}
-	if nameless != nil {
-		return nameless, nil
+	if named == nil {
+		named = nameless
+	}
+	if named != nil {
+		return named, others, nil
 	}
 	where := Position{file, 1, 1}
-	if len(found) == 0 {
-		return nil, &DocumentError{where, fmt.Sprintf("the manifest says that class %s is here, but no class is", name)}
+	if len(others) == 0 {
+		return nil, nil, &DocumentError{where, fmt.Sprintf("the manifest says that class %s is here, but no class is", name)}
 	}
-	return nil, &DocumentError{where, fmt.Sprintf("the manifest says that class %s is here, but only %s is", name, strings.Join(found, ", "))}
+	return nil, nil, &DocumentError{where, fmt.Sprintf("the manifest says that class %s is here, but only %s is", name, strings.Join(others, ", "))}
 }
 
 // classDocument is a class document, read as far as it can be without other classes.
@@ -211,6 +218,7 @@ func (c *Classes) complete(ctx context.Context, pkg Package, name string, d *cla
 		return nil, err
 	}
 	class.members = class.gather()
+	class.Flaws = *d.flaws
 	return class, c.imports(ctx, class, d)
 }
 
@@ -406,7 +414,7 @@ func (d *classDocument) properties(class *Class) error {
 				return d.wrong(usage, "the Usage of a property is In, Out, InOut, Runtime, Const, Config or Static, not %q", usage.Value)
 			}
 		}
-		if p.Contract, err = d.contract(keys["Contract"], f.key); err != nil {
+		if p.Contract, err = d.contract(keys["Contract"]); err != nil {
 			return err
 		}
 		if p.Default, err = d.defaultOf(class, keys["Default"]); err != nil {
@@ -544,7 +552,7 @@ func (d *classDocument) arguments(class *Class, node *yaml.Node) ([]*Argument, e
 					return nil, d.wrong(f.key, "Standard arguments come first, then at most one of VarArgs, then at most one of KwArgs")
 				}
 			}
-			if a.Contract, err = d.contract(keys["Contract"], f.key); err != nil {
+			if a.Contract, err = d.contract(keys["Contract"]); err != nil {
 				return nil, err
 			}
 			if a.Default, err = d.defaultOf(class, keys["Default"]); err != nil {
