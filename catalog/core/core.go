@@ -146,7 +146,7 @@ func (c core) log(level slog.Level) muranopl.NativeMethod {
 
 func (c core) logException(ctx context.Context, call muranopl.Call) (any, error) {
 	message := c.message(ctx, call)
-	if object, ok := call.Args["exception"].(*muranopl.Object); ok && object.Exception() != nil {
+	if object, ok := call.Args["__exception"].(*muranopl.Object); ok && object.Exception() != nil {
 		message += "\n" + muranopl.FormatFrames(object.Exception().Frames, "")
 	}
 	c.logger.Log(ctx, slog.LevelError, message, "logger", call.Object.Text("name"))
@@ -154,7 +154,7 @@ func (c core) logException(ctx context.Context, call muranopl.Call) (any, error)
 }
 
 func (c core) message(ctx context.Context, call muranopl.Call) string {
-	message := text(call, "message")
+	message := text(call, "__message")
 	args, _ := call.Args["args"].([]any)
 	named, _ := call.Args["kwargs"].(map[string]any)
 	filled, err := yaql.Format(message, args, named)

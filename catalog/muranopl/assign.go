@@ -146,7 +146,7 @@ func (c *Class) assignStatic(ctx context.Context, property string, value any) er
 	return nil
 }
 
-// static returns the value of a static property: its default until it is set.
+// static returns the value of a static property: its default until it is set, or what its contract makes of nothing.
 func (c *Classes) static(ctx context.Context, p *Property) (any, bool) {
 	p.Class.staticMutex.Lock()
 	value, ok := p.Class.statics[p.Name]
@@ -154,12 +154,11 @@ func (c *Classes) static(ctx context.Context, p *Property) (any, bool) {
 	if ok {
 		return value, true
 	}
-	if p.Default == nil {
-		return nil, false
-	}
-	value, err := p.Default.evaluate(ctx, nil)
-	if err != nil {
-		return nil, false
+	if p.Default != nil {
+		var err error
+		if value, err = p.Default.evaluate(ctx, nil); err != nil {
+			return nil, false
+		}
 	}
 	made, err := p.Contract.apply(ctx, c, p.Class, nil, value, label(p), p.Name, label(p))
 	if err != nil {

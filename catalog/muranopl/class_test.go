@@ -84,13 +84,13 @@ Properties:
 
 func TestWrongClassDocumentsAreRefusedWithTheirPlace(t *testing.T) {
 	for name, test := range map[string]struct{ text, wanted string }{
-		"no YAML":             {"a: [", "Classes/Some.yaml is no YAML"},
-		"another class":       {"Name: org.other.Else", "the manifest says that class org.other.Wrong is here, but only org.other.Else is"},
-		"nothing":             {"", "Classes/Some.yaml:1:1: the manifest says that class org.other.Wrong is here, but no class is"},
-		"an unknown parent":   {"Extends: org.nowhere.Base", "class org.other.Wrong (Classes/Some.yaml:1:10) extends org.nowhere.Base: class org.nowhere.Base is neither in package org.other.Wrong nor in one that its manifest requires"},
-		"an unknown prefix":   {"Extends: x:Base", `Classes/Some.yaml:1:10: the prefix "x" of "x:Base" is not among the Namespaces`},
-		"itself as parent":    {"Extends: org.other.Wrong", "class org.other.Wrong extends itself"},
-		"a wrong usage":       {"Properties: {a: {Usage: Inn}}", `Classes/Some.yaml:1:25: the Usage of a property is In, Out, InOut, Runtime, Const, Config or Static, not "Inn"`},
+		"no YAML":           {"a: [", "Classes/Some.yaml is no YAML"},
+		"another class":     {"Name: org.other.Else", "the manifest says that class org.other.Wrong is here, but only org.other.Else is"},
+		"nothing":           {"", "Classes/Some.yaml:1:1: the manifest says that class org.other.Wrong is here, but no class is"},
+		"an unknown parent": {"Extends: org.nowhere.Base", "class org.other.Wrong (Classes/Some.yaml:1:10) extends org.nowhere.Base: class org.nowhere.Base is neither in package org.other.Wrong nor in one that its manifest requires"},
+		"an unknown prefix": {"Extends: x:Base", `Classes/Some.yaml:1:10: the prefix "x" of "x:Base" is not among the Namespaces`},
+		"itself as parent":  {"Extends: org.other.Wrong", "class org.other.Wrong extends itself"},
+		"a wrong usage":     {"Properties: {a: {Usage: Inn}}", `Classes/Some.yaml:1:25: the Usage of a property is In, Out, InOut, Runtime, Const, Config or Static, not "Inn"`},
 		"arguments out of order": {"Methods: {m: {Arguments: [{a: {Usage: VarArgs}}, {b: {}}]}}",
 			"Standard arguments come first, then at most one of VarArgs, then at most one of KwArgs"},
 		"a session action": {"Methods: {m: {Usage: Action, Scope: Session}}", "an Action has the Scope Public"},

@@ -38,7 +38,7 @@ type Classes struct {
 // Option is something that NewClasses may be told.
 type Option func(*Classes)
 
-// WithConfigs gives values for properties of usage Config: files named by class, "<class>-<major>.<minor>.<patch>.json" before
+// WithConfigs gives values for properties of usage Config, and defaults for others: files named by class, "<class>-<major>.<minor>.<patch>.json" before
 // "<class>-<major>.<minor>.json" before "<class>-<major>.json" and, for major version 0, "<class>.json"; ".yaml" does as well. nil gives none.
 func WithConfigs(files fs.FS) Option {
 	return func(c *Classes) { c.configs = files }

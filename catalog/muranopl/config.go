@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// configured returns the value that the operator gives a property of usage Config.
+// configured returns the value that the operator gives a property: the only one of usage Config, and otherwise in place of its default.
 func (c *Classes) configured(p *Property) (any, bool, error) {
 	if c.configs == nil {
 		return nil, false, nil

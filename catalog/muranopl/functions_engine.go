@@ -105,7 +105,7 @@ func configFunctions() []*yaql.Function {
 	}
 }
 
-var bindMacro = regexp.MustCompile(`\$?\{(\w+)\}`)
+var bindMacro = regexp.MustCompile(`\{(\w+)\}`)
 
 // bindTemplate is bind(): texts that begin with $ are replaced.
 func bindTemplate(value any, mappings *yaql.Dict) (any, error) {
@@ -115,7 +115,7 @@ func bindTemplate(value any, mappings *yaql.Dict) (any, error) {
 			return v, nil
 		}
 		if bindMacro.MatchString(v) {
-			return bindMacro.ReplaceAllStringFunc(v, func(found string) string {
+			return bindMacro.ReplaceAllStringFunc(v[1:], func(found string) string {
 				mapped, _ := mappings.Get(bindMacro.FindStringSubmatch(found)[1])
 				return pythonText(mapped)
 			}), nil

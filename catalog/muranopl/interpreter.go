@@ -454,14 +454,21 @@ func callMethod(ctx context.Context, receiver any, name string, args []any, name
 	case err != nil:
 		return nil, ambiguousMethod(name, err)
 	case m == nil:
-		return nil, &yaql.Error{Name: yaql.NoMethod, Message: fmt.Sprintf("class %s has no method %s", class.Name, name)}
+		wrong := &yaql.Error{Name: yaql.NoMethod, Message: fmt.Sprintf("class %s has no method %s", class.Name, name)}
+		if caller := Caller(ctx); caller != nil && len(caller.Class.nearest(methodName(name))) > 0 {
+			wrong.Name = yaql.NoMatchMethod // one of that name is known where it is called
+		}
+		return nil, wrong
 	case i == nil:
 		return nil, fmt.Errorf("method %s cannot be called here: nothing runs the code of classes", m.FullName())
 	}
 	object := objectOf(receiver)
 	switch {
 	case m.Usage == ExtensionMethod:
-		return i.call(ctx, m, nil, TypeReference{m.Class}, append([]any{receiver}, args...), named)
+		if _, explicit := receiver.(TypeReference); !explicit {
+			args = append([]any{receiver}, args...)
+		}
+		return i.call(ctx, m, nil, TypeReference{m.Class}, args, named)
 	case m.Usage == StaticMethod:
 		return i.call(ctx, m, nil, TypeReference{class}, args, named)
 	case object == nil:

@@ -391,18 +391,10 @@ func (l *loader) initialise(object *Object, given map[string]any, path string, e
 		}
 		switch {
 		case p.Usage == Static:
-		case p.Usage == Config:
-			value, present, err := l.classes.configured(p)
-			if err != nil {
-				l.report(join(path, name), label(p), err.Error())
-			} else if present {
-				l.assign(object, declared, plain(value), join(path, name))
-			} else {
-				later.names = append(later.names, name)
-			}
 		case p.Usage.kept() && present:
 			l.assign(object, declared, value, join(path, name))
-		case p.Default != nil:
+		case l.configure(object, declared, join(path, name)):
+		case p.Default != nil || p.Usage == Config:
 			later.names = append(later.names, name)
 		case p.Usage == Runtime:
 		case p.Usage == Out:
@@ -418,6 +410,19 @@ func (l *loader) initialise(object *Object, given map[string]any, path string, e
 	if l.made[object] {
 		l.births = append(l.births, birth{object, given})
 	}
+}
+
+// configure gives a property the value of the class configuration, which goes before its default, unless there is none; then false.
+func (l *loader) configure(object *Object, declared []*Property, path string) bool {
+	value, present, err := l.classes.configured(declared[0])
+	if err != nil {
+		l.report(path, label(declared[0]), err.Error())
+		return true
+	}
+	if present {
+		l.assign(object, declared, plain(value), path)
+	}
+	return present
 }
 
 // born runs .init of the objects that were made, in the interpreter of the context; without one nothing is run.

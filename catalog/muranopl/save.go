@@ -79,9 +79,11 @@ func ObjectIDs(model any) map[string]bool {
 
 // saver writes objects as Murano does it: owned objects where they stand first, and what is left of references after that.
 type saver struct {
-	described  bool // headers keep the keys that begin with "_"
-	actions    bool // headers list the public methods
-	references bool // objects that somebody owns may stay ids although they are written nowhere
+	described  bool   // headers keep the keys that begin with "_"
+	actions    bool   // headers list the public methods
+	references bool   // objects that somebody owns may stay ids although they are written nowhere
+	kind       string // of dump(); "" elsewhere
+	cast       view   // the object that dump() writes as one of another class
 
 	written map[*Object]bool
 	again   bool // the last pass met references that the next may put a map in place of
@@ -107,7 +109,7 @@ func (s *saver) save(value any) any {
 		s.again = false
 		value = s.value(value, owner)
 	}
-	return finished(value)
+	return s.finished(value)
 }
 
 // value writes a value that stands in a property of an object.
@@ -168,9 +170,10 @@ func (s *saver) placeable(object, in *Object) bool {
 // object writes an object where it stands.
 func (s *saver) object(o *Object) *placed {
 	s.written[o] = true
+	class := s.classOf(o)
 	made := &placed{object: o, model: map[string]any{"?": s.header(o)}}
-	for _, name := range o.class.PropertyNames() {
-		p := o.class.Property(name)[0]
+	for _, name := range class.PropertyNames() {
+		p := class.Property(name)[0]
 		if !p.Usage.kept() {
 			continue
 		}
@@ -187,6 +190,13 @@ func (s *saver) object(o *Object) *placed {
 	return made
 }
 
+func (s *saver) classOf(o *Object) *Class {
+	if s.cast.object == o {
+		return s.cast.class
+	}
+	return o.class
+}
+
 // serializedAsReference tells that the metadata io.murano.metadata.engine.Serialize wants a property written as an id in results.
 func serializedAsReference(p *Property) bool {
 	return slices.ContainsFunc(p.Meta, func(meta Meta) bool {
@@ -197,7 +207,7 @@ func serializedAsReference(p *Property) bool {
 // header writes the '?'.
 func (s *saver) header(o *Object) map[string]any {
 	given := o.Header()
-	header := map[string]any{"type": o.class.Type(), "id": o.id, "name": nil, "metadata": given["metadata"]}
+	header := map[string]any{"type": s.classOf(o).Type(), "id": o.id, "name": nil, "metadata": given["metadata"]}
 	if name := o.Name(); name != "" {
 		header["name"] = name
 	}
@@ -259,22 +269,25 @@ func action(m *Method) map[string]any {
 }
 
 // finished puts ids in place of the references that are left, and maps in place of what stood for them.
-func finished(value any) any {
+func (s *saver) finished(value any) any {
 	switch v := value.(type) {
 	case reference:
 		return v.object.id
 	case *placed:
 		for _, name := range v.names {
-			v.model[name] = finished(v.model[name])
+			v.model[name] = s.finished(v.model[name])
+		}
+		if s.kind == dumpInline || s.kind == dumpMixed {
+			return v.dumped(s.kind, s.classOf(v.object))
 		}
 		return v.model
 	case []any:
 		for n := range v {
-			v[n] = finished(v[n])
+			v[n] = s.finished(v[n])
 		}
 	case map[string]any:
 		for key := range v {
-			v[key] = finished(v[key])
+			v[key] = s.finished(v[key])
 		}
 	}
 	return value

@@ -14,6 +14,7 @@ import (
 // run is what the steps since the last load work on.
 type run struct {
 	source      muranopl.Source
+	options     []muranopl.Option
 	interpreter *muranopl.Interpreter
 	host        *core.Local
 	root        *muranopl.Object
@@ -22,15 +23,15 @@ type run struct {
 	traces []any
 }
 
-func newRun(source muranopl.Source) *run {
-	r := &run{source: source}
+func newRun(source muranopl.Source, options []muranopl.Option) *run {
+	r := &run{source: source, options: options}
 	r.begin()
 	return r
 }
 
 func (r *run) begin() {
 	r.root, r.host = nil, &core.Local{Logger: slog.New(slog.DiscardHandler)}
-	r.interpreter = muranopl.NewInterpreter(muranopl.NewClasses(r.source), r.host.Natives(), muranopl.WithFunctions(r.trace()), muranopl.WithMocks())
+	r.interpreter = muranopl.NewInterpreter(muranopl.NewClasses(r.source, r.options...), r.host.Natives(), muranopl.WithFunctions(r.trace()), muranopl.WithMocks())
 }
 
 // trace is the function trace(value).

@@ -58,9 +58,9 @@ type raised struct {
 
 // Run reads steps, a JSON object each, and writes a line of JSON for each as it is done: "result" or "exception" ("names", "message",
 // "stackTrace" as Murano writes it), and "traces": the values that the function trace(value) was called with during the step. Each
-// load begins anew. The error is that a step cannot be read or written; a step that fails is no error.
-func Run(ctx context.Context, source muranopl.Source, steps io.Reader, out io.Writer) error {
-	r := newRun(source)
+// load begins anew. options are those of the classes. The error is that a step cannot be read or written; a step that fails is no error.
+func Run(ctx context.Context, source muranopl.Source, steps io.Reader, out io.Writer, options ...muranopl.Option) error {
+	r := newRun(source, options)
 	decoder := json.NewDecoder(steps)
 	decoder.UseNumber()
 	encoder := json.NewEncoder(out)

@@ -134,7 +134,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.database, "database", "", "PostgreSQL database, as a URL or a list of keywords, for several servers; without it the database is SQLite below --state")
 	flags.StringVar(&o.policy, "policy", "", "YAML file of rules in oslo.policy's syntax, which replace the defaults of the same names")
 	flags.StringSliceVar(&o.roles, "trust-roles", orchestrator.DefaultTrustRoles, "roles that a task works with in the cloud, of those that its submitter has in the project, and what they imply; add heat_stack_owner where Heat demands it")
-	flags.StringVar(&o.configs, "class-configs", "", "folder of files CLASS.yaml or CLASS-VERSION.yaml (or .json) with values of properties of usage Config, like Murano's class_configs; read at each use")
+	flags.StringVar(&o.configs, "class-configs", "", "folder of files CLASS.yaml or CLASS-VERSION.yaml (or .json) with values of properties of usage Config and defaults of others, like Murano's class_configs; read at each use")
 	flags.StringSliceVar(&o.embedded, "embedded-packages", nil, "names of the packages to offer of those that come with Burano, io.murano among them; without it all of them")
 
 	flags.StringVar(&o.auditLog, "audit-log", "", "file to which each audit event is appended as a line of JSON in CADF's words: calls that change something, sign-ins, refusals, downloads of kubeconfigs; - is standard error; without it no file is written")

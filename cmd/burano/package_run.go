@@ -7,12 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/catalog/scenario"
 )
 
 func packageRunCommand() *cobra.Command {
 	var beside []string
-	var steps string
+	var steps, configs string
 	command := &cobra.Command{
 		Use:   "run --packages PATH… --steps FILE",
 		Short: "Run a scenario over packages: load models, call methods, write models",
@@ -42,11 +43,16 @@ exception. The status is 0 whatever comes of the steps, as long as they can be r
 				defer file.Close()
 				in = file
 			}
-			return scenario.Run(command.Context(), packages, in, command.OutOrStdout())
+			var options []muranopl.Option
+			if configs != "" {
+				options = append(options, muranopl.WithConfigs(os.DirFS(configs)))
+			}
+			return scenario.Run(command.Context(), packages, in, command.OutOrStdout(), options...)
 		},
 	}
 	command.Flags().StringSliceVar(&beside, "packages", nil, "package, or folder of packages (repeatable); those that come with Burano are always known")
 	command.Flags().StringVar(&steps, "steps", "", `file with the steps, "-" for standard input`)
+	command.Flags().StringVar(&configs, "class-configs", "", "folder of files CLASS.yaml or CLASS-VERSION.yaml (or .json) with values of properties, as of burano serve")
 	_ = command.MarkFlagRequired("steps")
 	return command
 }
