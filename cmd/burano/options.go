@@ -48,6 +48,8 @@ type serveOptions struct {
 
 	listen        string
 	proxies       []string
+	websso        []string
+	keystone      string // Keystone for browsers
 	signInIdle    time.Duration
 	signInTime    time.Duration
 	tlsCert       string
@@ -106,6 +108,8 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.tlsCert, "tls-cert", "", "PEM file of the server certificate and its chain; without it the server speaks plain HTTP. A renewed file is picked up without a restart")
 	flags.StringVar(&o.tlsKey, "tls-key", "", "PEM file of the certificate's key")
 	flags.StringSliceVar(&o.proxies, "trusted-proxies", nil, "addresses or ranges of proxies whose headers are trusted: X-Forwarded-For for the caller, and X-Forwarded-Proto: https for TLS, which makes cookies Secure")
+	flags.StringSliceVar(&o.websso, "websso", nil, "ways to sign in by Keystone's federation that the dashboard offers: NAME=PROTOCOL, such as Company=openid, or NAME=IDENTITY_PROVIDER/PROTOCOL")
+	flags.StringVar(&o.keystone, "websso-keystone", "", "address of Keystone for browsers, which ends in /v3 (default: the one by which this server reaches it)")
 	flags.DurationVar(&o.signInIdle, "sign-in-idle", time.Hour, "how long a browser stays signed in without a request")
 	flags.DurationVar(&o.signInTime, "sign-in-time", 12*time.Hour, "how long a browser stays signed in at most; never longer than its Keystone token lasts")
 	flags.StringVar(&o.metricsListen, "metrics-listen", "", "address and port for /metrics, in plain HTTP; without it they are at --listen, without a token")
@@ -211,6 +215,9 @@ func (o *serveOptions) check(s *settings) error {
 		if *limit < quota.Unlimited {
 			return s.wrong("quota-"+strings.ReplaceAll(resource, "_", "-"), "%d must be 0 or more, or -1 for no limit", *limit)
 		}
+	}
+	if _, err := auth.ParseProviders(o.websso); err != nil {
+		return s.wrong("websso", "%w", err)
 	}
 	if _, err := auth.ParseProxies(o.proxies); err != nil {
 		return s.wrong("trusted-proxies", "%w", err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -148,6 +150,10 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err != nil {
 		return fmt.Errorf("--trusted-proxies: %w", err)
 	}
+	providers, err := auth.ParseProviders(options.websso)
+	if err != nil {
+		return fmt.Errorf("--websso: %w", err)
+	}
 	account, closeAccount, err := options.openAudit(rows, logger)
 	if err != nil {
 		return err
@@ -216,7 +222,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			return err
 		}
 		authenticator := auth.NewAuthenticator(auth.Config{Cloud: cloud, Rows: rows, Sealer: sealer, Now: time.Now, Idle: options.signInIdle, Life: options.signInTime,
-			Proxies: proxies, Logger: logger})
+			Proxies: proxies, Providers: providers, Keystone: cmp.Or(options.keystone, keystoneV3(credentials.IdentityEndpoint)), Logger: logger})
 		handler := api.New(api.Config{
 			Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, ProjectOf: cloud.ProjectOf, TrustRoles: options.roles, Engine: tasks, Logger: logger,
 				Values: options.limits.Values}),
@@ -277,6 +283,15 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		})
 		return group.Wait()
 	})
+}
+
+// keystoneV3 is the address of Keystone's API v3, which an endpoint need not name.
+func keystoneV3(endpoint string) string {
+	endpoint = strings.TrimSuffix(endpoint, "/")
+	if strings.HasSuffix(endpoint, "/v3") {
+		return endpoint
+	}
+	return endpoint + "/v3"
 }
 
 // openCatalog opens the catalog with the packages that come with Burano, or with those of them that are named. They are shown as the

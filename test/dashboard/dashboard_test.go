@@ -94,7 +94,7 @@ func (s *server) serve() {
 	s.url = "http://" + listen
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	require.NoError(t, err)
-	process := exec.Command(s.program, "serve", "--listen", listen, "--state", t.TempDir())
+	process := exec.Command(s.program, "serve", "--listen", listen, "--state", t.TempDir(), "--websso", "Company=mapped")
 	process.Env = s.as("burano", "service")
 	process.Stdout, process.Stderr = log, log
 	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -2,12 +2,14 @@ package api
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/web/auth"
 	"github.com/burano/burano/web/policy"
 )
 
@@ -131,10 +133,13 @@ var rules = map[string]string{
 var open = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, "/openapi.json": true}
 
 // signingIn are the routes that who is not known yet may call, in addition to the paths that are open.
-var signingIn = map[string]bool{"POST /burano/v1/session": true, "DELETE /burano/v1/session": true}
+var signingIn = map[string]bool{"POST /burano/v1/session": true, "DELETE /burano/v1/session": true, "GET /burano/v1/session/providers": true,
+	"POST " + auth.WebSSOPath: true}
 
 // anonymous tells whether a request, or a route, is answered without asking who calls.
-func anonymous(method, path string) bool { return open[path] || signingIn[method+" "+path] }
+func anonymous(method, path string) bool {
+	return open[path] || signingIn[method+" "+path] || method == http.MethodPost && strings.HasPrefix(path, auth.WebSSOPath+"/")
+}
 
 // withoutProject are the routes for who has signed in and has not chosen a project yet.
 var withoutProject = map[string]bool{"GET /burano/v1/session": true, "GET /burano/v1/session/projects": true, "PUT /burano/v1/session/project": true}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -14,6 +15,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/web/auth"
+	"github.com/burano/burano/web/dashboard"
 	"github.com/burano/burano/web/policy"
 )
 
@@ -32,6 +34,9 @@ func (h signInHandlers) register(v1 *echo.Group) {
 	v1.GET("/session", h.show)
 	v1.GET("/session/projects", h.projects, h.open)
 	v1.PUT("/session/project", h.choose, h.open)
+	v1.GET("/session/providers", h.providers)
+	v1.POST("/session/websso", h.receive, h.open)
+	v1.POST("/session/websso/:provider", h.begin, h.open)
 }
 
 // open answers where nobody can sign in.
@@ -94,7 +99,7 @@ func (h signInHandlers) answer(c echo.Context, caller identity.Caller) error {
 	return c.JSON(http.StatusOK, answer)
 }
 
-// proofJSON is what somebody signs in with: user, domain (Default) and password, or application_credential and secret. An application
+// proofJSON is what somebody signs in with: a ticket; user, domain (Default) and password, or application_credential and secret. An application
 // credential is named by its id, or by its name together with its user and domain.
 type proofJSON struct {
 	User       string `json:"user"`
@@ -102,6 +107,7 @@ type proofJSON struct {
 	Password   string `json:"password"`
 	Credential string `json:"application_credential"`
 	Secret     string `json:"secret"`
+	Ticket     string `json:"ticket"`  // of a sign-in by federation
 	Project    string `json:"project"` // id or name
 }
 
@@ -149,17 +155,70 @@ func (h signInHandlers) signIn(c echo.Context) error {
 	if err := decode(c, &given); err != nil {
 		return err
 	}
-	proof, err := given.proof()
-	if err != nil {
-		return err
-	}
-	c.Set(keySubject, cmp.Or(given.User, given.Credential))
-	caller, err := h.authenticator.SignIn(c, proof, given.Project)
+	caller, err := h.enter(c, given)
 	if err != nil {
 		return err
 	}
 	c.SetRequest(c.Request().WithContext(identity.With(c.Request().Context(), caller))) // for the log
 	return h.answer(c, caller)
+}
+
+func (h signInHandlers) enter(c echo.Context, given proofJSON) (identity.Caller, error) {
+	if given.Ticket != "" {
+		return h.authenticator.Redeem(c, given.Ticket, given.Project)
+	}
+	proof, err := given.proof()
+	if err != nil {
+		return identity.Caller{}, err
+	}
+	c.Set(keySubject, cmp.Or(given.User, given.Credential))
+	return h.authenticator.SignIn(c, proof, given.Project)
+}
+
+// providerJSON is a way to sign in by Keystone's federation.
+type providerJSON struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+func (h signInHandlers) providers(c echo.Context) error {
+	answer := []providerJSON{}
+	if h.authenticator != nil {
+		for _, one := range h.authenticator.Providers {
+			answer = append(answer, providerJSON{one.ID, one.Name})
+		}
+	}
+	return c.JSON(http.StatusOK, struct {
+		Providers []providerJSON `json:"providers"`
+	}{answer})
+}
+
+// begin answers where the browser is to go.
+func (h signInHandlers) begin(c echo.Context) error {
+	location, err := h.authenticator.BeginWebSSO(c, c.Param("provider"))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, struct {
+		Location string `json:"location"`
+	}{location})
+}
+
+// receive takes the token that Keystone posts by a form, and leads the browser to the dashboard, which redeems the ticket. That stands in the
+// fragment, which no server and no log gets.
+func (h signInHandlers) receive(c echo.Context) error {
+	request := c.Request()
+	request.Body = http.MaxBytesReader(c.Response(), request.Body, maxProof)
+	if err := request.ParseForm(); err != nil {
+		return fault.New(fault.Invalid, "What was posted is no form of at most %d bytes: begin to sign in on the dashboard", maxProof)
+	}
+	ticket, err := h.authenticator.ReceiveToken(request.PostForm.Get("token"))
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	c.Response().Header().Set("Referrer-Policy", "no-referrer")
+	return c.Redirect(http.StatusSeeOther, dashboard.Path+"#ticket="+url.QueryEscape(ticket))
 }
 
 func (h signInHandlers) signOut(c echo.Context) error {

@@ -131,13 +131,15 @@ func (s *server) newAuthenticator(rows *store.Store, sealer auth.Sealer) *auth.A
 	now := func() time.Time { return time.Now().Add(s.ahead) }
 	s.keystone.now, s.rows = now, rows
 	return auth.NewAuthenticator(auth.Config{Cloud: s.keystone, Rows: rows, Sealer: sealer, Now: now, Idle: 20 * time.Minute, Life: 10 * time.Hour,
-		Proxies: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, Logger: s.logger})
+		Proxies: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, Providers: []auth.Provider{{ID: "openid", Name: "Company", Path: "/websso/openid"}},
+		Keystone: "https://keystone.example/v3", Logger: s.logger})
 }
 
 // browser keeps the server's cookie and sends what a page of the server's own origin sends.
 type browser struct {
 	*server
 	cookie *http.Cookie
+	begun  *http.Cookie // of a sign-in by federation
 	last   *http.Response
 }
 
@@ -158,6 +160,9 @@ func (b *browser) send(method, path string, body any, change ...func(*http.Reque
 	if b.cookie != nil {
 		request.AddCookie(&http.Cookie{Name: b.cookie.Name, Value: b.cookie.Value})
 	}
+	if b.begun != nil {
+		request.AddCookie(&http.Cookie{Name: b.begun.Name, Value: b.begun.Value})
+	}
 	for _, one := range change {
 		one(request)
 	}
@@ -165,9 +170,12 @@ func (b *browser) send(method, path string, body any, change ...func(*http.Reque
 	b.echo.ServeHTTP(recorder, request)
 	b.last = recorder.Result()
 	for _, cookie := range b.last.Cookies() {
-		b.cookie = cookie
-		if cookie.MaxAge < 0 {
-			b.cookie = nil
+		kept := &b.cookie
+		if strings.HasSuffix(cookie.Name, "-websso") {
+			kept = &b.begun
+		}
+		if *kept = cookie; cookie.MaxAge < 0 {
+			*kept = nil
 		}
 	}
 	return recorder

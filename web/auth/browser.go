@@ -42,7 +42,11 @@ func (a *Authenticator) cookie(request *http.Request) string {
 
 // setCookie sets the cookie until expires; the value "" takes it away.
 func (a *Authenticator) setCookie(c echo.Context, value string, expires time.Time) {
-	cookie := &http.Cookie{Name: a.cookieName(c.Request()), Value: value, Path: "/", Expires: expires, HttpOnly: true, Secure: a.byTLS(c.Request()),
+	a.setNamedCookie(c, a.cookieName(c.Request()), value, expires)
+}
+
+func (a *Authenticator) setNamedCookie(c echo.Context, name, value string, expires time.Time) {
+	cookie := &http.Cookie{Name: name, Value: value, Path: "/", Expires: expires, HttpOnly: true, Secure: a.byTLS(c.Request()),
 		SameSite: http.SameSiteStrictMode}
 	if value == "" {
 		cookie.MaxAge = -1

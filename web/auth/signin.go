@@ -45,7 +45,7 @@ type Sealer interface {
 	Open(owner, sealed string) ([]byte, error)
 }
 
-// Config is what an Authenticator needs; all of it, but for Proxies.
+// Config is what an Authenticator needs; all of it, but for Proxies and Providers.
 type Config struct {
 	Cloud  Cloud
 	Rows   Rows
@@ -55,7 +55,10 @@ type Config struct {
 	Life   time.Duration // after which it is in any case, and no later than its token ends
 	// Proxies are those that are believed about who calls (X-Forwarded-For) and whether it was by TLS (X-Forwarded-Proto).
 	Proxies []netip.Prefix
-	Logger  *slog.Logger
+	// Providers are offered for signing in by Keystone's federation; Keystone is its address for browsers, which ends in /v3.
+	Providers []Provider
+	Keystone  string
+	Logger    *slog.Logger
 }
 
 const (
@@ -248,6 +251,13 @@ func (a *Authenticator) SignIn(c echo.Context, given identity.Proof, project str
 	if given.Password == "" {
 		tokens = held{Project: token}
 	}
+	return a.enterWith(c, tokens, project)
+}
+
+// enterWith begins a sign-in with tokens; what the browser was before ends.
+func (a *Authenticator) enterWith(c echo.Context, tokens held, project string) (identity.Caller, error) {
+	request := c.Request()
+	ctx := request.Context()
 	tokens, caller, err := a.scope(ctx, tokens, project)
 	if err == nil {
 		err = a.begin(c, tokens, caller)
@@ -259,7 +269,7 @@ func (a *Authenticator) SignIn(c echo.Context, given identity.Proof, project str
 	if _, err := a.endByCookie(ctx, a.cookie(request)); err != nil {
 		return identity.Caller{}, err
 	}
-	a.Logger.InfoContext(ctx, "a user has signed in", "user", caller.UserID, "project", caller.ProjectID, "address", address)
+	a.Logger.InfoContext(ctx, "a user has signed in", "user", caller.UserID, "project", caller.ProjectID, "address", a.address(request))
 	return caller, nil
 }
 

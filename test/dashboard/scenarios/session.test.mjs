@@ -1,4 +1,4 @@
-import { assert, call, environment, fresh, keystone, open, scenario, sees } from './harness.mjs';
+import { assert, call, environment, fresh, keystone, open, scenario, sees, server } from './harness.mjs';
 
 async function fill(page, user, password) {
   await page.getByRole('textbox', { name: 'User' }).fill(user);
@@ -102,3 +102,40 @@ async function memberOfTwo() {
   }
   return { name, projects };
 }
+
+// Keystone is another host, which the browser goes to.
+scenario('signing in by federation leads back to the page that was wanted, after a project was chosen', { user: null, watch: false }, async (page) => {
+  await page.goto('environments');
+  await page.getByRole('button', { name: 'Continue with Company' }).click();
+  const project = page.getByRole('button', { name: 'demo', exact: true });
+  const heading = page.getByRole('heading', { level: 1, name: 'Environments' });
+  await project.or(heading).waitFor();
+  if (await project.isVisible()) await project.click();
+  await heading.waitFor();
+  assert.doesNotMatch(page.url(), /ticket/);
+});
+
+scenario('a ticket that this browser has not begun for signs nobody in, and says so', { user: null, watch: false }, async (page) => {
+  const posted = await page.context().request.get(`${keystone}/auth/OS-FEDERATION/websso/mapped?origin=${server}/burano/v1/session/websso`);
+  const [, token] = /name="token" value="([^"]*)"/.exec(await posted.text());
+  const led = await page.context().request.post(`${server}/burano/v1/session/websso`, { form: { token }, maxRedirects: 0 });
+  await page.goto(server + led.headers().location);
+  await sees(page, /This browser has not begun to sign in/);
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByRole('textbox', { name: 'User' }).waitFor();
+});
+
+scenario('a sign-in by federation that has ended is renewed in another tab, and the form is kept', { user: null, watch: false }, async (page) => {
+  await page.goto('environments');
+  await page.getByRole('button', { name: 'Continue with Company' }).click();
+  const create = page.getByRole('button', { name: 'Create environment' }).first();
+  await create.click();
+  const name = fresh('half filled');
+  await page.getByRole('dialog').getByLabel('Name').fill(name);
+  await call(page.context().request, 'DELETE', '/burano/v1/session', undefined, { status: 204 });
+  await page.getByRole('dialog').getByRole('button', { name: 'Create environment' }).click();
+  const again = page.getByRole('dialog', { name: 'Your sign-in has ended' });
+  await again.getByRole('button', { name: 'Continue with Company' }).click();
+  await again.waitFor({ state: 'detached' });
+  assert.equal(await page.getByRole('dialog').getByLabel('Name').inputValue(), name);
+});

@@ -101,6 +101,8 @@ func (s *Service) Handler() http.Handler {
 	open("GET /v3", s.showVersion)
 	open("GET /v3/{$}", s.showVersion)
 	open("POST /v3/auth/tokens", s.issueToken)
+	open("GET /v3/auth/OS-FEDERATION/websso/{protocol}", s.signInByFederation)
+	open("GET /v3/auth/OS-FEDERATION/identity_providers/{provider}/protocols/{protocol}/websso", s.signInByFederation)
 
 	closed := func(pattern string, h callerHandler) { mux.Handle(pattern, s.handle(s.authenticated(h))) }
 	closed("GET /v3/auth/tokens", s.showToken) // HEAD too

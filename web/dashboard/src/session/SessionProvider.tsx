@@ -5,6 +5,7 @@ import { lazy, Suspense, useCallback, useEffect, useState, type ReactNode } from
 import { isSignedOut } from '../api/client';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
+import { arrive } from './federation';
 import { readSession, Session, sessionKey, type SignedIn } from './session';
 
 // Who is signed in needs none of them.
@@ -18,7 +19,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
   const text = useText();
   const client = useQueryClient();
   const [ended, setEnded] = useState(false);
-  const asked = useQuery({ queryKey: sessionKey, queryFn: readSession, retry: false, staleTime: Infinity });
+  const asked = useQuery({ queryKey: sessionKey, queryFn: async () => (await arrive()) ?? readSession(), retry: false, staleTime: Infinity });
   const session = asked.data;
   // Whatever answers that nobody is signed in, on any page, ends the sign-in.
   useEffect(() => {

@@ -11,11 +11,13 @@ import {
   ToggleGroup,
   ToggleGroupItem,
 } from '@patternfly/react-core';
-import { useMutation } from '@tanstack/react-query';
+import { ExternalLinkAltIcon } from '@patternfly/react-icons';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState, type FormEvent } from 'react';
 
 import { useText } from '../text';
-import { signIn, type Credentials, type SignedIn } from './session';
+import { leave, providersQuery, renew } from './federation';
+import { readSession, signIn, type Credentials, type SignedIn } from './session';
 
 interface Props {
   /** Who was signed in before; then only the secret is asked for. */
@@ -36,6 +38,14 @@ export function SignInForm({ former, onSignedIn }: Props) {
     secret: '',
   });
   const attempt = useMutation({ mutationFn: signIn, onSuccess: onSignedIn });
+  const providers = useQuery(providersQuery).data ?? [];
+  const federated = useMutation({
+    mutationFn: (provider: string) =>
+      former
+        ? renew(provider, former.project?.id ?? '', () => void readSession().then((now) => now.user?.id === former.user?.id && onSignedIn(now)))
+        : leave(provider, fields.project),
+  });
+  const error = attempt.error ?? federated.error;
   const field = (name: keyof typeof fields) => ({
     id: `signin-${name}`,
     name,
@@ -57,7 +67,7 @@ export function SignInForm({ former, onSignedIn }: Props) {
   const complete = byCredential ? fields.credential && fields.secret : fields.user && fields.password;
   return (
     <Form onSubmit={submit}>
-      {attempt.error && <Alert variant="danger" isInline title={attempt.error.message} component="p" />}
+      {error && <Alert variant="danger" isInline title={error.message} component="p" />}
       {!former && (
         <ToggleGroup aria-label={text.session.title}>
           <ToggleGroupItem text={text.session.byPassword} isSelected={!byCredential} onChange={() => setByCredential(false)} />
@@ -103,6 +113,18 @@ export function SignInForm({ former, onSignedIn }: Props) {
           {text.session.signIn}
         </Button>
       </ActionGroup>
+      {providers.map((provider) => (
+        <Button
+          key={provider.id}
+          variant="secondary"
+          isBlock
+          onClick={() => federated.mutate(provider.id)}
+          isDisabled={federated.isPending}
+          icon={former ? <ExternalLinkAltIcon /> : undefined}
+        >
+          {text.session.byProvider(provider.name)}
+        </Button>
+      ))}
     </Form>
   );
 }

@@ -18,4 +18,5 @@ export const session: Texts['session'] = {
   noProjects: 'Sie haben kein Projekt',
   noProjectsWhat: 'Bitten Sie den Betreiber der Cloud um eine Rolle in einem Projekt.',
   choose: 'Projekt wählen, in dem Sie arbeiten',
+  byProvider: (name) => `Weiter mit ${name}`,
 };

@@ -16,4 +16,5 @@ export const session = {
   noProjects: 'You have no project',
   noProjectsWhat: 'Ask the operator of the cloud for a role in a project.',
   choose: 'Choose the project to work in',
+  byProvider: (name: string) => `Continue with ${name}`,
 };
