@@ -32,6 +32,7 @@ const (
 	stepAPIServes          = "api server serves"
 	stepAPIReady           = "api server ready"
 	stepFormerControllers  = "former controllers"
+	stepForgetDead         = "forget dead nodes"
 	stepControllers        = "controllers"
 	stepAccess             = "access rights"
 	stepNetwork            = "network"
@@ -82,6 +83,7 @@ type deployment struct {
 	etcdLost bool // by the step "etcd data": the master's data are gone
 	// former are members on nodes that leave and can be reached: the store is theirs, too.
 	former []Node
+	dead   []Node // nodes that leave and do not answer
 
 	mu        sync.Mutex
 	installed map[string]installed
@@ -337,7 +339,11 @@ func (d *deployment) plan() *plan.Plan {
 		switch node.Role {
 		case Master:
 			// Nobody waits for the master's routes to pods: they come when the busiest seconds are over.
-			add(node, stepNetwork, d.units(true, network.Daemon), on(node, stepForwarder), ready)
+			after := []string{on(node, stepForwarder), ready}
+			if len(d.dead) > 0 {
+				after = append(after, add(node, stepForgetDead, d.forgetDead, on(node, stepForwarder)))
+			}
+			add(node, stepNetwork, d.units(true, network.Daemon), after...)
 		case Minion:
 			began := []string{on(node, stepForwarder)}
 			if d.again {

@@ -64,7 +64,8 @@ func (c *Cluster) etcdAt(ctx context.Context, authorities *pki.Cluster, user str
 	return etcd.Client(endpoints, authorities.Etcd.Certificate, pair, func(ctx context.Context, network, address string) (net.Conn, error) {
 		through := members[0]
 		for _, node := range c.config.Nodes {
-			if host, _, err := net.SplitHostPort(address); err == nil && host == node.Address.String() {
+			// A node that leaves may be gone, and its address another's.
+			if host, _, err := net.SplitHostPort(address); err == nil && host == node.Address.String() && (!node.Leaving || through.Address != node.Address) {
 				through = node
 			}
 		}

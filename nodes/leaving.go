@@ -8,6 +8,16 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 )
 
+// forgetDead has the network forget nodes that leave and are gone: a new one may have the address of one of them.
+func (d *deployment) forgetDead(ctx context.Context, _ Node) error {
+	for _, node := range d.dead {
+		if err := d.cluster.forgetNetwork(ctx, node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // lookAtLeaving finds out what the nodes that leave are still good for. One that does not answer is not waited for: it may be why another
 // node takes its place.
 func (d *deployment) lookAtLeaving(ctx context.Context) {
@@ -19,7 +29,9 @@ func (d *deployment) lookAtLeaving(ctx context.Context) {
 		out, err := d.cluster.script(asked, node.Name, ssh.Script{Name: "look at the API server", Body: "systemctl is-active kube-apiserver || true"})
 		cancel()
 		if err != nil {
-			d.report(ctx, node, "leaves, and does not answer, which is not waited for: "+err.Error())
+			d.report(ctx, node, "leaves, and does not answer, which is not waited for")
+			d.cluster.config.Logger.InfoContext(ctx, "a node that leaves does not answer", "node", node.Name, "error", err)
+			d.dead = append(d.dead, node)
 			continue
 		}
 		if slices.Contains(d.record.Members, node.Name) {

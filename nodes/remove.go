@@ -125,6 +125,51 @@ func (c *Cluster) run(ctx context.Context, p *plan.Plan) ([]plan.Record, error) 
 	return p.Run(ctx)
 }
 
+// Vacate stops what a master runs, so that its server may go before another one takes its place. It is refused where without it the store
+// may be lost.
+func (c *Cluster) Vacate(ctx context.Context, name string) error {
+	node, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	if err := c.storedElsewhere(ctx, node); err != nil {
+		return fmt.Errorf("vacate %s: %w", name, err)
+	}
+	c.stopPolitely(ctx, node, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "burano-publish", "etcd")
+	return nil
+}
+
+// storedElsewhere makes sure that the members of etcd on other nodes are a majority that answers.
+func (c *Cluster) storedElsewhere(ctx context.Context, node Node) error {
+	authorities, err := c.authorities(ctx)
+	if err != nil {
+		return err
+	}
+	client, err := c.etcdAs(ctx, authorities, etcd.Root)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	members, err := etcd.Members(ctx, client)
+	if err != nil {
+		return err
+	}
+	own := members.Of(etcdNode(node))
+	if own == nil || own.IsLearner {
+		return nil
+	}
+	voters := 0
+	for _, member := range members {
+		if !member.IsLearner {
+			voters++
+		}
+	}
+	if silent := etcd.Silent(ctx, client, members); voters < 3 || len(silent) > 0 {
+		return fmt.Errorf("of %d voters of etcd it is one, and without it no majority is sure to be left (%d do not answer): make room for one server more, so that the new node joins first", voters, len(silent))
+	}
+	return nil
+}
+
 // addStep adds a step of a node to a plan, and returns its identity. It is run through Config.Step, each time for at most limit, and again
 // when its node goes away in the middle of it (persist).
 func (c *Cluster) addStep(p *plan.Plan, step plan.Step, node Node, limit time.Duration, run func(context.Context, plan.Progress) error) string {
@@ -224,6 +269,13 @@ func (c *Cluster) polite(ctx context.Context, node Node, what string, script ssh
 	}
 }
 
+// forgetNetwork deletes what the network knows of a node.
+func (c *Cluster) forgetNetwork(ctx context.Context, node Node) error {
+	access := network.Access{Endpoint: etcd.LocalEndpoint, AuthorityFile: etcd.AuthorityFile}
+	_, err := c.script(ctx, c.master().Name, c.driver.Forget(network.Node{Name: node.Name, Address: node.Address}, access))
+	return err
+}
+
 // stopPolitely stops units of a node that leaves, those of them that it has.
 func (c *Cluster) stopPolitely(ctx context.Context, node Node, units ...string) {
 	what := "stop " + strings.Join(units, " ")
@@ -243,9 +295,11 @@ func (c *Cluster) forget(ctx context.Context, api *rest.Config, node Node) error
 			return err
 		}
 	}
-	access := network.Access{Endpoint: etcd.LocalEndpoint, AuthorityFile: etcd.AuthorityFile}
-	if _, err := c.script(ctx, c.master().Name, c.driver.Forget(network.Node{Name: node.Name, Address: node.Address}, access)); err != nil {
-		return err
+	inherited := slices.ContainsFunc(c.config.staying(), func(other Node) bool { return other.Name != node.Name && other.Address == node.Address })
+	if !inherited { // else the network forgot it before its successor got the address
+		if err := c.forgetNetwork(ctx, node); err != nil {
+			return err
+		}
 	}
 	known, err := c.loadHostKey(ctx, node.Name)
 	if err != nil {

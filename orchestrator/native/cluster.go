@@ -51,6 +51,9 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 	if err := c.check(ctx, object); err != nil {
 		return err
 	}
+	if err := c.makeRoom(ctx, interpreter, object); err != nil {
+		return err
+	}
 	if err := c.join(ctx, interpreter, object); err != nil {
 		return err
 	}
@@ -107,12 +110,23 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 	if err != nil {
 		return nil, err
 	}
+	known, err := c.clusters.facts(ctx, object)
+	if err != nil {
+		return nil, err
+	}
 	var list []nodes.Node
 	for _, one := range members {
-		if !one.leaving {
+		if !one.leaving && !one.waits {
 			if _, err := interpreter.Invoke(ctx, one.instance(), methodEndDeploy, nil); err != nil {
 				return nil, err
 			}
+		}
+		if one.absent {
+			if former, there := known.node(one.server.name()); there {
+				former.Leaving, former.Access = true, netip.Addr{}
+				list = append(list, former)
+			}
+			continue
 		}
 		addresses, launched, err := c.own.addresses(one.server)
 		if err != nil && !one.leaving {

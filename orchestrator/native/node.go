@@ -29,14 +29,18 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	c.preparing.Lock()
 	defer c.preparing.Unlock()
 	var wanted, unwanted []string // the latter are prefixes
+	var members []member
 	for _, cluster := range all {
 		list, err := c.members(ctx, cluster)
 		if err != nil {
 			return nil, nil, err
 		}
+		members = append(members, list...)
 		for _, one := range list {
-			active = append(active, one.server)
-			wanted = append(wanted, fmt.Sprint(one.server.id(), one.holds))
+			if !one.absent {
+				active = append(active, one.server)
+			}
+			wanted = append(wanted, fmt.Sprint(one.server.id(), one.holds, one.absent))
 		}
 		for _, p := range []pool{minions, gateways} {
 			for _, node := range cluster.Objects(p.list)[len(p.active(cluster)):] {
@@ -66,9 +70,9 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 			unwanted = append(unwanted, nodeServer{instance, number + 1}.prefix())
 		}
 	}
-	for _, server := range active {
-		for number := int64(1); number < server.number; number++ {
-			if former := (nodeServer{server.instance, number}); there(former) && !slices.Contains(active, former) {
+	for _, one := range members {
+		for number := int64(1); number < one.server.number; number++ {
+			if former := (nodeServer{one.instance(), number}); there(former) && !slices.Contains(active, former) {
 				unwanted = append(unwanted, former.prefix()) // with a floating address, which the current one then puts back
 			}
 		}
@@ -83,6 +87,13 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	for _, prefix := range unwanted {
 		if _, err := c.stacks.replace(ctx, own, prefix, nil); err != nil {
 			return nil, nil, err
+		}
+	}
+	for _, one := range members {
+		if one.absent && !one.leaving {
+			if err := c.keepFloating(ctx, one.instance(), template); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 	network, err := c.joinNetwork(ctx, interpreter)
@@ -110,7 +121,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 	}
 	groups := map[string]any{}
 	for _, node := range list {
-		if node.leaving {
+		if node.leaving || node.waits || node.absent {
 			continue // what the stack has of it stays as it is
 		}
 		instance, group := node.instance(), cluster.ID()+"-"+string(node.role)
@@ -130,6 +141,28 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 		}
 	}
 	_, err = c.stacks.replace(ctx, c.stacks.own(), cluster.ID()+"-", map[string]any{"resources": groups})
+	return err
+}
+
+// keepFloating keeps the floating address of a node without a server, as it was in the template before, for the next one.
+func (c *clusters) keepFloating(ctx context.Context, instance *muranopl.Object, before map[string]any) error {
+	name := instance.ID() + "-floating"
+	kept := map[string]any{}
+	for _, section := range []string{"resources", "outputs"} {
+		entries, _ := before[section].(map[string]any)
+		entry, there := entries[name].(map[string]any)
+		if !there {
+			return nil
+		}
+		if properties, ok := entry["properties"].(map[string]any); ok {
+			properties = maps.Clone(properties)
+			delete(properties, "port_id")
+			entry = maps.Clone(entry)
+			entry["properties"] = properties
+		}
+		kept[section] = map[string]any{name: entry}
+	}
+	_, err := c.stacks.replace(ctx, c.stacks.own(), name, kept)
 	return err
 }
 

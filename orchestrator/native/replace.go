@@ -45,7 +45,10 @@ func (c *clusters) postpone(changes []*openstack.ServerChange, active []nodeServ
 func (c *clusters) means(ctx context.Context) (texts []string) {
 	for _, object := range c.objects.all(classCluster) {
 		if due, err := c.due(ctx, object); err == nil && len(due) > 0 {
-			texts = append(texts, "cluster "+object.Text("name")+": "+replacements(due))
+			why, err := c.noRoom(ctx, object, due[0].instance())
+			if err == nil {
+				texts = append(texts, "cluster "+object.Text("name")+": "+replacements(due, why))
+			}
 		}
 	}
 	return texts
@@ -75,10 +78,121 @@ func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any,
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "%s is no node of cluster %s: %s", named, call.Object.Text("name"), err)
 	}
-	if err := c.clusters.successions.order(ctx, all[at].Object("instance")); err != nil {
+	if err := c.order(ctx, call.Object, activeNodes(call.Object)[at]); err != nil {
 		return nil, err
 	}
 	return nil, c.redeploy(ctx, call, activeNodes(call.Object)[at].role == nodes.Gateway)
+}
+
+// order has a node get another server, unless it does already: the former one goes first where the cluster or the project's quota has no
+// room for both.
+func (c clusterClass) order(ctx context.Context, object *muranopl.Object, node activeNode) error {
+	instance := node.object.Object("instance")
+	if ordered, err := c.clusters.successions.ordered(ctx, instance); err != nil || ordered {
+		return err
+	}
+	name, err := c.clusters.nameOf(ctx, node.object)
+	if err != nil {
+		return err
+	}
+	why, err := c.clusters.noRoom(ctx, object, instance)
+	if err != nil {
+		return err
+	}
+	if why == "" {
+		return c.clusters.successions.order(ctx, instance, false)
+	}
+	if node.role == nodes.Minion && len(minions.active(object)) == 1 {
+		return fault.New(fault.Conflict, "%s cannot be replaced: it is the only node that takes pods, and it would go before there is another one, %s. "+
+			"Add a node first, or make room for one server more and set surge to 1", name, why)
+	}
+	known, err := c.clusters.facts(ctx, object)
+	if err != nil {
+		return err
+	}
+	project, err := c.clusters.servers.runtime.Project(ctx)
+	if err != nil {
+		return err
+	}
+	state := openstack.ServerState{Status: openstack.Gone}
+	if former, there := known.node(name); there {
+		if state, err = project.Server(ctx, former.Server); err != nil {
+			return err
+		}
+	}
+	if state.Status == openstack.Gone {
+		return c.clusters.successions.order(ctx, instance, false)
+	}
+	c.reports.inform(ctx, object, "%s goes before its successor is made, %s", name, why)
+	return c.clusters.successions.order(ctx, instance, true)
+}
+
+// vacate takes a node out of the cluster before its successor is there; of a master, what it runs stops, and the rest goes with its
+// successor, without which a cluster cannot be deployed.
+func (c clusterClass) vacate(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, one member, known succession) error {
+	if known.Gone {
+		return nil
+	}
+	former := nodeServer{one.instance(), known.Former}.name()
+	if one.role == nodes.Master {
+		live, err := c.clusters.live(object)
+		if err != nil {
+			return err
+		}
+		if err := live.Vacate(ctx, former); err != nil {
+			return err
+		}
+	} else {
+		list, err := c.servers(ctx, interpreter, object)
+		if err != nil {
+			return err
+		}
+		if err := c.clusters.remove(ctx, object, list, former); err != nil {
+			return err
+		}
+	}
+	known.Gone, known.Moved = true, true
+	return c.clusters.successions.keep(ctx, one.instance(), known)
+}
+
+// makeRoom deletes the servers of nodes that go first.
+func (c clusterClass) makeRoom(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
+	list, err := c.clusters.members(ctx, object)
+	if err != nil {
+		return err
+	}
+	for _, one := range list {
+		if !one.absent || one.leaving {
+			continue
+		}
+		if err := c.own.push(ctx, interpreter); err != nil {
+			return err
+		}
+		known, err := c.clusters.successions.of(ctx, one.instance())
+		if err != nil {
+			return err
+		}
+		known.First = false
+		if one.role != nodes.Master { // it has left the cluster
+			known.Former, known.Gone, known.Moved = 0, false, false
+		}
+		if err := c.clusters.successions.keep(ctx, one.instance(), known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// node finds a node that the cluster had last.
+func (f *facts) node(name string) (nodes.Node, bool) {
+	if f != nil {
+		for _, node := range f.Nodes {
+			if node.Name == name {
+				return node, true
+			}
+		}
+	}
+	return nodes.Node{}, false
 }
 
 // replaceNodes gives those nodes other servers whose servers the model wants otherwise, and ends what was begun of that: one node after
@@ -88,7 +202,11 @@ func (c clusterClass) replaceNodes(ctx context.Context, interpreter *muranopl.In
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	c.reports.inform(ctx, object, "%s", replacements(due))
+	why, err := c.clusters.noRoom(ctx, object, due[0].instance())
+	if err != nil {
+		return err
+	}
+	c.reports.inform(ctx, object, "%s", replacements(due, why))
 	for _, one := range due {
 		if err := c.replaceOne(ctx, interpreter, object, one); err != nil {
 			return fmt.Errorf("replace %s: %w", one.server.name(), err)
@@ -97,20 +215,41 @@ func (c clusterClass) replaceNodes(ctx context.Context, interpreter *muranopl.In
 	return nil
 }
 
-// replacements says what it means that these nodes are replaced.
-func replacements(due []member) string {
+// replacements says what it means that these nodes are replaced; why, that there is no room for one server more, "" when there is.
+func replacements(due []member, why string) string {
 	names := make([]string, len(due))
 	for i, one := range due {
 		names[i] = one.server.name()
 	}
-	text := fmt.Sprintf("%d nodes are replaced one after another, each new one before the former one goes: %s", len(due), strings.Join(names, ", "))
+	text := fmt.Sprintf("%d nodes are replaced one after another", len(due))
 	if len(due) == 1 {
-		text = fmt.Sprintf("1 node is replaced, the new one before the former one goes: %s", names[0])
+		text = "1 node is replaced"
 	}
+	order, away := "a new one joins before the former one goes", "When the new master takes over, connections to the API end, and are made anew; the API itself is away for a second or two"
+	if why != "" {
+		order, away = "the former one goes before a new one is made, "+why, "The API is away until the new master is up, about half a minute and what the cloud takes for a server"
+	}
+	text += " (" + order + "): " + strings.Join(names, ", ")
 	if slices.ContainsFunc(due, func(one member) bool { return one.role == nodes.Master }) {
-		text += ". When the new master takes over, connections to the API end, and are made anew; the API itself is away for a second or two"
+		text += ". " + away
 	}
 	return text
+}
+
+// noRoom says why a node's server must go before another one takes its place, "" when it need not.
+func (c *clusters) noRoom(ctx context.Context, object, instance *muranopl.Object) (why string, err error) {
+	if object.Int("surge") == 0 {
+		return "because surge is 0", nil
+	}
+	project, err := c.servers.runtime.Project(ctx)
+	if err != nil {
+		return "", err
+	}
+	missing, err := project.MissingFor(ctx, instance.Text("flavor"))
+	if err != nil || len(missing) == 0 {
+		return "", err
+	}
+	return "because the project's quota has no room for one server more: " + strings.Join(missing, ", "), nil
 }
 
 // due lists the nodes that get other servers, in the order in which they do.
@@ -140,15 +279,12 @@ func (c *clusters) due(ctx context.Context, object *muranopl.Object) ([]member, 
 func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, one member) error {
 	instance := one.instance()
 	if !one.replacing {
-		if err := c.clusters.successions.order(ctx, instance); err != nil {
+		if err := c.order(ctx, object, activeNode{one.object, one.role}); err != nil {
 			return err
 		}
 		c.clusters.mutex.Lock()
 		delete(c.clusters.outdated, instance.ID())
 		c.clusters.mutex.Unlock()
-		if err := c.join(ctx, interpreter, object); err != nil {
-			return err
-		}
 	}
 	known, err := c.clusters.successions.of(ctx, instance)
 	if err != nil {
@@ -156,6 +292,25 @@ func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Inte
 	}
 	if !known.replacing() {
 		return errors.New("it was replaced by this deployment already, and Heat still has it otherwise than the model wants it")
+	}
+	if known.First {
+		if err := c.vacate(ctx, interpreter, object, one, known); err != nil {
+			return err
+		}
+		if err := c.makeRoom(ctx, interpreter, object); err != nil {
+			return err
+		}
+		if known, err = c.clusters.successions.of(ctx, instance); err != nil {
+			return err
+		}
+	}
+	if !one.replacing || one.waits {
+		if err := c.join(ctx, interpreter, object); err != nil {
+			return err
+		}
+	}
+	if !known.replacing() {
+		return nil // it has left already
 	}
 	former := nodeServer{instance, known.Former}
 	if instance.Bool("assignFloatingIp") && !known.Moved {
@@ -175,7 +330,7 @@ func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Inte
 	if err := c.clusters.remove(ctx, object, list, former.name()); err != nil {
 		return err
 	}
-	known.Former, known.Moved = 0, false
+	known.Former, known.Moved, known.Gone = 0, false, false
 	if err := c.clusters.successions.keep(ctx, instance, known); err != nil {
 		return err
 	}

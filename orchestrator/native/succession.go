@@ -26,6 +26,10 @@ type succession struct {
 	Former int64 `json:"former,omitempty"`
 	// Moved says that the floating address is at the current one already.
 	Moved bool `json:"moved,omitempty"`
+	// First says that the former one goes before the current one is made, because there is no room for both; and Gone, that it is, or is
+	// about to be.
+	First bool `json:"first,omitempty"`
+	Gone  bool `json:"gone,omitempty"`
 	// Task ordered the current one: when it is taken over, it orders no other.
 	Task string `json:"task,omitempty"`
 }
@@ -59,17 +63,23 @@ func (s successions) of(ctx context.Context, instance *muranopl.Object) (success
 }
 
 func (s successions) keep(ctx context.Context, instance *muranopl.Object, known succession) error {
-	value := map[string]any{"current": known.Current, "former": known.Former, "moved": known.Moved, "task": known.Task}
+	value := map[string]any{"current": known.Current, "former": known.Former, "moved": known.Moved, "first": known.First, "gone": known.Gone, "task": known.Task}
 	return s.runtime.SetCodeAttribute(ctx, instance, classNodeServer, attributeServers, value)
 }
 
-// order gives a node another server, unless this task has done so before, or one is being put in place already.
-func (s successions) order(ctx context.Context, instance *muranopl.Object) error {
+// ordered tells whether a node gets another server already, or has got one from this task.
+func (s successions) ordered(ctx context.Context, instance *muranopl.Object) (bool, error) {
 	known, err := s.of(ctx, instance)
-	if err != nil || known.replacing() || known.Task == s.runtime.TaskID() {
+	return known.replacing() || known.Task == s.runtime.TaskID(), err
+}
+
+// order gives a node another server.
+func (s successions) order(ctx context.Context, instance *muranopl.Object, first bool) error {
+	known, err := s.of(ctx, instance)
+	if err != nil {
 		return err
 	}
-	return s.keep(ctx, instance, succession{Current: known.Current + 1, Former: known.Current, Task: s.runtime.TaskID()})
+	return s.keep(ctx, instance, succession{Current: known.Current + 1, Former: known.Current, First: first, Task: s.runtime.TaskID()})
 }
 
 // nodeServer is a server of an instance. Those that are no nodes have one.
@@ -105,6 +115,10 @@ type member struct {
 	leaving bool
 	// holds says that the floating address of the object is the server's, and replacing that the object has two servers.
 	holds, replacing bool
+	// waits says that another server takes its place only when it is gone: until then the stack has it as it is.
+	waits bool
+	// absent says that the stack is not to have the server: it is gone, or is made when the former one is.
+	absent bool
 }
 
 func (m member) instance() *muranopl.Object { return m.server.instance }
@@ -119,10 +133,19 @@ func (c *clusters) members(ctx context.Context, cluster *muranopl.Object) (list 
 			return nil, err
 		}
 		one := member{object: node.object, role: node.role, server: nodeServer{instance, known.Current}, holds: !known.replacing() || known.Moved, replacing: known.replacing()}
-		list = append(list, one)
-		if known.replacing() {
-			one.server.number, one.holds, one.leaving = known.Former, !known.Moved, true
+		switch {
+		case known.First && !known.Gone:
+			one.server.number, one.holds, one.waits = known.Former, true, true
+			list = append(list, one)
+		case known.First:
+			one.absent = true
+			list = append(list, one)
+		case known.replacing():
+			list = append(list, one)
+			one.server.number, one.holds, one.leaving, one.absent = known.Former, !known.Moved, true, known.Gone
 			leaving = append(leaving, one)
+		default:
+			list = append(list, one)
 		}
 	}
 	return append(list, leaving...), nil

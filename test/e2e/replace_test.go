@@ -95,6 +95,28 @@ func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
 		s.master = "murano-kube-1-r3"
 		s.holds(t, []string{"murano-kube-2-r3", "murano-kube-3-r2"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r2"})
 	})
+	t.Run("without room for one server more the former one goes first", func(t *testing.T) {
+		addresses := s.floating(t, "murano-kube-1-r3", "murano-gateway-2-r2")
+		most := s.watchServers(t)
+		smaller := strings.ReplaceAll(two, "m1.medium", "m1.large")
+		for _, name := range []string{"murano-kube-1", "murano-kube-3", "murano-gateway-2"} {
+			smaller = strings.Replace(smaller, "name: "+name+", flavor: m1.large", "name: "+name+", flavor: m1.medium", 1)
+		}
+		smaller = strings.Replace(smaller, "    name: scaling-cluster\n", "    name: scaling-cluster\n    surge: 0\n", 1)
+		require.NoError(t, os.WriteFile(file, []byte(smaller), 0o600))
+		api := watchAPI(t, "https://"+net.JoinHostPort(addresses["murano-kube-1-r3"], "6443")+"/version")
+		began := time.Now()
+		output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+		t.Logf("%.1f s:\n%s", time.Since(began).Seconds(), output)
+		api.end()
+		t.Logf("the API was away for %s at most", api.longest)
+		require.Equal(t, 5, most())
+		s.master = "murano-kube-1-r4"
+		s.holds(t, []string{"murano-kube-2-r3", "murano-kube-3-r3"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r3"})
+		now := s.floating(t, "murano-kube-1-r4", "murano-gateway-2-r3")
+		require.Equal(t, addresses["murano-kube-1-r3"], now["murano-kube-1-r4"])
+		require.Equal(t, addresses["murano-gateway-2-r2"], now["murano-gateway-2-r3"])
+	})
 	require.Equal(t, "swordfish", s.cluster.kubectl(t, "", "get", "configmap", "precious", "-o", "jsonpath={.data.word}"))
 
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
@@ -168,6 +190,34 @@ func (l *load) failedOutside(from, to time.Time) (failed []string) {
 		}
 	}
 	return failed
+}
+
+// watchServers counts the servers in Nova until the function that it returns is called, which tells how many there were at most.
+func (s *scaling) watchServers(t *testing.T) (most func() int) {
+	nova := s.user.nova(t)
+	ctx, stop := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	found := 0
+	group.Go(func() {
+		for ctx.Err() == nil {
+			if pages, err := servers.List(nova, nil).AllPages(ctx); err == nil {
+				if all, err := servers.ExtractServers(pages); err == nil {
+					found = max(found, len(all))
+				}
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	})
+	end := func() int {
+		stop()
+		group.Wait()
+		return found
+	}
+	t.Cleanup(func() { end() })
+	return end
 }
 
 // apiWatch asks an API server all the time, and notes for how long it gave no answer.
