@@ -1,56 +1,54 @@
-import { Button, Content, EmptyState, EmptyStateBody, Skeleton, Title } from '@patternfly/react-core';
+import { Button, EmptyState, EmptyStateBody, Skeleton, Title } from '@patternfly/react-core';
 import { HistoryIcon } from '@patternfly/react-icons';
-import { queryOptions, useQueries, useQuery } from '@tanstack/react-query';
+import { infiniteQueryOptions, useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useMemo, useState } from 'react';
+import { useMemo } from 'react';
 
 import { answered, api } from '../api/client';
 import { showTime } from '../api/time';
-import type { Deployment } from '../deployments/deployments';
+import { recentQuery } from '../deployments/deployments';
 import { DeploymentState } from '../deployments/DeploymentState';
 import { Lines } from '../deployments/Lines';
-import { deploymentsQuery, type ObjectModel } from '../environments/environments';
+import type { ObjectModel } from '../environments/environments';
 import { namesOf } from '../environments/objects';
 import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
-import { idsIn } from './components';
+import { byRun } from './runs';
 
-/** Of how many runs reports are asked for at a time. */
-const more = 5;
+/** How many reports are asked for at a time. */
+const size = 200;
 
-const reportsQuery = (run: Deployment, ids: string[]) =>
-  queryOptions({
-    queryKey: ['environments', run.environment_id, 'reports', run.id, ids],
-    queryFn: async () =>
-      (
-        await answered(
-          api.GET('/v1/environments/{environment}/deployments/{deployment}', {
-            params: {
-              path: { environment: run.environment_id ?? '', deployment: run.id ?? '' },
-              // The parameter may be repeated, which its description says in words only.
-              query: { service_id: ids as unknown as string },
-            },
-          }),
-        )
-      ).reports ?? [],
-    staleTime: run.finished ? Infinity : 0,
-    refetchInterval: run.finished ? false : 2_000,
+/** Of how many runs it is known how they went. */
+const known = 100;
+
+/** How often it is asked for more while something runs, in milliseconds. */
+const whileRunning = 3_000;
+
+const reportsQuery = (environment: string, object: string) =>
+  infiniteQueryOptions({
+    queryKey: ['environments', environment, 'reports of', object],
+    queryFn: ({ pageParam }) =>
+      answered(
+        api.GET('/burano/v1/environments/{environment}/reports', {
+          params: { path: { environment }, query: { object, limit: size, ...(pageParam && { marker: pageParam }) } },
+        }),
+      ),
+    initialPageParam: '',
+    getNextPageParam: (page) => page.next_marker,
   });
 
 /** What an object, and what it holds, reported in each run, the newest first. */
 export function ComponentLog({ environment, object }: { environment: string; object: ObjectModel }) {
   const { text, language } = useLanguage();
   const words = text.components;
-  const [count, setCount] = useState(more);
-  const runs = useQuery(deploymentsQuery(environment));
-  // An address has room for so many ids; what is deeper in a large cluster has pages of its own.
-  const ids = useMemo(() => idsIn(object).slice(0, 60), [object]);
+  const recent = useQuery(recentQuery(environment, known));
+  const running = recent.data?.[0] !== undefined && !recent.data[0].finished;
+  const reports = useInfiniteQuery({ ...reportsQuery(environment, object['?']?.id ?? ''), refetchInterval: running && whileRunning });
   const names = useMemo(() => namesOf(object), [object]);
-  const shown = (runs.data ?? []).slice(0, count);
-  const reports = useQueries({ queries: shown.map((run) => reportsQuery(run, ids)) });
-  if (runs.error) return <Failure error={runs.error} onRetry={() => void runs.refetch()} />;
-  if (!runs.data) return <Skeleton height="12rem" screenreaderText={text.shell.loading} />;
-  if (runs.data.length === 0) {
+  const runs = useMemo(() => byRun(reports.data?.pages.flatMap((page) => page.reports) ?? []), [reports.data]);
+  if (reports.error) return <Failure error={reports.error} onRetry={() => void reports.refetch()} />;
+  if (reports.isPending) return <Skeleton height="12rem" screenreaderText={text.shell.loading} />;
+  if (runs.length === 0) {
     return (
       <EmptyState titleText={words.noRuns} icon={HistoryIcon} headingLevel="h2">
         <EmptyStateBody>{words.noRunsWhat}</EmptyStateBody>
@@ -59,21 +57,22 @@ export function ComponentLog({ environment, object }: { environment: string; obj
   }
   return (
     <>
-      {shown.map((run, i) => (
-        <section key={run.id} className="burano-spaced">
-          <Title headingLevel="h2" size="md">
-            <Link to="/environments/$environment/deployments/$deployment" params={{ environment, deployment: run.id ?? '' }}>
-              {words.run(showTime(run.started ?? run.created, language))}
-            </Link>{' '}
-            <DeploymentState state={run.state} />
-          </Title>
-          {reports[i]?.error && <Failure error={reports[i].error} />}
-          {reports[i]?.data?.length === 0 && <Content component="small">{words.quiet}</Content>}
-          {(reports[i]?.data?.length ?? 0) > 0 && <Lines reports={reports[i]?.data ?? []} names={names} />}
-        </section>
-      ))}
-      {count < runs.data.length && (
-        <Button variant="link" isInline onClick={() => setCount(count + more)}>
+      {runs.map((run) => {
+        const deployment = recent.data?.find((one) => one.id === run.task);
+        return (
+          <section key={run.task} className="burano-spaced">
+            <Title headingLevel="h2" size="md">
+              <Link to="/environments/$environment/deployments/$deployment" params={{ environment, deployment: run.task }}>
+                {words.run(showTime(deployment?.started ?? run.reports[0]?.created, language))}
+              </Link>{' '}
+              {deployment && <DeploymentState state={deployment.state} />}
+            </Title>
+            <Lines reports={run.reports} names={names} />
+          </section>
+        );
+      })}
+      {reports.hasNextPage && (
+        <Button variant="link" isInline onClick={() => void reports.fetchNextPage()} isLoading={reports.isFetchingNextPage} isDisabled={reports.isFetchingNextPage}>
           {words.earlierRuns}
         </Button>
       )}

@@ -6,14 +6,14 @@ import { useEffect, useMemo, useState } from 'react';
 import { ActionResult } from '../actions/ActionResult';
 import { useFollow } from '../api/follow';
 import { showTime } from '../api/time';
-import { deploymentsQuery, environmentQuery } from '../environments/environments';
+import { environmentQuery } from '../environments/environments';
 import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { namesOf } from '../environments/objects';
 import { useWatch } from '../notices/useWatch';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
-import { cancelDeployment, retryDeployment } from './deployments';
+import { cancelDeployment, deploymentQuery, recentQuery, retryDeployment } from './deployments';
 import { DeploymentState } from './DeploymentState';
 import { ReportLog } from './ReportLog';
 import { Steps } from './Steps';
@@ -27,8 +27,8 @@ export function DeploymentPage() {
   const client = useQueryClient();
   const live = useFollow(deployment);
   const details = useQuery(environmentQuery(environment));
-  const all = useQuery(deploymentsQuery(environment));
-  const one = all.data?.find((each) => each.id === deployment);
+  const one = useQuery(deploymentQuery(deployment)).data;
+  const newest = useQuery(recentQuery(environment, 1)).data?.[0]?.id === deployment;
   const names = useMemo(() => namesOf(one?.description), [one?.description]);
   const [cancelling, setCancelling] = useState(false);
   const retry = useMutation({
@@ -39,7 +39,6 @@ export function DeploymentPage() {
   useEffect(() => {
     if (ended) void client.invalidateQueries({ queryKey: ['environments'] });
   }, [ended, client]);
-  const newest = all.data?.[0]?.id === deployment;
   const running = live.state !== '' && !ended;
   useWatch(deployment, running, ended);
 

@@ -28,6 +28,36 @@ export const cancelDeployment = (deployment: string): Promise<unknown> =>
 export const retryDeployment = async (deployment: string): Promise<string> =>
   (await answered(api.POST('/burano/v1/deployments/{deployment}/retry', { params: { path: { deployment } } }))).task_id ?? '';
 
+/** One deployment with its model. */
+export const deploymentQuery = (deployment: string) =>
+  queryOptions({
+    queryKey: ['deployments', deployment, 'whole'],
+    queryFn: () => answered(api.GET('/burano/v1/deployments/{deployment}', { params: { path: { deployment } } })),
+    staleTime: Infinity,
+  });
+
+/** The newest deployments of an environment, without their models. */
+export const recentQuery = (environment: string, limit: number) =>
+  queryOptions({
+    queryKey: ['environments', environment, 'recent deployments', limit],
+    queryFn: async () =>
+      (await answered(api.GET('/v1/environments/{environment}/deployments', { params: { path: { environment }, query: { limit } } }))).deployments ?? [],
+    refetchInterval: (query) => (query.state.data?.some((one) => !one.finished) ? 3_000 : false),
+  });
+
+/** The ids of the steps that decided when the deployment ended: the last one, and before each the one of those that it waited for that ended last. */
+export function criticalPath(steps: Step[]): Set<string> {
+  const byId = new Map(steps.map((step) => [step.id ?? '', step]));
+  const end = (step: Step) => (step.finished ? Date.parse(step.finished) : Infinity);
+  const last = (list: Step[]) => list.reduce<Step | undefined>((found, step) => (!found || end(step) > end(found) ? step : found), undefined);
+  const path = new Set<string>();
+  for (let step = last(steps); step && !path.has(step.id ?? ''); step = last((step.waits_for ?? []).flatMap((id) => byId.get(id) ?? []))) {
+    path.add(step.id ?? '');
+  }
+  // Of steps that wait for nothing, such as those of other objects, nothing is known.
+  return path.size > 1 ? path : new Set();
+}
+
 /** Places a step on the time line of its deployment: percentages of the whole from its first start to its last end, or to now. */
 export function placed(steps: Step[], now: number): { from: number; width: number }[] {
   const starts = steps.map((step) => Date.parse(step.started ?? ''));
