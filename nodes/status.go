@@ -42,6 +42,7 @@ type MemberStatus struct {
 	Name    string // of its node; "" for one that has never run and is of no node
 	Learner bool
 	Answers bool
+	Space   etcd.Space // zero where it does not answer
 }
 
 // Status asks nodes, etcd and Kubernetes at the same time how they are. It changes nothing, and takes as long as the context and
@@ -130,8 +131,13 @@ func (a *asking) etcd(ctx context.Context) error {
 			}
 		}
 		all.Go(func() {
-			if found.Answers = etcd.Answers(ctx, client, member); !found.Answers {
+			space, err := etcd.SpaceOf(ctx, client, member)
+			found.Answers, found.Space = err == nil, space
+			switch {
+			case !found.Answers:
 				a.note("etcd member "+found.Name, errors.New("it does not answer"))
+			case space.Full:
+				a.note("etcd member "+found.Name, errors.New("its store is full, so that nothing can be written"))
 			}
 		})
 	}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +42,18 @@ func printCluster(s client.Cluster, table *tabwriter.Writer) {
 			ready = fmt.Sprint(*one.Ready)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%t\t%s\t%s\t%s\n", one.Name, one.Role, one.Address, one.Floating, one.Reachable, ready, members[one.Name], one.Version)
+	}
+	if len(s.Members) > 0 {
+		fmt.Fprintln(table, "\nETCD\tFILE\tIN USE\tQUOTA")
+	}
+	for _, one := range s.Members {
+		const mebibyte = 1 << 20
+		fmt.Fprintf(table, "%s\t%d MiB\t%d MiB\t%d MiB\n", one.Name, one.Size/mebibyte, one.InUse/mebibyte, one.Quota/mebibyte)
+	}
+	if len(s.Certificates) > 0 {
+		first := s.Certificates[0]
+		fmt.Fprintf(table, "\nCERTIFICATES\tthe first to end is %s of %s, on %s; Burano renews it before (-o json lists all)\n",
+			first.Name, cmp.Or(first.Node, "the cluster"), first.Expires.Format(time.DateOnly))
 	}
 	if len(s.Routes) > 0 {
 		fmt.Fprintln(table, "\nPORT\tSERVICE\tREADY BACKENDS")

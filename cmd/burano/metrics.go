@@ -48,6 +48,15 @@ func countConnections(registry prometheus.Registerer) func(change int) {
 	return func(change int) { open.Add(float64(change)) }
 }
 
+// measureCertificates registers when certificates of clusters end, and returns what is to be told of each cluster.
+func measureCertificates(registry prometheus.Registerer) func(environmentID, clusterID string, end time.Time) {
+	ends := promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{Name: "burano_cluster_certificate_expiry_timestamp_seconds",
+		Help: "When the first certificate of a cluster ends, as Unix time."}, []string{"environment", "cluster"})
+	return func(environmentID, clusterID string, end time.Time) {
+		ends.WithLabelValues(environmentID, clusterID).Set(float64(end.Unix()))
+	}
+}
+
 // countCalls registers the metrics of calls of the cloud, and returns what is to be told of each.
 func countCalls(registry prometheus.Registerer) func(openstack.Call) {
 	factory := promauto.With(registry)

@@ -261,7 +261,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return tasks.Run(ctx) })
 		if options.keeperInterval > 0 {
-			keeping := keeper.New(keeper.Config{Store: rows, Duties: native.Duties(native.KeptConfig{Config: nativeConfig, Secrets: tasks, Interval: options.keeperInterval}),
+			keeping := keeper.New(keeper.Config{Store: rows, Duties: native.Duties(native.KeptConfig{Config: nativeConfig, Secrets: tasks, Interval: options.keeperInterval, FirstExpiry: measureCertificates(registry)}),
 				Clusters: func(ctx context.Context, environmentID string) ([]string, error) {
 					return native.ClusterIDs(ctx, rows, environmentID)
 				},

@@ -38,7 +38,8 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		methodRepairNode: c.repairNode,
 		"replaceNode":    c.replaceNode,
 		"snapshot":       c.snapshot,
-		methodRestore:    c.restore, "recoverQuorum": c.recoverQuorum,
+		methodRenew:      c.asItStands(c.renewCertificates), methodDefragment: c.asItStands(c.defragment),
+		methodRestore: c.restore, "recoverQuorum": c.recoverQuorum,
 	}
 }
 

@@ -31,11 +31,13 @@ type KeptConfig struct {
 	Secrets Secrets
 	// Interval is how often an environment is looked at.
 	Interval time.Duration
+	// FirstExpiry is told when the first certificate of a cluster ends. May be nil.
+	FirstExpiry func(environmentID, clusterID string, end time.Time)
 }
 
 // Duties are what is looked after in clusters and servers.
 func Duties(config KeptConfig) []keeper.Duty {
-	duties := []keeper.Duty{health{config, clusterStatus}, kept{config}}
+	duties := []keeper.Duty{health{config, clusterStatus}, kept{config}, newCertificates(config)}
 	if config.Snapshots != nil {
 		duties = append(duties, newScheduled(config))
 	}
@@ -89,6 +91,7 @@ func (h health) Look(ctx context.Context, environment *keeper.Environment) (keep
 			return result, err
 		}
 		result.Findings = append(result.Findings, ailments(environment, cluster, known, status)...)
+		result.Findings = append(result.Findings, space(cluster, status)...)
 	}
 	if len(result.Findings) > 0 {
 		result.Next = h.Interval / hurry

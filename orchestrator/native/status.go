@@ -27,6 +27,8 @@ type (
 		Nodes    []NodeStatus   `json:"nodes"`
 		Members  []MemberStatus `json:"members"` // of etcd
 		Routes   []RouteStatus  `json:"routes"`
+		// Certificates are the authorities and the nodes' certificates, the one first that ends first.
+		Certificates []CertificateStatus `json:"certificates"`
 	}
 	// NodeStatus is a server with a role.
 	NodeStatus struct {
@@ -44,6 +46,16 @@ type (
 		Name    string `json:"name"`
 		Learner bool   `json:"learner"`
 		Healthy bool   `json:"healthy"`
+		Size    int64  `json:"size"`   // bytes of its store's file; 0 where it does not answer
+		InUse   int64  `json:"in_use"` // of them
+		Quota   int64  `json:"quota"`  // of the file: beyond it nothing can be written
+		Full    bool   `json:"full"`   // nothing can be written
+	}
+	// CertificateStatus is a certificate of a node, or an authority.
+	CertificateStatus struct {
+		Node    string    `json:"node"` // "" for an authority
+		Name    string    `json:"name"`
+		Expires time.Time `json:"expires"`
 	}
 	// RouteStatus is a port of the gateways and who answers behind it.
 	RouteStatus struct {
@@ -74,14 +86,22 @@ func Status(ctx context.Context, secrets Secrets, environmentID, objectID string
 	asked, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
 	found := cluster.Status(asked)
+	certificates, err := cluster.Certificates(ctx)
+	if err != nil {
+		return ClusterStatus{}, err
+	}
 	status := ClusterStatus{Name: known.Name, API: known.API, Healthy: len(found.Problems) == 0, Problems: append([]string{}, found.Problems...),
-		Nodes: []NodeStatus{}, Members: []MemberStatus{}, Routes: []RouteStatus{}}
+		Nodes: []NodeStatus{}, Members: []MemberStatus{}, Routes: []RouteStatus{}, Certificates: []CertificateStatus{}}
+	for _, one := range certificates {
+		status.Certificates = append(status.Certificates, CertificateStatus(one))
+	}
 	for _, node := range found.Nodes {
 		status.Nodes = append(status.Nodes, NodeStatus{Name: node.Name, Role: node.Role, Address: addressText(node.Address), Floating: addressText(node.Access),
 			Server: node.Server, Reachable: node.Reached, Ready: node.Ready, Version: node.Version})
 	}
 	for _, member := range found.Members {
-		status.Members = append(status.Members, MemberStatus{Name: member.Name, Learner: member.Learner, Healthy: member.Answers})
+		status.Members = append(status.Members, MemberStatus{Name: member.Name, Learner: member.Learner, Healthy: member.Answers && !member.Space.Full,
+			Size: member.Space.Size, InUse: member.Space.InUse, Quota: member.Space.Quota, Full: member.Space.Full})
 	}
 	for _, one := range found.Routes {
 		status.Routes = append(status.Routes, routeStatus(one))

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ClusterClass is the class whose objects are Kubernetes clusters.
@@ -33,7 +34,17 @@ type Cluster struct {
 		Name    string `json:"name" yaml:"name"`
 		Learner bool   `json:"learner" yaml:"learner"`
 		Healthy bool   `json:"healthy" yaml:"healthy"`
+		Size    int64  `json:"size" yaml:"size"`     // bytes of its file; 0 where it does not answer
+		InUse   int64  `json:"in_use" yaml:"in_use"` // of them
+		Quota   int64  `json:"quota" yaml:"quota"`   // of the file
+		Full    bool   `json:"full" yaml:"full"`     // nothing can be written
 	} `json:"members" yaml:"members"`
+	// Certificates are authorities and the nodes' certificates, the one first that ends first.
+	Certificates []struct {
+		Node    string    `json:"node" yaml:"node"` // "" for an authority
+		Name    string    `json:"name" yaml:"name"`
+		Expires time.Time `json:"expires" yaml:"expires"`
+	} `json:"certificates" yaml:"certificates"`
 	Routes []struct {
 		Namespace   string `json:"namespace" yaml:"namespace"`
 		Service     string `json:"service" yaml:"service"`

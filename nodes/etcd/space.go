@@ -1,0 +1,102 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Space is how much of its quota a member's store takes. At the quota etcd takes no more writes: the alarm NOSPACE stays until somebody
+// makes room and disarms it (https://etcd.io/docs/v3.6/op-guide/maintenance/).
+type Space struct {
+	Size  int64 // bytes of the file
+	InUse int64 // what is left of them after a defragmentation
+	Quota int64
+	Full  bool // the alarm is on, of this member or another one: none of them takes writes
+}
+
+const (
+	// defragmentPatience is how long one member may take, during which it answers nobody: about a second for each 100 MB.
+	defragmentPatience = 2 * time.Minute
+	// wasted is how many bytes, and what part of the file, are free before a defragmentation is worth its pause.
+	wasted     = 100 << 20
+	wastedPart = 2
+)
+
+// Wasted says whether a defragmentation is worth its pause.
+func (s Space) Wasted() bool {
+	return s.Size-s.InUse >= wasted && (s.Size-s.InUse)*wastedPart >= s.Size || s.Full && s.InUse < s.Size
+}
+
+// Short says whether the quota is nearly used up by what is in use.
+func (s Space) Short() bool { return s.Full || s.Quota > 0 && s.InUse*5 >= s.Quota*4 }
+
+// SpaceOf asks a member; an error when it does not answer.
+func SpaceOf(ctx context.Context, client *clientv3.Client, member *etcdserverpb.Member) (Space, error) {
+	if len(member.ClientURLs) == 0 {
+		return Space{}, errors.New("it has never run")
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	status, err := client.Status(ctx, member.ClientURLs[0])
+	if err != nil {
+		return Space{}, err
+	}
+	space := Space{Size: status.DbSize, InUse: status.DbSizeInUse, Quota: status.DbSizeQuota}
+	space.Full = slices.ContainsFunc(status.Errors, func(text string) bool { return strings.Contains(text, etcdserverpb.AlarmType_NOSPACE.String()) })
+	return space, nil
+}
+
+// Defragment gives the room that is free in the members' files back, one member after another and the leader last, and disarms the alarms
+// of members that have room again. Each member answers nobody meanwhile; the others do. client's user is Root.
+func Defragment(ctx context.Context, client *clientv3.Client) error {
+	members, err := Members(ctx, client)
+	if err != nil {
+		return err
+	}
+	leads := func(member *etcdserverpb.Member) bool {
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
+		if len(member.ClientURLs) == 0 {
+			return false
+		}
+		status, err := client.Status(ctx, member.ClientURLs[0])
+		return err == nil && status.Leader == member.ID
+	}
+	slices.SortStableFunc(members, func(a, b *etcdserverpb.Member) int {
+		switch x, y := leads(a), leads(b); {
+		case x == y:
+			return 0
+		case x:
+			return 1
+		}
+		return -1
+	})
+	for _, member := range members {
+		if len(member.ClientURLs) == 0 || member.IsLearner {
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, defragmentPatience)
+		_, err := client.Defragment(limited, member.ClientURLs[0])
+		cancel()
+		if err != nil {
+			return fmt.Errorf("defragment etcd member %s: %w", member.Name, err)
+		}
+		space, err := SpaceOf(ctx, client, member)
+		if err != nil {
+			return fmt.Errorf("ask etcd member %s after it was defragmented: %w", member.Name, err)
+		}
+		if space.Full && space.Size < space.Quota*9/10 {
+			if _, err := client.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: member.ID, Alarm: etcdserverpb.AlarmType_NOSPACE}); err != nil {
+				return fmt.Errorf("disarm the alarm of etcd member %s: %w", member.Name, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/keeper"
+)
+
+const (
+	dutyCertificates = "certificates"
+	// certificatesPause is how often certificates are looked at; urgent is when one ends so soon that something must be wrong with its renewal;
+	// authorityWarning is how long before its end an authority is spoken of.
+	certificatesPause = 6 * time.Hour
+	urgent            = 14 * 24 * time.Hour
+	authorityWarning  = 365 * 24 * time.Hour
+
+	methodRenew      = "renewCertificates"
+	methodDefragment = "defragmentEtcd"
+)
+
+// certificates is the duty that has certificates renewed before they end. It needs no cloud, and asks no node.
+type certificates struct {
+	KeptConfig
+	now  func() time.Time
+	list func(ctx context.Context, environmentID, objectID string) ([]nodes.Certificate, error)
+}
+
+func newCertificates(config KeptConfig) certificates {
+	return certificates{config, time.Now, func(ctx context.Context, environmentID, objectID string) ([]nodes.Certificate, error) {
+		_, cluster, err := openCluster(ctx, config.Secrets, environmentID, objectID, nodes.Config{Logger: config.Logger})
+		if err != nil {
+			return nil, err
+		}
+		defer cluster.Close()
+		return cluster.Certificates(ctx)
+	}}
+}
+
+func (c certificates) Name() string { return dutyCertificates }
+
+func (c certificates) Every() time.Duration { return certificatesPause }
+
+func (c certificates) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
+	now := c.now()
+	for _, cluster := range environment.Clusters {
+		list, err := c.list(ctx, environment.ID, cluster.ObjectID)
+		if err != nil {
+			return result, err
+		}
+		if len(list) > 0 && c.FirstExpiry != nil {
+			c.FirstExpiry(environment.ID, cluster.ObjectID, list[0].Expires)
+		}
+		due := 0
+		var first nodes.Certificate
+		for _, one := range list {
+			switch {
+			case one.Node != "" && one.Due(now):
+				if due++; due == 1 {
+					first = one
+				}
+			case one.Node == "" && one.Expires.Sub(now) < authorityWarning:
+				result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "authority-ends", Subject: one.Name, Severity: keeper.Warning,
+					Text:  fmt.Sprintf("The %s of cluster %s ends on %s, and no certificate of it is good for longer", one.Name, cluster.Name(), one.Expires.Format(time.DateOnly)),
+					Mends: "Make a new cluster, and restore a snapshot of this one in it"})
+			}
+		}
+		if due == 0 {
+			continue
+		}
+		finding := keeper.Finding{ObjectID: cluster.ObjectID, Kind: "certificates-end", Severity: keeper.Warning, Mends: "Burano renews them by itself",
+			Text: fmt.Sprintf("%d certificates of cluster %s end soon, the first one (%s of %s) on %s", due, cluster.Name(), first.Name, first.Node, first.Expires.Format(time.DateOnly))}
+		if first.Expires.Sub(now) < urgent {
+			finding.Severity = keeper.Critical
+		}
+		if environment.Failed {
+			finding.Mends = "Deploy the environment again, which renews them. Burano does not do so by itself, because its newest deployment failed"
+		} else {
+			finding.Repair = &keeper.Repair{ObjectID: cluster.ObjectID, Method: methodRenew, Text: "Renewal of certificates: " + finding.Text}
+		}
+		result.Findings = append(result.Findings, finding)
+	}
+	return result, nil
+}
+
+// space are findings about the room that etcd has.
+func space(cluster keeper.Cluster, status nodes.Status) []keeper.Finding {
+	for _, member := range status.Members {
+		short, waste := member.Space.Short(), member.Space.Wasted()
+		if !short && !waste {
+			continue
+		}
+		finding := keeper.Finding{ObjectID: cluster.ObjectID, Kind: "etcd-space", Severity: keeper.Info, Mends: "Burano defragments the members, one after another",
+			Text: fmt.Sprintf("The store of etcd of cluster %s takes %d MiB of %d MiB, and %d MiB of that are in use", cluster.Name(),
+				member.Space.Size>>20, member.Space.Quota>>20, member.Space.InUse>>20)}
+		switch {
+		case member.Space.Full:
+			finding.Severity = keeper.Critical
+			finding.Text += ": it is full, and nothing can be written"
+		case short:
+			finding.Severity = keeper.Warning
+		}
+		if short && !waste {
+			finding.Mends = "Delete objects of the cluster that nobody needs, such as old Jobs, ReplicaSets and Events; Burano gives the room back then"
+		} else {
+			finding.Repair = &keeper.Repair{ObjectID: cluster.ObjectID, Method: methodDefragment, Text: "Defragmentation of etcd: " + finding.Text}
+		}
+		return []keeper.Finding{finding} // members hold the same
+	}
+	return nil
+}
+
+// asItStands gives the cluster as it was last deployed to work, which asks nothing of the cloud.
+func (c clusterClass) asItStands(work func(ctx context.Context, call muranopl.Call, known *facts) error) muranopl.NativeMethod {
+	return func(ctx context.Context, call muranopl.Call) (any, error) {
+		defer c.clusters.close()
+		known, err := c.clusters.facts(ctx, call.Object)
+		if err != nil {
+			return nil, err
+		}
+		if known == nil || !known.Network.IsValid() { // of a former version
+			return nil, fault.New(fault.Invalid, "Cluster %s was not up yet, or was deployed by a former version: deploy the environment", call.Object.Text("name"))
+		}
+		return nil, work(ctx, call, known)
+	}
+}
+
+// renewCertificates is the action that gives nodes new certificates in place of those that end soon.
+func (c clusterClass) renewCertificates(ctx context.Context, call muranopl.Call, known *facts) error {
+	return c.rejoin(ctx, call.Object, known)
+}
+
+// defragment is the action that gives the room back that is free in the files of etcd.
+func (c clusterClass) defragment(ctx context.Context, call muranopl.Call, known *facts) error {
+	c.clusters.join(known.Network)
+	live, err := c.clusters.bring(call.Object, known.Nodes)
+	if err != nil {
+		return err
+	}
+	return live.Defragment(ctx)
+}

@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAClusterIsBackFromItsWorstDay loses all servers behind Burano's back and restores the cluster from a snapshot; then it loses the
+// majority of etcd, with the master, and goes on with the member that is left.
+func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/scaling.yaml", "--follow")
+	t.Cleanup(func() {
+		if t.Failed() {
+			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+		}
+	})
+	environment := environmentNamed(t, demo, "scaling")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	where := endpointOf(t, environment)
+	bothReplicasAnswer(t, l, where)
+	keeps := func(name string) {
+		s.cluster.kubectl(t, "", "create", "configmap", name, "--from-literal=text=of a year")
+		s.cluster.kubectl(t, "", "create", "secret", "generic", name, "--from-literal=password=of a year")
+	}
+	back := func(name string) {
+		t.Helper()
+		require.Equal(t, "of a year", s.cluster.kubectl(t, "", "get", "configmap", name, "-o", "jsonpath={.data.text}"))
+		require.Equal(t, "b2YgYSB5ZWFy", s.cluster.kubectl(t, "", "get", "secret", name, "-o", "jsonpath={.data.password}"))
+		l.eventually(t, time.Minute, "the application answers", func() error { _, err := get("http://" + where); return err })
+		bothReplicasAnswer(t, l, where)
+		s.find(t)
+		s.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
+	}
+
+	keeps("kept")
+	began := time.Now()
+	taken := l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "create", "scaling", "--reason", "before the worst day")
+	t.Logf("%s(%.1f s)", taken, time.Since(began).Seconds())
+	keeps("too-late")
+	s.signIn(t)
+	for _, name := range []string{"murano-kube-1", "murano-kube-2", "murano-gateway-1"} {
+		s.deleteServer(t, name)
+	}
+	said, err := l.try(l.as("burano-demo"), "burano", "cluster", "snapshot", "restore", "scaling")
+	require.Error(t, err)
+	require.Contains(t, said, "What Kubernetes was told since is lost")
+	began = time.Now()
+	log := l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "restore", "scaling", "--yes", "--follow")
+	t.Logf("back from the snapshot in %.1f s:\n%s", time.Since(began).Seconds(), log)
+	back("kept")
+	require.NotContains(t, s.cluster.kubectl(t, "", "get", "configmaps", "-o", "name"), "too-late")
+
+	keeps("later")
+	for _, name := range []string{"murano-kube-1", "murano-gateway-1"} {
+		s.deleteServer(t, name)
+	}
+	began = time.Now()
+	log = l.run(t, l.as("burano-demo"), "burano", "action", "call", "scaling", "scaling-cluster", "recoverQuorum", "--follow")
+	t.Logf("a majority again in %.1f s:\n%s", time.Since(began).Seconds(), log)
+	back("kept")
+	back("later")
+	require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "list", "scaling"), "best etcd member that was left, on murano-kube-2")
+
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	list := l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "list")
+	require.GreaterOrEqual(t, strings.Count(list, "scaling (deleted)"), 2, list) // there may be one of the schedule, too
+	asBefore(t, demo, found)
+}
