@@ -56,6 +56,11 @@ func (s *Service) CreateTrust(ctx context.Context, caller identity.Caller, wante
 			return "", nil, fault.New(fault.Forbidden, "Keystone lets this caller make no trust for Burano, so nothing can be deployed on their behalf: "+
 				"%s (%w)", remedy(caller.Credential), err)
 		}
+		if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+			return "", nil, fault.New(fault.Forbidden, "Keystone makes no trust for this caller, because it does not find a role that their token has, so nothing can be "+
+				"deployed on their behalf. The token of a user of an identity provider may have roles that the user has not been given: an administrator "+
+				"gives the roles in the project to the user, or sets authorization_ttl of the identity provider (%w)", err)
+		}
 		return "", nil, fmt.Errorf("make a trust for user %s in project %s: %w", caller.UserID, caller.ProjectID, err)
 	}
 	return trust.ID, granted, nil
