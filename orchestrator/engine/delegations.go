@@ -79,8 +79,8 @@ func (e *Engine) reach(ctx context.Context, delegation store.Delegation) (*opens
 }
 
 // StandingProject is the environment's project, reached outside of tasks through its standing delegation, which has the id that is returned;
-// store.ErrNotFound where it has none.
-func (e *Engine) StandingProject(ctx context.Context, environmentID string, known string) (project *openstack.Project, delegationID string, err error) {
+// store.ErrNotFound where it has none. known is the delegation through which the caller has reached it already, if any: then project is nil.
+func (e *Engine) StandingProject(ctx context.Context, environmentID, known string) (project *openstack.Project, delegationID string, err error) {
 	delegation, err := e.Store.StandingDelegation(ctx, environmentID)
 	if err != nil || delegation.ID == known {
 		return nil, delegation.ID, err

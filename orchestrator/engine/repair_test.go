@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gorm.io/gorm"
 
+	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -133,4 +134,24 @@ func TestARepairDestroysNothingThatADeploymentLeft(t *testing.T) {
 		require.Equal(t, "success", h.ended(id).State)
 		require.Zero(t, count(h.world.Log(), "destroy beta"))
 	})
+}
+
+func TestAProjectIsReachedOutsideOfTasksThroughTheStandingDelegationOnly(t *testing.T) {
+	h := newHouse(t)
+	id := h.create("one")
+	h.deploy(id, application("a1", "alpha", nil))
+	require.Equal(t, "success", h.ended(id).State)
+	_, _, err := h.engine.StandingProject(t.Context(), id, "")
+	require.ErrorIs(t, err, store.ErrNotFound)
+	_, err = h.service.SetDelegation(t.Context(), demo, id, orchestrator.Delegate{})
+	require.NoError(t, err)
+	_, delegation, err := h.engine.StandingProject(t.Context(), id, "")
+	require.ErrorContains(t, err, "the test cloud has no projects", "it was asked for one")
+	project, same, err := h.engine.StandingProject(t.Context(), id, delegation)
+	require.NoError(t, err)
+	require.Nil(t, project, "the caller has reached it already")
+	require.Equal(t, delegation, same)
+	require.NoError(t, h.service.RevokeDelegation(t.Context(), demo, id))
+	_, _, err = h.engine.StandingProject(t.Context(), id, delegation)
+	require.ErrorIs(t, err, store.ErrNotFound)
 }

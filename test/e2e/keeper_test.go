@@ -19,8 +19,8 @@ import (
 // watchful are the settings of a server that looks often.
 var watchful = []string{"--keeper-interval", "8s", "--lease", "6s"}
 
-// TestServersThatAreStoppedOrDeletedBehindBuranosBackComeBackByThemselves stops one server of a cluster and deletes another one in Nova. The
-// server that repairs the second one dies meanwhile.
+// TestServersThatAreStoppedOrDeletedBehindBuranosBackComeBackByThemselves stops one server of a cluster, deletes another one, and then the
+// master, in Nova. The Burano that repairs the second one is killed meanwhile.
 func TestServersThatAreStoppedOrDeletedBehindBuranosBackComeBackByThemselves(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -76,6 +76,13 @@ func TestServersThatAreStoppedOrDeletedBehindBuranosBackComeBackByThemselves(t *
 	t.Logf("a server that was deleted had a successor after %.1f s", time.Since(began).Seconds())
 	s.find(t)
 	require.NotEqual(t, minion, s.cluster.servers["murano-kube-2"])
+
+	began = time.Now()
+	s.deleteServer(t, "murano-kube-1")
+	s.finds(t, "server-gone")
+	s.finds(t)
+	t.Logf("a master that was deleted had a successor after %.1f s", time.Since(began).Seconds())
+	s.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
 	require.Contains(t, s.cluster.kubectl(t, "", "get", "configmap", "kept", "-o", "jsonpath={.data.word}"), "burano")
 
 	after := demo.must(t, http.MethodGet, "/v1/environments/"+s.environment, nil)
