@@ -74,6 +74,22 @@ var changes = []change{
 		gateways: []string{"murano-gateway-1-r2"},
 		master:   "murano-kube-1-r2",
 	},
+	{
+		name:     "snapshot",
+		call:     []string{"action", "call", "scaling", "scaling-cluster", "snapshot"},
+		minions:  []string{"murano-kube-2-r2"},
+		gateways: []string{"murano-gateway-1-r2"},
+		master:   "murano-kube-1-r2",
+	},
+	{
+		name: "restore",
+		call: []string{"action", "call", "scaling", "scaling-cluster", "restore"},
+		sample: []string{"end:murano-kube-1-r2: burano program", "begin:murano-kube-1-r2: restore snapshot", "end:murano-kube-1-r2: restore snapshot",
+			"end:murano-kube-1-r2: etcd learners", "begin:murano-kube-2-r2: node ready"},
+		minions:  []string{"murano-kube-2-r2"},
+		gateways: []string{"murano-gateway-1-r2"},
+		master:   "murano-kube-1-r2",
+	},
 }
 
 // TestChangesSurviveTheDeathOfTheServer kills the server with SIGKILL at native steps of a deployment, of a scale-up, of a

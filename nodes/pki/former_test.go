@@ -1,0 +1,63 @@
+package pki_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/nodes/pki"
+)
+
+func TestKeysOfAnotherClusterAreReadAndNotWrittenWith(t *testing.T) {
+	v, other := &vault{}, &vault{}
+	own, err := pki.Open(t.Context(), v, now)
+	require.NoError(t, err)
+	foreign, err := pki.Open(t.Context(), other, now)
+	require.NoError(t, err)
+	keys, err := pki.Keys(t.Context(), other)
+	require.NoError(t, err)
+	mine, err := pki.Keys(t.Context(), v)
+	require.NoError(t, err)
+	require.NoError(t, pki.Adopt(t.Context(), v, mine, now))
+	unchanged, err := pki.Open(t.Context(), v, now)
+	require.NoError(t, err)
+	require.Equal(t, own, unchanged, "its own keys are no former ones")
+	for range 2 {
+		require.NoError(t, pki.Adopt(t.Context(), v, keys, now))
+	}
+	adopted, err := pki.Open(t.Context(), v, now)
+	require.NoError(t, err)
+	require.Equal(t, own.Encryption, adopted.Encryption)
+	require.Equal(t, own.ServiceAccount, adopted.ServiceAccount)
+	require.Equal(t, own.Kubernetes, adopted.Kubernetes)
+	require.Equal(t, [][]byte{foreign.Encryption}, adopted.FormerEncryption)
+	require.Equal(t, [][]byte{foreign.ServiceAccount}, adopted.FormerServiceAccounts)
+
+	// A snapshot that is taken after that needs both, wherever it is restored.
+	both, err := pki.Keys(t.Context(), v)
+	require.NoError(t, err)
+	third := &vault{}
+	require.NoError(t, pki.Adopt(t.Context(), third, both, now), "also where there are none yet")
+	last, err := pki.Open(t.Context(), third, now)
+	require.NoError(t, err)
+	require.Equal(t, [][]byte{own.Encryption, foreign.Encryption}, last.FormerEncryption)
+}
+
+func TestItIsToldWhenCertificatesEndAndTheyAreRenewedBefore(t *testing.T) {
+	v := &vault{}
+	cluster, err := pki.Open(t.Context(), v, now)
+	require.NoError(t, err)
+	orders := map[string]pki.Order{"client": {Authority: cluster.Etcd, Request: pki.Request{CommonName: "calico", Usage: pki.Client}}}
+	for _, at := range []time.Time{now, now.Add(pki.CertificateLifetime - pki.RenewBefore + time.Hour)} { // the clock runs ahead
+		_, err = pki.Bundle(t.Context(), v, "nodes/m1", orders, at)
+		require.NoError(t, err)
+		ends, err := pki.Expiries(t.Context(), v, "nodes/m1")
+		require.NoError(t, err)
+		require.Equal(t, map[string]time.Time{"client": at.Add(pki.CertificateLifetime)}, ends)
+	}
+	none, err := pki.Expiries(t.Context(), v, "nodes/m2")
+	require.NoError(t, err)
+	require.Empty(t, none)
+	require.Equal(t, now.Add(pki.AuthorityLifetime), cluster.EtcdPeers.NotAfter())
+}
