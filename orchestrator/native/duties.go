@@ -17,10 +17,8 @@ const (
 	dutyServers = "servers"
 )
 
-// Actions of a cluster that mend a node, and their argument.
-const (
-	methodRepairNode = "repairNode"
-)
+// methodRepairNode is the action of a cluster that brings a node back.
+const methodRepairNode = "repairNode"
 
 // hurry is when something is looked at again that is not as it should be, as a part of the interval.
 const hurry = 4
@@ -154,15 +152,15 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 		// A node that is not reached is for the look at its server to judge.
 		reached := slices.ContainsFunc(status.Nodes, func(node nodes.NodeStatus) bool { return node.Name == finding.Subject && node.Reached })
 		if reached {
-			findings[i].Repair, findings[i].Mends = repairOf(environment, cluster, len(known.Nodes), len(bad), finding, finding.Subject, methodRepairNode)
+			findings[i].Repair, findings[i].Mends = repairOf(environment, cluster, len(known.Nodes), len(bad), finding)
 		}
 	}
 	return findings
 }
 
-// repairOf is what mends a node, and what is said of it; nil where it is not allowed, or where so many nodes are bad that the fault may be
+// repairOf is what mends the node that a finding is about, and what is said of it; nil where it is not allowed, or where so many nodes are bad that the fault may be
 // elsewhere.
-func repairOf(environment *keeper.Environment, cluster keeper.Cluster, all, bad int, finding keeper.Finding, node, method string) (*keeper.Repair, string) {
+func repairOf(environment *keeper.Environment, cluster keeper.Cluster, all, bad int, finding keeper.Finding) (*keeper.Repair, string) {
 	switch {
 	case !cluster.AutoRepair():
 		return nil, finding.Mends + ", or set the cluster's autoRepair to have Burano do so"
@@ -171,6 +169,6 @@ func repairOf(environment *keeper.Environment, cluster keeper.Cluster, all, bad 
 	case bad*3 > all:
 		return nil, fmt.Sprintf("%s. Burano does nothing by itself, because more than a third of the nodes are bad (%d of %d), so that the fault may be elsewhere", finding.Mends, bad, all)
 	}
-	return &keeper.Repair{ObjectID: cluster.ObjectID, Method: method, Args: map[string]any{argumentNode: node}, Cloud: true,
-		Text: "Repair of node " + node + ": " + finding.Text}, "Burano repairs it by itself (autoRepair), with the environment's standing delegation"
+	return &keeper.Repair{ObjectID: cluster.ObjectID, Method: methodRepairNode, Args: map[string]any{argumentNode: finding.Subject}, Cloud: true,
+		Text: "Repair of node " + finding.Subject + ": " + finding.Text}, "Burano repairs it by itself (autoRepair), with the environment's standing delegation"
 }

@@ -62,7 +62,7 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 			}
 			finding.ObjectID, finding.Subject = cluster.ObjectID, server.node.Name
 			if server.state.Down() {
-				finding.Repair, finding.Mends = repairOf(environment, cluster, all, bad[cluster.ObjectID], finding, server.node.Name, server.method())
+				finding.Repair, finding.Mends = repairOf(environment, cluster, all, bad[cluster.ObjectID], finding)
 			}
 		}
 		result.Findings = append(result.Findings, finding)
@@ -131,9 +131,6 @@ func (s keptServer) finding(environment *keeper.Environment) (keeper.Finding, bo
 	}
 	return finding, true
 }
-
-// method is the action that mends a node of which the server is down.
-func (s keptServer) method() string { return methodRepairNode }
 
 // undelegated says that an environment's servers are not looked at.
 func undelegated(environment *keeper.Environment) keeper.Finding {
