@@ -81,7 +81,7 @@ func (c *Class) baseOf(functions *yaql.Functions) *yaql.Scope {
 func (c *Class) functionTable() *yaql.Functions {
 	functions := yaql.Standard()
 	if c.oldSyntax() {
-		functions = yaql.Legacy().Keyed()
+		functions = yaql.Legacy()
 	}
 	return functions.Extend(languageFunctions(c)...).Extend(extensions(c)...)
 }

@@ -127,8 +127,7 @@ func (f *Functions) Lenient() *Functions {
 	return &Functions{byName: f.byName, lenient: true, keyed: f.keyed, plain: f.plain}
 }
 
-// Keyed is the table with functions of collections that take maps as well, as those of their keys: so packages of format 1.0 and 1.1 see
-// it.
+// Keyed is the table with functions of collections that take maps as well, as those of their keys.
 func (f *Functions) Keyed() *Functions {
 	return &Functions{byName: f.byName, lenient: f.lenient, keyed: true, plain: f.plain}
 }

@@ -45,6 +45,24 @@ func pairsOf(i *Invocation, items []any) ([]Entry, error) {
 	return entries, nil
 }
 
+// spread is the list with the items of lazy sequences in their place.
+func (i *Invocation) spread(list []any) ([]any, error) {
+	made := make([]any, 0, len(list))
+	for _, item := range list {
+		if !isSequence(item) {
+			made = append(made, item)
+			continue
+		}
+		seq, _ := iterable(item)
+		items, err := i.run.list(seq.(Seq))
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, items...)
+	}
+	return made, nil
+}
+
 // flat writes out lists within lists.
 func flat(r *run, value any, into []any, depth int) ([]any, error) {
 	seq, ok := iterable(enter(value))
@@ -121,20 +139,7 @@ func collectionFunctions() []*Function {
 	}
 	functions := []*Function{
 		function("list", "a list of the arguments; of lazy sequences among them the items", func(i *Invocation) (any, error) {
-			made := []any{}
-			for _, item := range arg[[]any](i, 0) {
-				seq, lazy := item.(Seq)
-				if !lazy {
-					made = append(made, item)
-					continue
-				}
-				items, err := i.run.list(seq)
-				if err != nil {
-					return nil, err
-				}
-				made = append(made, items...)
-			}
-			return made, nil
+			return i.spread(arg[[]any](i, 0))
 		}, rest(nil)),
 		method("flatten", "the items of all lists in the list", lazily(func(i *Invocation) (any, error) { return flat(i.run, i.Args[0], []any{}, 0) }), need("collection", iterable)),
 		method("toList", "the items as a list", whole(func(_ *Invocation, items []any) (any, error) { return items, nil }), need("collection", iterable)),
@@ -195,10 +200,6 @@ func collectionFunctions() []*Function {
 			return eachEntry(i, func(e Entry) any { return []any{e.Key, e.Value} }), nil
 		}, need("d", dict)),
 		operator("in", "whether the value is among the items", func(i *Invocation) (any, error) { return holds(i, 1, i.Args[0]) }, nil, iterable),
-		operator("in", "whether the key is in the map", func(i *Invocation) (any, error) {
-			_, ok := arg[*Dict](i, 1).Get(i.Args[0])
-			return ok, nil
-		}, nil, dict),
 		method("contains", "whether the value is among the items", func(i *Invocation) (any, error) { return holds(i, 0, i.Args[1]) }, need("collection", iterable), need("value", nil)),
 		method("containsKey", "whether the map has the key", func(i *Invocation) (any, error) {
 			_, ok := arg[*Dict](i, 0).Get(i.Args[1])
@@ -261,7 +262,10 @@ func collectionFunctions() []*Function {
 			values, err := i.items(2)
 			return insert(items, max(arg[int64](i, 1), 0), values...), err
 		}), need("collection", iterable), need("position", integer), need("values", iterable)),
-		function("set", "a set of the arguments", func(i *Invocation) (any, error) { return setOf(arg[[]any](i, 0)), nil }, rest(nil)),
+		function("set", "a set of the arguments; of lazy sequences among them the items", func(i *Invocation) (any, error) {
+			members, err := i.spread(arg[[]any](i, 0))
+			return setOf(members), err
+		}, rest(nil)),
 		method("toSet", "the items as a set", whole(func(_ *Invocation, items []any) (any, error) { return setOf(items), nil }), need("collection", iterable)),
 		combine("union", "one set and the other", func(a, b *Set) *Set { return setOf(append(a.Members(), b.members...)) }),
 		combine("intersect", "the members that both sets have", func(a, b *Set) *Set { return keepIf(a, b.Has) }),

@@ -8,6 +8,10 @@ func legacyFunctions() []*Function {
 			entries, err := pairsOf(i, arg[[]any](i, 0))
 			return NewDict(entries...), err
 		}, rest(twoItems)),
+		operator("in", "whether the key is in the map", func(i *Invocation) (any, error) {
+			_, ok := arg[*Dict](i, 1).Get(i.Args[0])
+			return ok, nil
+		}, nil, dict),
 		both("toList", "the items as a list", whole(func(_ *Invocation, items []any) (any, error) { return items, nil }), need("collection", iterable)),
 		function("range", "the integers from one on", func(i *Invocation) (any, error) { return rangeOf(arg[int64](i, 0), 1<<62, 1) }, need("start", integer)),
 		{Name: "switch", Kind: AsBoth, Doc: "the value of the first pair whose condition holds for the value", Pairs: true, Params: []Param{need("value", notPair), restLazy()},

@@ -346,7 +346,8 @@ func (p *parser) arguments(closing tokenKind, gaps bool) ([]Node, *SyntaxError) 
 	var few [4]Node
 	args := few[:0]
 	for {
-		if gaps && (p.token.kind == ',' || p.token.kind == closing && len(args) > 0) {
+		before := p.token
+		if gaps && before.kind == ',' {
 			args = append(args, nil)
 		} else {
 			arg, err := p.argument()
@@ -354,6 +355,9 @@ func (p *parser) arguments(closing tokenKind, gaps bool) ([]Node, *SyntaxError) 
 				return nil, err
 			}
 			args = append(args, arg)
+		}
+		if n := len(args); gaps && n > 1 && isMapping(args[n-2]) && !isMapping(args[n-1]) {
+			return nil, p.misplaced(before, "an argument with a name, as those before it have")
 		}
 		switch p.token.kind {
 		case closing:
@@ -367,6 +371,11 @@ func (p *parser) arguments(closing tokenKind, gaps bool) ([]Node, *SyntaxError) 
 			return nil, p.unexpected(fmt.Sprintf("%q or %q", ",", string(rune(closing))))
 		}
 	}
+}
+
+func isMapping(node Node) bool {
+	_, is := node.(*Mapping)
+	return is
 }
 
 func (p *parser) argument() (Node, *SyntaxError) {

@@ -8,7 +8,8 @@ import (
 // Standard is YAQL's own library.
 func Standard() *Functions { return standard() }
 
-// Legacy is the library as packages of format 1.0 and 1.1 and forms see it: functions are methods too, and more.
+// Legacy is the library as packages of format 1.0 and 1.1 and forms see it: functions are methods too, functions of
+// collections take maps as their keys, and more.
 func Legacy() *Functions { return legacy() }
 
 // Built once: a table does not change.
@@ -27,6 +28,6 @@ var (
 		for _, f := range more {
 			f.library = true
 		}
-		return standard().Extend(more...).Lenient()
+		return standard().Extend(more...).Lenient().Keyed()
 	})
 )
