@@ -402,7 +402,11 @@ func (r *run) quick(operator string, operands []any) (any, bool) {
 		}
 		if operator == "=~" || operator == "!~" {
 			made, err := r.compile(b, "")
-			return err == nil && made.compiled.MatchString(a) == (operator == "=~"), err == nil
+			if err != nil {
+				return nil, false
+			}
+			found, err := made.matches(a)
+			return found == (operator == "=~"), err == nil
 		}
 		return compared(operator, a, b)
 	}

@@ -7,16 +7,51 @@ import (
 	"math"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
 )
 
-// Regex is a regular expression, of Go's syntax (https://github.com/google/re2/wiki/Syntax): linear in time, whatever the pattern.
-// Of Python's constructs there are no look-around ("(?=", "(?!", "(?<=", "(?<!"), no back references ("\\1", "(?P=name)"), no
-// conditional ("(?(1)…)") and atomic groups ("(?>") and no comments ("(?#"); an error names the construct and its place.
-type Regex struct{ compiled *regexp.Regexp }
+// Regex is a regular expression: of Go's syntax (https://github.com/google/re2/wiki/Syntax), and so linear in time, where that knows the
+// pattern, otherwise a backtracking one with a limit of time.
+type Regex struct {
+	pattern interface {
+		// find returns the places of at most count matches and their groups, in bytes; all when count is negative.
+		find(s string, count int) ([][]int, error)
+		names() []string // of the groups, "" where one has no name; the first is the whole match
+	}
+}
+
+// linear is a pattern of Go's syntax.
+type linear struct{ compiled *regexp.Regexp }
+
+func (l linear) find(s string, count int) ([][]int, error) {
+	return l.compiled.FindAllStringSubmatchIndex(s, count), nil
+}
+
+func (l linear) names() []string { return l.compiled.SubexpNames() }
+
+// first returns the place of the first match and its groups, nil when there is none.
+func (r *Regex) first(s string) ([]int, error) {
+	if l, ok := r.pattern.(linear); ok {
+		return l.compiled.FindStringSubmatchIndex(s), nil
+	}
+	found, err := r.pattern.find(s, 1)
+	if len(found) == 0 {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+func (r *Regex) matches(s string) (bool, error) {
+	if l, ok := r.pattern.(linear); ok {
+		return l.compiled.MatchString(s), nil
+	}
+	found, err := r.first(s)
+	return found != nil, err
+}
 
 // patterns are the regular expressions that an expression has made so far; those that are written in it are compiled once, however
 // often it is evaluated.
@@ -41,11 +76,10 @@ func (r *run) compile(pattern string, flags string) (*Regex, error) {
 			return made, nil
 		}
 	}
-	compiled, err := regexp.Compile(pattern)
+	made, err := newRegex(pattern)
 	if err != nil {
-		return nil, wrongPattern(pattern, err)
+		return nil, err
 	}
-	made := &Regex{compiled}
 	more := map[string]*Regex{pattern: made}
 	if known != nil && len(*known) < maxPatterns {
 		maps.Copy(more, *known)
@@ -54,33 +88,19 @@ func (r *run) compile(pattern string, flags string) (*Regex, error) {
 	return made, nil
 }
 
-// lacking are the constructs of Python's expressions that there are not here, since matching would not be linear in time with them.
-var lacking = [...]struct{ begin, name string }{
-	{"(?=", "look-ahead"}, {"(?!", "negative look-ahead"}, {"(?<=", "look-behind"}, {"(?<!", "negative look-behind"},
-	{"(?P=", "a back reference"}, {"(?(", "a conditional group"}, {"(?>", "an atomic group"}, {"(?#", "a comment"},
-}
-
-// wrongPattern says what is wrong with a pattern and where in it.
-func wrongPattern(pattern string, err error) error {
-	for at := 0; at < len(pattern); at++ {
-		if pattern[at] == '\\' && at+1 < len(pattern) {
-			if c := pattern[at+1]; c >= '1' && c <= '9' {
-				return failure(BadValue, "the regular expression %q has a back reference at position %d; these are not supported", pattern, at+1)
-			}
-			at++
-			continue
-		}
-		for _, l := range lacking {
-			if strings.HasPrefix(pattern[at:], l.begin) {
-				return failure(BadValue, "the regular expression %q has %s at position %d; this is not supported", pattern, l.name, at+1)
-			}
-		}
+func newRegex(pattern string) (*Regex, error) {
+	compiled, err := regexp.Compile(pattern)
+	if err == nil {
+		return &Regex{linear{compiled}}, nil
+	}
+	if more, wrong := compileBacktracking(pattern); wrong == nil {
+		return &Regex{more}, nil
 	}
 	var wrong *syntax.Error
 	if errors.As(err, &wrong) {
-		return failure(BadValue, "%q is not a regular expression: %s at position %d: %q", pattern, wrong.Code, 1+max(0, strings.Index(pattern, wrong.Expr)), wrong.Expr)
+		return nil, failure(BadValue, "%q is not a regular expression: %s at position %d: %q", pattern, wrong.Code, 1+max(0, strings.Index(pattern, wrong.Expr)), wrong.Expr)
 	}
-	return failure(BadValue, "%q is not a regular expression: %v", pattern, err)
+	return nil, failure(BadValue, "%q is not a regular expression: %v", pattern, err)
 }
 
 // matched is a match or a group of one, as a value with the keys value, start and end.
@@ -100,7 +120,7 @@ func (r *Regex) selected(i *Invocation, selector *Lambda, s string, location []i
 	}
 	whole := matched(s, location[0], location[1])
 	variables := map[string]any{"": whole}
-	for n, name := range r.compiled.SubexpNames() {
+	for n, name := range r.pattern.names() {
 		group := matched(s, location[2*n], location[2*n+1])
 		variables[strconv.Itoa(n+1)] = group
 		if name != "" {
@@ -115,9 +135,13 @@ func (r *Regex) selected(i *Invocation, selector *Lambda, s string, location []i
 	return enter(value), err
 }
 
-func (r *Regex) split(s string, limit int64) []any {
+func (r *Regex) split(s string, limit int64) (any, error) {
+	found, err := r.pattern.find(s, atMost(limit))
+	if err != nil {
+		return nil, err
+	}
 	parts, begin := []any{}, 0
-	for _, location := range r.compiled.FindAllStringSubmatchIndex(s, atMost(limit)) {
+	for _, location := range found {
 		parts = append(parts, s[begin:location[0]])
 		for n := 2; n < len(location); n += 2 {
 			if location[n] < 0 {
@@ -128,7 +152,7 @@ func (r *Regex) split(s string, limit int64) []any {
 		}
 		begin = location[1]
 	}
-	return append(parts, s[begin:])
+	return append(parts, s[begin:]), nil
 }
 
 func atMost(count int64) int {
@@ -140,9 +164,13 @@ func atMost(count int64) int {
 
 // replace puts for each match what with makes of it.
 func (r *Regex) replace(i *Invocation, s string, count int64, with func([]int) (string, error)) (any, error) {
+	found, err := r.pattern.find(s, atMost(count))
+	if err != nil {
+		return nil, err
+	}
 	var b strings.Builder
 	begin := 0
-	for _, location := range r.compiled.FindAllStringSubmatchIndex(s, atMost(count)) {
+	for _, location := range found {
 		replacement, err := with(location)
 		if err != nil {
 			return nil, err
@@ -201,7 +229,7 @@ func (r *Regex) replacements(template string) ([]replacement, error) {
 				end = 3
 			}
 			n, _ := strconv.Atoi(rest[1:end])
-			if n > r.compiled.NumSubexp() {
+			if n >= len(r.pattern.names()) {
 				return nil, wrong(at+1, "invalid group reference %d", n)
 			}
 			pieces = append(pieces, replacement{group: n})
@@ -218,12 +246,12 @@ func (r *Regex) replacements(template string) ([]replacement, error) {
 			}
 			n, err := strconv.Atoi(name)
 			if err != nil {
-				n = r.compiled.SubexpIndex(name)
+				n = slices.Index(r.pattern.names(), name)
 			}
 			switch {
 			case err != nil && n < 0:
 				return nil, failure(IndexMissing, "the regular expression has no group %s", name).saying("unknown group name '%s'", name)
-			case n < 0 || n > r.compiled.NumSubexp():
+			case n < 0 || n >= len(r.pattern.names()):
 				return nil, wrong(at+3, "invalid group reference %d", n)
 			}
 			pieces = append(pieces, replacement{group: n})
@@ -281,12 +309,14 @@ func regexFunctions() []*Function {
 			if err != nil {
 				return nil, err
 			}
-			return r.compiled.MatchString(arg[string](i, 0)) == wanted, nil
+			found, err := r.matches(arg[string](i, 0))
+			return found == wanted, err
 		}
 	}
 	matchRegex := func(wanted bool) body {
 		return func(i *Invocation) (any, error) {
-			return arg[*Regex](i, 1).compiled.MatchString(arg[string](i, 0)) == wanted, nil
+			found, err := arg[*Regex](i, 1).matches(arg[string](i, 0))
+			return found == wanted, err
 		}
 	}
 	// on swaps the first two arguments where the string comes first.
@@ -297,12 +327,12 @@ func regexFunctions() []*Function {
 		}
 	}
 	split := func(i *Invocation) (any, error) {
-		return arg[*Regex](i, 0).split(arg[string](i, 1), arg[int64](i, 2)), nil
+		return arg[*Regex](i, 0).split(arg[string](i, 1), arg[int64](i, 2))
 	}
 	replace := func(i *Invocation) (any, error) {
 		r, s, template, count := arg[*Regex](i, 0), arg[string](i, 1), arg[string](i, 2), arg[int64](i, 3)
-		if count <= 0 && len(s) < short && len(template) < short && !strings.Contains(template, `\`) {
-			return r.compiled.ReplaceAllLiteralString(s, template), nil
+		if l, ok := r.pattern.(linear); ok && count <= 0 && len(s) < short && len(template) < short && !strings.Contains(template, `\`) {
+			return l.compiled.ReplaceAllLiteralString(s, template), nil
 		}
 		pieces, err := r.replacements(template)
 		if err != nil {
@@ -341,16 +371,20 @@ func regexFunctions() []*Function {
 		operator("!~", "whether the expression does not match", matchText(false), text, text),
 		method("search", "the first match, or what the selector makes of it; null when there is none", func(i *Invocation) (any, error) {
 			r, s := arg[*Regex](i, 0), arg[string](i, 1)
-			location := r.compiled.FindStringSubmatchIndex(s)
+			location, err := r.first(s)
 			if location == nil {
-				return nil, nil
+				return nil, err
 			}
 			return r.selected(i, i.lambda(2), s, location)
 		}, need("regexp", regex), need("string", text), mayLazy("selector")),
 		method("searchAll", "all matches, or what the selector makes of them", lazily(func(i *Invocation) (any, error) {
 			r, s := arg[*Regex](i, 0), arg[string](i, 1)
+			locations, err := r.pattern.find(s, -1)
+			if err != nil {
+				return nil, err
+			}
 			found := []any{}
-			for _, location := range r.compiled.FindAllStringSubmatchIndex(s, -1) {
+			for _, location := range locations {
 				value, err := r.selected(i, i.lambda(2), s, location)
 				if err != nil {
 					return nil, err

@@ -383,12 +383,33 @@ func TestTrueIsOne(t *testing.T) {
 	}
 }
 
-func TestUnsupportedPatternsAreNamedWithTheirPlace(t *testing.T) {
-	for pattern, wanted := range map[string]string{
-		"a(?=b)": "has look-ahead at position 2", "(?<!a)b": "has negative look-behind at position 1", "(a)\\1": "has a back reference at position 4",
-		"(?P<x>a)(?P=x)": "has a back reference at position 9", "(?>a)": "has an atomic group at position 1", "ab[c": "missing closing ] at position 3",
+// What Python's re does with patterns that Go's expressions do not know.
+func TestPatternsMayLookAroundAndReferBack(t *testing.T) {
+	for source, wanted := range map[string]any{
+		"'foobar' =~ 'foo(?=bar)'":                                                 true,
+		"'foobaz' =~ 'foo(?!baz)'":                                                 false,
+		"regex('(?<=ü)b+').search('übb', $.start)":                                 int64(1),
+		`regex('(\\w)\\1').searchAll('aabccd')`:                                    []any{"aa", "cc"},
+		`regex('(?P<q>[\'"])(x*)(?P=q)').search("'xx'", list($q.value, $3.value))`: []any{"'", "xx"},
+		`regex('(?P<a>.)(.)(?=c)').replace('xybc', '\\2\\g<a>')`:                   "xbyc",
+		"regex('(?>a+)b').split('1aab2')":                                          []any{"1", "2"},
+		"regex('(x)?(?(1)y|z)').searchAll('xy z')":                                 []any{"xy", "z"},
+		"regex('(?i)A(?# a comment)(?=B)').replaceBy('xab', $.value + '!')":        "xa!b",
 	} {
-		_, err := evaluate(t, "regex('"+strings.ReplaceAll(pattern, `\`, `\\`)+"')", nil)
+		value, err := evaluate(t, source, nil)
+		require.NoError(t, err, source)
+		require.Equal(t, wanted, value, source)
+	}
+}
+
+func TestAPatternWithoutEndIsStopped(t *testing.T) {
+	_, err := evaluate(t, "('a' * 40 + '!') =~ '^(?=(a+)+$)'", nil)
+	require.ErrorContains(t, err, "took longer than 1s")
+}
+
+func TestWrongPatternsAreNamedWithTheirPlace(t *testing.T) {
+	for pattern, wanted := range map[string]string{"ab[c": "missing closing ] at position 3", "(?=a": "is not a regular expression"} {
+		_, err := evaluate(t, "regex('"+pattern+"')", nil)
 		require.ErrorContains(t, err, wanted, pattern)
 	}
 }
