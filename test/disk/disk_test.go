@@ -73,18 +73,28 @@ func TestAMachineWithBIOSAndVirtioBecomesANodeByItsConfigDrive(t *testing.T) {
 	require.NoError(t, err)
 	userData, err := cluster.UserData(t.Context(), "murano-kube-1")
 	require.NoError(t, err)
-	userData = append(userData, "write_files: [{path: /opt/note, content: written, permissions: '0600'}]\nruncmd: ['touch /opt/ran']\n"...)
+	userData = append(userData, "write_files: [{path: /opt/note, content: written, permissions: '0600'}]\nruncmd: ['echo once >>/opt/ran']\n"...)
 	m := boot(t, hardware{firmware: bios, bus: virtio}, newMetadata(t, "other-name", nil, userData))
-	client := m.login("root", keyPair{signer: keys.key(t, "ssh/key")}, keys.key(t, "ssh/first-host/murano-kube-1").PublicKey())
+	root, hostKey := keyPair{signer: keys.key(t, "ssh/key")}, keys.key(t, "ssh/first-host/murano-kube-1").PublicKey()
+	client := m.login("root", root, hostKey)
 	checkSystem(t, m, client)
 
 	require.Equal(t, "murano-kube-1", output(t, client, "hostname"))
 	require.Equal(t, "written", output(t, client, "cat /opt/note"))
-	output(t, client, "test -e /opt/ran")
+	require.Equal(t, "once", output(t, client, "cat /opt/ran"))
 	output(t, client, "test ! -e /var/lib/cloud/seed/nocloud") // cloud-init had nothing to do
 	require.Equal(t, "3 active", output(t, client, `echo "$(ls /dev/vda? | wc -l) $(systemctl is-active ssh.service)"`))
 	m.powerDown()
 	require.Contains(t, m.consoleEnd(), "reboot: Power down", "it was stopped in order, by its power button")
+
+	// Started again with a larger disk, it is the same server.
+	runProgram(t, "qemu-img", "resize", "-q", m.disk, fmt.Sprintf("%dG", diskGiB+4))
+	m.start()
+	client = m.login("root", root, hostKey)
+	require.Equal(t, "running", output(t, client, "systemctl is-system-running --wait"))
+	require.Equal(t, "once", output(t, client, "cat /opt/ran"), "user data is applied once")
+	require.Equal(t, "2", output(t, client, "journalctl --list-boots --quiet | wc -l"), "the log of the first boot is there")
+	require.Equal(t, "grown", output(t, client, fmt.Sprintf("test $(df --output=size --block-size=1G / | tail -n 1) -gt %d && echo grown", diskGiB+2)))
 }
 
 func TestAMachineWithUEFIAndSCSITakesUserDataThatIsCloudInits(t *testing.T) {

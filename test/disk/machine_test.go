@@ -50,6 +50,9 @@ type machine struct {
 	began   time.Time
 	ended   chan struct{}
 	monitor string
+	disk    string
+	// arguments are QEMU's.
+	arguments []string
 }
 
 // patience is for a machine without hardware virtualisation on a busy host.
@@ -89,9 +92,8 @@ func boot(t *testing.T, h hardware, data metadata) *machine {
 	image, err := filepath.Abs(image)
 	require.NoError(t, err)
 	folder := t.TempDir()
-	m := &machine{t: t, folder: folder, began: time.Now(), ended: make(chan struct{}), monitor: filepath.Join(folder, "monitor")}
-	disk := filepath.Join(folder, "disk.qcow2")
-	runProgram(t, "qemu-img", "create", "-q", "-f", "qcow2", "-b", image, "-F", "qcow2", disk, fmt.Sprintf("%dG", diskGiB))
+	m := &machine{t: t, folder: folder, monitor: filepath.Join(folder, "monitor"), disk: filepath.Join(folder, "disk.qcow2")}
+	runProgram(t, "qemu-img", "create", "-q", "-f", "qcow2", "-b", image, "-F", "qcow2", m.disk, fmt.Sprintf("%dG", diskGiB))
 	port := freePort(t)
 	m.address = fmt.Sprintf("127.0.0.1:%d", port)
 	accelerator := "tcg,thread=multi,tb-size=256"
@@ -101,7 +103,7 @@ func boot(t *testing.T, h hardware, data metadata) *machine {
 	arguments := []string{
 		"-accel", accelerator, "-smp", "2", "-m", "1024", "-display", "none", "-nodefaults", "-no-user-config",
 		"-serial", "file:" + m.consolePath(), "-qmp", "unix:" + m.monitor + ",server=on,wait=off",
-		"-drive", "file=" + disk + ",if=none,id=disk,cache=unsafe,discard=unmap", "-device", "virtio-rng-pci",
+		"-drive", "file=" + m.disk + ",if=none,id=disk,cache=unsafe,discard=unmap", "-device", "virtio-rng-pci",
 		"-device", "virtio-net-pci,netdev=net,romfile=,mac=" + hardwareAddress,
 	}
 	switch h.bus {
@@ -126,24 +128,32 @@ func boot(t *testing.T, h hardware, data metadata) *machine {
 	} else {
 		arguments = append(arguments, "-drive", "file="+configDrive(t, folder, data)+",if=none,id=drive,media=cdrom,readonly=on", "-device", "ide-cd,drive=drive,bus=ide.1")
 	}
-	arguments = append(arguments, "-netdev", network)
+	m.arguments = append(arguments, "-netdev", network)
+	m.start()
+	return m
+}
 
+// start switches the machine on.
+func (m *machine) start() {
+	m.t.Helper()
 	var said bytes.Buffer
-	command := exec.Command("qemu-system-x86_64", arguments...)
+	command := exec.Command("qemu-system-x86_64", m.arguments...)
 	command.Stdout, command.Stderr = &said, &said
-	require.NoError(t, command.Start())
+	require.NoError(m.t, command.Start())
+	ended := make(chan struct{})
+	m.began, m.ended = time.Now(), ended
 	go func() {
-		defer close(m.ended)
+		defer close(ended)
 		_ = command.Wait()
 	}()
+	t := m.t
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
-		<-m.ended
+		<-ended
 		if t.Failed() {
 			t.Logf("QEMU said: %s\nthe end of the console:\n%s", said.String(), m.consoleEnd())
 		}
 	})
-	return m
 }
 
 func (m *machine) consolePath() string { return filepath.Join(m.folder, "console") }
