@@ -197,7 +197,13 @@ func (d *deployment) dns(ctx context.Context, node Node, installed []Node) error
 			}
 		}
 	}
-	return d.apply(ctx, node, config, kube.CoreDNS(resolvers))
+	minions := 0
+	for _, other := range d.cluster.config.staying() {
+		if other.Role == Minion {
+			minions++
+		}
+	}
+	return d.apply(ctx, node, config, kube.CoreDNS(resolvers, minions))
 }
 
 // serviceAccount waits for the account of pods that name none: without it the first pods are refused and tried again later.

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"archive/tar"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -100,15 +101,36 @@ func TestAUnitThatDoesNotComeUpFailsWithItsJournal(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "what did not start is not noted as started")
 }
 
-func TestImagesAreImportedOnce(t *testing.T) {
+func TestImagesAreImportedWhenContainerdHasThemNot(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(dir+"/images", 0o755))
-	require.NoError(t, os.WriteFile(dir+"/images/pause.tar", []byte("x"), 0o644))
+	archive, err := os.Create(dir + "/images/pause.tar")
+	require.NoError(t, err)
+	files := tar.NewWriter(archive)
+	manifest := `[{"Config":"sha256:1","RepoTags":["registry.local/pause:1","registry.local/other:1"],"Layers":["1.tar"]}]`
+	require.NoError(t, files.WriteHeader(&tar.Header{Name: "manifest.json", Mode: 0o644, Size: int64(len(manifest))}))
+	_, err = files.Write([]byte(manifest))
+	require.NoError(t, err)
+	require.NoError(t, files.Close())
+	require.NoError(t, archive.Close())
+	// ctr keeps its list of images in a file, and notes what is pinned.
+	ctr := `case "$4" in
+ls) cat "$LIST" ;;
+import) printf 'registry.local/pause:1\nregistry.local/other:1\n' >"$LIST" ;;
+label) echo "$5 $6" >>"$LIST.pinned" ;;
+esac`
+	list := dir + "/list"
+	require.NoError(t, os.WriteFile(list, []byte("registry.example/else:1\n"), 0o644))
 	run := func() string {
-		return bash(t, imagesScript, map[string]string{"ctr": "true"}, "IMAGES="+dir+"/images", "NOTES="+dir+"/notes")
+		return bash(t, imagesScript, map[string]string{"ctr": ctr}, "IMAGES="+dir+"/images", "NOTES="+dir+"/notes", "LIST="+list)
 	}
 	require.Equal(t, "imported pause\n", run())
 	require.Empty(t, run())
+	pinned, err := os.ReadFile(list + ".pinned")
+	require.NoError(t, err)
+	require.Equal(t, "registry.local/pause:1 io.cri-containerd.pinned=pinned\nregistry.local/other:1 io.cri-containerd.pinned=pinned\n", string(pinned))
+	require.NoError(t, os.WriteFile(list, []byte("registry.local/pause:1\n"), 0o644))
+	require.Equal(t, "imported pause\n", run(), "somebody has removed one")
 }
 
 // Whatever the moment of an interruption, asking again gives the same key until it is presented.

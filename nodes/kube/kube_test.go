@@ -37,13 +37,15 @@ func TestAnyClusterNameBecomesADNSName(t *testing.T) {
 }
 
 func TestCoreDNSForwardsOnlyWhereTheNodesHaveResolvers(t *testing.T) {
-	require.NotContains(t, string(kube.CoreDNS(nil)), "forward")
-	with := string(kube.CoreDNS([]netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}))
+	require.NotContains(t, string(kube.CoreDNS(nil, 1)), "forward")
+	with := string(kube.CoreDNS([]netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}, 3))
 	require.Contains(t, with, "        forward . 192.0.2.1 192.0.2.2\n")
 	require.NotContains(t, with, "FORWARD\n")
+	require.Contains(t, with, "replicas: 2\n")
+	require.Contains(t, string(kube.CoreDNS(nil, 1)), "replicas: 1\n")
 	objects, err := kube.Objects([]byte(with), kube.Access())
 	require.NoError(t, err)
-	require.Len(t, objects, 10)
+	require.Len(t, objects, 11)
 	for _, object := range objects {
 		require.NotEmpty(t, object.(*unstructured.Unstructured).GetName())
 	}

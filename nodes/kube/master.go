@@ -130,6 +130,9 @@ resources:
 			"--requestheader-username-headers=X-Remote-User",
 			"--proxy-client-cert-file="+keys+frontProxyPair+".crt",
 			"--proxy-client-key-file="+keys+frontProxyPair+".key",
+			// A master has routes to pods, and nobody who answers for addresses of Services: webhooks and extension API servers are called
+			// at their pods' addresses.
+			"--enable-aggregator-routing=true",
 			"--allow-privileged=true",
 			"--profiling=false",
 		), c.Host.audit()...),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,8 +25,8 @@ var corednsManifests string
 func Access() []byte { return accessManifests }
 
 // CoreDNS are the objects of the cluster's DNS. resolvers are where other names are asked for: the nodes' own
-// nameservers; without any, other names do not resolve.
-func CoreDNS(resolvers []netip.Addr) []byte {
+// nameservers; without any, other names do not resolve. It has a replica on each of two nodes where there are as many minions.
+func CoreDNS(resolvers []netip.Addr, minions int) []byte {
 	forward := ""
 	if len(resolvers) > 0 {
 		words := make([]string, len(resolvers))
@@ -34,7 +35,7 @@ func CoreDNS(resolvers []netip.Addr) []byte {
 		}
 		forward = "        forward . " + strings.Join(words, " ") + "\n"
 	}
-	return []byte(strings.Replace(corednsManifests, "        FORWARD\n", forward, 1))
+	return []byte(strings.NewReplacer("        FORWARD\n", forward, "REPLICAS\n", strconv.Itoa(max(1, min(minions, 2)))+"\n").Replace(corednsManifests))
 }
 
 // Objects reads YAML documents.

@@ -63,6 +63,8 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	cluster := l.clusterOf(t, demo, environment)
 	t.Run("the nodes are ready and named like their servers", func(t *testing.T) { nodesAreReady(t, cluster, demo) })
 	t.Run("a Service made with kubectl alone is reachable through the gateway", func(t *testing.T) { serviceByKubectl(t, l, cluster, where) })
+	t.Run("a NetworkPolicy closes pods, for gateways too", func(t *testing.T) { networkPolicies(t, l, cluster, where) })
+	t.Run("the API server reaches extension API servers behind Services", func(t *testing.T) { aggregation(t, cluster) })
 	t.Run("a server reaches the cloud's metadata, a pod on it does not", func(t *testing.T) { metadataIsForServers(t, cluster) })
 	t.Run("each etcd certificate opens its own prefix and no other", func(t *testing.T) { etcdPermissions(t, cluster, etcdCalico) })
 	t.Run("each certificate opens its own ports and no other", func(t *testing.T) { certificatesAndPorts(t, cluster) })
