@@ -57,6 +57,7 @@ func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpret
 		return nil, err
 	}
 	kept := openstack.Keeping(template)
+	before, _ := template["resources"].(map[string]any)
 	nodes, _, err := s.nodes.prepare(ctx, interpreter)
 	if err != nil {
 		return kept, nil
@@ -71,6 +72,17 @@ func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpret
 			continue
 		}
 		_, _ = interpreter.Invoke(ctx, instance, methodBeginDeploy, nil)
+	}
+	for _, one := range kept {
+		// Of an object that goes, and a node of the same name comes: their ids differ.
+		ofModel := slices.ContainsFunc(s.objects.all(classInstance), func(instance *muranopl.Object) bool { return openstack.IsOf(one.Resource, instance.ID()) })
+		described, _ := before[one.Resource].(map[string]any)
+		properties, _ := described["properties"].(map[string]any)
+		if !ofModel && slices.ContainsFunc(nodes, func(node nodeServer) bool { return node.name() == properties["name"] }) {
+			if _, err := s.stacks.replace(ctx, s.stacks.own(), one.Resource, nil); err != nil {
+				return nil, err
+			}
+		}
 	}
 	project, err := s.runtime.Project(ctx)
 	if err != nil {

@@ -30,7 +30,11 @@ var losses = map[string]string{
 	"image":    "Heat would rebuild it, and everything on its disk would be lost",
 	"networks": "it would lose its addresses, by which others know it",
 	"name":     "its cluster knows it by its name",
+	propertyID: "it would be deleted, with everything on its disk, while another one of its name is made",
 }
+
+// propertyID stands for the id of the object that a node's server belongs to.
+const propertyID = "id"
 
 const replacement = "Heat would delete it and make another one, and everything on its disk would be lost"
 
@@ -140,6 +144,16 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 	var problems []*ServerChange
 	unknown := map[string][]string{} // by server, the properties of which Heat does not tell what they were
 	for _, resource := range resources {
+		if successor := now.successor(next, resource.Name, content.Nodes); successor != "" && resource.PhysicalID != "" {
+			server, err := p.found(ctx, resource.PhysicalID)
+			if err != nil {
+				return content, nil, err
+			}
+			if server.there() {
+				problems = append(problems, &ServerChange{Resource: resource.Name, Server: server.name, ServerID: resource.PhysicalID, Property: propertyID,
+					From: strings.TrimSuffix(resource.Name, serverSuffix), To: strings.TrimSuffix(successor, serverSuffix)})
+			}
+		}
 		if resource.PhysicalID == "" || resource.Status == "CREATE_FAILED" || now.resource(resource.Name) == nil || next.resource(resource.Name) == nil {
 			continue // what was never made is made; what is not wanted any more goes
 		}
@@ -222,6 +236,20 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 		}
 	}
 	return content, states, Refused(problems)
+}
+
+// successor is the resource that next makes for a node's server in the place of one that it does not have any more: it has its name. "" when
+// there is none.
+func (d definition) successor(next definition, resource string, nodes []string) string {
+	if d.kind(resource) != serverType || next.resource(resource) != nil {
+		return ""
+	}
+	for _, node := range nodes {
+		if d.resource(node) == nil && equal(d.value(resource, "name"), next.value(node, "name")) {
+			return node
+		}
+	}
+	return ""
 }
 
 // keep gives a resource a property as it was, with the values that parameters and files had.

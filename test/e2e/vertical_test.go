@@ -481,11 +481,18 @@ func anotherName(t *testing.T, l *lab, c *cluster) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "demo.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "murano-kube-2", "murano-kube-9")), 0o600))
+	// With other ids its nodes are others, that only have the same names.
+	others := filepath.Join(t.TempDir(), "demo.yaml")
+	const head, tail = "io.murano.resources.LinuxMuranoInstance", "}\n        name: murano-kube-1\n"
+	require.Contains(t, string(text), head+tail)
+	require.NoError(t, os.WriteFile(others, []byte(strings.Replace(string(text), head+tail, head+", id: another"+tail, 1)), 0o600))
 	for _, flags := range [][]string{{"--dry-run"}, {"--follow"}} {
 		output, err := l.try(l.as("burano-demo"), "burano", append([]string{"deploy", file}, flags...)...)
 		require.Error(t, err, output)
 		require.Contains(t, output, "server murano-kube-2 ("+c.servers["murano-kube-2"]+") was made with name murano-kube-2 and cannot have murano-kube-9")
-		t.Logf("%v:\n%s", flags, output)
+		output, err = l.try(l.as("burano-demo"), "burano", append([]string{"deploy", others}, flags...)...)
+		require.Error(t, err, output)
+		require.Contains(t, output, "server murano-kube-1 ("+c.servers["murano-kube-1"]+") was made with id")
 	}
 	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/environments/demo.yaml", "--follow")
 	require.Equal(t, units, c.startTimes(t), "no unit was restarted")
