@@ -64,3 +64,20 @@ scenario('the list is filtered by name as one types', {}, async (page) => {
   await page.getByRole('textbox', { name: 'Filter by name' }).fill('no such name');
   await sees(page, 'No environment matches');
 });
+
+scenario('metadata of a component is edited in the draft', {}, async (page) => {
+  const { request } = page.context();
+  const { environment: id } = await deploy(request, { type: 'io.burano.test.Hello', greeting: 'Hello' });
+  await eventually(() => call(request, 'GET', `/v1/environments/${id}`), (now) => now.status === 'ready', 'the deployment');
+  const [component] = (await call(request, 'GET', `/v1/environments/${id}`)).services;
+  await page.goto(`environments/${id}/components/${component['?'].id}?tab=metadata`);
+  await page.getByRole('button', { name: 'Edit metadata' }).click();
+  const dialog = page.getByRole('dialog');
+  const box = dialog.getByRole('textbox', { name: 'Metadata' });
+  await box.fill('no JSON');
+  assert.ok(await dialog.getByRole('button', { name: 'Save' }).isDisabled());
+  await box.fill('{"owner": "billing"}');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await sees(page, /"owner": "billing"/);
+});

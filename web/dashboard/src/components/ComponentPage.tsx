@@ -132,7 +132,12 @@ export function ComponentPage() {
           <PageSection isFilled id={tab}>
             {tab === 'overview' && <Overview environment={environment} found={found} names={names} />}
             {tab === 'log' && <ComponentLog environment={environment} object={found.object} />}
-            {tab === 'metadata' && <Metadata metadata={headerOf(found.object).metadata} />}
+            {tab === 'metadata' && (
+              <Metadata
+                metadata={headerOf(found.object).metadata}
+                of={details.data.services?.some((one) => one['?']?.id === object) ? { environment, object, name: nameOf(found.object) } : undefined}
+              />
+            )}
           </PageSection>
         </>
       )}

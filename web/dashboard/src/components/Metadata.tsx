@@ -1,22 +1,47 @@
-import { CodeBlock, CodeBlockCode, EmptyState, EmptyStateBody } from '@patternfly/react-core';
+import { Button, CodeBlock, CodeBlockCode, EmptyState, EmptyStateActions, EmptyStateBody, EmptyStateFooter } from '@patternfly/react-core';
 import { TagsIcon } from '@patternfly/react-icons';
+import { useState } from 'react';
 
 import { useText } from '../text';
+import { EditMetadata } from './EditMetadata';
 import { masked } from './masked';
 
+interface Props {
+  metadata: unknown;
+  /** Where it can be edited: components can, and not what they hold. */
+  of?: { environment: string; object: string; name: string };
+}
+
 /** What is kept with an object besides its properties. */
-export function Metadata({ metadata }: { metadata: unknown }) {
+export function Metadata({ metadata, of }: Props) {
   const text = useText().components;
-  if (!metadata || (typeof metadata === 'object' && Object.keys(metadata).length === 0)) {
-    return (
-      <EmptyState titleText={text.noMetadata} icon={TagsIcon} headingLevel="h2">
-        <EmptyStateBody>{text.noMetadataWhat}</EmptyStateBody>
-      </EmptyState>
-    );
-  }
+  const [editing, setEditing] = useState(false);
+  const kept = (typeof metadata === 'object' && metadata !== null ? metadata : {}) as Record<string, unknown>;
+  const edit = of && (
+    <Button variant="secondary" onClick={() => setEditing(true)}>
+      {text.editMetadata}
+    </Button>
+  );
   return (
-    <CodeBlock>
-      <CodeBlockCode>{JSON.stringify(masked(metadata, text.hidden), null, 2)}</CodeBlockCode>
-    </CodeBlock>
+    <>
+      {Object.keys(kept).length === 0 ? (
+        <EmptyState titleText={text.noMetadata} icon={TagsIcon} headingLevel="h2">
+          <EmptyStateBody>{text.noMetadataWhat}</EmptyStateBody>
+          {edit && (
+            <EmptyStateFooter>
+              <EmptyStateActions>{edit}</EmptyStateActions>
+            </EmptyStateFooter>
+          )}
+        </EmptyState>
+      ) : (
+        <>
+          <CodeBlock className="burano-spaced">
+            <CodeBlockCode>{JSON.stringify(masked(kept, text.hidden), null, 2)}</CodeBlockCode>
+          </CodeBlock>
+          {edit}
+        </>
+      )}
+      {editing && of && <EditMetadata {...of} metadata={kept} onClose={() => setEditing(false)} />}
+    </>
   );
 }

@@ -1,7 +1,7 @@
 // The caller's draft of an environment: an open session, whose id the browser remembers.
 import { queryOptions, type QueryClient } from '@tanstack/react-query';
 
-import { answered, api, ApiError, type Schema } from '../api/client';
+import { answered, api, ApiError, send, type Schema } from '../api/client';
 import { deploymentsQuery, deploySession, environmentQuery, environmentsQuery, openSession, type ObjectModel } from '../environments/environments';
 
 /** What is known of a draft: an outdated one can be thrown away only, somebody else has deployed since it was begun. */
@@ -121,6 +121,13 @@ export async function deploy(client: QueryClient, user: string, environment: str
   return (await client.fetchQuery({ ...deploymentsQuery(environment), staleTime: 0 }))[0]?.id ?? '';
 }
 
+/** Has what is shown of the draft asked for again. A first answer that is still on its way may be older than the change: it is dropped, which
+ * invalidating alone would not do. */
+async function changed(client: QueryClient): Promise<void> {
+  await client.cancelQueries({ queryKey: environmentsQuery.queryKey });
+  await client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+}
+
 /** Puts an application into the draft. */
 export async function addApplication(client: QueryClient, user: string, environment: string, model: ObjectModel): Promise<void> {
   const session = await sessionFor(client, user, environment);
@@ -130,7 +137,19 @@ export async function addApplication(client: QueryClient, user: string, environm
       body: model,
     }),
   );
-  await client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+  await changed(client);
+}
+
+/** Sets the metadata of an application in the draft. */
+export async function setMetadata(client: QueryClient, user: string, environment: string, id: string, metadata: Record<string, unknown>): Promise<void> {
+  const session = await sessionFor(client, user, environment);
+  // A part of the address is a question mark, which the typed client takes for the beginning of a query.
+  await send(`/v1/environments/${encodeURIComponent(environment)}/services/${encodeURIComponent(id)}/%3F/metadata`, {
+    method: 'PUT',
+    headers: { 'Content-Type': 'application/json', 'X-Configuration-Session': session },
+    body: JSON.stringify(metadata),
+  });
+  await changed(client);
 }
 
 /** Takes an application out of the draft. */
@@ -142,7 +161,7 @@ export async function removeApplication(client: QueryClient, user: string, envir
       parseAs: 'text',
     }),
   );
-  await client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+  await changed(client);
 }
 
 export interface Counts {

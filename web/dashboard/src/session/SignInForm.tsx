@@ -64,7 +64,6 @@ export function SignInForm({ former, onSignedIn }: Props) {
         };
     attempt.mutate(credentials);
   };
-  const complete = byCredential ? fields.credential && fields.secret : fields.user && fields.password;
   return (
     <Form onSubmit={submit}>
       {error && <Alert variant="danger" isInline title={error.message} component="p" />}
@@ -109,7 +108,7 @@ export function SignInForm({ former, onSignedIn }: Props) {
         </>
       )}
       <ActionGroup>
-        <Button type="submit" isBlock isDisabled={!complete || attempt.isPending} isLoading={attempt.isPending}>
+        <Button type="submit" isBlock isDisabled={attempt.isPending} isLoading={attempt.isPending}>
           {text.session.signIn}
         </Button>
       </ActionGroup>

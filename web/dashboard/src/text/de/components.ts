@@ -30,4 +30,8 @@ export const components: Texts['components'] = {
   endpoints: 'Antwortet unter',
   open: (url: string) => `${url} in einem neuen Tab öffnen`,
   opensNewTab: 'öffnet einen neuen Tab',
+  editMetadata: 'Metadaten bearbeiten',
+  editMetadataWhat: 'Geändert wird Ihr Entwurf; mit dem nächsten Deployment gilt es.',
+  metadataOf: (name) => `Metadaten von ${name}`,
+  metadataForm: 'Ein Objekt in JSON, zum Beispiel {"owner": "billing"}',
 };

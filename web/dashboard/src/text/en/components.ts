@@ -28,4 +28,8 @@ export const components = {
   endpoints: 'Answers at',
   open: (url: string) => `Open ${url} in a new tab`,
   opensNewTab: 'opens in a new tab',
+  editMetadata: 'Edit metadata',
+  editMetadataWhat: 'It is changed in your draft and takes effect with the next deployment.',
+  metadataOf: (name: string) => `Metadata of ${name}`,
+  metadataForm: 'An object in JSON, such as {"owner": "billing"}',
 };

@@ -1,0 +1,11 @@
+// Metadata of components.
+
+/** What somebody has typed as metadata: an object in JSON; null where it is none. */
+export function metadataOf(typed: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(typed);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
+}
