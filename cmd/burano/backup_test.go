@@ -61,7 +61,8 @@ func fill(t *testing.T, options *serveOptions, environments int) {
 	handle, err := db.DB()
 	require.NoError(t, err)
 	defer handle.Close()
-	require.NoError(t, db.Exec("INSERT INTO packages VALUES ('k1', 'a.b', 'n', 'Application', '1.0.0', 'd', 'a', '{}', 'o', ?, ?, ?, 1, 2, 4)", true, true, false).Error)
+	require.NoError(t, db.Exec("INSERT INTO packages (id, full_name, name, type, version, description, author, supplier, owner_id, is_public, enabled, embedded, created, updated, bytes) "+
+		"VALUES ('k1', 'a.b', 'n', 'Application', '1.0.0', 'd', 'a', '{}', 'o', ?, ?, ?, 1, 2, 4)", true, true, false).Error)
 	require.NoError(t, db.Exec("INSERT INTO package_archives VALUES ('k1', ?)", []byte{0, 255, '"', '\n'}).Error)
 	require.NoError(t, db.Exec("INSERT INTO request_statistics VALUES (1, 'h', 1, 0, 2.0, '{}', 0.125, 0, 4, 99.5, 1, 1)").Error)
 	require.NoError(t, db.Exec("DELETE FROM categories WHERE name = 'SAP'").Error)

@@ -108,7 +108,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.tlsCert, "tls-cert", "", "PEM file of the server certificate and its chain; without it the server speaks plain HTTP. A renewed file is picked up without a restart")
 	flags.StringVar(&o.tlsKey, "tls-key", "", "PEM file of the certificate's key")
 	flags.StringSliceVar(&o.proxies, "trusted-proxies", nil, "addresses or ranges of proxies whose headers are trusted: X-Forwarded-For for the caller, and X-Forwarded-Proto: https for TLS, which makes cookies Secure")
-	flags.StringSliceVar(&o.websso, "websso", nil, "ways to sign in by Keystone's federation that the dashboard offers: NAME=PROTOCOL, such as Company=openid, or NAME=IDENTITY_PROVIDER/PROTOCOL")
+	flags.StringSliceVar(&o.websso, "websso", []string{}, "ways to sign in by Keystone's federation that the dashboard offers: NAME=PROTOCOL, such as Company=openid, or NAME=IDENTITY_PROVIDER/PROTOCOL")
 	flags.StringVar(&o.keystone, "websso-keystone", "", "address of Keystone for browsers, which ends in /v3 (default: the one by which this server reaches it)")
 	flags.DurationVar(&o.signInIdle, "sign-in-idle", time.Hour, "how long a browser stays signed in without a request")
 	flags.DurationVar(&o.signInTime, "sign-in-time", 12*time.Hour, "how long a browser stays signed in at most; never longer than its Keystone token lasts")
