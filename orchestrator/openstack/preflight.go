@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stackresources"
 
 	"github.com/burano/burano/internal/fault"
@@ -84,6 +86,9 @@ func (p *Project) CheckRoom(ctx context.Context, name string, content Content) e
 	if err != nil {
 		return err
 	}
+	if err := p.unlistedImages(ctx, list, &known); err != nil {
+		return err
+	}
 	problems := known.missing(list)
 	problems = append(problems, known.exceeded(list, slices.Collect(maps.Values(coming)))...)
 	if len(problems) == 0 {
@@ -129,6 +134,29 @@ func (p *Project) choices(ctx context.Context) (all cloudChoices, err error) {
 		ask("quota", func(list any) { all.quotas, _ = list.([]QuotaChoice) }),
 	)
 	return all, err
+}
+
+// unlistedImages adds images that are not listed and can be used by their ids all the same: those of a community.
+func (p *Project) unlistedImages(ctx context.Context, list []newServer, known *cloudChoices) error {
+	for _, server := range list {
+		if server.image == "" || slices.ContainsFunc(known.images, func(i ImageChoice) bool { return i.ID == server.image || i.Name == server.image }) {
+			continue
+		}
+		client, err := openstack.NewImageV2(p.provider, p.endpoint)
+		if err != nil {
+			return fmt.Errorf("find Glance in the service catalog: %w", err)
+		}
+		image, err := images.Get(ctx, client, server.image).Extract()
+		var unexpected gophercloud.ErrUnexpectedResponseCode
+		switch {
+		case errors.As(err, &unexpected) && unexpected.Actual < http.StatusInternalServerError:
+		case err != nil:
+			return fmt.Errorf("ask Glance for image %s: %w", server.image, err)
+		case image.Status == images.ImageStatusActive:
+			known.images = append(known.images, ImageChoice{ID: image.ID, Name: image.Name, MinDisk: image.MinDiskGigabytes, MinRAM: image.MinRAMMegabytes})
+		}
+	}
+	return nil
 }
 
 // id is the project's, "" when the token does not say.

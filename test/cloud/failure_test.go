@@ -1,16 +1,21 @@
 package cloud
 
 import (
+	"bytes"
 	"context"
 	"testing"
 
+	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/quotasets"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/imagedata"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/test/localcloud/localcloudtest"
 )
 
 // with is the template with other properties of its server "one".
@@ -75,6 +80,7 @@ func whatIsMissingIsSaidBefore(t *testing.T, c *cloud) {
 		return project.CheckRoom(t.Context(), name, with(plan(t, project, "one", "two"), properties).content(t))
 	}
 	require.NoError(t, room(nil))
+	require.NoError(t, room(map[string]any{"image": admin.communityImage(t)}), "it is in no list, and can be used")
 	err := room(map[string]any{"flavor": "no-flavor", "image": "no-image", "availability_zone": "no-zone"})
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	for _, want := range []string{`server burano-test-one: the project sees no flavor with the name or id "no-flavor": there are `, flavor,
@@ -94,6 +100,19 @@ func whatIsMissingIsSaidBefore(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	require.NoError(t, project.CheckRoom(t.Context(), name, plan(t, project, "one").content(t)), "what is there needs no room")
 	require.ErrorContains(t, room(nil), "1 more are needed and 0 of 1 are left")
+}
+
+// communityImage makes an image that whoever knows its id can use.
+func (u user) communityImage(t *testing.T) string {
+	visibility := images.ImageVisibilityCommunity
+	client := u.client(t, openstack.NewImageV2)
+	made, err := images.Create(t.Context(), client, images.CreateOpts{Name: "burano-test-community", DiskFormat: "raw", ContainerFormat: "bare", Visibility: &visibility}).Extract()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, images.Delete(context.Background(), client, made.ID).ExtractErr()) })
+	content, err := localcloudtest.TinyServer(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, imagedata.Upload(t.Context(), client, made.ID, bytes.NewReader(content)).ExtractErr())
+	return made.ID
 }
 
 func aQuotaIsNamed(t *testing.T, c *cloud) {

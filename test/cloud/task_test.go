@@ -1,9 +1,14 @@
 package cloud
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
+	"net/http"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +26,7 @@ import (
 	driver "github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
+	"github.com/burano/burano/test/localcloud/fault"
 )
 
 // tasks is a Burano whose deployments make a stack of random strings, one for each application.
@@ -207,4 +213,38 @@ func aTrustThatIsRefusedInTheMiddleEndsATask(t *testing.T, c *cloud) {
 		_, err := h.service.Environment(t.Context(), demo, environment.ID, "")
 		return err != nil
 	})
+}
+
+// TestATaskOutlivesAnOutageInItsMiddle: Keystone and Heat answer nothing of use for a while. Only the local cloud can be told to.
+func TestATaskOutlivesAnOutageInItsMiddle(t *testing.T) {
+	if os.Getenv(cloudsVariable) != "" {
+		t.Skip("a real cloud has no outages to order")
+	}
+	c := open(t)
+	service := c.service(t)
+	h := newTasks(t, service, 2*time.Minute)
+	h.passes = make(chan struct{})
+	demo := c.as(t, "demo").caller(t, service)
+	environment, err := h.service.CreateEnvironment(t.Context(), demo, map[string]any{"name": "outage"})
+	require.NoError(t, err)
+	h.deploy(demo, environment.ID, "first")
+	<-h.reached
+	var faults []fault.Fault
+	for nth := range 6 {
+		for _, path := range []string{"/identity/v3/auth/tokens", "/orchestration/.*"} {
+			faults = append(faults, fault.Fault{Path: path, Nth: nth, Kind: fault.Kinds[nth%3]}) // 500, 502, 503
+		}
+	}
+	body, err := json.Marshal(faults)
+	require.NoError(t, err)
+	options, _ := c.options(t, "demo")
+	address, _, _ := strings.Cut(options.IdentityEndpoint, "/identity")
+	answer, err := http.Post(address+"/faults", "application/json", bytes.NewReader(body))
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Less(t, answer.StatusCode, 300)
+	h.passes <- struct{}{}
+	state, reports := h.ended(demo, environment.ID)
+	require.Equal(t, "success", state, reports)
+	require.Len(t, c.as(t, "demo").stacksNamed(t, stackOf(environment.ID)), 1)
 }
