@@ -1,0 +1,82 @@
+import { assert, call, deploy, draft, environment, eventually, scenario, sees } from './harness.mjs';
+
+const acts = { type: 'io.burano.test.Acts', name: 'acts', adminPassword: 'former secret' };
+
+/** Deploys the package with actions and waits for the end. */
+async function deployed(request) {
+  const made = await deploy(request, acts);
+  await eventually(() => call(request, 'GET', `/v1/environments/${made.environment}`), (now) => now.status === 'ready', 'the deployment');
+  const [component] = await call(request, 'GET', `/v1/environments/${made.environment}/services`);
+  return { ...made, component };
+}
+
+scenario('the form of an action has its choices, limits and defaults, and says what is interrupted', {}, async (page) => {
+  const { environment: id, component } = await deployed(page.context().request);
+  await page.goto(`environments/${id}/components/${component['?'].id}`);
+  await page.getByRole('button', { name: /^Actions/ }).click();
+  await page.getByRole('menuitem', { name: 'Resize' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('What runs is interrupted.').waitFor();
+  assert.equal(await dialog.getByLabel('count').inputValue(), '2');
+  await dialog.getByRole('button', { name: 'Run' }).click();
+  await dialog.getByText('It must be there.').waitFor();
+  await dialog.getByLabel('Size of servers').selectOption('large');
+  await dialog.getByLabel('count').fill('0');
+  await dialog.getByText('It is too small.').waitFor();
+  await dialog.getByLabel('count').fill('3');
+  await dialog.getByRole('button', { name: 'Run' }).click();
+  await dialog.getByText('3 of large').waitFor();
+});
+
+scenario('a draft begun elsewhere is taken up, and shows what each property was and would be', {}, async (page) => {
+  const { request } = page.context();
+  const { environment: id, component } = await deployed(request);
+  const session = (await call(request, 'POST', `/v1/environments/${id}/configure`)).id;
+  const changed = { ...component, size: 5, adminPassword: 'another secret' };
+  await call(request, 'PUT', `/v1/environments/${id}/services`, [changed], { headers: { 'X-Configuration-Session': session } });
+  await page.goto(`environments/${id}`);
+  await sees(page, 'There is another draft of this environment');
+  await page.getByRole('button', { name: 'Who holds them' }).click();
+  await page.getByRole('button', { name: 'Go on with it' }).click();
+  await sees(page, 'Your draft has changes that are not deployed');
+  await page.getByRole('button', { name: 'The change' }).click();
+  await page.locator('del', { hasText: '1' }).waitFor();
+  await page.locator('ins', { hasText: '5' }).waitFor();
+  await sees(page, 'adminPassword: another secret');
+  assert.equal(await page.getByText('former secret').count(), 0);
+
+  // Another draft is deployed meanwhile.
+  const other = await draft(request, id);
+  await call(request, 'POST', `/v1/environments/${id}/sessions/${other}/deploy`);
+  await eventually(() => call(request, 'GET', `/v1/environments/${id}`), (now) => now.status === 'ready', 'the other deployment');
+  await page.reload();
+  await sees(page, 'Your draft is out of date');
+});
+
+scenario('what a component reported in all runs is one list', {}, async (page) => {
+  const { request } = page.context();
+  const { environment: id, component } = await deployed(request);
+  const again = await draft(request, id);
+  await call(request, 'POST', `/v1/environments/${id}/sessions/${again}/deploy`);
+  await eventually(() => call(request, 'GET', `/v1/environments/${id}`), (now) => now.status === 'ready', 'the second deployment');
+  await page.goto(`environments/${id}/components/${component['?'].id}?tab=log`);
+  await eventually(() => page.getByText('acts is there').count(), (count) => count === 2, 'the reports of both runs');
+  assert.equal(await page.getByRole('heading', { name: /^Run of/ }).count(), 2);
+});
+
+scenario('the catalog asks for no logo and no form that is not there', {}, async (page) => {
+  const missing = [];
+  page.on('response', (response) => {
+    if (response.status() === 404) missing.push(response.url());
+  });
+  const id = await environment(page.context().request);
+  await page.goto('catalog');
+  await sees(page, 'Acts');
+  const { packages } = await call(page.context().request, 'GET', '/burano/v1/packages?fqn=io.burano.test.Acts');
+  assert.deepEqual([packages[0].version, packages[0].has_ui, packages[0].has_logo], ['1.2.0', false, false]);
+  await page.goto(`catalog/${packages[0].id}`);
+  await sees(page, '1.2.0');
+  await page.goto(`environments/${id}/add/${packages[0].id}`);
+  await sees(page, 'adminPassword');
+  assert.deepEqual(missing, []);
+});
