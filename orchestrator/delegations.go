@@ -42,15 +42,15 @@ type Delegate struct {
 }
 
 // Delegation shows the environment's standing delegation; a fault of kind NotFound when it has none.
-func (s *Service) Delegation(ctx context.Context, caller identity.Caller, environmentID string) (Delegation, error) {
+func (s *Service) Delegation(ctx context.Context, caller identity.Caller, environmentID string) (delegation Delegation, found bool, err error) {
 	if _, err := s.environmentHead(ctx, caller, environmentID); err != nil {
-		return Delegation{}, err
+		return Delegation{}, false, err
 	}
 	row, err := s.store.StandingDelegation(ctx, environmentID)
 	if errors.Is(err, store.ErrNotFound) {
-		return Delegation{}, noDelegation(environmentID)
+		return Delegation{}, false, nil
 	}
-	return seenDelegation(row), err
+	return seenDelegation(row), err == nil, err
 }
 
 func noDelegation(environmentID string) error {

@@ -44,7 +44,10 @@ func delegationShowCommand(connection *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return print.print(command.OutOrStdout(), delegation, delegationTable(delegation))
+			if delegation == nil {
+				return fmt.Errorf("environment %s has no standing delegation", found.Name)
+			}
+			return print.print(command.OutOrStdout(), delegation, delegationTable(*delegation))
 		}),
 	}
 	print.addFlag(command)

@@ -232,6 +232,9 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			Policy:   rules,
 			Keystone: credentials.IdentityEndpoint,
 			Choices:  cloud.Choices,
+
+			MarkImage:   cloud.MarkImage,
+			AllProjects: cloud.AllProjects,
 			Kubeconfig: func(ctx context.Context, environmentID, objectID string) ([]byte, error) {
 				return native.Kubeconfig(ctx, tasks, environmentID, objectID, nativeConfig)
 			},

@@ -3,10 +3,15 @@ package openstack
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/availabilityzones"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/keypairs"
@@ -15,7 +20,9 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/external"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/quotas"
+	securitygroups "github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
@@ -59,6 +66,28 @@ type (
 		Name      string `json:"name"`
 		Available bool   `json:"available"`
 	}
+	// SecurityGroupChoice is a set of rules for what reaches servers.
+	SecurityGroupChoice struct {
+		ID          string `json:"id"`
+		Name        string `json:"name"`
+		Description string `json:"description"`
+	}
+	// SubnetChoice is a range of addresses of a network.
+	SubnetChoice struct {
+		ID        string `json:"id"`
+		Name      string `json:"name"`
+		NetworkID string `json:"network_id"`
+		CIDR      string `json:"cidr"`
+		IPVersion int    `json:"ip_version"`
+	}
+	// VolumeChoice is a disk that Cinder keeps.
+	VolumeChoice struct {
+		ID       string `json:"id"`
+		Name     string `json:"name"`
+		Size     int    `json:"size"` // GiB
+		Status   string `json:"status"`
+		Bootable bool   `json:"bootable"`
+	}
 	// QuotaChoice is how much of a resource the project uses and may use; the limit is -1 when there is none.
 	QuotaChoice struct {
 		Resource string `json:"resource"` // instances, cores, ram (MiB), floating_ips, networks, ports, security_groups
@@ -75,14 +104,18 @@ var choices = map[string]func(ctx context.Context, provider *gophercloud.Provide
 	"networks":           listNetworks,
 	"availability-zones": listZones,
 	"quota":              listQuota,
+	"security-groups":    listSecurityGroups,
+	"subnets":            listSubnets,
+	"volumes":            listVolumes,
 }
 
 // Choices lists what the caller may choose from in their project: kind is flavors ([]FlavorChoice), images ([]ImageChoice), keypairs ([]KeypairChoice),
-// networks ([]NetworkChoice), availability-zones ([]ZoneChoice) or quota ([]QuotaChoice), each by name. It is asked with the caller's own token.
+// networks ([]NetworkChoice), availability-zones ([]ZoneChoice), security-groups ([]SecurityGroupChoice), subnets ([]SubnetChoice), volumes
+// ([]VolumeChoice, none where the cloud has no Cinder) or quota ([]QuotaChoice), each by name. It is asked with the caller's own token.
 func (s *Service) Choices(ctx context.Context, caller identity.Caller, kind string) (any, error) {
 	ask, known := choices[kind]
 	if !known {
-		return nil, fault.New(fault.NotFound, "The resource could not be found: the cloud is not asked for %s, but for flavors, images, keypairs, networks, availability-zones and quota", kind)
+		return nil, fault.New(fault.NotFound, "The resource could not be found: the cloud is not asked for %s, but for %s", kind, strings.Join(slices.Sorted(maps.Keys(choices)), ", "))
 	}
 	client, err := s.inCatalogOf(ctx, caller)
 	if err != nil {
@@ -150,7 +183,7 @@ func listImages(ctx context.Context, provider *gophercloud.ProviderClient, endpo
 		list[i] = ImageChoice{ID: one.ID, Name: one.Name, MinDisk: one.MinDiskGigabytes, MinRAM: one.MinRAMMegabytes, Size: one.SizeBytes}
 		// Murano marks the images that its applications know so (https://docs.openstack.org/murano/).
 		var told struct{ Title, Type string }
-		if text, ok := one.Properties["murano_image_info"].(string); ok && json.Unmarshal([]byte(text), &told) == nil {
+		if text, ok := one.Properties[imageInfo].(string); ok && json.Unmarshal([]byte(text), &told) == nil {
 			list[i].Title, list[i].Type = told.Title, told.Type
 		}
 	}
@@ -208,6 +241,61 @@ func listZones(ctx context.Context, provider *gophercloud.ProviderClient, endpoi
 	list := make([]ZoneChoice, len(found))
 	for i, one := range found {
 		list[i] = ZoneChoice{Name: one.ZoneName, Available: one.ZoneState.Available}
+	}
+	return list, err
+}
+
+func listSecurityGroups(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, projectID string) (any, error) {
+	client, err := openstack.NewNetworkV2(provider, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := securitygroups.List(client, securitygroups.ListOpts{ProjectID: projectID, SortKey: "name", SortDir: "asc"}).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := securitygroups.ExtractGroups(pages)
+	list := make([]SecurityGroupChoice, len(found))
+	for i, one := range found {
+		list[i] = SecurityGroupChoice{ID: one.ID, Name: one.Name, Description: one.Description}
+	}
+	return list, err
+}
+
+func listSubnets(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, _ string) (any, error) {
+	client, err := openstack.NewNetworkV2(provider, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := subnets.List(client, subnets.ListOpts{SortKey: "name", SortDir: "asc"}).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := subnets.ExtractSubnets(pages)
+	list := make([]SubnetChoice, len(found))
+	for i, one := range found {
+		list[i] = SubnetChoice{ID: one.ID, Name: one.Name, NetworkID: one.NetworkID, CIDR: one.CIDR, IPVersion: one.IPVersion}
+	}
+	return list, err
+}
+
+func listVolumes(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, _ string) (any, error) {
+	client, err := openstack.NewBlockStorageV3(provider, endpoint)
+	var none *gophercloud.ErrEndpointNotFound
+	if errors.As(err, &none) || errors.As(err, new(gophercloud.ErrEndpointNotFound)) {
+		return []VolumeChoice{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	pages, err := volumes.List(client, volumes.ListOpts{Sort: "name:asc"}).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := volumes.ExtractVolumes(pages)
+	list := make([]VolumeChoice, len(found))
+	for i, one := range found {
+		list[i] = VolumeChoice{ID: one.ID, Name: one.Name, Size: one.Size, Status: one.Status, Bootable: one.Bootable == "true"}
 	}
 	return list, err
 }

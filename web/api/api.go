@@ -20,6 +20,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/audit"
 	"github.com/burano/burano/web/auth"
@@ -51,6 +52,10 @@ type Config struct {
 	SnapshotLoss func(store.Snapshot) string
 	// Choices lists what a caller may choose from in the cloud (openstack.Service); nil: the cloud is not asked.
 	Choices func(ctx context.Context, caller identity.Caller, kind string) (any, error)
+	// MarkImage marks an image for forms (openstack.Service), nil takes the mark away; AllProjects lists the projects of the cloud. nil: the
+	// cloud is not asked.
+	MarkImage   func(ctx context.Context, caller identity.Caller, id string, mark *openstack.Mark) error
+	AllProjects func(ctx context.Context, caller identity.Caller) ([]identity.Project, error)
 	// Quotas keep how much projects may have.
 	Quotas []QuotaStore
 	// Checks are what /readyz asks.
@@ -142,6 +147,8 @@ func newEcho(config Config) *echo.Echo {
 	packageHandlers{config.Catalog}.register(burano)
 	draftHandlers{config.Orchestrator}.register(burano)
 	choiceHandlers{config.Choices}.register(burano)
+	cloudHandlers{config.MarkImage, config.AllProjects, config.Limits.Values}.register(burano)
+	burano.GET("/version", showVersion)
 	delegationHandlers{config.Orchestrator}.register(burano)
 	findingHandlers{config.Orchestrator}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster}.register(burano)

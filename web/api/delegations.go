@@ -37,9 +37,12 @@ func delegationFields(d orchestrator.Delegation) delegationJSON {
 
 func (h delegationHandlers) show(c echo.Context) error {
 	ctx, caller := calling(c)
-	delegation, err := h.orchestrator.Delegation(ctx, caller, c.Param("environment"))
+	delegation, found, err := h.orchestrator.Delegation(ctx, caller, c.Param("environment"))
 	if err != nil {
 		return err
+	}
+	if !found {
+		return c.JSON(http.StatusOK, nil) // that there is none is nothing wrong
 	}
 	return c.JSON(http.StatusOK, delegationFields(delegation))
 }

@@ -66,7 +66,7 @@ func (s *server) settle(token, mark string) possessions {
 func (s *server) everybodys() map[string]string {
 	all, err := s.catalog.Categories(s.t.Context(), catalog.CategoryQuery{})
 	require.NoError(s.t, err)
-	return map[string]string{"category": all[0].ID, "methods": "any", "instance": "any", "kind": "flavors", "namespace": "default", "pod": "web"}
+	return map[string]string{"category": all[0].ID, "methods": "any", "instance": "any", "kind": "flavors", "image": "any", "namespace": "default", "pod": "web"}
 }
 
 // parameters lists the parameters of a route; those that are called "id" by what they are, and "*" with what it is below.
@@ -248,7 +248,7 @@ func (s *server) renewed(token string, own possessions, mark string) possessions
 // TestAReaderWritesNothing walks with the ids of the reader's own project.
 func TestAReaderWritesNothing(t *testing.T) {
 	// What gives rights is not only read; and what changes nothing, or only the caller's own session, is open.
-	closed := []string{"GET /burano/v1/audit", "GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig", "GET /v1/environments/:environment/actions/:task",
+	closed := []string{"GET /burano/v1/audit", "GET /burano/v1/projects", "GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig", "GET /v1/environments/:environment/actions/:task",
 		"GET /burano/v1/snapshots/:snapshot/content"}
 	opened := []string{"POST /burano/v1/forms/:package", "PUT /burano/v1/session/project"}
 	s := newServer(t)

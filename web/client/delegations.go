@@ -28,10 +28,11 @@ func delegationPath(environment string) string {
 	return "/burano/v1/environments/" + environment + "/delegation"
 }
 
-// Delegation shows the standing delegation of an environment; without one the answer is 404.
-func (c *Client) Delegation(ctx context.Context, environment string) (Delegation, error) {
-	var found Delegation
-	return found, c.Call(ctx, http.MethodGet, delegationPath(environment), nil, &found)
+// Delegation shows the standing delegation of an environment; nil when it has none.
+func (c *Client) Delegation(ctx context.Context, environment string) (*Delegation, error) {
+	var found *Delegation
+	err := c.Call(ctx, http.MethodGet, delegationPath(environment), nil, &found)
+	return found, err
 }
 
 // SetDelegation gives an environment a standing delegation of the caller's.

@@ -86,6 +86,7 @@ var defaults = map[string]string{
 	"revoke_any_delegation": "rule:manager",
 	"get_quotas":            readers, // of the own project; administrators of any
 	"set_quotas":            admins,
+	"list_projects":         admins,
 }
 
 // Policy is a set of rules that refer to each other without gaps and circles. It does not change.

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/internal/version"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// cloudHandlers do in the cloud what administrators need beside environments, with the caller's own token.
+type cloudHandlers struct {
+	mark     func(ctx context.Context, caller identity.Caller, id string, mark *openstack.Mark) error
+	projects func(ctx context.Context, caller identity.Caller) ([]identity.Project, error)
+	values   int // in JSON
+}
+
+func (h cloudHandlers) register(v1 *echo.Group) {
+	v1.PUT("/cloud/images/:image/mark", h.markImage, readBody(h.values))
+	v1.DELETE("/cloud/images/:image/mark", h.unmarkImage)
+	v1.GET("/projects", h.listProjects)
+}
+
+// noCloud is the answer where no cloud is asked.
+func noCloud() error { return fault.New(fault.NotFound, "This Burano asks no cloud") }
+
+func (h cloudHandlers) markImage(c echo.Context) error {
+	if h.mark == nil {
+		return noCloud()
+	}
+	var mark openstack.Mark
+	if err := decode(c, &mark); err != nil {
+		return err
+	}
+	if mark.Type == "" {
+		return fault.New(fault.Invalid, `Send {"type": TYPE, "title": TITLE}: forms ask for images of a type, such as linux`)
+	}
+	ctx, caller := calling(c)
+	if err := h.mark(ctx, caller, c.Param("image"), &mark); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, mark)
+}
+
+func (h cloudHandlers) unmarkImage(c echo.Context) error {
+	if h.mark == nil {
+		return noCloud()
+	}
+	ctx, caller := calling(c)
+	if err := h.mark(ctx, caller, c.Param("image"), nil); err != nil {
+		return err
+	}
+	return empty(c)
+}
+
+func (h cloudHandlers) listProjects(c echo.Context) error {
+	if h.projects == nil {
+		return noCloud()
+	}
+	ctx, caller := calling(c)
+	projects, err := h.projects(ctx, caller)
+	if err != nil {
+		return err
+	}
+	list := make([]projectJSON, len(projects))
+	for i, one := range projects {
+		list[i] = projectJSON{ID: one.ID, Name: one.Name, DomainID: one.DomainID}
+	}
+	return c.JSON(http.StatusOK, struct {
+		Projects []projectJSON `json:"projects"`
+	}{list})
+}
+
+// showVersion says which Burano answers.
+func showVersion(c echo.Context) error {
+	return c.JSON(http.StatusOK, struct {
+		Version string `json:"version"`
+		Commit  string `json:"commit"`
+	}{version.Version, version.Commit()})
+}
