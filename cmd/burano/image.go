@@ -10,7 +10,7 @@ import (
 
 func imageCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "image", Short: "The image that nodes of clusters are made from"}
-	command.AddCommand(imageBuildCommand(), imageUploadCommand(connection), imageCheckCommand(connection))
+	command.AddCommand(imageBuildCommand(), imageUploadCommand(connection), imageMarkCommand(connection), imageUnmarkCommand(connection), imageCheckCommand(connection))
 	return command
 }
 

@@ -51,6 +51,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"client", packageCommand(connection)},
 		{"client", categoryCommand(connection)},
 		{"client", quotaCommand(connection)},
+		{"client", projectCommand(connection)},
 		{"client", bundleCommand(connection)},
 		{"client", environmentCommand(connection)},
 		{"client", sessionCommand(connection)},
@@ -69,7 +70,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"node", publishCommand()},
 		{"node", gatewayCommand()},
 		{"node", etcdCommand()},
-		{"client", versionCommand()},
+		{"client", versionCommand(connection)},
 	} {
 		add.command.GroupID = add.group
 		root.AddCommand(add.command)

@@ -8,15 +8,28 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/burano/burano/internal/version"
+	"github.com/burano/burano/web/client"
 )
 
-func versionCommand() *cobra.Command {
+func versionCommand(connection *connection) *cobra.Command {
 	var print output
+	var server bool
 	command := &cobra.Command{
 		Use:   "version",
 		Short: "Show the version, the commit that the program was built from, and the version of Go",
 		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
+		RunE: func(command *cobra.Command, args []string) error {
+			if server {
+				return connection.signedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
+					found, err := api.ServerVersion(command.Context())
+					if err != nil {
+						return err
+					}
+					return print.print(command.OutOrStdout(), found, func(table *tabwriter.Writer) {
+						fmt.Fprintf(table, "burano %s (commit %s)\n", found.Version, found.Commit)
+					})
+				})(command, args)
+			}
 			built := struct {
 				Version  string `json:"version" yaml:"version"`
 				Commit   string `json:"commit" yaml:"commit"`
@@ -26,6 +39,7 @@ func versionCommand() *cobra.Command {
 			return print.print(command.OutOrStdout(), built, func(table *tabwriter.Writer) { fmt.Fprintln(table, "burano "+version.Text()) })
 		},
 	}
+	command.Flags().BoolVar(&server, "server", false, "ask the server which version it has")
 	print.addFlag(command)
 	return command
 }

@@ -2,7 +2,7 @@ import { Content, DescriptionList, DescriptionListDescription, DescriptionListGr
 import { useQuery } from '@tanstack/react-query';
 import { useId } from 'react';
 
-import { send } from '../api/client';
+import { answered, api, send } from '../api/client';
 import { Loaded } from '../shell/Loaded';
 import { useText } from '../text';
 
@@ -16,6 +16,7 @@ export function AboutDialog({ onClose }: { onClose: () => void }) {
   const words = text.palette;
   const id = useId();
   const description = useQuery({ queryKey: ['description'], queryFn: async () => (await send('/openapi.json', {})).json() as Promise<Description>, staleTime: Infinity });
+  const version = useQuery({ queryKey: ['version'], queryFn: () => answered(api.GET('/burano/v1/version')), staleTime: Infinity });
   return (
     <Modal isOpen variant="small" aria-labelledby={`${id}-title`} onClose={onClose}>
       <ModalHeader title={words.about} labelId={`${id}-title`} description={text.session.subtitle} />
@@ -23,6 +24,14 @@ export function AboutDialog({ onClose }: { onClose: () => void }) {
         <Loaded query={description}>
           {({ info }) => (
             <DescriptionList isHorizontal>
+              {version.data && (
+                <DescriptionListGroup>
+                  <DescriptionListTerm>{words.version}</DescriptionListTerm>
+                  <DescriptionListDescription className="burano-breaks">
+                    {version.data.version} <small>{version.data.commit}</small>
+                  </DescriptionListDescription>
+                </DescriptionListGroup>
+              )}
               <DescriptionListGroup>
                 <DescriptionListTerm>{words.api}</DescriptionListTerm>
                 <DescriptionListDescription>

@@ -1,7 +1,7 @@
 // The standing delegation of an environment: in whose name tasks run that nobody with a password starts.
 import { queryOptions } from '@tanstack/react-query';
 
-import { answered, api, ApiError, type Schema } from '../api/client';
+import { answered, api, type Schema } from '../api/client';
 
 export type Delegation = Schema<'Delegation'>;
 
@@ -9,14 +9,8 @@ export type Delegation = Schema<'Delegation'>;
 export const delegationQuery = (environment: string) =>
   queryOptions({
     queryKey: ['environments', environment, 'delegation'],
-    queryFn: async (): Promise<Delegation | null> => {
-      try {
-        return await answered(api.GET('/burano/v1/environments/{environment}/delegation', { params: { path: { environment } } }));
-      } catch (error) {
-        if (error instanceof ApiError && error.status === 404) return null;
-        throw error;
-      }
-    },
+    queryFn: (): Promise<Delegation | null> =>
+      answered(api.GET('/burano/v1/environments/{environment}/delegation', { params: { path: { environment } } })),
   });
 
 /** Makes the delegation the caller's; for so many days, or without an end. */

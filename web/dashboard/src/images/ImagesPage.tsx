@@ -16,9 +16,11 @@ import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
+import { useSession } from '../session/session';
 import { Heading } from '../shell/Heading';
 import { Loaded } from '../shell/Loaded';
 import { useLanguage } from '../text';
+import { MarkButtons } from './MarkButtons';
 import { imagesQuery, imageTypes, markCommand, showBytes, unmarkCommand } from './images';
 
 /** Images that applications can start their servers from, and how to mark one so that forms find it. */
@@ -26,6 +28,7 @@ export function ImagesPage() {
   const { text, language } = useLanguage();
   const words = text.images;
   const images = useQuery(imagesQuery);
+  const { admin } = useSession();
   return (
     <>
       <Heading title={words.title} what={words.what} help="node-image" />
@@ -45,6 +48,7 @@ export function ImagesPage() {
                     <Th>{words.type}</Th>
                     <Th>{words.size}</Th>
                     <Th>{words.least}</Th>
+                    {admin && <Th screenReaderText={words.mark} />}
                   </Tr>
                 </Thead>
                 <Tbody>
@@ -59,6 +63,11 @@ export function ImagesPage() {
                       <Td dataLabel={words.type}>{image.type ? <Label isCompact>{image.type}</Label> : words.notMarked}</Td>
                       <Td dataLabel={words.size}>{image.size ? showBytes(image.size, language) : ''}</Td>
                       <Td dataLabel={words.least}>{words.leastOf(image.min_disk ?? 0, image.min_ram ?? 0)}</Td>
+                      {admin && (
+                        <Td>
+                          <MarkButtons image={image} />
+                        </Td>
+                      )}
                     </Tr>
                   ))}
                 </Tbody>
@@ -68,7 +77,7 @@ export function ImagesPage() {
         </Loaded>
       </PageSection>
       <PageSection isFilled>
-        <Mark names={(images.data ?? []).map((image) => image.name ?? '')} />
+        {!admin && <Mark names={(images.data ?? []).map((image) => image.name ?? '')} />}
       </PageSection>
     </>
   );

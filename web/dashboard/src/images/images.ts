@@ -8,6 +8,13 @@ export const imagesQuery = queryOptions({
   queryFn: async () => (await answered(api.GET('/burano/v1/cloud/{kind}', { params: { path: { kind: 'images' } } }))).images ?? [],
 });
 
+/** Marks an image, so that forms offer it. */
+export const markImage = (image: string, type: string, title: string): Promise<unknown> =>
+  answered(api.PUT('/burano/v1/cloud/images/{image}/mark', { params: { path: { image } }, body: { type, title } }));
+
+export const unmarkImage = (image: string): Promise<unknown> =>
+  answered(api.DELETE('/burano/v1/cloud/images/{image}/mark', { params: { path: { image } }, parseAs: 'text' }));
+
 /** Writes a text so that a shell takes it as one word. */
 export const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 

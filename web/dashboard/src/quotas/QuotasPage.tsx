@@ -21,7 +21,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState, type FormEvent } from 'react';
 
 import { showBytes } from '../images/images';
-import { readProjects, useSession } from '../session/session';
+import { readAllProjects, useSession } from '../session/session';
 import { Failure } from '../shell/Failure';
 import { Heading } from '../shell/Heading';
 import { Loaded } from '../shell/Loaded';
@@ -35,7 +35,7 @@ export function QuotasPage() {
   const session = useSession();
   const own = session.project?.id ?? '';
   const { project = own } = useSearch({ from: '/quotas' });
-  const projects = useQuery({ queryKey: ['projects'], queryFn: readProjects, enabled: session.admin });
+  const projects = useQuery({ queryKey: ['projects', 'all'], queryFn: readAllProjects, enabled: session.admin });
   const quotas = useQuery(quotasQuery(project));
   const choose = (id: string) => void navigate({ to: '.', search: { project: id === own ? undefined : id } });
   return (

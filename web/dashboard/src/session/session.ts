@@ -22,6 +22,9 @@ export const chooseProject = (project: string): Promise<SignedIn> =>
 export const readProjects = async (): Promise<Schema<'Project'>[]> =>
   (await answered(api.GET('/burano/v1/session/projects'))).projects ?? [];
 
+/** All projects of the cloud, which administrators may list. */
+export const readAllProjects = async (): Promise<Schema<'Project'>[]> => (await answered(api.GET('/burano/v1/projects'))).projects;
+
 export const Session = createContext<SignedIn | null>(null);
 
 /** Who is signed in, with a project chosen: pages are shown to nobody else. */

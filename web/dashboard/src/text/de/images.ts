@@ -18,6 +18,10 @@ export const images: Texts['images'] = {
   someImage: 'IMAGE',
   command: 'Befehl',
   unmark: 'Um die Markierung zu entfernen',
+  markIt: 'Kennzeichnen',
+  unmarkIt: 'Kennzeichen entfernen',
+  markOf: (name) => `Das Image ${name} kennzeichnen`,
+  unmarkOf: (name) => `Das Kennzeichen des Images ${name} entfernen`,
   copy: 'Kopieren',
   copied: 'Kopiert',
 };

@@ -13,6 +13,7 @@ export const palette: Texts['palette'] = {
   keyboard: 'Tastatur',
   about: 'Über Burano',
   api: 'Version der API',
+  version: 'Version',
   licence: 'Lizenz',
   licences: 'Lizenzen dessen, woraus das Dashboard gebaut ist',
   keys: [

@@ -16,6 +16,10 @@ export const images = {
   someImage: 'IMAGE',
   command: 'Command',
   unmark: 'To take the mark away',
+  markIt: 'Mark',
+  unmarkIt: 'Take the mark away',
+  markOf: (name: string) => `Mark the image ${name}`,
+  unmarkOf: (name: string) => `Take the mark of the image ${name} away`,
   copy: 'Copy',
   copied: 'Copied',
 };

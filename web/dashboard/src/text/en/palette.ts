@@ -11,6 +11,7 @@ export const palette = {
   keyboard: 'Keyboard',
   about: 'About Burano',
   api: 'Version of the API',
+  version: 'Version',
   licence: 'Licence',
   licences: 'Licences of what the dashboard is built from',
   keys: [

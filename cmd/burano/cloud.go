@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/web/client"
+)
+
+func imageMarkCommand(connection *connection) *cobra.Command {
+	var mark client.ImageMark
+	command := &cobra.Command{
+		Use:   "mark IMAGE-ID",
+		Short: "Mark an image of the cloud, so that forms offer it",
+		Args:  cobra.ExactArgs(1),
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
+			if err := api.MarkImage(command.Context(), args[0], &mark); err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "%s: marked as %s\n", args[0], mark.Type)
+			return nil
+		}),
+	}
+	command.Flags().StringVar(&mark.Type, "type", "", "what forms ask for, such as linux or linux.kubernetes")
+	command.Flags().StringVar(&mark.Title, "title", "", "what forms call it")
+	_ = command.MarkFlagRequired("type")
+	return command
+}
+
+func imageUnmarkCommand(connection *connection) *cobra.Command {
+	return &cobra.Command{
+		Use:   "unmark IMAGE-ID",
+		Short: "Take the mark of an image away",
+		Args:  cobra.ExactArgs(1),
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
+			if err := api.MarkImage(command.Context(), args[0], nil); err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "%s: not marked any more\n", args[0])
+			return nil
+		}),
+	}
+}
+
+func projectCommand(connection *connection) *cobra.Command {
+	command := &cobra.Command{Use: "project", Short: "Projects of the cloud, for administrators"}
+	var print output
+	list := &cobra.Command{
+		Use:   "list",
+		Short: "List the enabled projects of the cloud",
+		Args:  cobra.NoArgs,
+		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
+			rows, err := api.AllProjects(command.Context())
+			if err != nil {
+				return err
+			}
+			return print.print(command.OutOrStdout(), rows, func(table *tabwriter.Writer) {
+				fmt.Fprintln(table, "ID\tNAME\tDOMAIN")
+				for _, row := range rows {
+					fmt.Fprintf(table, "%s\t%s\t%s\n", row.ID, row.Name, row.DomainID)
+				}
+			})
+		}),
+	}
+	print.addFlag(list)
+	command.AddCommand(list)
+	return command
+}

@@ -1,0 +1,50 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+)
+
+// ImageMark is what forms know an image by.
+type ImageMark struct {
+	Type  string `json:"type"`
+	Title string `json:"title,omitempty"`
+}
+
+// MarkImage marks an image of the cloud, by its id, so that forms offer it; nil takes the mark away.
+func (c *Client) MarkImage(ctx context.Context, id string, mark *ImageMark) error {
+	path := "/burano/v1/cloud/images/" + url.PathEscape(id) + "/mark"
+	if mark == nil {
+		return c.Call(ctx, http.MethodDelete, path, nil, nil)
+	}
+	return c.Call(ctx, http.MethodPut, path, mark, nil)
+}
+
+// Project is a project of the cloud.
+type Project struct {
+	ID       string `json:"id" yaml:"id"`
+	Name     string `json:"name" yaml:"name"`
+	DomainID string `json:"domain_id" yaml:"domain_id"`
+}
+
+// AllProjects lists the enabled projects of the cloud, for administrators.
+func (c *Client) AllProjects(ctx context.Context) ([]Project, error) {
+	var answer struct {
+		Projects []Project `json:"projects"`
+	}
+	err := c.Call(ctx, http.MethodGet, "/burano/v1/projects", nil, &answer)
+	return answer.Projects, err
+}
+
+// ServerVersion says which Burano the server is.
+type ServerVersion struct {
+	Version string `json:"version" yaml:"version"`
+	Commit  string `json:"commit" yaml:"commit"`
+}
+
+// ServerVersion asks which Burano the server is.
+func (c *Client) ServerVersion(ctx context.Context) (ServerVersion, error) {
+	var found ServerVersion
+	return found, c.Call(ctx, http.MethodGet, "/burano/v1/version", nil, &found)
+}
