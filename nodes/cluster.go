@@ -118,6 +118,8 @@ type Config struct {
 	// Console returns, for the report that a node cannot be reached, the last lines of its server's console. May be nil.
 	Console func(ctx context.Context, node string) string
 	Logger  *slog.Logger
+	// Issued is when the certificates of nodes are said to be issued; time.Now when nil. It is for tests of their renewal.
+	Issued func() time.Time
 	// Fence is the number of whoever works on the nodes: nodes refuse one that is lower than the last they saw (ssh.ErrFenced). 0 is
 	// no number.
 	Fence uint64
@@ -165,6 +167,9 @@ func NewCluster(config Config) (*Cluster, error) {
 	config.DrainPatience = cmp.Or(config.DrainPatience, DefaultDrainPatience)
 	if config.Server == nil {
 		config.Server = func(context.Context, string) ServerState { return ServerState{} }
+	}
+	if config.Issued == nil {
+		config.Issued = time.Now
 	}
 	if config.Console == nil {
 		config.Console = func(context.Context, string) string { return "" }

@@ -245,7 +245,7 @@ func etcdFlags(cert, key ssh.File) []string {
 
 // pairs are a node's certificates: those it has, where they still fit.
 func (d design) pairs(ctx context.Context, c *Cluster, node Node) (map[string]pki.Pair, error) {
-	pairs, err := pki.Bundle(ctx, c.config.Vault, vaultNode+node.Name, d.orders(node), c.now())
+	pairs, err := pki.Bundle(ctx, c.config.Vault, vaultNode+node.Name, d.orders(node), c.config.Issued())
 	if err != nil {
 		return nil, fmt.Errorf("certificates of %s: %w", node.Name, err)
 	}

@@ -2,7 +2,11 @@
 
 package main
 
-import "github.com/spf13/pflag"
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+)
 
 // testSwitches are none in a program that users get: see faults.go.
 type testSwitches struct{}
@@ -10,3 +14,5 @@ type testSwitches struct{}
 func (testSwitches) flags(*pflag.FlagSet) {}
 
 func (testSwitches) atStep() func(name string, done bool) { return nil }
+
+func (testSwitches) issued() func() time.Time { return time.Now }

@@ -90,6 +90,8 @@ func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (sys
 		"CALICO_IPV4POOL_IPIP=Never",
 		"CALICO_DISABLE_FILE_LOGGING=true",
 		"CLUSTER_TYPE=k8s",
+		// Addresses are Neutron's, and each one's own. After a restore the store has those of other servers, which new ones may have now.
+		"DISABLE_NODE_IP_CHECK=true",
 		"WAIT_FOR_DATASTORE=true",
 		"FELIX_DATASTORETYPE=etcdv3",
 		"FELIX_ETCDENDPOINTS=" + access.Endpoint,

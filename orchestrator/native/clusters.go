@@ -147,6 +147,7 @@ func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Conf
 		StepPatience:  c.server.StepPatience,
 		DrainPatience: c.server.DrainPatience,
 		Connected:     c.server.Connected,
+		Issued:        c.server.Issued,
 		DNS:           object.Bool("enableKubeDns"),
 		Fence:         c.runtime.Fence(),
 		Alive:         c.runtime.Alive,

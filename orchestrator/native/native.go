@@ -100,6 +100,8 @@ type Config struct {
 	StepPatience, DrainPatience time.Duration
 	// Connected is told of each SSH connection to a node that begins (1) and ends (-1). May be nil.
 	Connected func(change int)
+	// Issued is nodes.Config.Issued.
+	Issued func() time.Time
 	// Snapshots keeps snapshots of clusters; nil: none are taken.
 	Snapshots Snapshots
 	Logger    *slog.Logger

@@ -22,7 +22,7 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 	made := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now := made
 	told := time.Time{}
-	duty := certificates{KeptConfig{FirstExpiry: func(_, _ string, end time.Time) { told = end }}, func() time.Time { return now },
+	duty := certificates{KeptConfig{Interval: time.Minute, FirstExpiry: func(_, _ string, end time.Time) { told = end }}, func() time.Time { return now },
 		func(context.Context, string, string) ([]nodes.Certificate, error) {
 			return []nodes.Certificate{{Node: "m", Name: "apiserver", Expires: made.Add(pki.CertificateLifetime)}, {Node: "a", Name: "kubelet", Expires: made.Add(pki.CertificateLifetime)},
 				{Name: "etcd authority", Expires: made.Add(pki.AuthorityLifetime)}}, nil
@@ -50,6 +50,7 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 			repair = repair || finding.Repair != nil && finding.Repair.Method == methodRenew && !finding.Repair.Cloud
 		}
 		require.Equal(t, one.repair, repair, "after %s", one.after)
+		require.Equal(t, one.repair, result.Next > 0 && result.Next < time.Hour, "a repair begins when the finding was seen again")
 	}
 	require.Equal(t, made.Add(pki.CertificateLifetime), told)
 }
