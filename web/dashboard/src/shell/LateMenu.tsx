@@ -22,4 +22,4 @@ export function LateMenu({ menu: Menu, ...look }: Look & { menu: ComponentType<L
 }
 
 /** How a toggle looks, before and after its menu is loaded. */
-export const toggleOf = ({ label, icon, shown }: Look) => ({ variant: icon ? ('plain' as const) : ('plainText' as const), icon, children: shown, 'aria-label': label });
+export const toggleOf = ({ label, icon, shown }: Look) => ({ variant: shown ? ('plainText' as const) : ('plain' as const), icon, children: shown, 'aria-label': label });

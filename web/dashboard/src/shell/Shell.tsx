@@ -17,6 +17,7 @@ import {
   ToolbarGroup,
   ToolbarItem,
 } from '@patternfly/react-core';
+import { FolderIcon, UserIcon } from '@patternfly/react-icons';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { lazy } from 'react';
 
@@ -106,11 +107,11 @@ function Head() {
 function ProjectMenu() {
   const { text } = useLanguage();
   const { project } = useSession();
-  return <LateMenu menu={Projects} label={`${text.shell.chooseProject}: ${project?.name ?? ''}`} shown={project?.name} />;
+  return <LateMenu menu={Projects} label={`${text.shell.chooseProject}: ${project?.name ?? ''}`} icon={<FolderIcon className="burano-wide-only" />} shown={project?.name} />;
 }
 
 function AccountMenu() {
   const { text } = useLanguage();
   const { user } = useSession();
-  return <LateMenu menu={Account} label={text.shell.account(user?.name ?? '')} shown={user?.name} />;
+  return <LateMenu menu={Account} label={text.shell.account(user?.name ?? '')} icon={<UserIcon className="burano-wide-only" />} shown={user?.name} />;
 }
