@@ -23,6 +23,7 @@ import { parseTime, showAge, showTime } from '../api/time';
 import { FindingBadge } from '../findings/FindingBadge';
 import { projectFindingsQuery, worst } from '../findings/findings';
 import { Confirm } from '../shell/Confirm';
+import { ChoiceCell, ChoiceOfAll } from '../shell/Choice';
 import { Failure } from '../shell/Failure';
 import { RowActions } from '../shell/RowActions';
 import { useLanguage } from '../text';
@@ -155,10 +156,7 @@ export function EnvironmentsPage() {
               <Table aria-label={words.title} variant="compact" gridBreakPoint="grid-lg">
                 <Thead>
                   <Tr>
-                    <Th
-                      select={{ isSelected: shown.every((one) => chosen.has(one.id ?? '')), onSelect: (_event, on) => choose(shown, on) }}
-                      aria-label={words.chooseAll}
-                    />
+                    <ChoiceOfAll label={words.chooseAll} isChosen={shown.every((one) => chosen.has(one.id ?? ''))} onChoose={(on) => choose(shown, on)} />
                     {columns.map((column, index) => (
                       <Th key={column} sort={sort(index)}>
                         {words[column]}
@@ -168,12 +166,9 @@ export function EnvironmentsPage() {
                   </Tr>
                 </Thead>
                 <Tbody>
-                  {shown.map((one, rowIndex) => (
+                  {shown.map((one) => (
                     <Tr key={one.id}>
-                      <Td
-                        select={{ rowIndex, isSelected: chosen.has(one.id ?? ''), onSelect: (_event, on) => choose([one], on) }}
-                        dataLabel={words.choose(one.name ?? '')}
-                      />
+                      <ChoiceCell label={words.choose(one.name ?? '')} isChosen={chosen.has(one.id ?? '')} onChoose={(on) => choose([one], on)} />
                       <Td dataLabel={words.name} className="burano-breaks">
                         <Link to="/environments/$environment" params={{ environment: one.id ?? '' }}>
                           {one.name}

@@ -5,6 +5,7 @@ import { useNavigate } from '@tanstack/react-router';
 
 import { showAge, showTime } from '../api/time';
 import type { Package } from '../catalog/catalog';
+import { ChoiceCell, ChoiceOfAll } from '../shell/Choice';
 import { RowActions } from '../shell/RowActions';
 import { useLanguage } from '../text';
 import { changePackage, downloadOf, type Look } from './packages';
@@ -36,10 +37,7 @@ export function PackageTable({ packages, look, onLook, chosen, onChoose, ...row 
     <Table aria-label={words.title} variant="compact" gridBreakPoint="grid-xl">
       <Thead>
         <Tr>
-          <Th
-            screenReaderText={words.choose}
-            select={{ isSelected: packages.every(isChosen), onSelect: (_event, all) => onChoose(all ? packages : []) }}
-          />
+          <ChoiceOfAll label={words.choose} isChosen={packages.every(isChosen)} onChoose={(all) => onChoose(all ? packages : [])} />
           <Th sort={sort('name')} width={25}>{words.name}</Th>
           <Th>{words.type}</Th>
           <Th modifier="fitContent">{words.active}</Th>
@@ -51,11 +49,10 @@ export function PackageTable({ packages, look, onLook, chosen, onChoose, ...row 
         </Tr>
       </Thead>
       <Tbody>
-        {packages.map((item, index) => (
+        {packages.map((item) => (
           <Row
             key={item.id}
             item={item}
-            index={index}
             isChosen={isChosen(item)}
             onChoose={(yes) => onChoose(yes ? [...chosen, item] : chosen.filter((one) => one.id !== item.id))}
             {...row}
@@ -68,12 +65,11 @@ export function PackageTable({ packages, look, onLook, chosen, onChoose, ...row 
 
 interface RowProps extends Pick<Props, 'onEdit' | 'onDelete' | 'onChanged' | 'onRefused'> {
   item: Package;
-  index: number;
   isChosen: boolean;
   onChoose: (yes: boolean) => void;
 }
 
-function Row({ item, index, isChosen, onChoose, onEdit, onDelete, onChanged, onRefused }: RowProps) {
+function Row({ item, isChosen, onChoose, onEdit, onDelete, onChanged, onRefused }: RowProps) {
   const { text, language } = useLanguage();
   const words = text.packages;
   const navigate = useNavigate();
@@ -84,7 +80,7 @@ function Row({ item, index, isChosen, onChoose, onEdit, onDelete, onChanged, onR
   });
   return (
     <Tr>
-      <Td select={{ rowIndex: index, isSelected: isChosen, onSelect: (_event, yes) => onChoose(yes) }} />
+      <ChoiceCell label={words.chooseOne(item.name ?? '')} isChosen={isChosen} onChoose={onChoose} />
       <Td dataLabel={words.name} className="burano-breaks">
         {item.name}
         <Content component="small">{item.fully_qualified_name}</Content>

@@ -13,6 +13,7 @@ export const packages: Texts['packages'] = {
   ownProject: 'Dieses Projekts',
   perPage: 'Pakete auf einer Seite',
   ofPage: (count) => `${count} je Seite`,
+  chooseOne: (name: string) => `${name} auswählen`,
   choose: 'Alle auf dieser Seite auswählen',
   compare: 'Vergleichen',
   deleteChosen: (count) => (count > 0 ? `Löschen (${count})` : 'Löschen'),

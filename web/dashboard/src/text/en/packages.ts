@@ -11,6 +11,7 @@ export const packages = {
   ownProject: 'Of this project',
   perPage: 'Packages on a page',
   ofPage: (count: number) => `${count} a page`,
+  chooseOne: (name: string) => `Choose ${name}`,
   choose: 'Choose all on this page',
   compare: 'Compare',
   deleteChosen: (count: number) => (count > 0 ? `Delete (${count})` : 'Delete'),
