@@ -89,6 +89,10 @@ test-disk: image-disk ## Boot the disk in QEMU with BIOS and UEFI, virtio, SCSI 
 	@test/setup/packages.sh genisoimage ovmf qemu-system-x86
 	BURANO_DISK_IMAGE=$(BUILD)/node-image.qcow2 go test -count=1 -timeout 90m -v ./test/disk
 
+.PHONY: bench-dashboard
+bench-dashboard: setup ## Measure how soon pages of the dashboard answer with 1,000 environments, 500 packages and 10,000 reports
+	@test/dashboard/run.sh -run '^$$' -bench Pages -benchtime 1x
+
 .PHONY: test-openstack
 test-openstack: setup ## The cloud driver's tests on a real OpenStack made of Debian's packages (KEEP=1 keeps it up)
 	@test/openstack/test.sh

@@ -50,6 +50,11 @@ func TestScreenshots(t *testing.T) {
 	start(t).node(limit, "scenarios/screenshots.mjs")
 }
 
+// BenchmarkPages measures how long pages with much on them take to answer: `make bench-dashboard` runs it.
+func BenchmarkPages(b *testing.B) {
+	start(b).node(limit, "../bench/dashboard/bench.mjs")
+}
+
 // server is a Burano on a whole local cloud without servers.
 type server struct {
 	t             testing.TB

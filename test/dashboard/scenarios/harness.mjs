@@ -145,4 +145,32 @@ export async function calm(page) {
   await page.locator('.pf-v6-c-skeleton, .pf-v6-c-spinner').first().waitFor({ state: 'detached' });
 }
 
+/** Makes a user with a role in projects, which are made where they are missing; the password is the name, which is returned. */
+export async function memberOf(...projects) {
+  const name = fresh('user').replaceAll(' ', '-');
+  const admin = { methods: ['password'], password: { user: { name: 'admin', password: 'admin', domain: { id: 'default' } } } };
+  const signedIn = await fetch(`${keystone}/auth/tokens`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ auth: { identity: admin, scope: { project: { name: 'admin', domain: { id: 'default' } } } } }),
+  });
+  const ask = async (method, path, body) => {
+    const answer = await fetch(keystone + path, {
+      method,
+      headers: { 'X-Auth-Token': signedIn.headers.get('X-Subject-Token'), 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    assert.ok(answer.ok, `${method} ${path}: ${answer.status}`);
+    return answer.status === 204 ? null : answer.json();
+  };
+  const { user } = await ask('POST', '/users', { user: { name, password: name, domain_id: 'default' } });
+  const [role] = (await ask('GET', '/roles?name=member')).roles;
+  for (const one of projects) {
+    const [found] = (await ask('GET', `/projects?name=${encodeURIComponent(one)}`)).projects;
+    const project = found ?? (await ask('POST', '/projects', { project: { name: one, domain_id: 'default' } })).project;
+    await ask('PUT', `/projects/${project.id}/users/${user.id}/roles/${role.id}`);
+  }
+  return name;
+}
+
 export { assert };

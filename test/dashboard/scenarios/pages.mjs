@@ -10,6 +10,11 @@ export async function allPages(request) {
   }
   const pending = await environment(request, fresh('with a draft'));
   await draft(request, pending, { type: 'io.burano.test.Hello', greeting: 'Hello' });
+  const again = await call(request, 'POST', `/v1/environments/${made.environment}/configure`);
+  await call(request, 'POST', `/v1/environments/${made.environment}/sessions/${again.id}/deploy`);
+  await eventually(() => call(request, 'GET', `/v1/environments/${made.environment}`), (now) => now.status === 'ready', 'another deployment');
+  const { deployments } = await call(request, 'GET', `/v1/environments/${made.environment}/deployments`);
+  const template = await call(request, 'POST', '/v1/templates', { name: fresh('template'), services: [] });
   const [component] = (await call(request, 'GET', `/v1/environments/${made.environment}`)).services;
   const idOf = async (fqn) => (await call(request, 'GET', `/v1/catalog/packages?fqn=${fqn}&catalog=true`)).packages[0].id;
   const [hello, cluster] = [await idOf('io.burano.test.Hello'), await idOf('com.mirantis.docker.kubernetes.KubernetesCluster')];
@@ -29,9 +34,12 @@ export async function allPages(request) {
     'wizard-review': `environments/${pending}/add/${hello}?step=3`,
     deployment: `environments/${made.environment}/deployments/${made.deployment}`,
     'deployment-failed': `environments/${failed.environment}/deployments/${failed.deployment}`,
+    'deployments-compared': `environments/${made.environment}/compare?before=${deployments[1].id}&after=${deployments[0].id}`,
     deployments: 'deployments',
     templates: 'templates',
+    template: `templates/${template.id}`,
     packages: 'packages',
+    'packages-compared': `packages/compare?ids=${hello},${cluster}`,
     categories: 'categories',
     images: 'images',
     statistics: 'statistics',

@@ -1,4 +1,4 @@
-import { assert, call, environment, fresh, keystone, open, scenario, sees, server } from './harness.mjs';
+import { assert, call, environment, fresh, memberOf, open, scenario, sees, server } from './harness.mjs';
 
 async function fill(page, user, password) {
   await page.getByRole('textbox', { name: 'User' }).fill(user);
@@ -65,7 +65,8 @@ scenario('a link to the environment of another project shows the refusal and not
 });
 
 scenario('who has several projects chooses one, and changes it later', { user: null }, async (page) => {
-  const { name, projects } = await memberOfTwo();
+  const projects = [fresh('one'), fresh('two')];
+  const name = await memberOf(...projects);
   await page.goto('');
   await fill(page, name, name);
   await sees(page, 'Choose the project to work in');
@@ -74,34 +75,6 @@ scenario('who has several projects chooses one, and changes it later', { user: n
   await page.getByRole('menuitem', { name: projects[1] }).or(page.getByRole('option', { name: projects[1] })).click();
   await page.getByRole('button', { name: 'Choose a project' }).filter({ hasText: projects[1] }).waitFor();
 });
-
-/** Makes a user with a role in two projects, whose password is the name. */
-async function memberOfTwo() {
-  const name = fresh('two').replaceAll(' ', '-');
-  const admin = { methods: ['password'], password: { user: { name: 'admin', password: 'admin', domain: { id: 'default' } } } };
-  const signedIn = await fetch(`${keystone}/auth/tokens`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ auth: { identity: admin, scope: { project: { name: 'admin', domain: { id: 'default' } } } } }),
-  });
-  const ask = async (method, path, body) => {
-    const answer = await fetch(keystone + path, {
-      method,
-      headers: { 'X-Auth-Token': signedIn.headers.get('X-Subject-Token'), 'Content-Type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    assert.ok(answer.ok, `${method} ${path}: ${answer.status}`);
-    return answer.status === 204 ? null : answer.json();
-  };
-  const projects = [`${name}-a`, `${name}-b`];
-  const { user } = await ask('POST', '/users', { user: { name, password: name, domain_id: 'default' } });
-  const [role] = (await ask('GET', '/roles?name=member')).roles;
-  for (const one of projects) {
-    const { project } = await ask('POST', '/projects', { project: { name: one, domain_id: 'default' } });
-    await ask('PUT', `/projects/${project.id}/users/${user.id}/roles/${role.id}`);
-  }
-  return { name, projects };
-}
 
 // Keystone is another host, which the browser goes to.
 scenario('signing in by federation leads back to the page that was wanted, after a project was chosen', { user: null, watch: false }, async (page) => {
