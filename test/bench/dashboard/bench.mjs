@@ -83,20 +83,24 @@ const pagesOf = ({ large, deployment }) => [
   {
     name: 'environment',
     address: `environments/${large}`,
-    does: { 'open a menu': press('button', /toggle|^Actions of/i), 'to the deployments': press('tab', 'Deployments'), 'back to the components': press('tab', 'Components') },
+    does: { 'open a menu': press('button', /toggle|^Actions of/i), 'to the next page': press('button', /next page/i), 'to the deployments': press('tab', 'Deployments'), 'back to the components': press('tab', 'Components') },
   },
   {
     name: 'topology',
     address: `environments/${large}?tab=topology`,
-    does: { 'zoom out': press('button', /zoom out/i), 'show all': press('button', /fit/i), 'choose an object': (page) => page.locator('.burano-topology [data-kind="node"]').nth(5).click({ force: true }) },
+    does: { 'zoom out': press('button', /zoom out/i), 'show all': press('button', 'Show all of it'), 'find an object': (page) => typing('Find an object')(page, '29') },
   },
   {
     name: 'deployment',
     address: `environments/${large}/deployments/${deployment}`,
     does: {
       'find in the log': (page) => typing('Find in the log')(page, 'Hello 33'),
-      'choose an object': (page) => page.getByRole('combobox', { name: 'Object' }).selectOption({ index: 7 }),
-      'all of them again': (page) => page.getByRole('combobox', { name: 'Object' }).selectOption({ index: 0 }),
+      'only errors': async (page) => {
+        await page.getByRole('textbox', { name: 'Find in the log' }).fill('');
+        await page.getByRole('combobox', { name: 'Level' }).focus();
+        await page.keyboard.press('End');
+      },
+      'all levels again': (page) => page.keyboard.press('Home'),
     },
   },
 ];

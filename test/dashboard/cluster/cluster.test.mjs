@@ -2,6 +2,7 @@
 import { basename } from 'node:path';
 
 import { archiveOf } from '../scenarios/archive.mjs';
+import { axe, barriers } from '../scenarios/axe.mjs';
 import { box, choose, list, next, through } from '../scenarios/form.mjs';
 import { assert, eventually, scenario, sees } from '../scenarios/harness.mjs';
 
@@ -13,6 +14,7 @@ scenario('a cluster and an application on it are made, used, made larger and del
   const began = Date.now();
   const say = (what) => t.diagnostic(`${((Date.now() - began) / 1000).toFixed(0).padStart(4)} s  ${what}`);
 
+  await page.addInitScript(axe);
   await page.goto('');
   await page.getByRole('textbox', { name: 'User' }).fill('demo');
   await page.locator('#signin-password').fill('demo');
@@ -100,6 +102,19 @@ scenario('a cluster and an application on it are made, used, made larger and del
   assert.equal(await nodes.getByRole('row').filter({ hasText: 'murano-kube-3' }).count(), 0);
   await status(page, 'Healthy');
   say('nodes, members and routes are seen');
+
+  const clear = async (what) => assert.deepEqual(await barriers(page), [], `axe on ${what}`);
+  await clear('the cluster');
+  await page.getByRole('tab', { name: 'What runs' }).click();
+  await page.getByRole('link', { name: /^coredns/ }).first().waitFor();
+  await clear('what runs');
+  const cluster = page.url();
+  await page.getByRole('link', { name: /^coredns/ }).first().click();
+  await page.getByText(/CoreDNS-/).first().waitFor();
+  await clear('a pod');
+  await page.goto(cluster.replace(/\?.*/, ''));
+  await nodes.waitFor();
+  say('what runs is seen, and the log of a pod');
 
   await page.getByRole('button', { name: 'Scale', exact: true }).click();
   await dialog.getByRole('button', { name: 'One more' }).click();

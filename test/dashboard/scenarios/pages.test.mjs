@@ -1,17 +1,6 @@
-import { readFileSync } from 'node:fs';
-
-import { assert, axeSource, call, calm, deploy, draft, environment, eventually, fresh, open, scenario, sees, server } from './harness.mjs';
+import { axe, barriers } from './axe.mjs';
+import { assert, call, calm, deploy, draft, environment, eventually, fresh, open, scenario, sees, server } from './harness.mjs';
 import { allPages } from './pages.mjs';
-
-const axe = readFileSync(axeSource, 'utf8');
-
-/** What axe finds on a page that is serious or critical. */
-async function barriers(page) {
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
-  return violations
-    .filter((one) => ['serious', 'critical'].includes(one.impact))
-    .map((one) => `${one.id} (${one.impact}): ${one.help}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(' | ')}`);
-}
 
 for (const colorScheme of ['light', 'dark']) {
   scenario(`axe finds nothing serious or critical on any page (${colorScheme})`, { colorScheme }, async (page) => {
