@@ -14,8 +14,8 @@ import { headerOf, lastReportsQuery, type LastReports } from './components';
 import { Endpoints } from './Endpoints';
 import { LastReport } from './LastReport';
 
-/** Rows with menus take their time: some hundreds of them would hold the page up. */
-const perPage = 50;
+/** Rows with menus take their time: hundreds of them hold the page up. */
+const perPage = 20;
 
 /** The components of an environment, of its draft where there is one; user is whose draft they are removed from. */
 export function ComponentTable({ details, user }: { details: EnvironmentDetails; user: string }) {
