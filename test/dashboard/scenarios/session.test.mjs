@@ -1,4 +1,4 @@
-import { assert, call, environment, fresh, memberOf, open, scenario, sees, server } from './harness.mjs';
+import { assert, call, environment, fresh, keystone, memberOf, open, scenario, sees, server } from './harness.mjs';
 
 async function fill(page, user, password) {
   await page.getByRole('textbox', { name: 'User' }).fill(user);
