@@ -85,7 +85,7 @@ function ChooseProject({ project, projects, onChoose }: { project: string; proje
 function useAmount() {
   const { language } = useLanguage();
   return (resource: string, amount: number) =>
-    resource === 'package_bytes' ? showBytes(amount, language) : new Intl.NumberFormat(language).format(amount);
+    resource.endsWith('_bytes') ? showBytes(amount, language) : new Intl.NumberFormat(language).format(amount);
 }
 
 const nameIn = (names: Record<string, string>, resource: string): string => names[resource] ?? resource;

@@ -19,5 +19,6 @@ export const quotas: Texts['quotas'] = {
     templates: 'Vorlagen',
     packages: 'Pakete',
     package_bytes: 'Größe der Pakete',
+    snapshot_bytes: 'Größe der Snapshots',
   },
 };

@@ -17,5 +17,6 @@ export const quotas = {
     templates: 'Templates',
     packages: 'Packages',
     package_bytes: 'Size of packages',
+    snapshot_bytes: 'Size of snapshots',
   },
 };
