@@ -253,6 +253,9 @@ func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error
 		wanted := map[string]bool{}
 		for _, one := range list {
 			wanted[one.server.name()] = true
+			for former := one.server.number - 1; one.absent && former > 0; former-- { // whose place it takes leaves with it
+				wanted[nodeServer{one.instance(), former}.name()] = true
+			}
 		}
 		var leaving []string
 		var staying []nodes.Node

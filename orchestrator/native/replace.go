@@ -327,8 +327,10 @@ func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Inte
 	if err != nil {
 		return err
 	}
-	if err := c.clusters.remove(ctx, object, list, former.name()); err != nil {
-		return err
+	if slices.ContainsFunc(list, func(node nodes.Node) bool { return node.Name == former.name() }) { // else it has left already
+		if err := c.clusters.remove(ctx, object, list, former.name()); err != nil {
+			return err
+		}
 	}
 	known.Former, known.Moved, known.Gone = 0, false, false
 	if err := c.clusters.successions.keep(ctx, instance, known); err != nil {
