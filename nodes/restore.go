@@ -151,7 +151,8 @@ func (d *deployment) isRestored(ctx context.Context, node Node, run string) (boo
 // halt ends the node's member, and what must begin anew with another store.
 func (d *deployment) halt(ctx context.Context, node Node) error {
 	units := []string{"etcd"}
-	restart := []string{d.design.driver.Units().Daemon, "burano-gateway"}
+	// A kubelet registers its node when it starts, and not again when the store knows nothing of it.
+	restart := []string{d.design.driver.Units().Daemon, "burano-gateway", "kubelet", "kube-proxy"}
 	if node.Role == Master {
 		units = append(units, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "burano-publish")
 		units = append(units, d.design.driver.Units().Controllers...)
