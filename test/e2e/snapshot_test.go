@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,5 +73,23 @@ func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
 	list := l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "list")
 	require.GreaterOrEqual(t, strings.Count(list, "scaling (deleted)"), 2, list) // there may be one of the schedule, too
+	asBefore(t, demo, found)
+
+	// The environment is made again, with keys of its own, and has what its former one had.
+	var snapshots []struct{ ID, Reason string }
+	require.NoError(t, json.Unmarshal([]byte(l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "list", "-o", "json")), &snapshots))
+	i := slices.IndexFunc(snapshots, func(one struct{ ID, Reason string }) bool { return one.Reason == "before the worst day" })
+	require.GreaterOrEqual(t, i, 0)
+	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/scaling.yaml", "--follow")
+	log = l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "restore", "scaling", "--snapshot", snapshots[i].ID, "--yes", "--follow")
+	t.Logf("back in another environment:\n%s", log)
+	environment = environmentNamed(t, demo, "scaling")
+	s = &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	where = endpointOf(t, environment)
+	back("kept")
+	for _, one := range snapshots {
+		l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "delete", one.ID)
+	}
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
 	asBefore(t, demo, found)
 }
