@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestCertificatesAreRenewedBeforeTheyEnd deploys a cluster with certificates that were issued 22 months ago, and does nothing more: they are
+// renewed, and requests through the gateway do not fail meanwhile.
+func TestCertificatesAreRenewedBeforeTheyEnd(t *testing.T) {
+	l := start(t, "faults")
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	l.stop(t)
+	l.launch(t, "--certificate-age", "16000h", "--keeper-interval", "0s")
+	l.healthy(t)
+	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/scaling.yaml", "--follow")
+	t.Cleanup(func() {
+		if t.Failed() {
+			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+		}
+	})
+	environment := environmentNamed(t, demo, "scaling")
+	where := "http://" + endpointOf(t, environment)
+	first := func() time.Time {
+		t.Helper()
+		var cluster struct {
+			Certificates []struct{ Expires time.Time }
+		}
+		require.NoError(t, json.Unmarshal([]byte(l.run(t, l.as("burano-demo"), "burano", "cluster", "show", "scaling", "-o", "json")), &cluster))
+		return cluster.Certificates[0].Expires
+	}
+	before := first()
+	require.Less(t, time.Until(before), 90*24*time.Hour)
+
+	done := make(chan struct{})
+	failures := make(chan []string, 1)
+	go func() {
+		var list []string
+		defer func() { failures <- list }()
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+			client := http.Client{Timeout: 5 * time.Second}
+			answer, err := client.Get(where)
+			if err != nil {
+				list = append(list, err.Error())
+				continue
+			}
+			if answer.Body.Close(); answer.StatusCode != http.StatusOK {
+				list = append(list, answer.Status)
+			}
+		}
+	}()
+	l.stop(t)
+	l.launch(t)
+	l.healthy(t)
+	began := time.Now()
+	l.eventually(t, 2*time.Minute, "the certificates are renewed", func() error {
+		if end := first(); time.Until(end) < 600*24*time.Hour {
+			return fmt.Errorf("the first one ends on %s", end)
+		}
+		if status := environmentNamed(t, demo, "scaling")["status"]; status != "ready" {
+			return fmt.Errorf("the environment is %s", status)
+		}
+		return nil
+	})
+	t.Logf("renewed %.1f s after the start of the server", time.Since(began).Seconds())
+	close(done)
+	require.Empty(t, <-failures)
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	s.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	asBefore(t, demo, found)
+}
