@@ -75,7 +75,7 @@ scenario('a cluster and an application on it are made, used, made larger and del
   await page.waitForURL(/\/deployments\//);
   await status(page, 'Running');
   const steps = page.getByRole('grid', { name: 'Steps' }).getByRole('row');
-  await steps.filter({ hasText: 'murano-gateway-1: connect' }).waitFor();
+  await steps.filter({ hasText: 'murano-gateway-1: connect' }).first().waitFor();
   const early = await steps.count();
   await status(page, 'Successful', 6 * minutes);
   assert.ok((await steps.count()) > early, 'steps come while it runs');
@@ -98,7 +98,7 @@ scenario('a cluster and an application on it are made, used, made larger and del
   await page.getByRole('link', { name: 'cluster', exact: true }).first().click();
   await page.getByRole('button', { name: 'Nodes and routes' }).click();
   const nodes = page.getByRole('grid', { name: 'Nodes' });
-  await nodes.getByRole('row').filter({ hasText: 'murano-kube-2' }).filter({ hasText: 'Ready' }).waitFor();
+  await nodes.getByRole('row').filter({ hasText: 'murano-kube-2' }).filter({ hasText: 'Ready' }).first().waitFor();
   assert.equal(await nodes.getByRole('row').filter({ hasText: 'murano-kube-3' }).count(), 0);
   await status(page, 'Healthy');
   say('nodes, members and routes are seen');
@@ -121,7 +121,7 @@ scenario('a cluster and an application on it are made, used, made larger and del
   await dialog.locator('button[type="submit"]').click();
   await dialog.getByText('The action is done').first().waitFor({ timeout: 3 * minutes });
   await dialog.getByRole('button', { name: 'Close' }).last().click();
-  await nodes.getByRole('row').filter({ hasText: 'murano-kube-3' }).filter({ hasText: 'Ready' }).waitFor();
+  await nodes.getByRole('row').filter({ hasText: 'murano-kube-3' }).filter({ hasText: 'Ready' }).first().waitFor();
   say('the cluster has one more node');
 
   await page.goto(environment);

@@ -99,12 +99,14 @@ export function ClusterPage() {
           <Tab eventKey="running" title={<TabTitleText>{text.running.title}</TabTitleText>} tabContentId="running" />
         </Tabs>
       </PageSection>
-      {tab === 'overview' && cluster.data && <Parts cluster={cluster.data} checked={cluster.dataUpdatedAt} />}
-      {tab === 'running' && (
-        <PageSection isFilled id="running">
-          <WhatRuns environment={environment} cluster={object} />
-        </PageSection>
-      )}
+      <div id={tab} style={{ display: 'contents' }}>
+        {tab === 'overview' && cluster.data && <Parts cluster={cluster.data} checked={cluster.dataUpdatedAt} />}
+        {tab === 'running' && (
+          <PageSection isFilled>
+            <WhatRuns environment={environment} cluster={object} />
+          </PageSection>
+        )}
+      </div>
       {scaling && found && <ScaleDialog environment={environment} object={found} cluster={cluster.data} onClose={() => setScaling(false)} />}
     </>
   );
