@@ -100,7 +100,7 @@ func New(config Config) *Keeper {
 // Run looks after environments until ctx ends; then others may have them.
 func (k *Keeper) Run(ctx context.Context) error {
 	if k.Sole {
-		if err := k.Store.EndKeepersLeases(ctx); err != nil {
+		if err := k.Store.EndKeepersLeases(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}

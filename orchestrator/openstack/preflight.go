@@ -138,6 +138,9 @@ func (p *Project) choices(ctx context.Context) (all cloudChoices, err error) {
 
 // unlistedImages adds images that are not listed and can be used by their ids all the same: those of a community.
 func (p *Project) unlistedImages(ctx context.Context, list []newServer, known *cloudChoices) error {
+	if len(known.images) == 0 { // they could not be listed, and so are not checked
+		return nil
+	}
 	for _, server := range list {
 		if server.image == "" || slices.ContainsFunc(known.images, func(i ImageChoice) bool { return i.ID == server.image || i.Name == server.image }) {
 			continue

@@ -413,7 +413,7 @@ func failuresAreSaidAndHealed(t *testing.T, s *server, demo cloudUser) {
 		"no image":          {second: "flavor: m1.tiny", says: []string{"server two has no image"}},
 		"a volume":          {second: "flavor: m1.tiny, image: tiny, volumes: {/data: {'?': {type: io.murano.resources.Volume}}}", says: []string{"server two has volumes"}},
 		"no room":           {second: "flavor: giant, image: tiny", quota: quotasets.UpdateOpts{RAM: &unlimited}, says: []string{"No valid host", "server two"}},
-		"a quota":           {quota: quotasets.UpdateOpts{Instances: &none}, says: []string{"Quota exceeded"}},
+		"a quota":           {quota: quotasets.UpdateOpts{Instances: &none}, says: []string{"the project's quota of instances is exceeded: 2 more are needed and 1 of 1 are left"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if try.quota != (quotasets.UpdateOpts{}) {

@@ -70,10 +70,17 @@ func TestTheExternalNetworkIsChosenOnce(t *testing.T) {
 	require.ErrorContains(t, newWorld(t).fail(t, named("nowhere")), `no external network with the name or id "nowhere": there are public`)
 
 	model := environment(t, demo)
-	model["defaultNetworks"].(map[string]any)["environment"].(map[string]any)["externalNetworkName"] = "other"
+	customNetwork(model)["externalNetworkName"] = "other"
 	w = newWorld(t)
 	w.networks = public + "," + other
 	require.Equal(t, map[string]bool{"else": true}, external(w.push(t, model)), "the network's model names one")
+}
+
+// customNetwork makes the environment's network one that says more than a NeutronNetwork.
+func customNetwork(model map[string]any) map[string]any {
+	network := model["defaultNetworks"].(map[string]any)["environment"].(map[string]any)
+	network["?"].(map[string]any)["type"] = "io.murano.resources.CustomNeutronNetwork"
+	return network
 }
 
 func TestAClusterStandsInANetworkThatIsThereWithoutFloatingIPs(t *testing.T) {
@@ -143,7 +150,7 @@ func TestTheOperatorSaysFromWhereSSHIsLetInAndWhatNetworksAskForNames(t *testing
 		require.Equal(t, map[any]bool{"192.0.2.0/28": true, "198.51.100.7/32": true}, from, group["name"])
 	}
 	model := environment(t, demo)
-	network := model["defaultNetworks"].(map[string]any)["environment"].(map[string]any)
+	network := customNetwork(model)
 	network["mtu"], network["dnsNameservers"] = 1400, []any{"192.0.2.54"}
 	template = newWorld(t).push(t, model)
 	require.Equal(t, map[string]any{"mtu": 1400.0}, resourcesOf(template, "OS::Neutron::Net")[0]["value_specs"])

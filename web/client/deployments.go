@@ -116,23 +116,6 @@ func (c *Client) Reports(ctx context.Context, environment, deployment string) ([
 	return answer.Reports, err
 }
 
-// Progress is how far a deployment has come.
-type Progress struct {
-	Deployment `yaml:",inline"`
-	Reports    int `json:"reports" yaml:"reports"`
-	Steps      struct {
-		Begun  int `json:"begun" yaml:"begun"`
-		Done   int `json:"done" yaml:"done"`
-		Failed int `json:"failed" yaml:"failed"`
-	} `json:"steps" yaml:"steps"`
-}
-
-// Progress tells how far a deployment has come.
-func (c *Client) Progress(ctx context.Context, deployment string) (Progress, error) {
-	var found Progress
-	return found, c.Call(ctx, http.MethodGet, "/burano/v1/deployments/"+deployment+"/progress", nil, &found)
-}
-
 // Step is a native step of a deployment.
 type Step struct {
 	ID       string   `json:"id" yaml:"id"`
