@@ -469,14 +469,15 @@ func (f *filling) integer(given any) (any, string) {
 	return nil, f.message("invalid", "Enter a whole number.")
 }
 
-// network is a list of the ids of a network and of its subnet, which may be null.
+// network is a list of the ids of a network and of its subnet, which may be null. Both are null where the choice is left to Burano ("Auto"),
+// as it is unless the field forbids that.
 func (f *filling) network(given any) (any, string) {
 	switch network := given.(type) {
 	case nil:
-		return nil, ""
+		return f.anyNetwork(), ""
 	case string:
 		if network = strings.TrimSpace(network); network == "" {
-			return nil, ""
+			return f.anyNetwork(), ""
 		}
 		return []any{network, nil}, ""
 	case []any:
@@ -485,6 +486,13 @@ func (f *filling) network(given any) (any, string) {
 		}
 	}
 	return nil, "A network is the list of its id and the id of a subnet, which may be null"
+}
+
+func (f *filling) anyNetwork() any {
+	if f.view.Options["allow_auto"] == false {
+		return nil
+	}
+	return []any{nil, nil}
 }
 
 func optionalText(value any) bool {
