@@ -36,7 +36,7 @@ scenario('a deployed environment is abandoned', {}, async (page) => {
   const made = await deploy(request, { type: 'io.burano.test.Hello', greeting: 'Hello' });
   const ready = await eventually(() => call(request, 'GET', `/v1/environments/${made.environment}`), (now) => now.status === 'ready', 'the deployment');
   await page.goto('environments');
-  await rowOf(page, ready.name).getByRole('button', { name: /toggle/i }).click();
+  await rowOf(page, ready.name).getByRole('button', { name: /^Actions of/ }).click();
   await page.getByRole('menuitem', { name: 'Abandon' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Abandon' }).click();
   await rowOf(page, ready.name).waitFor({ state: 'detached' });
