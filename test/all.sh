@@ -34,11 +34,13 @@ changes='TestActions'
 failures='TestNodesThatFail'
 jumps='TestNodesWithout'
 crashes='TestChangesSurvive|TestAServerThatWasPaused'
+mends='TestServersThatAreStopped|TestNodesAreReplaced|TestAClusterIsBack'
 endToEnd "actions" -run "$changes"
 endToEnd "servers that die or sleep" -run "$crashes"
 endToEnd "nodes that fail" -run "$failures"
 endToEnd "jumps" -run "$jumps"
-endToEnd "everything else" -skip "$changes|$crashes|$failures|$jumps"
+endToEnd "repairs, replacements and restores" -run "$mends"
+endToEnd "everything else" -skip "$changes|$crashes|$failures|$jumps|$mends"
 
 echo
 echo "all suites passed:"
