@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   ca-certificates curl haproxy iproute2 iptables jq mmdebstrap nftables openssh-client openssh-server postgresql
-  procps runc shellcheck "$@"
+  procps runc shellcheck zopfli "$@"
 )
 
 missing=()

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
@@ -12,6 +13,12 @@ import { licencesOf } from './licences.ts';
 // The server answers below /dashboard/ with what is built; while developing, Vite passes calls of the API on to BURANO_URL.
 const server = process.env.BURANO_URL ?? 'http://127.0.0.1:8082';
 
+// gzipped is a file's content in gzip's format, by zopfli where that is installed: it takes 4 % less than gzip at its best.
+function gzipped(file: string, content: Buffer): Buffer {
+  const zopfli = spawnSync('zopfli', ['-c', '--i5', file], { maxBuffer: content.length + 1024 });
+  return zopfli.status === 0 ? zopfli.stdout : gzipSync(content, { level: 9 });
+}
+
 // compressed puts a .br and a .gz beside each text that is built, for the server to send.
 const compressed = (): Plugin => ({
   name: 'compressed',
@@ -22,7 +29,7 @@ const compressed = (): Plugin => ({
       const content = readFileSync(file);
       if (content.length < 1024) continue;
       writeFileSync(`${file}.br`, brotliCompressSync(content));
-      writeFileSync(`${file}.gz`, gzipSync(content, { level: 9 }));
+      writeFileSync(`${file}.gz`, gzipped(file, content));
     }
   },
 });
