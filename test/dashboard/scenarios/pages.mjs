@@ -9,6 +9,7 @@ export async function allPages(request) {
     await eventually(() => call(request, 'GET', `/v1/environments/${one.environment}`), (now) => !['deploying', 'pending'].includes(now.status), 'the deployment');
   }
   const pending = await environment(request, fresh('with a draft'));
+  const empty = await environment(request, fresh('production of the shop and its monitoring in the second data centre of Frankfurt'));
   await draft(request, pending, { type: 'io.burano.test.Hello', greeting: 'Hello' });
   const again = await call(request, 'POST', `/v1/environments/${made.environment}/configure`);
   await call(request, 'POST', `/v1/environments/${made.environment}/sessions/${again.id}/deploy`);
@@ -25,6 +26,8 @@ export async function allPages(request) {
     environments: 'environments',
     environment: `environments/${made.environment}`,
     'environment-draft': `environments/${pending}`,
+    'environment-empty': `environments/${empty}`,
+    'environment-access': `environments/${empty}?tab=access`,
     'environment-topology': `environments/${made.environment}?tab=topology`,
     'environment-history': `environments/${made.environment}?tab=history`,
     component: `environments/${made.environment}/components/${component['?'].id}`,

@@ -28,10 +28,26 @@ scenario('no page is wider than a narrow window', { viewport: { width: 360, heig
   for (const [name, address] of Object.entries(await allPages(page.context().request))) {
     await page.goto(address);
     await calm(page);
-    const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    const over = await page.evaluate(() =>
+      Math.max(...['html', 'main'].map((name) => document.querySelector(name)).map((box) => (box ? box.scrollWidth - box.clientWidth : 0))));
     if (over > 0) wide[name] = over;
   }
   assert.deepEqual(wide, {});
+});
+
+scenario('a menu of the head opens below what was pressed, the first time too', {}, async (page) => {
+  await page.goto('environments');
+  await calm(page);
+  for (const name of [/help/i, /choose a project/i, /signed in/i]) {
+    const toggle = page.getByRole('button', { name });
+    await toggle.click();
+    const menu = page.getByRole('menuitem').first();
+    await menu.waitFor();
+    const [pressed, opened] = [await toggle.boundingBox(), await menu.boundingBox()];
+    assert.ok(opened.y > pressed.y && Math.abs(opened.x - pressed.x) < 200, `${name}: pressed at ${JSON.stringify(pressed)}, opened at ${JSON.stringify(opened)}`);
+    await page.keyboard.press('Escape');
+    await menu.waitFor({ state: 'detached' });
+  }
 });
 
 scenario('in German no page has English words left', { locale: 'de' }, async (page) => {

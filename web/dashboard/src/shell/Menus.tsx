@@ -1,7 +1,7 @@
-import { Dropdown, DropdownGroup, DropdownItem, DropdownList, MenuToggle, type DropdownProps } from '@patternfly/react-core';
+import { Dropdown, DropdownGroup, DropdownItem, DropdownList, MenuToggle, type DropdownProps, type MenuToggleElement } from '@patternfly/react-core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useEffect, useRef, useState, type ReactNode } from 'react';
+import { useEffect, useMemo, useState, type ReactNode } from 'react';
 
 import { chooseProject, readProjects, signOut, useSession } from '../session/session';
 import { languageNames, useLanguage, type Language } from '../text';
@@ -18,15 +18,16 @@ interface Openable {
 
 /** A menu that begins open, with the focus on its toggle: it takes the place of the toggle that was pressed. */
 function Opened({ look, isOpen, onOpen, onSelect, children }: Openable) {
-  const toggle = useRef<HTMLButtonElement>(null);
-  useEffect(() => toggle.current?.focus(), []);
+  const [toggle, setToggle] = useState<MenuToggleElement | null>(null);
+  const placed = useMemo(() => ({ current: toggle as HTMLButtonElement | null }), [toggle]);
+  useEffect(() => toggle?.focus(), [toggle]);
   return (
     <Dropdown
-      isOpen={isOpen}
+      isOpen={isOpen && toggle !== null} // without its toggle it would open in the corner of the window
       onOpenChange={onOpen}
       onSelect={onSelect}
       popperProps={{ position: 'end' }}
-      toggle={{ toggleRef: toggle, toggleNode: <MenuToggle ref={toggle} {...toggleOf(look)} isExpanded={isOpen} onClick={() => onOpen(!isOpen)} /> }}
+      toggle={{ toggleRef: placed, toggleNode: <MenuToggle ref={setToggle} {...toggleOf(look)} isExpanded={isOpen} onClick={() => onOpen(!isOpen)} /> }}
     >
       {children}
     </Dropdown>
