@@ -38,7 +38,6 @@ export function ComponentTable({ details, user }: { details: EnvironmentDetails;
             <Th width={15}>{text.components.state}</Th>
             <Th>{text.components.lastReport}</Th>
             <Th screenReaderText={words.actions} />
-            <Th screenReaderText={text.draft.remove} />
           </Tr>
         </Thead>
         <Tbody>
@@ -64,10 +63,8 @@ export function ComponentTable({ details, user }: { details: EnvironmentDetails;
                 <Td dataLabel={text.components.lastReport} className="burano-breaks">
                   <LastReport report={last[id]} />
                 </Td>
-                <Td isActionCell>
+                <Td isActionCell modifier="nowrap">
                   <ActionMenu environment={details} object={service} />
-                </Td>
-                <Td isActionCell>
                   <RemoveApplication environment={environment} user={user} application={service} isDisabled={isBusy(details)} />
                 </Td>
               </Tr>

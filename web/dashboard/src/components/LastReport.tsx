@@ -17,12 +17,12 @@ export function LastReport({ report }: { report: Schema<'Report'> | null | undef
   if (!report) return <>{text.components.noReport}</>;
   const level = report.level ?? 'info';
   return (
-    <>
+    <span>
       <Icon status={looks[level].status} title={text.components.levels[level]} isInline>
         {looks[level].icon}
       </Icon>{' '}
       <span className="pf-v6-screen-reader">{text.components.levels[level]}</span>
       {report.text} <small title={showTime(report.created, language)}>{showAge(report.created, language)}</small>
-    </>
+    </span>
   );
 }
