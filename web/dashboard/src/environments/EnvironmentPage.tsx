@@ -35,6 +35,7 @@ import {
   isBusy,
   previewQuery,
   renameEnvironment,
+  shownState,
 } from './environments';
 import { EnvironmentTrail } from './EnvironmentTrail';
 import { History } from './History';
@@ -64,44 +65,50 @@ export function EnvironmentPage() {
   });
   const services = details.data?.services ?? [];
   const busy = isBusy(details.data);
+  const isEmpty = details.data?.services?.length === 0 && !draft;
 
   return (
     <>
       <EnvironmentTrail environment={environment} />
       <PageSection>
-        <Flex>
-          <FlexItem grow={{ default: 'grow' }} className="burano-breaks">
-            <Title headingLevel="h1">{details.data?.name ?? ' '}</Title>
-          </FlexItem>
-          <FlexItem>
-            <span role="status">
-              <StateLabel state={details.data?.status} />
-            </span>
-          </FlexItem>
-          <FlexItem>
-            <Button variant="secondary" onClick={() => void navigate({ to: '/catalog', search: { environment } })} isDisabled={!details.data || busy}>
-              {text.draft.add}
-            </Button>
-          </FlexItem>
-          <FlexItem>
-            <Button
-              onClick={() => (losses.length > 0 ? setDialog('deploy') : deploy.mutate())}
-              isDisabled={!details.data || busy || deploy.isPending}
-              isLoading={deploy.isPending}
-            >
-              {words.deploy}
-            </Button>
-          </FlexItem>
-          <FlexItem>
-            <Button variant="secondary" onClick={() => setDialog('rename')} isDisabled={!details.data}>
-              {words.rename}
-            </Button>
-          </FlexItem>
-          <FlexItem>
-            <Button variant="danger" onClick={() => setDialog('delete')} isDisabled={!details.data || details.data.status === 'deleting'}>
-              {words.delete}
-            </Button>
-          </FlexItem>
+        <Flex flexWrap={{ default: 'wrap', lg: 'nowrap' }} alignItems={{ default: 'alignItemsFlexStart' }}>
+          <Flex grow={{ default: 'grow' }}>
+            <FlexItem className="burano-breaks">
+              <Title headingLevel="h1">{details.data?.name ?? ' '}</Title>
+            </FlexItem>
+            <FlexItem>
+              <span role="status">
+                <StateLabel state={shownState(details.data)} />
+              </span>
+            </FlexItem>
+          </Flex>
+          <Flex flex={{ lg: 'flexNone' }} spaceItems={{ default: 'spaceItemsSm' }}>
+            <FlexItem>
+              <Button variant="secondary" onClick={() => void navigate({ to: '/catalog', search: { environment } })} isDisabled={!details.data || busy}>
+                {text.draft.add}
+              </Button>
+            </FlexItem>
+            <FlexItem>
+              <Button
+                variant={isEmpty ? 'secondary' : 'primary'}
+                onClick={() => (losses.length > 0 ? setDialog('deploy') : deploy.mutate())}
+                isDisabled={!details.data || busy || deploy.isPending}
+                isLoading={deploy.isPending}
+              >
+                {words.deploy}
+              </Button>
+            </FlexItem>
+            <FlexItem>
+              <Button variant="secondary" onClick={() => setDialog('rename')} isDisabled={!details.data}>
+                {words.rename}
+              </Button>
+            </FlexItem>
+            <FlexItem>
+              <Button variant="danger" onClick={() => setDialog('delete')} isDisabled={!details.data || details.data.status === 'deleting'}>
+                {words.delete}
+              </Button>
+            </FlexItem>
+          </Flex>
         </Flex>
         {draft && <DraftBanner environment={environment} user={user} draft={draft} />}
         <OtherDrafts environment={environment} user={user} draft={draft} />

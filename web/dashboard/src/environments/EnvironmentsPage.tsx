@@ -29,7 +29,7 @@ import { RowActions } from '../shell/RowActions';
 import { useLanguage } from '../text';
 import { BulkActions, RefusedList } from './BulkActions';
 import type { Refused } from './bulk';
-import { createEnvironment, deleteEnvironment, environmentsQuery, type Environment } from './environments';
+import { createEnvironment, deleteEnvironment, environmentsQuery, shownState, type Environment } from './environments';
 import { NameDialog } from './NameDialog';
 import { StateLabel } from './StateLabel';
 
@@ -175,7 +175,7 @@ export function EnvironmentsPage() {
                         </Link>
                       </Td>
                       <Td dataLabel={words.status}>
-                        <StateLabel state={one.status} /> <FindingBadge found={marks.get(one.id ?? '')} />
+                        <StateLabel state={shownState(one)} /> <FindingBadge found={marks.get(one.id ?? '')} />
                       </Td>
                       <Td dataLabel={words.created} modifier="nowrap" title={showTime(one.created, language)}>
                         {showAge(one.created, language)}

@@ -1,11 +1,12 @@
 import { Label, type LabelProps } from '@patternfly/react-core';
-import { CheckCircleIcon, ExclamationCircleIcon, InProgressIcon, PencilAltIcon, TrashIcon } from '@patternfly/react-icons';
+import { CheckCircleIcon, ExclamationCircleIcon, InProgressIcon, OutlinedCircleIcon, PencilAltIcon, TrashIcon } from '@patternfly/react-icons';
 import type { ReactNode } from 'react';
 
 import { useText } from '../text';
-import type { EnvironmentState } from './environments';
+import type { ShownState } from './environments';
 
-const looks: Record<EnvironmentState, { status?: LabelProps['status']; color?: LabelProps['color']; icon: ReactNode }> = {
+const looks: Record<ShownState, { status?: LabelProps['status']; color?: LabelProps['color']; icon: ReactNode }> = {
+  new: { color: 'grey', icon: <OutlinedCircleIcon /> },
   ready: { status: 'success', icon: <CheckCircleIcon /> },
   pending: { color: 'purple', icon: <PencilAltIcon /> },
   deploying: { color: 'blue', icon: <InProgressIcon /> },
@@ -15,7 +16,7 @@ const looks: Record<EnvironmentState, { status?: LabelProps['status']; color?: L
 };
 
 /** The state of an environment in words, colour and shape. */
-export function StateLabel({ state }: { state: EnvironmentState | undefined }) {
+export function StateLabel({ state }: { state: ShownState | undefined }) {
   const text = useText();
   if (!state) return null;
   const { icon, ...look } = looks[state];

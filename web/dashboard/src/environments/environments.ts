@@ -8,6 +8,12 @@ export type EnvironmentDetails = Schema<'EnvironmentDetails'>;
 export type EnvironmentState = NonNullable<Environment['status']>;
 export type ObjectModel = Schema<'ObjectModel'>;
 
+/** What is said of an environment's state: one that was never deployed is ready for the API, and nothing is there yet for people. */
+export type ShownState = EnvironmentState | 'new';
+
+export const shownState = (environment: Environment | undefined): ShownState | undefined =>
+  environment?.status === 'ready' && environment.version === 0 ? 'new' : environment?.status;
+
 /** Tells whether an environment changes by itself: then it is looked at again and again. */
 export const isBusy = (environment: Environment | undefined): boolean =>
   environment?.status === 'deploying' || environment?.status === 'deleting';

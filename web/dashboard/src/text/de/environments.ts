@@ -38,6 +38,7 @@ export const environments: Texts['environments'] = {
   noDeployments: 'Sie wurde noch nicht deployt',
   noDeploymentsWhat: 'Jedes Deployment und jede Aktion steht dann hier, mit dem Protokoll.',
   states: {
+    new: 'Noch nicht deployt',
     ready: 'Bereit',
     pending: 'Hat nicht deployte Änderungen',
     deploying: 'Wird deployt',

@@ -36,6 +36,7 @@ export const environments = {
   noDeployments: 'It was not deployed yet',
   noDeploymentsWhat: 'Each deployment and each action will be listed here, with its log.',
   states: {
+    new: 'Not deployed yet',
     ready: 'Ready',
     pending: 'Has undeployed changes',
     deploying: 'Deploying',
