@@ -16,15 +16,15 @@ interface Props {
 export function Heading({ title, what, help, children }: Props) {
   return (
     <PageSection>
-      <Flex>
+      <Flex flexWrap={{ default: 'wrap', lg: 'nowrap' }} alignItems={{ default: 'alignItemsFlexStart' }}>
         <FlexItem grow={{ default: 'grow' }} className="burano-breaks">
           <Title headingLevel="h1">
             {title} {help && <HelpLink page={help} />}
           </Title>
+          {what && <Content component="p">{what}</Content>}
         </FlexItem>
-        {children && <FlexItem>{children}</FlexItem>}
+        {children && <FlexItem flex={{ lg: 'flexNone' }}>{children}</FlexItem>}
       </Flex>
-      {what && <Content component="p">{what}</Content>}
     </PageSection>
   );
 }

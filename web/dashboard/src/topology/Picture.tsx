@@ -63,6 +63,9 @@ const parts: ComponentFactory = (kind, type) => {
 /** How large a node is drawn. */
 const size = 46;
 
+/** What is left free beside all nodes, on both sides together: as much as names stick out of their nodes. */
+const margin = 120;
+
 /** A topology as the visualization takes it. */
 function modelOf({ nodes, edges }: Topology): Model {
   const places = layout(nodes);
@@ -147,7 +150,7 @@ export function Picture({ topology, chosen, onChoose, file }: Props) {
     if (drawn.current) return;
     drawn.current = true;
     // The surface learns its size when it is first painted.
-    const frame = window.setTimeout(action(() => controller.getGraph().fit(40)), 150);
+    const frame = window.setTimeout(action(() => controller.getGraph().fit(margin)), 150);
     return () => {
       window.clearTimeout(frame);
       drawn.current = false;
@@ -179,7 +182,7 @@ export function Picture({ topology, chosen, onChoose, file }: Props) {
               zoomOutCallback: action(() => controller.getGraph().scaleBy(3 / 4)),
               fitToScreenTip: text.fit,
               fitToScreenAriaLabel: text.fit,
-              fitToScreenCallback: action(() => controller.getGraph().fit(40)),
+              fitToScreenCallback: action(() => controller.getGraph().fit(margin)),
               resetViewTip: text.reset,
               resetViewAriaLabel: text.reset,
               resetViewCallback: action(() => controller.getGraph().reset()),
