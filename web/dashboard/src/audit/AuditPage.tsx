@@ -112,18 +112,18 @@ function Events({ events }: { events: AuditEvent[] }) {
     <Table aria-label={words.title} variant="compact" gridBreakPoint="grid-xl">
       <Thead>
         <Tr>
-          <Th>{words.when}</Th>
-          <Th>{words.who}</Th>
-          <Th>{words.action}</Th>
-          <Th>{words.target}</Th>
+          <Th width={20}>{words.when}</Th>
+          <Th width={10}>{words.who}</Th>
+          <Th width={25}>{words.action}</Th>
+          <Th width={15}>{words.target}</Th>
           <Th>{words.outcome}</Th>
-          <Th>{words.request}</Th>
+          <Th width={15}>{words.request}</Th>
         </Tr>
       </Thead>
       <Tbody>
         {events.map((event) => (
           <Tr key={event.id}>
-            <Td dataLabel={words.when} modifier="nowrap">{showTime(event.eventTime, language)}</Td>
+            <Td dataLabel={words.when}>{showTime(event.eventTime, language)}</Td>
             <Td dataLabel={words.who} className="burano-breaks">
               {event.initiator.name || event.initiator.id}
               <Content component="small">{event.initiator.host?.address}</Content>

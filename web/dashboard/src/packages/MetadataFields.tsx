@@ -39,7 +39,7 @@ export function MetadataFields({ value, onChange }: Props) {
           </HelperText>
         </FormHelperText>
       </FormGroup>
-      <FormGroup role="group" label={words.who}>
+      <FormGroup role="group" label={words.who} isStack>
         <Switch id={`${id}-active`} label={words.activeWhat} isChecked={value.enabled} onChange={(_event, enabled) => onChange({ ...value, enabled })} />
         <Switch id={`${id}-public`} label={words.publicWhat} isChecked={value.is_public} onChange={(_event, is_public) => onChange({ ...value, is_public })} />
       </FormGroup>

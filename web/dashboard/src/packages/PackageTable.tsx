@@ -1,5 +1,5 @@
 import { Content, Switch } from '@patternfly/react-core';
-import { Table, Tbody, Td, Th, Thead, Tr, type ThProps } from '@patternfly/react-table';
+import { Table, Tbody, Td, Th, Thead, Tr, type TdProps, type ThProps } from '@patternfly/react-table';
 import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 
@@ -25,6 +25,9 @@ interface Props {
 /** What the columns are sorted by, where the server sorts by them. */
 const sortable = ['name', 'created'] as const;
 
+/** What is shown where there is room for it. */
+const roomy: TdProps['visibility'] = ['hidden', 'visibleOn2Xl'];
+
 export function PackageTable({ packages, look, onLook, chosen, onChoose, ...row }: Props) {
   const words = useLanguage().text.packages;
   const sort = (order: (typeof sortable)[number]): ThProps['sort'] => ({
@@ -42,9 +45,9 @@ export function PackageTable({ packages, look, onLook, chosen, onChoose, ...row 
           <Th>{words.type}</Th>
           <Th modifier="fitContent">{words.active}</Th>
           <Th modifier="fitContent">{words.public}</Th>
-          <Th width={15}>{words.author}</Th>
+          <Th width={20}>{words.author}</Th>
           <Th sort={sort('created')} modifier="nowrap">{words.created}</Th>
-          <Th modifier="nowrap">{words.updated}</Th>
+          <Th visibility={roomy}>{words.updated}</Th>
           <Th screenReaderText={words.actions} />
         </Tr>
       </Thead>
@@ -108,7 +111,7 @@ function Row({ item, isChosen, onChoose, onEdit, onDelete, onChanged, onRefused 
       <Td dataLabel={words.created} modifier="nowrap" title={showTime(item.created, language)}>
         {showAge(item.created, language)}
       </Td>
-      <Td dataLabel={words.updated} modifier="nowrap" title={showTime(item.updated, language)}>
+      <Td dataLabel={words.updated} visibility={roomy} modifier="nowrap" title={showTime(item.updated, language)}>
         {showAge(item.updated, language)}
       </Td>
       <Td isActionCell>

@@ -10,6 +10,7 @@ import {
   SearchInput,
   Toolbar,
   ToolbarContent,
+  ToolbarGroup,
   ToolbarItem,
 } from '@patternfly/react-core';
 import { CubesIcon, SearchIcon } from '@patternfly/react-icons';
@@ -97,16 +98,14 @@ export function PackagesPage() {
                 {words.deleteChosen(chosen.length)}
               </Button>
             </ToolbarItem>
-            <ToolbarItem align={{ default: 'alignEnd' }}>
+            <ToolbarGroup align={{ default: 'alignEnd' }}>
               <FormSelect aria-label={words.perPage} value={look.limit ?? sizes[0]} onChange={(_event, value) => turn({ limit: sizes.find((size) => size === Number(value)) })}>
                 {sizes.map((size) => (
                   <FormSelectOption key={size} value={size} label={words.ofPage(size)} />
                 ))}
               </FormSelect>
-            </ToolbarItem>
-            <ToolbarItem>
               <Pager trail={look.after} next={packages.data?.next_marker} onTurn={(after) => turn({ after })} />
-            </ToolbarItem>
+            </ToolbarGroup>
           </ToolbarContent>
         </Toolbar>
         {refused && <Failure error={refused} />}

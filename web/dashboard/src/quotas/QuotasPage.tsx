@@ -93,7 +93,7 @@ const nameIn = (names: Record<string, string>, resource: string): string => name
 function Bars({ quotas }: { quotas: Quotas }) {
   const words = useLanguage().text.quotas;
   return (
-    <DescriptionList className="burano-spaced" orientation={{ md: 'horizontal' }} horizontalTermWidthModifier={{ default: '12rem' }}>
+    <DescriptionList className="burano-spaced" isHorizontal horizontalTermWidthModifier={{ default: '8rem', md: '12rem' }}>
       {Object.entries(quotas.quotas ?? {}).map(([resource, quota]) => (
         <DescriptionListGroup key={resource}>
           <DescriptionListTerm>{nameIn(words.resources, resource)}</DescriptionListTerm>

@@ -20,7 +20,7 @@ export function Pager({ trail, next, onTurn }: Props) {
       <FlexItem>
         <Button variant="plain" icon={<AngleLeftIcon />} aria-label={shell.before} isDisabled={!trail} onClick={() => trail && onTurn(back(trail))} />
       </FlexItem>
-      <FlexItem>{shell.page(pageNumber(trail))}</FlexItem>
+      <FlexItem style={{ whiteSpace: 'nowrap' }}>{shell.page(pageNumber(trail))}</FlexItem>
       <FlexItem>
         <Button variant="plain" icon={<AngleRightIcon />} aria-label={shell.next} isDisabled={!next} onClick={() => next && onTurn(onward(trail, next))} />
       </FlexItem>

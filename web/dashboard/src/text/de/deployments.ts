@@ -13,7 +13,7 @@ export const deployments: Texts['deployments'] = {
   action: (name) => `Aktion ${name}`,
   log: 'Protokoll',
   steps: 'Schritte',
-  noSteps: 'Noch keine Schritte: Eine Anwendung ohne Server hat vielleicht keine.',
+  noSteps: 'Keine Schritte: Eine Anwendung ohne Server hat vielleicht keine.',
   noReports: 'Noch wurde nichts berichtet.',
   cancel: 'Abbrechen',
   cancelTitle: 'Dieses Deployment abbrechen?',

@@ -11,7 +11,7 @@ export const deployments = {
   action: (name: string) => `Action ${name}`,
   log: 'Log',
   steps: 'Steps',
-  noSteps: 'No steps yet: an application without servers may have none.',
+  noSteps: 'No steps: an application without servers may have none.',
   noReports: 'Nothing is reported yet.',
   cancel: 'Cancel',
   cancelTitle: 'Cancel this deployment?',
