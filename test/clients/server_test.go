@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -103,7 +104,8 @@ type process struct {
 	ended chan error
 }
 
-// serve starts the program as a server and waits until it is ready. It is ended with the test.
+// serve starts the program as a server and waits until it is ready, or dead where it is to be killed at a step: a server that takes a task
+// over can reach that before it is ready. It is ended with the test.
 func (s *server) serve(client *http.Client, scheme string, flags ...string) *process {
 	t := s.t
 	t.Helper()
@@ -130,10 +132,11 @@ func (s *server) serve(client *http.Client, scheme string, flags ...string) *pro
 			t.Logf("the server's log:\n%s", text)
 		}
 	})
+	mortal := slices.Contains(flags, "--kill-at-step")
 	require.Eventually(t, func() bool {
 		response, err := client.Get(s.url + "/readyz")
 		if err != nil {
-			return false
+			return mortal && len(p.ended) > 0
 		}
 		_ = response.Body.Close()
 		return response.StatusCode == http.StatusOK
