@@ -90,6 +90,15 @@ var changes = []change{
 		gateways: []string{"murano-gateway-1-r2"},
 		master:   "murano-kube-1-r2",
 	},
+	{
+		name: "replacement of the master without room for two",
+		call: []string{"deploy", "test/e2e/testdata/surge.yaml"},
+		sample: []string{"end:servers", "begin:murano-kube-1-r3: connect", "end:murano-kube-1-r3: etcd member", "end:murano-kube-1-r3: etcd leave",
+			"end:murano-kube-1-r2: forget"},
+		minions:  []string{"murano-kube-2-r2"},
+		gateways: []string{"murano-gateway-1-r2"},
+		master:   "murano-kube-1-r3",
+	},
 }
 
 // TestChangesSurviveTheDeathOfTheServer kills the server with SIGKILL at native steps of a deployment, of a scale-up, of a
