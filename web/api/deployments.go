@@ -138,6 +138,11 @@ func (h deploymentHandlers) reports(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	return answerReports(c, rows, next)
+}
+
+// answerReports answers with a page of reports; next is the marker of the page that follows, "" after the last one.
+func answerReports(c echo.Context, rows []orchestrator.Report, next string) error {
 	list := make([]reportJSON, len(rows))
 	for i, row := range rows {
 		list[i] = reportOf(row)

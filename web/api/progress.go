@@ -128,14 +128,7 @@ func (h progressHandlers) reports(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	list := make([]reportJSON, len(rows))
-	for i, row := range rows {
-		list[i] = reportOf(row)
-	}
-	return c.JSON(http.StatusOK, struct {
-		Next    string       `json:"next_marker,omitempty"`
-		Reports []reportJSON `json:"reports"`
-	}{next, list})
+	return answerReports(c, rows, next)
 }
 
 // events streams a deployment's log as server-sent events (WHATWG HTML, section 9.2): "report" with the report as JSON and its

@@ -93,11 +93,7 @@ func (h runningHandlers) list(c echo.Context) error {
 }
 
 func (h runningHandlers) pod(c echo.Context) error {
-	environmentID, objectID, err := h.reach(c)
-	if err != nil {
-		return err
-	}
-	log, err := logOf(c)
+	environmentID, objectID, log, err := h.reachLog(c)
 	if err != nil {
 		return err
 	}
@@ -106,6 +102,15 @@ func (h runningHandlers) pod(c echo.Context) error {
 		return asked(c, err)
 	}
 	return c.JSON(http.StatusOK, found)
+}
+
+// reachLog is reach, with which log is wanted.
+func (h runningHandlers) reachLog(c echo.Context) (environmentID, objectID string, log native.PodLog, err error) {
+	if environmentID, objectID, err = h.reach(c); err != nil {
+		return "", "", log, err
+	}
+	log, err = logOf(c)
+	return environmentID, objectID, log, err
 }
 
 // logOf reads which log is wanted: the last lines of the pod's main container, where the query says nothing else.
@@ -138,11 +143,7 @@ func logOf(c echo.Context) (native.PodLog, error) {
 
 // log answers with lines as text, each with its time before it where timestamps=true asks for that.
 func (h runningHandlers) log(c echo.Context) error {
-	environmentID, objectID, err := h.reach(c)
-	if err != nil {
-		return err
-	}
-	log, err := logOf(c)
+	environmentID, objectID, log, err := h.reachLog(c)
 	if err != nil {
 		return err
 	}
@@ -193,11 +194,7 @@ type happening struct {
 // what the container is when it does not run; and at the end "end" with what became of it. A client that comes back with Last-Event-ID goes
 // on there. A stream that ends without "end" was cut off, and the client asks for it again.
 func (h runningHandlers) follow(c echo.Context) error {
-	environmentID, objectID, err := h.reach(c)
-	if err != nil {
-		return err
-	}
-	log, err := logOf(c)
+	environmentID, objectID, log, err := h.reachLog(c)
 	if err != nil {
 		return err
 	}
