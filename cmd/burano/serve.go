@@ -269,7 +269,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 					return native.ClusterIDs(ctx, rows, environmentID)
 				},
 				Project: tasks.StandingProject, Wake: tasks.Wake, Logger: logger, Metrics: registry, Lease: options.lease, Repairs: options.keeperRepairs,
-				Settled: options.keeperInterval / 2, Sole: options.sole()})
+				RepairAfter: options.keeperInterval / 2, Sole: options.sole()})
 			group.Go(func() error { return keeping.Run(ctx) })
 		}
 		group.Go(func() error { return keystone.watch(ctx, cloud.Answers) })

@@ -44,8 +44,8 @@ type Config struct {
 	Tries int
 	// Poll is how often it is looked for environments that are due (default 1 s).
 	Poll time.Duration
-	// Settled is how long a finding has stood before it is repaired: most pass by themselves, such as a node that starts again (default 30 s).
-	Settled time.Duration
+	// RepairAfter is how long a finding has stood before it is repaired: most pass by themselves, such as a node that starts again (default 30 s).
+	RepairAfter time.Duration
 	// Pause is how long after the first repair of a finding the second one comes; each further pause is twice as long, an hour at most
 	// (default 1 min).
 	Pause time.Duration
@@ -61,9 +61,9 @@ const (
 )
 
 const (
-	defaultPoll    = time.Second
-	defaultSettled = 30 * time.Second
-	defaultPause   = time.Minute
+	defaultPoll        = time.Second
+	defaultRepairAfter = 30 * time.Second
+	defaultPause       = time.Minute
 	// longestPause is that between two repairs of a finding.
 	longestPause = time.Hour
 	// again is how long a finding that was closed counts as the same one when it is found again.
@@ -92,7 +92,7 @@ func New(config Config) *Keeper {
 	config.Looks = cmp.Or(config.Looks, DefaultLooks)
 	config.Tries = cmp.Or(config.Tries, DefaultTries)
 	config.Poll = cmp.Or(config.Poll, defaultPoll)
-	config.Settled = cmp.Or(config.Settled, defaultSettled)
+	config.RepairAfter = cmp.Or(config.RepairAfter, defaultRepairAfter)
 	config.Pause = cmp.Or(config.Pause, defaultPause)
 	return &Keeper{Config: config, metrics: newMetrics(config.Metrics), projects: projects{reach: config.Project, known: map[string]reached{}}}
 }

@@ -106,7 +106,7 @@ func deployed(t *testing.T, s *store.Store, name string, properties map[string]a
 func run(t *testing.T, config keeper.Config) (stop func()) {
 	t.Helper()
 	config.Logger = slog.New(slog.DiscardHandler)
-	config.Poll, config.Settled, config.Repairs = 5*time.Millisecond, time.Nanosecond, keeper.DefaultRepairs
+	config.Poll, config.RepairAfter, config.Repairs = 5*time.Millisecond, time.Nanosecond, keeper.DefaultRepairs
 	if config.Clusters == nil {
 		config.Clusters = func(_ context.Context, id string) ([]string, error) { return []string{"cluster-" + id}, nil }
 	}

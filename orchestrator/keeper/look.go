@@ -205,7 +205,7 @@ func (h *holding) repair(ctx context.Context, claim store.Claim, now store.Time,
 	slices.SortStableFunc(standing, func(a, b store.Finding) int { return rank(a.Severity) - rank(b.Severity) })
 	for _, row := range standing {
 		repair := repairOf(row, looks)
-		if repair == nil || row.Tries >= int64(h.Tries) || row.NextTry > now || time.Since(row.Opened.Time()) < h.Settled {
+		if repair == nil || row.Tries >= int64(h.Tries) || row.NextTry > now || time.Since(row.Opened.Time()) < h.RepairAfter {
 			continue
 		}
 		pause := min(longestPause, h.Pause<<min(row.Tries, 10))
