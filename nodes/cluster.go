@@ -221,6 +221,14 @@ func (c *Cluster) master() Node {
 	return c.config.Nodes[slices.IndexFunc(c.config.Nodes, func(n Node) bool { return n.Role == Master && !n.Leaving })]
 }
 
+// SameMaster says whether the cluster's master runs on the server that was the master's in a list of its nodes.
+func (c *Cluster) SameMaster(list []Node) bool {
+	master := c.master()
+	return slices.ContainsFunc(list, func(n Node) bool {
+		return n.Role == Master && n.Name == master.Name && n.Server == master.Server && n.Launched == master.Launched
+	})
+}
+
 // formerMaster is the master whose place another one takes; false when there is none.
 func (c Config) formerMaster() (Node, bool) {
 	i := slices.IndexFunc(c.Nodes, func(n Node) bool { return n.Role == Master && n.Leaving })

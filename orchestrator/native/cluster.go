@@ -92,7 +92,7 @@ func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpre
 	}
 	if former != nil {
 		if save && changed(former.Nodes, list) {
-			defer c.clusters.saveBefore(ctx, object, "its nodes changed")()
+			defer c.clusters.saveBefore(ctx, object, live, "its nodes changed")()
 		}
 		// A node that was only begun with must be removed like any other.
 		if err := c.clusters.keepFacts(ctx, object, list); err != nil {

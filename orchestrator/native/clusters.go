@@ -293,7 +293,7 @@ func (c *clusters) remove(ctx context.Context, object *muranopl.Object, all []no
 		return err
 	}
 	defer former.Close()
-	defer c.saveBefore(ctx, object, strings.Join(leaving, ", ")+" left")()
+	defer c.saveBefore(ctx, object, former, strings.Join(leaving, ", ")+" left")()
 	c.reports.inform(ctx, object, "Removing %s", strings.Join(leaving, ", "))
 	if err := former.Remove(ctx, leaving...); err != nil {
 		return err

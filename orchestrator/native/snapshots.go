@@ -78,13 +78,14 @@ func (c *clusters) former(ctx context.Context, object *muranopl.Object) (*nodes.
 
 // saveBefore takes a snapshot of a cluster before its members or servers change. What was written is stored when it returns; that it
 // can be opened is found out while the change goes on, and waited for by the function that it returns. A change that repairs a cluster
-// must go on without a snapshot, so that what fails is reported.
-func (c *clusters) saveBefore(ctx context.Context, object *muranopl.Object, change string) (wait func()) {
+// must go on without a snapshot, so that what fails is reported. It is read through the connections of the cluster that changes, and only
+// where that one has another master through some of its own.
+func (c *clusters) saveBefore(ctx context.Context, object *muranopl.Object, changes *nodes.Cluster, change string) (wait func()) {
 	wait = func() {}
 	if c.server.Snapshots == nil {
 		return wait
 	}
-	cluster, _, err := c.former(ctx, object)
+	cluster, known, err := c.former(ctx, object)
 	if cluster == nil && err == nil {
 		return wait
 	}
@@ -93,6 +94,9 @@ func (c *clusters) saveBefore(ctx context.Context, object *muranopl.Object, chan
 		defer close(done)
 		if err == nil {
 			defer cluster.Close()
+			if changes.SameMaster(known.Nodes) {
+				cluster = changes
+			}
 			of := c.subject(object, store.BeforeChange, "before "+change)
 			of.Stored = func() { close(stored) }
 			_, err = takeSnapshot(ctx, c.server.Snapshots, cluster, of, func(ctx context.Context, to io.Writer) error {
