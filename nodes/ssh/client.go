@@ -30,6 +30,7 @@ type Config struct {
 	Address  string          // host:port of the sshd; may be empty when there are Ways
 	Ways     []Way           // further ways to it
 	User     string          // login; root when empty
+	Sudo     bool            // become root by sudo for all that is run; for a User who is not root
 	Signer   ssh.Signer      // our key
 	HostKeys []ssh.PublicKey // any one of these must be presented
 	Patience time.Duration   // how long to wait until sshd answers; DefaultPatience when 0

@@ -22,6 +22,16 @@ const (
 //go:embed scripts/fence.sh
 var fenceScript string
 
+// remote is what the server is asked to run for a command.
+func (c *Client) remote(command string) string {
+	command = c.fenced(command)
+	if !c.config.Sudo {
+		return command
+	}
+	// A session of its own: what sudo runs may be no leader of a process group, and sudo passes no signals on.
+	return "exec sudo -n -- setsid -w bash -c " + quote(command)
+}
+
 // fenced makes the server compare our number before it runs the command, when we have one.
 func (c *Client) fenced(command string) string {
 	if c.config.Fence == 0 {

@@ -93,7 +93,7 @@ func (c *Client) run(ctx context.Context, name, command string, input io.Reader,
 	}
 	defer session.Close()
 	session.Stdin, session.Stdout, session.Stderr = input, out.stdout(), out.stderr()
-	if err := session.Start(c.fenced(command)); err != nil {
+	if err := session.Start(c.remote(command)); err != nil {
 		return c.failed(conn, name, err)
 	}
 	ended := make(chan error, 1)
@@ -101,7 +101,7 @@ func (c *Client) run(ctx context.Context, name, command string, input io.Reader,
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
-		conn.killGroup(out)
+		conn.killGroup(out, c.config.Sudo)
 		session.Close()
 		return fmt.Errorf("script %q was stopped: %w", name, context.Cause(ctx))
 	}
@@ -111,6 +111,8 @@ func (c *Client) run(ctx context.Context, name, command string, input io.Reader,
 		return nil
 	case errors.As(err, &exit) && exit.ExitStatus() == fencedCode && strings.HasPrefix(out.tail(), fencedWord):
 		return fmt.Errorf("script %q at %s: %w", name, c.config.Address, ErrFenced)
+	case errors.As(err, &exit) && c.config.Sudo && !out.begun() && strings.Contains(out.tail(), "sudo: "):
+		return &SudoError{Server: c.config.name(), User: c.config.User, Said: out.tail()}
 	case errors.As(err, &exit):
 		code := exit.ExitStatus()
 		if exit.Signal() != "" {
@@ -129,6 +131,35 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("the connection to %s was lost while script %q ran", e.Server, e.Script)
 }
 
+// SudoError is that the user whom we log in as may not become root without a password.
+type SudoError struct{ Server, User, Said string }
+
+func (e *SudoError) Error() string {
+	return fmt.Sprintf("%s cannot become root on %s without a password (%s). Burano sets servers up as root: give the user a line "+
+		"\"%s ALL=(ALL) NOPASSWD:ALL\" in /etc/sudoers.d, as cloud images have it, and deploy again", e.User, e.Server, e.Said, e.User)
+}
+
+// Job is a command whose output is taken as it comes.
+type Job struct {
+	Name           string    // for errors
+	Script         string    // for bash; what it and Args hold is seen in the server's process list
+	Args           []string  // $1 and so on
+	Input          io.Reader // may be nil
+	Stdout, Stderr io.Writer // may be nil; written to by one goroutine each
+}
+
+// Stream runs a command until it ends. When ctx ends it is killed with everything it started. A command that failed gives an
+// *ExitError, and one of which no end is known a *LostError.
+func (c *Client) Stream(ctx context.Context, job Job) error {
+	command := "echo $$; exec bash -c " + quote(job.Script) + " " + quote(job.Name)
+	for _, arg := range job.Args {
+		command += " " + quote(arg)
+	}
+	out := newOutput(outputLimit)
+	out.sink, out.errors = job.Stdout, job.Stderr
+	return c.run(ctx, job.Name, command, job.Input, out)
+}
+
 // failed is the error of a script that could not be begun, or of which no end is known.
 func (c *Client) failed(conn *connection, script string, err error) error {
 	var missing *ssh.ExitMissingError
@@ -144,7 +175,7 @@ func (c *Client) failed(conn *connection, script string, err error) error {
 }
 
 // killGroup ends what a cancelled script started; sshd does not do it for root (it needs privilege separation to pass signals).
-func (c *connection) killGroup(out *output) {
+func (c *connection) killGroup(out *output, sudo bool) {
 	timer := time.NewTimer(2 * time.Second)
 	defer timer.Stop()
 	// The script may have begun already while the line with its group is still under way.
@@ -164,7 +195,11 @@ func (c *connection) killGroup(out *output) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = session.Run(fmt.Sprintf("kill -KILL -- -%d", out.group))
+		command := fmt.Sprintf("kill -KILL -- -%d", out.group)
+		if sudo {
+			command = "exec sudo -n -- " + command
+		}
+		_ = session.Run(command)
 	}()
 	select {
 	case <-done:
@@ -174,12 +209,13 @@ func (c *connection) killGroup(out *output) {
 
 // output keeps standard output up to a limit, the end of everything, and takes the first line as process group.
 type output struct {
-	mu    sync.Mutex
-	limit int
-	out   bytes.Buffer
-	sink  io.Writer // gets all of standard output; nil: out does
-	last  [2][]byte // the end of standard output and of standard error
-	first []byte
+	mu     sync.Mutex
+	limit  int
+	out    bytes.Buffer
+	sink   io.Writer // gets all of standard output; nil: out does
+	errors io.Writer // gets all of standard error as well; may be nil
+	last   [2][]byte // the end of standard output and of standard error
+	first  []byte
 
 	known chan struct{} // closed when group is known, which then stays as it is
 	group int
@@ -227,8 +263,18 @@ func (o *output) stderr() io.Writer {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.remember(1, p)
+		if o.errors != nil {
+			return o.errors.Write(p)
+		}
 		return len(p), nil
 	})
+}
+
+// begun tells whether the script wrote its process group: nothing of it ran before.
+func (o *output) begun() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.group != 0
 }
 
 func (o *output) remember(stream int, p []byte) {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -27,6 +28,8 @@ type Server struct {
 	Address string        // host:port
 	Signer  ssh.Signer    // the key it accepts
 	HostKey ssh.PublicKey // the key it presents
+	// Path, when it is set before Start, is where commands are looked for.
+	Path string
 
 	t      testing.TB
 	dir    string
@@ -89,6 +92,9 @@ func (s *Server) Start() {
 	// Bash reads ~/.bashrc for commands that come through sshd, but not in an inner shell (SHLVL): tests must not depend on the
 	// start-up files of whoever runs them.
 	config := fmt.Sprintf("ListenAddress %s\nPort %s\nHostKey %[3]s/host_key\nAuthorizedKeysFile %[3]s/authorized_keys\nPidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nMaxSessions 50\nMaxStartups 50:30:100\nPermitRootLogin prohibit-password\nSetEnv SHLVL=1\n", host, port, s.dir)
+	if s.Path != "" {
+		config = strings.Replace(config, "SetEnv", fmt.Sprintf("SetEnv PATH=%q", s.Path), 1)
+	}
 	file := filepath.Join(s.dir, "sshd_config")
 	require.NoError(s.t, os.WriteFile(file, []byte(config), 0o600))
 	s.daemon = exec.Command(program, "-D", "-e", "-f", file)
