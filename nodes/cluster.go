@@ -21,6 +21,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/network"
@@ -84,10 +85,7 @@ func (n Node) reach() netip.Addr {
 }
 
 // Vault keeps what a cluster must not lose or give away: durable when Store returns, and sealed.
-type Vault interface {
-	Load(ctx context.Context, name string) ([]byte, bool, error)
-	Store(ctx context.Context, name string, value []byte) error
-}
+type Vault = access.Vault
 
 // Config says what a cluster is made of.
 type Config struct {
@@ -136,17 +134,9 @@ type Cluster struct {
 	deploying sync.Mutex // one Deploy at a time
 	shrinking bool       // members of nodes that are not in config are still there
 
-	mu          sync.Mutex
-	connections map[string]*connecting
-	closed      bool
+	connections *access.Connections
 
 	vaultLock sync.Mutex // makes "load, or make and store" one thing
-}
-
-// connecting is a node's connection, or the attempt to make it.
-type connecting struct {
-	busy   chan struct{} // holds one token while somebody makes or closes the connection
-	client *ssh.Client
 }
 
 var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
@@ -204,7 +194,7 @@ func NewCluster(config Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{config: config, driver: driver, now: time.Now, connections: map[string]*connecting{}}, nil
+	return &Cluster{config: config, driver: driver, now: time.Now, connections: access.New(config.accessConfig())}, nil
 }
 
 func (n Network) driver() (network.Driver, error) {
@@ -344,19 +334,4 @@ func (c *Cluster) authorities(ctx context.Context) (*pki.Cluster, error) {
 }
 
 // Close ends the connections to the nodes.
-func (c *Cluster) Close() error {
-	c.mu.Lock()
-	c.closed = true
-	open := c.connections
-	c.connections = map[string]*connecting{}
-	c.mu.Unlock()
-	var failures []error
-	for _, connection := range open {
-		connection.busy <- struct{}{}
-		if connection.client != nil {
-			failures = append(failures, connection.client.Close())
-		}
-		<-connection.busy
-	}
-	return errors.Join(failures...)
-}
+func (c *Cluster) Close() error { return c.connections.Close() }

@@ -73,22 +73,14 @@ type connectionTo struct {
 
 // connectionsTo notes the connections that there are to nodes.
 func (c *Cluster) connectionsTo(nodes ...Node) []connectionTo {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var all []connectionTo
 	for i, node := range nodes {
-		connection := c.connections[node.Name]
-		if connection == nil || slices.ContainsFunc(nodes[:i], func(other Node) bool { return other.Name == node.Name }) {
+		if slices.ContainsFunc(nodes[:i], func(other Node) bool { return other.Name == node.Name }) {
 			continue
 		}
-		select {
-		case connection.busy <- struct{}{}:
-			if connection.client != nil {
-				number, lost := connection.client.Connection()
-				all = append(all, connectionTo{node, connection.client, number, lost, closed(lost)})
-			}
-			<-connection.busy
-		default: // being made just now
+		if client := c.connections.Made(node.Name); client != nil { // else it may be being made just now
+			number, lost := client.Connection()
+			all = append(all, connectionTo{node, client, number, lost, closed(lost)})
 		}
 	}
 	return all

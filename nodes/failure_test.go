@@ -2,14 +2,17 @@ package nodes
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/netip"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	xssh "golang.org/x/crypto/ssh"
 
+	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/plan"
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/nodes/ssh/sshtest"
@@ -31,16 +34,25 @@ func TestOneNodeThatIsGoneIsOneLineThatNamesItOnce(t *testing.T) {
 
 // connected is a cluster with a connection to its first node, which is a real sshd.
 func connected(t *testing.T, config Config) (*Cluster, Node, *sshtest.Server) {
-	config.Name, config.Nodes, config.Vault = "c", nodesOf(1, 1, 0), newVault()
+	server := sshtest.New(t)
+	address, err := netip.ParseAddrPort(server.Address)
+	require.NoError(t, err)
+	vault := newVault()
+	config.Name, config.Nodes, config.Vault, config.Patience = "c", nodesOf(1, 1, 0), vault, 20*time.Second
+	node := &config.Nodes[0]
+	node.Address, node.Access = address.Addr(), address.Addr()
+	vault.values["ssh/key"] = server.Key
+	vault.values["ssh/host/"+node.Name], err = json.Marshal(map[string]any{"public": string(xssh.MarshalAuthorizedKey(server.HostKey)), "confirmed": true})
+	require.NoError(t, err)
 	c, err := NewCluster(config)
 	require.NoError(t, err)
-	server := sshtest.New(t)
-	client, err := ssh.Dial(t.Context(), ssh.Config{Address: server.Address, Signer: server.Signer, HostKeys: []xssh.PublicKey{server.HostKey},
-		Patience: 20 * time.Second, Down: c.down(config.Nodes[0])})
+	of := c.config.accessConfig()
+	of.Port = strconv.Itoa(int(address.Port()))
+	c.connections = access.New(of)
+	_, err = c.connect(t.Context(), *node)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	c.connections[config.Nodes[0].Name] = &connecting{busy: make(chan struct{}, 1), client: client}
-	return c, config.Nodes[0], server
+	return c, *node, server
 }
 
 func TestAStepWhoseConnectionIsLostIsRepeated(t *testing.T) {
@@ -109,15 +121,10 @@ func TestANodeWithoutFloatingAddressIsReachedThroughGatewaysFirst(t *testing.T) 
 	c, err := NewCluster(Config{Name: "c", Nodes: nodes, Vault: newVault()})
 	require.NoError(t, err)
 	var names []string
-	for _, way := range c.ways(nodes[1]) {
-		require.Equal(t, nodes[1].Address.String()+":22", way.Address)
-		names = append(names, way.Name)
+	for _, jump := range c.config.through(nodes[1].server()) {
+		names = append(names, jump.Name)
 	}
-	require.Equal(t, []string{"directly", "through murano-gateway-1", "through murano-gateway-2", "through murano-master-1", "through murano-kube-2"}, names)
-	for _, way := range c.ways(nodes[0]) {
-		require.GreaterOrEqual(t, way.After, floatingFirst, "a floating address comes first")
-		require.NotEqual(t, "directly", way.Name)
-	}
+	require.Equal(t, []string{"murano-gateway-1", "murano-gateway-2", "murano-master-1", "murano-kube-2"}, names)
 }
 
 func TestDataOfTheEtcdMemberTellWhoseTheyAre(t *testing.T) {

@@ -301,15 +301,8 @@ func (c *Cluster) forget(ctx context.Context, api *rest.Config, node Node) error
 			return err
 		}
 	}
-	known, err := c.loadHostKey(ctx, node.Name)
-	if err != nil {
+	if err := c.connections.Unconfirm(ctx, node.Name); err != nil {
 		return err
-	}
-	if known != nil && known.Confirmed {
-		known.Confirmed = false
-		if err := c.storeHostKey(ctx, node.Name, *known); err != nil {
-			return err
-		}
 	}
 	c.config.Report(ctx, node.Name, "has left the cluster")
 	return nil

@@ -132,26 +132,3 @@ esac`
 	require.NoError(t, os.WriteFile(list, []byte("registry.local/pause:1\n"), 0o644))
 	require.Equal(t, "imported pause\n", run(), "somebody has removed one")
 }
-
-// Whatever the moment of an interruption, asking again gives the same key until it is presented.
-func TestAHostKeyIsMadeOnceAndThenPresented(t *testing.T) {
-	dir := t.TempDir()
-	key := dir + "/host_key"
-	require.NoError(t, os.WriteFile(key, []byte("first"), 0o600))
-	run := func(action string) string {
-		return bash(t, hostKeyScript, map[string]string{"systemctl": "true"}, "KEY_FILE="+key, "ACTION="+action)
-	}
-	public := run("make")
-	require.True(t, strings.HasPrefix(public, "ssh-ed25519 "))
-	require.Equal(t, public, run("make"))
-	content, err := os.ReadFile(key)
-	require.NoError(t, err)
-	require.Equal(t, "first", string(content), "the first key is presented until the other is known")
-	run("present")
-	content, err = os.ReadFile(key)
-	require.NoError(t, err)
-	require.Contains(t, string(content), "OPENSSH PRIVATE KEY")
-	now, err := os.ReadFile(key + ".pub")
-	require.NoError(t, err)
-	require.Equal(t, public, string(now))
-}

@@ -2,6 +2,7 @@
 package sshtest
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
@@ -11,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -27,6 +27,7 @@ const program = "/usr/sbin/sshd"
 type Server struct {
 	Address string        // host:port
 	Signer  ssh.Signer    // the key it accepts
+	Key     []byte        // its private half, OpenSSH PEM
 	HostKey ssh.PublicKey // the key it presents
 	// Path, when it is set before Start, is where commands are looked for.
 	Path string
@@ -49,9 +50,13 @@ func New(t testing.TB) *Server {
 func Prepare(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{t: t, dir: t.TempDir()}
-	s.Signer, _ = NewKey(t)
+	s.Signer, s.Key = NewKey(t)
 	s.HostKey = s.SetHostKey()
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "authorized_keys"), ssh.MarshalAuthorizedKey(s.Signer.PublicKey()), 0o600))
+	// Scripts that have systemd reload sshd have this one do it.
+	systemctl := fmt.Sprintf("#!/bin/sh\n[ \"$1\" != reload ] || kill -HUP \"$(cat %s/pid)\"\n", s.dir)
+	require.NoError(t, os.Mkdir(filepath.Join(s.dir, "bin"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "bin", "systemctl"), []byte(systemctl), 0o755))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s.Address = listener.Addr().String()
@@ -74,11 +79,14 @@ func NewKey(t testing.TB) (ssh.Signer, []byte) {
 	return signer, pem.EncodeToMemory(block)
 }
 
+// KeyFile is where the server has its host key.
+func (s *Server) KeyFile() string { return filepath.Join(s.dir, "host_key") }
+
 // SetHostKey gives the server a new host key; it presents it from the next Start on.
 func (s *Server) SetHostKey() ssh.PublicKey {
 	s.t.Helper()
 	signer, key := NewKey(s.t)
-	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "host_key"), key, 0o600))
+	require.NoError(s.t, os.WriteFile(s.KeyFile(), key, 0o600))
 	return signer.PublicKey()
 }
 
@@ -91,10 +99,8 @@ func (s *Server) Start() {
 	require.NoError(s.t, err)
 	// Bash reads ~/.bashrc for commands that come through sshd, but not in an inner shell (SHLVL): tests must not depend on the
 	// start-up files of whoever runs them.
-	config := fmt.Sprintf("ListenAddress %s\nPort %s\nHostKey %[3]s/host_key\nAuthorizedKeysFile %[3]s/authorized_keys\nPidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nMaxSessions 50\nMaxStartups 50:30:100\nPermitRootLogin prohibit-password\nSetEnv SHLVL=1\n", host, port, s.dir)
-	if s.Path != "" {
-		config = strings.Replace(config, "SetEnv", fmt.Sprintf("SetEnv PATH=%q", s.Path), 1)
-	}
+	path := cmp.Or(s.Path, filepath.Join(s.dir, "bin")+":"+os.Getenv("PATH"))
+	config := fmt.Sprintf("ListenAddress %s\nPort %s\nHostKey %[3]s/host_key\nAuthorizedKeysFile %[3]s/authorized_keys\nPidFile %[3]s/pid\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nMaxSessions 50\nMaxStartups 50:30:100\nPermitRootLogin prohibit-password\nSetEnv SHLVL=1 PATH=%[4]q\n", host, port, s.dir, path)
 	file := filepath.Join(s.dir, "sshd_config")
 	require.NoError(s.t, os.WriteFile(file, []byte(config), 0o600))
 	s.daemon = exec.Command(program, "-D", "-e", "-f", file)

@@ -19,7 +19,7 @@ present)
 	cp -p "$next.pub" "$current.pub"
 	mv -f "$current.new" "$current"
 	sync "$current"
-	systemctl reload --no-block ssh
+	systemctl reload --no-block ssh 2>/dev/null || systemctl reload --no-block sshd
 	rm -f "$next" "$next.pub"
 	;;
 esac
