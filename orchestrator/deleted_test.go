@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"path/filepath"
@@ -15,8 +16,45 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// TestAnEnvironmentThatIsDeletedWhileItIsReadIsNeverReady has the deletion end after each query that reading makes, in turn.
 func TestAnEnvironmentThatIsDeletedWhileItIsReadIsNeverReady(t *testing.T) {
+	whileDeleted(t, func(s *orchestrator.Service) (string, error) {
+		seen, err := s.Environment(t.Context(), reader, "e", "")
+		return seen.Status, err
+	})
+}
+
+func TestAPageOfEnvironmentsShowsNoneAsReadyThatIsDeletedWhileItIsRead(t *testing.T) {
+	whileDeleted(t, func(s *orchestrator.Service) (string, error) {
+		page, next, err := s.EnvironmentPage(t.Context(), reader, orchestrator.ListOptions{}, store.Page{Limit: 1, Sort: []store.Sort{{Key: "name"}}})
+		if err != nil {
+			return "", err
+		}
+		require.Len(t, page, 1, "the page is full")
+		if page[0].ID == "f" {
+			require.Empty(t, next)
+			return "", fault.New(fault.NotFound, "it is gone")
+		}
+		require.Equal(t, "e", next)
+		return page[0].Status, nil
+	})
+}
+
+func TestAListOfEnvironmentsShowsNoneAsReadyThatIsDeletedWhileItIsRead(t *testing.T) {
+	whileDeleted(t, func(s *orchestrator.Service) (string, error) {
+		list, err := s.Environments(t.Context(), reader, orchestrator.ListOptions{})
+		for _, one := range list {
+			if one.ID == "e" {
+				return one.Status, nil
+			}
+		}
+		return "", cmp.Or(err, fault.New(fault.NotFound, "it is gone"))
+	})
+}
+
+// whileDeleted has the deletion of the environment "e" end after each query that reading its status makes, in turn. There is a second
+// environment, "f".
+func whileDeleted(t *testing.T, read func(*orchestrator.Service) (status string, err error)) {
+	t.Helper()
 	db, err := database.Open(filepath.Join(t.TempDir(), "burano.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, database.Close(db)) })
@@ -30,6 +68,9 @@ func TestAnEnvironmentThatIsDeletedWhileItIsReadIsNeverReady(t *testing.T) {
 		}
 	}
 	require.NoError(t, db.Callback().Query().After("gorm:query").Register("test:deletion ends", ends))
+	require.NoError(t, db.Callback().Row().After("gorm:row").Register("test:deletion ends", ends))
+	e := store.Environment{ID: "f", ProjectID: listed, Name: "f", Model: store.Model{Objects: objects("f")}}
+	require.NoError(t, rows.CreateEnvironment(t.Context(), &e))
 
 	for after, ended := 1, true; ended; after++ {
 		left = 0
@@ -38,7 +79,7 @@ func TestAnEnvironmentThatIsDeletedWhileItIsReadIsNeverReady(t *testing.T) {
 		_, err := rows.SubmitDeletion(t.Context(), "e", "u", store.Submission{})
 		require.NoError(t, err)
 		left = after
-		seen, err := s.Environment(t.Context(), reader, "e", "")
+		status, err := read(s)
 		ended, left = left <= 0, 0
 		if !ended {
 			require.NoError(t, rows.RemoveEnvironment(t.Context(), "e"))
@@ -47,6 +88,6 @@ func TestAnEnvironmentThatIsDeletedWhileItIsReadIsNeverReady(t *testing.T) {
 			require.Equal(t, fault.NotFound, fault.KindOf(err), "%v", err)
 			continue
 		}
-		require.Equal(t, "deleting", seen.Status, "the deletion ended after query %d", after)
+		require.Equal(t, "deleting", status, "the deletion ended after query %d", after)
 	}
 }

@@ -97,27 +97,57 @@ var environmentPages = list{
 
 // EnvironmentPage is a part of Environments. An error is a *SortError or ErrMarker where the page is wrong.
 func (s *Store) EnvironmentPage(ctx context.Context, projectID string, page Page) ([]Environment, map[string][]Session, error) {
+	for {
+		environments, sessions, err := s.environmentPage(ctx, projectID, page)
+		if err != nil {
+			return nil, nil, wrap(err, "list environments")
+		}
+		whole, err := s.areThere(ctx, environments, sessions)
+		if whole || err != nil {
+			return environments, sessions, wrap(err, "list environments")
+		}
+	}
+}
+
+func (s *Store) environmentPage(ctx context.Context, projectID string, page Page) ([]Environment, map[string][]Session, error) {
 	query, err := environmentPages.page(page, func() *gorm.DB { return s.environmentsOf(ctx, projectID) })
 	if err != nil {
-		return nil, nil, wrap(err, "list environments")
+		return nil, nil, err
 	}
 	environments, err := readEnvironments(query)
 	if err != nil {
-		return nil, nil, wrap(err, "list environments")
+		return nil, nil, err
 	}
 	all := map[string][]Session{}
-	for part := range slices.Chunk(environments, maxListedIDs) {
-		ids := make([]string, len(part))
-		for i, environment := range part {
-			ids[i] = environment.ID
-		}
-		sessions, err := s.sessionsOf(ctx, "environment_id IN ?", ids)
+	for part := range slices.Chunk(idsOf(environments), maxListedIDs) {
+		sessions, err := s.sessionsOf(ctx, "environment_id IN ?", part)
 		if err != nil {
-			return nil, nil, wrap(err, "list environments")
+			return nil, nil, err
 		}
 		maps.Copy(all, sessions)
 	}
 	return environments, all, nil
+}
+
+// areThere tells whether those of the environments that have no session still exist: one that was deleted after it was read has none either,
+// and would look ready.
+func (s *Store) areThere(ctx context.Context, environments []Environment, sessions map[string][]Session) (bool, error) {
+	lonely := slices.DeleteFunc(idsOf(environments), func(id string) bool { return len(sessions[id]) > 0 })
+	for part := range slices.Chunk(lonely, maxListedIDs) {
+		var count int64
+		if err := s.reading(ctx).Model(&Environment{}).Where("id IN ?", part).Count(&count).Error; err != nil || int(count) < len(part) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func idsOf(environments []Environment) []string {
+	ids := make([]string, len(environments))
+	for i, environment := range environments {
+		ids[i] = environment.ID
+	}
+	return ids
 }
 
 // each calls take after the columns of each row were read into the places.
