@@ -27,9 +27,8 @@ var healthScript string
 var journalScript string
 
 const (
-	fieldManager = "burano"
-	pollEvery    = 50 * time.Millisecond
-	watchEvery   = 3 * time.Second
+	pollEvery  = 50 * time.Millisecond
+	watchEvery = 3 * time.Second
 	// A unit that systemd had to start so often again while we wait for it does not come up by itself.
 	tooManyRestarts = 6
 )
@@ -170,7 +169,7 @@ func (d *deployment) apply(ctx context.Context, node Node, config *rest.Config, 
 	}
 	return d.guarded(ctx, node, []string{"kube-apiserver"}, func(ctx context.Context) error {
 		return wait.Every(pollEvery).For(time.Minute).Until(ctx, func(ctx context.Context) error {
-			if err := kube.Apply(ctx, config, fieldManager, objects...); err != nil {
+			if err := kube.Apply(ctx, config, kube.Manager, objects...); err != nil {
 				return wait.Again(err)
 			}
 			return nil

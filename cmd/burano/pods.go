@@ -99,12 +99,34 @@ func printPod(pod client.Pod, table *tabwriter.Writer) {
 	for _, one := range pod.Containers {
 		fmt.Fprintf(table, "%s\t%s\t%t\t%d\t%s\n", one.Name, one.State, one.Ready, one.Restarts, one.Image)
 	}
-	if len(pod.Events) > 0 {
+	printEvents(pod.Events, table)
+}
+
+func printEvents(events []client.KubernetesEvent, table *tabwriter.Writer) {
+	if len(events) > 0 {
 		fmt.Fprintln(table, "\nLAST\tTYPE\tREASON\tTIMES\tMESSAGE")
 	}
-	for _, event := range pod.Events {
+	for _, event := range events {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", event.Last, event.Type, event.Reason, event.Count, event.Message)
 	}
+}
+
+func recreatePodCommand(connection *connection) *cobra.Command {
+	var options clusterOptions
+	command := &cobra.Command{
+		Use:   "recreate-pod ENVIRONMENT POD",
+		Short: "End a pod, so that its workload makes it again",
+		Args:  cobra.ExactArgs(2),
+		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
+			cluster, err := environment.ClusterID(options.cluster)
+			if err != nil {
+				return err
+			}
+			return api.RecreatePod(command.Context(), environment.ID, cluster, options.namespace, args[0])
+		}),
+	}
+	options.addFlags(command, "default", "namespace")
+	return command
 }
 
 func logsCommand(connection *connection) *cobra.Command {

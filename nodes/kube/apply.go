@@ -15,6 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// Manager is the field manager under which Burano applies objects.
+const Manager = "burano"
+
 // Client applies objects of any kind and waits for them. It asks the API server about each group of kinds once.
 type Client struct {
 	dynamic   dynamic.Interface

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -33,6 +34,10 @@ type Workload struct {
 	Ready     int32     `json:"ready"`  // pods; of a Job those that have succeeded
 	Images    []string  `json:"images"`
 	Created   time.Time `json:"created"`
+	// Managed says that Burano writes it: its number of pods is a property of a component, or of the cluster.
+	Managed bool `json:"managed"`
+	// Object is the id of the component that it is made for; "" for none.
+	Object string `json:"object"`
 }
 
 // Pod is a pod. Its state is what kubectl shows as its status: its phase, or why it is not as it should be.
@@ -44,7 +49,8 @@ type Pod struct {
 	Message    string      `json:"message"` // why it is not as it should be; "" for nothing known
 	Node       string      `json:"node"`
 	Address    string      `json:"address"`
-	Owner      *Owner      `json:"owner"` // nil for a pod that nobody would make again
+	Owner      *Owner      `json:"owner"`  // nil for a pod that nobody would make again
+	Object     string      `json:"object"` // as that of Workload
 	Created    time.Time   `json:"created"`
 	Containers []Container `json:"containers"` // those that prepare the pod first, in the order in which they run
 }
@@ -81,6 +87,17 @@ type PodDetails struct {
 	Pod
 	Events []Event `json:"events"`
 }
+
+// Kinds of workloads.
+const (
+	kindDeployment  = "Deployment"
+	kindStatefulSet = "StatefulSet"
+	kindDaemonSet   = "DaemonSet"
+	kindJob         = "Job"
+)
+
+// LabelObject is the label of what Burano makes for an object of an environment: its id.
+const LabelObject = "burano.io/pod"
 
 // mostEvents bounds the events of one object.
 const mostEvents = 500
@@ -147,39 +164,61 @@ func ReadPod(ctx context.Context, config *rest.Config, namespace, name string) (
 	if err != nil {
 		return PodDetails{}, fmt.Errorf("read pod %s/%s: %w", namespace, name, err)
 	}
-	about := fields.Set{"involvedObject.kind": "Pod", "involvedObject.name": name}.AsSelector().String()
-	list, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: about, Limit: mostEvents})
+	events, err := eventsOf(ctx, client, namespace, "Pod", name, pod.UID)
 	if err != nil {
 		return PodDetails{}, fmt.Errorf("list the events of pod %s/%s: %w", namespace, name, err)
 	}
-	details := PodDetails{Pod: podOf(pod), Events: []Event{}}
+	return PodDetails{Pod: podOf(pod), Events: events}, nil
+}
+
+// eventsOf lists what was noted about objects of a kind with these ids, the newest first; name may be "" for any. An event without an id is
+// taken where there is a name.
+func eventsOf(ctx context.Context, client kubernetes.Interface, namespace, kind, name string, ids ...types.UID) ([]Event, error) {
+	about := fields.Set{"involvedObject.kind": kind}
+	if name != "" {
+		about["involvedObject.name"] = name
+	}
+	list, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: about.AsSelector().String(), Limit: mostEvents})
+	if err != nil {
+		return nil, err
+	}
+	events := []Event{}
 	for _, event := range list.Items {
-		if event.InvolvedObject.UID == "" || event.InvolvedObject.UID == pod.UID { // not one of the same name before it
-			details.Events = append(details.Events, eventOf(event))
+		id := event.InvolvedObject.UID
+		if slices.Contains(ids, id) || id == "" && name != "" { // not those of one of the same name before it
+			events = append(events, eventOf(event))
 		}
 	}
-	slices.SortStableFunc(details.Events, func(a, b Event) int { return b.Last.Compare(a.Last) })
-	return details, nil
+	newestFirst(events)
+	return events, nil
+}
+
+func newestFirst(events []Event) {
+	slices.SortStableFunc(events, func(a, b Event) int { return b.Last.Compare(a.Last) })
 }
 
 func deployment(d *appsv1.Deployment) Workload {
-	return Workload{Kind: "Deployment", Namespace: d.Namespace, Name: d.Name, Wanted: orOne(d.Spec.Replicas), Ready: d.Status.ReadyReplicas,
-		Images: images(d.Spec.Template.Spec), Created: d.CreationTimestamp.UTC()}
+	return workloadOf(kindDeployment, d.ObjectMeta, d.Spec.Template.Spec, orOne(d.Spec.Replicas), d.Status.ReadyReplicas)
 }
 
 func statefulSet(s *appsv1.StatefulSet) Workload {
-	return Workload{Kind: "StatefulSet", Namespace: s.Namespace, Name: s.Name, Wanted: orOne(s.Spec.Replicas), Ready: s.Status.ReadyReplicas,
-		Images: images(s.Spec.Template.Spec), Created: s.CreationTimestamp.UTC()}
+	return workloadOf(kindStatefulSet, s.ObjectMeta, s.Spec.Template.Spec, orOne(s.Spec.Replicas), s.Status.ReadyReplicas)
 }
 
 func daemonSet(d *appsv1.DaemonSet) Workload {
-	return Workload{Kind: "DaemonSet", Namespace: d.Namespace, Name: d.Name, Wanted: d.Status.DesiredNumberScheduled, Ready: d.Status.NumberReady,
-		Images: images(d.Spec.Template.Spec), Created: d.CreationTimestamp.UTC()}
+	return workloadOf(kindDaemonSet, d.ObjectMeta, d.Spec.Template.Spec, d.Status.DesiredNumberScheduled, d.Status.NumberReady)
 }
 
 func job(j *batchv1.Job) Workload {
-	return Workload{Kind: "Job", Namespace: j.Namespace, Name: j.Name, Wanted: orOne(j.Spec.Completions), Ready: j.Status.Succeeded,
-		Images: images(j.Spec.Template.Spec), Created: j.CreationTimestamp.UTC()}
+	return workloadOf(kindJob, j.ObjectMeta, j.Spec.Template.Spec, orOne(j.Spec.Completions), j.Status.Succeeded)
+}
+
+func workloadOf(kind string, meta metav1.ObjectMeta, spec corev1.PodSpec, wanted, ready int32) Workload {
+	applied := func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == Manager && entry.Operation == metav1.ManagedFieldsOperationApply
+	}
+	return Workload{Kind: kind, Namespace: meta.Namespace, Name: meta.Name, Wanted: wanted, Ready: ready, Images: images(spec),
+		Created: meta.CreationTimestamp.UTC(), Managed: slices.ContainsFunc(meta.ManagedFields, applied), Object: meta.Labels[LabelObject]}
 }
 
 // orOne is a number that is one where it is left out.
@@ -200,7 +239,8 @@ func images(spec corev1.PodSpec) []string {
 
 func podOf(p *corev1.Pod) Pod {
 	found := Pod{Namespace: p.Namespace, Name: p.Name, State: cmp.Or(p.Status.Reason, string(p.Status.Phase)), Message: p.Status.Message,
-		Node: p.Spec.NodeName, Address: p.Status.PodIP, Owner: ownerOf(p), Created: p.CreationTimestamp.UTC(), Containers: []Container{}}
+		Node: p.Spec.NodeName, Address: p.Status.PodIP, Owner: ownerOf(p), Object: p.Labels[LabelObject], Created: p.CreationTimestamp.UTC(),
+		Containers: []Container{}}
 	for _, container := range p.Spec.InitContainers {
 		found.Containers = append(found.Containers, containerOf(container, p.Status.InitContainerStatuses, true))
 	}

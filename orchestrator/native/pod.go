@@ -117,7 +117,7 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 		}
 		p.reports.inform(ctx, pod, "Starting pod %s with %d replicas", spec.name, spec.replicas)
 		err = p.runtime.Step(ctx, pod, "apply the pod", func(ctx context.Context) error {
-			return kube.Apply(ctx, api, "burano", spec.objects(containers)...)
+			return kube.Apply(ctx, api, kube.Manager, spec.objects(containers)...)
 		})
 		if err != nil {
 			return err

@@ -23,6 +23,10 @@ type (
 	Pod = kube.Pod
 	// PodDetails are a pod and its events.
 	PodDetails = kube.PodDetails
+	// WorkloadRef names a workload.
+	WorkloadRef = kube.WorkloadRef
+	// WorkloadDetails are a workload and its events.
+	WorkloadDetails = kube.WorkloadDetails
 	// PodLog says which lines of which container's log are read.
 	PodLog = kube.Log
 	// LogLine is a line of a log.
@@ -36,8 +40,9 @@ func (n *NoAnswer) Error() string { return "The cluster does not answer: " + n.E
 
 func (n *NoAnswer) Unwrap() error { return n.Err }
 
-// Clusters reads what runs in clusters, outside of tasks. It reads with Burano's own access, and nothing but what its methods say: who may
-// read is the caller's business. Errors are a fault of kind NotFound for a cluster that was never up and for what is not there, and NoAnswer.
+// Clusters reads and changes what runs in clusters, outside of tasks. It does so with Burano's own access, and nothing but what its methods
+// say: who may is the caller's business. Errors are a fault of kind NotFound for a cluster that was never up and for what is not there, one of
+// kind Conflict for a change that is refused, and NoAnswer.
 type Clusters struct {
 	Secrets Secrets
 	Config  Config
@@ -56,6 +61,35 @@ func (c Clusters) Pod(ctx context.Context, environmentID, objectID, namespace, n
 	return found, c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) (err error) {
 		found, err = kube.ReadPod(ctx, config, namespace, name)
 		return err
+	})
+}
+
+// RecreatePod is kube.RecreatePod.
+func (c Clusters) RecreatePod(ctx context.Context, environmentID, objectID, namespace, name string) error {
+	return c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) error {
+		return kube.RecreatePod(ctx, config, namespace, name)
+	})
+}
+
+// Workload reads a workload.
+func (c Clusters) Workload(ctx context.Context, environmentID, objectID string, ref WorkloadRef) (found WorkloadDetails, err error) {
+	return found, c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) (err error) {
+		found, err = kube.ReadWorkload(ctx, config, ref)
+		return err
+	})
+}
+
+// ScaleWorkload is kube.ScaleWorkload.
+func (c Clusters) ScaleWorkload(ctx context.Context, environmentID, objectID string, ref WorkloadRef, pods int32) error {
+	return c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) error {
+		return kube.ScaleWorkload(ctx, config, ref, pods)
+	})
+}
+
+// RestartWorkload is kube.RestartWorkload.
+func (c Clusters) RestartWorkload(ctx context.Context, environmentID, objectID string, ref WorkloadRef) error {
+	return c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) error {
+		return kube.RestartWorkload(ctx, config, ref, time.Now())
 	})
 }
 
@@ -97,6 +131,7 @@ func (c Clusters) ask(ctx context.Context, environmentID, objectID string, patie
 // answer sorts an error by whose it is.
 func (c Clusters) answer(ctx context.Context, err error) error {
 	var none *kube.NoContainer
+	var refused *kube.Refusal
 	var status apierrors.APIStatus
 	switch {
 	case err == nil, ctx.Err() != nil:
@@ -105,8 +140,12 @@ func (c Clusters) answer(ctx context.Context, err error) error {
 		return fault.New(fault.NotFound, "The cluster has it not, or not any more: %w", err)
 	case errors.As(err, &none):
 		return fault.New(fault.NotFound, "%w", err)
-	case errors.As(err, &status) && apierrors.IsBadRequest(err):
+	case errors.As(err, &refused):
+		return fault.New(fault.Conflict, "%w", err)
+	case errors.As(err, &status) && (apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)):
 		return fault.New(fault.Invalid, "Kubernetes refuses: %w", err) // such as the log of a container that has not begun
+	case errors.As(err, &status) && (apierrors.IsForbidden(err) || apierrors.IsConflict(err)):
+		return fault.New(fault.Conflict, "Kubernetes refuses: %w", err) // such as what an admission webhook does not let through
 	}
 	return &NoAnswer{err}
 }

@@ -19,7 +19,7 @@ import (
 
 // Labels by which the objects of a pod and of its applications are found again.
 const (
-	labelPod       = "burano.io/pod"       // id of the KubernetesPod object
+	labelPod       = kube.LabelObject      // id of the KubernetesPod object
 	labelContainer = "burano.io/container" // name of the container
 )
 

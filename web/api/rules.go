@@ -131,6 +131,11 @@ var rules = map[string]string{
 	"GET /burano/v1/environments/:environment/clusters/:cluster/pods/:namespace/:pod":            "show_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/pods/:namespace/:pod/log":        "get_pod_log",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/pods/:namespace/:pod/log/events": "get_pod_log",
+	"POST /burano/v1/environments/:environment/clusters/:cluster/pods/:namespace/:pod/recreate":  "update_workload",
+
+	"GET /burano/v1/environments/:environment/clusters/:cluster/workloads/:namespace/:kind/:workload":          "show_environment",
+	"PUT /burano/v1/environments/:environment/clusters/:cluster/workloads/:namespace/:kind/:workload/scale":    "update_workload",
+	"POST /burano/v1/environments/:environment/clusters/:cluster/workloads/:namespace/:kind/:workload/restart": "update_workload",
 }
 
 // open are the paths that are answered without asking who calls.

@@ -17,16 +17,20 @@ import (
 	"github.com/burano/burano/orchestrator/native"
 )
 
-// Clusters reads what runs in clusters (native.Clusters); who may ask is checked before.
+// Clusters reads and changes what runs in clusters (native.Clusters); who may ask is checked before.
 type Clusters interface {
 	Running(ctx context.Context, environmentID, objectID, namespace string) (native.Running, error)
 	Pod(ctx context.Context, environmentID, objectID, namespace, name string) (native.PodDetails, error)
+	RecreatePod(ctx context.Context, environmentID, objectID, namespace, name string) error
+	Workload(ctx context.Context, environmentID, objectID string, ref native.WorkloadRef) (native.WorkloadDetails, error)
+	ScaleWorkload(ctx context.Context, environmentID, objectID string, ref native.WorkloadRef, pods int32) error
+	RestartWorkload(ctx context.Context, environmentID, objectID string, ref native.WorkloadRef) error
 	ReadLog(ctx context.Context, environmentID, objectID string, log native.PodLog, line func(native.LogLine) error) error
 	FollowLog(ctx context.Context, environmentID, objectID string, log native.PodLog, line func(native.LogLine) error, state func(string) error) (end string, err error)
 }
 
 // runningHandlers show what runs in a cluster to who may read in its project: workloads and pods with their events and logs. Secrets, and
-// what pods have in their environment, are shown to nobody here.
+// what pods have in their environment, are shown to nobody here. Who may write may have pods made again and workloads scaled (workloads.go).
 type runningHandlers struct {
 	orchestrator *orchestrator.Service
 	clusters     Clusters
@@ -39,6 +43,11 @@ func (h runningHandlers) register(v1 *echo.Group) {
 	v1.GET(pod, h.pod)
 	v1.GET(pod+"/log", h.log)
 	v1.GET(pod+"/log/events", h.follow)
+	v1.POST(pod+"/recreate", h.recreate)
+	const workload = "/environments/:environment/clusters/:cluster/workloads/:namespace/:kind/:workload"
+	v1.GET(workload, h.workload)
+	v1.PUT(workload+"/scale", h.scale, readBody(h.limits.Values))
+	v1.POST(workload+"/restart", h.restart)
 }
 
 const (

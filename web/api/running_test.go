@@ -3,20 +3,23 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/native"
 )
 
-// fakeClusters have one pod whose log is as given; they note which log was asked for.
+// fakeClusters have one pod whose log is as given; they note which log was asked for, and what was changed.
 type fakeClusters struct {
 	lines  []native.LogLine
 	states []string
 	asked  native.PodLog
+	done   []string // what was changed
 	err    error
 }
 
@@ -26,6 +29,25 @@ func (f *fakeClusters) Running(_ context.Context, _, _, namespace string) (nativ
 
 func (f *fakeClusters) Pod(_ context.Context, _, _, namespace, name string) (native.PodDetails, error) {
 	return native.PodDetails{Pod: native.Pod{Namespace: namespace, Name: name}}, f.err
+}
+
+func (f *fakeClusters) RecreatePod(_ context.Context, _, _, namespace, name string) error {
+	f.done = append(f.done, "recreate "+namespace+"/"+name)
+	return f.err
+}
+
+func (f *fakeClusters) Workload(_ context.Context, _, _ string, ref native.WorkloadRef) (native.WorkloadDetails, error) {
+	return native.WorkloadDetails{Workload: native.Workload{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}}, f.err
+}
+
+func (f *fakeClusters) ScaleWorkload(_ context.Context, _, _ string, ref native.WorkloadRef, pods int32) error {
+	f.done = append(f.done, fmt.Sprintf("scale %s to %d", ref, pods))
+	return f.err
+}
+
+func (f *fakeClusters) RestartWorkload(_ context.Context, _, _ string, ref native.WorkloadRef) error {
+	f.done = append(f.done, "restart "+ref.String())
+	return f.err
 }
 
 func (f *fakeClusters) ReadLog(_ context.Context, _, _ string, log native.PodLog, line func(native.LogLine) error) error {
@@ -94,6 +116,35 @@ func TestWhatRunsInAClusterIsShownToWhoMayReadInTheProject(t *testing.T) {
 		require.Contains(t, recorder.Body.String(), "connection refused")
 		require.NotEmpty(t, recorder.Header().Get("Retry-After"))
 	}
+}
+
+func TestWhoMayWriteMayRecreatePodsAndScaleWorkloads(t *testing.T) {
+	clusters := &fakeClusters{}
+	s := newServer(t, func(c *Config) { c.Clusters = clusters })
+	mine := s.settle("demo", "demos")
+	cluster := "/burano/v1/environments/" + mine["environment"] + "/clusters/" + mine["cluster"]
+	pod, web := cluster+"/pods/default/web-1/recreate", cluster+"/workloads/default/Deployment/web"
+	require.Equal(t, "Deployment", field(s.call("reader", "", "GET", web, nil, 200), "kind"))
+	five := map[string]any{"pods": 5}
+	for token, status := range map[string]int{"reader": 403, "other": 403} {
+		s.call(token, "", "POST", pod, map[string]any{}, status)
+		s.call(token, "", "PUT", web+"/scale", five, status)
+		s.call(token, "", "POST", web+"/restart", map[string]any{}, status)
+	}
+	for _, wrong := range []any{map[string]any{}, map[string]any{"pods": -1}, map[string]any{"pods": "5"}, map[string]any{"pods": 10_001}, map[string]any{"pods": 1.5}} {
+		s.call("demo", "", "PUT", web+"/scale", wrong, 400)
+	}
+	s.call("demo", "", "PUT", cluster+"/workloads/default/Deployment/We..b_/scale", five, 404)
+	require.Empty(t, clusters.done)
+	s.call("demo", "", "POST", pod, nil, 200)
+	s.call("demo", "", "PUT", web+"/scale", five, 200)
+	s.call("demo", "", "POST", web+"/restart", nil, 200)
+	require.Equal(t, []string{"recreate default/web-1", "scale Deployment default/web to 5", "restart Deployment default/web"}, clusters.done)
+
+	clusters.err = fault.New(fault.Conflict, "Burano would undo the change")
+	s.call("demo", "", "PUT", web+"/scale", five, 409)
+	clusters.err = &native.NoAnswer{Err: errors.New("connection refused")}
+	s.call("demo", "", "POST", pod, nil, 503)
 }
 
 func TestNoLineOfALongLogIsLost(t *testing.T) {

@@ -101,15 +101,32 @@ func (e Environment) ClusterID(wanted string) (id string, err error) {
 
 // Running is what runs in a cluster.
 type Running struct {
-	Workloads []struct {
-		Kind      string   `json:"kind" yaml:"kind"`
-		Namespace string   `json:"namespace" yaml:"namespace"`
-		Name      string   `json:"name" yaml:"name"`
-		Wanted    int      `json:"wanted" yaml:"wanted"` // pods
-		Ready     int      `json:"ready" yaml:"ready"`
-		Images    []string `json:"images" yaml:"images"`
-	} `json:"workloads" yaml:"workloads"`
-	Pods []Pod `json:"pods" yaml:"pods"`
+	Workloads []Workload `json:"workloads" yaml:"workloads"`
+	Pods      []Pod      `json:"pods" yaml:"pods"`
+}
+
+// Workload is what makes pods.
+type Workload struct {
+	Kind      string   `json:"kind" yaml:"kind"` // Deployment, StatefulSet, DaemonSet or Job
+	Namespace string   `json:"namespace" yaml:"namespace"`
+	Name      string   `json:"name" yaml:"name"`
+	Wanted    int      `json:"wanted" yaml:"wanted"` // pods
+	Ready     int      `json:"ready" yaml:"ready"`
+	Images    []string `json:"images" yaml:"images"`
+	// Managed says that Burano writes it; Object is the id of the component that it is made for, "" for none.
+	Managed bool   `json:"managed" yaml:"managed"`
+	Object  string `json:"object" yaml:"object"`
+	// Events are those of the last hour, the newest first; only WorkloadOf gives them.
+	Events []KubernetesEvent `json:"events,omitempty" yaml:"events,omitempty"`
+}
+
+// KubernetesEvent is something that Kubernetes noted.
+type KubernetesEvent struct {
+	Type    string `json:"type" yaml:"type"` // Normal or Warning
+	Reason  string `json:"reason" yaml:"reason"`
+	Message string `json:"message" yaml:"message"`
+	Count   int    `json:"count" yaml:"count"`
+	Last    string `json:"last" yaml:"last"`
 }
 
 // Pod is a pod of a cluster.
@@ -132,13 +149,7 @@ type Pod struct {
 		Restarts int    `json:"restarts" yaml:"restarts"`
 	} `json:"containers" yaml:"containers"`
 	// Events are those of the last hour, the newest first; only PodOf gives them.
-	Events []struct {
-		Type    string `json:"type" yaml:"type"`
-		Reason  string `json:"reason" yaml:"reason"`
-		Message string `json:"message" yaml:"message"`
-		Count   int    `json:"count" yaml:"count"`
-		Last    string `json:"last" yaml:"last"`
-	} `json:"events,omitempty" yaml:"events,omitempty"`
+	Events []KubernetesEvent `json:"events,omitempty" yaml:"events,omitempty"`
 }
 
 // Running lists what runs in a namespace of a cluster; "" stands for all namespaces.
@@ -155,6 +166,27 @@ func (c *Client) Running(ctx context.Context, environment, cluster, namespace st
 func (c *Client) PodOf(ctx context.Context, environment, cluster, namespace, pod string) (Pod, error) {
 	var found Pod
 	return found, c.Call(ctx, http.MethodGet, podPath(environment, cluster, namespace, pod), nil, &found)
+}
+
+// RecreatePod ends a pod, so that its workload makes it again.
+func (c *Client) RecreatePod(ctx context.Context, environment, cluster, namespace, pod string) error {
+	return c.Call(ctx, http.MethodPost, podPath(environment, cluster, namespace, pod)+"/recreate", nil, nil)
+}
+
+// WorkloadOf reads a workload of a cluster.
+func (c *Client) WorkloadOf(ctx context.Context, environment, cluster, namespace, kind, name string) (Workload, error) {
+	var found Workload
+	return found, c.Call(ctx, http.MethodGet, workloadPath(environment, cluster, namespace, kind, name), nil, &found)
+}
+
+// ScaleWorkload has a Deployment or StatefulSet have so many pods.
+func (c *Client) ScaleWorkload(ctx context.Context, environment, cluster, namespace, kind, name string, pods int) error {
+	return c.Call(ctx, http.MethodPut, workloadPath(environment, cluster, namespace, kind, name)+"/scale", map[string]int{"pods": pods}, nil)
+}
+
+// RestartWorkload has all pods of a workload made again.
+func (c *Client) RestartWorkload(ctx context.Context, environment, cluster, namespace, kind, name string) error {
+	return c.Call(ctx, http.MethodPost, workloadPath(environment, cluster, namespace, kind, name)+"/restart", nil, nil)
 }
 
 // LogOptions say which lines of a pod's log are wanted; zero values stand for the last 500 of its main container.
@@ -224,4 +256,8 @@ func clusterPath(environment, cluster string) string {
 
 func podPath(environment, cluster, namespace, pod string) string {
 	return clusterPath(environment, cluster) + "/pods/" + url.PathEscape(namespace) + "/" + url.PathEscape(pod)
+}
+
+func workloadPath(environment, cluster, namespace, kind, name string) string {
+	return clusterPath(environment, cluster) + "/workloads/" + url.PathEscape(namespace) + "/" + url.PathEscape(kind) + "/" + url.PathEscape(name)
 }

@@ -46,3 +46,23 @@ func TestALogOfAPodThatBreaksOffGoesOnWhereItWas(t *testing.T) {
 	const path = "/burano/v1/environments/e/clusters/c/pods/default/web/log/events?container=main&tail=5 "
 	require.Equal(t, []string{path, path + "2026-11-22T06:00:00Z"}, asked)
 }
+
+func TestWorkloadsAreScaledAndRestartedAndPodsRecreated(t *testing.T) {
+	var asked []string
+	c := following(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = append(asked, r.Method+" "+r.URL.Path+" "+string(body))
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, `{"kind":"Deployment","wanted":3,"events":[{"reason":"ScalingReplicaSet"}]}`)
+		}
+	})
+	found, err := c.WorkloadOf(t.Context(), "e", "c", "default", "Deployment", "web")
+	require.NoError(t, err)
+	require.Equal(t, "ScalingReplicaSet", found.Events[0].Reason)
+	require.NoError(t, c.ScaleWorkload(t.Context(), "e", "c", "default", "Deployment", "web", 0))
+	require.NoError(t, c.RestartWorkload(t.Context(), "e", "c", "default", "Deployment", "web"))
+	require.NoError(t, c.RecreatePod(t.Context(), "e", "c", "default", "web-1"))
+	const web = "/burano/v1/environments/e/clusters/c/workloads/default/Deployment/web"
+	require.Equal(t, []string{"GET " + web + " ", "PUT " + web + `/scale {"pods":0}`, "POST " + web + "/restart ",
+		"POST /burano/v1/environments/e/clusters/c/pods/default/web-1/recreate "}, asked)
+}

@@ -81,6 +81,7 @@ var defaults = map[string]string{
 	"list_audit_events":     admins,
 	"get_kubeconfig":        members,
 	"get_pod_log":           readers,
+	"update_workload":       members,
 	"ask_cloud":             readers,
 	"delegate_environment":  members,
 	"revoke_any_delegation": "rule:manager",
