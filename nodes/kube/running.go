@@ -174,11 +174,11 @@ func ReadPod(ctx context.Context, config *rest.Config, namespace, name string) (
 // eventsOf lists what was noted about objects of a kind with these ids, the newest first; name may be "" for any. An event without an id is
 // taken where there is a name.
 func eventsOf(ctx context.Context, client kubernetes.Interface, namespace, kind, name string, ids ...types.UID) ([]Event, error) {
-	about := fields.Set{"involvedObject.kind": kind}
+	about := fields.OneTermEqualSelector("involvedObject.kind", kind)
 	if name != "" {
-		about["involvedObject.name"] = name
+		about = fields.AndSelectors(about, fields.OneTermEqualSelector("involvedObject.name", name))
 	}
-	list, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: about.AsSelector().String(), Limit: mostEvents})
+	list, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: about.String(), Limit: mostEvents})
 	if err != nil {
 		return nil, err
 	}
