@@ -100,8 +100,12 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	if err != nil {
 		return nil, nil, err
 	}
+	places, err := c.placements(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, cluster := range all {
-		if err := c.prepareOne(ctx, interpreter, cluster, network); err != nil {
+		if err := c.prepareOne(ctx, interpreter, cluster, network, places); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -110,7 +114,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	return active, idle, nil
 }
 
-func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, network netip.Prefix) error {
+func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, network netip.Prefix, places *placements) error {
 	list, err := c.members(ctx, cluster)
 	if err != nil {
 		return err
@@ -131,7 +135,13 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 		if err != nil {
 			return err
 		}
-		err = instance.Set(propertyNode, map[string]any{"userData": string(data), "securityGroups": []any{map[string]any{"get_resource": group}},
+		placed := any(nil)
+		if in, err := places.of(ctx, cluster, node); err != nil {
+			return err
+		} else if in != "" {
+			placed = in
+		}
+		err = instance.Set(propertyNode, map[string]any{"serverGroup": placed, "userData": string(data), "securityGroups": []any{map[string]any{"get_resource": group}},
 			"allowedAddresses": []any{podNetwork.String()}, "holdsFloatingIp": node.holds})
 		if err != nil {
 			return err
@@ -140,6 +150,11 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 			return err
 		}
 	}
+	template, err := c.stacks.template(ctx, c.stacks.own())
+	if err != nil {
+		return err
+	}
+	maps.Copy(groups, groupsOf(cluster, template))
 	_, err = c.stacks.replace(ctx, c.stacks.own(), cluster.ID()+"-", map[string]any{"resources": groups})
 	return err
 }

@@ -48,26 +48,11 @@ func (p *Project) CheckRoom(ctx context.Context, name string, content Content) e
 	if !slices.Contains(slices.Collect(maps.Values(coming)), serverType) {
 		return nil
 	}
-	found, err := p.named(ctx, name)
+	made, err := p.Made(ctx, name)
 	if err != nil {
 		return err
 	}
-	if len(found) > 0 {
-		pages, err := stackresources.List(p.orchestration, name, found[0].ID, nil).AllPages(ctx)
-		if err != nil {
-			return fmt.Errorf("look at the resources of stack %s: %w", name, err)
-		}
-		there, err := stackresources.ExtractResources(pages)
-		if err != nil {
-			return fmt.Errorf("look at the resources of stack %s: %w", name, err)
-		}
-		for _, resource := range there {
-			if resource.PhysicalID != "" {
-				delete(coming, resource.Name)
-			}
-		}
-	}
-	maps.DeleteFunc(coming, func(_, kind string) bool { return kind == "" })
+	maps.DeleteFunc(coming, func(resource, kind string) bool { return made[resource] || kind == "" })
 	wanted := definition{template: content.Template, parameters: content.inputs(), files: content.Files}
 	var list []newServer
 	for _, resource := range slices.Sorted(maps.Keys(coming)) {
@@ -95,6 +80,27 @@ func (p *Project) CheckRoom(ctx context.Context, name string, content Content) e
 		return nil
 	}
 	return fault.New(fault.Invalid, "nothing was made, because the cloud has no room for it or does not know what it is made of: %s", strings.Join(problems, "; "))
+}
+
+// Made are those resources of a stack that are there; none of a stack that is not.
+func (p *Project) Made(ctx context.Context, name string) (map[string]bool, error) {
+	found, err := p.named(ctx, name)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	pages, err := stackresources.List(p.orchestration, name, found[0].ID, nil).AllPages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look at the resources of stack %s: %w", name, err)
+	}
+	resources, err := stackresources.ExtractResources(pages)
+	if err != nil {
+		return nil, fmt.Errorf("look at the resources of stack %s: %w", name, err)
+	}
+	made := map[string]bool{}
+	for _, resource := range resources {
+		made[resource.Name] = resource.PhysicalID != ""
+	}
+	return made, nil
 }
 
 // newServer is what a server is to be made of; "" for what is not known yet.

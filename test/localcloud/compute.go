@@ -20,7 +20,7 @@ func (c compute) CreateServer(ctx context.Context, projectID string, request hea
 	server, err := c.nova.Create(ctx, projectID, nova.CreateServer{
 		Name: request.Name, FlavorID: request.Flavor, ImageID: request.Image, KeyName: request.KeyName, UserData: request.UserData,
 		Metadata: request.Metadata, Ports: request.Ports, Networks: request.Networks, SecurityGroups: request.SecurityGroups,
-		AvailabilityZone: request.AvailabilityZone,
+		AvailabilityZone: request.AvailabilityZone, GroupID: request.Group,
 	})
 	if err != nil {
 		return heat.Server{}, err
@@ -79,4 +79,13 @@ func (c compute) CreateKeyPair(ctx context.Context, projectID, name, publicKey s
 
 func (c compute) DeleteKeyPair(ctx context.Context, _, name string) error {
 	return c.nova.DeleteKeypair(ctx, name)
+}
+
+func (c compute) CreateServerGroup(ctx context.Context, projectID, id, name, policy string) error {
+	_, err := c.nova.CreateServerGroup(ctx, projectID, id, name, policy)
+	return err
+}
+
+func (c compute) DeleteServerGroup(ctx context.Context, projectID, id string) error {
+	return c.nova.DeleteServerGroup(ctx, projectID, id)
 }

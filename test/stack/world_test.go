@@ -45,11 +45,15 @@ type world struct {
 	asked      []map[string]any // the bodies of what was asked of Heat
 	// What the cloud has: external networks in the order in which Neutron lists them, subnets, and availability zones.
 	networks, subnets, zones string
-	config                   native.Config
+	limits                   string // of Nova, beside those that are not set
+	// there is the template of the stack that Heat has, with all of its resources; nil for none.
+	there  map[string]any
+	config native.Config
 }
 
 func newWorld(t *testing.T) *world {
 	w := &world{attributes: map[string]any{}, secrets: map[string][]byte{}, networks: `{"id": "outside", "name": "public"}`, zones: zonesNamed("nova", "zone-1", "zone-2"),
+		limits: `"maxServerGroups": 10, "maxServerGroupMembers": 10`,
 		config: native.Config{Networks: netip.MustParsePrefix("10.20.0.0/16"), Region: localkeystone.Region, ServerPatience: time.Minute,
 			Logger: slog.New(slog.DiscardHandler)}}
 	listener := httptest.NewUnstartedServer(nil)
@@ -64,9 +68,31 @@ func newWorld(t *testing.T) *world {
 		answer(`{"availabilityZoneInfo": [`+w.zones+`]}`)(rw, r)
 	})
 	mux.HandleFunc("GET /network/{$}", answer(`{"versions": [{"id": "v2.0", "status": "CURRENT", "links": []}]}`))
+	mux.HandleFunc("GET /compute/v2.1/limits", func(rw http.ResponseWriter, r *http.Request) {
+		answer(`{"limits": {"absolute": {`+w.limits+`}}}`)(rw, r)
+	})
 	mux.HandleFunc("GET /compute/{rest...}", answer(`{"versions": [{"id": "v2.1", "status": "CURRENT", "links": []}]}`))
-	mux.HandleFunc("GET /orchestration/v1/{project}/stacks", answer(`{"stacks": []}`))
-	mux.HandleFunc("POST /orchestration/v1/{project}/stacks", func(rw http.ResponseWriter, r *http.Request) {
+	const stack = `{"id": "stack", "stack_name": "burano-environment", "stack_status": "CREATE_COMPLETE", "tags": ["burano"]}`
+	mux.HandleFunc("GET /orchestration/v1/{project}/stacks", func(rw http.ResponseWriter, r *http.Request) {
+		list := ""
+		if w.there != nil {
+			list = stack
+		}
+		answer(`{"stacks": [`+list+`]}`)(rw, r)
+	})
+	mux.HandleFunc("GET /orchestration/v1/{project}/stacks/{name}/{id}", answer(`{"stack": `+stack+`}`))
+	mux.HandleFunc("GET /orchestration/v1/{project}/stacks/{name}/{id}/template", func(rw http.ResponseWriter, _ *http.Request) {
+		answerWith(rw, w.there)
+	})
+	mux.HandleFunc("GET /orchestration/v1/{project}/stacks/{name}/{id}/resources", func(rw http.ResponseWriter, _ *http.Request) {
+		list := []any{}
+		made, _ := w.there["resources"].(map[string]any)
+		for name, one := range made {
+			list = append(list, map[string]any{"resource_name": name, "physical_resource_id": name, "resource_status": "CREATE_COMPLETE", "resource_type": one.(map[string]any)["type"]})
+		}
+		answerWith(rw, map[string]any{"resources": list})
+	})
+	record := func(rw http.ResponseWriter, r *http.Request) {
 		var body map[string]any
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 			http.Error(rw, err.Error(), http.StatusBadRequest)
@@ -77,7 +103,9 @@ func newWorld(t *testing.T) *world {
 		w.mutex.Unlock()
 		rw.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(rw, `{"error": {"message": "`+errRecorded+`"}}`)
-	})
+	}
+	mux.HandleFunc("POST /orchestration/v1/{project}/stacks", record)
+	mux.HandleFunc("PUT /orchestration/v1/{project}/stacks/{name}/{id}", record)
 	listener.Config.Handler = mux
 	listener.Start()
 	t.Cleanup(listener.Close)
@@ -119,6 +147,11 @@ func answer(body string) http.HandlerFunc {
 	}
 }
 
+func answerWith(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(body)
+}
+
 // push deploys the last application of an environment until the stack is asked for, and returns the template: whoever asks for the stack
 // asks for all that the environment wants of it.
 func (w *world) push(t *testing.T, environment map[string]any) map[string]any {
@@ -126,7 +159,9 @@ func (w *world) push(t *testing.T, environment map[string]any) map[string]any {
 	err := w.deploy(t, environment)
 	require.ErrorContains(t, err, errRecorded)
 	require.Len(t, w.asked, 1, "one push carries a whole change")
-	require.Equal(t, "burano-environment", w.asked[0]["stack_name"])
+	if w.there == nil {
+		require.Equal(t, "burano-environment", w.asked[0]["stack_name"])
+	}
 	template, _ := w.asked[0]["template"].(map[string]any)
 	return template
 }

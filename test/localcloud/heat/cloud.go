@@ -29,6 +29,9 @@ type Compute interface {
 	// CreateKeyPair takes a public key, or makes a pair when it is "" and returns the private key too.
 	CreateKeyPair(ctx context.Context, projectID, name, publicKey string) (KeyPair, error)
 	DeleteKeyPair(ctx context.Context, projectID, name string) error
+	// CreateServerGroup gives the group this id; one that has it already is the one that is wanted.
+	CreateServerGroup(ctx context.Context, projectID, id, name, policy string) error
+	DeleteServerGroup(ctx context.Context, projectID, id string) error
 }
 
 // ServerRequest says what server is wanted; flavor and image by name or id.
@@ -40,6 +43,7 @@ type ServerRequest struct {
 	Networks                     []string // ids of networks in which Nova makes a port
 	SecurityGroups               []string // names or ids
 	AvailabilityZone             string
+	Group                        string // id of a server group, "" for none
 }
 
 // Server is what Nova says of a server.

@@ -3,6 +3,7 @@ package heat
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -186,6 +187,8 @@ func serverRequest(j *job) (ServerRequest, error) {
 		return r, notValid("user_data_format %s is not supported by the local cloud's Heat; it takes RAW", format)
 	}
 	r.UserData = []byte(j.text("user_data"))
+	hints, _ := j.properties["scheduler_hints"].(map[string]any)
+	r.Group = text(hints["group"])
 	for _, group := range listOf(j.properties["security_groups"]) {
 		r.SecurityGroups = append(r.SecurityGroups, text(group))
 	}
@@ -302,19 +305,29 @@ func keyPairType() resourceType {
 	}
 }
 
-// serverGroupType is a rule for placing servers. The local cloud has one host: it places all servers of a group there.
 func serverGroupType() resourceType {
 	return resourceType{
-		properties: map[string]property{"name": {kind: words}, "policies": {kind: aList}, "rules": {kind: aMap}},
-		create: func(_ context.Context, j *job) error {
-			for _, policy := range listOf(j.properties["policies"]) {
-				if policy := text(policy); policy != "soft-anti-affinity" && policy != "soft-affinity" && policy != "affinity" {
-					return notValid("policy %s is not supported by the local cloud's Heat: it has one host, and takes soft-anti-affinity, soft-affinity and affinity", policy)
-				}
+		properties: map[string]property{"name": {kind: words}, "policies": {kind: aList, fallback: []any{"anti-affinity"}}, "rules": {kind: aMap}},
+		create: func(ctx context.Context, j *job) error {
+			policies := listOf(j.properties["policies"])
+			if len(policies) != 1 {
+				return notValid("policies: the local cloud's Heat takes one policy")
 			}
-			return j.settle(j.resource.ID)
+			if err := j.settle(j.resource.ID); err != nil {
+				return err
+			}
+			err := j.compute().CreateServerGroup(ctx, j.project(), j.resource.ID, j.name(), text(policies[0]))
+			if err != nil {
+				return errors.Join(err, j.settle(""))
+			}
+			return nil
 		},
-		remove: func(context.Context, *job) error { return nil },
+		remove: func(ctx context.Context, j *job) error {
+			if j.resource.PhysicalID == "" {
+				return nil
+			}
+			return gone(j.compute().DeleteServerGroup(ctx, j.project(), j.resource.PhysicalID))
+		},
 		attributes: func(_ context.Context, j *job) (map[string]any, error) {
 			return map[string]any{"show": map[string]any{"id": j.resource.PhysicalID, "name": j.name(), "policies": j.properties["policies"]}}, nil
 		},

@@ -1,11 +1,13 @@
 package nova
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"regexp"
 	"strings"
@@ -32,6 +34,7 @@ type CreateServer struct {
 	Networks                         []string // ids of networks in which Nova makes a port each, after the ports
 	SecurityGroups                   []string // names or ids, for the ports that Nova makes
 	AvailabilityZone                 string
+	GroupID                          string // of a server group, "" for none
 
 	interfaces []Interface // in place of Ports and Networks, when their order matters
 	noNetwork  bool        // no interface at all is wanted
@@ -46,7 +49,7 @@ func (s *Service) Create(ctx context.Context, projectID string, request CreateSe
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if err := s.checkQuota(server); err != nil {
+	if err := errors.Join(s.checkQuota(server), s.checkGroup(server)); err != nil {
 		return Server{}, err
 	}
 	if err := s.servers.Put(server.ID, server); err != nil {
@@ -67,6 +70,11 @@ func (s *Service) accept(ctx context.Context, projectID string, request CreateSe
 	if request.AvailabilityZone != "" && request.AvailabilityZone != zone {
 		return Server{}, fault.New(fault.Invalid, "The requested availability zone is not available: %s. This cloud has the zone %s.",
 			request.AvailabilityZone, zone)
+	}
+	if request.GroupID != "" {
+		if _, err := s.serverGroup(projectID, request.GroupID); err != nil {
+			return Server{}, fault.New(fault.Invalid, "%w", err)
+		}
 	}
 	flavor, ok := s.findFlavor(request.FlavorID)
 	if !ok {
@@ -91,7 +99,7 @@ func (s *Service) accept(ctx context.Context, projectID string, request CreateSe
 		ID: uuid.NewString(), ProjectID: projectID, UserID: request.UserID, Name: request.Name, Hostname: hostname(request.Name),
 		Status: StatusBuild, Task: taskSpawn, FlavorID: flavor.ID, ImageID: image.ID, KeyName: request.KeyName,
 		UserData: request.UserData, Metadata: request.Metadata, SecurityGroups: request.SecurityGroups,
-		AvailabilityZone: zone, CreatedAt: s.now(), UpdatedAt: s.now(),
+		AvailabilityZone: zone, GroupID: request.GroupID, CreatedAt: s.now(), UpdatedAt: s.now(),
 	}
 	if request.KeyName != "" {
 		if server.PublicKey, ok = s.publicKey(ctx, request.UserID, projectID, request.KeyName); !ok {
@@ -167,6 +175,13 @@ type serverRequest struct {
 			DestinationType string `json:"destination_type"`
 		} `json:"block_device_mapping_v2"`
 	} `json:"server"`
+	Hints    hints `json:"os:scheduler_hints"`
+	OldHints hints `json:"OS-SCH-HNT:scheduler_hints"` // what they were called first
+}
+
+// hints are wishes for the place of a server; others than these have no meaning on one host.
+type hints struct {
+	Group string `json:"group"`
 }
 
 func (s *Service) createServer(w http.ResponseWriter, r *http.Request) error {
@@ -192,7 +207,7 @@ func (s *Service) createServer(w http.ResponseWriter, r *http.Request) error {
 	// An address of an image or flavor is accepted for its id, as of old.
 	request := CreateServer{
 		Name: wanted.Name, FlavorID: lastPart(wanted.FlavorRef), ImageID: lastPart(wanted.ImageRef), KeyName: wanted.KeyName,
-		UserData: userData, Metadata: wanted.Metadata, AvailabilityZone: wanted.AvailabilityZone,
+		UserData: userData, Metadata: wanted.Metadata, AvailabilityZone: wanted.AvailabilityZone, GroupID: cmp.Or(body.Hints.Group, body.OldHints.Group),
 	}
 	for _, group := range wanted.SecurityGroups {
 		request.SecurityGroups = append(request.SecurityGroups, group.Name)

@@ -52,6 +52,7 @@ type Service struct {
 	flavors  *state.Table[Flavor]
 	quotas   *state.Table[Quota] // by project
 	computes *state.Table[compute]
+	groups   *state.Table[ServerGroup]
 
 	networks   Networks
 	hypervisor Hypervisor
@@ -89,12 +90,13 @@ func New(config Config) (*Service, error) {
 		}
 		s.memory = int(machine.Totalram * uint64(machine.Unit) >> 20)
 	}
-	var failures [5]error
+	var failures [6]error
 	s.servers, failures[0] = state.Open[Server](config.StateDir, "servers")
 	s.keypairs, failures[1] = state.Open[Keypair](config.StateDir, "keypairs")
 	s.flavors, failures[2] = state.Open[Flavor](config.StateDir, "flavors")
 	s.quotas, failures[3] = state.Open[Quota](config.StateDir, "quotas")
 	s.computes, failures[4] = state.Open[compute](config.StateDir, "computes")
+	s.groups, failures[5] = state.Open[ServerGroup](config.StateDir, "groups")
 	if err := errors.Join(failures[:]...); err != nil {
 		return nil, fmt.Errorf("open nova: %w", err)
 	}
@@ -141,6 +143,10 @@ func (s *Service) Handler() http.Handler {
 	serve("GET /v2.1/os-quota-sets/{project}/defaults", s.showDefaultQuota)
 	serve("PUT /v2.1/os-quota-sets/{project}", s.updateQuota)
 	serve("DELETE /v2.1/os-quota-sets/{project}", s.deleteQuota)
+	serve("GET /v2.1/os-server-groups", s.listServerGroups)
+	serve("POST /v2.1/os-server-groups", s.createServerGroup)
+	serve("GET /v2.1/os-server-groups/{id}", s.showServerGroup)
+	serve("DELETE /v2.1/os-server-groups/{id}", s.deleteServerGroup)
 	serve("GET /v2.1/os-services", s.listServices)
 	serve("PUT /v2.1/os-services/{id}", s.updateService)
 	serve("GET /v2.1/os-availability-zone", s.listZones)

@@ -16,18 +16,22 @@ type Quota struct {
 	Instances *int `json:"instances,omitempty"`
 	Cores     *int `json:"cores,omitempty"`
 	RAM       *int `json:"ram,omitempty"` // MiB
+	Groups    *int `json:"server_groups,omitempty"`
+	Members   *int `json:"server_group_members,omitempty"` // of each group
 }
 
 // usage is what a project uses, or what it may use.
-type usage struct{ instances, cores, memory int }
+type usage struct{ instances, cores, memory, groups, members int }
 
 // generous is the quota of a project for which an admin has said nothing.
-func generous() usage { return usage{instances: 100, cores: 200, memory: 512 * 1024} }
+func generous() usage {
+	return usage{instances: 100, cores: 200, memory: 512 * 1024, groups: 10, members: 10}
+}
 
 func (s *Service) quotaOf(projectID string) usage {
 	limit := generous()
 	set, _ := s.quotas.Get(projectID)
-	for wanted, field := range map[*int]*int{set.Instances: &limit.instances, set.Cores: &limit.cores, set.RAM: &limit.memory} {
+	for wanted, field := range map[*int]*int{set.Instances: &limit.instances, set.Cores: &limit.cores, set.RAM: &limit.memory, set.Groups: &limit.groups, set.Members: &limit.members} {
 		if wanted != nil {
 			*field = *wanted
 		}
@@ -69,9 +73,9 @@ func (s *Service) showLimits(w http.ResponseWriter, r *http.Request) error {
 	limit, used := s.quotaOf(project), s.used(project)
 	writeJSON(w, http.StatusOK, map[string]any{"limits": map[string]any{"rate": []any{}, "absolute": map[string]any{
 		"maxTotalInstances": limit.instances, "maxTotalCores": limit.cores, "maxTotalRAMSize": limit.memory, "maxTotalKeypairs": 100,
-		"maxServerMeta": 128, "maxImageMeta": 128, "maxPersonality": 5, "maxPersonalitySize": 10240, "maxServerGroups": 10,
-		"maxServerGroupMembers": 10, "maxSecurityGroups": -1, "maxSecurityGroupRules": -1, "maxTotalFloatingIps": -1,
-		"totalInstancesUsed": used.instances, "totalCoresUsed": used.cores, "totalRAMUsed": used.memory, "totalServerGroupsUsed": 0,
+		"maxServerMeta": 128, "maxImageMeta": 128, "maxPersonality": 5, "maxPersonalitySize": 10240, "maxServerGroups": limit.groups,
+		"maxServerGroupMembers": limit.members, "maxSecurityGroups": -1, "maxSecurityGroupRules": -1, "maxTotalFloatingIps": -1,
+		"totalInstancesUsed": used.instances, "totalCoresUsed": used.cores, "totalRAMUsed": used.memory, "totalServerGroupsUsed": len(s.groupsOf(project)),
 		"totalSecurityGroupsUsed": 0, "totalFloatingIpsUsed": 0,
 	}}})
 	return nil
@@ -80,7 +84,7 @@ func (s *Service) showLimits(w http.ResponseWriter, r *http.Request) error {
 func quotaBody(ctx context.Context, limit usage) map[string]any {
 	quota := map[string]any{
 		"instances": limit.instances, "cores": limit.cores, "ram": limit.memory, "key_pairs": 100, "metadata_items": 128,
-		"server_groups": 10, "server_group_members": 10,
+		"server_groups": limit.groups, "server_group_members": limit.members,
 	}
 	if !since(ctx, 36) {
 		maps.Copy(quota, map[string]any{"fixed_ips": -1, "floating_ips": -1, "security_groups": -1, "security_group_rules": -1})
@@ -125,6 +129,8 @@ func (s *Service) updateQuota(w http.ResponseWriter, r *http.Request) error {
 	set.Instances = cmp.Or(body.Quota.Instances, set.Instances)
 	set.Cores = cmp.Or(body.Quota.Cores, set.Cores)
 	set.RAM = cmp.Or(body.Quota.RAM, set.RAM)
+	set.Groups = cmp.Or(body.Quota.Groups, set.Groups)
+	set.Members = cmp.Or(body.Quota.Members, set.Members)
 	if err := s.quotas.Put(r.PathValue("project"), set); err != nil {
 		return fmt.Errorf("store a quota: %w", err)
 	}

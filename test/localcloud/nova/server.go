@@ -51,6 +51,7 @@ type Server struct {
 	Interfaces                  []Interface // in the order of eth0, eth1, …
 	SecurityGroups              []string    // as named when it was made
 	AvailabilityZone            string
+	GroupID                     string // of the server group that it was made in, "" for none
 	CreatedAt, UpdatedAt        time.Time
 	LaunchedAt                  time.Time // when its disk was made: at first, or by a rebuild; zero before it was first up
 }

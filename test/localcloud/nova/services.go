@@ -103,7 +103,7 @@ func (s *Service) scheduled(ctx context.Context, server Server) error {
 		changed := s.computeChanged
 		s.mutex.Unlock()
 		switch {
-		case c.Disabled && server.LaunchedAt.IsZero():
+		case server.LaunchedAt.IsZero() && (c.Disabled || s.keptApart(server)):
 			return noHost
 		case !c.ForcedDown:
 			return nil

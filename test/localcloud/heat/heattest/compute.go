@@ -210,6 +210,14 @@ func (c *Compute) DeleteKeyPair(_ context.Context, _, name string) error {
 	return nil
 }
 
+// CreateServerGroup takes every group.
+func (c *Compute) CreateServerGroup(context.Context, string, string, string, string) error {
+	return nil
+}
+
+// DeleteServerGroup finds every group.
+func (c *Compute) DeleteServerGroup(context.Context, string, string) error { return nil }
+
 // Servers are the requests of the servers that are there, by id.
 func (c *Compute) Servers() map[string]heat.ServerRequest {
 	c.mutex.Lock()

@@ -1,0 +1,109 @@
+package native
+
+import (
+	"context"
+	"strings"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// Servers of a cluster's role are members of a server group, which has Nova place them on different hosts where it can. Nova looks at groups
+// only when it makes a server, and Heat replaces a server whose group changes: so one that is there keeps what it was made with, and a
+// group is never described otherwise than it was. Therefore it has no name of its own either, which could change.
+
+// serverGroup is how a template describes the group.
+func serverGroup() map[string]any {
+	return map[string]any{"type": "OS::Nova::ServerGroup", "properties": map[string]any{"policies": []any{"soft-anti-affinity"}}}
+}
+
+// placements say in which groups the servers of one change are made.
+type placements struct {
+	clusters *clusters
+	made     map[string]bool // resources of the stack that are there
+	room     *openstack.GroupRoom
+	coming   map[string]bool // groups that are made with this change
+}
+
+func (c *clusters) placements(ctx context.Context) (*placements, error) {
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made, err := project.Made(ctx, c.stacks.own().name)
+	return &placements{clusters: c, made: made, coming: map[string]bool{}}, err
+}
+
+// of names the group of a node's server in the stack; "" for none. Groups are a wish: where the project's quota has no room for one, or for one
+// server more in it, the server is made without.
+func (p *placements) of(ctx context.Context, cluster *muranopl.Object, one member) (string, error) {
+	template, err := p.clusters.stacks.template(ctx, p.clusters.stacks.own())
+	if err != nil {
+		return "", err
+	}
+	members := membersOfGroups(template)
+	resource := openstack.ServerResource(one.server.id())
+	if p.made[resource] {
+		return members[resource], nil
+	}
+	if !cluster.Bool("spreadServers") {
+		return "", nil
+	}
+	if p.room == nil {
+		project, err := p.clusters.runtime.Project(ctx)
+		if err != nil {
+			return "", err
+		}
+		room, err := project.GroupRoom(ctx)
+		if err != nil {
+			return "", err
+		}
+		p.room = &room
+	}
+	group, others := cluster.ID()+"-"+string(one.role)+"-servers", 0
+	for name, in := range members {
+		if in == group && name != resource {
+			others++
+		}
+	}
+	if !p.made[group] && !p.coming[group] {
+		if len(p.coming) >= p.room.Groups {
+			p.clusters.reports.inform(ctx, cluster, "%s: its server may be placed on the host of another one, because the project's quota of server groups is used up", one.server.name())
+			return "", nil
+		}
+		p.coming[group] = true
+	}
+	if others >= p.room.Members {
+		p.clusters.reports.inform(ctx, cluster, "%s: its server may be placed on the host of another one, because the project's quota lets %d servers into a server group",
+			one.server.name(), p.room.Members)
+		return "", nil
+	}
+	return group, nil
+}
+
+// membersOfGroups are the servers of a template that are in groups, with what these are called in it.
+func membersOfGroups(template map[string]any) map[string]string {
+	members := map[string]string{}
+	resources, _ := template["resources"].(map[string]any)
+	for name, resource := range resources {
+		described, _ := resource.(map[string]any)
+		properties, _ := described["properties"].(map[string]any)
+		hints, _ := properties["scheduler_hints"].(map[string]any)
+		group, _ := hints["group"].(map[string]any)
+		if in, ok := group["get_resource"].(string); ok {
+			members[name] = in
+		}
+	}
+	return members
+}
+
+// groupsOf describes the server groups of a cluster that servers of a template are in.
+func groupsOf(cluster *muranopl.Object, template map[string]any) map[string]any {
+	groups := map[string]any{}
+	for _, group := range membersOfGroups(template) {
+		if strings.HasPrefix(group, cluster.ID()+"-") {
+			groups[group] = serverGroup()
+		}
+	}
+	return groups
+}
