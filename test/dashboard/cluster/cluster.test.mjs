@@ -112,9 +112,16 @@ scenario('a cluster and an application on it are made, used, made larger and del
   await page.getByRole('link', { name: /^coredns/ }).first().click();
   await page.getByText(/CoreDNS-/).first().waitFor();
   await clear('a pod');
+  const pod = new URL(page.url()).pathname.split('/').at(-1);
+  await page.getByRole('button', { name: 'Recreate' }).click();
+  await dialog.getByRole('button', { name: 'Recreate' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Deployment coredns' }).waitFor();
+  await page.getByRole('link', { name: pod, exact: true }).waitFor({ state: 'detached', timeout: 2 * minutes });
+  await status(page, /^(\d+) of \1 pods ready$/, 2 * minutes);
+  await clear('a workload');
   await page.goto(cluster.replace(/\?.*/, ''));
   await nodes.waitFor();
-  say('what runs is seen, and the log of a pod');
+  say('what runs is seen, and the log of a pod, which is made again');
 
   await page.getByRole('button', { name: 'Scale', exact: true }).click();
   await dialog.getByRole('button', { name: 'One more' }).click();

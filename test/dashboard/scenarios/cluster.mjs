@@ -9,7 +9,7 @@ const container = (name, part = {}) => ({ name, image: `registry.local/${name}:1
 
 const pod = (name, part = {}) => ({
   namespace: 'default', name, state: 'Running', healthy: true, message: '', node: 'murano-kube-2', address: '10.200.1.7',
-  owner: { kind: 'Deployment', name: 'web' }, created, containers: [container('web')], ...part,
+  owner: { kind: 'Deployment', name: 'web' }, object: '', created, containers: [container('web')], ...part,
 });
 
 export const status = {
@@ -33,8 +33,8 @@ const web = pod('web-6f7c9d-abcde', {
 
 export const running = {
   workloads: [
-    { kind: 'Deployment', namespace: 'default', name: 'web', wanted: 3, ready: 2, images: ['registry.local/web:1'], created },
-    { kind: 'DaemonSet', namespace: 'kube-system', name: 'calico-node', wanted: 3, ready: 3, images: ['registry.local/calico:3'], created },
+    { kind: 'Deployment', namespace: 'default', name: 'web', wanted: 3, ready: 2, images: ['registry.local/web:1'], created, managed: false, object: '' },
+    { kind: 'DaemonSet', namespace: 'kube-system', name: 'calico-node', wanted: 3, ready: 3, images: ['registry.local/calico:3'], created, managed: true, object: '' },
   ],
   pods: [web, ...Array.from({ length: 60 }, (_, i) => pod(`web-6f7c9d-${String(i).padStart(5, '0')}`)),
     pod('calico-node-xyz', { namespace: 'kube-system', owner: { kind: 'DaemonSet', name: 'calico-node' } })],
@@ -47,6 +47,8 @@ const details = {
     { type: 'Normal', reason: 'Pulled', message: 'Container image is there', count: 1, last: created },
   ],
 };
+
+const workload = { ...running.workloads[0], events: details.events };
 
 const lines = (texts) => `event: lines\nid: ${created}\ndata: ${JSON.stringify({ lines: texts.map((text) => ({ time: created, text })) })}\n\n`;
 
@@ -67,7 +69,12 @@ export async function pretend(page) {
       return route.fulfill({ contentType: 'text/event-stream', body: `${lines(written)}event: end\ndata: {"state":"Deleted"}\n\n` });
     }
     if (rest.endsWith('/log')) return route.fulfill({ contentType: 'text/plain', body: 'all of it\n' });
+    if (['PUT', 'POST'].includes(route.request().method())) {
+      asked.push(`${route.request().method()} ${rest} ${route.request().postData() ?? ''}`);
+      return route.fulfill({ status: 200, body: '' });
+    }
     if (rest.startsWith('/pods/')) return json(details);
+    if (rest.startsWith('/workloads/')) return json(workload);
     return route.fulfill({ status: 404, json: { message: 'There is no such thing' } });
   });
   return asked;

@@ -52,3 +52,37 @@ scenario('a log of a pod is followed, found in and saved, and shown as text what
   assert.equal(await readFile(await file.path(), 'utf8'), 'all of it\n');
   assert.ok(asked.some((path) => path.endsWith('/log?container=web&tail=10000&timestamps=true&previous=true')), asked.join('\n'));
 });
+
+scenario('a workload is scaled and restarted, and a pod recreated, from their pages, and events are shown as text', {}, async (page) => {
+  const asked = await clusterPage(page, '?tab=running');
+  await page.getByRole('link', { name: 'web', exact: true }).click();
+  await page.getByRole('heading', { level: 1, name: 'Deployment web' }).waitFor();
+  await sees(page, '2 of 3 pods ready');
+  assert.equal(await page.getByRole('grid', { name: 'Events of the last hour' }).locator('img, script').count(), 0);
+  const dialog = page.getByRole('dialog');
+  await page.getByRole('button', { name: 'Scale' }).click();
+  await dialog.getByRole('button', { name: 'One more' }).click();
+  await dialog.getByRole('button', { name: 'Apply' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  assert.ok(asked.includes('PUT /workloads/default/Deployment/web/scale {"pods":4}'), asked.join('\n'));
+  await page.getByRole('button', { name: 'Restart' }).click();
+  await dialog.getByRole('button', { name: 'Restart' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  assert.ok(asked.includes('POST /workloads/default/Deployment/web/restart '), asked.join('\n'));
+  await page.getByRole('link', { name: 'web-6f7c9d-abcde' }).click();
+  await page.getByRole('button', { name: 'Recreate' }).click();
+  await dialog.getByRole('button', { name: 'Recreate' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Deployment web' }).waitFor();
+  assert.ok(asked.includes('POST /pods/default/web-6f7c9d-abcde/recreate '), asked.join('\n'));
+});
+
+scenario('who only reads is offered no change of what runs', {}, async (page) => {
+  await page.route('**/burano/v1/session', async (route) => {
+    const answer = await route.fetch();
+    const session = await answer.json();
+    await route.fulfill({ response: answer, json: { ...session, rules: session.rules.filter((rule) => rule !== 'update_workload') } });
+  });
+  await clusterPage(page, '/workloads/default/Deployment/web');
+  await sees(page, '2 of 3 pods ready');
+  assert.equal(await page.getByRole('button', { name: /Scale|Restart/ }).count(), 0);
+});

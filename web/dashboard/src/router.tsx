@@ -74,6 +74,12 @@ const pod = createRoute({
   component: lazyRouteComponent(() => import('./clusters/PodPage'), 'PodPage'),
 });
 
+const workload = createRoute({
+  getParentRoute: () => root,
+  path: '/environments/$environment/clusters/$object/workloads/$namespace/$kind/$workload',
+  component: lazyRouteComponent(() => import('./clusters/WorkloadPage'), 'WorkloadPage'),
+});
+
 const add = createRoute({
   getParentRoute: () => root,
   path: '/environments/$environment/add/$package',
@@ -173,7 +179,7 @@ const quotas = createRoute({
 const managed = [packages, comparePackages, categories, images, templates, template, statistics, audit, quotas, help];
 
 export const router = createRouter({
-  routeTree: root.addChildren([start, catalog, application, environments, environment, add, component, cluster, pod, deployment, compare, deployments, ...managed]),
+  routeTree: root.addChildren([start, catalog, application, environments, environment, add, component, cluster, pod, workload, deployment, compare, deployments, ...managed]),
   basepath: '/dashboard',
   defaultPreload: 'intent',
 });

@@ -4,6 +4,7 @@ import {
   DescriptionListGroup,
   DescriptionListTerm,
   Alert,
+  Button,
   Content,
   Flex,
   FlexItem,
@@ -11,18 +12,23 @@ import {
   Title,
 } from '@patternfly/react-core';
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
-import { useQuery } from '@tanstack/react-query';
-import { linkOptions, useParams } from '@tanstack/react-router';
-import { lazy, Suspense, type ReactNode } from 'react';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, linkOptions, useNavigate, useParams } from '@tanstack/react-router';
+import { lazy, Suspense, useState, type ReactNode } from 'react';
 
-import { showAge, showTime } from '../api/time';
+import { showTime } from '../api/time';
 import { EnvironmentTrail } from '../environments/EnvironmentTrail';
+import { useSession } from '../session/session';
+import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
 import { Loaded } from '../shell/Loaded';
 import { useLanguage } from '../text';
 import { clusterQuery } from './clusters';
+import { EventTable } from './EventTable';
 import { PodState } from './PodState';
 import { podQuery, type PodDetails } from './running';
+import { WorkloadLink } from './WorkloadLink';
+import { canRecreate, isWorkload, recreatePod } from './workloads';
 
 const PodLog = lazy(() => import('./PodLog'));
 
@@ -32,6 +38,20 @@ export function PodPage() {
   const { environment, object, namespace, pod } = useParams({ from: '/environments/$environment/clusters/$object/pods/$namespace/$pod' });
   const cluster = useQuery(clusterQuery(environment, object));
   const found = useQuery(podQuery(environment, object, namespace, pod));
+  const mayChange = useSession().rules?.includes('update_workload') ?? false;
+  const [recreating, setRecreating] = useState(false);
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  // The one that comes in its place has another name: its workload's page lists it.
+  const leave = () => {
+    void client.invalidateQueries({ queryKey: ['environments', environment, 'clusters', object] });
+    const owner = found.data?.owner;
+    if (owner && isWorkload(owner.kind)) {
+      const params = { environment, object, namespace, kind: owner.kind, workload: owner.name };
+      return void navigate({ to: '/environments/$environment/clusters/$object/workloads/$namespace/$kind/$workload', params });
+    }
+    return void navigate({ to: '/environments/$environment/clusters/$object', params: { environment, object }, search: { tab: 'running' } });
+  };
   return (
     <>
       <EnvironmentTrail
@@ -52,8 +72,15 @@ export function PodPage() {
           <FlexItem>
             <span role="status">{found.data && <PodState state={found.data.state} healthy={found.data.healthy} />}</span>
           </FlexItem>
+          {mayChange && found.data && canRecreate(found.data) && (
+            <FlexItem>
+              <Button variant="secondary" onClick={() => setRecreating(true)}>
+                {text.running.recreate}
+              </Button>
+            </FlexItem>
+          )}
         </Flex>
-        <Loaded query={found}>{(details) => <Overview pod={details} />}</Loaded>
+        <Loaded query={found}>{(details) => <Overview pod={details} environment={environment} cluster={object} />}</Loaded>
       </PageSection>
       {found.data && (
         <>
@@ -67,7 +94,7 @@ export function PodPage() {
             <Containers pod={found.data} />
           </PageSection>
           <PageSection isFilled>
-            <Events pod={found.data} />
+            <EventTable events={found.data.events} />
           </PageSection>
         </>
       )}
@@ -76,11 +103,21 @@ export function PodPage() {
           <Failure error={found.error} />
         </PageSection>
       )}
+      {recreating && (
+        <Confirm
+          title={text.running.recreateTitle(pod)}
+          what={text.running.recreateWhat}
+          action={text.running.recreate}
+          send={() => recreatePod(environment, object, namespace, pod)}
+          onDone={leave}
+          onClose={() => setRecreating(false)}
+        />
+      )}
     </>
   );
 }
 
-function Overview({ pod }: { pod: PodDetails }) {
+function Overview({ pod, environment, cluster }: { pod: PodDetails; environment: string; cluster: string }) {
   const { text, language } = useLanguage();
   const words = text.running;
   return (
@@ -89,7 +126,17 @@ function Overview({ pod }: { pod: PodDetails }) {
       <DescriptionList isCompact isHorizontal columnModifier={{ default: '1Col', lg: '2Col' }} className="burano-spaced">
         <Term name={words.namespace}>{pod.namespace}</Term>
         <Term name={words.node}>{pod.node || '–'}</Term>
-        <Term name={words.owner}>{pod.owner ? `${pod.owner.kind} ${pod.owner.name}` : words.noOwner}</Term>
+        <Term name={words.owner}>
+          {pod.owner ? (
+            <WorkloadLink environment={environment} cluster={cluster} workload={{ ...pod.owner, namespace: pod.namespace }} withKind />
+          ) : pod.object ? (
+            <Link to="/environments/$environment/components/$object" params={{ environment, object: pod.object }}>
+              {words.toComponent}
+            </Link>
+          ) : (
+            words.noOwner
+          )}
+        </Term>
         <Term name={words.address}>{pod.address || '–'}</Term>
         <Term name={words.created}>{showTime(pod.created, language)}</Term>
       </DescriptionList>
@@ -136,46 +183,6 @@ function Containers({ pod }: { pod: PodDetails }) {
           ))}
         </Tbody>
       </Table>
-    </>
-  );
-}
-
-function Events({ pod }: { pod: PodDetails }) {
-  const { text, language } = useLanguage();
-  const words = text.running;
-  return (
-    <>
-      <Title headingLevel="h2">{words.events}</Title>
-      {pod.events.length === 0 ? (
-        <Content component="p">{words.noEvents}</Content>
-      ) : (
-        <Table aria-label={words.events} variant="compact" gridBreakPoint="grid-lg">
-          <Thead>
-            <Tr>
-              <Th modifier="nowrap">{words.last}</Th>
-              <Th>{words.type}</Th>
-              <Th>{words.reason}</Th>
-              <Th modifier="nowrap">{words.times}</Th>
-              <Th width={50}>{words.message}</Th>
-            </Tr>
-          </Thead>
-          <Tbody>
-            {pod.events.map((event, i) => (
-              <Tr key={i}>
-                <Td dataLabel={words.last} modifier="nowrap" title={showTime(event.last, language)}>
-                  {showAge(event.last, language)}
-                </Td>
-                <Td dataLabel={words.type}>{words.types[event.type]}</Td>
-                <Td dataLabel={words.reason}>{event.reason}</Td>
-                <Td dataLabel={words.times}>{event.count}</Td>
-                <Td dataLabel={words.message} className="burano-breaks">
-                  {event.message}
-                </Td>
-              </Tr>
-            ))}
-          </Tbody>
-        </Table>
-      )}
     </>
   );
 }

@@ -7,7 +7,6 @@ import {
   Button,
   FormSelect,
   FormSelectOption,
-  Pagination,
   SearchInput,
   Title,
   Toolbar,
@@ -17,16 +16,15 @@ import {
 import { CubesIcon } from '@patternfly/react-icons';
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
 import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { useMemo, useState } from 'react';
+import { useNavigate, useSearch } from '@tanstack/react-router';
+import { useMemo } from 'react';
 
 import { showAge, showTime } from '../api/time';
 import { Loaded } from '../shell/Loaded';
 import { useLanguage } from '../text';
-import { PodState } from './PodState';
-import { chosen, counts, namespacesOf, runningQuery, type ClusterLook, type Pod, type Running as Found, type Workload } from './running';
-
-const perPage = 50;
+import { PodTable } from './PodTable';
+import { chosen, namespacesOf, runningQuery, type ClusterLook, type Running as Found, type Workload } from './running';
+import { WorkloadLink } from './WorkloadLink';
 
 /** What runs in a cluster. */
 export function WhatRuns({ environment, cluster }: { environment: string; cluster: string }) {
@@ -83,15 +81,17 @@ function Lists({ found, environment, cluster }: { found: Found; environment: str
         </EmptyState>
       ) : (
         <>
-          <Workloads list={shown.workloads} onChoose={(one) => change({ search: one.name, namespace: one.namespace })} />
-          <Pods key={`${look.search}/${look.namespace}/${look.ill}`} list={shown.pods} environment={environment} cluster={cluster} />
+          <Workloads list={shown.workloads} environment={environment} cluster={cluster} />
+          {shown.pods.length > 0 && (
+            <PodTable key={`${look.search}/${look.namespace}/${look.ill}`} list={shown.pods} environment={environment} cluster={cluster} />
+          )}
         </>
       )}
     </>
   );
 }
 
-function Workloads({ list, onChoose }: { list: Workload[]; onChoose: (one: Workload) => void }) {
+function Workloads({ list, environment, cluster }: { list: Workload[]; environment: string; cluster: string }) {
   const { text, language } = useLanguage();
   const words = text.running;
   if (list.length === 0) return null;
@@ -113,9 +113,7 @@ function Workloads({ list, onChoose }: { list: Workload[]; onChoose: (one: Workl
           {list.map((one) => (
             <Tr key={`${one.kind}/${one.namespace}/${one.name}`}>
               <Td dataLabel={words.name} className="burano-breaks">
-                <Button variant="link" isInline onClick={() => onChoose(one)} aria-label={words.podsOf(one.name)}>
-                  {one.name}
-                </Button>
+                <WorkloadLink environment={environment} cluster={cluster} workload={one} />
               </Td>
               <Td dataLabel={words.kind}>{one.kind}</Td>
               <Td dataLabel={words.namespace}>{one.namespace}</Td>
@@ -130,72 +128,6 @@ function Workloads({ list, onChoose }: { list: Workload[]; onChoose: (one: Workl
           ))}
         </Tbody>
       </Table>
-    </section>
-  );
-}
-
-function Pods({ list, environment, cluster }: { list: Pod[]; environment: string; cluster: string }) {
-  const { text, language } = useLanguage();
-  const words = text.running;
-  const [page, setPage] = useState(1);
-  if (list.length === 0) return null;
-  const shown = list.slice((page - 1) * perPage, page * perPage);
-  return (
-    <section className="burano-spaced">
-      <Title headingLevel="h2">{words.pods(list.length)}</Title>
-      <Table aria-label={words.pods(list.length)} variant="compact" gridBreakPoint="grid-lg">
-        <Thead>
-          <Tr>
-            <Th width={30}>{words.name}</Th>
-            <Th>{words.namespace}</Th>
-            <Th>{words.state}</Th>
-            <Th>{words.ready}</Th>
-            <Th modifier="nowrap">{words.restarts}</Th>
-            <Th>{words.node}</Th>
-            <Th modifier="nowrap">{words.age}</Th>
-          </Tr>
-        </Thead>
-        <Tbody>
-          {shown.map((pod) => {
-            const { ready, all, restarts } = counts(pod);
-            return (
-              <Tr key={`${pod.namespace}/${pod.name}`}>
-                <Td dataLabel={words.name} className="burano-breaks">
-                  <Link
-                    to="/environments/$environment/clusters/$object/pods/$namespace/$pod"
-                    params={{ environment, object: cluster, namespace: pod.namespace, pod: pod.name }}
-                  >
-                    {pod.name}
-                  </Link>
-                </Td>
-                <Td dataLabel={words.namespace}>{pod.namespace}</Td>
-                <Td dataLabel={words.state}>
-                  <PodState state={pod.state} healthy={pod.healthy} />
-                </Td>
-                <Td dataLabel={words.ready}>{words.of(ready, all)}</Td>
-                <Td dataLabel={words.restarts}>{restarts}</Td>
-                <Td dataLabel={words.node} className="burano-breaks">
-                  {pod.node}
-                </Td>
-                <Td dataLabel={words.age} modifier="nowrap" title={showTime(pod.created, language)}>
-                  {showAge(pod.created, language)}
-                </Td>
-              </Tr>
-            );
-          })}
-        </Tbody>
-      </Table>
-      {list.length > perPage && (
-        <Pagination
-          itemCount={list.length}
-          perPage={perPage}
-          page={page}
-          perPageOptions={[]}
-          onSetPage={(_event, next) => setPage(next)}
-          variant="bottom"
-          titles={{ paginationAriaLabel: words.pods(list.length) }}
-        />
-      )}
     </section>
   );
 }

@@ -4,12 +4,12 @@ import { chosen, counts, logPath, mainContainer, namespacesOf, readLook, type Po
 
 const container = (name: string, init = false, ready = true, restarts = 0) => ({ name, image: 'i', init, state: 'Running', message: '', ready, restarts, started: null });
 const pod = (name: string, part: Partial<Pod> = {}): Pod => ({
-  namespace: 'default', name, state: 'Running', healthy: true, message: '', node: 'minion-1', address: '', owner: null, created: '', containers: [container('main')], ...part,
+  namespace: 'default', name, state: 'Running', healthy: true, message: '', node: 'minion-1', address: '', object: '', owner: null, created: '', containers: [container('main')], ...part,
 });
 const running: Running = {
   workloads: [
-    { kind: 'Deployment', namespace: 'default', name: 'web', wanted: 2, ready: 1, images: ['web:1'], created: '' },
-    { kind: 'DaemonSet', namespace: 'kube-system', name: 'calico', wanted: 1, ready: 1, images: ['calico:3'], created: '' },
+    { kind: 'Deployment', namespace: 'default', name: 'web', wanted: 2, ready: 1, images: ['web:1'], created: '', managed: false, object: '' },
+    { kind: 'DaemonSet', namespace: 'kube-system', name: 'calico', wanted: 1, ready: 1, images: ['calico:3'], created: '', managed: false, object: '' },
   ],
   pods: [
     pod('web-1', { owner: { kind: 'Deployment', name: 'web' }, state: 'CrashLoopBackOff', healthy: false }),

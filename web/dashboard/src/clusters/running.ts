@@ -8,7 +8,8 @@ export type Running = Schema<'Running'>;
 export type Workload = Schema<'Workload'>;
 export type Pod = Schema<'Pod'>;
 export type PodDetails = Schema<'PodDetails'>;
-export type PodEvent = PodDetails['events'][number];
+export type WorkloadDetails = Schema<'WorkloadDetails'>;
+export type KubernetesEvent = Schema<'KubernetesEvent'>;
 
 /** The tabs of a cluster's page, as its address names them. */
 export const clusterTabs = ['overview', 'running'] as const;
