@@ -36,14 +36,16 @@ type Config struct {
 
 // Firewall admits ports from outside.
 type Firewall interface {
+	// Guard admits nothing where nothing was ever decided, and leaves everything else as it is.
+	Guard(ctx context.Context) error
 	// Publish admits exactly these ports.
 	Publish(ctx context.Context, ports []uint16) error
 	// Refresh makes good what somebody else changed.
 	Refresh(ctx context.Context) error
 }
 
-// Run serves until the context ends, which is its only reason to return nil. It fails at once only when HAProxy's configuration file
-// cannot be opened or the configuration makes no sense.
+// Run serves until the context ends, which is its only reason to return nil. It fails at once only when the firewall cannot be closed, when
+// HAProxy's configuration file cannot be opened, or when the configuration makes no sense.
 func Run(ctx context.Context, c Config) error {
 	c.Coalesce = cmp.Or(c.Coalesce, 5*time.Millisecond)
 	c.Resync = cmp.Or(c.Resync, 10*time.Second)
@@ -59,6 +61,10 @@ func Run(ctx context.Context, c Config) error {
 			return fmt.Errorf("gateway: %w", err)
 		}
 		c.Firewall = table
+	}
+	// Before etcd is asked, which may take its time.
+	if err := c.Firewall.Guard(ctx); err != nil {
+		return fmt.Errorf("gateway: %w", err)
 	}
 	proxy, err := haproxy.Open(ctx, c.HAProxy)
 	if err != nil {

@@ -23,8 +23,22 @@ import (
 
 // rememberedFirewall only remembers what it was given, so that the test does not close the machine it runs on. The real one has its own tests.
 type rememberedFirewall struct {
-	mutex sync.Mutex
-	open  []uint16
+	mutex   sync.Mutex
+	open    []uint16
+	guarded bool
+}
+
+func (f *rememberedFirewall) Guard(context.Context) error {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.guarded = true
+	return nil
+}
+
+func (f *rememberedFirewall) isGuarded() bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.guarded
 }
 
 func (f *rememberedFirewall) Publish(_ context.Context, ports []uint16) error {
@@ -122,6 +136,16 @@ func answers(t *testing.T, port uint16, name string) {
 
 func web(port uint16, backends ...route.Backend) route.Route {
 	return route.Route{Namespace: "default", Service: fmt.Sprint("web-", port), Port: "http", GatewayPort: port, Protocol: route.TCP, Backends: backends}
+}
+
+func TestAGatewayIsClosedBeforeEtcdAnswers(t *testing.T) {
+	n := newNode(t)
+	nowhere, err := clientv3.New(clientv3.Config{Endpoints: []string{"127.0.0.1:1"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = nowhere.Close() })
+	n.etcd = nowhere
+	n.run(t)
+	require.Eventually(t, n.firewall.isGuarded, 10*time.Second, time.Millisecond)
 }
 
 func TestARouteIsServedMomentsAfterItIsWritten(t *testing.T) {

@@ -92,6 +92,7 @@ type Config struct {
 	Name        string       // of the cluster; becomes a part of the API server's name
 	Nodes       []Node       // master first
 	NodeNetwork netip.Prefix // where the nodes' fixed addresses are
+	SSHFrom     []string     // ranges from which gateways let SSH in (CIDRs), beside the cluster's own networks; nil for everywhere
 	Network     Network      // of the pods; Calico when empty. A cluster keeps the one it was made with
 	Vault       Vault
 	// Report is told what happened, for a person: "kubelet started". node may be empty. May be nil.

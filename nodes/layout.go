@@ -225,10 +225,14 @@ func (d design) gateway(pairs map[string]pki.Pair) systemd.Unit {
 		internal = append(internal, d.cluster.NodeNetwork.Masked().String())
 	}
 	command := append([]string{remoteBinary, "gateway"}, etcdFlags(cert, key)...)
+	command = append(command, "--haproxy-config", "/etc/haproxy/haproxy.cfg", "--internal", strings.Join(internal, ","))
+	if len(d.cluster.SSHFrom) > 0 {
+		command = append(command, "--ssh-from", strings.Join(d.cluster.SSHFrom, ","))
+	}
 	return systemd.Unit{
 		Name:        "burano-gateway",
 		Description: "Burano: routes become listeners of HAProxy",
-		Command:     append(command, "--haproxy-config", "/etc/haproxy/haproxy.cfg", "--internal", strings.Join(internal, ",")),
+		Command:     command,
 		Files:       []ssh.File{etcd.Authority(d.authorities.Etcd.Certificate), cert, key},
 		Binary:      d.binary,
 	}

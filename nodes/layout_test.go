@@ -75,7 +75,7 @@ func aDesign(t *testing.T, nodes []Node, pods Network) (design, map[string]pki.P
 	driver, err := pods.driver()
 	require.NoError(t, err)
 	d := design{
-		cluster: Config{Name: "My Cluster!", Nodes: nodes, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24")},
+		cluster: Config{Name: "My Cluster!", Nodes: nodes, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), SSHFrom: []string{"203.0.113.0/24"}},
 		driver:  driver,
 		authorities: &pki.Cluster{
 			Etcd:       &pki.Authority{Certificate: []byte("<etcd authority>\n")},

@@ -86,32 +86,45 @@ func publishCommand() *cobra.Command {
 func gatewayCommand() *cobra.Command {
 	var store etcdFlags
 	var config string
-	var internal []string
+	var internal, ssh []string
 	command := &cobra.Command{
 		Use:   "gateway",
 		Short: "Keep HAProxy and the published ports in step with the routes in etcd (runs on gateways)",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			var prefixes []netip.Prefix
-			for _, text := range internal {
-				prefix, err := netip.ParsePrefix(text)
-				if err != nil {
-					return fmt.Errorf("--internal %s: %w", text, err)
-				}
-				prefixes = append(prefixes, prefix)
+			networks, err := prefixes("internal", internal)
+			if err != nil {
+				return err
+			}
+			from, err := prefixes("ssh-from", ssh)
+			if err != nil {
+				return err
 			}
 			client, err := store.connect()
 			if err != nil {
 				return err
 			}
-			err = gateway.Run(command.Context(), gateway.Config{Etcd: client, HAProxy: haproxy.Config{ConfigFile: config}, Internal: prefixes, Logger: slog.Default()})
+			err = gateway.Run(command.Context(), gateway.Config{Etcd: client, HAProxy: haproxy.Config{ConfigFile: config}, Internal: networks, AllowSSH: from,
+				Logger: slog.Default()})
 			return errors.Join(err, client.Close())
 		},
 	}
 	store.add(command)
 	command.Flags().StringVar(&config, "haproxy-config", "/etc/haproxy/haproxy.cfg", "HAProxy's configuration file, which this daemon writes")
 	command.Flags().StringSliceVar(&internal, "internal", nil, "networks of the cluster, whose traffic is all let in (CIDRs)")
+	command.Flags().StringSliceVar(&ssh, "ssh-from", nil, "from where SSH is let in (CIDRs); without it from everywhere")
 	return command
+}
+
+func prefixes(flag string, texts []string) ([]netip.Prefix, error) {
+	list := make([]netip.Prefix, len(texts))
+	for i, text := range texts {
+		var err error
+		if list[i], err = netip.ParsePrefix(text); err != nil {
+			return nil, fmt.Errorf("--%s %s: %w", flag, text, err)
+		}
+	}
+	return list, nil
 }
 
 // etcdCommand opens snapshots and data of etcd, each time in a process of its own: a damaged file may end it.

@@ -159,7 +159,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.networks, "networks", "10.20.0.0/16", "range from which each environment gets a /24; it must not overlap "+network.PodCIDR+" (pods) and "+kube.ServiceCIDR+" (Services)")
 	flags.StringVar(&o.external, "external-network", "", "name or id of the external network that routers lead to and floating IPs come from, for environments that name none; without it the cloud's first. An environment keeps the one that it was deployed with")
 	flags.StringSliceVar(&o.dns, "dns-servers", []string{}, "addresses of the DNS servers of networks that are made and name none; without it the cloud's")
-	flags.StringSliceVar(&o.sshFrom, "ssh-from", []string{}, "ranges from which the security groups of clusters let SSH in: where the servers of Burano are, as the cloud sees them; without it from everywhere")
+	flags.StringSliceVar(&o.sshFrom, "ssh-from", []string{}, "ranges from which clusters' security groups and gateways let SSH in: where the servers of Burano are, as the cloud sees them; without it from everywhere")
 	flags.DurationVar(&o.lease, "lease", lease.Default, "how long a server may be silent before another one takes its deployments over; the same on all servers, at least 3s")
 	flags.IntVar(&o.workers, "workers", engine.DefaultWorkers, "deployments and actions that a server runs at the same time; a project gets a further one only while more places are free than it has, so at most half of them")
 	flags.DurationVar(&o.taskTime, "task-time-limit", engine.DefaultTaskTime, "how long a deployment or action may run; then it ends as failed, and can be tried again")

@@ -46,6 +46,15 @@ func New(c Config) (*Firewall, error) {
 	return &Firewall{config: c}, nil
 }
 
+// Guard closes the node where there is no table: after the node has started, nothing is published before anybody knows what is. A table that
+// is there stays, and serves on.
+func (f *Firewall) Guard(ctx context.Context) error {
+	if f.run(ctx, fmt.Sprintf("list table inet %s\n", Table)) == nil {
+		return nil
+	}
+	return f.Publish(ctx, nil)
+}
+
 // Publish lets in exactly these ports (in any order), from anywhere. The first call makes the whole table anew.
 func (f *Firewall) Publish(ctx context.Context, ports []uint16) error {
 	ports = slices.Compact(slices.Sorted(slices.Values(ports)))

@@ -81,7 +81,7 @@ func TestOnlyWhatIsPublishedIsReachedFromOutside(t *testing.T) {
 	f, err := firewall.New(firewall.Config{Internal: prefixes("10.5.0.0/24"), Command: nft})
 	require.NoError(t, err)
 	require.NoError(t, f.Refresh(t.Context()))
-	require.NoError(t, f.Publish(t.Context(), nil))
+	require.NoError(t, f.Guard(t.Context()))
 	require.Error(t, dial(machine, outside, 80))
 	require.Error(t, dial(machine, outside, 6443))
 	require.NoError(t, dial(machine, outside, 22), "SSH from anywhere")
@@ -105,6 +105,8 @@ func TestOnlyWhatIsPublishedIsReachedFromOutside(t *testing.T) {
 
 	again, err := firewall.New(firewall.Config{Internal: prefixes("10.5.0.0/24"), AllowSSH: prefixes("10.5.0.0/24"), Command: nft})
 	require.NoError(t, err)
+	require.NoError(t, again.Guard(t.Context()))
+	require.NoError(t, dial(machine, outside, 80), "what is published stays so until a new process knows better")
 	require.NoError(t, again.Publish(t.Context(), []uint16{80}), "a new process takes the table over")
 	require.NoError(t, dial(machine, outside, 80))
 	require.Error(t, dial(machine, outside, 22), "SSH only from where it is allowed")

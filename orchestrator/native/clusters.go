@@ -140,6 +140,7 @@ func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Conf
 	return nodes.Config{
 		Name:          object.Text("name"),
 		Nodes:         list,
+		SSHFrom:       c.server.SSHFrom,
 		Network:       podNetworkOf(object),
 		Vault:         vault{c.runtime, object.ID()},
 		Binary:        c.server.Binary,
