@@ -245,11 +245,11 @@ func (c *clusters) noRoom(ctx context.Context, object, instance *muranopl.Object
 	if err != nil {
 		return "", err
 	}
-	missing, err := project.MissingFor(ctx, instance.Text("flavor"))
+	missing, err := project.RoomFor(ctx, instance.Text("flavor"))
 	if err != nil || len(missing) == 0 {
 		return "", err
 	}
-	return "because the project's quota has no room for one server more: " + strings.Join(missing, ", "), nil
+	return "because there is no room for one server more: " + strings.Join(missing, ", "), nil
 }
 
 // due lists the nodes that get other servers, in the order in which they do.

@@ -67,7 +67,7 @@ func (p *Project) CheckRoom(ctx context.Context, name string, content Content) e
 	if len(list) == 0 {
 		return nil
 	}
-	known, err := p.choices(ctx)
+	known, err := p.choices(ctx, "flavors", "images", "keypairs", "availability-zones", "quota")
 	if err != nil {
 		return err
 	}
@@ -80,6 +80,16 @@ func (p *Project) CheckRoom(ctx context.Context, name string, content Content) e
 		return nil
 	}
 	return fault.New(fault.Invalid, "nothing was made, because the cloud has no room for it or does not know what it is made of: %s", strings.Join(problems, "; "))
+}
+
+// RoomFor says which quotas of the project have no room for one server more of a flavor, which is named by its name or id, with a port. A flavor that
+// is not found is left to CheckRoom to complain of.
+func (p *Project) RoomFor(ctx context.Context, flavor string) (missing []string, err error) {
+	known, err := p.choices(ctx, "flavors", "quota")
+	if err != nil {
+		return nil, err
+	}
+	return known.exceeded([]newServer{{flavor: flavor}}, []string{serverType, "OS::Neutron::Port"}), nil
 }
 
 // Made are those resources of a stack that are there; none of a stack that is not.
@@ -115,31 +125,36 @@ type cloudChoices struct {
 	quotas   []QuotaChoice
 }
 
-func (p *Project) choices(ctx context.Context) (all cloudChoices, err error) {
+// choices asks for those of these kinds.
+func (p *Project) choices(ctx context.Context, kinds ...string) (all cloudChoices, err error) {
 	projectID, err := p.id()
 	if err != nil {
 		return all, err
 	}
-	ask := func(kind string, into func(any)) error {
+	var problems []error
+	for _, kind := range kinds {
 		list, err := choices[kind](ctx, p.provider, p.endpoint, projectID)
 		var unexpected gophercloud.ErrUnexpectedResponseCode
 		if errors.As(err, &unexpected) && unexpected.Actual < http.StatusInternalServerError {
-			return nil // the project may not ask for it: Heat and Nova will say what is wrong
+			continue // the project may not ask for it: Heat and Nova will say what is wrong
 		}
 		if err != nil {
-			return fmt.Errorf("ask the cloud for %s: %w", kind, err)
+			problems = append(problems, fmt.Errorf("ask the cloud for %s: %w", kind, err))
 		}
-		into(list)
-		return nil
+		switch list := list.(type) {
+		case []FlavorChoice:
+			all.flavors = list
+		case []ImageChoice:
+			all.images = list
+		case []KeypairChoice:
+			all.keypairs = list
+		case []ZoneChoice:
+			all.zones = list
+		case []QuotaChoice:
+			all.quotas = list
+		}
 	}
-	err = errors.Join(
-		ask("flavors", func(list any) { all.flavors, _ = list.([]FlavorChoice) }),
-		ask("images", func(list any) { all.images, _ = list.([]ImageChoice) }),
-		ask("keypairs", func(list any) { all.keypairs, _ = list.([]KeypairChoice) }),
-		ask("availability-zones", func(list any) { all.zones, _ = list.([]ZoneChoice) }),
-		ask("quota", func(list any) { all.quotas, _ = list.([]QuotaChoice) }),
-	)
-	return all, err
+	return all, errors.Join(problems...)
 }
 
 // unlistedImages adds images that are not listed and can be used by their ids all the same: those of a community.

@@ -72,7 +72,7 @@ func noRoomIsSaidAndHealed(t *testing.T, c *cloud) {
 
 // whatIsMissingIsSaidBefore: a deployment asks before it makes anything.
 func whatIsMissingIsSaidBefore(t *testing.T, c *cloud) {
-	other := c.as(t, "other")
+	other, demo := c.as(t, "other"), c.as(t, "demo")
 	admin, projectID := c.as(t, "admin"), other.caller(t, c.service(t)).ProjectID
 	project := other.project(t, c.service(t))
 	name := begin(t, project, "room")
@@ -100,6 +100,12 @@ func whatIsMissingIsSaidBefore(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	require.NoError(t, project.CheckRoom(t.Context(), name, plan(t, project, "one").content(t)), "what is there needs no room")
 	require.ErrorContains(t, room(nil), "1 more are needed and 0 of 1 are left")
+	missing, err := project.RoomFor(t.Context(), flavor)
+	require.NoError(t, err)
+	require.Equal(t, []string{"the project's quota of instances is exceeded: 1 more are needed and 0 of 1 are left, so 1 are missing"}, missing)
+	missing, err = demo.project(t, c.service(t)).RoomFor(t.Context(), flavor)
+	require.NoError(t, err)
+	require.Empty(t, missing)
 }
 
 // communityImage makes an image that whoever knows its id can use.
