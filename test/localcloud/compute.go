@@ -17,10 +17,14 @@ func (c compute) CheckImage(ctx context.Context, projectID, ref string) error {
 func (c compute) CheckFlavor(_ context.Context, _, ref string) error { return c.nova.CheckFlavor(ref) }
 
 func (c compute) CreateServer(ctx context.Context, projectID string, request heat.ServerRequest) (heat.Server, error) {
+	var volumes []nova.VolumeAttachment
+	for _, volume := range request.Volumes {
+		volumes = append(volumes, nova.VolumeAttachment{VolumeID: volume.ID, Device: volume.Device, DeleteOnTermination: volume.Delete})
+	}
 	server, err := c.nova.Create(ctx, projectID, nova.CreateServer{
 		Name: request.Name, FlavorID: request.Flavor, ImageID: request.Image, KeyName: request.KeyName, UserData: request.UserData,
 		Metadata: request.Metadata, Ports: request.Ports, Networks: request.Networks, SecurityGroups: request.SecurityGroups,
-		AvailabilityZone: request.AvailabilityZone, GroupID: request.Group,
+		AvailabilityZone: request.AvailabilityZone, GroupID: request.Group, Volumes: volumes,
 	})
 	if err != nil {
 		return heat.Server{}, err
@@ -63,6 +67,15 @@ func (c compute) ResizeServer(ctx context.Context, projectID, id, flavor string)
 
 func (c compute) ReplugServer(ctx context.Context, projectID, id string, ports, networks []string) error {
 	return c.nova.Replug(ctx, projectID, id, ports, networks)
+}
+
+func (c compute) AttachVolume(ctx context.Context, projectID, serverID, volumeID, device string) error {
+	_, err := c.nova.AttachVolume(ctx, projectID, serverID, nova.VolumeAttachment{VolumeID: volumeID, Device: device})
+	return err
+}
+
+func (c compute) DetachVolume(ctx context.Context, projectID, serverID, volumeID string) error {
+	return c.nova.DetachVolume(ctx, projectID, serverID, volumeID)
 }
 
 func (c compute) DeleteServer(ctx context.Context, projectID, id string) error {

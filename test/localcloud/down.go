@@ -18,7 +18,7 @@ import (
 
 // parts is what a local cloud puts into its state folder.
 var parts = []string{
-	"keystone", "glance", "nova", "neutron", "heat", "hypervisor", "clouds.yaml", "localcloud.log", "process.json",
+	"keystone", "glance", "nova", "neutron", "cinder", "heat", "hypervisor", "clouds.yaml", "localcloud.log", "process.json",
 	"lock", "config.json",
 }
 
@@ -106,6 +106,13 @@ func removeServersAndNetworks(ctx context.Context, config Config) error {
 		return err
 	}
 	if err := machines.DeleteAll(ctx); err != nil {
+		return err
+	}
+	folder, err := filepath.Abs(filepath.Join(config.StateDir, "cinder"))
+	if err != nil {
+		return err
+	}
+	if err := hypervisor.CloseLoops(ctx, folder); err != nil {
 		return err
 	}
 	// The folder is Neutron's, where its data plane has noted what it changed beside its own things.

@@ -1,4 +1,4 @@
-// Package localcloud puts the services of the local cloud together: Keystone, Glance, Nova, Neutron and Heat behind one listener on
+// Package localcloud puts the services of the local cloud together: Keystone, Glance, Nova, Neutron, Cinder and Heat behind one listener on
 // loopback, with real servers and networks on this machine, and takes all of it down again.
 //
 // It is for development, demonstration and tests: its passwords are known, and its servers share the kernel of this machine.
@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/burano/burano/test/localcloud/cinder"
 	"github.com/burano/burano/test/localcloud/fabric"
 	"github.com/burano/burano/test/localcloud/fault"
 	"github.com/burano/burano/test/localcloud/glance"
@@ -129,14 +130,19 @@ func (c *Cloud) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	volumes, err := cinder.New(cinder.Config{StateDir: dir("cinder"), Endpoint: config.Endpoint(), Logger: logger("cinder")})
+	if err != nil {
+		return err
+	}
 	c.compute, err = nova.New(nova.Config{
-		StateDir: dir("nova"), Endpoint: config.Endpoint(), Networks: networks, Hypervisor: machines, Images: images, Logger: logger("nova"),
+		StateDir: dir("nova"), Endpoint: config.Endpoint(), Networks: networks, Hypervisor: machines, Images: images, Volumes: volumes,
+		Logger: logger("nova"),
 	})
 	if err != nil {
 		return err
 	}
 	c.stacks, err = heat.New(heat.Config{
-		StateDir: config.StateDir, Compute: compute{c.compute}, Network: networks, Delegations: identity, Logger: logger("heat"),
+		StateDir: config.StateDir, Compute: compute{c.compute}, Network: networks, Volumes: volumes, Delegations: identity, Logger: logger("heat"),
 	})
 	if err != nil {
 		return err
@@ -157,6 +163,7 @@ func (c *Cloud) assemble(ctx context.Context) error {
 	}
 	c.handler = c.routes(identity, map[string]http.Handler{
 		"/image": images.Handler(), "/compute": c.compute.Handler(), "/network": networks.Handler(),
+		"/volume":           volumes.Handler(),
 		"/orchestration/v1": c.stacks.Handler(),
 	})
 	return nil

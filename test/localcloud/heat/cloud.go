@@ -3,6 +3,7 @@ package heat
 import (
 	"context"
 
+	"github.com/burano/burano/test/localcloud/cinder"
 	"github.com/burano/burano/test/localcloud/neutron"
 )
 
@@ -24,6 +25,9 @@ type Compute interface {
 	RebuildServer(ctx context.Context, projectID, id, image string) error
 	ResizeServer(ctx context.Context, projectID, id, flavor string) error
 	ReplugServer(ctx context.Context, projectID, id string, ports, networks []string) error
+	// AttachVolume and DetachVolume return when the server has the volume, or has it no more; device is /dev/vdb or such, or "".
+	AttachVolume(ctx context.Context, projectID, serverID, volumeID, device string) error
+	DetachVolume(ctx context.Context, projectID, serverID, volumeID string) error
 	// DeleteServer returns when nothing of the server is left.
 	DeleteServer(ctx context.Context, projectID, id string) error
 	// CreateKeyPair takes a public key, or makes a pair when it is "" and returns the private key too.
@@ -44,6 +48,23 @@ type ServerRequest struct {
 	SecurityGroups               []string // names or ids
 	AvailabilityZone             string
 	Group                        string // id of a server group, "" for none
+	Volumes                      []ServerVolume
+}
+
+// ServerVolume is a volume that a server is made with.
+type ServerVolume struct {
+	ID, Device string
+	Delete     bool // with the server
+}
+
+// Volumes is what Heat needs of Cinder; *cinder.Service is one.
+type Volumes interface {
+	Create(ctx context.Context, projectID string, request cinder.CreateVolume) (cinder.Volume, error)
+	Get(projectID, id string) (cinder.Volume, error)
+	Update(projectID, id string, change cinder.Change) (cinder.Volume, error)
+	Extend(ctx context.Context, projectID, id string, gigabytes int) error
+	Delete(projectID, id string) error
+	Show(volume cinder.Volume) map[string]any
 }
 
 // Server is what Nova says of a server.

@@ -28,6 +28,7 @@ type Config struct {
 	StateDir string
 	Compute  Compute
 	Network  Network
+	Volumes  Volumes
 	// Delegations are where Heat makes a trust for each stack, to act for its user later; nil: it makes none.
 	Delegations Delegations
 	Logger      *slog.Logger

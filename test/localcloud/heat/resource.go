@@ -71,6 +71,7 @@ func (s *Service) job(stack Stack, resource *Resource, properties map[string]any
 
 func (j *job) project() string  { return j.stack.ProjectID }
 func (j *job) network() Network { return j.service.config.Network }
+func (j *job) volumes() Volumes { return j.service.config.Volumes }
 func (j *job) compute() Compute { return j.service.config.Compute }
 
 func (j *job) text(name string) string { return text(j.properties[name]) }

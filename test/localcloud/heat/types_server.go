@@ -28,6 +28,7 @@ func (s *Service) resourceTypes() map[string]resourceType {
 		"OS::Heat::None":         noneType(),
 	}
 	maps.Copy(all, s.networkTypes())
+	maps.Copy(all, volumeTypes())
 	return all
 }
 
@@ -38,6 +39,7 @@ func serverType() resourceType {
 			"key_name": {kind: words}, "networks": {kind: aList, update: true}, "user_data": {kind: words, update: true},
 			"user_data_format": {kind: words, fallback: "RAW"}, "metadata": {kind: aMap, update: true}, "security_groups": {kind: aList},
 			"availability_zone": {kind: words}, "config_drive": {kind: truth}, "scheduler_hints": {kind: aMap},
+			"block_device_mapping_v2": {kind: aList},
 			"flavor_update_policy":    {kind: words, fallback: "RESIZE", update: true},
 			"image_update_policy":     {kind: words, fallback: "REBUILD", update: true},
 			"user_data_update_policy": {kind: words, fallback: "REPLACE", update: true},
@@ -193,6 +195,9 @@ func serverRequest(j *job) (ServerRequest, error) {
 		r.SecurityGroups = append(r.SecurityGroups, text(group))
 	}
 	var err error
+	if r.Volumes, err = j.blockDevices(); err != nil {
+		return r, err
+	}
 	if r.Ports, r.Networks, err = j.interfaces(); err != nil {
 		return r, err
 	}

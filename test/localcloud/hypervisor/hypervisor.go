@@ -36,6 +36,7 @@ type Config struct {
 type Server struct {
 	ID, Hostname, ImageID, NetNS string
 	MemoryMiB, VCPUs             int
+	Disks                        []Disk
 	ConfigDrive                  map[string][]byte `json:"-"`
 }
 

@@ -52,9 +52,9 @@ func ip(t *testing.T, arguments ...string) {
 	require.NoError(t, err, "ip %s: %s", strings.Join(arguments, " "), output)
 }
 
-// plug makes a network namespace with one interface of a fixed address, whose other end is on this machine. Their names are
+// plugIn makes a network namespace with one interface of a fixed address, whose other end is on this machine. Their names are
 // not those of the local cloud, whose own tests remove what has them.
-func plug(t *testing.T, name, mac string) {
+func plugIn(t *testing.T, name, mac string) {
 	t.Helper()
 	ip(t, "netns", "add", name)
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "delete", name).Run() })
@@ -127,10 +127,20 @@ func newHypervisor(t *testing.T) *Hypervisor {
 	return h
 }
 
-// traces lists what of a server is left on the machine.
-func traces(t *testing.T, h *Hypervisor) []string {
+// traces lists what of a server is left on the machine; only one kind of traces when that is named.
+func traces(t *testing.T, h *Hypervisor, kind ...string) []string {
 	t.Helper()
 	var found []string
+	devices, err := loops()
+	require.NoError(t, err)
+	for device, file := range devices {
+		if strings.HasPrefix(file, filepath.Dir(filepath.Dir(h.folder))) {
+			found = append(found, "loop device "+device)
+		}
+	}
+	if len(kind) > 0 {
+		return found
+	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	require.NoError(t, err)
 	for _, line := range strings.Split(string(mounts), "\n") {
@@ -199,7 +209,7 @@ runcmd:
 - [touch, /root/done]
 `, user.publicKey, strings.ReplaceAll(strings.TrimSpace(host.private), "\n", "\n    "), host.publicKey)
 	const netns, mac = "burano-hypervisor-test", "fa:16:3e:00:77:02"
-	plug(t, netns, mac)
+	plugIn(t, netns, mac)
 	server := Server{ID: "server-1", Hostname: "node-1", ImageID: "node", NetNS: netns, MemoryMiB: 1024, VCPUs: 1, ConfigDrive: drive(userData, mac)}
 
 	began = time.Now()
@@ -246,6 +256,17 @@ runcmd:
 	require.NoError(t, err)
 	require.Contains(t, console, "Apply the config drive")
 
+	volume := filepath.Join(t.TempDir(), "volume")
+	require.NoError(t, os.WriteFile(volume, nil, 0o600))
+	require.NoError(t, os.Truncate(volume, 64<<20))
+	server.Disks = []Disk{{Device: "vdb", File: volume, Serial: "0f2f9e1c-5f6e-4b7e-8d0a-1f3f5a6b7c8d"}}
+	require.NoError(t, h.SetDisks(ctx, "server-1", server.Disks))
+	require.NoError(t, h.SetDisks(ctx, "server-1", server.Disks), "what it has already")
+	shell(t, client, "set -e; mkfs.ext4 -q /dev/vdb; mount /dev/disk/by-id/virtio-0f2f9e1c-5f6e-4b7e-8 /mnt; echo data > /mnt/file; umount /mnt")
+	require.NoError(t, os.Truncate(volume, 128<<20))
+	require.NoError(t, GrowLoop(ctx, volume))
+	require.Equal(t, "134217728", shell(t, client, "blockdev --getsize64 /dev/vdb"))
+
 	shell(t, client, "echo kept > /root/kept")
 	client.Close()
 	began = time.Now()
@@ -263,7 +284,7 @@ runcmd:
 	// A network namespace does not outlive its last process: a stopped server gets its interfaces anew.
 	_ = exec.Command("ip", "link", "delete", "bhvtest0").Run()
 	ip(t, "netns", "delete", netns)
-	plug(t, netns, mac)
+	plugIn(t, netns, mac)
 	began = time.Now()
 	require.NoError(t, h.Start(ctx, server))
 	client = dial(t, user, host)
@@ -273,6 +294,11 @@ runcmd:
 	require.Equal(t, "running", shell(t, client, "systemctl is-system-running --wait"))
 	require.Equal(t, "once", shell(t, client, "cat /root/commands"), "commands run once per instance")
 	require.NoError(t, h.Start(ctx, server), "starting what runs")
+	require.Equal(t, "data", shell(t, client, "mount /dev/vdb /mnt && cat /mnt/file && umount /mnt"))
+	require.NoError(t, h.SetDisks(ctx, "server-1", nil))
+	require.Equal(t, "gone", shell(t, client, "test -e /dev/vdb || echo gone"))
+	require.Empty(t, traces(t, h, "loop device"))
+	require.NoError(t, h.SetDisks(ctx, "server-1", server.Disks), "which its deletion frees")
 
 	require.NoError(t, h.DeleteImage(ctx, "node"))
 	require.False(t, h.HasImage("node"))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -120,7 +121,14 @@ func (h *Hypervisor) run(ctx context.Context, server Server) error {
 		return err
 	}
 	defer console.Close()
-	return h.runc.start(ctx, prefix+server.ID, d.path(), console)
+	if err := h.runc.start(ctx, prefix+server.ID, d.path(), console); err != nil {
+		return err
+	}
+	container, err := h.runc.state(ctx, prefix+server.ID)
+	if err != nil {
+		return err
+	}
+	return plug(ctx, container, server.Disks)
 }
 
 // writeDrive replaces the config drive; nil leaves it.
@@ -202,13 +210,21 @@ func (h *Hypervisor) shutDown(ctx context.Context, id string, container containe
 // cgroup is the server's, below the hierarchies' roots.
 func (h *Hypervisor) cgroup(id string) string { return filepath.Join(h.parent, id) }
 
-// halt leaves nothing of a running server: no process, no mount, no cgroup.
+// halt leaves nothing of a running server: no process, no mount, no loop device, no cgroup.
 func (h *Hypervisor) halt(ctx context.Context, id string) error {
 	if err := h.runc.delete(ctx, prefix+id, h.cgroup(id)); err != nil {
 		return err
 	}
 	if err := unmount(h.disk(id).path("root")); err != nil {
 		return err
+	}
+	if server, err := h.load(id); err == nil {
+		taken := func(file string) bool {
+			return slices.ContainsFunc(server.Disks, func(disk Disk) bool { return disk.File == file })
+		}
+		if err := closeLoops(ctx, taken); err != nil {
+			return err
+		}
 	}
 	return removeCgroups(ctx, h.cgroup(id))
 }

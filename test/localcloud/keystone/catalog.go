@@ -20,6 +20,7 @@ func localServices() []CatalogService {
 		{"image", "glance", "/image"},
 		{"compute", "nova", "/compute/v2.1"},
 		{"network", "neutron", "/network"},
+		{"volumev3", "cinderv3", "/volume/v3/{project}"},
 		{"orchestration", "heat", "/orchestration/v1/{project}"},
 	}
 }

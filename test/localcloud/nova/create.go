@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -34,7 +35,8 @@ type CreateServer struct {
 	Networks                         []string // ids of networks in which Nova makes a port each, after the ports
 	SecurityGroups                   []string // names or ids, for the ports that Nova makes
 	AvailabilityZone                 string
-	GroupID                          string // of a server group, "" for none
+	GroupID                          string             // of a server group, "" for none
+	Volumes                          []VolumeAttachment // without a device: the next one that is free
 
 	interfaces []Interface // in place of Ports and Networks, when their order matters
 	noNetwork  bool        // no interface at all is wanted
@@ -51,6 +53,15 @@ func (s *Service) Create(ctx context.Context, projectID string, request CreateSe
 	defer s.mutex.Unlock()
 	if err := errors.Join(s.checkQuota(server), s.checkGroup(server)); err != nil {
 		return Server{}, err
+	}
+	for _, volume := range request.Volumes {
+		if volume.Device, err = freeDevice(server, volume.Device); err == nil {
+			err = s.volumes.Attach(projectID, volume.VolumeID, server.ID, volume.Device)
+		}
+		if err != nil {
+			return Server{}, errors.Join(err, s.volumes.Keep(server.ID, nil))
+		}
+		server.Volumes = append(server.Volumes, volume)
 	}
 	if err := s.servers.Put(server.ID, server); err != nil {
 		return Server{}, err
@@ -173,6 +184,8 @@ type serverRequest struct {
 			UUID            string `json:"uuid"`
 			SourceType      string `json:"source_type"`
 			DestinationType string `json:"destination_type"`
+			Device          string `json:"device_name"`
+			Delete          bool   `json:"delete_on_termination"`
 		} `json:"block_device_mapping_v2"`
 	} `json:"server"`
 	Hints    hints `json:"os:scheduler_hints"`
@@ -193,12 +206,18 @@ func (s *Service) createServer(w http.ResponseWriter, r *http.Request) error {
 	if wanted.MinCount > 1 || wanted.MaxCount > 1 {
 		return fault.New(fault.Invalid, "min_count and max_count are 1 in the local cloud: ask for each server by itself.")
 	}
+	var volumes []VolumeAttachment
 	for _, device := range wanted.BlockDevices {
-		if device.SourceType != "image" || device.DestinationType != "local" {
-			return fault.New(fault.Invalid, "Block Device Mapping is Invalid: the local cloud has no volumes; a server's disk is of source_type "+
-				"image and destination_type local.")
+		boots := fmt.Sprint(device.BootIndex) == "0"
+		switch {
+		case device.SourceType == "image" && device.DestinationType == "local":
+			wanted.ImageRef = device.UUID
+		case device.SourceType == "volume" && !boots:
+			volumes = append(volumes, VolumeAttachment{VolumeID: device.UUID, Device: device.Device, DeleteOnTermination: device.Delete})
+		default:
+			return fault.New(fault.Invalid, "Block Device Mapping is Invalid: in the local cloud a server boots from an image (source_type image, "+
+				"destination_type local), and has volumes that are there (source_type volume) beside it.")
 		}
-		wanted.ImageRef = device.UUID
 	}
 	userData, err := base64.StdEncoding.DecodeString(wanted.UserData)
 	if err != nil {
@@ -207,7 +226,8 @@ func (s *Service) createServer(w http.ResponseWriter, r *http.Request) error {
 	// An address of an image or flavor is accepted for its id, as of old.
 	request := CreateServer{
 		Name: wanted.Name, FlavorID: lastPart(wanted.FlavorRef), ImageID: lastPart(wanted.ImageRef), KeyName: wanted.KeyName,
-		UserData: userData, Metadata: wanted.Metadata, AvailabilityZone: wanted.AvailabilityZone, GroupID: cmp.Or(body.Hints.Group, body.OldHints.Group),
+		UserData: userData, Metadata: wanted.Metadata, AvailabilityZone: wanted.AvailabilityZone,
+		GroupID: cmp.Or(body.Hints.Group, body.OldHints.Group), Volumes: volumes,
 	}
 	for _, group := range wanted.SecurityGroups {
 		request.SecurityGroups = append(request.SecurityGroups, group.Name)

@@ -21,11 +21,3 @@ func (s *Service) listZones(w http.ResponseWriter, r *http.Request) error {
 	writeJSON(w, http.StatusOK, map[string]any{"availabilityZoneInfo": []any{body}})
 	return nil
 }
-
-func (s *Service) listVolumes(w http.ResponseWriter, r *http.Request) error {
-	if _, err := s.visible(r); err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"volumeAttachments": []any{}})
-	return nil
-}

@@ -26,6 +26,7 @@ type Hypervisor interface {
 	Delete(ctx context.Context, id string) error
 	State(ctx context.Context, id string) (hypervisor.State, error)
 	ConsoleLog(ctx context.Context, id string, lines int) (string, error)
+	SetDisks(ctx context.Context, id string, disks []hypervisor.Disk) error
 }
 
 // Images is where servers' images are looked up, by id or name.
@@ -40,6 +41,7 @@ type Config struct {
 	Networks   Networks
 	Hypervisor Hypervisor
 	Images     Images
+	Volumes    Volumes
 	MemoryMiB  int              // of the machine, asked for when 0; no server may have more
 	Now        func() time.Time // clock, time.Now when nil
 	Logger     *slog.Logger
@@ -57,6 +59,7 @@ type Service struct {
 	networks   Networks
 	hypervisor Hypervisor
 	images     Images
+	volumes    Volumes
 	endpoint   string
 	memory     int // MiB of the machine
 	now        func() time.Time
@@ -74,7 +77,7 @@ type Service struct {
 // New opens the tables. Nothing is done to servers before Restore.
 func New(config Config) (*Service, error) {
 	s := &Service{
-		networks: config.Networks, hypervisor: config.Hypervisor, images: config.Images, endpoint: config.Endpoint,
+		networks: config.Networks, hypervisor: config.Hypervisor, images: config.Images, volumes: config.Volumes, endpoint: config.Endpoint,
 		memory: config.MemoryMiB, now: config.Now, log: config.Logger, running: map[string]*operation{}, computeChanged: make(chan struct{}),
 	}
 	if s.now == nil {
@@ -138,6 +141,9 @@ func (s *Service) Handler() http.Handler {
 	serve("POST /v2.1/servers/{id}/action", s.act)
 	serve("GET /v2.1/servers/{id}/os-interface", s.listInterfaces)
 	serve("GET /v2.1/servers/{id}/os-volume_attachments", s.listVolumes)
+	serve("POST /v2.1/servers/{id}/os-volume_attachments", s.attachVolume)
+	serve("GET /v2.1/servers/{id}/os-volume_attachments/{volume}", s.showVolume)
+	serve("DELETE /v2.1/servers/{id}/os-volume_attachments/{volume}", s.detachVolume)
 	serve("GET /v2.1/limits", s.showLimits)
 	serve("GET /v2.1/os-quota-sets/{project}", s.showQuota)
 	serve("GET /v2.1/os-quota-sets/{project}/defaults", s.showDefaultQuota)

@@ -86,6 +86,8 @@ func (m *machines) State(_ context.Context, id string) (hypervisor.State, error)
 	return "absent", nil
 }
 
+func (m *machines) SetDisks(context.Context, string, []hypervisor.Disk) error { return nil }
+
 func (m *machines) ConsoleLog(context.Context, string, int) (string, error) { return "login:", nil }
 
 func (m *machines) set(id string, state hypervisor.State) {

@@ -33,6 +33,7 @@ const (
 	taskRebuild task = "rebuilding"
 	taskResize  task = "resize_migrating"
 	taskReplug  task = "attaching"
+	taskVolumes task = "attaching_volumes"
 	taskDelete  task = "deleting"
 )
 
@@ -49,7 +50,8 @@ type Server struct {
 	UserData                    []byte
 	Metadata                    map[string]string
 	Interfaces                  []Interface // in the order of eth0, eth1, …
-	SecurityGroups              []string    // as named when it was made
+	Volumes                     []VolumeAttachment
+	SecurityGroups              []string // as named when it was made
 	AvailabilityZone            string
 	GroupID                     string // of the server group that it was made in, "" for none
 	CreatedAt, UpdatedAt        time.Time
@@ -214,6 +216,10 @@ func (s *Service) serverBody(ctx context.Context, server Server) map[string]any 
 	if metadata == nil {
 		metadata = map[string]string{}
 	}
+	attached := []any{}
+	for _, volume := range server.Volumes {
+		attached = append(attached, map[string]any{"id": volume.VolumeID, "delete_on_termination": volume.DeleteOnTermination})
+	}
 	body := map[string]any{
 		"id": server.ID, "name": server.Name, "status": status, "tenant_id": server.ProjectID, "user_id": server.UserID,
 		"created": timestamp(server.CreatedAt), "updated": timestamp(server.UpdatedAt), "hostId": "", "metadata": metadata,
@@ -222,7 +228,7 @@ func (s *Service) serverBody(ctx context.Context, server Server) map[string]any 
 		"addresses": s.addresses(server.ID), "accessIPv4": "", "accessIPv6": "", "links": s.links("servers", server.ID),
 		"key_name": nil, "config_drive": "True", "OS-DCF:diskConfig": "MANUAL", "OS-EXT-AZ:availability_zone": server.AvailabilityZone,
 		"OS-EXT-STS:task_state": nil, "OS-EXT-STS:vm_state": vmStates[server.Status], "OS-EXT-STS:power_state": powerStates[server.Status],
-		"OS-SRV-USG:launched_at": nil, "OS-SRV-USG:terminated_at": nil, "os-extended-volumes:volumes_attached": []any{},
+		"OS-SRV-USG:launched_at": nil, "OS-SRV-USG:terminated_at": nil, "os-extended-volumes:volumes_attached": attached,
 	}
 	if server.Status != StatusError && server.Status != StatusShutoff {
 		body["progress"] = 0

@@ -66,6 +66,7 @@ func (s *Service) settle(id string, kind task, failure error) {
 			switch {
 			case failure != nil:
 				row.Status, row.Fault, row.FaultAt = StatusError, failure.Error(), s.now()
+			case kind == taskVolumes: // runs or not as before
 			case kind == taskStop:
 				row.Status = StatusShutoff
 			default:
@@ -142,6 +143,8 @@ func (s *Service) Restore(ctx context.Context) error {
 			s.run(server.ID, kind, s.reboot)
 		case taskRebuild:
 			s.run(server.ID, kind, s.rebuild)
+		case taskVolumes:
+			s.run(server.ID, kind, s.plugVolumes)
 		case taskStop:
 			s.run(server.ID, kind, s.powerOff)
 		case taskDelete:
@@ -181,10 +184,14 @@ func (s *Service) boot(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("look at the machine: %w", err)
 	}
+	disks, err := s.disks(server)
+	if err != nil {
+		return fmt.Errorf("look for its volumes: %w", err)
+	}
 	if seen != running {
 		err = s.hypervisor.Start(ctx, hypervisor.Server{
 			ID: id, Hostname: server.Hostname, ImageID: server.ImageID, NetNS: namespace,
-			MemoryMiB: flavor.MemoryMiB, VCPUs: flavor.VCPUs, ConfigDrive: drive,
+			MemoryMiB: flavor.MemoryMiB, VCPUs: flavor.VCPUs, Disks: disks, ConfigDrive: drive,
 		})
 		if err != nil {
 			return fmt.Errorf("start the machine: %w", err)
@@ -262,6 +269,13 @@ func (s *Service) remove(ctx context.Context, id string) error {
 	}
 	if err := s.networks.DeleteServerNamespace(ctx, id); err != nil {
 		return fmt.Errorf("delete the network namespace: %w", err)
+	}
+	server, ok := s.servers.Get(id)
+	if !ok || len(server.Volumes) == 0 {
+		return nil
+	}
+	if err := s.releaseVolumes(server); err != nil {
+		return fmt.Errorf("give its volumes back: %w", err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/test/localcloud/cinder"
 	"github.com/burano/burano/test/localcloud/heat"
 	"github.com/burano/burano/test/localcloud/neutron"
 )
@@ -17,6 +18,7 @@ import (
 // Compute is the fake. Set its fields before use.
 type Compute struct {
 	Networks *neutron.Service
+	Volumes  *cinder.Service
 	// Broken says why a server of this flavor goes to ERROR.
 	Broken map[string]string
 
@@ -234,4 +236,14 @@ func (c *Compute) KeyPairs() int {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return len(c.keyPairs)
+}
+
+// AttachVolume notes with Cinder that a server has a volume.
+func (c *Compute) AttachVolume(_ context.Context, projectID, serverID, volumeID, device string) error {
+	return c.Volumes.Attach(projectID, volumeID, serverID, device)
+}
+
+// DetachVolume notes that a server has no volumes any more: those of tests have one.
+func (c *Compute) DetachVolume(_ context.Context, _, serverID, _ string) error {
+	return c.Volumes.Keep(serverID, nil)
 }

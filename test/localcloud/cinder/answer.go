@@ -1,0 +1,126 @@
+package cinder
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+)
+
+// handler answers one request; an error that it returns becomes Cinder's error body.
+type handler func(http.ResponseWriter, *http.Request) error
+
+// failure is an error with a status that faults do not have.
+type failure struct {
+	status  int
+	message string
+}
+
+func (f failure) Error() string { return f.message }
+
+// faultNames are the keys under which Cinder writes errors.
+var faultNames = map[int]string{
+	http.StatusBadRequest: "badRequest", http.StatusForbidden: "forbidden", http.StatusNotFound: "itemNotFound",
+	http.StatusConflict: "conflictingRequest", http.StatusRequestEntityTooLarge: "overLimit",
+}
+
+// statuses: what is in the way of a change is a bad request to Cinder.
+var statuses = map[fault.Kind]int{
+	fault.Invalid: http.StatusBadRequest, fault.Forbidden: http.StatusForbidden, fault.NotFound: http.StatusNotFound,
+	fault.Conflict: http.StatusBadRequest, fault.TooLarge: http.StatusRequestEntityTooLarge,
+}
+
+func (s *Service) handle(h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := h(w, r)
+		if err == nil {
+			return
+		}
+		status, message := http.StatusInternalServerError, "The server has either erred or is incapable of performing the requested operation."
+		var f failure
+		if errors.As(err, &f) {
+			status, message = f.status, f.message
+		} else if known, ok := statuses[fault.KindOf(err)]; ok {
+			status, message = known, err.Error()
+		} else {
+			s.log.ErrorContext(r.Context(), "cinder failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		}
+		name, ok := faultNames[status]
+		if !ok {
+			name = "computeFault" // what Cinder has kept of Nova, whose part it was
+		}
+		writeJSON(w, status, map[string]any{name: map[string]any{"code": status, "message": message}})
+	})
+}
+
+// inProject refuses paths of projects that the token is not for.
+func inProject(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if caller := identity.From(r.Context()); caller.ProjectID == "" || r.PathValue("project") != caller.ProjectID {
+			return fault.New(fault.Invalid, "Malformed request url")
+		}
+		return h(w, r)
+	}
+}
+
+func adminOnly(r *http.Request, rule string) error {
+	if !identity.From(r.Context()).Admin {
+		return fault.New(fault.Forbidden, "Policy doesn't allow %s to be performed.", rule)
+	}
+	return nil
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the status is sent: a broken connection is the client's to notice
+}
+
+// readJSON reads a request body of at most 1 MiB.
+func readJSON(r *http.Request, into any) error {
+	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(into); err != nil {
+		return fault.New(fault.Invalid, "Malformed request body: %v", err)
+	}
+	return nil
+}
+
+// page is what of a list a request asks for by marker and limit, newest first.
+func page[T any](r *http.Request, list []T, id func(T) string) ([]T, error) {
+	slices.Reverse(list)
+	query := r.URL.Query()
+	if marker := query.Get("marker"); marker != "" {
+		i := slices.IndexFunc(list, func(one T) bool { return id(one) == marker })
+		if i < 0 {
+			return nil, fault.New(fault.NotFound, "Marker %s could not be found.", marker)
+		}
+		list = list[i+1:]
+	}
+	if text := query.Get("limit"); text != "" {
+		limit, err := strconv.Atoi(text)
+		if err != nil || limit < 0 {
+			return nil, fault.New(fault.Invalid, "limit param must be an integer that is not negative, not %s", text)
+		}
+		list = list[:min(limit, len(list))]
+	}
+	return list, nil
+}
+
+func timestamp(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000000")
+}
+
+func optional(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}

@@ -1,0 +1,125 @@
+package cinder
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+)
+
+// Quota is what a project may use at most; what is negative is not limited.
+type Quota struct {
+	Volumes   *int `json:"volumes,omitempty"`
+	Gigabytes *int `json:"gigabytes,omitempty"` // of volumes and snapshots
+	Snapshots *int `json:"snapshots,omitempty"`
+}
+
+// usage is what a project uses, or what it may use.
+type usage struct{ volumes, gigabytes, snapshots int }
+
+// generous is the quota of a project for which an admin has said nothing.
+func generous() usage { return usage{volumes: 100, gigabytes: 1000, snapshots: 100} }
+
+func (s *Service) quotaOf(projectID string) usage {
+	limit := generous()
+	set, _ := s.quotas.Get(projectID)
+	for wanted, field := range map[*int]*int{set.Volumes: &limit.volumes, set.Gigabytes: &limit.gigabytes, set.Snapshots: &limit.snapshots} {
+		if wanted != nil {
+			*field = *wanted
+		}
+	}
+	return limit
+}
+
+func (s *Service) used(projectID string) (sum usage) {
+	for _, volume := range s.volumes.Where(func(one Volume) bool { return one.ProjectID == projectID }) {
+		sum.volumes, sum.gigabytes = sum.volumes+1, sum.gigabytes+volume.SizeGB
+	}
+	for _, snapshot := range s.snapshots.Where(func(one Snapshot) bool { return one.ProjectID == projectID }) {
+		sum.snapshots, sum.gigabytes = sum.snapshots+1, sum.gigabytes+snapshot.SizeGB
+	}
+	return sum
+}
+
+// checkQuota refuses what a project may not have beside what it has. The caller holds the mutex.
+func (s *Service) checkQuota(projectID string, more usage) error {
+	limit, used := s.quotaOf(projectID), s.used(projectID)
+	exceeds := func(more, used, limit int) bool { return more > 0 && limit >= 0 && used+more > limit }
+	switch {
+	case exceeds(more.volumes, used.volumes, limit.volumes):
+		return fault.New(fault.TooLarge, "VolumeLimitExceeded: Maximum number of volumes allowed (%d) exceeded for quota 'volumes'.", limit.volumes)
+	case exceeds(more.snapshots, used.snapshots, limit.snapshots):
+		return fault.New(fault.TooLarge, "SnapshotLimitExceeded: Maximum number of snapshots allowed (%d) exceeded for quota 'snapshots'.", limit.snapshots)
+	case exceeds(more.gigabytes, used.gigabytes, limit.gigabytes):
+		return fault.New(fault.TooLarge, "VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes quota. Requested %dG, "+
+			"quota is %dG and %dG has been consumed.", more.gigabytes, limit.gigabytes, used.gigabytes)
+	}
+	return nil
+}
+
+func (s *Service) showLimits(w http.ResponseWriter, r *http.Request) error {
+	project := identity.From(r.Context()).ProjectID
+	limit, used := s.quotaOf(project), s.used(project)
+	writeJSON(w, http.StatusOK, map[string]any{"limits": map[string]any{"rate": []any{}, "absolute": map[string]any{
+		"maxTotalVolumes": limit.volumes, "maxTotalVolumeGigabytes": limit.gigabytes, "maxTotalSnapshots": limit.snapshots,
+		"maxTotalBackups": 0, "maxTotalBackupGigabytes": 0, "totalVolumesUsed": used.volumes, "totalGigabytesUsed": used.gigabytes,
+		"totalSnapshotsUsed": used.snapshots, "totalBackupsUsed": 0, "totalBackupGigabytesUsed": 0,
+	}}})
+	return nil
+}
+
+func (s *Service) quotaBody(project string, limit usage, withUsage bool) map[string]any {
+	used := s.used(project)
+	value := func(limit, used int) any {
+		if withUsage {
+			return map[string]any{"limit": limit, "in_use": used, "reserved": 0, "allocated": 0}
+		}
+		return limit
+	}
+	return map[string]any{
+		"id": project, "volumes": value(limit.volumes, used.volumes), "gigabytes": value(limit.gigabytes, used.gigabytes),
+		"snapshots": value(limit.snapshots, used.snapshots), "backups": value(0, 0), "backup_gigabytes": value(0, 0),
+		"per_volume_gigabytes": value(-1, 0), "groups": value(0, 0),
+	}
+}
+
+func (s *Service) showQuota(w http.ResponseWriter, r *http.Request) error {
+	project := r.PathValue("of")
+	if caller := identity.From(r.Context()); !caller.Admin && caller.ProjectID != project {
+		return fault.New(fault.Forbidden, "Policy doesn't allow volume_extension:quotas:show to be performed.")
+	}
+	usage := r.URL.Query().Get("usage")
+	writeJSON(w, http.StatusOK, map[string]any{"quota_set": s.quotaBody(project, s.quotaOf(project), usage == "True" || usage == "true")})
+	return nil
+}
+
+func (s *Service) showDefaultQuota(w http.ResponseWriter, r *http.Request) error {
+	writeJSON(w, http.StatusOK, map[string]any{"quota_set": s.quotaBody(r.PathValue("of"), generous(), false)})
+	return nil
+}
+
+func (s *Service) updateQuota(w http.ResponseWriter, r *http.Request) error {
+	if err := adminOnly(r, "volume_extension:quotas:update"); err != nil {
+		return err
+	}
+	var body struct {
+		Quota Quota `json:"quota_set"`
+	}
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	project := r.PathValue("of")
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	set, _ := s.quotas.Get(project)
+	set.Volumes = cmp.Or(body.Quota.Volumes, set.Volumes)
+	set.Gigabytes = cmp.Or(body.Quota.Gigabytes, set.Gigabytes)
+	set.Snapshots = cmp.Or(body.Quota.Snapshots, set.Snapshots)
+	if err := s.quotas.Put(project, set); err != nil {
+		return fmt.Errorf("store a quota: %w", err)
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"quota_set": s.quotaBody(project, s.quotaOf(project), false)})
+	return nil
+}

@@ -1,0 +1,179 @@
+package hypervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Disk is a block device that a server has beside its own disk: a loop device of the machine over a file.
+type Disk struct {
+	Device   string // its name in the server, like vdb
+	File     string // what is on it, raw
+	Serial   string // names it below /dev/disk/by-id as a virtio disk is named, by its first 20 characters
+	ReadOnly bool
+}
+
+// SetDisks gives a server exactly these disks, at once when it runs and in any case when it is started again. What it has already it
+// keeps as it is. A disk that is taken away while the server has it mounted goes when it is unmounted.
+func (h *Hypervisor) SetDisks(ctx context.Context, id string, disks []Disk) error {
+	if err := checkID("a server", id); err != nil {
+		return err
+	}
+	defer h.lock("server " + id)()
+	server, err := h.load(id)
+	if err != nil {
+		return fmt.Errorf("set the disks of server %s: %w", id, err)
+	}
+	former := server.Disks
+	server.Disks = disks
+	if err := writeJSON(h.disk(id).path("server.json"), server); err != nil {
+		return fmt.Errorf("set the disks of server %s: %w", id, err)
+	}
+	container, err := h.runc.state(ctx, prefix+id)
+	if err == nil && container.alive() {
+		gone := slices.DeleteFunc(slices.Clone(former), func(disk Disk) bool { return slices.Contains(disks, disk) })
+		disks = slices.DeleteFunc(slices.Clone(disks), func(disk Disk) bool { return slices.Contains(former, disk) && hasDisk(container, disk) })
+		err = errors.Join(unplug(ctx, container, gone), plug(ctx, container, disks))
+	}
+	if err != nil {
+		return fmt.Errorf("set the disks of server %s: %w", id, err)
+	}
+	return nil
+}
+
+// hasDisk says whether a server that runs has a disk already.
+func hasDisk(container container, disk Disk) bool {
+	_, err := os.Stat(filepath.Join(devices(container), disk.Device))
+	return err == nil
+}
+
+// link is what udev would call a virtio disk by its serial number.
+func (d Disk) link() string { return "virtio-" + d.Serial[:min(20, len(d.Serial))] }
+
+// devices is the folder /dev of a server that runs, seen from here: whatever is in the server needs no programs for its disks.
+func devices(container container) string { return fmt.Sprintf("/proc/%d/root/dev", container.PID) }
+
+const byID = "disk/by-id"
+
+// plug shows its disks to a server that runs.
+func plug(ctx context.Context, container container, disks []Disk) error {
+	for _, disk := range disks {
+		loop, err := openLoop(ctx, disk)
+		if err != nil {
+			return err
+		}
+		var found unix.Stat_t
+		if err := unix.Stat(loop, &found); err != nil {
+			return fmt.Errorf("look at %s: %w", loop, err)
+		}
+		folder := devices(container)
+		node, link := filepath.Join(folder, disk.Device), filepath.Join(folder, byID, disk.link())
+		if err := errors.Join(remove(node), remove(link), os.MkdirAll(filepath.Dir(link), 0o755)); err != nil {
+			return fmt.Errorf("show disk %s to the server: %w", disk.Device, err)
+		}
+		if err := errors.Join(unix.Mknod(node, unix.S_IFBLK|0o660, int(found.Rdev)), os.Symlink("../../"+disk.Device, link)); err != nil {
+			return fmt.Errorf("show disk %s to the server: %w", disk.Device, err)
+		}
+	}
+	return nil
+}
+
+func unplug(ctx context.Context, container container, disks []Disk) error {
+	for _, disk := range disks {
+		folder := devices(container)
+		if err := errors.Join(remove(filepath.Join(folder, disk.Device)), remove(filepath.Join(folder, byID, disk.link()))); err != nil {
+			return fmt.Errorf("take disk %s from the server: %w", disk.Device, err)
+		}
+		if err := closeLoops(ctx, func(file string) bool { return file == disk.File }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// openLoop returns the loop device over a disk's file, which is made when there is none.
+func openLoop(ctx context.Context, disk Disk) (string, error) {
+	known, err := loops()
+	if err != nil {
+		return "", err
+	}
+	for device, file := range known {
+		if file == disk.File {
+			return device, nil
+		}
+	}
+	arguments := []string{"--find", "--show", disk.File}
+	if disk.ReadOnly {
+		arguments = append([]string{"--read-only"}, arguments...)
+	}
+	return losetup(ctx, arguments...)
+}
+
+// CloseLoops frees the loop devices over files below a folder: what a process has left that is dead.
+func CloseLoops(ctx context.Context, folder string) error {
+	return closeLoops(ctx, func(file string) bool { return strings.HasPrefix(file, folder+"/") })
+}
+
+// GrowLoop has the loop device over a file, if there is one, see the size that the file has now.
+func GrowLoop(ctx context.Context, file string) error {
+	known, err := loops()
+	for device, over := range known {
+		if over == file {
+			_, failed := losetup(ctx, "--set-capacity", device)
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+func closeLoops(ctx context.Context, over func(file string) bool) error {
+	known, err := loops()
+	for device, file := range known {
+		if over(file) {
+			_, failed := losetup(ctx, "--detach", device)
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+// loops are the files below the machine's loop devices, by device.
+func loops() (map[string]string, error) {
+	entries, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for _, entry := range entries {
+		file, err := os.ReadFile(entry)
+		if err != nil {
+			continue // freed meanwhile
+		}
+		device := strings.Split(entry, "/")[3]
+		found["/dev/"+device] = strings.TrimSuffix(strings.TrimSuffix(string(file), "\n"), " (deleted)")
+	}
+	return found, nil
+}
+
+func losetup(ctx context.Context, arguments ...string) (string, error) {
+	output, err := exec.CommandContext(ctx, "losetup", arguments...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("losetup %s: %w: %s", arguments[0], err, lastLine(string(output)))
+	}
+	return strings.TrimSpace(string(output)), nil
+}

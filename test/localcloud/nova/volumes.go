@@ -1,0 +1,212 @@
+package nova
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/test/localcloud/hypervisor"
+)
+
+// Volumes is the block storage service. Its errors are faults.
+type Volumes interface {
+	// Attach notes that a server has a volume of the project; Keep, which ones it has still.
+	Attach(projectID, volumeID, serverID, device string) error
+	Keep(serverID string, volumeIDs []string) error
+	// Disk is a volume as the hypervisor takes it.
+	Disk(volumeID, device string) (hypervisor.Disk, error)
+	Delete(projectID, volumeID string) error
+}
+
+// VolumeAttachment is a volume in a server.
+type VolumeAttachment struct {
+	VolumeID, Device    string // Device like /dev/vdb
+	DeleteOnTermination bool
+}
+
+// AttachVolume gives a server a volume, as device when that is not "", and returns when the server has it.
+func (s *Service) AttachVolume(ctx context.Context, projectID, id string, wanted VolumeAttachment) (VolumeAttachment, error) {
+	server, err := s.Get(ctx, projectID, id)
+	if err != nil {
+		return wanted, err
+	}
+	if i := slices.IndexFunc(server.Volumes, func(a VolumeAttachment) bool { return a.VolumeID == wanted.VolumeID }); i >= 0 {
+		return server.Volumes[i], nil
+	}
+	if wanted.Device, err = freeDevice(server, wanted.Device); err != nil {
+		return wanted, err
+	}
+	if err := s.volumes.Attach(server.ProjectID, wanted.VolumeID, id, wanted.Device); err != nil {
+		return wanted, err
+	}
+	op, err := s.beginWith(id, taskVolumes, runs, func(row *Server) { row.Volumes = append(row.Volumes, wanted) }, s.plugVolumes)
+	if err != nil { // the server does something else, and never got to know of it
+		kept := volumeIDs(server)
+		if giveBack := s.volumes.Keep(id, kept); giveBack != nil {
+			s.log.ErrorContext(ctx, "a volume stays reserved", "volume", wanted.VolumeID, "server", id, "error", giveBack)
+		}
+	}
+	return wanted, s.ended(ctx, op, err, id)
+}
+
+// DetachVolume takes a volume from a server, and returns when it has it no more.
+func (s *Service) DetachVolume(ctx context.Context, projectID, id, volumeID string) error {
+	server, err := s.Get(ctx, projectID, id)
+	if err != nil {
+		return err
+	}
+	has := func(a VolumeAttachment) bool { return a.VolumeID == volumeID }
+	if !slices.ContainsFunc(server.Volumes, has) {
+		return fault.New(fault.NotFound, "volume_id not found: %s", volumeID)
+	}
+	op, err := s.beginWith(id, taskVolumes, runs, func(row *Server) { row.Volumes = slices.DeleteFunc(row.Volumes, has) }, s.plugVolumes)
+	return s.ended(ctx, op, err, id)
+}
+
+// freeDevice is the name that a server gives to its next volume, which may be asked for.
+func freeDevice(server Server, wanted string) (string, error) {
+	taken := map[string]bool{"/dev/vda": true}
+	for _, volume := range server.Volumes {
+		taken[volume.Device] = true
+	}
+	if wanted != "" {
+		if taken[wanted] {
+			return "", fault.New(fault.Conflict, "The supplied device path (%s) is in use.", wanted)
+		}
+		if len(wanted) != len("/dev/vdb") || wanted[:len("/dev/vd")] != "/dev/vd" || wanted[len("/dev/vd")] < 'b' || wanted[len("/dev/vd")] > 'z' {
+			return "", fault.New(fault.Invalid, "The supplied device path (%s) is invalid. The local cloud has /dev/vdb to /dev/vdz.", wanted)
+		}
+		return wanted, nil
+	}
+	for letter := 'b'; letter <= 'z'; letter++ {
+		if name := "/dev/vd" + string(letter); !taken[name] {
+			return name, nil
+		}
+	}
+	return "", fault.New(fault.Forbidden, "The maximum allowed number of volumes (25) of server %s has been exceeded.", server.ID)
+}
+
+func volumeIDs(server Server) []string {
+	var ids []string
+	for _, volume := range server.Volumes {
+		ids = append(ids, volume.VolumeID)
+	}
+	return ids
+}
+
+// disks are a server's volumes as the hypervisor takes them.
+func (s *Service) disks(server Server) ([]hypervisor.Disk, error) {
+	var disks []hypervisor.Disk
+	for _, volume := range server.Volumes {
+		disk, err := s.volumes.Disk(volume.VolumeID, volume.Device)
+		if err != nil {
+			return nil, err
+		}
+		disks = append(disks, disk)
+	}
+	return disks, nil
+}
+
+// plugVolumes makes what the hypervisor and the block storage know of a server's volumes what the server is to have.
+func (s *Service) plugVolumes(ctx context.Context, id string) error {
+	server, ok := s.servers.Get(id)
+	if !ok {
+		return nil
+	}
+	disks, err := s.disks(server)
+	if err != nil {
+		return err
+	}
+	if err := s.hypervisor.SetDisks(ctx, id, disks); err != nil {
+		return err
+	}
+	return s.volumes.Keep(id, volumeIDs(server))
+}
+
+// releaseVolumes gives the volumes of a deleted server back, or deletes those that were to go with it.
+func (s *Service) releaseVolumes(server Server) error {
+	if err := s.volumes.Keep(server.ID, nil); err != nil {
+		return err
+	}
+	for _, volume := range server.Volumes {
+		if !volume.DeleteOnTermination {
+			continue
+		}
+		if err := s.volumes.Delete(server.ProjectID, volume.VolumeID); err != nil && fault.KindOf(err) != fault.NotFound {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a VolumeAttachment) body(serverID string) map[string]any {
+	return map[string]any{"id": a.VolumeID, "serverId": serverID, "volumeId": a.VolumeID, "device": a.Device}
+}
+
+func (s *Service) listVolumes(w http.ResponseWriter, r *http.Request) error {
+	server, err := s.visible(r)
+	if err != nil {
+		return err
+	}
+	bodies := []any{}
+	for _, volume := range server.Volumes {
+		bodies = append(bodies, volume.body(server.ID))
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"volumeAttachments": bodies})
+	return nil
+}
+
+func (s *Service) showVolume(w http.ResponseWriter, r *http.Request) error {
+	server, err := s.visible(r)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(server.Volumes, func(a VolumeAttachment) bool { return a.VolumeID == r.PathValue("volume") })
+	if i < 0 {
+		return fault.New(fault.NotFound, "Instance %s is not attached to volume %s.", server.ID, r.PathValue("volume"))
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"volumeAttachment": server.Volumes[i].body(server.ID)})
+	return nil
+}
+
+func (s *Service) attachVolume(w http.ResponseWriter, r *http.Request) error {
+	server, err := s.visible(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Attachment struct {
+			VolumeID string `json:"volumeId"`
+			Device   string `json:"device"`
+			Delete   bool   `json:"delete_on_termination"`
+		} `json:"volumeAttachment"`
+	}
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	if slices.Contains(volumeIDs(server), body.Attachment.VolumeID) {
+		return fault.New(fault.Conflict, "volume %s already attached", body.Attachment.VolumeID)
+	}
+	made, err := s.AttachVolume(r.Context(), server.ProjectID, server.ID, VolumeAttachment{
+		VolumeID: body.Attachment.VolumeID, Device: body.Attachment.Device, DeleteOnTermination: body.Attachment.Delete,
+	})
+	if err != nil {
+		return fmt.Errorf("attach volume %s: %w", body.Attachment.VolumeID, err)
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"volumeAttachment": made.body(server.ID)})
+	return nil
+}
+
+func (s *Service) detachVolume(w http.ResponseWriter, r *http.Request) error {
+	server, err := s.visible(r)
+	if err != nil {
+		return err
+	}
+	if err := s.DetachVolume(r.Context(), server.ProjectID, server.ID, r.PathValue("volume")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}

@@ -1,0 +1,210 @@
+package localcloud_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/limits"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/quotasets"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/snapshots"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumetypes"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/volumeattach"
+	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
+	"github.com/stretchr/testify/require"
+)
+
+// loopDevices are the machine's loop devices over files of this cloud.
+func (c *cloud) loopDevices() []string {
+	entries, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	require.NoError(c.t, err)
+	var found []string
+	for _, entry := range entries {
+		if file, err := os.ReadFile(entry); err == nil && strings.HasPrefix(string(file), c.config.StateDir) {
+			found = append(found, strings.TrimSpace(string(file)))
+		}
+	}
+	return found
+}
+
+func TestVolumesAreBlockDevicesOfServersAndKeepTheirData(t *testing.T) {
+	c := start(t)
+	storage, compute := c.client(openstack.NewBlockStorageV3), c.client(openstack.NewComputeV2)
+	ctx := t.Context()
+	made, err := servers.Create(ctx, compute, servers.CreateOpts{
+		Name: "tiny", FlavorRef: "2", ImageRef: c.upload(), Networks: []servers.Network{{UUID: c.network()}},
+	}, nil).Extract()
+	require.NoError(t, err)
+	c.wait(made.ID, "ACTIVE")
+
+	volume, err := volumes.Create(ctx, storage, volumes.CreateOpts{Name: "data", Size: 1, VolumeType: "local", Metadata: map[string]string{"of": "test"}}, nil).Extract()
+	require.NoError(t, err)
+	get := func(id string) *volumes.Volume {
+		t.Helper()
+		got, err := volumes.Get(ctx, storage, id).Extract()
+		require.NoError(t, err)
+		return got
+	}
+	require.Equal(t, "available", get(volume.ID).Status)
+	_, err = volumeattach.Create(ctx, compute, made.ID, volumeattach.CreateOpts{VolumeID: volume.ID, Device: "/dev/sda"}).Extract()
+	require.ErrorContains(t, err, "The local cloud has /dev/vdb to /dev/vdz")
+	attached, err := volumeattach.Create(ctx, compute, made.ID, volumeattach.CreateOpts{VolumeID: volume.ID}).Extract()
+	require.NoError(t, err)
+	require.Equal(t, "/dev/vdb", attached.Device)
+	require.Len(t, c.loopDevices(), 1)
+	shown := get(volume.ID)
+	require.Equal(t, "in-use", shown.Status)
+	require.Len(t, shown.Attachments, 1)
+	require.Equal(t, made.ID, shown.Attachments[0].ServerID)
+	require.Equal(t, volume.ID, c.wait(made.ID, "ACTIVE").AttachedVolumes[0].ID)
+	_, err = volumeattach.Create(ctx, compute, made.ID, volumeattach.CreateOpts{VolumeID: volume.ID}).Extract()
+	require.True(t, gophercloud.ResponseCodeIs(err, http.StatusConflict), err)
+	require.True(t, gophercloud.ResponseCodeIs(volumes.Delete(ctx, storage, volume.ID, nil).Err, http.StatusBadRequest), "a server has it")
+
+	// It is there again after the server was off, and grows while the server has it.
+	require.NoError(t, servers.Stop(ctx, compute, made.ID).ExtractErr())
+	c.wait(made.ID, "SHUTOFF")
+	require.Empty(t, c.loopDevices())
+	require.NoError(t, servers.Start(ctx, compute, made.ID).ExtractErr())
+	c.wait(made.ID, "ACTIVE")
+	require.Len(t, c.loopDevices(), 1)
+	require.NoError(t, volumes.ExtendSize(ctx, storage, volume.ID, volumes.ExtendSizeOpts{NewSize: 2}).ExtractErr())
+	require.Equal(t, 2, get(volume.ID).Size)
+	require.True(t, gophercloud.ResponseCodeIs(volumes.ExtendSize(ctx, storage, volume.ID, volumes.ExtendSizeOpts{NewSize: 1}).Err, http.StatusBadRequest))
+
+	// A snapshot of it, and a volume of the snapshot, have its data.
+	file, err := os.OpenFile(filepath.Join(c.config.StateDir, "cinder", "files", volume.ID), os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = file.WriteString("data")
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	_, err = snapshots.Create(ctx, storage, snapshots.CreateOpts{VolumeID: volume.ID, Name: "copy"}).Extract()
+	require.True(t, gophercloud.ResponseCodeIs(err, http.StatusBadRequest), "a server has it")
+	snapshot, err := snapshots.Create(ctx, storage, snapshots.CreateOpts{VolumeID: volume.ID, Name: "copy", Force: true}).Extract()
+	require.NoError(t, err)
+	clone, err := volumes.Create(ctx, storage, volumes.CreateOpts{Name: "clone", SnapshotID: snapshot.ID}, nil).Extract()
+	require.NoError(t, err)
+	require.Equal(t, 2, clone.Size)
+	content := make([]byte, 4)
+	file, err = os.Open(filepath.Join(c.config.StateDir, "cinder", "files", clone.ID))
+	require.NoError(t, err)
+	_, err = file.Read(content)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	require.Equal(t, "data", string(content))
+
+	// What a project may have is limited, and shown.
+	_, err = volumes.Create(ctx, storage, volumes.CreateOpts{Size: 10000}, nil).Extract()
+	require.True(t, gophercloud.ResponseCodeIs(err, http.StatusRequestEntityTooLarge), err)
+	_, err = volumes.Create(ctx, storage, volumes.CreateOpts{Size: 1, VolumeType: "fast"}, nil).Extract()
+	require.True(t, gophercloud.ResponseCodeIs(err, http.StatusNotFound), err)
+	use, err := limits.Get(ctx, storage).Extract()
+	require.NoError(t, err)
+	require.Equal(t, 6, use.Absolute.TotalGigabytesUsed)
+	quota, err := quotasets.Get(ctx, storage, shown.TenantID).Extract()
+	require.NoError(t, err)
+	require.Equal(t, 100, quota.Volumes)
+	pages, err := volumetypes.List(storage, nil).AllPages(ctx)
+	require.NoError(t, err)
+	types, err := volumetypes.ExtractVolumeTypes(pages)
+	require.NoError(t, err)
+	require.Equal(t, "local", types[0].Name)
+
+	// The process ends and begins again. A deleted server gives its volume back.
+	c.stop()
+	c.begin()
+	require.Equal(t, "in-use", get(volume.ID).Status)
+	require.NoError(t, servers.Delete(ctx, compute, made.ID).ExtractErr())
+	require.Eventually(t, func() bool { return get(volume.ID).Status == "available" }, waitFor, tick)
+	require.Empty(t, c.loopDevices())
+	require.True(t, gophercloud.ResponseCodeIs(volumes.Delete(ctx, storage, volume.ID, nil).Err, http.StatusBadRequest), "it has a snapshot")
+	require.NoError(t, snapshots.Delete(ctx, storage, snapshot.ID).ExtractErr())
+	for _, id := range []string{volume.ID, clone.ID} {
+		require.NoError(t, volumes.Delete(ctx, storage, id, nil).ExtractErr())
+	}
+	left, err := os.ReadDir(filepath.Join(c.config.StateDir, "cinder", "files"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// twoServersOneVolume is a volume that one of two servers has.
+const twoServersOneVolume = `
+heat_template_version: 2018-08-31
+parameters:
+  image: {type: string}
+  network: {type: string}
+  size: {type: number}
+resources:
+  volume:
+    type: OS::Cinder::Volume
+    properties: {name: data, size: {get_param: size}, volume_type: local}
+  one: &server
+    type: OS::Nova::Server
+    properties: {flavor: m1.small, image: {get_param: image}, networks: [{network: {get_param: network}}]}
+  two: *server
+  attachment:
+    type: OS::Cinder::VolumeAttachment
+    properties: {volume_id: {get_resource: volume}, instance_uuid: {get_resource: SERVER}, mountpoint: /dev/vdc}
+outputs:
+  volume: {value: {get_resource: volume}}
+  one: {value: {get_resource: one}}
+  two: {value: {get_resource: two}}
+`
+
+func TestAStackHasVolumesInItsServers(t *testing.T) {
+	c := start(t)
+	heat, storage := c.client(openstack.NewOrchestrationV1), c.client(openstack.NewBlockStorageV3)
+	ctx := t.Context()
+	template := func(server string) *stacks.Template {
+		text := &stacks.Template{}
+		text.Bin = []byte(strings.ReplaceAll(twoServersOneVolume, "SERVER", server))
+		return text
+	}
+	parameters := map[string]any{"image": c.upload(), "network": c.network(), "size": 1}
+	made, err := stacks.Create(ctx, heat, stacks.CreateOpts{Name: "volumes", TemplateOpts: template("one"), Parameters: parameters}).Extract()
+	require.NoError(t, err)
+	ended := func(status string) map[string]string {
+		t.Helper()
+		outputs := map[string]string{}
+		require.Eventually(t, func() bool {
+			stack, err := stacks.Get(ctx, heat, "volumes", made.ID).Extract()
+			require.NoError(t, err)
+			require.NotContains(t, stack.Status, "FAILED", stack.StatusReason)
+			for _, output := range stack.Outputs {
+				outputs[output["output_key"].(string)], _ = output["output_value"].(string)
+			}
+			return stack.Status == status
+		}, waitFor, tick)
+		return outputs
+	}
+	outputs := ended("CREATE_COMPLETE")
+	in := func() (server, device string, size int) {
+		volume, err := volumes.Get(ctx, storage, outputs["volume"]).Extract()
+		require.NoError(t, err)
+		require.Len(t, volume.Attachments, 1)
+		return volume.Attachments[0].ServerID, volume.Attachments[0].Device, volume.Size
+	}
+	server, device, _ := in()
+	require.Equal(t, outputs["one"], server)
+	require.Equal(t, "/dev/vdc", device)
+
+	// It grows in place, and moves to the other server.
+	parameters["size"] = 2
+	require.NoError(t, stacks.Update(ctx, heat, "volumes", made.ID, stacks.UpdateOpts{TemplateOpts: template("two"), Parameters: parameters}).ExtractErr())
+	require.Equal(t, outputs, ended("UPDATE_COMPLETE"), "nothing is replaced")
+	server, _, size := in()
+	require.Equal(t, outputs["two"], server)
+	require.Equal(t, 2, size)
+
+	require.NoError(t, stacks.Delete(ctx, heat, "volumes", made.ID).ExtractErr())
+	require.Eventually(t, func() bool {
+		return gophercloud.ResponseCodeIs(volumes.Get(ctx, storage, outputs["volume"]).Err, http.StatusNotFound)
+	}, waitFor, tick)
+	require.Empty(t, c.loopDevices())
+}
