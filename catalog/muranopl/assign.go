@@ -156,7 +156,7 @@ func (c *Classes) static(ctx context.Context, p *Property) (any, bool) {
 	}
 	if p.Default != nil {
 		var err error
-		if value, err = p.Default.evaluate(ctx, nil); err != nil {
+		if value, err = p.Default.evaluate(ctx, p.Class, nil); err != nil {
 			return nil, false
 		}
 	}

@@ -119,6 +119,12 @@ type Method struct {
 	fullName     string
 }
 
+// of is the method as one of a class of that document.
+func (m *Method) of(class *Class) *Method {
+	return &Method{Name: m.Name, fullName: m.fullName, Class: class, Usage: m.Usage, Scope: m.Scope, Arguments: m.Arguments, Native: m.Native, Body: m.Body,
+		code: m.code, Meta: m.Meta, Position: m.Position}
+}
+
 // HasBody tells whether the method has a body in MuranoPL.
 func (m *Method) HasBody() bool { return m.Body != nil }
 
@@ -130,13 +136,8 @@ func (m *Method) FullName() string {
 	return m.Class.Name + "." + m.Name
 }
 
-// Class is a class of a certain version of a package. It does not change once it is there, but for its static properties.
-type Class struct {
-	Name       string // fully qualified
-	Package    Package
-	Parents    []*Class // as declared; all but io.murano.Object have at least one
-	Properties []*Property
-	Methods    []*Method
+// Declared is what a class file says of a class by itself. It does not change.
+type Declared struct {
 	// Flaws are what is wrong in its file without making the class unusable; there are none in embedded packages.
 	Flaws []Flaw
 	Meta  []Meta
@@ -147,16 +148,34 @@ type Class struct {
 	Cardinality string
 	Applies     []string
 	Inherited   bool
-	// Imports are the classes whose extension methods its methods see.
-	Imports  []*Class
-	Position Position
+	Position    Position
 
-	lineage    []*Class // itself, then its ancestors, breadth first, each once
-	members    members
-	namespaces namespaces
-	classes    *Classes               // that it is one of
-	places     places                 // of the expressions in its document
-	functions  func() *yaql.Functions // of its expressions; made when first wanted
+	extends, imports references
+	namespaces       namespaces
+	places           places // of the expressions in its document
+}
+
+// references are other classes that a class names, by their full names, and where it does.
+type references struct {
+	names    []string
+	position Position
+}
+
+// Class is a class of a certain version of a package. It does not change once it is there, but for its static properties.
+type Class struct {
+	Name       string // fully qualified
+	Package    Package
+	Parents    []*Class // as declared; all but io.murano.Object have at least one
+	Properties []*Property
+	Methods    []*Method
+	// Imports are the classes whose extension methods its methods see.
+	Imports []*Class
+	Declared
+
+	lineage   []*Class // itself, then its ancestors, breadth first, each once
+	members   members
+	classes   *Classes               // that it is one of
+	functions func() *yaql.Functions // of its expressions; made when first wanted
 
 	speech func() *yaql.Dialect // of its expressions; made when first wanted
 	base   func() *yaql.Scope   // of its expressions, without data; made when first wanted

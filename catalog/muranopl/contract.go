@@ -27,11 +27,10 @@ func (c *Contract) String() string {
 // Default is what a property or an argument is when nobody says; it may hold expressions.
 type Default struct {
 	value    template
-	class    *Class
 	position Position
 }
 
-func (d *classDocument) defaultOf(class *Class, node *yaml.Node) (*Default, error) {
+func (d *classDocument) defaultOf(node *yaml.Node) (*Default, error) {
 	if node == nil {
 		return nil, nil
 	}
@@ -39,11 +38,12 @@ func (d *classDocument) defaultOf(class *Class, node *yaml.Node) (*Default, erro
 	if err != nil {
 		return nil, err
 	}
-	return &Default{value, class, d.position(node)}, nil
+	return &Default{value, d.position(node)}, nil
 }
 
-func (d *Default) evaluate(ctx context.Context, this *Object) (any, error) {
-	return fill(ctx, d.value, d.class.scope(this, this))
+// evaluate evaluates the default as the class says it that declares the property or the method.
+func (d *Default) evaluate(ctx context.Context, class *Class, this *Object) (any, error) {
+	return fill(ctx, d.value, class.scope(this, this))
 }
 
 // rule is a node of a contract.

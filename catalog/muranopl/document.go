@@ -50,7 +50,7 @@ const maxDepth = 100
 // ReadYAML reads a file with one document as Murano reads YAML: 1.1, dates are texts, keys too. What looks like an expression is a text.
 // An empty file is null.
 func ReadYAML(file string, text []byte) (any, error) {
-	documents, err := readDocuments(nil, file, text, false)
+	documents, err := readDocuments(file, text, false)
 	switch {
 	case err != nil:
 		return nil, err
@@ -76,9 +76,9 @@ type document struct {
 // places tell where expressions stand.
 type places map[*yaql.Expression]Position
 
-// readDocuments reads a file, or takes what was parsed of it before.
-func readDocuments(parsed *Parsed, file string, text []byte, strict bool) ([]document, error) {
-	roots, err := parsed.read(file, text)
+// readDocuments reads a file.
+func readDocuments(file string, text []byte, strict bool) ([]document, error) {
+	roots, err := parseDocuments(file, text)
 	if err != nil {
 		return nil, err
 	}

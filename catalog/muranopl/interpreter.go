@@ -400,7 +400,7 @@ func (i *Interpreter) bind(ctx context.Context, m *Method, object *Object, args 
 			value, args, has = args[0], args[1:], true
 		}
 		if !has && a.Default != nil {
-			if value, err = a.Default.evaluate(ctx, object); err != nil {
+			if value, err = a.Default.evaluate(ctx, m.Class, object); err != nil {
 				return nil, fmt.Errorf("default of argument %s of %s: %w", a.Name, m.FullName(), err)
 			}
 		}

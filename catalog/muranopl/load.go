@@ -500,7 +500,7 @@ func (l *loader) defaults(p *pendingDefaults) bool {
 				l.assign(p.object, declared, nil, join(p.path, name))
 				continue
 			}
-			value, err := declared[0].Default.evaluate(l.ctx, p.object)
+			value, err := declared[0].Default.evaluate(l.ctx, declared[0].Class, p.object)
 			if err != nil && uninitialised(err) != nil {
 				p.names = append(p.names, name)
 				continue
@@ -592,7 +592,7 @@ func (l *loader) waits(at propertyOf) error {
 	if declared.Default == nil {
 		return nil
 	}
-	_, err := declared.Default.evaluate(l.ctx, at.object)
+	_, err := declared.Default.evaluate(l.ctx, declared.Class, at.object)
 	return err
 }
 

@@ -1,46 +1,48 @@
 package muranopl
 
 import (
+	"strings"
+
 	"go.yaml.in/yaml/v3"
 
 	"github.com/burano/burano/internal/lists"
 )
 
 const (
-	// maxParsed is how many class files are remembered.
+	// maxParsed is how many classes are remembered.
 	maxParsed = 10_000
-	// maxParsedNodes is how many nodes they have together at most, of about 200 bytes each; those of all embedded packages have some 6,000.
-	maxParsedNodes = 100_000
+	// maxParsedNodes is how many nodes their documents have together at most: of about 200 bytes each, and with what is made of them up to 600.
+	// Those of all embedded packages have some 6,000.
+	maxParsedNodes = 50_000
 )
 
-// Parsed remembers what class files hold, by their texts: each run has Classes of its own, and most read the same files. What is made of
-// them is the run's own. It is safe for concurrent use; a nil Parsed remembers nothing.
+// Parsed remembers what class files say of their classes, by the files' texts: each run has Classes of its own, and most read the same
+// files. It is safe for concurrent use; a nil Parsed remembers nothing.
 type Parsed struct {
-	files *lists.Cache[[]*yaml.Node]
+	classes *lists.Cache[declaration]
 }
 
 // NewParsed makes a Parsed that remembers nothing yet.
 func NewParsed() *Parsed {
-	return &Parsed{lists.New(maxParsed, maxParsedNodes, func(documents []*yaml.Node) int64 {
-		var count int64
-		for _, document := range documents {
-			count += nodes(document)
-		}
-		return count
-	})}
+	return &Parsed{lists.New(maxParsed, maxParsedNodes, func(one declaration) int64 { return one.nodes })}
 }
 
-// WithParsed shares what class files hold with other Classes.
+// WithParsed shares what class files say with other Classes.
 func WithParsed(parsed *Parsed) Option {
 	return func(c *Classes) { c.parsed = parsed }
 }
 
-// read returns the documents of a file, which are not to be changed.
-func (p *Parsed) read(file string, text []byte) ([]*yaml.Node, error) {
+// read returns what a file says of a class.
+func (p *Parsed) read(name, file string, content []byte, embedded bool) (declaration, error) {
+	read := func() (declaration, error) { return readDeclaration(name, file, content, embedded) }
 	if p == nil {
-		return parseDocuments(file, text)
+		return read()
 	}
-	return p.files.Read(string(text), func() ([]*yaml.Node, error) { return parseDocuments(file, text) })
+	kind := "user's"
+	if embedded {
+		kind = "embedded" // what is a flaw elsewhere is an error in it, and its methods may be native
+	}
+	return p.classes.Read(strings.Join([]string{kind, name, file, string(content)}, "\x00"), read)
 }
 
 // nodes is how many nodes there are without what aliases stand for.

@@ -13,23 +13,43 @@ import (
 )
 
 // build makes a class of the document that declares it.
+// build makes a class of its file.
 func (c *Classes) build(ctx context.Context, pkg Package, name, file string, content []byte) (*Class, error) {
-	documents, err := readDocuments(c.parsed, file, content, pkg.Embedded())
+	declared, err := c.parsed.read(name, file, content, pkg.Embedded())
+	c.beside(pkg, name, declared.others)
 	if err != nil {
 		return nil, err
+	}
+	return c.complete(ctx, pkg, name, declared)
+}
+
+// declaration is what a class file says of one of its classes. It does not change: each run makes a class of its own of it.
+type declaration struct {
+	Declared
+	properties []*Property // without their class, as the methods
+	methods    []*Method
+	others     []string // classes in the same file
+	nodes      int64    // of its document, without what aliases stand for
+}
+
+// readDeclaration reads a class of a file; others are there even when it cannot be read.
+func readDeclaration(name, file string, content []byte, embedded bool) (declaration, error) {
+	documents, err := readDocuments(file, content, embedded)
+	if err != nil {
+		return declaration{}, err
 	}
 	read, others, err := declaring(documents, name, file)
-	c.beside(pkg, name, others)
-	if err != nil {
-		return nil, err
+	declared := declaration{others: others}
+	if err == nil {
+		err = read.declare(name, embedded, &declared)
 	}
-	return c.complete(ctx, pkg, name, read)
+	return declared, err
 }
 
 // Parents are the parents that a class file gives a class of a package, by their full names; none of them is read. A class that names none
 // extends io.murano.Object.
 func Parents(name, file string, content []byte) ([]string, error) {
-	documents, err := readDocuments(nil, file, content, false)
+	documents, err := readDocuments(file, content, false)
 	if err != nil {
 		return nil, err
 	}
@@ -37,23 +57,8 @@ func Parents(name, file string, content []byte) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if read.fields["Extends"] == nil {
-		if name == rootClass {
-			return nil, nil
-		}
-		return []string{rootClass}, nil
-	}
-	written, err := read.names(read.fields["Extends"])
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(written))
-	for i, one := range written {
-		if names[i], err = read.namespaces.resolve(one); err != nil {
-			return nil, read.wrong(read.fields["Extends"], "%v", err)
-		}
-	}
-	return names, nil
+	extends, err := read.parents(name)
+	return extends.names, err
 }
 
 // declaring finds the document of a file that declares a class; others are the classes that it declares beside.
@@ -183,49 +188,69 @@ func (d document) names(node *yaml.Node) ([]string, error) {
 	return names, nil
 }
 
-// complete makes the class, with its parents.
-func (c *Classes) complete(ctx context.Context, pkg Package, name string, d *classDocument) (*Class, error) {
-	class := &Class{Name: name, Package: pkg, Position: d.position(d.root), namespaces: d.namespaces, classes: c, places: d.places}
-	class.functions = sync.OnceValue(class.functionTable)
-	class.speech = sync.OnceValue(class.dialect)
-	class.base = sync.OnceValue(func() *yaql.Scope { return class.baseOf(class.functions()) })
-	var err error
-	if class.Parents, err = c.parents(ctx, class, d); err != nil {
-		return nil, err
+// declare reads all that the document says of the class of that name.
+func (d *classDocument) declare(name string, embedded bool, to *declaration) (err error) {
+	to.Position, to.namespaces, to.places = d.position(d.root), d.namespaces, d.places
+	if to.extends, err = d.parents(name); err != nil {
+		return err
 	}
-	class.lineage = lineage(class)
 	if node := d.fields["Usage"]; node != nil {
 		switch node.Value {
 		case "Class":
 		case "Meta":
-			class.IsMeta = true
+			to.IsMeta = true
 		default:
-			return nil, d.wrong(node, "the Usage of a class is Class or Meta, not %q", node.Value)
+			return d.wrong(node, "the Usage of a class is Class or Meta, not %q", node.Value)
 		}
 	}
-	if class.IsMeta {
-		if err := d.metaClass(class); err != nil {
-			return nil, err
+	if to.IsMeta {
+		if err := d.metaClass(&to.Declared); err != nil {
+			return err
 		}
 	}
-	if class.Meta, err = d.meta(d.fields["Meta"]); err != nil {
+	if to.Meta, err = d.meta(d.fields["Meta"]); err != nil {
+		return err
+	}
+	if to.properties, err = d.properties(); err != nil {
+		return err
+	}
+	if to.methods, err = d.methods(name, embedded); err != nil {
+		return err
+	}
+	if to.imports, err = d.references(d.fields["Import"]); err != nil {
+		return err
+	}
+	to.Flaws, to.nodes = *d.flaws, nodes(d.root)
+	return nil
+}
+
+// complete makes the class, with its parents.
+func (c *Classes) complete(ctx context.Context, pkg Package, name string, declared declaration) (*Class, error) {
+	class := &Class{Name: name, Package: pkg, Declared: declared.Declared, classes: c}
+	class.functions = sync.OnceValue(class.functionTable)
+	class.speech = sync.OnceValue(class.dialect)
+	class.base = sync.OnceValue(func() *yaql.Scope { return class.baseOf(class.functions()) })
+	var err error
+	if class.Parents, err = c.parents(ctx, class); err != nil {
 		return nil, err
 	}
-	if err := d.properties(class); err != nil {
-		return nil, err
+	class.lineage = lineage(class)
+	for _, property := range declared.properties {
+		own := *property
+		own.Class = class
+		class.Properties = append(class.Properties, &own)
 	}
-	if err := d.methods(class); err != nil {
-		return nil, err
+	for _, method := range declared.methods {
+		class.Methods = append(class.Methods, method.of(class))
 	}
 	class.members = class.gather()
-	class.Flaws = *d.flaws
-	return class, c.imports(ctx, class, d)
+	return class, c.imports(ctx, class)
 }
 
 var metaTargets = []string{"Package", "Type", "Method", "Property", "Argument"}
 
 // metaClass reads what only a meta class has.
-func (d *classDocument) metaClass(class *Class) error {
+func (d *classDocument) metaClass(class *Declared) error {
 	class.Cardinality = "One"
 	if node := d.fields["Cardinality"]; node != nil {
 		if class.Cardinality = node.Value; node.Value != "One" && node.Value != "Many" {
@@ -260,27 +285,42 @@ func (d *classDocument) metaClass(class *Class) error {
 	return nil
 }
 
-func (c *Classes) parents(ctx context.Context, class *Class, d *classDocument) ([]*Class, error) {
-	if class.Name == rootClass {
-		return nil, nil
+// parents are the classes that the class of that name extends. One that names none extends io.murano.Object.
+func (d *classDocument) parents(name string) (references, error) {
+	switch {
+	case name == rootClass:
+		return references{}, nil
+	case d.fields["Extends"] == nil:
+		return references{[]string{rootClass}, d.position(d.root)}, nil
 	}
-	written, where := []string{rootClass}, d.root
-	if node := d.fields["Extends"]; node != nil {
-		var err error
-		if written, err = d.names(node); err != nil {
-			return nil, err
+	return d.references(d.fields["Extends"])
+}
+
+// references are the classes that a node names; none when there is no node.
+func (d *classDocument) references(node *yaml.Node) (references, error) {
+	if node == nil {
+		return references{}, nil
+	}
+	written, err := d.names(node)
+	if err != nil {
+		return references{}, err
+	}
+	found := references{make([]string, len(written)), d.position(node)}
+	for i, name := range written {
+		if found.names[i], err = d.namespaces.resolve(name); err != nil {
+			return references{}, d.wrong(node, "%v", err)
 		}
-		where = node
 	}
+	return found, nil
+}
+
+func (c *Classes) parents(ctx context.Context, class *Class) ([]*Class, error) {
 	var parents []*Class
-	for _, name := range written {
-		full, err := d.namespaces.resolve(name)
-		if err != nil {
-			return nil, d.wrong(where, "%v", err)
-		}
+	for _, full := range class.extends.names {
 		parent, err := c.visible(ctx, class.Package, full)
 		if err != nil {
-			return nil, &ReferenceError{d.position(where), fmt.Errorf("class %s (%s) extends %s: %w", class.Name, d.position(where), full, err)}
+			where := class.extends.position
+			return nil, &ReferenceError{where, fmt.Errorf("class %s (%s) extends %s: %w", class.Name, where, full, err)}
 		}
 		if !slices.Contains(parents, parent) {
 			parents = append(parents, parent)
@@ -291,26 +331,15 @@ func (c *Classes) parents(ctx context.Context, class *Class, d *classDocument) (
 
 // imports finds the classes whose extension methods the class sees. One that is being read already is left out: its document names
 // this class in turn.
-func (c *Classes) imports(ctx context.Context, class *Class, d *classDocument) error {
-	node := d.fields["Import"]
-	if node == nil {
-		return nil
-	}
-	written, err := d.names(node)
-	if err != nil {
-		return err
-	}
-	for _, name := range written {
-		full, err := d.namespaces.resolve(name)
-		if err != nil {
-			return d.wrong(node, "%v", err)
-		}
+func (c *Classes) imports(ctx context.Context, class *Class) error {
+	for _, full := range class.imports.names {
 		if slices.ContainsFunc(c.reading, func(key string) bool { return parseTypeName(key).class == full }) {
 			continue
 		}
 		imported, err := c.visible(ctx, class.Package, full)
 		if err != nil {
-			return &ReferenceError{d.position(node), fmt.Errorf("class %s (%s) imports %s: %w", class.Name, d.position(node), full, err)}
+			where := class.imports.position
+			return &ReferenceError{where, fmt.Errorf("class %s (%s) imports %s: %w", class.Name, where, full, err)}
 		}
 		class.Imports = append(class.Imports, imported)
 	}
@@ -393,46 +422,46 @@ func (d *classDocument) attributes(node *yaml.Node, what string, known ...string
 	return found, nil
 }
 
-func (d *classDocument) properties(class *Class) error {
+func (d *classDocument) properties() (all []*Property, err error) {
 	node := d.fields["Properties"]
 	if node == nil || isNull(node) {
-		return nil
+		return nil, nil
 	}
 	fields, err := d.document.fields(node)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, f := range fields {
 		keys, err := d.attributes(f.value, "the property "+f.key.Value, "Contract", "Usage", "Default", "Meta")
 		if err != nil {
-			return err
+			return nil, err
 		}
-		p := &Property{Name: f.key.Value, Class: class, Usage: In, Position: d.position(f.key)}
+		p := &Property{Name: f.key.Value, Usage: In, Position: d.position(f.key)}
 		if usage := keys["Usage"]; usage != nil {
 			p.Usage = PropertyUsage(usage.Value)
 			if !slices.Contains([]PropertyUsage{In, Out, InOut, Runtime, Const, Config, Static}, p.Usage) {
-				return d.wrong(usage, "the Usage of a property is In, Out, InOut, Runtime, Const, Config or Static, not %q", usage.Value)
+				return nil, d.wrong(usage, "the Usage of a property is In, Out, InOut, Runtime, Const, Config or Static, not %q", usage.Value)
 			}
 		}
 		if p.Contract, err = d.contract(keys["Contract"]); err != nil {
-			return err
+			return nil, err
 		}
-		if p.Default, err = d.defaultOf(class, keys["Default"]); err != nil {
-			return err
+		if p.Default, err = d.defaultOf(keys["Default"]); err != nil {
+			return nil, err
 		}
 		if p.Meta, err = d.meta(keys["Meta"]); err != nil {
-			return err
+			return nil, err
 		}
-		class.Properties = append(class.Properties, p)
+		all = append(all, p)
 	}
-	return nil
+	return all, nil
 }
 
 func isNull(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && plainStyle(node) && YAMLScalar(node.Value) == nil
 }
 
-func (d *classDocument) methods(class *Class) error {
+func (d *classDocument) methods(class string, embedded bool) (all []*Method, err error) {
 	for _, key := range []string{"Methods", "Workflow"} {
 		node := d.fields[key]
 		if node == nil || isNull(node) {
@@ -440,25 +469,25 @@ func (d *classDocument) methods(class *Class) error {
 		}
 		fields, err := d.document.fields(node)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, f := range fields {
-			m, err := d.method(class, f)
+			m, err := d.method(class, embedded, f)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			if class.own(m.Name) != nil {
-				return d.wrong(f.key, "the method %s is there twice", f.key.Value)
+			if slices.ContainsFunc(all, func(other *Method) bool { return other.Name == m.Name }) {
+				return nil, d.wrong(f.key, "the method %s is there twice", f.key.Value)
 			}
-			class.Methods = append(class.Methods, m)
+			all = append(all, m)
 		}
 	}
-	return nil
+	return all, nil
 }
 
-func (d *classDocument) method(class *Class, f field) (*Method, error) {
+func (d *classDocument) method(class string, embedded bool, f field) (*Method, error) {
 	name := methodName(f.key.Value)
-	m := &Method{Name: name, fullName: class.Name + "." + name, Class: class, Usage: RuntimeMethod, Scope: Session, Position: d.position(f.key)}
+	m := &Method{Name: name, fullName: class + "." + name, Usage: RuntimeMethod, Scope: Session, Position: d.position(f.key)}
 	if isNull(f.value) {
 		return m, nil
 	}
@@ -469,7 +498,7 @@ func (d *classDocument) method(class *Class, f field) (*Method, error) {
 	if err := d.methodUsage(m, keys); err != nil {
 		return nil, err
 	}
-	if m.Arguments, err = d.arguments(class, keys["Arguments"]); err != nil {
+	if m.Arguments, err = d.arguments(keys["Arguments"]); err != nil {
 		return nil, err
 	}
 	if m.Meta, err = d.meta(keys["Meta"]); err != nil {
@@ -481,7 +510,7 @@ func (d *classDocument) method(class *Class, f field) (*Method, error) {
 			return nil, err
 		}
 	}
-	if native := keys["Native"]; native != nil && class.Package.Embedded() {
+	if native := keys["Native"]; native != nil && embedded {
 		said, ok := YAMLScalar(native.Value).(bool)
 		if !ok || !plainStyle(native) {
 			return nil, d.wrong(native, "Native is true or false")
@@ -520,7 +549,7 @@ func (d *classDocument) methodUsage(m *Method, keys map[string]*yaml.Node) error
 }
 
 // arguments reads a list of maps with one entry each, or a map.
-func (d *classDocument) arguments(class *Class, node *yaml.Node) ([]*Argument, error) {
+func (d *classDocument) arguments(node *yaml.Node) ([]*Argument, error) {
 	if node == nil || isNull(node) {
 		return nil, nil
 	}
@@ -555,7 +584,7 @@ func (d *classDocument) arguments(class *Class, node *yaml.Node) ([]*Argument, e
 			if a.Contract, err = d.contract(keys["Contract"]); err != nil {
 				return nil, err
 			}
-			if a.Default, err = d.defaultOf(class, keys["Default"]); err != nil {
+			if a.Default, err = d.defaultOf(keys["Default"]); err != nil {
 				return nil, err
 			}
 			if a.Meta, err = d.meta(keys["Meta"]); err != nil {

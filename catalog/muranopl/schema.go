@@ -206,7 +206,7 @@ func withDefault(ctx context.Context, schema map[string]any, d *Default) {
 	if d == nil || hasExpression(d.value) {
 		return
 	}
-	if value, err := d.evaluate(ctx, nil); err == nil {
+	if value, err := fill(ctx, d.value, nil); err == nil {
 		schema["default"] = plainValue(value)
 	}
 }
