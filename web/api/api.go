@@ -3,14 +3,12 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -195,38 +193,6 @@ func versions(next echo.HandlerFunc) echo.HandlerFunc {
 			Versions []version `json:"versions"`
 		}{[]version{{ID: "v1.0", Status: "CURRENT", Links: []link{{Rel: "self", Href: href}}}}})
 	}
-}
-
-// plainJSON writes JSON as Murano does, which ends it without a line feed: its clients compare bytes.
-type plainJSON struct {
-	echo.DefaultJSONSerializer
-	buffers *sync.Pool // of *bytes.Buffer: lists are long
-}
-
-// maxBuffer is the largest buffer that is used again, in bytes.
-const maxBuffer = 1 << 20
-
-func newPlainJSON() plainJSON {
-	return plainJSON{buffers: &sync.Pool{New: func() any { return &bytes.Buffer{} }}}
-}
-
-func (p plainJSON) Serialize(c echo.Context, value any, indent string) error {
-	buffer := p.buffers.Get().(*bytes.Buffer)
-	defer func() {
-		if buffer.Cap() <= maxBuffer {
-			buffer.Reset()
-			p.buffers.Put(buffer)
-		}
-	}()
-	encoder := json.NewEncoder(buffer)
-	encoder.SetIndent("", indent)
-	if err := encoder.Encode(value); err != nil {
-		return err
-	}
-	text := bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
-	c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(text)))
-	_, err := c.Response().Write(text)
-	return err
 }
 
 // blob answers with bytes, and with their number: without it what is longer than a buffer is sent in chunks.

@@ -55,16 +55,27 @@ func environmentOf(e orchestrator.Environment) environmentJSON {
 
 // shownEnvironment is one that is shown by itself.
 type shownEnvironment struct {
-	AcquiredBy      *string `json:"acquired_by"` // the session that is deploying
-	Created         string  `json:"created"`
-	DescriptionText string  `json:"description_text"`
-	ID              string  `json:"id"`
-	Name            string  `json:"name"`
-	Services        []any   `json:"services"`
-	Status          string  `json:"status"`
-	ProjectID       string  `json:"tenant_id"`
-	Updated         string  `json:"updated"`
-	Version         int64   `json:"version"`
+	orchestrator.Environment
+}
+
+// appendJSON implements appender.
+func (e shownEnvironment) appendJSON(text []byte) (_ []byte, err error) {
+	var acquiredBy any // the session that is deploying
+	if e.AcquiredBy != "" {
+		acquiredBy = e.AcquiredBy
+	}
+	for _, field := range []struct {
+		before string
+		value  any
+	}{
+		{`{"acquired_by":`, acquiredBy}, {`,"created":`, stamp(e.Created)}, {`,"description_text":`, e.DescriptionText}, {`,"id":`, e.ID}, {`,"name":`, e.Name},
+		{`,"services":`, e.Services}, {`,"status":`, e.Status}, {`,"tenant_id":`, e.ProjectID}, {`,"updated":`, stamp(e.Updated)}, {`,"version":`, e.Version},
+	} {
+		if text, err = appendJSON(append(text, field.before...), field.value); err != nil {
+			return nil, err
+		}
+	}
+	return append(text, '}'), nil
 }
 
 // environmentsJSON is a list of environments.
@@ -132,12 +143,7 @@ func (h environmentHandlers) show(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	shown := shownEnvironment{Created: stamp(row.Created), DescriptionText: row.DescriptionText, ID: row.ID, Name: row.Name, Services: row.Services,
-		Status: row.Status, ProjectID: row.ProjectID, Updated: stamp(row.Updated), Version: row.Version}
-	if row.AcquiredBy != "" {
-		shown.AcquiredBy = &row.AcquiredBy
-	}
-	return c.JSON(http.StatusOK, shown)
+	return c.JSON(http.StatusOK, shownEnvironment{row})
 }
 
 func (h environmentHandlers) rename(c echo.Context) error {

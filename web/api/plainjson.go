@@ -1,0 +1,146 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/labstack/echo/v4"
+)
+
+// plainJSON writes JSON as Murano does, which ends it without a line feed: its clients compare bytes.
+type plainJSON struct {
+	echo.DefaultJSONSerializer
+	buffers *sync.Pool // of *bytes.Buffer: lists are long
+}
+
+// maxBuffer is the largest buffer that is used again, in bytes.
+const maxBuffer = 1 << 20
+
+func newPlainJSON() plainJSON {
+	return plainJSON{buffers: &sync.Pool{New: func() any { return &bytes.Buffer{} }}}
+}
+
+// Serialize implements echo.JSONSerializer.
+func (p plainJSON) Serialize(c echo.Context, value any, indent string) error {
+	buffer := p.buffers.Get().(*bytes.Buffer)
+	defer func() {
+		if buffer.Cap() <= maxBuffer {
+			buffer.Reset()
+			p.buffers.Put(buffer)
+		}
+	}()
+	if err := encode(buffer, value, indent); err != nil {
+		return err
+	}
+	text := bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
+	c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(text)))
+	_, err := c.Response().Write(text)
+	return err
+}
+
+func encode(buffer *bytes.Buffer, value any, indent string) error {
+	if indent == "" {
+		if written, err := appendAnswer(buffer.AvailableBuffer(), value); written != nil || err != nil {
+			buffer.Write(written)
+			return err
+		}
+	}
+	encoder := json.NewEncoder(buffer)
+	encoder.SetIndent("", indent)
+	return encoder.Encode(value)
+}
+
+// appender is an answer that holds a model, of which most of the time goes into finding out by reflection what it is made of.
+type appender interface {
+	// appendJSON appends what json.Marshal returns.
+	appendJSON(text []byte) ([]byte, error)
+}
+
+// appendAnswer appends an answer that is, or holds, a model; nil for any other.
+func appendAnswer(text []byte, value any) ([]byte, error) {
+	switch v := value.(type) {
+	case appender:
+		return v.appendJSON(text)
+	case map[string]any, []any:
+		return appendJSON(text, v)
+	}
+	return nil, nil
+}
+
+// appendJSON appends what json.Marshal returns of a value of a model.
+func appendJSON(text []byte, value any) ([]byte, error) {
+	switch v := value.(type) {
+	case nil:
+		return append(text, "null"...), nil
+	case bool:
+		return strconv.AppendBool(text, v), nil
+	case int64:
+		return strconv.AppendInt(text, v, 10), nil
+	case string:
+		return appendText(text, v)
+	case []any:
+		if v == nil {
+			return append(text, "null"...), nil
+		}
+		return appendList(text, v)
+	case map[string]any:
+		if v == nil {
+			return append(text, "null"...), nil
+		}
+		return appendMap(text, v)
+	}
+	other, err := json.Marshal(value)
+	return append(text, other...), err
+}
+
+func appendList(text []byte, list []any) (_ []byte, err error) {
+	text = append(text, '[')
+	for i, element := range list {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if text, err = appendJSON(text, element); err != nil {
+			return nil, err
+		}
+	}
+	return append(text, ']'), nil
+}
+
+func appendMap(text []byte, entries map[string]any) (_ []byte, err error) {
+	var few [16]string // which need no memory of their own
+	keys := few[:0]
+	for key := range entries {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	text = append(text, '{')
+	for i, key := range keys {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if text, err = appendText(text, key); err != nil {
+			return nil, err
+		}
+		if text, err = appendJSON(append(text, ':'), entries[key]); err != nil {
+			return nil, err
+		}
+	}
+	return append(text, '}'), nil
+}
+
+// appendText appends a text in quotes. Most need nothing else.
+func appendText(text []byte, value string) ([]byte, error) {
+	for i := range len(value) {
+		switch b := value[i]; {
+		case b < ' ', b >= 0x7f, b == '"', b == '\\', b == '<', b == '>', b == '&':
+			quoted, err := json.Marshal(value)
+			return append(text, quoted...), err
+		}
+	}
+	text = append(text, '"')
+	text = append(text, value...)
+	return append(text, '"'), nil
+}
