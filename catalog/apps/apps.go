@@ -4,7 +4,8 @@
 // resources/Volume.yaml), the stacks and notifiers of system. io.murano.applications is the library for groups of servers. The others are
 // Murano's Kubernetes applications. Object models that were written for Murano's load with them.
 //
-// A method that says "Native: true" has its body in Go: in catalog/core, or in orchestrator/native when it needs a cloud.
+// A method that says "Native: true", or "Native: prompt" when it hardly waits, has its body in Go: in catalog/core, or in orchestrator/native
+// when it needs a cloud.
 package apps
 
 import (

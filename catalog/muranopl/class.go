@@ -106,6 +106,8 @@ type Method struct {
 	Arguments []*Argument
 	// Native tells that the body is in Go; only in embedded packages.
 	Native bool
+	// Prompt tells that other strands do not run meanwhile, because the body in Go hardly waits: "Native: prompt".
+	Prompt bool
 	// Body is the body as written, nil when there is none.
 	Body     *yaml.Node
 	code     block // the body as it is run

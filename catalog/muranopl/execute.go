@@ -225,7 +225,7 @@ func (p parallel) run(ctx context.Context, s *strand) (outcome, error) {
 		}
 	}
 	results := make([]outcome, len(p.body))
-	err := abreast(len(p.body), limit, func(n int) (err error) {
+	err := s.frame.interpreter.abreast(ctx, len(p.body), limit, func(ctx context.Context, n int) (err error) {
 		s.beside(func(mine *strand) { results[n], err = p.body[n:n+1].run(mine.enter(ctx), mine) })
 		return err
 	})
@@ -241,19 +241,35 @@ func (p parallel) run(ctx context.Context, s *strand) (outcome, error) {
 }
 
 // abreast does work number 0 to count-1, at most limit at a time, and returns when all is done: the first error, in the order of the
-// numbers. A panic is the error of its number: it must not end what else the process does.
-func abreast(count, limit int, work func(n int) error) error {
+// numbers. Each gets its first turn in the order of the numbers too. A panic is the error of its number: it must not end what else the
+// process does.
+func (i *Interpreter) abreast(ctx context.Context, count, limit int, work func(ctx context.Context, n int) error) error {
+	if p := runningOf(ctx); !p.runs(i) {
+		i.turn.take()
+		defer i.turn.give()
+		ctx = &running{ctx, i, strandOf(ctx), true}
+	}
 	failures := make([]error, count)
 	var all sync.WaitGroup
-	turns := make(chan struct{}, max(limit, 1))
-	for n := range count {
-		turns <- struct{}{}
+	begun := 0
+	var next func()
+	next = func() { // by whoever has the turn
+		if begun == count {
+			return
+		}
+		n, mine := begun, i.turn.ask()
+		begun++
 		all.Go(func() {
-			defer func() { <-turns }()
-			failures[n] = panics.Run(func() error { return work(n) })
+			<-mine
+			defer i.turn.give()
+			failures[n] = panics.Run(func() error { return work(ctx, n) })
+			next()
 		})
 	}
-	all.Wait()
+	for range min(max(limit, 1), count) {
+		next()
+	}
+	i.waiting(ctx, func(context.Context) { all.Wait() })
 	for _, err := range failures {
 		if err != nil {
 			return err

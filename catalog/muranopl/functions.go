@@ -136,7 +136,9 @@ func objectFunctions(c *Class) []*yaql.Function {
 			}
 			return nil, false
 		}}}, Call: func(i *yaql.Invocation) (any, error) {
-			return nil, wait.Pause(i.Context(), i.Args[0].(time.Duration))
+			var err error
+			waiting(i.Context(), func(ctx context.Context) { err = wait.Pause(ctx, i.Args[0].(time.Duration)) })
+			return nil, err
 		}},
 		{Name: "call", Kind: yaql.AsFunction, Doc: "calls a method of an object or a class by its name",
 			Params: []yaql.Param{{Name: "name", Type: aText}, {Name: "args", Type: aList}, {Name: "kwargs", Type: aMap}, {Name: "receiver", Type: aReceiver}},
@@ -216,7 +218,7 @@ const maxAbreast = 1000
 // mapAbreast calls the lambda for each item, at most limit at a time.
 func mapAbreast(ctx context.Context, items []any, limit int, lambda *yaql.Lambda) ([]any, error) {
 	made := make([]any, len(items))
-	one := func(n int) (err error) {
+	one := func(ctx context.Context, n int) (err error) {
 		if s := strandOf(ctx); s != nil && limit > 1 {
 			s.beside(func(mine *strand) { made[n], err = lambda.Call(mine.enter(ctx), items[n]) })
 			return err
@@ -224,15 +226,16 @@ func mapAbreast(ctx context.Context, items []any, limit int, lambda *yaql.Lambda
 		made[n], err = lambda.Call(ctx, items[n])
 		return err
 	}
-	if limit <= 1 {
+	i := interpreterOf(ctx)
+	if limit <= 1 || i == nil {
 		for n := range items {
-			if err := one(n); err != nil {
+			if err := one(ctx, n); err != nil {
 				return nil, err
 			}
 		}
 		return made, nil
 	}
-	if err := abreast(len(items), limit, one); err != nil {
+	if err := i.abreast(ctx, len(items), limit, one); err != nil {
 		return nil, err
 	}
 	strandOf(ctx).pin(made)

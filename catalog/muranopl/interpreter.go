@@ -20,6 +20,7 @@ type Interpreter struct {
 	classes *Classes
 	natives Natives
 	locks   locks
+	turn    turn
 
 	logger    *slog.Logger
 	stored    func(property string, value any)
@@ -281,10 +282,17 @@ func (i *Interpreter) native(ctx context.Context, m *Method, object *Object, arg
 	for name, value := range args {
 		plain[name] = plainValue(value)
 	}
-	err = panics.Run(func() (err error) {
-		result, err = native(ctx, Call{Object: object, Method: m, Args: plain, Interpreter: i})
-		return err
-	})
+	run := func(ctx context.Context) {
+		err = panics.Run(func() (err error) {
+			result, err = native(ctx, Call{Object: object, Method: m, Args: plain, Interpreter: i})
+			return err
+		})
+	}
+	if m.Prompt {
+		run(ctx)
+	} else {
+		i.waiting(ctx, run)
+	}
 	var defect *panics.Error
 	if errors.As(err, &defect) {
 		err = fmt.Errorf("method %s: %w", m.FullName(), err)
@@ -300,9 +308,10 @@ func (i *Interpreter) native(ctx context.Context, m *Method, object *Object, arg
 
 // body runs a body in MuranoPL.
 func (i *Interpreter) body(ctx context.Context, m *Method, object *Object, receiver any, args map[string]any) (any, error) {
-	f := &frame{interpreter: i, method: m, caller: strandOf(ctx), depth: 1}
-	if f.caller != nil {
-		f.depth = f.caller.frame.depth + 1
+	f := &frame{interpreter: i, method: m, depth: 1}
+	from := runningOf(ctx)
+	if from != nil && from.strand != nil {
+		f.caller, f.depth = from.strand, from.strand.frame.depth+1
 	}
 	if f.depth > maxCalls {
 		return nil, raised("RecursionError", "methods call each other more than %d deep", maxCalls)
@@ -320,6 +329,10 @@ func (i *Interpreter) body(ctx context.Context, m *Method, object *Object, recei
 		variables["this"] = receiver
 	}
 	f.scope = i.base(m.Class).About(receiver).WithAll(variables)
+	if !from.runs(i) {
+		i.turn.take()
+		defer i.turn.give()
+	}
 	s := &strand{frame: f}
 	i.heap.begin(s)
 	defer i.heap.end(s)

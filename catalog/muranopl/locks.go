@@ -75,12 +75,22 @@ func (l *locks) take(ctx context.Context, key lockKey) error {
 	select {
 	case <-one.turn:
 		return nil
-	case <-ctx.Done():
+	default:
+	}
+	var err error
+	waiting(ctx, func(ctx context.Context) {
+		select {
+		case <-one.turn:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+	})
+	if err != nil {
 		l.mutex.Lock()
 		defer l.mutex.Unlock()
 		l.forget(key, one)
-		return context.Cause(ctx)
 	}
+	return err
 }
 
 func (l *locks) give(key lockKey) {

@@ -28,10 +28,12 @@ type Call struct {
 // with a method ExceptionNames() []string says its names itself. An exception that code in MuranoPL threw, below in a call of Invoke, comes
 // out there as an *Exception, and goes on as the same exception when it is returned. When the body panics, the call fails with an error
 // that names class and method.
+//
+// Other code of the interpreter runs while the body does, except for a method that is declared prompt.
 type NativeMethod func(ctx context.Context, call Call) (any, error)
 
 // Natives are the native methods: package's full name → class → method; ".init" and ".destroy" are methods as well. Only classes of
-// embedded packages can have them, in methods that say "Native: true"; a method of any other package without a Body returns null.
+// embedded packages can have them, in methods that say "Native: true" or "Native: prompt"; a method of any other package without a Body returns null.
 type Natives map[string]map[string]map[string]NativeMethod
 
 func (n Natives) find(m *Method) NativeMethod {

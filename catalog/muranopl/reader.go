@@ -512,10 +512,11 @@ func (d *classDocument) method(class string, embedded bool, f field) (*Method, e
 	}
 	if native := keys["Native"]; native != nil && embedded {
 		said, ok := YAMLScalar(native.Value).(bool)
-		if !ok || !plainStyle(native) {
-			return nil, d.wrong(native, "Native is true or false")
+		m.Prompt = native.Value == "prompt"
+		if !ok && !m.Prompt || !plainStyle(native) {
+			return nil, d.wrong(native, "Native is true, false or prompt")
 		}
-		m.Native = said
+		m.Native = said || m.Prompt
 	}
 	if m.Native && m.Body != nil {
 		return nil, d.wrong(f.key, "the method %s is native and has a Body as well", f.key.Value)

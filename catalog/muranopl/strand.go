@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 
 	"github.com/burano/burano/catalog/yaql"
@@ -55,7 +54,7 @@ func (s *strand) beside(do func(*strand)) {
 	do(mine)
 }
 
-// ticks is how many instructions a strand runs before it is charged for them and lets others have the processor.
+// ticks is how many instructions a strand runs before it is charged for them.
 const ticks = 256
 
 // tick counts an instruction, or a turn of a loop.
@@ -64,42 +63,53 @@ func (s *strand) tick() error {
 		return nil
 	}
 	s.ticked = 0
-	runtime.Gosched()
 	if m := s.frame.interpreter.meter; m != nil {
 		return m.Spend(ticks, 0)
 	}
 	return nil
 }
 
-type strandKey struct{}
+type runningKey struct{}
+
+// runningOf is the code that a context belongs to, nil for none.
+func runningOf(ctx context.Context) *running {
+	p, _ := ctx.Value(runningKey{}).(*running)
+	return p
+}
 
 // strandOf is the line of execution that a context belongs to, nil outside of bodies.
 func strandOf(ctx context.Context) *strand {
-	s, _ := ctx.Value(strandKey{}).(*strand)
-	return s
+	if p := runningOf(ctx); p != nil {
+		return p.strand
+	}
+	return nil
 }
 
-func (s *strand) enter(ctx context.Context) context.Context { return strandContext{ctx, s} }
+func (s *strand) enter(ctx context.Context) context.Context {
+	return &running{ctx, s.frame.interpreter, s, true}
+}
 
-// strandContext is the context of a line of execution: what is asked for most is at hand, however deep calls are.
-type strandContext struct {
+// running is the context of code that runs: what is asked for most is at hand, however deep calls are.
+type running struct {
 	context.Context
-	strand *strand
+	interpreter *Interpreter
+	strand      *strand // nil: none yet
+	hasTurn     bool
 }
 
-func (c strandContext) Value(key any) any {
+func (p *running) Value(key any) any {
 	switch key.(type) {
-	case strandKey:
-		return c.strand
+	case runningKey:
+		return p
 	case interpreterKey:
-		return c.strand.frame.interpreter
+		return p.interpreter
 	case yaql.MeterKey:
-		if m := c.strand.frame.interpreter.meter; m != nil {
+		if m := p.interpreter.meter; m != nil {
 			return m
 		}
 		return nil
 	}
-	return c.Context.Value(key)
+	return p.Context.Value(key)
 }
 
 type interpreterKey struct{}
