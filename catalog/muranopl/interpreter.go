@@ -229,6 +229,9 @@ func (i *Interpreter) fromGo(ctx context.Context, m *Method, object *Object, rec
 
 // call calls a method with arguments as an expression gives them. receiver is what $ is: the object, or the class of a static method.
 func (i *Interpreter) call(ctx context.Context, m *Method, object *Object, receiver any, args []any, named map[string]any) (any, error) {
+	if mock := i.mocks.of(m, object); mock != nil && mock.expression == nil && !runsOriginal(ctx, m) {
+		return callMethod(ctx, mock.substitute, mock.name, args, named) // whose arguments may be called otherwise
+	}
 	prepared, err := i.bind(ctx, m, object, args, named)
 	if err != nil {
 		return nil, mismatched(err)

@@ -88,14 +88,14 @@ func runsOriginal(ctx context.Context, m *Method) bool {
 
 // mocked runs what stands in for a method.
 func (i *Interpreter) mocked(ctx context.Context, one *mock, m *Method, object *Object, receiver any, args map[string]any) (any, error) {
-	if one.expression == nil {
-		named := make(map[string]any, len(args))
+	if one.expression == nil { // Go called the method, with all its arguments
+		var list []any
 		for _, a := range m.Arguments {
 			if a.Usage == Standard {
-				named[a.Name] = args[a.Name]
+				list = append(list, args[a.Name])
 			}
 		}
-		return callMethod(ctx, one.substitute, one.name, nil, named)
+		return callMethod(ctx, one.substitute, one.name, list, nil)
 	}
 	variables := map[string]any{"": receiver, "1": receiver, "this": receiver}
 	for name, value := range args {
@@ -107,18 +107,26 @@ func (i *Interpreter) mocked(ctx context.Context, one *mock, m *Method, object *
 
 // mockFunctions are those of Murano's test runner:
 //
-//	inject(target, method, mockObject, mockName)  calls of the method call mockName of mockObject
+//	inject(target, method, mockObject, mockName)  calls of the method call mockName of mockObject with the same arguments
 //	inject(target, method, expression)            calls of the method evaluate the expression, with the method's arguments as variables
 //	originalMethod()                              calls, in such an expression, the method itself
 //	withOriginal(t => $x) -> expression           evaluates, in such an expression, with variables of where inject() was called
 //
-// target is an object, or a class for all its objects.
+// target is an object, or a class or its name for all its objects.
 func mockFunctions() []*yaql.Function {
-	target := yaql.Param{Name: "target", Type: aReceiver}
+	target := yaql.Param{Name: "target", Type: func(value any) (any, bool) {
+		_, named := value.(string)
+		return value, named || classOf(value) != nil
+	}}
 	method := yaql.Param{Name: "targetMethod", Type: aText}
 	inject := func(i *yaql.Invocation, one *mock) (any, error) {
 		one.object, one.class = objectOf(i.Args[0]), classOf(i.Args[0])
 		var err error
+		if one.class == nil {
+			if one.class, err = Caller(i.Context()).Class.classFor(i.Context(), i.Args[0]); err != nil {
+				return nil, err
+			}
+		}
 		if one.method, err = one.class.Method(i.Args[1].(string)); err != nil || one.method == nil {
 			return nil, raised(dslExceptions+"NoMethodFound", "Method %q is not found", i.Args[1])
 		}
