@@ -24,9 +24,11 @@ type attribute struct {
 	value               any
 }
 
-// Natives are the bodies of all classes of io.murano that need no cloud.
+// Natives are the bodies of all classes of io.murano that need no cloud, and the templates of stacks.
 func (l *Local) Natives() muranopl.Natives {
-	return muranopl.Natives{"io.murano": Methods(l, l.Logger)}
+	methods := Methods(l, l.Logger)
+	methods["io.murano.system.HeatStack"] = (&localStacks{stacks: map[string]*localStack{}}).methods()
+	return muranopl.Natives{"io.murano": methods}
 }
 
 // LoadAttributes takes the Attributes of a model: lists of object id, class, name and value.

@@ -36,5 +36,5 @@ func TestAFailingTestIsShownWithItsTrace(t *testing.T) {
 func TestTheApplicationLibraryPassesItsTests(t *testing.T) {
 	out, err := called(t, "", "package", "test", "../../test/packages/io.burano.test.Applications")
 	require.NoError(t, err, out)
-	require.Contains(t, out, "15 passed, 0 failed\n")
+	require.Contains(t, out, "16 passed, 0 failed\n")
 }

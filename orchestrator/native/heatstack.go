@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -76,7 +77,7 @@ func setTemplate(_ context.Context, s *heatStack, call muranopl.Call) (any, erro
 }
 
 func updateTemplate(_ context.Context, s *heatStack, call muranopl.Call) (any, error) {
-	s.content.Template = mergeTemplates(s.content.Template, dict(call, "template"))
+	s.content.Template = core.MergeTemplates(s.content.Template, dict(call, "template"))
 	return nil, nil
 }
 
@@ -94,7 +95,7 @@ func (h heatStackClass) replaceInTemplate(ctx context.Context, s *heatStack, cal
 
 // replace replaces what begins with the prefix in the template, and tells whether anything changed.
 func (s *heatStack) replace(prefix string, template map[string]any) (changed bool) {
-	made := replaced(s.content.Template, prefix, template)
+	made := core.ReplacedInTemplate(s.content.Template, prefix, template)
 	if reflect.DeepEqual(made, s.content.Template) {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
@@ -61,7 +62,7 @@ func (h *heatStacks) restore(s *heatStack, resource string, definition map[strin
 	made := maps.Clone(s.content.Template)
 	resources, _ := made["resources"].(map[string]any)
 	resources = maps.Clone(resources)
-	resources[resource] = whole(mergeValues(map[string]any{}, definition))
+	resources[resource] = whole(core.MergeTemplates(map[string]any{}, definition))
 	made["resources"] = resources
 	s.content.Template = made
 }

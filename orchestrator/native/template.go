@@ -3,8 +3,6 @@ package native
 import (
 	"maps"
 	"math"
-	"reflect"
-	"slices"
 	"strings"
 )
 
@@ -52,21 +50,6 @@ func withoutIdleGroups(template map[string]any) map[string]any {
 	return made
 }
 
-// replaced is the template without the resources and outputs whose names begin with the prefix, merged with another one.
-func replaced(template map[string]any, prefix string, with map[string]any) map[string]any {
-	without := maps.Clone(template)
-	for _, section := range []string{"resources", "outputs"} {
-		entries, ok := without[section].(map[string]any)
-		if !ok {
-			continue
-		}
-		entries = maps.Clone(entries)
-		maps.DeleteFunc(entries, func(name string, _ any) bool { return strings.HasPrefix(name, prefix) })
-		without[section] = entries
-	}
-	return mergeTemplates(without, with)
-}
-
 // whole makes whole numbers of those that JSON gives, as code has them.
 func whole(value any) any {
 	switch v := value.(type) {
@@ -91,45 +74,4 @@ func versioned(template map[string]any) map[string]any {
 	made := map[string]any{keyVersion: oldestVersion}
 	maps.Copy(made, template)
 	return made
-}
-
-// mergeTemplates merges the second into the first; of two versions of the language the newer one counts. Nothing given is changed.
-func mergeTemplates(one, other map[string]any) map[string]any {
-	made, _ := mergeValues(one, other).(map[string]any)
-	if a, _ := one[keyVersion].(string); a != "" {
-		if b, _ := other[keyVersion].(string); b != "" {
-			made[keyVersion] = max(a, b) // dates, and after them names
-		}
-	}
-	return made
-}
-
-func mergeValues(one, other any) any {
-	switch a := one.(type) {
-	case map[string]any:
-		if b, ok := other.(map[string]any); ok {
-			made := maps.Clone(a)
-			if made == nil {
-				made = map[string]any{}
-			}
-			for key, value := range b {
-				if before, there := made[key]; there {
-					value = mergeValues(before, value)
-				}
-				made[key] = value
-			}
-			return made
-		}
-	case []any:
-		if b, ok := other.([]any); ok {
-			made := slices.Clone(a)
-			for _, item := range b {
-				if !slices.ContainsFunc(made, func(there any) bool { return reflect.DeepEqual(there, item) }) {
-					made = append(made, item)
-				}
-			}
-			return made
-		}
-	}
-	return other
 }
