@@ -132,6 +132,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		return outcome, failedWith("", err)
 	}
 	runtime := &Runtime{engine: e, held: h, environment: environment}
+	defer runtime.giveUp()
 
 	interpreter := muranopl.NewInterpreter(classes, named(e.Natives(runtime)), muranopl.WithLogger(h.log), muranopl.WithStored(h.known.Note), muranopl.WithLimits(e.Code))
 	var start func(context.Context) error

@@ -29,6 +29,7 @@ type Runtime struct {
 
 	mutex   sync.Mutex
 	ends    []func(context.Context) error
+	ended   []func()
 	planned map[string]map[string][]string // by the ids of objects and the names of steps: the names of those that they wait for
 
 	reaching sync.Mutex
@@ -94,6 +95,22 @@ func (r *Runtime) end(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Ended has something given up once the task has ended, however it did: connections that it made, for example.
+func (r *Runtime) Ended(do func()) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.ended = append(r.ended, do)
+}
+
+func (r *Runtime) giveUp() {
+	r.mutex.Lock()
+	ended := r.ended
+	r.mutex.Unlock()
+	for _, do := range ended {
+		do()
+	}
 }
 
 // TrackApplication begins to count an application, for the statistics of instances; title may be "".

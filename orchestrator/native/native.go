@@ -72,6 +72,8 @@ type Runtime interface {
 	Planned(object *muranopl.Object, steps map[string][]string)
 	// AtEnd has something done after the task's action, and what that left to be destroyed, went well.
 	AtEnd(do func(context.Context) error)
+	// Ended has something given up once the task has ended, however it did.
+	Ended(do func())
 	// Fence is the number that grows each time a task of the environment is taken.
 	Fence() uint64
 	// Alive returns an error once this process may no longer act for the task.
@@ -123,6 +125,7 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: stacks, successions: successions{runtime}, server: config}
 	own := &ownStack{runtime: runtime, objects: objects, reports: reports, stacks: stacks, servers: servers, nodes: clusters, patience: config.ServerPatience,
 		rehearsal: rehearsal}
+	reached := &applicationServers{runtime: runtime, objects: objects, reports: reports, stacks: stacks, config: config, rehearsal: rehearsal}
 
 	language := core.Methods(host{runtime, config.Region}, config.Logger)
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
@@ -130,6 +133,7 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 		classHeatStack:        heatStackClass{runtime, stacks, own, config.ServerPatience}.methods(),
 		classNetworkExplorer:  (&explorer{runtime: runtime, objects: objects, reports: reports, stacks: stacks, networks: config.Networks, dns: config.DNSServers, external: config.ExternalNetwork}).methods(),
 		classInstanceNotifier: notifier{runtime}.methods(),
+		classInstance:         reached.methods(),
 	})
 	return muranopl.Natives{
 		packageCore:       language,

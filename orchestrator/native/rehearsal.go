@@ -139,6 +139,8 @@ func (r *rehearsal) Planned(*muranopl.Object, map[string][]string) {}
 
 func (r *rehearsal) AtEnd(func(context.Context) error) {}
 
+func (r *rehearsal) Ended(func()) {}
+
 func (r *rehearsal) Report(context.Context, *muranopl.Object, engine.Level, string, string) error {
 	return nil
 }

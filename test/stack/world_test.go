@@ -49,6 +49,7 @@ type world struct {
 	// there is the template of the stack that Heat has, with all of its resources; nil for none.
 	there  map[string]any
 	config native.Config
+	nova   http.HandlerFunc // answers what a server is
 }
 
 func newWorld(t *testing.T) *world {
@@ -56,6 +57,7 @@ func newWorld(t *testing.T) *world {
 		limits: `"maxServerGroups": 10, "maxServerGroupMembers": 10`,
 		config: native.Config{Networks: netip.MustParsePrefix("10.20.0.0/16"), Region: localkeystone.Region, ServerPatience: time.Minute,
 			Logger: slog.New(slog.DiscardHandler)}}
+	w.nova = answer(`{}`)
 	listener := httptest.NewUnstartedServer(nil)
 	url := "http://" + listener.Listener.Addr().String()
 	users, err := localkeystone.New(localkeystone.Config{StateDir: t.TempDir(), Endpoint: url})
@@ -71,6 +73,7 @@ func newWorld(t *testing.T) *world {
 	mux.HandleFunc("GET /compute/v2.1/limits", func(rw http.ResponseWriter, r *http.Request) {
 		answer(`{"limits": {"absolute": {`+w.limits+`}}}`)(rw, r)
 	})
+	mux.HandleFunc("GET /compute/v2.1/servers/{id}", func(rw http.ResponseWriter, r *http.Request) { w.nova(rw, r) })
 	mux.HandleFunc("GET /compute/{rest...}", answer(`{"versions": [{"id": "v2.1", "status": "CURRENT", "links": []}]}`))
 	const stack = `{"id": "stack", "stack_name": "burano-environment", "stack_status": "CREATE_COMPLETE", "tags": ["burano"]}`
 	mux.HandleFunc("GET /orchestration/v1/{project}/stacks", func(rw http.ResponseWriter, r *http.Request) {
@@ -251,6 +254,8 @@ func (w *world) Fence() uint64           { return 1 }
 func (w *world) Alive() error            { return nil }
 
 func (w *world) AtEnd(func(context.Context) error) {}
+
+func (w *world) Ended(func()) {}
 
 func (w *world) Planned(*muranopl.Object, map[string][]string) {}
 

@@ -1,0 +1,290 @@
+package native
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes/access"
+	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// classWindows is of the servers that Burano does not log in to.
+const classWindows = "io.murano.resources.WindowsInstance"
+
+// vaultServers is where the keys of servers that are no nodes of clusters lie; those of a cluster lie at its id.
+const vaultServers = "servers"
+
+// NoAccess is a fault: Burano has no way to log in to a server, and waiting does not help.
+type NoAccess struct{ Server, Reason, Remedy string }
+
+func (e *NoAccess) Error() string {
+	return fmt.Sprintf("Burano cannot log in to server %s: %s. %s", e.Server, e.Reason, e.Remedy)
+}
+
+// Unwrap makes it a fault of kind Conflict.
+func (e *NoAccess) Unwrap() error { return fault.New(fault.Conflict, "%s", e.Error()) }
+
+// applicationServers reaches the servers of applications over SSH, during one task.
+type applicationServers struct {
+	runtime interface {
+		Project(ctx context.Context) (*openstack.Project, error)
+		Secret(ctx context.Context, name string) ([]byte, bool, error)
+		SetSecret(ctx context.Context, name string, value []byte) error
+		Fence() uint64
+		Alive() error
+		Ended(do func())
+	}
+	objects   objects
+	reports   reports
+	stacks    *heatStacks
+	config    Config
+	rehearsal bool
+
+	mutex       sync.Mutex
+	connections *access.Connections
+	booted      map[string]bool // by the ids of servers that have applied their user data
+	inHeat      map[string]any  // the template of the environment's stack; nil before it was asked for
+}
+
+func (a *applicationServers) methods() map[string]muranopl.NativeMethod {
+	return map[string]muranopl.NativeMethod{"withAccess": a.withAccess}
+}
+
+// Connection is the connection to an instance's server, which the task makes once. It waits until its sshd answers, and until what its user
+// data asks for was done. Who calls must not close it; after a reboot it comes back by itself.
+func (a *applicationServers) Connection(ctx context.Context, instance *muranopl.Object) (*ssh.Client, error) {
+	if a.rehearsal {
+		return nil, errors.New("a rehearsal logs in to no server")
+	}
+	server, err := a.server(ctx, instance)
+	if err != nil {
+		return nil, err
+	}
+	client, err := a.all().Connect(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	return client, a.awaitBoot(ctx, instance, server, client)
+}
+
+// all are the task's connections, which end with it.
+func (a *applicationServers) all() *access.Connections {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.connections != nil {
+		return a.connections
+	}
+	connections := access.New(access.Config{
+		Vault: vault{a.runtime, vaultServers}, User: access.User, Patience: a.config.SSHPatience, Logger: a.reports.logger,
+		Fence: a.runtime.Fence(), Alive: a.runtime.Alive, Connected: a.config.Connected,
+		Through: a.through,
+		Report: func(ctx context.Context, server access.Server, text string) {
+			a.reports.inform(ctx, a.objects.find(server.Key), "%s: %s", server.Name, text)
+		},
+		Down: func(ctx context.Context, server access.Server) bool {
+			project, err := a.runtime.Project(ctx)
+			if err != nil {
+				return false
+			}
+			state, err := project.Server(ctx, server.ID)
+			return err == nil && state.Down()
+		},
+	})
+	a.connections, a.booted = connections, map[string]bool{}
+	a.runtime.Ended(func() {
+		if err := connections.Close(); err != nil {
+			a.reports.logger.Debug("closing the connections to servers", "error", err)
+		}
+	})
+	return connections
+}
+
+// server is what an instance has in the cloud, as something to connect to.
+func (a *applicationServers) server(ctx context.Context, instance *muranopl.Object) (access.Server, error) {
+	made := access.Server{Key: instance.ID(), Name: instance.Text("name"), ID: instance.Text("openstackId")}
+	if made.ID == "" {
+		return made, fault.New(fault.Conflict, "server %s is not deployed, so that nothing can be run on it: let the application deploy it first", made.Name)
+	}
+	if err := a.reachable(ctx, instance); err != nil {
+		return made, err
+	}
+	made.Access, _ = netip.ParseAddr(instance.Text("floatingIpAddress"))
+	for _, text := range instance.List("ipAddresses") {
+		if address, err := netip.ParseAddr(fmt.Sprint(text)); err == nil && address != made.Access {
+			made.Addresses = append(made.Addresses, address)
+		}
+	}
+	project, err := a.runtime.Project(ctx)
+	if err != nil {
+		return made, err
+	}
+	state, err := project.Server(ctx, made.ID)
+	if err != nil {
+		return made, err
+	}
+	made.Launched = state.Launched
+	return made, nil
+}
+
+// reachable says why Burano cannot log in to an instance's server; nil when it can.
+func (a *applicationServers) reachable(ctx context.Context, instance *muranopl.Object) error {
+	name := instance.Text("name")
+	if instance.Class().Is(classWindows) {
+		return &NoAccess{name, "it runs Windows, which Murano set up through an agent in the image and a message queue, and Burano has neither",
+			"Burano sets up servers with Linux, over SSH: use an image and a package for Linux, or have user data (cloudbase-init) do the work"}
+	}
+	data, there, err := a.userData(ctx, instance)
+	if err != nil || access.Marked(data) {
+		return err
+	}
+	switch {
+	case instance.Class().Is(classNodeServer) && len(instance.Map(propertyNode)) > 0:
+		return &NoAccess{name, "it is a node of a Kubernetes cluster, which its cluster sets up", "Run what you need as a container in the cluster"}
+	case !there || !access.Foreign(data):
+		return &NoAccess{name, "it was made without Burano's SSH key, by a former version or from outside, and what runs is not replaced",
+			"To have it made anew, with an empty disk, delete it in Nova and deploy again; or add another server and move to it what runs here"}
+	}
+	return &NoAccess{name, "its user data is nothing that cloud-init takes (such as a script with its first line #!, or #cloud-config), so that Burano's SSH key cannot be put beside it",
+		"Have the package give user data that cloud-init takes"}
+}
+
+// userData is what an instance's server is made with, as the environment's stack has it.
+func (a *applicationServers) userData(ctx context.Context, instance *muranopl.Object) (data string, there bool, err error) {
+	template, err := a.stacks.template(ctx, a.stacks.own())
+	if err != nil {
+		return "", false, err
+	}
+	if data, there = userDataIn(template, instance); there {
+		return data, true, nil
+	}
+	// A former version kept nothing beside what Heat has.
+	if template, err = a.templateInHeat(ctx); err != nil {
+		return "", false, err
+	}
+	data, there = userDataIn(template, instance)
+	return data, there, nil
+}
+
+// userDataIn reads the user data of an instance's server in a template.
+func userDataIn(template map[string]any, instance *muranopl.Object) (data string, there bool) {
+	resources, _ := template["resources"].(map[string]any)
+	resource, there := resources[openstack.ServerResource(instance.ID())].(map[string]any)
+	properties, _ := resource["properties"].(map[string]any)
+	data, _ = properties["user_data"].(string)
+	return data, there
+}
+
+// templateInHeat is what Heat had of the environment's stack when the task first asked; empty when there was none.
+func (a *applicationServers) templateInHeat(ctx context.Context) (map[string]any, error) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.inHeat != nil {
+		return a.inHeat, nil
+	}
+	project, err := a.runtime.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, content, err := project.FindStack(ctx, a.stacks.own().name)
+	if err != nil {
+		return nil, err
+	}
+	a.inHeat = map[string]any{}
+	maps.Copy(a.inHeat, content.Template)
+	return a.inHeat, nil
+}
+
+// through are the servers of the environment's other instances that Burano can log in to.
+func (a *applicationServers) through(to access.Server) []access.Server {
+	ctx := context.Background() // nothing waits here: what is looked at is in memory
+	var jumps []access.Server
+	for _, instance := range a.objects.all(classInstance) {
+		floating, err := netip.ParseAddr(instance.Text("floatingIpAddress"))
+		if err != nil || instance.ID() == to.Key || instance.Text("openstackId") == "" || a.reachable(ctx, instance) != nil {
+			continue
+		}
+		jump := access.Server{Key: instance.ID(), Name: instance.Text("name"), ID: instance.Text("openstackId"), Access: floating}
+		jumps = append(jumps, jump)
+	}
+	return jumps
+}
+
+//go:embed scripts/await-boot.sh
+var awaitBootScript string
+
+// awaitBoot waits until a server has applied its user data: packages are installed by one at a time.
+func (a *applicationServers) awaitBoot(ctx context.Context, instance *muranopl.Object, server access.Server, client *ssh.Client) error {
+	a.mutex.Lock()
+	done := a.booted[server.ID]
+	a.mutex.Unlock()
+	if done {
+		return nil
+	}
+	limit := strconv.Itoa(max(1, int(a.config.ServerPatience.Seconds())))
+	said, err := client.Run(ctx, ssh.Script{Name: "wait for the end of the boot", Body: awaitBootScript, Env: map[string]string{"LIMIT": limit}})
+	if err != nil {
+		return fmt.Errorf("wait until %s has applied its user data: %w", server.Name, err)
+	}
+	if said = strings.TrimSpace(said); said != "" {
+		first, details, _ := strings.Cut(said, "\n")
+		a.reports.write(ctx, instance, engine.LevelInfo, server.Name+": "+first, details)
+	}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.booted[server.ID] = true
+	return nil
+}
+
+// withAccess puts Burano's key into what an instance has prepared as user data. A server that is there keeps what it was made with.
+func (a *applicationServers) withAccess(ctx context.Context, call muranopl.Call) (any, error) {
+	prepared := dict(call, "userData")
+	other, isText := prepared["data"].(string)
+	if !isText && prepared["data"] != nil {
+		return prepared, nil // what Heat makes it of
+	}
+	given := func(data string) map[string]any { return map[string]any{"data": data, "format": "RAW"} }
+	kept, there, err := a.userData(ctx, call.Object)
+	if err != nil {
+		return nil, err
+	}
+	if access.MadeOf(kept, other) {
+		return given(kept), nil
+	}
+	if there && kept == other { // made before servers had the key
+		if gone, err := a.gone(ctx, call.Object.Text("openstackId")); err != nil || !gone {
+			return prepared, err
+		}
+	}
+	data, err := a.all().UserData(ctx, call.Object.ID(), other)
+	if errors.Is(err, access.ErrForeign) {
+		return prepared, nil // who wants to log in is told
+	}
+	if err != nil {
+		return nil, err
+	}
+	return given(data), nil
+}
+
+// gone tells whether Nova does not know a server any more.
+func (a *applicationServers) gone(ctx context.Context, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	project, err := a.runtime.Project(ctx)
+	if err != nil {
+		return false, err
+	}
+	state, err := project.Server(ctx, id)
+	return state.Status == openstack.Gone, err
+}
