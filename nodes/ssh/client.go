@@ -207,9 +207,21 @@ func (c *Client) connected(ctx context.Context) (*connection, error) {
 	}
 }
 
+// What is agreed on with a server is of the strict kind; every OpenSSH since 6.5 (2014) has it.
+
+// keyExchanges are those over Curve25519, with a part that a quantum computer cannot undo where the server has it.
+func keyExchanges() []string {
+	return []string{ssh.KeyExchangeMLKEM768X25519, ssh.KeyExchangeCurve25519, "curve25519-sha256@libssh.org"}
+}
+
 // ciphers prefers AES-GCM, which processors do in hardware.
 func ciphers() []string {
 	return []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherChaCha20Poly1305, ssh.CipherAES128CTR, ssh.CipherAES256CTR}
+}
+
+// macs are those that are made of what is encrypted; ciphers that authenticate need none.
+func macs() []string {
+	return []string{ssh.HMACSHA256ETM, ssh.HMACSHA512ETM}
 }
 
 // keepAlive closes the connection when the server no longer answers, so that callers fail and connect again.

@@ -86,6 +86,19 @@ func (e *LoginError) Error() string {
 
 func (e *LoginError) Unwrap() error { return e.Err }
 
+// AlgorithmsError says that the server offers none of the algorithms that are strict enough. Waiting does not cure it.
+type AlgorithmsError struct {
+	Address string
+	Err     error
+}
+
+func (e *AlgorithmsError) Error() string {
+	return fmt.Sprintf("the sshd at %s offers nothing that Burano trusts (%v): let it offer an ed25519 host key, curve25519-sha256, a cipher of AES or chacha20-poly1305, and "+
+		"hmac-sha2-256-etm@openssh.com, which OpenSSH does by itself since 6.5", e.Address, e.Err)
+}
+
+func (e *AlgorithmsError) Unwrap() error { return e.Err }
+
 // UnreachableError says that no sshd answered in time, or that none will.
 type UnreachableError struct {
 	Tried  []string // where, with the last error of each
@@ -144,7 +157,8 @@ func dialPatiently(ctx context.Context, config Config) (*connection, error) {
 			tried[o.way] = fmt.Sprintf("%s (%v)", ways[o.way], o.err)
 			var login *LoginError
 			var hostKey *HostKeyError
-			if errors.As(o.err, &login) || errors.As(o.err, &hostKey) {
+			var algorithms *AlgorithmsError
+			if errors.As(o.err, &login) || errors.As(o.err, &hostKey) || errors.As(o.err, &algorithms) {
 				if final == nil || ways[o.way].direct {
 					final = o.err
 				}
@@ -204,6 +218,10 @@ func follow(ctx context.Context, config Config, way Way) (*connection, error) {
 		if errors.As(err, &wrongKey) {
 			return wrongKey
 		}
+		var none *ssh.AlgorithmNegotiationError
+		if errors.As(err, &none) {
+			return &AlgorithmsError{Address: way.String(), Err: none}
+		}
 		if strings.Contains(err.Error(), "unable to authenticate") {
 			return &LoginError{User: config.User, Address: way.String(), Key: ssh.FingerprintSHA256(config.Signer.PublicKey()), Err: err}
 		}
@@ -232,7 +250,7 @@ func dialOnce(ctx context.Context, config Config, way Way, timeout time.Duration
 	stop := context.AfterFunc(handshake, func() { socket.Close() })
 	conn := &connection{way: way.Name, lost: make(chan struct{})}
 	client := &ssh.ClientConfig{
-		Config:            ssh.Config{Ciphers: ciphers()},
+		Config:            ssh.Config{KeyExchanges: keyExchanges(), Ciphers: ciphers(), MACs: macs()},
 		User:              config.User,
 		Auth:              []ssh.AuthMethod{ssh.PublicKeys(config.Signer)},
 		HostKeyAlgorithms: []string{ssh.KeyAlgoED25519},

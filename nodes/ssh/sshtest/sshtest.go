@@ -31,6 +31,8 @@ type Server struct {
 	HostKey ssh.PublicKey // the key it presents
 	// Path, when it is set before Start, is where commands are looked for.
 	Path string
+	// Settings, when they are set before Start, are further lines of its configuration.
+	Settings string
 
 	t      testing.TB
 	dir    string
@@ -100,7 +102,7 @@ func (s *Server) Start() {
 	// Bash reads ~/.bashrc for commands that come through sshd, but not in an inner shell (SHLVL): tests must not depend on the
 	// start-up files of whoever runs them.
 	path := cmp.Or(s.Path, filepath.Join(s.dir, "bin")+":"+os.Getenv("PATH"))
-	config := fmt.Sprintf("ListenAddress %s\nPort %s\nHostKey %[3]s/host_key\nAuthorizedKeysFile %[3]s/authorized_keys\nPidFile %[3]s/pid\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nMaxSessions 50\nMaxStartups 50:30:100\nPermitRootLogin prohibit-password\nSetEnv SHLVL=1 PATH=%[4]q\n", host, port, s.dir, path)
+	config := fmt.Sprintf("ListenAddress %s\nPort %s\nHostKey %[3]s/host_key\nAuthorizedKeysFile %[3]s/authorized_keys\nPidFile %[3]s/pid\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nMaxSessions 50\nMaxStartups 50:30:100\nPermitRootLogin prohibit-password\nSetEnv SHLVL=1 PATH=%[4]q\n%[5]s", host, port, s.dir, path, s.Settings)
 	file := filepath.Join(s.dir, "sshd_config")
 	require.NoError(s.t, os.WriteFile(file, []byte(config), 0o600))
 	s.daemon = exec.Command(program, "-D", "-e", "-f", file)
