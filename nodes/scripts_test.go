@@ -101,6 +101,18 @@ func TestAUnitThatDoesNotComeUpFailsWithItsJournal(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "what did not start is not noted as started")
 }
 
+func TestTheDiskOfANodeIsRead(t *testing.T) {
+	disk, err := parsedDisk(bash(t, diskScript, nil, "FOLDER="+t.TempDir()))
+	require.NoError(t, err)
+	require.Positive(t, disk.Size)
+	require.LessOrEqual(t, disk.Free, disk.Size)
+	disk, err = parsedDisk("10 100 4096\ncontainer\n")
+	require.NoError(t, err)
+	require.Equal(t, Disk{Free: 40960, Size: 409600, Least: 1}, *disk)
+	_, err = parsedDisk("stat: no such thing")
+	require.Error(t, err)
+}
+
 func TestImagesAreImportedWhenContainerdHasThemNot(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(dir+"/images", 0o755))

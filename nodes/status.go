@@ -35,6 +35,9 @@ type NodeStatus struct {
 	Ready   *bool  // takes pods; nil where that is not known, and on nodes without a kubelet
 	Version string // of the kubelet, "" where it is not known
 	Problem error  // why it is not reached, or not ready
+	Disk    *Disk  // nil where it is not known
+	// Pressure is what its kubelet says that it runs out of, for which it ends pods.
+	Pressure []string
 }
 
 // MemberStatus is a member of etcd as it is found.
@@ -100,9 +103,14 @@ func (a *asking) note(what string, err error) {
 
 func (a *asking) reach(ctx context.Context, node *NodeStatus) (err error) {
 	defer panics.Catch(&err)
-	_, err = a.cluster.connect(ctx, node.Node)
-	node.Reached = err == nil
-	return err
+	client, err := a.cluster.connect(ctx, node.Node)
+	if node.Reached = err == nil; !node.Reached {
+		return err
+	}
+	if node.Disk, err = diskOf(ctx, client); err != nil { // it is reached all the same
+		a.cluster.config.Logger.DebugContext(ctx, "the disk of a node cannot be looked at", "node", node.Name, "error", err)
+	}
+	return nil
 }
 
 // etcd asks who is a member, whether they answer, and for the routes.
@@ -187,7 +195,11 @@ func (a *asking) ready(kubelets []corev1.Node) {
 			if found.Name == node.Name {
 				node.Version = found.Status.NodeInfo.KubeletVersion
 				ready, why = isReady(found)
+				node.Pressure = pressure(found)
 			}
+		}
+		for _, one := range node.Pressure {
+			a.note("node "+node.Name, errors.New(one))
 		}
 		if node.Ready = &ready; !ready {
 			problem := errors.New(why)
@@ -197,6 +209,17 @@ func (a *asking) ready(kubelets []corev1.Node) {
 			a.note("node "+node.Name, problem)
 		}
 	}
+}
+
+// pressure is what a kubelet says that its node runs out of.
+func pressure(node corev1.Node) (all []string) {
+	for _, condition := range node.Status.Conditions {
+		short := slices.Contains([]corev1.NodeConditionType{corev1.NodeDiskPressure, corev1.NodeMemoryPressure, corev1.NodePIDPressure}, condition.Type)
+		if short && condition.Status == corev1.ConditionTrue {
+			all = append(all, fmt.Sprintf("it takes no pods and ends some, because of %s: %s", condition.Type, condition.Message))
+		}
+	}
+	return all
 }
 
 func isReady(node corev1.Node) (bool, string) {

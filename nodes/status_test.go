@@ -49,13 +49,16 @@ func TestWhyAMinionIsNotReady(t *testing.T) {
 		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: conditions}}
 	}
 	a.ready([]corev1.Node{
-		kubelet(nodes[1].Name, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}),
+		kubelet(nodes[1].Name, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
+			corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+			corev1.NodeCondition{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue, Message: "kubelet has disk pressure"}),
 		kubelet(nodes[2].Name, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Message: "Kubelet stopped posting node status."}),
 	})
 	require.Nil(t, a.status.Nodes[0].Ready, "a master has no kubelet")
 	require.True(t, *a.status.Nodes[1].Ready)
 	require.False(t, *a.status.Nodes[2].Ready)
 	require.False(t, *a.status.Nodes[3].Ready)
-	require.Equal(t, []string{"node " + nodes[2].Name + ": it is not Ready: Kubelet stopped posting node status.",
+	require.Equal(t, []string{"node " + nodes[1].Name + ": it takes no pods and ends some, because of DiskPressure: kubelet has disk pressure",
+		"node " + nodes[2].Name + ": it is not Ready: Kubelet stopped posting node status.",
 		"node " + nodes[3].Name + ": its kubelet has not registered it"}, a.status.Problems)
 }

@@ -23,6 +23,15 @@ func (h Host) reserved() (kube, system int) {
 	return all * 6 / 10, all - all*6/10
 }
 
+// LeastDisk is how many percent of the disk must be free: below it the kubelet has pods leave. A container's disk is its host's, where others
+// take and free room.
+func (h Host) LeastDisk() int {
+	if h.Machine {
+		return 10
+	}
+	return 1
+}
+
 // kubelet are settings of the kubelet: of the whole kernel, and when pods have to leave.
 func (h Host) kubelet() (kernel, limits string) {
 	if !h.Machine {
@@ -31,18 +40,18 @@ func (h Host) kubelet() (kernel, limits string) {
 failCgroupV1: false
 oomScoreAdj: 0
 maxOpenFiles: 16384
-`, `evictionHard: {nodefs.available: 1%, imagefs.available: 1%, memory.available: 50Mi}
-`
+`, fmt.Sprintf(`evictionHard: {nodefs.available: %[1]d%%, imagefs.available: %[1]d%%, memory.available: 50Mi}
+`, h.LeastDisk())
 	}
 	kube, system := h.reserved()
 	return `failSwapOn: true
 oomScoreAdj: -999
 maxOpenFiles: 1000000
-`, fmt.Sprintf(`kubeReserved: {cpu: 100m, memory: %dMi, ephemeral-storage: 1Gi}
-systemReserved: {cpu: 100m, memory: %dMi}
-evictionHard: {nodefs.available: 10%%, nodefs.inodesFree: 5%%, imagefs.available: 10%%, memory.available: 100Mi}
+`, fmt.Sprintf(`kubeReserved: {cpu: 100m, memory: %[1]dMi, ephemeral-storage: 1Gi}
+systemReserved: {cpu: 100m, memory: %[2]dMi}
+evictionHard: {nodefs.available: %[3]d%%, nodefs.inodesFree: 5%%, imagefs.available: %[3]d%%, memory.available: 100Mi}
 evictionMinimumReclaim: {nodefs.available: 500Mi, imagefs.available: 500Mi}
-`, kube, system)
+`, kube, system, h.LeastDisk())
 }
 
 // proxy are settings of kube-proxy. What it sets of tracked connections belongs to the whole kernel.

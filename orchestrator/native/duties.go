@@ -90,6 +90,7 @@ func (h health) Look(ctx context.Context, environment *keeper.Environment) (keep
 		}
 		result.Findings = append(result.Findings, ailments(environment, cluster, known, status)...)
 		result.Findings = append(result.Findings, space(cluster, status)...)
+		result.Findings = append(result.Findings, shortages(cluster, status)...)
 	}
 	if len(result.Findings) > 0 {
 		result.Next = h.Interval / hurry

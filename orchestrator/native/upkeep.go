@@ -115,6 +115,36 @@ func space(cluster keeper.Cluster, status nodes.Status) []keeper.Finding {
 	return nil
 }
 
+// nearly is how many percent of a disk that are free, beside those that must be, are spoken of.
+const nearly = 5
+
+// shortages are findings about nodes that run out of something, for which pods are ended without anybody having asked for it.
+func shortages(cluster keeper.Cluster, status nodes.Status) (findings []keeper.Finding) {
+	add := func(kind, subject string, severity keeper.Severity, text string) {
+		findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: kind, Subject: subject, Severity: severity, Text: text,
+			Mends: "Make room on it: remove pods, images, logs or files that nobody needs, or give the nodes a larger flavor. The disk of a node that is a container, as in the " +
+				"local cloud, is that of the machine on which it runs"})
+	}
+	for _, node := range status.Nodes {
+		for _, one := range node.Pressure {
+			add("node-pressure", node.Name, keeper.Critical, fmt.Sprintf("Node %s of cluster %s is short: %s", node.Name, cluster.Name(), one))
+		}
+		if disk := node.Disk; disk != nil && disk.Size > 0 && disk.Percent() < float64(disk.Least+nearly) {
+			text := fmt.Sprintf("The disk of node %s of cluster %s is nearly full: %.1f of %.1f GiB are free (%.0f %%)", node.Name, cluster.Name(), float64(disk.Free)/(1<<30),
+				float64(disk.Size)/(1<<30), disk.Percent())
+			if node.Role == nodes.Minion {
+				text += fmt.Sprintf("; with less than %d %% it takes no pods, and ends some", disk.Least)
+			}
+			severity := keeper.Warning
+			if disk.Percent() < float64(disk.Least) {
+				severity = keeper.Critical
+			}
+			add("disk-nearly-full", node.Name, severity, text)
+		}
+	}
+	return findings
+}
+
 // asItStands gives the cluster as it was last deployed to work, which asks nothing of the cloud.
 func (c clusterClass) asItStands(work func(ctx context.Context, call muranopl.Call, known *facts) error) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {

@@ -77,6 +77,31 @@ func TestAStoreThatFillsUpIsFoundAndDefragmentedWhereThatHelps(t *testing.T) {
 	}
 }
 
+func TestANodeThatRunsOutOfDiskIsFoundBeforeItEndsPods(t *testing.T) {
+	const gibibyte = 1 << 30
+	of := func(free, least int64) nodes.Status {
+		return nodes.Status{Nodes: []nodes.NodeStatus{{Node: nodes.Node{Name: "a", Role: nodes.Minion}, Disk: &nodes.Disk{Free: free * gibibyte, Size: 100 * gibibyte, Least: int(least)}}}}
+	}
+	for name, c := range map[string]struct {
+		status nodes.Status
+		want   []string
+	}{
+		"nobody knows":                {nodes.Status{Nodes: []nodes.NodeStatus{{}}}, []string{}},
+		"room":                        {of(20, 10), []string{}},
+		"little room":                 {of(12, 10), []string{"warning disk-nearly-full a"}},
+		"none":                        {of(9, 10), []string{"critical disk-nearly-full a"}},
+		"a container with room":       {of(9, 1), []string{}},
+		"a container without":         {of(5, 1), []string{"warning disk-nearly-full a"}},
+		"what the kubelet ran out of": {nodes.Status{Nodes: []nodes.NodeStatus{{Node: nodes.Node{Name: "a"}, Pressure: []string{"MemoryPressure"}}}}, []string{"critical node-pressure a"}},
+	} {
+		found := shortages(keeper.Cluster{ObjectID: "c"}, c.status)
+		require.Equal(t, c.want, kinds(found), name)
+		for _, one := range found {
+			require.Nil(t, one.Repair, "another server would have no more room")
+		}
+	}
+}
+
 func TestASnapshotIsTakenWhenItIsDueAndWhatKeepsFailingIsFound(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	kept := &fakeSnapshots{}
