@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 )
 
 // An image for machines has cloud-init, too. It takes seconds to start, so it is used only for user data that node-init does not understand whole: other
-// users, packages, several parts, and the like. Then it does all that the user data asks for, but for host name, network and keys of sshd, which have to be
-// there before sshd starts.
+// packages, groups of users, and the like. Then it does all that the user data asks for, but for host name, network and keys of sshd, which have to be
+// there before sshd starts, and users of whom nothing special is asked, who may log in at once.
 
 // seedFolder is where cloud-init's data source NoCloud looks (https://docs.cloud-init.io/en/latest/reference/datasources/nocloud.html).
 const seedFolder = "var/lib/cloud/seed/nocloud"
@@ -18,9 +19,10 @@ func (s server) hasCloudInit() bool {
 	return err == nil
 }
 
-// forCloudInit is the user data without what cloud-init does: nothing is to be done twice.
+// forCloudInit is the user data without what cloud-init does: nothing is to be done twice. A user who is there already it leaves as it is.
 func (d userData) forCloudInit() userData {
-	d.Script, d.Files, d.Commands, d.CloudInit = nil, nil, nil, true
+	d.Accounts = slices.DeleteFunc(d.Accounts, func(one account) bool { return one.Partial })
+	d.Scripts, d.Files, d.Commands, d.CloudInit = nil, nil, nil, true
 	return d
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,10 @@ ssh_keys: {ed25519_private: secret, ed25519_public: public, dsa_private: old}
 users:
 - default
 - {name: root, ssh_authorized_keys: [ssh-ed25519 B two], shell: /bin/zsh}
-- {name: debian}
+- {name: debian, gecos: A user, sudo: 'ALL=(ALL) NOPASSWD:ALL', lock_passwd: true, ssh_authorized_keys: [ssh-ed25519 C three]}
+- {name: app, shell: /bin/bash, groups: [video]}
+- {name: Not:One}
+- alice
 write_files:
 - {path: /etc/a, content: aGVs bG8K, encoding: b64, permissions: 0600, owner: 'root:root'}
 - {path: /etc/b, content: "text", permissions: '0755', append: true}
@@ -38,6 +42,10 @@ packages: [vim]
 		Hostname:       "node-1",
 		AuthorizedKeys: []string{"ssh-ed25519 A one", "ssh-ed25519 B two"},
 		HostKeys:       map[string]string{"ed25519_private": "secret", "ed25519_public": "public"},
+		Accounts: []account{
+			{Name: "debian", Comment: "A user", Shell: "/bin/sh", Sudo: "ALL=(ALL) NOPASSWD:ALL", AuthorizedKeys: []string{"ssh-ed25519 C three"}},
+			{Name: "app", Shell: "/bin/bash", Partial: true},
+		},
 		Files: []file{
 			{Path: "/etc/a", Content: []byte("hello\n"), Mode: 0o600, Owner: "root:root"},
 			{Path: "/etc/b", Content: []byte("text"), Mode: 0o755, Append: true},
@@ -47,19 +55,21 @@ packages: [vim]
 	require.Equal(t, []string{
 		`line 6, ssh_keys: "dsa_private" is none of ed25519_private, ed25519_public, ecdsa_private, ecdsa_public, rsa_private, rsa_public`,
 		`line 7, users: shell of user root is not known and is ignored`,
-		`line 7, users: user "debian" is ignored: root is the only user of this image`,
-		`line 11, write_files: file "relative" is not written: the path is not absolute`,
-		`line 11, write_files: file "/etc/c" is not written: permissions "999" are no octal number`,
-		`line 11, write_files: file "/etc/d" is not written: encoding "gz" is not known (b64 is)`,
-		`line 17, runcmd: line 20: a command is a text or a list of words`,
-		`line 21, packages: this key is not known and is ignored`,
+		`line 7, users: groups of user app is not known and is ignored`,
+		`line 7, users: user "Not:One" is ignored: that is no name for one`,
+		`line 7, users: user "alice" is ignored: a user is a mapping with a name`,
+		`line 14, write_files: file "relative" is not written: the path is not absolute`,
+		`line 14, write_files: file "/etc/c" is not written: permissions "999" are no octal number`,
+		`line 14, write_files: file "/etc/d" is not written: encoding "gz" is not known (b64 is)`,
+		`line 20, runcmd: line 23: a command is a text or a list of words`,
+		`line 24, packages: this key is not known and is ignored`,
 	}, problems)
 }
 
 func TestUserDataMayBeAScriptOrNothing(t *testing.T) {
 	data, problems := parseUserData([]byte("#!/bin/sh\necho hello\n"))
 	require.Empty(t, problems)
-	require.Equal(t, "#!/bin/sh\necho hello\n", string(data.Script))
+	require.Equal(t, [][]byte{[]byte("#!/bin/sh\necho hello\n")}, data.Scripts)
 	require.True(t, data.DeleteHostKeys, "keys that lie in an image are no secret")
 
 	for _, nothing := range []string{"", "\n", "#cloud-config\n", "#cloud-config\n# only a comment\n"} {
@@ -67,9 +77,11 @@ func TestUserDataMayBeAScriptOrNothing(t *testing.T) {
 		require.Empty(t, problems, "%q", nothing)
 	}
 	for content, wanted := range map[string]string{
-		"Content-Type: multipart/mixed\n": "all of it is ignored",
-		"#cloud-config\n- a\n- b\n":       "no mapping",
-		"#cloud-config\n{":                "no YAML",
+		"Content-Type: multipart/mixed\n":    "cannot be read",
+		"Content-Type: multipart/mixed\n\nx": "names no boundary",
+		"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nnothing known\n--b--\n": "all of it is ignored",
+		"#cloud-config\n- a\n- b\n": "no mapping",
+		"#cloud-config\n{":          "no YAML",
 	} {
 		_, problems := parseUserData([]byte(content))
 		require.Len(t, problems, 1, "%q", content)
@@ -80,6 +92,7 @@ func TestUserDataMayBeAScriptOrNothing(t *testing.T) {
 func FuzzUserData(f *testing.F) {
 	f.Add([]byte("#cloud-config\nwrite_files: [{path: /a, permissions: 0o644}]\nruncmd: [[a], b]\nusers: [root, {name: root}]\n"))
 	f.Add([]byte("#!/bin/sh\n"))
+	f.Add([]byte("Content-Type: multipart/mixed; boundary=b\nMIME-Version: 1.0\n\n--b\nContent-Type: text/x-shellscript\nContent-Transfer-Encoding: base64\n\nIyEvYmluL3NoCg==\n--b--\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		data, _ := parseUserData(content)
 		for _, file := range data.Files {
@@ -231,6 +244,73 @@ func TestAScriptRunsOnce(t *testing.T) {
 	require.Equal(t, "ran\n", server.read(t, "ran"))
 }
 
+// What Burano writes for servers of applications (nodes/access/testdata).
+func TestUserDataOfSeveralPartsMakesAUserAndRunsTheScript(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes users")
+	}
+	server := testServer(t)
+	for name, content := range map[string]string{"etc/passwd": "root:x:0:0:root:/root:/bin/bash\n", "etc/shadow": "root:*:1::::::\n", "etc/group": "root:x:0:\n", "etc/gshadow": "root:*::\n"} {
+		require.NoError(t, server.write(server.path(name), []byte(content), 0o644))
+	}
+	content := `Content-Type: multipart/mixed; boundary="outer"
+MIME-Version: 1.0
+
+--outer
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="inner"
+
+--inner
+Content-Type: text/cloud-config
+Content-Transfer-Encoding: base64
+
+I2Nsb3VkLWNvbmZpZwpydW5jbWQ6IFsnZWNobyB0d28gPj4gcmFuJ10K
+--inner
+Content-Type: text/x-shellscript
+
+#!/bin/sh
+echo one >> ran
+
+--inner--
+
+--outer
+Content-Type: text/cloud-config; charset="utf-8"
+MIME-Version: 1.0
+Content-Transfer-Encoding: 7bit
+
+#cloud-config
+# a comment
+merge_how: [{name: list, settings: [append]}]
+ssh_deletekeys: true
+ssh_keys: {ed25519_private: PRIVATE, ed25519_public: PUBLIC}
+users:
+  - default
+  - {name: burano, gecos: Burano, shell: /bin/bash, lock_passwd: true, sudo: ALL=(ALL) NOPASSWD:ALL, ssh_authorized_keys: [ssh-ed25519 KEY burano]}
+
+--outer--
+`
+	drive := writeDrive(t, map[string]string{"meta_data.json": `{"uuid": "one", "name": "web"}`, "user_data": content})
+	data, problems := parseUserData([]byte(content))
+	require.Empty(t, problems)
+	require.Len(t, data.Scripts, 1)
+	for range 2 { // the second time a user is there
+		require.NoError(t, run(server, drive, early))
+		require.NoError(t, os.Remove(server.path("var/lib/burano-init/one/early")))
+	}
+	require.NoError(t, run(server, drive, late))
+	require.Equal(t, "one\ntwo\n", server.read(t, "ran"))
+	require.Equal(t, "PRIVATE\n", server.read(t, "etc/ssh/ssh_host_ed25519_key"))
+	require.Contains(t, server.read(t, "etc/passwd"), ":Burano:/home/burano:/bin/bash\n")
+	require.Equal(t, "burano ALL=(ALL) NOPASSWD:ALL\n", server.read(t, "etc/sudoers.d/90-burano"))
+	require.Equal(t, fs.FileMode(0o440), mode(t, server.path("etc/sudoers.d/90-burano")))
+	require.Equal(t, "ssh-ed25519 KEY burano\n", server.read(t, "home/burano/.ssh/authorized_keys"))
+	info, err := os.Stat(server.path("home/burano/.ssh/authorized_keys"))
+	require.NoError(t, err)
+	uid, _, _, err := server.accountOf("burano")
+	require.NoError(t, err)
+	require.Equal(t, uint32(uid), info.Sys().(*syscall.Stat_t).Uid, "sshd wants the file to be the user's")
+}
+
 func TestWithoutADriveNothingHappensAndABrokenOneIsSaid(t *testing.T) {
 	server := testServer(t)
 	require.NoError(t, run(server, t.TempDir(), early))
@@ -260,7 +340,7 @@ func TestAFailureInOnePartDoesNotKeepTheOthersFromBeingSetUp(t *testing.T) {
 }
 
 func TestUserDataThatIsNotUnderstoodWholeIsCloudInitsWhereTheImageHasIt(t *testing.T) {
-	content := "#cloud-config\nhostname: mine\nssh_keys: {ed25519_private: PRIVATE}\nusers: [{name: alice}]\n" +
+	content := "#cloud-config\nhostname: mine\nssh_keys: {ed25519_private: PRIVATE}\npackages: [vim]\n" +
 		"write_files: [{path: /opt/a, content: new}]\nruncmd: ['echo ran >> ran']\n"
 	files := map[string]string{"meta_data.json": `{"uuid": "one", "hostname": "h", "public_keys": {"k": "ssh-ed25519 KEY"}}`, "user_data": content}
 

@@ -31,6 +31,7 @@ func (s server) early(d *drive, data userData) error {
 		s.setHostname(d, data),
 		s.setNetwork(d.Network),
 		s.setAuthorizedKeys(append(d.Metadata.keys(), data.AuthorizedKeys...)),
+		s.makeAccounts(data.Accounts),
 		s.setHostKeys(data),
 		s.writeFiles(data.Files),
 		s.seedCloudInit(d, data),
@@ -40,12 +41,12 @@ func (s server) early(d *drive, data userData) error {
 // late runs what the user wants to have run: all of it, also when one part fails, as cloud-init does.
 func (s server) late(data userData) error {
 	var failures error
-	if len(data.Script) > 0 {
-		script := s.path("var/lib/burano-init/script")
-		if err := s.write(script, data.Script, 0o700); err != nil {
+	for i, text := range data.Scripts {
+		script := s.path("var/lib/burano-init", fmt.Sprintf("script-%d", i+1))
+		if err := s.write(script, text, 0o700); err != nil {
 			return err
 		}
-		failures = s.run(exec.Command(script))
+		failures = errors.Join(failures, s.run(exec.Command(script)))
 	}
 	for _, command := range data.Commands {
 		program := exec.Command("/bin/sh", "-c", command.Line)
@@ -115,15 +116,20 @@ func (s server) setAuthorizedKeys(keys []string) error {
 		return nil
 	}
 	path := s.path("root/.ssh/authorized_keys")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return s.addKeys(path, keys)
+}
+
+// addKeys adds to the keys of a file that is there.
+func (s server) addKeys(path string, keys []string) error {
 	existing, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	lines := strings.Split(strings.TrimSpace(string(existing)), "\n")
 	lines = slices.DeleteFunc(unique(append(lines, keys...)), func(line string) bool { return line == "" })
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
 	return s.write(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 }
 

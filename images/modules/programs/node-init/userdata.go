@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/textproto"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,19 +16,30 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// userData is what a user has asked for: a script, or the understood part of a cloud-config
+// userData is what a user has asked for: scripts, and the understood part of cloud-configs
 // (https://cloudinit.readthedocs.io/en/latest/reference/modules.html).
 type userData struct {
-	Script         []byte
+	Scripts        [][]byte
 	Hostname       string
 	AuthorizedKeys []string
 	// HostKeys has the keys "<type>_private" and "<type>_public", type being ed25519, ecdsa or rsa.
 	HostKeys       map[string]string
 	DeleteHostKeys bool
+	Accounts       []account
 	Files          []file
 	Commands       []command
 	// CloudInit is set when what the user data asks for is done by cloud-init.
 	CloudInit bool
+}
+
+// account is a user beside root.
+type account struct {
+	Name, Comment, Shell string
+	// Sudo is what the user may do by sudo, as sudoers has it: "ALL=(ALL) NOPASSWD:ALL"; "" for nothing.
+	Sudo           string
+	AuthorizedKeys []string
+	// Partial says that more is wanted of the user than that.
+	Partial bool
 }
 
 type file struct {
@@ -47,28 +60,50 @@ type command struct {
 // parseUserData reads what it can and says the rest, one sentence per problem.
 func parseUserData(content []byte) (userData, []string) {
 	data := userData{DeleteHostKeys: true}
+	if len(bytes.TrimSpace(content)) == 0 {
+		return data, nil
+	}
+	parts := [][]byte{content}
+	if isMessage(content) {
+		var err error
+		if parts, err = partsOf(textproto.MIMEHeader{}, content); err != nil {
+			return data, []string{fmt.Sprintf("it is to have several parts, and is ignored from where they cannot be read: %v", err)}
+		}
+	}
+	var problems []string
+	for i, part := range parts {
+		for _, problem := range data.readPart(part) {
+			if len(parts) > 1 {
+				problem = fmt.Sprintf("part %d: %s", i+1, problem)
+			}
+			problems = append(problems, problem)
+		}
+	}
+	return data, problems
+}
+
+// readPart reads a script or a cloud-config. What a later part says goes on from a former one.
+func (d *userData) readPart(content []byte) []string {
 	first, _, _ := bytes.Cut(bytes.TrimLeft(content, "\r\n\t "), []byte("\n"))
 	heading := strings.TrimSpace(string(first))
 	switch {
-	case len(bytes.TrimSpace(content)) == 0:
-		return data, nil
 	case strings.HasPrefix(heading, "#!"):
-		data.Script = content
-		return data, nil
+		d.Scripts = append(d.Scripts, content)
+		return nil
 	case heading != "#cloud-config":
-		return data, []string{fmt.Sprintf("it begins with %q; understood are scripts (#!) and #cloud-config: all of it is ignored", shorten(heading))}
+		return []string{fmt.Sprintf("it begins with %q; understood are scripts (#!) and #cloud-config: all of it is ignored", shorten(heading))}
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal(content, &document); err != nil {
-		return data, []string{fmt.Sprintf("it is no YAML, all of it is ignored: %v", err)}
+		return []string{fmt.Sprintf("it is no YAML, all of it is ignored: %v", err)}
 	}
 	if document.Kind == 0 {
-		return data, nil
+		return nil
 	}
 	if root := document.Content[0]; root.Kind == yaml.MappingNode {
-		return data, data.readCloudConfig(root)
+		return d.readCloudConfig(root)
 	}
-	return data, []string{"it is no mapping of keys to values: all of it is ignored"}
+	return []string{"it is no mapping of keys to values: all of it is ignored"}
 }
 
 func shorten(text string) string {
@@ -90,6 +125,8 @@ func (d *userData) readCloudConfig(root *yaml.Node) (problems []string) {
 
 func (d *userData) readKey(key string, value *yaml.Node) []error {
 	switch key {
+	case "merge_how", "merge_type":
+		return nil // what a later part says always goes on from a former one
 	case "hostname":
 		return one(value.Decode(&d.Hostname))
 	case "ssh_authorized_keys":
@@ -146,10 +183,15 @@ func (d *userData) readHostKeys(value *yaml.Node) (problems []error) {
 	for _, name := range sortedKeys(keys) {
 		if !slices.Contains(hostKeyNames, name) {
 			problems = append(problems, fmt.Errorf("%q is none of %s", name, strings.Join(hostKeyNames, ", ")))
-			delete(keys, name)
+			continue
+		}
+		if d.HostKeys == nil {
+			d.HostKeys = map[string]string{}
+		}
+		if d.HostKeys[name] == "" {
+			d.HostKeys[name] = keys[name]
 		}
 	}
-	d.HostKeys = keys
 	return problems
 }
 
@@ -237,32 +279,52 @@ func (d *userData) readUsers(value *yaml.Node) (problems []error) {
 	for _, entry := range value.Content {
 		if entry.Kind == yaml.ScalarNode {
 			if entry.Value != "default" && entry.Value != "root" {
-				problems = append(problems, fmt.Errorf("user %q is ignored: root is the only user of this image", entry.Value))
+				problems = append(problems, fmt.Errorf("user %q is ignored: a user is a mapping with a name", entry.Value))
 			}
 			continue
 		}
-		var fields map[string]yaml.Node
-		if err := entry.Decode(&fields); err != nil {
-			problems = append(problems, err)
-			continue
-		}
-		name := fields["name"]
-		if name.Value != "root" {
-			problems = append(problems, fmt.Errorf("user %q is ignored: root is the only user of this image", name.Value))
-			continue
-		}
-		for _, field := range sortedKeys(fields) {
-			content := fields[field]
-			switch field {
-			case "name":
-			case "ssh_authorized_keys":
-				if err := appendKeys(&d.AuthorizedKeys, &content); err != nil {
-					problems = append(problems, err)
-				}
-			default:
-				problems = append(problems, fmt.Errorf("%s of user root is not known and is ignored", field))
+		problems = append(problems, d.readUser(entry)...)
+	}
+	return problems
+}
+
+var accountName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
+
+func (d *userData) readUser(entry *yaml.Node) (problems []error) {
+	var fields map[string]yaml.Node
+	if err := entry.Decode(&fields); err != nil {
+		return one(err)
+	}
+	name := fields["name"]
+	made := account{Name: name.Value, Shell: "/bin/sh"}
+	if !accountName.MatchString(made.Name) {
+		return one(fmt.Errorf("user %q is ignored: that is no name for one", made.Name))
+	}
+	isRoot := made.Name == "root"
+	for _, field := range sortedKeys(fields) {
+		content := fields[field]
+		switch {
+		case field == "name":
+		case field == "ssh_authorized_keys":
+			if err := appendKeys(&made.AuthorizedKeys, &content); err != nil {
+				problems = append(problems, err)
 			}
+		case field == "gecos" && !isRoot:
+			made.Comment = strings.NewReplacer(":", " ", "\n", " ").Replace(content.Value)
+		case field == "shell" && !isRoot:
+			made.Shell = content.Value
+		case field == "sudo" && !isRoot && content.Kind == yaml.ScalarNode && !strings.Contains(content.Value, "\n"):
+			made.Sudo = content.Value
+		case field == "lock_passwd" && content.Value == "true": // there are no passwords
+		default:
+			problems = append(problems, fmt.Errorf("%s of user %s is not known and is ignored", field, made.Name))
+			made.Partial = true
 		}
+	}
+	if isRoot {
+		d.AuthorizedKeys = append(d.AuthorizedKeys, made.AuthorizedKeys...)
+	} else {
+		d.Accounts = append(d.Accounts, made)
 	}
 	return problems
 }
