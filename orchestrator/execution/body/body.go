@@ -1,0 +1,65 @@
+// Package body runs the bodies of execution plans: the part of Python that they are written in, without files, modules or definitions.
+//
+// A body calls the plan's scripts as functions and returns something of their results:
+//
+//	setup('{0} {1}'.format(args.name, args.port))
+//	return status().stdout
+//
+// Beside that there are assignments, if, for, while, try, raise, texts, numbers, lists, tuples, dicts, comprehensions, and the functions
+// and methods that such lines need. What is not known is an error with its line, before anything is run where the grammar can tell.
+package body
+
+import (
+	"context"
+	"fmt"
+)
+
+// Script is a function that a body calls; method is what stands after a point, "" for nothing.
+type Script func(ctx context.Context, method string, args []any, named map[string]any) (any, error)
+
+// Body is a body that was read.
+type Body struct{ statements []statement }
+
+// Error is a body that cannot be read, or a mistake at run time: what Python raises.
+type Error struct {
+	Line int    // from 1; 0: not known
+	Type string // SyntaxError, NameError, TypeError, KeyError, …
+	Text string
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("the plan's Body: %s: %s", e.Type, e.Text)
+	}
+	return fmt.Sprintf("line %d of the plan's Body: %s: %s", e.Line, e.Type, e.Text)
+}
+
+// Limits of one run.
+const (
+	maxSteps = 2_000_000 // statements, turns of loops, and nodes of expressions
+	maxText  = 8 << 20   // bytes of a text
+	maxItems = 100_000   // of a list or dict
+	maxDepth = 100       // of nested expressions and blocks
+)
+
+// Run runs the body and returns what it returns: nil, bool, int64, float64, string, []any or map[string]any. Parameters are what args is.
+// The scripts' results may be dicts (map[string]any), whose keys are attributes as well. An error of a script that no except catches
+// is returned as it is.
+func (b *Body) Run(ctx context.Context, parameters map[string]any, scripts map[string]Script) (any, error) {
+	r := &run{ctx: ctx, names: map[string]any{}}
+	for name, script := range scripts {
+		r.names[name] = scriptValue{name: name, call: script}
+	}
+	r.names["args"] = fromGo(parameters)
+	if parameters == nil {
+		r.names["args"] = newDict()
+	}
+	end, err := r.block(b.statements)
+	if err != nil {
+		return nil, unwrap(err)
+	}
+	if end.kind != returned {
+		return nil, nil
+	}
+	return toGo(end.value)
+}
