@@ -21,6 +21,8 @@ const (
 	outputLimit = 1 << 20 // bytes of standard output that are kept and returned
 	tailLines   = 25      // lines of all output that an error carries
 	tailLimit   = 8 << 10 // and their bytes
+
+	lostPatience = time.Second
 )
 
 // Script is a bash script and what it needs. It is sent over standard input, so its size has no limit
@@ -163,13 +165,21 @@ func (c *Client) Stream(ctx context.Context, job Job) error {
 // failed is the error of a script that could not be begun, or of which no end is known.
 func (c *Client) failed(conn *connection, script string, err error) error {
 	var missing *ssh.ExitMissingError
+	var refused *ssh.OpenChannelError
+	if errors.As(err, &missing) || errors.Is(err, io.EOF) {
+		return &LostError{Server: c.config.name(), Script: script}
+	}
+	// A connection that is lost fails what goes over it a moment before its end is known.
+	patience := lostPatience
+	if errors.As(err, &refused) {
+		patience = 0
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case <-conn.lost:
 		return &LostError{Server: c.config.name(), Script: script}
-	default:
-	}
-	if errors.As(err, &missing) || errors.Is(err, io.EOF) {
-		return &LostError{Server: c.config.name(), Script: script}
+	case <-timer.C:
 	}
 	return fmt.Errorf("run script %q at %s: %w", script, c.config.name(), err)
 }

@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -140,23 +142,31 @@ func (s *Server) Stop() {
 	s.daemon = nil
 }
 
-func descendants(pid int) []int {
-	var all []int
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+// Cut ends every connection to the server, and leaves running what was started over them.
+func (s *Server) Cut() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, pid := range children(s.daemon.Process.Pid) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+func children(pid int) (all []int) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {
 		return nil
 	}
-	var child int
-	for rest := string(children); ; {
-		var n int
-		if n, err = fmt.Sscanf(rest, "%d", &child); err != nil || n == 0 {
-			return all
-		}
-		all = append(append(all, descendants(child)...), child)
-		if at := len(fmt.Sprint(child)) + 1; at < len(rest) {
-			rest = rest[at:]
-		} else {
-			return all
+	for _, one := range strings.Fields(string(text)) {
+		if child, err := strconv.Atoi(one); err == nil {
+			all = append(all, child)
 		}
 	}
+	return all
+}
+
+func descendants(pid int) (all []int) {
+	for _, child := range children(pid) {
+		all = append(append(all, descendants(child)...), child)
+	}
+	return all
 }

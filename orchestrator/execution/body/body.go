@@ -63,3 +63,6 @@ func (b *Body) Run(ctx context.Context, parameters map[string]any, scripts map[s
 	}
 	return toGo(end.value)
 }
+
+// Text is a value as Python's str writes it.
+func Text(value any) string { return str(fromGo(value)) }
