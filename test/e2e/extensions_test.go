@@ -1,7 +1,17 @@
 package e2e
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
 	"fmt"
+	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,31 +64,67 @@ spec: {podSelector: {matchLabels: {app: closed}}, policyTypes: [Ingress]}
 	c.kubectl(t, application, "delete", "--wait=false", "-f", "-")
 }
 
-// aggregation registers an extension API server, which runs on a minion, and asks the API server for what it has. Webhooks are called in the
-// same way.
-func aggregation(t *testing.T, c *cluster) {
-	const minion, unit = "murano-kube-2", "extension-api-server"
-	script := `set -e
-mkdir -p /run/extension/apis/test.burano.io
-printf 'HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "test.burano.io/v1", "resources": []}' >/run/extension/apis/test.burano.io/v1
-systemd-run --quiet --unit ` + unit + ` --working-directory /run/extension openssl s_server -accept 8443 -HTTP -cert /etc/burano/pki/kubelet-server.crt -key /etc/burano/pki/kubelet-server.key
-hostname -I`
-	output, err := c.on(minion, "/bin/bash", "-c", script)
-	require.NoError(t, err, output)
+// extension is the configuration of HAProxy as a webhook that refuses what it is asked about, and as an extension API server that has one
+// empty group. AdmissionReview is of https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/.
+const extension = `global
+  tune.bufsize 65536
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 30s
+  timeout server 30s
+frontend extension
+  bind :8443 ssl crt /etc/extension/tls.pem
+  option http-buffer-request
+  http-request return status 200 content-type application/json lf-string '{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"uid": "%[req.body,json_query($.request.uid)]", "allowed": false, "status": {"message": "the extension does not want it"}}}' if { path /validate }
+  http-request return status 200 content-type application/json string '{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "test.burano.io/v1", "resources": []}' if { path -m beg /apis/test.burano.io/v1 }
+  http-request return status 404
+`
+
+// extensions runs a webhook and an extension API server in a pod behind a Service, and has the API server call both. The pod is made of an image that
+// the node has, with the node's own programs.
+func extensions(t *testing.T, l *lab, c *cluster) {
+	authority, pair := selfSigned(t, "extension.extension.svc")
 	manifest := `
 apiVersion: v1
-kind: Service
-metadata: {name: extension, namespace: kube-system}
+kind: Namespace
+metadata: {name: extension}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: extension, namespace: extension}
+data: {tls.pem: ` + base64.StdEncoding.EncodeToString(pair) + `, haproxy.cfg: ` + base64.StdEncoding.EncodeToString([]byte(extension)) + `}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: extension, namespace: extension, labels: {app: extension}}
 spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+    - name: extension
+      image: registry.local/demo:1
+      imagePullPolicy: IfNotPresent
+      command: [/usr/sbin/haproxy, -db, -f, /etc/extension/haproxy.cfg]
+      readinessProbe: {tcpSocket: {port: 8443}, periodSeconds: 1}
+      volumeMounts:
+        - {name: files, mountPath: /etc/extension}
+        - {name: usr, mountPath: /usr, readOnly: true}
+        - {name: lib, mountPath: /lib, readOnly: true}
+        - {name: lib64, mountPath: /lib64, readOnly: true}
+  volumes:
+    - {name: files, secret: {secretName: extension}}
+    - {name: usr, hostPath: {path: /usr}}
+    - {name: lib, hostPath: {path: /usr/lib}}
+    - {name: lib64, hostPath: {path: /usr/lib64}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: extension, namespace: extension}
+spec:
+  selector: {app: extension}
   ports: [{name: https, port: 443, targetPort: 8443}]
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: extension, namespace: kube-system, labels: {kubernetes.io/service-name: extension}}
-addressType: IPv4
-ports: [{name: https, port: 8443}]
-endpoints: [{addresses: [ADDRESS], conditions: {ready: true}}]
----
+`
+	registered := `
 apiVersion: apiregistration.k8s.io/v1
 kind: APIService
 metadata: {name: v1.test.burano.io}
@@ -87,14 +133,73 @@ spec:
   version: v1
   groupPriorityMinimum: 1000
   versionPriority: 10
-  insecureSkipTLSVerify: true
-  service: {name: extension, namespace: kube-system}
+  caBundle: AUTHORITY
+  service: {name: extension, namespace: extension}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: extension}
+webhooks:
+  - name: extension.test.burano.io
+    admissionReviewVersions: [v1]
+    sideEffects: None
+    failurePolicy: Fail
+    objectSelector: {matchLabels: {asked: "yes"}}
+    rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+    clientConfig: {service: {name: extension, namespace: extension, path: /validate}, caBundle: AUTHORITY}
 `
-	manifest = strings.Replace(manifest, "ADDRESS", strings.Fields(output)[0], 1)
+	registered = strings.ReplaceAll(registered, "AUTHORITY", base64.StdEncoding.EncodeToString(authority))
 	c.kubectl(t, manifest, "apply", "-f", "-")
+	c.kubectl(t, "", "wait", "--namespace=extension", "--for=condition=Ready", "pod/extension", "--timeout=60s")
+	c.kubectl(t, registered, "apply", "-f", "-")
+
 	c.kubectl(t, "", "wait", "--for=condition=Available", "apiservice/v1.test.burano.io", "--timeout=60s")
 	require.Contains(t, c.kubectl(t, "", "get", "--raw", "/apis/test.burano.io/v1"), `"groupVersion": "test.burano.io/v1"`)
-	c.kubectl(t, manifest, "delete", "-f", "-")
-	output, err = c.on(minion, "systemctl", "stop", unit)
+
+	config := func(name, asked string) string {
+		return `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "` + name + `", "namespace": "extension", "labels": {"asked": "` + asked + `"}}}`
+	}
+	l.eventually(t, 30*time.Second, "the webhook refuses", func() error { // the API server learns of it by and by
+		output, err := c.tryKubectl(config("refused", "yes"), "create", "-f", "-")
+		if err == nil {
+			c.kubectl(t, "", "delete", "configmap", "refused", "--namespace=extension")
+			return errors.New("it was not asked")
+		}
+		if !strings.Contains(output, "the extension does not want it") {
+			return fmt.Errorf("%w: %s", err, output)
+		}
+		return nil
+	})
+	c.kubectl(t, config("admitted", "no"), "create", "-f", "-")
+	c.kubectl(t, registered, "delete", "-f", "-")
+	c.kubectl(t, manifest, "delete", "--wait=false", "-f", "-")
+}
+
+// selfSigned is a certificate for a name, and the same with its key.
+func selfSigned(t *testing.T, name string) (certificate, pair []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour),
+		NotBefore: time.Now().Add(-time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return certificate, append(slices.Clone(certificate), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)
+}
+
+// imagesArePinned looks at a node for the images that came with it: no registry has them, so its kubelet must never collect them.
+func imagesArePinned(t *testing.T, c *cluster) {
+	output, err := c.on("murano-kube-2", "ctr", "-n", "k8s.io", "images", "ls")
 	require.NoError(t, err, output)
+	var found []string
+	for line := range strings.Lines(output) {
+		if name := strings.Fields(line)[0]; strings.HasPrefix(name, "registry.local/") {
+			require.Contains(t, line, "io.cri-containerd.pinned=pinned", "%s", output)
+			found = append(found, name)
+		}
+	}
+	require.Contains(t, found, "registry.local/demo:1")
 }

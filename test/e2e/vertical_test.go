@@ -64,7 +64,8 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	t.Run("the nodes are ready and named like their servers", func(t *testing.T) { nodesAreReady(t, cluster, demo) })
 	t.Run("a Service made with kubectl alone is reachable through the gateway", func(t *testing.T) { serviceByKubectl(t, l, cluster, where) })
 	t.Run("a NetworkPolicy closes pods, for gateways too", func(t *testing.T) { networkPolicies(t, l, cluster, where) })
-	t.Run("the API server reaches extension API servers behind Services", func(t *testing.T) { aggregation(t, cluster) })
+	t.Run("the API server reaches a webhook and an extension API server in a pod", func(t *testing.T) { extensions(t, l, cluster) })
+	t.Run("container images that came with a node are pinned", func(t *testing.T) { imagesArePinned(t, cluster) })
 	t.Run("a server reaches the cloud's metadata, a pod on it does not", func(t *testing.T) { metadataIsForServers(t, cluster) })
 	t.Run("each etcd certificate opens its own prefix and no other", func(t *testing.T) { etcdPermissions(t, cluster, etcdCalico) })
 	t.Run("each certificate opens its own ports and no other", func(t *testing.T) { certificatesAndPorts(t, cluster) })
@@ -346,11 +347,16 @@ func (l *lab) clusterOf(t *testing.T, u *user, environment map[string]any) *clus
 // kubectl runs the real kubectl with the downloaded kubeconfig.
 func (c *cluster) kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
+	output, err := c.tryKubectl(input, args...)
+	require.NoErrorf(t, err, "kubectl %s:\n%s", strings.Join(args, " "), output)
+	return output
+}
+
+func (c *cluster) tryKubectl(input string, args ...string) (string, error) {
 	command := exec.Command(filepath.Join(filepath.Dir(c.lab.image()), "bin", "kubectl"), append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
 	command.Stdin = strings.NewReader(input)
 	output, err := command.CombinedOutput()
-	require.NoErrorf(t, err, "kubectl %s:\n%s", strings.Join(args, " "), output)
-	return string(output)
+	return string(output), err
 }
 
 // on runs a command inside a server, from the host.
