@@ -159,6 +159,16 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	require.Len(t, model["minionNodes"], 3, "as many as there may be")
 	require.Equal(t, "murano-kube-4", at(t, model, "minionNodes", 2, "instance", "name"))
 	require.Equal(t, "gate-2", at(t, model, "gatewayNodes", 1, "instance", "name"))
+	require.Equal(t, "nova", at(t, model, "minionNodes", 1, "instance", "availabilityZone"))
+	instance["secondAvailabilityZone"], instance["thirdAvailabilityZone"] = "", "south"
+	spread := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance}})
+	require.Equal(t, "nova", at(t, spread, "masterNode", "instance", "availabilityZone"))
+	for i, zone := range []string{"south", "nova", "south"} {
+		require.Equal(t, zone, at(t, spread, "minionNodes", i, "instance", "availabilityZone"))
+	}
+	require.Equal(t, "nova", at(t, spread, "gatewayNodes", 0, "instance", "availabilityZone"))
+	require.Equal(t, "south", at(t, spread, "gatewayNodes", 1, "instance", "availabilityZone"))
+	require.Equal(t, "availability-zones", fieldOf(t, forms, "instanceConfiguration", "secondAvailabilityZone").Cloud)
 	require.Equal(t, int64(2), model["nodeCount"])
 	require.Equal(t, "", at(t, model, "masterNode", "instance", "keyname"))
 	require.Equal(t, false, model["useFlannel"])
