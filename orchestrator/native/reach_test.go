@@ -1,0 +1,78 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/catalog/apps"
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+)
+
+// sealed is a runtime with secrets and no more.
+type sealed struct {
+	Runtime
+	secrets map[string][]byte
+}
+
+func (s sealed) EnvironmentID() string { return "environment" }
+
+func (s sealed) Secret(_ context.Context, name string) ([]byte, bool, error) {
+	value, found := s.secrets[name]
+	return value, found, nil
+}
+
+// instances are objects of these classes, by their ids, as their last deployment left them.
+func instances(t *testing.T, classes map[string]string) map[string]*muranopl.Object {
+	t.Helper()
+	embedded, err := apps.Packages()
+	require.NoError(t, err)
+	runtime := sealed{}
+	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), Methods(runtime, Config{Logger: slog.New(slog.DiscardHandler)}))
+	made := map[string]*muranopl.Object{}
+	for id, class := range classes {
+		model := map[string]any{"?": map[string]any{"type": class, "id": id}, "name": "server-" + id, "flavor": "f", "image": "i", "openstackId": "nova-" + id}
+		object, _, problems := interpreter.Prepare(t.Context(), model)
+		require.Empty(t, problems)
+		made[id] = object
+	}
+	return made
+}
+
+func TestWhyAServerCannotBeLoggedInToIsSaid(t *testing.T) {
+	all := instances(t, map[string]string{"windows": classWindows, "former": "io.murano.resources.LinuxInstance", "scripted": classNodeServer,
+		"foreign": "io.murano.resources.LinuxInstance", "node": classNodeServer})
+	require.NoError(t, all["node"].Set(propertyNode, map[string]any{"userData": "#cloud-config\n"}))
+	resources := map[string]any{}
+	for id, data := range map[string]string{"windows": "", "former": "", "scripted": "#!/bin/sh\n", "foreign": "#ps1\ndir", "node": "#cloud-config\n"} {
+		resources[id+"-server"] = map[string]any{"properties": map[string]any{"user_data": data}}
+	}
+	template, err := json.Marshal(map[string]any{"resources": resources})
+	require.NoError(t, err)
+	runtime := sealed{secrets: map[string][]byte{secretTemplate: template}}
+	servers := &applicationServers{runtime: runtime, stacks: &heatStacks{runtime: runtime}}
+	for id, why := range map[string]string{
+		"windows":  "Burano cannot log in to server server-windows: it runs Windows, ",
+		"former":   "server-former: it was made without Burano's SSH key, by a former version or from outside",
+		"scripted": "server-scripted: it was made without Burano's SSH key",
+		"foreign":  "server-foreign: its user data is nothing that cloud-init takes",
+		"node":     "server-node: it is a node of a Kubernetes cluster",
+	} {
+		_, err := servers.Connection(t.Context(), all[id])
+		var none *NoAccess
+		require.ErrorAs(t, err, &none, id)
+		require.ErrorContains(t, err, why)
+		require.Equal(t, fault.Conflict, fault.KindOf(err))
+	}
+	require.NoError(t, all["former"].Set("openstackId", nil))
+	_, err = servers.Connection(t.Context(), all["former"])
+	require.ErrorContains(t, err, "server server-former is not deployed")
+	servers.rehearsal = true
+	_, err = servers.Connection(t.Context(), all["scripted"])
+	require.ErrorContains(t, err, "a rehearsal logs in to no server")
+}
