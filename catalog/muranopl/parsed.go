@@ -1,6 +1,7 @@
 package muranopl
 
 import (
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -38,11 +39,16 @@ func (p *Parsed) read(name, file string, content []byte, embedded bool) (declara
 	if p == nil {
 		return read()
 	}
-	kind := "user's"
-	if embedded {
-		kind = "embedded" // what is a flaw elsewhere is an error in it, and its methods may be native
+	var key strings.Builder
+	key.Grow(len(name) + len(file) + len(content) + 8)
+	key.WriteString(strconv.FormatBool(embedded)) // what is a flaw elsewhere is an error in an embedded one, and its methods may be native
+	for _, part := range []string{name, file} {
+		key.WriteByte(0)
+		key.WriteString(part)
 	}
-	return p.classes.Read(strings.Join([]string{kind, name, file, string(content)}, "\x00"), read)
+	key.WriteByte(0)
+	key.Write(content)
+	return p.classes.Read(key.String(), read)
 }
 
 // nodes is how many nodes there are without what aliases stand for.

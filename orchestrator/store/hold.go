@@ -290,8 +290,12 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		if err := tx.Model(&Session{}).Where("id = ?", task.SessionID).Updates(map[string]any{"state": state, "updated": now}).Error; err != nil {
 			return err
 		}
+		columns := []string{"id", "version"}
+		if outcome.Objects == nil {
+			columns = append(columns, "model")
+		}
 		var environment Environment
-		if err := locked(tx).Select("id", "model", "version").Where("id = ?", task.EnvironmentID).Take(&environment).Error; err != nil {
+		if err := locked(tx).Select(columns).Where("id = ?", task.EnvironmentID).Take(&environment).Error; err != nil {
 			return err
 		}
 		model := environment.Model
@@ -310,9 +314,9 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 
 // SaveObjectsCopy writes what the engine is about to make, and with which versions of packages, before it makes any of it.
 func (h *Hold) SaveObjectsCopy(ctx context.Context, objects map[string]any, packages map[string][]string) error {
-	return h.holding(ctx, "save the copy of an object model", func(tx *gorm.DB) error {
+	return h.holding(h.store.peeking(ctx), "save the copy of an object model", func(tx *gorm.DB) error {
 		var environment Environment
-		if err := locked(tx).Where("id = ?", h.task.EnvironmentID).Take(&environment).Error; err != nil {
+		if err := locked(tx).Select("id", "model").Where("id = ?", h.task.EnvironmentID).Take(&environment).Error; err != nil {
 			return err
 		}
 		environment.Model.ObjectsCopy, environment.Model.Packages = objects, packages

@@ -14,11 +14,11 @@ func (s *Store) OpenSession(ctx context.Context, environmentID, userID string) (
 	return s.OpenDraft(ctx, environmentID, Holder{ID: userID})
 }
 
-// OpenDraft makes a session with a copy of the environment's model; ErrBusy while the environment is deploying or deleting, and a fault
-// when the project has as many open ones as it may.
+// OpenDraft makes a session with a copy of the environment's model, which is shared and must not be changed; ErrBusy while the environment is
+// deploying or deleting, and a fault when the project has as many open ones as it may.
 func (s *Store) OpenDraft(ctx context.Context, environmentID string, holder Holder) (Session, error) {
 	var session Session
-	err := s.transaction(ctx, "open a session", func(tx *gorm.DB) error {
+	err := s.transaction(s.peeking(ctx), "open a session", func(tx *gorm.DB) error {
 		var err error
 		session, err = s.openDraft(tx, environmentID, holder)
 		return err

@@ -19,10 +19,11 @@ type Submission struct {
 }
 
 // Submit makes the task, in one transaction with the state of its session, its first report and the environment's trust.
-// ErrStale when the session is not open or older than the environment, or another session is deploying.
+// ErrStale when the session is not open or older than the environment, or another session is deploying. The task's objects are shared and
+// must not be changed.
 func (s *Store) Submit(ctx context.Context, submission Submission) (Task, error) {
 	var task Task
-	err := s.transaction(ctx, "submit a task", func(tx *gorm.DB) error {
+	err := s.transaction(s.peeking(ctx), "submit a task", func(tx *gorm.DB) error {
 		session, err := s.editable(tx, submission.SessionID)
 		if err != nil {
 			return err

@@ -70,8 +70,9 @@ func same(path string) func(context.Context, *target, *http.Client) error {
 	}
 }
 
-// look is how long after one look at a deployment the next one comes.
-const look = 5 * time.Millisecond
+// A deployment is looked at again after a quarter of the time that it has taken until then, and not sooner than after firstLook: so it is
+// seen to be ready as little too late on a fast server as on a slow one, and a slow one is not kept busy by looks.
+const firstLook = 500 * time.Microsecond
 
 // deploy makes an environment, deploys it empty, waits until it is ready, and lets go of it.
 func deploy(ctx context.Context, t *target, client *http.Client) error {
@@ -89,6 +90,7 @@ func deploy(ctx context.Context, t *target, client *http.Client) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	submitted := time.Now()
 	for environment.Status != "ready" {
 		if err := t.send(ctx, client, http.MethodGet, path, nil, &environment); err != nil {
 			return err
@@ -99,7 +101,7 @@ func deploy(ctx context.Context, t *target, client *http.Client) error {
 			select {
 			case <-ctx.Done():
 				return fmt.Errorf("wait for the deployment: %w", ctx.Err())
-			case <-time.After(look):
+			case <-time.After(max(firstLook, time.Since(submitted)/4)):
 			}
 		default:
 			return fmt.Errorf("the environment is %s after its deployment", environment.Status)
