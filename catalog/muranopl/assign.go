@@ -97,8 +97,13 @@ func ambiguousProperty(name string) error {
 // put gives a declared property a value: the most derived contract makes it, the others check it.
 func (o *Object) put(ctx context.Context, declared []*Property, value any) error {
 	property := declared[0].Name
+	var excluded map[string][]string
+	if len(declared) > 1 {
+		excluded = map[string][]string{}
+	}
 	for n, each := range declared {
-		made, err := each.Contract.apply(ctx, o.classes, each.Class, o, value, label(each), property, label(each))
+		made, err := each.Contract.with(application{ctx: ctx, this: o, owner: o, in: each.Class, path: property, label: label(each), subject: label(each),
+			excluded: excluded}, o.classes, value)
 		if err != nil {
 			return contractFault(err, "set %s of %s: ", property, o)
 		}

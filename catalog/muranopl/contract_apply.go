@@ -12,6 +12,7 @@ type application struct {
 	ctx    context.Context
 	loader *loader
 	this   *Object // in whose property or for whose method; nil for none
+	owner  *Object // of the objects that are made of maps, nil for none
 	in     *Class  // that declares the contract: its names and functions are used
 	path   string
 	label  string // class and property or method, for Problems
@@ -21,23 +22,33 @@ type application struct {
 	failed int
 	// function is the function of a chain that is being applied.
 	function string
+	// excluded is what template() in the contract of a descendant's property of the same name leaves out, by path.
+	excluded map[string][]string
 }
 
 // apply makes of a value what the contract makes of it, outside of a model that is being loaded. subject is whose contract it is as
 // Murano's messages write it: "a.B.property" or "a.B::method(argument)".
 func (c *Contract) apply(ctx context.Context, classes *Classes, in *Class, this *Object, value any, label, path, subject string) (any, error) {
+	return c.with(application{ctx: ctx, this: this, owner: this, in: in, path: path, label: label, subject: subject}, classes, value)
+}
+
+func (c *Contract) with(a application, classes *Classes, value any) (any, error) {
 	if made, ok := quick(c.rule, value); ok {
 		return made, nil
 	}
-	l := newLoader(ctx, classes)
-	l.member, l.anew = this, true
-	a := &application{ctx: ctx, loader: l, this: this, in: in, path: path, base: path, label: label, subject: subject}
-	value, _ = c.rule.apply(a, value)
+	return c.thoroughly(a, classes, value)
+}
+
+func (c *Contract) thoroughly(a application, classes *Classes, value any) (any, error) {
+	l := newLoader(a.ctx, classes)
+	l.member, l.anew = a.this, true
+	a.loader, a.base = l, a.path
+	value, _ = c.rule.apply(&a, value)
 	l.finish()
 	if len(l.problems) > 0 {
 		return nil, l.refusal(l.problems[0])
 	}
-	return value, l.born(ctx)
+	return value, l.born(a.ctx)
 }
 
 // quick applies contracts that need nothing but the value; false: it is not one of these, or the value breaks it.

@@ -26,7 +26,7 @@ func (s *step) object(a *application, c chain, value any) (any, bool) {
 		}
 	case map[string]any:
 		before := len(a.loader.problems)
-		object = a.loader.make(v, a.this, a.path, s, a.in)
+		object = a.loader.make(v, a.owner, a.path, s, a.in)
 		a.failed += len(a.loader.problems) - before
 		if object == nil {
 			return nil, false
@@ -75,14 +75,18 @@ func (s *step) model(a *application, c chain, value any) (any, bool) {
 		header["type"] = d.typeName.String()
 	}
 	kept := map[string]any{"?": header}
+	exclude := append(s.exclude[:len(s.exclude):len(s.exclude)], a.excluded[a.path]...)
+	if a.excluded != nil {
+		a.excluded[a.path] = exclude
+	}
 	for key, item := range d.properties {
-		if !slices.Contains(s.exclude, key) {
+		if !slices.Contains(exclude, key) {
 			kept[key] = item
 		}
 	}
 	scratch := newLoader(a.ctx, a.loader.classes)
 	scratch.outer, scratch.spent = a.loader, a.loader.spent
-	object := scratch.makeWithout(kept, a.this, a.path, s, a.in, s.exclude)
+	object := scratch.makeWithout(kept, a.owner, a.path, s, a.in, exclude)
 	scratch.finish()
 	for _, problem := range scratch.problems {
 		a.failed++

@@ -451,7 +451,11 @@ func (m *Method) argument(name string) *Argument {
 
 func (i *Interpreter) argument(ctx context.Context, object *Object, m *Method, a *Argument, name string, value any) (any, error) {
 	subject := m.Class.Name + "::" + m.Name + "(" + name + ")"
-	value, err := a.Contract.apply(ctx, i.classes, m.Class, object, value, m.FullName(), name, subject)
+	var owner *Object // objects that are made of maps in arguments have none, but for those of .init
+	if m.Name == ".init" {
+		owner = object
+	}
+	value, err := a.Contract.with(application{ctx: ctx, this: object, owner: owner, in: m.Class, path: name, label: m.FullName(), subject: subject}, i.classes, value)
 	if err != nil {
 		return nil, contractFault(err, "argument ")
 	}

@@ -467,8 +467,12 @@ func (l *loader) try(object *Object, declared []*Property, path string) {
 
 // assign gives a property a value: the most derived contract makes it, the others check it.
 func (l *loader) assign(object *Object, declared []*Property, value any, path string) {
+	var excluded map[string][]string
+	if len(declared) > 1 {
+		excluded = map[string][]string{}
+	}
 	for n, p := range declared {
-		a := &application{ctx: l.ctx, loader: l, this: object, in: p.Class, path: path, base: path, label: label(p), subject: label(p)}
+		a := &application{ctx: l.ctx, loader: l, this: object, owner: object, in: p.Class, path: path, base: path, label: label(p), subject: label(p), excluded: excluded}
 		made, ok := p.Contract.rule.apply(a, value)
 		if !ok {
 			l.failed[propertyOf{object, p.Name}] = true
