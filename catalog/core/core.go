@@ -45,7 +45,7 @@ func Methods(host Host, logger *slog.Logger) map[string]map[string]muranopl.Nati
 		},
 		"io.murano.CloudRegion":           {"home": c.home},
 		"io.murano.system.StatusReporter": {"report": c.report(false), "report_error": c.report(true)},
-		"io.murano.system.Resources":      {"string": resourceText, "json": resourceJSON, "yaml": resourceYAML},
+		"io.murano.system.Resources":      {"string": resourceText, "json": resourceJSON, "yaml": resourceYAML, ".init": rememberOwner},
 	}
 }
 
@@ -172,18 +172,46 @@ func (c core) report(failed bool) muranopl.NativeMethod {
 	}
 }
 
-// resource is a file in the folder Resources of the package of the class that is asked for, or else of the one that asks.
-func resource(ctx context.Context, call muranopl.Call) ([]byte, error) {
+// propertyOwner is the class whose code made an object of io.murano.system.Resources.
+const propertyOwner = "owner"
+
+// rememberOwner notes whose resources the object stands for, wherever it is used.
+func rememberOwner(ctx context.Context, call muranopl.Call) (any, error) {
+	caller := muranopl.Caller(ctx)
+	if caller == nil {
+		return nil, nil
+	}
+	return nil, call.Object.Set(propertyOwner, muranopl.TypeReference{Class: caller.Class})
+}
+
+// ResourceOf returns a file in the folder Resources of the package whose code made an object of io.murano.system.Resources; of the package
+// whose code calls when there is no object.
+func ResourceOf(ctx context.Context, resources *muranopl.Object, name string) ([]byte, error) {
 	var class *muranopl.Class
-	if owner, ok := call.Args["owner"].(muranopl.TypeReference); ok {
-		class = owner.Class
-	} else if caller := muranopl.Caller(ctx); caller != nil {
+	if resources != nil {
+		if owner, ok := resources.Get(propertyOwner); ok {
+			reference, _ := owner.(muranopl.TypeReference)
+			class = reference.Class
+		}
+	}
+	if caller := muranopl.Caller(ctx); class == nil && caller != nil {
 		class = caller.Class
 	}
+	return resourceIn(class, name)
+}
+
+// resource is a file in the folder Resources of the package of the class that is asked for, or else of the one that asks.
+func resource(ctx context.Context, call muranopl.Call) ([]byte, error) {
+	if owner, ok := call.Args["owner"].(muranopl.TypeReference); ok {
+		return resourceIn(owner.Class, text(call, "name"))
+	}
+	return ResourceOf(ctx, nil, text(call, "name"))
+}
+
+func resourceIn(class *muranopl.Class, name string) ([]byte, error) {
 	if class == nil {
 		return nil, fault.New(fault.Invalid, "resources are read from the code of a class: say of which by owner")
 	}
-	name := text(call, "name")
 	if files, ok := class.Package.(interface{ File(string) ([]byte, error) }); ok {
 		if content, err := files.File("Resources/" + name); !errors.Is(err, fs.ErrNotExist) {
 			return content, err

@@ -3,6 +3,8 @@ package muranopl
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/burano/burano/catalog/yaql"
 	"github.com/burano/burano/internal/fault"
@@ -47,6 +49,20 @@ func Caller(ctx context.Context) *Method {
 		return s.frame.method
 	}
 	return nil
+}
+
+// CallPath tells one place of code, and the calls that led to it, from others. It is the same each time that the same packages run the same
+// way; "" when Go calls.
+func CallPath(ctx context.Context) string {
+	s := strandOf(ctx)
+	if s == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, frame := range s.stack() {
+		fmt.Fprintf(&b, "%s.%s %s\n", frame.Class, frame.Method, frame.Position)
+	}
+	return b.String()
 }
 
 // mismatched says what the mismatch of arguments is to code in MuranoPL.

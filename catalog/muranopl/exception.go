@@ -15,7 +15,7 @@ import (
 
 // Exception is an error as code in MuranoPL sees it: what Throw raises, and what errors of native code and of the language become
 // when a method's body meets them. An error of Go that wants other names than those of the table below has a method
-// ExceptionNames() []string.
+// ExceptionNames() []string, and one with ExceptionExtra() map[string]any says what is in Extra.
 type Exception struct {
 	Names   []string // fully qualified; Catch asks for one of them
 	Message string
@@ -118,6 +118,10 @@ func AsException(err error) *Exception {
 	var named interface{ ExceptionNames() []string }
 	if errors.As(err, &named) {
 		made.Names = named.ExceptionNames()
+	}
+	var detailed interface{ ExceptionExtra() map[string]any }
+	if errors.As(err, &detailed) {
+		made.Extra = detailed.ExceptionExtra()
 	}
 	var contract *contractError
 	if errors.As(err, &contract) {

@@ -49,8 +49,8 @@ func TestATemplateBecomesAPlanWithItsFiles(t *testing.T) {
 	require.NoError(t, err)
 	other, err := Parse(again)
 	require.NoError(t, err)
-	require.Equal(t, plan.digest("a"), other.digest("a"))
-	require.NotEqual(t, plan.digest("a"), other.digest("b"))
+	require.Equal(t, plan.Digest("a"), other.Digest("a"))
+	require.NotEqual(t, plan.Digest("a"), other.Digest("b"))
 }
 
 func TestUseBase64KeepsTheBytesOfFiles(t *testing.T) {

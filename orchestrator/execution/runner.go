@@ -55,7 +55,7 @@ var planScript string
 func (r Runner) Run(ctx context.Context, plan *Plan, id string, limit time.Duration) (any, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, &TimeoutError{Plan: plan.Name, Server: r.Name, After: limit})
 	defer cancel()
-	x := &execution{Runner: r, plan: plan, id: plan.digest(id), loaded: map[string]bool{}}
+	x := &execution{Runner: r, plan: plan, id: plan.Digest(id), loaded: map[string]bool{}}
 	scripts := map[string]body.Script{}
 	for name, one := range plan.scripts {
 		scripts[name] = func(ctx context.Context, _ string, args []any, named map[string]any) (any, error) {
@@ -80,8 +80,8 @@ func (r Runner) Run(ctx context.Context, plan *Plan, id string, limit time.Durat
 	return result, err
 }
 
-// digest is the name of the plan's receipt.
-func (p *Plan) digest(id string) string {
+// Digest tells a run of the plan from others: it names the receipt on the server.
+func (p *Plan) Digest(id string) string {
 	sum := sha256.Sum256(append([]byte(id+"\n"), p.content...))
 	return hex.EncodeToString(sum[:12])
 }

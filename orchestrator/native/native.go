@@ -22,6 +22,7 @@ const (
 	classInstance         = "io.murano.resources.Instance"
 	classNeutronNetwork   = "io.murano.resources.NeutronNetwork"
 	classExistingNetwork  = "io.murano.resources.ExistingNeutronNetwork"
+	classAgent            = "io.murano.system.Agent"
 	classHeatStack        = "io.murano.system.HeatStack"
 	classNetworkExplorer  = "io.murano.system.NetworkExplorer"
 	classInstanceNotifier = "io.murano.system.InstanceNotifier"
@@ -134,6 +135,7 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 		classNetworkExplorer:  (&explorer{runtime: runtime, objects: objects, reports: reports, stacks: stacks, networks: config.Networks, dns: config.DNSServers, external: config.ExternalNetwork}).methods(),
 		classInstanceNotifier: notifier{runtime}.methods(),
 		classInstance:         reached.methods(),
+		classAgent:            newAgentClass(runtime, reports, reached, rehearsal).methods(),
 	})
 	return muranopl.Natives{
 		packageCore:       language,
