@@ -1,6 +1,6 @@
 import net from 'node:net';
 
-import { assert, deploy, scenario, sees, server } from './harness.mjs';
+import { assert, deploy, eventually, scenario, sees, server } from './harness.mjs';
 
 const hello = (properties) => ({ type: 'io.burano.test.Hello', greeting: 'Hello', ...properties });
 
@@ -65,6 +65,22 @@ scenario('a connection that is lost during a deployment is made again, and no re
   } finally {
     await wire.close();
   }
+});
+
+scenario('the steps of a deployment are linked to what they waited for', {}, async (page) => {
+  const made = await deploy(page.context().request, hello());
+  const at = (second) => new Date(Date.UTC(2026, 10, 22, 6, 0, second)).toISOString();
+  const step = (id, from, to, ...waits_for) => ({ id, name: `step ${id}`, object: 'o', class: 'io.example.Cluster', started: at(from), finished: at(to), seconds: to - from, error: null, waits_for });
+  const steps = [step('servers', 0, 4), step('keys', 0, 1), step('etcd', 4, 6, 'servers', 'keys'), step('images', 4, 5, 'servers'), step('api', 6, 9, 'etcd')];
+  await page.route('**/steps', (route) => route.fulfill({ json: { steps } }));
+  await page.goto(addressOf(made));
+  const table = page.getByRole('grid', { name: 'Steps' });
+  await table.getByRole('row').filter({ hasText: 'step etcd' }).filter({ hasText: 'step servers, step keys' }).waitFor();
+  const lines = page.locator('.burano-links path');
+  await eventually(() => lines.count(), (count) => count === 3, 'lines to what each step waited for last');
+  assert.equal(await page.locator('.burano-link-strong').count(), 2, 'the steps that decided how long it took');
+  await table.getByRole('row').filter({ hasText: 'step etcd' }).first().hover();
+  await eventually(() => lines.count(), (count) => count === 4, 'all lines of the step that is pointed at');
 });
 
 /** A wire to the server that can be cut and mended. */

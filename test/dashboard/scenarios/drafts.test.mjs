@@ -28,6 +28,18 @@ scenario('the form of an action has its choices, limits and defaults, and says w
   await dialog.getByText('3 of large').waitFor();
 });
 
+scenario('an action that takes objects is offered those of the environment that are of their class', {}, async (page) => {
+  const { environment: id, component } = await deployed(page.context().request);
+  await page.goto(`environments/${id}/components/${component['?'].id}`);
+  await page.getByRole('button', { name: /^Actions/ }).click();
+  await page.getByRole('menuitem', { name: 'Greet' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Whom').selectOption('acts (Acts)');
+  await dialog.getByRole('checkbox', { name: 'acts (Acts)' }).check();
+  await dialog.getByRole('button', { name: 'Run' }).click();
+  await dialog.getByText('Hello acts, and 1 more').waitFor();
+});
+
 scenario('a draft begun elsewhere is taken up, and shows what each property was and would be', {}, async (page) => {
   const { request } = page.context();
   const { environment: id, component } = await deployed(request);

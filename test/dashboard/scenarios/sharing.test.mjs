@@ -173,3 +173,31 @@ scenario('what a package offers is not seen by other projects until it is public
   await call(request, 'GET', '/v1/catalog/packages');
   await other.context().close();
 });
+
+scenario('who may see all projects finds an environment of another one, and whose it is', { user: 'admin' }, async (page) => {
+  const other = await open('demo');
+  const name = fresh('of another project');
+  const id = await environment(other.context().request, name);
+  await other.context().close();
+  await page.goto('environments');
+  await page.getByRole('link', { name: 'Environments of all projects' }).click();
+  await page.getByRole('textbox', { name: 'Filter by name' }).fill(name);
+  const row = page.getByRole('row').filter({ hasText: name });
+  await row.getByText('demo', { exact: true }).waitFor();
+  await page.getByRole('combobox', { name: 'Project' }).selectOption('admin');
+  await sees(page, 'No environment matches');
+  await page.reload();
+  await page.getByRole('combobox', { name: 'Project' }).selectOption('demo');
+  await page.getByRole('textbox', { name: 'Filter by name' }).fill(name);
+  await row.getByRole('link').click();
+  await page.waitForURL(`**/environments/${id}`);
+  await sees(page, 'This environment belongs to the project demo');
+});
+
+scenario('who sees one project is not led to all of them', {}, async (page) => {
+  await page.goto('environments');
+  await page.getByRole('heading', { level: 1, name: 'Environments' }).waitFor();
+  assert.equal(await page.getByRole('link', { name: 'Environments of all projects' }).count(), 0);
+  await page.goto('environments/all');
+  await sees(page, 'Access was denied to this resource.');
+});

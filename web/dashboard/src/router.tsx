@@ -46,6 +46,13 @@ const environments = createRoute({
   component: lazyRouteComponent(() => import('./environments/EnvironmentsPage'), 'EnvironmentsPage'),
 });
 
+const allEnvironments = createRoute({
+  getParentRoute: () => root,
+  path: '/environments/all',
+  validateSearch: (search): { project?: string } => ({ project: textOf(search.project) }),
+  component: lazyRouteComponent(() => import('./environments/AllEnvironmentsPage'), 'AllEnvironmentsPage'),
+});
+
 const environment = createRoute({
   getParentRoute: () => root,
   path: '/environments/$environment',
@@ -179,7 +186,7 @@ const quotas = createRoute({
 const managed = [packages, comparePackages, categories, images, templates, template, statistics, audit, quotas, help];
 
 export const router = createRouter({
-  routeTree: root.addChildren([start, catalog, application, environments, environment, add, component, cluster, pod, workload, deployment, compare, deployments, ...managed]),
+  routeTree: root.addChildren([start, catalog, application, environments, allEnvironments, environment, add, component, cluster, pod, workload, deployment, compare, deployments, ...managed]),
   basepath: '/dashboard',
   defaultPreload: 'intent',
 });

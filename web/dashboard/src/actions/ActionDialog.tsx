@@ -54,7 +54,15 @@ export function ActionDialog({ environment, object, action, onClose }: Props) {
             {described?.help && <Content component="p">{described.help}</Content>}
             {asked.isPending && <Skeleton height="4rem" screenreaderText={text.shell.loading} />}
             {fields?.length === 0 && <Content component="p">{words.noArguments}</Content>}
-            {fields && <ArgumentFields fields={fields} typed={typed} mistakes={tried ? filled.mistakes : {}} onType={(name, value) => setTyped((now) => ({ ...now, [name]: value }))} />}
+            {fields && (
+              <ArgumentFields
+                environment={environment}
+                fields={fields}
+                typed={typed}
+                mistakes={tried ? filled.mistakes : {}}
+                onType={(name, value) => setTyped((now) => ({ ...now, [name]: value }))}
+              />
+            )}
             {!fields && !asked.isPending && <ArgumentPairs pairs={pairs} onChange={setPairs} />}
           </Form>
         )}

@@ -2,9 +2,11 @@ import { Checkbox, FormGroup, FormHelperText, FormSelect, FormSelectOption, Help
 import { useId } from 'react';
 
 import { useText } from '../text';
+import { ObjectField } from './ObjectField';
 import type { Field, Mistake } from './schema';
 
 interface Props {
+  environment: string;
   fields: Field[];
   typed: Record<string, string>;
   mistakes: Record<string, Mistake>;
@@ -12,12 +14,13 @@ interface Props {
 }
 
 /** A form for the arguments that a schema describes. */
-export function ArgumentFields({ fields, typed, mistakes, onType }: Props) {
+export function ArgumentFields({ environment, fields, typed, mistakes, onType }: Props) {
   const id = useId();
   return fields.map((field) => (
     <One
       key={field.name}
       id={`${id}-${field.name}`}
+      environment={environment}
       field={field}
       value={typed[field.name] ?? field.initial}
       mistake={mistakes[field.name]}
@@ -26,7 +29,16 @@ export function ArgumentFields({ fields, typed, mistakes, onType }: Props) {
   ));
 }
 
-function One({ id, field, value, mistake, onChange }: { id: string; field: Field; value: string; mistake?: Mistake; onChange: (value: string) => void }) {
+interface OneProps {
+  id: string;
+  environment: string;
+  field: Field;
+  value: string;
+  mistake?: Mistake;
+  onChange: (value: string) => void;
+}
+
+function One({ id, environment, field, value, mistake, onChange }: OneProps) {
   const text = useText().actions;
   const help = mistake ? text.mistakes[mistake] : field.help || (field.kind === 'list' ? text.onePerLine : '');
   const validated = mistake ? 'error' : 'default';
@@ -43,7 +55,10 @@ function One({ id, field, value, mistake, onChange }: { id: string; field: Field
   }
   const shared = { id, value, validated, isRequired: field.required, 'aria-describedby': help ? `${id}-help` : undefined } as const;
   return (
-    <FormGroup label={field.title} fieldId={id} isRequired={field.required}>
+    <FormGroup label={field.title} fieldId={id} isRequired={field.required} role={field.kind === 'objects' ? 'group' : undefined}>
+      {(field.kind === 'object' || field.kind === 'objects') && (
+        <ObjectField id={id} environment={environment} field={field} value={value} validated={validated} onChange={onChange} />
+      )}
       {field.kind === 'choice' && (
         <FormSelect {...shared} onChange={(_event, next) => onChange(next)}>
           <FormSelectOption value="" label={text.choose} />

@@ -65,3 +65,17 @@ describe('what is typed', () => {
 it('reads pairs as JSON, else as texts', () => {
   expect(argumentsOfPairs([{ name: 'count', value: '2' }, { name: 'node', value: 'kube-1' }, { name: '', value: 'x' }])).toEqual({ count: 2, node: 'kube-1' });
 });
+
+it('takes an object of a class for a choice among those of the environment', () => {
+  const [one, several] = fieldsOf({
+    properties: {
+      host: { type: ['muranoObject', 'null'], muranoType: 'io.example.Host' },
+      hosts: { type: 'array', items: { type: 'muranoObject', muranoType: 'io.example.Host' } },
+    },
+    required: ['host'],
+  });
+  expect(one).toMatchObject({ kind: 'object', objectClass: 'io.example.Host', required: true });
+  expect(several).toMatchObject({ kind: 'objects', objectClass: 'io.example.Host' });
+  expect(argumentsOf([one!, several!], { host: 'id1', hosts: 'id1\nid2' })).toEqual({ args: { host: 'id1', hosts: ['id1', 'id2'] }, mistakes: {} });
+  expect(argumentsOf([one!], {}).mistakes).toEqual({ host: 'required' });
+});

@@ -5,10 +5,12 @@ export interface Field {
   name: string;
   title: string;
   help: string;
-  kind: 'text' | 'secret' | 'number' | 'boolean' | 'choice' | 'list' | 'json';
+  kind: 'text' | 'secret' | 'number' | 'boolean' | 'choice' | 'list' | 'object' | 'objects' | 'json';
   required: boolean;
   /** The values of a choice, each with the text that stands for it in the form. */
   choices: { text: string; value: unknown }[];
+  /** Of what class objects are that may be chosen. */
+  objectClass: string;
   /** What stands in the form at first, as text; of booleans 'true' or 'false'. */
   initial: string;
   pattern: string;
@@ -25,6 +27,8 @@ interface Property {
   default?: unknown;
   enum?: unknown[];
   items?: Property;
+  /** The class of an object (the type muranoObject). */
+  muranoType?: string;
   pattern?: string;
   minimum?: number;
   exclusiveMinimum?: boolean;
@@ -57,6 +61,7 @@ function fieldOf(name: string, property: Property, required: boolean): Field {
     kind,
     required: required && kind !== 'boolean',
     choices: (property.enum ?? []).filter((value) => value !== null).map((value) => ({ text: String(value), value })),
+    objectClass: property.muranoType ?? property.items?.muranoType ?? '',
     initial: textOf(property.default, kind),
     pattern: property.pattern ?? '',
     minimum,
@@ -70,14 +75,17 @@ function kindOf(name: string, type: string, property: Property): Field['kind'] {
   if (type === 'boolean') return 'boolean';
   if (type === 'integer' || type === 'number') return 'number';
   if (type === 'string') return isSecret(name) ? 'secret' : 'text';
-  if (type === 'array' && [property.items?.type ?? ''].flat().includes('string')) return 'list';
+  if (type === 'muranoObject') return 'object';
+  const items = type === 'array' ? [property.items?.type ?? ''].flat() : [];
+  if (items.includes('string')) return 'list';
+  if (items.includes('muranoObject')) return 'objects';
   return 'json';
 }
 
 function textOf(value: unknown, kind: Field['kind']): string {
   if (kind === 'boolean') return String(value === true);
   if (value === null || value === undefined) return '';
-  if (kind === 'list' && Array.isArray(value)) return value.join('\n');
+  if ((kind === 'list' || kind === 'objects') && Array.isArray(value)) return value.join('\n');
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
@@ -120,6 +128,7 @@ function valueOf(field: Field, text: string): { value: unknown } | { mistake: Mi
     case 'choice':
       return { value: field.choices.find((choice) => choice.text === text)?.value ?? text };
     case 'list':
+    case 'objects':
       return { value: text.split('\n').map((line) => line.trim()).filter(Boolean) };
     case 'json':
       try {

@@ -5,6 +5,7 @@ import { Link, useParams, useSearch } from '@tanstack/react-router';
 
 import { answered, api } from '../api/client';
 import { showSpan, showTime } from '../api/time';
+import { DifferenceText } from '../draft/DifferenceText';
 import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { namesOf } from '../environments/objects';
 import { Failure } from '../shell/Failure';
@@ -89,14 +90,12 @@ function Changes({ before, after }: { before: Deployment; after: Deployment }) {
 }
 
 function Properties({ change }: { change: ObjectChange }) {
-  const { text } = useLanguage();
   if (change.properties.length === 0) return null;
-  const value = (secret: boolean, content: string) => (secret ? text.components.hidden : content || text.components.empty);
   return (
     <List>
       {change.properties.map((property) => (
-        <ListItem key={property.name}>
-          {property.name}: <del>{value(property.secret, property.before)}</del> → <ins>{value(property.secret, property.after)}</ins>
+        <ListItem key={property.path}>
+          <DifferenceText difference={property} />
         </ListItem>
       ))}
     </List>

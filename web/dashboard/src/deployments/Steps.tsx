@@ -1,12 +1,13 @@
 import { Content, FormSelect, FormSelectOption, Label, Tooltip } from '@patternfly/react-core';
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useMemo, useRef, useState } from 'react';
 
 import { showSpan } from '../api/time';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
-import { criticalPath, placed, stepsQuery, type Step } from './deployments';
+import { criticalPath, dependencies, placed, stepsQuery, type Step } from './deployments';
+import { Links } from './Links';
 
 /** The steps of a deployment on a line of time with what they waited for, growing while they run. names are what people call objects, by id. */
 export function Steps({ deployment, running, names }: { deployment: string; running: boolean; names: Map<string, string> }) {
@@ -14,6 +15,9 @@ export function Steps({ deployment, running, names }: { deployment: string; runn
   const words = text.deployments;
   const steps = useQuery(stepsQuery(deployment, running));
   const [object, setObject] = useState('');
+  const [active, setActive] = useState('');
+  const lines = useRef<HTMLDivElement>(null);
+  const linked = useMemo(() => dependencies(steps.data ?? []), [steps.data]);
   if (steps.error) return <Failure error={steps.error} onRetry={() => void steps.refetch()} />;
   const list = steps.data ?? [];
   if (list.length === 0) return <Content component="p">{words.noSteps}</Content>;
@@ -32,58 +36,65 @@ export function Steps({ deployment, running, names }: { deployment: string; runn
           ))}
         </FormSelect>
       )}
-      <Table aria-label={words.steps} variant="compact" gridBreakPoint="grid-md">
-        <Thead>
-          <Tr>
-            <Th width={20}>{words.step}</Th>
-            <Th width={15}>{words.object}</Th>
-            <Th width={20}>{words.waitedFor}</Th>
-            <Th width={10}>{words.took}</Th>
-            <Th screenReaderText={words.steps} />
-          </Tr>
-        </Thead>
-        <Tbody>
-          {list
-            .filter((step) => object === '' || step.object === object)
-            .map((step) => {
-              const seconds = Math.max(step.seconds ?? (steps.dataUpdatedAt - Date.parse(step.started ?? '')) / 1000, 0);
-              return (
-                <Tr key={step.id}>
-                  <Td dataLabel={words.step} className="burano-breaks">
-                    {step.name}{' '}
-                    {decides.has(step.id ?? '') && (
-                      <Label isCompact variant="outline" title={words.decidesWhat}>
-                        {words.decides}
-                      </Label>
-                    )}
-                  </Td>
-                  <Td dataLabel={words.object} className="burano-breaks">
-                    {called(step)}
-                  </Td>
-                  <Td dataLabel={words.waitedFor} className="burano-breaks">
-                    <After names={(step.waits_for ?? []).map((id) => byId.get(id)?.name ?? '').filter(Boolean)} />
-                  </Td>
-                  <Td dataLabel={words.took} modifier="nowrap">
-                    {showSpan(seconds)}
-                  </Td>
-                  <Td>
-                    <Tooltip content={step.error || `${step.name}: ${showSpan(seconds)}`}>
-                      <svg className="burano-step" width="100%" height="14" role="img" aria-label={step.error ?? undefined} aria-hidden={!step.error}>
-                        <rect
-                          className={step.error ? 'burano-step-failed' : step.finished ? 'burano-step-done' : 'burano-step-running'}
-                          x={`${places.get(step.id)?.from ?? 0}%`}
-                          width={`${places.get(step.id)?.width ?? 0}%`}
-                          height="14"
-                          rx="3"
-                        />
-                      </svg>
-                    </Tooltip>
-                  </Td>
-                </Tr>
-              );
-            })}
-        </Tbody>
-      </Table>
+      <div ref={lines} className="burano-linked">
+        <Table aria-label={words.steps} variant="compact" gridBreakPoint="grid-md">
+          <Thead>
+            <Tr>
+              <Th width={20}>{words.step}</Th>
+              <Th width={15}>{words.object}</Th>
+              <Th width={20}>{words.waitedFor}</Th>
+              <Th width={10}>{words.took}</Th>
+              <Th screenReaderText={words.steps} />
+            </Tr>
+          </Thead>
+          <Tbody>
+            {list
+              .filter((step) => object === '' || step.object === object)
+              .map((step) => {
+                const seconds = Math.max(step.seconds ?? (steps.dataUpdatedAt - Date.parse(step.started ?? '')) / 1000, 0);
+                return (
+                  <Tr
+                    key={step.id}
+                    onMouseEnter={() => setActive(step.id ?? '')}
+                    onMouseLeave={() => setActive('')}
+                  >
+                    <Td dataLabel={words.step} className="burano-breaks">
+                      {step.name}{' '}
+                      {decides.has(step.id ?? '') && (
+                        <Label isCompact variant="outline" title={words.decidesWhat}>
+                          {words.decides}
+                        </Label>
+                      )}
+                    </Td>
+                    <Td dataLabel={words.object} className="burano-breaks">
+                      {called(step)}
+                    </Td>
+                    <Td dataLabel={words.waitedFor} className="burano-breaks">
+                      <After names={(step.waits_for ?? []).map((id) => byId.get(id)?.name ?? '').filter(Boolean)} />
+                    </Td>
+                    <Td dataLabel={words.took} modifier="nowrap">
+                      {showSpan(seconds)}
+                    </Td>
+                    <Td>
+                      <Tooltip content={step.error || `${step.name}: ${showSpan(seconds)}`}>
+                        <svg className="burano-step" data-step={step.id} width="100%" height="14" role="img" aria-label={step.error ?? undefined} aria-hidden={!step.error}>
+                          <rect
+                            className={step.error ? 'burano-step-failed' : step.finished ? 'burano-step-done' : 'burano-step-running'}
+                            x={`${places.get(step.id)?.from ?? 0}%`}
+                            width={`${places.get(step.id)?.width ?? 0}%`}
+                            height="14"
+                            rx="3"
+                          />
+                        </svg>
+                      </Tooltip>
+                    </Td>
+                  </Tr>
+                );
+              })}
+          </Tbody>
+        </Table>
+        <Links key={object} within={lines} dependencies={linked} path={decides} active={active} />
+      </div>
     </>
   );
 }

@@ -31,8 +31,8 @@ describe('two descriptions', () => {
         name: 'a',
         change: 'changed',
         properties: [
-          { name: 'size', before: '1', after: '2', secret: false },
-          { name: 'password', before: 'p', after: 'q', secret: true },
+          { path: 'size', before: 1, after: 2, secret: false },
+          { path: 'password', before: 'p', after: 'q', secret: true },
         ],
       },
       { id: 'c', name: 'c', change: 'added', properties: [] },

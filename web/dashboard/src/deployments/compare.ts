@@ -1,5 +1,5 @@
 // Two runs side by side: how long their steps took, and what was other in what they deployed.
-import { isSecret } from '../components/components';
+import { differencesOf, type Difference } from '../draft/differences';
 import { nameOf, type ObjectModel } from '../environments/environments';
 import { walk } from '../environments/objects';
 import type { Step } from './deployments';
@@ -45,18 +45,19 @@ export interface ObjectChange {
   id: string;
   name: string;
   change: 'added' | 'changed' | 'removed';
-  properties: { name: string; before: string; after: string; secret: boolean }[];
+  properties: Difference[];
 }
 
 /** What of one description is other in another. */
 export function changesBetween(before: unknown, after: unknown): ObjectChange[] {
   const [old, now] = [objectsOf(before), objectsOf(after)];
+  const names = new Map([...old, ...now].map(([id, object]) => [id, nameOf(object)]));
   const changes: ObjectChange[] = [];
   for (const [id, object] of now) {
     const former = old.get(id);
     if (!former) changes.push({ id, name: nameOf(object), change: 'added', properties: [] });
     else {
-      const properties = differing(former, object);
+      const properties = differing(former, object, names);
       if (properties.length > 0) changes.push({ id, name: nameOf(object), change: 'changed', properties });
     }
   }
@@ -70,21 +71,9 @@ function objectsOf(model: unknown): Map<string, ObjectModel> {
   return objects;
 }
 
-function differing(before: ObjectModel, after: ObjectModel): ObjectChange['properties'] {
-  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-  names.delete('?');
-  return [...names].flatMap((name) => {
-    const [was, is] = [shown(before[name]), shown(after[name])];
-    return was === is ? [] : [{ name, before: was, after: is, secret: isSecret(name) }];
-  });
-}
-
-/** A value as text, with ids in the place of objects: what is in these is compared by itself. */
-function shown(value: unknown): string {
-  if (value === undefined || value === null) return '';
-  if (typeof value === 'string') return value;
-  return JSON.stringify(value, (_key, inner: unknown) => {
-    const id = (inner as ObjectModel | null)?.['?']?.id;
-    return typeof inner === 'object' && id ? id : inner;
-  });
+function differing(before: ObjectModel, after: ObjectModel, names: Map<string, string>): Difference[] {
+  const [was, is] = [before as Record<string, unknown>, after as Record<string, unknown>];
+  const properties = new Set([...Object.keys(was), ...Object.keys(is)]);
+  properties.delete('?');
+  return [...properties].flatMap((name) => differencesOf(name, was[name], is[name], names));
 }

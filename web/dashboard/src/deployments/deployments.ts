@@ -58,6 +58,28 @@ export function criticalPath(steps: Step[]): Set<string> {
   return path.size > 1 ? path : new Set();
 }
 
+export interface Dependency {
+  /** The ids of two steps: `to` waited for `from`. */
+  from: string;
+  to: string;
+  /** Of what `to` waited for, `from` ended last: `to` could not begin before. */
+  decisive: boolean;
+}
+
+/** What waited for what, of the steps that are given. */
+export function dependencies(steps: Step[]): Dependency[] {
+  const byId = new Map(steps.map((step) => [step.id ?? '', step]));
+  const end = (id: string) => {
+    const finished = byId.get(id)?.finished;
+    return finished ? Date.parse(finished) : Infinity;
+  };
+  return steps.flatMap((step) => {
+    const before = (step.waits_for ?? []).filter((id) => byId.has(id));
+    const last = before.reduce((found, id) => (found === '' || end(id) > end(found) ? id : found), '');
+    return before.map((from) => ({ from, to: step.id ?? '', decisive: from === last }));
+  });
+}
+
 /** Places a step on the time line of its deployment: percentages of the whole from its first start to its last end, or to now. */
 export function placed(steps: Step[], now: number): { from: number; width: number }[] {
   const starts = steps.map((step) => Date.parse(step.started ?? ''));

@@ -3,7 +3,8 @@ import { useState } from 'react';
 
 import type { Schema } from '../api/client';
 import { useText } from '../text';
-import { named, shortValue } from './values';
+import { differencesOf, type Difference } from './differences';
+import { DifferenceText } from './DifferenceText';
 
 /** What a draft adds, changes and removes, object by object; of what it changes the former values and those to be. */
 export function Changes({ changes }: { changes: Schema<'Change'>[] }) {
@@ -19,9 +20,9 @@ export function Changes({ changes }: { changes: Schema<'Change'>[] }) {
             {change.type && change.name && ` (${change.type.split(/[/@]/)[0]})`}
             {(change.values ?? []).length > 0 && (
               <Content component="ul">
-                {change.values?.map((value) => (
-                  <Content component="li" key={value.name}>
-                    <Value name={value.name} before={shortValue(named(value.before, names))} after={shortValue(named(value.after, names))} />
+                {change.values?.flatMap((value) => valuesOf(value, names)).map((difference) => (
+                  <Content component="li" key={difference.path}>
+                    <DifferenceText difference={difference} />
                   </Content>
                 ))}
               </Content>
@@ -33,12 +34,8 @@ export function Changes({ changes }: { changes: Schema<'Change'>[] }) {
   );
 }
 
-function Value({ name, before, after }: { name: string; before: string | null; after: string | null }) {
-  const words = useText().draft;
-  if (before === after) return <>{words.hiddenValue(name)}</>; // a secret: what it was and what it would be are masked alike
-  return (
-    <>
-      {name}: <del>{before ?? words.noValue}</del> <ins>{after ?? words.noValue}</ins>
-    </>
-  );
+/** What differs in a property. A secret, whose values are masked alike, does so by being there. */
+function valuesOf({ name, before, after }: NonNullable<Schema<'Change'>['values']>[number], names: Map<string, string>): Difference[] {
+  const found = differencesOf(name, before, after, names);
+  return found.length > 0 ? found : [{ path: name, before: null, after: null, secret: true }];
 }

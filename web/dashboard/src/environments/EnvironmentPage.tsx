@@ -38,6 +38,7 @@ import {
   shownState,
 } from './environments';
 import { EnvironmentTrail } from './EnvironmentTrail';
+import { ForeignProject } from './ForeignProject';
 import { History } from './History';
 import { NameDialog } from './NameDialog';
 import { StateLabel } from './StateLabel';
@@ -70,6 +71,7 @@ export function EnvironmentPage() {
   return (
     <>
       <EnvironmentTrail environment={environment} />
+      <ForeignProject project={details.data?.tenant_id} />
       <PageSection>
         <Flex flexWrap={{ default: 'wrap', lg: 'nowrap' }} alignItems={{ default: 'alignItemsFlexStart' }}>
           <Flex grow={{ default: 'grow' }}>

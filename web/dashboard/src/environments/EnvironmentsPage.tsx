@@ -8,7 +8,6 @@ import {
   Pagination,
   SearchInput,
   Skeleton,
-  Title,
   Toolbar,
   ToolbarContent,
   ToolbarItem,
@@ -22,15 +21,18 @@ import { useState } from 'react';
 import { parseTime, showAge, showTime } from '../api/time';
 import { FindingBadge } from '../findings/FindingBadge';
 import { projectFindingsQuery, worst } from '../findings/findings';
+import { useSession } from '../session/session';
 import { Confirm } from '../shell/Confirm';
 import { ChoiceCell, ChoiceOfAll } from '../shell/Choice';
 import { Failure } from '../shell/Failure';
+import { Heading } from '../shell/Heading';
 import { RowActions } from '../shell/RowActions';
 import { useLanguage } from '../text';
 import { BulkActions, RefusedList } from './BulkActions';
 import type { Refused } from './bulk';
 import { createEnvironment, deleteEnvironment, environmentsQuery, shownState, type Environment } from './environments';
 import { NameDialog } from './NameDialog';
+import { listsAll } from './projects';
 import { StateLabel } from './StateLabel';
 
 const columns = ['name', 'status', 'created', 'updated'] as const;
@@ -52,6 +54,7 @@ export function EnvironmentsPage() {
   const words = text.environments;
   const navigate = useNavigate();
   const client = useQueryClient();
+  const mayList = useSession().rules?.includes(listsAll) ?? false;
   const environments = useQuery(environmentsQuery);
   const marks = worst(useQuery(projectFindingsQuery).data ?? []);
   const [filter, setFilter] = useState('');
@@ -85,9 +88,9 @@ export function EnvironmentsPage() {
 
   return (
     <>
-      <PageSection>
-        <Title headingLevel="h1">{words.title}</Title>
-      </PageSection>
+      <Heading title={words.title}>
+        {mayList && <Link to="/environments/all">{words.toAll}</Link>}
+      </Heading>
       <PageSection isFilled>
         {environments.error && <Failure error={environments.error} onRetry={() => void environments.refetch()} />}
         <RefusedList refused={refused} onClose={() => setRefused([])} />

@@ -73,15 +73,15 @@ export function Shell() {
 function Head() {
   const { text } = useLanguage();
   return (
-    <Masthead>
+    <Masthead display={{ default: 'inline' }}>
       <MastheadMain>
         <MastheadToggle>
           <PageToggleButton isHamburgerButton aria-label={text.shell.openNavigation} />
         </MastheadToggle>
         <MastheadBrand>
-          <Link to="/catalog" className="burano-brand">
+          <Link to="/catalog" className="burano-brand" aria-label={text.shell.product}>
             <img className="burano-logo" src="/dashboard/icon.svg" alt="" />
-            {text.shell.product}
+            <span className="burano-wide-only">{text.shell.product}</span>
           </Link>
         </MastheadBrand>
       </MastheadMain>
@@ -113,5 +113,5 @@ function ProjectMenu() {
 function AccountMenu() {
   const { text } = useLanguage();
   const { user } = useSession();
-  return <LateMenu menu={Account} label={text.shell.account(user?.name ?? '')} icon={<UserIcon className="burano-wide-only" />} shown={user?.name} />;
+  return <LateMenu menu={Account} label={text.shell.account(user?.name ?? '')} icon={<UserIcon />} shown={<span className="burano-wide-only">{user?.name}</span>} />;
 }

@@ -15,6 +15,7 @@ export const actions: Texts['actions'] = {
   addArgument: 'Argument hinzufügen',
   removeArgument: (name) => `Argument ${name} entfernen`,
   onePerLine: 'Eines je Zeile',
+  noObject: (name) => `Diese Umgebung hat kein Objekt der Klasse ${name}.`,
   choose: 'Auswählen …',
   running: 'Die Aktion läuft',
   runningWhat: 'Sie läuft weiter, wenn dieser Dialog geschlossen wird.',

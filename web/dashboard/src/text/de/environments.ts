@@ -37,6 +37,13 @@ export const environments: Texts['environments'] = {
   finished: 'Beendet',
   noDeployments: 'Sie wurde noch nicht deployt',
   noDeploymentsWhat: 'Jedes Deployment und jede Aktion steht dann hier, mit dem Protokoll.',
+  project: 'Projekt',
+  allProjects: 'Alle Projekte',
+  toAll: 'Umgebungen aller Projekte',
+  allTitle: 'Umgebungen aller Projekte',
+  allWhat: 'Was es in der ganzen Cloud gibt. Wer eine Umgebung ändern will, arbeitet in ihrem Projekt.',
+  foreign: (project) => `Diese Umgebung gehört zum Projekt ${project}`,
+  foreignWhat: 'Sie sehen sie, weil Sie alle Projekte sehen dürfen. Um sie zu deployen oder ihre Aktionen aufzurufen, arbeiten Sie in ihrem Projekt.',
   states: {
     new: 'Noch nicht deployt',
     ready: 'Bereit',

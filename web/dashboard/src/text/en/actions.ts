@@ -13,6 +13,7 @@ export const actions = {
   addArgument: 'Add an argument',
   removeArgument: (name: string) => `Remove the argument ${name}`,
   onePerLine: 'One in a line',
+  noObject: (name: string) => `This environment has no object of the class ${name}.`,
   choose: 'Choose …',
   running: 'The action is running',
   runningWhat: 'It goes on when this dialog is closed.',

@@ -35,6 +35,13 @@ export const environments = {
   finished: 'Finished',
   noDeployments: 'It was not deployed yet',
   noDeploymentsWhat: 'Each deployment and each action will be listed here, with its log.',
+  project: 'Project',
+  allProjects: 'All projects',
+  toAll: 'Environments of all projects',
+  allTitle: 'Environments of all projects',
+  allWhat: 'What is there in the whole cloud. Who wants to change an environment works in its project.',
+  foreign: (project: string) => `This environment belongs to the project ${project}`,
+  foreignWhat: 'You see it because you may see all projects. To deploy it or to run its actions, work in its project.',
   states: {
     new: 'Not deployed yet',
     ready: 'Ready',

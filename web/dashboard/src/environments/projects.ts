@@ -1,0 +1,25 @@
+// Environments of other projects, for those who may list them.
+import { queryOptions } from '@tanstack/react-query';
+
+import { answered, api } from '../api/client';
+import { readAllProjects } from '../session/session';
+
+/** The rule of the policy that lets somebody list the environments of all projects. */
+export const listsAll = 'list_environments_all_tenants';
+
+/** The environments of all projects, or of one of them. */
+export const foreignQuery = (project: string | undefined) =>
+  queryOptions({
+    queryKey: ['environments', 'of projects', project ?? ''],
+    queryFn: async () =>
+      (await answered(api.GET('/v1/environments', { params: { query: project ? { tenant: project } : { all_tenants: 'true' } } }))).environments ?? [],
+    refetchInterval: 30_000,
+  });
+
+/** What projects are called, by their ids. Who may not list them is shown ids. */
+export const projectNamesQuery = queryOptions({
+  queryKey: ['projects', 'names'],
+  queryFn: () => readAllProjects().then((list) => new Map(list.map((one) => [one.id ?? '', one.name ?? '']))),
+  staleTime: 60_000,
+  retry: false,
+});
