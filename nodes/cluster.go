@@ -288,7 +288,7 @@ func (c *Cluster) kubernetes(ctx context.Context, user, group string) (*rest.Con
 		Host: kube.APIServerURL(c.config.Name),
 		TLSClientConfig: rest.TLSClientConfig{
 			ServerName: kube.APIServerName(c.config.Name),
-			CAData:     authorities.Kubernetes.Certificate, CertData: pair.Certificate, KeyData: pair.Key,
+			CAData:     authorities.Kubernetes.Trusted(), CertData: pair.Certificate, KeyData: pair.Key,
 		},
 		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			client, err := c.connect(ctx, master)
@@ -325,7 +325,7 @@ func (c *Cluster) Kubeconfig(ctx context.Context, server string, lifetime time.D
 		}
 		server = "https://" + net.JoinHostPort(master.reach().String(), strconv.Itoa(kube.APIServerPort))
 	}
-	return pki.Kubeconfig(c.config.Name, server, kube.APIServerName(c.config.Name), user, authorities.Kubernetes.Certificate, pair)
+	return pki.Kubeconfig(c.config.Name, server, kube.APIServerName(c.config.Name), user, authorities.Kubernetes.Trusted(), pair)
 }
 
 func (c *Cluster) authorities(ctx context.Context) (*pki.Cluster, error) {

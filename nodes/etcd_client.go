@@ -61,7 +61,7 @@ func (c *Cluster) etcdAt(ctx context.Context, authorities *pki.Cluster, user str
 	if _, err := c.connect(ctx, members[0]); err != nil {
 		return nil, err
 	}
-	return etcd.Client(endpoints, authorities.Etcd.Certificate, pair, func(ctx context.Context, network, address string) (net.Conn, error) {
+	return etcd.Client(endpoints, authorities.Etcd.Trusted(), pair, func(ctx context.Context, network, address string) (net.Conn, error) {
 		through := members[0]
 		for _, node := range c.config.Nodes {
 			// A node that leaves may be gone, and its address another's.

@@ -130,12 +130,12 @@ func (d design) orders(node Node) map[string]pki.Order {
 func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, error) {
 	l := layout{units: map[string]systemd.Unit{}, hosts: d.hosts(node)}
 	if slices.Contains(d.voters, node.Name) {
-		l.add(etcd.Member(etcdNode(node), d.authorities.Etcd.Certificate, pairs[memberPair],
-			etcd.Peers{Stage: d.peers, Authority: d.authorities.EtcdPeers.Certificate, Pair: pairs[peerPair]}))
+		l.add(etcd.Member(etcdNode(node), d.authorities.Etcd.Trusted(), pairs[memberPair],
+			etcd.Peers{Stage: d.peers, Authority: d.authorities.EtcdPeers.Trusted(), Pair: pairs[peerPair]}))
 	}
 	l.add(etcd.Forwarder(d.etcdNodes()))
 	cluster, networkNode := d.kube(), d.networkNode(node, mtu)
-	access := network.Access{Endpoint: etcd.LocalEndpoint, AuthorityFile: etcd.AuthorityFile, Authority: d.authorities.Etcd.Certificate, Kubeconfig: cluster.Kubeconfig}
+	access := network.Access{Endpoint: etcd.LocalEndpoint, AuthorityFile: etcd.AuthorityFile, Authority: d.authorities.Etcd.Trusted(), Kubeconfig: cluster.Kubeconfig}
 	daemon, err := d.driver.Daemon(networkNode, pairs, access)
 	if err != nil {
 		return layout{}, err
@@ -143,7 +143,7 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 	l.add(daemon)
 	switch node.Role {
 	case Master:
-		server, err := cluster.APIServer(kubeNode(node), etcdNode(node).ClientURL(), d.authorities.Etcd.Certificate, pairs)
+		server, err := cluster.APIServer(kubeNode(node), etcdNode(node).ClientURL(), d.authorities.Etcd.Trusted(), pairs)
 		if err != nil {
 			return layout{}, err
 		}
@@ -212,7 +212,7 @@ func (d design) publisher(pairs map[string]pki.Pair) (systemd.Unit, error) {
 		Name:        "burano-publish",
 		Description: "Burano: Services become routes of the gateways",
 		Command:     append([]string{remoteBinary, "publish", "--kubeconfig", kube.PublisherKubeconfig}, etcdFlags(cert, key)...),
-		Files:       []ssh.File{etcd.Authority(d.authorities.Etcd.Certificate), cert, key, kubeconfig},
+		Files:       []ssh.File{etcd.Authority(d.authorities.Etcd.Trusted()), cert, key, kubeconfig},
 		Binary:      d.binary,
 	}, nil
 }
@@ -233,7 +233,7 @@ func (d design) gateway(pairs map[string]pki.Pair) systemd.Unit {
 		Name:        "burano-gateway",
 		Description: "Burano: routes become listeners of HAProxy",
 		Command:     command,
-		Files:       []ssh.File{etcd.Authority(d.authorities.Etcd.Certificate), cert, key},
+		Files:       []ssh.File{etcd.Authority(d.authorities.Etcd.Trusted()), cert, key},
 		Binary:      d.binary,
 	}
 }

@@ -82,7 +82,7 @@ func aDesign(t *testing.T, nodes []Node, pods Network) (design, map[string]pki.P
 			EtcdPeers:  &pki.Authority{Certificate: []byte("<etcd peers' authority>\n")},
 			Kubernetes: &pki.Authority{Certificate: []byte("<kubernetes authority>\n")},
 			FrontProxy: &pki.Authority{Certificate: []byte("<front-proxy authority>\n")}, KubernetesKey: []byte("<kubernetes authority's key>\n"),
-			ServiceAccount: key, Encryption: bytes.Repeat([]byte{7}, 32),
+			ServiceAccount: key, Encryption: bytes.Repeat([]byte{7}, 32), EncryptionName: "key1",
 		},
 		voters: []string{nodes[0].Name, nodes[1].Name, nodes[2].Name},
 		peers:  etcd.TrustPeers,

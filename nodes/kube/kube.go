@@ -72,7 +72,7 @@ type Cluster struct {
 
 // Kubeconfig writes the access of a user on a node.
 func (c Cluster) Kubeconfig(user string, pair pki.Pair) ([]byte, error) {
-	return pki.Kubeconfig(c.Name, APIServerURL(c.Name), APIServerName(c.Name), user, c.Authorities.Kubernetes.Certificate, pair)
+	return pki.Kubeconfig(c.Name, APIServerURL(c.Name), APIServerName(c.Name), user, c.Authorities.Kubernetes.Trusted(), pair)
 }
 
 func (c Cluster) kubeconfigFile(name, user string, pair pki.Pair) (ssh.File, error) {
@@ -81,7 +81,7 @@ func (c Cluster) kubeconfigFile(name, user string, pair pki.Pair) (ssh.File, err
 }
 
 func (c Cluster) authorityFile() ssh.File {
-	return ssh.File{Path: keys + "kubernetes-ca.crt", Content: c.Authorities.Kubernetes.Certificate}
+	return ssh.File{Path: keys + "kubernetes-ca.crt", Content: c.Authorities.Kubernetes.Trusted()}
 }
 
 func pairFiles(name string, pair pki.Pair) []ssh.File {

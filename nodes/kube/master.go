@@ -60,17 +60,20 @@ const auditPolicy = configs + "audit.yaml"
 // wait for members that are still joining.
 func (c Cluster) APIServer(node Node, etcdURL string, etcdAuthority []byte, pairs map[string]pki.Pair) (systemd.Unit, error) {
 	var servicePublic []byte
-	for _, key := range append([][]byte{c.Authorities.ServiceAccount}, c.Authorities.FormerServiceAccounts...) {
+	for _, key := range c.Authorities.AcceptedServiceAccounts() {
 		public, err := pki.PublicKey(key)
 		if err != nil {
 			return systemd.Unit{}, err
 		}
 		servicePublic = append(servicePublic, public...)
 	}
-	// Keys of other times are tried when the first one does not open a secret: all of them have had the same name.
-	formerly := ""
-	for _, key := range c.Authorities.FormerEncryption {
-		formerly += fmt.Sprintf("  - secretbox:\n      keys:\n      - {name: key1, secret: %s}\n", base64.StdEncoding.EncodeToString(key))
+	// A key opens what begins with its name. Those of other clusters may have the same one: each is tried.
+	others := ""
+	for _, key := range c.Authorities.AcceptedEncryption() {
+		others += "  - secretbox:\n      keys:\n"
+		for _, name := range pki.NamesOfEncryptionKey(key) {
+			others += fmt.Sprintf("      - {name: %s, secret: %s}\n", name, base64.StdEncoding.EncodeToString(key))
+		}
 	}
 	encryption := fmt.Sprintf(`apiVersion: apiserver.config.k8s.io/v1
 kind: EncryptionConfiguration
@@ -79,13 +82,13 @@ resources:
   providers:
   - secretbox:
       keys:
-      - {name: key1, secret: %s}
+      - {name: %s, secret: %s}
 %s  - identity: {}
-`, base64.StdEncoding.EncodeToString(c.Authorities.Encryption), formerly)
+`, c.Authorities.EncryptionName, base64.StdEncoding.EncodeToString(c.Authorities.Encryption), others)
 	files := []ssh.File{
 		c.authorityFile(),
 		{Path: c.EtcdAuthorityFile, Content: etcdAuthority},
-		{Path: keys + "front-proxy-ca.crt", Content: c.Authorities.FrontProxy.Certificate},
+		{Path: keys + "front-proxy-ca.crt", Content: c.Authorities.FrontProxy.Trusted()},
 		{Path: keys + "service-account.pub", Content: servicePublic},
 		{Path: keys + "service-account.key", Content: c.Authorities.ServiceAccount, Mode: 0o600},
 		{Path: configs + "encryption.yaml", Content: []byte(encryption), Mode: 0o600},
@@ -166,7 +169,7 @@ func (c Cluster) Controllers(pairs map[string]pki.Pair, elect bool) ([]systemd.U
 				fmt.Sprintf("--leader-elect=%t", elect),
 				"--allocate-node-cidrs=false",
 				"--service-cluster-ip-range="+ServiceCIDR,
-				"--cluster-signing-cert-file="+keys+"kubernetes-ca.crt",
+				"--cluster-signing-cert-file="+keys+"kubernetes-signer.crt", // one certificate, whomever the nodes trust
 				"--cluster-signing-key-file="+keys+"kubernetes-ca.key",
 				"--root-ca-file="+keys+"kubernetes-ca.crt",
 				"--service-account-private-key-file="+keys+"service-account.key",
@@ -179,9 +182,10 @@ func (c Cluster) Controllers(pairs map[string]pki.Pair, elect bool) ([]systemd.U
 			Files: []ssh.File{
 				manager,
 				c.authorityFile(),
+				{Path: keys + "kubernetes-signer.crt", Content: c.Authorities.Kubernetes.Certificate},
 				{Path: keys + "kubernetes-ca.key", Content: c.Authorities.KubernetesKey, Mode: 0o600},
 				{Path: keys + "service-account.key", Content: c.Authorities.ServiceAccount, Mode: 0o600},
-				{Path: keys + "front-proxy-ca.crt", Content: c.Authorities.FrontProxy.Certificate},
+				{Path: keys + "front-proxy-ca.crt", Content: c.Authorities.FrontProxy.Trusted()},
 			},
 		},
 		{

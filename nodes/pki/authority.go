@@ -6,6 +6,7 @@
 package pki
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -56,6 +57,7 @@ type Request struct {
 type Authority struct {
 	Certificate []byte // PEM
 
+	others      []byte // PEM of further authorities in whose place it is or comes
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
@@ -100,6 +102,15 @@ func LoadAuthority(pair Pair) (*Authority, error) {
 		return nil, fmt.Errorf("read the key of authority %s: %w", certificate.Subject.CommonName, err)
 	}
 	return &Authority{Certificate: pair.Certificate, certificate: certificate, key: key}, nil
+}
+
+// Trusted is what those who trust the authority are to trust, as PEM: its certificate, and while it is rotated that of the authority before
+// or after it.
+func (a *Authority) Trusted() []byte {
+	if len(a.others) == 0 {
+		return a.Certificate
+	}
+	return slices.Concat(bytes.TrimRight(a.Certificate, "\n"), []byte("\n"), a.others)
 }
 
 // Issue makes a key and a certificate for it.

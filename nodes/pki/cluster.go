@@ -1,8 +1,8 @@
 package pki
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -29,6 +29,12 @@ type Cluster struct {
 
 	FormerServiceAccounts [][]byte // whose tokens are still taken
 	FormerEncryption      [][]byte // under which secrets may still be sealed
+	NextServiceAccount    []byte   // that signs soon, and whose tokens are taken already; nil for none
+	NextEncryption        []byte   // under which secrets are sealed soon; nil for none
+	EncryptionName        string   // what Encryption is called in what is sealed under it
+
+	Rotation *Rotation // that is under way; nil for none
+	Rotated  string    // Rotation.Run of the last one that ended
 }
 
 const vaultName = "pki/cluster"
@@ -44,54 +50,86 @@ type stored struct {
 
 	FormerServiceAccounts [][]byte `json:"formerServiceAccounts,omitempty"`
 	FormerEncryption      [][]byte `json:"formerEncryption,omitempty"`
+	EncryptionName        string   `json:"encryptionName,omitempty"`
+
+	Rotation *storedRotation `json:"rotation,omitempty"`
+	Rotated  string          `json:"rotated,omitempty"`
+}
+
+// authorities are the pairs of s by their parts.
+func (s *stored) authorities() map[Part]*Pair {
+	return map[Part]*Pair{EtcdAuthority: &s.Etcd, EtcdPeersAuthority: &s.EtcdPeers, KubernetesAuthority: &s.Kubernetes, FrontProxyAuthority: &s.FrontProxy}
+}
+
+func load(ctx context.Context, vault Vault) (s stored, found bool, err error) {
+	text, found, err := vault.Load(ctx, vaultName)
+	if err != nil {
+		return s, false, fmt.Errorf("load the cluster's authorities: %w", err)
+	}
+	if found {
+		if err := json.Unmarshal(text, &s); err != nil {
+			return s, false, fmt.Errorf("read the cluster's authorities: %w", err)
+		}
+	}
+	return s, found, nil
+}
+
+func (s *stored) save(ctx context.Context, vault Vault) error {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encode the cluster's authorities: %w", err)
+	}
+	if err := vault.Store(ctx, vaultName, text); err != nil {
+		return fmt.Errorf("store the cluster's authorities: %w", err)
+	}
+	return nil
 }
 
 // Open loads a cluster's authorities and keys, and makes and stores them when there are none.
 func Open(ctx context.Context, vault Vault, now time.Time) (*Cluster, error) {
-	text, found, err := vault.Load(ctx, vaultName)
+	s, found, err := load(ctx, vault)
 	if err != nil {
-		return nil, fmt.Errorf("load the cluster's authorities: %w", err)
-	}
-	var s stored
-	if found {
-		if err := json.Unmarshal(text, &s); err != nil {
-			return nil, fmt.Errorf("read the cluster's authorities: %w", err)
-		}
-	} else if s, err = makeStored(now); err != nil {
 		return nil, err
 	}
-	if !found || s.EtcdPeers.Certificate == nil { // clusters of former versions have none
-		if _, s.EtcdPeers, err = NewAuthority("burano-etcd-peers", now); err != nil {
+	if !found {
+		if s, err = makeStored(now); err != nil {
 			return nil, err
 		}
-		if text, err = json.Marshal(s); err != nil {
-			return nil, fmt.Errorf("encode the cluster's authorities: %w", err)
+	}
+	if !found || s.EtcdPeers.Certificate == nil { // clusters of former versions have none
+		if _, s.EtcdPeers, err = NewAuthority(authorityNames[EtcdPeersAuthority], now); err != nil {
+			return nil, err
 		}
-		if err := vault.Store(ctx, vaultName, text); err != nil {
-			return nil, fmt.Errorf("store the cluster's authorities: %w", err)
+		if err := s.save(ctx, vault); err != nil {
+			return nil, err
 		}
 	}
 	cluster := &Cluster{KubernetesKey: s.Kubernetes.Key, ServiceAccount: s.ServiceAccount, Encryption: s.Encryption,
-		FormerServiceAccounts: s.FormerServiceAccounts, FormerEncryption: s.FormerEncryption}
-	for _, part := range []struct {
-		authority **Authority
-		pair      Pair
-	}{{&cluster.Etcd, s.Etcd}, {&cluster.EtcdPeers, s.EtcdPeers}, {&cluster.Kubernetes, s.Kubernetes}, {&cluster.FrontProxy, s.FrontProxy}} {
-		if *part.authority, err = LoadAuthority(part.pair); err != nil {
+		FormerServiceAccounts: s.FormerServiceAccounts, FormerEncryption: s.FormerEncryption, EncryptionName: cmp.Or(s.EncryptionName, firstEncryptionName), Rotated: s.Rotated}
+	authorities := cluster.parts()
+	for part, pair := range s.authorities() {
+		authority, err := LoadAuthority(*pair)
+		if err != nil {
 			return nil, err
 		}
+		authority.others = s.Rotation.trusted(part)
+		*authorities[part] = authority
+	}
+	if s.Rotation != nil {
+		cluster.Rotation = &s.Rotation.Rotation
+		cluster.NextServiceAccount, cluster.NextEncryption = s.Rotation.Next[ServiceAccountKey].Key, s.Rotation.Next[EncryptionKey].Key
 	}
 	return cluster, nil
 }
 
 func makeStored(now time.Time) (stored, error) {
-	s := stored{Encryption: make([]byte, 32)}
-	for _, part := range []struct {
-		name string
-		pair *Pair
-	}{{"burano-etcd", &s.Etcd}, {"burano-kubernetes", &s.Kubernetes}, {"burano-front-proxy", &s.FrontProxy}} {
+	var s stored
+	for part, pair := range s.authorities() {
+		if part == EtcdPeersAuthority {
+			continue // made where there is none
+		}
 		var err error
-		if _, *part.pair, err = NewAuthority(part.name, now); err != nil {
+		if _, *pair, err = NewAuthority(authorityNames[part], now); err != nil {
 			return stored{}, err
 		}
 	}
@@ -99,10 +137,8 @@ func makeStored(now time.Time) (stored, error) {
 	if _, s.ServiceAccount, err = NewKey(); err != nil {
 		return stored{}, err
 	}
-	if _, err := rand.Read(s.Encryption); err != nil {
-		return stored{}, fmt.Errorf("draw the encryption key: %w", err)
-	}
-	return s, nil
+	s.Encryption, err = newEncryptionKey()
+	return s, err
 }
 
 // Order is a certificate that some node needs.

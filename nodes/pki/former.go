@@ -27,30 +27,21 @@ func Adopt(ctx context.Context, vault Vault, keys []byte, now time.Time) error {
 	if _, err := Open(ctx, vault, now); err != nil { // which makes them where there are none
 		return err
 	}
-	var former, own stored
+	var former stored
 	if err := json.Unmarshal(keys, &former); err != nil {
 		return fmt.Errorf("read the keys of a snapshot: %w", err)
 	}
-	text, _, err := vault.Load(ctx, vaultName)
+	own, _, err := load(ctx, vault)
 	if err != nil {
-		return fmt.Errorf("load the cluster's authorities: %w", err)
+		return err
 	}
-	if err := json.Unmarshal(text, &own); err != nil {
-		return fmt.Errorf("read the cluster's authorities: %w", err)
+	encryption, accounts := append([][]byte{former.Encryption}, former.FormerEncryption...), append([][]byte{former.ServiceAccount}, former.FormerServiceAccounts...)
+	if rotation := former.Rotation; rotation != nil { // which may have gone on while the snapshot was taken
+		encryption, accounts = append(encryption, rotation.Next[EncryptionKey].Key), append(accounts, rotation.Next[ServiceAccountKey].Key)
 	}
-	own.FormerEncryption = others(own.Encryption, append(own.FormerEncryption, append([][]byte{former.Encryption}, former.FormerEncryption...)...))
-	own.FormerServiceAccounts = others(own.ServiceAccount, append(own.FormerServiceAccounts, append([][]byte{former.ServiceAccount}, former.FormerServiceAccounts...)...))
-	adopted, err := json.Marshal(own)
-	if err != nil {
-		return fmt.Errorf("encode the cluster's authorities: %w", err)
-	}
-	if bytes.Equal(text, adopted) {
-		return nil
-	}
-	if err := vault.Store(ctx, vaultName, adopted); err != nil {
-		return fmt.Errorf("store the cluster's authorities: %w", err)
-	}
-	return nil
+	own.FormerEncryption = others(own.Encryption, append(own.FormerEncryption, encryption...))
+	own.FormerServiceAccounts = others(own.ServiceAccount, append(own.FormerServiceAccounts, accounts...))
+	return own.save(ctx, vault)
 }
 
 // others are the keys but for own, each once.
