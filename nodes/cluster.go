@@ -112,6 +112,8 @@ type Config struct {
 	// DrainPatience is how long the pods of a node that is removed may take to go, their grace periods and disruption budgets
 	// included; DefaultDrainPatience when 0.
 	DrainPatience time.Duration
+	// TokenGrace is how long the programs of pods may take to read a renewed token; DefaultTokenGrace when 0.
+	TokenGrace time.Duration
 	// Server tells what the cloud knows of a node's server. May be nil.
 	Server func(ctx context.Context, node string) ServerState
 	// Console returns, for the report that a node cannot be reached, the last lines of its server's console. May be nil.
@@ -156,6 +158,7 @@ func NewCluster(config Config) (*Cluster, error) {
 	config.Patience = cmp.Or(config.Patience, ssh.DefaultPatience)
 	config.StepPatience = cmp.Or(config.StepPatience, DefaultStepPatience)
 	config.DrainPatience = cmp.Or(config.DrainPatience, DefaultDrainPatience)
+	config.TokenGrace = cmp.Or(config.TokenGrace, DefaultTokenGrace)
 	if config.Server == nil {
 		config.Server = func(context.Context, string) ServerState { return ServerState{} }
 	}

@@ -144,3 +144,38 @@ esac`
 	require.NoError(t, os.WriteFile(list, []byte("registry.local/pause:1\n"), 0o644))
 	require.Equal(t, "imported pause\n", run(), "somebody has removed one")
 }
+
+// A token of a pod is renewed where a former key signed it, wherever its volume has it. Other texts are left alone.
+func TestTokensOfFormerKeysAreRenewedByAKubeletThatStartsAgain(t *testing.T) {
+	pods := t.TempDir()
+	token := func(key string) string {
+		header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256","kid":"` + key + `"}`))
+		return header + "." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"?>"}`)) + ".signature"
+	}
+	place := func(path, text string) {
+		path = filepath.Join(pods, path)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	const volumes = "/volumes/kubernetes.io~projected/"
+	place("a"+volumes+"kube-api-access/..data/token", token("former"))
+	require.NoError(t, os.Symlink("..data/token", filepath.Join(pods, "a"+volumes+"kube-api-access/token")))
+	place("b"+volumes+"own/..data/deep/vault", token("former~1"))
+	require.NoError(t, os.Symlink("..data/deep", filepath.Join(pods, "b"+volumes+"own/deep")))
+	place("c"+volumes+"kube-api-access/token", token("new"))
+	place("c"+volumes+"kube-api-access/ca.crt", "-----BEGIN CERTIFICATE-----")
+	place("c"+volumes+"kube-api-access/other", "eyJ no token")
+	place("c/volumes/kubernetes.io~secret/x/token", token("former"))
+
+	log := filepath.Join(t.TempDir(), "log")
+	programs := map[string]string{"systemctl": `echo "$@" >>"$LOG"; echo "$NEW" >"$PODS_FOLDER/a` + volumes + `kube-api-access/..data/token"; echo "$NEW" >"$PODS_FOLDER/b` + volumes + `own/..data/deep/vault"`}
+	renew := func() string {
+		return bash(t, renewTokensScript, programs, "PODS_FOLDER="+pods, "KEYS=former\nformer~1", "LOG="+log, "NEW="+token("new"), "PATIENCE=5")
+	}
+	require.Equal(t, "2\n", renew())
+	require.Equal(t, "0\n", renew(), "done already")
+	calls, err := os.ReadFile(log)
+	require.NoError(t, err)
+	require.Equal(t, "restart kubelet\n", string(calls))
+	require.Equal(t, "0\n", bash(t, renewTokensScript, programs, "PODS_FOLDER="+t.TempDir(), "KEYS=former", "LOG="+log), "a node without pods")
+}

@@ -15,8 +15,8 @@ import (
 
 func clusterCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "cluster", Short: "Kubernetes clusters that Burano deployed"}
-	command.AddCommand(snapshotCommand(connection), clusterShowCommand(connection), kubeconfigCommand(connection), podsCommand(connection), podCommand(connection), logsCommand(connection),
-		recreatePodCommand(connection), workloadCommand(connection))
+	command.AddCommand(snapshotCommand(connection), rotateCommand(connection), clusterShowCommand(connection), kubeconfigCommand(connection), podsCommand(connection), podCommand(connection),
+		logsCommand(connection), recreatePodCommand(connection), workloadCommand(connection))
 	return command
 }
 
@@ -55,6 +55,10 @@ func printCluster(s client.Cluster, table *tabwriter.Writer) {
 		first := s.Certificates[0]
 		fmt.Fprintf(table, "\nCERTIFICATES\tthe first to end is %s of %s, on %s; Burano renews it before (-o json lists all)\n",
 			first.Name, cmp.Or(first.Node, "the cluster"), first.Expires.Format(time.DateOnly))
+	}
+	if s.Rotation != nil {
+		fmt.Fprintf(table, "\nROTATION\tof %s began on %s and has not ended (%s): run burano cluster rotate again\n",
+			strings.Join(s.Rotation.Parts, ", "), s.Rotation.Began.Format(time.DateTime), s.Rotation.Stage)
 	}
 	if len(s.Routes) > 0 {
 		fmt.Fprintln(table, "\nPORT\tSERVICE\tREADY BACKENDS")

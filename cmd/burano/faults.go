@@ -14,6 +14,7 @@ import (
 type testSwitches struct {
 	killAt string
 	age    time.Duration
+	grace  time.Duration
 }
 
 func (s *testSwitches) flags(flags *pflag.FlagSet) {
@@ -23,12 +24,17 @@ func (s *testSwitches) flags(flags *pflag.FlagSet) {
 	const age = "certificate-age"
 	flags.DurationVar(&s.age, age, 0, "issue certificates of nodes as if that were so long ago")
 	_ = flags.MarkHidden(age)
+	const grace = "token-grace"
+	flags.DurationVar(&s.grace, grace, 0, "how long the programs of pods may take to read a renewed token")
+	_ = flags.MarkHidden(grace)
 }
 
 // issued is the clock of certificates of nodes.
 func (s *testSwitches) issued() func() time.Time {
 	return func() time.Time { return time.Now().Add(-s.age) }
 }
+
+func (s *testSwitches) tokenGrace() time.Duration { return s.grace }
 
 // atStep ends this process, as a crash would, at the step that the switch names; nil when it names none.
 func (s *testSwitches) atStep() func(name string, done bool) {

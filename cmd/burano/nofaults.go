@@ -16,3 +16,5 @@ func (testSwitches) flags(*pflag.FlagSet) {}
 func (testSwitches) atStep() func(name string, done bool) { return nil }
 
 func (testSwitches) issued() func() time.Time { return time.Now }
+
+func (testSwitches) tokenGrace() time.Duration { return 0 } // the default

@@ -192,7 +192,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			return err
 		}
 		archive := snapshot.New(rows, sealer, snapshot.Check(binary))
-		nativeConfig := native.Config{Binary: binary, Snapshots: archive, Issued: options.tests.issued(), Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
+		nativeConfig := native.Config{Binary: binary, Snapshots: archive, Issued: options.tests.issued(), TokenGrace: options.tests.tokenGrace(), Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
 			ExternalNetwork: options.external, DNSServers: options.dns, SSHFrom: options.sshFrom,
 			ServerPatience: options.serverPatience, SSHPatience: options.sshPatience, StepPatience: options.stepPatience, DrainPatience: options.drainPatience}
 		if err := checkNatives(ctx, nativeConfig); err != nil {

@@ -60,6 +60,7 @@ func (v *vault) Store(_ context.Context, name string, value []byte) error {
 // cluster runs members on loopback addresses of their own with the files that nodes would have.
 type cluster struct {
 	t     testing.TB
+	vault *vault
 	pki   *pki.Cluster
 	nodes []etcd.Node
 	dirs  map[string]string
@@ -79,9 +80,10 @@ func init() {
 }
 
 func newCluster(t testing.TB, size int) *cluster {
-	authorities, err := pki.Open(t.Context(), &vault{values: map[string][]byte{}}, time.Now())
+	secrets := &vault{values: map[string][]byte{}}
+	authorities, err := pki.Open(t.Context(), secrets, time.Now())
 	require.NoError(t, err)
-	c := &cluster{t: t, pki: authorities, peers: etcd.TrustPeers, dirs: map[string]string{}, running: map[string]*process{}}
+	c := &cluster{t: t, vault: secrets, pki: authorities, peers: etcd.TrustPeers, dirs: map[string]string{}, running: map[string]*process{}}
 	pid, place := os.Getpid(), <-places
 	t.Cleanup(func() { places <- place }) // comes after the ends of the members
 	for i := range size {
@@ -100,7 +102,7 @@ func (c *cluster) start(node etcd.Node, members map[string]string, state string)
 	require.NoError(c.t, err)
 	peer, err := c.pki.EtcdPeers.Issue(node.PeerRequest(), time.Now())
 	require.NoError(c.t, err)
-	unit := etcd.Member(node, c.pki.Etcd.Certificate, pair, etcd.Peers{Stage: c.peers, Authority: c.pki.EtcdPeers.Certificate, Pair: peer})
+	unit := etcd.Member(node, c.pki.Etcd.Trusted(), pair, etcd.Peers{Stage: c.peers, Authority: c.pki.EtcdPeers.Trusted(), Pair: peer})
 	env := []string{"BURANO_TEST_ETCD=1", "ETCD_HEARTBEAT_INTERVAL=100"}
 	for _, file := range append(unit.Files, etcd.Join(members, state, 0)) {
 		path := filepath.Join(dir, file.Path)
@@ -226,7 +228,7 @@ func (c *cluster) client(user string, endpoints ...string) *clientv3.Client {
 	}
 	pair, err := c.pki.Etcd.Issue(etcd.ClientRequest(user), time.Now())
 	require.NoError(c.t, err)
-	client, err := etcd.Client(endpoints, c.pki.Etcd.Certificate, pair, (&net.Dialer{}).DialContext)
+	client, err := etcd.Client(endpoints, c.pki.Etcd.Trusted(), pair, (&net.Dialer{}).DialContext)
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { client.Close() })
 	return client

@@ -25,8 +25,8 @@ func (c *cluster) speaks(node etcd.Node, pair pki.Pair) error {
 	certificate, err := tls.X509KeyPair(pair.Certificate, pair.Key)
 	require.NoError(c.t, err)
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(c.pki.Etcd.Certificate)
-	pool.AppendCertsFromPEM(c.pki.EtcdPeers.Certificate)
+	pool.AppendCertsFromPEM(c.pki.Etcd.Trusted())
+	pool.AppendCertsFromPEM(c.pki.EtcdPeers.Trusted())
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool,
 		// shown to whoever asks, whomever it trusts
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }}}}

@@ -153,6 +153,16 @@ func AdvanceRotation(ctx context.Context, vault Vault, from Stage) error {
 	return s.save(ctx, vault)
 }
 
+// AdoptRotation gives the rotation that is under way to another run, with whose name it ends.
+func AdoptRotation(ctx context.Context, vault Vault, run string) error {
+	s, _, err := load(ctx, vault)
+	if err != nil || s.Rotation == nil {
+		return err
+	}
+	s.Rotation.Run = run
+	return s.save(ctx, vault)
+}
+
 // firstEncryptionName is what the encryption key of a new cluster is called.
 const firstEncryptionName = "key1"
 

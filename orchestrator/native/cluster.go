@@ -9,6 +9,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/pki"
 )
 
 // attributeNetwork is kept with a cluster: the network that it was made with.
@@ -39,6 +40,7 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		"replaceNode":    c.replaceNode,
 		"snapshot":       c.snapshot,
 		methodRenew:      c.asItStands(c.renewCertificates), methodDefragment: c.asItStands(c.defragment),
+		methodRotateCertificates: c.asItStands(c.rotate(pki.AuthorityParts(), argumentAuthorities)), methodRotateKeys: c.asItStands(c.rotate(pki.KeyParts(), argumentKeys)),
 		methodRestore: c.restore, "recoverQuorum": c.recoverQuorum,
 	}
 }

@@ -149,6 +149,7 @@ func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Conf
 		DrainPatience: c.server.DrainPatience,
 		Connected:     c.server.Connected,
 		Issued:        c.server.Issued,
+		TokenGrace:    c.server.TokenGrace,
 		DNS:           object.Bool("enableKubeDns"),
 		Fence:         c.runtime.Fence(),
 		Alive:         c.runtime.Alive,

@@ -105,6 +105,8 @@ type Config struct {
 	Connected func(change int)
 	// Issued is nodes.Config.Issued.
 	Issued func() time.Time
+	// TokenGrace is nodes.Config.TokenGrace.
+	TokenGrace time.Duration
 	// Snapshots keeps snapshots of clusters; nil: none are taken.
 	Snapshots Snapshots
 	Logger    *slog.Logger

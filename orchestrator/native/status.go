@@ -7,6 +7,7 @@ import (
 
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/pki"
 )
 
 const (
@@ -29,6 +30,14 @@ type (
 		Routes   []RouteStatus  `json:"routes"`
 		// Certificates are the authorities and the nodes' certificates, the one first that ends first.
 		Certificates []CertificateStatus `json:"certificates"`
+		// Rotation of authorities or keys that has begun and not ended; nil for none.
+		Rotation *RotationStatus `json:"rotation"`
+	}
+	// RotationStatus is a rotation: parts of the cluster's trust, and how far it has come.
+	RotationStatus struct {
+		Parts []pki.Part `json:"parts"`
+		Stage pki.Stage  `json:"stage"`
+		Began time.Time  `json:"began"`
 	}
 	// NodeStatus is a server with a role.
 	NodeStatus struct {
@@ -94,6 +103,13 @@ func Status(ctx context.Context, secrets Secrets, environmentID, objectID string
 		Nodes: []NodeStatus{}, Members: []MemberStatus{}, Routes: []RouteStatus{}, Certificates: []CertificateStatus{}}
 	for _, one := range certificates {
 		status.Certificates = append(status.Certificates, CertificateStatus(one))
+	}
+	rotation, err := cluster.Rotation(ctx)
+	if err != nil {
+		return ClusterStatus{}, err
+	}
+	if rotation != nil {
+		status.Rotation = &RotationStatus{Parts: rotation.Parts, Stage: rotation.Stage, Began: rotation.Began}
 	}
 	for _, node := range found.Nodes {
 		status.Nodes = append(status.Nodes, NodeStatus{Name: node.Name, Role: node.Role, Address: addressText(node.Address), Floating: addressText(node.Access),

@@ -8,6 +8,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/orchestrator/keeper"
 )
 
@@ -18,6 +19,8 @@ const (
 	certificatesPause = 6 * time.Hour
 	urgent            = 14 * 24 * time.Hour
 	authorityWarning  = 365 * 24 * time.Hour
+	// rotationPatience is how long a rotation may take before it is spoken of.
+	rotationPatience = 2 * time.Hour
 
 	methodRenew      = "renewCertificates"
 	methodDefragment = "defragmentEtcd"
@@ -27,17 +30,22 @@ const (
 type certificates struct {
 	KeptConfig
 	now  func() time.Time
-	list func(ctx context.Context, environmentID, objectID string) ([]nodes.Certificate, error)
+	look func(ctx context.Context, environmentID, objectID string) ([]nodes.Certificate, *pki.Rotation, error)
 }
 
 func newCertificates(config KeptConfig) certificates {
-	return certificates{config, time.Now, func(ctx context.Context, environmentID, objectID string) ([]nodes.Certificate, error) {
+	return certificates{config, time.Now, func(ctx context.Context, environmentID, objectID string) ([]nodes.Certificate, *pki.Rotation, error) {
 		_, cluster, err := openCluster(ctx, config.Secrets, environmentID, objectID, nodes.Config{Logger: config.Logger})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		defer cluster.Close()
-		return cluster.Certificates(ctx)
+		list, err := cluster.Certificates(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		rotation, err := cluster.Rotation(ctx)
+		return list, rotation, err
 	}}
 }
 
@@ -48,7 +56,7 @@ func (c certificates) Every() time.Duration { return certificatesPause }
 func (c certificates) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	now := c.now()
 	for _, cluster := range environment.Clusters {
-		list, err := c.list(ctx, environment.ID, cluster.ObjectID)
+		list, rotation, err := c.look(ctx, environment.ID, cluster.ObjectID)
 		if err != nil {
 			return result, err
 		}
@@ -66,8 +74,14 @@ func (c certificates) Look(ctx context.Context, environment *keeper.Environment)
 			case one.Node == "" && one.Expires.Sub(now) < authorityWarning:
 				result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "authority-ends", Subject: one.Name, Severity: keeper.Warning,
 					Text:  fmt.Sprintf("The %s of cluster %s ends on %s, and no certificate of it is good for longer", one.Name, cluster.Name(), one.Expires.Format(time.DateOnly)),
-					Mends: "Make a new cluster, and restore a snapshot of this one in it"})
+					Mends: "Rotate it: burano cluster rotate certificates"})
 			}
+		}
+		if rotation != nil && now.Sub(rotation.Began) > rotationPatience {
+			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "rotation-unfinished", Severity: keeper.Warning,
+				Text: fmt.Sprintf("A rotation in cluster %s began on %s and has not ended (%s): what it replaces may still be accepted", cluster.Name(),
+					rotation.Began.UTC().Format(time.DateTime), rotation.Stage),
+				Mends: "Run burano cluster rotate again: it goes on where it was"})
 		}
 		if due == 0 {
 			continue

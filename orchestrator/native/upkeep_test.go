@@ -22,10 +22,11 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 	made := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now := made
 	told := time.Time{}
+	var rotation *pki.Rotation
 	duty := certificates{KeptConfig{Interval: time.Minute, FirstExpiry: func(_, _ string, end time.Time) { told = end }}, func() time.Time { return now },
-		func(context.Context, string, string) ([]nodes.Certificate, error) {
+		func(context.Context, string, string) ([]nodes.Certificate, *pki.Rotation, error) {
 			return []nodes.Certificate{{Node: "m", Name: "apiserver", Expires: made.Add(pki.CertificateLifetime)}, {Node: "a", Name: "kubelet", Expires: made.Add(pki.CertificateLifetime)},
-				{Name: "etcd authority", Expires: made.Add(pki.AuthorityLifetime)}}, nil
+				{Name: "etcd authority", Expires: made.Add(pki.AuthorityLifetime)}}, rotation, nil
 		}}
 	environment := &keeper.Environment{Clusters: []keeper.Cluster{{ObjectID: "c"}}}
 	for _, one := range []struct {
@@ -53,6 +54,14 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 		require.Equal(t, one.repair, result.Next > 0 && result.Next < time.Hour, "a repair begins when the finding was seen again")
 	}
 	require.Equal(t, made.Add(pki.CertificateLifetime), told)
+
+	rotation = &pki.Rotation{Began: made, Stage: pki.UseNew}
+	for after, want := range map[time.Duration][]string{time.Hour: {}, 3 * time.Hour: {"warning rotation-unfinished "}} {
+		now = made.Add(after)
+		result, err := duty.Look(t.Context(), environment)
+		require.NoError(t, err)
+		require.Equal(t, want, kinds(result.Findings), "after %s", after)
+	}
 }
 
 func TestAStoreThatFillsUpIsFoundAndDefragmentedWhereThatHelps(t *testing.T) {

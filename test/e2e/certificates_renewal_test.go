@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCertificatesAreRenewedBeforeTheyEnd deploys a cluster with certificates that were issued 22 months ago, and does nothing more: they are
-// renewed, and requests through the gateway do not fail meanwhile.
-func TestCertificatesAreRenewedBeforeTheyEnd(t *testing.T) {
+// TestCertificatesAreRenewedBeforeTheyEndAndRotated deploys a cluster with certificates that were issued 22 months ago, and does nothing more: they are
+// renewed. Then authorities and keys are rotated. Requests through the gateway do not fail meanwhile.
+func TestCertificatesAreRenewedBeforeTheyEndAndRotated(t *testing.T) {
 	l := start(t, "faults")
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
@@ -70,7 +70,7 @@ func TestCertificatesAreRenewedBeforeTheyEnd(t *testing.T) {
 		}
 	}()
 	l.stop(t)
-	l.launch(t)
+	l.launch(t, "--token-grace", "2s")
 	l.healthy(t)
 	began := time.Now()
 	l.eventually(t, 2*time.Minute, "the certificates are renewed", func() error {
@@ -90,6 +90,7 @@ func TestCertificatesAreRenewedBeforeTheyEnd(t *testing.T) {
 		return nil
 	})
 	t.Logf("renewed %.1f s after the start of the server", time.Since(began).Seconds())
+	t.Run("authorities and keys are rotated", func(t *testing.T) { rotated(t, l, demo, environment) })
 	close(done)
 	require.Empty(t, <-failures)
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}

@@ -24,31 +24,11 @@ func certificatesAndPorts(t *testing.T, c *cluster) {
 		"kubernetes-ca": "6443",
 		"apiserver":     "", "front-proxy": "", "kubelet-server": "",
 	}
-	var addresses []string
-	for server := range c.servers {
-		output, err := c.on(server, "hostname", "-I")
-		require.NoError(t, err, output)
-		addresses = append(addresses, strings.Fields(output)[0])
-	}
 	tried := map[string]int{}
 	for server := range c.servers {
-		output, err := c.on(server, "env", "ADDRESSES="+strings.Join(addresses, " "), "/bin/bash", "-c", tryCertificates)
-		require.NoError(t, err, output)
-		found := map[string][]string{}
-		for line := range strings.Lines(output) {
-			fields := strings.Fields(line)
-			require.Len(t, fields, 4, "%s", output)
-			name, address, port, code := fields[0], fields[1], fields[2], fields[3]
-			tried[name]++
-			if _, known := found[name]; !known {
-				found[name] = []string{}
-			}
-			if code == "200" && !slices.Contains(found[name], port) {
-				found[name] = append(found[name], port)
-			}
-			require.NotEmpty(t, address)
-		}
+		found := c.opened(t, server, "")
 		for name, ports := range found {
+			tried[name]++
 			want, known := opens[name]
 			if strings.HasSuffix(name, ".kubeconfig") {
 				want, known = "6443", true
@@ -62,4 +42,30 @@ func certificatesAndPorts(t *testing.T, c *cluster) {
 		require.NotZero(t, tried[name], "%s was tried", name)
 	}
 	t.Log(fmt.Sprint(tried))
+}
+
+// opened has a node try the certificates that it has, or has below a folder, on all nodes, and returns the ports that each of them opens.
+func (c *cluster) opened(t *testing.T, server, from string) map[string][]string {
+	t.Helper()
+	var addresses []string
+	for other := range c.servers {
+		output, err := c.on(other, "hostname", "-I")
+		require.NoError(t, err, output)
+		addresses = append(addresses, strings.Fields(output)[0])
+	}
+	output, err := c.on(server, "env", "ADDRESSES="+strings.Join(addresses, " "), "FROM="+from, "/bin/bash", "-c", tryCertificates)
+	require.NoError(t, err, output)
+	found := map[string][]string{}
+	for line := range strings.Lines(output) {
+		fields := strings.Fields(line)
+		require.Len(t, fields, 4, "%s", output)
+		name, port, code := fields[0], fields[2], fields[3]
+		if _, known := found[name]; !known {
+			found[name] = []string{}
+		}
+		if code == "200" && !slices.Contains(found[name], port) {
+			found[name] = append(found[name], port)
+		}
+	}
+	return found
 }

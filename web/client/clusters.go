@@ -45,6 +45,12 @@ type Cluster struct {
 		Name    string    `json:"name" yaml:"name"`
 		Expires time.Time `json:"expires" yaml:"expires"`
 	} `json:"certificates" yaml:"certificates"`
+	// Rotation of authorities or keys that has begun and not ended; nil for none.
+	Rotation *struct {
+		Parts []string  `json:"parts" yaml:"parts"`
+		Stage string    `json:"stage" yaml:"stage"`
+		Began time.Time `json:"began" yaml:"began"`
+	} `json:"rotation" yaml:"rotation"`
 	Routes []struct {
 		Namespace   string `json:"namespace" yaml:"namespace"`
 		Service     string `json:"service" yaml:"service"`

@@ -1,14 +1,15 @@
 #!/bin/bash
-# Tries each certificate that a node has on the ports of the nodes at ADDRESSES. Prints "CERTIFICATE ADDRESS PORT CODE"; 000 is no answer.
+# Tries each certificate that a node has, or has below the folder FROM, on the ports of the nodes at ADDRESSES. Prints "CERTIFICATE ADDRESS PORT CODE"; 000 is no answer.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-for certificate in /etc/burano/pki/*.crt; do
+from=${FROM:-}
+for certificate in "$from"/etc/burano/pki/*.crt; do
 	if [ -f "${certificate%.crt}.key" ]; then
 		cp "$certificate" "${certificate%.crt}.key" "$folder/"
 	fi
 done
-{ grep -rl client-certificate-data /etc/kubernetes /etc/burano 2>/dev/null || true; } | while read -r file; do
+{ grep -rl client-certificate-data "$from/etc/kubernetes" "$from/etc/burano" 2>/dev/null || true; } | while read -r file; do
 	name=$(basename "$file" | sed 's/\.kubeconfig$//').kubeconfig
 	sed -n 's/.*"client-certificate-data": *"\([^"]*\)".*/\1/p' "$file" | base64 -d >"$folder/$name.crt"
 	sed -n 's/.*"client-key-data": *"\([^"]*\)".*/\1/p' "$file" | base64 -d >"$folder/$name.key"

@@ -1,0 +1,38 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// SecretsPrefix is where the API server keeps Secrets.
+const SecretsPrefix = "/registry/secrets/"
+
+// sealedPage is how many values are looked at at once: a Secret may have 1 MiB.
+const sealedPage = 50
+
+// SealedOtherwise are the keys below prefix whose values do not begin with mark: what the API server has sealed begins with the name of the key.
+func SealedOtherwise(ctx context.Context, client *clientv3.Client, prefix, mark string) (otherwise []string, err error) {
+	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
+	for {
+		var page *clientv3.GetResponse
+		err := patiently(ctx, "look at what is below "+prefix, func(ctx context.Context) (err error) {
+			page, err = client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(sealedPage))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, pair := range page.Kvs {
+			if !bytes.HasPrefix(pair.Value, []byte(mark)) {
+				otherwise = append(otherwise, string(pair.Key))
+			}
+		}
+		if !page.More {
+			return otherwise, nil
+		}
+		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+	}
+}
