@@ -50,9 +50,9 @@ type Rotation struct {
 	KeepPods bool
 }
 
-// Rotate exchanges parts of the cluster's trust while everything goes on. Three times the cluster is deployed, in each case one node after another where
-// that matters: first everybody accepts the new ones, too, then everybody uses them, then nobody accepts the former ones any more. In between
-// what Kubernetes has kept of the former ones is renewed. A rotation that is under way is ended first; it is this one when it is of these parts.
+// Rotate exchanges parts of the cluster's trust while everything goes on. At each stage the cluster is deployed, one node after another where that
+// matters: first everybody accepts the new ones, too, then everybody uses them, then nobody accepts the former ones any more. In between what
+// Kubernetes has kept of the former ones is renewed. A rotation that is under way is ended first; it is this one when it is of these parts.
 func (c *Cluster) Rotate(ctx context.Context, order Rotation) error {
 	c.deploying.Lock()
 	defer c.deploying.Unlock()
@@ -109,7 +109,14 @@ func (c *Cluster) beginRotation(ctx context.Context, order Rotation) error {
 		return err
 	}
 	return c.config.Step(ctx, "", stepBeginRotation, func(ctx context.Context) error {
-		return pki.BeginRotation(ctx, c.config.Vault, order.Run, order.Parts, c.now())
+		if err := pki.BeginRotation(ctx, c.config.Vault, order.Run, order.Parts, c.now()); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(order.Parts, func(part pki.Part) bool { return !slices.Contains(pki.KeyParts(), part) }) {
+			return nil
+		}
+		// Only the API server works with the keys, and there is one: nobody has to accept what it does not use yet.
+		return pki.AdvanceRotation(ctx, c.config.Vault, pki.AcceptBoth)
 	})
 }
 
@@ -188,9 +195,12 @@ func (c *Cluster) offerRoot(p *plan.Plan, known *pki.Cluster, keepPods bool) {
 			return err
 		}
 		sum := sha256.Sum256(trusted)
-		left, err := kube.RestartKnowing(ctx, api, hex.EncodeToString(sum[:8]))
+		count, left, err := kube.RestartKnowing(ctx, api, hex.EncodeToString(sum[:8]))
 		if err != nil {
 			return fmt.Errorf("%w. Nothing has changed for anybody yet: mend or delete what does not start, and call the action again, or call it with restartPods false", err)
+		}
+		if count > 0 {
+			c.config.Report(ctx, "", fmt.Sprintf("the pods of %d workloads were replaced, and know the new authority of Kubernetes", count))
 		}
 		if len(left) > 0 {
 			c.config.Report(ctx, "", fmt.Sprintf("nobody replaces these pods; restart those of them that ask the Kubernetes API: %s", some(left)))

@@ -81,23 +81,23 @@ func knowsRoot(pod *corev1.Pod) bool {
 }
 
 // RestartKnowing replaces the pods that know the API server's authority from former times: most programs read it once, when they begin. mark
-// stands for what they know afterwards. Their Deployments, StatefulSets and DaemonSets replace them as they replace pods at any change. It returns the
-// pods for which nobody does so.
-func RestartKnowing(ctx context.Context, config *rest.Config, mark string) (left []string, err error) {
+// stands for what they know afterwards. Their Deployments, StatefulSets and DaemonSets replace them as they replace pods at any change. It returns how
+// many of these there were, and the pods for which nobody does so.
+func RestartKnowing(ctx context.Context, config *rest.Config, mark string) (count int, left []string, err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
+		return 0, nil, fmt.Errorf("make a Kubernetes client: %w", err)
 	}
 	began := metav1.Now()
 	pods, err := unmarked(ctx, client, mark)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	var owners []WorkloadRef
 	for _, pod := range pods {
 		owner, err := replacerOf(ctx, client, &pod)
 		if err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 		if owner.Name != "" && !slices.Contains(owners, owner) {
 			owners = append(owners, owner)
@@ -106,18 +106,18 @@ func RestartKnowing(ctx context.Context, config *rest.Config, mark string) (left
 	slices.SortFunc(owners, func(a, b WorkloadRef) int { return strings.Compare(a.String(), b.String()) })
 	for some := range slices.Chunk(owners, restartedAtOnce) {
 		if err := restartWorkloads(ctx, client, some, mark); err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 	}
 	if pods, err = unmarked(ctx, client, mark); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	for _, pod := range pods {
 		if pod.DeletionTimestamp == nil && pod.CreationTimestamp.Before(&began) {
 			left = append(left, pod.Namespace+"/"+pod.Name)
 		}
 	}
-	return left, nil
+	return len(owners), left, nil
 }
 
 // unmarked are the pods that run, know the authority, and are not known to know it as mark says.

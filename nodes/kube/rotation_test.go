@@ -152,9 +152,10 @@ func TestPodsThatKnowTheAuthorityAreReplacedByTheirWorkloads(t *testing.T) {
 		})
 	}
 	config := o.serve(t)
-	for range 2 {
-		left, err := kube.RestartKnowing(t.Context(), config, "both")
+	for _, want := range []int{1, 0} {
+		count, left, err := kube.RestartKnowing(t.Context(), config, "both")
 		require.NoError(t, err)
+		require.Equal(t, want, count)
 		require.Equal(t, []string{"default/bare", "default/job"}, left)
 	}
 	require.Equal(t, []string{deployment + ` {"spec":{"template":{"metadata":{"annotations":{"burano.io/trusts":"both"}}}}}`}, o.patched, "once")
