@@ -2,8 +2,11 @@ package main
 
 import (
 	"archive/zip"
+	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +18,8 @@ import (
 
 	"github.com/burano/burano/internal/database/backup"
 	"github.com/burano/burano/internal/database/databasetest"
+	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -43,7 +48,7 @@ func contents(t *testing.T, path string) map[string][]string {
 // fill writes what a server writes, with bytes, booleans, fractions and nothing among it.
 func fill(t *testing.T, options *serveOptions, environments int) {
 	t.Helper()
-	rows, _, end := openRows(t, options)
+	rows, sealer, end := openRows(t, options)
 	defer end()
 	for i := range environments {
 		e := store.Environment{ID: store.NewID(), ProjectID: "p", Name: fmt.Sprint(i), Model: store.Model{Objects: map[string]any{"number": int64(i), "ratio": 0.5}}}
@@ -52,6 +57,9 @@ func fill(t *testing.T, options *serveOptions, environments int) {
 			session, err := rows.OpenSession(t.Context(), e.ID, "u")
 			require.NoError(t, err)
 			_, err = rows.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"}, Text: "scheduled <&>"})
+			require.NoError(t, err)
+			_, err = archiveOf(rows, sealer).Take(t.Context(), snapshot.Subject{EnvironmentID: e.ID, ClusterID: "c", ClusterName: "c", Kind: store.Requested, Secrets: []byte("keys")},
+				func(_ context.Context, to io.Writer) error { _, err := to.Write(snapshotContent()); return err })
 			require.NoError(t, err)
 		}
 	}
@@ -66,6 +74,17 @@ func fill(t *testing.T, options *serveOptions, environments int) {
 	require.NoError(t, db.Exec("INSERT INTO package_archives VALUES ('k1', ?)", []byte{0, 255, '"', '\n'}).Error)
 	require.NoError(t, db.Exec("INSERT INTO request_statistics VALUES (1, 'h', 1, 0, 2.0, '{}', 0.125, 0, 4, 99.5, 1, 1)").Error)
 	require.NoError(t, db.Exec("DELETE FROM categories WHERE name = 'SAP'").Error)
+}
+
+// snapshotContent is more than fits into one piece, however it is compressed.
+func snapshotContent() []byte {
+	content := make([]byte, 1<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(content)
+	return content
+}
+
+func archiveOf(rows *store.Store, sealer *secret.Sealer) *snapshot.Archive {
+	return snapshot.New(rows, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 7}, nil })
 }
 
 func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {
@@ -86,6 +105,7 @@ func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {
 		require.Error(t, err, "a file that is there stays")
 		before := contents(t, file)
 		require.Len(t, before["tables/environments.jsonl"], 6)
+		require.Greater(t, len(before["tables/snapshot_pieces.jsonl"]), 3)
 		require.Len(t, before["tables/categories.jsonl"], 9, "one was deleted")
 
 		onEachDatabase(t, func(t *testing.T, to *serveOptions, settings []string) {
@@ -101,10 +121,24 @@ func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {
 			again := filepath.Join(t.TempDir(), "again")
 			run(t, append([]string{"db", "backup", again}, settings...)...)
 			require.Equal(t, before, contents(t, again))
-			rows, _, _ := openRows(t, to)
+			rows, sealer, _ := openRows(t, to)
 			found, _, err := rows.Environments(t.Context(), "p")
 			require.NoError(t, err)
 			require.Len(t, found, 5)
+
+			// A cluster can be brought back by what was restored, after the worst day of all.
+			list, err := rows.Snapshots(t.Context(), store.SnapshotFilter{ProjectID: "p"})
+			require.NoError(t, err)
+			require.Len(t, list, 1)
+			kept, err := rows.Snapshot(t.Context(), list[0].ID)
+			require.NoError(t, err)
+			require.Equal(t, "keys", kept.Secrets)
+			reader, err := archiveOf(rows, sealer).Open(t.Context(), kept.ID)
+			require.NoError(t, err)
+			content, err := io.ReadAll(reader)
+			require.NoError(t, err)
+			require.NoError(t, reader.Close())
+			require.True(t, bytes.Equal(snapshotContent(), content), "each piece is there, in its order")
 		})
 	})
 }
