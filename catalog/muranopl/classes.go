@@ -160,8 +160,21 @@ func (c *Classes) Versions() map[string][]string {
 	return versions
 }
 
+// extensionPrefix stood before the names of classes in Python once; Murano still finds a class that is written with it.
+const extensionPrefix = "io.murano.extensions."
+
 // visible returns a class that a class of the package names: one of the package itself, else of a required package.
 func (c *Classes) visible(ctx context.Context, from Package, name string) (*Class, error) {
+	class, err := c.seen(ctx, from, name)
+	if short, old := strings.CutPrefix(name, extensionPrefix); old && fault.KindOf(err) == fault.NotFound {
+		if found, err := c.seen(ctx, from, short); err == nil {
+			return found, nil
+		}
+	}
+	return class, err
+}
+
+func (c *Classes) seen(ctx context.Context, from Package, name string) (*Class, error) {
 	if c.declares(from, name) {
 		return c.readClass(ctx, from, name)
 	}
