@@ -40,7 +40,27 @@ type explorer struct {
 
 func (e *explorer) methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{"getAvailableCidr": e.availableCIDR, "getExternalNetworkIdForRouter": e.externalNetwork,
-		"getDefaultDns": e.defaultDNS}
+		"getDefaultDns": e.defaultDNS, "getDefaultRouter": e.defaultRouter, "listNetworks": e.list("networks"), "listSubnetworks": e.list("subnets"),
+		"listPorts": e.list("ports"), "listNeutronExtensions": e.list("extensions")}
+}
+
+func (e *explorer) list(kind string) muranopl.NativeMethod {
+	return func(ctx context.Context, _ muranopl.Call) (any, error) {
+		project, err := e.runtime.Project(ctx)
+		if err != nil {
+			return nil, err
+		}
+		list, err := project.ListNeutron(ctx, kind)
+		return whole(list), err
+	}
+}
+
+func (e *explorer) defaultRouter(ctx context.Context, _ muranopl.Call) (any, error) {
+	project, err := e.runtime.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return project.DefaultRouter(ctx)
 }
 
 // availableCIDR chooses a subnet for a network of the environment, once: whoever asks again for the same gets the same.

@@ -45,6 +45,7 @@ type world struct {
 	asked      []map[string]any // the bodies of what was asked of Heat
 	// What the cloud has: external networks in the order in which Neutron lists them, subnets, and availability zones.
 	networks, subnets, zones string
+	routers                  string
 	limits                   string // of Nova, beside those that are not set
 	// there is the template of the stack that Heat has, with all of its resources; nil for none.
 	there  map[string]any
@@ -66,6 +67,9 @@ func newWorld(t *testing.T) *world {
 	mux.Handle("/identity/", http.StripPrefix("/identity", users.Handler()))
 	mux.HandleFunc("GET /network/v2.0/networks", func(rw http.ResponseWriter, r *http.Request) { answer(`{"networks": [`+w.networks+`]}`)(rw, r) })
 	mux.HandleFunc("GET /network/v2.0/subnets", func(rw http.ResponseWriter, r *http.Request) { answer(`{"subnets": [`+w.subnets+`]}`)(rw, r) })
+	mux.HandleFunc("GET /network/v2.0/routers", func(rw http.ResponseWriter, r *http.Request) { answer(`{"routers": [`+w.routers+`]}`)(rw, r) })
+	mux.HandleFunc("GET /network/v2.0/ports", answer(`{"ports": [{"id": "p", "device_owner": "network:dhcp"}]}`))
+	mux.HandleFunc("GET /network/v2.0/extensions", answer(`{"extensions": [{"alias": "router"}, {"alias": "security-group"}]}`))
 	mux.HandleFunc("GET /compute/v2.1/os-availability-zone", func(rw http.ResponseWriter, r *http.Request) {
 		answer(`{"availabilityZoneInfo": [`+w.zones+`]}`)(rw, r)
 	})

@@ -1,0 +1,73 @@
+package openstack
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
+	"github.com/gophercloud/gophercloud/v2/pagination"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+// ListNeutron lists what Neutron shows the project of a kind (networks, subnets, ports, extensions), each as Neutron writes it.
+func (p *Project) ListNeutron(ctx context.Context, kind string) ([]any, error) {
+	pager, known := map[string]pagination.Pager{
+		"networks":   networks.List(p.network, networks.ListOpts{}),
+		"subnets":    subnets.List(p.network, subnets.ListOpts{}),
+		"ports":      ports.List(p.network, ports.ListOpts{}),
+		"extensions": extensions.List(p.network),
+	}[kind]
+	if !known {
+		return nil, fmt.Errorf("nothing lists the %s of Neutron", kind)
+	}
+	pages, err := pager.AllPages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list Neutron's %s: %w", kind, err)
+	}
+	if joined, several := pages.GetBody().(map[string][]any); several {
+		return joined[kind], nil
+	}
+	body, _ := pages.GetBody().(map[string]any)
+	list, _ := body[kind].([]any)
+	return list, nil
+}
+
+// DefaultRouterName is what Murano calls the router that networks without one of their own are joined to.
+const DefaultRouterName = "murano-default-router"
+
+// DefaultRouter returns the id of the project's router of that name, or else of its first one that leads to an external network.
+func (p *Project) DefaultRouter(ctx context.Context) (string, error) {
+	project, err := p.id()
+	if err != nil {
+		return "", fmt.Errorf("find out the project of the token: %w", err)
+	}
+	pages, err := routers.List(p.network, routers.ListOpts{ProjectID: project}).AllPages(ctx)
+	if err != nil {
+		return "", fmt.Errorf("list routers: %w", err)
+	}
+	found, err := routers.ExtractRouters(pages)
+	if err != nil {
+		return "", fmt.Errorf("list routers: %w", err)
+	}
+	chosen := ""
+	for _, router := range found {
+		switch leads := router.GatewayInfo.NetworkID != ""; {
+		case router.Name == DefaultRouterName && !leads:
+			return "", fault.New(fault.Invalid, "router %s leads to no external network: give it a gateway", DefaultRouterName)
+		case router.Name == DefaultRouterName:
+			return router.ID, nil
+		case leads && chosen == "":
+			chosen = router.ID
+		}
+	}
+	if chosen == "" {
+		return "", fault.New(fault.NotFound, "the project has no router that leads to an external network: make one, called %s, and give it a gateway",
+			DefaultRouterName)
+	}
+	return chosen, nil
+}
