@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +31,11 @@ func (s sealed) Secret(_ context.Context, name string) ([]byte, bool, error) {
 
 // instances are objects of these classes, by their ids, as their last deployment left them.
 func instances(t *testing.T, classes map[string]string) map[string]*muranopl.Object {
+	made, _ := prepared(t, classes)
+	return made
+}
+
+func prepared(t *testing.T, classes map[string]string) (map[string]*muranopl.Object, *muranopl.Interpreter) {
 	t.Helper()
 	embedded, err := apps.Packages()
 	require.NoError(t, err)
@@ -36,12 +43,15 @@ func instances(t *testing.T, classes map[string]string) map[string]*muranopl.Obj
 	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), Methods(runtime, Config{Logger: slog.New(slog.DiscardHandler)}))
 	made := map[string]*muranopl.Object{}
 	for id, class := range classes {
-		model := map[string]any{"?": map[string]any{"type": class, "id": id}, "name": "server-" + id, "flavor": "f", "image": "i", "openstackId": "nova-" + id}
+		model := map[string]any{"?": map[string]any{"type": class, "id": id}}
+		if strings.HasPrefix(class, "io.murano.resources.") {
+			maps.Copy(model, map[string]any{"name": "server-" + id, "flavor": "f", "image": "i", "openstackId": "nova-" + id})
+		}
 		object, _, problems := interpreter.Prepare(t.Context(), model)
 		require.Empty(t, problems)
 		made[id] = object
 	}
-	return made
+	return made, interpreter
 }
 
 func TestWhyAServerCannotBeLoggedInToIsSaid(t *testing.T) {
@@ -75,4 +85,12 @@ func TestWhyAServerCannotBeLoggedInToIsSaid(t *testing.T) {
 	servers.rehearsal = true
 	_, err = servers.Connection(t.Context(), all["scripted"])
 	require.ErrorContains(t, err, "a rehearsal logs in to no server")
+}
+
+func TestSoftwareDeploymentsAndWorkflowsAreRefusedWithTheirReasons(t *testing.T) {
+	all, interpreter := prepared(t, map[string]string{"a": "io.murano.resources.HeatSWConfigLinuxInstance", "m": "io.murano.system.MistralClient"})
+	_, err := interpreter.Invoke(t.Context(), all["a"], "addSoftwareConfig", nil)
+	require.ErrorContains(t, err, "server server-a is to have a software deployment of Heat, which needs an agent of Heat in the image")
+	_, err = interpreter.Invoke(t.Context(), all["m"], "run", map[string]any{"name": "build"})
+	require.ErrorContains(t, err, "Burano does not speak to Mistral")
 }
