@@ -106,10 +106,10 @@ scenario('a cluster and an application on it are made, used, made larger and del
   const clear = async (what) => assert.deepEqual(await barriers(page), [], `axe on ${what}`);
   await clear('the cluster');
   await page.getByRole('tab', { name: 'What runs' }).click();
-  await page.getByRole('link', { name: /^coredns/ }).first().waitFor();
+  await page.getByRole('link', { name: /^coredns-/ }).first().waitFor();
   await clear('what runs');
   const cluster = page.url();
-  await page.getByRole('link', { name: /^coredns/ }).first().click();
+  await page.getByRole('link', { name: /^coredns-/ }).first().click();
   await page.getByText(/CoreDNS-/).first().waitFor();
   await clear('a pod');
   const pod = new URL(page.url()).pathname.split('/').at(-1);
