@@ -64,6 +64,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"client", classCommand(connection)},
 		{"author", yaqlCommand()},
 		{"server", serveCommand(connection)},
+		{"server", brokerCommand(connection)},
 		{"server", databaseCommand()},
 		{"server", auditCommand(connection)},
 		{"server", imageCommand(connection)},

@@ -26,14 +26,20 @@ func Connect(ctx context.Context, cloud, url string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Of(provider, endpoint, url), nil
+}
+
+// Of is the client of who is signed in; url is as for Connect.
+func Of(provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, url string) *Client {
 	if url == "" {
 		endpoint.ApplyDefaults("application-catalog")
+		var err error
 		if url, err = provider.EndpointLocator(endpoint); err != nil || url == "" {
 			url = DefaultURL
 		}
 	}
 	// What clouds.yaml and the variables say of certificates holds for all services of the cloud, and so for Burano.
-	return New(url, provider, provider.HTTPClient.Transport), nil
+	return New(url, provider, provider.HTTPClient.Transport)
 }
 
 // SignIn returns a session of Keystone that renews its token by itself, with what is needed to find other services in its catalog.

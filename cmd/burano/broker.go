@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/config"
+	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/web/broker"
+	"github.com/burano/burano/web/client"
+)
+
+func brokerCommand(connection *connection) *cobra.Command {
+	var listen, cert, key string
+	command := &cobra.Command{
+		Use:   "broker",
+		Short: "Offer the catalog to platforms by the Open Service Broker API",
+		Long: `Broker answers the Open Service Broker API 2.16 below /v2, as Murano's broker for Cloud Foundry did: platforms list the applications of the
+catalog as services, and make, change, bind and delete instances of them. It is a client of Burano's server and keeps nothing.
+
+Which Keystone, which project and which domain of users comes from clouds.yaml (OS_CLOUD or --os-cloud) or the OS_* variables. Who calls sends
+a user and a password of that domain (HTTP basic authentication), and acts with their roles in the project. Each instance is an environment
+there, named service-<id of the instance>. An application that can be bound has an action getCredentials.
+
+Passwords go over the wire: use --tls-cert and --tls-key where that is not loopback.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+			if _, _, _, err := client.Credentials(connection.cloud); err != nil {
+				return err
+			}
+			server := &http.Server{Handler: broker.New(broker.Config{SignIn: connection.signInAs, Logger: logger}), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime}
+			return serveBroker(command.Context(), server, listen, cert, key, logger)
+		},
+	}
+	command.Flags().StringVar(&listen, "listen", "127.0.0.1:8083", "address and port")
+	command.Flags().StringVar(&cert, "tls-cert", "", "PEM file of the certificate")
+	command.Flags().StringVar(&key, "tls-key", "", "PEM file of its key")
+	command.MarkFlagsRequiredTogether("tls-cert", "tls-key")
+	return command
+}
+
+// serveBroker answers until ctx ends; requests that are under way then have some seconds.
+func serveBroker(ctx context.Context, server *http.Server, listen, cert, key string, logger *slog.Logger) error {
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("listen at %s: %w (--listen chooses another address)", listen, err)
+	}
+	logger.Info("the broker answers", "address", listener.Addr().String(), "tls", cert != "")
+	failed := make(chan error, 1)
+	go func() {
+		if cert != "" {
+			failed <- server.ServeTLS(listener, cert, key)
+			return
+		}
+		failed <- server.Serve(listener)
+	}()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := server.Shutdown(bounded); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	return nil
+}
+
+// signInAs gives the client of another user in the same project.
+func (c *connection) signInAs(ctx context.Context, user, password string) (*client.Client, error) {
+	auth, endpoint, tlsConfig, err := client.Credentials(c.cloud)
+	if err != nil {
+		return nil, err
+	}
+	as := gophercloud.AuthOptions{
+		IdentityEndpoint: auth.IdentityEndpoint, Username: user, Password: password, DomainID: auth.DomainID, DomainName: auth.DomainName,
+		TenantID: auth.TenantID, TenantName: auth.TenantName, Scope: auth.Scope, AllowReauth: true,
+	}
+	provider, err := config.NewProviderClient(ctx, as, config.WithTLSConfig(tlsConfig))
+	if gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
+		return nil, broker.ErrRefused
+	}
+	if err != nil {
+		return nil, err
+	}
+	return client.Of(provider, endpoint, c.url), nil
+}
