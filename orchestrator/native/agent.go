@@ -25,19 +25,23 @@ const (
 
 // agentClass is io.murano.system.Agent: execution plans on the servers of applications.
 type agentClass struct {
-	runtime interface {
-		TaskID() string
-		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
-		AtEnd(do func(context.Context) error)
-	}
+	runtime   planRuntime
 	reports   reports
 	servers   reacher
 	rehearsal bool
+	folder    string // where plans stand on servers, for tests
 
 	mutex   sync.Mutex
 	last    map[string]chan struct{} // by the ids of servers: closed when the last plan that was asked for has ended
 	counted map[string]int           // by what tells plans apart: how often the task ran it
 	atEnd   bool                     // plans that nobody waits for are waited for at the end
+}
+
+// planRuntime is what plans need of a task.
+type planRuntime interface {
+	TaskID() string
+	Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
+	AtEnd(do func(context.Context) error)
 }
 
 // reacher connects to the servers of applications.
@@ -46,7 +50,7 @@ type reacher interface {
 	Connection(ctx context.Context, instance *muranopl.Object) (*ssh.Client, error)
 }
 
-func newAgentClass(runtime Runtime, reports reports, servers reacher, rehearsal bool) *agentClass {
+func newAgentClass(runtime planRuntime, reports reports, servers reacher, rehearsal bool) *agentClass {
 	return &agentClass{runtime: runtime, reports: reports, servers: servers, rehearsal: rehearsal, last: map[string]chan struct{}{}, counted: map[string]int{}}
 }
 
@@ -184,7 +188,7 @@ func (a *agentClass) onServer(ctx context.Context, host *muranopl.Object, plan *
 	}
 	name := host.Text("name")
 	log := &scriptLog{limit: maxScriptLines}
-	runner := execution.Runner{Server: client, Name: name, Task: a.runtime.TaskID(),
+	runner := execution.Runner{Server: client, Name: name, Task: a.runtime.TaskID(), Folder: a.folder,
 		Line: func(ctx context.Context, script, line string) {
 			switch text := strings.TrimSpace(line); {
 			case text == "":
