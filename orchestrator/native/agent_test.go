@@ -89,7 +89,7 @@ func (p *planned) again(t *testing.T, folder string, rehearsed bool, servers ...
 		instances = append(instances, map[string]any{"?": map[string]any{"type": "io.murano.resources.LinuxMuranoInstance", "id": id}, "name": "server-" + id, "flavor": "small", "image": "some"})
 	}
 	root, start, problems := p.interpreter.Prepare(t.Context(), map[string]any{"?": map[string]any{"type": "io.murano.Environment", "id": "environment"}, "name": "e",
-		"applications": []any{map[string]any{"?": map[string]any{"type": "io.burano.test.Web", "id": "web"}, "instances": instances}}})
+		"applications": []any{map[string]any{"?": map[string]any{"type": "io.burano.test.Web", "id": "web"}, "name": "web", "instances": instances}}})
 	require.Empty(t, problems)
 	require.NoError(t, start(t.Context()))
 	p.web = root.Objects("applications")[0]
