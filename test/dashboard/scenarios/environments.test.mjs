@@ -81,3 +81,23 @@ scenario('metadata of a component is edited in the draft', {}, async (page) => {
   await dialog.waitFor({ state: 'detached' });
   await sees(page, /"owner": "billing"/);
 });
+
+scenario('an environment is created in a network that is there', {}, async (page) => {
+  const { request } = page.context();
+  await page.route('**/burano/v1/cloud/networks', (route) =>
+    route.fulfill({ json: { networks: [{ id: 'n1', name: 'office', external: false, subnets: ['s1'] }, { id: 'n2', name: 'outside', external: true, subnets: ['s2'] }] } }));
+  await page.goto('environments');
+  await page.getByRole('button', { name: 'Create environment' }).click();
+  const dialog = page.getByRole('dialog');
+  const name = fresh('in the office');
+  await dialog.getByRole('textbox', { name: 'Name' }).fill(name);
+  const networks = dialog.getByRole('combobox', { name: 'Network of its servers' });
+  await networks.locator('option', { hasText: 'office' }).waitFor({ state: 'attached' });
+  assert.equal(await networks.locator('option', { hasText: 'outside' }).count(), 0, 'servers stand in no external network');
+  await networks.selectOption('office, subnet s1');
+  await dialog.getByRole('button', { name: 'Create environment' }).click();
+  await page.getByRole('heading', { level: 1, name }).waitFor();
+  const id = new URL(page.url()).pathname.split('/').at(-1);
+  const { environment: made } = await call(request, 'GET', `/v1/environments/${id}/model/defaultNetworks`);
+  assert.deepEqual([made.internalNetworkName, made.internalSubnetworkName], ['n1', 's1']);
+});

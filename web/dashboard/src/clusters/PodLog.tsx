@@ -66,12 +66,14 @@ export default function PodLog({ environment, cluster, pod }: { environment: str
             <Button variant="link" icon={<DownloadIcon />} onClick={() => save.mutate(false)} isDisabled={save.isPending}>
               {words.save}
             </Button>
-            {restarted && (
+          </ToolbarItem>
+          {restarted && (
+            <ToolbarItem>
               <Button variant="link" icon={<DownloadIcon />} onClick={() => save.mutate(true)} isDisabled={save.isPending}>
                 {words.saveFormer}
               </Button>
-            )}
-          </ToolbarItem>
+            </ToolbarItem>
+          )}
         </ToolbarContent>
       </Toolbar>
       {save.error && <Failure error={save.error} />}

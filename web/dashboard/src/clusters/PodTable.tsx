@@ -22,12 +22,12 @@ export function PodTable({ list, environment, cluster }: { list: Pod[]; environm
       <Table aria-label={words.pods(list.length)} variant="compact" gridBreakPoint="grid-lg">
         <Thead>
           <Tr>
-            <Th width={30}>{words.name}</Th>
+            <Th width={25}>{words.name}</Th>
             <Th>{words.namespace}</Th>
             <Th>{words.state}</Th>
             <Th>{words.ready}</Th>
             <Th modifier="nowrap">{words.restarts}</Th>
-            <Th>{words.node}</Th>
+            <Th width={15}>{words.node}</Th>
             <Th modifier="nowrap">{words.age}</Th>
           </Tr>
         </Thead>

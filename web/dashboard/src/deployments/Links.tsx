@@ -42,13 +42,17 @@ export function Links({ within, dependencies, path, active }: Props) {
     measure();
     return () => observer.disconnect();
   }, [within, dependencies]);
-  const shown = lines.filter((line) => line.decisive || line.from === active || line.to === active);
+  const isStrong = (line: Line) =>
+    active === '' ? path.has(line.from) && path.has(line.to) && line.decisive : line.from === active || line.to === active;
+  // What is strong is drawn last, over the others.
+  const shown = lines
+    .filter((line) => line.decisive || line.from === active || line.to === active)
+    .sort((a, b) => Number(isStrong(a)) - Number(isStrong(b)));
   return (
     <svg className="burano-links" aria-hidden width={size.width} height={size.height}>
-      {shown.map((line) => {
-        const strong = active === '' ? path.has(line.from) && path.has(line.to) && line.decisive : line.from === active || line.to === active;
-        return <path key={`${line.from} ${line.to}`} d={line.d} className={strong ? 'burano-link burano-link-strong' : 'burano-link'} />;
-      })}
+      {shown.map((line) => (
+        <path key={`${line.from} ${line.to}`} d={line.d} className={isStrong(line) ? 'burano-link burano-link-strong' : 'burano-link'} />
+      ))}
     </svg>
   );
 }

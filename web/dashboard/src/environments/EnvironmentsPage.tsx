@@ -30,8 +30,8 @@ import { RowActions } from '../shell/RowActions';
 import { useLanguage } from '../text';
 import { BulkActions, RefusedList } from './BulkActions';
 import type { Refused } from './bulk';
-import { createEnvironment, deleteEnvironment, environmentsQuery, shownState, type Environment } from './environments';
-import { NameDialog } from './NameDialog';
+import { CreateDialog } from './CreateDialog';
+import { deleteEnvironment, environmentsQuery, shownState, type Environment } from './environments';
 import { listsAll } from './projects';
 import { StateLabel } from './StateLabel';
 
@@ -204,10 +204,7 @@ export function EnvironmentsPage() {
         )}
       </PageSection>
       {dialog?.kind === 'create' && (
-        <NameDialog
-          title={words.create}
-          action={words.create}
-          send={createEnvironment}
+        <CreateDialog
           onDone={(made) => {
             renew();
             void navigate({ to: '/environments/$environment', params: { environment: made.id ?? '' } });

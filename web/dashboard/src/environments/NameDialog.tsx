@@ -1,6 +1,6 @@
 import { Button, Form, FormGroup, Modal, ModalBody, ModalFooter, ModalHeader, TextInput } from '@patternfly/react-core';
 import { useMutation } from '@tanstack/react-query';
-import { useId, useState, type FormEvent } from 'react';
+import { useId, useState, type FormEvent, type ReactNode } from 'react';
 
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
@@ -13,10 +13,12 @@ interface Props<T> {
   send: (name: string) => Promise<T>;
   onDone: (result: T) => void;
   onClose: () => void;
+  /** Further fields. */
+  children?: ReactNode;
 }
 
 /** Asks for a name of at most 255 characters. */
-export function NameDialog<T>({ title, action, initial = '', send, onDone, onClose }: Props<T>) {
+export function NameDialog<T>({ title, action, initial = '', send, onDone, onClose, children }: Props<T>) {
   const text = useText();
   const id = useId();
   const [name, setName] = useState(initial);
@@ -34,6 +36,7 @@ export function NameDialog<T>({ title, action, initial = '', send, onDone, onClo
           <FormGroup label={text.environments.name} fieldId={`${id}-name`} isRequired>
             <TextInput id={`${id}-name`} value={name} onChange={(_event, value) => setName(value)} maxLength={255} isRequired autoFocus />
           </FormGroup>
+          {children}
         </Form>
       </ModalBody>
       <ModalFooter>

@@ -4,7 +4,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useCallback, useEffect, useState } from 'react';
 
-import { createEnvironment, environmentsQuery } from '../environments/environments';
+import { environmentsQuery } from '../environments/environments';
 import { LateMenu, type Look } from '../shell/LateMenu';
 import { useText } from '../text';
 import { shortcut } from './shortcut';
@@ -13,7 +13,7 @@ const Help = lazy(() => import('../shell/Menus').then(({ Help }) => ({ default: 
 const Palette = lazy(() => import('./Palette').then(({ Palette }) => ({ default: Palette })));
 const AboutDialog = lazy(() => import('../about/AboutDialog').then(({ AboutDialog }) => ({ default: AboutDialog })));
 const KeyboardDialog = lazy(() => import('../about/KeyboardDialog').then(({ KeyboardDialog }) => ({ default: KeyboardDialog })));
-const NameDialog = lazy(() => import('../environments/NameDialog').then(({ NameDialog }) => ({ default: NameDialog<Awaited<ReturnType<typeof createEnvironment>>> })));
+const CreateDialog = lazy(() => import('../environments/CreateDialog').then(({ CreateDialog }) => ({ default: CreateDialog })));
 
 /** The palette and the help of the masthead, with the keys that open them. */
 export function Commands() {
@@ -49,10 +49,7 @@ export function Commands() {
         {dialog === 'about' && <AboutDialog onClose={close} />}
         {dialog === 'keyboard' && <KeyboardDialog onClose={close} />}
         {dialog === 'create' && (
-          <NameDialog
-            title={text.environments.create}
-            action={text.environments.create}
-            send={createEnvironment}
+          <CreateDialog
             onDone={(made) => {
               close();
               void client.invalidateQueries({ queryKey: environmentsQuery.queryKey });

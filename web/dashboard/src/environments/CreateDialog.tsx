@@ -1,0 +1,43 @@
+import { FormGroup, FormHelperText, FormSelect, FormSelectOption, HelperText, HelperTextItem } from '@patternfly/react-core';
+import { useQuery } from '@tanstack/react-query';
+import { useId, useState } from 'react';
+
+import { useText } from '../text';
+import { cloudQuery, networkChoices } from '../wizard/cloud';
+import { createEnvironment, type Environment } from './environments';
+import { NameDialog } from './NameDialog';
+import { defaultNetworks } from './networks';
+
+/** Asks for the name of a new environment, and in which network its servers are to stand. */
+export function CreateDialog({ onDone, onClose }: { onDone: (made: Environment) => void; onClose: () => void }) {
+  const text = useText();
+  const words = text.environments;
+  const id = useId();
+  const [chosen, setChosen] = useState('');
+  const networks = networkChoices(useQuery(cloudQuery('networks')).data?.networks ?? [], { allow_auto: false });
+  const network = networks.find((one) => one.value.join('/') === chosen);
+  return (
+    <NameDialog
+      title={words.create}
+      action={words.create}
+      send={(name) => createEnvironment(name, network && defaultNetworks(network.value))}
+      onDone={onDone}
+      onClose={onClose}
+    >
+      <FormGroup label={words.network} fieldId={`${id}-network`}>
+        <FormSelect id={`${id}-network`} value={chosen} onChange={(_event, value) => setChosen(value)} aria-describedby={`${id}-what`}>
+          <FormSelectOption value="" label={words.newNetwork} />
+          {networks.map(({ value, network, subnet }) => {
+            const name = network?.name || value[0] || '';
+            return <FormSelectOption key={value.join('/')} value={value.join('/')} label={subnet ? text.wizard.subnet(name, subnet) : name} />;
+          })}
+        </FormSelect>
+        <FormHelperText>
+          <HelperText id={`${id}-what`}>
+            <HelperTextItem>{chosen ? words.existingNetworkWhat : words.newNetworkWhat}</HelperTextItem>
+          </HelperText>
+        </FormHelperText>
+      </FormGroup>
+    </NameDialog>
+  );
+}
