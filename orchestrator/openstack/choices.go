@@ -148,7 +148,11 @@ func (s *Service) ProjectOf(ctx context.Context, caller identity.Caller) (*Proje
 	if err != nil {
 		return nil, err
 	}
-	return newProject(ctx, client.ProviderClient, s.endpoint)
+	project, err := newProject(ctx, client.ProviderClient, s.endpoint)
+	if err == nil {
+		project.projectID = caller.ProjectID
+	}
+	return project, err
 }
 
 func listFlavors(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, _ string) (any, error) {

@@ -185,6 +185,9 @@ func (p *Project) unlistedImages(ctx context.Context, list []newServer, known *c
 
 // id is the project's, "" when the token does not say.
 func (p *Project) id() (string, error) {
+	if p.projectID != "" {
+		return p.projectID, nil
+	}
 	result, ok := p.provider.GetAuthResult().(tokens.CreateResult)
 	if !ok {
 		return "", nil

@@ -23,6 +23,7 @@ type Project struct {
 	network       *gophercloud.ServiceClient
 	compute       *gophercloud.ServiceClient
 	endpoint      gophercloud.EndpointOpts
+	projectID     string                                        // "" for that of the provider's own token
 	changing      func(ctx context.Context, stack string) error // may be nil
 	lost          func(ctx context.Context, stack string) error // may be nil
 }

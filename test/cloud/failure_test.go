@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/fault"
+	driver "github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/test/localcloud/localcloudtest"
 )
 
@@ -100,10 +101,14 @@ func whatIsMissingIsSaidBefore(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	require.NoError(t, project.CheckRoom(t.Context(), name, plan(t, project, "one").content(t)), "what is there needs no room")
 	require.ErrorContains(t, room(nil), "1 more are needed and 0 of 1 are left")
-	missing, err := project.RoomFor(t.Context(), flavor)
+	seen, err := c.service(t).ProjectOf(t.Context(), other.caller(t, c.service(t)))
 	require.NoError(t, err)
-	require.Equal(t, []string{"the project's quota of instances is exceeded: 1 more are needed and 0 of 1 are left, so 1 are missing"}, missing)
-	missing, err = demo.project(t, c.service(t)).RoomFor(t.Context(), flavor)
+	for _, one := range []*driver.Project{project, seen} { // in a task, and in a preview
+		missing, err := one.RoomFor(t.Context(), flavor)
+		require.NoError(t, err)
+		require.Equal(t, []string{"the project's quota of instances is exceeded: 1 more are needed and 0 of 1 are left, so 1 are missing"}, missing)
+	}
+	missing, err := demo.project(t, c.service(t)).RoomFor(t.Context(), flavor)
 	require.NoError(t, err)
 	require.Empty(t, missing)
 }
