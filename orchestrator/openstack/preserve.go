@@ -190,6 +190,11 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 					next.keep(now, resource.Name, property)
 				}
 			}
+			// Which group it was made in counts when it is made, and for nothing after.
+			if i := slices.Index(differing, "scheduler_hints"); i >= 0 {
+				differing = slices.Delete(differing, i, i+1)
+				next.keepGroup(now, resource.Name)
+			}
 		}
 		// After a failed update the template may say more than was done.
 		recorded := existing.Status == "UPDATE_FAILED"
@@ -258,6 +263,18 @@ func (d definition) keep(was definition, resource, property string) {
 		d.properties(resource)[property] = was.value(resource, property)
 	} else {
 		delete(d.properties(resource), property)
+	}
+}
+
+// keepGroup gives a server the group that it was made in, and the template that group.
+func (d definition) keepGroup(was definition, resource string) {
+	const property = "scheduler_hints"
+	d.keep(was, resource, property)
+	hints, _ := was.properties(resource)[property].(map[string]any)
+	group, _ := hints["group"].(map[string]any)
+	name, _ := group["get_resource"].(string)
+	if d.resource(name) == nil && was.resource(name) != nil {
+		d.template["resources"].(map[string]any)[name] = was.resource(name)
 	}
 }
 

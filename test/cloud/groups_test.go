@@ -41,6 +41,15 @@ func serversAreMembersOfTheirGroup(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	require.Equal(t, 2, room.Groups)
 
+	// A node stays in the group that it was made in, whatever is wanted now; for another server that is a change that is refused.
+	before := other.resources(t, made, name)
+	nodes := plan(t, project, "one", "two").content(t)
+	nodes.Nodes = []string{"one-server", "two-server"}
+	made, err = project.ApplyStack(t.Context(), name, nodes)
+	require.NoError(t, err)
+	for _, resource := range []string{"servers", "one-server", "two-server"} {
+		require.Equal(t, before[resource].PhysicalID, other.resources(t, made, name)[resource].PhysicalID)
+	}
 	_, err = project.ApplyStack(t.Context(), name, plan(t, project, "one", "two").content(t))
 	require.Len(t, driver.ServerChanges(err), 2, "%v", err)
 	require.NoError(t, project.DeleteStack(t.Context(), name))
