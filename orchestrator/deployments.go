@@ -49,6 +49,16 @@ func seenReport(row store.Report) Report {
 		Details: row.Details, Created: row.Created.Time()}
 }
 
+// seenReports are the lines of a page that was read with one line more.
+func seenReports(rows []store.Report, page store.Page) (list []Report, next string) {
+	rows, next = cut(rows, page, func(row store.Report) string { return row.ID })
+	list = make([]Report, len(rows))
+	for i, row := range rows {
+		list[i] = seenReport(row)
+	}
+	return list, next
+}
+
 // Deployments lists the deployments of an environment, newest first.
 func (s *Service) Deployments(ctx context.Context, caller identity.Caller, environmentID string) ([]Deployment, error) {
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
@@ -195,11 +205,7 @@ func (s *Service) ReportPage(ctx context.Context, caller identity.Caller, enviro
 	if err != nil {
 		return nil, "", pageFault(err, page)
 	}
-	rows, next = cut(rows, page, func(row store.Report) string { return row.ID })
-	list = make([]Report, len(rows))
-	for i, row := range rows {
-		list[i] = seenReport(row)
-	}
+	list, next = seenReports(rows, page)
 	return list, next, nil
 }
 
@@ -295,11 +301,7 @@ func (s *Service) ObjectReports(ctx context.Context, caller identity.Caller, env
 	if err != nil {
 		return nil, "", pageFault(err, page)
 	}
-	rows, next = cut(rows, page, func(row store.Report) string { return row.ID })
-	list = make([]Report, len(rows))
-	for i, row := range rows {
-		list[i] = seenReport(row)
-	}
+	list, next = seenReports(rows, page)
 	return list, next, nil
 }
 
