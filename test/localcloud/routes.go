@@ -1,13 +1,13 @@
 package localcloud
 
 import (
-	"encoding/json"
 	"net/http"
 	"regexp"
 	"strings"
 
 	"github.com/google/uuid"
 
+	"github.com/burano/burano/test/localcloud/answer"
 	"github.com/burano/burano/test/localcloud/keystone"
 )
 
@@ -36,7 +36,7 @@ func (c *Cloud) routes(identity *keystone.Service, services map[string]http.Hand
 	// Heat's own handler begins below its version.
 	orchestration := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
-			writeJSON(w, status, map[string]any{"versions": []any{map[string]any{
+			answer.JSON(w, status, map[string]any{"versions": []any{map[string]any{
 				"id": "v1.0", "status": "CURRENT", "links": []any{
 					map[string]any{"rel": "self", "href": c.config.Endpoint() + "/orchestration/v1/"},
 				},
@@ -47,7 +47,7 @@ func (c *Cloud) routes(identity *keystone.Service, services map[string]http.Hand
 	mux.Handle("GET /orchestration/v1", orchestration(http.StatusOK))
 	mux.Handle("GET /orchestration/v1/{$}", orchestration(http.StatusOK))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, map[string]any{"name": "burano local cloud", "identity": c.config.Endpoint() + "/identity/v3"})
+		answer.JSON(w, http.StatusOK, map[string]any{"name": "burano local cloud", "identity": c.config.Endpoint() + "/identity/v3"})
 	})
 	outer := http.NewServeMux()
 	outer.Handle("/faults", c.config.Faults)
@@ -75,10 +75,4 @@ func withRequestID(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the status is sent: a broken connection is the client's to notice
 }

@@ -1,9 +1,7 @@
 package cinder
 
 import (
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // handler answers one request; an error that it returns becomes Cinder's error body.
@@ -55,7 +54,7 @@ func (s *Service) handle(h handler) http.Handler {
 		if !ok {
 			name = "computeFault" // what Cinder has kept of Nova, whose part it was
 		}
-		writeJSON(w, status, map[string]any{name: map[string]any{"code": status, "message": message}})
+		answer.JSON(w, status, map[string]any{name: map[string]any{"code": status, "message": message}})
 	})
 }
 
@@ -76,15 +75,9 @@ func adminOnly(r *http.Request, rule string) error {
 	return nil
 }
 
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the status is sent: a broken connection is the client's to notice
-}
-
 // readJSON reads a request body of at most 1 MiB.
 func readJSON(r *http.Request, into any) error {
-	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(into); err != nil {
+	if err := answer.Read(r, into); err != nil {
 		return fault.New(fault.Invalid, "Malformed request body: %v", err)
 	}
 	return nil

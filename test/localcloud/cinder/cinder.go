@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/burano/burano/test/localcloud/answer"
 	"github.com/burano/burano/test/localcloud/state"
 )
 
@@ -133,17 +134,17 @@ func (s *Service) versionDocument() map[string]any {
 }
 
 func (s *Service) listVersions(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusMultipleChoices, map[string]any{"versions": []any{s.versionDocument()}})
+	answer.JSON(w, http.StatusMultipleChoices, map[string]any{"versions": []any{s.versionDocument()}})
 	return nil
 }
 
 func (s *Service) showVersion(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, map[string]any{"versions": []any{s.versionDocument()}})
+	answer.JSON(w, http.StatusOK, map[string]any{"versions": []any{s.versionDocument()}})
 	return nil
 }
 
 func (s *Service) listZones(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, map[string]any{"availabilityZoneInfo": []any{
+	answer.JSON(w, http.StatusOK, map[string]any{"availabilityZoneInfo": []any{
 		map[string]any{"zoneName": zone, "zoneState": map[string]any{"available": true}},
 	}})
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // Quota is what a project may use at most; what is negative is not limited.
@@ -62,7 +63,7 @@ func (s *Service) checkQuota(projectID string, more usage) error {
 func (s *Service) showLimits(w http.ResponseWriter, r *http.Request) error {
 	project := identity.From(r.Context()).ProjectID
 	limit, used := s.quotaOf(project), s.used(project)
-	writeJSON(w, http.StatusOK, map[string]any{"limits": map[string]any{"rate": []any{}, "absolute": map[string]any{
+	answer.JSON(w, http.StatusOK, map[string]any{"limits": map[string]any{"rate": []any{}, "absolute": map[string]any{
 		"maxTotalVolumes": limit.volumes, "maxTotalVolumeGigabytes": limit.gigabytes, "maxTotalSnapshots": limit.snapshots,
 		"maxTotalBackups": 0, "maxTotalBackupGigabytes": 0, "totalVolumesUsed": used.volumes, "totalGigabytesUsed": used.gigabytes,
 		"totalSnapshotsUsed": used.snapshots, "totalBackupsUsed": 0, "totalBackupGigabytesUsed": 0,
@@ -91,12 +92,12 @@ func (s *Service) showQuota(w http.ResponseWriter, r *http.Request) error {
 		return fault.New(fault.Forbidden, "Policy doesn't allow volume_extension:quotas:show to be performed.")
 	}
 	usage := r.URL.Query().Get("usage")
-	writeJSON(w, http.StatusOK, map[string]any{"quota_set": s.quotaBody(project, s.quotaOf(project), usage == "True" || usage == "true")})
+	answer.JSON(w, http.StatusOK, map[string]any{"quota_set": s.quotaBody(project, s.quotaOf(project), usage == "True" || usage == "true")})
 	return nil
 }
 
 func (s *Service) showDefaultQuota(w http.ResponseWriter, r *http.Request) error {
-	writeJSON(w, http.StatusOK, map[string]any{"quota_set": s.quotaBody(r.PathValue("of"), generous(), false)})
+	answer.JSON(w, http.StatusOK, map[string]any{"quota_set": s.quotaBody(r.PathValue("of"), generous(), false)})
 	return nil
 }
 
@@ -120,6 +121,6 @@ func (s *Service) updateQuota(w http.ResponseWriter, r *http.Request) error {
 	if err := s.quotas.Put(project, set); err != nil {
 		return fmt.Errorf("store a quota: %w", err)
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"quota_set": s.quotaBody(project, s.quotaOf(project), false)})
+	answer.JSON(w, http.StatusOK, map[string]any{"quota_set": s.quotaBody(project, s.quotaOf(project), false)})
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // Snapshot is a copy of what a volume had on it. It is always available.
@@ -55,7 +56,7 @@ func (s *Service) listSnapshots(w http.ResponseWriter, r *http.Request) error {
 	for _, snapshot := range found {
 		bodies = append(bodies, s.snapshotBody(snapshot))
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"snapshots": bodies})
+	answer.JSON(w, http.StatusOK, map[string]any{"snapshots": bodies})
 	return nil
 }
 
@@ -99,7 +100,7 @@ func (s *Service) createSnapshot(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown := s.snapshotBody(snapshot)
 	shown["status"] = "creating" // as Cinder answers, which makes it afterwards
-	writeJSON(w, http.StatusAccepted, map[string]any{"snapshot": shown})
+	answer.JSON(w, http.StatusAccepted, map[string]any{"snapshot": shown})
 	return nil
 }
 
@@ -108,7 +109,7 @@ func (s *Service) showSnapshot(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"snapshot": s.snapshotBody(snapshot)})
+	answer.JSON(w, http.StatusOK, map[string]any{"snapshot": s.snapshotBody(snapshot)})
 	return nil
 }
 
@@ -137,7 +138,7 @@ func (s *Service) updateSnapshot(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"snapshot": s.snapshotBody(snapshot)})
+	answer.JSON(w, http.StatusOK, map[string]any{"snapshot": s.snapshotBody(snapshot)})
 	return nil
 }
 
@@ -190,7 +191,7 @@ func (s *Service) listTypes(w http.ResponseWriter, _ *http.Request) error {
 	for _, one := range s.types.All() {
 		bodies = append(bodies, one.body())
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"volume_types": bodies})
+	answer.JSON(w, http.StatusOK, map[string]any{"volume_types": bodies})
 	return nil
 }
 
@@ -202,7 +203,7 @@ func (s *Service) showType(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return fault.New(fault.NotFound, "Volume type %s could not be found.", r.PathValue("id"))
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"volume_type": one.body()})
+	answer.JSON(w, http.StatusOK, map[string]any{"volume_type": one.body()})
 	return nil
 }
 
@@ -232,7 +233,7 @@ func (s *Service) createType(w http.ResponseWriter, r *http.Request) error {
 	if err := s.types.Put(one.ID, one); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"volume_type": one.body()})
+	answer.JSON(w, http.StatusOK, map[string]any{"volume_type": one.body()})
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 	"github.com/burano/burano/test/localcloud/hypervisor"
 )
 
@@ -323,7 +324,7 @@ func (s *Service) listVolumes(w http.ResponseWriter, r *http.Request) error {
 			bodies = append(bodies, map[string]any{"id": volume.ID, "name": volume.Name, "links": s.links("volumes", volume.ProjectID, volume.ID)})
 		}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"volumes": bodies})
+	answer.JSON(w, http.StatusOK, map[string]any{"volumes": bodies})
 	return nil
 }
 
@@ -343,7 +344,7 @@ func (s *Service) createVolume(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown := s.Show(volume)
 	shown["status"] = "creating" // as Cinder answers, which makes it afterwards
-	writeJSON(w, http.StatusAccepted, map[string]any{"volume": shown})
+	answer.JSON(w, http.StatusAccepted, map[string]any{"volume": shown})
 	return nil
 }
 
@@ -361,7 +362,7 @@ func (s *Service) showVolume(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"volume": s.Show(volume)})
+	answer.JSON(w, http.StatusOK, map[string]any{"volume": s.Show(volume)})
 	return nil
 }
 
@@ -379,7 +380,7 @@ func (s *Service) updateVolume(w http.ResponseWriter, r *http.Request) error {
 	if volume, err = s.Update(volume.ProjectID, volume.ID, body.Volume); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"volume": s.Show(volume)})
+	answer.JSON(w, http.StatusOK, map[string]any{"volume": s.Show(volume)})
 	return nil
 }
 
@@ -437,7 +438,7 @@ func (s *Service) showMetadata(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"metadata": s.Show(volume)["metadata"]})
+	answer.JSON(w, http.StatusOK, map[string]any{"metadata": s.Show(volume)["metadata"]})
 	return nil
 }
 
@@ -461,6 +462,6 @@ func (s *Service) updateMetadata(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.Update(volume.ProjectID, volume.ID, Change{Metadata: next}); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"metadata": next})
+	answer.JSON(w, http.StatusOK, map[string]any{"metadata": next})
 	return nil
 }

@@ -5,7 +5,6 @@ package glance
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
@@ -17,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/burano/burano/test/localcloud/answer"
 	"github.com/burano/burano/test/localcloud/state"
 )
 
@@ -152,15 +152,9 @@ func writeFailure(w http.ResponseWriter, f failure) {
 		title, title, html.EscapeString(f.message))
 }
 
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the status is sent: a broken connection is the client's to notice
-}
-
 func (s *Service) listVersions(w http.ResponseWriter, _ *http.Request) error {
 	links := []map[string]any{{"rel": "self", "href": s.endpoint + "/image/v2/"}}
-	writeJSON(w, http.StatusMultipleChoices, map[string]any{"versions": []map[string]any{
+	answer.JSON(w, http.StatusMultipleChoices, map[string]any{"versions": []map[string]any{
 		{"id": "v2.9", "status": "CURRENT", "links": links},
 		{"id": "v2.0", "status": "SUPPORTED", "links": links},
 	}})

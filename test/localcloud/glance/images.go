@@ -3,9 +3,7 @@ package glance
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // The statuses of an image.
@@ -181,7 +180,7 @@ func (s *Service) createImage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Location", s.endpoint+"/image/v2/images/"+image.ID)
-	writeJSON(w, http.StatusCreated, image.body())
+	answer.JSON(w, http.StatusCreated, image.body())
 	return nil
 }
 
@@ -266,7 +265,7 @@ func (s *Service) showImage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, image.body())
+	answer.JSON(w, http.StatusOK, image.body())
 	return nil
 }
 
@@ -347,13 +346,13 @@ func (s *Service) listMembers(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.visible(r); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"members": []any{}, "schema": "/v2/schemas/members"})
+	answer.JSON(w, http.StatusOK, map[string]any{"members": []any{}, "schema": "/v2/schemas/members"})
 	return nil
 }
 
 // readJSON reads a request body of at most 1 MiB.
 func readJSON(r *http.Request, into any) error {
-	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(into); err != nil {
+	if err := answer.Read(r, into); err != nil {
 		return invalid("Malformed JSON in request body: %v", err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // What stands in a list's query without being a filter.
@@ -68,7 +69,7 @@ func (s *Service) listImages(w http.ResponseWriter, r *http.Request) error {
 		images = append(images, image.body())
 	}
 	body["images"] = images
-	writeJSON(w, http.StatusOK, body)
+	answer.JSON(w, http.StatusOK, body)
 	return nil
 }
 

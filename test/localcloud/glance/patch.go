@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // operation is one step of Glance's own JSON patch
@@ -56,7 +57,7 @@ func (s *Service) patchImage(w http.ResponseWriter, r *http.Request) error {
 	case !found:
 		return noImage(image.ID)
 	}
-	writeJSON(w, http.StatusOK, changed.body())
+	answer.JSON(w, http.StatusOK, changed.body())
 	return nil
 }
 

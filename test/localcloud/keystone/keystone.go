@@ -6,15 +6,14 @@ package keystone
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/burano/burano/test/localcloud/answer"
 	"github.com/burano/burano/test/localcloud/state"
 )
 
@@ -229,15 +228,13 @@ func (s *Service) writeFailure(w http.ResponseWriter, r *http.Request, err error
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Add("Vary", "X-Auth-Token")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the status is sent: a broken connection is the client's to notice
+	answer.JSON(w, status, body)
 }
 
 // readJSON reads a request body of at most 1 MiB.
 func readJSON(r *http.Request, into any) error {
-	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(into); err != nil {
+	if err := answer.Read(r, into); err != nil {
 		return invalid("The server could not comply with the request since it is either malformed or otherwise incorrect. "+
 			"The client is assumed to be in error. The body is no JSON of the form wanted: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // collection is one kind of object in the API: the same verbs over the Go calls.
@@ -125,12 +126,12 @@ func (c collection[T, R]) serveList(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	many := strings.ReplaceAll(c.many, "-", "_")
-	answer := map[string]any{many: found}
+	list := map[string]any{many: found}
 	if next != nil {
 		path, _, _ := strings.Cut(r.RequestURI, "?")
-		answer[many+"_links"] = []any{map[string]any{"rel": "next", "href": "http://" + r.Host + path + "?" + next.Encode()}}
+		list[many+"_links"] = []any{map[string]any{"rel": "next", "href": "http://" + r.Host + path + "?" + next.Encode()}}
 	}
-	writeJSON(w, http.StatusOK, answer)
+	answer.JSON(w, http.StatusOK, list)
 }
 
 func (c collection[T, R]) serveCreate(w http.ResponseWriter, r *http.Request) {
@@ -162,7 +163,7 @@ func (c collection[T, R]) serveCreate(w http.ResponseWriter, r *http.Request) {
 		}
 		objects = append(objects, object)
 	}
-	writeJSON(w, http.StatusCreated, map[string]any{strings.ReplaceAll(c.many, "-", "_"): objects})
+	answer.JSON(w, http.StatusCreated, map[string]any{strings.ReplaceAll(c.many, "-", "_"): objects})
 }
 
 // read returns the request's one object, or its several ones.
@@ -227,7 +228,7 @@ func (c collection[T, R]) answer(w http.ResponseWriter, r *http.Request, status 
 		writeProblem(w, c.service, err)
 		return
 	}
-	writeJSON(w, status, map[string]any{c.one: selected(object, r.URL.Query()["fields"])})
+	answer.JSON(w, status, map[string]any{c.one: selected(object, r.URL.Query()["fields"])})
 }
 
 func (s *Service) registerInterfaces(mux *http.ServeMux) {
@@ -238,15 +239,15 @@ func (s *Service) registerInterfaces(mux *http.ServeMux) {
 			if err == nil {
 				err = decode(body, &request)
 			}
-			var answer RouterInterface
+			var made RouterInterface
 			if err == nil {
-				answer, err = call(r.Context(), scope(r), r.PathValue("id"), request)
+				made, err = call(r.Context(), scope(r), r.PathValue("id"), request)
 			}
 			if err != nil {
 				writeProblem(w, s, err)
 				return
 			}
-			writeJSON(w, http.StatusOK, answer)
+			answer.JSON(w, http.StatusOK, made)
 		}
 	}
 	mux.HandleFunc("PUT /v2.0/routers/{id}/add_router_interface", serve(s.AddRouterInterface))
@@ -256,7 +257,7 @@ func (s *Service) registerInterfaces(mux *http.ServeMux) {
 // registerAbout serves what a client asks about the service itself.
 func (s *Service) registerAbout(mux *http.ServeMux) {
 	fixed := func(path string, value any) {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, value) })
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { answer.JSON(w, http.StatusOK, value) })
 	}
 	fixed("/{$}", map[string]any{"versions": []any{map[string]any{"id": "v2.0", "status": "CURRENT", "links": []any{}}}})
 	fixed("/v2.0/{$}", map[string]any{"resources": []any{}})
@@ -288,7 +289,7 @@ func (s *Service) registerAbout(mux *http.ServeMux) {
 		for name, limit := range quota {
 			details[name] = map[string]any{"limit": limit, "used": used[name], "reserved": 0}
 		}
-		writeJSON(w, http.StatusOK, map[string]any{"quota": details})
+		answer.JSON(w, http.StatusOK, map[string]any{"quota": details})
 	})
 }
 
@@ -298,11 +299,5 @@ func writeProblem(w http.ResponseWriter, s *Service, err error) {
 		s.logger.Error("networking request failed", "error", err)
 		known = &Error{Status: 500, Type: "HTTPInternalServerError", Message: fmt.Sprintf("Request Failed: internal server error while processing your request: %v", err)}
 	}
-	writeJSON(w, known.Status, map[string]any{"NeutronError": map[string]any{"type": known.Type, "message": known.Message, "detail": ""}})
-}
-
-func writeJSON(w http.ResponseWriter, status int, value any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) // the client is gone
+	answer.JSON(w, known.Status, map[string]any{"NeutronError": map[string]any{"type": known.Type, "message": known.Message, "detail": ""}})
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // act does what POST /servers/{id}/action asks for: an object whose one key is the action's name.
@@ -63,7 +64,7 @@ func (s *Service) rebuildServer(w http.ResponseWriter, r *http.Request, server S
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusAccepted, map[string]any{"server": s.serverBody(r.Context(), server)})
+	answer.JSON(w, http.StatusAccepted, map[string]any{"server": s.serverBody(r.Context(), server)})
 	return nil
 }
 
@@ -81,6 +82,6 @@ func (s *Service) consoleOutput(w http.ResponseWriter, r *http.Request, server S
 	if err != nil {
 		return fmt.Errorf("read the console of server %s: %w", server.ID, err)
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"output": text})
+	answer.JSON(w, http.StatusOK, map[string]any{"output": text})
 	return nil
 }

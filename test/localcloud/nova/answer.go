@@ -1,14 +1,13 @@
 package nova
 
 import (
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // handler answers one request; an error that it returns becomes Nova's error body.
@@ -58,7 +57,7 @@ func writeFailure(w http.ResponseWriter, status int, message string) {
 	if !ok {
 		name = "computeFault"
 	}
-	writeJSON(w, status, map[string]any{name: map[string]any{"code": status, "message": message}})
+	answer.JSON(w, status, map[string]any{name: map[string]any{"code": status, "message": message}})
 }
 
 // inProject refuses tokens without a project: everything of Nova belongs to one.
@@ -71,15 +70,9 @@ func inProject(h handler) handler {
 	}
 }
 
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the status is sent: a broken connection is the client's to notice
-}
-
 // readJSON reads a request body of at most 1 MiB.
 func readJSON(r *http.Request, into any) error {
-	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(into); err != nil {
+	if err := answer.Read(r, into); err != nil {
 		return fault.New(fault.Invalid, "Malformed request body: %v", err)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 	"github.com/burano/burano/test/localcloud/glance"
 )
 
@@ -245,7 +246,7 @@ func (s *Service) createServer(w http.ResponseWriter, r *http.Request) error {
 	}
 	links := s.links("servers", server.ID)
 	w.Header().Set("Location", s.endpoint+"/compute/v2.1/servers/"+server.ID)
-	writeJSON(w, http.StatusAccepted, map[string]any{"server": map[string]any{
+	answer.JSON(w, http.StatusAccepted, map[string]any{"server": map[string]any{
 		"id": server.ID, "links": links, "OS-DCF:diskConfig": "MANUAL", "security_groups": groups, "adminPass": uuid.NewString()[:12],
 	}})
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // Flavor is a size of server.
@@ -82,20 +83,20 @@ func (s *Service) listFlavors(w http.ResponseWriter, r *http.Request) error {
 			bodies = append(bodies, map[string]any{"id": f.ID, "name": f.Name, "links": s.links("flavors", f.ID)})
 		}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"flavors": bodies})
+	answer.JSON(w, http.StatusOK, map[string]any{"flavors": bodies})
 	return nil
 }
 
 func (s *Service) showFlavor(w http.ResponseWriter, r *http.Request) error {
 	if f, ok := s.findFlavor(r.PathValue("id")); ok && f.ID == r.PathValue("id") {
-		writeJSON(w, http.StatusOK, map[string]any{"flavor": s.flavorBody(r.Context(), f)})
+		answer.JSON(w, http.StatusOK, map[string]any{"flavor": s.flavorBody(r.Context(), f)})
 		return nil
 	}
 	return fault.New(fault.NotFound, "Flavor %s could not be found.", r.PathValue("id"))
 }
 
 func (s *Service) showExtraSpecs(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, map[string]any{"extra_specs": map[string]any{}})
+	answer.JSON(w, http.StatusOK, map[string]any{"extra_specs": map[string]any{}})
 	return nil
 }
 
@@ -133,7 +134,7 @@ func (s *Service) createFlavor(w http.ResponseWriter, r *http.Request) error {
 	if err := s.flavors.Put(made.ID, made); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"flavor": s.flavorBody(r.Context(), made)})
+	answer.JSON(w, http.StatusOK, map[string]any{"flavor": s.flavorBody(r.Context(), made)})
 	return nil
 }
 

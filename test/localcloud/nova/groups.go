@@ -10,6 +10,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // ServerGroup is a rule for placing servers: those that are made with its id as a hint are its members until they are deleted.
@@ -115,7 +116,7 @@ func (s *Service) listServerGroups(w http.ResponseWriter, r *http.Request) error
 	for _, group := range s.groupsOf(identity.From(r.Context()).ProjectID) {
 		bodies = append(bodies, s.serverGroupBody(r.Context(), group))
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"server_groups": bodies})
+	answer.JSON(w, http.StatusOK, map[string]any{"server_groups": bodies})
 	return nil
 }
 
@@ -143,7 +144,7 @@ func (s *Service) createServerGroup(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"server_group": s.serverGroupBody(r.Context(), made)})
+	answer.JSON(w, http.StatusOK, map[string]any{"server_group": s.serverGroupBody(r.Context(), made)})
 	return nil
 }
 
@@ -152,7 +153,7 @@ func (s *Service) showServerGroup(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"server_group": s.serverGroupBody(r.Context(), group)})
+	answer.JSON(w, http.StatusOK, map[string]any{"server_group": s.serverGroupBody(r.Context(), group)})
 	return nil
 }
 

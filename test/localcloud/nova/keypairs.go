@@ -13,6 +13,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // Keypair is a public key that belongs to a user.
@@ -58,7 +59,7 @@ func (s *Service) listKeypairs(w http.ResponseWriter, r *http.Request) error {
 			bodies = append(bodies, map[string]any{"keypair": k.body(r.Context())})
 		}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"keypairs": bodies})
+	answer.JSON(w, http.StatusOK, map[string]any{"keypairs": bodies})
 	return nil
 }
 
@@ -128,7 +129,7 @@ func (s *Service) createKeypair(w http.ResponseWriter, r *http.Request) error {
 	if since(r.Context(), 2) {
 		status = http.StatusCreated
 	}
-	writeJSON(w, status, map[string]any{"keypair": body})
+	answer.JSON(w, status, map[string]any{"keypair": body})
 	return nil
 }
 
@@ -158,7 +159,7 @@ func (s *Service) showKeypair(w http.ResponseWriter, r *http.Request) error {
 	body := k.body(r.Context())
 	body["user_id"], body["id"], body["created_at"] = k.UserID, 1, k.CreatedAt.UTC().Format("2006-01-02T15:04:05.000000")
 	body["deleted"], body["deleted_at"], body["updated_at"] = false, nil, nil
-	writeJSON(w, http.StatusOK, map[string]any{"keypair": body})
+	answer.JSON(w, http.StatusOK, map[string]any{"keypair": body})
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 func (s *Service) listZones(w http.ResponseWriter, r *http.Request) error {
@@ -18,6 +19,6 @@ func (s *Service) listZones(w http.ResponseWriter, r *http.Request) error {
 			"nova-compute": map[string]any{"available": true, "active": true, "updated_at": nil},
 		}}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"availabilityZoneInfo": []any{body}})
+	answer.JSON(w, http.StatusOK, map[string]any{"availabilityZoneInfo": []any{body}})
 	return nil
 }

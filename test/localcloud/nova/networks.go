@@ -10,6 +10,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 	"github.com/burano/burano/test/localcloud/neutron"
 )
 
@@ -168,6 +169,6 @@ func (s *Service) listInterfaces(w http.ResponseWriter, r *http.Request) error {
 			"port_id": port.ID, "net_id": port.NetworkID, "mac_addr": port.MACAddress, "port_state": port.Status, "fixed_ips": fixed,
 		})
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"interfaceAttachments": bodies})
+	answer.JSON(w, http.StatusOK, map[string]any{"interfaceAttachments": bodies})
 	return nil
 }

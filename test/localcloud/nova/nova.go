@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/burano/burano/test/localcloud/answer"
 	"github.com/burano/burano/test/localcloud/glance"
 	"github.com/burano/burano/test/localcloud/hypervisor"
 	"github.com/burano/burano/test/localcloud/state"
@@ -174,11 +175,11 @@ func (s *Service) versionDocument() map[string]any {
 }
 
 func (s *Service) listVersions(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, map[string]any{"versions": []any{s.versionDocument()}})
+	answer.JSON(w, http.StatusOK, map[string]any{"versions": []any{s.versionDocument()}})
 	return nil
 }
 
 func (s *Service) showVersion(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, map[string]any{"version": s.versionDocument()})
+	answer.JSON(w, http.StatusOK, map[string]any{"version": s.versionDocument()})
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // Quota is what a project may use at most; what is negative is not limited.
@@ -71,7 +72,7 @@ func (s *Service) checkQuota(server Server) error {
 func (s *Service) showLimits(w http.ResponseWriter, r *http.Request) error {
 	project := identity.From(r.Context()).ProjectID
 	limit, used := s.quotaOf(project), s.used(project)
-	writeJSON(w, http.StatusOK, map[string]any{"limits": map[string]any{"rate": []any{}, "absolute": map[string]any{
+	answer.JSON(w, http.StatusOK, map[string]any{"limits": map[string]any{"rate": []any{}, "absolute": map[string]any{
 		"maxTotalInstances": limit.instances, "maxTotalCores": limit.cores, "maxTotalRAMSize": limit.memory, "maxTotalKeypairs": 100,
 		"maxServerMeta": 128, "maxImageMeta": 128, "maxPersonality": 5, "maxPersonalitySize": 10240, "maxServerGroups": limit.groups,
 		"maxServerGroupMembers": limit.members, "maxSecurityGroups": -1, "maxSecurityGroupRules": -1, "maxTotalFloatingIps": -1,
@@ -102,14 +103,14 @@ func (s *Service) showQuota(w http.ResponseWriter, r *http.Request) error {
 	}
 	quota := quotaBody(r.Context(), s.quotaOf(project))
 	quota["id"] = project
-	writeJSON(w, http.StatusOK, map[string]any{"quota_set": quota})
+	answer.JSON(w, http.StatusOK, map[string]any{"quota_set": quota})
 	return nil
 }
 
 func (s *Service) showDefaultQuota(w http.ResponseWriter, r *http.Request) error {
 	quota := quotaBody(r.Context(), generous())
 	quota["id"] = r.PathValue("project")
-	writeJSON(w, http.StatusOK, map[string]any{"quota_set": quota})
+	answer.JSON(w, http.StatusOK, map[string]any{"quota_set": quota})
 	return nil
 }
 
@@ -134,7 +135,7 @@ func (s *Service) updateQuota(w http.ResponseWriter, r *http.Request) error {
 	if err := s.quotas.Put(r.PathValue("project"), set); err != nil {
 		return fmt.Errorf("store a quota: %w", err)
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"quota_set": quotaBody(r.Context(), s.quotaOf(r.PathValue("project")))})
+	answer.JSON(w, http.StatusOK, map[string]any{"quota_set": quotaBody(r.Context(), s.quotaOf(r.PathValue("project")))})
 	return nil
 }
 

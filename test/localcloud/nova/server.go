@@ -11,6 +11,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // The statuses of a server.
@@ -184,7 +185,7 @@ func (s *Service) listServers(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	body["servers"] = bodies
-	writeJSON(w, http.StatusOK, body)
+	answer.JSON(w, http.StatusOK, body)
 	return nil
 }
 
@@ -193,7 +194,7 @@ func (s *Service) showServer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"server": s.serverBody(r.Context(), server)})
+	answer.JSON(w, http.StatusOK, map[string]any{"server": s.serverBody(r.Context(), server)})
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // computeID is the id of the one compute service.
@@ -53,7 +54,7 @@ func (s *Service) listServices(w http.ResponseWriter, r *http.Request) error {
 	if !identity.From(r.Context()).Admin {
 		return fault.New(fault.Forbidden, "Policy doesn't allow os_compute_api:os-services:list to be performed.")
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"services": []any{s.computeBody(r.Context())}})
+	answer.JSON(w, http.StatusOK, map[string]any{"services": []any{s.computeBody(r.Context())}})
 	return nil
 }
 
@@ -91,7 +92,7 @@ func (s *Service) updateService(w http.ResponseWriter, r *http.Request) error {
 	}
 	close(s.computeChanged)
 	s.computeChanged = make(chan struct{})
-	writeJSON(w, http.StatusOK, map[string]any{"service": s.computeBody(r.Context())})
+	answer.JSON(w, http.StatusOK, map[string]any{"service": s.computeBody(r.Context())})
 	return nil
 }
 

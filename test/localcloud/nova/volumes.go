@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/test/localcloud/answer"
 	"github.com/burano/burano/test/localcloud/hypervisor"
 )
 
@@ -154,7 +155,7 @@ func (s *Service) listVolumes(w http.ResponseWriter, r *http.Request) error {
 	for _, volume := range server.Volumes {
 		bodies = append(bodies, volume.body(server.ID))
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"volumeAttachments": bodies})
+	answer.JSON(w, http.StatusOK, map[string]any{"volumeAttachments": bodies})
 	return nil
 }
 
@@ -167,7 +168,7 @@ func (s *Service) showVolume(w http.ResponseWriter, r *http.Request) error {
 	if i < 0 {
 		return fault.New(fault.NotFound, "Instance %s is not attached to volume %s.", server.ID, r.PathValue("volume"))
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"volumeAttachment": server.Volumes[i].body(server.ID)})
+	answer.JSON(w, http.StatusOK, map[string]any{"volumeAttachment": server.Volumes[i].body(server.ID)})
 	return nil
 }
 
@@ -195,7 +196,7 @@ func (s *Service) attachVolume(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("attach volume %s: %w", body.Attachment.VolumeID, err)
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"volumeAttachment": made.body(server.ID)})
+	answer.JSON(w, http.StatusOK, map[string]any{"volumeAttachment": made.body(server.ID)})
 	return nil
 }
 
