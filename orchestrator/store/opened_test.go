@@ -12,6 +12,52 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
+// TestATaskOpensNoModelThatWasOpenedAlready submits a draft whose models somebody looks at, and writes what its task writes.
+func TestATaskOpensNoModelThatWasOpenedAlready(t *testing.T) {
+	db, err := database.Open(filepath.Join(t.TempDir(), "burano.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+	sealer := &plainSealer{}
+	s, err := store.New(t.Context(), db, nil, store.Sealed(sealer), store.Alone())
+	require.NoError(t, err)
+	require.NoError(t, s.CreateEnvironment(t.Context(), &store.Environment{ID: "e", ProjectID: "p", Name: "e", Model: store.Model{Objects: large(100)}}))
+	look := func() store.Environment {
+		t.Helper()
+		environment, err := s.PeekEnvironment(t.Context(), "e")
+		require.NoError(t, err)
+		return environment
+	}
+	seen := look()
+	opens := func(want int64, do func()) {
+		t.Helper()
+		before := sealer.opened.Load()
+		do()
+		require.Equal(t, want, sealer.opened.Load()-before)
+	}
+	var draft store.Session
+	opens(0, func() {
+		draft, err = s.OpenSession(t.Context(), "e", "u")
+		require.NoError(t, err)
+	})
+	_, err = s.PeekSession(t.Context(), draft.ID)
+	require.NoError(t, err)
+	opens(0, func() {
+		_, err = s.Submit(t.Context(), store.Submission{SessionID: draft.ID, Action: store.Action{ObjectID: "e", Method: "deploy"}})
+		require.NoError(t, err)
+	})
+	hold := take(t, s)
+	copied := map[string]any{"?": map[string]any{"id": "e"}}
+	opens(0, func() { require.NoError(t, hold.SaveObjectsCopy(t.Context(), copied, nil)) })
+	require.Equal(t, copied, look().Model.ObjectsCopy)
+	opens(0, func() {
+		_, err = hold.Finish(t.Context(), store.Outcome{Objects: map[string]any{"name": "made"}, ObjectsCopy: copied})
+		require.NoError(t, err)
+	})
+	require.Equal(t, map[string]any{"name": "made"}, look().Model.Objects)
+	require.Equal(t, large(100)["services"], seen.Model.Objects["services"], "what is shared was changed")
+	require.Nil(t, seen.Model.ObjectsCopy)
+}
+
 // TestAModelThatIsLookedAtAgainIsOpenedOnce counts what is opened, over PostgreSQL too, where another server changes the model in between.
 func TestAModelThatIsLookedAtAgainIsOpenedOnce(t *testing.T) {
 	looks := func(t *testing.T, s, other *store.Store, sealer *plainSealer) {
