@@ -410,8 +410,8 @@ func failuresAreSaidAndHealed(t *testing.T, s *server, demo cloudUser) {
 	}{
 		"an unknown flavor": {second: "flavor: nothing, image: tiny", says: []string{"nothing", "server two"}},
 		"an unknown image":  {second: "flavor: m1.tiny, image: nothing", says: []string{"nothing", "server two"}},
-		"no image":          {second: "flavor: m1.tiny", says: []string{"server two has no image"}},
-		"a volume":          {second: "flavor: m1.tiny, image: tiny, volumes: {/data: {'?': {type: io.murano.resources.Volume}}}", says: []string{"server two has volumes"}},
+		"no image":          {second: "flavor: m1.tiny", says: []string{"server two has nothing to start from, name an image"}},
+		"a volume":          {second: "flavor: m1.tiny, image: tiny, volumes: {/data: {'?': {type: io.murano.resources.Volume}}}", says: []string{"server two has a volume of class io.murano.resources.Volume"}},
 		"no room":           {second: "flavor: giant, image: tiny", quota: quotasets.UpdateOpts{RAM: &unlimited}, says: []string{"No valid host", "server two"}},
 		"a quota":           {quota: quotasets.UpdateOpts{Instances: &none}, says: []string{"the project's quota of instances is exceeded: 2 more are needed and 1 of 1 are left"}},
 	} {
