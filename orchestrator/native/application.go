@@ -2,26 +2,165 @@ package native
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/burano/burano/catalog/muranopl"
 )
 
-// application is com.mirantis.docker.DockerApplication.
-type application struct{ objects objects }
+// attributeContainer keeps what an application handed to its host last: the container's name, and a digest of all that it was.
+const attributeContainer = "container"
 
-func (a application) methods() map[string]muranopl.NativeMethod {
-	return map[string]muranopl.NativeMethod{methodDeploy: a.deploy, methodDestroy: a.destroy}
+const propertyEndpoints = "applicationEndpoints"
+
+// application is com.mirantis.docker.DockerApplication.
+type application struct {
+	runtime interface {
+		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
+		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
+	}
+	objects objects
+	pods    podClass
 }
 
-// deploy deploys the application's host, which finds in the model all applications that it is to run.
+func (a application) methods() map[string]muranopl.NativeMethod {
+	return map[string]muranopl.NativeMethod{methodDeploy: a.deploy, methodDestroy: a.destroy, "getConnectionTo": a.connection}
+}
+
+// deploy deploys the application's host and has it run the container. A pod finds in the model all applications that it is to run; what was
+// not ready for that then comes now.
 func (a application) deploy(ctx context.Context, call muranopl.Call) (any, error) {
 	host := call.Object.Object("host")
 	if host == nil || !host.Class().Is(classContainerHost) {
 		return nil, fmt.Errorf("%s has no host to run on", call.Object)
 	}
-	_, err := call.Interpreter.Invoke(ctx, host, methodDeploy, nil)
-	return nil, err
+	isPod := host.Class().Is(classPod)
+	if !isPod { // what the container is may depend on its server
+		if _, err := call.Interpreter.Invoke(ctx, host, methodDeploy, nil); err != nil {
+			return nil, err
+		}
+	}
+	described, one, err := describe(ctx, call.Interpreter, call.Object)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := a.kept(ctx, call.Object)
+	if err != nil {
+		return nil, err
+	}
+	changed := kept["digest"] != one.digest()
+	if changed {
+		if _, err := call.Interpreter.Invoke(ctx, call.Object, "onInstallationStart", nil); err != nil {
+			return nil, err
+		}
+	}
+	if isPod {
+		err = a.pods.include(ctx, call.Interpreter, host, one.name)
+	} else if changed {
+		err = handOver(ctx, call, host, described)
+	}
+	if err != nil || !changed {
+		return nil, err
+	}
+	if _, err := call.Interpreter.Invoke(ctx, call.Object, "onInstallationFinish", nil); err != nil {
+		return nil, err
+	}
+	return nil, a.runtime.SetAttribute(ctx, call.Object, attributeContainer, map[string]any{"name": one.name, "digest": one.digest()})
+}
+
+// handOver has a host run a container and notes the endpoints that it returns.
+func handOver(ctx context.Context, call muranopl.Call, host *muranopl.Object, described any) error {
+	endpoints, err := call.Interpreter.Invoke(ctx, host, methodHostContainer, map[string]any{"container": described})
+	if err != nil {
+		return err
+	}
+	if err := call.Object.Set(propertyEndpoints, endpoints); err != nil {
+		return fmt.Errorf("the endpoints that %s returned for %s: %w", host, call.Object, err)
+	}
+	return nil
+}
+
+// describe asks an application for its container, which its host is given as it is.
+func describe(ctx context.Context, interpreter *muranopl.Interpreter, application *muranopl.Object) (any, container, error) {
+	described, err := interpreter.Invoke(ctx, application, methodGetContainer, nil)
+	if err != nil {
+		return nil, container{}, err
+	}
+	one, err := containerOf(application, described)
+	return described, one, err
+}
+
+func (a application) kept(ctx context.Context, object *muranopl.Object) (map[string]any, error) {
+	value, _, err := a.runtime.Attribute(ctx, object, attributeContainer)
+	kept, _ := value.(map[string]any)
+	return kept, err
+}
+
+// digest tells containers apart that a host would run differently.
+func (c container) digest() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%+v", c)) // maps are written in the order of their keys
+	return hex.EncodeToString(sum[:])
+}
+
+// connection is how the container of one application reaches a port of another's, by the first of the ways that there are: within the same
+// host, within the network that their hosts share, from outside.
+func (a application) connection(ctx context.Context, call muranopl.Call) (any, error) {
+	other, _ := call.Args["application"].(*muranopl.Object)
+	wanted, _ := call.Args["port"].(int64)
+	protocol, _ := call.Args["protocol"].(string)
+	from, to := call.Object.Object("host"), other.Object("host")
+	scopes := []string{"cloud", "public"}
+	if from == to {
+		scopes = append([]string{"host", "internal"}, scopes...)
+	} else if near, err := share(ctx, call.Interpreter, from, to); err != nil {
+		return nil, err
+	} else if near {
+		scopes = append([]string{"internal"}, scopes...)
+	}
+	endpoints := other.List(propertyEndpoints)
+	if to.Class().Is(classPod) {
+		_, one, err := describe(ctx, call.Interpreter, other) // so it need not run yet
+		if err != nil {
+			return nil, err
+		}
+		endpoints = append(one.within(to), endpoints...)
+	}
+	for _, scope := range scopes {
+		for _, item := range endpoints {
+			endpoint, _ := item.(map[string]any)
+			if endpoint["scope"] == scope && endpoint["containerPort"] == wanted && endpoint["protocol"] == protocol {
+				return map[string]any{"host": endpoint["address"], "port": endpoint["port"]}, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// share tells whether containers of two hosts reach each other by endpoints of the scope "internal".
+func share(ctx context.Context, interpreter *muranopl.Interpreter, one, other *muranopl.Object) (bool, error) {
+	a, err := interpreter.Invoke(ctx, one, "getInternalScopeId", nil)
+	if err != nil {
+		return false, err
+	}
+	b, err := interpreter.Invoke(ctx, other, "getInternalScopeId", nil)
+	return a != nil && a == b, err
+}
+
+// within are the endpoints that a container has for others in its pod and its cluster.
+func (c container) within(pod *muranopl.Object) []any {
+	var endpoints []any
+	for _, port := range c.ports {
+		endpoint := func(scope, address string, number int32) {
+			endpoints = append(endpoints, map[string]any{"scope": scope, "address": address, "port": int64(number), "containerPort": int64(port.number),
+				"protocol": port.protocol})
+		}
+		endpoint("host", "127.0.0.1", port.number)
+		if port.scope != "host" {
+			endpoint("internal", serviceAddress(pod.Text("name"), c.name), port.published)
+		}
+	}
+	return endpoints
 }
 
 // destroy takes an application's container off its host, unless the host goes as well.
@@ -33,14 +172,18 @@ func (a application) destroy(ctx context.Context, call muranopl.Call) (any, erro
 	if host = a.objects.find(host.ID()); host == nil {
 		return nil, nil
 	}
-	described, err := call.Interpreter.Invoke(ctx, call.Object, methodGetContainer, nil)
+	kept, err := a.kept(ctx, call.Object)
 	if err != nil {
 		return nil, err
 	}
-	one, err := containerOf(call.Object, described)
-	if err != nil {
-		return nil, err
+	name, _ := kept["name"].(string)
+	if name == "" { // of a deployment that did not get so far
+		_, one, err := describe(ctx, call.Interpreter, call.Object)
+		if err != nil {
+			return nil, err
+		}
+		name = one.name
 	}
-	_, err = call.Interpreter.Invoke(ctx, host, methodDropContainer, map[string]any{argumentContainer: one.name})
+	_, err = call.Interpreter.Invoke(ctx, host, methodDropContainer, map[string]any{argumentContainer: name})
 	return nil, err
 }

@@ -130,6 +130,8 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 		rehearsal: rehearsal}
 	reached := &applicationServers{runtime: runtime, objects: objects, reports: reports, stacks: stacks, config: config, rehearsal: rehearsal}
 
+	pods := podClass{runtime, objects, reports, once, &podRuns{}, clusters}
+
 	language := core.Methods(host{runtime, config.Region}, config.Logger)
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
 		classEnvironment:      environment{own, clusters}.methods(),
@@ -141,9 +143,9 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 	})
 	return muranopl.Natives{
 		packageCore:       language,
-		packageInterfaces: {classApplication: application{objects}.methods()},
+		packageInterfaces: {classApplication: application{runtime, objects, pods}.methods()},
 		packageCluster:    {classCluster: clusterClass{runtime, objects, reports, once, own, clusters}.methods()},
-		packagePod:        {classPod: podClass{runtime, objects, reports, once, clusters}.methods()},
+		packagePod:        {classPod: pods.methods()},
 		packageAnyImage:   {classAnyImage: anyImage{}.methods()},
 	}, own
 }

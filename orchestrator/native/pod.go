@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,12 +25,44 @@ const rolloutLimit = 5 * time.Minute
 type podClass struct {
 	runtime interface {
 		TaskID() string
+		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
 	objects  objects
 	reports  reports
 	once     *once
+	runs     *podRuns
 	clusters *clusters
+}
+
+// podRuns is how often pods were brought up in this task, and with which containers the last time.
+type podRuns struct {
+	mutex sync.Mutex
+	pods  map[string]podRun // by id
+}
+
+type podRun struct {
+	count      int
+	containers []string // their names
+}
+
+func (r *podRuns) of(pod *muranopl.Object) podRun {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.pods[pod.ID()]
+}
+
+func (r *podRuns) ran(pod *muranopl.Object, containers []container) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.pods == nil {
+		r.pods = map[string]podRun{}
+	}
+	run := podRun{count: r.pods[pod.ID()].count + 1}
+	for _, one := range containers {
+		run.containers = append(run.containers, one.name)
+	}
+	r.pods[pod.ID()] = run
 }
 
 func (p podClass) methods() map[string]muranopl.NativeMethod {
@@ -40,12 +74,28 @@ func (p podClass) methods() map[string]muranopl.NativeMethod {
 
 // deploy makes sure that the pod's cluster is up and that the containers of all applications on it run.
 func (p podClass) deploy(ctx context.Context, call muranopl.Call) (any, error) {
-	return nil, p.bringUp(ctx, call.Interpreter, call.Object)
+	return nil, p.bringUp(ctx, call.Interpreter, call.Object, 0)
 }
 
 // hostContainer runs an application's container in the pod, together with those of the other applications on it.
 func (p podClass) hostContainer(ctx context.Context, call muranopl.Call) (any, error) {
-	return nil, p.bringUp(ctx, call.Interpreter, call.Object)
+	described, _ := call.Args["container"].(*muranopl.Object)
+	return nil, p.include(ctx, call.Interpreter, call.Object, described.Text("name"))
+}
+
+// include brings the pod up with a container of that name. When it was brought up without it, it is again: the second time at the latest with
+// a run that began after the application could say what its container is.
+func (p podClass) include(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object, name string) error {
+	for range 3 {
+		run := p.runs.of(pod)
+		if slices.Contains(run.containers, name) {
+			return nil
+		}
+		if err := p.bringUp(ctx, interpreter, pod, run.count); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("no application of %s describes a container %s in getContainer", pod, name)
 }
 
 // dropContainer takes away the Service of a container; the container itself leaves the pod when the pod is brought up next.
@@ -82,9 +132,10 @@ func (p podClass) destroy(ctx context.Context, call muranopl.Call) (any, error) 
 	})
 }
 
-// bringUp brings the pod to what the model says, once per task.
-func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object) error {
-	return p.once.do("pod "+pod.ID(), func() error {
+// bringUp brings the pod to what the model says, once per task, and once more for applications that could not say what their container is
+// before their own deploy had begun: before is how often it was.
+func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object, before int) error {
+	return p.once.do(fmt.Sprintf("pod %s %d", pod.ID(), before), func() error {
 		api, err := p.kubernetes(ctx, interpreter, pod)
 		if err != nil {
 			return err
@@ -95,11 +146,14 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 			if application.Object("host") != pod {
 				continue
 			}
-			described, err := interpreter.Invoke(ctx, application, methodGetContainer, nil)
-			if err != nil {
-				return err
+			_, one, err := describe(ctx, interpreter, application)
+			if err != nil && ctx.Err() == nil {
+				has, known := p.hasRun(ctx, application)
+				if known == nil && !has {
+					p.reports.inform(ctx, application, "Pod %s begins without %s: %v", pod.Text("name"), application, err)
+					continue // its own deploy brings it, or says what is wrong
+				}
 			}
-			one, err := containerOf(application, described)
 			if err != nil {
 				return err
 			}
@@ -107,6 +161,7 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 			applications = append(applications, application)
 		}
 		if len(containers) == 0 {
+			p.runs.ran(pod, nil)
 			return p.runtime.Step(ctx, pod, "remove the empty pod", func(ctx context.Context) error {
 				return deleteWorkloads(ctx, api, labels.Set{labelPod: pod.ID()})
 			})
@@ -132,8 +187,15 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 				return err
 			}
 		}
+		p.runs.ran(pod, containers)
 		return p.noteEndpoints(ctx, pod, spec, containers, applications)
 	})
+}
+
+// hasRun tells whether the application's container was in the pod before.
+func (p podClass) hasRun(ctx context.Context, application *muranopl.Object) (bool, error) {
+	_, kept, err := p.runtime.Attribute(ctx, application, attributeContainer)
+	return kept || len(application.List(propertyEndpoints)) > 0, err
 }
 
 // kubernetes makes sure that the pod's cluster is up and returns the way to its API.
@@ -241,7 +303,7 @@ func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, spec 
 				})
 			}
 			if port.scope != "host" {
-				endpoint(serviceName(spec.name, containers[i].name)+"."+namespace+".svc.cluster.local", "internal")
+				endpoint(serviceAddress(spec.name, containers[i].name), "internal")
 			}
 			if !port.isPublic() {
 				continue
@@ -251,7 +313,7 @@ func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, spec 
 				p.reports.inform(ctx, application, "%s is available at %s:%d", containers[i].name, address, port.published)
 			}
 		}
-		if err := application.Set("applicationEndpoints", endpoints); err != nil {
+		if err := application.Set(propertyEndpoints, endpoints); err != nil {
 			return err
 		}
 	}

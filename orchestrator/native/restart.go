@@ -75,7 +75,7 @@ func (p podClass) recreate(ctx context.Context, call muranopl.Call) (any, error)
 		if err != nil {
 			return nil, err
 		}
-		return nil, p.bringUp(ctx, call.Interpreter, call.Object)
+		return nil, p.bringUp(ctx, call.Interpreter, call.Object, 0)
 	}
 	p.reports.inform(ctx, call.Object, "Replacing the %d replicas of pod %s", spec.replicas, spec.name)
 	return nil, p.runtime.Step(ctx, call.Object, "recreate the pod", func(ctx context.Context) error {

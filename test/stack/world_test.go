@@ -184,13 +184,8 @@ func (w *world) fail(t *testing.T, environment map[string]any) error {
 
 func (w *world) deploy(t *testing.T, environment map[string]any) error {
 	t.Helper()
-	classes := muranopl.NewClasses(source(t))
 	w.asked = nil
-	interpreter := muranopl.NewInterpreter(classes, native.Methods(w, w.config))
-	root, start, problems := interpreter.Prepare(t.Context(), environment)
-	require.Empty(t, problems)
-	w.model = root
-	require.NoError(t, start(t.Context()))
+	interpreter, root := w.load(t, environment)
 	applications := root.Objects("applications")
 	_, err := interpreter.Invoke(t.Context(), applications[len(applications)-1], "deploy", nil)
 	return err
@@ -201,7 +196,7 @@ func source(t *testing.T) muranopl.Source {
 	t.Helper()
 	embedded, err := apps.Packages()
 	require.NoError(t, err)
-	for _, name := range []string{"io.burano.demo.Hello", "io.burano.test.Servers"} {
+	for _, name := range []string{"io.burano.demo.Hello", "io.burano.test.Containers", "io.burano.test.Servers"} {
 		one, err := catalog.ReadFolder(os.DirFS(filepath.Join("..", "packages", name)))
 		require.NoError(t, err)
 		embedded = append(embedded, one)
