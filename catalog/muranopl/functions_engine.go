@@ -36,6 +36,11 @@ func engineFunctions(c *Class) []*yaql.Function {
 			Call:   func(i *yaql.Invocation) (any, error) { return bindTemplate(i.Args[0], i.Args[1].(*yaql.Dict)) }},
 		{Name: "randomName", Kind: yaql.AsFunction, Doc: "a name that nothing else has; it begins with a letter, as names of stacks must",
 			Call: func(*yaql.Invocation) (any, error) { return "n" + strings.ToLower(rand.Text())[:14], nil }},
+		{Name: "decryptData", Kind: yaql.AsFunction, Doc: "an error: there is no key manager", Params: []yaql.Param{{Name: "value"}},
+			Call: func(*yaql.Invocation) (any, error) {
+				return nil, raised("castellan.common.exception.AuthTypeInvalidError", // as Murano without a key manager
+					"decryptData() needs a key manager, and Burano uses none: take the value as it is, Burano seals secrets itself")
+			}},
 		{Name: "patch", Kind: yaql.AsMethod, Doc: "the value changed by a JSON patch (RFC 6902)",
 			Params: []yaql.Param{{Name: "obj"}, {Name: "patch"}},
 			Call:   func(i *yaql.Invocation) (any, error) { return patchValue(i.Args[0], i.Args[1]) }},
