@@ -62,7 +62,7 @@ func (r Runner) Run(ctx context.Context, plan *Plan, id string, limit time.Durat
 			return x.call(ctx, name, one, args, named)
 		}
 	}
-	result, err := plan.body.Run(limited, plan.parameters, scripts)
+	result, err := plan.body.Run(limited, plan.parameters, body.World{Scripts: scripts, Write: x.write, Read: x.read, Seed: x.id})
 	if limited.Err() != nil {
 		x.stop(ctx)
 		return nil, context.Cause(limited)
@@ -139,6 +139,31 @@ func (x *execution) call(ctx context.Context, name string, s script, args []any,
 		return nil, x.failed(codeScript, "Script "+name+" returned error code", result, s)
 	}
 	return result.value(s), nil
+}
+
+// write is what a body writes into a file of the server.
+func (x *execution) write(ctx context.Context, name, content string, add bool) error {
+	to := ">"
+	if add {
+		to = ">>"
+	}
+	_, err := x.file(ctx, command{name: "write " + name, folder: "work", text: "cat .content " + to + quote(name) + "; rm .content",
+		files: []entry{{"work/.content", 0o600, []byte(content)}}})
+	return err
+}
+
+// read is what a body reads of a file of the server.
+func (x *execution) read(ctx context.Context, name string) (string, error) {
+	return x.file(ctx, command{name: "read " + name, folder: "work", text: "cat " + quote(name)})
+}
+
+func (x *execution) file(ctx context.Context, c command) (string, error) {
+	c.text = "set -e\n" + c.text
+	result, err := x.run(ctx, c, script{})
+	if err == nil && result.code != 0 {
+		err = x.failed(codeFailed, c.name, result, script{captureErr: true})
+	}
+	return result.out, err
 }
 
 // modeOf lets programs be run.

@@ -125,6 +125,19 @@ func TestAScriptThatFailsIsAnAgentException(t *testing.T) {
 	require.ErrorContains(t, err, `execution plan "Deploy" on server web-1: Script deploy returned error code (exit code 7): it broke`)
 }
 
+func TestABodyWritesAndReadsFilesOfTheServer(t *testing.T) {
+	h := newHost(t)
+	path := filepath.Join(t.TempDir(), "it's a file")
+	plan := made(t, fmt.Sprintf("with open(%q, 'w') as f:\n  f.write('one\\n')\nwith open(%q, 'a') as f:\n  f.write('two')\nreturn [open(%q).read(), deploy().stdout]", path, path, path),
+		map[string]string{"deploy": "cat \"" + path + "\""}, nil)
+	result, err := h.runner.Run(t.Context(), plan, "a", time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, []any{"one\ntwo", "one\ntwo"}, result)
+	_, err = h.runner.Run(t.Context(), made(t, "open('/nowhere/x').read()", nil, nil), "a", time.Minute)
+	require.ErrorContains(t, err, "read /nowhere/x")
+	require.ErrorContains(t, err, "No such file or directory")
+}
+
 func TestOptionsSayWhatIsCapturedAndVerified(t *testing.T) {
 	h := newHost(t)
 	plan := made(t, "r = deploy()\nreturn [r.exitCode, r.stdout, r.stderr]", map[string]string{"deploy": "echo out; echo bad >&2; exit 7"},

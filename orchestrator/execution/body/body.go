@@ -1,4 +1,4 @@
-// Package body runs the bodies of execution plans: the part of Python that they are written in, without files, modules or definitions.
+// Package body runs the bodies of execution plans: the part of Python that they are written in, without definitions and most modules.
 //
 // A body calls the plan's scripts as functions and returns something of their results:
 //
@@ -42,12 +42,22 @@ const (
 	maxDepth = 100       // of nested expressions and blocks
 )
 
+// World is what a body reaches.
+type World struct {
+	Scripts map[string]Script
+	// Write writes a file of the server, or adds to it; Read reads one. nil: there are none.
+	Write func(ctx context.Context, path, content string, add bool) error
+	Read  func(ctx context.Context, path string) (string, error)
+	// Seed makes uuid.uuid4() give the same each time that the same body runs again.
+	Seed string
+}
+
 // Run runs the body and returns what it returns: nil, bool, int64, float64, string, []any or map[string]any. Parameters are what args is.
-// The scripts' results may be dicts (map[string]any), whose keys are attributes as well. An error of a script that no except catches
-// is returned as it is.
-func (b *Body) Run(ctx context.Context, parameters map[string]any, scripts map[string]Script) (any, error) {
-	r := &run{ctx: ctx, names: map[string]any{}}
-	for name, script := range scripts {
+// The scripts' results may be dicts (map[string]any), whose keys are attributes as well. An error of a script or file that no except
+// catches is returned as it is.
+func (b *Body) Run(ctx context.Context, parameters map[string]any, world World) (any, error) {
+	r := &run{ctx: ctx, names: map[string]any{}, world: world}
+	for name, script := range world.Scripts {
 		r.names[name] = scriptValue{name: name, call: script}
 	}
 	r.names["args"] = fromGo(parameters)

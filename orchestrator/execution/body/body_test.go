@@ -3,6 +3,7 @@ package body_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,6 +35,14 @@ func record(calls *[]string) map[string]body.Script {
 	return map[string]body.Script{"deploy": script("deploy"), "getCount": func(context.Context, string, []any, map[string]any) (any, error) {
 		return map[string]any{"stdout": " 4 "}, nil
 	}, "run": script("run"), "broken": script("broken")}
+}
+
+// world has these scripts, and files that are noted as calls.
+func world(calls *[]string) body.World {
+	return body.World{Scripts: record(calls), Seed: "some", Write: func(_ context.Context, path, content string, add bool) error {
+		*calls = append(*calls, fmt.Sprintf("write %s %s %t", path, content, add))
+		return nil
+	}, Read: func(_ context.Context, path string) (string, error) { return "content of " + path, nil }}
 }
 
 var errBroken = errors.New("script broken ended with 1")
@@ -95,13 +104,17 @@ func TestBodiesCallScriptsAndReturnResults(t *testing.T) {
 		"semicolons":                   {"a = 1; b = 2; return a + b", int64(3), nil},
 		"an exception of its own":      {"try:\n  raise ValueError('no')\nexcept (KeyError, ValueError), e:\n  return str(e)", "no", nil},
 		"enumerate and zip":            {"return [[n, a] for n, a in enumerate(args.commands)] + [list(p) for p in zip([1], [2])]", []any{[]any{int64(0), "a"}, []any{int64(1), "b"}, []any{int64(1), int64(2)}}, nil},
+		"lambda, map and filter":       {"return ','.join(map(lambda t: '='.join([t[0], str(t[1])]), args.ports.items())) + str(filter(lambda x: x > 1, [1, 2]))", "443=8443,80=8080[2]", nil},
+		"sorted by a key":              {"return sorted(['bb', 'a'], key=lambda s: len(s))", []any{"a", "bb"}, nil},
+		"a file that is written":       {"import json\nimport uuid\nname = '/run/' + str(uuid.uuid4()) + '.json'\nwith open(name, 'w') as f:\n  json.dump({'a': 1}, f)\nrun(name)\nreturn len(name)", int64(46), []string{"write /run/1087ce2c-b525-4b7e-aa17-5fc8d6c25b99.json {\"a\":1} false", "run /run/1087ce2c-b525-4b7e-aa17-5fc8d6c25b99.json"}},
+		"files without with":           {"f = open('/tmp/a', 'a')\nf.write('x')\nf.write('y')\nf.close()\nreturn open('/tmp/b').read()", "content of /tmp/b", []string{"write /tmp/a xy true"}},
 		"a name of a variable is kept": {"x = 1\ny = [x for x in [5]]\nreturn x", int64(1), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			read, err := body.Parse(test.source)
 			require.NoError(t, err)
 			var calls []string
-			got, err := read.Run(t.Context(), parameters, record(&calls))
+			got, err := read.Run(t.Context(), parameters, world(&calls))
 			require.NoError(t, err)
 			require.Equal(t, test.want, got)
 			require.Equal(t, test.calls, calls)
@@ -115,9 +128,8 @@ func TestBodiesThatCannotBeReadSayWhere(t *testing.T) {
 		"a = 1\nreturn 'abc":              "line 2 of the plan's Body: SyntaxError: a text is not closed",
 		"if a\n  b()":                     `line 1 of the plan's Body: SyntaxError: ":" is expected, and not the end of the line`,
 		"def f():\n  return 1":            "def is not known in the bodies of plans here; put it into a script",
-		"return (lambda: 1)()":            "lambda is not known",
+		"yield 1":                         "yield is not known",
 		"import os\nos.system('x')":       "import of os is not known",
-		"with open('x') as f:\n  pass":    "with is not known",
 		"a()\n    b()":                    "unexpected indent",
 		"if a:\n    b()\n  c()":           "unindent does not match",
 		"1 = 2":                           "cannot assign",
@@ -157,13 +169,16 @@ func TestMistakesInBodiesAreWhatPythonCallsThem(t *testing.T) {
 		"return '{0:99999999}'.format(1)":                "ValueError",
 		"return 9223372036854775807 + 1":                 "OverflowError",
 		"return 2 ** 100000000000":                       "OverflowError",
+		"with args as a:\n  pass":                        "AttributeError: with is for files",
+		"f = lambda x: f(x)\nf(1)":                       "RuntimeError: functions call each other too deeply",
+		"open('x', 'w').write(1)":                        "TypeError: write() takes a text",
 		"return ''.__class__":                            "AttributeError",
 		"return '{0.__class__.__mro__}'.format('a')":     "AttributeError",
 		"try:\n  return 1 / 0\nexcept KeyError:\n  pass": "ZeroDivisionError",
 	} {
 		read, err := body.Parse(source)
 		require.NoError(t, err, source)
-		_, err = read.Run(t.Context(), parameters, record(new([]string)))
+		_, err = read.Run(t.Context(), parameters, world(new([]string)))
 		require.ErrorContains(t, err, want, source)
 	}
 }
@@ -171,7 +186,7 @@ func TestMistakesInBodiesAreWhatPythonCallsThem(t *testing.T) {
 func TestTheErrorOfAScriptComesOutAsItIs(t *testing.T) {
 	read, err := body.Parse("try:\n  broken()\nexcept KeyError:\n  pass")
 	require.NoError(t, err)
-	_, err = read.Run(t.Context(), nil, record(new([]string)))
+	_, err = read.Run(t.Context(), nil, world(new([]string)))
 	require.Same(t, errBroken, err)
 }
 
@@ -186,6 +201,6 @@ func FuzzParse(f *testing.F) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // sleeps end at once
-		_, _ = read.Run(ctx, parameters, record(new([]string)))
+		_, _ = read.Run(ctx, parameters, world(new([]string)))
 	})
 }

@@ -42,6 +42,8 @@ func builtin(name string) (any, bool) {
 		return moduleJSON(), true
 	case "time":
 		return moduleTime(), true
+	case "uuid":
+		return moduleUUID(), true
 	}
 	made := func(least, most int, do func(line int, args []any) (any, error)) (any, bool) {
 		return function(func(_ *run, line int, args []any, named map[string]any) (any, error) {
@@ -83,6 +85,15 @@ func builtin(name string) (any, bool) {
 		return function(toDict), true
 	case "sorted":
 		return function(sorted), true
+	case "map", "filter":
+		return function(func(r *run, line int, args []any, _ map[string]any) (any, error) {
+			if err := arity(line, name, args, 2, 2); err != nil {
+				return nil, err
+			}
+			return r.each(line, name == "filter", args[0], args[1])
+		}), true
+	case "open":
+		return function(open), true
 	case "reversed":
 		return made(1, 1, func(line int, args []any) (any, error) {
 			items, err := iterate(line, args[0])
@@ -268,7 +279,19 @@ func sorted(r *run, line int, args []any, named map[string]any) (any, error) {
 
 func (r *run) sort(line int, items []any, named map[string]any) error {
 	var failed error
-	slices.SortStableFunc(items, func(a, b any) int {
+	type keyed struct{ item, key any }
+	all := make([]keyed, len(items))
+	for n, one := range items {
+		all[n] = keyed{one, one}
+		if named["key"] != nil {
+			var err error
+			if all[n].key, err = r.invoke(line, named["key"], []any{one}, nil); err != nil {
+				return err
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(x, y keyed) int {
+		a, b := x.key, y.key
 		order, ok := compare(a, b)
 		if !ok {
 			failed = &Error{line, "TypeError", "'" + typeName(a) + "' and '" + typeName(b) + "' have no order"}
@@ -278,7 +301,34 @@ func (r *run) sort(line int, items []any, named map[string]any) error {
 		}
 		return order
 	})
+	for n := range all {
+		items[n] = all[n].item
+	}
 	return failed
+}
+
+// each is map, or filter.
+func (r *run) each(line int, filter bool, f, over any) (any, error) {
+	items, err := iterate(line, over)
+	if err != nil {
+		return nil, err
+	}
+	made := &list{}
+	for _, one := range items {
+		value := one
+		if f != nil {
+			if value, err = r.invoke(line, f, []any{one}, nil); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case !filter:
+			made.items = append(made.items, value)
+		case truth(value):
+			made.items = append(made.items, one)
+		}
+	}
+	return made, nil
 }
 
 func enumerate(line int, args []any) (any, error) {
@@ -367,7 +417,7 @@ func round(line int, args []any) (any, error) {
 // moduleJSON is what import json gives.
 func moduleJSON() any {
 	d := newDict()
-	d.set("dumps", function(func(_ *run, line int, args []any, named map[string]any) (any, error) {
+	var dumps any = function(func(_ *run, line int, args []any, named map[string]any) (any, error) {
 		if err := arity(line, "dumps", args, 1, 1); err != nil {
 			return nil, err
 		}
@@ -383,6 +433,21 @@ func moduleJSON() any {
 		}
 		err = encoder.Encode(plain)
 		return strings.TrimSuffix(b.String(), "\n"), err
+	})
+	d.set("dumps", dumps)
+	d.set("dump", function(func(r *run, line int, args []any, named map[string]any) (any, error) {
+		if err := arity(line, "dump", args, 2, 2); err != nil {
+			return nil, err
+		}
+		f, is := args[1].(*fileValue)
+		if !is {
+			return nil, &Error{line, "TypeError", "dump() writes into a file"}
+		}
+		text, err := dumps.(function)(r, line, args[:1], named)
+		if err != nil {
+			return nil, err
+		}
+		return nil, f.write(line, text)
 	}))
 	d.set("loads", function(func(_ *run, line int, args []any, _ map[string]any) (any, error) {
 		if err := arity(line, "loads", args, 1, 1); err != nil {

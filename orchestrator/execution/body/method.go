@@ -36,6 +36,14 @@ func attributeOf(line int, of any, attribute string) (any, error) {
 			return m, nil
 		}
 		return nil, &Error{line, "AttributeError", "there is no " + attribute}
+	case uuidValue:
+		if attribute == "hex" {
+			return strings.ReplaceAll(string(v), "-", ""), nil
+		}
+	case *fileValue:
+		if m := v.method(attribute); m != nil {
+			return m, nil
+		}
 	case caught:
 		if attribute == "message" || attribute == "strerror" {
 			return said(v.err), nil

@@ -57,6 +57,12 @@ type (
 		handlers      []handler
 		not, finally_ []statement
 	}
+	withStatement struct {
+		line  int
+		value expression
+		as    string
+		do    []statement
+	}
 	handler struct {
 		types []string // none: every error
 		as    string
@@ -123,6 +129,10 @@ type (
 	sequence    struct {
 		items []expression
 		tuple bool
+	}
+	lambda struct {
+		names []string
+		value expression
 	}
 	pairs         struct{ keys, values []expression }
 	comprehension struct {
@@ -264,7 +274,15 @@ func (p *parser) statement() []statement {
 		case "try":
 			p.next()
 			return []statement{p.tryStatement(t.line)}
-		case "def", "class", "with", "lambda", "yield", "global", "del", "exec", "from", "async", "await":
+		case "with":
+			p.next()
+			s := withStatement{line: t.line, value: p.expression()}
+			if p.accept("as") {
+				s.as = p.name()
+			}
+			s.do = p.block()
+			return []statement{s}
+		case "def", "class", "yield", "global", "del", "exec", "from", "async", "await":
 			syntax(t.line, "%s %v", t.text, errNotKnown)
 		}
 	}
@@ -385,7 +403,7 @@ func (p *parser) simple() statement {
 		case "import":
 			p.next()
 			for _, module := range strings.Split(p.modules(), ",") {
-				if module != "json" && module != "time" {
+				if module != "json" && module != "time" && module != "uuid" {
 					syntax(t.line, "import of %s %v", module, errNotKnown)
 				}
 			}
@@ -498,8 +516,19 @@ func (p *parser) deeper() func() {
 
 func (p *parser) expression() expression {
 	defer p.deeper()()
-	if p.is("lambda", "yield") {
+	if p.is("yield") {
 		syntax(p.peek().line, "%s %v", p.peek().text, errNotKnown)
+	}
+	if p.accept("lambda") {
+		var l lambda
+		for !p.accept(":") {
+			l.names = append(l.names, p.name())
+			if !p.is(":") {
+				p.expect(",")
+			}
+		}
+		l.value = p.expression()
+		return l
 	}
 	then := p.or()
 	if !p.accept("if") {

@@ -28,6 +28,9 @@ type end struct {
 type run struct {
 	ctx      context.Context
 	names    map[string]any
+	world    World
+	uuids    int
+	depth    int // of functions that call each other
 	steps    int
 	handling error // that an except deals with
 }
@@ -125,6 +128,8 @@ func (r *run) statement(one statement) (end, error) {
 		return r.forLoop(s)
 	case tryStatement:
 		return r.try(s)
+	case withStatement:
+		return r.with(s)
 	case raiseStatement:
 		return end{}, r.raise(s)
 	}
@@ -187,6 +192,26 @@ func (r *run) try(s tryStatement) (e end, err error) {
 	}
 	if last, lastErr := r.block(s.finally_); lastErr != nil || last.kind != ranOn {
 		return last, lastErr
+	}
+	return e, err
+}
+
+// with runs a block with a file, which is written when the block ends.
+func (r *run) with(s withStatement) (end, error) {
+	value, err := r.value(s.value)
+	if err != nil {
+		return end{}, err
+	}
+	f, is := value.(*fileValue)
+	if !is {
+		return end{}, &Error{s.line, "AttributeError", "with is for files here, and not for a " + typeName(value)}
+	}
+	if s.as != "" {
+		r.names[s.as] = f
+	}
+	e, err := r.block(s.do)
+	if closing := f.close(r); err == nil {
+		err = closing
 	}
 	return e, err
 }
@@ -443,6 +468,8 @@ func (r *run) value(of expression) (any, error) {
 		return d, nil
 	case comprehension:
 		return r.comprehension(e)
+	case lambda:
+		return r.lambda(e), nil
 	}
 	return nil, fmt.Errorf("expression %T is not known", of)
 }
@@ -651,13 +678,37 @@ func (r *run) call(e call) (any, error) {
 			named[str(key)], _ = d.get(key)
 		}
 	}
+	return r.invoke(e.line, called, args, named)
+}
+
+// invoke calls a function.
+func (r *run) invoke(line int, called any, args []any, named map[string]any) (any, error) {
 	switch f := called.(type) {
 	case function:
-		return f(r, e.line, args, named)
+		return f(r, line, args, named)
 	case scriptValue:
-		return r.script(e.line, f, args, named)
+		return r.script(line, f, args, named)
 	}
-	return nil, &Error{e.line, "TypeError", "'" + typeName(called) + "' object is not callable"}
+	return nil, &Error{line, "TypeError", "'" + typeName(called) + "' object is not callable"}
+}
+
+// lambda makes a function of an expression, which sees the names where it was written.
+func (r *run) lambda(l lambda) function {
+	return func(r *run, line int, args []any, _ map[string]any) (any, error) {
+		if err := arity(line, "<lambda>", args, len(l.names), len(l.names)); err != nil {
+			return nil, err
+		}
+		if r.depth++; r.depth > maxDepth {
+			return nil, &Error{line, "RuntimeError", "functions call each other too deeply"}
+		}
+		before := r.names
+		r.names = maps.Clone(before)
+		defer func() { r.names, r.depth = before, r.depth-1 }()
+		for n, name := range l.names {
+			r.names[name] = args[n]
+		}
+		return r.value(l.value)
+	}
 }
 
 func (r *run) script(line int, script scriptValue, args []any, named map[string]any) (any, error) {

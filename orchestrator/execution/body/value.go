@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Values are nil, bool, int64, float64, string, *list, tuple, *dict, function, scriptValue and caught.
+// Values are nil, bool, int64, float64, string, *list, tuple, *dict, function, scriptValue, caught, *fileValue and uuidValue.
 type (
 	list  struct{ items []any }
 	tuple []any
@@ -130,6 +130,8 @@ func plain(value any, left *int) (any, error) {
 	case string:
 		*left -= len(v)
 		return v, nil
+	case uuidValue:
+		return string(v), nil
 	case *list:
 		return plainList(v.items, left)
 	case tuple:
@@ -183,6 +185,10 @@ func typeName(value any) string {
 		return "dict"
 	case caught:
 		return "Exception"
+	case *fileValue:
+		return "file"
+	case uuidValue:
+		return "UUID"
 	}
 	return "function"
 }
@@ -216,6 +222,8 @@ func str(value any) string {
 		return v
 	case caught:
 		return said(v.err)
+	case uuidValue:
+		return string(v)
 	}
 	return repr(value)
 }
