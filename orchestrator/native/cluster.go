@@ -156,10 +156,13 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 			return err
 		}
 		for _, member := range members {
-			name := member.server.name()
+			if member.leaving {
+				continue
+			}
+			name := member.instance().Text("name")
 			if other == object {
-				if !hostName.MatchString(name) {
-					problems = append(problems, fmt.Errorf("%s is no name for a server of a cluster: use lower-case letters, digits and dashes, at most 63", name))
+				if made := member.server.modelName(); !hostName.MatchString(made) {
+					problems = append(problems, fmt.Errorf("%s is no name for a server of a cluster: use lower-case letters, digits and dashes, at most 63", made))
 				}
 				if seen[name] {
 					problems = append(problems, fmt.Errorf("two servers are called %s: give each a name of its own", name))

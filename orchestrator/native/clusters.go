@@ -41,6 +41,9 @@ type clusters struct {
 	successions successions
 	server      Config
 
+	naming sync.Mutex
+	called serverNames // nil before they were asked for
+
 	preparing sync.Mutex
 	prepared  []string // the servers that were prepared last
 
@@ -252,11 +255,15 @@ func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error
 		if err != nil {
 			return err
 		}
+		names, err := c.names(ctx)
+		if err != nil {
+			return err
+		}
 		wanted := map[string]bool{}
 		for _, one := range list {
 			wanted[one.server.name()] = true
 			for former := one.server.number - 1; one.absent && former > 0; former-- { // whose place it takes leaves with it
-				wanted[nodeServer{one.instance(), former}.name()] = true
+				wanted[names.server(one.instance(), one.known, former).name()] = true
 			}
 		}
 		var leaving []string

@@ -67,12 +67,14 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 			}
 		}
 		for number := range known.Current {
-			unwanted = append(unwanted, nodeServer{instance, number + 1}.prefix())
+			unwanted = append(unwanted, nodeServer{instance: instance, number: number + 1}.prefix())
 		}
 	}
 	for _, one := range members {
 		for number := int64(1); number < one.server.number; number++ {
-			if former := (nodeServer{one.instance(), number}); there(former) && !slices.Contains(active, former) {
+			former := nodeServer{instance: one.instance(), number: number}
+			stays := slices.ContainsFunc(active, func(server nodeServer) bool { return server.id() == former.id() })
+			if there(former) && !stays {
 				unwanted = append(unwanted, former.prefix()) // with a floating address, which the current one then puts back
 			}
 		}
@@ -141,7 +143,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 		} else if in != "" {
 			placed = in
 		}
-		err = instance.Set(propertyNode, map[string]any{"serverGroup": placed, "userData": string(data), "securityGroups": []any{map[string]any{"get_resource": group}},
+		err = instance.Set(propertyNode, map[string]any{"serverName": node.server.name(), "serverGroup": placed, "userData": string(data), "securityGroups": []any{map[string]any{"get_resource": group}},
 			"allowedAddresses": []any{podNetwork.String()}, "holdsFloatingIp": node.holds})
 		if err != nil {
 			return err

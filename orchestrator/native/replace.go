@@ -101,7 +101,7 @@ func (c clusterClass) order(ctx context.Context, object *muranopl.Object, node a
 		return err
 	}
 	if why == "" {
-		return c.clusters.successions.order(ctx, instance, false)
+		return c.clusters.successions.order(ctx, instance, name, false)
 	}
 	if node.role == nodes.Minion && len(minions.active(object)) == 1 {
 		return fault.New(fault.Conflict, "%s cannot be replaced: it is the only node that takes pods, and it would go before there is another one, %s. "+
@@ -122,10 +122,10 @@ func (c clusterClass) order(ctx context.Context, object *muranopl.Object, node a
 		}
 	}
 	if state.Status == openstack.Gone {
-		return c.clusters.successions.order(ctx, instance, false)
+		return c.clusters.successions.order(ctx, instance, name, false)
 	}
 	c.reports.inform(ctx, object, "%s goes before its successor is made, %s", name, why)
-	return c.clusters.successions.order(ctx, instance, true)
+	return c.clusters.successions.order(ctx, instance, name, true)
 }
 
 // vacate takes a node out of the cluster before its successor is there; of a master, what it runs stops, and the rest goes with its
@@ -134,7 +134,11 @@ func (c clusterClass) vacate(ctx context.Context, interpreter *muranopl.Interpre
 	if known.Gone {
 		return nil
 	}
-	former := nodeServer{one.instance(), known.Former}.name()
+	names, err := c.clusters.names(ctx)
+	if err != nil {
+		return err
+	}
+	former := names.server(one.instance(), known, known.Former).name()
 	if one.role == nodes.Master {
 		live, err := c.clusters.live(object)
 		if err != nil {
@@ -175,7 +179,7 @@ func (c clusterClass) makeRoom(ctx context.Context, interpreter *muranopl.Interp
 		}
 		known.First = false
 		if one.role != nodes.Master { // it has left the cluster
-			known.Former, known.Gone, known.Moved = 0, false, false
+			known.Former, known.FormerName, known.Gone, known.Moved = 0, "", false, false
 		}
 		if err := c.clusters.successions.keep(ctx, one.instance(), known); err != nil {
 			return err
@@ -220,7 +224,9 @@ func (c clusterClass) replaceNodes(ctx context.Context, interpreter *muranopl.In
 func replacements(due []member, why string) string {
 	names := make([]string, len(due))
 	for i, one := range due {
-		names[i] = one.server.name()
+		if names[i] = one.server.name(); one.misnamed() && !one.replacing {
+			names[i] += ", then called " + nodeServer{instance: one.instance(), number: one.server.number + 1}.name()
+		}
 	}
 	text := fmt.Sprintf("%d nodes are replaced one after another", len(due))
 	if len(due) == 1 {
@@ -262,7 +268,7 @@ func (c *clusters) due(ctx context.Context, object *muranopl.Object) ([]member, 
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	list = slices.DeleteFunc(list, func(one member) bool {
-		return one.leaving || !one.replacing && len(c.outdated[one.instance().ID()]) == 0
+		return one.leaving || !one.replacing && !one.misnamed() && len(c.outdated[one.instance().ID()]) == 0
 	})
 	order := []nodes.Role{nodes.Minion, nodes.Gateway, nodes.Master}
 	slices.SortStableFunc(list, func(a, b member) int {
@@ -313,7 +319,11 @@ func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Inte
 	if !known.replacing() {
 		return nil // it has left already
 	}
-	former := nodeServer{instance, known.Former}
+	names, err := c.clusters.names(ctx)
+	if err != nil {
+		return err
+	}
+	former := names.server(instance, known, known.Former)
 	if instance.Bool("assignFloatingIp") && !known.Moved {
 		known.Moved = true
 		if err := c.clusters.successions.keep(ctx, instance, known); err != nil {
@@ -322,7 +332,7 @@ func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Inte
 		if err := c.own.push(ctx, interpreter); err != nil {
 			return err
 		}
-		c.reports.inform(ctx, object, "%s: has the floating address of %s", nodeServer{instance, known.Current}.name(), former.name())
+		c.reports.inform(ctx, object, "%s: has the floating address of %s", names.server(instance, known, known.Current).name(), former.name())
 	}
 	list, err := c.servers(ctx, interpreter, object)
 	if err != nil {
@@ -333,7 +343,7 @@ func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Inte
 			return err
 		}
 	}
-	known.Former, known.Moved, known.Gone = 0, false, false
+	known.Former, known.FormerName, known.Moved, known.Gone = 0, "", false, false
 	if err := c.clusters.successions.keep(ctx, instance, known); err != nil {
 		return err
 	}

@@ -187,7 +187,7 @@ func (s *ownStack) content(ctx context.Context, nodes []nodeServer) (openstack.C
 	for _, instance := range s.objects.all(classInstance) {
 		server, node := current[instance]
 		if !node {
-			server = nodeServer{instance, 1}
+			server = nodeServer{instance: instance, number: 1}
 		}
 		if resources[openstack.ServerResource(server.id())] != nil {
 			list = append(list, server)

@@ -1,13 +1,16 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/openstack"
 )
 
 // A node is replaced by giving its instance another server: the object stays, its servers are numbered from 1. While a node is replaced
@@ -24,6 +27,8 @@ type succession struct {
 	Current int64 `json:"current"` // the node's server, or the one that it is to be
 	// Former is the one whose place it takes, as long as that is there; 0 for none.
 	Former int64 `json:"former,omitempty"`
+	// FormerName is what that one is called: the model may call its successor otherwise. "" in what a former version has written.
+	FormerName string `json:"formerName,omitempty"`
 	// Moved says that the floating address is at the current one already.
 	Moved bool `json:"moved,omitempty"`
 	// First says that the former one goes before the current one is made, because there is no room for both; and Gone, that it is, or is
@@ -63,7 +68,7 @@ func (s successions) of(ctx context.Context, instance *muranopl.Object) (success
 }
 
 func (s successions) keep(ctx context.Context, instance *muranopl.Object, known succession) error {
-	value := map[string]any{"current": known.Current, "former": known.Former, "moved": known.Moved, "first": known.First, "gone": known.Gone, "task": known.Task}
+	value := map[string]any{"current": known.Current, "former": known.Former, "formerName": known.FormerName, "moved": known.Moved, "first": known.First, "gone": known.Gone, "task": known.Task}
 	return s.runtime.SetCodeAttribute(ctx, instance, classNodeServer, attributeServers, value)
 }
 
@@ -73,19 +78,20 @@ func (s successions) ordered(ctx context.Context, instance *muranopl.Object) (bo
 	return known.replacing() || known.Task == s.runtime.TaskID(), err
 }
 
-// order gives a node another server.
-func (s successions) order(ctx context.Context, instance *muranopl.Object, first bool) error {
+// order gives a node another server in the place of the one that is called so.
+func (s successions) order(ctx context.Context, instance *muranopl.Object, former string, first bool) error {
 	known, err := s.of(ctx, instance)
 	if err != nil {
 		return err
 	}
-	return s.keep(ctx, instance, succession{Current: known.Current + 1, Former: known.Current, First: first, Task: s.runtime.TaskID()})
+	return s.keep(ctx, instance, succession{Current: known.Current + 1, Former: known.Current, FormerName: former, First: first, Task: s.runtime.TaskID()})
 }
 
 // nodeServer is a server of an instance. Those that are no nodes have one.
 type nodeServer struct {
 	instance *muranopl.Object
 	number   int64
+	called   string // "" for what the model says
 }
 
 // id begins the names of what the stack has of the server, as io.murano.resources.LinuxMuranoInstance.resourceId says.
@@ -99,8 +105,11 @@ func (s nodeServer) id() string {
 // prefix is what those names begin with.
 func (s nodeServer) prefix() string { return s.id() + "-" }
 
-// name is what the server is called, as io.murano.resources.LinuxMuranoInstance.serverName says.
-func (s nodeServer) name() string {
+// name is what the server is called. One that is there keeps its name.
+func (s nodeServer) name() string { return cmp.Or(s.called, s.modelName()) }
+
+// modelName is what the model would have the server called, as io.murano.resources.LinuxMuranoInstance.serverName says.
+func (s nodeServer) modelName() string {
 	if s.number == 1 {
 		return s.instance.Text("name")
 	}
@@ -112,6 +121,7 @@ type member struct {
 	object  *muranopl.Object // the node
 	role    nodes.Role
 	server  nodeServer
+	known   succession
 	leaving bool
 	// holds says that the floating address of the object is the server's, and replacing that the object has two servers.
 	holds, replacing bool
@@ -121,10 +131,17 @@ type member struct {
 	absent bool
 }
 
+// misnamed tells whether the model calls the server otherwise than it is called.
+func (m member) misnamed() bool { return m.server.name() != m.server.modelName() }
+
 func (m member) instance() *muranopl.Object { return m.server.instance }
 
 // members lists a cluster's nodes that are there or are to be, the master first and those that leave last.
 func (c *clusters) members(ctx context.Context, cluster *muranopl.Object) (list []member, err error) {
+	names, err := c.names(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var leaving []member
 	for _, node := range activeNodes(cluster) {
 		instance := node.object.Object("instance")
@@ -132,17 +149,17 @@ func (c *clusters) members(ctx context.Context, cluster *muranopl.Object) (list 
 		if err != nil {
 			return nil, err
 		}
-		one := member{object: node.object, role: node.role, server: nodeServer{instance, known.Current}, holds: !known.replacing() || known.Moved, replacing: known.replacing()}
+		one := member{object: node.object, role: node.role, known: known, server: names.server(instance, known, known.Current), holds: !known.replacing() || known.Moved, replacing: known.replacing()}
 		switch {
 		case known.First && !known.Gone:
-			one.server.number, one.holds, one.waits = known.Former, true, true
+			one.server, one.holds, one.waits = names.server(instance, known, known.Former), true, true
 			list = append(list, one)
 		case known.First:
 			one.absent = true
 			list = append(list, one)
 		case known.replacing():
 			list = append(list, one)
-			one.server.number, one.holds, one.leaving, one.absent = known.Former, !known.Moved, true, known.Gone
+			one.server, one.holds, one.leaving, one.absent = names.server(instance, known, known.Former), !known.Moved, true, known.Gone
 			leaving = append(leaving, one)
 		default:
 			list = append(list, one)
@@ -155,7 +172,59 @@ func (c *clusters) members(ctx context.Context, cluster *muranopl.Object) (list 
 func (c *clusters) nameOf(ctx context.Context, node *muranopl.Object) (string, error) {
 	instance := node.Object("instance")
 	known, err := c.successions.of(ctx, instance)
-	return nodeServer{instance, known.Current}.name(), err
+	if err != nil {
+		return "", err
+	}
+	names, err := c.names(ctx)
+	return names.server(instance, known, known.Current).name(), err
+}
+
+// serverNames are what servers of the stack are called that are there, by the names of their resources.
+type serverNames map[string]string
+
+// names are those of the servers that were there when they were first asked for. Until a server is replaced the model's name of it is a wish.
+func (c *clusters) names(ctx context.Context) (serverNames, error) {
+	c.naming.Lock()
+	defer c.naming.Unlock()
+	if c.called != nil {
+		return c.called, nil
+	}
+	template, err := c.stacks.template(ctx, c.stacks.own())
+	if err != nil {
+		return nil, err
+	}
+	found := serverNames{}
+	resources, _ := template["resources"].(map[string]any)
+	for resource, one := range resources {
+		described, _ := one.(map[string]any)
+		properties, _ := described["properties"].(map[string]any)
+		if name, ok := properties["name"].(string); ok && described["type"] == "OS::Nova::Server" {
+			found[resource] = name
+		}
+	}
+	if len(found) > 0 {
+		project, err := c.runtime.Project(ctx)
+		if err != nil {
+			return nil, err
+		}
+		made, err := project.Made(ctx, c.stacks.own().name)
+		if err != nil {
+			return nil, err
+		}
+		maps.DeleteFunc(found, func(resource, _ string) bool { return !made[resource] })
+	}
+	c.called = found
+	return found, nil
+}
+
+// server is one of an instance.
+func (n serverNames) server(instance *muranopl.Object, known succession, number int64) nodeServer {
+	server := nodeServer{instance: instance, number: number}
+	server.called = n[openstack.ServerResource(server.id())]
+	if number == known.Former && known.FormerName != "" {
+		server.called = known.FormerName
+	}
+	return server
 }
 
 // named finds the node whose server, or instance, is called so.
