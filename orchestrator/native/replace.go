@@ -46,10 +46,8 @@ func (c *clusters) postpone(changes []*openstack.ServerChange, active []nodeServ
 func (c *clusters) means(ctx context.Context) (texts []string) {
 	for _, object := range c.objects.all(classCluster) {
 		if due, err := c.due(ctx, object); err == nil && len(due) > 0 {
-			why, err := c.noRoom(ctx, object, due[0].instance())
-			if err == nil {
-				texts = append(texts, "cluster "+object.Text("name")+": "+replacements(due, why))
-			}
+			why, _ := c.noRoom(ctx, object, due[0].instance()) // the deployment asks again
+			texts = append(texts, "cluster "+object.Text("name")+": "+replacements(due, why))
 		}
 	}
 	return texts
