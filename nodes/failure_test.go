@@ -108,7 +108,7 @@ func TestANodeWhoseServerWasSwitchedOffIsNotWaitedFor(t *testing.T) {
 }
 
 func TestAFullDiskIsNamed(t *testing.T) {
-	df := `case "$*" in *-k*) echo "Filesystem 1024-blocks Used Available Capacity Mounted on"; echo "tmpfs 20480 20480 0 100% /var/lib"; echo "overlay 9999999 5 5000000 1% /";; esac`
+	df := `case "$*" in *-k*) echo "Filesystem 1024-blocks Used Available Capacity Mounted on"; echo "tmpfs 20480 20480 0 100% /var/lib"; echo "devfs 64 0 64 0% /dev"; echo "overlay 9999999 5 5000000 1% /";; esac`
 	out := bash(t, diagnoseScript, map[string]string{"df": df, "systemctl": "echo degraded; exit 1"})
 	require.Contains(t, out, "state degraded\n")
 	notes := fullDisks(Node{Name: "murano-kube-2"}, out)

@@ -6,7 +6,7 @@ set -euo pipefail
 state=$(systemctl is-system-running 2>/dev/null || true)
 echo "state ${state:-stopping}"
 {
-	df -P -k -x squashfs -x devtmpfs 2>/dev/null | awk 'NR > 1 && $2 > 0 && ($4 < 1024 || $4 < $2 / 200) {print $6, $4 "K"}'
+	df -P -k -x squashfs -x devtmpfs 2>/dev/null | awk 'NR > 1 && $2 > 0 && ($4 < $2 / 200 || $4 < 1024 && $4 < $2 / 20) {print $6, $4 "K"}'
 	df -P -i -x squashfs -x devtmpfs 2>/dev/null | awk 'NR > 1 && $2 > 0 && $4 < 16 {print $6, "0 inodes"}'
 } | sort -u | while read -r mount free; do
 	if [ -w "$mount" ]; then
