@@ -12,7 +12,7 @@ PREBUILT_FLAGS = $(if $(PREBUILT),--prebuilt $(if $(PREBUILT_BASE),--prebuilt-ba
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-21s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## Install the Debian packages that everything else needs (done by the others by themselves)
@@ -100,6 +100,10 @@ test-openstack: setup ## The cloud driver's tests on a real OpenStack made of De
 .PHONY: test-openstack-disk
 test-openstack-disk: setup image-disk ## The disk as a server of that OpenStack's Nova, in QEMU
 	@BURANO_DISK_IMAGE=$(BUILD)/node-image.qcow2 test/openstack/test.sh -run TestTheDiskBootsAsAServerOfNova
+
+.PHONY: test-openstack-cluster
+test-openstack-cluster: setup build image ## A whole cluster on that OpenStack, whose servers are containers of libvirt (KEEP=1 keeps it up)
+	@SERVERS=containers STATE=$(BUILD)/openstack-cluster test/openstack/test.sh
 
 .PHONY: demo
 demo: ## From nothing to an application that answers through a gateway of a real Kubernetes cluster (PREBUILT=1: compiles less)

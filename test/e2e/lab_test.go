@@ -40,6 +40,7 @@ type lab struct {
 	url       string
 	before    machine // the machine before the local cloud came up
 	ownCloud  bool
+	patience  int // how many times as long as on the local cloud things may take; 0 means once
 }
 
 // start brings up what BURANO_LAB does not name already. The server is the program in build/, or one built with the tags.
@@ -181,6 +182,7 @@ func (l *lab) healthy(t *testing.T) {
 func (l *lab) eventually(t *testing.T, limit time.Duration, what string, try func() error) {
 	t.Helper()
 	// In a cleanup the test's context has ended.
+	limit *= time.Duration(max(1, l.patience))
 	err := wait.Every(50*time.Millisecond).For(limit).Until(context.WithoutCancel(t.Context()), func(context.Context) error {
 		if err := try(); err != nil {
 			return wait.Again(err)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A real OpenStack on this machine, from Debian's packages and without systemd, to try Burano's cloud driver on: Keystone, Glance,
-# Placement, Nova (QEMU, all emulated), Neutron and Heat, over MariaDB, RabbitMQ and memcached.
+# Placement, Nova, Neutron and Heat, over MariaDB, RabbitMQ and memcached. Nova's servers are machines that QEMU emulates or, with
+# SERVERS=containers, system containers of libvirt, which are as quick as the machine and can carry a whole cluster.
 #
 #   openstack.sh up            brings it up, in a few minutes; what runs already is left alone
 #   openstack.sh run COMMAND   runs a command where its addresses are reached
@@ -17,6 +18,12 @@ STATE=${STATE:-$root/build/openstack}
 # PARTS are the services that `up` brings up, in this order; murano is one more, which needs no Glance, Placement and Nova.
 export PARTS=${PARTS:-base keystone glance placement neutron nova heat}
 
+# SERVERS are machines or containers; it is said once, when the box is made.
+export SERVERS=${SERVERS:-machines}
+
+# groups lists what libvirt and containers (container-init) make control groups below, in each hierarchy.
+groups() { find /sys/fs/cgroup/*/machine /sys/fs/cgroup/*/burano-openstack -maxdepth 0 2>/dev/null || true; }
+
 declare -A packages=(
   # what OpenStack stands on
   [base]="mariadb-server memcached rabbitmq-server uwsgi-core uwsgi-plugin-python3 python3-pymysql python3-pymemcache python3-memcache"
@@ -28,6 +35,7 @@ declare -A packages=(
   [heat]="heat-api heat-engine"
   [murano]="murano-api murano-engine murano-common"
 )
+[[ $SERVERS != containers ]] || packages[nova]+=" e2fsprogs libvirt-daemon-driver-lxc"
 
 # processStart tells when a process began, in ticks since the machine did: with its id that names it for good (proc(5)).
 processStart() { sed 's/^.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
@@ -67,6 +75,10 @@ makeBox() {
 
 up() {
   ((EUID == 0)) || { echo "only root can make namespaces: run this as root" >&2; exit 1; }
+  if [[ $SERVERS == containers ]] && ! awk '$1 == "memory" && $2 > 0 { found = 1 } END { exit !found }' /proc/cgroups; then
+    echo "servers that are containers need control groups of version 1, and this machine's are of version 2" >&2
+    exit 1
+  fi
   local part needed=()
   for part in $PARTS; do read -r -d '' -a needed <<<"${needed[*]} ${packages[$part]}" || true; done
   time_of "Debian packages" "$root/test/setup/packages.sh" "${needed[@]}"
@@ -86,11 +98,20 @@ time_of() {
 }
 
 down() {
-  local process
+  local process state device containers=
+  if grep -qs '^virt_type = lxc' "$STATE/etc/nova/nova-compute.conf"; then containers=yes; fi
   if process=$(box); then
-    # The kernel ends all processes of a box with its first one, and returns when the last is gone.
+    # The kernel ends all processes of a box with its first one, and returns when the last is gone. A frozen one outlives even that, and a
+    # container engine freezes its containers for moments.
     kill -KILL "$process"
-    while [[ -e /proc/$process ]]; do sleep 0.1; done
+    while [[ -e /proc/$process ]]; do
+      [[ ! $containers ]] || groups | xargs -rI{} find {} -name freezer.state | while read -r state; do echo THAWED >"$state" || true; done 2>/dev/null
+      sleep 0.1
+    done
+  fi
+  if [[ $containers ]]; then # what they leave outside of the box: devices of their disks, and control groups
+    for device in $(losetup --noheadings --output NAME,BACK-FILE | awk '$2 ~ "/nova/instances/" { print $1 }'); do losetup --detach "$device"; done
+    groups | xargs -rI{} find {} -depth -type d -exec rmdir {} + 2>/dev/null || true
   fi
   rm -rf "$STATE"
 }

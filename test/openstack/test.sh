@@ -1,12 +1,20 @@
 #!/usr/bin/env bash
-# Runs the tests of the cloud driver against a real OpenStack, which it brings up first and removes afterwards. With KEEP=1 it stays, for
-# trying again in less time; `test/openstack/openstack.sh down` removes it. Arguments go to `go test`.
+# Runs tests against a real OpenStack, which it brings up first and removes afterwards: those of the cloud driver or, with
+# SERVERS=containers, those of a whole cluster. With KEEP=1 it stays, for trying again in less time; `test/openstack/openstack.sh down`
+# removes it. Arguments go to `go test`.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-export STATE=${STATE:-$root/build/openstack}
+export SERVERS=${SERVERS:-machines} STATE=${STATE:-$root/build/openstack}
 
 [[ -n ${KEEP:-} ]] || trap '"$here/openstack.sh" down' EXIT
 "$here/openstack.sh" up
 cd "$root"
-BURANO_TEST_CLOUDS=$STATE/clouds.yaml go test -count=1 -v -timeout 120m -exec "$here/openstack.sh run" ./test/cloud "$@"
+tests=./test/cloud
+if [[ $SERVERS == containers ]]; then
+  export BURANO_SERVER_IMAGE=$STATE/container.raw
+  IMAGE=${BURANO_NODE_IMAGE:?the node image} OUT=$BURANO_SERVER_IMAGE "$here/container.sh"
+  tests=./test/e2e
+  set -- -run TestAClusterLivesOnARealOpenStack "$@"
+fi
+BURANO_TEST_CLOUDS=$STATE/clouds.yaml go test -count=1 -v -timeout 120m -exec "$here/openstack.sh run" "$tests" "$@"

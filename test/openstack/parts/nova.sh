@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Nova with one host, whose servers QEMU emulates: that needs no processor with virtualisation.
+# Nova with one host. Its servers are emulated by QEMU, which needs no processor with virtualisation, or are containers (SERVERS).
 
 nova_up() {
   local name
@@ -27,7 +27,10 @@ END
   background nova-conductor nova-conductor "${config[@]}"
   await nova-conductor 300 consumes conductor
   # The compute service gets no database: it would complain of one all the time.
-  background nova-compute nova-compute --config-file /srv/etc/nova/nova-compute.conf
+  local compute=nova-compute
+  # shellcheck disable=SC2154 # here: inside.sh's
+  [[ $SERVERS != containers ]] || compute=$here/nova-compute-containers
+  background nova-compute "$compute" --config-file /srv/etc/nova/nova-compute.conf
   await nova 300 answers http://127.0.0.1:8774/
   await nova-compute 300 nova_has_host
   once nova-discover nova-manage "${config[@]}" cell_v2 discover_hosts
@@ -76,9 +79,8 @@ enabled = false
 [spice]
 enabled = false
 [libvirt]
-virt_type = qemu
+$(nova_servers)
 cpu_mode = none
-connection_uri = qemu+unix:///system?socket=/srv/libvirt/run/libvirt-sock
 inject_partition = -2
 [vif_plug_linux_bridge_privileged]
 helper_command = /usr/bin/privsep-helper
@@ -93,7 +95,27 @@ $(common nova)
 END
 }
 
+nova_servers() {
+  local socket=/srv/libvirt/run/libvirt-sock
+  case $SERVERS in
+  machines) printf 'virt_type = qemu\nconnection_uri = qemu+unix:///system?socket=%s\n' "$socket" ;;
+  containers) printf 'virt_type = lxc\nimages_type = raw\nconnection_uri = lxc:///system?socket=%s\n' "$socket" ;;
+  esac
+}
+
+# groups_up shows libvirt the machine's control groups.
+groups_up() {
+  mountpoint --quiet /sys/fs/cgroup && return
+  local group
+  mount -t tmpfs -o mode=755 tmpfs /sys/fs/cgroup
+  for group in cpu cpuacct cpuset memory devices freezer blkio; do
+    mkdir "/sys/fs/cgroup/$group"
+    mount -t cgroup -o "$group" cgroup "/sys/fs/cgroup/$group"
+  done
+}
+
 libvirt_up() {
+  [[ $SERVERS != containers ]] || groups_up
   configure /srv/etc/libvirt/libvirtd.conf <<END
 unix_sock_dir = "/srv/libvirt/run"
 auth_unix_rw = "none"
