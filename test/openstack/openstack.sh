@@ -98,7 +98,7 @@ time_of() {
 }
 
 down() {
-  local process state device containers=
+  local process state device group containers=
   if grep -qs '^virt_type = lxc' "$STATE/etc/nova/nova-compute.conf"; then containers=yes; fi
   if process=$(box); then
     # The kernel ends all processes of a box with its first one, and returns when the last is gone. A frozen one outlives even that, and a
@@ -111,7 +111,7 @@ down() {
   fi
   if [[ $containers ]]; then # what they leave outside of the box: devices of their disks, and control groups
     for device in $(losetup --noheadings --output NAME,BACK-FILE | awk '$2 ~ "/nova/instances/" { print $1 }'); do losetup --detach "$device"; done
-    groups | xargs -rI{} find {} -depth -type d -exec rmdir {} + 2>/dev/null || true
+    for group in $(groups); do find "$group" -depth -type d -exec rmdir {} + || true; done
   fi
   rm -rf "$STATE"
 }
