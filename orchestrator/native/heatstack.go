@@ -208,6 +208,13 @@ func (s *heatStack) pushed(outputs map[string]any) {
 	s.outputs = outputs
 }
 
+// told are the outputs as far as this task knows them.
+func (s *heatStack) told() map[string]any {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.outputs
+}
+
 // delete deletes the stack. The environment's own also holds the servers of clusters, which stay.
 func (h heatStackClass) delete(ctx context.Context, call muranopl.Call) (any, error) {
 	s := h.stack(call)

@@ -205,16 +205,23 @@ func (a *applicationServers) templateInHeat(ctx context.Context) (map[string]any
 	return a.inHeat, nil
 }
 
-// through are the servers of the environment's other instances that Burano can log in to.
+// through are the servers of the environment's other instances that Burano can log in to. What their objects do not say yet, because their own
+// endDeploy comes later, the stack may say already.
 func (a *applicationServers) through(to access.Server) []access.Server {
 	ctx := context.Background() // nothing waits here: what is looked at is in memory
+	outputs := a.stacks.own().told()
 	var jumps []access.Server
 	for _, instance := range a.objects.all(classInstance) {
-		floating, err := netip.ParseAddr(instance.Text("floatingIpAddress"))
-		if err != nil || instance.ID() == to.Key || instance.Text("openstackId") == "" || a.reachable(ctx, instance) != nil {
+		jump := access.Server{Key: instance.ID(), Name: instance.Text("name"), ID: instance.Text("openstackId")}
+		floating := instance.Text("floatingIpAddress")
+		if jump.ID == "" {
+			jump.ID, _ = outputs[openstack.ServerResource(instance.ID())].(string)
+			floating, _ = outputs[instance.ID()+"-floating"].(string)
+		}
+		var err error
+		if jump.Access, err = netip.ParseAddr(floating); err != nil || jump.Key == to.Key || jump.ID == "" || a.reachable(ctx, instance) != nil {
 			continue
 		}
-		jump := access.Server{Key: instance.ID(), Name: instance.Text("name"), ID: instance.Text("openstackId"), Access: floating}
 		jumps = append(jumps, jump)
 	}
 	return jumps

@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/catalog/apps"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes/access"
 )
 
 // sealed is a runtime with secrets and no more.
@@ -85,6 +86,42 @@ func TestWhyAServerCannotBeLoggedInToIsSaid(t *testing.T) {
 	servers.rehearsal = true
 	_, err = servers.Connection(t.Context(), all["scripted"])
 	require.ErrorContains(t, err, "a rehearsal logs in to no server")
+}
+
+func TestServersAreReachedThroughOthersOfTheirEnvironmentThatFloat(t *testing.T) {
+	embedded, err := apps.Packages()
+	require.NoError(t, err)
+	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), Methods(sealed{}, Config{Logger: slog.New(slog.DiscardHandler)}))
+	var models []any
+	resources := map[string]any{}
+	marked := "#cloud-config\n# Burano reaches this server over SSH. SHA-256 of the other user data: 0\n"
+	for id, floating := range map[string]string{"to": "192.0.2.9", "floats": "192.0.2.1", "fixed": "", "windows": "192.0.2.2", "former": "192.0.2.3", "early": ""} {
+		class, data := classNodeServer, marked
+		switch id {
+		case "windows":
+			class = classWindows
+		case "former":
+			data = ""
+		}
+		model := map[string]any{"?": map[string]any{"type": class, "id": id}, "name": "server-" + id, "flavor": "f", "image": "i"}
+		if id != "early" { // its own endDeploy comes later
+			model["openstackId"], model["floatingIpAddress"] = "nova-"+id, floating
+		}
+		models = append(models, model)
+		resources[id+"-server"] = map[string]any{"properties": map[string]any{"user_data": data}}
+	}
+	root, _, problems := interpreter.Prepare(t.Context(), map[string]any{"?": map[string]any{"type": "io.murano.applications.ServerList", "id": "list"}, "servers": models})
+	require.Empty(t, problems)
+	template, err := json.Marshal(map[string]any{"resources": resources})
+	require.NoError(t, err)
+	runtime := sealed{secrets: map[string][]byte{secretTemplate: template}}
+	servers := &applicationServers{runtime: runtime, stacks: &heatStacks{runtime: runtime}, objects: objects{func() *muranopl.Object { return root }}}
+	servers.stacks.own().pushed(map[string]any{"early-server": "nova-early", "early-floating": "192.0.2.4", "fixed-server": "nova-fixed"})
+	found := map[string]string{}
+	for _, jump := range servers.through(access.Server{Key: "to"}) {
+		found[jump.Name+" "+jump.ID] = jump.Access.String()
+	}
+	require.Equal(t, map[string]string{"server-floats nova-floats": "192.0.2.1", "server-early nova-early": "192.0.2.4"}, found)
 }
 
 func TestSoftwareDeploymentsAndWorkflowsAreRefusedWithTheirReasons(t *testing.T) {
