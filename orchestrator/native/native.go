@@ -20,6 +20,8 @@ import (
 const (
 	classEnvironment      = "io.murano.Environment"
 	classInstance         = "io.murano.resources.Instance"
+	classUser             = "io.murano.User"
+	classProject          = "io.murano.Project"
 	classNeutronNetwork   = "io.murano.resources.NeutronNetwork"
 	classExistingNetwork  = "io.murano.resources.ExistingNeutronNetwork"
 	classAgent            = "io.murano.system.Agent"
@@ -139,6 +141,8 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 		classNetworkExplorer:  (&explorer{runtime: runtime, objects: objects, reports: reports, stacks: stacks, networks: config.Networks, dns: config.DNSServers, external: config.ExternalNetwork}).methods(),
 		classInstanceNotifier: notifier{runtime}.methods(),
 		classInstance:         reached.methods(),
+		classUser:             {"describeCurrent": identities{runtime}.user},
+		classProject:          {"describeCurrent": identities{runtime}.project},
 		classAgent:            newAgentClass(runtime, reports, reached, rehearsal).methods(),
 	})
 	return muranopl.Natives{

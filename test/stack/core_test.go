@@ -5,7 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes/access"
+	"github.com/burano/burano/orchestrator/native"
 )
 
 // serversOf are those of a farm, by their ids.
@@ -71,4 +73,30 @@ func TestWhatBuranoDoesNotDoIsRefusedWithItsReason(t *testing.T) {
 	for name, data := range made {
 		require.True(t, access.Marked(data), name)
 	}
+}
+
+func TestCodeIsToldOnWhoseBehalfItWorks(t *testing.T) {
+	w := newWorld(t)
+	classes := muranopl.NewClasses(source(t))
+	interpreter := muranopl.NewInterpreter(classes, native.Methods(w, w.config))
+	told := func(class, method string) (map[string]any, error) {
+		found, err := classes.Class(t.Context(), class, "")
+		require.NoError(t, err)
+		made, err := interpreter.InvokeStatic(t.Context(), found, method, nil)
+		if err != nil {
+			return nil, err
+		}
+		object := made.(*muranopl.Object)
+		return map[string]any{"name": object.Text("name"), "domain": object.Text("domain"), "has an id": object.Text("id") != ""}, nil
+	}
+	demo := map[string]any{"name": "demo", "domain": "Default", "has an id": true}
+	for class, methods := range map[string][]string{"io.murano.User": {"getCurrent"}, "io.murano.Project": {"getCurrent", "getEnvironmentOwner"}} {
+		for _, method := range methods {
+			found, err := told(class, method)
+			require.NoError(t, err)
+			require.Equal(t, demo, found, class+"."+method)
+		}
+	}
+	_, err := told("io.murano.User", "getEnvironmentOwner")
+	require.ErrorContains(t, err, "Burano keeps environments for projects and not for users")
 }
