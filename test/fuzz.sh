@@ -17,3 +17,4 @@ fuzz catalog/muranopl FuzzLoadNeverPanics
 fuzz catalog FuzzManifest
 fuzz catalog FuzzReadZip
 fuzz catalog/ui FuzzParse
+fuzz orchestrator/execution/body FuzzParse
