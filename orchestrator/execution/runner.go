@@ -32,6 +32,9 @@ type Runner struct {
 	Task   string // whose plans they are: what other tasks left on the server is ended and removed
 	// Line is told of each line that a script writes, as it comes. May be nil.
 	Line func(ctx context.Context, script, line string)
+	// GoesOn tells of what has ended a context whether somebody goes on with the plan: then what runs is left to them, and else ended.
+	// nil: nobody does.
+	GoesOn func(cause error) bool
 	// Notice is told of what happens to the plan beside: connections that are lost, results of a former worker. May be nil.
 	Notice func(ctx context.Context, text string)
 
@@ -63,9 +66,11 @@ func (r Runner) Run(ctx context.Context, plan *Plan, id string, limit time.Durat
 		}
 	}
 	result, err := plan.body.Run(limited, plan.parameters, body.World{Scripts: scripts, Write: x.write, Read: x.read, Seed: x.id})
-	if limited.Err() != nil {
-		x.stop(ctx)
-		return nil, context.Cause(limited)
+	if cause := context.Cause(limited); cause != nil {
+		if r.GoesOn == nil || !r.GoesOn(cause) {
+			x.stop(ctx)
+		}
+		return nil, cause
 	}
 	x.control(ctx, "clean")
 	if plan.reboot == rebootAlways || plan.reboot == rebootAfterSuccess && err == nil {

@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -244,18 +245,20 @@ func TestAFormerWorkersScriptIsFollowed(t *testing.T) {
 	h := newHost(t)
 	goOn := filepath.Join(t.TempDir(), "go on")
 	plan, runs := counted(t, "until [[ -e '"+goOn+"' ]]; do sleep 0.01; done; echo end", nil)
-	ctx, die := context.WithCancel(t.Context())
-	defer die()
+	stopped := errors.New("the server is stopped")
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
 	former := h.runner
-	former.Server = deaf{h.connect(t, 1)}
+	former.Server = h.connect(t, 1)
+	former.GoesOn = func(cause error) bool { return errors.Is(cause, stopped) }
 	ended := make(chan error, 1)
 	go func() {
 		_, err := former.Run(ctx, plan, "a", time.Minute)
 		ended <- err
 	}()
 	require.Eventually(t, func() bool { return runs() == 1 }, 20*time.Second, 5*time.Millisecond)
-	die()
-	require.ErrorIs(t, <-ended, context.Canceled)
+	stop(stopped)
+	require.ErrorIs(t, <-ended, stopped)
 	go func() {
 		<-time.After(100 * time.Millisecond)
 		_ = os.WriteFile(goOn, nil, 0o600)

@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/execution"
 )
 
@@ -188,7 +189,7 @@ func (a *agentClass) onServer(ctx context.Context, host *muranopl.Object, plan *
 	}
 	name := host.Text("name")
 	log := &scriptLog{limit: maxScriptLines}
-	runner := execution.Runner{Server: client, Name: name, Task: a.runtime.TaskID(), Folder: a.folder,
+	runner := execution.Runner{Server: client, Name: name, Task: a.runtime.TaskID(), Folder: a.folder, GoesOn: engine.GoesOn,
 		Line: func(ctx context.Context, script, line string) {
 			switch text := strings.TrimSpace(line); {
 			case text == "":
