@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import { archiveOf } from '../scenarios/archive.mjs';
 import { axe, barriers } from '../scenarios/axe.mjs';
 import { box, choose, list, next, through } from '../scenarios/form.mjs';
-import { assert, eventually, scenario, sees } from '../scenarios/harness.mjs';
+import { assert, calm, eventually, scenario, sees } from '../scenarios/harness.mjs';
 
 const minutes = 60_000;
 
@@ -14,6 +14,12 @@ scenario('a cluster and an application on it are made, used, made larger and del
   const began = Date.now();
   const say = (what) => t.diagnostic(`${((Date.now() - began) / 1000).toFixed(0).padStart(4)} s  ${what}`);
 
+  // Pictures for documents, into the folder that BURANO_PICTURES names.
+  const picture = async (name) => {
+    if (!process.env.BURANO_PICTURES) return;
+    await calm(page);
+    await page.screenshot({ path: `${process.env.BURANO_PICTURES}/${name}.png`, animations: 'disabled' });
+  };
   await page.addInitScript(axe);
   await page.goto('');
   await page.getByRole('textbox', { name: 'User' }).fill('demo');
@@ -31,6 +37,7 @@ scenario('a cluster and an application on it are made, used, made larger and del
   say('the package is imported');
 
   await page.getByRole('link', { name: 'Catalog', exact: true }).click();
+  await picture('catalog');
   await page.getByRole('link', { name: 'Kubernetes Cluster', exact: true }).click();
   await page.getByRole('button', { name: 'Add to environment' }).click();
   const dialog = page.getByRole('dialog');
@@ -80,6 +87,7 @@ scenario('a cluster and an application on it are made, used, made larger and del
   await status(page, 'Successful', 6 * minutes);
   assert.ok((await steps.count()) > early, 'steps come while it runs');
   say('it is deployed');
+  await picture('deployment');
 
   await page.goto(environment);
   const link = page.getByRole('link', { name: /^Open http:/ }).first();
@@ -94,6 +102,12 @@ scenario('a cluster and an application on it are made, used, made larger and del
   );
   await application.close();
   say('the application answers through the gateway');
+  if (process.env.BURANO_PICTURES) {
+    await page.goto(`${environment}?tab=topology`);
+    await page.getByRole('textbox', { name: 'Find an object' }).waitFor();
+    await picture('topology');
+    await page.goto(environment);
+  }
 
   await page.getByRole('link', { name: 'cluster', exact: true }).first().click();
   await page.getByRole('button', { name: 'Nodes and routes' }).click();
@@ -102,6 +116,7 @@ scenario('a cluster and an application on it are made, used, made larger and del
   assert.equal(await nodes.getByRole('row').filter({ hasText: 'murano-kube-3' }).count(), 0);
   await status(page, 'Healthy');
   say('nodes, members and routes are seen');
+  await picture('cluster');
 
   const clear = async (what) => assert.deepEqual(await barriers(page), [], `axe on ${what}`);
   await clear('the cluster');

@@ -1,5 +1,8 @@
+import { readFile } from 'node:fs/promises';
+
 import { archive } from './archive.mjs';
-import { assert, call, fresh, scenario, sees } from './harness.mjs';
+import { box, next, through } from './form.mjs';
+import { assert, call, environment, fresh, scenario, sees } from './harness.mjs';
 
 const choose = (page, name, buffer) =>
   page.getByRole('dialog').locator('input[type="file"]').setInputFiles({ name, mimeType: 'application/zip', buffer });
@@ -10,6 +13,29 @@ async function upload(page, name, content) {
   await choose(page, name, content);
   await page.getByRole('dialog').getByRole('button', { name: 'Import', exact: true }).click();
 }
+
+/** A small package of its own name: what it is called, and its archive. */
+function small({ more = '', files = {} } = {}) {
+  const name = fresh('Small').replaceAll(' ', '');
+  const fqn = `io.burano.test.${name.replaceAll('-', 'x')}`;
+  const content = archive({
+    'manifest.yaml': `Format: 1.4\nType: Application\nFullName: ${fqn}\nName: ${name}\nDescription: small\nAuthor: Burano\n${more}Classes:\n  ${fqn}: A.yaml\n`,
+    'Classes/A.yaml': `Name: ${fqn}\nExtends: io.murano.Application\n`,
+    ...files,
+  });
+  return { name, fqn, content };
+}
+
+async function imported(page, content, choose = async () => undefined) {
+  await page.goto('packages');
+  await page.getByRole('button', { name: 'Import packages' }).first().click();
+  await page.getByRole('dialog').locator('input[type="file"]').setInputFiles({ name: 'small.zip', mimeType: 'application/zip', buffer: content });
+  await choose(page.getByRole('dialog'));
+  await page.getByRole('dialog').getByRole('button', { name: 'Import', exact: true }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+}
+
+const rowOf = (page, name) => page.getByRole('row').filter({ hasText: name });
 
 scenario('what is no package is refused with the reason', {}, async (page) => {
   await upload(page, 'notes.zip', Buffer.from('this is no archive'));
@@ -24,13 +50,8 @@ scenario('a package without a manifest is refused with the reason', {}, async (p
 });
 
 scenario('a package is imported, changed, made inactive and deleted', {}, async (page) => {
-  const name = fresh('Small').replaceAll(' ', '');
-  const fqn = `io.burano.test.${name.replaceAll('-', 'x')}`;
-  await upload(page, 'small.zip', archive({
-    'manifest.yaml': `Format: 1.4\nType: Application\nFullName: ${fqn}\nName: ${name}\nDescription: small\nAuthor: Burano\nClasses:\n  ${fqn}: A.yaml\n`,
-    'Classes/A.yaml': `Name: ${fqn}\nExtends: io.murano.Application\n`,
-  }));
-  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  const { name, fqn, content } = small();
+  await imported(page, content);
   await page.goto(`packages?search=${name}`);
   const row = page.getByRole('row').filter({ hasText: name });
   await row.getByRole('button', { name: /^Actions of/ }).click();
@@ -49,4 +70,82 @@ scenario('a package is imported, changed, made inactive and deleted', {}, async 
   await page.getByRole('menuitem', { name: 'Delete' }).click();
   await dialog.getByRole('button', { name: 'Delete' }).click();
   await row.waitFor({ state: 'detached' });
+});
+
+scenario('several packages are deleted at once', {}, async (page) => {
+  const tag = fresh('tag').replaceAll(' ', '');
+  const two = [small({ more: `Tags: [${tag}]\n` }), small({ more: `Tags: [${tag}]\n` })];
+  for (const { content } of two) await imported(page, content);
+  await page.goto(`packages?search=${tag}`);
+  for (const { name } of two) await page.getByRole('checkbox', { name: `Choose ${name}` }).check();
+  await page.getByRole('button', { name: 'Delete (2)' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await sees(page, 'No package matches');
+});
+
+scenario('a package is found by its tag and its type, and downloaded as it was imported', {}, async (page) => {
+  const tag = fresh('tag').replaceAll(' ', '');
+  const { name, fqn, content } = small({ more: `Tags: [${tag}]\n` });
+  await imported(page, content);
+  await page.getByRole('textbox', { name: 'Search packages' }).fill(tag);
+  await rowOf(page, name).waitFor();
+  await page.getByRole('combobox', { name: 'Type' }).selectOption('Library');
+  await sees(page, 'No package matches');
+  await page.getByRole('combobox', { name: 'Type' }).selectOption('Application');
+  await rowOf(page, name).getByRole('button', { name: /^Actions of/ }).click();
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('menuitem', { name: 'Download' }).click()]);
+  assert.equal(file.suggestedFilename(), `${fqn}.zip`);
+  assert.deepEqual(await readFile(await file.path()), content);
+});
+
+scenario('a package counts in its category, which cannot be deleted as long as it does', { user: 'admin' }, async (page) => {
+  const category = fresh('category');
+  const { id } = await call(page.context().request, 'POST', '/v1/catalog/categories', { name: category });
+  const { name, content } = small();
+  await imported(page, content, (dialog) => dialog.getByRole('checkbox', { name: category }).check());
+  await page.goto('categories');
+  await rowOf(page, category).getByText('1', { exact: true }).waitFor();
+  assert.ok(await page.getByRole('button', { name: `Delete ${category}` }).isDisabled());
+  await page.goto(`catalog?category=${encodeURIComponent(category)}`);
+  await page.getByRole('link', { name, exact: true }).waitFor();
+  const [{ id: made }] = (await call(page.context().request, 'GET', `/v1/catalog/packages?search=${name}&owned=true`)).packages;
+  await call(page.context().request, 'DELETE', `/v1/catalog/packages/${made}`);
+  await page.goto('categories');
+  await rowOf(page, category).getByText('0', { exact: true }).waitFor();
+  await call(page.context().request, 'DELETE', `/v1/catalog/categories/${id}`);
+});
+
+scenario('a package that only administrators may make public stays as it is', {}, async (page) => {
+  const { name, content } = small();
+  await imported(page, content);
+  await page.goto(`packages?search=${name}`);
+  await rowOf(page, name).getByRole('switch', { name: `${name} is public` }).click({ force: true });
+  await page.locator('main .pf-v6-c-alert.pf-m-danger').waitFor();
+  await rowOf(page, name).getByRole('switch', { name: `${name} is public`, checked: false }).waitFor();
+});
+
+scenario('a package that is too large is refused with the reason', {}, async (page) => {
+  await upload(page, 'large.zip', Buffer.concat([small().content, Buffer.alloc(6 << 20)]));
+  await sees(page, 'large.zip was refused');
+  await sees(page, /5 ?MiB|5242880|too (big|large)|at most/i);
+});
+
+scenario('a package of a Heat template has a form of its parameters', {}, async (page) => {
+  const name = fresh('Heat').replaceAll(' ', '');
+  const template = 'heat_template_version: 2013-05-23\nparameters:\n  greeting: {type: string, default: Hello, description: What it says}\n' +
+    'resources:\n  text: {type: OS::Heat::RandomString}\n';
+  await imported(page, archive({
+    'manifest.yaml': `Format: Heat.HOT/1.0\nType: Application\nFullName: io.burano.test.${name.replaceAll('-', 'x')}\nName: ${name}\nDescription: heat\nAuthor: Burano\n`,
+    'template.yaml': template,
+  }));
+  const { request } = page.context();
+  const id = await environment(request);
+  const [{ id: made }] = (await call(request, 'GET', `/v1/catalog/packages?search=${name}&owned=true`)).packages;
+  await page.goto(`environments/${id}/add/${made}`);
+  await box(page, 'Application Name').fill('heat-one');
+  await next(page);
+  const greeting = page.getByRole('textbox', { name: /greeting/i });
+  await greeting.fill('Good day');
+  await through(page);
+  await sees(page, 'Your draft has changes that are not deployed');
 });

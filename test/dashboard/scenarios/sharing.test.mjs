@@ -201,3 +201,23 @@ scenario('who sees one project is not led to all of them', {}, async (page) => {
   await page.goto('environments/all');
   await sees(page, 'Access was denied to this resource.');
 });
+
+scenario('an image is marked, and its mark taken away', { user: 'admin' }, async (page) => {
+  const { request } = page.context();
+  const { images } = await call(request, 'GET', '/burano/v1/cloud/images');
+  const { id, name, type, title } = images.find((one) => one.name === 'burano-node');
+  const row = rowOf(page, name);
+  try {
+    await page.goto('images');
+    await row.getByRole('button', { name: `Mark the image ${name}` }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Title').fill('For a moment');
+    await dialog.getByRole('button', { name: 'Mark' }).click();
+    await row.filter({ hasText: 'For a moment' }).waitFor();
+    await row.getByRole('button', { name: `Take the mark of the image ${name} away` }).click();
+    await row.filter({ hasText: 'Not marked' }).waitFor();
+  } finally {
+    // Forms of other scenarios find the image by its mark.
+    await call(request, 'PUT', `/burano/v1/cloud/images/${id}/mark`, { type, title });
+  }
+});
