@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 
+import { axe, barriers } from './axe.mjs';
 import { pretend } from './cluster.mjs';
 import { assert, environment, scenario, sees } from './harness.mjs';
 
@@ -54,14 +55,17 @@ scenario('a log of a pod is followed, found in and saved, and shown as text what
 });
 
 scenario('a workload is scaled and restarted, and a pod recreated, from their pages, and events are shown as text', {}, async (page) => {
+  await page.addInitScript(axe);
   const asked = await clusterPage(page, '?tab=running');
   await page.getByRole('link', { name: 'web', exact: true }).click();
   await page.getByRole('heading', { level: 1, name: 'Deployment web' }).waitFor();
   await sees(page, '2 of 3 pods ready');
   assert.equal(await page.getByRole('grid', { name: 'Events of the last hour' }).locator('img, script').count(), 0);
   const dialog = page.getByRole('dialog');
+  assert.deepEqual(await barriers(page), [], 'axe on a workload');
   await page.getByRole('button', { name: 'Scale' }).click();
   await dialog.getByRole('button', { name: 'One more' }).click();
+  assert.deepEqual(await barriers(page), [], 'axe on the dialog');
   await dialog.getByRole('button', { name: 'Apply' }).click();
   await dialog.waitFor({ state: 'detached' });
   assert.ok(asked.includes('PUT /workloads/default/Deployment/web/scale {"pods":4}'), asked.join('\n'));

@@ -1,4 +1,5 @@
 // Several people, several environments, and what administrators look after.
+import { axe, barriers } from './axe.mjs';
 import { addressOf, box, through } from './form.mjs';
 import { assert, call, deploy, draft, environment, eventually, fresh, memberOf, open, scenario, sees } from './harness.mjs';
 
@@ -179,11 +180,13 @@ scenario('who may see all projects finds an environment of another one, and whos
   const name = fresh('of another project');
   const id = await environment(other.context().request, name);
   await other.context().close();
+  await page.addInitScript(axe);
   await page.goto('environments');
   await page.getByRole('link', { name: 'Environments of all projects' }).click();
   await page.getByRole('textbox', { name: 'Filter by name' }).fill(name);
   const row = page.getByRole('row').filter({ hasText: name });
   await row.getByText('demo', { exact: true }).waitFor();
+  assert.deepEqual(await barriers(page), []);
   await page.getByRole('combobox', { name: 'Project' }).selectOption('admin');
   await sees(page, 'No environment matches');
   await page.reload();

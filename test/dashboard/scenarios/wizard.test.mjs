@@ -11,16 +11,20 @@ async function services(page, id) {
 }
 
 scenario('an application is found in the catalog, added to a new environment and deployed', {}, async (page) => {
+  const name = fresh('from the catalog');
   await page.goto('catalog');
   await page.getByRole('link', { name: 'Hello', exact: true }).click();
   await page.getByRole('button', { name: 'Add to environment' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('radio', { name: 'A new environment' }).check();
-  await dialog.getByRole('textbox', { name: 'Name of the new environment' }).fill(fresh('from the catalog'));
+  await dialog.getByRole('textbox', { name: 'Name of the new environment' }).fill(name);
   await dialog.getByRole('button', { name: 'Next' }).click();
   await box(page, 'Greeting').waitFor();
   await through(page);
   await sees(page, 'Your draft has changes that are not deployed');
+  const made = new URL(page.url()).pathname.split('/').at(-1);
+  const networks = await call(page.context().request, 'GET', `/v1/environments/${made}/model/defaultNetworks`);
+  assert.equal(networks.environment?.name, `${name}-network`, 'it has a network of its own');
   await page.getByRole('button', { name: 'Deploy', exact: true }).click();
   await sees(page, 'Hello 2');
   await page.getByRole('status').filter({ hasText: 'Successful' }).first().waitFor();

@@ -4,7 +4,7 @@ import { useId, useState } from 'react';
 
 import { useText } from '../text';
 import { cloudQuery, networkChoices } from '../wizard/cloud';
-import { createEnvironment, type Environment } from './environments';
+import { createEnvironment, createEnvironmentIn, type Environment } from './environments';
 import { NameDialog } from './NameDialog';
 import { defaultNetworks } from './networks';
 
@@ -20,7 +20,7 @@ export function CreateDialog({ onDone, onClose }: { onDone: (made: Environment) 
     <NameDialog
       title={words.create}
       action={words.create}
-      send={(name) => createEnvironment(name, network && defaultNetworks(network.value))}
+      send={(name) => (network ? createEnvironmentIn(name, defaultNetworks(network.value)) : createEnvironment(name))}
       onDone={onDone}
       onClose={onClose}
     >

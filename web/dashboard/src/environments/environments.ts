@@ -39,9 +39,12 @@ export const environmentQuery = (environment: string, session?: string) =>
     refetchInterval: (query) => (isBusy(query.state.data) ? whileBusy : false),
   });
 
-/** Makes an environment; without networks it gets one of its own. */
-export const createEnvironment = (name: string, networks?: Record<string, unknown>): Promise<Environment> =>
-  answered(api.POST('/v1/environments', { body: networks ? { name, defaultNetworks: networks as Record<string, never> } : { name } }));
+export const createEnvironment = (name: string): Promise<Environment> =>
+  answered(api.POST('/v1/environments', { body: { name } }));
+
+/** Makes an environment whose servers stand in networks that are there, instead of one of its own. */
+export const createEnvironmentIn = (name: string, networks: Record<string, unknown>): Promise<Environment> =>
+  answered(api.POST('/v1/environments', { body: { name, defaultNetworks: networks as Record<string, never> } }));
 
 export const renameEnvironment = (environment: string, name: string): Promise<Environment> =>
   answered(api.PUT('/v1/environments/{environment}', { params: { path: { environment } }, body: { name } }));
