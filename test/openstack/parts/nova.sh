@@ -122,7 +122,8 @@ auth_unix_rw = "none"
 auth_unix_ro = "none"
 log_outputs = "2:file:/srv/log/libvirtd-messages"
 END
-  background virtlogd virtlogd
+  background virtlogd virtlogd --pid-file /srv/libvirt/run/virtlogd.pid # not the machine's, of which there is one
+  await virtlogd 300 test -S /run/libvirt/virtlogd-sock
   background libvirtd libvirtd -f /srv/etc/libvirt/libvirtd.conf -p /srv/libvirt/run/libvirtd.pid
   await libvirtd 300 test -S /srv/libvirt/run/libvirt-sock
 }
