@@ -10,8 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/network"
@@ -184,7 +187,7 @@ func (d *deployment) restore(ctx context.Context, node Node, from Restoration) (
 	return d.upload(ctx, node, etcd.Restored(etcdNode(node), from.Run)) // without it the member does not start
 }
 
-// forgetOthers deletes what the snapshot knows of nodes that the cluster has not.
+// forgetOthers deletes what the snapshot knows of nodes that the cluster has not. Kubernetes knows those with a kubelet, and the network all.
 func (d *deployment) forgetOthers(ctx context.Context) error {
 	c := d.cluster
 	api, err := c.bootstrap(ctx)
@@ -214,7 +217,44 @@ func (d *deployment) forgetOthers(ctx context.Context) error {
 		}
 		c.config.Report(ctx, "", "node "+one.Name+" of the snapshot is no node of the cluster: it was removed")
 	}
+	client, err := d.etcdClient(ctx)
+	if err != nil {
+		return err
+	}
+	registry := c.driver.Registry()
+	var kept *clientv3.GetResponse
+	err = wait.Every(pollEvery).For(joinGrace).Until(ctx, func(ctx context.Context) (err error) {
+		if kept, err = client.Get(ctx, registry.Prefix, clientv3.WithPrefix()); err != nil {
+			return wait.Again(err)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look at the nodes that the network of pods knows: %w", err)
+	}
+	for _, former := range orphaned(registry, kept.Kvs, c.config.Nodes) {
+		if _, err := c.script(ctx, c.master().Name, c.driver.Forget(former, access)); err != nil {
+			return err
+		}
+		if former.Name != "" { // a lease may be of a former server of a node
+			c.config.Report(ctx, "", "node "+former.Name+" of the snapshot is no node of the cluster: it was removed from the network of pods")
+		}
+	}
 	return nil
+}
+
+// orphaned are the nodes that a network knows and the cluster has not.
+func orphaned(registry network.Registry, kept []*mvccpb.KeyValue, nodes []Node) (list []network.Node) {
+	for _, pair := range kept {
+		found, is := registry.Node(string(pair.Key), pair.Value)
+		own := slices.ContainsFunc(nodes, func(node Node) bool {
+			return found.Name != "" && node.Name == found.Name || found.Name == "" && node.Address == found.Address
+		})
+		if is && !own {
+			list = append(list, found)
+		}
+	}
+	return list
 }
 
 // ErrMajority says that a cluster's etcd has its majority, so that there is nothing to recover.

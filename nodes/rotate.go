@@ -112,7 +112,9 @@ func (c *Cluster) beginRotation(ctx context.Context, order Rotation) error {
 		if err := pki.BeginRotation(ctx, c.config.Vault, order.Run, order.Parts, c.now()); err != nil {
 			return err
 		}
-		if slices.ContainsFunc(order.Parts, func(part pki.Part) bool { return !slices.Contains(pki.KeyParts(), part) }) {
+		others := slices.ContainsFunc(order.Parts, func(part pki.Part) bool { return !slices.Contains(pki.KeyParts(), part) })
+		masters := slices.ContainsFunc(c.config.Nodes, func(node Node) bool { return node.Role == Master && node.Name != c.master().Name })
+		if others || masters {
 			return nil
 		}
 		// Only the API server works with the keys, and there is one: nobody has to accept what it does not use yet.

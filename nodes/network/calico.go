@@ -64,6 +64,15 @@ func (c Calico) Orders(node Node, authorities *pki.Cluster) map[string]pki.Order
 	return orders
 }
 
+// Registry is part of Driver.
+func (c Calico) Registry() Registry {
+	const prefix = "/calico/resources/v3/projectcalico.org/nodes/"
+	return Registry{Prefix: prefix, Node: func(key string, _ []byte) (Node, bool) {
+		name, found := strings.CutPrefix(key, prefix)
+		return Node{Name: name}, found && name != "" && !strings.Contains(name, "/")
+	}}
+}
+
 // Manifests is part of Driver.
 func (c Calico) Manifests() []byte { return calicoManifests }
 

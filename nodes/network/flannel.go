@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"text/template"
 
 	"github.com/burano/burano/nodes/pki"
@@ -51,6 +52,15 @@ func (f Flannel) Settings() map[string]string {
 	return map[string]string{
 		flannelPrefix + "/config": fmt.Sprintf(`{"Network":%q,"SubnetLen":24,"Backend":{"Type":"vxlan","VNI":%d,"Port":8472}}`, PodCIDR, flannelVNI),
 	}
+}
+
+// Registry is part of Driver: its leases.
+func (f Flannel) Registry() Registry {
+	return Registry{Prefix: flannelPrefix + "/subnets/", Node: func(_ string, value []byte) (Node, bool) {
+		var lease struct{ PublicIP netip.Addr }
+		err := json.Unmarshal(value, &lease)
+		return Node{Address: lease.PublicIP}, err == nil && lease.PublicIP.IsValid()
+	}}
 }
 
 // Daemon is part of Driver. flanneld says that it is ready when the tunnel is up and the node's subnet is known; the CNI

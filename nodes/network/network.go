@@ -46,8 +46,17 @@ type Driver interface {
 	// Settings are keys that etcd must hold before a daemon starts. They are written once and never changed: addresses of
 	// pods hang on them.
 	Settings() map[string]string
+	// Registry is what the network keeps of nodes.
+	Registry() Registry
 	// Forget deletes what the network keeps of a node that leaves. A master runs it; the node's daemon is stopped before.
 	Forget(node Node, access Access) ssh.Script
+}
+
+// Registry is where in etcd a network keeps a key for each node, and how they are read.
+type Registry struct {
+	Prefix string
+	// Node is whose a key is: its name, its address, or both; false for nobody's.
+	Node func(key string, value []byte) (Node, bool)
 }
 
 // Access is how the units reach etcd and Kubernetes.

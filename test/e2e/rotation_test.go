@@ -66,6 +66,7 @@ type: kubernetes.io/service-account-token
 		}
 	}
 	certificatesAndPorts(t, c)
+	c.kubectl(t, "", "logs", "--tail=1", "deployment/web") // for which the API server asks the kubelet
 
 	// What a pod has is what its programs ask with.
 	ask := `cd /var/lib/kubelet/pods; for folder in */volumes/kubernetes.io~projected/kube-api-access-*; do

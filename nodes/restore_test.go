@@ -1,0 +1,27 @@
+package nodes
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/burano/burano/nodes/network"
+)
+
+// A snapshot of another cluster knows its master and gateways, which have no kubelet: only the network has entries of them.
+func TestTheNetworkForgetsNodesOfASnapshotThatTheClusterHasNot(t *testing.T) {
+	own := nodesOf(1, 1, 1)
+	pairs := func(texts ...string) (list []*mvccpb.KeyValue) {
+		for i := 0; i < len(texts); i += 2 {
+			list = append(list, &mvccpb.KeyValue{Key: []byte(texts[i]), Value: []byte(texts[i+1])})
+		}
+		return list
+	}
+	const calico, flannel = "/calico/resources/v3/projectcalico.org/nodes/", "/coreos.com/network/subnets/"
+	require.Equal(t, []network.Node{{Name: "murano-gateway-2"}}, orphaned(network.Calico{}.Registry(),
+		pairs(calico+"murano-master-1", "{}", calico+"murano-gateway-1", "{}", calico+"murano-gateway-2", "{}", calico+"murano-kube-1", "{}"), own))
+	require.Equal(t, []network.Node{{Address: netip.MustParseAddr("10.0.0.99")}}, orphaned(network.Flannel{}.Registry(),
+		pairs(flannel+"10.244.5.0-24", `{"PublicIP":"10.0.0.10","BackendType":"vxlan"}`, flannel+"10.244.6.0-24", `{"PublicIP":"10.0.0.99"}`, flannel+"10.244.7.0-24", "no lease"), own))
+}
