@@ -53,11 +53,15 @@ func printCluster(s client.Cluster, table *tabwriter.Writer) {
 	}
 	if len(s.Certificates) > 0 {
 		first := s.Certificates[0]
-		fmt.Fprintf(table, "\nCERTIFICATES\tthe first to end is %s of %s, on %s; Burano renews it before (-o json lists all)\n",
-			first.Name, cmp.Or(first.Node, "the cluster"), first.Expires.Format(time.DateOnly))
+		what := "Burano renews it before"
+		if first.Node == "" {
+			what = "burano cluster rotate certificates exchanges it"
+		}
+		fmt.Fprintf(table, "\nCERTIFICATES\tthe first to end is %s of %s, on %s; %s (-o json lists all)\n",
+			first.Name, cmp.Or(first.Node, "the cluster"), first.Expires.Format(time.DateOnly), what)
 	}
 	if s.Rotation != nil {
-		fmt.Fprintf(table, "\nROTATION\tof %s began on %s and has not ended (%s): run burano cluster rotate again\n",
+		fmt.Fprintf(table, "\nROTATION\tof %s began on %s and has not ended (%s): where no deployment runs, burano cluster rotate goes on with it\n",
 			strings.Join(s.Rotation.Parts, ", "), s.Rotation.Began.Format(time.DateTime), s.Rotation.Stage)
 	}
 	if len(s.Routes) > 0 {
