@@ -138,6 +138,8 @@ resources:
 			"--enable-aggregator-routing=true",
 			"--allow-privileged=true",
 			"--profiling=false",
+			// One that stops takes no connections any more, and otherwise waits for watches, which do not end by themselves, until it is killed.
+			"--shutdown-watch-termination-grace-period=1s",
 		), c.Host.audit()...),
 		Service: []string{fmt.Sprintf("LimitNOFILE=%d", c.Host.openFiles())},
 		Files:   files,
