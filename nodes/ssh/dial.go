@@ -209,6 +209,7 @@ func follow(ctx context.Context, config Config, way Way) (*connection, error) {
 	var conn *connection
 	timeout := connectTimeout
 	pauses := wait.Policy{First: retryEvery, Most: retryEveryMax, Growth: 1.1}
+	var before error
 	err := pauses.Until(ctx, func(ctx context.Context) (err error) {
 		conn, err = dialOnce(ctx, config, way, timeout)
 		if err == nil {
@@ -226,6 +227,10 @@ func follow(ctx context.Context, config Config, way Way) (*connection, error) {
 			return &LoginError{User: config.User, Address: way.String(), Key: ssh.FingerprintSHA256(config.Signer.PublicKey()), Err: err}
 		}
 		timeout = min(timeout*11/10, connectTimeoutMax)
+		if end, limited := ctx.Deadline(); before != nil && limited && !time.Now().Before(end) {
+			err = before // the last attempt was only cut off
+		}
+		before = err
 		return wait.Again(err)
 	})
 	var expired *wait.Expired
