@@ -76,6 +76,12 @@ func (h *held) hidden(report store.Report) store.Report {
 	return report
 }
 
+// StartStep writes the beginning of a step, which may be called after what it does.
+func (h *held) StartStep(ctx context.Context, step store.Step) (string, error) {
+	step.Name = h.known.Hide(step.Name)
+	return h.Hold.StartStep(ctx, step)
+}
+
 // EndStep writes the end of a step.
 func (h *held) EndStep(ctx context.Context, id, problem string) error {
 	return h.Hold.EndStep(ctx, id, h.known.Hide(problem))

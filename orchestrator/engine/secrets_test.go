@@ -91,3 +91,19 @@ func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
 		}
 	}
 }
+
+// A step may be called after what it does, such as the command that it runs.
+func TestTheNameOfAStepTellsNoSecret(t *testing.T) {
+	h := newHouse(t)
+	id := h.create("one")
+	one := application("a1", "alpha", nil)
+	one["?"].(map[string]any)["_kept"] = map[string]any{"password": "battery staple"}
+	h.deploy(id, one)
+	h.ended(id)
+	_, err := h.service.CallAction(t.Context(), demo, id, "a1_shout", map[string]any{"suffix": " battery staple"})
+	require.NoError(t, err)
+	steps, err := h.service.Steps(t.Context(), demo, h.ended(id).ID)
+	require.NoError(t, err)
+	require.Len(t, steps, 1)
+	require.Equal(t, "shout hello "+secret.Mark, steps[0].Name)
+}

@@ -148,8 +148,9 @@ func (w *World) Natives(r *engine.Runtime) muranopl.Natives {
 			"boom": func(context.Context, muranopl.Call) (any, error) {
 				return nil, errors.New("action failed on purpose")
 			},
-			"shout": func(_ context.Context, call muranopl.Call) (any, error) {
-				return call.Object.Text("greeting") + fmt.Sprint(call.Args["suffix"]), nil
+			"shout": func(ctx context.Context, call muranopl.Call) (any, error) {
+				what := call.Object.Text("greeting") + fmt.Sprint(call.Args["suffix"])
+				return what, r.Step(ctx, call.Object, "shout "+what, func(context.Context) error { return nil })
 			},
 		}},
 	}
