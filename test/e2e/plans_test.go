@@ -62,6 +62,20 @@ applications:
 	result, _ = s.call(t, "web", "commands", map[string]any{})
 	require.Equal(t, map[string]any{"exitCode": 3.0, "stdout": "it's\n$a text", "stderr": "said"}, result["result"])
 
+	s.oncePast(t, "begun\n1", func() {
+		require.NoError(t, l.server.Process.Kill())
+		_ = l.server.Wait()
+	})
+	s.oncePast(t, "begun\n2", func() { l.stop(t) })
+
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "planned")
+	asBefore(t, demo, found)
+}
+
+// oncePast ends the server while a script of an action runs, and starts it again: the script has run once more than before, and not twice.
+func (s *scaling) oncePast(t *testing.T, want string, end func()) {
+	t.Helper()
+	l, result := s.lab, map[string]any{}
 	task := s.begin(t, "web", "once", map[string]any{})
 	l.eventually(t, time.Minute, "the script runs", func() error {
 		if !strings.Contains(s.reported(t, task), "begun") {
@@ -69,20 +83,16 @@ applications:
 		}
 		return nil
 	})
-	require.NoError(t, l.server.Process.Kill())
-	_ = l.server.Wait()
+	end()
 	l.launch(t)
 	l.healthy(t)
 	l.eventually(t, 2*time.Minute, "the action ends", func() error {
-		if result = demo.must(t, http.MethodGet, "/v1/environments/"+s.environment+"/actions/"+task, nil); len(result) == 0 {
+		if result = s.user.must(t, http.MethodGet, "/v1/environments/"+s.environment+"/actions/"+task, nil); len(result) == 0 {
 			return fmt.Errorf("it runs")
 		}
 		return nil
 	})
-	require.Equal(t, "begun\n1", result["result"], "a script ran twice, or its result was lost")
-
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "planned")
-	asBefore(t, demo, found)
+	require.Equal(t, want, result["result"])
 }
 
 // reported is the log of a deployment or action.
