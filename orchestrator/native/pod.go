@@ -194,8 +194,9 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 
 // hasRun tells whether the application's container was in the pod before.
 func (p podClass) hasRun(ctx context.Context, application *muranopl.Object) (bool, error) {
-	_, kept, err := p.runtime.Attribute(ctx, application, attributeContainer)
-	return kept || len(application.List(propertyEndpoints)) > 0, err
+	value, _, err := p.runtime.Attribute(ctx, application, attributeContainer)
+	kept, _ := value.(map[string]any)
+	return len(kept) > 0 || len(application.List(propertyEndpoints)) > 0, err
 }
 
 // kubernetes makes sure that the pod's cluster is up and returns the way to its API.
