@@ -36,6 +36,8 @@ scenario('no page is wider than a narrow window', { viewport: { width: 360, heig
   await member.goto('environments');
   await calm(member);
   wide.head = await member.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  const { height } = await member.locator('header.pf-v6-c-masthead').boundingBox();
+  assert.ok(height < 100, `the head is one row, and not ${height} pixels high`);
   await member.context().close();
   assert.deepEqual(wide, { head: 0 });
 });
