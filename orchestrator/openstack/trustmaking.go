@@ -2,8 +2,9 @@ package openstack
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net/http"
 	"time"
 
@@ -11,49 +12,70 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/trusts"
 )
 
-// unlimitedTrust is after how long a trust ends whose end nobody has chosen. It is deleted long before.
-const unlimitedTrust = 10 * 365 * 24 * time.Hour
+// trustName is an attribute that Keystone keeps with a trust and lists, as it does with every one that it does not know.
+const trustName = "burano_name"
 
-// makeTrust makes a trust once, also when the answer is lost: trusts have no names, but the fraction of the second in which one expires is
-// as good as one.
-func makeTrust(ctx context.Context, client *gophercloud.ServiceClient, options trusts.CreateOpts) (*trusts.Trust, error) {
-	expires := time.Now().Add(unlimitedTrust)
-	if options.ExpiresAt != nil {
-		expires = *options.ExpiresAt
+// namedTrust asks for a trust with a name. A trust whose end is not chosen has none: what Heat makes through one that ends has its end, and
+// Keystone refuses the second trust of a user for Heat with the same end, so that no second stack could be made.
+type namedTrust struct {
+	trusts.CreateOpts
+	name string
+}
+
+func (t namedTrust) ToTrustCreateMap() (map[string]any, error) {
+	body, err := t.CreateOpts.ToTrustCreateMap()
+	if err == nil {
+		body["trust"].(map[string]any)[trustName] = t.name
 	}
-	expires = expires.UTC().Truncate(time.Second).Add(time.Duration(1+rand.IntN(999_999)) * time.Microsecond)
-	options.ExpiresAt = &expires
-	var made *trusts.Trust
+	return body, err
+}
+
+// makeTrust makes a trust once, also when the answer is lost: it is found by its name.
+func makeTrust(ctx context.Context, client *gophercloud.ServiceClient, options trusts.CreateOpts) (id string, err error) {
+	if options.ExpiresAt != nil {
+		// Keystone refuses two trusts that end at the same instant.
+		expires := options.ExpiresAt.UTC().Truncate(time.Second).Add(time.Duration(1+mathrand.IntN(999_999)) * time.Microsecond)
+		options.ExpiresAt = &expires
+	}
+	wanted := namedTrust{CreateOpts: options, name: rand.Text()}
 	tries := 0
-	err := patiently(ctx, "identity", func(ctx context.Context) (err error) {
+	err = patiently(ctx, "identity", func(ctx context.Context) (err error) {
 		if tries++; tries > 1 {
-			if made, err = findTrust(ctx, client, options); err != nil || made != nil {
+			if id, err = findTrust(ctx, client, wanted); err != nil || id != "" {
 				return err
 			}
 		}
-		made, err = trusts.Create(ctx, client, options).Extract()
+		made, err := trusts.Create(ctx, client, wanted).Extract()
 		if gophercloud.ResponseCodeIs(err, http.StatusConflict) && tries <= conflicts {
 			return &outage{status: http.StatusConflict, text: err.Error()}
 		}
+		if err == nil {
+			id = made.ID
+		}
 		return err
 	})
-	return made, err
+	return id, err
 }
 
-// findTrust returns the trust that was made with these options, nil when there is none.
-func findTrust(ctx context.Context, client *gophercloud.ServiceClient, options trusts.CreateOpts) (*trusts.Trust, error) {
-	pages, err := trusts.List(client, trusts.ListOpts{TrustorUserID: options.TrustorUserID}).AllPages(ctx)
+// findTrust returns the id of the trust that was made with this name, "" when there is none.
+func findTrust(ctx context.Context, client *gophercloud.ServiceClient, wanted namedTrust) (string, error) {
+	pages, err := trusts.List(client, trusts.ListOpts{TrustorUserID: wanted.TrustorUserID}).AllPages(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("look for a trust: %w", err)
+		return "", fmt.Errorf("look for a trust: %w", err)
 	}
-	all, err := trusts.ExtractTrusts(pages)
-	if err != nil {
-		return nil, fmt.Errorf("look for a trust: %w", err)
-	}
-	for _, one := range all {
-		if one.TrusteeUserID == options.TrusteeUserID && one.ProjectID == options.ProjectID && one.ExpiresAt.Equal(*options.ExpiresAt) {
-			return &one, nil
+	var list struct {
+		Trusts []struct {
+			ID   string
+			Name string `json:"burano_name"`
 		}
 	}
-	return nil, nil
+	if err := pages.(trusts.TrustPage).ExtractInto(&list); err != nil {
+		return "", fmt.Errorf("look for a trust: %w", err)
+	}
+	for _, one := range list.Trusts {
+		if one.Name == wanted.name {
+			return one.ID, nil
+		}
+	}
+	return "", nil
 }

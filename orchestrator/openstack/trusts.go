@@ -63,7 +63,7 @@ func (s *Service) CreateTrust(ctx context.Context, caller identity.Caller, wante
 		}
 		return "", nil, fmt.Errorf("make a trust for user %s in project %s: %w", caller.UserID, caller.ProjectID, err)
 	}
-	return trust.ID, granted, nil
+	return trust, granted, nil
 }
 
 // withImplied adds to roles those of the held ones that they imply, directly or not.

@@ -17,6 +17,7 @@ type trust struct {
 	RemainingUses                       *int
 	Redelegations                       int    // how often it may still be passed on
 	RedelegatedID                       string // the trust through which it was made, or ""
+	BuranoName                          string // Keystone keeps every attribute; this is the one that is asked for here
 }
 
 // maxRedelegations is Keystone's own default.
@@ -37,6 +38,7 @@ type trustWanted struct {
 	RemainingUses *int       `json:"remaining_uses"`
 	Redelegate    bool       `json:"allow_redelegation"`
 	Redelegations *int       `json:"redelegation_count"`
+	BuranoName    string     `json:"burano_name"`
 	Roles         []struct {
 		ID   string `json:"id"`
 		Name string `json:"name"`
@@ -72,7 +74,7 @@ func (s *Service) createTrust(w http.ResponseWriter, r *http.Request, caller ses
 	made := trust{
 		ID: newID(), TrustorID: wanted.TrustorUserID, TrusteeID: wanted.TrusteeUserID, ProjectID: wanted.ProjectID,
 		Impersonation: *wanted.Impersonation, ExpiresAt: wanted.ExpiresAt, RemainingUses: wanted.RemainingUses,
-		Redelegations: redelegations,
+		Redelegations: redelegations, BuranoName: wanted.BuranoName,
 	}
 	if caller.trust != nil {
 		made.RedelegatedID = caller.trust.ID
@@ -236,6 +238,9 @@ func (s *Service) trustBody(t trust, whole bool) map[string]any {
 	}
 	if t.ProjectID != "" {
 		body["project_id"] = t.ProjectID
+	}
+	if t.BuranoName != "" {
+		body["burano_name"] = t.BuranoName
 	}
 	if t.RedelegatedID != "" {
 		body["redelegated_trust_id"] = t.RedelegatedID
