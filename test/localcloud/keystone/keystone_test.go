@@ -297,10 +297,11 @@ func TestATrustsTokenHasItsOwnEndButDoesNotOutliveTheTrust(t *testing.T) {
 	later := end.Add(time.Minute)
 	options.ExpiresAt = &later
 	requireStatus(t, trusts.Create(t.Context(), acting, options).Err, http.StatusForbidden)
-	options.ExpiresAt = nil
+	options.ExpiresAt, options.TrusteeUserID = nil, c.user(c.login("other")).ID
 	passedOn, err := trusts.Create(t.Context(), acting, options).Extract()
 	require.NoError(t, err)
 	require.Equal(t, end, passedOn.ExpiresAt.UTC())
+	requireStatus(t, trusts.Create(t.Context(), acting, options).Err, http.StatusConflict) // of one end there is one
 
 	c.now = end
 	requireStatus(t, tokens.Get(t.Context(), service, acting.Token()).Err, http.StatusNotFound)

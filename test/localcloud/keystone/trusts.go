@@ -98,6 +98,12 @@ func (s *Service) createTrust(w http.ResponseWriter, r *http.Request, caller ses
 		}
 		made.RoleIDs = append(made.RoleIDs, held[i].ID)
 	}
+	for _, other := range s.trusts.All() {
+		if made.ExpiresAt != nil && other.ExpiresAt != nil && made.ExpiresAt.Equal(*other.ExpiresAt) &&
+			other.TrustorID == made.TrustorID && other.TrusteeID == made.TrusteeID && other.ProjectID == made.ProjectID {
+			return failure{http.StatusConflict, "Conflict occurred attempting to store trust - Duplicate entry found with ID " + made.ID + "."}
+		}
+	}
 	if err := s.trusts.Put(made.ID, made); err != nil {
 		return err
 	}
