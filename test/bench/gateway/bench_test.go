@@ -23,6 +23,7 @@ import (
 
 type open struct{}
 
+func (open) Guard(context.Context) error             { return nil }
 func (open) Publish(context.Context, []uint16) error { return nil }
 func (open) Refresh(context.Context) error           { return nil }
 
