@@ -70,7 +70,7 @@ func same(path string) func(context.Context, *target, *http.Client) error {
 	}
 }
 
-// A deployment is looked at again after a quarter of the time that it has taken until then, and not sooner than after firstLook: so it is
+// A deployment is looked at again after a twentieth of the time that it has taken until then, and not sooner than after firstLook: so it is
 // seen to be ready as little too late on a fast server as on a slow one, and a slow one is not kept busy by looks.
 const firstLook = 500 * time.Microsecond
 
@@ -101,7 +101,7 @@ func deploy(ctx context.Context, t *target, client *http.Client) error {
 			select {
 			case <-ctx.Done():
 				return fmt.Errorf("wait for the deployment: %w", ctx.Err())
-			case <-time.After(max(firstLook, time.Since(submitted)/4)):
+			case <-time.After(max(firstLook, time.Since(submitted)/20)):
 			}
 		default:
 			return fmt.Errorf("the environment is %s after its deployment", environment.Status)
