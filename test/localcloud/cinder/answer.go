@@ -1,7 +1,6 @@
 package cinder
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,54 +11,18 @@ import (
 	"github.com/burano/burano/test/localcloud/answer"
 )
 
-// handler answers one request; an error that it returns becomes Cinder's error body.
-type handler func(http.ResponseWriter, *http.Request) error
-
-// failure is an error with a status that faults do not have.
-type failure struct {
-	status  int
-	message string
-}
-
-func (f failure) Error() string { return f.message }
-
-// faultNames are the keys under which Cinder writes errors.
-var faultNames = map[int]string{
-	http.StatusBadRequest: "badRequest", http.StatusForbidden: "forbidden", http.StatusNotFound: "itemNotFound",
-	http.StatusConflict: "conflictingRequest", http.StatusRequestEntityTooLarge: "overLimit",
-}
-
 // statuses: what is in the way of a change is a bad request to Cinder.
 var statuses = map[fault.Kind]int{
 	fault.Invalid: http.StatusBadRequest, fault.Forbidden: http.StatusForbidden, fault.NotFound: http.StatusNotFound,
 	fault.Conflict: http.StatusBadRequest, fault.TooLarge: http.StatusRequestEntityTooLarge,
 }
 
-func (s *Service) handle(h handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := h(w, r)
-		if err == nil {
-			return
-		}
-		status, message := http.StatusInternalServerError, "The server has either erred or is incapable of performing the requested operation."
-		var f failure
-		if errors.As(err, &f) {
-			status, message = f.status, f.message
-		} else if known, ok := statuses[fault.KindOf(err)]; ok {
-			status, message = known, err.Error()
-		} else {
-			s.log.ErrorContext(r.Context(), "cinder failed", "method", r.Method, "path", r.URL.Path, "error", err)
-		}
-		name, ok := faultNames[status]
-		if !ok {
-			name = "computeFault" // what Cinder has kept of Nova, whose part it was
-		}
-		answer.JSON(w, status, map[string]any{name: map[string]any{"code": status, "message": message}})
-	})
+func (s *Service) handle(h answer.Handler) http.Handler {
+	return answer.Failures{Service: "cinder", Own: "The server has either erred or is incapable of performing the requested operation.", Statuses: statuses, Log: s.log}.Handle(h)
 }
 
 // inProject refuses paths of projects that the token is not for.
-func inProject(h handler) handler {
+func inProject(h answer.Handler) answer.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if caller := identity.From(r.Context()); caller.ProjectID == "" || r.PathValue("project") != caller.ProjectID {
 			return fault.New(fault.Invalid, "Malformed request url")

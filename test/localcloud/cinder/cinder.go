@@ -86,12 +86,12 @@ func (s *Service) file(id string) string { return filepath.Join(s.dir, id) }
 // request's context (internal/identity).
 func (s *Service) Handler() http.Handler {
 	mux := http.NewServeMux()
-	open := func(pattern string, h handler) { mux.Handle(pattern, s.handle(h)) }
+	open := func(pattern string, h answer.Handler) { mux.Handle(pattern, s.handle(h)) }
 	open("GET /{$}", s.listVersions)
 	open("GET /v3", s.showVersion)
 	open("GET /v3/{$}", s.showVersion)
 
-	serve := func(method, path string, h handler) { open(method+" /v3/{project}"+path, inProject(h)) }
+	serve := func(method, path string, h answer.Handler) { open(method+" /v3/{project}"+path, inProject(h)) }
 	serve("GET", "/volumes", s.listVolumes)
 	serve("GET", "/volumes/detail", s.listVolumes)
 	serve("POST", "/volumes", s.createVolume)
@@ -118,7 +118,7 @@ func (s *Service) Handler() http.Handler {
 	serve("PUT", "/os-quota-sets/{of}", s.updateQuota)
 	serve("GET", "/os-availability-zone", s.listZones)
 	open("/", func(http.ResponseWriter, *http.Request) error {
-		return failure{http.StatusNotFound, "The resource could not be found."}
+		return answer.Failure{Status: http.StatusNotFound, Message: "The resource could not be found."}
 	})
 	return mux
 }

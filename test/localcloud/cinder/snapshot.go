@@ -227,7 +227,7 @@ func (s *Service) createType(w http.ResponseWriter, r *http.Request) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if _, there := s.findType(name); there {
-		return failure{http.StatusConflict, "Volume Type " + name + " already exists."}
+		return answer.Failure{Status: http.StatusConflict, Message: "Volume Type " + name + " already exists."}
 	}
 	one := volumeType{ID: uuid.NewString(), Name: name, Description: body.Type.Description}
 	if err := s.types.Put(one.ID, one); err != nil {

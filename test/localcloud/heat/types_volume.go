@@ -22,7 +22,6 @@ func volumeType() resourceType {
 			"availability_zone": {kind: words}, "snapshot_id": {kind: words}, "source_volid": {kind: words}, "image": {kind: words},
 			"backup_id": {kind: words, update: true},
 		},
-		// What is too small is replaced by nobody: Heat refuses to shrink a volume.
 		create: func(ctx context.Context, j *job) error {
 			if j.text("backup_id") != "" {
 				return notValid("backup_id is not supported by the local cloud's Heat: its Cinder has no backups")

@@ -1,7 +1,6 @@
 package nova
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
@@ -10,58 +9,17 @@ import (
 	"github.com/burano/burano/test/localcloud/answer"
 )
 
-// handler answers one request; an error that it returns becomes Nova's error body.
-type handler func(http.ResponseWriter, *http.Request) error
-
-// failure is an error with a status that faults do not have.
-type failure struct {
-	status  int
-	message string
-}
-
-func (f failure) Error() string { return f.message }
-
-// faultNames are the keys under which Nova writes errors.
-var faultNames = map[int]string{
-	http.StatusBadRequest: "badRequest", http.StatusUnauthorized: "unauthorized", http.StatusForbidden: "forbidden",
-	http.StatusNotFound: "itemNotFound", http.StatusMethodNotAllowed: "badMethod", http.StatusConflict: "conflictingRequest",
-	http.StatusRequestEntityTooLarge: "overLimit", http.StatusNotImplemented: "notImplemented",
-}
-
 var statuses = map[fault.Kind]int{
 	fault.Invalid: http.StatusBadRequest, fault.Unauthorized: http.StatusUnauthorized, fault.Forbidden: http.StatusForbidden,
 	fault.NotFound: http.StatusNotFound, fault.Conflict: http.StatusConflict, fault.TooLarge: http.StatusRequestEntityTooLarge,
 }
 
-func (s *Service) handle(h handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := h(w, r)
-		if err == nil {
-			return
-		}
-		status, message := http.StatusInternalServerError, "Unexpected API Error. The reason is in the log of the local cloud."
-		var f failure
-		if errors.As(err, &f) {
-			status, message = f.status, f.message
-		} else if kind, ok := statuses[fault.KindOf(err)]; ok {
-			status, message = kind, err.Error()
-		} else {
-			s.log.ErrorContext(r.Context(), "nova failed", "method", r.Method, "path", r.URL.Path, "error", err)
-		}
-		writeFailure(w, status, message)
-	})
-}
-
-func writeFailure(w http.ResponseWriter, status int, message string) {
-	name, ok := faultNames[status]
-	if !ok {
-		name = "computeFault"
-	}
-	answer.JSON(w, status, map[string]any{name: map[string]any{"code": status, "message": message}})
+func (s *Service) handle(h answer.Handler) http.Handler {
+	return answer.Failures{Service: "nova", Own: "Unexpected API Error. The reason is in the log of the local cloud.", Statuses: statuses, Log: s.log}.Handle(h)
 }
 
 // inProject refuses tokens without a project: everything of Nova belongs to one.
-func inProject(h handler) handler {
+func inProject(h answer.Handler) answer.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if identity.From(r.Context()).ProjectID == "" {
 			return fault.New(fault.Forbidden, "Policy doesn't allow this to be performed: the token has no project.")

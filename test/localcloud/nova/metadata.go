@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/test/localcloud/answer"
 	"github.com/burano/burano/test/localcloud/neutron"
 )
 
@@ -15,7 +16,7 @@ import (
 func (s *Service) Metadata(serverID string) http.Handler {
 	return s.handle(func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			return failure{http.StatusMethodNotAllowed, "The metadata service is read with GET."}
+			return answer.Failure{Status: http.StatusMethodNotAllowed, Message: "The metadata service is read with GET."}
 		}
 		files, err := s.metadata(r, serverID)
 		if err != nil {

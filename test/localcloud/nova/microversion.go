@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/burano/burano/test/localcloud/answer"
 )
 
 // microversion is the minor version of the API that a request asks for
@@ -44,14 +46,14 @@ func withMicroversion(next http.Handler) http.Handler {
 		case text == "latest":
 			wanted = maxMicroversion
 		case match == nil:
-			writeFailure(w, http.StatusBadRequest,
+			answer.WriteFailure(w, http.StatusBadRequest,
 				fmt.Sprintf("API Version String %s is of invalid format. Must be of format MajorNum.MinorNum.", text))
 			return
 		default:
 			wanted.major, _ = strconv.Atoi(match[1])
 			wanted.minor, _ = strconv.Atoi(match[2])
 			if wanted.major != 2 || wanted.minor < minMicroversion.minor || wanted.minor > maxMicroversion.minor {
-				writeFailure(w, http.StatusNotAcceptable, fmt.Sprintf(
+				answer.WriteFailure(w, http.StatusNotAcceptable, fmt.Sprintf(
 					"Version %s is not supported by the API. Minimum is %s and maximum is %s.", text, minMicroversion, maxMicroversion))
 				return
 			}

@@ -118,12 +118,12 @@ func (s *Service) Close() {
 // request's context (internal/identity).
 func (s *Service) Handler() http.Handler {
 	mux := http.NewServeMux()
-	open := func(pattern string, h handler) { mux.Handle(pattern, s.handle(h)) }
+	open := func(pattern string, h answer.Handler) { mux.Handle(pattern, s.handle(h)) }
 	open("GET /{$}", s.listVersions)
 	open("GET /v2.1", s.showVersion)
 	open("GET /v2.1/{$}", s.showVersion)
 
-	serve := func(pattern string, h handler) { open(pattern, inProject(h)) }
+	serve := func(pattern string, h answer.Handler) { open(pattern, inProject(h)) }
 	serve("GET /v2.1/flavors", s.listFlavors)
 	serve("POST /v2.1/flavors", s.createFlavor)
 	serve("DELETE /v2.1/flavors/{id}", s.deleteFlavor)
@@ -159,7 +159,7 @@ func (s *Service) Handler() http.Handler {
 	serve("GET /v2.1/os-availability-zone", s.listZones)
 	serve("GET /v2.1/os-availability-zone/detail", s.listZones)
 	open("/", func(http.ResponseWriter, *http.Request) error {
-		return failure{http.StatusNotFound, "The resource could not be found."}
+		return answer.Failure{Status: http.StatusNotFound, Message: "The resource could not be found."}
 	})
 	return withMicroversion(mux)
 }

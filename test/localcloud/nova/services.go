@@ -118,4 +118,4 @@ func (s *Service) scheduled(ctx context.Context, server Server) error {
 }
 
 // noHost is the fault of a server for which there is no place.
-var noHost = failure{http.StatusInternalServerError, "No valid host was found. There are not enough hosts available."}
+var noHost = answer.Failure{Status: http.StatusInternalServerError, Message: "No valid host was found. There are not enough hosts available."}
