@@ -18,13 +18,13 @@ import (
 // to be done with at their end. Objects without a destructor that nobody wants to hear of are none of its business.
 type heap struct {
 	mutex      sync.Mutex
-	objects    []*Object            // with a destructor or subscriptions, in the order of their making
-	known      map[*Object]bool     // those
-	roots      map[*Object]int      // that Go code holds, so many times
-	strands    map[*strand]struct{} // lines of execution
-	destroying map[*Object]bool     // that are being destroyed
-	marking    atomic.Int32         // collections that look for what is reachable
-	written    []any                // while they do: values that were stored meanwhile
+	objects    []*Object        // with a destructor or subscriptions, in the order of their making
+	known      map[*Object]bool // those
+	roots      map[*Object]int  // that Go code holds, so many times
+	strands    *strand          // the line of execution that began last, nil for none; each leads to the one before it
+	destroying map[*Object]bool // that are being destroyed
+	marking    atomic.Int32     // collections that look for what is reachable
+	written    []any            // while they do: values that were stored meanwhile
 
 	names *sync.Map // id → weak.Pointer[Object]; apart, because what cleans it up may not lead to objects
 }
@@ -63,10 +63,10 @@ func (h *heap) begin(s *strand) {
 	s.frame.interpreter.meter.call(1)
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	if h.strands == nil {
-		h.strands = map[*strand]struct{}{}
+	if s.before = h.strands; s.before != nil {
+		s.before.after = s
 	}
-	h.strands[s] = struct{}{}
+	h.strands = s
 	if h.marking.Load() > 0 {
 		h.written = append(h.written, s.frame)
 	}
@@ -76,7 +76,23 @@ func (h *heap) end(s *strand) {
 	s.frame.interpreter.meter.call(-1)
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	delete(h.strands, s)
+	if s.before != nil {
+		s.before.after = s.after
+	}
+	if s.after != nil {
+		s.after.before = s.before
+	} else {
+		h.strands = s.before
+	}
+}
+
+// running lists the lines of execution; the mutex is the caller's.
+func (h *heap) running() []*strand {
+	var strands []*strand
+	for s := h.strands; s != nil; s = s.before {
+		strands = append(strands, s)
+	}
+	return strands
 }
 
 // store notes that a value was stored somewhere, for collections that may have passed the place already.
@@ -237,10 +253,7 @@ func (i *Interpreter) reachable() map[*Object]bool {
 	h.mutex.Lock()
 	h.marking.Add(1)
 	roots := slices.Collect(maps.Keys(h.roots))
-	strands := make([]*strand, 0, len(h.strands))
-	for s := range h.strands {
-		strands = append(strands, s)
-	}
+	strands := h.running()
 	h.mutex.Unlock()
 	for _, root := range roots {
 		m.value(root)

@@ -31,6 +31,8 @@ type strand struct {
 	exception  *Exception       // that a Catch is dealing with
 	ticked     int              // instructions since it was charged
 
+	before, after *strand // in the heap's list, by its mutex
+
 	mutex  sync.Mutex
 	pinned []any // values that instructions are working with
 }

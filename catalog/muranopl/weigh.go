@@ -119,7 +119,7 @@ func (w *weigher) interpreter(i *Interpreter) {
 	h.mutex.Lock()
 	objects := slices.Collect(maps.Keys(h.roots))
 	objects = append(objects, h.objects...)
-	strands := slices.Collect(maps.Keys(h.strands))
+	strands := h.running()
 	h.mutex.Unlock()
 	for _, o := range objects {
 		w.value(o)
