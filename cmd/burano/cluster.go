@@ -15,7 +15,7 @@ import (
 
 func clusterCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "cluster", Short: "Kubernetes clusters that Burano deployed"}
-	command.AddCommand(snapshotCommand(connection), rotateCommand(connection), clusterShowCommand(connection), kubeconfigCommand(connection), podsCommand(connection), podCommand(connection),
+	command.AddCommand(snapshotCommand(connection), rotateCommand(connection), clusterShowCommand(connection), trafficCommand(connection), kubeconfigCommand(connection), podsCommand(connection), podCommand(connection),
 		logsCommand(connection), recreatePodCommand(connection), workloadCommand(connection))
 	return command
 }

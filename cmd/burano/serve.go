@@ -231,6 +231,8 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		}
 		authenticator := auth.NewAuthenticator(auth.Config{Cloud: cloud, Rows: rows, Sealer: sealer, Now: time.Now, Idle: options.signInIdle, Life: options.signInTime,
 			Proxies: proxies, Providers: providers, Keystone: cmp.Or(options.keystone, keystoneV3(credentials.IdentityEndpoint)), Logger: logger})
+		meters := native.NewMeters(tasks, nativeConfig)
+		defer meters.Close()
 		handler := api.New(api.Config{
 			Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, ProjectOf: cloud.ProjectOf, TrustRoles: options.roles, Engine: tasks, Logger: logger,
 				Values: options.limits.Values}),
@@ -248,6 +250,9 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			},
 			Cluster: func(ctx context.Context, environmentID, objectID string) (any, error) {
 				return native.Status(ctx, tasks, environmentID, objectID, nativeConfig)
+			},
+			Traffic: func(ctx context.Context, environmentID, objectID string) (any, error) {
+				return meters.Traffic(ctx, environmentID, objectID)
 			},
 			Clusters:  native.Clusters{Secrets: tasks, Config: nativeConfig},
 			Snapshots: archive,

@@ -10,6 +10,8 @@ import (
 
 	"github.com/haproxytech/client-native/v6/runtime"
 	"github.com/haproxytech/client-native/v6/runtime/options"
+
+	"github.com/burano/burano/gateway/traffic"
 )
 
 // admin is the running HAProxy, reached by its admin socket.
@@ -42,7 +44,7 @@ func (a *admin) listeners() (map[uint16]listener, error) {
 		if len(fields) < 19 || fields[0] == "#" {
 			continue
 		}
-		port, ours := portOf(fields[1])
+		port, ours := traffic.Port(fields[1])
 		if !ours {
 			continue
 		}
@@ -102,7 +104,7 @@ func (a *admin) apply(list []change) error {
 
 // change does one. Draining is a weight of zero: it is the one way to say it that the configuration file knows as well.
 func (a *admin) change(c change) error {
-	backend := sectionName(c.Port)
+	backend := traffic.Section(c.Port)
 	if c.Slot.State == free {
 		return a.client.SetServerState(backend, c.Slot.Name, "maint")
 	}

@@ -10,12 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/haproxytech/client-native/v6/configuration"
 	"github.com/haproxytech/client-native/v6/configuration/options"
 	"github.com/haproxytech/client-native/v6/models"
+
+	"github.com/burano/burano/gateway/traffic"
 )
 
 // file is HAProxy's configuration file, which is ours alone. It changes only by transactions: a candidate is written, HAProxy
@@ -139,7 +140,7 @@ func (f *file) listeners() (map[uint16]listener, error) {
 	}
 	found := make(map[uint16]listener, len(frontends))
 	for _, frontend := range frontends {
-		port, ok := portOf(frontend.Name)
+		port, ok := traffic.Port(frontend.Name)
 		if !ok {
 			continue
 		}
@@ -194,7 +195,7 @@ func (f *file) write(wanted map[uint16]listener) (changed bool, err error) {
 }
 
 func (f *file) add(l listener, id string) error {
-	name := sectionName(l.Port)
+	name := traffic.Section(l.Port)
 	backend := &models.Backend{BackendBase: models.BackendBase{Name: name, From: defaultsName, Description: l.About}}
 	if err := f.client.CreateBackend(backend, id, 0); err != nil {
 		return err
@@ -213,10 +214,10 @@ func (f *file) add(l listener, id string) error {
 }
 
 func (f *file) remove(port uint16, id string) error {
-	if err := f.client.DeleteFrontend(sectionName(port), id, 0); err != nil {
+	if err := f.client.DeleteFrontend(traffic.Section(port), id, 0); err != nil {
 		return err
 	}
-	return f.client.DeleteBackend(sectionName(port), id, 0)
+	return f.client.DeleteBackend(traffic.Section(port), id, 0)
 }
 
 func (f *file) edits(has, want listener) []func(id string) error {
@@ -225,11 +226,11 @@ func (f *file) edits(has, want listener) []func(id string) error {
 		switch {
 		case i >= len(has.Slots):
 			steps = append(steps, func(id string) error {
-				return f.client.CreateServer("backend", sectionName(want.Port), serverOf(s), id, 0)
+				return f.client.CreateServer("backend", traffic.Section(want.Port), serverOf(s), id, 0)
 			})
 		case has.Slots[i] != s:
 			steps = append(steps, func(id string) error {
-				return f.client.EditServer(has.Slots[i].Name, "backend", sectionName(want.Port), serverOf(s), id, 0)
+				return f.client.EditServer(has.Slots[i].Name, "backend", traffic.Section(want.Port), serverOf(s), id, 0)
 			})
 		}
 	}
@@ -274,17 +275,6 @@ func (f *file) proven() bool {
 	}
 	good, err := os.ReadFile(f.lastGood())
 	return err == nil && skeleton(present) == skeleton(good)
-}
-
-func sectionName(port uint16) string { return "port-" + strconv.Itoa(int(port)) }
-
-func portOf(section string) (uint16, bool) {
-	number, ok := strings.CutPrefix(section, "port-")
-	if !ok {
-		return 0, false
-	}
-	port, err := strconv.ParseUint(number, 10, 16)
-	return uint16(port), err == nil
 }
 
 // nowhere stands in the configuration for a free slot, which is disabled.

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/gateway/traffic"
 )
 
 // Config says where HAProxy is. The zero value fits a gateway node with Debian's package.
@@ -41,7 +42,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.ConfigFile = cmp.Or(c.ConfigFile, "/etc/haproxy/haproxy.cfg")
-	c.Socket = cmp.Or(c.Socket, "/run/haproxy-admin.sock")
+	c.Socket = cmp.Or(c.Socket, traffic.Socket)
 	c.Binary = cmp.Or(c.Binary, "/usr/sbin/haproxy")
 	c.User = cmp.Or(c.User, "haproxy")
 	c.Group = cmp.Or(c.Group, "haproxy")

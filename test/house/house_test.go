@@ -22,8 +22,8 @@ var mayImport = map[string][]string{
 	"cmd/localcloud":      {"test/localcloud", "internal"},
 	"web":                 {"orchestrator", "catalog", "internal"},
 	"web/client":          {"catalog", "internal"}, // others use it: nothing of the server comes with it
-	"orchestrator":        {"catalog", "nodes", "gateway/route", "internal"},
-	"nodes":               {"gateway/route", "internal/panics", "internal/wait"},
+	"orchestrator":        {"catalog", "nodes", "gateway/route", "gateway/traffic", "internal"},
+	"nodes":               {"gateway/route", "gateway/traffic", "internal/panics", "internal/wait"},
 	"gateway":             {"internal/wait"},
 	"catalog":             {"internal"},
 	"images":              {},

@@ -41,6 +41,8 @@ type Config struct {
 	Kubeconfig func(ctx context.Context, environmentID, objectID string) ([]byte, error)
 	// Cluster describes a cluster of an environment (native.ClusterStatus); who may ask is checked before. nil: clusters are not asked.
 	Cluster func(ctx context.Context, environmentID, objectID string) (any, error)
+	// Traffic samples what the gateways of a cluster count (native.Traffic); who may ask is checked before. nil: clusters are not asked.
+	Traffic func(ctx context.Context, environmentID, objectID string) (any, error)
 	// Clusters reads what runs in clusters; nil: clusters are not asked.
 	Clusters Clusters
 	// Snapshots keeps snapshots of clusters, TakeSnapshot takes one, after it was checked who asks, and SnapshotLoss says what a restore takes
@@ -149,7 +151,7 @@ func newEcho(config Config) *echo.Echo {
 	burano.GET("/version", showVersion)
 	delegationHandlers{config.Orchestrator}.register(burano)
 	findingHandlers{config.Orchestrator}.register(burano)
-	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster}.register(burano)
+	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster, config.Traffic}.register(burano)
 	runningHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)
 	snapshotHandlers{config.Orchestrator, config.Snapshots, config.TakeSnapshot, config.SnapshotLoss}.register(burano)
 	signInHandlers{config.SignIn, config.Policy}.register(burano)

@@ -19,11 +19,13 @@ import (
 
 	"github.com/burano/burano/catalog"
 	catalogstore "github.com/burano/burano/catalog/store"
+	"github.com/burano/burano/gateway/traffic"
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/engine/enginetest"
+	"github.com/burano/burano/orchestrator/native"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
@@ -97,6 +99,10 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		},
 		Cluster: func(_ context.Context, environmentID, objectID string) (any, error) {
 			return map[string]string{"name": environmentID + "/" + objectID}, nil
+		},
+		Traffic: func(_ context.Context, environmentID, objectID string) (any, error) {
+			return native.Traffic{Gateways: []native.GatewayTraffic{{Name: environmentID + "/" + objectID, Listeners: []traffic.Listener{
+				{Port: 80, Counters: traffic.Counters{ConnectionsPerSecond: 7}, Backends: []traffic.Server{{Address: "10.0.0.1:80", State: traffic.Up}}}}}}}, nil
 		},
 		Choices: func(_ context.Context, caller identity.Caller, kind string) (any, error) {
 			return []string{kind + " of " + caller.ProjectID}, nil

@@ -15,28 +15,32 @@ type clusterHandlers struct {
 	orchestrator *orchestrator.Service
 	kubeconfig   func(ctx context.Context, environmentID, objectID string) ([]byte, error)
 	status       func(ctx context.Context, environmentID, objectID string) (any, error)
+	traffic      func(ctx context.Context, environmentID, objectID string) (any, error)
 }
 
 func (h clusterHandlers) register(v1 *echo.Group) {
-	v1.GET("/environments/:environment/clusters/:cluster", h.show)
+	v1.GET("/environments/:environment/clusters/:cluster", h.describe(h.status))
+	v1.GET("/environments/:environment/clusters/:cluster/traffic", h.describe(h.traffic))
 	v1.GET("/environments/:environment/clusters/:cluster/kubeconfig", h.download)
 }
 
-// show answers what a cluster is made of and how it is now.
-func (h clusterHandlers) show(c echo.Context) error {
-	environmentID, clusterID := c.Param("environment"), c.Param("cluster")
-	ctx, caller := calling(c)
-	if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
-		return err
+// describe answers with what is asked of a cluster: what it is made of and how it is now, or what its gateways count.
+func (h clusterHandlers) describe(ask func(ctx context.Context, environmentID, objectID string) (any, error)) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		environmentID, clusterID := c.Param("environment"), c.Param("cluster")
+		ctx, caller := calling(c)
+		if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
+			return err
+		}
+		if ask == nil {
+			return fault.New(fault.NotFound, "This Burano asks no clusters")
+		}
+		found, err := ask(ctx, environmentID, clusterID)
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, found)
 	}
-	if h.status == nil {
-		return fault.New(fault.NotFound, "This Burano asks no clusters")
-	}
-	status, err := h.status(ctx, environmentID, clusterID)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, status)
 }
 
 func (h clusterHandlers) download(c echo.Context) error {

@@ -119,6 +119,7 @@ var rules = map[string]string{
 	"GET /burano/v1/forms/:package":                                         "get_package",
 	"POST /burano/v1/forms/:package":                                        "get_package",
 	"GET /burano/v1/environments/:environment/clusters/:cluster":            "show_environment",
+	"GET /burano/v1/environments/:environment/clusters/:cluster/traffic":    "show_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": "get_kubeconfig",
 
 	"POST /burano/v1/environments/:environment/clusters/:cluster/snapshots": "execute_action",

@@ -1,0 +1,248 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/burano/burano/gateway/traffic"
+	"github.com/burano/burano/internal/panics"
+	"github.com/burano/burano/nodes"
+)
+
+const (
+	// trafficAge is how old a sample may be that is given to somebody else: however many look, a gateway is asked once in that time.
+	trafficAge = time.Second
+	// trafficPatience is how long a gateway may take to answer.
+	trafficPatience = 5 * time.Second
+	// trafficIdle is how long the connections to gateways are kept when nobody asks any more.
+	trafficIdle = 30 * time.Second
+)
+
+type (
+	// Traffic is what the gateways of a cluster count at a moment.
+	Traffic struct {
+		Sampled  time.Time        `json:"sampled"`
+		Gateways []GatewayTraffic `json:"gateways"`
+	}
+	// GatewayTraffic is what one gateway counts.
+	GatewayTraffic struct {
+		Name      string             `json:"name"`
+		Problem   string             `json:"problem"`   // why it does not answer, "" when it does
+		Listeners []traffic.Listener `json:"listeners"` // by port; none when it does not answer
+	}
+)
+
+// Meters sample what the gateways of clusters count, for those who look: nothing is asked and no connection is kept when nobody does.
+type Meters struct {
+	// known lists the nodes of a cluster, and open makes the cluster of them.
+	known func(ctx context.Context, environmentID, objectID string) ([]nodes.Node, error)
+	open  func(ctx context.Context, environmentID, objectID string) (countedCluster, error)
+
+	mu     sync.Mutex
+	meters map[[2]string]*meter // by environment and object
+}
+
+// countedCluster is a cluster whose gateways can be asked.
+type countedCluster interface {
+	GatewayTraffic(ctx context.Context, node nodes.Node) ([]traffic.Listener, error)
+	Close() error
+}
+
+// NewMeters returns meters of the clusters whose keys these secrets have.
+func NewMeters(secrets Secrets, config Config) *Meters {
+	return &Meters{
+		known: func(ctx context.Context, environmentID, objectID string) ([]nodes.Node, error) {
+			known, err := factsOf(ctx, environmentVault{secrets, environmentID, objectID})
+			return known.Nodes, err
+		},
+		open: func(ctx context.Context, environmentID, objectID string) (countedCluster, error) {
+			_, cluster, err := openCluster(ctx, secrets, environmentID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: statusReach})
+			return cluster, err
+		},
+		meters: map[[2]string]*meter{},
+	}
+}
+
+// Traffic samples the gateways of the cluster that this object of the environment is, or gives the sample of somebody who has just asked.
+// A gateway that does not answer is described as such, and waited for only the first time. A cluster that was never up is a fault of
+// kind NotFound.
+func (m *Meters) Traffic(ctx context.Context, environmentID, objectID string) (Traffic, error) {
+	one := m.use([2]string{environmentID, objectID})
+	shared := one.asking.DoChan("", func() (any, error) {
+		var sample Traffic
+		err := panics.Run(func() (err error) {
+			// Others wait for it too: it goes on when the one who asked first leaves.
+			sample, err = one.sample(context.WithoutCancel(ctx))
+			return err
+		})
+		return sample, err
+	})
+	select {
+	case <-ctx.Done():
+		return Traffic{}, context.Cause(ctx)
+	case result := <-shared:
+		sample, _ := result.Val.(Traffic)
+		return sample, result.Err
+	}
+}
+
+// use returns the meter of a cluster, which stays for a while from now on.
+func (m *Meters) use(key [2]string) *meter {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	one := m.meters[key]
+	if one == nil {
+		one = &meter{meters: m, key: key}
+		m.meters[key] = one
+		one.idle = time.AfterFunc(trafficIdle, func() { m.leave(one) })
+	}
+	one.used = time.Now()
+	one.idle.Reset(trafficIdle)
+	return one
+}
+
+// leave ends a meter that nobody has used for a while.
+func (m *Meters) leave(one *meter) {
+	m.mu.Lock()
+	unused := time.Since(one.used) >= trafficIdle
+	if unused {
+		delete(m.meters, one.key)
+	}
+	m.mu.Unlock()
+	if unused {
+		one.close()
+	}
+}
+
+// Close ends all connections.
+func (m *Meters) Close() {
+	m.mu.Lock()
+	all := m.meters
+	m.meters = map[[2]string]*meter{}
+	m.mu.Unlock()
+	for _, one := range all {
+		one.idle.Stop()
+		one.close()
+	}
+}
+
+// meter samples one cluster.
+type meter struct {
+	meters *Meters
+	key    [2]string
+	used   time.Time // under the lock of meters
+	idle   *time.Timer
+	asking singleflight.Group
+
+	mu       sync.Mutex
+	nodes    []nodes.Node
+	cluster  countedCluster // of nodes; nil before the first sample
+	gateways []*gatewayMeter
+	last     Traffic
+	closed   bool
+}
+
+// gatewayMeter is a gateway with its last answer.
+type gatewayMeter struct {
+	node    nodes.Node
+	answer  GatewayTraffic
+	asked   time.Time
+	pending chan struct{} // closed when the answer under way is there; nil when none is
+}
+
+// sample asks all gateways, unless that was done just now. It is called by one at a time.
+func (m *meter) sample(ctx context.Context) (Traffic, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if time.Since(m.last.Sampled) < trafficAge {
+		return m.last, nil
+	}
+	if err := m.follow(ctx); err != nil {
+		return Traffic{}, err
+	}
+	var awaited []chan struct{}
+	for _, gateway := range m.gateways {
+		failed := gateway.answer.Problem != ""
+		if gateway.pending == nil && (!failed || time.Since(gateway.asked) >= trafficPatience) {
+			m.ask(gateway)
+		}
+		if gateway.pending != nil && !failed {
+			awaited = append(awaited, gateway.pending)
+		}
+	}
+	m.mu.Unlock()
+	for _, pending := range awaited {
+		<-pending // no longer than trafficPatience
+	}
+	m.mu.Lock()
+	m.last = Traffic{Sampled: time.Now().UTC(), Gateways: []GatewayTraffic{}}
+	for _, gateway := range m.gateways {
+		m.last.Gateways = append(m.last.Gateways, gateway.answer)
+	}
+	return m.last, nil
+}
+
+// follow opens the cluster, anew when it has other nodes than before.
+func (m *meter) follow(ctx context.Context) error {
+	if m.closed {
+		return errors.New("the connections to the gateways were closed")
+	}
+	list, err := m.meters.known(ctx, m.key[0], m.key[1])
+	if err != nil || m.cluster != nil && slices.Equal(list, m.nodes) {
+		return err
+	}
+	cluster, err := m.meters.open(ctx, m.key[0], m.key[1])
+	if err != nil {
+		return err
+	}
+	if m.cluster != nil {
+		_ = m.cluster.Close() // what still asks through it fails, and nobody waits for that
+	}
+	m.nodes, m.cluster, m.gateways = list, cluster, nil
+	for _, node := range list {
+		if node.Role == nodes.Gateway && !node.Leaving {
+			m.gateways = append(m.gateways, &gatewayMeter{node: node})
+		}
+	}
+	return nil
+}
+
+// ask has a gateway asked.
+func (m *meter) ask(gateway *gatewayMeter) {
+	pending, cluster := make(chan struct{}), m.cluster
+	gateway.pending, gateway.asked = pending, time.Now()
+	go func() {
+		defer close(pending)
+		answer := GatewayTraffic{Name: gateway.node.Name, Listeners: []traffic.Listener{}}
+		err := panics.Run(func() error {
+			ctx, cancel := context.WithTimeout(context.Background(), trafficPatience)
+			defer cancel()
+			found, err := cluster.GatewayTraffic(ctx, gateway.node)
+			if err == nil {
+				answer.Listeners = found
+			}
+			return err
+		})
+		if err != nil {
+			answer.Problem = cmp.Or(err.Error(), "it does not answer")
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		gateway.answer, gateway.pending = answer, nil
+	}()
+}
+
+func (m *meter) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	if m.cluster != nil {
+		_ = m.cluster.Close()
+	}
+}
