@@ -11,12 +11,13 @@ import (
 // sweepPause is how long after one sweep the next one comes.
 const sweepPause = 10 * time.Minute
 
-// Tidy removes what was kept for long enough, at first and again and again, until ctx ends. What servers that died have left of snapshots goes, too.
-func Tidy(ctx context.Context, rows *store.Store, keep store.Retention, log *slog.Logger) {
+// Tidy removes what was kept for long enough, at first and again and again, until ctx ends. What servers that died have left of snapshots goes, too;
+// remove removes one with its pieces.
+func Tidy(ctx context.Context, rows *store.Store, keep store.Retention, remove func(ctx context.Context, id string) error, log *slog.Logger) {
 	ticker := time.NewTicker(sweepPause)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		swept, err := rows.Sweep(ctx, keep)
+		swept, err := rows.Sweep(ctx, keep, remove)
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -84,7 +84,7 @@ func snapshotContent() []byte {
 }
 
 func archiveOf(rows *store.Store, sealer *secret.Sealer) *snapshot.Archive {
-	return snapshot.New(rows, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 7}, nil })
+	return snapshot.New(rows, nil, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 7}, nil })
 }
 
 func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -69,8 +70,9 @@ type serveOptions struct {
 	auditLog  string
 	auditKeep time.Duration
 
-	logs store.LogLimits
-	keep store.Retention
+	logs              store.LogLimits
+	keep              store.Retention
+	snapshotContainer string
 
 	logFormat string
 	logLevel  slog.Level
@@ -153,6 +155,8 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.DurationVar(&o.keep.Statistics, "keep-statistics", 0, "how long statistics are kept of applications and servers that are gone, and of API servers that no longer report; 0s: for ever")
 	flags.DurationVar(&o.keep.Snapshots, "keep-snapshots", 7*24*time.Hour, "how long the snapshots of clusters are kept whose environments were deleted; 0s: for ever")
 
+	flags.StringVar(&o.snapshotContainer, "snapshot-container", "", "name of a container in the object store (Swift) of each environment's project, made where it is not there, in which snapshots of clusters are kept, sealed; without it, and where there is no object store, they are in the database")
+
 	flags.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest level that is logged: DEBUG, INFO, WARN or ERROR")
 
@@ -210,6 +214,9 @@ func (o *serveOptions) check(s *settings) error {
 		if value < 0 {
 			return s.wrong(name, "%s must not be less than 0s", value)
 		}
+	}
+	if !regexp.MustCompile(`^[A-Za-z0-9._-]{0,256}$`).MatchString(o.snapshotContainer) {
+		return s.wrong("snapshot-container", "%q is no name that every object store takes: letters, digits, dots, dashes and underscores", o.snapshotContainer)
 	}
 	for resource, limit := range o.quotas {
 		if *limit < quota.Unlimited {

@@ -191,8 +191,8 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		if err != nil {
 			return err
 		}
-		archive := snapshot.New(rows, sealer, snapshot.Check(binary))
-		nativeConfig := native.Config{Binary: binary, Snapshots: archive, Issued: options.tests.issued(), TokenGrace: options.tests.tokenGrace(), Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
+		archive := snapshot.New(rows, cloud, sealer, snapshot.Check(binary))
+		nativeConfig := native.Config{Binary: binary, Snapshots: archive, SnapshotContainer: options.snapshotContainer, ShareContainer: cloud.ShareContainer, Issued: options.tests.issued(), TokenGrace: options.tests.tokenGrace(), Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
 			ExternalNetwork: options.external, DNSServers: options.dns, SSHFrom: options.sshFrom,
 			ServerPatience: options.serverPatience, SSHPatience: options.sshPatience, StepPatience: options.stepPatience, DrainPatience: options.drainPatience}
 		if err := checkNatives(ctx, nativeConfig); err != nil {
@@ -288,7 +288,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		group.Go(func() error { return keystone.watch(ctx, cloud.Answers) })
 		group.Go(func() error { return watchVersion(ctx, db, versionEvery, logger) })
 		group.Go(func() error {
-			orchestrator.Tidy(ctx, rows, options.keep, logger)
+			orchestrator.Tidy(ctx, rows, options.keep, archive.DeleteSnapshot, logger)
 			return nil
 		})
 		group.Go(func() error {

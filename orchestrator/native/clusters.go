@@ -322,7 +322,8 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 		address = list[0].Address
 	}
 	api := "https://" + netip.AddrPortFrom(address, kube.APIServerPort).String()
-	text, err := json.Marshal(facts{Name: object.Text("name"), API: api, Nodes: list, Network: c.nodeNetwork()})
+	text, err := json.Marshal(facts{Name: object.Text("name"), API: api, Nodes: list, Network: c.nodeNetwork(),
+		SnapshotContainer: c.snapshotContainer(ctx, object)})
 	if err != nil {
 		return err
 	}

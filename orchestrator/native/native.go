@@ -111,7 +111,11 @@ type Config struct {
 	TokenGrace time.Duration
 	// Snapshots keeps snapshots of clusters; nil: none are taken.
 	Snapshots Snapshots
-	Logger    *slog.Logger
+	// SnapshotContainer is the name of the container of each environment's project that snapshots are kept in, "" for the database;
+	// ShareContainer has a project share it with the server (openstack.Service).
+	SnapshotContainer string
+	ShareContainer    func(ctx context.Context, project *openstack.Project, name string) (address string, err error)
+	Logger            *slog.Logger
 }
 
 // Methods binds the bodies to one task. With a nil runtime the table serves only to compare its names with the classes.

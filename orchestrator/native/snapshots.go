@@ -42,7 +42,10 @@ func TakeSnapshot(ctx context.Context, secrets Secrets, of snapshot.Subject, con
 		return store.Snapshot{}, err
 	}
 	defer cluster.Close()
-	of.ClusterName = known.Name
+	of.ClusterName, of.Container = known.Name, config.containerOf(&known)
+	of.Refused = func(why error) {
+		config.Logger.WarnContext(ctx, inDatabaseInstead, "environment", of.EnvironmentID, "cluster", known.Name, "error", why)
+	}
 	return takeSnapshot(ctx, config.Snapshots, cluster, of, cluster.Snapshot)
 }
 
@@ -56,11 +59,42 @@ func takeSnapshot(ctx context.Context, archive Snapshots, cluster *nodes.Cluster
 	return archive.Take(ctx, of, write)
 }
 
-func (c *clusters) subject(object *muranopl.Object, kind store.SnapshotKind, reason string) snapshot.Subject {
+// inDatabaseInstead is said when a container takes no snapshot.
+const inDatabaseInstead = "the project's object store cannot be used: the snapshot is kept in the database"
+
+// containerOf is where snapshots of a cluster are kept, "" for the database.
+func (c Config) containerOf(known *facts) string {
+	if c.SnapshotContainer == "" || known == nil {
+		return ""
+	}
+	return known.SnapshotContainer
+}
+
+// snapshotContainer has the environment's project share a container with the server, if snapshots are to be in one, and returns its
+// address. Where that fails they are kept in the database, which is reported: no deployment fails for it.
+func (c *clusters) snapshotContainer(ctx context.Context, object *muranopl.Object) string {
+	if c.server.SnapshotContainer == "" || c.server.ShareContainer == nil {
+		return ""
+	}
+	project, err := c.runtime.Project(ctx)
+	address := ""
+	if err == nil {
+		address, err = c.server.ShareContainer(ctx, project, c.server.SnapshotContainer)
+	}
+	if err != nil && ctx.Err() == nil {
+		c.reports.warn(ctx, object, fmt.Sprintf("The project's object store has no container for snapshots of cluster %s: they are kept in Burano's database until a deployment "+
+			"finds one", object.Text("name")), err.Error())
+	}
+	return address
+}
+
+func (c *clusters) subject(ctx context.Context, object *muranopl.Object, known *facts, kind store.SnapshotKind, reason string) snapshot.Subject {
 	of := snapshot.Subject{EnvironmentID: c.runtime.EnvironmentID(), ClusterID: object.ID(), ClusterName: object.Text("name"), Kind: kind, Reason: reason}
 	if kind == store.BeforeChange {
 		of.Keep = keptChanges
 	}
+	of.Container = c.server.containerOf(known)
+	of.Refused = func(why error) { c.reports.warn(ctx, object, "T"+inDatabaseInstead[1:], why.Error()) }
 	return of
 }
 
@@ -97,7 +131,7 @@ func (c *clusters) saveBefore(ctx context.Context, object *muranopl.Object, chan
 			if changes.SameMaster(known.Nodes) {
 				cluster = changes
 			}
-			of := c.subject(object, store.BeforeChange, "before "+change)
+			of := c.subject(ctx, object, known, store.BeforeChange, "before "+change)
 			of.Stored = func() { close(stored) }
 			_, err = takeSnapshot(ctx, c.server.Snapshots, cluster, of, func(ctx context.Context, to io.Writer) error {
 				ctx, cancel := context.WithTimeoutCause(ctx, snapshotReach, fmt.Errorf("it took longer than %s", snapshotReach))
@@ -123,7 +157,7 @@ func changed(former, now []nodes.Node) bool {
 
 // snapshot is the action that takes a snapshot and returns which it is.
 func (c clusterClass) snapshot(ctx context.Context, call muranopl.Call) (any, error) {
-	cluster, _, err := c.clusters.former(ctx, call.Object)
+	cluster, known, err := c.clusters.former(ctx, call.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +166,7 @@ func (c clusterClass) snapshot(ctx context.Context, call muranopl.Call) (any, er
 	}
 	defer cluster.Close()
 	reason, _ := call.Args[argumentReason].(string)
-	taken, err := takeSnapshot(ctx, c.clusters.server.Snapshots, cluster, c.clusters.subject(call.Object, store.Requested, reason), cluster.Snapshot)
+	taken, err := takeSnapshot(ctx, c.clusters.server.Snapshots, cluster, c.clusters.subject(ctx, call.Object, known, store.Requested, reason), cluster.Snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +243,11 @@ func (c clusterClass) recoverQuorum(ctx context.Context, call muranopl.Call) (an
 			if err != nil {
 				return err
 			}
-			of := c.clusters.subject(call.Object, store.Requested, "of the best etcd member that was left, on "+left.Node.Name)
+			known, err := c.clusters.facts(ctx, call.Object)
+			if err != nil {
+				return err
+			}
+			of := c.clusters.subject(ctx, call.Object, known, store.Requested, "of the best etcd member that was left, on "+left.Node.Name)
 			taken, err := takeSnapshot(ctx, c.clusters.server.Snapshots, live, of, left.Write)
 			if err != nil {
 				return err

@@ -1,5 +1,5 @@
-// Package snapshot keeps snapshots of clusters in the database: compressed, sealed, and in pieces, so that neither memory nor a transaction
-// ever holds a whole one. A snapshot is kept only when it was read back from there and opened.
+// Package snapshot keeps snapshots of clusters in the database, or in a container of the project's object store: compressed, sealed, and in
+// pieces, so that neither memory nor a transaction ever holds a whole one. A snapshot is kept only when it was read back from there and opened.
 package snapshot
 
 import (
@@ -13,13 +13,18 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// pieceSize is how many bytes of a compressed snapshot are sealed together.
-const pieceSize = 256 << 10
+// How many bytes of a compressed snapshot are sealed together: in the database, and in a container, where each is an object.
+const (
+	pieceSize  = 256 << 10
+	objectSize = 4 << 20
+)
 
 // Rows keep snapshots (store.Store).
 type Rows interface {
@@ -30,6 +35,9 @@ type Rows interface {
 	Snapshot(ctx context.Context, id string) (store.Snapshot, error)
 	Piece(ctx context.Context, id string, number int64) (string, bool, error)
 	DeleteSnapshot(ctx context.Context, id string) error
+	CountPiece(ctx context.Context, id string, number, size int64) error
+	SnapshotPieces(ctx context.Context, id string) (store.Snapshot, error)
+	HideSnapshot(ctx context.Context, id string) error
 	Environment(ctx context.Context, id string) (store.Environment, error)
 }
 
@@ -45,20 +53,28 @@ type Checked struct {
 	Size     int64 `json:"size"`
 }
 
+// Objects are what containers hold that projects share with this server (openstack.Service).
+type Objects interface {
+	PutObject(ctx context.Context, container, name string, content []byte) error
+	Object(ctx context.Context, container, name string) (content []byte, found bool, err error)
+	DeleteObject(ctx context.Context, container, name string) error
+}
+
 // Archive is safe for concurrent use.
 type Archive struct {
 	Rows
-	sealer Sealer
-	check  func(ctx context.Context, file string) (Checked, error)
-	checks chan struct{} // holds a token for each snapshot that is opened
+	objects Objects
+	sealer  Sealer
+	check   func(ctx context.Context, file string) (Checked, error)
+	checks  chan struct{} // holds a token for each snapshot that is opened
 }
 
 // maxChecks is how many snapshots are opened at the same time: each takes a processor for about a second, and twice its size on the disk.
 const maxChecks = 2
 
-// New makes an archive. check opens the snapshot that is in a file, see Check.
-func New(rows Rows, sealer Sealer, check func(ctx context.Context, file string) (Checked, error)) *Archive {
-	return &Archive{Rows: rows, sealer: sealer, check: check, checks: make(chan struct{}, maxChecks)}
+// New makes an archive; objects may be nil where no snapshot is in a container. check opens the snapshot that is in a file, see Check.
+func New(rows Rows, objects Objects, sealer Sealer, check func(ctx context.Context, file string) (Checked, error)) *Archive {
+	return &Archive{Rows: rows, objects: objects, sealer: sealer, check: check, checks: make(chan struct{}, maxChecks)}
 }
 
 // Check opens snapshots with the burano program, in a process of its own: a damaged file may end it.
@@ -86,6 +102,10 @@ type Subject struct {
 	Keep int
 	// Stored is told when all is written and before it is opened. May be nil.
 	Stored func()
+	// Container is the address of the container that takes the pieces, "" for the database. When it cannot be written or read, the database
+	// takes them after all, and Refused is told why; it may be nil.
+	Container string
+	Refused   func(why error)
 }
 
 // Take keeps what write writes as a snapshot, and returns it when it could be read back and opened. Where the project's quota is full,
@@ -95,11 +115,30 @@ func (a *Archive) Take(ctx context.Context, of Subject, write func(ctx context.C
 	if err != nil {
 		return taken, err
 	}
+	container := of.Container
+	if a.objects == nil {
+		container = ""
+	}
+	stored := func() {}
+	if of.Stored != nil {
+		stored = sync.OnceFunc(of.Stored)
+	}
 	for {
 		taken = store.Snapshot{ProjectID: environment.ProjectID, EnvironmentID: environment.ID, EnvironmentName: environment.Name, ClusterID: of.ClusterID,
-			ClusterName: of.ClusterName, Kind: of.Kind, Reason: of.Reason, Secrets: string(of.Secrets)}
-		if taken.ID, err = a.take(ctx, taken, of.Stored, write); err == nil {
+			ClusterName: of.ClusterName, Kind: of.Kind, Reason: of.Reason, Secrets: string(of.Secrets), Container: container}
+		if container != "" {
+			taken.PieceKey = secret.NewKey()
+		}
+		if taken.ID, err = a.take(ctx, taken, stored, write); err == nil {
 			break
+		}
+		var elsewhere *containerError
+		if errors.As(err, &elsewhere) && ctx.Err() == nil {
+			container = ""
+			if of.Refused != nil {
+				of.Refused(err)
+			}
+			continue
 		}
 		if fault.KindOf(err) != fault.Forbidden || of.Kind == store.Requested {
 			return taken, err
@@ -124,7 +163,11 @@ func (a *Archive) take(ctx context.Context, begun store.Snapshot, stored func(),
 			err = errors.Join(err, a.DeleteSnapshot(context.WithoutCancel(ctx), begun.ID))
 		}
 	}()
-	to := &pieces{archive: a, ctx: ctx, id: begun.ID}
+	kept, err := a.placeOf(begun)
+	if err != nil {
+		return "", err
+	}
+	to := &pieces{place: kept, ctx: ctx}
 	compressed, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
 	if err != nil {
 		return "", err
@@ -141,9 +184,7 @@ func (a *Archive) take(ctx context.Context, begun store.Snapshot, stored func(),
 	if err := to.flush(); err != nil {
 		return "", err
 	}
-	if stored != nil {
-		stored()
-	}
+	stored()
 	checked, err := a.verify(ctx, begun.ID)
 	if err != nil {
 		return "", fmt.Errorf("verify the snapshot: %w", err)
@@ -151,7 +192,7 @@ func (a *Archive) take(ctx context.Context, begun store.Snapshot, stored func(),
 	return begun.ID, a.KeepSnapshot(ctx, begun.ID, checked.Revision, checked.Size)
 }
 
-// verify opens what the database has of a snapshot.
+// verify opens what was kept of a snapshot.
 func (a *Archive) verify(ctx context.Context, id string) (checked Checked, err error) {
 	select {
 	case a.checks <- struct{}{}:
@@ -176,7 +217,38 @@ func (a *Archive) verify(ctx context.Context, id string) (checked Checked, err e
 
 // Open reads a snapshot as etcdutl takes it.
 func (a *Archive) Open(ctx context.Context, id string) (io.ReadCloser, error) {
-	return gzip.NewReader(&reading{archive: a, ctx: ctx, id: id})
+	row, err := a.SnapshotPieces(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := a.placeOf(row)
+	if err != nil {
+		return nil, err
+	}
+	return gzip.NewReader(&reading{place: kept, ctx: ctx})
+}
+
+// DeleteSnapshot removes a snapshot with its pieces, whole or not; one that is not there is no error. It is listed no more as soon as that
+// begins. Where its container cannot be reached its row stays, hidden, so that it can be removed later.
+func (a *Archive) DeleteSnapshot(ctx context.Context, id string) error {
+	row, err := a.SnapshotPieces(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if row.Container != "" && a.objects != nil {
+		if err := a.HideSnapshot(ctx, id); err != nil {
+			return err
+		}
+		for number := range row.Pieces {
+			if err := a.objects.DeleteObject(ctx, row.Container, objectName(id, number)); err != nil {
+				return fmt.Errorf("%w. The snapshot is listed no more, and what is left of it is removed later", err)
+			}
+		}
+	}
+	return a.Rows.DeleteSnapshot(ctx, id)
 }
 
 // makeRoom removes the oldest of the cluster's snapshots that nobody asked for, but for the newest one.
@@ -214,64 +286,4 @@ func (a *Archive) retain(ctx context.Context, of Subject) error {
 		}
 	}
 	return nil
-}
-
-// pieces seals what is written, piece by piece.
-type pieces struct {
-	archive *Archive
-	ctx     context.Context
-	id      string
-	number  int64
-	buffer  []byte
-	err     error
-}
-
-func (p *pieces) Write(content []byte) (int, error) {
-	written := len(content)
-	for len(content) > 0 {
-		take := min(pieceSize-len(p.buffer), len(content))
-		p.buffer, content = append(p.buffer, content[:take]...), content[take:]
-		if len(p.buffer) == pieceSize {
-			if err := p.flush(); err != nil {
-				return 0, err
-			}
-		}
-	}
-	return written, nil
-}
-
-func (p *pieces) flush() error {
-	if p.err == nil && len(p.buffer) > 0 {
-		p.err = p.archive.AddPiece(p.ctx, p.id, p.number, p.archive.sealer.Seal(store.SnapshotOwner(p.id, p.number), p.buffer))
-		p.number, p.buffer = p.number+1, p.buffer[:0]
-	}
-	return p.err
-}
-
-// reading opens piece after piece.
-type reading struct {
-	archive *Archive
-	ctx     context.Context
-	id      string
-	number  int64
-	rest    []byte
-}
-
-func (r *reading) Read(into []byte) (int, error) {
-	if len(r.rest) == 0 {
-		sealed, found, err := r.archive.Piece(r.ctx, r.id, r.number)
-		if err != nil {
-			return 0, err
-		}
-		if !found {
-			return 0, io.EOF
-		}
-		if r.rest, err = r.archive.sealer.Open(store.SnapshotOwner(r.id, r.number), sealed); err != nil {
-			return 0, err
-		}
-		r.number++
-	}
-	n := copy(into, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
 }

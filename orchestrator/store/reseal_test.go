@@ -153,7 +153,7 @@ func TestEverySealedColumnIsSealedAgain(t *testing.T) {
 		counts := under()
 		require.Positive(t, counts[""])
 		require.Positive(t, counts[old])
-		require.Len(t, columns, 15, "each column has a value: %v", columns)
+		require.Len(t, columns, 16, "each column has a value: %v", columns)
 
 		added, err := secret.AddKey(path, true)
 		require.NoError(t, err)

@@ -41,14 +41,17 @@ var errElsewhere = errors.New("another server sweeps")
 type Swept struct{ Deployments, Reports, Sessions, Statistics, Snapshots int64 }
 
 // Sweep removes what was kept for long enough, in transactions so small that no writer waits for long. Of several servers over one database
-// one sweeps at a time; the others do nothing.
-func (s *Store) Sweep(ctx context.Context, keep Retention) (swept Swept, err error) {
+// one sweeps at a time; the others do nothing. remove removes a snapshot with its pieces.
+func (s *Store) Sweep(ctx context.Context, keep Retention, remove func(ctx context.Context, id string) error) (swept Swept, err error) {
+	snapshots := func(ctx context.Context, until Time, swept *Swept) (bool, error) {
+		return s.sweepSnapshots(ctx, until, swept, remove)
+	}
 	steps := []struct {
 		keep  time.Duration
 		sweep func(ctx context.Context, until Time, swept *Swept) (more bool, err error)
 	}{
 		{keep.Reports, s.sweepReports}, {keep.Deployments, s.sweepDeployments}, {keep.Sessions, s.sweepSessions}, {keep.Statistics, s.sweepStatistics},
-		{keep.Snapshots, s.sweepSnapshots},
+		{keep.Snapshots, snapshots},
 	}
 	for _, step := range steps {
 		until := s.clock() - Time(step.keep.Microseconds())
@@ -62,7 +65,7 @@ func (s *Store) Sweep(ctx context.Context, keep Retention) (swept Swept, err err
 		}
 	}
 	for more := err == nil; more && err == nil; {
-		more, err = s.sweepAbandoned(ctx, &swept)
+		more, err = s.sweepAbandoned(ctx, &swept, remove)
 	}
 	if errors.Is(err, errElsewhere) {
 		err = nil

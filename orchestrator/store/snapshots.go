@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,6 +39,12 @@ type Snapshot struct {
 	Created         Time
 	Verified        Time // when it was opened and found to be whole; 0 while it is being written
 	Orphaned        Time // when its environment was deleted; 0 while that is there
+
+	// Container is the address of the container where its pieces are, "" for the table here; then Pieces is how many there may be, and
+	// PieceKey what they are sealed under.
+	Container string
+	Pieces    int64
+	PieceKey  string `gorm:"serializer:sealed"`
 }
 
 // snapshotPiece is a row of the table snapshot_pieces.
@@ -66,18 +73,34 @@ func (s *Store) BeginSnapshot(ctx context.Context, snapshot *Snapshot) error {
 // AddPiece adds the next sealed piece of a snapshot that is being written, as far as the project's quota goes (Forbidden).
 func (s *Store) AddPiece(ctx context.Context, id string, number int64, sealed string) error {
 	return s.transaction(ctx, "write a piece of a snapshot", func(tx *gorm.DB) error {
-		var snapshot Snapshot
-		if err := tx.Select("project_id").Where("id = ?", id).Take(&snapshot).Error; err != nil {
+		if err := s.admitPiece(tx, id, int64(len(sealed)), nil); err != nil {
 			return err
 		}
-		if err := s.quotas.Admit(tx, snapshot.ProjectID, QuotaSnapshotBytes, int64(len(sealed))); err != nil {
-			return err
-		}
-		if err := tx.Create(&snapshotPiece{id, number, sealed}).Error; err != nil {
-			return err
-		}
-		return tx.Model(&Snapshot{}).Where("id = ?", id).Update("stored", gorm.Expr("stored + ?", len(sealed))).Error
+		return tx.Create(&snapshotPiece{id, number, sealed}).Error
 	})
+}
+
+// CountPiece notes that the next piece of a snapshot that is being written, of so many bytes, is about to be put into its container, as far
+// as the project's quota goes (Forbidden).
+func (s *Store) CountPiece(ctx context.Context, id string, number, size int64) error {
+	return s.transaction(ctx, "count a piece of a snapshot", func(tx *gorm.DB) error {
+		return s.admitPiece(tx, id, size, map[string]any{"pieces": number + 1})
+	})
+}
+
+func (s *Store) admitPiece(tx *gorm.DB, id string, size int64, change map[string]any) error {
+	var snapshot Snapshot
+	if err := tx.Select("project_id").Where("id = ?", id).Take(&snapshot).Error; err != nil {
+		return err
+	}
+	if err := s.quotas.Admit(tx, snapshot.ProjectID, QuotaSnapshotBytes, size); err != nil {
+		return err
+	}
+	if change == nil {
+		change = map[string]any{}
+	}
+	change["stored"] = gorm.Expr("stored + ?", size)
+	return tx.Model(&Snapshot{}).Where("id = ?", id).Updates(change).Error
 }
 
 // KeepSnapshot says that a snapshot is whole and can be opened.
@@ -92,9 +115,9 @@ func (s *Store) KeepSnapshot(ctx context.Context, id string, revision, size int6
 // SnapshotFilter narrows a list of snapshots; what is empty does not.
 type SnapshotFilter struct{ ProjectID, EnvironmentID, ClusterID string }
 
-// Snapshots lists the snapshots that are whole, the newest first, without their secrets.
+// Snapshots lists the snapshots that are whole, the newest first, without their secrets and keys.
 func (s *Store) Snapshots(ctx context.Context, filter SnapshotFilter) ([]Snapshot, error) {
-	query := s.reading(ctx).Omit("secrets").Where("verified <> 0").Order("created DESC, id")
+	query := s.reading(ctx).Omit("secrets", "piece_key").Where("verified <> 0").Order("created DESC, id")
 	for column, value := range map[string]string{"project_id": filter.ProjectID, "environment_id": filter.EnvironmentID, "cluster_id": filter.ClusterID} {
 		if value != "" {
 			query = query.Where(column+" = ?", value)
@@ -111,6 +134,18 @@ func (s *Store) Snapshot(ctx context.Context, id string) (Snapshot, error) {
 	return row, wrap(err, "read a snapshot")
 }
 
+// SnapshotPieces tells where the pieces of a snapshot are, whole or not: of Snapshot only ID, Container, Pieces and PieceKey are set.
+func (s *Store) SnapshotPieces(ctx context.Context, id string) (Snapshot, error) {
+	var row Snapshot
+	err := s.reading(ctx).Select("id", "container", "pieces", "piece_key").Where("id = ?", id).Take(&row).Error
+	return row, wrap(err, "look where the pieces of a snapshot are")
+}
+
+// HideSnapshot has a snapshot listed no more, so that it can be removed.
+func (s *Store) HideSnapshot(ctx context.Context, id string) error {
+	return wrap(s.rows(ctx).Model(&Snapshot{}).Where("id = ?", id).Update("verified", 0).Error, "remove a snapshot")
+}
+
 // Piece returns a sealed piece of a snapshot; false when it has no more.
 func (s *Store) Piece(ctx context.Context, id string, number int64) (string, bool, error) {
 	var rows []snapshotPiece
@@ -121,9 +156,9 @@ func (s *Store) Piece(ctx context.Context, id string, number int64) (string, boo
 	return rows[0].Value, true, nil
 }
 
-// DeleteSnapshot removes a snapshot, whole or not; one that is not there is no error. It is listed no more as soon as that begins.
+// DeleteSnapshot removes what is here of a snapshot, whole or not; one that is not there is no error. It is listed no more as soon as that begins.
 func (s *Store) DeleteSnapshot(ctx context.Context, id string) error {
-	err := s.rows(ctx).Model(&Snapshot{}).Where("id = ?", id).Update("verified", 0).Error
+	err := s.HideSnapshot(ctx, id)
 	for more := true; more && err == nil; {
 		err = s.transaction(ctx, "remove a snapshot", func(tx *gorm.DB) error {
 			var numbers []int64
@@ -145,25 +180,29 @@ func (s *Store) orphanSnapshots(tx *gorm.DB, environmentID string) error {
 }
 
 // sweepSnapshots removes the snapshots of environments that were deleted before the time.
-func (s *Store) sweepSnapshots(ctx context.Context, until Time, swept *Swept) (more bool, err error) {
-	return s.sweepSnapshotsWhere(ctx, swept, "orphaned <> 0 AND orphaned < ?", until)
+func (s *Store) sweepSnapshots(ctx context.Context, until Time, swept *Swept, remove removal) (more bool, err error) {
+	return s.sweepSnapshotsWhere(ctx, swept, remove, "orphaned <> 0 AND orphaned < ?", until)
 }
 
 // sweepAbandoned removes snapshots that nobody writes any more.
-func (s *Store) sweepAbandoned(ctx context.Context, swept *Swept) (more bool, err error) {
-	return s.sweepSnapshotsWhere(ctx, swept, "verified = 0 AND created < ?", s.clock()-Time(abandoned.Microseconds()))
+func (s *Store) sweepAbandoned(ctx context.Context, swept *Swept, remove removal) (more bool, err error) {
+	return s.sweepSnapshotsWhere(ctx, swept, remove, "verified = 0 AND created < ?", s.clock()-Time(abandoned.Microseconds()))
 }
 
-func (s *Store) sweepSnapshotsWhere(ctx context.Context, swept *Swept, condition string, until Time) (more bool, err error) {
+// removal removes a snapshot with all its pieces, wherever they are.
+type removal func(ctx context.Context, id string) error
+
+func (s *Store) sweepSnapshotsWhere(ctx context.Context, swept *Swept, remove removal, condition string, until Time) (more bool, err error) {
 	var ids []string
 	err = s.sweeping(ctx, "look for old snapshots", func(tx *gorm.DB) error {
 		return tx.Model(&Snapshot{}).Where(condition, until).Limit(sweptTogether).Pluck("id", &ids).Error
 	})
 	for _, id := range ids {
-		if err == nil {
-			err = s.DeleteSnapshot(ctx, id)
+		failed := remove(ctx, id)
+		if failed == nil {
 			swept.Snapshots++
 		}
+		err = errors.Join(err, failed) // the others go on
 	}
 	return len(ids) == sweptTogether, err
 }

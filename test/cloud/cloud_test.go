@@ -75,6 +75,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"a server for which there is no room says why, and a stack is healed by applying it again", noRoomIsSaidAndHealed},
 		{"what is missing is said before anything is made", whatIsMissingIsSaidBefore},
 		{"a quota that is used up is named", aQuotaIsNamed},
+		{"a container that a project shares takes a snapshot, and gives it back without the project's trust", aSharedContainerTakesASnapshot},
 		{"servers are members of their server group", serversAreMembersOfTheirGroup},
 		{"a network that is gone is named", aNetworkThatIsGoneIsNamed},
 		{"a server that is off is started, one that is gone is made anew, and a rebuild is seen", missingServersAreMended},

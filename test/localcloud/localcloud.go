@@ -1,4 +1,4 @@
-// Package localcloud puts the services of the local cloud together: Keystone, Glance, Nova, Neutron, Cinder and Heat behind one listener on
+// Package localcloud puts the services of the local cloud together: Keystone, Glance, Nova, Neutron, Cinder, Swift and Heat behind one listener on
 // loopback, with real servers and networks on this machine, and takes all of it down again.
 //
 // It is for development, demonstration and tests: its passwords are known, and its servers share the kernel of this machine.
@@ -27,6 +27,7 @@ import (
 	"github.com/burano/burano/test/localcloud/keystone"
 	"github.com/burano/burano/test/localcloud/neutron"
 	"github.com/burano/burano/test/localcloud/nova"
+	"github.com/burano/burano/test/localcloud/swift"
 )
 
 // The defaults of a Config.
@@ -134,6 +135,10 @@ func (c *Cloud) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	objects, err := swift.New(swift.Config{StateDir: dir("swift"), Logger: logger("swift")})
+	if err != nil {
+		return err
+	}
 	c.compute, err = nova.New(nova.Config{
 		StateDir: dir("nova"), Endpoint: config.Endpoint(), Networks: networks, Hypervisor: machines, Images: images, Volumes: volumes,
 		Logger: logger("nova"),
@@ -164,6 +169,7 @@ func (c *Cloud) assemble(ctx context.Context) error {
 	c.handler = c.routes(identity, map[string]http.Handler{
 		"/image": images.Handler(), "/compute": c.compute.Handler(), "/network": networks.Handler(),
 		"/volume":           volumes.Handler(),
+		"/object-store":     objects.Handler(),
 		"/orchestration/v1": c.stacks.Handler(),
 	})
 	return nil

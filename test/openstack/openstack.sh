@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A real OpenStack on this machine, from Debian's packages and without systemd, to try Burano's cloud driver on: Keystone, Glance,
-# Placement, Nova, Neutron and Heat, over MariaDB, RabbitMQ and memcached. Nova's servers are machines that QEMU emulates or, with
+# Placement, Nova, Neutron, Swift and Heat, over MariaDB, RabbitMQ and memcached. Nova's servers are machines that QEMU emulates or, with
 # SERVERS=containers, system containers of libvirt, which are as quick as the machine and can carry a whole cluster.
 #
 #   openstack.sh up            brings it up, in a few minutes; what runs already is left alone
@@ -16,7 +16,7 @@ root=$(cd "$here/../.." && pwd)
 STATE=${STATE:-$root/build/openstack}
 
 # PARTS are the services that `up` brings up, in this order; murano is one more, which needs no Glance, Placement and Nova.
-export PARTS=${PARTS:-base keystone glance placement neutron nova heat}
+export PARTS=${PARTS:-base keystone glance placement neutron nova swift heat}
 
 # SERVERS are machines or containers; it is said once, when the box is made.
 export SERVERS=${SERVERS:-machines}
@@ -32,6 +32,7 @@ declare -A packages=(
     conntrack dnsmasq-base ebtables ipset iputils-arping"
   [nova]="nova-api nova-conductor nova-scheduler nova-compute nova-compute-qemu
     genisoimage libvirt-daemon libvirt-daemon-system qemu-system-x86 qemu-utils"
+  [swift]="swift-proxy swift-account swift-container swift-object"
   [heat]="heat-api heat-engine"
   [murano]="murano-api murano-engine murano-common"
 )

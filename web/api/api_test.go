@@ -77,7 +77,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	s.sealer, s.logger = sealer, slog.New(slog.NewTextHandler(s.log, nil))
 	s.authenticator = s.newAuthenticator(rows, sealer)
 	cloud := enginetest.NewCloud()
-	archive := snapshot.New(rows, sealer, func(context.Context, string) (snapshot.Checked, error) {
+	archive := snapshot.New(rows, nil, sealer, func(context.Context, string) (snapshot.Checked, error) {
 		return snapshot.Checked{Revision: 7, Size: 25}, nil
 	})
 	runner, err := engine.New(t.Context(), engine.Config{Store: rows, Sealer: sealer, Cloud: cloud, Source: packageService.Source,

@@ -52,9 +52,10 @@ type snapshotJSON struct {
 	Reason          string     `json:"reason"`
 	Created         time.Time  `json:"created"`
 	Revision        int64      `json:"revision"`
-	Size            int64      `json:"size"`   // bytes of the snapshot
-	Stored          int64      `json:"stored"` // bytes that count for the quota
-	Loss            string     `json:"loss"`   // what a restore takes away, for a person
+	Size            int64      `json:"size"`      // bytes of the snapshot
+	Stored          int64      `json:"stored"`    // bytes that count for the quota
+	Container       *string    `json:"container"` // address of the container of the object store that it is in; null: in the database
+	Loss            string     `json:"loss"`      // what a restore takes away, for a person
 }
 
 func (h snapshotHandlers) fields(s store.Snapshot) snapshotJSON {
@@ -63,6 +64,9 @@ func (h snapshotHandlers) fields(s store.Snapshot) snapshotJSON {
 	if s.Orphaned != 0 {
 		deleted := s.Orphaned.Time()
 		fields.Deleted = &deleted
+	}
+	if s.Container != "" {
+		fields.Container = &s.Container
 	}
 	if h.loss != nil {
 		fields.Loss = h.loss(s)

@@ -19,10 +19,11 @@ type Snapshot struct {
 	Kind            string     `json:"kind" yaml:"kind"` // requested, scheduled, change
 	Reason          string     `json:"reason" yaml:"reason"`
 	Created         time.Time  `json:"created" yaml:"created"`
-	Revision        int64      `json:"revision" yaml:"revision"` // of etcd
-	Size            int64      `json:"size" yaml:"size"`         // bytes of the snapshot
-	Stored          int64      `json:"stored" yaml:"stored"`     // bytes that it takes of the quota
-	Loss            string     `json:"loss" yaml:"loss"`         // what a restore takes away, for people
+	Revision        int64      `json:"revision" yaml:"revision"`   // of etcd
+	Size            int64      `json:"size" yaml:"size"`           // bytes of the snapshot
+	Stored          int64      `json:"stored" yaml:"stored"`       // bytes that it takes of the quota
+	Container       *string    `json:"container" yaml:"container"` // address of the object store's container that it is in; nil: in the database
+	Loss            string     `json:"loss" yaml:"loss"`           // what a restore takes away, for people
 }
 
 const snapshotsPath = "/burano/v1/snapshots"

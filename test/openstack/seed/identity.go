@@ -31,7 +31,7 @@ func accounts() []account {
 		{"demo", "demo", []string{"member"}},
 		{"other", "other", []string{"member"}},
 	}
-	for _, service := range []string{"burano", "glance", "heat", "murano", "neutron", "nova", "placement"} {
+	for _, service := range []string{"burano", "glance", "heat", "murano", "neutron", "nova", "placement", "swift"} {
 		list = append(list, account{service, "service", []string{"admin", "service"}})
 	}
 	return list
@@ -44,6 +44,7 @@ func endpointsOfServices() map[[2]string]string {
 		{"placement", "placement"}: "http://127.0.0.1:8778",
 		{"compute", "nova"}:        "http://127.0.0.1:8774/v2.1",
 		{"network", "neutron"}:     "http://127.0.0.1:9696",
+		{"object-store", "swift"}:  "http://127.0.0.1:8080/v1/AUTH_%(tenant_id)s",
 		{"orchestration", "heat"}:  "http://127.0.0.1:8004/v1/%(tenant_id)s",
 	}
 }
