@@ -66,6 +66,7 @@ type serveOptions struct {
 	roles    []string
 	configs  string
 	embedded []string
+	stacks   string // who makes them
 
 	auditLog  string
 	auditKeep time.Duration
@@ -140,6 +141,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.database, "database", "", "PostgreSQL database, as a URL or a list of keywords, for several servers; without it the database is SQLite below --state")
 	flags.StringVar(&o.policy, "policy", "", "YAML file of rules in oslo.policy's syntax, which replace the defaults of the same names")
 	flags.StringSliceVar(&o.roles, "trust-roles", orchestrator.DefaultTrustRoles, "roles that a task works with in the cloud, of those that its submitter has in the project, and what they imply; add heat_stack_owner where Heat demands it")
+	flags.StringVar(&o.stacks, "orchestration", string(openstack.Auto), "who makes stacks: auto (Heat, and Burano itself by Nova, Neutron and Cinder where the service catalog has no Heat), heat or direct (Burano itself). A stack that is there stays with who made it")
 	flags.StringVar(&o.configs, "class-configs", "", "folder of files CLASS.yaml or CLASS-VERSION.yaml (or .json) with values of properties of usage Config and defaults of others, like Murano's class_configs; read at each use")
 	flags.StringSliceVar(&o.embedded, "embedded-packages", nil, "names of the packages to offer of those that come with Burano, io.murano among them; without it all of them")
 
@@ -245,6 +247,8 @@ func (o *serveOptions) check(s *settings) error {
 	switch {
 	case (o.tlsCert == "") != (o.tlsKey == ""):
 		return s.wrong("tls-cert", "tls-cert and tls-key are given together, or neither")
+	case !slices.Contains(openstack.Orchestrations(), openstack.Orchestration(o.stacks)):
+		return s.wrong("orchestration", "%q is none of %v", o.stacks, openstack.Orchestrations())
 	case len(o.roles) == 0:
 		return s.wrong("trust-roles", "without a role nothing can be deployed")
 	case o.state == "":

@@ -24,6 +24,7 @@ import (
 	catalogstore "github.com/burano/burano/catalog/store"
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/direct"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/native"
@@ -186,6 +187,12 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		})
 		if err != nil {
 			return err
+		}
+		cloud.Orchestrate(openstack.Orchestration(options.stacks), direct.New(rows).In)
+		if options.sole() {
+			if err := rows.ReleaseStacks(ctx); err != nil {
+				return err
+			}
 		}
 		packages, packageRows, err := openCatalog(ctx, db, options, cloud.ProjectID())
 		if err != nil {

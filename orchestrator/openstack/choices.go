@@ -148,7 +148,7 @@ func (s *Service) ProjectOf(ctx context.Context, caller identity.Caller) (*Proje
 	if err != nil {
 		return nil, err
 	}
-	project, err := newProject(ctx, client.ProviderClient, s.endpoint)
+	project, err := s.newProject(ctx, client.ProviderClient, s.endpoint)
 	if err == nil {
 		project.projectID = caller.ProjectID
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stackresources"
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
 
 	"github.com/burano/burano/internal/fault"
@@ -60,11 +59,10 @@ func late(ctx context.Context) bool {
 
 // unready lists the resources that are being made or changed.
 func (p *Project) unready(ctx context.Context, stack *stacks.RetrievedStack, content Content) []string {
-	pages, err := stackresources.List(p.orchestration, stack.Name, stack.ID, nil).AllPages(ctx)
+	resources, err := p.resources(ctx, stack.Name, stack.ID)
 	if err != nil {
 		return nil
 	}
-	resources, _ := stackresources.ExtractResources(pages)
 	var waiting []string
 	for _, resource := range resources {
 		if !strings.HasSuffix(resource.Status, "_IN_PROGRESS") {
@@ -88,8 +86,7 @@ func (p *Project) failure(ctx context.Context, stack *stacks.RetrievedStack, con
 	}
 	var reasons []string
 	told := false
-	if pages, err := stackresources.List(p.orchestration, stack.Name, stack.ID, nil).AllPages(ctx); err == nil {
-		resources, _ := stackresources.ExtractResources(pages)
+	if resources, err := p.resources(ctx, stack.Name, stack.ID); err == nil {
 		for _, resource := range resources {
 			if !strings.HasSuffix(resource.Status, "_FAILED") {
 				continue

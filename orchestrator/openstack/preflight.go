@@ -13,7 +13,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
-	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stackresources"
 
 	"github.com/burano/burano/internal/fault"
 )
@@ -98,13 +97,9 @@ func (p *Project) Made(ctx context.Context, name string) (map[string]bool, error
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	pages, err := stackresources.List(p.orchestration, name, found[0].ID, nil).AllPages(ctx)
+	resources, err := p.resources(ctx, name, found[0].ID)
 	if err != nil {
-		return nil, fmt.Errorf("look at the resources of stack %s: %w", name, err)
-	}
-	resources, err := stackresources.ExtractResources(pages)
-	if err != nil {
-		return nil, fmt.Errorf("look at the resources of stack %s: %w", name, err)
+		return nil, err
 	}
 	made := map[string]bool{}
 	for _, resource := range resources {

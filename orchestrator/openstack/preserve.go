@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stackresources"
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
 	"go.yaml.in/yaml/v3"
 
@@ -125,13 +122,9 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 	if err != nil {
 		return content, nil, err
 	}
-	pages, err := stackresources.List(p.orchestration, existing.Name, existing.ID, nil).AllPages(ctx)
+	resources, err := p.resources(ctx, existing.Name, existing.ID)
 	if err != nil {
-		return content, nil, fmt.Errorf("look at the resources of stack %s: %w", existing.Name, err)
-	}
-	resources, err := stackresources.ExtractResources(pages)
-	if err != nil {
-		return content, nil, fmt.Errorf("look at the resources of stack %s: %w", existing.Name, err)
+		return content, nil, err
 	}
 	now := definition{template: template, parameters: existing.Parameters}
 	next := definition{template: wanted, parameters: content.inputs(), files: content.Files, registry: content.registry()}
@@ -280,13 +273,13 @@ func (d definition) keepGroup(was definition, resource string) {
 
 // markHealth tells Heat which servers it is to replace, and which not.
 func (p *Project) markHealth(ctx context.Context, existing *stacks.RetrievedStack, states healths) error {
+	of, err := p.stacks(ctx, existing.Name)
+	if err != nil {
+		return err
+	}
 	for resource, reason := range states {
-		mark := stackresources.MarkUnhealthyOpts{MarkUnhealthy: reason != healthy, ResourceStatusReason: reason}
-		err := patiently(ctx, heat, func(ctx context.Context) error {
-			return stackresources.MarkUnhealthy(ctx, p.orchestration, existing.Name, existing.ID, resource, mark).ExtractErr()
-		})
-		if err != nil {
-			return fmt.Errorf("tell Heat how %s of stack %s is: %w", resource, existing.Name, err)
+		if err := of.MarkHealth(ctx, existing.Name, existing.ID, resource, reason); err != nil {
+			return fmt.Errorf("mark how %s of stack %s is: %w", resource, existing.Name, err)
 		}
 	}
 	return nil
@@ -294,19 +287,14 @@ func (p *Project) markHealth(ctx context.Context, existing *stacks.RetrievedStac
 
 // extensions are the files that Heat keeps of a stack, and what its environment maps types to.
 func (p *Project) extensions(ctx context.Context, existing *stacks.RetrievedStack) (files map[string]string, registry map[string]any, err error) {
-	var environment struct {
-		Registry map[string]any `json:"resource_registry"`
+	of, err := p.stacks(ctx, existing.Name)
+	if err != nil {
+		return nil, nil, err
 	}
-	for part, into := range map[string]any{"files": &files, "environment": &environment} {
-		response, err := p.orchestration.Get(ctx, p.orchestration.ServiceURL("stacks", existing.Name, existing.ID, part), into, nil)
-		if response != nil {
-			_ = response.Body.Close()
-		}
-		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-			return nil, nil, fmt.Errorf("read the %s of stack %s: %w", part, existing.Name, err)
-		}
+	if files, registry, err = of.Extensions(ctx, existing.Name, existing.ID); err != nil {
+		return nil, nil, fmt.Errorf("read the files and the environment of stack %s: %w", existing.Name, err)
 	}
-	return files, environment.Registry, nil
+	return files, registry, nil
 }
 
 // registry is what a content's environment maps types to.

@@ -19,10 +19,12 @@ import (
 // Project is one project of a cloud, seen through its APIs.
 type Project struct {
 	provider      *gophercloud.ProviderClient
-	orchestration *gophercloud.ServiceClient
+	orchestration *gophercloud.ServiceClient // nil where the service catalog has no Heat
+	makers        *makers
 	network       *gophercloud.ServiceClient
 	compute       *gophercloud.ServiceClient
 	endpoint      gophercloud.EndpointOpts
+	region        string                                        // that the services are of
 	projectID     string                                        // "" for that of the provider's own token
 	changing      func(ctx context.Context, stack string) error // may be nil
 	lost          func(ctx context.Context, stack string) error // may be nil
@@ -43,9 +45,9 @@ func (p *Project) Doubting(lost func(ctx context.Context, stack string) error) *
 	return &doubting
 }
 
-func newProject(_ context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts) (*Project, error) {
+func (s *Service) newProject(_ context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts) (*Project, error) {
 	orchestration, err := openstack.NewOrchestrationV1(provider, endpoint)
-	if err != nil {
+	if err != nil && !(s.orchestration.without() && isMissing(err)) {
 		return nil, fmt.Errorf("find Heat in the service catalog: %w", err)
 	}
 	network, err := openstack.NewNetworkV2(provider, endpoint)
@@ -56,14 +58,18 @@ func newProject(_ context.Context, provider *gophercloud.ProviderClient, endpoin
 	if err != nil {
 		return nil, fmt.Errorf("find Nova in the service catalog: %w", err)
 	}
-	return &Project{provider: provider, orchestration: orchestration, network: network, compute: compute, endpoint: endpoint}, nil
+	return &Project{provider: provider, orchestration: orchestration, makers: &makers{setting: s.orchestration}, network: network, compute: compute, endpoint: endpoint, region: s.region}, nil
 }
 
-// beforeChange notes that Heat is about to be asked to change a stack, and gets a new token. Heat works with the token of a request until
+// beforeChange notes that Heat is about to be asked to change a stack, and gets a new token; for stacks that are made without Heat it does
+// nothing. Heat works with the token of a request until
 // the change is done, unless its operator has set reauthentication_auth_method: when the token ends meanwhile, the stack fails with 401, or
 // Heat answers 500 without a reason. So every change of a stack is asked for with a token that lasts as long as one can. Elsewhere
 // gophercloud replaces a token once it has ended.
 func (p *Project) beforeChange(ctx context.Context, stack string) error {
+	if by, err := p.stacks(ctx, stack); err != nil || by != p.byHeat() {
+		return err
+	}
 	if p.changing != nil {
 		if err := p.changing(ctx, stack); err != nil {
 			return err

@@ -12,12 +12,12 @@ func TestARequestHasTheFilesThatAreGivenAndNoOthers(t *testing.T) {
 		"user_data": map[string]any{"get_file": "/etc/passwd"}}}}}
 	body, err := request{Content: Content{Template: template}, name: "s"}.ToStackCreateMap()
 	require.NoError(t, err)
-	require.Equal(t, map[string]any{"template": template, "stack_name": "s", "disable_rollback": true, "tags": ownTag}, body)
+	require.Equal(t, map[string]any{"template": template, "stack_name": "s", "disable_rollback": true, "tags": OwnTag}, body)
 
 	body, err = request{Content{Template: template, Parameters: map[string]any{"p": 1}, Files: map[string]string{"f": "text"}, Environment: "parameters: {}"},
 		"s", 7}.ToStackUpdateMap()
 	require.NoError(t, err)
-	require.Equal(t, map[string]any{"template": template, "tags": ownTag, "parameters": map[string]any{"p": 1}, "files": map[string]string{"f": "text"},
+	require.Equal(t, map[string]any{"template": template, "tags": OwnTag, "parameters": map[string]any{"p": 1}, "files": map[string]string{"f": "text"},
 		"environment": "parameters: {}", "timeout_mins": 7}, body)
 }
 

@@ -46,7 +46,7 @@ func (t retryTransport) RoundTrip(request *http.Request) (*http.Response, error)
 	}
 	var answer *http.Response
 	tries := 0
-	err := patiently(request.Context(), t.named(request.URL), func(context.Context) (err error) {
+	err := Patiently(request.Context(), t.named(request.URL), func(context.Context) (err error) {
 		if tries++; tries > 1 {
 			if request, err = again(request); err != nil {
 				return err
@@ -69,8 +69,8 @@ func (t retryTransport) RoundTrip(request *http.Request) (*http.Response, error)
 // onceKey is the key in the context of calls whose caller tries them again.
 type onceKey struct{}
 
-// once returns a context whose calls are made once.
-func once(ctx context.Context) context.Context { return context.WithValue(ctx, onceKey{}, true) }
+// Once returns a context whose calls are made once.
+func Once(ctx context.Context) context.Context { return context.WithValue(ctx, onceKey{}, true) }
 
 // try makes a call once, and reads the answer to its end, because that may break off too.
 func (t retryTransport) try(request *http.Request) (*http.Response, error) {
@@ -114,8 +114,9 @@ func repeatable(request *http.Request) bool {
 	return true
 }
 
-// patiently calls try again while it fails for an outage of the service, for as long as the context's outages are borne.
-func patiently(ctx context.Context, service string, try func(context.Context) error) error {
+// Patiently calls try again while it fails for an outage of the service, for as long as the context's outages are borne. What asks for something to
+// be made looks first, from the second try on, whether the first has made it.
+func Patiently(ctx context.Context, service string, try func(context.Context) error) error {
 	outages := outagesOf(ctx)
 	began := time.Now()
 	release, held, noticed := func() {}, false, false

@@ -131,7 +131,7 @@ func (p *Project) server(ctx context.Context, id string) (ServerState, *servers.
 // Console returns the last lines that a server has written to its console.
 func (p *Project) Console(ctx context.Context, id string, lines int) (string, error) {
 	var text string
-	err := patiently(ctx, "compute", func(ctx context.Context) (err error) {
+	err := Patiently(ctx, "compute", func(ctx context.Context) (err error) {
 		text, err = servers.ShowConsoleOutput(ctx, p.compute, id, servers.ShowConsoleOutputOpts{Length: lines}).Extract()
 		return err
 	})
@@ -153,7 +153,7 @@ func (p *Project) StartServer(ctx context.Context, id string) error {
 		case !state.Down():
 			return state.Status == Active, nil
 		}
-		err = patiently(ctx, "compute", func(ctx context.Context) error { return servers.Start(ctx, p.compute, id).ExtractErr() })
+		err = Patiently(ctx, "compute", func(ctx context.Context) error { return servers.Start(ctx, p.compute, id).ExtractErr() })
 		// A conflict means that it runs already, or begins to; else it is asked again.
 		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
 			return false, fmt.Errorf("start server %s: %w", id, err)

@@ -31,9 +31,10 @@ type Service struct {
 	project  string // the service user's, "" when its token has none
 	region   string // whose services are used
 
-	transport http.RoundTripper // of all requests
-	addresses *addresses
-	implied   implied
+	transport     http.RoundTripper // of all requests
+	addresses     *addresses
+	orchestration orchestration
+	implied       implied
 }
 
 // NewService signs in as the service user. The options must hold a password: the service signs in again whenever a token ends, and
@@ -76,12 +77,14 @@ func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint g
 	return s, nil
 }
 
-// regionOf is where the first Heat of a catalog is: without the name of a region gophercloud takes that one.
+// regionOf is where the first Heat of a catalog is, or without one the first Nova: without the name of a region gophercloud takes that one.
 func regionOf(catalog *tokens.ServiceCatalog) string {
-	for _, entry := range catalog.Entries {
-		for _, one := range entry.Endpoints {
-			if entry.Type == "orchestration" && one.Interface == string(gophercloud.AvailabilityPublic) {
-				return cmp.Or(one.Region, one.RegionID)
+	for _, service := range []string{heat, "compute"} {
+		for _, entry := range catalog.Entries {
+			for _, one := range entry.Endpoints {
+				if entry.Type == service && one.Interface == string(gophercloud.AvailabilityPublic) {
+					return cmp.Or(one.Region, one.RegionID)
+				}
 			}
 		}
 	}
@@ -130,7 +133,7 @@ func (s *Service) Validate(ctx context.Context, token string) (identity.Caller, 
 	return caller, nil
 }
 
-// Region is the region whose services are used: the one that was named, else the one where the service catalog has a Heat; "" for none.
+// Region is the region whose services are used: the one that was named, else the one where the service catalog has a Heat, or a Nova; "" for none.
 func (s *Service) Region() string { return s.region }
 
 // Token is the service user's own token; another one each time that it was renewed.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"reflect"
 	"slices"
@@ -14,8 +13,8 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stackresources"
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
-	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacktemplates"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/wait"
@@ -55,39 +54,6 @@ func (c Content) nameOf(resource string) string {
 	return resource
 }
 
-// request is what is sent to create or update a stack. gophercloud's own options would read the files that a template names on this
-// machine, whoever wrote the template.
-type request struct {
-	Content
-	name    string
-	minutes int // see timeout
-}
-
-// ToStackCreateMap is the body of a creation.
-func (r request) ToStackCreateMap() (map[string]any, error) {
-	body, err := r.ToStackUpdateMap()
-	body["stack_name"], body["disable_rollback"] = r.name, true
-	return body, err
-}
-
-// ToStackUpdateMap is the body of an update.
-func (r request) ToStackUpdateMap() (map[string]any, error) {
-	body := map[string]any{"template": r.Template, "tags": ownTag}
-	if r.minutes > 0 {
-		body["timeout_mins"] = r.minutes
-	}
-	if len(r.Parameters) > 0 {
-		body["parameters"] = r.Parameters
-	}
-	if len(r.Files) > 0 {
-		body["files"] = r.Files
-	}
-	if r.Environment != "" {
-		body["environment"] = r.Environment
-	}
-	return body, nil
-}
-
 // plain makes of a value what reading it from JSON gives.
 func plain(value map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(value)
@@ -100,8 +66,8 @@ func plain(value map[string]any) (map[string]any, error) {
 }
 
 const (
-	// ownTag is on every stack that Burano makes. A stack without it is somebody else's, whatever its name.
-	ownTag = "burano"
+	// OwnTag is on every stack that Burano makes. A stack without it is somebody else's, whatever its name.
+	OwnTag = "burano"
 	// tagPatience is for Heat, which stores a new stack's tags a moment after the stack.
 	tagPatience = 3 * time.Second
 )
@@ -153,9 +119,12 @@ func (p *Project) adoptOrCreate(ctx context.Context, name string, content Conten
 	if existing, err = p.awaitIdle(ctx, name, content); err != nil || existing != nil {
 		return existing, false, err
 	}
-	var created *stacks.CreatedStack
-	tries := 0
-	err = patiently(ctx, heat, func(ctx context.Context) error {
+	of, err := p.stacks(ctx, name)
+	if err != nil {
+		return nil, false, err
+	}
+	created, tries := "", 0
+	err = Patiently(ctx, heat, func(ctx context.Context) error {
 		if tries++; tries > 1 {
 			if found, err := p.named(ctx, name); err != nil || len(found) > 0 {
 				return err
@@ -165,7 +134,7 @@ func (p *Project) adoptOrCreate(ctx context.Context, name string, content Conten
 			return err
 		}
 		var err error
-		created, err = stacks.Create(ctx, p.orchestration, request{content, name, timeout(ctx)}).Extract()
+		created, err = of.Create(ctx, name, content)
 		if gophercloud.ResponseCodeIs(err, http.StatusConflict) {
 			return p.awaitTag(ctx, name, tries)
 		}
@@ -183,32 +152,23 @@ func (p *Project) adoptOrCreate(ctx context.Context, name string, content Conten
 	if existing == nil {
 		return nil, false, deleted(name)
 	}
-	return existing, created != nil && existing.ID == created.ID, nil
-}
-
-// heat is the type of the service in the catalog.
-const heat = "orchestration"
-
-// timeout is after how many minutes Heat shall give an operation up: soon after whoever waits for it does. What it was making is
-// failed then, so that the next update replaces it.
-func timeout(ctx context.Context) int {
-	deadline, limited := ctx.Deadline()
-	if !limited {
-		return 0 // Heat's own
-	}
-	return max(1, int(math.Ceil(time.Until(deadline).Minutes())))
+	return existing, existing.ID == created, nil
 }
 
 // update has Heat make the stack what content says, and waits for it. An update whose answer was lost, or that Heat refuses because it is
 // at work, is asked for again once nothing is in progress: Heat then changes nothing where nothing is left to be changed.
 func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, content Content) (Stack, error) {
 	name := existing.Name
+	of, err := p.stacks(ctx, name)
+	if err != nil {
+		return Stack{}, err
+	}
 	for refused := 0; ; refused++ {
-		err := patiently(ctx, heat, func(ctx context.Context) error {
+		err := Patiently(ctx, heat, func(ctx context.Context) error {
 			if err := p.beforeChange(ctx, name); err != nil {
 				return err
 			}
-			err := stacks.Update(once(ctx), p.orchestration, name, existing.ID, request{content, name, timeout(ctx)}).ExtractErr()
+			err := of.Update(ctx, name, existing.ID, content)
 			if p.lost != nil && gophercloud.ResponseCodeIs(err, http.StatusInternalServerError) {
 				if lost := p.lost(ctx, name); lost != nil {
 					return lost
@@ -250,7 +210,7 @@ func (p *Project) result(ctx context.Context, ended *stacks.RetrievedStack, cont
 // awaitTag waits until there is a stack of ours with that name, after Heat has said for the refused-th time that there is one. When there
 // is none at all, Heat was wrong and may be asked again.
 func (p *Project) awaitTag(ctx context.Context, name string, refused int) error {
-	foreign := fault.New(fault.Conflict, "create stack %s: the project has a stack of that name without the tag %q, so it is not Burano's: delete it", name, ownTag)
+	foreign := fault.New(fault.Conflict, "create stack %s: the project has a stack of that name without the tag %q, so it is not Burano's: delete it", name, OwnTag)
 	err := polling.For(tagPatience).Until(ctx, func(ctx context.Context) error {
 		all, err := p.withName(ctx, name)
 		switch {
@@ -310,12 +270,16 @@ func (p *Project) deleteAll(ctx context.Context, name string, doomed []stacks.Li
 	if len(doomed) == 0 {
 		return nil
 	}
+	of, err := p.stacks(ctx, name)
+	if err != nil {
+		return err
+	}
 	if err := p.beforeChange(ctx, name); err != nil {
 		return err
 	}
 	ids := map[string]bool{}
 	for _, one := range doomed {
-		err := stacks.Delete(ctx, p.orchestration, name, one.ID).ExtractErr()
+		err := of.Delete(ctx, name, one.ID)
 		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 			return explain(ctx, err, "delete stack "+name, Content{})
 		}
@@ -354,16 +318,15 @@ func (p *Project) named(ctx context.Context, name string) ([]stacks.ListedStack,
 	return found, nil
 }
 
-func isOurs(one stacks.ListedStack) bool { return slices.Contains(one.Tags, ownTag) }
+func isOurs(one stacks.ListedStack) bool { return slices.Contains(one.Tags, OwnTag) }
 
-// withName lists all stacks of that name. Heat is not asked for name and tag at once: Zed answers that with 500, because it looks for the
-// name in the table of tags.
+// withName lists all stacks of that name.
 func (p *Project) withName(ctx context.Context, name string) ([]stacks.ListedStack, error) {
-	pages, err := stacks.List(p.orchestration, stacks.ListOpts{Name: name}).AllPages(ctx)
+	of, err := p.stacks(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("look for stack %s: %w", name, err)
+		return nil, err
 	}
-	found, err := stacks.ExtractStacks(pages)
+	found, err := of.List(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("look for stack %s: %w", name, err)
 	}
@@ -372,7 +335,11 @@ func (p *Project) withName(ctx context.Context, name string) ([]stacks.ListedSta
 
 // stack returns one stack as it is now, or nil when it is gone.
 func (p *Project) stack(ctx context.Context, one stacks.ListedStack) (*stacks.RetrievedStack, error) {
-	current, err := stacks.Get(ctx, p.orchestration, one.Name, one.ID).Extract()
+	of, err := p.stacks(ctx, one.Name)
+	if err != nil {
+		return nil, err
+	}
+	current, err := of.Get(ctx, one.Name, one.ID)
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil, nil
 	}
@@ -400,15 +367,28 @@ func (p *Project) isMadeOf(ctx context.Context, stack *stacks.RetrievedStack, co
 }
 
 func (p *Project) template(ctx context.Context, stack *stacks.RetrievedStack) (map[string]any, error) {
-	text, err := stacktemplates.Get(ctx, p.orchestration, stack.Name, stack.ID).Extract()
+	of, err := p.stacks(ctx, stack.Name)
+	if err != nil {
+		return nil, err
+	}
+	template, err := of.Template(ctx, stack.Name, stack.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the template of stack %s: %w", stack.Name, err)
 	}
-	var template map[string]any
-	if err := json.Unmarshal(text, &template); err != nil {
-		return nil, fmt.Errorf("read the template of stack %s: %w", stack.Name, err)
-	}
 	return template, nil
+}
+
+// resources lists what a stack is made of.
+func (p *Project) resources(ctx context.Context, name, id string) ([]stackresources.Resource, error) {
+	of, err := p.stacks(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	resources, err := of.Resources(ctx, name, id)
+	if err != nil {
+		return nil, fmt.Errorf("look at the resources of stack %s: %w", name, err)
+	}
+	return resources, nil
 }
 
 // hiddenParameter is what Heat tells of a parameter that the template hides.
@@ -422,14 +402,23 @@ func (p *Project) FindStack(ctx context.Context, name string) (*Stack, Content, 
 		return nil, Content{}, err
 	}
 	content := Content{Parameters: map[string]any{}}
+	if content.Template, err = p.template(ctx, existing); err != nil {
+		return nil, Content{}, err
+	}
 	for name, value := range existing.Parameters {
-		if !strings.HasPrefix(name, "OS::") && value != hiddenParameter { // Heat has some of its own
+		if !strings.HasPrefix(name, "OS::") && value != hiddenParameter && !content.hides(name) { // Heat has some of its own
 			content.Parameters[name] = value
 		}
 	}
-	content.Template, err = p.template(ctx, existing)
 	found := stackOf(existing)
-	return &found, content, err
+	return &found, content, nil
+}
+
+// hides tells whether the template keeps a parameter's value to itself.
+func (c Content) hides(parameter string) bool {
+	declared, _ := c.Template["parameters"].(map[string]any)
+	one, _ := declared[parameter].(map[string]any)
+	return one["hidden"] == true
 }
 
 func stackOf(retrieved *stacks.RetrievedStack) Stack {

@@ -39,7 +39,7 @@ func makeTrust(ctx context.Context, client *gophercloud.ServiceClient, options t
 	}
 	wanted := namedTrust{CreateOpts: options, name: rand.Text()}
 	tries := 0
-	err = patiently(ctx, "identity", func(ctx context.Context) (err error) {
+	err = Patiently(ctx, "identity", func(ctx context.Context) (err error) {
 		if tries++; tries > 1 {
 			if id, err = findTrust(ctx, client, wanted); err != nil || id != "" {
 				return err

@@ -222,12 +222,11 @@ func (s *Service) Changing(ctx context.Context, trustID string, names []string) 
 	if err != nil {
 		return false, err
 	}
+	if project.orchestration == nil {
+		return false, nil
+	}
 	for _, name := range names {
-		pages, err := stacks.List(project.orchestration, stacks.ListOpts{Name: name}).AllPages(ctx)
-		if err != nil {
-			return false, fmt.Errorf("look for stack %s: %w", name, err)
-		}
-		found, err := stacks.ExtractStacks(pages)
+		found, err := project.byHeat().List(ctx, name)
 		if err != nil {
 			return false, fmt.Errorf("look for stack %s: %w", name, err)
 		}
@@ -244,7 +243,7 @@ func (s *Service) Project(ctx context.Context, trustID string) (*Project, error)
 	if err != nil {
 		return nil, err
 	}
-	return newProject(ctx, provider, s.endpoint)
+	return s.newProject(ctx, provider, s.endpoint)
 }
 
 func (s *Service) signIn(ctx context.Context, trustID string) (*gophercloud.ProviderClient, error) {
@@ -282,7 +281,7 @@ func (s *Service) ProjectByCredential(ctx context.Context, id, secret string) (*
 	}
 	renewing(provider, "application credential "+id)
 	s.addresses.note(provider)
-	return newProject(ctx, provider, s.endpoint)
+	return s.newProject(ctx, provider, s.endpoint)
 }
 
 // signedIn is what is to be said of an attempt to sign in through something.

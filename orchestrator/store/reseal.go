@@ -45,7 +45,7 @@ func (s *Store) places() ([]place, error) {
 		row any
 		key []string
 	}{
-		{&Environment{}, []string{"id"}}, {&Session{}, []string{"id"}}, {&Task{}, []string{"id"}}, {&Template{}, []string{"id"}}, {&Snapshot{}, []string{"id"}},
+		{&Environment{}, []string{"id"}}, {&Session{}, []string{"id"}}, {&Task{}, []string{"id"}}, {&Template{}, []string{"id"}}, {&Snapshot{}, []string{"id"}}, {&Stack{}, []string{"id"}}, {&StackResource{}, []string{"id"}},
 		{&Attribute{}, []string{"environment_id", "object_id", "class", "name"}},
 	} {
 		statement := &gorm.Statement{DB: s.db}

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/direct"
 	driver "github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/test/localcloud"
 	"github.com/burano/burano/test/localcloud/localcloudtest"
@@ -98,8 +99,9 @@ const localTokens = 5 * time.Second
 
 // cloud is the cloud that is tried.
 type cloud struct {
-	path  string // of its clouds.yaml
-	brief string // the entry of the service user whose tokens end soon
+	path  string       // of its clouds.yaml
+	brief string       // the entry of the service user whose tokens end soon
+	rows  *countedRows // of stacks that are made without Heat; nil where Heat makes them
 }
 
 func open(t *testing.T) *cloud {
@@ -150,6 +152,9 @@ func (c *cloud) serviceAs(t *testing.T, entry string) *driver.Service {
 	options, endpoint := c.options(t, entry)
 	service, err := driver.NewService(t.Context(), options, endpoint, nil)
 	require.NoError(t, err)
+	if c.rows != nil {
+		service.Orchestrate(driver.Direct, direct.New(c.rows).In)
+	}
 	return service
 }
 
@@ -157,11 +162,14 @@ func (c *cloud) serviceAs(t *testing.T, entry string) *driver.Service {
 type user struct {
 	provider *gophercloud.ProviderClient
 	endpoint gophercloud.EndpointOpts
+	rows     *countedRows // of their cloud
 }
 
 func (c *cloud) as(t *testing.T, entry string) user {
 	options, endpoint := c.options(t, entry)
-	return signIn(t, options, endpoint)
+	made := signIn(t, options, endpoint)
+	made.rows = c.rows
+	return made
 }
 
 func signIn(t *testing.T, options gophercloud.AuthOptions, endpoint gophercloud.EndpointOpts) user {

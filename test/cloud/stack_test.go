@@ -73,9 +73,7 @@ func begin(t *testing.T, project *driver.Project, name string) string {
 }
 
 func (u user) resources(t *testing.T, stack driver.Stack, name string) map[string]stackresources.Resource {
-	pages, err := stackresources.List(u.heat(t), name, stack.ID, nil).AllPages(t.Context())
-	require.NoError(t, err)
-	list, err := stackresources.ExtractResources(pages)
+	list, err := u.listed(t, stack, name)
 	require.NoError(t, err)
 	found := map[string]stackresources.Resource{}
 	for _, resource := range list {
@@ -84,8 +82,20 @@ func (u user) resources(t *testing.T, stack driver.Stack, name string) map[strin
 	return found
 }
 
+func (u user) listed(t *testing.T, stack driver.Stack, name string) ([]stackresources.Resource, error) {
+	if u.rows != nil {
+		return u.direct(t).Resources(t.Context(), name, stack.ID)
+	}
+	pages, err := stackresources.List(u.heat(t), name, stack.ID, nil).AllPages(t.Context())
+	require.NoError(t, err)
+	return stackresources.ExtractResources(pages)
+}
+
 // updates counts how often the stack was updated.
 func (u user) updates(t *testing.T, stack driver.Stack, name string) (count int) {
+	if u.rows != nil {
+		return u.rows.updates(stack.ID)
+	}
 	pages, err := stackevents.List(u.heat(t), name, stack.ID, nil).AllPages(t.Context())
 	require.NoError(t, err)
 	events, err := stackevents.ExtractEvents(pages)
@@ -100,6 +110,11 @@ func (u user) updates(t *testing.T, stack driver.Stack, name string) (count int)
 
 // stacksNamed lists the stacks of this name; Heat may show deleted ones only to those who ask for them.
 func (u user) stacksNamed(t *testing.T, name string) []stacks.ListedStack {
+	if u.rows != nil {
+		list, err := u.direct(t).List(t.Context(), name)
+		require.NoError(t, err)
+		return list
+	}
 	pages, err := stacks.List(u.heat(t), stacks.ListOpts{Name: name}).AllPages(t.Context())
 	require.NoError(t, err)
 	list, err := stacks.ExtractStacks(pages)
@@ -410,7 +425,11 @@ func aStackThatIsBeingDeletedIsMadeAnew(t *testing.T, c *cloud) {
 	name := begin(t, project, "reborn")
 	first, err := project.ApplyStack(t.Context(), name, plan(t, project, "one").content(t))
 	require.NoError(t, err)
-	require.NoError(t, stacks.Delete(t.Context(), demo.heat(t), name, first.ID).ExtractErr())
+	if c.rows != nil {
+		require.NoError(t, demo.direct(t).Delete(t.Context(), name, first.ID))
+	} else {
+		require.NoError(t, stacks.Delete(t.Context(), demo.heat(t), name, first.ID).ExtractErr())
+	}
 	second, err := project.ApplyStack(t.Context(), name, plan(t, project, "one").content(t))
 	require.NoError(t, err)
 	require.NotEqual(t, first.ID, second.ID)
