@@ -94,12 +94,12 @@ bench-dashboard: setup ## Measure how soon pages of the dashboard answer with 1,
 	@test/dashboard/run.sh -run '^$$' -bench Pages -benchtime 1x
 
 .PHONY: test-openstack
-test-openstack: setup ## The cloud driver's tests on a real OpenStack made of Debian's packages (KEEP=1 keeps it up)
+test-openstack: setup build ## The cloud driver's tests, and a plan on a server, on a real OpenStack made of Debian's packages (KEEP=1 keeps it up)
 	@test/openstack/test.sh
 
 .PHONY: test-openstack-disk
-test-openstack-disk: setup image-disk ## The disk as a server of that OpenStack's Nova, in QEMU
-	@BURANO_DISK_IMAGE=$(BUILD)/node-image.qcow2 test/openstack/test.sh -run TestTheDiskBootsAsAServerOfNova
+test-openstack-disk: setup image-disk ## The disk as servers of that OpenStack's Nova, in QEMU, and three etcd members on them
+	@BURANO_DISK_IMAGE=$(BUILD)/node-image.qcow2 test/openstack/test.sh -run 'TestTheDiskBootsAsAServerOfNova|TestThreeEtcdMembersVoteOnServersOfTheDisk'
 
 .PHONY: test-openstack-cluster
 test-openstack-cluster: setup build image ## A whole cluster on that OpenStack, whose servers are containers of libvirt (KEEP=1 keeps it up)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the tiny guest below the folder OUT from Debian packages: vmlinuz, initrd (busybox, a handful of drivers) and an empty disk.
-# It downloads the packages, and installs nothing. What is there already is kept.
+# Makes the tiny guest below the folder OUT from Debian packages: vmlinuz, initrd (busybox, a handful of drivers, and the machine's own sshd and
+# shell for who logs in) and an empty disk. It downloads the packages, and installs nothing. What is there already is kept.
 set -euo pipefail
 : "${OUT:?folder of the guest}"
 here=$(cd "$(dirname "$0")" && pwd)
@@ -21,7 +21,36 @@ mkdir -p "$root"/{bin,dev,etc,lib/modules,proc,sys,tmp}
 install "$work/busybox/bin/busybox" "$root/bin/busybox"
 ln -s busybox "$root/bin/sh"
 install "$here/guest-init" "$root/init"
-for program in lease greet metadata; do install "$here/guest-$program" "$root/bin/$program"; done
+for program in lease greet metadata access; do install "$here/guest-$program" "$root/bin/$program"; done
+
+# What Burano wants of a server that it logs in to: sshd, bash, and GNU's tools before busybox's, with their libraries.
+mkdir -p "$root"/usr/{bin,sbin} "$root"/etc/ssh "$root"/run/sshd "$root"/root "$root"/var/{lib,tmp}
+chmod 700 "$root/root"
+install "$here/guest-systemctl" "$root/usr/bin/systemctl"
+install "$here/guest-sudo" "$root/usr/bin/sudo"
+declare -A copied=()
+copy() { # FILE of the machine, with the libraries that it needs
+  local needed
+  if [[ -n ${copied[$1]:-} ]]; then return; fi
+  copied[$1]=yes
+  install -D "$1" "$root/$1"
+  while read -r needed; do copy "$needed"; done < <(ldd "$1" 2>/dev/null | grep -o '/[^ ]*')
+}
+for program in basename bash cat chmod cmp cp cut date dirname env find flock grep head hostname id ln ls mkdir mktemp mv readlink rm rmdir \
+  sed setsid sha256sum sleep sort ssh-keygen stat sync tail tar tee timeout touch tr uname wc xargs; do
+  copy "/usr/bin/$program"
+done
+copy /usr/sbin/sshd
+ln -s /usr/bin/bash "$root/bin/bash"
+# Whoever may become root is root already.
+cat >"$root/etc/passwd" <<'END'
+root:x:0:0:root:/root:/bin/bash
+burano:x:0:0:Burano:/root:/bin/bash
+sshd:x:100:65534::/run/sshd:/bin/false
+END
+printf 'root:x:0:\nnogroup:x:65534:\n' >"$root/etc/group"
+printf 'root:*:19000:0:99999:7:::\nburano:*:19000:0:99999:7:::\nsshd:*:19000:0:99999:7:::\n' >"$root/etc/shadow"
+printf 'HostKey /etc/ssh/ssh_host_ed25519_key\nPermitRootLogin prohibit-password\nPasswordAuthentication no\nUseDNS no\nPidFile /run/sshd.pid\n' >"$root/etc/ssh/sshd_config"
 
 # The drivers, each behind those that it needs. What the kernel has built in is no file.
 modules=$work/kernel/lib/modules/${kernel#linux-image-}
