@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the dashboard into dist/, from where the program embeds it; does nothing when nothing of it has changed. `build.sh check` checks
-# types, lints and runs the unit tests instead; `build.sh install` only fetches what both need. Without Node it says so, and the program
-# shows a page that says the same.
+# types, lints and runs the unit tests instead, unless nothing has changed since they passed; `build.sh install` only fetches what both need.
+# Without Node it says so, and the program shows a page that says the same.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -37,8 +37,15 @@ case ${1:-build} in
     install
     ;;
   check)
+    readarray -d '' files < <(find src public ./*.* .npmrc ../api/openapi.yaml ../../docs/*.md -type f ! -name schema.d.ts -print0 | sort -z)
+    wanted="$(node --version) $(sum "${files[@]}")"
+    if [[ $(cat node_modules/.checked 2>/dev/null) == "$wanted" ]]; then
+      echo "dashboard: checked as it is"
+      exit 0
+    fi
     install
     npm run --silent check
+    echo "$wanted" >node_modules/.checked
     ;;
   *)
     echo "usage: build.sh [build|check|install]" >&2
