@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the suites that need the built programs and the node image, and prints how long each took. `make test` runs the quick loop
-# and builds both before. Suites with servers of the local cloud run one after another, and the others beside them: clusters wait
-# often. What a suite says is printed when it has ended.
+# and builds both before. Clusters wait often, so three suites run beside each other: two with servers, on a local cloud each that
+# outlives a suite, and one without. Whoever has no more of its own takes what is left. What a suite says is printed when it has ended.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,46 +29,104 @@ suite() {
   fi
 }
 
+# share COMMAND SUITE...: runs the command for each suite that nobody else has taken.
+share() {
+  local one
+  for one in "${@:2}"; do
+    if mkdir "$logs/taken-${one%% *}" 2>/dev/null; then "$1" "$one"; fi
+  done
+}
+
 export BURANO_NODE_IMAGE=${BURANO_NODE_IMAGE:-$PWD/build/node-image.tar}
 export BURANO_KUBERNETES_BINARY=${BURANO_KUBERNETES_BINARY:-$PWD/build/bin/kubernetes}
 
-beside() {
-  suite "fuzzing the languages and packages" test/fuzz.sh
-  # But for the tests that pack tens of megabytes, which take minutes then and start no goroutine.
-  suite "the catalog and its languages under the race detector" env CGO_ENABLED=1 go test -race -count=1 -timeout 15m \
-    -skip 'TestWhatIsNoPackageIsRefusedWithItsReason|TestTheSizeThatAnEntryClaimsIsNotBelieved' ./catalog/...
-  suite "publishing from a real Kubernetes API" go test -count=1 -timeout 10m ./gateway/publish
-  suite "etcd: more random sequences" env BURANO_ETCD_SEQUENCES=12 go test -count=1 -timeout 10m -parallel 4 -v -run TestTheQuorum ./nodes/etcd
-  suite "Murano's client and Burano's" go test -count=1 -timeout 20m -skip TestEveryFault ./test/clients
-  suite "every fault of the cloud at every call" go test -count=1 -timeout 10m -v -run TestEveryFault ./test/clients
-  suite "the dashboard in a browser" test/dashboard/run.sh
-  suite "no work is lost when servers die" go test -count=1 -timeout 15m -v ./test/durability
+# Suites without servers, the longest first; the first two change nothing on the machine.
+calculating=(fuzzing race)
+without_servers=(dashboard etcd clients durability faults publishing)
+without() {
+  case $1 in
+  fuzzing) suite "fuzzing the languages and packages" test/fuzz.sh ;;
+  race)
+    # Once for each state of the code, as unit tests. But for the tests that pack tens of megabytes, which take minutes then and start no
+    # goroutine.
+    suite "the catalog and its languages under the race detector" env CGO_ENABLED=1 go test -race -timeout 15m \
+      -skip 'TestWhatIsNoPackageIsRefusedWithItsReason|TestTheSizeThatAnEntryClaimsIsNotBelieved' ./catalog/...
+    ;;
+  dashboard) suite "the dashboard in a browser" test/dashboard/run.sh ;;
+  etcd) suite "etcd: more random sequences" env BURANO_ETCD_SEQUENCES=12 go test -count=1 -timeout 10m -parallel 4 -v -run TestTheQuorum ./nodes/etcd ;;
+  clients) suite "Murano's client and Burano's" go test -count=1 -timeout 20m -skip TestEveryFault ./test/clients ;;
+  durability) suite "no work is lost when servers die" go test -count=1 -timeout 15m -v ./test/durability ;;
+  faults) suite "every fault of the cloud at every call" go test -count=1 -timeout 10m -v -run TestEveryFault ./test/clients ;;
+  publishing) suite "publishing from a real Kubernetes API" go test -count=1 -timeout 10m ./gateway/publish ;;
+  esac
 }
 
-# The end-to-end tests, shared out so that none takes over 10 minutes; what is named nowhere runs in the last one.
-endToEnd() { suite "end to end: $1" go test -count=1 -timeout 25m -v "${@:2}" ./test/e2e; }
-changes='TestActions'
-failures='TestNodesThatFail'
-jumps='TestNodesWithout'
-crashes='TestChangesSurvive|TestAServerThatWasPaused'
-mends='TestServersThatAreStopped|TestNodesAreReplaced|TestAClusterIsBack'
+# The end-to-end tests, shared out so that no suite takes over 10 minutes: which tests, and their name; what is named nowhere is in the one
+# called "*".
+first='TestAnApplicationAnswers'
+with_servers=(
+  'TestNodesAreReplaced nodes that are replaced'
+  'TestChangesSurvive servers that die'
+  'TestNodesThatFail nodes that fail'
+  'TestAClusterIsBack restores'
+  '* everything else'
+  'TestCertificates certificates and keys'
+  'TestActions actions'
+  'TestServersThatAreStopped repairs'
+  'TestAServerThatWasPaused servers that sleep'
+  'TestNodesWithout jumps'
+)
+end_to_end() {
+  local choice=(-run "${1%% *}")
+  [[ $1 != \** ]] || choice=(-skip "$first$(printf '|%s' "${with_servers[@]%% *}" | sed 's/|\*//')")
+  suite "end to end: ${1#* }" go test -count=1 -timeout 25m -v "${choice[@]}" ./test/e2e
+}
+
+lab() { echo "$PWD/build/lab-$1"; }
+# down takes down the local clouds of servers, also those that a killed run has left.
+down() {
+  local slot
+  for slot in 0 1; do
+    [[ ! -e $(lab $slot)/cloud ]] || build/localcloud down --state "$(lab $slot)/cloud"
+    rm -rf "$(lab $slot)"
+  done
+}
+
+# servers SLOT: the first test that needs it brings up the local cloud of that slot, and the others find it there.
 servers() {
-  suite "servers of the local cloud" go test -count=1 -timeout 10m ./test/localcloud/hypervisor
-  endToEnd "actions" -run "$changes"
-  endToEnd "servers that die or sleep" -run "$crashes"
-  endToEnd "nodes that fail" -run "$failures"
-  endToEnd "jumps" -run "$jumps"
-  endToEnd "repairs, replacements and restores" -run "$mends"
-  endToEnd "everything else" -skip "$changes|$crashes|$failures|$jumps|$mends"
+  export BURANO_SLOT=$1 BURANO_LAB
+  BURANO_LAB=$(lab "$1")
+  share end_to_end "${with_servers[@]}"
+  share without "${without_servers[@]}"
 }
 
-(servers) &
-one=$!
-(beside) &
-other=$!
+# The first test with servers compares the machine before and after it, on a local cloud of its own. Meanwhile nobody else may change it.
+alone() {
+  suite "servers of the local cloud" go test -count=1 -timeout 10m ./test/localcloud/hypervisor
+  suite "end to end: an application" go test -count=1 -timeout 25m -v -run "$first" ./test/e2e
+}
+
+down
+trap down EXIT
+(share without "${calculating[@]}") &
+lanes=($!)
 passed=yes
-wait "$one" || passed=no
-wait "$other" || passed=no
+if alone; then
+  (servers 0) &
+  lanes+=($!)
+  (servers 1) &
+  lanes+=($!)
+else
+  passed=no
+fi
+wait "${lanes[0]}" || passed=no
+if [[ $passed == yes ]]; then
+  (share without "${without_servers[@]}") &
+  lanes+=($!)
+fi
+for lane in "${lanes[@]:1}"; do
+  wait "$lane" || passed=no
+done
 
 if [[ $passed == no ]]; then
   while read -r log; do

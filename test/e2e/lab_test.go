@@ -1,5 +1,6 @@
 // Package e2e tries Burano as its users do: the built programs, the HTTP API and the command line, on real servers of the local
-// cloud. `make test` runs it; `make lab` keeps a local cloud for repeating single cases (BURANO_LAB names its folder).
+// cloud. `make test` runs it; `make lab` keeps a local cloud for repeating single cases. BURANO_LAB names its folder: a local cloud that is
+// not there yet is brought up in it, and stays.
 package e2e
 
 import (
@@ -7,8 +8,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -52,21 +55,15 @@ func start(t *testing.T, tags ...string) *lab {
 		_, err := os.Stat(needed)
 		require.NoErrorf(t, err, "%s is missing: `make build image` makes it", needed)
 	}
-	if folder := os.Getenv("BURANO_LAB"); folder != "" {
-		l.cloud = filepath.Join(folder, "cloud")
+	folder := filepath.Join(root, "build", "e2e-"+slot())
+	if kept := os.Getenv("BURANO_LAB"); kept != "" {
+		folder = kept
 	} else {
 		l.ownCloud = true
-		l.cloud = filepath.Join(root, "build", "e2e", "cloud")
-		l.run(t, nil, "localcloud", append([]string{"down", "--abandoned"}, placeOfCloud()...)...) // what a killed test left
-		l.before = look(t)
-		l.run(t, nil, "localcloud", append([]string{"up", "--state", l.cloud}, placeOfCloud()...)...)
-		t.Cleanup(func() {
-			l.run(t, nil, "localcloud", "down", "--state", l.cloud)
-			require.NoError(t, os.RemoveAll(filepath.Join(root, "build", "e2e")))
-		})
-		began := time.Now()
-		l.run(t, l.as("burano-admin"), "burano", "image", "upload", "--name", "burano-node", "--public", l.image())
-		t.Logf("the node image was uploaded in %.1f s", time.Since(began).Seconds())
+	}
+	l.cloud = filepath.Join(folder, "cloud")
+	if _, err := os.Stat(filepath.Join(l.cloud, "clouds.yaml")); l.ownCloud || errors.Is(err, fs.ErrNotExist) {
+		l.bringUp(t)
 	}
 	l.serves = l.program("burano")
 	if len(tags) > 0 {
@@ -74,6 +71,22 @@ func start(t *testing.T, tags ...string) *lab {
 	}
 	l.startServer(t)
 	return l
+}
+
+// bringUp brings up a local cloud with the node image; one that is the test's own goes with it.
+func (l *lab) bringUp(t *testing.T) {
+	l.run(t, nil, "localcloud", append([]string{"down", "--abandoned"}, placeOfCloud()...)...) // what a killed test left
+	l.before = look(t)
+	l.run(t, nil, "localcloud", append([]string{"up", "--state", l.cloud}, placeOfCloud()...)...)
+	if l.ownCloud {
+		t.Cleanup(func() {
+			l.run(t, nil, "localcloud", "down", "--state", l.cloud)
+			require.NoError(t, os.RemoveAll(filepath.Dir(l.cloud)))
+		})
+	}
+	began := time.Now()
+	l.run(t, l.as("burano-admin"), "burano", "image", "upload", "--name", "burano-node", "--public", l.image())
+	t.Logf("the node image was uploaded in %.1f s", time.Since(began).Seconds())
 }
 
 // built builds the program with these build tags.
@@ -86,9 +99,11 @@ func (l *lab) built(t *testing.T, tags []string) string {
 	return path
 }
 
-// slot keeps the local clouds of several checkouts apart, which then can test at the same time: BURANO_SLOT is a digit. None of
-// them is in the way of the demonstration's.
-func slot() string { return cmp.Or(os.Getenv("BURANO_SLOT"), "0") }
+// slot keeps local clouds apart, so that tests of several checkouts, or several of one, can run at the same time: slotVariable is a digit.
+// None of them is in the way of the demonstration's.
+func slot() string { return cmp.Or(os.Getenv(slotVariable), "0") }
+
+const slotVariable = "BURANO_SLOT"
 
 func placeOfCloud() []string {
 	return []string{"--prefix", "b" + slot() + "-", "--listen", "127.0.0.1:506" + slot(), "--external-cidr", "10.9" + slot() + ".0.0/24"}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -100,7 +101,7 @@ func (m machine) differences(now machine) []string {
 }
 
 // guests lists the processes that live in a server of the local cloud, which are those of its control group, or run one of our
-// programs, but not those in except.
+// programs, but not those in except, and not programs that another slot's tests run.
 func guests(t *testing.T, programs string, except ...int) []string {
 	t.Helper()
 	group := "/burano-localcloud-b" + slot() + "-"
@@ -118,10 +119,21 @@ func guests(t *testing.T, programs string, except ...int) []string {
 			continue // it ended
 		}
 		program, _ := os.Readlink(filepath.Join(folder, "exe"))
-		if strings.Contains(string(groups), group+"/") || strings.HasPrefix(program, programs) {
+		if strings.Contains(string(groups), group+"/") || strings.HasPrefix(program, programs) && !elsewhere(folder) {
 			command, _ := os.ReadFile(filepath.Join(folder, "cmdline"))
 			found = append(found, entry.Name()+" "+strings.ReplaceAll(string(command), "\x00", " "))
 		}
 	}
 	return found
+}
+
+// elsewhere tells of a process, by its folder in /proc, that it was started with another slot.
+func elsewhere(folder string) bool {
+	environment, _ := os.ReadFile(filepath.Join(folder, "environ"))
+	for variable := range strings.SplitSeq(string(environment), "\x00") {
+		if value, there := strings.CutPrefix(variable, slotVariable+"="); there {
+			return cmp.Or(value, "0") != slot()
+		}
+	}
+	return slot() != "0"
 }
