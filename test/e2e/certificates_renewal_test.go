@@ -70,7 +70,7 @@ func TestCertificatesAreRenewedBeforeTheyEndAndRotated(t *testing.T) {
 		}
 	}()
 	l.stop(t)
-	l.launch(t, "--token-grace", "2s")
+	l.launch(t, "--token-grace", "2s", "--keeper-interval", "8s")
 	l.healthy(t)
 	began := time.Now()
 	l.eventually(t, 2*time.Minute, "the certificates are renewed", func() error {

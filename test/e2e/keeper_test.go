@@ -25,13 +25,13 @@ func TestServersThatAreStoppedOrDeletedBehindBuranosBackComeBackByThemselves(t *
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
-	l.relaunch(t, watchful...)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
 	model, err := os.ReadFile(filepath.Join(l.root, "test/e2e/testdata/scaling.yaml"))
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "kept.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(model), "name: scaling-cluster", "name: scaling-cluster\n    autoRepair: true", 1)), 0o600))
 	l.run(t, l.as("burano-demo"), "burano", "deploy", path, "--follow")
+	l.relaunch(t, watchful...) // a server that starts looks at once for environments to look after, and then each half a minute
 	t.Cleanup(func() {
 		if t.Failed() {
 			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
