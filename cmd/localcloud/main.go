@@ -15,6 +15,7 @@ import (
 
 	"github.com/burano/burano/internal/version"
 	"github.com/burano/burano/test/localcloud"
+	"github.com/burano/burano/test/localcloud/keystone"
 )
 
 func main() {
@@ -29,7 +30,7 @@ func main() {
 
 // options are the flags that every command has.
 type options struct {
-	state, listen, external, prefix string
+	state, listen, external, second, prefix string
 }
 
 func root() *cobra.Command {
@@ -50,6 +51,7 @@ func root() *cobra.Command {
 	flags.StringVar(&o.state, "state", "/var/lib/burano-localcloud", "folder of everything the cloud keeps")
 	flags.StringVar(&o.listen, "listen", localcloud.DefaultListen, "address and port of all APIs")
 	flags.StringVar(&o.external, "external-cidr", localcloud.DefaultExternal, "external network, free on this host; floating IPs are of it")
+	flags.StringVar(&o.second, "second-region-cidr", "", "gives the cloud a second region, "+keystone.SecondRegion+", with this external network, free on this host")
 	flags.StringVar(&o.prefix, "prefix", "", "beginning of the names of network namespaces and interfaces, to keep two clouds apart")
 	_ = flags.MarkHidden("prefix")
 	command.AddCommand(upCommand(&o), downCommand(&o), statusCommand(&o), serveCommand(&o))
@@ -61,9 +63,15 @@ func (o *options) config() (localcloud.Config, error) {
 	if err != nil {
 		return localcloud.Config{}, fmt.Errorf("--external-cidr %s: a network such as %s is wanted", o.external, localcloud.DefaultExternal)
 	}
+	var second netip.Prefix
+	if o.second != "" {
+		if second, err = netip.ParsePrefix(o.second); err != nil {
+			return localcloud.Config{}, fmt.Errorf("--second-region-cidr %s: a network such as 10.89.0.0/24 is wanted", o.second)
+		}
+	}
 	state, err := filepath.Abs(o.state)
 	if err != nil {
 		return localcloud.Config{}, fmt.Errorf("--state %s: %w", o.state, err)
 	}
-	return localcloud.Config{StateDir: state, Listen: o.listen, ExternalCIDR: external, Prefix: o.prefix}, nil
+	return localcloud.Config{StateDir: state, Listen: o.listen, ExternalCIDR: external, SecondCIDR: second, Prefix: o.prefix}, nil
 }

@@ -49,6 +49,15 @@ func Check(config Config) []Problem {
 	} else {
 		_ = listener.Close()
 	}
+	if config.SecondCIDR.IsValid() {
+		if config.ExternalCIDR.Overlaps(config.SecondCIDR) {
+			miss(fmt.Sprintf("the external networks %s and %s overlap", config.ExternalCIDR, config.SecondCIDR), "choose another one with --second-region-cidr")
+		}
+		if taken, err := overlapping(config.second()); err == nil && taken != "" { // the routes are read again, and complained of, below
+			miss(fmt.Sprintf("the second region's external network %s overlaps with %s of this host", config.SecondCIDR, taken),
+				"choose a free network with --second-region-cidr, such as 10.89.0.0/24")
+		}
+	}
 	if taken, err := overlapping(config); err != nil {
 		miss(fmt.Sprintf("the host's routes cannot be read: %v", err), "run it as root")
 	} else if taken != "" {

@@ -14,11 +14,12 @@ import (
 
 	"github.com/burano/burano/test/localcloud/fabric"
 	"github.com/burano/burano/test/localcloud/hypervisor"
+	"github.com/burano/burano/test/localcloud/keystone"
 )
 
 // parts is what a local cloud puts into its state folder.
 var parts = []string{
-	"keystone", "glance", "nova", "neutron", "cinder", "heat", "hypervisor", "clouds.yaml", "localcloud.log", "process.json",
+	"keystone", "glance", "nova", "neutron", "cinder", "heat", "hypervisor", keystone.SecondRegion, "clouds.yaml", "localcloud.log", "process.json",
 	"lock", "config.json",
 }
 
@@ -76,8 +77,17 @@ func down(ctx context.Context, stateDir string, known stored) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", configPath(stateDir), err)
 	}
-	config := Config{StateDir: stateDir, Prefix: prefix, ExternalCIDR: external, Logger: slog.New(slog.DiscardHandler)}
-	if err := removeServersAndNetworks(ctx, config); err != nil {
+	config := Config{StateDir: stateDir, Prefix: prefix, ExternalCIDR: external, SecondCIDR: external, Logger: slog.New(slog.DiscardHandler)}
+	if known.SecondCIDR != "" {
+		if config.SecondCIDR, err = netip.ParsePrefix(known.SecondCIDR); err != nil {
+			return fmt.Errorf("read %s: %w", configPath(stateDir), err)
+		}
+	}
+	err = removeServersAndNetworks(ctx, config)
+	if err == nil { // there may be a second region that the configuration does not know any more
+		err = removeServersAndNetworks(ctx, config.second())
+	}
+	if err != nil {
 		return fmt.Errorf("take the local cloud down: %w; the rest of it is still there: try again", err)
 	}
 	if err := restoreSettings(settingsPath, prefix); err != nil {

@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/burano/burano/test/localcloud/cinder"
@@ -41,6 +42,9 @@ type Config struct {
 	StateDir     string       // folder of everything it keeps, made when missing
 	Listen       string       // address and port, DefaultListen when ""; also in the catalog
 	ExternalCIDR netip.Prefix // external network, DefaultExternal when it is not valid
+	// SecondCIDR is the external network of a second region, keystone.SecondRegion, with networks, images, servers, volumes and stacks of
+	// its own; when it is not valid the cloud has one region.
+	SecondCIDR netip.Prefix
 	// Prefix begins the names of everything made on the machine, "blc-" when "". Two local clouds on one machine (tests) need
 	// different ones.
 	Prefix        string
@@ -75,11 +79,23 @@ func (c Config) hypervisor() hypervisor.Config {
 	return hypervisor.Config{StateDir: filepath.Join(c.StateDir, "hypervisor"), CgroupParent: parent, Logger: c.Logger}
 }
 
+// second is the configuration of the second region's services.
+func (c Config) second() Config {
+	c.StateDir, c.ExternalCIDR = filepath.Join(c.StateDir, keystone.SecondRegion), c.SecondCIDR
+	c.Prefix = strings.TrimSuffix(c.Prefix, "-") + "b-"
+	return c
+}
+
 // Cloud is a running local cloud.
 type Cloud struct {
-	config   Config
-	owner    *ownership
-	handler  http.Handler
+	config  Config
+	owner   *ownership
+	handler http.Handler
+	regions []*region
+}
+
+// region are the services of a region.
+type region struct {
 	networks *neutron.Service
 	compute  *nova.Service
 	stacks   *heat.Service
@@ -111,12 +127,31 @@ func New(ctx context.Context, config Config) (cloud *Cloud, err error) {
 
 func (c *Cloud) assemble(ctx context.Context) error {
 	config := c.config
-	dir := func(service string) string { return filepath.Join(config.StateDir, service) }
-	logger := func(service string) *slog.Logger { return config.Logger.With("service", service) }
-	identity, err := keystone.New(keystone.Config{StateDir: dir("keystone"), Endpoint: config.Endpoint(), TokenLifetime: config.TokenLifetime, Logger: logger("keystone")})
+	identity, err := keystone.New(keystone.Config{StateDir: filepath.Join(config.StateDir, "keystone"), Endpoint: config.Endpoint(),
+		TokenLifetime: config.TokenLifetime, SecondRegion: config.SecondCIDR.IsValid(), Logger: config.Logger.With("service", "keystone")})
 	if err != nil {
 		return err
 	}
+	services := map[string]http.Handler{}
+	if err := c.add(ctx, config, "", identity, services); err != nil {
+		return err
+	}
+	if config.SecondCIDR.IsValid() {
+		if err := c.add(ctx, config.second(), "/"+keystone.SecondRegion, identity, services); err != nil {
+			return fmt.Errorf("region %s: %w", keystone.SecondRegion, err)
+		}
+	}
+	c.handler = c.routes(identity, services)
+	return nil
+}
+
+// add starts a region's services, which answer below a path.
+func (c *Cloud) add(ctx context.Context, config Config, below string, identity *keystone.Service, services map[string]http.Handler) error {
+	made := &region{}
+	c.regions = append(c.regions, made)
+	dir := func(service string) string { return filepath.Join(config.StateDir, service) }
+	logger := func(service string) *slog.Logger { return config.Logger.With("service", below+service) }
+	endpoint := config.Endpoint() + below
 	machines, err := hypervisor.New(config.hypervisor())
 	if err != nil {
 		return err
@@ -127,11 +162,11 @@ func (c *Cloud) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	images, err := glance.New(glance.Config{StateDir: dir("glance"), Endpoint: config.Endpoint(), Images: machines, Logger: logger("glance")})
+	images, err := glance.New(glance.Config{StateDir: dir("glance"), Endpoint: endpoint, Images: machines, Logger: logger("glance")})
 	if err != nil {
 		return err
 	}
-	volumes, err := cinder.New(cinder.Config{StateDir: dir("cinder"), Endpoint: config.Endpoint(), Logger: logger("cinder")})
+	volumes, err := cinder.New(cinder.Config{StateDir: dir("cinder"), Endpoint: endpoint, Logger: logger("cinder")})
 	if err != nil {
 		return err
 	}
@@ -139,39 +174,37 @@ func (c *Cloud) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.compute, err = nova.New(nova.Config{
-		StateDir: dir("nova"), Endpoint: config.Endpoint(), Networks: networks, Hypervisor: machines, Images: images, Volumes: volumes,
+	made.compute, err = nova.New(nova.Config{
+		StateDir: dir("nova"), Endpoint: endpoint, Networks: networks, Hypervisor: machines, Images: images, Volumes: volumes,
 		Logger: logger("nova"),
 	})
 	if err != nil {
 		return err
 	}
-	c.stacks, err = heat.New(heat.Config{
-		StateDir: config.StateDir, Compute: compute{c.compute}, Network: networks, Volumes: volumes, Delegations: identity, Logger: logger("heat"),
+	made.stacks, err = heat.New(heat.Config{
+		StateDir: config.StateDir, Compute: compute{made.compute}, Network: networks, Volumes: volumes, Delegations: identity, Logger: logger("heat"),
 	})
 	if err != nil {
 		return err
 	}
-	c.networks = networks
-	networks.ServeMetadata(c.compute.Metadata)
+	made.networks = networks
+	networks.ServeMetadata(made.compute.Metadata)
 	if err := networks.Restore(ctx); err != nil {
 		return fmt.Errorf("restore networks: %w", err)
 	}
 	if err := images.Restore(ctx); err != nil {
 		return err
 	}
-	if err := c.compute.Restore(ctx); err != nil {
+	if err := made.compute.Restore(ctx); err != nil {
 		return err
 	}
-	if err := c.stacks.Restore(ctx); err != nil {
+	if err := made.stacks.Restore(ctx); err != nil {
 		return fmt.Errorf("restore stacks: %w", err)
 	}
-	c.handler = c.routes(identity, map[string]http.Handler{
-		"/image": images.Handler(), "/compute": c.compute.Handler(), "/network": networks.Handler(),
-		"/volume":           volumes.Handler(),
-		"/object-store":     objects.Handler(),
-		"/orchestration/v1": c.stacks.Handler(),
-	})
+	for path, handler := range map[string]http.Handler{"/image": images.Handler(), "/compute": made.compute.Handler(), "/network": networks.Handler(),
+		"/volume": volumes.Handler(), "/object-store": objects.Handler(), "/orchestration/v1": made.stacks.Handler()} {
+		services[below+path] = handler
+	}
 	return nil
 }
 
@@ -200,23 +233,25 @@ func (c *Cloud) Close() {
 }
 
 func (c *Cloud) endWork() {
-	if c.stacks != nil {
-		c.stacks.Close()
-	}
-	if c.compute != nil {
-		c.compute.Close()
-	}
-	if c.networks != nil {
-		if err := c.networks.Close(); err != nil {
-			c.config.Logger.Warn("the metadata service did not end cleanly", "error", err)
+	for _, one := range c.regions {
+		if one.stacks != nil {
+			one.stacks.Close()
+		}
+		if one.compute != nil {
+			one.compute.Close()
+		}
+		if one.networks != nil {
+			if err := one.networks.Close(); err != nil {
+				c.config.Logger.Warn("the metadata service did not end cleanly", "error", err)
+			}
 		}
 	}
 }
 
 // stored is what Down must know of a Config.
 type stored struct {
-	Listen, ExternalCIDR, Prefix string
-	MadeDir                      bool // the state folder was not there before
+	Listen, ExternalCIDR, SecondCIDR, Prefix string
+	MadeDir                                  bool // the state folder was not there before
 }
 
 func configPath(stateDir string) string { return filepath.Join(stateDir, "config.json") }

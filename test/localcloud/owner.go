@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -51,7 +52,7 @@ func takeOwnership(config Config) (*ownership, error) {
 		return nil, err
 	}
 	err = writeJSONFile(configPath(config.StateDir), stored{
-		Listen: config.Listen, ExternalCIDR: config.ExternalCIDR.String(), Prefix: config.Prefix, MadeDir: made || known.MadeDir,
+		Listen: config.Listen, ExternalCIDR: config.ExternalCIDR.String(), SecondCIDR: secondText(config.SecondCIDR), Prefix: config.Prefix, MadeDir: made || known.MadeDir,
 	})
 	if err == nil {
 		err = writeJSONFile(ownerPath(config.Prefix), owner{config.StateDir, config.ExternalCIDR.String()})
@@ -61,6 +62,14 @@ func takeOwnership(config Config) (*ownership, error) {
 		return nil, fmt.Errorf("write the configuration down: %w", err)
 	}
 	return held, nil
+}
+
+// secondText is how the external network of a second region is written down, "" for none.
+func secondText(network netip.Prefix) string {
+	if !network.IsValid() {
+		return ""
+	}
+	return network.String()
 }
 
 // readOwner returns who has the things with a prefix; nobody has them when the state folder is "".

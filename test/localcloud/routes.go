@@ -34,18 +34,22 @@ func (c *Cloud) routes(identity *keystone.Service, services map[string]http.Hand
 		}))
 	}
 	// Heat's own handler begins below its version.
-	orchestration := func(status int) http.HandlerFunc {
+	orchestration := func(status int, below string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			answer.JSON(w, status, map[string]any{"versions": []any{map[string]any{
 				"id": "v1.0", "status": "CURRENT", "links": []any{
-					map[string]any{"rel": "self", "href": c.config.Endpoint() + "/orchestration/v1/"},
+					map[string]any{"rel": "self", "href": c.config.Endpoint() + below + "/orchestration/v1/"},
 				},
 			}}})
 		}
 	}
-	mux.Handle("GET /orchestration/{$}", orchestration(http.StatusMultipleChoices))
-	mux.Handle("GET /orchestration/v1", orchestration(http.StatusOK))
-	mux.Handle("GET /orchestration/v1/{$}", orchestration(http.StatusOK))
+	for prefix := range services {
+		if below, ok := strings.CutSuffix(prefix, "/orchestration/v1"); ok {
+			mux.Handle("GET "+below+"/orchestration/{$}", orchestration(http.StatusMultipleChoices, below))
+			mux.Handle("GET "+prefix, orchestration(http.StatusOK, below))
+			mux.Handle("GET "+prefix+"/{$}", orchestration(http.StatusOK, below))
+		}
+	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		answer.JSON(w, http.StatusOK, map[string]any{"name": "burano local cloud", "identity": c.config.Endpoint() + "/identity/v3"})
 	})
@@ -70,7 +74,7 @@ func withRequestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := "req-" + uuid.NewString()
 		w.Header().Set("X-Openstack-Request-Id", id)
-		if strings.HasPrefix(r.URL.Path, "/compute") {
+		if strings.HasPrefix(strings.TrimPrefix(r.URL.Path, "/"+keystone.SecondRegion), "/compute") {
 			w.Header().Set("X-Compute-Request-Id", id)
 		}
 		next.ServeHTTP(w, r)

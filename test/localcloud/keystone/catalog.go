@@ -48,9 +48,11 @@ var interfaces = []string{"public", "internal", "admin"}
 
 // seedCatalog puts the services of the configuration into the tables and takes out those that are no longer in it.
 func (s *Service) seedCatalog() error {
-	if _, ok := s.regions.Get(Region); !ok {
-		if err := s.regions.Put(Region, region{ID: Region}); err != nil {
-			return err
+	for _, name := range s.named {
+		if _, ok := s.regions.Get(name); !ok {
+			if err := s.regions.Put(name, region{ID: name}); err != nil {
+				return err
+			}
 		}
 	}
 	for _, old := range s.services.All() {
@@ -66,16 +68,43 @@ func (s *Service) seedCatalog() error {
 			return err
 		}
 		for _, kind := range interfaces {
-			e := endpoint{
-				ID: stableID(f.Type + " " + kind), ServiceID: row.ID, Interface: kind, RegionID: Region,
-				URL: s.endpoint + strings.ReplaceAll(f.Path, "{project}", projectInURL),
+			if _, err := s.endpoints.Delete(stableID(inRegion(f.Type, SecondRegion) + " " + kind)); err != nil { // of a cloud that had two regions
+				return err
 			}
-			if err := s.endpoints.Put(e.ID, e); err != nil {
+		}
+		for _, name := range s.named {
+			if err := s.seedEndpoints(f, row.ID, name); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// seedEndpoints puts the endpoints that a service has in a region into the table. Keystone itself is the same everywhere.
+func (s *Service) seedEndpoints(f CatalogService, id, name string) error {
+	base := s.endpoint
+	if name != Region && f.Type != "identity" {
+		base += "/" + name
+	}
+	for _, kind := range interfaces {
+		e := endpoint{
+			ID: stableID(inRegion(f.Type, name) + " " + kind), ServiceID: id, Interface: kind, RegionID: name,
+			URL: base + strings.ReplaceAll(f.Path, "{project}", projectInURL),
+		}
+		if err := s.endpoints.Put(e.ID, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inRegion is what the ids of a service's endpoints in a region are made of.
+func inRegion(service, name string) string {
+	if name == Region {
+		return service
+	}
+	return service + " " + name
 }
 
 type catalogEntry struct {

@@ -20,6 +20,9 @@ import (
 // Region is the one region that the catalog names.
 const Region = "local"
 
+// SecondRegion is the other region of a local cloud that has two.
+const SecondRegion = "RegionTwo"
+
 // Config says where the service keeps its things and how it is reached.
 type Config struct {
 	StateDir      string           // folder for the tables, made when missing
@@ -27,6 +30,7 @@ type Config struct {
 	Now           func() time.Time // clock, time.Now when nil
 	TokenLifetime time.Duration    // one hour when zero
 	Services      []CatalogService // what the catalog lists; the five services of the local cloud when nil
+	SecondRegion  bool             // whether the catalog lists them in SecondRegion, too, below its name
 	Logger        *slog.Logger
 }
 
@@ -34,6 +38,7 @@ type Config struct {
 type Service struct {
 	endpoint string
 	fixed    []CatalogService
+	named    []string // the names of the regions that the catalog lists them in
 	now      func() time.Time
 	lifetime time.Duration
 	log      *slog.Logger
@@ -64,6 +69,9 @@ func New(config Config) (*Service, error) {
 	}
 	if s.fixed == nil {
 		s.fixed = localServices()
+	}
+	if s.named = []string{Region}; config.SecondRegion {
+		s.named = append(s.named, SecondRegion)
 	}
 	if s.now == nil {
 		s.now = time.Now
