@@ -24,8 +24,10 @@ type Host interface {
 	SetAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error
 	// Report tells whoever waits for the deployment; object is nil for the environment as a whole.
 	Report(ctx context.Context, object *muranopl.Object, failed bool, text string) error
-	// Home is the region that servers stand in, and the name of the environment's stack there.
-	Home() (region, stack string)
+	// Home is the region in which environments stand that name none.
+	Home() string
+	// StackIn is the name of the environment's stack in a region, which is an object of io.murano.CloudRegion.
+	StackIn(region *muranopl.Object) string
 }
 
 // DefaultRegion is what OpenStack's installers call the only region of a cloud.
@@ -43,7 +45,7 @@ func Methods(host Host, logger *slog.Logger) map[string]map[string]muranopl.Nati
 			"trace": c.log(slog.LevelDebug - 4), "debug": c.log(slog.LevelDebug), "info": c.log(slog.LevelInfo), "warning": c.log(slog.LevelWarn),
 			"error": c.log(slog.LevelError), "critical": c.log(slog.LevelError + 4), "exception": c.logException,
 		},
-		"io.murano.CloudRegion":           {"home": c.home},
+		"io.murano.CloudRegion":           {"home": c.home, "stackName": c.stackName},
 		"io.murano.system.StatusReporter": {"report": c.report(false), "report_error": c.report(true)},
 		"io.murano.system.Resources":      {"string": resourceText, "json": resourceJSON, "yaml": resourceYAML, ".init": rememberOwner},
 	}
@@ -55,8 +57,11 @@ type core struct {
 }
 
 func (c core) home(context.Context, muranopl.Call) (any, error) {
-	region, stack := c.host.Home()
-	return map[string]any{"name": region, "stack": stack}, nil
+	return c.host.Home(), nil
+}
+
+func (c core) stackName(_ context.Context, call muranopl.Call) (any, error) {
+	return c.host.StackIn(call.Object), nil
 }
 
 // ownerOf is the name of the class that an attribute belongs to: the one that was given, else that of the code that asks.

@@ -95,8 +95,11 @@ func (l *Local) find(object, class, name string) int {
 	return slices.IndexFunc(l.attributes, func(a attribute) bool { return a.object == object && a.class == class && a.name == name })
 }
 
-// Home names a region and a stack that are not there.
-func (l *Local) Home() (region, stack string) { return DefaultRegion, "local" }
+// Home names a region that is not there.
+func (l *Local) Home() string { return DefaultRegion }
+
+// StackIn names a stack that is not there.
+func (l *Local) StackIn(*muranopl.Object) string { return "local" }
 
 // Report writes a line to the log.
 func (l *Local) Report(ctx context.Context, object *muranopl.Object, failed bool, text string) error {

@@ -34,7 +34,9 @@ applications refer to each other by them:
       …
     - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod, id: pod}
       kubernetesCluster: cluster
-      …`,
+      …
+
+It may also have region and defaultNetworks, which an environment gets when it is made.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			described, err := client.ReadEnvironmentFile(args[0])

@@ -17,6 +17,7 @@ const rehearsalTimeout = time.Minute
 type Stage struct {
 	engine        *Engine
 	environmentID string
+	region        string
 	project       func(context.Context) (*openstack.Project, error)
 }
 
@@ -38,8 +39,14 @@ func (s *Stage) Secret(ctx context.Context, name string) ([]byte, bool, error) {
 	return s.engine.Secret(ctx, s.environmentID, name)
 }
 
-// Project is the project that is looked at.
-func (s *Stage) Project(ctx context.Context) (*openstack.Project, error) { return s.project(ctx) }
+// Project is the project that is looked at, in the environment's region.
+func (s *Stage) Project(ctx context.Context) (*openstack.Project, error) {
+	project, err := s.project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return project.In(ctx, s.region)
+}
 
 // Foreseen is what a deployment of a model would do to what is there.
 type Foreseen struct {
@@ -65,7 +72,7 @@ func (e *Engine) Rehearse(ctx context.Context, environment store.Environment, ob
 	if err := classes.Fix(ctx, environment.Model.Packages); err != nil {
 		return Foreseen{}, nil
 	}
-	natives, run := e.Rehearsal(&Stage{engine: e, environmentID: environment.ID, project: project})
+	natives, run := e.Rehearsal(&Stage{engine: e, environmentID: environment.ID, region: regionOf(objects, environment), project: project})
 	interpreter := muranopl.NewInterpreter(classes, natives, muranopl.WithLimits(e.Code))
 	root, start, problems := interpreter.Prepare(ctx, objects)
 	if len(problems) > 0 {

@@ -180,7 +180,7 @@ func (e *Engine) SetSecret(ctx context.Context, environmentID, name string, valu
 	return e.Store.SetSecret(ctx, environmentID, name, e.Sealer.Seal(store.SecretOwner(environmentID, name), value))
 }
 
-// Project is the environment's project in the cloud, reached through the delegation of the task's submitter.
+// Project is the environment's project in the environment's region of the cloud, reached through the delegation of the task's submitter.
 func (r *Runtime) Project(ctx context.Context) (*openstack.Project, error) {
 	r.reaching.Lock()
 	defer r.reaching.Unlock()
@@ -191,10 +191,22 @@ func (r *Runtime) Project(ctx context.Context) (*openstack.Project, error) {
 	if err != nil {
 		return nil, err
 	}
+	if project, err = project.In(ctx, regionOf(r.held.Task().Objects, r.environment)); err != nil {
+		return nil, err
+	}
 	r.project = project.Noting(r.held.NoteStack).Doubting(func(ctx context.Context, stack string) error {
 		return r.engine.lostUser(ctx, r.environment.ID, stack)
 	})
 	return r.project, nil
+}
+
+// regionOf is the region of an environment that is to be made of objects, or, when there are none, is deleted; "" for Burano's own.
+func regionOf(objects map[string]any, environment store.Environment) string {
+	if objects == nil {
+		objects = environment.Model.ObjectsCopy
+	}
+	region, _ := objects["region"].(string)
+	return region
 }
 
 // Fence is the fencing number under which this process holds the task: whoever shows a lower one is a former worker.

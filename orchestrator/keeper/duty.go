@@ -40,8 +40,9 @@ type Environment struct {
 	Fence uint64
 	// Alive returns an error once this server may no longer act for the environment (nodes.Config.Alive).
 	Alive func() error
-	// Project is the environment's project, reached through the standing delegation; ErrNoDelegation where there is none.
-	Project func(ctx context.Context) (*openstack.Project, error)
+	// Project is the environment's project in a region, "" for the environment's own, reached through the standing delegation;
+	// ErrNoDelegation where there is none.
+	Project func(ctx context.Context, region string) (*openstack.Project, error)
 }
 
 // ErrNoDelegation says that an environment has no standing delegation, without which nothing is asked of the cloud.
@@ -52,6 +53,7 @@ type Server struct {
 	ObjectID string // of its io.murano.resources.Instance
 	Name     string
 	ID       string // in Nova
+	Region   string // "" for the environment's own
 }
 
 // Cluster is a Kubernetes cluster of an environment.

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,14 @@ func (h *holding) environment(ctx context.Context, claim store.Claim) (*Environm
 		return nil, err
 	}
 	environment := &Environment{ID: row.ID, ProjectID: row.ProjectID, Name: row.Name, Failed: row.Failed, Fence: uint64(claim.TaskFence), Alive: h.lease.Check,
-		Project: func(ctx context.Context) (*openstack.Project, error) { return h.projects.of(ctx, row.ID) }}
+		Project: func(ctx context.Context, region string) (*openstack.Project, error) {
+			project, err := h.projects.of(ctx, row.ID)
+			if err != nil {
+				return nil, err
+			}
+			own, _ := row.Model.ObjectsCopy["region"].(string)
+			return project.In(ctx, cmp.Or(region, own))
+		}}
 	ids, err := h.Clusters(ctx, row.ID)
 	if err != nil {
 		return nil, err
@@ -102,7 +110,8 @@ func (h *holding) environment(ctx context.Context, claim store.Claim) (*Environm
 		_, sized := properties["flavor"] // networks and volumes have ids in the cloud, too
 		if server, _ := properties["openstackId"].(string); server != "" && sized {
 			name, _ := properties["name"].(string)
-			environment.Servers = append(environment.Servers, Server{ObjectID: id, Name: name, ID: server})
+			region, _ := properties["regionName"].(string)
+			environment.Servers = append(environment.Servers, Server{ObjectID: id, Name: name, ID: server, Region: region})
 		}
 	})
 	slices.SortFunc(environment.Clusters, func(a, b Cluster) int { return slices.Index(ids, a.ObjectID) - slices.Index(ids, b.ObjectID) })

@@ -107,7 +107,7 @@ func TestWhatHappenedToAServerIsFound(t *testing.T) {
 func TestWithoutADelegationServersAreNotLookedAtWhichAFindingSays(t *testing.T) {
 	ask := func(clusters ...keeper.Cluster) keeper.Result {
 		environment := &keeper.Environment{Name: "one", Clusters: clusters, Servers: []keeper.Server{{ID: "s"}},
-			Project: func(context.Context) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }}
+			Project: func(context.Context, string) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }}
 		result, err := kept{KeptConfig{Secrets: noSecrets{}, Interval: time.Minute}}.Look(t.Context(), environment)
 		require.NoError(t, err)
 		return result

@@ -27,8 +27,8 @@ type explorer struct {
 		Model() *muranopl.Object
 		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
 		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
-		Project(ctx context.Context) (*openstack.Project, error)
 	}
+	regions  regions
 	objects  objects
 	reports  reports
 	stacks   *heatStacks
@@ -44,9 +44,14 @@ func (e *explorer) methods() map[string]muranopl.NativeMethod {
 		"listPorts": e.list("ports"), "listNeutronExtensions": e.list("extensions")}
 }
 
+// project is that of the region of who asks.
+func (e *explorer) project(ctx context.Context, call muranopl.Call) (*openstack.Project, error) {
+	return e.regions.project(ctx, e.regions.of(call.Object))
+}
+
 func (e *explorer) list(kind string) muranopl.NativeMethod {
-	return func(ctx context.Context, _ muranopl.Call) (any, error) {
-		project, err := e.runtime.Project(ctx)
+	return func(ctx context.Context, call muranopl.Call) (any, error) {
+		project, err := e.project(ctx, call)
 		if err != nil {
 			return nil, err
 		}
@@ -55,8 +60,8 @@ func (e *explorer) list(kind string) muranopl.NativeMethod {
 	}
 }
 
-func (e *explorer) defaultRouter(ctx context.Context, _ muranopl.Call) (any, error) {
-	project, err := e.runtime.Project(ctx)
+func (e *explorer) defaultRouter(ctx context.Context, call muranopl.Call) (any, error) {
+	project, err := e.project(ctx, call)
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +77,7 @@ func (e *explorer) availableCIDR(ctx context.Context, call muranopl.Call) (any, 
 		return nil, errors.New("an environment that is deleted gets no subnets")
 	}
 	network, _ := call.Args["netId"].(string)
+	network = inRegion(network, e.regions.of(call.Object))
 	own, _, err := e.runtime.Attribute(ctx, root, attributeCIDR)
 	if err != nil {
 		return nil, err
@@ -97,7 +103,7 @@ func (e *explorer) availableCIDR(ctx context.Context, call muranopl.Call) (any, 
 			taken = append(taken, prefix)
 		}
 	}
-	project, err := e.runtime.Project(ctx)
+	project, err := e.project(ctx, call)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +122,7 @@ func (e *explorer) availableCIDR(ctx context.Context, call muranopl.Call) (any, 
 // externalNetwork returns the id of the external network behind a router, or of the one that the environment's own routers lead to: the one
 // that the network's model, a cluster or the operator names, else the first of the cloud. It is chosen once.
 func (e *explorer) externalNetwork(ctx context.Context, call muranopl.Call) (any, error) {
-	project, err := e.runtime.Project(ctx)
+	project, err := e.project(ctx, call)
 	if err != nil {
 		return nil, err
 	}
@@ -126,14 +132,17 @@ func (e *explorer) externalNetwork(ctx context.Context, call muranopl.Call) (any
 	e.choosing.Lock()
 	defer e.choosing.Unlock()
 	named, _ := call.Args["name"].(string)
+	region := e.regions.of(call.Object)
 	for _, cluster := range e.objects.all(classCluster) {
-		named = cmp.Or(named, cluster.Text("externalNetwork"))
+		if region == "" { // where all clusters are
+			named = cmp.Or(named, cluster.Text("externalNetwork"))
+		}
 	}
 	root := e.runtime.Model()
 	if root == nil {
 		return nil, errors.New("an environment that is deleted gets no external network")
 	}
-	kept, err := e.keptExternal(ctx, root)
+	kept, err := e.keptExternal(ctx, root, region)
 	if err != nil {
 		return nil, err
 	}
@@ -152,13 +161,13 @@ func (e *explorer) externalNetwork(ctx context.Context, call muranopl.Call) (any
 		e.reports.inform(ctx, root, "External network %s is the first of %d: floating IPs come from it. Name another one with externalNetwork, or burano serve "+
 			"--external-network", chosen.Name, chosen.Of)
 	}
-	return chosen.ID, e.runtime.SetAttribute(ctx, root, attributeExternal, chosen.ID)
+	return chosen.ID, e.runtime.SetAttribute(ctx, root, inRegion(attributeExternal, region), chosen.ID)
 }
 
 // keptExternal is the external network that was chosen before; of an environment that a former version deployed, the one in its template.
-func (e *explorer) keptExternal(ctx context.Context, root *muranopl.Object) (string, error) {
-	value, _, err := e.runtime.Attribute(ctx, root, attributeExternal)
-	if kept, ok := value.(string); err != nil || ok {
+func (e *explorer) keptExternal(ctx context.Context, root *muranopl.Object, region string) (string, error) {
+	value, _, err := e.runtime.Attribute(ctx, root, inRegion(attributeExternal, region))
+	if kept, ok := value.(string); err != nil || ok || region != "" {
 		return kept, err
 	}
 	if made, _, err := e.runtime.Attribute(ctx, root, attributeStack); err != nil || made == nil {

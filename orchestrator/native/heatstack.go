@@ -16,11 +16,10 @@ import (
 type heatStackClass struct {
 	runtime interface {
 		Model() *muranopl.Object
-		Project(ctx context.Context) (*openstack.Project, error)
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
 	stacks   *heatStacks
-	own      *ownStack
+	own      *ownStacks
 	patience time.Duration
 }
 
@@ -49,7 +48,7 @@ func (h heatStackClass) on(do stackMethod) muranopl.NativeMethod {
 }
 
 func (h heatStackClass) stack(call muranopl.Call) *heatStack {
-	return h.stacks.stack(call.Object.Text("name"))
+	return h.stacks.stack(h.stacks.regions.short(call.Object.Text(propertyRegionName), call.Object), call.Object.Text("name"))
 }
 
 func dict(call muranopl.Call, argument string) map[string]any {
@@ -88,7 +87,7 @@ func (h heatStackClass) replaceInTemplate(ctx context.Context, s *heatStack, cal
 		return nil, nil
 	}
 	if s.isOwn {
-		h.own.tidyAtEnd(call.Interpreter)
+		h.own.in(s.region).tidyAtEnd(call.Interpreter)
 	}
 	return nil, h.stacks.keep(ctx, s)
 }
@@ -138,10 +137,11 @@ func (h heatStackClass) reload(_ context.Context, call muranopl.Call) (any, erro
 func (h heatStackClass) push(ctx context.Context, call muranopl.Call) (any, error) {
 	s := h.stack(call)
 	if s.isOwn {
-		if h.own.busy() {
+		own := h.own.in(s.region)
+		if own.busy() {
 			return nil, nil
 		}
-		return nil, h.own.push(ctx, call.Interpreter)
+		return nil, own.push(ctx, call.Interpreter)
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -151,7 +151,7 @@ func (h heatStackClass) push(ctx context.Context, call muranopl.Call) (any, erro
 	if s.last != nil && reflect.DeepEqual(*s.last, s.content) {
 		return nil, nil
 	}
-	project, err := h.runtime.Project(ctx)
+	project, err := h.stacks.regions.project(ctx, s.region)
 	if err != nil {
 		return nil, err
 	}
@@ -160,10 +160,10 @@ func (h heatStackClass) push(ctx context.Context, call muranopl.Call) (any, erro
 	if description := call.Object.Text("description"); description != "" {
 		wanted.Template["description"] = description
 	}
-	if h.own.rehearsal {
-		return nil, h.own.refused.note(project.CheckStack(ctx, s.name, wanted))
+	if h.own.first.rehearsal {
+		return nil, h.own.first.refused.note(project.CheckStack(ctx, s.name, wanted))
 	}
-	err = h.runtime.Step(ctx, h.about(call.Object), "push stack "+s.name, func(ctx context.Context) error {
+	err = h.runtime.Step(ctx, h.about(call.Object), inRegion("push stack "+s.name, s.region), func(ctx context.Context) error {
 		limited, cancel := limitedTo(ctx, h.patience)
 		defer cancel()
 		made, err := project.ApplyStack(limited, s.name, wanted)
@@ -185,7 +185,7 @@ func (h heatStackClass) output(ctx context.Context, call muranopl.Call) (any, er
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.outputs == nil {
-		project, err := h.runtime.Project(ctx)
+		project, err := h.stacks.regions.project(ctx, s.region)
 		if err != nil {
 			return nil, err
 		}
@@ -226,20 +226,21 @@ func (h heatStackClass) delete(ctx context.Context, call muranopl.Call) (any, er
 	if err != nil {
 		return nil, err
 	}
-	if h.own.rehearsal {
+	if h.own.first.rehearsal {
 		return nil, nil
 	}
 	if s.isOwn {
-		if h.own.busy() {
+		own := h.own.in(s.region)
+		if own.busy() {
 			return nil, nil
 		}
-		return nil, h.own.tidy(ctx, call.Interpreter, h.runtime.Model())
+		return nil, own.tidy(ctx, call.Interpreter, h.runtime.Model())
 	}
-	project, err := h.runtime.Project(ctx)
+	project, err := h.stacks.regions.project(ctx, s.region)
 	if err != nil {
 		return nil, err
 	}
-	return nil, h.runtime.Step(ctx, h.about(call.Object), "delete stack "+s.name, func(ctx context.Context) error {
+	return nil, h.runtime.Step(ctx, h.about(call.Object), inRegion("delete stack "+s.name, s.region), func(ctx context.Context) error {
 		return project.DeleteStack(ctx, s.name)
 	})
 }

@@ -14,22 +14,22 @@ import (
 // kept among the secrets.
 const secretTemplate = "template of the stack"
 
-// heatStacks are the stacks that a task works with, by their names.
+// heatStacks are the stacks that a task works with, by their regions and names.
 type heatStacks struct {
 	runtime interface {
-		EnvironmentID() string
-		Project(ctx context.Context) (*openstack.Project, error)
 		Secret(ctx context.Context, name string) ([]byte, bool, error)
 		SetSecret(ctx context.Context, name string, value []byte) error
 	}
-	mutex sync.Mutex
-	named map[string]*heatStack
+	regions regions
+	mutex   sync.Mutex
+	named   map[[2]string]*heatStack
 }
 
 // heatStack is a stack as the code of this task knows it.
 type heatStack struct {
-	name  string
-	isOwn bool // it is the environment's own
+	name   string
+	region string // "" for the environment's own
+	isOwn  bool   // it is the environment's own
 
 	mutex   sync.Mutex
 	known   bool // content is what was set, or what is kept or in Heat
@@ -40,23 +40,29 @@ type heatStack struct {
 	outputs map[string]any
 }
 
-// stack returns the task's one stack of the name.
-func (h *heatStacks) stack(name string) *heatStack {
+// stack returns the task's one stack of the name in a region.
+func (h *heatStacks) stack(region, name string) *heatStack {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	known := h.named[name]
+	key := [2]string{region, name}
+	known := h.named[key]
 	if known == nil {
-		known = &heatStack{name: name, isOwn: name == stackName(h.runtime.EnvironmentID())}
+		known = &heatStack{name: name, region: region, isOwn: name == h.regions.stackName(region)}
 		if h.named == nil {
-			h.named = map[string]*heatStack{}
+			h.named = map[[2]string]*heatStack{}
 		}
-		h.named[name] = known
+		h.named[key] = known
 	}
 	return known
 }
 
-// own returns the environment's own stack.
-func (h *heatStacks) own() *heatStack { return h.stack(stackName(h.runtime.EnvironmentID())) }
+// own returns the environment's stack in its own region.
+func (h *heatStacks) own() *heatStack { return h.ownIn("") }
+
+// ownIn returns the environment's stack in a region.
+func (h *heatStacks) ownIn(region string) *heatStack {
+	return h.stack(region, h.regions.stackName(region))
+}
 
 // learn fills in what is known of the stack: the environment's own from what was kept, any other from Heat. The caller holds its mutex.
 func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
@@ -65,7 +71,7 @@ func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
 	}
 	s.content = openstack.Content{Template: map[string]any{}}
 	if s.isOwn {
-		text, found, err := h.runtime.Secret(ctx, secretTemplate)
+		text, found, err := h.runtime.Secret(ctx, inRegion(secretTemplate, s.region))
 		if err == nil && found {
 			err = json.Unmarshal(text, &s.content.Template)
 		}
@@ -76,7 +82,7 @@ func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
 		s.known, s.kept = true, text
 		return nil
 	}
-	project, err := h.runtime.Project(ctx)
+	project, err := h.regions.project(ctx, s.region)
 	if err != nil {
 		return err
 	}
@@ -104,7 +110,7 @@ func (h *heatStacks) keep(ctx context.Context, s *heatStack) error {
 	if bytes.Equal(text, s.kept) {
 		return nil
 	}
-	if err := h.runtime.SetSecret(ctx, secretTemplate, text); err != nil {
+	if err := h.runtime.SetSecret(ctx, inRegion(secretTemplate, s.region), text); err != nil {
 		return err
 	}
 	s.kept = text

@@ -31,7 +31,7 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 	if err != nil || len(servers) == 0 {
 		return keeper.Result{}, err
 	}
-	project, err := environment.Project(ctx)
+	_, err = environment.Project(ctx, "")
 	if errors.Is(err, keeper.ErrNoDelegation) {
 		return keeper.Result{Findings: []keeper.Finding{undelegated(environment)}}, nil
 	}
@@ -41,6 +41,10 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 	var result keeper.Result
 	bad := map[string]int{} // by cluster
 	for i := range servers {
+		project, err := environment.Project(ctx, servers[i].Region)
+		if err != nil {
+			return result, err
+		}
 		if servers[i].state, err = project.Server(ctx, servers[i].ID); err != nil {
 			return result, err
 		}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/burano/burano/catalog/core"
@@ -95,7 +96,7 @@ type Config struct {
 	DNSServers []string
 	// SSHFrom are the ranges from which servers of clusters let SSH in; nil for everywhere.
 	SSHFrom []string
-	// Region is the name of the region that servers stand in.
+	// Region is the name of the region in which environments stand that name none.
 	Region string
 	// ServerPatience is how long a change of servers may take until all of them run.
 	ServerPatience time.Duration
@@ -125,24 +126,27 @@ func Methods(runtime Runtime, config Config) muranopl.Natives {
 }
 
 // assemble makes the bodies of all classes, each with what it needs.
-func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives, *ownStack) {
+func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives, *ownStacks) {
 	objects := objects{model: func() *muranopl.Object { return runtime.Model() }}
 	reports := reports{runtime, config.Logger}
 	servers := servers{runtime, reports}
-	stacks := &heatStacks{runtime: runtime}
+	regions := regions{runtime, config.Region}
+	stacks := &heatStacks{runtime: runtime, regions: regions}
 	once := &once{}
 	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: stacks, successions: successions{runtime}, server: config}
-	own := &ownStack{runtime: runtime, objects: objects, reports: reports, stacks: stacks, servers: servers, nodes: clusters, patience: config.ServerPatience,
-		rehearsal: rehearsal}
+	first := &ownStack{runtime: runtime, objects: objects, reports: reports, stacks: stacks, servers: servers, nodes: clusters, patience: config.ServerPatience,
+		rehearsal: rehearsal, refused: &refusals{}, deploying: &atomic.Bool{}}
+	own := &ownStacks{first: first, regions: regions}
+	first.all = own
 	reached := &applicationServers{runtime: runtime, objects: objects, reports: reports, stacks: stacks, config: config, rehearsal: rehearsal}
 
 	pods := podClass{runtime, objects, reports, once, &podRuns{}, clusters}
 
-	language := core.Methods(host{runtime, config.Region}, config.Logger)
+	language := core.Methods(host{runtime, regions}, config.Logger)
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
 		classEnvironment:      environment{own, clusters}.methods(),
 		classHeatStack:        heatStackClass{runtime, stacks, own, config.ServerPatience}.methods(),
-		classNetworkExplorer:  (&explorer{runtime: runtime, objects: objects, reports: reports, stacks: stacks, networks: config.Networks, dns: config.DNSServers, external: config.ExternalNetwork}).methods(),
+		classNetworkExplorer:  (&explorer{runtime: runtime, regions: regions, objects: objects, reports: reports, stacks: stacks, networks: config.Networks, dns: config.DNSServers, external: config.ExternalNetwork}).methods(),
 		classInstanceNotifier: notifier{runtime}.methods(),
 		classInstance:         reached.methods(),
 		classUser:             {"describeCurrent": identities{runtime}.user},
@@ -152,7 +156,7 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 	return muranopl.Natives{
 		packageCore:       language,
 		packageInterfaces: {classApplication: application{runtime, objects, pods}.methods()},
-		packageCluster:    {classCluster: clusterClass{runtime, objects, reports, once, own, clusters}.methods()},
+		packageCluster:    {classCluster: clusterClass{runtime, objects, reports, once, first, clusters}.methods()},
 		packagePod:        {classPod: pods.methods()},
 		packageAnyImage:   {classAnyImage: anyImage{}.methods()},
 	}, own
@@ -161,12 +165,15 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 // host lets the language's own classes keep attributes, report, and know where they are.
 type host struct {
 	Runtime
-	region string
+	regions regions
 }
 
-// Home is the region that servers stand in, and the name of the environment's stack there.
-func (h host) Home() (region, stack string) {
-	return cmp.Or(h.region, core.DefaultRegion), stackName(h.EnvironmentID())
+// Home is the region in which environments stand that name none.
+func (h host) Home() string { return cmp.Or(h.regions.burano, core.DefaultRegion) }
+
+// StackIn is the name of the environment's stack in a region, which is an object of it.
+func (h host) StackIn(region *muranopl.Object) string {
+	return h.regions.stackName(h.regions.of(region))
 }
 
 // Attribute returns what code stored.

@@ -230,7 +230,7 @@ func nodeRules(role nodes.Role, network netip.Prefix, public string, sshFrom []s
 
 // joinNetwork puts the environment's network into the stack, and returns its subnet.
 func (c *clusters) joinNetwork(ctx context.Context, interpreter *muranopl.Interpreter) (netip.Prefix, error) {
-	network := environmentNetwork(c.objects.model())
+	network := environmentNetwork(c.objects.model(), "")
 	if network == nil {
 		return netip.Prefix{}, errors.New("the environment has no network for its servers: give its model one in defaultNetworks.environment")
 	}

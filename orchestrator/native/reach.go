@@ -38,7 +38,6 @@ func (e *NoAccess) Unwrap() error { return fault.New(fault.Conflict, "%s", e.Err
 // applicationServers reaches the servers of applications over SSH, during one task.
 type applicationServers struct {
 	runtime interface {
-		Project(ctx context.Context) (*openstack.Project, error)
 		Secret(ctx context.Context, name string) ([]byte, bool, error)
 		SetSecret(ctx context.Context, name string, value []byte) error
 		Fence() uint64
@@ -93,7 +92,7 @@ func (a *applicationServers) all() *access.Connections {
 			a.reports.inform(ctx, a.objects.find(server.Key), "%s: %s", server.Name, text)
 		},
 		Down: func(ctx context.Context, server access.Server) bool {
-			project, err := a.runtime.Project(ctx)
+			project, err := a.project(ctx, a.objects.find(server.Key))
 			if err != nil {
 				return false
 			}
@@ -125,7 +124,7 @@ func (a *applicationServers) server(ctx context.Context, instance *muranopl.Obje
 			made.Addresses = append(made.Addresses, address)
 		}
 	}
-	project, err := a.runtime.Project(ctx)
+	project, err := a.project(ctx, instance)
 	if err != nil {
 		return made, err
 	}
@@ -135,6 +134,16 @@ func (a *applicationServers) server(ctx context.Context, instance *muranopl.Obje
 	}
 	made.Launched = state.Launched
 	return made, nil
+}
+
+// project is that of an instance's region.
+func (a *applicationServers) project(ctx context.Context, instance *muranopl.Object) (*openstack.Project, error) {
+	return a.stacks.regions.project(ctx, a.stacks.regions.of(instance))
+}
+
+// stack is the environment's stack in an instance's region.
+func (a *applicationServers) stack(instance *muranopl.Object) *heatStack {
+	return a.stacks.ownIn(a.stacks.regions.of(instance))
 }
 
 // reachable says why Burano cannot log in to an instance's server; nil when it can.
@@ -161,12 +170,15 @@ func (a *applicationServers) reachable(ctx context.Context, instance *muranopl.O
 
 // userData is what an instance's server is made with, as the environment's stack has it.
 func (a *applicationServers) userData(ctx context.Context, instance *muranopl.Object) (data string, there bool, err error) {
-	template, err := a.stacks.template(ctx, a.stacks.own())
+	template, err := a.stacks.template(ctx, a.stack(instance))
 	if err != nil {
 		return "", false, err
 	}
 	if data, there = userDataIn(template, instance); there {
 		return data, true, nil
+	}
+	if a.stacks.regions.of(instance) != "" {
+		return "", false, nil
 	}
 	// A former version kept nothing beside what Heat has.
 	if template, err = a.templateInHeat(ctx); err != nil {
@@ -192,7 +204,7 @@ func (a *applicationServers) templateInHeat(ctx context.Context) (map[string]any
 	if a.inHeat != nil {
 		return a.inHeat, nil
 	}
-	project, err := a.runtime.Project(ctx)
+	project, err := a.stacks.regions.project(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -205,11 +217,12 @@ func (a *applicationServers) templateInHeat(ctx context.Context) (map[string]any
 	return a.inHeat, nil
 }
 
-// through are the servers of the environment's other instances that Burano can log in to. What their objects do not say yet, because their own
+// through are the servers of the environment's other instances in the same region that Burano can log in to. What their objects do not say yet, because their own
 // endDeploy comes later, the stack may say already.
 func (a *applicationServers) through(to access.Server) []access.Server {
 	ctx := context.Background() // nothing waits here: what is looked at is in memory
-	outputs := a.stacks.own().told()
+	region := a.stacks.regions.of(a.objects.find(to.Key))
+	outputs := a.stacks.ownIn(region).told()
 	var jumps []access.Server
 	for _, instance := range a.objects.all(classInstance) {
 		jump := access.Server{Key: instance.ID(), Name: instance.Text("name"), ID: instance.Text("openstackId")}
@@ -219,7 +232,7 @@ func (a *applicationServers) through(to access.Server) []access.Server {
 			floating, _ = outputs[instance.ID()+"-floating"].(string)
 		}
 		var err error
-		if jump.Access, err = netip.ParseAddr(floating); err != nil || jump.Key == to.Key || jump.ID == "" || a.reachable(ctx, instance) != nil {
+		if jump.Access, err = netip.ParseAddr(floating); err != nil || jump.Key == to.Key || jump.ID == "" || a.stacks.regions.of(instance) != region || a.reachable(ctx, instance) != nil {
 			continue
 		}
 		jumps = append(jumps, jump)
@@ -288,7 +301,7 @@ func (a *applicationServers) gone(ctx context.Context, id string) (bool, error) 
 	if id == "" {
 		return false, nil
 	}
-	project, err := a.runtime.Project(ctx)
+	project, err := a.stacks.regions.project(ctx, "")
 	if err != nil {
 		return false, err
 	}

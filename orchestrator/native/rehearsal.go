@@ -30,7 +30,15 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 	natives, own := assemble(r, config, true)
 	return natives, func(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object) (engine.Foreseen, error) {
 		r.model = root
-		kept, err := own.rehearse(ctx, interpreter)
+		var mutex sync.Mutex
+		var kept []openstack.Kept
+		err := own.each(ctx, root, func(s *ownStack) error {
+			there, err := s.rehearse(ctx, interpreter)
+			mutex.Lock()
+			defer mutex.Unlock()
+			kept = append(kept, there...)
+			return err
+		})
 		if err != nil {
 			return engine.Foreseen{}, err
 		}
@@ -40,7 +48,7 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 			}
 			_, _ = interpreter.Invoke(ctx, application, methodDeploy, nil) // what is refused is noted
 		}
-		return engine.Foreseen{Kept: kept, Means: own.nodes.means(ctx)}, own.refused.err()
+		return engine.Foreseen{Kept: kept, Means: own.first.nodes.means(ctx)}, own.first.refused.err()
 	}
 }
 
@@ -49,10 +57,10 @@ const propertyHeatStack = "generatedHeatStackName"
 
 // rehearse has the servers that are there say what they are to be made of, and compares that with what they were made of.
 func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpreter) ([]openstack.Kept, error) {
-	if made, _, err := s.runtime.Attribute(ctx, s.runtime.Model(), attributeStack); err != nil || made == nil {
+	if made, err := s.all.noted(ctx, s.runtime.Model(), s.region); err != nil || !made {
 		return nil, err
 	}
-	template, err := s.stacks.template(ctx, s.stacks.own())
+	template, err := s.stacks.template(ctx, s.stack())
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +70,7 @@ func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpret
 	if err != nil {
 		return kept, nil
 	}
-	if template, err = s.stacks.template(ctx, s.stacks.own()); err != nil {
+	if template, err = s.stacks.template(ctx, s.stack()); err != nil {
 		return nil, err
 	}
 	resources, _ := template["resources"].(map[string]any)
@@ -79,12 +87,12 @@ func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpret
 		described, _ := before[one.Resource].(map[string]any)
 		properties, _ := described["properties"].(map[string]any)
 		if !ofModel && slices.ContainsFunc(nodes, func(node nodeServer) bool { return node.name() == properties["name"] }) {
-			if _, err := s.stacks.replace(ctx, s.stacks.own(), one.Resource, nil); err != nil {
+			if _, err := s.stacks.replace(ctx, s.stack(), one.Resource, nil); err != nil {
 				return nil, err
 			}
 		}
 	}
-	project, err := s.runtime.Project(ctx)
+	project, err := s.project(ctx)
 	if err != nil {
 		return nil, err
 	}

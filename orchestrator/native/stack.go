@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -16,10 +17,8 @@ import (
 // attributeStack says that the environment has, or may have, a stack.
 const attributeStack = "stack"
 
-// stackName is the name of an environment's stack: always the same, so that a stack whose creation was not heard of is found again.
-func stackName(environment string) string { return "burano-" + environment }
-
-// ownStack is the environment's Heat stack during one task. It holds what classes want of it, with the servers of clusters.
+// ownStack is the Heat stack that the environment has in a region, during one task. It holds what classes want of it, with the servers of
+// clusters.
 type ownStack struct {
 	runtime interface {
 		Model() *muranopl.Object
@@ -38,10 +37,12 @@ type ownStack struct {
 	patience time.Duration
 	// rehearsal says that nothing is changed: a push only finds out what Heat would destroy, which is then refused.
 	rehearsal bool
-	refused   refusals
+	refused   *refusals
+	all       *ownStacks
+	region    string // "" for the environment's own
 
 	// deploying is set once the environment's deploy has begun, after the destruction of what is not in the model any more.
-	deploying atomic.Bool
+	deploying *atomic.Bool
 	atEnd     sync.Once
 
 	mutex   sync.Mutex
@@ -65,6 +66,28 @@ type nodeServers interface {
 	shrink(ctx context.Context) error
 }
 
+// project is the environment's project in the stack's region.
+func (s *ownStack) project(ctx context.Context) (*openstack.Project, error) {
+	return s.all.regions.project(ctx, s.region)
+}
+
+// stack is what the task's code knows of it.
+func (s *ownStack) stack() *heatStack { return s.stacks.ownIn(s.region) }
+
+// where names the region to people, when it is not the environment's own.
+func (s *ownStack) where() string { return inRegion("", s.region) }
+
+// step names a step of the stack.
+func (s *ownStack) step(name string) string { return inRegion(name, s.region) }
+
+// inRegion names something that the environment has one of in each region.
+func inRegion(name, region string) string {
+	if region == "" {
+		return name
+	}
+	return name + " in " + region
+}
+
 // begin says that the environment's deploy begins.
 func (s *ownStack) begin() { s.deploying.Store(true) }
 
@@ -76,7 +99,7 @@ func (s *ownStack) busy() bool {
 
 // push brings the stack to what the model wants, with all servers of the change in one update.
 func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) error {
-	project, err := s.runtime.Project(ctx)
+	project, err := s.project(ctx)
 	if err != nil {
 		return err
 	}
@@ -94,7 +117,7 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 		return err
 	}
 	if s.applied == nil || !reflect.DeepEqual(*s.applied, content) {
-		if err := project.CheckRoom(ctx, s.stacks.own().name, content); err != nil {
+		if err := project.CheckRoom(ctx, s.stack().name, content); err != nil {
 			return err
 		}
 	}
@@ -105,15 +128,15 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 	if s.applied != nil && reflect.DeepEqual(*s.applied, content) {
 		return nil
 	}
-	own, root := s.stacks.own(), s.runtime.Model()
-	err = s.runtime.Step(ctx, root, "servers", func(ctx context.Context) error {
+	own, root := s.stack(), s.runtime.Model()
+	err = s.runtime.Step(ctx, root, s.step("servers"), func(ctx context.Context) error {
 		if len(list) > 0 {
-			s.reports.inform(ctx, root, "Making servers: stack %s with %d servers", own.name, len(list))
+			s.reports.inform(ctx, root, "Making servers: stack %s with %d servers%s", own.name, len(list), s.where())
 		}
 		limited, cancel := limitedTo(ctx, s.patience)
 		defer cancel()
 		// Noted first: what may be there is looked for when it is to be deleted.
-		if err := s.runtime.SetAttribute(ctx, root, attributeStack, true); err != nil {
+		if err := s.all.note(ctx, root, s.region, true); err != nil {
 			return err
 		}
 		if s.state, err = project.ApplyStack(limited, own.name, content); err != nil {
@@ -141,7 +164,7 @@ func (s *ownStack) keptContent(ctx context.Context, project *openstack.Project, 
 	if err != nil || len(nodes) == 0 && !s.rehearsal || s.applied != nil && reflect.DeepEqual(*s.applied, content) {
 		return content, list, err
 	}
-	err = project.CheckStack(ctx, s.stacks.own().name, content)
+	err = project.CheckStack(ctx, s.stack().name, content)
 	changes := openstack.ServerChanges(err)
 	if len(changes) == 0 {
 		return content, list, err
@@ -155,7 +178,7 @@ func (s *ownStack) keptContent(ctx context.Context, project *openstack.Project, 
 // content is what the stack is to be made of, which is kept before it is asked for, and all servers in it but the former ones of nodes that
 // are replaced.
 func (s *ownStack) content(ctx context.Context, nodes []nodeServer) (openstack.Content, []nodeServer, error) {
-	own := s.stacks.own()
+	own := s.stack()
 	own.mutex.Lock()
 	defer own.mutex.Unlock()
 	if err := s.stacks.learn(ctx, own); err != nil {
@@ -203,7 +226,7 @@ func (s *ownStack) mend(ctx context.Context, project *openstack.Project, content
 	if err != nil || len(gone) == 0 {
 		return err
 	}
-	state, err := project.ReplaceServers(ctx, s.stacks.own().name, content, gone)
+	state, err := project.ReplaceServers(ctx, s.stack().name, content, gone)
 	if err == nil {
 		s.state = state
 	}
@@ -234,10 +257,10 @@ func (s *ownStack) tidyAtEnd(interpreter *muranopl.Interpreter) {
 // tidy takes out of the stack what nobody wants any more; one in which nothing stands but the environment's network and the security
 // groups of servers is deleted. These are still wanted, and made again with the next server.
 func (s *ownStack) tidy(ctx context.Context, interpreter *muranopl.Interpreter, environment *muranopl.Object) error {
-	if len(s.objects.all(classCluster)) > 0 {
+	if s.region == "" && len(s.objects.all(classCluster)) > 0 {
 		return s.push(ctx, interpreter)
 	}
-	own := s.stacks.own()
+	own := s.stack()
 	template, err := s.stacks.template(ctx, own)
 	if err != nil {
 		return err
@@ -252,7 +275,7 @@ func (s *ownStack) tidy(ctx context.Context, interpreter *muranopl.Interpreter, 
 		return err
 	}
 	own.pushed(map[string]any{})
-	if network := environmentNetwork(environment); network != nil && network.Class().Is(classNeutronNetwork) {
+	if network := environmentNetwork(environment, s.region); network != nil && network.Class().Is(classNeutronNetwork) {
 		_, err = interpreter.Invoke(ctx, network, methodEndDeploy, nil) // it is not there any more
 	}
 	return err
@@ -260,21 +283,21 @@ func (s *ownStack) tidy(ctx context.Context, interpreter *muranopl.Interpreter, 
 
 // remove deletes the stack, with every server, port and address of the environment, where one was ever made.
 func (s *ownStack) remove(ctx context.Context, environment *muranopl.Object) error {
-	if made, _, err := s.runtime.Attribute(ctx, environment, attributeStack); err != nil || made == nil {
+	if made, err := s.all.noted(ctx, environment, s.region); err != nil || !made {
 		return err
 	}
-	return s.runtime.Step(ctx, environment, "delete stack", func(ctx context.Context) error {
-		project, err := s.runtime.Project(ctx)
+	return s.runtime.Step(ctx, environment, s.step("delete stack"), func(ctx context.Context) error {
+		project, err := s.project(ctx)
 		if err != nil {
 			return err
 		}
-		if err := project.DeleteStack(ctx, s.stacks.own().name); err != nil {
+		if err := project.DeleteStack(ctx, s.stack().name); err != nil {
 			return err
 		}
-		if err := s.runtime.SetAttribute(ctx, environment, attributeExternal, nil); err != nil { // with nothing there another may be chosen
+		if err := s.runtime.SetAttribute(ctx, environment, inRegion(attributeExternal, s.region), nil); err != nil { // with nothing there another may be chosen
 			return err
 		}
-		return s.runtime.SetAttribute(ctx, environment, attributeStack, nil)
+		return s.all.note(ctx, environment, s.region, false)
 	})
 }
 
@@ -291,9 +314,9 @@ func forgetAddresses(instance *muranopl.Object) error {
 	return nil
 }
 
-// environmentNetwork returns the network that an environment has in its region, or nil.
-func environmentNetwork(environment *muranopl.Object) *muranopl.Object {
-	region, _ := environment.Map("regions")[environment.Text("region")].(*muranopl.Object)
+// environmentNetwork returns the network that an environment has in a region, or nil.
+func environmentNetwork(environment *muranopl.Object, name string) *muranopl.Object {
+	region, _ := environment.Map("regions")[cmp.Or(name, environment.Text(propertyRegion))].(*muranopl.Object)
 	if region == nil {
 		return nil
 	}

@@ -22,7 +22,7 @@ func (s *ownStack) withoutAnyZone(ctx context.Context, template map[string]any) 
 		return template, nil
 	}
 	if s.zones == nil {
-		project, err := s.runtime.Project(ctx)
+		project, err := s.project(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -111,44 +111,52 @@ var choices = map[string]func(ctx context.Context, provider *gophercloud.Provide
 
 // Choices lists what the caller may choose from in their project: kind is flavors ([]FlavorChoice), images ([]ImageChoice), keypairs ([]KeypairChoice),
 // networks ([]NetworkChoice), availability-zones ([]ZoneChoice), security-groups ([]SecurityGroupChoice), subnets ([]SubnetChoice), volumes
-// ([]VolumeChoice, none where the cloud has no Cinder) or quota ([]QuotaChoice), each by name. It is asked with the caller's own token.
-func (s *Service) Choices(ctx context.Context, caller identity.Caller, kind string) (any, error) {
+// ([]VolumeChoice, none where the cloud has no Cinder), quota ([]QuotaChoice), each by name, in a region, "" for Burano's own; or regions
+// ([]RegionChoice). It is asked with the caller's own token.
+func (s *Service) Choices(ctx context.Context, caller identity.Caller, kind, region string) (any, error) {
+	if kind == "regions" {
+		return s.Regions(ctx, caller)
+	}
 	ask, known := choices[kind]
 	if !known {
-		return nil, fault.New(fault.NotFound, "The resource could not be found: the cloud is not asked for %s, but for %s", kind, strings.Join(slices.Sorted(maps.Keys(choices)), ", "))
+		return nil, fault.New(fault.NotFound, "The resource could not be found: the cloud is not asked for %s, but for %s", kind, strings.Join(append(slices.Sorted(maps.Keys(choices)), "regions"), ", "))
 	}
-	client, err := s.inCatalogOf(ctx, caller)
+	client, catalog, err := s.inCatalogOf(ctx, caller)
 	if err != nil {
 		return nil, err
 	}
-	list, err := ask(ctx, client.ProviderClient, s.endpoint, caller.ProjectID)
+	endpoint, err := s.home.in(catalog, region, s.orchestration.without())
+	if err != nil {
+		return nil, err
+	}
+	list, err := ask(ctx, client.ProviderClient, endpoint, caller.ProjectID)
 	if err != nil {
 		return nil, fmt.Errorf("ask the cloud for %s: %w", kind, err)
 	}
 	return list, nil
 }
 
-// inCatalogOf returns a client with the caller's token, which finds the services that the caller's catalog names.
-func (s *Service) inCatalogOf(ctx context.Context, caller identity.Caller) (*gophercloud.ServiceClient, error) {
+// inCatalogOf returns a client with the caller's token, which finds the services that the caller's catalog names, and that catalog.
+func (s *Service) inCatalogOf(ctx context.Context, caller identity.Caller) (*gophercloud.ServiceClient, *tokens.ServiceCatalog, error) {
 	client := s.as(caller.Token)
 	catalog, err := tokens.Get(ctx, client, caller.Token).ExtractServiceCatalog()
 	if err != nil {
-		return nil, fmt.Errorf("ask Keystone for the caller's service catalog: %w", err)
+		return nil, nil, fmt.Errorf("ask Keystone for the caller's service catalog: %w", err)
 	}
 	client.EndpointLocator = func(opts gophercloud.EndpointOpts) (string, error) {
 		return openstack.V3Endpoint(ctx, client.ProviderClient, catalog, opts)
 	}
 	s.addresses.note(client.ProviderClient)
-	return client, nil
+	return client, catalog, nil
 }
 
 // ProjectOf is the caller's project as the caller's own token sees it: good for looking, while the token lasts.
 func (s *Service) ProjectOf(ctx context.Context, caller identity.Caller) (*Project, error) {
-	client, err := s.inCatalogOf(ctx, caller)
+	client, catalog, err := s.inCatalogOf(ctx, caller)
 	if err != nil {
 		return nil, err
 	}
-	project, err := s.newProject(ctx, client.ProviderClient, s.endpoint)
+	project, err := s.atHome(ctx, client.ProviderClient, catalog)
 	if err == nil {
 		project.projectID = caller.ProjectID
 	}

@@ -27,11 +27,11 @@ type Mark struct {
 // MarkImage marks an image, so that forms offer it, with the caller's own token; nil takes the mark away. Faults say that there is no such
 // image (NotFound), or that Glance does not let the caller change it (Forbidden).
 func (s *Service) MarkImage(ctx context.Context, caller identity.Caller, id string, mark *Mark) error {
-	catalog, err := s.inCatalogOf(ctx, caller)
+	own, _, err := s.inCatalogOf(ctx, caller)
 	if err != nil {
 		return err
 	}
-	client, err := openstack.NewImageV2(catalog.ProviderClient, s.endpoint)
+	client, err := openstack.NewImageV2(own.ProviderClient, s.home.endpoint)
 	if err != nil {
 		return err
 	}

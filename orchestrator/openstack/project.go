@@ -8,6 +8,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/external"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
@@ -24,7 +25,10 @@ type Project struct {
 	network       *gophercloud.ServiceClient
 	compute       *gophercloud.ServiceClient
 	endpoint      gophercloud.EndpointOpts
-	region        string                                        // that the services are of
+	catalog       *tokens.ServiceCatalog
+	home          home
+	region        string // that the services are of
+	regions       *regions
 	projectID     string                                        // "" for that of the provider's own token
 	changing      func(ctx context.Context, stack string) error // may be nil
 	lost          func(ctx context.Context, stack string) error // may be nil
@@ -45,9 +49,19 @@ func (p *Project) Doubting(lost func(ctx context.Context, stack string) error) *
 	return &doubting
 }
 
-func (s *Service) newProject(_ context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts) (*Project, error) {
+// atHome is the project that a provider has signed in to, in Burano's own region.
+func (s *Service) atHome(ctx context.Context, provider *gophercloud.ProviderClient, catalog *tokens.ServiceCatalog) (*Project, error) {
+	project, err := newProject(ctx, provider, catalog, s.home.endpoint, s.orchestration)
+	if err == nil {
+		project.home, project.region, project.regions = s.home, s.home.name, &regions{known: map[string]*Project{}}
+	}
+	return project, err
+}
+
+func newProject(_ context.Context, provider *gophercloud.ProviderClient, catalog *tokens.ServiceCatalog, endpoint gophercloud.EndpointOpts,
+	setting orchestration) (*Project, error) {
 	orchestration, err := openstack.NewOrchestrationV1(provider, endpoint)
-	if err != nil && !(s.orchestration.without() && isMissing(err)) {
+	if err != nil && !(setting.without() && isMissing(err)) {
 		return nil, fmt.Errorf("find Heat in the service catalog: %w", err)
 	}
 	network, err := openstack.NewNetworkV2(provider, endpoint)
@@ -58,7 +72,8 @@ func (s *Service) newProject(_ context.Context, provider *gophercloud.ProviderCl
 	if err != nil {
 		return nil, fmt.Errorf("find Nova in the service catalog: %w", err)
 	}
-	return &Project{provider: provider, orchestration: orchestration, makers: &makers{setting: s.orchestration}, network: network, compute: compute, endpoint: endpoint, region: s.region}, nil
+	return &Project{provider: provider, orchestration: orchestration, makers: &makers{setting: setting}, network: network, compute: compute, catalog: catalog,
+		endpoint: endpoint}, nil
 }
 
 // beforeChange notes that Heat is about to be asked to change a stack, and gets a new token; for stacks that are made without Heat it does
@@ -71,7 +86,7 @@ func (p *Project) beforeChange(ctx context.Context, stack string) error {
 		return err
 	}
 	if p.changing != nil {
-		if err := p.changing(ctx, stack); err != nil {
+		if err := p.changing(ctx, p.noted(stack)); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@
 package openstack
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -25,11 +24,10 @@ const AdminRole = "admin"
 // Service acts as Burano's own service user: it validates the tokens of callers and is the trustee of their trusts.
 type Service struct {
 	options  gophercloud.AuthOptions
-	endpoint gophercloud.EndpointOpts
+	home     home
 	identity *gophercloud.ServiceClient
 	userID   string
 	project  string // the service user's, "" when its token has none
-	region   string // whose services are used
 
 	transport     http.RoundTripper // of all requests
 	addresses     *addresses
@@ -63,16 +61,19 @@ func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint g
 	if err != nil {
 		return nil, fmt.Errorf("ask Keystone who the service user is: %w", err)
 	}
-	s := &Service{options: options, endpoint: endpoint, identity: client, userID: user.ID, transport: transport, addresses: known}
+	s := &Service{options: options, home: home{endpoint.Region, endpoint}, identity: client, userID: user.ID, transport: transport, addresses: known}
 	if project, err := own.ExtractProject(); err == nil && project != nil {
 		s.project = project.ID
 	}
-	if s.region = endpoint.Region; s.region == "" {
+	if s.home.name == "" {
 		catalog, err := own.ExtractServiceCatalog()
 		if err != nil {
 			return nil, fmt.Errorf("read the service catalog: %w", err)
 		}
-		s.region = regionOf(catalog)
+		s.home.name = regionOf(catalog)
+		if len(regionsOf(catalog, endpoint.Availability, true)) > 1 { // so that all services are of the same one
+			s.home.endpoint.Region = s.home.name
+		}
 	}
 	return s, nil
 }
@@ -83,7 +84,7 @@ func regionOf(catalog *tokens.ServiceCatalog) string {
 		for _, entry := range catalog.Entries {
 			for _, one := range entry.Endpoints {
 				if entry.Type == service && one.Interface == string(gophercloud.AvailabilityPublic) {
-					return cmp.Or(one.Region, one.RegionID)
+					return regionName(one)
 				}
 			}
 		}
@@ -134,7 +135,7 @@ func (s *Service) Validate(ctx context.Context, token string) (identity.Caller, 
 }
 
 // Region is the region whose services are used: the one that was named, else the one where the service catalog has a Heat, or a Nova; "" for none.
-func (s *Service) Region() string { return s.region }
+func (s *Service) Region() string { return s.home.name }
 
 // Token is the service user's own token; another one each time that it was renewed.
 func (s *Service) Token() string { return s.identity.Token() }

@@ -170,7 +170,7 @@ func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, c
 			}
 			err := of.Update(ctx, name, existing.ID, content)
 			if p.lost != nil && gophercloud.ResponseCodeIs(err, http.StatusInternalServerError) {
-				if lost := p.lost(ctx, name); lost != nil {
+				if lost := p.lost(ctx, p.noted(name)); lost != nil {
 					return lost
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/applicationcredentials"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/roles"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/trusts"
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
 
@@ -155,7 +156,7 @@ func (s *Service) deleteTrust(ctx context.Context, trustID string) error {
 	if err != nil {
 		return err
 	}
-	client, err := openstack.NewIdentityV3(provider, s.endpoint)
+	client, err := openstack.NewIdentityV3(provider, s.home.endpoint)
 	if err != nil {
 		return fmt.Errorf("find Keystone v3 in the service catalog: %w", err)
 	}
@@ -210,7 +211,7 @@ func lostTrust(err error) error {
 }
 
 // Changing tells whether Heat is changing one of these stacks, which it does with a token of the trust through which it was asked. Nothing
-// is done any more through a trust that Keystone refuses.
+// is done any more through a trust that Keystone refuses. names are what was noted of them (Project.Noting).
 func (s *Service) Changing(ctx context.Context, trustID string, names []string) (bool, error) {
 	if len(names) == 0 {
 		return false, nil
@@ -222,11 +223,19 @@ func (s *Service) Changing(ctx context.Context, trustID string, names []string) 
 	if err != nil {
 		return false, err
 	}
-	if project.orchestration == nil {
-		return false, nil
-	}
-	for _, name := range names {
-		found, err := project.byHeat().List(ctx, name)
+	for _, noted := range names {
+		name, region := ofNoted(noted)
+		there, err := project.In(ctx, region)
+		if fault.KindOf(err) == fault.Invalid {
+			continue // the region is gone, with its Heat
+		}
+		if err != nil {
+			return false, err
+		}
+		if there.orchestration == nil {
+			continue
+		}
+		found, err := there.byHeat().List(ctx, name)
 		if err != nil {
 			return false, fmt.Errorf("look for stack %s: %w", name, err)
 		}
@@ -243,7 +252,7 @@ func (s *Service) Project(ctx context.Context, trustID string) (*Project, error)
 	if err != nil {
 		return nil, err
 	}
-	return s.newProject(ctx, provider, s.endpoint)
+	return s.signedInTo(ctx, provider)
 }
 
 func (s *Service) signIn(ctx context.Context, trustID string) (*gophercloud.ProviderClient, error) {
@@ -281,7 +290,20 @@ func (s *Service) ProjectByCredential(ctx context.Context, id, secret string) (*
 	}
 	renewing(provider, "application credential "+id)
 	s.addresses.note(provider)
-	return s.newProject(ctx, provider, s.endpoint)
+	return s.signedInTo(ctx, provider)
+}
+
+// signedInTo is the project that a provider has got a token of.
+func (s *Service) signedInTo(ctx context.Context, provider *gophercloud.ProviderClient) (*Project, error) {
+	token, ok := provider.GetAuthResult().(tokens.CreateResult)
+	if !ok {
+		return nil, errors.New("the token from Keystone has no service catalog")
+	}
+	catalog, err := token.ExtractServiceCatalog()
+	if err != nil {
+		return nil, fmt.Errorf("read the service catalog: %w", err)
+	}
+	return s.atHome(ctx, provider, catalog)
 }
 
 // signedIn is what is to be said of an attempt to sign in through something.

@@ -69,13 +69,16 @@ func startCloudWith(t *testing.T, settings localcloud.Config) *server {
 type cloudUser struct{ nova, neutron, heat, glance *gophercloud.ServiceClient }
 
 // cloudAs signs a user in, whose password and project have its name.
-func (s *server) cloudAs(user string) cloudUser {
+func (s *server) cloudAs(user string) cloudUser { return s.cloudIn(user, keystone.Region) }
+
+// cloudIn is cloudAs in a region of the cloud.
+func (s *server) cloudIn(user, region string) cloudUser {
 	s.t.Helper()
 	provider, err := openstack.AuthenticatedClient(s.t.Context(), gophercloud.AuthOptions{IdentityEndpoint: s.keystone + "/identity/v3",
 		Username: user, Password: user, TenantName: user, DomainName: "Default"})
 	require.NoError(s.t, err)
 	open := func(service func(*gophercloud.ProviderClient, gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error)) *gophercloud.ServiceClient {
-		client, err := service(provider, gophercloud.EndpointOpts{Region: keystone.Region})
+		client, err := service(provider, gophercloud.EndpointOpts{Region: region})
 		require.NoError(s.t, err)
 		return client
 	}

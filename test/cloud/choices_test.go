@@ -13,7 +13,7 @@ func whatACallerMayChooseFromIsListed(t *testing.T, c *cloud) {
 	service := c.service(t)
 	demo := c.as(t, "demo").caller(t, service)
 	ask := func(kind string) any {
-		list, err := service.Choices(t.Context(), demo, kind)
+		list, err := service.Choices(t.Context(), demo, kind, "")
 		require.NoError(t, err, kind)
 		require.NotEmpty(t, list, kind)
 		return list
@@ -38,8 +38,8 @@ func whatACallerMayChooseFromIsListed(t *testing.T, c *cloud) {
 	for _, quota := range ask("quota").([]driver.QuotaChoice) {
 		require.GreaterOrEqual(t, quota.Limit, -1, quota.Resource)
 	}
-	_, err := service.Choices(t.Context(), demo, "keypairs")
+	_, err := service.Choices(t.Context(), demo, "keypairs", "")
 	require.NoError(t, err)
-	_, err = service.Choices(t.Context(), demo, "volcanoes")
+	_, err = service.Choices(t.Context(), demo, "volcanoes", "")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 }

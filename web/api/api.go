@@ -51,7 +51,7 @@ type Config struct {
 	TakeSnapshot func(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error)
 	SnapshotLoss func(store.Snapshot) string
 	// Choices lists what a caller may choose from in the cloud (openstack.Service); nil: the cloud is not asked.
-	Choices func(ctx context.Context, caller identity.Caller, kind string) (any, error)
+	Choices func(ctx context.Context, caller identity.Caller, kind, region string) (any, error)
 	// MarkImage marks an image for forms (openstack.Service), nil takes the mark away; AllProjects lists the projects of the cloud. nil: the
 	// cloud is not asked.
 	MarkImage   func(ctx context.Context, caller identity.Caller, id string, mark *openstack.Mark) error

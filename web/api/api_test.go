@@ -104,8 +104,8 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 			return native.Traffic{Gateways: []native.GatewayTraffic{{Name: environmentID + "/" + objectID, Listeners: []traffic.Listener{
 				{Port: 80, Counters: traffic.Counters{ConnectionsPerSecond: 7}, Backends: []traffic.Server{{Address: "10.0.0.1:80", State: traffic.Up}}}}}}}, nil
 		},
-		Choices: func(_ context.Context, caller identity.Caller, kind string) (any, error) {
-			return []string{kind + " of " + caller.ProjectID}, nil
+		Choices: func(_ context.Context, caller identity.Caller, kind, region string) (any, error) {
+			return []string{kind + region + " of " + caller.ProjectID}, nil
 		},
 		Clusters:  &fakeClusters{},
 		Snapshots: archive,

@@ -13,7 +13,7 @@ import (
 
 // choiceHandlers answer what forms let choose from in the cloud.
 type choiceHandlers struct {
-	choices func(ctx context.Context, caller identity.Caller, kind string) (any, error)
+	choices func(ctx context.Context, caller identity.Caller, kind, region string) (any, error)
 }
 
 func (h choiceHandlers) register(v1 *echo.Group) { v1.GET("/cloud/:kind", h.list) }
@@ -24,7 +24,7 @@ func (h choiceHandlers) list(c echo.Context) error {
 		return fault.New(fault.NotFound, "This Burano asks no cloud")
 	}
 	ctx, caller := calling(c)
-	list, err := h.choices(ctx, caller, c.Param("kind"))
+	list, err := h.choices(ctx, caller, c.Param("kind"), c.QueryParam("region"))
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,9 @@ import (
 // EnvironmentFile describes an environment with its applications, as `burano deploy` reads it: ids may be any readable names, by which
 // applications refer to each other.
 type EnvironmentFile struct {
-	Name            string           `yaml:"name"`
+	Name string `yaml:"name"`
+	// Region and DefaultNetworks are those of an environment that is made; one that is there keeps its own.
+	Region          string           `yaml:"region"`
 	DefaultNetworks map[string]any   `yaml:"defaultNetworks"`
 	Applications    []map[string]any `yaml:"applications"`
 }
@@ -51,7 +53,7 @@ func (c *Client) Deploy(ctx context.Context, file EnvironmentFile, allowDestroy 
 	existing, err := c.Environment(ctx, file.Name)
 	isNew := IsStatus(err, http.StatusNotFound)
 	if isNew {
-		existing, err = c.CreateEnvironment(ctx, EnvironmentOptions{Name: file.Name, DefaultNetworks: file.DefaultNetworks})
+		existing, err = c.CreateEnvironment(ctx, EnvironmentOptions{Name: file.Name, Region: file.Region, DefaultNetworks: file.DefaultNetworks})
 	}
 	if err != nil {
 		return "", err

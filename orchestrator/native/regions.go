@@ -1,0 +1,259 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/burano/burano/catalog/core"
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/panics"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+const (
+	// attributeRegion is the environment's own region since there are stacks; former versions kept nothing, and made them in Burano's own.
+	attributeRegion = "region"
+	// attributeStacks are the other regions in which the environment has, or may have, a stack: true by their names.
+	attributeStacks = "stacks"
+
+	propertyRegion     = "region"
+	propertyRegionName = "regionName"
+	classRegion        = "io.murano.CloudRegion"
+)
+
+// regions says where in the cloud objects stand. The environment's own region is that of its model; elsewhere in this package it is called
+// "", and objects that name no other are in it.
+type regions struct {
+	runtime interface {
+		Model() *muranopl.Object
+		EnvironmentID() string
+		Project(ctx context.Context) (*openstack.Project, error)
+	}
+	burano string // that Burano was started for
+}
+
+// own is the name of the own region of an object's environment.
+func (r regions) own(object *muranopl.Object) string {
+	named, environment := "", r.runtime.Model()
+	if environment == nil { // it is deleted
+		environment = object.Find(classEnvironment)
+	}
+	if environment != nil {
+		named = environment.Text(propertyRegion)
+	}
+	return cmp.Or(named, r.burano, core.DefaultRegion)
+}
+
+// short is a region that an object names, "" for the environment's own.
+func (r regions) short(name string, object *muranopl.Object) string {
+	if name == r.own(object) {
+		return ""
+	}
+	return name
+}
+
+// of is the region of an object: that which it names, or else who owns it.
+func (r regions) of(object *muranopl.Object) string {
+	for at := object; at != nil; at = at.Owner() {
+		named := at.Text(propertyRegionName)
+		if at.Class().Is(classRegion) {
+			named = at.Text("name")
+		}
+		if named != "" {
+			return r.short(named, object)
+		}
+	}
+	return ""
+}
+
+// project is the environment's project in a region.
+func (r regions) project(ctx context.Context, region string) (*openstack.Project, error) {
+	project, err := r.runtime.Project(ctx)
+	if err != nil || region == "" {
+		return project, err
+	}
+	return project.In(ctx, region)
+}
+
+// stackName is the name of an environment's stack in a region: always the same, so that a stack whose creation was not heard of is found
+// again, and another one in each region, so that whoever reads a name knows which stack is meant.
+func (r regions) stackName(region string) string {
+	name := "burano-" + r.runtime.EnvironmentID()
+	if region == "" {
+		return name
+	}
+	// What Heat takes in names of stacks.
+	return name + "-" + strings.Map(func(c rune) rune {
+		if c < 128 && (c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.ContainsRune("._-", c)) {
+			return c
+		}
+		return '-'
+	}, region)
+}
+
+// check says what is wrong with where the model has things stand, before anything is made.
+func (r regions) check(ctx context.Context, environment *muranopl.Object, made string) error {
+	own := r.own(environment)
+	if made != "" && made != own {
+		return fault.New(fault.Conflict, "the environment stands in region %s and cannot move to %s, because its servers would be lost: set its region to %s again, "+
+			"and put what is to stand elsewhere there by regionName, or make another environment", made, own, made)
+	}
+	elsewhere := map[string]*muranopl.Object{} // by region
+	var problems []error
+	for _, application := range environment.Objects(propertyApplications) {
+		application.Walk(func(object *muranopl.Object) bool {
+			region := r.short(object.Text(propertyRegionName), environment)
+			if region == "" {
+				return true
+			}
+			elsewhere[region] = object
+			if object.Class().Is(classInstance) && object.Find(classCluster) != nil {
+				problems = append(problems, fault.New(fault.Invalid, "node %s is to stand in region %s: all nodes of a cluster stand in the environment's region, which is %s. "+
+					"Leave regionName out, or make an environment there", object.Text("name"), region, own))
+			}
+			return true
+		})
+	}
+	for _, region := range slices.Sorted(maps.Keys(elsewhere)) {
+		if _, err := r.project(ctx, region); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", elsewhere[region], err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// ownStacks are the stacks that an environment has, one in each region where something of it stands.
+type ownStacks struct {
+	first   *ownStack
+	regions regions
+
+	mutex  sync.Mutex
+	others map[string]*ownStack
+	noting sync.Mutex
+}
+
+// in is the environment's stack in a region.
+func (o *ownStacks) in(region string) *ownStack {
+	if region == "" {
+		return o.first
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.others == nil {
+		o.others = map[string]*ownStack{}
+	}
+	if o.others[region] == nil {
+		first := o.first
+		o.others[region] = &ownStack{runtime: first.runtime, objects: first.objects, reports: first.reports, stacks: first.stacks, servers: first.servers,
+			nodes: noNodes{}, patience: first.patience, rehearsal: first.rehearsal, refused: first.refused, deploying: first.deploying, all: o, region: region}
+	}
+	return o.others[region]
+}
+
+// each calls do for all that may be there at once, the first in any case.
+func (o *ownStacks) each(ctx context.Context, environment *muranopl.Object, do func(*ownStack) error) error {
+	made, err := o.made(ctx, environment)
+	if err != nil {
+		return err
+	}
+	o.mutex.Lock()
+	for region := range o.others {
+		made[region] = true
+	}
+	o.mutex.Unlock()
+	list := []*ownStack{o.first}
+	for _, region := range slices.Sorted(maps.Keys(made)) {
+		list = append(list, o.in(region))
+	}
+	errs := make([]error, len(list))
+	var group sync.WaitGroup
+	for i, one := range list {
+		group.Go(func() { errs[i] = panics.Run(func() error { return do(one) }) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// made are the regions other than the first where a stack is or may be.
+func (o *ownStacks) made(ctx context.Context, environment *muranopl.Object) (map[string]any, error) {
+	value, _, err := o.first.runtime.Attribute(ctx, environment, attributeStacks)
+	known, _ := value.(map[string]any)
+	made := map[string]any{}
+	maps.Copy(made, known)
+	return made, err
+}
+
+// note keeps that there is, or may be, a stack in a region, or none any more.
+func (o *ownStacks) note(ctx context.Context, environment *muranopl.Object, region string, there bool) error {
+	set := o.first.runtime.SetAttribute
+	if there {
+		if err := set(ctx, environment, attributeRegion, o.regions.own(environment)); err != nil {
+			return err
+		}
+	}
+	if region == "" && there {
+		return set(ctx, environment, attributeStack, true)
+	}
+	if region == "" {
+		return set(ctx, environment, attributeStack, nil)
+	}
+	o.noting.Lock()
+	defer o.noting.Unlock()
+	made, err := o.made(ctx, environment)
+	if err != nil {
+		return err
+	}
+	if made[region] = true; !there {
+		delete(made, region)
+	}
+	if len(made) == 0 {
+		return set(ctx, environment, attributeStacks, nil)
+	}
+	return set(ctx, environment, attributeStacks, made)
+}
+
+// noted tells whether there is, or may be, a stack in a region.
+func (o *ownStacks) noted(ctx context.Context, environment *muranopl.Object, region string) (bool, error) {
+	if region == "" {
+		made, _, err := o.first.runtime.Attribute(ctx, environment, attributeStack)
+		return made != nil, err
+	}
+	made, err := o.made(ctx, environment)
+	return made[region] != nil, err
+}
+
+// region is the environment's own region when its stacks were made, "" where there are none.
+func (o *ownStacks) region(ctx context.Context, environment *muranopl.Object) (string, error) {
+	there, err := o.noted(ctx, environment, "")
+	if err != nil {
+		return "", err
+	}
+	if made, err := o.made(ctx, environment); err != nil || !there && len(made) == 0 {
+		return "", err
+	}
+	kept, _, err := o.first.runtime.Attribute(ctx, environment, attributeRegion)
+	named, _ := kept.(string)
+	return cmp.Or(named, o.regions.burano, core.DefaultRegion), err
+}
+
+// noNodes stands for the clusters of a region where none can be.
+type noNodes struct{}
+
+func (noNodes) prepare(context.Context, *muranopl.Interpreter) ([]nodeServer, []*muranopl.Object, error) {
+	return nil, nil, nil
+}
+
+func (noNodes) postpone(changes []*openstack.ServerChange, _ []nodeServer) []*openstack.ServerChange {
+	return changes
+}
+
+func (noNodes) means(context.Context) []string { return nil }
+
+func (noNodes) shrink(context.Context) error { return nil }
