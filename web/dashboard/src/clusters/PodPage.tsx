@@ -13,20 +13,19 @@ import {
 } from '@patternfly/react-core';
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { Link, linkOptions, useNavigate, useParams } from '@tanstack/react-router';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { lazy, Suspense, useState, type ReactNode } from 'react';
 
 import { showTime } from '../api/time';
-import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { useSession } from '../session/session';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
 import { Loaded } from '../shell/Loaded';
 import { useLanguage } from '../text';
-import { clusterQuery } from './clusters';
 import { EventTable } from './EventTable';
 import { PodState } from './PodState';
 import { podQuery, type PodDetails } from './running';
+import { RunningTrail } from './RunningTrail';
 import { WorkloadLink } from './WorkloadLink';
 import { canRecreate, isWorkload, recreatePod } from './workloads';
 
@@ -36,7 +35,6 @@ const PodLog = lazy(() => import('./PodLog'));
 export function PodPage() {
   const { text } = useLanguage();
   const { environment, object, namespace, pod } = useParams({ from: '/environments/$environment/clusters/$object/pods/$namespace/$pod' });
-  const cluster = useQuery(clusterQuery(environment, object));
   const found = useQuery(podQuery(environment, object, namespace, pod));
   const mayChange = useSession().rules?.includes('update_workload') ?? false;
   const [recreating, setRecreating] = useState(false);
@@ -54,16 +52,7 @@ export function PodPage() {
   };
   return (
     <>
-      <EnvironmentTrail
-        environment={environment}
-        stages={[
-          {
-            name: cluster.data?.name ?? text.components.cluster,
-            link: linkOptions({ to: '/environments/$environment/clusters/$object', params: { environment, object }, search: { tab: 'running' } }),
-          },
-        ]}
-        here={pod}
-      />
+      <RunningTrail environment={environment} cluster={object} here={pod} />
       <PageSection>
         <Flex>
           <FlexItem grow={{ default: 'grow' }} className="burano-breaks">

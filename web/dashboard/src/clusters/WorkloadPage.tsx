@@ -13,20 +13,19 @@ import {
 } from '@patternfly/react-core';
 import { CheckCircleIcon } from '@patternfly/react-icons';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { Link, linkOptions, useParams } from '@tanstack/react-router';
+import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 
 import { showTime } from '../api/time';
-import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { useSession } from '../session/session';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
 import { Loaded } from '../shell/Loaded';
 import { useLanguage } from '../text';
-import { clusterQuery } from './clusters';
 import { EventTable } from './EventTable';
 import { PodTable } from './PodTable';
 import { runningQuery, type WorkloadDetails } from './running';
+import { RunningTrail } from './RunningTrail';
 import { ScaleWorkload } from './ScaleWorkload';
 import { canRestart, canScale, isWorkload, podsOf, restartWorkload, workloadQuery, type WorkloadRef } from './workloads';
 
@@ -35,22 +34,12 @@ export function WorkloadPage() {
   const { text } = useLanguage();
   const { environment, object, namespace, kind, workload } = useParams({ from: '/environments/$environment/clusters/$object/workloads/$namespace/$kind/$workload' });
   const ref: WorkloadRef = { environment, cluster: object, namespace, kind: isWorkload(kind) ? kind : 'Deployment', workload };
-  const cluster = useQuery(clusterQuery(environment, object));
   const found = useQuery(workloadQuery(ref));
   const running = useQuery(runningQuery(environment, object));
   const pods = podsOf(running.data?.pods ?? [], ref);
   return (
     <>
-      <EnvironmentTrail
-        environment={environment}
-        stages={[
-          {
-            name: cluster.data?.name ?? text.components.cluster,
-            link: linkOptions({ to: '/environments/$environment/clusters/$object', params: { environment, object }, search: { tab: 'running' } }),
-          },
-        ]}
-        here={workload}
-      />
+      <RunningTrail environment={environment} cluster={object} here={workload} />
       <PageSection>
         <Flex>
           <FlexItem grow={{ default: 'grow' }} className="burano-breaks">
