@@ -7,6 +7,8 @@ import type { Field, Mistake } from './schema';
 
 interface Props {
   environment: string;
+  /** Whose objects are offered: those of a draft, else those that are deployed. */
+  session?: string;
   fields: Field[];
   typed: Record<string, string>;
   mistakes: Record<string, Mistake>;
@@ -14,13 +16,14 @@ interface Props {
 }
 
 /** A form for the arguments that a schema describes. */
-export function ArgumentFields({ environment, fields, typed, mistakes, onType }: Props) {
+export function ArgumentFields({ environment, session, fields, typed, mistakes, onType }: Props) {
   const id = useId();
   return fields.map((field) => (
     <One
       key={field.name}
       id={`${id}-${field.name}`}
       environment={environment}
+      session={session}
       field={field}
       value={typed[field.name] ?? field.initial}
       mistake={mistakes[field.name]}
@@ -32,13 +35,14 @@ export function ArgumentFields({ environment, fields, typed, mistakes, onType }:
 interface OneProps {
   id: string;
   environment: string;
+  session?: string;
   field: Field;
   value: string;
   mistake?: Mistake;
   onChange: (value: string) => void;
 }
 
-function One({ id, environment, field, value, mistake, onChange }: OneProps) {
+function One({ id, environment, session, field, value, mistake, onChange }: OneProps) {
   const text = useText().actions;
   const help = mistake ? text.mistakes[mistake] : field.help || (field.kind === 'list' ? text.onePerLine : '');
   const validated = mistake ? 'error' : 'default';
@@ -57,7 +61,7 @@ function One({ id, environment, field, value, mistake, onChange }: OneProps) {
   return (
     <FormGroup label={field.title} fieldId={id} isRequired={field.required} role={field.kind === 'objects' ? 'group' : undefined}>
       {(field.kind === 'object' || field.kind === 'objects') && (
-        <ObjectField id={id} environment={environment} field={field} value={value} validated={validated} onChange={onChange} />
+        <ObjectField id={id} environment={environment} session={session} field={field} value={value} validated={validated} onChange={onChange} />
       )}
       {field.kind === 'choice' && (
         <FormSelect {...shared} onChange={(_event, next) => onChange(next)}>
@@ -67,14 +71,15 @@ function One({ id, environment, field, value, mistake, onChange }: OneProps) {
           ))}
         </FormSelect>
       )}
-      {(field.kind === 'list' || field.kind === 'json') && (
+      {(field.kind === 'list' || field.kind === 'lines' || field.kind === 'json') && (
         <TextArea {...shared} resizeOrientation="vertical" autoResize onChange={(_event, next) => onChange(next)} />
       )}
       {(field.kind === 'text' || field.kind === 'secret' || field.kind === 'number') && (
         <TextInput
           {...shared}
           type={field.kind === 'secret' ? 'password' : field.kind}
-          autoComplete="off"
+          autoComplete={field.kind === 'secret' ? 'new-password' : 'off'}
+          placeholder={field.placeholder}
           min={field.minimum ?? undefined}
           max={field.maximum ?? undefined}
           step={field.kind === 'number' && !field.whole ? 'any' : undefined}

@@ -9,6 +9,7 @@ import type { Field } from './schema';
 interface Props {
   id: string;
   environment: string;
+  session?: string;
   field: Field;
   /** The ids of what is chosen, each on a line of its own. */
   value: string;
@@ -17,10 +18,10 @@ interface Props {
 }
 
 /** Chooses one of the environment's objects of a class, or several. */
-export function ObjectField({ id, environment, field, value, validated, onChange }: Props) {
+export function ObjectField({ id, environment, session, field, value, validated, onChange }: Props) {
   const text = useText();
   const words = text.actions;
-  const objects = useQuery(objectsQuery(environment, undefined, [field.objectClass]));
+  const objects = useQuery(objectsQuery(environment, session, [field.objectClass]));
   if (objects.error) return <Failure error={objects.error} onRetry={() => void objects.refetch()} />;
   if (!objects.data) return <Skeleton screenreaderText={text.shell.loading} />;
   if (objects.data.length === 0) {

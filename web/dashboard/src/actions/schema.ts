@@ -5,8 +5,12 @@ export interface Field {
   name: string;
   title: string;
   help: string;
-  kind: 'text' | 'secret' | 'number' | 'boolean' | 'choice' | 'list' | 'object' | 'objects' | 'json';
+  kind: 'text' | 'lines' | 'secret' | 'number' | 'boolean' | 'choice' | 'list' | 'object' | 'objects' | 'json';
   required: boolean;
+  /** Whether it may be null. */
+  nullable: boolean;
+  /** Stands in a field that is empty. */
+  placeholder?: string;
   /** The values of a choice, each with the text that stands for it in the form. */
   choices: { text: string; value: unknown }[];
   /** Of what class objects are that may be chosen. */
@@ -60,6 +64,7 @@ function fieldOf(name: string, property: Property, required: boolean): Field {
     help: property.helpText || property.description || '',
     kind,
     required: required && kind !== 'boolean',
+    nullable: types.includes('null') || types.includes('any'),
     choices: (property.enum ?? []).filter((value) => value !== null).map((value) => ({ text: String(value), value })),
     objectClass: property.muranoType ?? property.items?.muranoType ?? '',
     initial: textOf(property.default, kind),
@@ -82,7 +87,8 @@ function kindOf(name: string, type: string, property: Property): Field['kind'] {
   return 'json';
 }
 
-function textOf(value: unknown, kind: Field['kind']): string {
+/** A value as the text that stands for it in the form. */
+export function textOf(value: unknown, kind: Field['kind']): string {
   if (kind === 'boolean') return String(value === true);
   if (value === null || value === undefined) return '';
   if ((kind === 'list' || kind === 'objects') && Array.isArray(value)) return value.join('\n');
@@ -90,7 +96,7 @@ function textOf(value: unknown, kind: Field['kind']): string {
 }
 
 /** What is wrong with what was typed. */
-export type Mistake = 'required' | 'number' | 'whole' | 'minimum' | 'maximum' | 'pattern' | 'json';
+export type Mistake = 'required' | 'number' | 'whole' | 'minimum' | 'maximum' | 'pattern' | 'json' | 'secret';
 
 export interface Filled {
   args: Record<string, unknown>;
@@ -113,7 +119,8 @@ export function argumentsOf(fields: Field[], typed: Record<string, string>): Fil
   return filled;
 }
 
-function valueOf(field: Field, text: string): { value: unknown } | { mistake: Mistake } {
+/** Reads what was typed into a field. */
+export function valueOf(field: Field, text: string): { value: unknown } | { mistake: Mistake } {
   switch (field.kind) {
     case 'boolean':
       return { value: text === 'true' };

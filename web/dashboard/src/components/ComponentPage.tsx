@@ -20,13 +20,13 @@ import {
 import { CubesIcon } from '@patternfly/react-icons';
 import { useQuery } from '@tanstack/react-query';
 import { linkOptions, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { useMemo } from 'react';
+import { useMemo, useState } from 'react';
 
 import { ActionMenu } from '../actions/ActionMenu';
 import { partsOf } from '../actions/actions';
 import { shownQuery } from '../draft/draft';
 import { useDraft } from '../draft/useDraft';
-import { classOf, environmentQuery, nameOf } from '../environments/environments';
+import { classOf, environmentQuery, isBusy, nameOf } from '../environments/environments';
 import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { namesOf } from '../environments/objects';
 import { StateLabel } from '../environments/StateLabel';
@@ -35,6 +35,8 @@ import { useText } from '../text';
 import { ClassLogo } from './ClassLogo';
 import { ComponentLog } from './ComponentLog';
 import { clusterClass, endpointsOf, findObject, headerOf, lastReportsQuery, modelQuery, type Found } from './components';
+import { EditComponent } from './EditComponent';
+import { pathOf } from './editing';
 import { Endpoints } from './Endpoints';
 import { LastReport } from './LastReport';
 import { Metadata } from './Metadata';
@@ -53,6 +55,8 @@ export function ComponentPage() {
   const model = useQuery(modelQuery(environment));
   const names = useMemo(() => namesOf(model.data), [model.data]);
   const found = useMemo(() => findObject(details.data?.services, object) ?? findObject(model.data, object), [details.data, model.data, object]);
+  const path = useMemo(() => pathOf(details.data?.services, object), [details.data, object]);
+  const [editing, setEditing] = useState(false);
   const error = details.error ?? model.error;
 
   return (
@@ -112,11 +116,19 @@ export function ComponentPage() {
                   </Button>
                 </FlexItem>
               )}
+              {path && (
+                <FlexItem>
+                  <Button variant="secondary" onClick={() => setEditing(true)} isDisabled={isBusy(details.data)}>
+                    {words.edit}
+                  </Button>
+                </FlexItem>
+              )}
               <FlexItem>
                 <ActionMenu environment={details.data} object={found.object} labelled />
               </FlexItem>
             </Flex>
           </PageSection>
+          {editing && path && <EditComponent environment={environment} object={found.object} path={path} onClose={() => setEditing(false)} />}
           <PageSection type="tabs">
             <Tabs
               activeKey={tab}

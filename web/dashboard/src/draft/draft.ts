@@ -152,6 +152,27 @@ export async function setMetadata(client: QueryClient, user: string, environment
   await changed(client);
 }
 
+/** Sets properties of an object in the draft, each by itself: what else the object has stays as it is. path leads to it below the applications. */
+export async function setProperties(
+  client: QueryClient,
+  user: string,
+  environment: string,
+  path: string[],
+  properties: Record<string, unknown>,
+): Promise<string> {
+  const session = await sessionFor(client, user, environment);
+  for (const [name, value] of Object.entries(properties)) {
+    const at = [...path, name].map(encodeURIComponent).join('/');
+    await send(`/v1/environments/${encodeURIComponent(environment)}/services/${at}`, {
+      method: 'PUT',
+      headers: { 'Content-Type': 'application/json', 'X-Configuration-Session': session },
+      body: JSON.stringify(value),
+    });
+  }
+  await changed(client);
+  return session;
+}
+
 /** Takes an application out of the draft. */
 export async function removeApplication(client: QueryClient, user: string, environment: string, id: string): Promise<void> {
   const session = await sessionFor(client, user, environment);

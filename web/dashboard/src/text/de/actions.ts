@@ -36,5 +36,6 @@ export const actions: Texts['actions'] = {
     maximum: 'Das ist zu groß.',
     pattern: 'Das hat nicht die richtige Form.',
     json: 'Das ist kein JSON.',
+    secret: 'Ein Geheimnis, das verschoben wurde oder neu ist, muss ausgeschrieben werden.',
   },
 };

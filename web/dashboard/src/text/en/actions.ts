@@ -34,5 +34,6 @@ export const actions = {
     maximum: 'It is too large.',
     pattern: 'It does not have the right form.',
     json: 'It is no JSON.',
+    secret: 'A secret that was moved, or is new, has to be written out.',
   },
 };
