@@ -82,13 +82,14 @@ end_to_end() {
   suite "end to end: ${1#* }" go test -count=1 -timeout 25m -v "${choice[@]}" ./test/e2e
 }
 
+slots=("${BURANO_SLOT:-0}" "$(((${BURANO_SLOT:-0} + 1) % 10))")
 lab() { echo "$PWD/build/lab-$1"; }
 # down takes down the local clouds of servers, also those that a killed run has left.
 down() {
   local slot
-  for slot in 0 1; do
-    [[ ! -e $(lab $slot)/cloud ]] || build/localcloud down --state "$(lab $slot)/cloud"
-    rm -rf "$(lab $slot)"
+  for slot in "${slots[@]}"; do
+    [[ ! -e $(lab "$slot")/cloud ]] || build/localcloud down --state "$(lab "$slot")/cloud"
+    rm -rf "$(lab "$slot")"
   done
 }
 
@@ -112,10 +113,10 @@ trap down EXIT
 lanes=($!)
 passed=yes
 if alone; then
-  (servers 0) &
-  lanes+=($!)
-  (servers 1) &
-  lanes+=($!)
+  for slot in "${slots[@]}"; do
+    (servers "$slot") &
+    lanes+=($!)
+  done
 else
   passed=no
 fi
