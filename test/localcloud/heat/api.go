@@ -97,6 +97,16 @@ func (s *Service) Handler() http.Handler {
 		}
 		return remove(w, r, found)
 	})
+	for _, method := range []string{http.MethodPut, http.MethodPatch} { // python-heatclient follows with the same method and body
+		serve(method+" /stacks/{name}", func(w http.ResponseWriter, r *http.Request) error {
+			found, err := s.find(r.PathValue("project"), r.PathValue("name"))
+			if err != nil {
+				return err
+			}
+			http.Redirect(w, r, stackURL(r, found), http.StatusFound)
+			return nil
+		})
+	}
 	for _, part := range []string{"", "/resources", "/events", "/template", "/outputs"} {
 		serve("GET /stacks/{name}"+part, func(w http.ResponseWriter, r *http.Request) error {
 			found, err := s.find(r.PathValue("project"), r.PathValue("name"))
