@@ -63,7 +63,7 @@ server does: --database (PostgreSQL), or burano.db below --state (SQLite), from 
 			defer func() { err = errors.Join(err, database.Close(db)) }()
 			return printVersions(command, db)
 		},
-	}, c.keys(), c.reseal(), c.backup(), c.restore())
+	}, c.keys(), c.reseal(), c.backup(), c.restore(), c.importMurano())
 	return command
 }
 

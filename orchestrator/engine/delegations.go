@@ -13,6 +13,7 @@ import (
 )
 
 const (
+	environmentClass = "io.murano.Environment"
 	// makingAge is the age from which a trust that nobody refers to is not one that is just being made.
 	makingAge = 10 * time.Minute
 	// sweepBatch is how many orphaned delegations are looked at in one go.
@@ -62,6 +63,26 @@ func (e *Engine) project(ctx context.Context, task store.Task, environment store
 	return project, err
 }
 
+// adopting is the project of an environment, in which its stack may be one that Murano has made.
+func (e *Engine) adopting(ctx context.Context, environmentID string, project *openstack.Project) (*openstack.Project, error) {
+	value, there, err := e.Store.Attribute(ctx, environmentID, environmentID, environmentClass, AttributeAdopted)
+	if err != nil || !there {
+		return project, err
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var from openstack.Adoption
+	if err := json.Unmarshal(text, &from); err != nil {
+		return nil, fmt.Errorf("read which stack of Murano environment %s has: %w", environmentID, err)
+	}
+	return project.Adopting(StackName(environmentID), from), nil
+}
+
+// StackName is the name of an environment's stack: always the same, so that a stack whose creation was not heard of is found again.
+func StackName(environmentID string) string { return "burano-" + environmentID }
+
 // reach signs in through a delegation.
 func (e *Engine) reach(ctx context.Context, delegation store.Delegation) (*openstack.Project, error) {
 	opened, err := e.Sealer.Open(store.TrustOwner(delegation.EnvironmentID), delegation.Sealed)
@@ -69,13 +90,21 @@ func (e *Engine) reach(ctx context.Context, delegation store.Delegation) (*opens
 		return nil, err
 	}
 	if delegation.Kind == store.Trust {
-		return e.Cloud.Project(ctx, string(opened))
+		project, err := e.Cloud.Project(ctx, string(opened))
+		if err != nil {
+			return nil, err
+		}
+		return e.adopting(ctx, delegation.EnvironmentID, project)
 	}
 	var credential Credential
 	if err := json.Unmarshal(opened, &credential); err != nil {
 		return nil, fmt.Errorf("read the application credential of environment %s: %w", delegation.EnvironmentID, err)
 	}
-	return e.Cloud.ProjectByCredential(ctx, credential.ID, credential.Secret)
+	project, err := e.Cloud.ProjectByCredential(ctx, credential.ID, credential.Secret)
+	if err != nil {
+		return nil, err
+	}
+	return e.adopting(ctx, delegation.EnvironmentID, project)
 }
 
 // StandingProject is the environment's project, reached outside of tasks through its standing delegation, which has the id that is returned;

@@ -45,6 +45,9 @@ func (s *Stage) Project(ctx context.Context) (*openstack.Project, error) {
 	if err != nil {
 		return nil, err
 	}
+	if project, err = s.engine.adopting(ctx, s.environmentID, project); err != nil {
+		return nil, err
+	}
 	return project.In(ctx, s.region)
 }
 

@@ -152,6 +152,17 @@ func (r *Runtime) SetCodeAttribute(ctx context.Context, object *muranopl.Object,
 // codePrefix begins the names of attributes that code in MuranoPL keeps.
 const codePrefix = "code:"
 
+// Attributes of environments.
+const (
+	// AttributeStack says that there is, or may be, a stack.
+	AttributeStack = "stack"
+	// AttributeAdopted is the stack that Murano has made, of an environment that was taken over: an openstack.Adoption.
+	AttributeAdopted = "stack of Murano"
+)
+
+// CodeAttribute is what an attribute is stored as that code in MuranoPL knows by this name.
+func CodeAttribute(name string) string { return codePrefix + name }
+
 // Secret returns what SetSecret stored in the environment; false when there is nothing.
 func (r *Runtime) Secret(ctx context.Context, name string) ([]byte, bool, error) {
 	value, found, err := r.engine.Secret(ctx, r.environment.ID, name)

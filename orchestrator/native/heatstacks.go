@@ -21,8 +21,10 @@ type heatStacks struct {
 		SetSecret(ctx context.Context, name string, value []byte) error
 	}
 	regions regions
-	mutex   sync.Mutex
-	named   map[[2]string]*heatStack
+	// adopts tells whether the environment was taken over from Murano; nil where none is.
+	adopts func(ctx context.Context) (bool, error)
+	mutex  sync.Mutex
+	named  map[[2]string]*heatStack
 }
 
 // heatStack is a stack as the code of this task knows it.
@@ -72,8 +74,11 @@ func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
 	s.content = openstack.Content{Template: map[string]any{}}
 	if s.isOwn {
 		text, found, err := h.runtime.Secret(ctx, inRegion(secretTemplate, s.region))
-		if err == nil && found {
+		switch {
+		case err == nil && found:
 			err = json.Unmarshal(text, &s.content.Template)
+		case err == nil && s == h.own():
+			err = h.adopt(ctx, s)
 		}
 		if err != nil {
 			return fmt.Errorf("read what is kept of stack %s: %w", s.name, err)
@@ -96,6 +101,27 @@ func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
 	}
 	s.known = true
 	return nil
+}
+
+// adopt begins with what Murano has made the environment's stack of, where it has: classes deploy nothing that is deployed, so that what they do
+// not ask for again has to stay.
+func (h *heatStacks) adopt(ctx context.Context, s *heatStack) error {
+	if h.adopts == nil {
+		return nil
+	}
+	is, err := h.adopts(ctx)
+	if err != nil || !is {
+		return err
+	}
+	project, err := h.regions.project(ctx, s.region)
+	if err != nil {
+		return err
+	}
+	found, content, err := project.FindStack(ctx, s.name)
+	if err == nil && found != nil {
+		s.content.Template = content.Template
+	}
+	return err
 }
 
 // keep makes what is wanted of the environment's own stack durable. The caller holds its mutex.

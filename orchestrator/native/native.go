@@ -131,7 +131,14 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 	reports := reports{runtime, config.Logger}
 	servers := servers{runtime, reports}
 	regions := regions{runtime, config.Region}
-	stacks := &heatStacks{runtime: runtime, regions: regions}
+	stacks := &heatStacks{runtime: runtime, regions: regions, adopts: func(ctx context.Context) (bool, error) {
+		root := runtime.Model()
+		if root == nil {
+			return false, nil
+		}
+		_, adopted, err := runtime.Attribute(ctx, root, engine.AttributeAdopted)
+		return adopted, err
+	}}
 	once := &once{}
 	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: stacks, successions: successions{runtime}, server: config}
 	first := &ownStack{runtime: runtime, objects: objects, reports: reports, stacks: stacks, servers: servers, nodes: clusters, patience: config.ServerPatience,

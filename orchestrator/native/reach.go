@@ -281,9 +281,15 @@ func (a *applicationServers) withAccess(ctx context.Context, call muranopl.Call)
 	if access.MadeOf(kept, other) {
 		return given(kept), nil
 	}
-	if there && kept == other { // made before servers had the key
+	former := kept == other // made before servers had the key
+	if there && !former && !access.Marked(kept) && a.stacks.adopts != nil {
+		if former, err = a.stacks.adopts(ctx); err != nil { // Murano has made it
+			return nil, err
+		}
+	}
+	if there && former {
 		if gone, err := a.gone(ctx, call.Object.Text("openstackId")); err != nil || !gone {
-			return prepared, err
+			return given(kept), err
 		}
 	}
 	data, err := a.all().UserData(ctx, call.Object.ID(), other)

@@ -92,6 +92,9 @@ func (p *Project) byHeat() Stacks {
 // stacks is who makes the stack of this name: who has made it already, and else who is set.
 func (p *Project) stacks(ctx context.Context, name string) (Stacks, error) {
 	heat, m := p.byHeat(), p.makers
+	if heat != nil && p.Adopts(name) {
+		return adoptedStacks{heat, name, p.adopted[name]}, nil
+	}
 	if m.setting.direct == nil {
 		return heat, nil
 	}

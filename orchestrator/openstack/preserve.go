@@ -133,6 +133,9 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 			return content, nil, err
 		}
 	}
+	for id := range p.adopted[existing.Name].Servers { // Murano wrote their user data, and they keep it as nodes do
+		content.Nodes = append(slices.Clone(content.Nodes), ServerResource(id))
+	}
 	states := healths{}
 	var problems []*ServerChange
 	unknown := map[string][]string{} // by server, the properties of which Heat does not tell what they were

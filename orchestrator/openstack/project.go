@@ -31,6 +31,7 @@ type Project struct {
 	regions       *regions
 	projectID     string                                        // "" for that of the provider's own token
 	changing      func(ctx context.Context, stack string) error // may be nil
+	adopted       map[string]Adoption                           // by the names of stacks
 	lost          func(ctx context.Context, stack string) error // may be nil
 }
 

@@ -1,0 +1,237 @@
+package murano_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/catalog"
+	catalogstore "github.com/burano/burano/catalog/store"
+	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/database/databasetest"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/murano"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// mariadb starts a server with the database that a real Murano (Zed, Debian 12) has left, as testdata/README.md says, and returns the address of it.
+func mariadb(t *testing.T) (dsn string, run func(statement string)) {
+	folder, err := os.MkdirTemp("", "burano-mariadb-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
+	var owner *syscall.Credential
+	if os.Geteuid() == 0 { // as root it refuses to run
+		nobody, err := user.Lookup("nobody")
+		require.NoError(t, err)
+		uid, _ := strconv.Atoi(nobody.Uid)
+		gid, _ := strconv.Atoi(nobody.Gid)
+		require.NoError(t, os.Chown(folder, uid, gid))
+		owner = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	}
+	command := func(name string, args ...string) *exec.Cmd {
+		path, err := exec.LookPath(name)
+		require.NoError(t, err, "install Debian's package mariadb-server (`make setup`)")
+		c := exec.Command(path, append([]string{"--no-defaults"}, args...)...)
+		c.Dir = folder
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: owner, Pdeathsig: syscall.SIGKILL}
+		return c
+	}
+	data, socket := filepath.Join(folder, "data"), filepath.Join(folder, "socket")
+	out, err := command("mariadb-install-db", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db").CombinedOutput()
+	require.NoError(t, err, string(out))
+	server := command("mariadbd", "--datadir="+data, "--socket="+socket, "--skip-networking", "--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0")
+	require.NoError(t, server.Start())
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	})
+	client := func(text string) error {
+		c := command("mariadb", "--socket="+socket, "--user=root", "--default-character-set=utf8mb3")
+		c.Stdin = strings.NewReader(text)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+	require.Eventually(t, func() bool { return client("SELECT 1") == nil }, time.Minute, 50*time.Millisecond)
+	dump, err := os.ReadFile("testdata/murano.sql")
+	require.NoError(t, err)
+	require.NoError(t, client("CREATE DATABASE murano CHARACTER SET utf8mb3; USE murano; SET FOREIGN_KEY_CHECKS = 0; "+string(dump)+
+		"; CREATE USER reader IDENTIFIED BY 'p@ss'; GRANT SELECT ON murano.* TO reader"))
+	return "mysql+pymysql://reader:p%40ss@localhost/murano?unix_socket=" + socket, func(statement string) { require.NoError(t, client("USE murano; "+statement)) }
+}
+
+// here is what is imported into.
+type here struct {
+	catalog      *catalogstore.Store
+	environments *store.Store
+}
+
+func open(t *testing.T, db *gorm.DB) here {
+	packages, err := catalogstore.New(t.Context(), db)
+	require.NoError(t, err)
+	environments, err := store.New(t.Context(), db, nil)
+	require.NoError(t, err)
+	return here{packages, environments}
+}
+
+func sqlite(t *testing.T) *gorm.DB {
+	db, err := database.Open(filepath.Join(t.TempDir(), "burano.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+	return db
+}
+
+// run imports, and returns the fates by what is imported.
+func (h here) run(ctx context.Context, t *testing.T, dsn string, change func(*murano.Import)) (map[string]string, error) {
+	from, err := murano.Open(t.Context(), dsn)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, from.Close()) }()
+	fates := map[string]string{}
+	taking := murano.Import{From: from, Catalog: h.catalog, Environments: h.environments, Embedded: []string{"io.murano"}, NewID: store.NewID,
+		Say: func(line murano.Line) {
+			name := line.Kind + " " + line.Name
+			if _, twice := fates[name]; twice {
+				name += " 2"
+			}
+			fates[name] = strings.TrimSpace(string(line.Fate) + " " + line.Why)
+		}}
+	if change != nil {
+		change(&taking)
+	}
+	return fates, taking.Run(ctx)
+}
+
+func preview(i *murano.Import) { i.Preview = true }
+
+func TestARealMuranoIsTakenOver(t *testing.T) {
+	dsn, run := mariadb(t)
+	t.Run("into SQLite", func(t *testing.T) { takenOver(t, dsn, run, open(t, sqlite(t))) })
+	t.Run("into PostgreSQL", func(t *testing.T) {
+		db, err := database.OpenPostgres(t.Context(), databasetest.Postgres(t), time.Minute)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+		takenOver(t, dsn, run, open(t, db))
+	})
+}
+
+func takenOver(t *testing.T, dsn string, _ func(string), h here) {
+	said, err := h.run(t.Context(), t, dsn, preview)
+	require.NoError(t, err)
+	here, _, err := h.environments.Environments(t.Context(), "")
+	require.NoError(t, err)
+	require.Empty(t, here, "a preview writes nothing")
+	packages, err := h.catalog.Packages(t.Context(), catalog.Query{Scope: catalog.ScopeAll, IncludeDisabled: true})
+	require.NoError(t, err)
+	require.Empty(t, packages)
+
+	require.Equal(t, "skip it comes with Burano", said["package io.murano"])
+	require.Equal(t, "import", said["package com.example.Web"])
+	require.Equal(t, "import", said["package com.example.Web 2"], "of another project")
+	require.Equal(t, "skip it is here", said["category Web"])
+	require.Equal(t, "import", said["category Home-made"])
+	require.Equal(t, "import with its stack in Heat", said["environment deployed"])
+	require.Contains(t, said["environment stuck"], "conflict it is deploying or being deleted in Murano")
+
+	did, err := h.run(t.Context(), t, dsn, nil)
+	require.NoError(t, err)
+	require.Equal(t, said, did, "what was said is done")
+
+	packages, err = h.catalog.Packages(t.Context(), catalog.Query{Scope: catalog.ScopeAll, IncludeDisabled: true, OrderBy: []catalog.Order{catalog.OrderFullName}})
+	require.NoError(t, err)
+	require.Len(t, packages, 4)
+	byName := map[string]catalog.Record{}
+	for _, one := range packages {
+		byName[one.FullName] = one
+	}
+	require.False(t, byName["com.example.Disabled"].Enabled)
+	require.True(t, byName["com.example.Hot"].Public)
+	require.Equal(t, []string{"com.example.Disabled"}, byName["com.example.Disabled"].Classes)
+	require.Equal(t, []string{"Home-made"}, byName["com.example.Hot"].Categories)
+
+	here, sessions, err := h.environments.Environments(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, here, 5)
+	for _, one := range here {
+		if one.Name != "deployed" {
+			continue
+		}
+		require.EqualValues(t, 4, len(sessions[one.ID]), "two of the deployment and of a draft, and two of actions")
+		whole, err := h.environments.Environment(t.Context(), one.ID)
+		require.NoError(t, err)
+		require.Len(t, whole.Model.Objects["services"], 2)
+		require.NotNil(t, whole.Model.ObjectsCopy)
+		require.Empty(t, whole.Trust, "the next deployment asks for one")
+		stack, there, err := h.environments.Attribute(t.Context(), one.ID, one.ID, "io.murano.Environment", engine.AttributeAdopted)
+		require.NoError(t, err)
+		require.True(t, there)
+		require.Contains(t, fmt.Sprint(stack), "murano-")
+	}
+
+	again, err := h.run(t.Context(), t, dsn, nil)
+	require.NoError(t, err)
+	for what, fate := range again {
+		require.True(t, strings.HasPrefix(fate, "skip") || what == "environment stuck", "%s: %s", what, fate)
+	}
+	ended, err := h.run(t.Context(), t, dsn, func(i *murano.Import) { i.EndUnfinished = true })
+	require.NoError(t, err)
+	require.Equal(t, "import", ended["environment stuck"])
+	free, err := h.environments.Load(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, free.Waiting, "no engine takes up what Murano had not ended")
+}
+
+func TestAnImportThatIsCutOffIsRunAgain(t *testing.T) {
+	dsn, _ := mariadb(t)
+	h := open(t, sqlite(t))
+	for cut := 1; ; cut++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		told := 0
+		_, err := h.run(ctx, t, dsn, func(i *murano.Import) {
+			say := i.Say
+			i.Say = func(line murano.Line) {
+				say(line)
+				if line.Fate == murano.Imported {
+					if told++; told == 2 {
+						cancel()
+					}
+				}
+			}
+		})
+		cancel()
+		if err == nil {
+			break
+		}
+		require.Less(t, cut, 20)
+	}
+	here, _, err := h.environments.Environments(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, here, 5)
+}
+
+func TestWhatIsTakenHereIsAConflict(t *testing.T) {
+	dsn, run := mariadb(t)
+	h := open(t, sqlite(t))
+	_, err := h.run(t.Context(), t, dsn, nil)
+	require.NoError(t, err)
+	run("UPDATE environment SET id = REPLACE(id, SUBSTR(id, 1, 4), 'ffff') WHERE name = 'of others'")
+	run("SET FOREIGN_KEY_CHECKS = 0; UPDATE package SET id = CONCAT('ffff', SUBSTR(id, 5)) WHERE fully_qualified_name = 'com.example.Hot'")
+	for _, way := range []func(*murano.Import){preview, nil} {
+		said, err := h.run(t.Context(), t, dsn, way)
+		require.NoError(t, err)
+		require.Contains(t, said["environment of others"], "conflict its project has another environment of that name")
+		require.Contains(t, said["package com.example.Hot"], "conflict package com.example.Hot")
+	}
+}
