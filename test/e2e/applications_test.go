@@ -1,0 +1,228 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/stretchr/testify/require"
+)
+
+// TestApplicationsOfMuranosKindRunOnServers deploys, each from its form to an answer by its protocol: a database with its data on a volume
+// and a client on another server, an application of io.murano.applications that scales, and a Heat template of two servers.
+func TestApplicationsOfMuranosKindRunOnServers(t *testing.T) {
+	l := start(t)
+	a := &applications{lab: l, user: l.user(t, "burano-demo"), packages: map[string]string{}}
+	found := inventory(t, a.user)
+	for _, name := range []string{"Database", "Ledger", "Pages", "Pair"} {
+		l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.test."+name)
+	}
+	for _, one := range a.user.must(t, http.MethodGet, "/v1/catalog/packages", nil)["packages"].([]any) {
+		a.packages[one.(map[string]any)["fully_qualified_name"].(string)] = one.(map[string]any)["id"].(string)
+	}
+	t.Run("a database keeps its data when its server is rebuilt", a.database)
+	t.Run("an application scales out and in", a.scales)
+	t.Run("a Heat template of two servers", a.pair)
+	asBefore(t, a.user, found)
+}
+
+// applications is what the cases share.
+type applications struct {
+	lab      *lab
+	user     *user
+	packages map[string]string // name → id
+}
+
+const (
+	smallServer = "m1.small"
+	nodeImage   = "burano-node"
+)
+
+func (a *applications) database(t *testing.T) {
+	environment := a.environment(t, "ledger")
+	sources := debian(t)
+	server := map[string]any{"flavor": smallServer, "image": nodeImage}
+	session := a.draft(t, environment)
+	database := a.add(t, environment, session, "io.burano.test.Database", "Database", map[string]any{
+		"database": map[string]any{"password": "it's $ecret", "sources": strings.Join(sources, "\n")}, "server": server})
+	a.add(t, environment, session, "io.burano.test.Ledger", "Ledger", map[string]any{"ledger": map[string]any{"database": database}, "server": server})
+	a.deploy(t, environment, session)
+
+	s := &scaling{lab: a.lab, user: a.user, environment: environment}
+	require.Empty(t, a.page(t, environment, "Ledger"))
+	s.act(t, "Ledger", "add", map[string]any{"line": "what was written before"})
+	require.Equal(t, "what was written before\n", a.page(t, environment, "Ledger"))
+
+	instance := a.application(t, environment, "Database")["instance"].(map[string]any)
+	nova := a.user.nova(t)
+	id := instance["openstackId"].(string)
+	server1, err := servers.Get(t.Context(), nova, id).Extract()
+	require.NoError(t, err)
+	require.NoError(t, servers.Rebuild(t.Context(), nova, id, servers.RebuildOpts{ImageRef: server1.Image["id"].(string)}).Err)
+	a.lab.eventually(t, 2*time.Minute, "the server is rebuilt", func() error {
+		one, err := servers.Get(t.Context(), nova, id).Extract()
+		if err != nil || one.Status != "ACTIVE" {
+			return fmt.Errorf("it is %v, %w", one, err)
+		}
+		return nil
+	})
+	a.deploy(t, environment, a.draft(t, environment))
+	require.Equal(t, "what was written before\n", a.page(t, environment, "Ledger"))
+	s.act(t, "Ledger", "add", map[string]any{"line": "what came after"})
+	require.Equal(t, "what was written before\nwhat came after\n", a.page(t, environment, "Ledger"))
+	a.remove(t, "ledger")
+}
+
+func (a *applications) scales(t *testing.T) {
+	deploy := func(name string, count int) (string, time.Duration) {
+		environment := a.environment(t, name)
+		session := a.draft(t, environment)
+		a.add(t, environment, session, "io.burano.test.Pages", "Pages", map[string]any{
+			"pages":   map[string]any{"count": count, "scaleFactor": 2, "pattern": name + "-{0}"},
+			"servers": map[string]any{"flavor": smallServer, "image": nodeImage, "floating": count == 1}})
+		began := time.Now()
+		a.deploy(t, environment, session)
+		return environment, time.Since(began)
+	}
+	environment, one := deploy("page", 1)
+	s := &scaling{lab: a.lab, user: a.user, environment: environment}
+	read := func() any {
+		result, _ := s.call(t, "Pages", "read", map[string]any{})
+		return result["result"]
+	}
+	require.Equal(t, []any{"A page on page-1 of 1\n"}, read())
+	s.act(t, "Pages", "scaleOut", map[string]any{})
+	require.Equal(t, []any{"A page on page-1 of 1\n", "A page on page-2 of 3\n", "A page on page-3 of 3\n"}, read())
+	s.act(t, "Pages", "scaleIn", map[string]any{})
+	require.Equal(t, []any{"A page on page-1 of 1\n"}, read())
+	a.remove(t, "page")
+
+	_, ten := deploy("many", 10)
+	t.Logf("one server took %.1f s, ten took %.1f s: %.2f times", one.Seconds(), ten.Seconds(), ten.Seconds()/one.Seconds())
+	a.remove(t, "many")
+}
+
+func (a *applications) pair(t *testing.T) {
+	environment := a.environment(t, "pair")
+	session := a.draft(t, environment)
+	a.add(t, environment, session, "io.burano.test.Pair", "Pair", map[string]any{
+		"group0": map[string]any{"image": nodeImage, "flavor": smallServer, "external": "public", "text": "from the one behind"}})
+	a.deploy(t, environment, session)
+	outputs := a.application(t, environment, "Pair")["templateOutputs"].(map[string]any)
+	a.lab.eventually(t, time.Minute, "the page answers", func() error {
+		text, err := get("http://" + net.JoinHostPort(outputs["address"].(string), "8080") + "/")
+		if err == nil && text != "from the one behind\n" {
+			err = fmt.Errorf("it is %q", text)
+		}
+		return err
+	})
+	a.remove(t, "pair")
+}
+
+func (a *applications) environment(t *testing.T, name string) string {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			_, _ = a.lab.try(a.lab.as("burano-demo"), "burano", "environment", "delete", name)
+		}
+	})
+	return a.user.must(t, http.MethodPost, "/v1/environments", map[string]any{"name": name})["id"].(string)
+}
+
+func (a *applications) draft(t *testing.T, environment string) string {
+	t.Helper()
+	return a.user.must(t, http.MethodPost, "/v1/environments/"+environment+"/configure", nil)["id"].(string)
+}
+
+// add fills a package's form and puts what it gives into a draft; it returns the object's id.
+func (a *applications) add(t *testing.T, environment, session, name, title string, values map[string]any) string {
+	t.Helper()
+	filled := a.user.must(t, http.MethodPost, "/burano/v1/forms/"+a.packages[name], map[string]any{"name": title, "values": values})
+	require.Emptyf(t, filled["errors"], "%v", filled)
+	made := a.user.must(t, http.MethodPost, "/v1/environments/"+environment+"/services", filled["model"], "X-Configuration-Session", session)
+	return made["?"].(map[string]any)["id"].(string)
+}
+
+func (a *applications) deploy(t *testing.T, environment, session string) {
+	t.Helper()
+	a.user.must(t, http.MethodPost, "/v1/environments/"+environment+"/sessions/"+session+"/deploy", nil)
+	var task map[string]any
+	a.lab.eventually(t, 8*time.Minute, "the deployment ends", func() error {
+		all := a.user.must(t, http.MethodGet, "/v1/environments/"+environment+"/deployments", nil)["deployments"].([]any)
+		if task = all[0].(map[string]any); strings.HasPrefix(task["state"].(string), "running") {
+			return fmt.Errorf("it runs")
+		}
+		return nil
+	})
+	s := &scaling{lab: a.lab, user: a.user, environment: environment}
+	require.Equal(t, "success", task["state"], s.reported(t, task["id"].(string)))
+}
+
+func (a *applications) application(t *testing.T, environment, name string) map[string]any {
+	t.Helper()
+	all := a.user.must(t, http.MethodGet, "/v1/environments/"+environment, nil)["services"].([]any)
+	n := slices.IndexFunc(all, func(one any) bool { return one.(map[string]any)["name"] == name })
+	require.GreaterOrEqualf(t, n, 0, "there is no %s among %v", name, all)
+	return all[n].(map[string]any)
+}
+
+// page is what an application's server answers at its floating address.
+func (a *applications) page(t *testing.T, environment, name string) string {
+	t.Helper()
+	address := a.application(t, environment, name)["instance"].(map[string]any)["floatingIpAddress"].(string)
+	text, err := get("http://" + net.JoinHostPort(address, "8080") + "/")
+	require.NoError(t, err)
+	return text
+}
+
+func (a *applications) remove(t *testing.T, name string) {
+	t.Helper()
+	a.lab.run(t, a.lab.as("burano-demo"), "burano", "environment", "delete", name)
+}
+
+// debian serves the repositories that this machine's apt uses where servers of the local cloud reach them, and returns the lines of
+// sources.list.
+func debian(t *testing.T) []string {
+	output, err := exec.Command("apt-get", "indextargets", "--format", "$(REPO_URI) $(SUITE) $(COMPONENT)", "Created-By: Packages").Output()
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "10.9"+slot()+".0.1:0")
+	require.NoError(t, err)
+	var lines []string
+	mux := http.NewServeMux()
+	repositories := map[string]string{} // address → path
+	for line := range strings.Lines(string(output)) {
+		fields := strings.Fields(line)
+		require.Len(t, fields, 3, line)
+		path := repositories[fields[0]]
+		if path == "" {
+			path = fmt.Sprintf("/%d/", len(repositories))
+			repositories[fields[0]] = path
+			origin, err := url.Parse(strings.TrimSuffix(fields[0], "/"))
+			require.NoError(t, err)
+			mux.Handle(path, http.StripPrefix(strings.TrimSuffix(path, "/"), &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(origin) }}))
+		}
+		if entry := fmt.Sprintf("deb http://%s%s %s %s", listener.Addr(), path, fields[1], fields[2]); !slices.Contains(lines, entry) {
+			lines = append(lines, entry)
+		}
+	}
+	require.NotEmpty(t, lines, "apt of this machine has no repositories")
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	response, err := http.Get("http://" + listener.Addr().String() + "/0/dists/" + strings.Fields(lines[0])[2] + "/Release")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	return lines
+}
