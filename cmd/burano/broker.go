@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"time"
@@ -17,6 +14,9 @@ import (
 	"github.com/burano/burano/web/broker"
 	"github.com/burano/burano/web/client"
 )
+
+// brokerPatience is how long requests that are under way may take when the broker is to stop.
+const brokerPatience = 10 * time.Second
 
 func brokerCommand(connection *connection) *cobra.Command {
 	var listen, cert, key string
@@ -37,8 +37,16 @@ Passwords go over the wire: use --tls-cert and --tls-key where that is not loopb
 			if _, _, _, err := client.Credentials(connection.cloud); err != nil {
 				return err
 			}
-			server := &http.Server{Handler: broker.New(broker.Config{SignIn: connection.signInAs, Logger: logger}), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime}
-			return serveBroker(command.Context(), server, listen, cert, key, logger)
+			encryption, err := encryptionOf(cert, key, logger)
+			if err != nil {
+				return err
+			}
+			l := &listeners{patience: brokerPatience, log: logger}
+			if err := l.add("listen", listen, broker.New(broker.Config{SignIn: connection.signInAs, Logger: logger}), encryption); err != nil {
+				return err
+			}
+			logger.Info("the broker answers", "address", l.listen[0].Addr().String(), "tls", cert != "")
+			return l.serve(command.Context(), func(ctx context.Context) error { <-ctx.Done(); return nil })
 		},
 	}
 	command.Flags().StringVar(&listen, "listen", "127.0.0.1:8083", "address and port")
@@ -46,34 +54,6 @@ Passwords go over the wire: use --tls-cert and --tls-key where that is not loopb
 	command.Flags().StringVar(&key, "tls-key", "", "PEM file of its key")
 	command.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	return command
-}
-
-// serveBroker answers until ctx ends; requests that are under way then have some seconds.
-func serveBroker(ctx context.Context, server *http.Server, listen, cert, key string, logger *slog.Logger) error {
-	listener, err := net.Listen("tcp", listen)
-	if err != nil {
-		return fmt.Errorf("listen at %s: %w (--listen chooses another address)", listen, err)
-	}
-	logger.Info("the broker answers", "address", listener.Addr().String(), "tls", cert != "")
-	failed := make(chan error, 1)
-	go func() {
-		if cert != "" {
-			failed <- server.ServeTLS(listener, cert, key)
-			return
-		}
-		failed <- server.Serve(listener)
-	}()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	if err := server.Shutdown(bounded); err != nil {
-		return errors.Join(err, server.Close())
-	}
-	return nil
 }
 
 // signInAs gives the client of another user in the same project.

@@ -32,7 +32,7 @@ type listeners struct {
 	servers   []*http.Server
 	listen    []net.Listener
 	patience  time.Duration
-	stop      func() // ends the streams
+	stop      func() // ends the streams; nil: there are none
 	handler   *exchangeable
 	encrypted bool
 	log       *slog.Logger
@@ -54,13 +54,9 @@ func (o *serveOptions) open(handler http.Handler, registry *prometheus.Registry,
 			err = errors.Join(err, l.close())
 		}
 	}()
-	var encryption *tls.Config
-	if o.tlsCert != "" {
-		certificate := &certificate{cert: o.tlsCert, key: o.tlsKey, log: logger}
-		if err := certificate.load(); err != nil {
-			return l, err
-		}
-		encryption = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get, NextProtos: []string{"h2", "http/1.1"}}
+	encryption, err := encryptionOf(o.tlsCert, o.tlsKey, logger)
+	if err != nil {
+		return l, err
 	}
 	if err := l.add("listen", o.listen, l.handler, encryption); err != nil {
 		return l, err
@@ -71,6 +67,18 @@ func (o *serveOptions) open(handler http.Handler, registry *prometheus.Registry,
 		return l, l.add("metrics-listen", o.metricsListen, mux, nil)
 	}
 	return l, nil
+}
+
+// encryptionOf is how a server with this certificate encrypts; nil without one.
+func encryptionOf(cert, key string, logger *slog.Logger) (*tls.Config, error) {
+	if cert == "" {
+		return nil, nil
+	}
+	certificate := &certificate{cert: cert, key: key, log: logger}
+	if err := certificate.load(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get, NextProtos: []string{"h2", "http/1.1"}}, nil
 }
 
 func (l *listeners) add(setting, address string, handler http.Handler, encryption *tls.Config) error {
@@ -98,7 +106,9 @@ func (l *listeners) serve(ctx context.Context, work func(context.Context) error)
 	l.encrypted = l.servers[0].TLSConfig != nil // a server that serves changes its own
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return work(ctx) })
-	defer context.AfterFunc(ctx, l.stop)()
+	if l.stop != nil {
+		defer context.AfterFunc(ctx, l.stop)()
+	}
 	for i, server := range l.servers {
 		group.Go(func() error {
 			if err := server.Serve(l.listen[i]); !errors.Is(err, http.ErrServerClosed) {

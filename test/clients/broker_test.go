@@ -145,8 +145,14 @@ Methods:
 		status, answer := (&broker{t, b.url, one[0], one[1], "2.16"}).call(http.MethodGet, "catalog", nil)
 		require.Equal(t, http.StatusUnauthorized, status, answer)
 	}
+	guesser := &broker{t, b.url, "other", "guessed", "2.16"}
+	status, answer := 0, map[string]any(nil)
+	for range 20 {
+		status, answer = guesser.call(http.MethodGet, "catalog", nil)
+	}
+	require.Equal(t, http.StatusTooManyRequests, status, answer)
 
-	_, answer := b.call(http.MethodGet, "catalog", nil)
+	_, answer = b.call(http.MethodGet, "catalog", nil)
 	services := map[string]map[string]any{}
 	for _, one := range answer["services"].([]any) {
 		one := one.(map[string]any)

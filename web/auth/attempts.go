@@ -29,14 +29,15 @@ func (t *TooMany) Error() string {
 // Seconds to wait, at least one.
 func (t *TooMany) Seconds() int { return int(t.Wait/time.Second) + 1 }
 
-// attempts limits how fast passwords can be guessed. An account is counted for each address by itself: nobody can lock another one out.
-type attempts struct {
+// Attempts limits how fast passwords can be guessed. An account is counted for each address by itself: nobody can lock another one out.
+type Attempts struct {
 	now                  func() time.Time
 	mutex                sync.Mutex
 	byAccount, byAddress *lru.Cache[digest, *rate.Limiter]
 }
 
-func newAttempts(now func() time.Time) *attempts {
+// NewAttempts counts from nothing on; now is the time.
+func NewAttempts(now func() time.Time) *Attempts {
 	cache := func() *lru.Cache[digest, *rate.Limiter] {
 		made, err := lru.New[digest, *rate.Limiter](remembered)
 		if err != nil {
@@ -44,11 +45,11 @@ func newAttempts(now func() time.Time) *attempts {
 		}
 		return made
 	}
-	return &attempts{now: now, byAccount: cache(), byAddress: cache()}
+	return &Attempts{now: now, byAccount: cache(), byAddress: cache()}
 }
 
-// take counts an attempt and returns 0, or returns how long to wait, and counts nothing.
-func (a *attempts) take(address, account string) time.Duration {
+// Take counts an attempt and returns 0, or returns how long to wait, and counts nothing.
+func (a *Attempts) Take(address, account string) time.Duration {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	now := a.now()
@@ -62,8 +63,8 @@ func (a *attempts) take(address, account string) time.Duration {
 	return wait
 }
 
-// succeeded forgets what an account has tried from an address.
-func (a *attempts) succeeded(address, account string) { a.byAccount.Remove(key(address, account)) }
+// Succeeded forgets what an account has tried from an address.
+func (a *Attempts) Succeeded(address, account string) { a.byAccount.Remove(key(address, account)) }
 
 func limiter(cache *lru.Cache[digest, *rate.Limiter], key digest, every time.Duration, burst int) *rate.Limiter {
 	found, ok := cache.Get(key)

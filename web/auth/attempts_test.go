@@ -11,13 +11,13 @@ import (
 
 func TestAttemptsAreCountedInBoundedMemory(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	a := newAttempts(func() time.Time { return now })
+	a := NewAttempts(func() time.Time { return now })
 	for range accountBurst {
-		require.Zero(t, a.take("10.0.0.1", "mine"))
+		require.Zero(t, a.Take("10.0.0.1", "mine"))
 	}
-	require.Equal(t, accountEvery, a.take("10.0.0.1", "mine"))
+	require.Equal(t, accountEvery, a.Take("10.0.0.1", "mine"))
 	for i := range 2 * remembered {
-		require.Zero(t, a.take(fmt.Sprintf("2001:db8:%x:%x::1", i/0x10000, i%0x10000), strings.Repeat("x", 1000)))
+		require.Zero(t, a.Take(fmt.Sprintf("2001:db8:%x:%x::1", i/0x10000, i%0x10000), strings.Repeat("x", 1000)))
 	}
 	require.Equal(t, remembered, a.byAddress.Len())
 	require.Equal(t, remembered, a.byAccount.Len())
@@ -25,10 +25,10 @@ func TestAttemptsAreCountedInBoundedMemory(t *testing.T) {
 
 func TestWaitingIsWorthWhile(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	a := newAttempts(func() time.Time { return now })
+	a := NewAttempts(func() time.Time { return now })
 	taken := 0
 	for range 3600 {
-		if a.take("10.0.0.1", "mine") == 0 {
+		if a.Take("10.0.0.1", "mine") == 0 {
 			taken++
 		}
 		now = now.Add(time.Second)

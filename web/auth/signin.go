@@ -87,14 +87,14 @@ var ErrEnded = errors.New("you are not signed in any more: sign in again")
 type Authenticator struct {
 	Config
 	tokens   *keystone
-	attempts *attempts
+	attempts *Attempts
 	origin   http.CrossOriginProtection
 	address  echo.IPExtractor
 }
 
 // NewAuthenticator makes an Authenticator.
 func NewAuthenticator(config Config) *Authenticator {
-	return &Authenticator{Config: config, tokens: newKeystone(config.Cloud, config.Now), attempts: newAttempts(config.Now), address: AddressOf(config.Proxies)}
+	return &Authenticator{Config: config, tokens: newKeystone(config.Cloud, config.Now), attempts: NewAttempts(config.Now), address: AddressOf(config.Proxies)}
 }
 
 // Enter is the middleware that puts the identity.Caller into the request's context. Who has signed in and has not chosen a project yet
@@ -235,7 +235,7 @@ func (a *Authenticator) SignIn(c echo.Context, given identity.Proof, project str
 	case given.CredentialName != "":
 		account = fmt.Sprintf("application credential %q of %s", given.CredentialName, account)
 	}
-	if wait := a.attempts.take(address, account); wait > 0 {
+	if wait := a.attempts.Take(address, account); wait > 0 {
 		a.Logger.WarnContext(ctx, "a sign-in was refused: too many attempts", "account", account, "address", address)
 		return identity.Caller{}, &TooMany{Wait: wait}
 	}
@@ -246,7 +246,7 @@ func (a *Authenticator) SignIn(c echo.Context, given identity.Proof, project str
 		}
 		return identity.Caller{}, unreachable(err)
 	}
-	a.attempts.succeeded(address, account)
+	a.attempts.Succeeded(address, account)
 	tokens := held{Base: token}
 	if given.Password == "" {
 		tokens = held{Project: token}

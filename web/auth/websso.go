@@ -127,7 +127,7 @@ func (a *Authenticator) Redeem(c echo.Context, sealed, project string) (identity
 		return identity.Caller{}, err
 	}
 	address := a.address(request)
-	if wait := a.attempts.take(address, "federation"); wait > 0 {
+	if wait := a.attempts.Take(address, "federation"); wait > 0 {
 		a.Logger.WarnContext(ctx, "a sign-in was refused: too many attempts", "account", "federation", "address", address)
 		return identity.Caller{}, &TooMany{Wait: wait}
 	}
@@ -150,7 +150,7 @@ func (a *Authenticator) Redeem(c echo.Context, sealed, project string) (identity
 	if caller.ProjectID != "" {
 		return identity.Caller{}, fault.New(fault.Invalid, "Keystone's federation gives tokens of no project, and this one belongs to project %s", caller.ProjectID)
 	}
-	a.attempts.succeeded(address, "federation")
+	a.attempts.Succeeded(address, "federation")
 	return a.enterWith(c, held{Base: given.Token}, project)
 }
 

@@ -10,12 +10,15 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/expirable"
 
+	"github.com/burano/burano/web/auth"
 	"github.com/burano/burano/web/client"
 )
 
@@ -38,13 +41,14 @@ type Config struct {
 var ErrRefused = errors.New("Keystone refuses this user and password for the broker's project")
 
 type broker struct {
-	config Config
-	users  *expirable.LRU[[sha256.Size]byte, *client.Client]
+	config   Config
+	users    *expirable.LRU[[sha256.Size]byte, *client.Client]
+	attempts *auth.Attempts
 }
 
 // New makes the handler of the whole API.
 func New(config Config) http.Handler {
-	b := &broker{config: config, users: expirable.NewLRU[[sha256.Size]byte, *client.Client](capacity, nil, remember)}
+	b := &broker{config: config, users: expirable.NewLRU[[sha256.Size]byte, *client.Client](capacity, nil, remember), attempts: auth.NewAttempts(time.Now)}
 	mux := http.NewServeMux()
 	serve := func(pattern string, h handler) { mux.Handle(pattern, b.handle(h)) }
 	serve("GET /v2/catalog", b.catalog)
@@ -75,6 +79,7 @@ func (b *broker) handle(h handler) http.Handler {
 		err := b.enter(w, r, h)
 		var known failure
 		var refused *client.Refusal
+		var often *auth.TooMany
 		switch {
 		case err == nil:
 			return
@@ -82,6 +87,9 @@ func (b *broker) handle(h handler) http.Handler {
 		case errors.Is(err, ErrRefused):
 			w.Header().Set("WWW-Authenticate", `Basic realm="Burano"`)
 			known = failure{status: http.StatusUnauthorized, text: err.Error()}
+		case errors.As(err, &often):
+			w.Header().Set("Retry-After", strconv.Itoa(often.Seconds()))
+			known = failure{status: http.StatusTooManyRequests, text: often.Error()}
 		case errors.As(err, &refused) && refused.Status < http.StatusInternalServerError:
 			known = failure{status: refused.Status, text: refused.Message}
 		default:
@@ -107,20 +115,25 @@ func (b *broker) enter(w http.ResponseWriter, r *http.Request, h handler) error 
 	if !given {
 		return ErrRefused
 	}
-	api, err := b.client(r.Context(), user, password)
+	api, err := b.client(r, user, password)
 	if err != nil {
 		return err
 	}
 	return h(w, r, api)
 }
 
-func (b *broker) client(ctx context.Context, user, password string) (*client.Client, error) {
+func (b *broker) client(r *http.Request, user, password string) (*client.Client, error) {
 	key := sha256.Sum256([]byte(user + "\x00" + password))
 	if known, ok := b.users.Get(key); ok {
 		return known, nil
 	}
-	made, err := b.config.SignIn(ctx, user, password)
+	address, _, _ := net.SplitHostPort(r.RemoteAddr) // whoever cannot be told apart counts as one
+	if wait := b.attempts.Take(address, user); wait > 0 {
+		return nil, &auth.TooMany{Wait: wait}
+	}
+	made, err := b.config.SignIn(r.Context(), user, password)
 	if err == nil {
+		b.attempts.Succeeded(address, user)
 		b.users.Add(key, made)
 	}
 	return made, err
