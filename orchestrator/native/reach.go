@@ -72,9 +72,19 @@ func (a *applicationServers) Connection(ctx context.Context, instance *muranopl.
 	}
 	client, err := a.all().Connect(ctx, server)
 	if err != nil {
-		return nil, err
+		return nil, a.wayless(server, err)
 	}
 	return client, a.awaitBoot(ctx, instance, server, client)
+}
+
+// wayless adds what to do to the error that a server was not reached, where there was no floating address to reach it by.
+func (a *applicationServers) wayless(server access.Server, err error) error {
+	var unreached *ssh.UnreachableError
+	if !errors.As(err, &unreached) || unreached.Down || server.Access.IsValid() || len(a.through(server)) > 0 {
+		return err
+	}
+	return fmt.Errorf("%w; neither it nor another server that the environment has by now has a floating address: give it one (assignFloatingIp), or one "+
+		"that is deployed before it, or run Burano where its own address is reached", err)
 }
 
 // all are the task's connections, which end with it.

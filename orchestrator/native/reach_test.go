@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/access"
+	"github.com/burano/burano/nodes/ssh"
 )
 
 // sealed is a runtime with secrets and no more.
@@ -122,6 +125,12 @@ func TestServersAreReachedThroughOthersOfTheirEnvironmentThatFloat(t *testing.T)
 		found[jump.Name+" "+jump.ID] = jump.Access.String()
 	}
 	require.Equal(t, map[string]string{"server-floats nova-floats": "192.0.2.1", "server-early nova-early": "192.0.2.4"}, found)
+
+	unreached := &ssh.UnreachableError{Waited: time.Minute}
+	require.Equal(t, unreached, servers.wayless(access.Server{Key: "to"}, unreached), "another server has one")
+	servers.objects = objects{func() *muranopl.Object { return nil }}
+	require.ErrorContains(t, servers.wayless(access.Server{Key: "to"}, unreached), "give it one (assignFloatingIp)")
+	require.Equal(t, unreached, servers.wayless(access.Server{Key: "to", Access: netip.MustParseAddr("192.0.2.9")}, unreached))
 }
 
 func TestSoftwareDeploymentsAndWorkflowsAreRefusedWithTheirReasons(t *testing.T) {
