@@ -411,7 +411,9 @@ func (l *lines) tell() {
 	}
 	if l.line++; l.line > l.known && !l.quiet.Load() {
 		l.known = l.line
-		l.told(strings.ToValidUTF8(strings.TrimRight(text, "\r"), "\uFFFD"))
+		text = strings.TrimRight(text, "\r")
+		text = text[strings.LastIndexByte(text, '\r')+1:] // what a terminal would show in the end: progress is written over itself
+		l.told(strings.ToValidUTF8(text, "\uFFFD"))
 	}
 }
 

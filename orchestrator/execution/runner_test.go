@@ -176,14 +176,14 @@ func TestLinesAreToldAsTheyAreWritten(t *testing.T) {
 	goOn := filepath.Join(t.TempDir(), "go on")
 	ended := make(chan error, 1)
 	go func() {
-		_, err := h.runner.Run(t.Context(), made(t, "deploy()", map[string]string{"deploy": "echo begun; until [[ -e '" + goOn + "' ]]; do sleep 0.01; done; printf end"}, nil), "a", time.Minute)
+		_, err := h.runner.Run(t.Context(), made(t, "deploy()", map[string]string{"deploy": "echo begun; until [[ -e '" + goOn + "' ]]; do sleep 0.01; done; printf '5%%\\r100%%\\r\\n'; printf end"}, nil), "a", time.Minute)
 		ended <- err
 	}()
 	require.Eventually(t, func() bool { return h.text(&h.lines) == "deploy: begun" }, 20*time.Second, 5*time.Millisecond)
 	require.Empty(t, ended)
 	require.NoError(t, os.WriteFile(goOn, nil, 0o600))
 	require.NoError(t, <-ended)
-	require.Equal(t, "deploy: begun\ndeploy: end", h.text(&h.lines))
+	require.Equal(t, "deploy: begun\ndeploy: 100%\ndeploy: end", h.text(&h.lines))
 }
 
 // counted is a script that notes each of its runs in a file, and a plan that calls it.
