@@ -53,7 +53,7 @@ func (a *applications) database(t *testing.T) {
 	server := map[string]any{"flavor": smallServer, "image": nodeImage}
 	session := a.draft(t, environment)
 	database := a.add(t, environment, session, "io.burano.test.Database", "Database", map[string]any{
-		"database": map[string]any{"password": "it's $ecret", "sources": strings.Join(sources, "\n")}, "server": server})
+		"database": map[string]any{"password": "Ledger-1$ecret!", "sources": strings.Join(sources, "\n")}, "server": server})
 	a.add(t, environment, session, "io.burano.test.Ledger", "Ledger", map[string]any{"ledger": map[string]any{"database": database}, "server": server})
 	a.deploy(t, environment, session)
 
@@ -88,7 +88,7 @@ func (a *applications) scales(t *testing.T) {
 		session := a.draft(t, environment)
 		a.add(t, environment, session, "io.burano.test.Pages", "Pages", map[string]any{
 			"pages":   map[string]any{"count": count, "scaleFactor": 2, "pattern": name + "-{0}"},
-			"servers": map[string]any{"flavor": smallServer, "image": nodeImage, "floating": count == 1}})
+			"servers": map[string]any{"flavor": smallServer, "image": nodeImage}})
 		began := time.Now()
 		a.deploy(t, environment, session)
 		return environment, time.Since(began)
@@ -99,11 +99,11 @@ func (a *applications) scales(t *testing.T) {
 		result, _ := s.call(t, "Pages", "read", map[string]any{})
 		return result["result"]
 	}
-	require.Equal(t, []any{"A page on page-1 of 1\n"}, read())
+	require.Equal(t, []any{"A page on page-1 of 1"}, read())
 	s.act(t, "Pages", "scaleOut", map[string]any{})
-	require.Equal(t, []any{"A page on page-1 of 1\n", "A page on page-2 of 3\n", "A page on page-3 of 3\n"}, read())
+	require.Equal(t, []any{"A page on page-1 of 1", "A page on page-2 of 3", "A page on page-3 of 3"}, read())
 	s.act(t, "Pages", "scaleIn", map[string]any{})
-	require.Equal(t, []any{"A page on page-1 of 1\n"}, read())
+	require.Equal(t, []any{"A page on page-1 of 1"}, read())
 	a.remove(t, "page")
 
 	_, ten := deploy("many", 10)
@@ -115,7 +115,7 @@ func (a *applications) pair(t *testing.T) {
 	environment := a.environment(t, "pair")
 	session := a.draft(t, environment)
 	a.add(t, environment, session, "io.burano.test.Pair", "Pair", map[string]any{
-		"group0": map[string]any{"image": nodeImage, "flavor": smallServer, "external": "public", "text": "from the one behind"}})
+		"group0": map[string]any{"name": "Pair"}, "group1": map[string]any{"image": nodeImage, "flavor": smallServer, "external": "public", "text": "from the one behind"}})
 	a.deploy(t, environment, session)
 	outputs := a.application(t, environment, "Pair")["templateOutputs"].(map[string]any)
 	a.lab.eventually(t, time.Minute, "the page answers", func() error {
@@ -210,7 +210,7 @@ func debian(t *testing.T) []string {
 			require.NoError(t, err)
 			mux.Handle(path, http.StripPrefix(strings.TrimSuffix(path, "/"), &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(origin) }}))
 		}
-		if entry := fmt.Sprintf("deb http://%s%s %s %s", listener.Addr(), path, fields[1], fields[2]); !slices.Contains(lines, entry) {
+		if entry := fmt.Sprintf("deb [check-valid-until=no] http://%s%s %s %s", listener.Addr(), path, fields[1], fields[2]); !slices.Contains(lines, entry) {
 			lines = append(lines, entry)
 		}
 	}
@@ -218,7 +218,7 @@ func debian(t *testing.T) []string {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
-	response, err := http.Get("http://" + listener.Addr().String() + "/0/dists/" + strings.Fields(lines[0])[2] + "/Release")
+	response, err := http.Get("http://" + listener.Addr().String() + "/0/dists/" + strings.Fields(lines[0])[3] + "/Release")
 	require.NoError(t, err)
 	defer response.Body.Close()
 	_, err = io.Copy(io.Discard, response.Body)

@@ -1,8 +1,7 @@
 #!/bin/bash
 # Has PostgreSQL serve the data on the volume, which is made when it is not there: configureDatabase.sh PASSWORD
 set -e
-chown postgres: /var/lib/postgresql
-# Data that is there is taken over: pg_createcluster makes the configuration around it.
+chown -R postgres: /var/lib/postgresql
 pg_lsclusters --no-header | grep -q main || pg_createcluster 15 main
 cat >/etc/postgresql/15/main/conf.d/network.conf <<END
 listen_addresses = '*'
