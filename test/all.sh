@@ -68,6 +68,7 @@ with_servers=(
   'TestNodesAreReplaced nodes that are replaced'
   'TestChangesSurvive servers that die'
   'TestNodesThatFail nodes that fail'
+  'TestApplicationsOf applications on servers'
   'TestAClusterIsBack restores'
   '* everything else'
   'TestCertificates certificates and keys'
