@@ -253,18 +253,28 @@ func (j *job) make(ctx context.Context, service string, ask func(ctx context.Con
 			return err
 		}
 	}
-	return openstack.Patiently(ctx, service, func(ctx context.Context) error {
-		if before {
-			if err := j.find(ctx); err != nil || j.resource.PhysicalID != "" {
-				return err
-			}
-		}
-		before = true
-		id, err := ask(openstack.Once(ctx))
+	return patiently(ctx, service, before, func(ctx context.Context) (bool, error) {
+		err := j.find(ctx)
+		return j.resource.PhysicalID != "", err
+	}, func(ctx context.Context) error {
+		id, err := ask(ctx)
 		if err != nil {
 			return err
 		}
 		return j.known(ctx, id)
+	})
+}
+
+// patiently asks for something that is not there yet: it is looked for first when it was asked for before, and from the second try on.
+func patiently(ctx context.Context, service string, before bool, there func(context.Context) (bool, error), ask func(context.Context) error) error {
+	tries := 0
+	return openstack.Patiently(ctx, service, func(ctx context.Context) error {
+		if tries++; tries > 1 || before {
+			if is, err := there(ctx); err != nil || is {
+				return err
+			}
+		}
+		return openstack.Contested(ask(ctx), tries)
 	})
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/burano/burano/orchestrator/openstack"
 )
 
 // This file is the types of Neutron but for security groups.
@@ -371,7 +373,8 @@ var routerInterface = kind{
 		}
 		return j.make(ctx, neutron, func(ctx context.Context) (string, error) {
 			router, body := interfaceOf(wanted)
-			return wanted, call(ctx, j.neutron(), http.MethodPut, "routers/"+router+"/add_router_interface", body, nil)
+			// A second time Neutron would refuse it.
+			return wanted, call(openstack.Once(ctx), j.neutron(), http.MethodPut, "routers/"+router+"/add_router_interface", body, nil)
 		})
 	},
 	lookup: func(ctx context.Context, j *job) (string, error) {

@@ -6,10 +6,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-
-	"github.com/gophercloud/gophercloud/v2"
-
-	"github.com/burano/burano/orchestrator/openstack"
 )
 
 // This file is security groups, whose rules are written in the group or as resources of their own.
@@ -60,17 +56,13 @@ func applyRules(ctx context.Context, j *job) error {
 	return nil
 }
 
-// addRule adds a rule to a group. That it is there already is fine: it says nothing new.
+// addRule adds a rule to a group.
 func (j *job) addRule(ctx context.Context, rule map[string]any) error {
-	return openstack.Patiently(ctx, neutron, func(ctx context.Context) error {
-		err := call(openstack.Once(ctx), j.neutron(), http.MethodPost, "security-group-rules", map[string]any{"security_group_rule": rule}, nil)
-		if gophercloud.ResponseCodeIs(err, http.StatusConflict) {
-			there, listing := j.listed(ctx, "security-group-rules", map[string]string{"security_group_id": text(rule["security_group_id"])})
-			if listing == nil && slices.ContainsFunc(there, func(has map[string]any) bool { return sameRule(rule, has) }) {
-				return nil
-			}
-		}
-		return err
+	return patiently(ctx, neutron, false, func(ctx context.Context) (bool, error) {
+		there, err := j.listed(ctx, "security-group-rules", map[string]string{"security_group_id": text(rule["security_group_id"])})
+		return slices.ContainsFunc(there, func(has map[string]any) bool { return sameRule(rule, has) }), err
+	}, func(ctx context.Context) error {
+		return call(ctx, j.neutron(), http.MethodPost, "security-group-rules", map[string]any{"security_group_rule": rule}, nil)
 	})
 }
 

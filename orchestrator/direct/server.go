@@ -15,7 +15,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 
 	"github.com/burano/burano/internal/wait"
-	"github.com/burano/burano/orchestrator/openstack"
 )
 
 // This file is the types of Nova.
@@ -425,15 +424,11 @@ func (j *job) replug(ctx context.Context) error {
 				body["fixed_ips"] = []any{map[string]any{"ip_address": address}}
 			}
 		}
-		tries := 0
-		err := openstack.Patiently(ctx, nova, func(ctx context.Context) error {
-			if tries++; tries > 1 {
-				now, err := attached(ctx)
-				if err != nil || slices.ContainsFunc(now, func(there map[string]any) bool { return fits(entry, there) }) {
-					return err
-				}
-			}
-			return call(openstack.Once(ctx), j.nova(), http.MethodPost, path, map[string]any{"interfaceAttachment": body}, nil)
+		err := patiently(ctx, nova, false, func(ctx context.Context) (bool, error) {
+			now, err := attached(ctx)
+			return slices.ContainsFunc(now, func(there map[string]any) bool { return fits(entry, there) }), err
+		}, func(ctx context.Context) error {
+			return call(ctx, j.nova(), http.MethodPost, path, map[string]any{"interfaceAttachment": body}, nil)
 		})
 		if err != nil {
 			return err

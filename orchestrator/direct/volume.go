@@ -11,7 +11,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 
 	"github.com/burano/burano/internal/wait"
-	"github.com/burano/burano/orchestrator/openstack"
 )
 
 // This file is the types of Cinder.
@@ -170,11 +169,11 @@ func (j *job) extend(ctx context.Context, client *gophercloud.ServiceClient) err
 	if shown["status"] == "in-use" {
 		growing.Microversion = "3.42" // from which on volumes grow while servers have them
 	}
-	err = openstack.Patiently(ctx, cinder, func(ctx context.Context) error {
-		if now, err := shownVolume(ctx, client, id); err != nil || now["size"] == size || now["status"] == "extending" {
-			return err
-		}
-		return call(openstack.Once(ctx), &growing, http.MethodPost, "volumes/"+id+"/action", map[string]any{"os-extend": map[string]any{"new_size": size}}, nil)
+	err = patiently(ctx, cinder, true, func(ctx context.Context) (bool, error) {
+		now, err := shownVolume(ctx, client, id)
+		return now["size"] == size || now["status"] == "extending", err
+	}, func(ctx context.Context) error {
+		return call(ctx, &growing, http.MethodPost, "volumes/"+id+"/action", map[string]any{"os-extend": map[string]any{"new_size": size}}, nil)
 	})
 	if err != nil {
 		return err
@@ -187,7 +186,7 @@ func (j *job) readOnly(ctx context.Context, client *gophercloud.ServiceClient) e
 	if !given || wanted == false && j.resource.Properties["read_only"] != true {
 		return nil
 	}
-	return openstack.Patiently(ctx, cinder, func(ctx context.Context) error {
+	return patiently(ctx, cinder, false, func(context.Context) (bool, error) { return false, nil }, func(ctx context.Context) error {
 		return call(ctx, client, http.MethodPost, "volumes/"+j.resource.PhysicalID+"/action", map[string]any{"os-update_readonly_flag": map[string]any{"readonly": wanted}}, nil)
 	})
 }

@@ -14,8 +14,12 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// attributeStack says that the environment has, or may have, a stack.
-const attributeStack = "stack"
+const (
+	// attributeStack says that the environment has, or may have, a stack.
+	attributeStack = "stack"
+	// attributeMaker is who makes it; those of former versions say nothing, and are Heat's.
+	attributeMaker = "stackMaker"
+)
 
 // ownStack is the Heat stack that the environment has in a region, during one task. It holds what classes want of it, with the servers of
 // clusters.
@@ -135,7 +139,14 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 		}
 		limited, cancel := limitedTo(ctx, s.patience)
 		defer cancel()
+		maker, err := s.maker(ctx, root, project)
+		if err != nil {
+			return err
+		}
 		// Noted first: what may be there is looked for when it is to be deleted.
+		if err := s.runtime.SetAttribute(ctx, root, inRegion(attributeMaker, s.region), string(maker)); err != nil {
+			return err
+		}
 		if err := s.all.note(ctx, root, s.region, true); err != nil {
 			return err
 		}
@@ -155,6 +166,22 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 	}
 	s.applied = &content
 	return nil
+}
+
+// maker is who makes the environment's stack.
+func (s *ownStack) maker(ctx context.Context, environment *muranopl.Object, project *openstack.Project) (openstack.Orchestration, error) {
+	noted, _, err := s.runtime.Attribute(ctx, environment, inRegion(attributeMaker, s.region))
+	if err == nil && noted == nil {
+		var made any
+		if made, _, err = s.runtime.Attribute(ctx, environment, attributeStack); made != nil && s.region == "" {
+			noted = string(openstack.Heat)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	former, _ := noted.(string)
+	return project.StackMaker(ctx, s.stack().name, openstack.Orchestration(former))
 }
 
 // keptContent is content with servers of nodes as they are that are to be replaced. Its error has ServerChanges when the stack cannot be
@@ -289,6 +316,9 @@ func (s *ownStack) remove(ctx context.Context, environment *muranopl.Object) err
 	return s.runtime.Step(ctx, environment, s.step("delete stack"), func(ctx context.Context) error {
 		project, err := s.project(ctx)
 		if err != nil {
+			return err
+		}
+		if _, err := s.maker(ctx, environment, project); err != nil {
 			return err
 		}
 		if err := project.DeleteStack(ctx, s.stack().name); err != nil {

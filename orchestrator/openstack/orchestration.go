@@ -11,6 +11,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stackresources"
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
+
+	"github.com/burano/burano/internal/fault"
 )
 
 // Stacks makes the stacks of a project: Heat does, or what takes its place (orchestrator/direct). Errors are gophercloud's, where Heat would give
@@ -130,6 +132,22 @@ func (p *Project) stacks(ctx context.Context, name string) (Stacks, error) {
 	}
 	m.chosen[name] = chosen
 	return chosen, nil
+}
+
+// StackMaker is who makes the stack of this name. former is who has made it, as far as it was noted: where that was Heat and the service catalog has
+// none any more, the error, of kind Conflict, says that nothing can be done with the stack.
+func (p *Project) StackMaker(ctx context.Context, name string, former Orchestration) (Orchestration, error) {
+	by, err := p.stacks(ctx, name)
+	switch {
+	case err != nil:
+		return "", err
+	case by == p.byHeat():
+		return Heat, nil
+	case former == Heat && p.orchestration == nil:
+		return "", fault.New(fault.Conflict, "stack %s was made by Heat, and the service catalog has no Heat any more, so that Burano can neither change nor delete it: "+
+			"have the cloud's operator put Heat back into the catalog", name)
+	}
+	return Direct, nil
 }
 
 // clients are the services of the project by which stacks are made without Heat.

@@ -62,7 +62,10 @@ func (s *Service) atHome(ctx context.Context, provider *gophercloud.ProviderClie
 func newProject(_ context.Context, provider *gophercloud.ProviderClient, catalog *tokens.ServiceCatalog, endpoint gophercloud.EndpointOpts,
 	setting orchestration) (*Project, error) {
 	orchestration, err := openstack.NewOrchestrationV1(provider, endpoint)
-	if err != nil && !(setting.without() && isMissing(err)) {
+	if setting.without() && isMissing(err) {
+		orchestration, err = nil, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("find Heat in the service catalog: %w", err)
 	}
 	network, err := openstack.NewNetworkV2(provider, endpoint)

@@ -147,6 +147,14 @@ func Patiently(ctx context.Context, service string, try func(context.Context) er
 	return err
 }
 
+// Contested has a call made again (Patiently) that a service refuses for what it is doing right now, for its first tries.
+func Contested(err error, tries int) error {
+	if gophercloud.ResponseCodeIs(err, http.StatusConflict) && tries <= conflicts {
+		return &outage{status: http.StatusConflict, text: err.Error()}
+	}
+	return err
+}
+
 // Away is the error of a call whose service of the cloud could not be used for longer than is borne.
 type Away struct {
 	Service string // its type in the service catalog

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	mathrand "math/rand/v2"
-	"net/http"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -46,13 +45,10 @@ func makeTrust(ctx context.Context, client *gophercloud.ServiceClient, options t
 			}
 		}
 		made, err := trusts.Create(ctx, client, wanted).Extract()
-		if gophercloud.ResponseCodeIs(err, http.StatusConflict) && tries <= conflicts {
-			return &outage{status: http.StatusConflict, text: err.Error()}
-		}
 		if err == nil {
 			id = made.ID
 		}
-		return err
+		return Contested(err, tries)
 	})
 	return id, err
 }
