@@ -51,6 +51,7 @@ type snapshotJSON struct {
 	Kind            string     `json:"kind"`
 	Reason          string     `json:"reason"`
 	Created         time.Time  `json:"created"`
+	Verified        time.Time  `json:"verified"` // when it was read back and could be opened
 	Revision        int64      `json:"revision"`
 	Size            int64      `json:"size"`      // bytes of the snapshot
 	Stored          int64      `json:"stored"`    // bytes that count for the quota
@@ -60,7 +61,7 @@ type snapshotJSON struct {
 
 func (h snapshotHandlers) fields(s store.Snapshot) snapshotJSON {
 	fields := snapshotJSON{ID: s.ID, EnvironmentID: s.EnvironmentID, EnvironmentName: s.EnvironmentName, ClusterID: s.ClusterID, ClusterName: s.ClusterName,
-		Kind: string(s.Kind), Reason: s.Reason, Created: s.Created.Time(), Revision: s.Revision, Size: s.Size, Stored: s.Stored}
+		Kind: string(s.Kind), Reason: s.Reason, Created: s.Created.Time(), Verified: s.Verified.Time(), Revision: s.Revision, Size: s.Size, Stored: s.Stored}
 	if s.Orphaned != 0 {
 		deleted := s.Orphaned.Time()
 		fields.Deleted = &deleted

@@ -2,6 +2,7 @@ package api
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -14,6 +15,9 @@ func TestSnapshotsAreTheirProjectsAndStayWhenTheEnvironmentGoes(t *testing.T) {
 	require.Equal(t, "what came later", field(shown, "loss"))
 	require.Equal(t, mine["cluster"], field(shown, "cluster_id"))
 	require.NotContains(t, shown, "secrets")
+	verified, err := time.Parse(time.RFC3339Nano, field(shown, "verified").(string))
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), verified, time.Minute)
 	list := field(s.call("reader", "", "GET", "/burano/v1/snapshots", nil, 200), "snapshots").([]any)
 	require.Equal(t, []any{shown}, list)
 	require.Empty(t, field(s.call("demo", "", "GET", "/burano/v1/snapshots?cluster=another", nil, 200), "snapshots"))

@@ -19,6 +19,7 @@ type Snapshot struct {
 	Kind            string     `json:"kind" yaml:"kind"` // requested, scheduled, change
 	Reason          string     `json:"reason" yaml:"reason"`
 	Created         time.Time  `json:"created" yaml:"created"`
+	Verified        time.Time  `json:"verified" yaml:"verified"`   // when it was read back and could be opened
 	Revision        int64      `json:"revision" yaml:"revision"`   // of etcd
 	Size            int64      `json:"size" yaml:"size"`           // bytes of the snapshot
 	Stored          int64      `json:"stored" yaml:"stored"`       // bytes that it takes of the quota

@@ -10,6 +10,8 @@ import {
   ListItem,
   PageSection,
   Skeleton,
+  Stack,
+  StackItem,
   Tab,
   Tabs,
   TabTitleText,
@@ -27,10 +29,12 @@ import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { FindingCard } from '../findings/FindingCard';
 import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
+import { Certificates } from './Certificates';
 import { clusterQuery, fileOf, saveKubeconfig, type Cluster } from './clusters';
 import { Members } from './Members';
 import { Nodes } from './Nodes';
 import { Routes } from './Routes';
+import { Snapshots } from './Snapshots';
 import { WhatRuns } from './WhatRuns';
 import type { ClusterTab } from './running';
 import { ScaleDialog } from './ScaleDialog';
@@ -85,7 +89,7 @@ export function ClusterPage() {
         {save.error && <Failure error={save.error} />}
         {save.isSuccess && <KubeconfigUse file={fileOf(name)} />}
         {cluster.error && <Failure error={cluster.error} onRetry={() => void cluster.refetch()} />}
-        {cluster.isPending && tab === 'overview' && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
+        {cluster.isPending && tab !== 'running' && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
       </PageSection>
       <FindingCard environment={environment} object={object} />
       <PageSection type="tabs">
@@ -97,13 +101,28 @@ export function ClusterPage() {
         >
           <Tab eventKey="overview" title={<TabTitleText>{text.running.overview}</TabTitleText>} tabContentId="overview" />
           <Tab eventKey="running" title={<TabTitleText>{text.running.title}</TabTitleText>} tabContentId="running" />
+          <Tab eventKey="protection" title={<TabTitleText>{text.snapshots.tab}</TabTitleText>} tabContentId="protection" />
         </Tabs>
       </PageSection>
       <div id={tab} style={{ display: 'contents' }}>
-        {tab === 'overview' && cluster.data && <Parts cluster={cluster.data} checked={cluster.dataUpdatedAt} />}
+        {tab === 'overview' && cluster.data && <Parts environment={environment} object={object} cluster={cluster.data} checked={cluster.dataUpdatedAt} />}
         {tab === 'running' && (
           <PageSection isFilled>
             <WhatRuns environment={environment} cluster={object} />
+          </PageSection>
+        )}
+        {tab === 'protection' && (
+          <PageSection isFilled>
+            <Stack hasGutter>
+              <StackItem>
+                <Snapshots environment={environment} cluster={object} object={found} busy={isBusy(details.data)} />
+              </StackItem>
+              {cluster.data && (
+                <StackItem>
+                  <Certificates environment={environment} cluster={cluster.data} object={found} busy={isBusy(details.data)} />
+                </StackItem>
+              )}
+            </Stack>
           </PageSection>
         )}
       </div>
@@ -133,7 +152,7 @@ function KubeconfigUse({ file }: { file: string }) {
   );
 }
 
-function Parts({ cluster, checked }: { cluster: Cluster; checked: number }) {
+function Parts({ environment, object, cluster, checked }: { environment: string; object: string; cluster: Cluster; checked: number }) {
   const { text, language } = useLanguage();
   const words = text.clusters;
   const problems = cluster.problems ?? [];
@@ -162,7 +181,7 @@ function Parts({ cluster, checked }: { cluster: Cluster; checked: number }) {
         <Nodes cluster={cluster} />
       </PageSection>
       <PageSection>
-        <Routes cluster={cluster} />
+        <Routes environment={environment} object={object} cluster={cluster} />
       </PageSection>
       <PageSection isFilled>
         <Members cluster={cluster} />

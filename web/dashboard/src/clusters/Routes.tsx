@@ -1,14 +1,25 @@
-import { EmptyState, EmptyStateBody, Label, LabelGroup, Title } from '@patternfly/react-core';
+import { Alert, Content, EmptyState, EmptyStateBody, Label, LabelGroup, Title } from '@patternfly/react-core';
 import { RouteIcon } from '@patternfly/react-icons';
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
+import { useQuery } from '@tanstack/react-query';
 
-import { useText } from '../text';
+import { showBytes } from '../api/bytes';
+import { Failure } from '../shell/Failure';
+import { useLanguage } from '../text';
 import type { Cluster } from './clusters';
+import { Sparkline } from './Sparkline';
+import { portTraffic, trafficQuery, type PortTraffic } from './traffic';
 
-/** What the gateways of a cluster pass on, and to where. */
-export function Routes({ cluster }: { cluster: Cluster }) {
-  const words = useText().clusters;
+type Route = NonNullable<Cluster['routes']>[number];
+type Backend = NonNullable<Route['backends']>[number];
+
+/** What the gateways of a cluster pass on, to where, and how much of it now. */
+export function Routes({ environment, object, cluster }: { environment: string; object: string; cluster: Cluster }) {
+  const words = useLanguage().text.clusters;
   const list = cluster.routes ?? [];
+  const asked = useQuery({ ...trafficQuery(environment, object), enabled: list.length > 0 });
+  const history = asked.data ?? [];
+  const silent = history.at(-1)?.gateways.filter((gateway) => gateway.problem !== '') ?? [];
   return (
     <>
       <Title headingLevel="h2">{words.routes}</Title>
@@ -17,44 +28,115 @@ export function Routes({ cluster }: { cluster: Cluster }) {
           <EmptyStateBody>{words.noRoutesWhat}</EmptyStateBody>
         </EmptyState>
       ) : (
-        <Table aria-label={words.routes} variant="compact" gridBreakPoint="grid-lg">
-          <Thead>
-            <Tr>
-              <Th>{words.service}</Th>
-              <Th>{words.port}</Th>
-              <Th>{words.gatewayPort}</Th>
-              <Th>{words.backends}</Th>
-            </Tr>
-          </Thead>
-          <Tbody>
-            {list.map((route) => (
-              <Tr key={`${route.namespace}/${route.service}/${route.port}`}>
-                <Td dataLabel={words.service} className="burano-breaks">
-                  {route.namespace}/{route.service}
-                </Td>
-                <Td dataLabel={words.port}>{route.port}</Td>
-                <Td dataLabel={words.gatewayPort}>{route.gateway_port}</Td>
-                <Td dataLabel={words.backends}>
-                  {(route.backends ?? []).length === 0 ? (
-                    words.noBackends
-                  ) : (
-                    <LabelGroup numLabels={6} aria-label={words.backends}>
-                      {(route.backends ?? []).map((backend) => {
-                        const state = backend.draining ? words.draining : backend.ready ? words.ready : words.notReady;
-                        return (
-                          <Label key={`${backend.address}:${backend.port}`} isCompact status={backend.draining ? 'info' : backend.ready ? 'success' : 'warning'}>
-                            {`${backend.address ?? ''}:${backend.port ?? ''} ${backend.node ? `(${backend.node}) ` : ''}${state}`}
-                          </Label>
-                        );
-                      })}
-                    </LabelGroup>
-                  )}
-                </Td>
+        <>
+          <Content component="small">{words.trafficWhat}</Content>
+          {asked.error && <Failure error={asked.error} onRetry={() => void asked.refetch()} />}
+          {silent.map((gateway) => (
+            <Alert key={gateway.name} variant="warning" isInline isPlain title={words.silent(gateway.name)} className="burano-breaks">
+              {gateway.problem}
+            </Alert>
+          ))}
+          <Table aria-label={words.routes} variant="compact" gridBreakPoint="grid-xl">
+            <Thead>
+              <Tr>
+                <Th>{words.service}</Th>
+                <Th>{words.port}</Th>
+                <Th>{words.gatewayPort}</Th>
+                <Th>{words.connections}</Th>
+                <Th>{words.data}</Th>
+                <Th>{words.errors}</Th>
+                <Th>{words.backends}</Th>
               </Tr>
-            ))}
-          </Tbody>
-        </Table>
+            </Thead>
+            <Tbody>
+              {list.map((route) => (
+                <RouteRow key={`${route.namespace}/${route.service}/${route.port}`} route={route} traffic={portTraffic(history, route.gateway_port ?? 0)} />
+              ))}
+            </Tbody>
+          </Table>
+        </>
       )}
     </>
+  );
+}
+
+function RouteRow({ route, traffic }: { route: Route; traffic: PortTraffic | null }) {
+  const { text, language } = useLanguage();
+  const words = text.clusters;
+  const backends = route.backends ?? [];
+  const number = new Intl.NumberFormat(language);
+  const rate = (bytes: number | null) => (bytes === null ? '–' : words.perSecond(showBytes(bytes, language)));
+  return (
+    <Tr>
+      <Td dataLabel={words.service} className="burano-breaks">
+        {route.namespace}/{route.service}
+      </Td>
+      <Td dataLabel={words.port}>{route.port}</Td>
+      <Td dataLabel={words.gatewayPort}>{route.gateway_port}</Td>
+      <Td dataLabel={words.connections}>
+        {traffic ? (
+          <>
+            <Sparkline values={traffic.series} label={words.lately(number.format(Math.max(...traffic.series)))} />
+            <div>{words.perSecond(number.format(traffic.perSecond))}</div>
+            <Content component="small">{words.open(number.format(traffic.open))}</Content>
+          </>
+        ) : (
+          words.unknown
+        )}
+      </Td>
+      <Td dataLabel={words.data}>
+        {traffic && (
+          <>
+            <div>{words.received(rate(traffic.bytesIn))}</div>
+            <div>{words.sent(rate(traffic.bytesOut))}</div>
+          </>
+        )}
+      </Td>
+      <Td dataLabel={words.errors}>{traffic && <Errors traffic={traffic} />}</Td>
+      <Td dataLabel={words.backends}>
+        {backends.length === 0 ? (
+          words.noBackends
+        ) : (
+          <LabelGroup numLabels={6} aria-label={words.backends}>
+            {backends.map((backend) => (
+              <BackendLabel key={`${backend.address}:${backend.port}`} backend={backend} traffic={traffic} />
+            ))}
+          </LabelGroup>
+        )}
+      </Td>
+    </Tr>
+  );
+}
+
+function Errors({ traffic }: { traffic: PortTraffic }) {
+  const { text, language } = useLanguage();
+  const words = text.clusters;
+  const number = new Intl.NumberFormat(language);
+  return (
+    <>
+      {traffic.newErrors > 0 ? (
+        <Label isCompact status="danger">
+          {words.newErrors(number.format(traffic.newErrors))}
+        </Label>
+      ) : (
+        words.noErrors
+      )}
+      <Content component="small">{words.allErrors(number.format(traffic.errors), number.format(traffic.retries))}</Content>
+    </>
+  );
+}
+
+function BackendLabel({ backend, traffic }: { backend: Backend; traffic: PortTraffic | null }) {
+  const { text, language } = useLanguage();
+  const words = text.clusters;
+  const address = `${backend.address ?? ''}:${backend.port ?? ''}`;
+  const counted = traffic?.backends.get(address);
+  const down = counted?.state === 'down';
+  const state = down ? words.down : backend.draining ? words.draining : backend.ready ? words.ready : words.notReady;
+  const rate = counted ? `, ${words.perSecond(new Intl.NumberFormat(language).format(counted.perSecond))}` : '';
+  return (
+    <Label isCompact status={down ? 'danger' : backend.draining ? 'info' : backend.ready ? 'success' : 'warning'} title={counted?.check || undefined}>
+      {`${address} ${backend.node ? `(${backend.node}) ` : ''}${state}${rate}`}
+    </Label>
   );
 }

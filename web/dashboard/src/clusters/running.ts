@@ -12,7 +12,7 @@ export type WorkloadDetails = Schema<'WorkloadDetails'>;
 export type KubernetesEvent = Schema<'KubernetesEvent'>;
 
 /** The tabs of a cluster's page, as its address names them. */
-export const clusterTabs = ['overview', 'running'] as const;
+export const clusterTabs = ['overview', 'running', 'protection'] as const;
 
 export type ClusterTab = (typeof clusterTabs)[number];
 

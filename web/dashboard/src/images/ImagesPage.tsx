@@ -16,12 +16,13 @@ import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
+import { showBytes } from '../api/bytes';
 import { useSession } from '../session/session';
 import { Heading } from '../shell/Heading';
 import { Loaded } from '../shell/Loaded';
 import { useLanguage } from '../text';
 import { MarkButtons } from './MarkButtons';
-import { imagesQuery, imageTypes, markCommand, showBytes, unmarkCommand } from './images';
+import { imagesQuery, imageTypes, markCommand, unmarkCommand } from './images';
 
 /** Images that applications can start their servers from, and how to mark one so that forms find it. */
 export function ImagesPage() {

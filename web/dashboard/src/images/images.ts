@@ -26,11 +26,3 @@ export const unmarkCommand = (image: string): string => `openstack image unset -
 
 /** Types that forms ask for. */
 export const imageTypes = ['linux', 'windows.2012', 'cirros.demo'] as const;
-
-const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-
-/** Writes a number of bytes: "1.5 GiB". */
-export function showBytes(bytes: number, language: string): string {
-  const power = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log(bytes) / Math.log(1024)));
-  return `${new Intl.NumberFormat(language, { maximumFractionDigits: 1 }).format(bytes / 1024 ** power)} ${units[power]}`;
-}

@@ -20,7 +20,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState, type FormEvent } from 'react';
 
-import { showBytes } from '../images/images';
+import { showBytes } from '../api/bytes';
 import { readAllProjects, useSession } from '../session/session';
 import { Failure } from '../shell/Failure';
 import { Heading } from '../shell/Heading';

@@ -21,6 +21,7 @@ import { quotas } from './quotas';
 import { running } from './running';
 import { session } from './session';
 import { shell } from './shell';
+import { certificates, snapshots } from './snapshots';
 import { statistics } from './statistics';
 import { templates } from './templates';
 import { topology } from './topology';
@@ -32,6 +33,7 @@ export const de: Texts = {
   audit,
   catalog,
   categories,
+  certificates,
   clusters,
   compare,
   components,
@@ -50,6 +52,7 @@ export const de: Texts = {
   running,
   session,
   shell,
+  snapshots,
   statistics,
   templates,
   topology,
