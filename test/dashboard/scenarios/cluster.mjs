@@ -20,7 +20,56 @@ export const status = {
     { name: 'murano-gateway-1', role: 'gateway', address: '10.0.0.7', floating_address: '203.0.113.9', server: 's3', reachable: true, ready: null, version: '' },
   ],
   members: [{ name: 'murano-kube-1', learner: false, healthy: true }],
-  routes: [],
+  certificates: [
+    { node: 'murano-kube-1', name: 'etcd-peer', expires: new Date(Date.now() + 10 * 86_400_000).toISOString() },
+    ...Array.from({ length: 8 }, (_, i) => ({ node: 'murano-kube-2', name: `of kubelet ${i}`, expires: new Date(Date.now() + (600 + i) * 86_400_000).toISOString() })),
+    { node: '', name: 'kubernetes', expires: new Date(Date.now() + 3_600 * 86_400_000).toISOString() },
+  ],
+  rotation: null,
+  routes: [{
+    namespace: 'default', service: payload, port: '80', gateway_port: 8080,
+    backends: [
+      { address: '10.200.1.7', port: 80, node: 'murano-kube-2', ready: true, draining: false },
+      { address: '10.200.1.8', port: 80, node: 'murano-kube-2', ready: true, draining: false },
+    ],
+  }],
+};
+
+const counters = {
+  connections: 2, connections_per_second: 0, connections_total: 0, bytes_in: 0, bytes_out: 0, connection_errors: 0, response_errors: 0, request_errors: 0, denied: 0,
+  retries: 0, redispatches: 0,
+};
+
+/** What gateways count at their sample of that number: each more than before, with an error from the second on. */
+const traffic = (n) => ({
+  sampled: new Date(Date.UTC(2026, 0, 1, 0, 0, 2 * n)).toISOString(),
+  gateways: [
+    {
+      name: 'murano-gateway-1', problem: '',
+      listeners: [{
+        ...counters, port: 8080, queued: 0, connections_per_second: 10 + n, bytes_in: 2048 * n, bytes_out: 4096 * n, connection_errors: Math.min(n, 1),
+        backends: [
+          { ...counters, address: '10.200.1.7:80', state: 'up', check: '', seconds: 60, connections_per_second: 10 + n },
+          { ...counters, address: '10.200.1.8:80', state: 'down', check: 'Layer4 timeout', seconds: 3 },
+        ],
+      }],
+    },
+    { name: 'murano-gateway-2', problem: `no sshd answered ${payload}`, listeners: [] },
+  ],
+});
+
+const snapshot = (id, part) => ({
+  id, environment_id: 'e', environment_name: 'e', environment_deleted: null, cluster_id: 'c1', cluster_name: 'kube', kind: 'scheduled', reason: 'every 24h0m0s', created, verified: created,
+  revision: 7, size: 5_242_880, stored: 1_048_576, loss: '', ...part,
+});
+
+/** The cluster as a component: with the actions that its class has. */
+const component = {
+  '?': {
+    id: 'c1', type: 'com.mirantis.docker.kubernetes.KubernetesCluster', name: 'kube',
+    _actions: Object.fromEntries(['restore', 'renewCertificates', 'rotateCertificates', 'rotateKeys'].map((name) => [`c1_${name}`, { name, enabled: true, title: name }])),
+  },
+  name: 'kube', snapshotEvery: 6,
 };
 
 const web = pod('web-6f7c9d-abcde', {
@@ -58,12 +107,31 @@ export const written = ['starting', payload, '\u001b[31mred\u001b[0m', `${payloa
 /** Has the browser get these answers for every cluster; returns what was asked. */
 export async function pretend(page) {
   const asked = [];
+  let samples = 0;
+  let snapshots = [snapshot('s2', {}), snapshot('s1', { kind: 'requested', reason: payload })];
+  await page.route(/\/v1\/environments\/[^/]+$/, async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...(await answer.json()), services: [component] } });
+  });
+  await page.route(/\/v1\/environments\/[^/]+\/actions\//, (route) => {
+    asked.push(`${route.request().method()} ${new URL(route.request().url()).pathname.replace(/.*\/actions/, '')} ${route.request().postData()}`);
+    return route.fulfill({ status: 409, json: { message: 'Nothing runs here' } });
+  });
+  await page.route(/\/burano\/v1\/snapshots/, (route) => {
+    if (route.request().method() === 'DELETE') snapshots = snapshots.filter((one) => !route.request().url().endsWith(one.id));
+    return route.fulfill({ json: { snapshots } });
+  });
   await page.route(/\/burano\/v1\/environments\/[^/]+\/clusters\//, async (route) => {
     const url = new URL(route.request().url());
     asked.push(url.pathname + url.search);
     const rest = url.pathname.replace(/.*\/clusters\/[^/]+/, '');
     const json = (body) => route.fulfill({ json: body });
     if (rest === '') return json(status);
+    if (rest === '/traffic') return json(traffic(samples++));
+    if (rest === '/snapshots') {
+      snapshots = [snapshot('s3', { kind: 'requested', reason: JSON.parse(route.request().postData()).reason }), ...snapshots];
+      return json(snapshots[0]);
+    }
     if (rest === '/running') return json(running);
     if (rest.endsWith('/log/events')) {
       return route.fulfill({ contentType: 'text/event-stream', body: `${lines(written)}event: end\ndata: {"state":"Deleted"}\n\n` });

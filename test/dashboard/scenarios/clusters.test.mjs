@@ -90,3 +90,82 @@ scenario('who only reads is offered no change of what runs', {}, async (page) =>
   await sees(page, '2 of 3 pods ready');
   assert.equal(await page.getByRole('button', { name: /Scale|Restart/ }).count(), 0);
 });
+
+scenario('what passes through the gateways is seen as it changes, and a gateway that does not answer spoils nothing', {}, async (page) => {
+  await page.addInitScript(axe);
+  const asked = await clusterPage(page);
+  const row = page.getByRole('grid', { name: 'Routes' }).getByRole('row').filter({ hasText: '8080' });
+  await row.getByText('10/s').first().waitFor();
+  const points = () => row.locator('polyline').getAttribute('points');
+  const first = await points();
+  await row.getByText('Out 2 KiB/s').waitFor();
+  await row.getByText('In 1 KiB/s').waitFor();
+  await row.getByText('1 lately').waitFor();
+  await row.getByText(/^10\.200\.1\.7:80 \(murano-kube-2\) Ready, 1\d\/s$/).waitFor();
+  await row.getByText('10.200.1.8:80 (murano-kube-2) Does not answer, 0/s').waitFor();
+  assert.notEqual(await points(), first, 'the line goes on');
+  await sees(page, /murano-gateway-2 does not say what it counts/);
+  await sees(page, /no sshd answered <img/);
+  assert.equal(await row.locator('img[src], script').count(), 0);
+  assert.deepEqual(await barriers(page), [], 'axe on routes');
+  await page.getByRole('tab', { name: 'What runs' }).click();
+  await page.getByRole('heading', { name: 'Pods (62)' }).waitFor();
+  const count = () => asked.filter((path) => path.endsWith('/traffic')).length;
+  const before = count();
+  await page.waitForTimeout(5_000); // longer than two samples are apart
+  assert.equal(count(), before, 'nobody asks where nobody looks');
+});
+
+scenario('snapshots are taken, downloaded, restored once it is said what is lost, and deleted', {}, async (page) => {
+  await page.addInitScript(axe);
+  const asked = await clusterPage(page);
+  await page.getByRole('tab', { name: 'Snapshots and certificates' }).click();
+  await sees(page, /One is taken every 6 hours/);
+  const rows = page.getByRole('grid', { name: 'Snapshots' }).getByRole('row');
+  const dialog = page.getByRole('dialog');
+  await rows.filter({ hasText: 'By schedule' }).filter({ hasText: '5 MiB' }).filter({ hasText: 'Until newer ones take its place' }).waitFor();
+  await rows.filter({ hasText: '<img src=x' }).filter({ hasText: 'Until it is deleted' }).waitFor();
+  await page.getByRole('button', { name: 'Take a snapshot' }).click();
+  await dialog.getByRole('textbox', { name: 'What it is for' }).fill('before the upgrade');
+  assert.deepEqual(await barriers(page), [], 'axe on the dialog');
+  await dialog.getByRole('button', { name: 'Take a snapshot' }).click();
+  const taken = rows.filter({ hasText: 'before the upgrade' });
+  await taken.waitFor();
+  assert.deepEqual(await barriers(page), [], 'axe on snapshots');
+
+  const choose = async (item) => {
+    await taken.getByRole('button', { name: /^Actions/ }).click();
+    await page.getByRole('menuitem', { name: item }).click();
+  };
+  await taken.getByRole('button', { name: /^Actions/ }).click();
+  const link = page.getByRole('menuitem', { name: 'Download' }); // a real cluster's is downloaded in test/e2e
+  assert.deepEqual([await link.getAttribute('href'), await link.getAttribute('download')], ['/burano/v1/snapshots/s3/content', 'kube-s3.db']);
+  await page.keyboard.press('Escape');
+  await choose('Restore');
+  await dialog.getByText(/What Kubernetes was told since then is lost/).waitFor();
+  assert.ok(!asked.some((call) => call.includes('c1_restore')), 'nothing happens before somebody agrees');
+  await dialog.getByRole('button', { name: 'Restore' }).click();
+  await dialog.getByText('Nothing runs here').waitFor();
+  assert.ok(asked.includes('POST /c1_restore {"snapshot":"s3"}'), asked.join('\n'));
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await choose('Delete');
+  await dialog.getByRole('button', { name: 'Delete' }).click();
+  await taken.waitFor({ state: 'detached' });
+});
+
+scenario('certificates are listed by when they end, and rotated once it is said what that means', {}, async (page) => {
+  await page.addInitScript(axe);
+  const asked = await clusterPage(page, '?tab=protection');
+  const rows = page.getByRole('grid', { name: 'Certificates' }).getByRole('row');
+  await rows.filter({ hasText: 'etcd-peer' }).getByText(/^(9|10) days left$/).waitFor();
+  assert.equal(await rows.count(), 1 + 6, 'the first ones');
+  await page.getByRole('button', { name: 'Show all 10' }).click();
+  await rows.filter({ hasText: 'Authority of the cluster' }).waitFor();
+  assert.deepEqual(await barriers(page), [], 'axe on certificates');
+  const dialog = page.getByRole('dialog');
+  await page.getByRole('button', { name: 'rotateCertificates' }).click();
+  await dialog.getByText(/starts again three times, and is away for some seconds each time/).waitFor();
+  await dialog.getByRole('button', { name: 'Run' }).click();
+  await dialog.getByText('Nothing runs here').waitFor();
+  assert.ok(asked.some((call) => call.startsWith('POST /c1_rotateCertificates ')), asked.join('\n'));
+});
