@@ -149,3 +149,29 @@ scenario('a package of a Heat template has a form of its parameters', {}, async 
   await through(page);
   await sees(page, 'Your draft has changes that are not deployed');
 });
+
+scenario('the packages of a bundle are imported in its order, and it is said which of them are not among the files', {}, async (page) => {
+  const one = small();
+  const other = small();
+  await page.goto('packages');
+  await page.getByRole('button', { name: 'Import packages' }).first().click();
+  const dialog = page.getByRole('dialog');
+  const drop = (...files) => dialog.locator('input[type="file"]').setInputFiles(files.map(([name, buffer]) => ({ name, mimeType: 'application/octet-stream', buffer })));
+  const bundle = (...names) => Buffer.from(JSON.stringify({ Packages: names.map((Name) => ({ Name, Version: '' })) }));
+  await drop(['notes.bundle', Buffer.from('{"Packages": "none"}')]);
+  await sees(page, 'notes.bundle is no bundle: it has no list "Packages" with names');
+  await drop(['demo.bundle', bundle(other.fqn, one.fqn)], [`${one.fqn}.zip`, one.content]);
+  await sees(page, 'demo.bundle names 2 packages');
+  await dialog.getByRole('listitem').filter({ hasText: `${other.fqn}.zip` }).waitFor();
+  await drop([`${other.fqn}.zip`, other.content]);
+  await dialog.getByRole('listitem').filter({ hasText: `${other.fqn}.zip` }).waitFor({ state: 'detached' });
+  const sent = [];
+  page.on('request', (request) => {
+    if (request.method() === 'POST' && request.url().endsWith('/v1/catalog/packages')) sent.push(request.postDataBuffer().includes(`${other.fqn}.zip`) ? other.name : one.name);
+  });
+  await dialog.getByRole('button', { name: 'Import 2 packages' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  assert.deepEqual(sent, [other.name, one.name], 'in the order of the bundle');
+  await page.getByRole('textbox', { name: 'Search packages' }).fill(other.name);
+  await rowOf(page, other.name).first().waitFor();
+});

@@ -102,7 +102,10 @@ export function Snapshots({ environment, cluster, object, busy }: Props) {
                         <Content component="small">{words.stored(showBytes(one.stored, language))}</Content>
                       </Td>
                       <Td dataLabel={words.verified}>{showTime(one.verified, language)}</Td>
-                      <Td dataLabel={words.kept}>{words.keeps[one.kind]}</Td>
+                      <Td dataLabel={words.kept} className="burano-breaks">
+                        {words.keeps[one.kind]}
+                        {one.container && <Content component="small">{one.container}</Content>}
+                      </Td>
                       <Td isActionCell>
                         <RowActions
                           of={showTime(one.created, language)}

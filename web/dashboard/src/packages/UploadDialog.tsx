@@ -6,6 +6,7 @@ import { useId, useState } from 'react';
 import { ApiError } from '../api/client';
 import { HelpLink } from '../help/HelpLink';
 import { useText } from '../text';
+import { inOrder, isBundle, missing, mostBytes, readBundle, type Bundle } from './bundle';
 import { MetadataFields, type Typed } from './MetadataFields';
 import { findings, listOf, uploadPackage } from './packages';
 
@@ -23,15 +24,26 @@ export function UploadDialog({ onUploaded, onClose }: { onUploaded: () => void; 
   const [list, setList] = useState<Chosen[]>([]);
   const [rest, setRest] = useState<Typed>({ categories: [], tags: '', is_public: false, enabled: true });
   const waiting = list.filter((one) => one.state !== 'sent');
-  const add = (files: File[]) =>
+  const [bundle, setBundle] = useState<Bundle | null>(null);
+  const [noBundle, setNoBundle] = useState('');
+  const readFrom = async (file: File) => {
+    const read = file.size <= mostBytes ? readBundle(file.name, await file.text()) : null;
+    setBundle(read);
+    setNoBundle(read ? '' : file.name);
+  };
+  const add = (dropped: File[]) => {
+    const named = dropped.find((file) => isBundle(file.name));
+    if (named) void readFrom(named);
+    const files = dropped.filter((file) => !isBundle(file.name));
     setList((before) => [
       ...before.filter((one) => !files.some((file) => file.name === one.file.name)),
       ...files.map((file) => ({ file, state: 'waiting' as const })),
     ]);
+  };
   const attempt = useMutation({
     mutationFn: async () => {
       let refused = 0;
-      for (const { file } of waiting) {
+      for (const { file } of inOrder(bundle, waiting, (one) => one.file.name)) {
         const error = await uploadPackage(file, { ...rest, tags: listOf(rest.tags) }).then(
           () => undefined,
           (reason: Error) => reason,
@@ -57,7 +69,7 @@ export function UploadDialog({ onUploaded, onClose }: { onUploaded: () => void; 
             if (waiting.length > 0) attempt.mutate();
           }}
         >
-          <MultipleFileUpload onFileDrop={(_event, files) => add(files)} dropzoneProps={{ accept: { 'application/zip': ['.zip'] }, disabled: attempt.isPending }}>
+          <MultipleFileUpload onFileDrop={(_event, files) => add(files)} dropzoneProps={{ accept: { 'application/zip': ['.zip'], 'application/json': ['.bundle', '.json'] }, disabled: attempt.isPending }}>
             <MultipleFileUploadMain
               titleIcon={<UploadIcon />}
               titleText={words.drop}
@@ -66,7 +78,9 @@ export function UploadDialog({ onUploaded, onClose }: { onUploaded: () => void; 
               browseButtonText={words.browse}
             />
           </MultipleFileUpload>
-          {list.map((one) => (
+          {noBundle && <Alert isInline isPlain variant="danger" title={words.noBundle(noBundle)} />}
+          {bundle && <OfBundle bundle={bundle} files={list.map((one) => one.file.name)} />}
+          {inOrder(bundle, list, (one) => one.file.name).map((one) => (
             <File key={one.file.name} one={one} onRemove={() => setList((before) => before.filter((other) => other !== one))} />
           ))}
           <MetadataFields value={rest} onChange={setRest} />
@@ -81,6 +95,26 @@ export function UploadDialog({ onUploaded, onClose }: { onUploaded: () => void; 
         </Button>
       </ModalFooter>
     </Modal>
+  );
+}
+
+/** What a bundle names, and what of that is still to be dropped. */
+function OfBundle({ bundle, files }: { bundle: Bundle; files: string[] }) {
+  const words = useText().packages;
+  const absent = missing(bundle, files);
+  return (
+    <Alert isInline variant={absent.length > 0 ? 'warning' : 'info'} title={words.bundle(bundle.file, bundle.packages.length)}>
+      {absent.length > 0 && (
+        <>
+          <Content component="p">{words.absent}</Content>
+          <List className="burano-breaks">
+            {absent.map((name) => (
+              <ListItem key={name}>{`${name}.zip`}</ListItem>
+            ))}
+          </List>
+        </>
+      )}
+    </Alert>
   );
 }
 

@@ -50,7 +50,10 @@ export const packages: Texts['packages'] = {
   drop: 'Pakete hier ablegen',
   or: 'oder',
   browse: 'Dateien wählen',
-  uploadLimits: 'Zip-Archive von je höchstens 5 MiB',
+  uploadLimits: 'Zip-Archive von höchstens 5 MiB und ein Bundle (JSON), das sie nennt',
+  noBundle: (file) => `${file} ist kein Bundle: Es hat keine Liste „Packages“ mit Namen`,
+  bundle: (file, count) => (count === 1 ? `${file} nennt 1 Paket` : `${file} nennt ${count} Pakete`),
+  absent: 'Diese sind nicht unter den Dateien. Legen Sie auch sie hierher, wenn der Katalog sie noch nicht hat:',
   uploadSome: (count) => (count > 1 ? `${count} Pakete importieren` : 'Importieren'),
   uploadStates: {
     waiting: (name) => name,

@@ -48,7 +48,10 @@ export const packages = {
   drop: 'Drop packages here',
   or: 'or',
   browse: 'Choose files',
-  uploadLimits: 'Zip archives of at most 5 MiB each',
+  uploadLimits: 'Zip archives of at most 5 MiB each, and a bundle (JSON) that names them',
+  noBundle: (file: string) => `${file} is no bundle: it has no list "Packages" with names`,
+  bundle: (file: string, count: number) => (count === 1 ? `${file} names 1 package` : `${file} names ${count} packages`),
+  absent: 'These are not among the files. Drop them too, unless the catalog has them already:',
   uploadSome: (count: number) => (count > 1 ? `Import ${count} packages` : 'Import'),
   uploadStates: {
     waiting: (name: string) => name,
