@@ -138,7 +138,7 @@ scenario('snapshots are taken, downloaded, restored once it is said what is lost
     await page.getByRole('menuitem', { name: item }).click();
   };
   await taken.getByRole('button', { name: /^Actions/ }).click();
-  const link = page.getByRole('menuitem', { name: 'Download' }); // a real cluster's is downloaded in test/e2e
+  const link = page.getByRole('menuitem', { name: 'Download' });
   assert.deepEqual([await link.getAttribute('href'), await link.getAttribute('download')], ['/burano/v1/snapshots/s3/content', 'kube-s3.db']);
   await page.keyboard.press('Escape');
   await choose('Restore');

@@ -166,12 +166,12 @@ scenario('the packages of a bundle are imported in its order, and it is said whi
   await drop([`${other.fqn}.zip`, other.content]);
   await dialog.getByRole('listitem').filter({ hasText: `${other.fqn}.zip` }).waitFor({ state: 'detached' });
   const sent = [];
-  page.on('request', (request) => {
-    if (request.method() === 'POST' && request.url().endsWith('/v1/catalog/packages')) sent.push(request.postDataBuffer().includes(`${other.fqn}.zip`) ? other.name : one.name);
+  page.on('response', (response) => {
+    if (response.request().method() === 'POST' && response.url().endsWith('/v1/catalog/packages')) sent.push(response.json());
   });
   await dialog.getByRole('button', { name: 'Import 2 packages' }).click();
   await dialog.waitFor({ state: 'detached' });
-  assert.deepEqual(sent, [other.name, one.name], 'in the order of the bundle');
+  assert.deepEqual((await Promise.all(sent)).map((made) => made.name), [other.name, one.name], 'in the order of the bundle');
   await page.getByRole('textbox', { name: 'Search packages' }).fill(other.name);
   await rowOf(page, other.name).first().waitFor();
 });
