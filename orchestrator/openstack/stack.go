@@ -210,7 +210,9 @@ func (p *Project) result(ctx context.Context, ended *stacks.RetrievedStack, cont
 // awaitTag waits until there is a stack of ours with that name, after Heat has said for the refused-th time that there is one. When there
 // is none at all, Heat was wrong and may be asked again.
 func (p *Project) awaitTag(ctx context.Context, name string, refused int) error {
-	foreign := fault.New(fault.Conflict, "create stack %s: the project has a stack of that name without the tag %q, so it is not Burano's: delete it", name, OwnTag)
+	foreign := fault.New(fault.Conflict, "create stack %s: the project has a stack of that name without the tag %q, so Burano has not made it. Look at what it is: "+
+		"when it belongs here, as one that Murano has made does, hand it over by `openstack stack update --existing --tags %s %s`; when nothing of it is needed, delete it",
+		name, OwnTag, OwnTag, name)
 	err := polling.For(tagPatience).Until(ctx, func(ctx context.Context) error {
 		all, err := p.withName(ctx, name)
 		switch {
