@@ -31,10 +31,19 @@ import (
 // the cloud are listed. Then they are run in as many environments as there are kinds of faults. In each, every call of the list meets a
 // fault the first time, and most others the third time, and in each another one: so after all of them each call has met each fault.
 func TestEveryFaultAtEveryCallEndsAsWithoutFaults(t *testing.T) {
+	everyFault(t, "heat")
+}
+
+// The same where Burano makes the stacks by itself.
+func TestEveryFaultAtEveryCallWithoutHeatEndsAsWithoutFaults(t *testing.T) {
+	everyFault(t, "direct")
+}
+
+func everyFault(t *testing.T, orchestration string) {
 	faults := &fault.Faults{}
 	slot := os.Getenv("BURANO_SLOT")
 	s := startCloudWith(t, localcloud.Config{ExternalCIDR: netip.MustParsePrefix("10.86.8" + slot + ".0/24"), Prefix: "blf" + slot + "-", Faults: faults})
-	s.serve(http.DefaultClient, "http")
+	s.serve(http.DefaultClient, "http", "--orchestration", orchestration)
 	s.importServers(t)
 	token, _ := s.token("demo", "demo")
 	demo := s.cloudAs("demo")
