@@ -123,8 +123,8 @@ type Method struct {
 
 // of is the method as one of a class of that document.
 func (m *Method) of(class *Class) *Method {
-	return &Method{Name: m.Name, fullName: m.fullName, Class: class, Usage: m.Usage, Scope: m.Scope, Arguments: m.Arguments, Native: m.Native, Body: m.Body,
-		code: m.code, Meta: m.Meta, Position: m.Position}
+	return &Method{Name: m.Name, fullName: m.fullName, Class: class, Usage: m.Usage, Scope: m.Scope, Arguments: m.Arguments, Native: m.Native, Prompt: m.Prompt,
+		Body: m.Body, code: m.code, Meta: m.Meta, Position: m.Position}
 }
 
 // HasBody tells whether the method has a body in MuranoPL.

@@ -132,6 +132,11 @@ func TestStrandsInterleaveOnlyWhereTheyWait(t *testing.T) {
 	} {
 		t.Run(method, func(t *testing.T) {
 			interpreter, object := strandsObject(t)
+			for name, prompt := range map[string]bool{"store": true, "stored": true, "left": false} {
+				m, err := object.Class().Method(name)
+				require.NoError(t, err)
+				require.Equal(t, prompt, m.Prompt, name)
+			}
 			value, err := interpreter.Invoke(t.Context(), object, method, nil)
 			require.NoError(t, err)
 			require.Equal(t, wanted, value)
