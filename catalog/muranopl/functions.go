@@ -7,7 +7,6 @@ import (
 
 	"github.com/burano/burano/catalog/yaql"
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/internal/wait"
 )
 
 // String is the class's name.
@@ -136,9 +135,7 @@ func objectFunctions(c *Class) []*yaql.Function {
 			}
 			return nil, false
 		}}}, Call: func(i *yaql.Invocation) (any, error) {
-			var err error
-			waiting(i.Context(), func(ctx context.Context) { err = wait.Pause(ctx, i.Args[0].(time.Duration)) })
-			return nil, err
+			return nil, pause(i.Context(), i.Args[0].(time.Duration))
 		}},
 		{Name: "call", Kind: yaql.AsFunction, Doc: "calls a method of an object or a class by its name",
 			Params: []yaql.Param{{Name: "name", Type: aText}, {Name: "args", Type: aList}, {Name: "kwargs", Type: aMap}, {Name: "receiver", Type: aReceiver}},

@@ -4,6 +4,9 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
+
+	"github.com/burano/burano/internal/wait"
 )
 
 // turn is the right to run code in MuranoPL: one strand of an interpreter has it at a time, as one of Murano's green threads runs at a time.
@@ -73,6 +76,20 @@ func waiting(ctx context.Context, do func(context.Context)) {
 		return
 	}
 	do(ctx)
+}
+
+// pause waits for so long while other strands of the context's interpreter run. No time at all is until all have run that ask for their turn
+// by now, in their order, as in Murano.
+func pause(ctx context.Context, span time.Duration) (err error) {
+	i := interpreterOf(ctx)
+	if span > 0 || !runningOf(ctx).runs(i) {
+		waiting(ctx, func(ctx context.Context) { err = wait.Pause(ctx, span) })
+		return err
+	}
+	mine := i.turn.ask()
+	i.turn.give()
+	<-mine
+	return context.Cause(ctx)
 }
 
 // runs tells whether code of the interpreter runs with the context, and has the turn.
