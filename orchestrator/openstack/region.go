@@ -35,6 +35,9 @@ func (h home) in(catalog *tokens.ServiceCatalog, region string, withoutHeat bool
 		return endpoint, nil
 	}
 	known := regionsOf(catalog, endpoint.Availability, withoutHeat)
+	if h.name == "" && len(known) == 0 { // there is one, which has no name
+		return endpoint, nil
+	}
 	if !slices.Contains(known, region) {
 		return endpoint, fault.New(fault.Invalid, "the cloud has no region %q with %s that the project may use: there are %s", region, needed(withoutHeat), listed(known))
 	}

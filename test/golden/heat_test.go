@@ -20,6 +20,9 @@ import (
 	localkeystone "github.com/burano/burano/test/localcloud/keystone"
 )
 
+// recordedRegion is the one that environments of the recording stand in.
+const recordedRegion = "RegionOne"
+
 // cloud is the local cloud's Keystone and Heat, as far as they need no servers and networks. Whoever the recording calls its caller is
 // the local cloud's user demo there.
 type cloud struct {
@@ -30,7 +33,7 @@ type cloud struct {
 func newCloud(t *testing.T) *cloud {
 	listener := httptest.NewUnstartedServer(nil)
 	c := &cloud{url: "http://" + listener.Listener.Addr().String()}
-	users, err := localkeystone.New(localkeystone.Config{StateDir: t.TempDir(), Endpoint: c.url})
+	users, err := localkeystone.New(localkeystone.Config{StateDir: t.TempDir(), Endpoint: c.url, Region: recordedRegion})
 	require.NoError(t, err)
 	stacks, err := heat.New(heat.Config{StateDir: t.TempDir(), Delegations: users})
 	require.NoError(t, err)
@@ -49,7 +52,7 @@ func newCloud(t *testing.T) *cloud {
 	t.Cleanup(stacks.Close)
 	options := c.as("burano")
 	options.TenantName = "service"
-	c.Service, err = openstack.NewService(t.Context(), options, gophercloud.EndpointOpts{Region: localkeystone.Region}, nil)
+	c.Service, err = openstack.NewService(t.Context(), options, gophercloud.EndpointOpts{Region: recordedRegion}, nil)
 	require.NoError(t, err)
 	return c
 }
@@ -81,7 +84,7 @@ func (c *cloud) CreateTrust(ctx context.Context, _ identity.Caller, roles []stri
 func (c *cloud) stackNames(t *testing.T) []string {
 	provider, err := clients.AuthenticatedClient(t.Context(), c.as("demo"))
 	require.NoError(t, err)
-	client, err := clients.NewOrchestrationV1(provider, gophercloud.EndpointOpts{Region: localkeystone.Region})
+	client, err := clients.NewOrchestrationV1(provider, gophercloud.EndpointOpts{Region: recordedRegion})
 	require.NoError(t, err)
 	pages, err := stacks.List(client, stacks.ListOpts{}).AllPages(t.Context())
 	require.NoError(t, err)

@@ -130,7 +130,9 @@ func (s *Service) Handler() http.Handler {
 		}
 		properties := map[string]any{}
 		for name, property := range known.properties {
-			properties[name] = map[string]any{"update_allowed": property.update, "required": property.required}
+			if !property.hidden {
+				properties[name] = map[string]any{"update_allowed": property.update, "required": property.required}
+			}
 		}
 		return writeJSON(w, 200, map[string]any{"resource_type": r.PathValue("type"), "properties": properties})
 	})

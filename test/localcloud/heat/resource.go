@@ -41,6 +41,7 @@ type property struct {
 	kind     kind
 	required bool
 	update   bool // can be changed in place
+	hidden   bool // is taken and means nothing any more, so that the schema of the type has it no longer
 	fallback any
 }
 

@@ -229,7 +229,7 @@ func portType() resourceType {
 			"network": {kind: words, required: true}, "name": {kind: words, update: true}, "fixed_ips": {kind: aList, update: true}, "security_groups": {kind: aList, update: true},
 			"allowed_address_pairs": {kind: aList, update: true}, "mac_address": {kind: words}, "admin_state_up": {kind: truth, update: true},
 			// replacement_policy has changed nothing since Heat 6, and templates of Murano have it.
-			"replacement_policy": {kind: words, update: true}, "device_id": {kind: words, update: true}, "device_owner": {kind: words, update: true}, "port_security_enabled": {kind: truth, update: true},
+			"replacement_policy": {kind: words, update: true, hidden: true}, "device_id": {kind: words, update: true}, "device_owner": {kind: words, update: true}, "port_security_enabled": {kind: truth, update: true},
 			"binding:vnic_type": {kind: words, update: true}, "value_specs": {kind: aMap, update: true}, "tags": {kind: aList, update: true},
 		},
 		aliases: map[string]string{"network_id": "network"},

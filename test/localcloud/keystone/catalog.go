@@ -68,7 +68,7 @@ func (s *Service) seedCatalog() error {
 			return err
 		}
 		for _, kind := range interfaces {
-			if _, err := s.endpoints.Delete(stableID(inRegion(f.Type, SecondRegion) + " " + kind)); err != nil { // of a cloud that had two regions
+			if _, err := s.endpoints.Delete(stableID(s.inRegion(f.Type, SecondRegion) + " " + kind)); err != nil { // of a cloud that had two regions
 				return err
 			}
 		}
@@ -84,12 +84,12 @@ func (s *Service) seedCatalog() error {
 // seedEndpoints puts the endpoints that a service has in a region into the table. Keystone itself is the same everywhere.
 func (s *Service) seedEndpoints(f CatalogService, id, name string) error {
 	base := s.endpoint
-	if name != Region && f.Type != "identity" {
+	if name != s.named[0] && f.Type != "identity" {
 		base += "/" + name
 	}
 	for _, kind := range interfaces {
 		e := endpoint{
-			ID: stableID(inRegion(f.Type, name) + " " + kind), ServiceID: id, Interface: kind, RegionID: name,
+			ID: stableID(s.inRegion(f.Type, name) + " " + kind), ServiceID: id, Interface: kind, RegionID: name,
 			URL: base + strings.ReplaceAll(f.Path, "{project}", projectInURL),
 		}
 		if err := s.endpoints.Put(e.ID, e); err != nil {
@@ -100,8 +100,8 @@ func (s *Service) seedEndpoints(f CatalogService, id, name string) error {
 }
 
 // inRegion is what the ids of a service's endpoints in a region are made of.
-func inRegion(service, name string) string {
-	if name == Region {
+func (s *Service) inRegion(service, name string) string {
+	if name == s.named[0] {
 		return service
 	}
 	return service + " " + name

@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/test/localcloud/state"
 )
 
-// Region is the one region that the catalog names.
+// Region is the first region of a local cloud.
 const Region = "local"
 
 // SecondRegion is the other region of a local cloud that has two.
@@ -30,6 +30,7 @@ type Config struct {
 	Now           func() time.Time // clock, time.Now when nil
 	TokenLifetime time.Duration    // one hour when zero
 	Services      []CatalogService // what the catalog lists; the five services of the local cloud when nil
+	Region        string           // the name of the first region; Region when empty
 	SecondRegion  bool             // whether the catalog lists them in SecondRegion, too, below its name
 	Logger        *slog.Logger
 }
@@ -70,7 +71,7 @@ func New(config Config) (*Service, error) {
 	if s.fixed == nil {
 		s.fixed = localServices()
 	}
-	if s.named = []string{Region}; config.SecondRegion {
+	if s.named = []string{cmp.Or(config.Region, Region)}; config.SecondRegion {
 		s.named = append(s.named, SecondRegion)
 	}
 	if s.now == nil {
