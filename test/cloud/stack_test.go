@@ -410,7 +410,7 @@ func aStackOfSomebodyElseIsLeftAlone(t *testing.T, c *cloud) {
 	_, err = project.ApplyStack(t.Context(), name, plan(t, project).content(t))
 	require.Equal(t, fault.Conflict, fault.KindOf(err), err)
 	require.ErrorContains(t, err, name)
-	require.ErrorContains(t, err, "not Burano's")
+	require.ErrorContains(t, err, "Burano has not made it")
 	require.NoError(t, project.DeleteStack(t.Context(), name))
 	listed := demo.stacksNamed(t, name)
 	require.Len(t, listed, 1)

@@ -5,6 +5,7 @@ mkdir -p /srv/ledger
 install -m 0755 page.sh add.sh /srv/ledger
 # Single quotes mean the same to the shell and to systemd.
 (umask 077; printf "PGHOST=%s\nPGUSER=ledger\nPGDATABASE=ledger\nPGPASSWORD='%s'\n" "$1" "$2" >/srv/ledger/environment)
+# shellcheck source=/dev/null
 (set -a; . /srv/ledger/environment; psql -c 'CREATE TABLE IF NOT EXISTS lines (id serial PRIMARY KEY, line text NOT NULL)')
 cat >/etc/systemd/system/ledger.service <<END
 [Unit]
