@@ -63,10 +63,12 @@ without() {
 
 # The end-to-end tests, shared out so that no suite takes over 10 minutes: which tests, and their name; what is named nowhere is in the one
 # called "*".
+tests=$logs/e2e.test # linked once for all of them
 first='TestAnApplicationAnswers'
 with_servers=(
   'TestNodesAreReplaced nodes that are replaced'
   'TestChangesSurvive servers that die'
+  'TestReplacementsSurvive servers that die while nodes are replaced'
   'TestNodesThatFail nodes that fail'
   'TestApplicationsOf applications on servers'
   'TestAClusterIsBack restores'
@@ -78,9 +80,9 @@ with_servers=(
   'TestNodesWithout jumps'
 )
 end_to_end() {
-  local choice=(-run "${1%% *}")
-  [[ $1 != \** ]] || choice=(-skip "$first$(printf '|%s' "${with_servers[@]%% *}" | sed 's/|\*//')")
-  suite "end to end: ${1#* }" go test -count=1 -timeout 25m -v "${choice[@]}" ./test/e2e
+  local choice=(-test.run "${1%% *}")
+  [[ $1 != \** ]] || choice=(-test.skip "$first$(printf '|%s' "${with_servers[@]%% *}" | sed 's/|\*//')")
+  suite "end to end: ${1#* }" env -C test/e2e "$tests" -test.timeout 25m -test.v "${choice[@]}"
 }
 
 slots=("${BURANO_SLOT:-0}" "$(((${BURANO_SLOT:-0} + 1) % 10))")
@@ -105,9 +107,10 @@ servers() {
 # The first test with servers compares the machine before and after it, on a local cloud of its own. Meanwhile nobody else may change it.
 alone() {
   suite "servers of the local cloud" go test -count=1 -timeout 10m ./test/localcloud/hypervisor
-  suite "end to end: an application" go test -count=1 -timeout 25m -v -run "$first" ./test/e2e
+  end_to_end "$first an application"
 }
 
+go test -c -o "$tests" ./test/e2e
 down
 trap down EXIT
 (share without "${calculating[@]}") &

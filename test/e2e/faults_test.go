@@ -35,28 +35,34 @@ func TestChangesSurviveFaultsOfTheCloudAtEveryCall(t *testing.T) {
 	})
 	orders := ordersOf(t, demo)
 	t.Cleanup(func() { orders.send(t, http.MethodDelete, nil) })
-	calls := make([][]fault.Fault, len(changes))
-	for i, change := range changes {
+	all := slices.Concat(changes, replacements)
+	calls := make([][]fault.Fault, len(all))
+	for i, change := range all {
+		if change.prepare != nil {
+			change.prepare(t, l, demo)
+		}
 		orders.begin(t)
 		l.run(t, l.as("burano-demo"), "burano", append(change.call, "--follow")...)
 		calls[i] = orders.made(t)
-		require.NotEmpty(t, calls[i])
 		t.Logf("%s: %d different calls", change.name, len(calls[i]))
 	}
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
 	asBefore(t, demo, found)
 
 	for run := range fault.Kinds {
-		for i, change := range changes {
+		for i, change := range all {
 			if !t.Run(fmt.Sprintf("%s %d", change.name, run), func(t *testing.T) {
 				began := time.Now()
+				if change.prepare != nil {
+					change.prepare(t, l, demo)
+				}
 				orders.begin(t, faultsAt(calls[i], run)...)
 				l.run(t, l.as("burano-demo"), "burano", append(change.call, "--follow")...)
 				left := orders.pending(t)
 				orders.send(t, http.MethodDelete, nil)
 				t.Logf("%s: %d of %d faults met, %.1f s", change.name, len(calls[i])-len(left), len(calls[i]), time.Since(began).Seconds())
 				l.endsAsWanted(t, demo, change, found)
-				require.Less(t, len(left), len(calls[i])/2, "most calls were made again: %v", left)
+				require.LessOrEqual(t, len(left), len(calls[i])/2, "most calls were made again: %v", left) // some changes call nothing
 			}) {
 				return
 			}

@@ -30,7 +30,7 @@ type change struct {
 	prepare           func(t *testing.T, l *lab, demo *user)
 }
 
-// changes follow each other. The voters of etcd go from none to three, to five, and back to three; then each of the three nodes is replaced.
+// changes follow each other. The voters of etcd go from none to three, to five, and back to three.
 var changes = []change{
 	{
 		name:     "deployment",
@@ -88,6 +88,10 @@ var changes = []change{
 		minions:  []string{"murano-kube-2"},
 		gateways: []string{"murano-gateway-1"},
 	},
+}
+
+// replacements follow the deployment of the same environment: each of its three nodes is replaced, and all of them are made anew from a snapshot.
+var replacements = []change{
 	{
 		name:     "replacement of a minion",
 		call:     []string{"action", "call", "scaling", "scaling-cluster", "replaceNode", "--arg", "node=murano-kube-2"},
@@ -138,10 +142,19 @@ var changes = []change{
 	},
 }
 
-// TestChangesSurviveTheDeathOfTheServer kills the server with SIGKILL at native steps of a deployment, of a scale-up, of a
-// scale-down, of rotations, a renewal, a repair and of replacements, one after another, and starts it again each time: each ends as wanted, and nothing exists twice. `make soak` kills it
-// at the beginning and at the end of every step: BURANO_SOAK is 1, or names the changes in which it does.
-func TestChangesSurviveTheDeathOfTheServer(t *testing.T) {
+// TestChangesSurviveTheDeathOfTheServer kills the server with SIGKILL at native steps of a deployment, of a scale-up, of a scale-down, of
+// rotations, a renewal and a repair, one after another, and starts it again each time: each ends as wanted, and nothing exists twice. `make soak`
+// kills it at the beginning and at the end of every step: BURANO_SOAK is 1, or names the changes in which it does.
+func TestChangesSurviveTheDeathOfTheServer(t *testing.T) { surviveDeaths(t, changes) }
+
+// TestReplacementsSurviveTheDeathOfTheServer does the same to replacements of nodes and to the restoration of a snapshot.
+func TestReplacementsSurviveTheDeathOfTheServer(t *testing.T) {
+	deployment := changes[0]
+	deployment.sample = nil
+	surviveDeaths(t, append([]change{deployment}, replacements...))
+}
+
+func surviveDeaths(t *testing.T, changes []change) {
 	l := start(t, "faults")
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
