@@ -22,6 +22,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
 
 	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/orchestrator/hot"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -137,7 +138,7 @@ func (p *project) Get(ctx context.Context, _, id string) (*stacks.RetrievedStack
 	if err != nil {
 		return shown, nil // it was refused when it was asked for, or is of another version
 	}
-	for name, value := range parsed.scope.parameters {
+	for name, value := range parsed.scope.Parameters {
 		shown.Parameters[name] = parameterText(value)
 	}
 	if row.Action == actionDelete || row.Held {
@@ -150,7 +151,7 @@ func (p *project) Get(ctx context.Context, _, id string) (*stacks.RetrievedStack
 	own.template = parsed
 	for _, name := range slices.Sorted(maps.Keys(parsed.outputs)) {
 		// As Heat, nothing is said of what cannot be found out.
-		value, err := own.scope(ctx).resolve(parsed.outputs[name])
+		value, err := own.scope(ctx).Resolve(parsed.outputs[name])
 		if err != nil {
 			if ctx.Err() != nil || openstack.AwayOf(err) != nil {
 				return nil, fmt.Errorf("output %s of stack %s: %w", name, row.Name, err)
@@ -167,11 +168,11 @@ func parameterText(value any) string {
 	if list, ok := value.([]any); ok {
 		parts := make([]string, len(list))
 		for i, one := range list {
-			parts[i] = text(one)
+			parts[i] = hot.Text(one)
 		}
 		return strings.Join(parts, ",")
 	}
-	return text(value)
+	return hot.Text(value)
 }
 
 // pseudo are the parameters that Heat gives every template.
@@ -278,13 +279,13 @@ func (p *project) check(ctx context.Context, row store.Stack, content openstack.
 		return err
 	}
 	known := parsed.scope
-	known.reference = func(string) (any, error) { return nil, errLater }
-	known.attribute = func(string, string) (any, error) { return nil, errLater }
+	known.Reference = func(string) (any, error) { return nil, errLater }
+	known.Attribute = func(string, string) (any, error) { return nil, errLater }
 	for _, name := range slices.Sorted(maps.Keys(parsed.resources)) {
 		one := parsed.resources[name]
 		properties := map[string]any{}
 		for property, value := range one.properties {
-			resolved, err := known.resolve(value)
+			resolved, err := known.Resolve(value)
 			if errors.Is(err, errLater) {
 				resolved = later{}
 			} else if err != nil {

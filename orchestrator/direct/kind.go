@@ -14,6 +14,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 
+	"github.com/burano/burano/orchestrator/hot"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -99,29 +100,29 @@ const (
 func (f form) convert(value any) (any, error) {
 	switch f {
 	case words:
-		return text(value), nil
+		return hot.Text(value), nil
 	case number:
-		made, err := strconv.ParseFloat(text(value), 64)
+		made, err := strconv.ParseFloat(hot.Text(value), 64)
 		if err != nil || made != math.Trunc(made) {
-			return nil, wrong("%q is no whole number", text(value))
+			return nil, wrong("%q is no whole number", hot.Text(value))
 		}
 		return made, nil
 	case truth:
-		is, ok := boolean(value)
+		is, ok := hot.Boolean(value)
 		if !ok {
-			return nil, wrong("%q is neither true nor false", text(value))
+			return nil, wrong("%q is neither true nor false", hot.Text(value))
 		}
 		return is, nil
 	case list:
 		made, ok := value.([]any)
 		if !ok {
-			return nil, wrong("%s is no list", text(value))
+			return nil, wrong("%s is no list", hot.Text(value))
 		}
 		return made, nil
 	case object:
 		made, ok := value.(map[string]any)
 		if !ok {
-			return nil, wrong("%s is no map", text(value))
+			return nil, wrong("%s is no map", hot.Text(value))
 		}
 		return made, nil
 	}
@@ -201,7 +202,7 @@ type job struct {
 	properties map[string]any
 }
 
-func (j *job) text(name string) string { return text(j.properties[name]) }
+func (j *job) text(name string) string { return hot.Text(j.properties[name]) }
 
 // name is the property, or a name made of the stack's and the resource's, which no other resource has.
 func (j *job) name() string {
@@ -311,7 +312,7 @@ func said(err error) string {
 	}
 	for _, part := range answer {
 		told, _ := part.(map[string]any)
-		if message := text(told["message"]); message != "" {
+		if message := hot.Text(told["message"]); message != "" {
 			return fmt.Sprintf("%s (%d)", message, unexpected.Actual)
 		}
 	}

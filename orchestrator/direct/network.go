@@ -11,6 +11,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 
+	"github.com/burano/burano/orchestrator/hot"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -41,7 +42,7 @@ func (j *job) listed(ctx context.Context, collection string, fields map[string]s
 		if err := call(ctx, j.neutron(), http.MethodGet, path, nil, &page); err != nil {
 			return nil, err
 		}
-		for _, one := range listOf(page[key]) {
+		for _, one := range hot.List(page[key]) {
 			if thing, ok := one.(map[string]any); ok {
 				all = append(all, thing)
 			}
@@ -55,9 +56,9 @@ func (j *job) listed(ctx context.Context, collection string, fields map[string]s
 
 // nextOf is where a list goes on, "" at its end.
 func nextOf(links any, collection string) string {
-	for _, one := range listOf(links) {
+	for _, one := range hot.List(links) {
 		link, _ := one.(map[string]any)
-		address, err := url.Parse(text(link["href"]))
+		address, err := url.Parse(hot.Text(link["href"]))
 		if link["rel"] == "next" && err == nil {
 			return collection + "?" + address.RawQuery
 		}
@@ -75,13 +76,13 @@ func (j *job) idOf(ctx context.Context, what, collection, ref string) (string, e
 		return "", err
 	}
 	found, err := one(what, ref, known)
-	return text(found["id"]), err
+	return hot.Text(found["id"]), err
 }
 
 func (j *job) idsOf(ctx context.Context, what, collection string, refs []any) ([]string, error) {
 	ids := []string{}
 	for _, ref := range refs {
-		id, err := j.idOf(ctx, what, collection, text(ref))
+		id, err := j.idOf(ctx, what, collection, hot.Text(ref))
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +135,7 @@ func (t thing) kind(k kind) kind {
 			var answer map[string]any
 			err = call(ctx, j.neutron(), http.MethodPost, t.collection, body, &answer)
 			made, _ := answer[t.single].(map[string]any)
-			return text(made["id"]), err
+			return hot.Text(made["id"]), err
 		})
 		if err != nil {
 			return err
@@ -146,7 +147,7 @@ func (t thing) kind(k kind) kind {
 		if err != nil || len(found) == 0 {
 			return "", err
 		}
-		return text(found[0]["id"]), nil
+		return hot.Text(found[0]["id"]), nil
 	}
 	k.update = func(ctx context.Context, j *job, _ []string) error {
 		body, err := t.ask(ctx, j, false)
@@ -289,10 +290,10 @@ var port = ports.kind(kind{
 			return nil, err
 		}
 		subnets := []any{}
-		for _, one := range listOf(attributes["fixed_ips"]) {
+		for _, one := range hot.List(attributes["fixed_ips"]) {
 			address, _ := one.(map[string]any)
 			var answer map[string]any
-			if err := call(ctx, j.neutron(), http.MethodGet, "subnets/"+text(address["subnet_id"]), nil, &answer); err != nil {
+			if err := call(ctx, j.neutron(), http.MethodGet, "subnets/"+hot.Text(address["subnet_id"]), nil, &answer); err != nil {
 				return nil, err
 			}
 			subnets = append(subnets, answer["subnet"])
@@ -312,10 +313,10 @@ func (j *job) fixed(ctx context.Context, wanted []any) ([]any, error) {
 	for _, one := range wanted {
 		entry, _ := one.(map[string]any)
 		address := map[string]any{}
-		if ip := text(entry["ip_address"]); ip != "" {
+		if ip := hot.Text(entry["ip_address"]); ip != "" {
 			address["ip_address"] = ip
 		}
-		if ref := text(entry["subnet"]) + text(entry["subnet_id"]); ref != "" {
+		if ref := hot.Text(entry["subnet"]) + hot.Text(entry["subnet_id"]); ref != "" {
 			id, err := j.idOf(ctx, "subnet", "subnets", ref)
 			if err != nil {
 				return nil, err
@@ -342,7 +343,7 @@ var router = thing{single: "router", collection: "routers", body: func(ctx conte
 	}
 	gateway := map[string]any{}
 	var err error
-	if gateway["network_id"], err = j.idOf(ctx, "network", "networks", text(info["network"])); err != nil {
+	if gateway["network_id"], err = j.idOf(ctx, "network", "networks", hot.Text(info["network"])); err != nil {
 		return nil, err
 	}
 	if value := info["enable_snat"]; value != nil {
@@ -350,7 +351,7 @@ var router = thing{single: "router", collection: "routers", body: func(ctx conte
 			return nil, err
 		}
 	}
-	if addresses := listOf(info["external_fixed_ips"]); len(addresses) > 0 {
+	if addresses := hot.List(info["external_fixed_ips"]); len(addresses) > 0 {
 		if gateway["external_fixed_ips"], err = j.fixed(ctx, addresses); err != nil {
 			return nil, err
 		}
@@ -391,7 +392,7 @@ var routerInterface = kind{
 			if one["id"] == body["port_id"] && body["port_id"] != nil {
 				return wanted, nil
 			}
-			for _, address := range listOf(one["fixed_ips"]) {
+			for _, address := range hot.List(one["fixed_ips"]) {
 				fixed, _ := address.(map[string]any)
 				if body["subnet_id"] != nil && fixed["subnet_id"] == body["subnet_id"] {
 					return wanted, nil
@@ -439,7 +440,7 @@ var floatingIP = thing{single: "floatingip", collection: "floatingips", body: fu
 	}
 	if !creating {
 		// Which port it has may be said by an association: it is not touched where this resource never said so.
-		if j.text("port_id") == "" && text(j.resource.Properties["port_id"]) == "" {
+		if j.text("port_id") == "" && hot.Text(j.resource.Properties["port_id"]) == "" {
 			delete(body, "port_id")
 		}
 		return body, nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"math/big"
+
+	"github.com/burano/burano/orchestrator/hot"
 )
 
 // This file is the types that are nothing in the cloud. What they are is kept with the resource.
@@ -46,7 +48,7 @@ func (j *job) randomText() (string, error) {
 	if length < 1 || length > 512 {
 		return "", wrong("the length is between 1 and 512, and not %s", j.text("length"))
 	}
-	wanted, sequences := listOf(j.properties["character_classes"]), listOf(j.properties["character_sequences"])
+	wanted, sequences := hot.List(j.properties["character_classes"]), hot.List(j.properties["character_sequences"])
 	if len(wanted)+len(sequences) == 0 {
 		wanted = []any{map[string]any{"class": classLettersDigits, "min": 1.0}}
 	}
@@ -68,7 +70,7 @@ func (j *job) randomText() (string, error) {
 	}
 	for _, one := range wanted {
 		entry, _ := one.(map[string]any)
-		class := text(entry["class"])
+		class := hot.Text(entry["class"])
 		if class == "" {
 			class = classLettersDigits
 		}
@@ -86,10 +88,10 @@ func (j *job) randomText() (string, error) {
 	}
 	for _, one := range sequences {
 		entry, _ := one.(map[string]any)
-		if text(entry["sequence"]) == "" {
+		if hot.Text(entry["sequence"]) == "" {
 			return "", wrong("a sequence of characters is empty")
 		}
-		if err := demand([]string{text(entry["sequence"])}, entry); err != nil {
+		if err := demand([]string{hot.Text(entry["sequence"])}, entry); err != nil {
 			return "", err
 		}
 	}

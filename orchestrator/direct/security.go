@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+
+	"github.com/burano/burano/orchestrator/hot"
 )
 
 // This file is security groups, whose rules are written in the group or as resources of their own.
@@ -20,7 +22,7 @@ func applyRules(ctx context.Context, j *job) error {
 	group := j.resource.PhysicalID
 	var wanted []map[string]any
 	outgoing := false
-	for _, one := range listOf(j.properties["rules"]) {
+	for _, one := range hot.List(j.properties["rules"]) {
 		entry, _ := one.(map[string]any)
 		rule, err := j.rule(ctx, entry, group)
 		if err != nil {
@@ -43,7 +45,7 @@ func applyRules(ctx context.Context, j *job) error {
 			wanted = slices.Delete(wanted, i, i+1)
 		case everythingOut && !outgoing, ofResource(has):
 		default:
-			if err := gentle(call(ctx, j.neutron(), http.MethodDelete, "security-group-rules/"+text(has["id"]), nil, nil)); err != nil {
+			if err := gentle(call(ctx, j.neutron(), http.MethodDelete, "security-group-rules/"+hot.Text(has["id"]), nil, nil)); err != nil {
 				return err
 			}
 		}
@@ -59,7 +61,7 @@ func applyRules(ctx context.Context, j *job) error {
 // addRule adds a rule to a group.
 func (j *job) addRule(ctx context.Context, rule map[string]any) error {
 	return patiently(ctx, neutron, false, func(ctx context.Context) (bool, error) {
-		there, err := j.listed(ctx, "security-group-rules", map[string]string{"security_group_id": text(rule["security_group_id"])})
+		there, err := j.listed(ctx, "security-group-rules", map[string]string{"security_group_id": hot.Text(rule["security_group_id"])})
 		return slices.ContainsFunc(there, func(has map[string]any) bool { return sameRule(rule, has) }), err
 	}, func(ctx context.Context) error {
 		return call(ctx, j.neutron(), http.MethodPost, "security-group-rules", map[string]any{"security_group_rule": rule}, nil)
@@ -69,7 +71,7 @@ func (j *job) addRule(ctx context.Context, rule map[string]any) error {
 // sameRule tells whether Neutron has this rule.
 func sameRule(rule, has map[string]any) bool {
 	for _, field := range []string{"direction", "ethertype", "protocol", "port_range_min", "port_range_max", "remote_ip_prefix", "remote_group_id"} {
-		if text(rule[field]) != text(has[field]) {
+		if hot.Text(rule[field]) != hot.Text(has[field]) {
 			return false
 		}
 	}
@@ -77,7 +79,7 @@ func sameRule(rule, has map[string]any) bool {
 }
 
 // ofResource tells whether a rule is a resource of its own.
-func ofResource(rule map[string]any) bool { return marked.MatchString(text(rule["description"])) }
+func ofResource(rule map[string]any) bool { return marked.MatchString(hot.Text(rule["description"])) }
 
 // rule is an entry of a template as Neutron wants it.
 func (j *job) rule(ctx context.Context, entry map[string]any, group string) (map[string]any, error) {
@@ -89,7 +91,7 @@ func (j *job) rule(ctx context.Context, entry map[string]any, group string) (map
 		}
 		switch name {
 		case "direction", "ethertype", "protocol", "remote_ip_prefix", "description":
-			rule[name] = text(value)
+			rule[name] = hot.Text(value)
 		case "port_range_min", "port_range_max":
 			made, err := number.convert(value)
 			if err != nil {
@@ -97,11 +99,11 @@ func (j *job) rule(ctx context.Context, entry map[string]any, group string) (map
 			}
 			rule[name] = made
 		case "remote_mode":
-			if value == "remote_group_id" && text(entry["remote_group_id"]) == "" {
+			if value == "remote_group_id" && hot.Text(entry["remote_group_id"]) == "" {
 				rule["remote_group_id"] = group
 			}
 		case "remote_group", "remote_group_id":
-			id, err := j.idOf(ctx, "security group", "security-groups", text(value))
+			id, err := j.idOf(ctx, "security group", "security-groups", hot.Text(value))
 			if err != nil {
 				return nil, err
 			}

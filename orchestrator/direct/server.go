@@ -15,6 +15,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 
 	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/orchestrator/hot"
 )
 
 // This file is the types of Nova.
@@ -41,7 +42,7 @@ func (j *job) metadata() map[string]string {
 	made := map[string]string{}
 	given, _ := j.properties["metadata"].(map[string]any)
 	for name, value := range given {
-		made[name] = text(value)
+		made[name] = hot.Text(value)
 	}
 	made[metadataResource], made[metadataStack] = j.resource.ID, j.stack.row.Name
 	return made
@@ -75,7 +76,7 @@ var server = kind{
 		if i < 0 {
 			return "", nil
 		}
-		return text(answer.Servers[i]["id"]), nil
+		return hot.Text(answer.Servers[i]["id"]), nil
 	},
 	update: updateServer,
 	remove: func(ctx context.Context, j *job) error {
@@ -85,7 +86,7 @@ var server = kind{
 		}
 		return watching.Until(ctx, func(ctx context.Context) error {
 			shown, err := j.shown(ctx)
-			switch status := text(shown["status"]); {
+			switch status := hot.Text(shown["status"]); {
 			case gophercloud.ResponseCodeIs(err, http.StatusNotFound), status == "DELETED", status == "SOFT_DELETED":
 				return nil
 			case err != nil:
@@ -107,9 +108,9 @@ var server = kind{
 // partsOf are the ports and volumes of a server.
 func partsOf(properties map[string]any) (parts []string) {
 	for name, key := range map[string]string{"networks": "port", "block_device_mapping_v2": "volume_id"} {
-		for _, one := range listOf(properties[name]) {
+		for _, one := range hot.List(properties[name]) {
 			entry, _ := one.(map[string]any)
-			if part := text(entry[key]); part != "" {
+			if part := hot.Text(entry[key]); part != "" {
 				parts = append(parts, part)
 			}
 		}
@@ -138,7 +139,7 @@ func (j *job) image(ctx context.Context, ref string) (string, error) {
 	var found map[string]any
 	err := call(ctx, glance, http.MethodGet, "images/"+url.PathEscape(ref), nil, &found)
 	if err == nil {
-		return text(found["id"]), nil
+		return hot.Text(found["id"]), nil
 	}
 	if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) && !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
 		return "", err
@@ -148,7 +149,7 @@ func (j *job) image(ctx context.Context, ref string) (string, error) {
 		return "", err
 	}
 	image, err := one("image", ref, answer.Images)
-	return text(image["id"]), err
+	return hot.Text(image["id"]), err
 }
 
 func (j *job) flavor(ctx context.Context, ref string) (string, error) {
@@ -158,7 +159,7 @@ func (j *job) flavor(ctx context.Context, ref string) (string, error) {
 	}
 	flavor, err := one("flavor", ref, answer.Flavors)
 	if err == nil {
-		return text(flavor["id"]), nil
+		return hot.Text(flavor["id"]), nil
 	}
 	// One that is not listed can still be used by its id.
 	var shown map[string]any
@@ -176,7 +177,7 @@ func createServer(ctx context.Context, j *job) error {
 		}
 		var answer struct{ Server map[string]any }
 		err = call(ctx, client, http.MethodPost, "servers", body, &answer)
-		return text(answer.Server["id"]), err
+		return hot.Text(answer.Server["id"]), err
 	})
 	if err != nil {
 		return err
@@ -186,7 +187,7 @@ func createServer(ctx context.Context, j *job) error {
 		if err != nil {
 			return err
 		}
-		switch text(shown["status"]) {
+		switch hot.Text(shown["status"]) {
 		case "ACTIVE":
 			return nil
 		case "ERROR":
@@ -194,13 +195,13 @@ func createServer(ctx context.Context, j *job) error {
 		case "DELETED", "SOFT_DELETED":
 			return errors.New("it was deleted while it was waited for")
 		}
-		return wait.Again(fmt.Errorf("it is in status %s", text(shown["status"])))
+		return wait.Again(fmt.Errorf("it is in status %s", hot.Text(shown["status"])))
 	})
 }
 
 func faultOf(shown map[string]any) string {
 	told, _ := shown["fault"].(map[string]any)
-	if message := text(told["message"]); message != "" {
+	if message := hot.Text(told["message"]); message != "" {
 		return message
 	}
 	return "Nova does not say why"
@@ -242,8 +243,8 @@ func (j *job) serverRequest(ctx context.Context) (map[string]any, *gophercloud.S
 		client, body["tags"] = j.since("2.52"), tags
 	}
 	var groups []any
-	for _, group := range listOf(j.properties["security_groups"]) {
-		groups = append(groups, map[string]any{"name": text(group)})
+	for _, group := range hot.List(j.properties["security_groups"]) {
+		groups = append(groups, map[string]any{"name": hot.Text(group)})
 	}
 	if len(groups) > 0 {
 		body["security_groups"] = groups
@@ -255,7 +256,7 @@ func (j *job) serverRequest(ctx context.Context) (map[string]any, *gophercloud.S
 	if len(entries) > 0 {
 		body["networks"] = entries
 	}
-	if devices := listOf(j.properties["block_device_mapping_v2"]); len(devices) > 0 {
+	if devices := hot.List(j.properties["block_device_mapping_v2"]); len(devices) > 0 {
 		if body["block_device_mapping_v2"], err = j.devices(ctx, devices); err != nil {
 			return nil, nil, err
 		}
@@ -270,7 +271,7 @@ func (j *job) serverRequest(ctx context.Context) (map[string]any, *gophercloud.S
 // interfaces are a server's networks as Nova wants them.
 func (j *job) interfaces(ctx context.Context) ([]any, error) {
 	var entries []any
-	for _, one := range listOf(j.properties["networks"]) {
+	for _, one := range hot.List(j.properties["networks"]) {
 		entry, _ := one.(map[string]any)
 		for key, value := range entry {
 			if value != nil && !slices.Contains([]string{"port", "network", "uuid", "fixed_ip"}, key) {
@@ -278,7 +279,7 @@ func (j *job) interfaces(ctx context.Context) ([]any, error) {
 			}
 		}
 		made := map[string]any{}
-		switch port, network := text(entry["port"]), text(entry["network"])+text(entry["uuid"]); {
+		switch port, network := hot.Text(entry["port"]), hot.Text(entry["network"])+hot.Text(entry["uuid"]); {
 		case port != "":
 			made["port"] = port
 		case network != "":
@@ -287,7 +288,7 @@ func (j *job) interfaces(ctx context.Context) ([]any, error) {
 				return nil, err
 			}
 			made["uuid"] = id
-			if address := text(entry["fixed_ip"]); address != "" {
+			if address := hot.Text(entry["fixed_ip"]); address != "" {
 				made["fixed_ip"] = address
 			}
 		default:
@@ -310,9 +311,9 @@ func (j *job) devices(ctx context.Context, entries []any) ([]any, error) {
 			}
 			switch name {
 			case "volume_id", "snapshot_id":
-				made["uuid"], made["source_type"] = text(value), map[string]string{"volume_id": "volume", "snapshot_id": "snapshot"}[name]
+				made["uuid"], made["source_type"] = hot.Text(value), map[string]string{"volume_id": "volume", "snapshot_id": "snapshot"}[name]
 			case "image", "image_id":
-				id, err := j.image(ctx, text(value))
+				id, err := j.image(ctx, hot.Text(value))
 				if err != nil {
 					return nil, err
 				}
@@ -322,9 +323,9 @@ func (j *job) devices(ctx context.Context, entries []any) ([]any, error) {
 			case "ephemeral_size":
 				made["destination_type"], made["volume_size"] = "local", value
 			case "ephemeral_format":
-				made["guest_format"] = text(value)
+				made["guest_format"] = hot.Text(value)
 			case "device_name", "device_type", "disk_bus":
-				made[name] = text(value)
+				made[name] = hot.Text(value)
 			case "boot_index", "volume_size":
 				converted, err := number.convert(value)
 				if err != nil {
@@ -360,7 +361,7 @@ func updateServer(ctx context.Context, j *job, differing []string) error {
 		}
 	}
 	if slices.Contains(differing, "tags") {
-		if err := call(ctx, j.since("2.26"), http.MethodPut, path+"/tags", map[string]any{"tags": listOf(j.properties["tags"])}, nil); err != nil {
+		if err := call(ctx, j.since("2.26"), http.MethodPut, path+"/tags", map[string]any{"tags": hot.List(j.properties["tags"])}, nil); err != nil {
 			return err
 		}
 	}
@@ -399,7 +400,7 @@ func (j *job) replug(ctx context.Context) error {
 		}
 	}
 	for _, one := range has {
-		port := text(one["port_id"])
+		port := hot.Text(one["port_id"])
 		if err := gentle(call(ctx, j.nova(), http.MethodDelete, path+"/"+port, nil, nil)); err != nil {
 			return err
 		}
@@ -458,17 +459,17 @@ func serverAttributes(ctx context.Context, j *job) (map[string]any, error) {
 	addresses, networks, first := map[string]any{}, map[string]any{}, ""
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		var list []any
-		for _, one := range listOf(byName[name]) {
+		for _, one := range hot.List(byName[name]) {
 			address, _ := one.(map[string]any)
 			list = append(list, address["addr"])
 			if first == "" {
-				first = text(address["addr"])
+				first = hot.Text(address["addr"])
 			}
 		}
 		keys := []string{name}
 		for _, one := range known {
 			if one["name"] == name {
-				keys = append(keys, text(one["id"]))
+				keys = append(keys, hot.Text(one["id"]))
 			}
 		}
 		for _, key := range keys {
@@ -506,7 +507,7 @@ var keyPair = kind{
 				return "", err
 			}
 			if j.properties["save_private_key"] == true {
-				j.resource.Data = map[string]string{"private_key": text(answer.Keypair["private_key"])}
+				j.resource.Data = map[string]string{"private_key": hot.Text(answer.Keypair["private_key"])}
 			}
 			return j.text("name"), nil
 		})
@@ -554,7 +555,7 @@ var serverGroup = kind{
 			}
 		}
 		return j.make(ctx, nova, func(ctx context.Context) (string, error) {
-			policies := listOf(j.properties["policies"])
+			policies := hot.List(j.properties["policies"])
 			if len(policies) != 1 {
 				return "", wrong("a server group has one policy")
 			}
@@ -564,7 +565,7 @@ var serverGroup = kind{
 			}
 			var answer map[string]map[string]any
 			err := call(ctx, client, http.MethodPost, "os-server-groups", map[string]any{"server_group": body}, &answer)
-			return text(answer["server_group"]["id"]), err
+			return hot.Text(answer["server_group"]["id"]), err
 		})
 	},
 	lookup: func(ctx context.Context, j *job) (string, error) {
@@ -596,7 +597,7 @@ func (j *job) groups(ctx context.Context) (ids []string, err error) {
 	}
 	for _, group := range answer["server_groups"] {
 		if group["name"] == j.name() {
-			ids = append(ids, text(group["id"]))
+			ids = append(ids, hot.Text(group["id"]))
 		}
 	}
 	return ids, nil

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/burano/burano/orchestrator/hot"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -85,7 +86,7 @@ func (s *stack) named(name string) *resource {
 }
 
 // scope is what the functions of the template find.
-func (s *stack) scope(ctx context.Context) scope {
+func (s *stack) scope(ctx context.Context) hot.Scope {
 	made := s.template.scope
 	find := func(name string) (*job, error) {
 		one := s.named(name)
@@ -94,7 +95,7 @@ func (s *stack) scope(ctx context.Context) scope {
 		}
 		return s.job(one, one.Properties), nil
 	}
-	made.reference = func(name string) (any, error) {
+	made.Reference = func(name string) (any, error) {
 		j, err := find(name)
 		if err != nil {
 			return nil, err
@@ -104,7 +105,7 @@ func (s *stack) scope(ctx context.Context) scope {
 		}
 		return j.resource.PhysicalID, nil
 	}
-	made.attribute = func(name, attribute string) (any, error) {
+	made.Attribute = func(name, attribute string) (any, error) {
 		j, err := find(name)
 		if err != nil {
 			return nil, err
@@ -176,7 +177,7 @@ func (p *project) make(ctx context.Context, holder string, row store.Stack, cont
 func (s *stack) ensure(ctx context.Context, name string, wanted definition) error {
 	current := s.named(name)
 	known := kinds[wanted.kind]
-	resolved, err := s.scope(ctx).resolve(wanted.properties)
+	resolved, err := s.scope(ctx).Resolve(wanted.properties)
 	var properties map[string]any
 	if err == nil {
 		properties, err = known.typed(resolved.(map[string]any))
@@ -289,7 +290,7 @@ func (s *stack) replace(ctx context.Context, current *resource, kind string, pro
 
 // removeAll takes resources away, each as soon as those are gone that need it. What does not depend on a failure goes all the same.
 func (s *stack) removeAll(ctx context.Context, unwanted []*resource) error {
-	gone, after := map[string]chan struct{}{}, graph{}
+	gone, after := map[string]chan struct{}{}, hot.Graph{}
 	for _, one := range unwanted {
 		gone[one.ID], after[one.ID] = make(chan struct{}), map[string]bool{}
 	}
@@ -297,7 +298,7 @@ func (s *stack) removeAll(ctx context.Context, unwanted []*resource) error {
 	for _, one := range unwanted {
 		for _, other := range unwanted {
 			if slices.Contains(other.Needs, one.Name) {
-				after.add(one.ID, other.ID)
+				after.Add(one.ID, other.ID)
 			}
 		}
 	}

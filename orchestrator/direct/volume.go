@@ -11,6 +11,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 
 	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/orchestrator/hot"
 )
 
 // This file is the types of Cinder.
@@ -47,7 +48,7 @@ var volume = kind{
 			}
 			var answer struct{ Volume map[string]any }
 			err := call(ctx, client, http.MethodPost, "volumes", map[string]any{"volume": body}, &answer)
-			return text(answer.Volume["id"]), err
+			return hot.Text(answer.Volume["id"]), err
 		})
 		if err == nil {
 			err = j.awaitVolume(ctx, client, j.resource.PhysicalID, "available", "in-use")
@@ -70,7 +71,7 @@ var volume = kind{
 		if i < 0 {
 			return "", nil
 		}
-		return text(answer.Volumes[i]["id"]), nil
+		return hot.Text(answer.Volumes[i]["id"]), nil
 	},
 	update: func(ctx context.Context, j *job, differing []string) error {
 		client, err := j.cinder()
@@ -139,7 +140,7 @@ func (j *job) awaitVolume(ctx context.Context, client *gophercloud.ServiceClient
 		if err != nil {
 			return err
 		}
-		status := text(shown["status"])
+		status := hot.Text(shown["status"])
 		switch {
 		case slices.Contains(states, status):
 			return nil
@@ -254,7 +255,7 @@ func detach(ctx context.Context, j *job) error {
 		if err != nil {
 			return gentle(err)
 		}
-		for _, one := range listOf(shown["attachments"]) {
+		for _, one := range hot.List(shown["attachments"]) {
 			if attachment, _ := one.(map[string]any); attachment["server_id"] == server {
 				return wait.Again(errors.New("it is being detached"))
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/internal/version"
+	"github.com/burano/burano/orchestrator/hot"
 )
 
 type handler func(w http.ResponseWriter, r *http.Request) error
@@ -228,6 +229,9 @@ func (s *Service) servePreview(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	stack, template, err := s.prepare(r.Context(), identity.From(r.Context()), r.PathValue("project"), request)
+	if err == nil {
+		template, _, err = stack.decided(template)
+	}
 	if err != nil {
 		return err
 	}
@@ -279,7 +283,7 @@ func (s *Service) serveList(w http.ResponseWriter, r *http.Request) error {
 		return &Error{Status: 500, Type: "RemoteError"}
 	}
 	shown := []map[string]any{}
-	deleted, _ := boolean(query.Get("show_deleted"))
+	deleted, _ := hot.Boolean(query.Get("show_deleted"))
 	wanted := func(stack Stack) bool {
 		return stack.ProjectID == r.PathValue("project") && (stack.DeletedAt == "" || deleted) && selected(stack, query)
 	}
@@ -298,7 +302,7 @@ func (s *Service) serveList(w http.ResponseWriter, r *http.Request) error {
 		shown = shown[:min(limit, len(shown))]
 	}
 	answer := map[string]any{"stacks": shown}
-	if count, _ := boolean(query.Get("with_count")); count {
+	if count, _ := hot.Boolean(query.Get("with_count")); count {
 		answer["count"] = len(shown)
 	}
 	return writeJSON(w, 200, answer)

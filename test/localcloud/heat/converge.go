@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/burano/burano/orchestrator/hot"
 )
 
 // run does what the stack's row says is in progress, to its end, and then the rollback if that is wanted.
@@ -91,7 +93,7 @@ func (s *Service) converge(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	values, err := stack.values(template, stack.Target.Parameters)
+	template, values, err := stack.decided(template)
 	if err != nil {
 		return err
 	}
@@ -134,7 +136,7 @@ func (s *Service) converge(ctx context.Context, id string) error {
 }
 
 // scope is what the functions of a stack's template find.
-func (s *Service) scope(ctx context.Context, id string, values map[string]any, files map[string]string) scope {
+func (s *Service) scope(ctx context.Context, id string, values map[string]any, files map[string]string) hot.Scope {
 	find := func(name string) (Stack, *Resource, error) {
 		stack, _ := s.stacks.Get(id)
 		resource, ok := stack.Resources[name]
@@ -143,16 +145,16 @@ func (s *Service) scope(ctx context.Context, id string, values map[string]any, f
 		}
 		return stack, resource, nil
 	}
-	return scope{
-		parameters: values, files: files,
-		reference: func(name string) (any, error) {
+	return hot.Scope{
+		Parameters: values, Files: files,
+		Reference: func(name string) (any, error) {
 			_, resource, err := find(name)
 			if err != nil {
 				return nil, err
 			}
 			return s.reference(resource), nil
 		},
-		attribute: func(name, attribute string) (any, error) {
+		Attribute: func(name, attribute string) (any, error) {
 			stack, resource, err := find(name)
 			if err != nil {
 				return nil, err
@@ -163,7 +165,7 @@ func (s *Service) scope(ctx context.Context, id string, values map[string]any, f
 }
 
 // ensure makes one resource be what its definition says; all that it needs is ready.
-func (s *Service) ensure(ctx context.Context, id, name string, definition Definition, needs []string, scope scope) error {
+func (s *Service) ensure(ctx context.Context, id, name string, definition Definition, needs []string, scope hot.Scope) error {
 	stack, _ := s.stacks.Get(id)
 	kind := s.types[definition.Type]
 	resolved, err := resolve(definition.Properties, scope)
@@ -275,7 +277,7 @@ func (s *Service) deleteEverything(ctx context.Context, id string) error {
 
 // deleteResources deletes each as soon as those that need it are gone. What does not depend on a failure goes all the same.
 func (s *Service) deleteResources(ctx context.Context, stack Stack, unwanted []*Resource) error {
-	gone, after := map[string]chan struct{}{}, graph{}
+	gone, after := map[string]chan struct{}{}, hot.Graph{}
 	for _, resource := range unwanted {
 		gone[resource.ID], after[resource.ID] = make(chan struct{}), map[string]bool{}
 	}
@@ -283,7 +285,7 @@ func (s *Service) deleteResources(ctx context.Context, stack Stack, unwanted []*
 	for _, resource := range unwanted {
 		for _, other := range unwanted {
 			if slices.Contains(other.Needs, resource.Name) {
-				after.add(resource.ID, other.ID)
+				after.Add(resource.ID, other.ID)
 			}
 		}
 	}

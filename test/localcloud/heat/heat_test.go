@@ -3,6 +3,7 @@ package heat_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -483,6 +484,49 @@ outputs:
 	c.wait(t, "env", id)
 }
 
+func TestConditionsDecideWhatIsThere(t *testing.T) {
+	c := start(t)
+	source := `
+heat_template_version: 2018-08-31
+parameters:
+  size: {type: string, default: small}
+  extra: {type: boolean, default: false}
+conditions:
+  large: {equals: [{get_param: size}, large]}
+  plain: {and: [{not: large}, {not: {get_param: extra}}]}
+resources:
+  always: {type: OS::Heat::Value, properties: {value: {if: [large, {get_attr: [big, value]}, little]}}, depends_on: more}
+  big: {type: OS::Heat::Value, condition: large, properties: {value: much}}
+  more: {type: OS::Heat::None, condition: {or: [large, {get_param: extra}]}, properties: {x: {repeat: {for_each: {$a: [1, 2]}, template: $a}}}}
+outputs:
+  value: {value: {get_attr: [always, value]}}
+  big: {condition: large, value: {get_attr: [big, value]}}
+  plain: {value: {if: [plain, "yes", "no"]}}
+`
+	id := c.create(t, "env", source, nil)
+	look := func() (names []string, outputs map[string]any) {
+		stack := c.wait(t, "env", id)
+		require.Contains(t, stack.Status, "_COMPLETE", stack.StatusReason)
+		outputs = map[string]any{}
+		for _, output := range stack.Outputs {
+			outputs[output["output_key"].(string)] = output["output_value"]
+		}
+		return slices.Sorted(maps.Keys(c.resources(t, "env", id))), outputs
+	}
+	names, outputs := look()
+	require.Equal(t, []string{"always"}, names)
+	require.Equal(t, map[string]any{"value": "little", "big": nil, "plain": "yes"}, outputs)
+	c.update(t, "env", id, source, map[string]any{"size": "large"})
+	names, outputs = look()
+	require.Equal(t, []string{"always", "big", "more"}, names)
+	require.Equal(t, map[string]any{"value": "much", "big": "much", "plain": "no"}, outputs)
+	c.update(t, "env", id, source, map[string]any{"extra": true})
+	names, outputs = look()
+	require.Equal(t, []string{"always", "more"}, names)
+	require.Equal(t, map[string]any{"value": "little", "big": nil, "plain": "no"}, outputs)
+	c.deleteStack(t, "env", id)
+}
+
 func TestWhatCannotBeMadeIsRefusedBeforeAnythingIsMade(t *testing.T) {
 	c := start(t)
 	const head = "heat_template_version: 2018-08-31\n"
@@ -496,6 +540,12 @@ func TestWhatCannotBeMadeIsRefusedBeforeAnythingIsMade(t *testing.T) {
 		{"an undeclared parameter", head + "resources: {a: {type: OS::Heat::None, properties: {x: {get_param: p}}}}", "InvalidTemplateParameter", "(p)"},
 		{"a reference to nothing", head + "resources: {a: {type: OS::Heat::None, properties: {x: {get_resource: b}}}}", "InvalidTemplateReference", `"b" (in a.Properties)`},
 		{"a circle", head + "resources: {a: {type: OS::Heat::None, depends_on: b}, b: {type: OS::Heat::None, depends_on: [a]}}", "CircularDependencyException", "a, b"},
+		{"an unknown condition", head + "resources: {a: {type: OS::Heat::None, condition: sunny}}", "StackValidationFailed", "there is no condition sunny"},
+		{"conditions in a circle", head + "conditions: {a: {not: b}, b: {not: a}}", "StackValidationFailed", "depends on itself"},
+		{"a condition that asks for a resource", head + "conditions: {a: {equals: [{get_resource: a}, x]}}", "StackValidationFailed", "parameters only"},
+		{"what a condition rules out", head + "conditions: {no: {equals: [a, b]}}\nresources: {a: {type: OS::Heat::None, condition: no}, b: {type: OS::Heat::None, properties: {x: {get_resource: a}}}}", "InvalidTemplateReference", `"a" (in b.Properties)`},
+		{"conditions of a former version", "heat_template_version: 2016-04-08\nconditions: {}", "InvalidTemplateSection", "conditions"},
+		{"an if of a former version", "heat_template_version: 2016-04-08\nresources: {a: {type: OS::Heat::None, properties: {x: {if: [true, a, b]}}}}", "InvalidTemplate", "2016-10-14"},
 		{"a missing property", head + "resources: {a: {type: OS::Nova::Server, properties: {image: x}}}", "StackValidationFailed", "Property flavor not assigned"},
 		{"an unknown property", head + "resources: {a: {type: OS::Neutron::Net, properties: {colour: red}}}", "StackValidationFailed", "Unknown Property colour"},
 		{"a missing file", head + "resources: {a: {type: OS::Heat::None, properties: {x: {get_file: nowhere.txt}}}}", "StackValidationFailed", "nowhere.txt"},

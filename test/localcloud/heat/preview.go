@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"slices"
+
+	"github.com/burano/burano/orchestrator/hot"
 )
 
 // previewUpdate says what an update would do with each resource, without doing it: as far as it can be known before, when nothing that the
@@ -17,18 +19,18 @@ func (s *Service) previewUpdate(ctx context.Context, stack Stack, r stackRequest
 	if err := s.check(ctx, stack, template); err != nil {
 		return nil, err
 	}
-	values, err := stack.values(template, target.Parameters)
+	template, values, err := stack.decided(template)
 	if err != nil {
 		return nil, err
 	}
 	known := s.scope(ctx, stack.ID, values, target.Files)
 	guess := known
-	guess.reference = func(name string) (any, error) {
-		value, _ := known.reference(name) // nothing for what is still to be made
+	guess.Reference = func(name string) (any, error) {
+		value, _ := known.Reference(name) // nothing for what is still to be made
 		return value, nil
 	}
-	guess.attribute = func(name, attribute string) (any, error) {
-		value, _ := known.attribute(name, attribute)
+	guess.Attribute = func(name, attribute string) (any, error) {
+		value, _ := known.Attribute(name, attribute)
 		return value, nil
 	}
 	changes := map[string]any{}
@@ -54,7 +56,7 @@ func (s *Service) previewUpdate(ctx context.Context, stack Stack, r stackRequest
 }
 
 // effectOf is what becomes of one resource; current is nil when it is not there.
-func (s *Service) effectOf(current *Resource, definition Definition, scope scope) (string, error) {
+func (s *Service) effectOf(current *Resource, definition Definition, scope hot.Scope) (string, error) {
 	if current == nil {
 		return "added", nil
 	}

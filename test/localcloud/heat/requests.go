@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/hot"
 )
 
 // This file decides on what clients ask for: it checks everything that can be checked, writes the row and begins the work.
@@ -97,7 +98,7 @@ func (s *Service) check(ctx context.Context, stack Stack, template *Template) er
 	if err := s.checkTypes(template); err != nil {
 		return err
 	}
-	values, err := stack.values(template, stack.Target.Parameters)
+	template, values, err := stack.decided(template)
 	if err != nil {
 		return err
 	}
@@ -105,14 +106,21 @@ func (s *Service) check(ctx context.Context, stack Stack, template *Template) er
 		return err
 	}
 	// Files are there or not; what needs resources is not known yet.
-	return walk(template.Raw["resources"], func(value any) error {
-		name, argument, ok := functionName(value)
-		if !ok || name != "get_file" && name != "get_param" {
-			return nil
+	for _, name := range slices.Sorted(maps.Keys(template.Resources)) {
+		definition := template.Resources[name]
+		err := hot.Walk(map[string]any{"properties": definition.Properties, "metadata": definition.Metadata}, func(value any) error {
+			called, _, ok := hot.Function(value)
+			if !ok || called != "get_file" && called != "get_param" {
+				return nil
+			}
+			_, err := resolve(value, hot.Scope{Parameters: values, Files: stack.Target.Files})
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		_, err := resolve(map[string]any{name: argument}, scope{parameters: values, files: stack.Target.Files})
-		return err
-	})
+	}
+	return nil
 }
 
 // checkServers finds images and flavors that are not there, where the template or a parameter names them.
@@ -125,7 +133,7 @@ func (s *Service) checkServers(ctx context.Context, projectID string, template *
 		for property, find := range map[string]func(context.Context, string, string) error{
 			"image": s.config.Compute.CheckImage, "flavor": s.config.Compute.CheckFlavor,
 		} {
-			value, err := resolve(definition.Properties[property], scope{parameters: values})
+			value, err := resolve(definition.Properties[property], hot.Scope{Parameters: values})
 			if err != nil {
 				continue // it needs more than parameters
 			}
@@ -149,7 +157,7 @@ func tagsOf(value any) []string {
 	case []any:
 		var tags []string
 		for _, one := range value {
-			tags = append(tags, text(one))
+			tags = append(tags, hot.Text(one))
 		}
 		return tags
 	}

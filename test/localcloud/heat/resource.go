@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/burano/burano/orchestrator/hot"
 )
 
 // resourceType is what Heat can do with one type of resource.
@@ -75,7 +77,7 @@ func (j *job) network() Network { return j.service.config.Network }
 func (j *job) volumes() Volumes { return j.service.config.Volumes }
 func (j *job) compute() Compute { return j.service.config.Compute }
 
-func (j *job) text(name string) string { return text(j.properties[name]) }
+func (j *job) text(name string) string { return hot.Text(j.properties[name]) }
 
 // name is the property name, or one made of the stack's and the resource's.
 func (j *job) name() string {
@@ -193,29 +195,29 @@ func (k resourceType) typed(properties map[string]any) (map[string]any, error) {
 func (k kind) convert(value any) (any, error) {
 	switch k {
 	case words:
-		return text(value), nil
+		return hot.Text(value), nil
 	case number:
-		number, err := strconv.ParseFloat(text(value), 64)
+		number, err := strconv.ParseFloat(hot.Text(value), 64)
 		if err != nil || number != math.Trunc(number) {
-			return nil, fmt.Errorf("%q is not a whole number", text(value))
+			return nil, fmt.Errorf("%q is not a whole number", hot.Text(value))
 		}
 		return number, nil
 	case truth:
-		is, ok := boolean(value)
+		is, ok := hot.Boolean(value)
 		if !ok {
-			return nil, fmt.Errorf("%q is not a valid boolean", text(value))
+			return nil, fmt.Errorf("%q is not a valid boolean", hot.Text(value))
 		}
 		return is, nil
 	case aList:
 		list, ok := value.([]any)
 		if !ok {
-			return nil, fmt.Errorf("%q is not a list", text(value))
+			return nil, fmt.Errorf("%q is not a list", hot.Text(value))
 		}
 		return list, nil
 	case aMap:
 		object, ok := value.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("%q is not a map", text(value))
+			return nil, fmt.Errorf("%q is not a map", hot.Text(value))
 		}
 		return object, nil
 	}
@@ -231,7 +233,7 @@ func changed(old, next map[string]any) (names []string) {
 	}
 	for name, value := range next {
 		before, ok := old[name]
-		if !ok || text(before) != text(value) {
+		if !ok || hot.Text(before) != hot.Text(value) {
 			names = append(names, name)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/burano/burano/orchestrator/hot"
 )
 
 // This file shows stacks and their parts as the API does.
@@ -47,7 +49,7 @@ func (s *Service) show(r *http.Request, stack Stack) map[string]any {
 	if err != nil {
 		return shown
 	}
-	if values, err := stack.values(template, stack.Target.Parameters); err == nil {
+	if _, values, err := stack.decided(template); err == nil {
 		shown["parameters"] = shownParameters(template, values)
 	}
 	// As Heat does, only what has been made has outputs.
@@ -61,11 +63,11 @@ func (s *Service) show(r *http.Request, stack Stack) map[string]any {
 func shownParameters(t *Template, values map[string]any) map[string]any {
 	shown := map[string]any{}
 	for name, value := range values {
-		shown[name] = text(value)
+		shown[name] = hot.Text(value)
 		if list, ok := value.([]any); ok && t.Parameters[name].Type == "comma_delimited_list" {
 			parts := make([]string, len(list))
 			for i, one := range list {
-				parts[i] = text(one)
+				parts[i] = hot.Text(one)
 			}
 			shown[name] = strings.Join(parts, ",")
 		}
@@ -89,7 +91,7 @@ func (s *Service) output(ctx context.Context, stack Stack, t *Template, name str
 	if output["description"] == "" {
 		output["description"] = "No description given"
 	}
-	values, err := stack.values(t, stack.Target.Parameters)
+	t, values, err := stack.decided(t)
 	var value any
 	if err == nil {
 		value, err = resolve(t.Outputs[name].Value, s.scope(ctx, stack.ID, values, stack.Target.Files))

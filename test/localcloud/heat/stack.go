@@ -75,14 +75,15 @@ func (r *Resource) state() string {
 
 func (s Stack) state() string { return s.Action + "_" + s.Status }
 
-// values are the parameters' values, with those that Heat gives itself.
-func (s Stack) values(t *Template, given map[string]any) (map[string]any, error) {
-	values, err := t.parametersOf(given)
+// decided is the stack's template as the values of its parameters have it, and those values, with the ones that Heat gives itself.
+func (s Stack) decided(t *Template) (*Template, map[string]any, error) {
+	values, err := t.parametersOf(s.Target.Parameters)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	values["OS::stack_id"], values["OS::stack_name"], values["OS::project_id"] = s.ID, s.Name, s.ProjectID
-	return values, nil
+	made, err := t.decided(values, s.Target.Files)
+	return made, values, err
 }
 
 // change changes a stack's row as one step.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/orchestrator/hot"
 )
 
 // maxTemplate is Heat's limit of a template, in bytes.
@@ -23,6 +25,7 @@ var versions = []string{
 type Template struct {
 	Version, Description string
 	Parameters           map[string]Parameter
+	Conditions           map[string]any
 	Resources            map[string]Definition
 	Outputs              map[string]Output
 	Raw                  map[string]any // as sent
@@ -35,12 +38,14 @@ type Definition struct {
 	Metadata       any
 	DependsOn      []string
 	DeletionPolicy string // Delete or Retain
+	Condition      any    // under which it is there; nil for always
 }
 
 // Output is one output of a template.
 type Output struct {
 	Description string
 	Value       any
+	Condition   any // without which the value is null; nil for always
 }
 
 // ParseTemplate reads a template that was sent as text (YAML or JSON) or as a JSON object.
@@ -81,6 +86,8 @@ func parseTemplate(raw map[string]any) (*Template, error) {
 		case "heat_template_version", "description", "parameter_groups":
 		case "parameters":
 			err = eachEntry(section, raw[section], t.addParameter)
+		case "conditions":
+			err = t.addConditions(raw[section])
 		case "resources":
 			err = eachEntry(section, raw[section], t.addResource)
 		case "outputs":
@@ -137,7 +144,7 @@ func (t *Template) addResource(name string, body map[string]any) error {
 		case "metadata":
 			definition.Metadata = value
 		case "depends_on":
-			for _, one := range listOf(value) {
+			for _, one := range hot.List(value) {
 				text, ok := one.(string)
 				if !ok {
 					return notValid("resources.%s: depends_on must be a name or a list of names", name)
@@ -152,7 +159,12 @@ func (t *Template) addResource(name string, body map[string]any) error {
 			default:
 				return notValid("resources.%s: Invalid deletion policy \"%v\"", name, value)
 			}
-		case "update_policy", "external_id", "condition":
+		case "condition":
+			if err := t.checkCondition(value, "resources."+name); err != nil {
+				return err
+			}
+			definition.Condition = value
+		case "update_policy", "external_id":
 			return notValid("resources.%s: \"%s\" is not supported by the local cloud's Heat", name, key)
 		default:
 			return notValid("resources.%s: \"%s\" is not a valid keyword inside a resource definition", name, key)
@@ -162,7 +174,7 @@ func (t *Template) addResource(name string, body map[string]any) error {
 		return notValid("Each resource must contain a type key: resources.%s", name)
 	}
 	for _, value := range []any{definition.Properties, definition.Metadata} {
-		if err := checkFunctions(value, "resources."+name); err != nil {
+		if err := t.checkFunctions(value, "resources."+name); err != nil {
 			return err
 		}
 	}
@@ -175,28 +187,128 @@ func (t *Template) addOutput(name string, body map[string]any) error {
 		return notValid("Each output must contain a value key: outputs.%s", name)
 	}
 	for key := range body {
-		if key != "value" && key != "description" {
+		if key != "value" && key != "description" && key != "condition" {
 			return notValid("outputs.%s: \"%s\" is not a valid keyword inside an output definition", name, key)
 		}
 	}
-	if err := checkFunctions(body["value"], "outputs."+name); err != nil {
+	if err := t.checkFunctions(body["value"], "outputs."+name); err != nil {
+		return err
+	}
+	if err := t.checkCondition(body["condition"], "outputs."+name); err != nil {
 		return err
 	}
 	description, _ := body["description"].(string)
-	t.Outputs[name] = Output{Description: description, Value: body["value"]}
+	t.Outputs[name] = Output{Description: description, Value: body["value"], Condition: body["condition"]}
 	return nil
 }
 
-// checkReferences finds references to what is not there, and circles.
+func (t *Template) addConditions(value any) error {
+	if !t.since(withConditions) {
+		return invalid("InvalidTemplateSection", "The template section is invalid: conditions")
+	}
+	conditions, ok := value.(map[string]any)
+	if !ok && value != nil {
+		return invalidTemplate("The conditions of a template are a map. Found a [%T] instead", value)
+	}
+	t.Conditions = conditions
+	for _, name := range slices.Sorted(maps.Keys(conditions)) {
+		if err := t.checkCondition(conditions[name], "conditions."+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkCondition finds what no condition can be made of.
+func (t *Template) checkCondition(value any, place string) error {
+	if value == nil {
+		return nil
+	}
+	if !t.since(withConditions) {
+		return notValid("%s: \"condition\" is not there before the template version %s", place, withConditions)
+	}
+	if resources := hot.Mentioned(value, "get_resource", "get_attr"); len(resources) > 0 {
+		return notValid("%s: a condition knows parameters only, and no resources", place)
+	}
+	return t.checkFunctions(value, place)
+}
+
+// decided is the template as the values of its parameters have it: without the resources whose condition does not hold, and with those branches
+// that conditions choose.
+func (t *Template) decided(values map[string]any, files map[string]string) (*Template, error) {
+	scope := hot.Scope{Parameters: values, Conditions: t.Conditions, Files: files}
+	for _, name := range slices.Sorted(maps.Keys(t.Conditions)) {
+		if _, err := scope.Decide(name); err != nil {
+			return nil, notValid("conditions.%s: %v", name, err)
+		}
+	}
+	made := *t
+	made.Resources, made.Outputs = map[string]Definition{}, map[string]Output{}
+	for name, definition := range t.Resources {
+		is, err := scope.Decide(orTrue(definition.Condition))
+		if err != nil {
+			return nil, notValid("resources.%s: %v", name, err)
+		}
+		if !is {
+			continue
+		}
+		properties, err := scope.Chosen(definition.Properties)
+		if err == nil {
+			definition.Metadata, err = scope.Chosen(definition.Metadata)
+		}
+		if err != nil {
+			return nil, notValid("resources.%s: %v", name, err)
+		}
+		var ok bool
+		if definition.Properties, ok = properties.(map[string]any); !ok {
+			return nil, notValid("resources.%s: properties must be a map", name)
+		}
+		// One may depend on another that a condition rules out.
+		definition.DependsOn = slices.DeleteFunc(slices.Clone(definition.DependsOn), func(other string) bool {
+			is, err := scope.Decide(orTrue(t.Resources[other].Condition))
+			return err == nil && !is
+		})
+		made.Resources[name] = definition
+	}
+	for name, output := range t.Outputs {
+		is, err := scope.Decide(orTrue(output.Condition))
+		if err == nil && is {
+			output.Value, err = scope.Chosen(output.Value)
+		}
+		if err != nil {
+			return nil, notValid("outputs.%s: %v", name, err)
+		}
+		if !is {
+			output.Value = nil
+		}
+		made.Outputs[name] = output
+	}
+	if err := made.checkReferences(); err != nil {
+		return nil, err
+	}
+	if circle := made.explicit().Circle(); circle != nil {
+		return nil, invalid("CircularDependencyException", "Circular Dependency Found: %s", strings.Join(circle, ", "))
+	}
+	return &made, nil
+}
+
+// orTrue is a condition, or the one that always holds.
+func orTrue(condition any) any {
+	if condition == nil {
+		return true
+	}
+	return condition
+}
+
+// checkReferences finds references to what is not there.
 func (t *Template) checkReferences() error {
 	check := func(value any, place string) error {
-		found := referencesOf(value)
-		for name := range found.resources {
+		for name := range hot.Mentioned(value, "get_resource", "get_attr") {
 			if _, ok := t.Resources[name]; !ok {
 				return invalid("InvalidTemplateReference", "The specified reference \"%s\" (in %s) is incorrect.", name, place)
 			}
 		}
-		for name := range found.parameters {
+		for name := range hot.Mentioned(value, "get_param") {
 			if _, ok := t.Parameters[name]; !ok && !isPseudo(name) {
 				return invalid("InvalidTemplateParameter", "The Parameter (%s) was not defined in template. (in %s)", name, place)
 			}
@@ -218,19 +330,15 @@ func (t *Template) checkReferences() error {
 			return err
 		}
 	}
-	graph := t.explicit()
-	if circle := findCircle(graph); circle != nil {
-		return invalid("CircularDependencyException", "Circular Dependency Found: %s", strings.Join(circle, ", "))
-	}
-	return nil
+	return check(t.Conditions, "conditions")
 }
 
 // explicit is what each resource names: itself needs those first.
-func (t *Template) explicit() graph {
-	g := graph{}
+func (t *Template) explicit() hot.Graph {
+	g := hot.Graph{}
 	for name, definition := range t.Resources {
 		g[name] = map[string]bool{}
-		for other := range referencesOf(map[string]any{"p": definition.Properties, "m": definition.Metadata}).resources {
+		for other := range hot.Mentioned(map[string]any{"p": definition.Properties, "m": definition.Metadata}, "get_resource", "get_attr") {
 			g[name][other] = true
 		}
 		for _, other := range definition.DependsOn {
@@ -319,14 +427,4 @@ func plain(value any, budget *int) (any, error) {
 		return value, nil
 	}
 	return fmt.Sprint(value), nil
-}
-
-func listOf(value any) []any {
-	switch value := value.(type) {
-	case nil:
-		return nil
-	case []any:
-		return value
-	}
-	return []any{value}
 }

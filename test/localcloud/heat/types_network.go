@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/hot"
 	"github.com/burano/burano/test/localcloud/neutron"
 )
 
@@ -79,7 +80,7 @@ func (j *job) findRouter(ref string) (string, error) {
 func (j *job) findGroups(refs []any) ([]string, error) {
 	ids := []string{}
 	for _, one := range refs {
-		id, err := find("security_group", text(one), j.network().SecurityGroups(j.project()), func(g neutron.SecurityGroup) (string, string) { return g.ID, g.Name })
+		id, err := find("security_group", hot.Text(one), j.network().SecurityGroups(j.project()), func(g neutron.SecurityGroup) (string, string) { return g.ID, g.Name })
 		if err != nil {
 			return nil, err
 		}
@@ -179,7 +180,7 @@ func subnetType() resourceType {
 		},
 		aliases: map[string]string{"network_id": "network"},
 		// A network has room for one subnet of a range.
-		deleteFirst: func(old, next map[string]any) bool { return text(old["network"]) == text(next["network"]) },
+		deleteFirst: func(old, next map[string]any) bool { return hot.Text(old["network"]) == hot.Text(next["network"]) },
 	}
 	first := func(j *job, r *neutron.SubnetRequest) (err error) {
 		r.CIDR = j.text("cidr")
@@ -212,8 +213,8 @@ func portType() resourceType {
 			fixed := []neutron.FixedIP{}
 			for _, one := range wanted {
 				entry, _ := one.(map[string]any)
-				ip := neutron.FixedIP{IPAddress: text(entry["ip_address"])}
-				if ref := text(entry["subnet"]) + text(entry["subnet_id"]); ref != "" {
+				ip := neutron.FixedIP{IPAddress: hot.Text(entry["ip_address"])}
+				if ref := hot.Text(entry["subnet"]) + hot.Text(entry["subnet_id"]); ref != "" {
 					if ip.SubnetID, err = j.findSubnet(ref); err != nil {
 						return r, err
 					}
@@ -255,9 +256,9 @@ func portType() resourceType {
 			return nil, err
 		}
 		subnets := []any{}
-		for _, one := range listOf(attributes["fixed_ips"]) {
+		for _, one := range hot.List(attributes["fixed_ips"]) {
 			fixed, _ := one.(map[string]any)
-			if subnet, err := j.network().GetSubnet(ctx, j.project(), text(fixed["subnet_id"])); err == nil {
+			if subnet, err := j.network().GetSubnet(ctx, j.project(), hot.Text(fixed["subnet_id"])); err == nil {
 				shown, err := object(subnet)
 				if err != nil {
 					return nil, err
@@ -282,20 +283,20 @@ func routerType() resourceType {
 			return r, err
 		}
 		gateway := &neutron.GatewayInfo{}
-		if gateway.NetworkID, err = j.findNetwork(text(info["network"])); err != nil {
+		if gateway.NetworkID, err = j.findNetwork(hot.Text(info["network"])); err != nil {
 			return r, err
 		}
 		if value, ok := info["enable_snat"]; ok && value != nil {
-			snat, ok := boolean(value)
+			snat, ok := hot.Boolean(value)
 			if !ok {
-				return r, notValid("external_gateway_info: enable_snat: %q is not a valid boolean", text(value))
+				return r, notValid("external_gateway_info: enable_snat: %q is not a valid boolean", hot.Text(value))
 			}
 			gateway.EnableSNAT = &snat
 		}
-		for _, one := range listOf(info["external_fixed_ips"]) {
+		for _, one := range hot.List(info["external_fixed_ips"]) {
 			entry, _ := one.(map[string]any)
-			ip := neutron.FixedIP{IPAddress: text(entry["ip_address"])}
-			if ref := text(entry["subnet"]); ref != "" {
+			ip := neutron.FixedIP{IPAddress: hot.Text(entry["ip_address"])}
+			if ref := hot.Text(entry["subnet"]); ref != "" {
 				if ip.SubnetID, err = j.findSubnet(ref); err != nil {
 					return r, err
 				}
@@ -436,7 +437,7 @@ func mapKeys(m map[string]any) (keys []string) {
 
 // implicit adds the needs that Neutron has and templates do not write down: a port in a network needs the network's subnets,
 // and a floating address needs the way from outside to the port.
-func implicit(g graph, t *Template) {
+func implicit(g hot.Graph, t *Template) {
 	networkOf := func(definition Definition) any {
 		if network, ok := definition.Properties["network"]; ok {
 			return network
@@ -453,24 +454,24 @@ func implicit(g graph, t *Template) {
 		return names
 	}
 	for _, subnet := range ofType("OS::Neutron::Subnet") {
-		network := text(networkOf(t.Resources[subnet]))
+		network := hot.Text(networkOf(t.Resources[subnet]))
 		for _, port := range ofType("OS::Neutron::Port") {
-			if text(networkOf(t.Resources[port])) == network {
-				g.add(port, subnet)
+			if hot.Text(networkOf(t.Resources[port])) == network {
+				g.Add(port, subnet)
 			}
 		}
 		for _, server := range ofType("OS::Nova::Server") {
-			for _, one := range listOf(t.Resources[server].Properties["networks"]) {
+			for _, one := range hot.List(t.Resources[server].Properties["networks"]) {
 				entry, _ := one.(map[string]any)
-				if text(entry["network"]) == network || text(entry["uuid"]) == network {
-					g.add(server, subnet)
+				if hot.Text(entry["network"]) == network || hot.Text(entry["uuid"]) == network {
+					g.Add(server, subnet)
 				}
 			}
 		}
 	}
 	for _, floating := range ofType("OS::Neutron::FloatingIP", "OS::Neutron::FloatingIPAssociation") {
 		for _, needed := range ofType("OS::Neutron::RouterInterface", "OS::Neutron::Router") {
-			g.add(floating, needed)
+			g.Add(floating, needed)
 		}
 	}
 }

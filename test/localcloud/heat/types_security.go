@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/hot"
 	"github.com/burano/burano/test/localcloud/neutron"
 )
 
@@ -18,7 +19,7 @@ func securityGroupType() resourceType {
 			return err
 		}
 		wanted := []neutron.SecurityGroupRuleRequest{}
-		for _, one := range listOf(j.properties["rules"]) {
+		for _, one := range hot.List(j.properties["rules"]) {
 			entry, _ := one.(map[string]any)
 			request, err := ruleRequest(j, entry, group.ID)
 			if err != nil {
@@ -90,7 +91,7 @@ func ruleRequest(j *job, entry map[string]any, groupID string) (r neutron.Securi
 	if r.Direction == "" {
 		r.Direction = "ingress"
 	}
-	switch ref := text(entry["remote_group"]) + text(entry["remote_group_id"]); {
+	switch ref := hot.Text(entry["remote_group"]) + hot.Text(entry["remote_group_id"]); {
 	case ref != "":
 		ids, err := j.findGroups([]any{ref})
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/hot"
 )
 
 // This file is the resource types of Nova and Heat's own.
@@ -46,7 +47,7 @@ func serverType() resourceType {
 		},
 		replaces: func(differing []string, next map[string]any) bool {
 			return slices.ContainsFunc([]string{"flavor", "image", "user_data"}, func(name string) bool {
-				return slices.Contains(differing, name) && text(next[name+"_update_policy"]) == "REPLACE"
+				return slices.Contains(differing, name) && hot.Text(next[name+"_update_policy"]) == "REPLACE"
 			})
 		},
 		create: createServer,
@@ -107,9 +108,9 @@ func updateServer(ctx context.Context, j *job) error {
 }
 
 func portsOf(properties map[string]any) (ports []string) {
-	for _, one := range listOf(properties["networks"]) {
+	for _, one := range hot.List(properties["networks"]) {
 		entry, _ := one.(map[string]any)
-		if port := text(entry["port"]); port != "" {
+		if port := hot.Text(entry["port"]); port != "" {
 			ports = append(ports, port)
 		}
 	}
@@ -190,9 +191,9 @@ func serverRequest(j *job) (ServerRequest, error) {
 	}
 	r.UserData = []byte(j.text("user_data"))
 	hints, _ := j.properties["scheduler_hints"].(map[string]any)
-	r.Group = text(hints["group"])
-	for _, group := range listOf(j.properties["security_groups"]) {
-		r.SecurityGroups = append(r.SecurityGroups, text(group))
+	r.Group = hot.Text(hints["group"])
+	for _, group := range hot.List(j.properties["security_groups"]) {
+		r.SecurityGroups = append(r.SecurityGroups, hot.Text(group))
 	}
 	var err error
 	if r.Volumes, err = j.blockDevices(); err != nil {
@@ -211,9 +212,9 @@ func serverRequest(j *job) (ServerRequest, error) {
 
 // interfaces are the ports that a server is to have, and the networks in which it is to have one each.
 func (j *job) interfaces() (ports, networks []string, err error) {
-	for _, one := range listOf(j.properties["networks"]) {
+	for _, one := range hot.List(j.properties["networks"]) {
 		entry, _ := one.(map[string]any)
-		port, network := text(entry["port"]), text(entry["network"])+text(entry["uuid"])
+		port, network := hot.Text(entry["port"]), hot.Text(entry["network"])+hot.Text(entry["uuid"])
 		for key := range entry {
 			if !slices.Contains([]string{"port", "network", "uuid"}, key) && entry[key] != nil {
 				return nil, nil, notValid("networks: %s is not supported by the local cloud's Heat; it takes port or network", key)
@@ -240,7 +241,7 @@ func (j *job) metadata() map[string]string {
 	wanted, _ := j.properties["metadata"].(map[string]any)
 	metadata := map[string]string{}
 	for key, value := range wanted {
-		metadata[key] = text(value)
+		metadata[key] = hot.Text(value)
 	}
 	return metadata
 }
@@ -261,8 +262,8 @@ func serverAttributes(ctx context.Context, j *job) (map[string]any, error) {
 		}
 		shown := map[string]any{"addr": address.IP.String(), "version": 4, "OS-EXT-IPS:type": address.Type, "OS-EXT-IPS-MAC:mac_addr": address.MAC}
 		for _, key := range []string{address.Network, ids[address.Network]} {
-			addresses[key] = append(listOf(addresses[key]), shown)
-			networks[key] = append(listOf(networks[key]), address.IP.String())
+			addresses[key] = append(hot.List(addresses[key]), shown)
+			networks[key] = append(hot.List(networks[key]), address.IP.String())
 		}
 	}
 	return map[string]any{
@@ -314,14 +315,14 @@ func serverGroupType() resourceType {
 	return resourceType{
 		properties: map[string]property{"name": {kind: words}, "policies": {kind: aList, fallback: []any{"anti-affinity"}}, "rules": {kind: aMap}},
 		create: func(ctx context.Context, j *job) error {
-			policies := listOf(j.properties["policies"])
+			policies := hot.List(j.properties["policies"])
 			if len(policies) != 1 {
 				return notValid("policies: the local cloud's Heat takes one policy")
 			}
 			if err := j.settle(j.resource.ID); err != nil {
 				return err
 			}
-			err := j.compute().CreateServerGroup(ctx, j.project(), j.resource.ID, j.name(), text(policies[0]))
+			err := j.compute().CreateServerGroup(ctx, j.project(), j.resource.ID, j.name(), hot.Text(policies[0]))
 			if err != nil {
 				return errors.Join(err, j.settle(""))
 			}
@@ -364,13 +365,13 @@ func randomStringType() resourceType {
 				return notValid("length %v is not between 1 and 512", length)
 			}
 			value, alphabet := "", ""
-			wanted := listOf(j.properties["character_classes"])
+			wanted := hot.List(j.properties["character_classes"])
 			if len(wanted) == 0 {
 				wanted = []any{map[string]any{"class": "lettersdigits", "min": 1.0}}
 			}
 			for _, one := range wanted {
 				entry, _ := one.(map[string]any)
-				name := text(entry["class"])
+				name := hot.Text(entry["class"])
 				if name == "" {
 					name = "lettersdigits"
 				}

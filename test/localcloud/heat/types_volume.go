@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/hot"
 	"github.com/burano/burano/test/localcloud/cinder"
 )
 
@@ -132,13 +133,13 @@ func volumeAttachmentType() resourceType {
 
 // blockDevices are the volumes that a server is to be made with.
 func (j *job) blockDevices() (volumes []ServerVolume, err error) {
-	for _, one := range listOf(j.properties["block_device_mapping_v2"]) {
+	for _, one := range hot.List(j.properties["block_device_mapping_v2"]) {
 		entry, _ := one.(map[string]any)
-		if text(entry["volume_id"]) == "" || text(entry["boot_index"]) == "0" {
+		if hot.Text(entry["volume_id"]) == "" || hot.Text(entry["boot_index"]) == "0" {
 			return nil, notValid("block_device_mapping_v2: servers of the local cloud boot from an image; an entry names a volume_id, and no boot_index 0")
 		}
-		remove, _ := boolean(entry["delete_on_termination"])
-		volumes = append(volumes, ServerVolume{ID: text(entry["volume_id"]), Device: text(entry["device_name"]), Delete: remove})
+		remove, _ := hot.Boolean(entry["delete_on_termination"])
+		volumes = append(volumes, ServerVolume{ID: hot.Text(entry["volume_id"]), Device: hot.Text(entry["device_name"]), Delete: remove})
 	}
 	return volumes, nil
 }

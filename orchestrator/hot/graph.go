@@ -1,15 +1,15 @@
-package heat
+package hot
 
 import (
 	"maps"
 	"slices"
 )
 
-// graph says of each resource which others it needs.
-type graph map[string]map[string]bool
+// Graph says of each resource which others it needs.
+type Graph map[string]map[string]bool
 
-// needs says whether from needs to, directly or through others.
-func (g graph) needs(from, to string) bool {
+// Needs says whether from needs to, directly or through others.
+func (g Graph) Needs(from, to string) bool {
 	seen := map[string]bool{}
 	var walk func(string) bool
 	walk = func(name string) bool {
@@ -30,15 +30,15 @@ func (g graph) needs(from, to string) bool {
 	return walk(from)
 }
 
-// add adds a need that nobody wrote down, unless it would make a circle.
-func (g graph) add(from, to string) {
-	if from != to && !g.needs(to, from) {
+// Add adds a need that nobody wrote down, unless it would make a circle.
+func (g Graph) Add(from, to string) {
+	if from != to && !g.Needs(to, from) {
 		g[from][to] = true
 	}
 }
 
-// findCircle returns the names on a circle, in the order of need, or nil.
-func findCircle(g graph) []string {
+// Circle returns the names on a circle, in the order of need, or nil.
+func (g Graph) Circle() []string {
 	const open, closed = 1, 2
 	marks := map[string]int{}
 	var path, circle []string

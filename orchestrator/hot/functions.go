@@ -1,4 +1,6 @@
-package direct
+// Package hot evaluates HOT, the language of Heat's templates: its functions, its conditions, and the values of parameters
+// (https://docs.openstack.org/heat/zed/template_guide/hot_spec.html). Whatever makes stacks shares it.
+package hot
 
 import (
 	"crypto/md5"
@@ -6,7 +8,6 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
@@ -18,22 +19,21 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// This file is the functions of HOT (https://docs.openstack.org/heat/zed/template_guide/hot_spec.html#intrinsic-functions): maps of one key
-// that stand for a value.
+// Scope is what functions, which are maps of one key that stand for a value, can ask. Values are as JSON has them.
+type Scope struct {
+	Parameters map[string]any
+	Conditions map[string]any // as the template defines them
+	Files      map[string]string
+	// Reference is what get_resource gives, and Attribute what get_attr gives; its name is "" for all attributes.
+	Reference func(resource string) (any, error)
+	Attribute func(resource, name string) (any, error)
 
-// scope is what functions can ask.
-type scope struct {
-	parameters map[string]any
-	conditions map[string]any // as the template defines them
-	files      map[string]string
-	reference  func(resource string) (any, error)
-	attribute  func(resource, name string) (any, error)
-	deciding   []string // the conditions that are being decided
+	deciding []string // the conditions that are being decided
 }
 
 // function gets its argument as the template has it when it is lazy, and else with values in place of functions.
 type function struct {
-	call func(s scope, argument any) (any, error)
+	call func(s Scope, argument any) (any, error)
 	lazy bool
 }
 
@@ -51,8 +51,8 @@ func functions() map[string]function {
 	}
 }
 
-// functionIn tells whether a value is a function, and which.
-func functionIn(value any) (name string, argument any, ok bool) {
+// Function tells whether a value is a function, and which: one of Functions, or one that is none here.
+func Function(value any) (name string, argument any, ok bool) {
 	object, isMap := value.(map[string]any)
 	if !isMap || len(object) != 1 {
 		return "", nil, false
@@ -64,31 +64,24 @@ func functionIn(value any) (name string, argument any, ok bool) {
 	return "", nil, false
 }
 
-// checkFunctions finds functions that are not known here.
-func checkFunctions(value any, place string) error {
-	return walk(value, func(value any) error {
-		name, _, ok := functionIn(value)
-		if _, known := functions()[name]; ok && !known {
-			return fault.New(fault.Invalid, "%s: the function %q works only with Heat, and this stack is made without it (burano serve --orchestration)", place, name)
-		}
-		return nil
-	})
-}
+// Functions are the names of those that are known, sorted.
+func Functions() []string { return slices.Sorted(maps.Keys(functions())) }
 
-func walk(value any, visit func(any) error) error {
+// Walk visits a value and all values in it, until one visit fails.
+func Walk(value any, visit func(any) error) error {
 	if err := visit(value); err != nil {
 		return err
 	}
 	switch value := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			if err := walk(value[key], visit); err != nil {
+			if err := Walk(value[key], visit); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for _, element := range value {
-			if err := walk(element, visit); err != nil {
+			if err := Walk(element, visit); err != nil {
 				return err
 			}
 		}
@@ -96,12 +89,12 @@ func walk(value any, visit func(any) error) error {
 	return nil
 }
 
-// mentioned are the names that a value gives to these functions.
-func mentioned(value any, by ...string) map[string]bool {
+// Mentioned are the names that a value gives to these functions.
+func Mentioned(value any, by ...string) map[string]bool {
 	found := map[string]bool{}
-	_ = walk(value, func(value any) error {
-		if name, argument, ok := functionIn(value); ok && slices.Contains(by, name) {
-			found[text(first(argument))] = true
+	_ = Walk(value, func(value any) error {
+		if name, argument, ok := Function(value); ok && slices.Contains(by, name) {
+			found[Text(first(argument))] = true
 		}
 		return nil
 	})
@@ -118,16 +111,16 @@ func first(argument any) any {
 	return argument
 }
 
-// resolve puts values in place of functions.
-func (s scope) resolve(value any) (any, error) {
-	if name, argument, ok := functionIn(value); ok {
+// Resolve puts values in place of functions.
+func (s Scope) Resolve(value any) (any, error) {
+	if name, argument, ok := Function(value); ok {
 		called, known := functions()[name]
 		if !known {
 			return nil, fmt.Errorf("the function %q is not known", name)
 		}
 		if !called.lazy {
 			var err error
-			if argument, err = s.resolve(argument); err != nil {
+			if argument, err = s.Resolve(argument); err != nil {
 				return nil, err
 			}
 		}
@@ -141,7 +134,7 @@ func (s scope) resolve(value any) (any, error) {
 	case map[string]any:
 		resolved := make(map[string]any, len(value))
 		for key, element := range value {
-			one, err := s.resolve(element)
+			one, err := s.Resolve(element)
 			if err != nil {
 				return nil, err
 			}
@@ -151,7 +144,7 @@ func (s scope) resolve(value any) (any, error) {
 	case []any:
 		resolved := make([]any, len(value))
 		for i, element := range value {
-			one, err := s.resolve(element)
+			one, err := s.Resolve(element)
 			if err != nil {
 				return nil, err
 			}
@@ -164,40 +157,48 @@ func (s scope) resolve(value any) (any, error) {
 
 func wrong(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
 
-func getParam(s scope, argument any) (any, error) {
-	path := listOf(argument)
+func getParam(s Scope, argument any) (any, error) {
+	path := List(argument)
 	if len(path) == 0 {
 		return nil, wrong("the name of a parameter is missing")
 	}
-	value, ok := s.parameters[text(path[0])]
+	value, ok := s.Parameters[Text(path[0])]
 	if !ok {
-		return nil, wrong("the parameter %s was not provided", text(path[0]))
+		return nil, wrong("the parameter %s was not provided", Text(path[0]))
 	}
 	return descend(value, path[1:]), nil
 }
 
-func getResource(s scope, argument any) (any, error) { return s.reference(text(argument)) }
+func getResource(s Scope, argument any) (any, error) {
+	if s.Reference == nil {
+		return nil, wrong("resources are not known here")
+	}
+	return s.Reference(Text(argument))
+}
 
-func getAttr(s scope, argument any) (any, error) {
-	path := listOf(argument)
+func getAttr(s Scope, argument any) (any, error) {
+	path := List(argument)
 	if len(path) == 0 {
 		return nil, wrong("the name of a resource is missing")
 	}
+	if s.Attribute == nil {
+		return nil, wrong("resources are not known here")
+	}
 	attribute := "" // all
 	if len(path) > 1 {
-		attribute = text(path[1])
+		attribute = Text(path[1])
 	}
-	value, err := s.attribute(text(path[0]), attribute)
+	value, err := s.Attribute(Text(path[0]), attribute)
 	if err != nil || len(path) < 3 {
 		return value, err
 	}
 	return descend(value, path[2:]), nil
 }
 
-func getFile(s scope, argument any) (any, error) {
-	content, ok := s.files[text(argument)]
+func getFile(s Scope, argument any) (any, error) {
+	content, ok := s.Files[Text(argument)]
 	if !ok {
-		return nil, wrong("there is no file %s", text(argument))
+		return nil, wrong("there is no file %s", Text(argument))
 	}
 	return content, nil
 }
@@ -220,7 +221,7 @@ func replacing(argument any) (template string, params map[string]any, keys []str
 }
 
 // strReplace replaces the longest keys first, and looks at nothing twice.
-func strReplace(_ scope, argument any) (any, error) {
+func strReplace(_ Scope, argument any) (any, error) {
 	template, params, keys, err := replacing(argument)
 	if err != nil {
 		return nil, err
@@ -228,13 +229,13 @@ func strReplace(_ scope, argument any) (any, error) {
 	var pairs []string
 	for _, key := range keys {
 		if key != "" {
-			pairs = append(pairs, key, text(params[key]))
+			pairs = append(pairs, key, Text(params[key]))
 		}
 	}
 	return strings.NewReplacer(pairs...).Replace(template), nil
 }
 
-func strReplaceStrict(s scope, argument any) (any, error) {
+func strReplaceStrict(s Scope, argument any) (any, error) {
 	template, _, keys, err := replacing(argument)
 	if err != nil {
 		return nil, err
@@ -247,20 +248,20 @@ func strReplaceStrict(s scope, argument any) (any, error) {
 	return strReplace(s, argument)
 }
 
-func strReplaceVeryStrict(s scope, argument any) (any, error) {
+func strReplaceVeryStrict(s Scope, argument any) (any, error) {
 	_, params, keys, err := replacing(argument)
 	if err != nil {
 		return nil, err
 	}
 	for _, key := range keys {
-		if text(params[key]) == "" {
+		if Text(params[key]) == "" {
 			return nil, wrong("%q has no value", key)
 		}
 	}
 	return strReplaceStrict(s, argument)
 }
 
-func listJoin(_ scope, argument any) (any, error) {
+func listJoin(_ Scope, argument any) (any, error) {
 	arguments, ok := argument.([]any)
 	if !ok || len(arguments) < 2 {
 		return nil, wrong("[delimiter, list, …] is wanted")
@@ -269,47 +270,47 @@ func listJoin(_ scope, argument any) (any, error) {
 	for _, argument := range arguments[1:] {
 		list, ok := argument.([]any)
 		if !ok && argument != nil {
-			return nil, wrong("%s is no list", text(argument))
+			return nil, wrong("%s is no list", Text(argument))
 		}
 		for _, element := range list {
-			parts = append(parts, text(element))
+			parts = append(parts, Text(element))
 		}
 	}
-	return strings.Join(parts, text(arguments[0])), nil
+	return strings.Join(parts, Text(arguments[0])), nil
 }
 
-func strSplit(_ scope, argument any) (any, error) {
+func strSplit(_ Scope, argument any) (any, error) {
 	arguments, ok := argument.([]any)
 	if !ok || len(arguments) < 2 {
 		return nil, wrong("[delimiter, text, index] is wanted")
 	}
 	var parts []any
-	for part := range strings.SplitSeq(text(arguments[1]), text(arguments[0])) {
+	for part := range strings.SplitSeq(Text(arguments[1]), Text(arguments[0])) {
 		parts = append(parts, part)
 	}
 	if len(arguments) == 2 {
 		return parts, nil
 	}
-	index, err := strconv.Atoi(text(arguments[2]))
+	index, err := strconv.Atoi(Text(arguments[2]))
 	if err != nil || index < 0 || index >= len(parts) {
-		return nil, wrong("there are %d parts, and no index %s", len(parts), text(arguments[2]))
+		return nil, wrong("there are %d parts, and no index %s", len(parts), Text(arguments[2]))
 	}
 	return parts[index], nil
 }
 
-func listConcat(_ scope, argument any) (any, error) {
+func listConcat(_ Scope, argument any) (any, error) {
 	result := []any{}
-	for _, one := range listOf(argument) {
+	for _, one := range List(argument) {
 		list, ok := one.([]any)
 		if !ok && one != nil {
-			return nil, wrong("%s is no list", text(one))
+			return nil, wrong("%s is no list", Text(one))
 		}
 		result = append(result, list...)
 	}
 	return result, nil
 }
 
-func listConcatUnique(s scope, argument any) (any, error) {
+func listConcatUnique(s Scope, argument any) (any, error) {
 	all, err := listConcat(s, argument)
 	if err != nil {
 		return nil, err
@@ -323,19 +324,19 @@ func listConcatUnique(s scope, argument any) (any, error) {
 	return unique, nil
 }
 
-func mapMerge(_ scope, argument any) (any, error) {
+func mapMerge(_ Scope, argument any) (any, error) {
 	result := map[string]any{}
-	for _, one := range listOf(argument) {
+	for _, one := range List(argument) {
 		object, ok := one.(map[string]any)
 		if !ok && one != nil {
-			return nil, wrong("%s is no map", text(one))
+			return nil, wrong("%s is no map", Text(one))
 		}
 		maps.Copy(result, object)
 	}
 	return result, nil
 }
 
-func mapReplace(_ scope, argument any) (any, error) {
+func mapReplace(_ Scope, argument any) (any, error) {
 	arguments, _ := argument.([]any)
 	if len(arguments) != 2 {
 		return nil, wrong("[map, {keys: …, values: …}] is wanted")
@@ -350,7 +351,7 @@ func mapReplace(_ scope, argument any) (any, error) {
 	result := map[string]any{}
 	for key, value := range object {
 		if other, ok := keys[key]; ok {
-			key = text(other)
+			key = Text(other)
 		}
 		if name, ok := value.(string); ok {
 			if other, ok := values[name]; ok {
@@ -362,13 +363,13 @@ func mapReplace(_ scope, argument any) (any, error) {
 	return result, nil
 }
 
-func digest(_ scope, argument any) (any, error) {
+func digest(_ Scope, argument any) (any, error) {
 	arguments, _ := argument.([]any)
 	if len(arguments) != 2 {
 		return nil, wrong("[algorithm, text] is wanted")
 	}
-	content := []byte(text(arguments[1]))
-	switch text(arguments[0]) {
+	content := []byte(Text(arguments[1]))
+	switch Text(arguments[0]) {
 	case "md5":
 		sum := md5.Sum(content)
 		return hex.EncodeToString(sum[:]), nil
@@ -382,22 +383,22 @@ func digest(_ scope, argument any) (any, error) {
 		sum := sha512.Sum512(content)
 		return hex.EncodeToString(sum[:]), nil
 	}
-	return nil, wrong("the algorithm %s is not known: there are md5, sha1, sha256 and sha512", text(arguments[0]))
+	return nil, wrong("the algorithm %s is not known: there are md5, sha1, sha256 and sha512", Text(arguments[0]))
 }
 
-func contains(_ scope, argument any) (any, error) {
+func contains(_ Scope, argument any) (any, error) {
 	arguments, _ := argument.([]any)
 	if len(arguments) != 2 {
 		return nil, wrong("[value, sequence] is wanted")
 	}
 	if in, ok := arguments[1].(string); ok {
-		return strings.Contains(in, text(arguments[0])), nil
+		return strings.Contains(in, Text(arguments[0])), nil
 	}
 	list, _ := arguments[1].([]any)
 	return slices.ContainsFunc(list, func(one any) bool { return reflect.DeepEqual(one, arguments[0]) }), nil
 }
 
-func filter(_ scope, argument any) (any, error) {
+func filter(_ Scope, argument any) (any, error) {
 	arguments, _ := argument.([]any)
 	if len(arguments) != 2 {
 		return nil, wrong("[values, list] is wanted")
@@ -413,19 +414,19 @@ func filter(_ scope, argument any) (any, error) {
 	return left, nil
 }
 
-func makeURL(_ scope, argument any) (any, error) {
+func makeURL(_ Scope, argument any) (any, error) {
 	parts, ok := argument.(map[string]any)
 	if !ok {
 		return nil, wrong("a map is wanted")
 	}
-	made := url.URL{Scheme: text(parts["scheme"]), Host: text(parts["host"]), Path: text(parts["path"]), Fragment: text(parts["fragment"])}
+	made := url.URL{Scheme: Text(parts["scheme"]), Host: Text(parts["host"]), Path: Text(parts["path"]), Fragment: Text(parts["fragment"])}
 	if strings.Contains(made.Host, ":") && !strings.HasPrefix(made.Host, "[") {
 		made.Host = "[" + made.Host + "]"
 	}
-	if port := text(parts["port"]); port != "" {
+	if port := Text(parts["port"]); port != "" {
 		made.Host += ":" + port
 	}
-	switch name, password := text(parts["username"]), text(parts["password"]); {
+	switch name, password := Text(parts["username"]), Text(parts["password"]); {
 	case password != "":
 		made.User = url.UserPassword(name, password)
 	case name != "":
@@ -434,14 +435,14 @@ func makeURL(_ scope, argument any) (any, error) {
 	query := url.Values{}
 	asked, _ := parts["query"].(map[string]any)
 	for key, value := range asked {
-		query.Set(key, text(value))
+		query.Set(key, Text(value))
 	}
 	made.RawQuery = query.Encode()
 	return made.String(), nil
 }
 
 // repeat makes a list of a template: one element for each combination of the values, the last name's changing the fastest.
-func repeat(s scope, argument any) (any, error) {
+func repeat(s Scope, argument any) (any, error) {
 	object, _ := argument.(map[string]any)
 	template, has := object["template"]
 	each, isMap := object["for_each"].(map[string]any)
@@ -450,11 +451,11 @@ func repeat(s scope, argument any) (any, error) {
 	}
 	together := false
 	if value, given := object["permutations"]; given {
-		resolved, err := s.resolve(value)
+		resolved, err := s.Resolve(value)
 		if err != nil {
 			return nil, err
 		}
-		all, ok := boolean(resolved)
+		all, ok := Boolean(resolved)
 		if !ok {
 			return nil, wrong("permutations is true or false")
 		}
@@ -463,7 +464,7 @@ func repeat(s scope, argument any) (any, error) {
 	names := slices.Sorted(maps.Keys(each))
 	values := map[string][]any{}
 	for _, name := range names {
-		resolved, err := s.resolve(each[name])
+		resolved, err := s.Resolve(each[name])
 		if err != nil {
 			return nil, err
 		}
@@ -476,7 +477,7 @@ func repeat(s scope, argument any) (any, error) {
 			}
 		case nil:
 		default:
-			return nil, wrong("%s is to be repeated for %s, which is no list", name, text(resolved))
+			return nil, wrong("%s is to be repeated for %s, which is no list", name, Text(resolved))
 		}
 	}
 	rounds := []map[string]any{{}}
@@ -507,7 +508,7 @@ func repeat(s scope, argument any) (any, error) {
 	}
 	result := []any{}
 	for _, round := range rounds {
-		one, err := s.resolve(substituted(template, round))
+		one, err := s.Resolve(substituted(template, round))
 		if err != nil {
 			return nil, err
 		}
@@ -524,13 +525,13 @@ func substituted(template any, values map[string]any) any {
 			return value
 		}
 		for _, name := range slices.SortedFunc(maps.Keys(values), func(a, b string) int { return len(b) - len(a) }) {
-			v = strings.ReplaceAll(v, name, text(values[name]))
+			v = strings.ReplaceAll(v, name, Text(values[name]))
 		}
 		return v
 	case map[string]any:
 		made := make(map[string]any, len(v))
 		for key, item := range v {
-			made[text(substituted(key, values))] = substituted(item, values)
+			made[Text(substituted(key, values))] = substituted(item, values)
 		}
 		return made
 	case []any:
@@ -541,137 +542,4 @@ func substituted(template any, values map[string]any) any {
 		return made
 	}
 	return template
-}
-
-// decide is a condition's truth: a name of one, a function, or a truth.
-func (s scope) decide(condition any) (bool, error) {
-	if name, ok := condition.(string); ok {
-		defined, known := s.conditions[name]
-		if !known {
-			if is, ok := boolean(name); ok {
-				return is, nil
-			}
-			return false, wrong("there is no condition %s", name)
-		}
-		if slices.Contains(s.deciding, name) {
-			return false, wrong("the condition %s depends on itself", name)
-		}
-		s.deciding = append(slices.Clone(s.deciding), name)
-		return s.decide(defined)
-	}
-	resolved, err := s.resolve(condition)
-	if err != nil {
-		return false, err
-	}
-	if is, ok := boolean(resolved); ok {
-		return is, nil
-	}
-	return false, wrong("%s is neither true nor false", text(resolved))
-}
-
-func choose(s scope, argument any) (any, error) {
-	arguments, _ := argument.([]any)
-	if len(arguments) != 2 && len(arguments) != 3 {
-		return nil, wrong("[condition, value, other value] is wanted")
-	}
-	is, err := s.decide(arguments[0])
-	switch {
-	case err != nil:
-		return nil, err
-	case is:
-		return s.resolve(arguments[1])
-	case len(arguments) == 3:
-		return s.resolve(arguments[2])
-	}
-	return nil, nil
-}
-
-func equals(_ scope, argument any) (any, error) {
-	arguments, _ := argument.([]any)
-	if len(arguments) != 2 {
-		return nil, wrong("[value, value] is wanted")
-	}
-	return reflect.DeepEqual(arguments[0], arguments[1]), nil
-}
-
-func not(s scope, argument any) (any, error) {
-	is, err := s.decide(argument)
-	return !is, err
-}
-
-func and(s scope, argument any) (any, error) { return s.all(argument, true) }
-
-func or(s scope, argument any) (any, error) { return s.all(argument, false) }
-
-// all is whether all conditions of a list have this truth; the other truth as soon as one has it.
-func (s scope) all(argument any, truth bool) (any, error) {
-	for _, one := range listOf(argument) {
-		is, err := s.decide(one)
-		if err != nil {
-			return nil, err
-		}
-		if is != truth {
-			return is, nil
-		}
-	}
-	return truth, nil
-}
-
-// descend follows a path into maps and lists; what is not there is null, as in Heat.
-func descend(value any, path []any) any {
-	for _, step := range path {
-		switch current := value.(type) {
-		case map[string]any:
-			value = current[text(step)]
-		case []any:
-			index, err := strconv.Atoi(text(step))
-			if err != nil || index < 0 || index >= len(current) {
-				return nil
-			}
-			value = current[index]
-		default:
-			return nil
-		}
-	}
-	return value
-}
-
-func listOf(value any) []any {
-	switch value := value.(type) {
-	case nil:
-		return nil
-	case []any:
-		return value
-	}
-	return []any{value}
-}
-
-// text is a value within a text: maps and lists as JSON, null as nothing.
-func text(value any) string {
-	switch value := value.(type) {
-	case nil:
-		return ""
-	case string:
-		return value
-	case float64:
-		return strconv.FormatFloat(value, 'f', -1, 64)
-	case bool:
-		return strconv.FormatBool(value)
-	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Sprint(value)
-	}
-	return string(data)
-}
-
-// boolean reads a truth the way Heat does.
-func boolean(value any) (truth, ok bool) {
-	switch strings.ToLower(text(value)) {
-	case "true", "t", "on", "y", "yes", "1":
-		return true, true
-	case "false", "f", "off", "n", "no", "0":
-		return false, true
-	}
-	return false, false
 }
