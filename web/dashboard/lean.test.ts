@@ -18,6 +18,11 @@ it('leaves spacings out that the sources do not name', () => {
   expect(leanPart(style, "gap={{ lg: 'gapMd' }}").replaceAll(/\s+/g, ' ')).toBe('@media (width > 1px) { .pf-m-gap-md-on-lg { gap: 1px } .pf-m-hidden-on-lg { gap: 2px } }');
 });
 
+it('leaves out what nothing chooses, and keeps what stands for all else', () => {
+  const style = '.a:not(.pf-v6-theme-glass) { top: 0 } .pf-v6-theme-glass .a { top: 1px } :where(.pf-v6-m-dir-rtl, [dir=rtl]) .a, .b { top: 2px }';
+  expect(leanPart(style, '').replaceAll(/\s+/g, ' ').trim()).toBe('.a:not(.pf-v6-theme-glass) { top: 0 } .b { top: 2px }');
+});
+
 it('leaves their names out, too', () => {
   const code = 'export default {\n"modifiers": {\n"gapMdOnLg": "pf-m-gap-md-on-lg",\n"gapXlOnLg": "pf-m-gap-xl-on-lg",\n"gapXl": "pf-m-gap-xl",\n"hiddenOnLg": "pf-m-hidden-on-lg"\n}}';
   expect(leanNames(code, "gap={{ lg: 'gapMd' }}")).toBe(code.replace('"gapXlOnLg": "pf-m-gap-xl-on-lg",\n', ''));

@@ -2,8 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 import type { Plugin } from 'vite';
 
-/** The themes of PatternFly that nothing here chooses, and its icons and fonts, in place of which there are SVGs and the system's own. */
-const unused = /pf-v6-theme-(felt|glass|high-contrast|redhat)|pf-v6-pficon/;
+/** What nothing here chooses of PatternFly: its other themes and frames, scripts from right to left, and its icons and fonts, in place of
+ * which there are SVGs and the system's own. */
+const unused = /pf-v6-theme-(felt|glass|high-contrast|redhat)|pf-v6-pficon|pf-v6-m-dir-rtl|\[dir="?rtl"?\]|pf-v6-c-compass|pf-v6-c-page__dock|pf-m-dock|pf-v6-m-(ai-indicator|thinking|legacy-font)/;
+
+const isUnused = (selector: string): boolean => unused.test(selector.replaceAll(/:not\([^()]*\)/g, ''));
 
 /** Classes that come from words such as columnGapMd, which stand as they are in what uses them: each for five widths, most used nowhere. */
 const spaced = /\.pf-m-((?:column-gap|row-gap|gap|space-items|spacer|align-items|align-self|align-content|justify-content|sticky-top|sticky-bottom)[\w-]*)/g;
@@ -27,19 +30,38 @@ export const leanStyles = (): Plugin => ({
   },
 });
 
-/** leanFrame loads the frame of all pages without the drawer that it has a place for: no page opens one. */
+/** What some parts would bring with them, and which parts these are. */
+const instead = [
+  // The frame has a place for a drawer, which no page opens, and its navigation for menus that fly out, which it does not have.
+  { name: /^\.\.\/Drawer$/, importer: /\/components\/Page\//, id: '\0no-drawer' },
+  { name: /^\.\.\/\.\.\/helpers\/Popper\/Popper$/, importer: /\/components\/Nav\//, id: '\0no-popper' },
+  // Labels and alerts show their whole text beside them when it is cut off: then is early enough.
+  { name: /^\.\.\/Tooltip$/, importer: /\/components\/(Alert|Label)\//, id: '\0late-tooltip' },
+];
+
+const absent = (...names: string[]) => `const left = () => { throw new Error('this is left out: see lean.ts'); };
+export { ${names.map((name) => `left as ${name}`).join(', ')} };`;
+
+const inPlace: Record<string, string> = {
+  '\0no-drawer': absent('Drawer', 'DrawerContent', 'DrawerPanelContent'),
+  '\0no-popper': absent('Popper'),
+  '\0late-tooltip': `import { createElement, lazy, Suspense } from 'react';
+const Late = lazy(() => import('@patternfly/react-core/dist/esm/components/Tooltip/Tooltip.js').then(({ Tooltip }) => ({ default: Tooltip })));
+export const Tooltip = (props) => createElement(Suspense, { fallback: props.children ?? null }, createElement(Late, props));`,
+};
+
+/** leanFrame loads the frame of all pages without what it has a place for and no page uses, and what pages use seldom when they do. */
 export const leanFrame = (): Plugin => ({
   name: 'lean-frame',
   apply: 'build',
   enforce: 'pre',
   resolveId: {
-    filter: { id: /^\.\.\/Drawer$/ },
-    handler: (_id, importer) => (importer?.includes('/components/Page/') ? '\0no-drawer' : undefined),
+    filter: { id: /^\.\.\/(Drawer|Tooltip)$|\/helpers\/Popper\/Popper$/ },
+    handler: (name, importer = '') => instead.find((one) => one.name.test(name) && one.importer.test(importer))?.id,
   },
   load: {
-    filter: { id: /^\0no-drawer$/ },
-    handler: () => `const left = () => { throw new Error('the drawer is left out: see lean.ts'); };
-export { left as Drawer, left as DrawerContent, left as DrawerPanelContent };`,
+    filter: { id: /^\0(no|late)-/ },
+    handler: (id) => inPlace[id],
   },
 });
 
@@ -50,11 +72,11 @@ function textOf(...folders: string[]): string {
   return read.map((file) => readFileSync(file, 'utf8')).join('\n');
 }
 
-/** leanPart is a part's style without the spacings that the sources do not name. */
+/** leanPart is a part's style without what is not chosen and without the spacings that the sources do not name. */
 export function leanPart(style: string, sources: string): string {
   const isNamed = namedIn(sources);
   return style.replaceAll(/([^{}]*)(\{[^{}]*\})/g, (_rule, selector: string, body: string) => {
-    const selectors = selector.split(/,(?![^(]*\))/).filter((one) => [...one.matchAll(spaced)].every(([, name = '']) => isNamed(name)));
+    const selectors = selector.split(/,(?![^(]*\))/).filter((one) => !isUnused(one) && [...one.matchAll(spaced)].every(([, name = '']) => isNamed(name)));
     return selectors.length > 0 ? selectors.join(',') + body : '';
   });
 }
@@ -75,7 +97,7 @@ export function leanBase(style: string, users: string): string {
   const rules = rulesOf(style.replaceAll(/\/\*[^]*?\*\//g, '')).flatMap(([selector, body]) => {
     if (selector.startsWith('@font-face')) return [];
     if (selector.startsWith('@')) return [selector + body];
-    const selectors = selector.split(/,(?![^(]*\))/).filter((one) => !unused.test(one));
+    const selectors = selector.split(/,(?![^(]*\))/).filter((one) => !isUnused(one));
     return selectors.length > 0 ? [selectors.join(',') + body] : [];
   });
   const left = rules.join('\n');

@@ -1,18 +1,26 @@
 // All pages and their addresses; each page is loaded when it is first gone to.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 
-import { readLook as readAuditLook } from './audit/audit';
+import { readLook as readAuditLook } from './audit/look';
 import { CatalogPage } from './catalog/CatalogPage';
-import { readLook as readClusterLook } from './clusters/running';
+import { readLook as readClusterLook } from './clusters/look';
 import { componentTabs, type ComponentTab } from './components/tabs';
 import { tabs, type EnvironmentTab } from './environments/tabs';
-import { readLook } from './packages/packages';
+import { readLook } from './packages/look';
 import { Shell } from './shell/Shell';
-import { whose, type Whose } from './templates/templates';
+import { whose, type Whose } from './templates/whose';
+import { loadTexts } from './text';
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 
-const root = createRootRoute({ component: Shell, notFoundComponent: lazyRouteComponent(() => import('./shell/NotFound'), 'NotFound') });
+const root = createRootRoute({
+  component: Shell,
+  // The catalog needs the first texts only. A page whose texts do not come asks for them again, and says so.
+  beforeLoad: async ({ location }) => {
+    if (!['/', '/catalog'].includes(location.pathname)) await loadTexts().catch(() => undefined);
+  },
+  notFoundComponent: lazyRouteComponent(() => import('./shell/NotFound'), 'NotFound'),
+});
 
 const start = createRoute({
   getParentRoute: () => root,

@@ -27,7 +27,8 @@ import { Heading } from '../shell/Heading';
 import { Loaded } from '../shell/Loaded';
 import { Pager } from '../shell/Pager';
 import { useLanguage } from '../text';
-import { auditQuery, fields, outcomes, type AuditEvent, type Look } from './audit';
+import { auditQuery, type AuditEvent } from './audit';
+import { fields, outcomes, type Look } from './look';
 
 /** Who has done what, newest first. */
 export function AuditPage() {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 
-import { queryOf, readLook } from './audit';
+import { queryOf } from './audit';
+import { readLook } from './look';
 
 test('an address is read, and what makes no sense in it passed over', () => {
   const look = readLook({ outcome: 'maybe', action: 'create', since: 'yesterday', until: '2026-11-22T10:00', user: 7 });

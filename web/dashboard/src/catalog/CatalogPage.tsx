@@ -25,7 +25,7 @@ import { lazy, Suspense } from 'react';
 
 import { environmentQuery } from '../environments/environments';
 import { Failure } from '../shell/Failure';
-import { useText } from '../text';
+import { useFirstText } from '../text';
 import { applicationsQuery, categoriesQuery, type Package } from './catalog';
 import { PackageLogo } from './PackageLogo';
 
@@ -33,7 +33,7 @@ const Nothing = lazy(() => import('./Nothing').then(({ Nothing }) => ({ default:
 
 /** All applications that can be put into environments. What is searched for stands in the address. */
 export function CatalogPage() {
-  const text = useText();
+  const text = useFirstText();
   const words = text.catalog;
   const navigate = useNavigate();
   const { search = '', category = '', environment } = useSearch({ from: '/catalog' });
@@ -47,7 +47,7 @@ export function CatalogPage() {
     <>
       <PageSection>
         <Title headingLevel="h1">{words.title}</Title>
-        {target.data && <Content component="p">{text.details.addingTo(target.data.name ?? '')}</Content>}
+        {target.data && <Content component="p">{words.addingTo(target.data.name ?? '')}</Content>}
       </PageSection>
       <PageSection isFilled>
         <Toolbar>
@@ -90,7 +90,7 @@ export function CatalogPage() {
 }
 
 function Tile({ application, environment }: { application: Package; environment?: string }) {
-  const text = useText();
+  const text = useFirstText();
   return (
     <Card isFullHeight>
       <CardHeader>

@@ -1,11 +1,11 @@
 import { Button, EmptyState, EmptyStateBody } from '@patternfly/react-core';
 import { CubesIcon, SearchIcon } from '@patternfly/react-icons';
 
-import { useText } from '../text';
+import { useFirstText } from '../text';
 
 /** Says that the catalog has nothing to show, and what to do about it. */
 export function Nothing({ isSearched, onClear }: { isSearched: boolean; onClear: () => void }) {
-  const words = useText().catalog;
+  const words = useFirstText().catalog;
   if (!isSearched) {
     return (
       <EmptyState titleText={words.none} icon={CubesIcon} headingLevel="h2">

@@ -36,7 +36,7 @@ import { Nodes } from './Nodes';
 import { Routes } from './Routes';
 import { Snapshots } from './Snapshots';
 import { WhatRuns } from './WhatRuns';
-import type { ClusterTab } from './running';
+import type { ClusterTab } from './look';
 import { ScaleDialog } from './ScaleDialog';
 import { scales } from './scaling';
 

@@ -23,7 +23,8 @@ import { showAge, showTime } from '../api/time';
 import { Loaded } from '../shell/Loaded';
 import { useLanguage } from '../text';
 import { PodTable } from './PodTable';
-import { chosen, namespacesOf, runningQuery, type ClusterLook, type Running as Found, type Workload } from './running';
+import type { ClusterLook } from './look';
+import { chosen, namespacesOf, runningQuery, type Running as Found, type Workload } from './running';
 import { WorkloadLink } from './WorkloadLink';
 
 /** What runs in a cluster. */

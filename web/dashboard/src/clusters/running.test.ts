@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 
-import { chosen, counts, logPath, mainContainer, namespacesOf, readLook, type Pod, type Running } from './running';
+import { readLook } from './look';
+import { chosen, counts, logPath, mainContainer, namespacesOf, type Pod, type Running } from './running';
 
 const container = (name: string, init = false, ready = true, restarts = 0) => ({ name, image: 'i', init, state: 'Running', message: '', ready, restarts, started: null });
 const pod = (name: string, part: Partial<Pod> = {}): Pod => ({

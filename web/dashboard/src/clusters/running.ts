@@ -3,6 +3,7 @@ import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, send, type Schema } from '../api/client';
 import { download } from '../api/download';
+import type { ClusterLook } from './look';
 
 export type Running = Schema<'Running'>;
 export type Workload = Schema<'Workload'>;
@@ -10,29 +11,6 @@ export type Pod = Schema<'Pod'>;
 export type PodDetails = Schema<'PodDetails'>;
 export type WorkloadDetails = Schema<'WorkloadDetails'>;
 export type KubernetesEvent = Schema<'KubernetesEvent'>;
-
-/** The tabs of a cluster's page, as its address names them. */
-export const clusterTabs = ['overview', 'running', 'protection'] as const;
-
-export type ClusterTab = (typeof clusterTabs)[number];
-
-/** What of a cluster's page the address says. */
-export interface ClusterLook {
-  tab?: ClusterTab;
-  namespace?: string;
-  search?: string;
-  /** Only pods that are not as they should be. */
-  ill?: true;
-}
-
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
-
-export const readLook = (search: Record<string, unknown>): ClusterLook => ({
-  tab: clusterTabs.find((tab) => tab === search.tab),
-  namespace: textOf(search.namespace),
-  search: textOf(search.search),
-  ill: search.ill ? true : undefined,
-});
 
 export const runningQuery = (environment: string, cluster: string) =>
   queryOptions({

@@ -4,14 +4,13 @@ import { lazy, Suspense, useEffect, useState } from 'react';
 
 import { answered, api, ApiError } from '../api/client';
 import type { Deployment } from '../deployments/deployments';
-import { useText } from '../text';
 import { unwatch, watchedIn } from './watched';
 
 const Toasts = lazy(() => import('./Toasts').then(({ Toasts }) => ({ default: Toasts })));
+const Said = lazy(() => import('./Toasts').then(({ Said }) => ({ default: Said })));
 
 /** Says that deployments have ended which somebody at this browser has watched. */
 export function Notices() {
-  const text = useText();
   const client = useQueryClient();
   const path = useRouterState({ select: (state) => state.location.pathname });
   const [ended, setEnded] = useState<Deployment[]>([]);
@@ -34,7 +33,7 @@ export function Notices() {
     <>
       {/* It is there before it says something: what comes with its region is not read out. */}
       <span aria-live="polite" className="pf-v6-screen-reader">
-        {last && text.notices.ended(text.deployments.states[last.state ?? 'success'])}
+        <Suspense>{last && <Said one={last} />}</Suspense>
       </span>
       <Suspense>
         {last && <Toasts ended={ended} onClose={(one) => setEnded((now) => now.filter((each) => each.id !== one.id))} />}

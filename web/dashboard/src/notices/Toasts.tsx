@@ -4,6 +4,12 @@ import { useNavigate } from '@tanstack/react-router';
 import type { Deployment } from '../deployments/deployments';
 import { useText } from '../text';
 
+/** How a deployment has ended, in words alone. */
+export function Said({ one }: { one: Deployment }) {
+  const text = useText();
+  return text.notices.ended(text.deployments.states[one.state ?? 'success']);
+}
+
 /** Notices of deployments that have ended, above whatever page is shown. */
 export function Toasts({ ended, onClose }: { ended: Deployment[]; onClose: (one: Deployment) => void }) {
   const text = useText();

@@ -8,7 +8,8 @@ import type { Package } from '../catalog/catalog';
 import { ChoiceCell, ChoiceOfAll } from '../shell/Choice';
 import { RowActions } from '../shell/RowActions';
 import { useLanguage } from '../text';
-import { changePackage, downloadOf, type Look } from './packages';
+import type { Look } from './look';
+import { changePackage, downloadOf } from './packages';
 
 interface Props {
   packages: Package[];

@@ -26,7 +26,8 @@ import { Loaded } from '../shell/Loaded';
 import { Pager } from '../shell/Pager';
 import { useText } from '../text';
 import { EditDialog } from './EditDialog';
-import { deletePackages, packagesKey, packagesQuery, sizes, types, type Look } from './packages';
+import { sizes, types, type Look } from './look';
+import { deletePackages, packagesKey, packagesQuery } from './packages';
 import { PackageTable } from './PackageTable';
 import { UploadDialog } from './UploadDialog';
 

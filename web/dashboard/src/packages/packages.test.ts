@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 
-import { compare, findings, listOf, patchOf, queryOf, readLook } from './packages';
+import { readLook } from './look';
+import { compare, findings, listOf, patchOf, queryOf } from './packages';
 
 test('an address is read, and what makes no sense in it passed over', () => {
   expect(readLook({ search: 'web', type: 'Application', limit: 50, descending: true, after: 'a,b' })).toMatchObject({

@@ -6,7 +6,7 @@ import { lazy, Suspense, useCallback, useEffect, useState } from 'react';
 
 import { environmentsQuery } from '../environments/environments';
 import { LateMenu, type Look } from '../shell/LateMenu';
-import { useText } from '../text';
+import { useFirstText } from '../text';
 import { shortcut } from './shortcut';
 
 const Help = lazy(() => import('../shell/Menus').then(({ Help }) => ({ default: Help })));
@@ -17,8 +17,7 @@ const CreateDialog = lazy(() => import('../environments/CreateDialog').then(({ C
 
 /** The palette and the help of the masthead, with the keys that open them. */
 export function Commands() {
-  const text = useText();
-  const words = text.palette;
+  const words = useFirstText().shell;
   const navigate = useNavigate();
   const client = useQueryClient();
   const [dialog, setDialog] = useState<'palette' | 'about' | 'keyboard' | 'create' | null>(null);
@@ -37,10 +36,10 @@ export function Commands() {
   return (
     <>
       <ToolbarItem>
-        <Button variant="plain" icon={<SearchIcon />} aria-label={words.open} title={words.open} onClick={() => setDialog('palette')} />
+        <Button variant="plain" icon={<SearchIcon />} aria-label={words.search} title={words.search} onClick={() => setDialog('palette')} />
       </ToolbarItem>
       <ToolbarItem>
-        <LateMenu menu={help} label={text.help.title} icon={<OutlinedQuestionCircleIcon />} />
+        <LateMenu menu={help} label={words.help} icon={<OutlinedQuestionCircleIcon />} />
       </ToolbarItem>
       <Suspense>
         {dialog === 'palette' && (

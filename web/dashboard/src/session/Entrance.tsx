@@ -3,13 +3,13 @@ import { useQuery } from '@tanstack/react-query';
 import { useState, type ReactNode } from 'react';
 
 import { Failure } from '../shell/Failure';
-import { useText } from '../text';
+import { useFirstText } from '../text';
 import { chooseProject, readProjects, type SignedIn } from './session';
 import { SignInForm } from './SignInForm';
 
 /** What somebody sees who is not signed in. */
 export function SignIn({ onSignedIn }: { onSignedIn: (session: SignedIn) => void }) {
-  const words = useText().session;
+  const words = useFirstText().session;
   return (
     <Entrance title={words.title} subtitle={words.subtitle}>
       <SignInForm onSignedIn={onSignedIn} />
@@ -36,7 +36,7 @@ function Entrance({ title, subtitle, children }: { title: string; subtitle?: str
 
 /** Asks who has no project yet, and may work in several, in which. */
 export function ChooseProject({ onChosen }: { onChosen: (session: SignedIn) => void }) {
-  const text = useText();
+  const text = useFirstText();
   const projects = useQuery({ queryKey: ['projects'], queryFn: readProjects });
   const [failed, setFailed] = useState<Error | null>(null);
   const list = projects.data ?? [];

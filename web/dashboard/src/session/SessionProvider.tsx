@@ -4,7 +4,7 @@ import { lazy, Suspense, useCallback, useEffect, useState, type ReactNode } from
 
 import { isSignedOut } from '../api/client';
 import { Failure } from '../shell/Failure';
-import { useText } from '../text';
+import { useFirstText } from '../text';
 import { arrive } from './federation';
 import { readSession, Session, sessionKey, type SignedIn } from './session';
 
@@ -16,7 +16,7 @@ const SignInAgain = lazy(() => import('./SignInAgain').then(({ SignInAgain }) =>
 /** Shows what is inside to whoever is signed in and works in a project, and the sign-in to everybody else. A sign-in that ends later is
  * renewed in a dialog over the page, which stays as it is. */
 export function SessionProvider({ children }: { children: ReactNode }) {
-  const text = useText();
+  const text = useFirstText();
   const client = useQueryClient();
   const [ended, setEnded] = useState(false);
   const asked = useQuery({ queryKey: sessionKey, queryFn: async () => (await arrive()) ?? readSession(), retry: false, staleTime: Infinity });

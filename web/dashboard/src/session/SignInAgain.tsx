@@ -1,12 +1,12 @@
 import { Modal, ModalBody, ModalHeader } from '@patternfly/react-core';
 
-import { useText } from '../text';
+import { useFirstText } from '../text';
 import type { SignedIn } from './session';
 import { SignInForm } from './SignInForm';
 
 /** Asks for the password again, over the page as it is. */
 export function SignInAgain(props: { former: SignedIn; onSignedIn: (session: SignedIn) => void }) {
-  const words = useText().session;
+  const words = useFirstText().session;
   return (
     <Modal isOpen variant="small" aria-labelledby="again-title">
       <ModalHeader title={words.again} labelId="again-title" description={words.againWhat} />

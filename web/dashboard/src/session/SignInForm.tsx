@@ -15,7 +15,7 @@ import { ExternalLinkAltIcon } from '@patternfly/react-icons';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState, type FormEvent } from 'react';
 
-import { useText } from '../text';
+import { useFirstText } from '../text';
 import { leave, providersQuery, renew } from './federation';
 import { readSession, signIn, type Credentials, type SignedIn } from './session';
 
@@ -27,7 +27,7 @@ interface Props {
 
 /** Asks who somebody is: by a password or an application credential. */
 export function SignInForm({ former, onSignedIn }: Props) {
-  const text = useText();
+  const text = useFirstText();
   const [byCredential, setByCredential] = useState(Boolean(former?.application_credential));
   const [fields, setFields] = useState({
     user: former?.user?.name ?? '',

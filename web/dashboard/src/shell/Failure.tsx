@@ -1,11 +1,11 @@
 import { Alert, AlertActionLink, Content } from '@patternfly/react-core';
 
 import { ApiError } from '../api/client';
-import { useText } from '../text';
+import { useFirstText } from '../text';
 
 /** Says what went wrong, in the server's own words and with the id by which its operator finds the request. */
 export function Failure({ error, onRetry }: { error: Error; onRetry?: () => void }) {
-  const text = useText();
+  const text = useFirstText();
   const requestId = error instanceof ApiError ? error.requestId : '';
   const problems = error instanceof ApiError ? error.problems : [];
   return (

@@ -2,12 +2,12 @@ import { Skeleton } from '@patternfly/react-core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 
-import { useText } from '../text';
+import { useFirstText } from '../text';
 import { Failure } from './Failure';
 
 /** Shows what was asked for once it is there; until then that it comes, or why it does not. */
 export function Loaded<T>({ query, children }: { query: UseQueryResult<T, Error>; children: (data: T) => ReactNode }) {
-  const text = useText();
+  const text = useFirstText();
   return (
     <>
       {query.error && <Failure error={query.error} onRetry={() => void query.refetch()} />}

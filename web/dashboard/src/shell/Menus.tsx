@@ -4,7 +4,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useMemo, useState, type ReactNode } from 'react';
 
 import { chooseProject, readProjects, signOut, useSession } from '../session/session';
-import { languageNames, useLanguage, type Language } from '../text';
+import { languageNames, useFirstLanguage, useFirstText, useText, type Language } from '../text';
 import { toggleOf, type Look } from './LateMenu';
 import { useTheme, type Theme } from './theme';
 
@@ -36,7 +36,7 @@ function Opened({ look, isOpen, onOpen, onSelect, children }: Openable) {
 
 /** The projects to work in. */
 export function Projects(look: Look) {
-  const { text } = useLanguage();
+  const text = useFirstText();
   const session = useSession();
   const [open, setOpen] = useState(true);
   const projects = useQuery({ queryKey: ['projects'], queryFn: readProjects, enabled: open });
@@ -58,7 +58,7 @@ export function Projects(look: Look) {
 
 /** Appearance, language, and the end of the sign-in. */
 export function Account(look: Look) {
-  const { text, language, choose } = useLanguage();
+  const { text, language, choose } = useFirstLanguage();
   const { theme, choose: chooseTheme } = useTheme();
   const client = useQueryClient();
   const [open, setOpen] = useState(true);
@@ -103,7 +103,7 @@ export function Account(look: Look) {
 
 /** Documents, keys, and what this is. */
 export function Help({ onShow, ...look }: Look & { onShow: (dialog: 'keyboard' | 'about') => void }) {
-  const { text } = useLanguage();
+  const text = useText();
   const navigate = useNavigate();
   const [open, setOpen] = useState(true);
   return (

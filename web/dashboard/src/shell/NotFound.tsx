@@ -2,11 +2,11 @@ import { Button, EmptyState, EmptyStateActions, EmptyStateBody, EmptyStateFooter
 import { SearchIcon } from '@patternfly/react-icons';
 import { useNavigate } from '@tanstack/react-router';
 
-import { useLanguage } from '../text';
+import { useFirstText } from '../text';
 
 /** Shown where no page is. */
 export function NotFound() {
-  const { text } = useLanguage();
+  const text = useFirstText();
   const navigate = useNavigate();
   return (
     <PageSection isFilled>

@@ -24,7 +24,7 @@ import { lazy } from 'react';
 import { Commands } from '../palette/Commands';
 import { Notices } from '../notices/Notices';
 import { useSession } from '../session/session';
-import { useLanguage } from '../text';
+import { useFirstText } from '../text';
 import { FirstVisit } from '../welcome/FirstVisit';
 import { LateMenu } from './LateMenu';
 import { groups, mayOpen } from './pages';
@@ -36,7 +36,7 @@ const mainId = 'main';
 
 /** The frame of every page: where one is, who one is, and where one can go. */
 export function Shell() {
-  const { text } = useLanguage();
+  const text = useFirstText();
   const path = useRouterState({ select: (state) => state.location.pathname });
   const session = useSession();
   return (
@@ -71,7 +71,7 @@ export function Shell() {
 }
 
 function Head() {
-  const { text } = useLanguage();
+  const text = useFirstText();
   return (
     <Masthead display={{ default: 'inline' }}>
       <MastheadMain>
@@ -105,13 +105,13 @@ function Head() {
 }
 
 function ProjectMenu() {
-  const { text } = useLanguage();
+  const text = useFirstText();
   const { project } = useSession();
   return <LateMenu menu={Projects} label={`${text.shell.chooseProject}: ${project?.name ?? ''}`} icon={<FolderIcon className="burano-wide-only" />} shown={project?.name} />;
 }
 
 function AccountMenu() {
-  const { text } = useLanguage();
+  const text = useFirstText();
   const { user } = useSession();
   return <LateMenu menu={Account} label={text.shell.account(user?.name ?? '')} icon={<UserIcon />} shown={<span className="burano-wide-only">{user?.name}</span>} />;
 }

@@ -1,29 +1,29 @@
 import type { SignedIn } from '../session/session';
-import type { Texts } from '../text/en';
+import type { FirstTexts } from '../text/en/first';
 
 /** What the navigation leads to, in groups, in its order. */
 export const groups = [
   {
-    name: (text: Texts) => text.shell.browse,
-    pages: [{ to: '/catalog', name: (text: Texts) => text.shell.catalog }],
+    name: (text: FirstTexts) => text.shell.browse,
+    pages: [{ to: '/catalog', name: (text: FirstTexts) => text.shell.catalog }],
   },
   {
-    name: (text: Texts) => text.shell.applications,
+    name: (text: FirstTexts) => text.shell.applications,
     pages: [
-      { to: '/environments', name: (text: Texts) => text.shell.environments },
-      { to: '/deployments', name: (text: Texts) => text.shell.deployments },
-      { to: '/templates', name: (text: Texts) => text.templates.title },
+      { to: '/environments', name: (text: FirstTexts) => text.shell.environments },
+      { to: '/deployments', name: (text: FirstTexts) => text.shell.deployments },
+      { to: '/templates', name: (text: FirstTexts) => text.shell.templates },
     ],
   },
   {
-    name: (text: Texts) => text.shell.manage,
+    name: (text: FirstTexts) => text.shell.manage,
     pages: [
-      { to: '/packages', name: (text: Texts) => text.packages.title },
-      { to: '/categories', name: (text: Texts) => text.categories.title },
-      { to: '/images', name: (text: Texts) => text.images.title },
-      { to: '/statistics', name: (text: Texts) => text.statistics.title },
-      { to: '/audit', name: (text: Texts) => text.audit.title, rule: 'list_audit_events' },
-      { to: '/quotas', name: (text: Texts) => text.quotas.title },
+      { to: '/packages', name: (text: FirstTexts) => text.shell.packages },
+      { to: '/categories', name: (text: FirstTexts) => text.shell.categories },
+      { to: '/images', name: (text: FirstTexts) => text.shell.images },
+      { to: '/statistics', name: (text: FirstTexts) => text.shell.statistics },
+      { to: '/audit', name: (text: FirstTexts) => text.shell.audit, rule: 'list_audit_events' },
+      { to: '/quotas', name: (text: FirstTexts) => text.shell.quotas },
     ],
   },
 ] as const;

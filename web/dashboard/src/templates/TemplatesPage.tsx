@@ -12,7 +12,8 @@ import { Loaded } from '../shell/Loaded';
 import { RowActions } from '../shell/RowActions';
 import { useLanguage } from '../text';
 import { TemplateDialogs, type TemplateDialog } from './TemplateDialogs';
-import { templatesQuery, whose } from './templates';
+import { templatesQuery } from './templates';
+import { whose } from './whose';
 
 /** Environments to be: those of the project, and public ones of others. */
 export function TemplatesPage() {

@@ -3,11 +3,9 @@ import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, type Schema } from '../api/client';
 import type { ObjectModel } from '../environments/environments';
+import type { Whose } from './whose';
 
 export type Template = Schema<'Template'>;
-
-export const whose = ['own', 'public'] as const;
-export type Whose = (typeof whose)[number];
 
 export const templatesKey = ['templates'];
 

@@ -1,13 +1,20 @@
 // The dashboard's texts: English here is the shape that every other language has.
-import { createContext, useContext, useEffect, useMemo, useState, type ReactNode } from 'react';
+import { createContext, use, useContext, useEffect, useMemo, useState, type ReactNode } from 'react';
 
-import { en, type Texts } from './en';
+import type { Texts } from './en';
+import { first, type FirstTexts } from './en/first';
 
-/** English is always there; the others are loaded by those who read them. */
+interface Loads {
+  /** What the first page needs. */
+  first: () => Promise<FirstTexts>;
+  all: () => Promise<Texts>;
+}
+
+/** What is first needed is always there in English; all else is loaded by those who read it. */
 const languages = {
-  en: () => Promise.resolve(en),
-  de: () => import('./de').then((module) => module.de),
-} satisfies Record<string, () => Promise<Texts>>;
+  en: { first: () => Promise.resolve(first), all: once(() => import('./en').then((module) => module.en)) },
+  de: { first: once(() => import('./de/first').then((module) => module.first)), all: once(() => import('./de').then((module) => module.de)) },
+} satisfies Record<string, Loads>;
 
 export type Language = keyof typeof languages;
 
@@ -15,6 +22,16 @@ export type Language = keyof typeof languages;
 export const languageNames: Record<Language, string> = { en: 'English', de: 'Deutsch' };
 
 const remembered = 'burano.language';
+
+/** Loads something when it is first asked for, and again only where that has failed. */
+function once<T>(load: () => Promise<T>): () => Promise<T> {
+  let asked: Promise<T> | undefined;
+  return () =>
+    (asked ??= load().catch((error: unknown) => {
+      asked = undefined;
+      throw error;
+    }));
+}
 
 /** The language that was chosen, else the browser's where there is one of these. */
 export function preferred(stored: string | null, browser: readonly string[]): Language {
@@ -25,37 +42,44 @@ export function preferred(stored: string | null, browser: readonly string[]): La
   return 'en';
 }
 
-interface Choice {
+const current = (): Language => preferred(localStorage.getItem(remembered), navigator.languages);
+
+/** Loads all texts, for pages that need more than the first ones. */
+export const loadTexts = (): Promise<Texts> => languages[current()].all();
+
+interface Choice<T> {
   language: Language;
   choose: (language: Language) => void;
-  text: Texts;
+  text: T;
 }
 
-const Chosen = createContext<Choice>({ language: 'en', choose: () => undefined, text: en });
+const Chosen = createContext<Choice<FirstTexts>>({ language: 'en', choose: () => undefined, text: first });
 
 export function LanguageProvider({ children }: { children: ReactNode }) {
-  const [language, setLanguage] = useState(() => preferred(localStorage.getItem(remembered), navigator.languages));
-  const [shown, setShown] = useState<{ language: Language; text: Texts } | null>(language === 'en' ? { language, text: en } : null);
+  const [wanted, setWanted] = useState<{ language: Language; load: keyof Loads }>(() => ({ language: current(), load: 'first' }));
+  const [shown, setShown] = useState<{ language: Language; text: FirstTexts } | null>(wanted.language === 'en' ? { language: 'en', text: first } : null);
   useEffect(() => {
-    let current = true;
-    languages[language]().then(
-      (text) => current && setShown({ language, text }),
-      () => current && setShown((before) => before ?? { language: 'en', text: en }),
+    let isWanted = true;
+    const { language, load } = wanted;
+    languages[language][load]().then(
+      (text) => isWanted && setShown({ language, text }),
+      () => isWanted && setShown((before) => before ?? { language: 'en', text: first }),
     );
     return () => {
-      current = false;
+      isWanted = false;
     };
-  }, [language]);
+  }, [wanted]);
   useEffect(() => {
     if (shown) document.documentElement.lang = shown.language;
   }, [shown]);
-  const choice = useMemo<Choice | null>(
+  const choice = useMemo<Choice<FirstTexts> | null>(
     () =>
       shown && {
         ...shown,
-        choose: (next) => {
-          localStorage.setItem(remembered, next);
-          setLanguage(next);
+        choose: (language) => {
+          localStorage.setItem(remembered, language);
+          // The page that is shown needs more than the first texts, and stays until they are there.
+          setWanted({ language, load: 'all' });
         },
       },
     [shown],
@@ -63,7 +87,16 @@ export function LanguageProvider({ children }: { children: ReactNode }) {
   return choice && <Chosen.Provider value={choice}>{children}</Chosen.Provider>;
 }
 
-/** The texts in the viewer's language. */
-export const useText = (): Texts => useContext(Chosen).text;
+/** The texts in the viewer's language. What uses them waits until they are loaded. */
+export const useText = (): Texts => useLanguage().text;
 
-export const useLanguage = (): Choice => useContext(Chosen);
+export function useLanguage(): Choice<Texts> {
+  const choice = useContext(Chosen);
+  return { ...choice, text: use(languages[choice.language].all()) };
+}
+
+/** The texts that are there from the beginning: for what the sign-in and the catalog show. */
+export const useFirstText = (): FirstTexts => useContext(Chosen).text;
+
+/** The same, with the language and how to choose another. */
+export const useFirstLanguage = (): Choice<FirstTexts> => useContext(Chosen);

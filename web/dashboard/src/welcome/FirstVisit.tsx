@@ -5,11 +5,11 @@ import { useState } from 'react';
 
 import { environmentsQuery } from '../environments/environments';
 import { useSession } from '../session/session';
-import { useText } from '../text';
+import { useFirstText } from '../text';
 
 /** Says to who has no environments yet what comes first; once closed it stays away from that project. */
 export function FirstVisit() {
-  const words = useText().welcome;
+  const words = useFirstText().welcome;
   const project = useSession().project?.id ?? '';
   const remembered = `burano.welcomed.${project}`;
   const [closed, setClosed] = useState(() => localStorage.getItem(remembered) !== null);

@@ -1,7 +1,8 @@
 import type { Texts } from '../en';
+import { shell } from './shell';
 
 export const audit: Texts['audit'] = {
-  title: 'Audit',
+  title: shell.audit,
   what: 'Wer was getan hat, das Neueste zuerst. Administratoren sehen alles, andere das ihres Projekts, wo die Regeln es erlauben.',
   filters: 'Filter',
   any: 'Beliebig',

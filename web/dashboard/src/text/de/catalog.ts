@@ -10,4 +10,5 @@ export const catalog: Texts['catalog'] = {
   noMatch: 'Keine Anwendung passt',
   clear: 'Suche und Kategorie löschen',
   by: (author) => `von ${author}`,
+  addingTo: (name) => `Wählen Sie die Anwendung, die zu ${name} hinzugefügt werden soll.`,
 };

@@ -1,7 +1,8 @@
 import type { Texts } from '../en';
+import { shell } from './shell';
 
 export const categories: Texts['categories'] = {
-  title: 'Kategorien',
+  title: shell.categories,
   what: 'Der Katalog ist in Kategorien eingeteilt. Administratoren legen sie an und löschen sie.',
   add: 'Kategorie anlegen',
   name: 'Name',

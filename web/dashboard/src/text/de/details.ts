@@ -33,5 +33,4 @@ export const details: Texts['details'] = {
   environment: 'Umgebung',
   newName: 'Name der neuen Umgebung',
   next: 'Weiter',
-  addingTo: (name) => `Wählen Sie die Anwendung, die zu ${name} hinzugefügt werden soll.`,
 };

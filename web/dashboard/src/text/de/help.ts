@@ -1,7 +1,8 @@
 import type { Texts } from '../en';
+import { shell } from './shell';
 
 export const help: Texts['help'] = {
-  title: 'Hilfe',
+  title: shell.help,
   about: (page) => `Hilfe: ${page}`,
   search: 'In den Dokumenten suchen',
   pages: 'Dokumente (englisch)',

@@ -1,7 +1,8 @@
 import type { Texts } from '../en';
+import { shell } from './shell';
 
 export const images: Texts['images'] = {
-  title: 'Images',
+  title: shell.images,
   what: 'Images der Cloud, von denen Anwendungen ihre Server starten. Formulare finden die, die mit ihrem Zweck markiert sind.',
   name: 'Name',
   titleOf: 'Titel',

@@ -1,7 +1,8 @@
 import type { Texts } from '../en';
+import { shell } from './shell';
 
 export const packages: Texts['packages'] = {
-  title: 'Pakete',
+  title: shell.packages,
   what: 'Ein Paket bringt eine Anwendung oder eine Bibliothek in den Katalog.',
   upload: 'Pakete importieren',
   search: 'Pakete suchen',

@@ -2,7 +2,6 @@ import type { Texts } from '../en';
 
 export const palette: Texts['palette'] = {
   title: 'Gehe zu oder tue',
-  open: 'Alles suchen (Strg+K)',
   placeholder: 'Seite, Umgebung, Anwendung oder Handlung',
   nothing: 'Nichts heißt so.',
   page: 'Seite',

@@ -1,7 +1,8 @@
 import type { Texts } from '../en';
+import { shell } from './shell';
 
 export const quotas: Texts['quotas'] = {
-  title: 'Quotas',
+  title: shell.quotas,
   what: 'Wie viel ein Projekt haben darf, und hat.',
   project: 'Projekt',
   other: 'Ein anderes Projekt, nach seiner ID',

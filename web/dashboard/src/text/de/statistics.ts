@@ -1,7 +1,8 @@
 import type { Texts } from '../en';
+import { shell } from './shell';
 
 export const statistics: Texts['statistics'] = {
-  title: 'Statistik',
+  title: shell.statistics,
   instances: 'Was Umgebungen haben',
   instancesWhat: 'Server, und was Anwendungen sonst zählen, und wie lange es da ist.',
   environment: 'Umgebung',

@@ -1,7 +1,8 @@
 import type { Texts } from '../en';
+import { shell } from './shell';
 
 export const templates: Texts['templates'] = {
-  title: 'Vorlagen',
+  title: shell.templates,
   what: 'Eine Vorlage enthält Anwendungen für Umgebungen, die erst angelegt werden.',
   whose: 'Wessen Vorlagen',
   all: 'Eigene und öffentliche',

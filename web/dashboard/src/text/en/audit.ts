@@ -1,5 +1,7 @@
+import { shell } from './shell';
+
 export const audit = {
-  title: 'Audit',
+  title: shell.audit,
   what: 'Who has done what, newest first. Administrators see all, others their project’s where the policy lets them.',
   filters: 'Filters',
   any: 'Any',

@@ -8,4 +8,5 @@ export const catalog = {
   noMatch: 'No application matches',
   clear: 'Clear search and category',
   by: (author: string) => `by ${author}`,
+  addingTo: (name: string) => `Choose the application to add to ${name}.`,
 };

@@ -1,5 +1,7 @@
+import { shell } from './shell';
+
 export const categories = {
-  title: 'Categories',
+  title: shell.categories,
   what: 'The catalog is sorted into categories. Administrators add and delete them.',
   add: 'Add category',
   name: 'Name',

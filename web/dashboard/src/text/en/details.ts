@@ -31,5 +31,4 @@ export const details = {
   environment: 'Environment',
   newName: 'Name of the new environment',
   next: 'Next',
-  addingTo: (name: string) => `Choose the application to add to ${name}.`,
 };

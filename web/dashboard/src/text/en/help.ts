@@ -1,5 +1,7 @@
+import { shell } from './shell';
+
 export const help = {
-  title: 'Help',
+  title: shell.help,
   about: (page: string) => `Help: ${page}`,
   search: 'Search the documents',
   pages: 'Documents',

@@ -1,5 +1,7 @@
+import { shell } from './shell';
+
 export const images = {
-  title: 'Images',
+  title: shell.images,
   what: 'Images of the cloud from which applications start their servers. Forms find those that are marked with what they are for.',
   name: 'Name',
   titleOf: 'Title',

@@ -1,7 +1,6 @@
 // Each part of the dashboard has a file of texts of its own.
 import { actions } from './actions';
 import { audit } from './audit';
-import { catalog } from './catalog';
 import { categories } from './categories';
 import { clusters } from './clusters';
 import { compare } from './compare';
@@ -12,6 +11,7 @@ import { details } from './details';
 import { draft } from './draft';
 import { environments } from './environments';
 import { findings } from './findings';
+import { first } from './first';
 import { help } from './help';
 import { images } from './images';
 import { notices } from './notices';
@@ -19,19 +19,16 @@ import { packages } from './packages';
 import { palette } from './palette';
 import { quotas } from './quotas';
 import { running } from './running';
-import { session } from './session';
-import { shell } from './shell';
 import { certificates, snapshots } from './snapshots';
 import { statistics } from './statistics';
 import { templates } from './templates';
 import { topology } from './topology';
-import { welcome } from './welcome';
 import { wizard } from './wizard';
 
 export const en = {
+  ...first,
   actions,
   audit,
-  catalog,
   categories,
   certificates,
   clusters,
@@ -50,13 +47,10 @@ export const en = {
   palette,
   quotas,
   running,
-  session,
-  shell,
   snapshots,
   statistics,
   templates,
   topology,
-  welcome,
   wizard,
 };
 

@@ -1,5 +1,7 @@
+import { shell } from './shell';
+
 export const packages = {
-  title: 'Packages',
+  title: shell.packages,
   what: 'A package brings an application or a library into the catalog.',
   upload: 'Import packages',
   search: 'Search packages',

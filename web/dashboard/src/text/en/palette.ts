@@ -1,6 +1,5 @@
 export const palette = {
   title: 'Go to or do',
-  open: 'Search for anything (Ctrl+K)',
   placeholder: 'Page, environment, application or action',
   nothing: 'Nothing has this name.',
   page: 'Page',

@@ -1,5 +1,7 @@
+import { shell } from './shell';
+
 export const quotas = {
-  title: 'Quotas',
+  title: shell.quotas,
   what: 'How much a project may have, and has.',
   project: 'Project',
   other: 'Another project, by its id',

@@ -1,5 +1,7 @@
+import { shell } from './shell';
+
 export const statistics = {
-  title: 'Statistics',
+  title: shell.statistics,
   instances: 'What environments have',
   instancesWhat: 'Servers and whatever else applications count, and for how long it has been there.',
   environment: 'Environment',

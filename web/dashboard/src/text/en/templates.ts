@@ -1,5 +1,7 @@
+import { shell } from './shell';
+
 export const templates = {
-  title: 'Templates',
+  title: shell.templates,
   what: 'A template holds applications for environments that are yet to be created.',
   whose: 'Whose templates',
   all: 'Own and public ones',
