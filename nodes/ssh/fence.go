@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"net"
@@ -22,26 +23,26 @@ const (
 //go:embed scripts/fence.sh
 var fenceScript string
 
-// remote is what the server is asked to run for a command.
-func (c *Client) remote(command string) string {
-	command = c.fenced(command)
-	if !c.config.Sudo {
-		return command
+// remote is what the server's shell is asked to run for a command of these words. Each program takes the place of the one before it.
+func (c *Client) remote(command []string) string {
+	words := c.fenced(command)
+	if c.config.Sudo {
+		// A session of its own: what sudo runs may be no leader of a process group, and sudo passes no signals on.
+		words = append([]string{"sudo", "-n", "--", "setsid", "-w"}, words...)
 	}
-	// A session of its own: what sudo runs may be no leader of a process group, and sudo passes no signals on.
-	return "exec sudo -n -- setsid -w bash -c " + quote(command)
+	line := "exec"
+	for _, word := range words {
+		line += " " + quote(word)
+	}
+	return line
 }
 
 // fenced makes the server compare our number before it runs the command, when we have one.
-func (c *Client) fenced(command string) string {
+func (c *Client) fenced(command []string) []string {
 	if c.config.Fence == 0 {
 		return command
 	}
-	folder := c.config.FenceFolder
-	if folder == "" {
-		folder = fenceFolder
-	}
-	return "exec bash -c " + quote(fenceScript) + " fence " + strconv.FormatUint(c.config.Fence, 10) + " " + quote(folder) + " bash -c " + quote(command)
+	return append([]string{"bash", "-c", fenceScript, "fence", strconv.FormatUint(c.config.Fence, 10), cmp.Or(c.config.FenceFolder, fenceFolder)}, command...)
 }
 
 // alive returns an error when this process may no longer act on the server.

@@ -55,7 +55,7 @@ func (c *Client) Run(ctx context.Context, script Script) (string, error) {
 	// The braces make bash read the whole script before it runs, so no command of it can eat the rest from standard input.
 	fmt.Fprintf(body, "{\n%s\n} </dev/null\n", script.Body)
 	out := newOutput(outputLimit)
-	if err := c.run(ctx, script.Name, "bash -s", body, out); err != nil {
+	if err := c.run(ctx, script.Name, []string{"bash", "-s"}, body, out); err != nil {
 		return out.String(), err
 	}
 	return out.String(), nil
@@ -77,8 +77,8 @@ func preamble(env map[string]string) string {
 // quote makes one shell word of any text.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// run runs command, whose first line of output is the number of its process group, with input until it ends.
-func (c *Client) run(ctx context.Context, name, command string, input io.Reader, out *output) error {
+// run runs a command of these words, whose first line of output is the number of its process group, with input until it ends.
+func (c *Client) run(ctx context.Context, name string, command []string, input io.Reader, out *output) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -153,10 +153,7 @@ type Job struct {
 // Stream runs a command until it ends. When ctx ends it is killed with everything it started. A command that failed gives an
 // *ExitError, and one of which no end is known a *LostError.
 func (c *Client) Stream(ctx context.Context, job Job) error {
-	command := "echo $$; exec bash -c " + quote(job.Script) + " " + quote(job.Name)
-	for _, arg := range job.Args {
-		command += " " + quote(arg)
-	}
+	command := append([]string{"bash", "-c", "echo $$\n" + job.Script, job.Name}, job.Args...)
 	out := newOutput(outputLimit)
 	out.sink, out.errors = job.Stdout, job.Stderr
 	return c.run(ctx, job.Name, command, job.Input, out)

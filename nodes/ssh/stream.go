@@ -10,7 +10,7 @@ import (
 // Send streams a file to a path on the server (mode 0600), renamed into place when it is complete. What is read from is not closed.
 func (c *Client) Send(ctx context.Context, from io.Reader, remote string) error {
 	command := fmt.Sprintf(`echo $$; set -e; umask 077; mkdir -p %[2]s; cat > %[1]s.new; mv -fT %[1]s.new %[1]s`, quote(remote), quote(path.Dir(remote)))
-	if err := c.run(ctx, "send "+path.Base(remote), command, from, newOutput(outputLimit)); err != nil {
+	if err := c.run(ctx, "send "+path.Base(remote), []string{"bash", "-c", command}, from, newOutput(outputLimit)); err != nil {
 		return fmt.Errorf("send %s: %w", remote, err)
 	}
 	return nil
@@ -20,7 +20,7 @@ func (c *Client) Send(ctx context.Context, from io.Reader, remote string) error 
 func (c *Client) Receive(ctx context.Context, remote string, to io.Writer) error {
 	out := newOutput(0)
 	out.sink = to
-	if err := c.run(ctx, "receive "+path.Base(remote), "echo $$; exec cat "+quote(remote), nil, out); err != nil {
+	if err := c.run(ctx, "receive "+path.Base(remote), []string{"bash", "-c", "echo $$; exec cat " + quote(remote)}, nil, out); err != nil {
 		return fmt.Errorf("receive %s: %w", remote, err)
 	}
 	return nil

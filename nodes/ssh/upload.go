@@ -43,7 +43,7 @@ func (c *Client) Upload(ctx context.Context, files []File) error {
 	if err != nil {
 		return err
 	}
-	if err := c.run(ctx, "unpack files", "bash -c "+quote(unpackScript), stream, newOutput(outputLimit)); err != nil {
+	if err := c.run(ctx, "unpack files", []string{"bash", "-c", unpackScript}, stream, newOutput(outputLimit)); err != nil {
 		return fmt.Errorf("upload %d files: %w", len(files), err)
 	}
 	return nil
@@ -84,7 +84,7 @@ func (c *Client) Copy(ctx context.Context, local, remote string) error {
 	}
 	defer file.Close()
 	command := fmt.Sprintf(`echo $$; set -e; mkdir -p %[2]s; cat > %[1]s.new; chmod 0755 %[1]s.new; mv -fT %[1]s.new %[1]s`, quote(remote), quote(path.Dir(remote)))
-	if err := c.run(ctx, "copy "+path.Base(remote), command, io.Reader(file), newOutput(outputLimit)); err != nil {
+	if err := c.run(ctx, "copy "+path.Base(remote), []string{"bash", "-c", command}, io.Reader(file), newOutput(outputLimit)); err != nil {
 		return fmt.Errorf("copy %s to %s: %w", local, remote, err)
 	}
 	return nil

@@ -5,14 +5,15 @@ set -euo pipefail
 number=$1 folder=$2
 shift 2
 running=$folder/running
-mkdir -p "$running"
+if [[ ! -d $running ]]; then mkdir -p "$running"; fi
 
-# A process is known by its id and the time of its start: the 22nd field of its stat, whose second may hold blanks.
+# A process is known by its id and the time of its start: the 22nd field of its stat, whose second may hold blanks. What is here for each
+# command starts no process that it can do without.
 started() {
-	local stat
-	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+	local stat=
+	{ read -r -d '' stat <"/proc/$1/stat"; } 2>/dev/null || true
 	read -ra stat <<<"${stat##*) }"
-	echo "${stat[19]}"
+	echo "${stat[19]-}"
 }
 
 exec {lock}>"$folder/lock"
