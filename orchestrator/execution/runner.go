@@ -9,7 +9,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -47,6 +49,7 @@ const (
 	bootFile      = "/proc/sys/kernel/random/boot_id"
 	rebootCommand = "sleep 0.2; systemctl reboot || reboot"
 	stopPatience  = 10 * time.Second
+	cleanAction   = "clean"
 	lostTries     = 20 // connections that may be lost while one script runs
 )
 
@@ -58,7 +61,7 @@ var planScript string
 func (r Runner) Run(ctx context.Context, plan *Plan, id string, limit time.Duration) (any, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, &TimeoutError{Plan: plan.Name, Server: r.Name, After: limit})
 	defer cancel()
-	x := &execution{Runner: r, plan: plan, id: plan.Digest(id), loaded: map[string]bool{}}
+	x := &execution{Runner: r, plan: plan, id: plan.Digest(id), loaded: map[string]bool{}, once: plan.body.CallsOnce(slices.Collect(maps.Keys(plan.scripts)))}
 	scripts := map[string]body.Script{}
 	for name, one := range plan.scripts {
 		scripts[name] = func(ctx context.Context, _ string, args []any, named map[string]any) (any, error) {
@@ -72,7 +75,9 @@ func (r Runner) Run(ctx context.Context, plan *Plan, id string, limit time.Durat
 		}
 		return nil, cause
 	}
-	x.control(ctx, "clean")
+	if !x.cleaned {
+		x.control(ctx, cleanAction)
+	}
 	if plan.reboot == rebootAlways || plan.reboot == rebootAfterSuccess && err == nil {
 		if rebootErr := x.reboot(limited); rebootErr != nil {
 			return nil, errors.Join(err, rebootErr)
@@ -98,6 +103,8 @@ type execution struct {
 	id     string
 	step   int
 	loaded map[string]bool // scripts whose files are on the server
+	// once says that the body calls one script once: its last command cleans behind itself.
+	once, cleaned bool
 }
 
 func (x *execution) notice(ctx context.Context, format string, args ...any) {
@@ -134,7 +141,7 @@ func (x *execution) call(ctx context.Context, name string, s script, args []any,
 	if err != nil {
 		return nil, &Error{Code: codeFailed, Message: err.Error(), Plan: x.plan.Name, Server: x.Name, Time: time.Now(), cause: err}
 	}
-	one.files = append(files, one.files...)
+	one.files, one.last = append(files, one.files...), x.once
 	result, err := x.run(ctx, one, s)
 	if err != nil {
 		return nil, err
@@ -211,6 +218,7 @@ func (r result) said() string {
 type command struct {
 	name, folder, text string
 	files              []entry
+	last               bool // nothing of the plan comes after it
 }
 
 // entry is a file, or with a mode of 0 a folder, below the plan's folder.
@@ -231,14 +239,17 @@ func (x *execution) run(ctx context.Context, c command, s script) (result, error
 	if err != nil {
 		return result{}, err
 	}
-	confirm := "-"
+	confirm, after := "-", ""
+	if c.last {
+		after = cleanAction
+	}
 	quiet := &atomic.Bool{} // what a former worker has told of is not told again
 	out, problems := x.lines(ctx, c.name, quiet), x.lines(ctx, c.name, quiet)
 	for lost := 0; ; {
 		out.again()
 		problems.again()
 		out.head, out.first = true, lost == 0
-		err := x.Server.Stream(ctx, ssh.Job{Name: c.name, Script: planScript, Args: []string{"run", x.folder(), x.Task, x.id, step, confirm, x.boot()},
+		err := x.Server.Stream(ctx, ssh.Job{Name: c.name, Script: planScript, Args: []string{"run", x.folder(), x.Task, x.id, step, confirm, x.boot(), after},
 			Input: bytes.NewReader(stream), Stdout: out, Stderr: problems})
 		var gone *ssh.LostError
 		if errors.As(err, &gone) && ctx.Err() == nil {
@@ -269,6 +280,7 @@ func (x *execution) run(ctx context.Context, c command, s script) (result, error
 		case state == stateAgain:
 			x.notice(ctx, "%s ran on server %s before; its result is taken", c.name, x.Name)
 		}
+		x.cleaned = c.last
 		return result{code: code, out: out.kept.String(), errors: problems.kept.String()}, nil
 	}
 }

@@ -96,24 +96,37 @@ func TestAPlanPutsFilesRunsScriptsAndReturnsWhatTheyGave(t *testing.T) {
 	require.Empty(t, left, "files of a plan that has ended stay on the server")
 }
 
-// counting counts what is asked of a server.
+// counting notes what is asked of a server.
 type counting struct {
 	Server
-	asked int
+	jobs []string
 }
 
 func (c *counting) Stream(ctx context.Context, job ssh.Job) error {
-	c.asked++
+	c.jobs = append(c.jobs, job.Name)
 	return c.Server.Stream(ctx, job)
 }
 
-func TestAScriptWithItsFilesIsOneRequest(t *testing.T) {
+func TestAScriptWithItsFilesIsOneRequestWhichRemovesThemWhenItIsTheOnlyOne(t *testing.T) {
 	h := newHost(t)
-	server := &counting{Server: h.client}
-	h.runner.Server = server
-	_, err := h.runner.Run(t.Context(), made(t, "deploy()\nreturn deploy().stdout", map[string]string{"deploy": "cat conf/some.conf"}, nil), "a", time.Minute)
-	require.NoError(t, err)
-	require.Equal(t, 3, server.asked, "one for each call, and one that removes the files")
+	counted := &counting{Server: h.client}
+	h.runner.Server = counted
+	for body, want := range map[string][]string{
+		"return greet('you').stdout":                         {"greet"},
+		"if args.n > 2:\n  greet(args.n)\nreturn 1":          {"greet"},
+		"greet()\nreturn greet().stdout":                     {"greet", "greet", "clean plan"},
+		"for n in [1, 2]:\n  greet(n)":                       {"greet", "greet", "clean plan"},
+		"again = greet\nagain(1)\nagain(2)":                  {"greet", "greet", "clean plan"},
+		"greet()\nwith open('x', 'w') as f:\n  f.write('y')": {"greet", "write x", "clean plan"},
+	} {
+		counted.jobs = nil
+		_, err := h.runner.Run(t.Context(), made(t, body, map[string]string{"greet": "echo hello"}, nil), body, time.Minute)
+		require.NoError(t, err, body)
+		require.Equal(t, want, counted.jobs, body)
+		left, err := filepath.Glob(filepath.Join(h.runner.Folder, "task", "*", "work"))
+		require.NoError(t, err)
+		require.Empty(t, left, body)
+	}
 }
 
 // BenchmarkPlan puts three files, runs a script and reads its result, over a connection that is there.

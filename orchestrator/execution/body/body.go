@@ -12,13 +12,29 @@ package body
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Script is a function that a body calls; method is what stands after a point, "" for nothing.
 type Script func(ctx context.Context, method string, args []any, named map[string]any) (any, error)
 
 // Body is a body that was read.
-type Body struct{ statements []statement }
+type Body struct {
+	statements []statement
+	words      map[string]int // names, and how often they stand there; one that is not just called counts twice
+}
+
+// repeating are words of what can call a script several times, or reaches files of the server.
+var repeating = []string{"for", "while", "try", "with", "lambda", "open", "map", "filter"}
+
+// CallsOnce tells whether the body certainly calls one of the scripts of these names at most once, and does nothing else on the server.
+func (b *Body) CallsOnce(scripts []string) bool {
+	calls := 0
+	for _, name := range scripts {
+		calls += b.words[name]
+	}
+	return calls == 1 && !slices.ContainsFunc(repeating, func(word string) bool { return b.words[word] > 0 })
+}
 
 // Error is a body that cannot be read, or a mistake at run time: what Python raises.
 type Error struct {

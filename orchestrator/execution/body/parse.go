@@ -79,10 +79,20 @@ func Parse(source string) (body *Body, err error) {
 	defer recovered(&err)
 	p := &parser{tokens: tokens}
 	var statements []statement
+	words := map[string]int{}
+	for i, t := range tokens {
+		if t.kind != nameToken {
+			continue
+		}
+		words[t.text]++
+		if next := tokens[i+1]; next.kind != operator || next.text != "(" {
+			words[t.text]++ // it is more than called
+		}
+	}
 	for p.peek().kind != endOfText {
 		statements = append(statements, p.statement()...)
 	}
-	return &Body{statements: statements}, nil
+	return &Body{statements: statements, words: words}, nil
 }
 
 // stop ends the reading of a body; recovered makes an error of it.

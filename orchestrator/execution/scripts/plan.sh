@@ -1,7 +1,8 @@
 #!/bin/bash
 # Runs the commands of execution plans so that each runs once, whatever happens to who asks for it:
 #
-#	plan.sh run ROOT TASK PLAN STEP CONFIRM BOOT   runs a command that comes as a tar stream, follows it, or gives its result again
+#	plan.sh run ROOT TASK PLAN STEP CONFIRM BOOT   runs a command that comes as a tar stream, follows it, or gives its result again; a further
+#	                                               argument "clean" cleans when it has ended
 #	plan.sh stop ROOT TASK PLAN                    ends what the plan still runs
 #	plan.sh clean ROOT TASK PLAN                   removes the plan's files; what its commands gave stays for the time of the task
 #	plan.sh reboot ROOT TASK PLAN BOOT COMMAND     runs COMMAND, which starts the server again, once; 0 when that is done, 3 before
@@ -17,11 +18,15 @@ umask 077
 
 # A process is known by its id and the time of its start: the 22nd field of its stat, whose second may hold blanks. One that ended and
 # was not waited for (state Z) is none.
+# It is left in begun.
 started() {
-	local stat
-	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
-	read -ra stat <<<"${stat##*) }"
-	if [[ ${stat[0]} != Z ]]; then echo "${stat[19]}"; fi
+	local stat=
+	begun=
+	{ read -r -d '' stat <"/proc/$1/stat"; } 2>/dev/null || true
+	if [[ -n $stat ]]; then
+		read -ra stat <<<"${stat##*) }"
+		if [[ ${stat[0]} != Z ]]; then begun=${stat[19]}; fi
+	fi
 }
 
 # Whether the command of a step's folder still runs; pid is its process then, which leads its group.
@@ -29,7 +34,8 @@ runs() {
 	local start
 	pid=
 	{ read -r pid start <"$1/process"; } 2>/dev/null || return 1
-	[[ -n $start && $(started "$pid") == "$start" ]]
+	started "$pid"
+	[[ -n $start && $begun == "$start" ]]
 }
 
 end_all() {
@@ -39,13 +45,15 @@ end_all() {
 	done
 }
 
+clean() { rm -rf "$folder/work" "$folder"/steps/*/command; }
+
 case $action in
 stop)
 	end_all "$folder"
 	exit
 	;;
 clean)
-	rm -rf "$folder/work" "$folder"/steps/*/command
+	clean
 	exit
 	;;
 reboot)
@@ -62,7 +70,7 @@ reboot)
 	;;
 esac
 
-step=$5 confirm=$6 boot=$7
+step=$5 confirm=$6 boot=$7 after=${8:-}
 here=$folder/steps/$step
 
 # Other tasks have ended: nobody waits for what they left.
@@ -86,7 +94,7 @@ else
 			exit
 		fi
 	fi
-	rm -rf "$here"
+	if [[ -e $here ]]; then rm -rf "$here"; fi
 	mkdir -p "$here" "$folder/work"
 	cp "$boot" "$here/boot"
 	tar -x --no-same-owner -C "$folder"
@@ -110,9 +118,10 @@ else
 		echo "$code" >"$here/exit.new"
 		mv -f "$here/exit.new" "$here/exit"
 	' plan "$here" "$folder" </dev/null >/dev/null 2>"$here/problem" &
-	begun=$!
+	child=$!
 	until [[ -e $here/process ]]; do
-		if [[ -z $(started $begun) && ! -e $here/process ]]; then
+		started $child
+		if [[ -z $begun && ! -e $here/process ]]; then
 			cat "$here/problem" >&2
 			exit 1
 		fi
@@ -135,4 +144,6 @@ if [[ ! -s $here/exit ]]; then
 	printf '\0exit killed\n'
 	exit
 fi
-printf '\0exit %s\n' "$(<"$here/exit")"
+read -r code <"$here/exit"
+printf '\0exit %s\n' "$code"
+if [[ $after == clean ]]; then clean; fi
