@@ -47,7 +47,7 @@ type Service struct {
 	config Config
 	logger *slog.Logger
 	stacks *state.Table[Stack]
-	events *state.Table[[]Event] // by stack id
+	events *state.Table[Event]
 	types  map[string]resourceType
 
 	background context.Context
@@ -72,7 +72,7 @@ func New(config Config) (*Service, error) {
 	}
 	dir := filepath.Join(config.StateDir, "heat")
 	stacks, errStacks := state.Open[Stack](dir, "stacks")
-	events, errEvents := state.Open[[]Event](dir, "events")
+	events, errEvents := state.Open[Event](dir, "stackevents")
 	if err := errors.Join(errStacks, errEvents); err != nil {
 		return nil, fmt.Errorf("start heat: %w", err)
 	}

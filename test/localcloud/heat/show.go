@@ -169,8 +169,7 @@ func (s *Service) registerParts(serve func(path string, h func(w http.ResponseWr
 	serve("/events", s.serveEvents)
 	serve("/resources/{resource}/events", s.serveEvents)
 	serve("/resources/{resource}/events/{event}", func(w http.ResponseWriter, r *http.Request, stack Stack) error {
-		events, _ := s.events.Get(stack.ID)
-		for _, event := range events {
+		for _, event := range s.eventsOf(stack.ID) {
 			if event.ID == r.PathValue("event") && event.Resource == r.PathValue("resource") {
 				return writeJSON(w, 200, map[string]any{"event": shownEvent(r, stack, event, true)})
 			}
@@ -216,7 +215,7 @@ func shownResource(r *http.Request, stack Stack, resource *Resource) map[string]
 func (s *Service) serveEvents(w http.ResponseWriter, r *http.Request, stack Stack) error {
 	shown := []any{}
 	query := r.URL.Query()
-	events, _ := s.events.Get(stack.ID)
+	events := s.eventsOf(stack.ID)
 	if query.Get("sort_dir") == "desc" {
 		slices.Reverse(events)
 	}

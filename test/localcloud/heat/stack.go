@@ -62,8 +62,8 @@ type Resource struct {
 
 // Event is one change of a stack's or a resource's state.
 type Event struct {
-	ID, Time, Resource, PhysicalID, Action, Status, Reason string
-	Properties                                             map[string]any
+	ID, StackID, Time, Resource, PhysicalID, Action, Status, Reason string
+	Properties                                                      map[string]any
 }
 
 func (r *Resource) state() string {
@@ -107,12 +107,13 @@ func (s *Service) setState(id, action, status, reason string) error {
 
 // note appends an event.
 func (s *Service) note(stackID string, event Event) error {
-	event.ID, event.Time = uuid.NewString(), s.now()
-	found, err := s.events.Update(stackID, func(events *[]Event) { *events = append(*events, event) })
-	if err == nil && !found {
-		err = s.events.Put(stackID, []Event{event})
-	}
-	return err
+	event.ID, event.StackID, event.Time = uuid.NewString(), stackID, s.now()
+	return s.events.Put(event.ID, event)
+}
+
+// eventsOf are a stack's events, oldest first.
+func (s *Service) eventsOf(stackID string) []Event {
+	return s.events.Where(func(event Event) bool { return event.StackID == stackID })
 }
 
 // setResource notes a resource's state in the stack's row, where it is either current or a leftover, and the event of it.

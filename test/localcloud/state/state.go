@@ -28,14 +28,20 @@ type Table[T any] struct {
 	path    string
 	mutex   sync.RWMutex
 	ids     []string // oldest first
-	values  map[string]kept[T]
+	values  map[string]*kept[T]
 	changes int // lines in the file
 }
 
-// kept is an object in memory: as it is copied out, and decoded for Where, which nobody changes.
+// kept is an object in memory: as it is copied out, and decoded at the first Where, for which nobody changes it.
 type kept[T any] struct {
 	data    json.RawMessage
+	once    sync.Once
 	decoded T
+}
+
+func (k *kept[T]) look() T {
+	k.once.Do(func() { k.decoded = decode[T](k.data) })
+	return k.decoded
 }
 
 // change is a line of the file. An object that is deleted has no value.
@@ -44,12 +50,25 @@ type change struct {
 	Value json.RawMessage `json:",omitempty"`
 }
 
+// text is the line. What a value is made of was checked when it was marshalled.
+func (c change) text() ([]byte, error) {
+	id, err := json.Marshal(c.ID)
+	if err != nil {
+		return nil, err
+	}
+	line := append([]byte(`{"ID":`), id...)
+	if c.Value != nil {
+		line = append(append(line, `,"Value":`...), c.Value...)
+	}
+	return append(line, "}\n"...), nil
+}
+
 // Open reads the table of the given kind from dir, which is made when it is not there.
 func Open[T any](dir, kind string) (*Table[T], error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open table %s: %w", kind, err)
 	}
-	t := &Table[T]{path: filepath.Join(dir, kind+".jsonl"), values: map[string]kept[T]{}}
+	t := &Table[T]{path: filepath.Join(dir, kind+".jsonl"), values: map[string]*kept[T]{}}
 	if err := t.read(); err != nil {
 		return nil, fmt.Errorf("read table %s: %w", t.path, err)
 	}
@@ -127,7 +146,7 @@ func (t *Table[T]) Where(wanted func(T) bool) []T {
 	t.mutex.RLock()
 	var found []json.RawMessage
 	for _, id := range t.ids {
-		if one := t.values[id]; wanted(one.decoded) {
+		if one := t.values[id]; wanted(one.look()) {
 			found = append(found, one.data)
 		}
 	}
@@ -179,11 +198,11 @@ func (t *Table[T]) put(id string, value T) error {
 
 // write carries a change out in the file, then in memory.
 func (t *Table[T]) write(line change) error {
-	data, err := json.Marshal(line)
+	data, err := line.text()
 	if err != nil {
 		return fmt.Errorf("write %s: %w", t.path, err)
 	}
-	if err := appendTo(t.path, append(data, '\n')); err != nil {
+	if err := appendTo(t.path, data); err != nil {
 		return fmt.Errorf("write %s: %w", t.path, err)
 	}
 	t.apply(line)
@@ -206,18 +225,19 @@ func (t *Table[T]) apply(line change) {
 		t.ids = append(t.ids, line.ID)
 		fallthrough
 	default:
-		t.values[line.ID] = kept[T]{data: line.Value, decoded: decode[T](line.Value)}
+		t.values[line.ID] = &kept[T]{data: line.Value}
 	}
 }
 
 // compact replaces the file by one that holds what is there and nothing of what was.
 func (t *Table[T]) compact() error {
 	var all bytes.Buffer
-	lines := json.NewEncoder(&all)
 	for _, id := range t.ids {
-		if err := lines.Encode(change{ID: id, Value: t.values[id].data}); err != nil {
+		line, err := change{ID: id, Value: t.values[id].data}.text()
+		if err != nil {
 			return err
 		}
+		all.Write(line)
 	}
 	next := t.path + ".new"
 	if err := os.WriteFile(next, all.Bytes(), 0o600); err != nil {
