@@ -57,6 +57,10 @@ bench-lang: ## Compare our YAQL's speed with Debian's python3-yaql (installed fo
 bench-cluster: setup build image ## Measure how long clusters of several sizes take to come up and to grow (some minutes)
 	go run ./test/bench/cluster
 
+.PHONY: bench-servers
+bench-servers: setup build image ## Measure how long one and ten servers of an application take from the call of deploy until plans have set them up
+	go run ./test/bench/cluster -servers
+
 .PHONY: bench-api
 bench-api: build ## Measure how many requests per second the API answers, over SQLite; MURANO=1 measures Debian's Murano beside it
 	$(if $(MURANO),test/bench/api/murano.sh,go run ./test/bench/api -burano $(BUILD)/burano)

@@ -44,22 +44,26 @@ var growths = []int{1, 3}
 
 func main() {
 	rounds := flag.Int("rounds", 3, "how often everything is measured")
+	servers := flag.Bool("servers", false, "measure one and ten servers of an application in place of clusters")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *rounds); err != nil {
+	if err := run(ctx, *rounds, *servers); err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, rounds int) (err error) {
+func run(ctx context.Context, rounds int, servers bool) (err error) {
 	l, err := openLab(ctx, cmp.Or(os.Getenv("BURANO_NODE_IMAGE"), "build/node-image.tar"))
 	if l != nil {
 		defer func() { err = errors.Join(err, l.close()) }()
 	}
 	if err != nil {
 		return err
+	}
+	if servers {
+		return l.measureServers(ctx, rounds)
 	}
 	results := map[string][]measurement{}
 	var order []string
