@@ -68,6 +68,8 @@ type Node struct {
 	Leaving bool `json:",omitempty"`
 	// Inherits is the floating address that it gets from the node whose place it takes: its certificates name it already.
 	Inherits netip.Addr `json:",omitzero"`
+	// Settings are what users have set of the Kubernetes node. Deploy leaves a locked node alone that does not answer.
+	Settings kube.Settings `json:",omitzero"`
 }
 
 // ServerState is what the cloud knows of a node's server.

@@ -39,6 +39,7 @@ const (
 	stepNetworkControllers = "network controllers"
 	stepRuntime            = "container runtime"
 	stepFormerNode         = "former node"
+	stepSettings           = "labels and taints"
 	stepKubelet            = "kubelet"
 	stepNodeReady          = "node ready"
 	stepDNS                = "cluster dns"
@@ -84,6 +85,7 @@ type deployment struct {
 	// former are members on nodes that leave and can be reached: the store is theirs, too.
 	former []Node
 	dead   []Node // nodes that leave and do not answer
+	away   []Node // nodes that are locked and do not answer: whoever locked them knows
 
 	mu        sync.Mutex
 	installed map[string]installed
@@ -174,8 +176,9 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 	}
 	d.design = design{cluster: c.config, driver: c.driver, authorities: authorities, voters: voters}
 	d.lookAtLeaving(ctx)
+	d.lookAtLocked(ctx)
 	d.design.peers = d.record.Peers
-	if len(d.former) == 0 && !c.shrinking { // a member that is not deployed stays where it is
+	if len(d.former)+len(d.away) == 0 && !c.shrinking { // a member that is not deployed stays where it is
 		d.design.peers = d.record.Peers.Next()
 	}
 	if c.config.Binary != "" {
@@ -240,7 +243,7 @@ func (d *deployment) plan() *plan.Plan {
 	add := func(node Node, name string, run func(context.Context, Node) error, after ...string) string {
 		return addStep(plan.Step{Name: name, After: after}, node, func(ctx context.Context, node Node, _ plan.Progress) error { return run(ctx, node) })
 	}
-	nodes, master := d.cluster.config.staying(), d.cluster.master()
+	nodes, master := d.present(), d.cluster.master()
 	on := func(node Node, name string) string { return plan.ID(node.Name, name) }
 	withBinary := d.design.binary != ""
 
@@ -351,7 +354,11 @@ func (d *deployment) plan() *plan.Plan {
 			}
 			add(node, stepNetwork, d.units(true, network.Daemon), began...)
 			add(node, stepRuntime, d.runtime, on(node, stepFiles))
-			add(node, stepKubelet, d.units(false, "kubelet", "kube-proxy"), append(began, on(node, stepRuntime), access)...)
+			kubelet := append(began, on(node, stepRuntime), access)
+			if d.again || !node.Settings.IsZero() {
+				kubelet = append(kubelet, add(node, stepSettings, d.settle, append(began, ready)...))
+			}
+			add(node, stepKubelet, d.units(false, "kubelet", "kube-proxy"), kubelet...)
 			add(node, stepNodeReady, d.nodeReady, on(node, stepKubelet), on(node, stepNetwork))
 		case Gateway:
 			add(node, stepNetwork, d.units(true, network.Daemon), on(node, stepForwarder))

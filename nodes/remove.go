@@ -69,13 +69,7 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 	}
 	started := time.Now()
 	if err := c.evacuate(ctx, api, leaving); err != nil {
-		// What is left of the time of a cancelled task is enough for a few calls.
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellLimit)
-		defer cancel()
-		for _, node := range leaving {
-			err = errors.Join(err, kube.Uncordon(undo, api, node.Name))
-		}
-		return fmt.Errorf("remove %s from cluster %s: %w", strings.Join(names, ", "), c.config.Name, err)
+		return fmt.Errorf("remove %s from cluster %s: %w", strings.Join(names, ", "), c.config.Name, c.stay(ctx, api, leaving, err))
 	}
 	config := c.config
 	config.Nodes = slices.DeleteFunc(slices.Clone(config.Nodes), func(node Node) bool { return slices.Contains(names, node.Name) })
@@ -183,6 +177,29 @@ func (c *Cluster) addStep(p *plan.Plan, step plan.Step, node Node, limit time.Du
 	return step.ID()
 }
 
+// stay has nodes take pods again that could not be emptied, and returns why they could not.
+func (c *Cluster) stay(ctx context.Context, api *rest.Config, list []Node, err error) error {
+	// What is left of the time of a cancelled task is enough for a few calls.
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellLimit)
+	defer cancel()
+	for _, node := range list {
+		if node.Role == Minion {
+			err = errors.Join(err, kube.Uncordon(undo, api, node.Name))
+		}
+	}
+	return err
+}
+
+// PodsStay is the error of nodes that could not be emptied in time: something keeps their pods, such as a disruption budget.
+type PodsStay struct{ Err error }
+
+func (p *PodsStay) Error() string {
+	return p.Err.Error() + ". Nothing was changed. Have these pods go (delete them, or loosen their disruption budgets, which " +
+		"kubectl get poddisruptionbudgets -A lists), or give them longer (burano serve --drain-patience), and do the same again"
+}
+
+func (p *PodsStay) Unwrap() error { return p.Err }
+
 // evacuate leaves nothing on the nodes that anybody needs. No pod moves from one node that leaves to another.
 func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node) error {
 	p := &plan.Plan{}
@@ -200,8 +217,7 @@ func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node
 				began := time.Now()
 				err := kube.Drain(ctx, api, node.Name, c.config.Server(ctx, node.Name).Down)
 				if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
-					return fmt.Errorf("%w. Nothing was removed. Have these pods go (delete them, or loosen their disruption budgets, which "+
-						"kubectl get poddisruptionbudgets -A lists), or give them longer (burano serve --drain-patience), and remove the node again", err)
+					return &PodsStay{err}
 				}
 				if err != nil {
 					return err

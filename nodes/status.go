@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/nodes/kube"
 )
 
 // Status is a cluster as it is found at a moment. What could not be asked is missing, and among Problems.
@@ -38,6 +39,8 @@ type NodeStatus struct {
 	Disk    *Disk  // nil where it is not known
 	// Pressure is what its kubelet says that it runs out of, for which it ends pods.
 	Pressure []string
+	// Kubernetes is what Kubernetes has of it: all labels and taints, whoever has set them. Nil where that is not known.
+	Kubernetes *kube.Settings
 }
 
 // MemberStatus is a member of etcd as it is found.
@@ -60,7 +63,7 @@ func (c *Cluster) Status(ctx context.Context) Status {
 		all.Go(func() {
 			node := &a.status.Nodes[i]
 			node.Problem = a.reach(ctx, node)
-			a.note("node "+node.Name, node.Problem)
+			a.noteNode(node, node.Problem)
 		})
 	}
 	all.Go(func() {
@@ -99,6 +102,13 @@ func (a *asking) note(what string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.status.Problems = append(a.status.Problems, fmt.Sprintf("%s: %v", what, err))
+}
+
+// noteNode notes what is wrong with a node, unless it is locked: whoever has locked it knows.
+func (a *asking) noteNode(node *NodeStatus, err error) {
+	if !node.Settings.Locked {
+		a.note("node "+node.Name, err)
+	}
 }
 
 func (a *asking) reach(ctx context.Context, node *NodeStatus) (err error) {
@@ -196,17 +206,18 @@ func (a *asking) ready(kubelets []corev1.Node) {
 				node.Version = found.Status.NodeInfo.KubeletVersion
 				ready, why = isReady(found)
 				node.Pressure = pressure(found)
+				node.Kubernetes = kube.SettingsOf(found)
 			}
 		}
 		for _, one := range node.Pressure {
-			a.note("node "+node.Name, errors.New(one))
+			a.noteNode(node, errors.New(one))
 		}
 		if node.Ready = &ready; !ready {
 			problem := errors.New(why)
 			if node.Problem == nil {
 				node.Problem = problem
 			}
-			a.note("node "+node.Name, problem)
+			a.noteNode(node, problem)
 		}
 	}
 }

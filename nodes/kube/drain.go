@@ -31,10 +31,10 @@ const tryAgain = 500 * time.Millisecond
 
 // Cordon has a node take no new pods, and marks it as leaving. A node that is not there is no error.
 func Cordon(ctx context.Context, config *rest.Config, node string) error {
-	return patchNode(ctx, config, node, true)
+	return patchNode(ctx, config, node, true, "true")
 }
 
-// Uncordon undoes Cordon, and only that: a node that somebody else has cordoned stays so.
+// Uncordon undoes Cordon, and only that: a node that somebody else has cordoned stays so, and one whose settings say so.
 func Uncordon(ctx context.Context, config *rest.Config, node string) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -57,17 +57,18 @@ func Uncordon(ctx context.Context, config *rest.Config, node string) error {
 	if _, ours := found.Annotations[annotationLeaving]; !ours {
 		return nil
 	}
-	return patchNode(ctx, config, node, false)
+	return patchNode(ctx, config, node, keptCordoned(found), nil)
 }
 
-func patchNode(ctx context.Context, config *rest.Config, node string, leaving bool) error {
+// patchNode has a node take new pods or none, and marks it as leaving, or not (nil).
+func patchNode(ctx context.Context, config *rest.Config, node string, closed bool, mark any) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make a Kubernetes client: %w", err)
 	}
-	var unschedulable, mark any // nil removes them
-	if leaving {
-		unschedulable, mark = true, "true"
+	var unschedulable any // nil removes it
+	if closed {
+		unschedulable = true
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{annotationLeaving: mark}},

@@ -41,6 +41,9 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		"snapshot":       c.snapshot,
 		methodRenew:      c.asItStands(c.renewCertificates), methodDefragment: c.asItStands(c.defragment),
 		methodRotateCertificates: c.asItStands(c.rotate(pki.AuthorityParts(), argumentAuthorities)), methodRotateKeys: c.asItStands(c.rotate(pki.KeyParts(), argumentKeys)),
+		"labelNode": c.asItStands(c.labelNode), "taintNode": c.asItStands(c.taintNode),
+		"cordonNode": c.asItStands(c.cordonNode), "uncordonNode": c.asItStands(c.uncordonNode),
+		"lockNode": c.asItStands(c.lockNode), "unlockNode": c.asItStands(c.unlockNode), "rebootNode": c.asItStands(c.rebootNode),
 		methodRestore: c.restore, "recoverQuorum": c.recoverQuorum,
 	}
 }
@@ -136,6 +139,11 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 			return nil, err
 		}
 		node := nodes.Node{Name: one.server.name(), Role: one.role, Address: addresses.Fixed, Server: addresses.ServerID, Launched: launched, Leaving: one.leaving}
+		if one.role == nodes.Minion && !one.leaving {
+			if node.Settings, err = c.clusters.settings.of(ctx, one.instance()); err != nil {
+				return nil, err
+			}
+		}
 		if one.holds {
 			node.Access = addresses.Floating
 		} else if !one.leaving {

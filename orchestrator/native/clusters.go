@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
@@ -39,6 +41,7 @@ type clusters struct {
 	servers     servers
 	stacks      *heatStacks
 	successions successions
+	settings    nodeSettings
 	server      Config
 
 	naming sync.Mutex
@@ -82,7 +85,18 @@ func activeNodes(cluster *muranopl.Object) []activeNode {
 
 // bring returns the cluster with the servers that its nodes have now.
 func (c *clusters) bring(object *muranopl.Object, list []nodes.Node) (*nodes.Cluster, error) {
+	return c.bringPatient(object, list, 0)
+}
+
+// drainPatience is how long the pods of a node have to leave it where nobody says how long.
+func (c *clusters) drainPatience() time.Duration {
+	return cmp.Or(c.server.DrainPatience, nodes.DefaultDrainPatience)
+}
+
+// bringPatient is bring for a cluster whose pods have so long to leave a node; 0 for as long as the server says.
+func (c *clusters) bringPatient(object *muranopl.Object, list []nodes.Node, patience time.Duration) (*nodes.Cluster, error) {
 	config := c.config(object, list)
+	config.DrainPatience = cmp.Or(patience, config.DrainPatience)
 	config.NodeNetwork = c.nodeNetwork()
 	live, err := nodes.NewCluster(config)
 	if err != nil {
@@ -322,8 +336,12 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 		address = list[0].Address
 	}
 	api := "https://" + netip.AddrPortFrom(address, kube.APIServerPort).String()
-	text, err := json.Marshal(facts{Name: object.Text("name"), API: api, Nodes: list, Network: c.nodeNetwork(),
+	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: api, Nodes: list, Network: c.nodeNetwork(),
 		SnapshotContainer: c.snapshotContainer(ctx, object)})
+}
+
+func (c *clusters) storeFacts(ctx context.Context, object *muranopl.Object, known facts) error {
+	text, err := json.Marshal(known)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,9 @@ const (
 	dutyServers = "servers"
 )
 
+// kindLocked is the kind of the finding that a node is locked.
+const kindLocked = "node-locked"
+
 // methodRepairNode is the action of a cluster that brings a node back.
 const methodRepairNode = "repairNode"
 
@@ -92,7 +95,7 @@ func (h health) Look(ctx context.Context, environment *keeper.Environment) (keep
 		result.Findings = append(result.Findings, space(cluster, status)...)
 		result.Findings = append(result.Findings, shortages(cluster, status)...)
 	}
-	if len(result.Findings) > 0 {
+	if slices.ContainsFunc(result.Findings, func(finding keeper.Finding) bool { return finding.Kind != kindLocked }) {
 		result.Next = h.Interval / hurry
 	}
 	return result, ctx.Err()
@@ -108,6 +111,9 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 	for _, node := range status.Nodes {
 		switch {
 		case node.Leaving: // whether it is well is of no interest any more
+		case node.Settings.Locked:
+			add(kindLocked, node.Name, keeper.Info, "burano node unlock takes it into service again", "Node %s of cluster %s is locked: nothing runs on it, and Burano leaves it alone",
+				node.Name, cluster.Name())
 		case !node.Reached:
 			bad[node.Name] = true
 			severity := keeper.Warning
@@ -137,7 +143,9 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 			if answering*2 <= voters+1 { // one more, and there is no majority
 				severity = keeper.Critical
 			}
-			bad[member.Name] = true
+			if !locked(status.Nodes, member.Name) {
+				bad[member.Name] = true
+			}
 			add("member-silent", member.Name, severity, "A member whose node starts again comes back by itself. Deploy the environment again, which starts it or puts a new one in its place",
 				"The etcd member on node %s of cluster %s does not answer; %d of %d do", member.Name, cluster.Name(), answering, voters)
 		}
@@ -152,11 +160,16 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 	for i, finding := range findings {
 		// A node that is not reached is for the look at its server to judge.
 		reached := slices.ContainsFunc(status.Nodes, func(node nodes.NodeStatus) bool { return node.Name == finding.Subject && node.Reached })
-		if reached {
+		if reached && finding.Kind != kindLocked && !locked(status.Nodes, finding.Subject) {
 			findings[i].Repair, findings[i].Mends = repairOf(environment, cluster, len(known.Nodes), len(bad), finding)
 		}
 	}
 	return findings
+}
+
+// locked tells whether a node is locked.
+func locked(list []nodes.NodeStatus, name string) bool {
+	return slices.ContainsFunc(list, func(node nodes.NodeStatus) bool { return node.Name == name && node.Settings.Locked })
 }
 
 // repairOf is what mends the node that a finding is about, and what is said of it; nil where it is not allowed, or where so many nodes are bad that the fault may be

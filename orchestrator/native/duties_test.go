@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -82,6 +83,25 @@ func TestANodeIsRepairedWhereThatIsAllowedAndNoMoreThanAThirdAreBad(t *testing.T
 	require.Nil(t, failed.Repair)
 	require.Contains(t, failed.Mends, "newest deployment failed")
 	require.Contains(t, look(keeper.Environment{}, keeper.Cluster{}, 1).Mends, "autoRepair")
+}
+
+func TestALockedNodeIsLeftAloneWhichAFindingSays(t *testing.T) {
+	no := false
+	cluster := keeper.Cluster{ObjectID: "c", Properties: map[string]any{"name": "c", "autoRepair": true}}
+	status := nodes.Status{Nodes: []nodes.NodeStatus{
+		{Node: nodes.Node{Name: "a", Role: nodes.Minion, Settings: kube.Settings{Locked: true}}, Reached: true, Ready: &no, Problem: errors.New("no")},
+		{Node: nodes.Node{Name: "b", Role: nodes.Minion, Settings: kube.Settings{Locked: true}}, Problem: errors.New("no")},
+		{Node: nodes.Node{Name: "c", Role: nodes.Minion}, Reached: true, Ready: &no, Problem: errors.New("no")},
+	}, Members: []nodes.MemberStatus{{Name: "a"}, {Name: "x", Answers: true}, {Name: "y", Answers: true}}}
+	found := ailments(&keeper.Environment{}, cluster, facts{Nodes: make([]nodes.Node, 3)}, status)
+	require.Equal(t, []string{"info node-locked a", "info node-locked b", "warning node-not-ready c", "critical member-silent a"}, kinds(found))
+	for _, finding := range found {
+		require.Equal(t, finding.Subject == "c", finding.Repair != nil, finding.Kind)
+	}
+	for _, state := range []openstack.ServerState{{Status: openstack.Shut}, {Status: "PAUSED"}} {
+		_, wrong := keptServer{node: nodes.Node{Name: "a", Settings: kube.Settings{Locked: true}}, state: state}.finding(&keeper.Environment{})
+		require.False(t, wrong, state)
+	}
 }
 
 func TestWhatHappenedToAServerIsFound(t *testing.T) {

@@ -48,7 +48,7 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 		if servers[i].state, err = project.Server(ctx, servers[i].ID); err != nil {
 			return result, err
 		}
-		if cluster, ok := of[servers[i].ID]; ok && servers[i].state.Status != openstack.Active {
+		if cluster, ok := of[servers[i].ID]; ok && servers[i].state.Status != openstack.Active && !servers[i].node.Settings.Locked {
 			bad[cluster.ObjectID]++
 		}
 	}
@@ -65,7 +65,7 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 				}
 			}
 			finding.ObjectID, finding.Subject = cluster.ObjectID, server.node.Name
-			if server.state.Down() {
+			if server.state.Down() && !server.node.Settings.Locked {
 				finding.Repair, finding.Mends = repairOf(environment, cluster, all, bad[cluster.ObjectID], finding)
 			}
 		}
@@ -117,6 +117,8 @@ func (s keptServer) finding(environment *keeper.Environment) (keeper.Finding, bo
 	case s.state.Status == openstack.Gone:
 		finding.Kind, finding.Text = "server-gone", fmt.Sprintf("%s (%s) was deleted: Nova does not know it any more", what, s.ID)
 		finding.Mends = "Deploy the environment again, which puts a new one in its place"
+	case s.node.Settings.Locked && s.state.Status != "ERROR":
+		return finding, false // whoever has locked it may do with it what they like
 	case s.state.Down():
 		finding.Kind, finding.Text = "server-stopped", fmt.Sprintf("%s (%s) is off", what, s.ID)
 		finding.Mends = "Start it in Nova, or deploy the environment again, which does"

@@ -129,7 +129,8 @@ func Methods(runtime Runtime, config Config) muranopl.Natives {
 func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives, *ownStacks) {
 	objects := objects{model: func() *muranopl.Object { return runtime.Model() }}
 	reports := reports{runtime, config.Logger}
-	servers := servers{runtime, reports}
+	settings := nodeSettings{runtime}
+	servers := servers{runtime, reports, settings}
 	regions := regions{runtime, config.Region}
 	stacks := &heatStacks{runtime: runtime, regions: regions, adopts: func(ctx context.Context) (bool, error) {
 		root := runtime.Model()
@@ -140,7 +141,7 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 		return adopted, err
 	}}
 	once := &once{}
-	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: stacks, successions: successions{runtime}, server: config}
+	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: stacks, successions: successions{runtime}, settings: settings, server: config}
 	first := &ownStack{runtime: runtime, objects: objects, reports: reports, stacks: stacks, servers: servers, nodes: clusters, patience: config.ServerPatience,
 		rehearsal: rehearsal, refused: &refusals{}, deploying: &atomic.Bool{}}
 	own := &ownStacks{first: first, regions: regions}

@@ -57,6 +57,9 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	there := func(server nodeServer) bool { return resources[openstack.ServerResource(server.id())] != nil }
 	absent := func(server nodeServer) bool { return !there(server) }
 	for _, instance := range idle {
+		if err := c.settings.forget(ctx, instance); err != nil {
+			return nil, nil, err
+		}
 		known, err := c.successions.of(ctx, instance)
 		if err != nil {
 			return nil, nil, err

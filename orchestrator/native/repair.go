@@ -28,9 +28,17 @@ func (c clusterClass) repairNode(ctx context.Context, call muranopl.Call) (any, 
 		return nil, fault.New(fault.Invalid, "%s is no node of cluster %s", name, call.Object.Text("name"))
 	}
 	node := known.Nodes[at]
+	if node.Settings.Locked {
+		return nil, fault.New(fault.Conflict, "%s is locked, and left alone until it is unlocked", name)
+	}
+	return nil, c.bringBack(ctx, call, known, node)
+}
+
+// bringBack has a node do its work again: its server is started if it is off, or gets another one in its place if it is gone.
+func (c clusterClass) bringBack(ctx context.Context, call muranopl.Call, known *facts, node nodes.Node) error {
 	project, err := c.clusters.servers.runtime.Project(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var state openstack.ServerState
 	err = c.clusters.runtime.Step(ctx, call.Object, node.Name+": server", func(ctx context.Context) error {
@@ -50,12 +58,13 @@ func (c clusterClass) repairNode(ctx context.Context, call muranopl.Call) (any, 
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if state.Status == openstack.Gone || !known.Network.IsValid() {
-		return call.Interpreter.Invoke(ctx, call.Object, methodDeploy, nil)
+		_, err := call.Interpreter.Invoke(ctx, call.Object, methodDeploy, nil)
+		return err
 	}
-	return nil, c.rejoin(ctx, call.Object, known)
+	return c.rejoin(ctx, call.Object, known)
 }
 
 // rejoin deploys a cluster as it stands, without a look at its servers.

@@ -18,7 +18,8 @@ type servers struct {
 	runtime interface {
 		Project(ctx context.Context) (*openstack.Project, error)
 	}
-	reports reports
+	reports  reports
+	settings nodeSettings
 }
 
 // mend starts servers that were stopped, and returns those that are gone, by their ids in the stack, with what to say of them: new ones
@@ -55,7 +56,11 @@ func (s servers) mend(ctx context.Context, project *openstack.Project, stack ope
 			s.reports.inform(ctx, instance, "Server %s (%s) is gone from Nova: a new one takes its place", name, addresses.ServerID)
 			gone[server.id()] = "Nova does not know the server any more"
 		case openstack.Shut:
-			if err := s.start(ctx, project, instance, name, addresses.ServerID); err != nil {
+			settings, err := s.settings.of(ctx, instance)
+			if err == nil && !settings.Locked { // whoever has locked it starts it
+				err = s.start(ctx, project, instance, name, addresses.ServerID)
+			}
+			if err != nil {
 				problems = append(problems, err)
 			}
 		case "ERROR":
@@ -81,7 +86,7 @@ func (s servers) revive(ctx context.Context, cluster *muranopl.Object, list []no
 		switch {
 		case state.Status == openstack.Gone && node.Role != nodes.Master:
 			gone = append(gone, node.Name)
-		case state.Status == openstack.Shut:
+		case state.Status == openstack.Shut && !node.Settings.Locked:
 			if err := s.start(ctx, project, cluster, node.Name, node.Server); err != nil {
 				return nil, err
 			}

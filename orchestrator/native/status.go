@@ -2,11 +2,13 @@ package native
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"time"
 
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/pki"
 )
 
@@ -49,6 +51,13 @@ type (
 		Reachable bool       `json:"reachable"`        // over SSH
 		Ready     *bool      `json:"ready"`            // takes pods; null where there is no kubelet, or it is not known
 		Version   string     `json:"version"`          // of the kubelet
+		// State is what users have made of it: "" for nothing, cordoned (takes no new pods) or locked (takes none, and is left alone).
+		State string `json:"state"`
+		// Labels and Taints are those that Kubernetes has, whoever has set them; where it does not answer, those set through Burano. Set names
+		// the labels, and as KEY:EFFECT the taints, that are set through Burano.
+		Labels map[string]string `json:"labels"`
+		Taints []kube.Taint      `json:"taints"`
+		Set    []string          `json:"set"`
 	}
 	// MemberStatus is a member of etcd.
 	MemberStatus struct {
@@ -112,8 +121,7 @@ func Status(ctx context.Context, secrets Secrets, environmentID, objectID string
 		status.Rotation = &RotationStatus{Parts: rotation.Parts, Stage: rotation.Stage, Began: rotation.Began}
 	}
 	for _, node := range found.Nodes {
-		status.Nodes = append(status.Nodes, NodeStatus{Name: node.Name, Role: node.Role, Address: addressText(node.Address), Floating: addressText(node.Access),
-			Server: node.Server, Reachable: node.Reached, Ready: node.Ready, Version: node.Version})
+		status.Nodes = append(status.Nodes, nodeStatus(node))
 	}
 	for _, member := range found.Members {
 		status.Members = append(status.Members, MemberStatus{Name: member.Name, Learner: member.Learner, Healthy: member.Answers && !member.Space.Full,
@@ -123,6 +131,24 @@ func Status(ctx context.Context, secrets Secrets, environmentID, objectID string
 		status.Routes = append(status.Routes, routeStatus(one))
 	}
 	return status, ctx.Err()
+}
+
+func nodeStatus(node nodes.NodeStatus) NodeStatus {
+	status := NodeStatus{Name: node.Name, Role: node.Role, Address: addressText(node.Address), Floating: addressText(node.Access),
+		Server: node.Server, Reachable: node.Reached, Ready: node.Ready, Version: node.Version, Labels: map[string]string{}, Taints: []kube.Taint{}, Set: node.Settings.Set()}
+	now := node.Settings
+	if node.Kubernetes != nil {
+		now = *node.Kubernetes
+	}
+	maps.Copy(status.Labels, now.Labels)
+	status.Taints = append(status.Taints, now.Taints...)
+	switch {
+	case node.Settings.Locked:
+		status.State = "locked"
+	case now.Cordoned:
+		status.State = "cordoned"
+	}
+	return status
 }
 
 func addressText(address netip.Addr) string {

@@ -188,13 +188,18 @@ func (m *meter) sample(ctx context.Context) (Traffic, error) {
 	return m.last, nil
 }
 
+// sameServer tells whether a node is reached as before.
+func sameServer(a, b nodes.Node) bool {
+	return a.Name == b.Name && a.Role == b.Role && a.Address == b.Address && a.Access == b.Access && a.Server == b.Server && a.Launched == b.Launched && a.Leaving == b.Leaving
+}
+
 // follow opens the cluster, anew when it has other nodes than before.
 func (m *meter) follow(ctx context.Context) error {
 	if m.closed {
 		return errors.New("the connections to the gateways were closed")
 	}
 	list, err := m.meters.known(ctx, m.key[0], m.key[1])
-	if err != nil || m.cluster != nil && slices.Equal(list, m.nodes) {
+	if err != nil || m.cluster != nil && slices.EqualFunc(list, m.nodes, sameServer) {
 		return err
 	}
 	cluster, err := m.meters.open(ctx, m.key[0], m.key[1])

@@ -141,6 +141,28 @@ func (p *Project) Console(ctx context.Context, id string, lines int) (string, er
 	return text, nil
 }
 
+// RebootServer has a server that runs begin anew, in order or, hard, by its power switch, and waits until Nova says that it runs.
+func (p *Project) RebootServer(ctx context.Context, id string, hard bool) error {
+	method := servers.SoftReboot
+	if hard {
+		method = servers.HardReboot
+	}
+	err := Patiently(ctx, "compute", func(ctx context.Context) error {
+		return servers.Reboot(ctx, p.compute, id, servers.RebootOpts{Type: method}).ExtractErr()
+	})
+	// A conflict means that it is on its way already, or does something else that is waited for.
+	if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
+		return fmt.Errorf("reboot server %s: %w", id, err)
+	}
+	return poll(ctx, func() (bool, error) {
+		state, err := p.Server(ctx, id)
+		if err == nil && (state.Status == Gone || state.Status == "ERROR") {
+			err = fmt.Errorf("reboot server %s: it is %s", id, state)
+		}
+		return state.Status == Active && state.Task == "", err
+	})
+}
+
 // StartServer starts a server that is off, and waits until it runs.
 func (p *Project) StartServer(ctx context.Context, id string) error {
 	return poll(ctx, func() (bool, error) {

@@ -1,0 +1,276 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// annotationSet says what of a node Burano has set (setByBurano), so that it can be told from what others set, and taken back.
+	annotationSet = "burano.io/set"
+	// LockedTaint is the taint of locked nodes: pods that do not tolerate it go, and no new ones come.
+	LockedTaint = "burano.io/locked"
+	// reservedPrefix begins keys that are Burano's own.
+	reservedPrefix = "burano.io/"
+)
+
+// Taint keeps pods away from a node that do not tolerate it.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Effect string `json:"effect"` // NoSchedule, PreferNoSchedule or NoExecute
+}
+
+func (t Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}
+
+// id tells a node's taints from each other.
+func (t Taint) id() string { return t.Key + ":" + t.Effect }
+
+// Settings are what is set of a Kubernetes node through Burano, beside what its kubelet and others say of it.
+type Settings struct {
+	Labels map[string]string `json:"labels,omitempty"`
+	Taints []Taint           `json:"taints,omitempty"`
+	// Cordoned has it take no new pods; Locked, no pods at all.
+	Cordoned bool `json:"cordoned,omitempty"`
+	Locked   bool `json:"locked,omitempty"`
+}
+
+// IsZero tells whether nothing is set.
+func (s Settings) IsZero() bool {
+	return len(s.Labels) == 0 && len(s.Taints) == 0 && !s.Cordoned && !s.Locked
+}
+
+// Set names the labels and, as KEY:EFFECT, the taints.
+func (s Settings) Set() []string {
+	all := slices.AppendSeq([]string{}, maps.Keys(s.Labels))
+	for _, taint := range s.Taints {
+		all = append(all, taint.id())
+	}
+	slices.Sort(all)
+	return all
+}
+
+// With are the settings with these labels and taints set, and those of these keys not any more. A taint to be removed is named by its key
+// alone, or as KEY:EFFECT.
+func (s Settings) With(labels map[string]string, withoutLabels []string, taints []Taint, withoutTaints []string) Settings {
+	s.Labels = maps.Clone(s.Labels)
+	if s.Labels == nil {
+		s.Labels = map[string]string{}
+	}
+	for _, key := range withoutLabels {
+		delete(s.Labels, key)
+	}
+	maps.Copy(s.Labels, labels)
+	s.Taints = slices.DeleteFunc(slices.Clone(s.Taints), func(taint Taint) bool {
+		replaced := slices.ContainsFunc(taints, func(other Taint) bool { return other.id() == taint.id() })
+		return replaced || slices.Contains(withoutTaints, taint.Key) || slices.Contains(withoutTaints, taint.id())
+	})
+	s.Taints = append(s.Taints, taints...)
+	return s
+}
+
+// Check finds what Kubernetes would refuse, or undo, and what is not for users to set.
+func (s Settings) Check() error {
+	var problems []error
+	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
+		problems = append(problems, checkKey("label", key))
+		if wrong := validation.IsValidLabelValue(s.Labels[key]); len(wrong) > 0 {
+			problems = append(problems, fmt.Errorf("label %s cannot have the value %q: %s", key, s.Labels[key], strings.Join(wrong, "; ")))
+		}
+		if slices.Contains([]string{corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable}, key) {
+			problems = append(problems, fmt.Errorf("label %s is the kubelet's: choose another key", key))
+		}
+	}
+	for _, taint := range s.Taints {
+		problems = append(problems, checkKey("taint", taint.Key))
+		if wrong := validation.IsValidLabelValue(taint.Value); len(wrong) > 0 {
+			problems = append(problems, fmt.Errorf("taint %s cannot have the value %q: %s", taint.Key, taint.Value, strings.Join(wrong, "; ")))
+		}
+		effects := []string{string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute)}
+		if !slices.Contains(effects, taint.Effect) {
+			problems = append(problems, fmt.Errorf("taint %s cannot have the effect %q: effects are %s", taint.Key, taint.Effect, strings.Join(effects, ", ")))
+		}
+		if strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
+			problems = append(problems, fmt.Errorf("taint %s is set and removed by Kubernetes itself: choose another key", taint.Key))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func checkKey(what, key string) error {
+	if wrong := validation.IsQualifiedName(key); len(wrong) > 0 {
+		return fmt.Errorf("%q is no key of a %s: %s", key, what, strings.Join(wrong, "; "))
+	}
+	if strings.HasPrefix(key, reservedPrefix) {
+		return fmt.Errorf("the %s %s would be Burano's own: choose another key", what, key)
+	}
+	return nil
+}
+
+// wanted are the taints that the settings come to.
+func (s Settings) wanted() []Taint {
+	if s.Locked {
+		return append(slices.Clone(s.Taints), Taint{Key: LockedTaint, Effect: string(corev1.TaintEffectNoExecute)})
+	}
+	return s.Taints
+}
+
+// setByBurano is what of a node Burano has set.
+type setByBurano struct {
+	Labels   []string `json:"labels,omitempty"`
+	Taints   []string `json:"taints,omitempty"` // KEY:EFFECT
+	Cordoned bool     `json:"cordoned,omitempty"`
+}
+
+// Settle has a node be as its settings say: what was set through Burano before and is not any more is removed, and what others have set
+// stays. A node that is not there yet is made, so that its kubelet finds it as it is to be and no pod comes too early.
+func Settle(ctx context.Context, config *rest.Config, name string, settings Settings) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	err = persist(ctx, func(ctx context.Context) error { return settle(ctx, client, name, settings) })
+	if err != nil {
+		return fmt.Errorf("set labels, taints and state of node %s: %w", name, err)
+	}
+	return nil
+}
+
+func settle(ctx context.Context, client kubernetes.Interface, name string, settings Settings) error {
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		if settings.IsZero() {
+			return nil
+		}
+		made := settled(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, settings)
+		_, err = client.CoreV1().Nodes().Create(ctx, made, metav1.CreateOptions{})
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	made := settled(node, settings)
+	if reflect.DeepEqual(node, made) {
+		return nil
+	}
+	version := node.ResourceVersion
+	node.ResourceVersion = "" // so that the patch is refused where somebody else was faster
+	before, err := json.Marshal(node)
+	if err != nil {
+		return err
+	}
+	made.ResourceVersion = version
+	after, err := json.Marshal(made)
+	if err != nil {
+		return err
+	}
+	patch, err := jsonpatch.CreateMergePatch(before, after)
+	if err != nil {
+		return err
+	}
+	_, err = client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// settled is the node as the settings want it.
+func settled(node *corev1.Node, settings Settings) *corev1.Node {
+	node = node.DeepCopy()
+	var former, now setByBurano
+	_ = json.Unmarshal([]byte(node.Annotations[annotationSet]), &former) // what somebody has damaged says nothing
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	for _, key := range former.Labels {
+		delete(node.Labels, key)
+	}
+	maps.Copy(node.Labels, settings.Labels)
+	now.Labels = slices.Sorted(maps.Keys(settings.Labels))
+
+	wanted := map[string]Taint{}
+	for _, taint := range settings.wanted() {
+		wanted[taint.id()] = taint
+	}
+	now.Taints = slices.Sorted(maps.Keys(wanted))
+	var taints []corev1.Taint
+	for _, taint := range node.Spec.Taints {
+		id := taint.Key + ":" + string(taint.Effect)
+		one, there := wanted[id]
+		switch {
+		case there:
+			taint.Value = one.Value
+			delete(wanted, id)
+		case slices.Contains(former.Taints, id):
+			continue
+		}
+		taints = append(taints, taint)
+	}
+	for _, id := range now.Taints {
+		if one, missing := wanted[id]; missing {
+			taints = append(taints, corev1.Taint{Key: one.Key, Value: one.Value, Effect: corev1.TaintEffect(one.Effect)})
+		}
+	}
+	node.Spec.Taints = taints
+
+	_, leaving := node.Annotations[annotationLeaving]
+	switch {
+	case settings.Cordoned || settings.Locked:
+		// Who has cordoned it before keeps it so.
+		now.Cordoned = former.Cordoned || leaving || !node.Spec.Unschedulable
+		node.Spec.Unschedulable = true
+		delete(node.Annotations, annotationLeaving)
+	case former.Cordoned && !leaving:
+		node.Spec.Unschedulable = false
+	}
+	if reflect.DeepEqual(now, setByBurano{}) {
+		delete(node.Annotations, annotationSet)
+		return node
+	}
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	text, _ := json.Marshal(now) // texts and a truth value: it cannot fail
+	node.Annotations[annotationSet] = string(text)
+	return node
+}
+
+// SettingsOf are all labels and taints that a node has, whoever has set them, and whether it takes new pods.
+func SettingsOf(node corev1.Node) *Settings {
+	found := &Settings{Labels: node.Labels, Cordoned: node.Spec.Unschedulable}
+	for _, taint := range node.Spec.Taints {
+		found.Taints = append(found.Taints, Taint{Key: taint.Key, Value: taint.Value, Effect: string(taint.Effect)})
+		found.Locked = found.Locked || taint.Key == LockedTaint
+	}
+	return found
+}
+
+// keptCordoned tells whether a node is cordoned because its settings say so.
+func keptCordoned(node *corev1.Node) bool {
+	var set setByBurano
+	_ = json.Unmarshal([]byte(node.Annotations[annotationSet]), &set)
+	return set.Cordoned
+}
+
+// Open has a node take pods again, whoever has cordoned it.
+func Open(ctx context.Context, config *rest.Config, node string) error {
+	return patchNode(ctx, config, node, false, nil)
+}

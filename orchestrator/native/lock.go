@@ -1,0 +1,233 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// bootReach is how long a node is asked which run of its system it is in, and bootPoll how often.
+const (
+	bootReach = 15 * time.Second
+	bootPoll  = time.Second
+)
+
+func seconds(count int64) time.Duration { return time.Duration(count) * time.Second }
+
+// empty moves what runs on a node to others, as an action about it says: forced, also where something keeps it there.
+func (c clusterClass) empty(ctx context.Context, call muranopl.Call, one *namedNode, live *nodes.Cluster) error {
+	force, _ := call.Args[argumentForce].(bool)
+	patience, _ := call.Args[argumentPatience].(int64)
+	if one.Role == nodes.Minion {
+		limit := seconds(patience)
+		if limit == 0 {
+			limit = c.clusters.drainPatience()
+		}
+		otherwise := "if some are left then, nothing is changed"
+		if force {
+			otherwise = "what is left then is ended"
+		}
+		c.reports.inform(ctx, one.cluster, "%s: its pods have %s to move to other nodes, as disruption budgets allow; %s", one.Name, limit, otherwise)
+	}
+	err := live.Empty(ctx, one.Name, force)
+	var stay *nodes.PodsStay
+	if force && errors.As(err, &stay) {
+		c.reports.warn(ctx, one.cluster, fmt.Sprintf("%s: some of its pods did not move in time, and are ended", one.Name), stay.Err.Error())
+		return nil
+	}
+	return err
+}
+
+// lastTaker tells whether no other node takes pods.
+func (n *namedNode) lastTaker() bool {
+	for _, other := range n.known.Nodes {
+		if other.Role == nodes.Minion && other.Name != n.Name && !other.Leaving && !other.Settings.Locked && !other.Settings.Cordoned {
+			return false
+		}
+	}
+	return n.Role == nodes.Minion
+}
+
+const noTaker = "no other node of the cluster takes pods, so that those that run on it end and have nowhere to go"
+
+// lockNode is the action that takes a node out of service: nothing runs on it, nothing comes, and nobody repairs it until it is unlocked.
+func (c clusterClass) lockNode(ctx context.Context, call muranopl.Call, known *facts) error {
+	one, err := c.minion(ctx, call, known)
+	if err != nil {
+		return err
+	}
+	force, _ := call.Args[argumentForce].(bool)
+	patience, _ := call.Args[argumentPatience].(int64)
+	if one.lastTaker() && !force {
+		return fault.New(fault.Conflict, "%s is not locked: %s. Add a node or unlock one first, or say force", one.Name, noTaker)
+	}
+	live, err := c.bringKnown(one, patience)
+	if err != nil {
+		return err
+	}
+	if err := c.empty(ctx, call, one, live); err != nil {
+		return err
+	}
+	settings := one.Settings
+	settings.Locked = true
+	if err := c.apply(ctx, one, settings, false); err != nil {
+		return err
+	}
+	c.reports.inform(ctx, one.cluster, "%s is locked: nothing runs on it, and Burano neither repairs nor starts it until it is unlocked", one.Name)
+	return nil
+}
+
+// unlockNode is the action that takes a locked node into service again, also one that is off or gone.
+func (c clusterClass) unlockNode(ctx context.Context, call muranopl.Call, known *facts) error {
+	one, err := c.minion(ctx, call, known)
+	if err != nil {
+		return err
+	}
+	settings := one.Settings
+	settings.Locked = false
+	if _, err := c.set(ctx, one, settings); err != nil {
+		return err
+	}
+	if err := c.bringBack(ctx, call, known, one.Node); err != nil {
+		return err
+	}
+	c.reports.inform(ctx, one.cluster, "%s is unlocked", one.Name)
+	return nil
+}
+
+// reboot is one that has begun.
+type reboot struct {
+	Task    string `json:"task"`
+	Run     string `json:"run"`     // of the node's system before it, "" where it did not answer
+	Reached bool   `json:"reached"` // it answered
+}
+
+// rebootNode is the action that starts a node's server anew once what runs on it is elsewhere, and takes the node in again.
+func (c clusterClass) rebootNode(ctx context.Context, call muranopl.Call, known *facts) error {
+	one, err := c.namedNode(ctx, call, known)
+	if err != nil {
+		return err
+	}
+	patience, _ := call.Args[argumentPatience].(int64)
+	live, err := c.bringKnown(one, patience)
+	if err != nil {
+		return err
+	}
+	var begun reboot
+	if err := c.clusters.settings.read(ctx, one.instance, attributeReboot, &begun); err != nil {
+		return err
+	}
+	if begun.Task != c.clusters.runtime.TaskID() {
+		if begun, err = c.beginReboot(ctx, call, one, live); err != nil {
+			return err
+		}
+	}
+	err = c.clusters.runtime.Step(ctx, one.cluster, stepName(one.Name, "reboot"), func(ctx context.Context) error {
+		limited, cancel := limitedTo(ctx, c.clusters.server.ServerPatience)
+		defer cancel()
+		return c.reboot(limited, one, live, begun)
+	})
+	if err != nil {
+		return err
+	}
+	c.reports.inform(ctx, one.cluster, "%s: its server was started anew", one.Name)
+	return c.rejoin(ctx, one.cluster, known)
+}
+
+// beginReboot makes sure that a node may go for a while, empties it, and notes in which run it was.
+func (c clusterClass) beginReboot(ctx context.Context, call muranopl.Call, one *namedNode, live *nodes.Cluster) (begun reboot, err error) {
+	if force, _ := call.Args[argumentForce].(bool); !force {
+		costs, err := c.missed(ctx, one, live)
+		if err != nil {
+			return begun, err
+		}
+		if len(costs) > 0 {
+			return begun, fault.New(fault.Conflict, "%s is not rebooted: %s. Say force to have it rebooted all the same", one.Name, strings.Join(costs, "; "))
+		}
+	}
+	if !one.Settings.Locked { // else it is empty
+		if err := c.empty(ctx, call, one, live); err != nil {
+			return begun, err
+		}
+	}
+	begun.Task = c.clusters.runtime.TaskID()
+	begun.Run, begun.Reached = bootOf(ctx, live, one.Name)
+	return begun, c.clusters.settings.write(ctx, one.instance, attributeReboot, begun)
+}
+
+// missed is what the cluster has not while a node is away.
+func (c clusterClass) missed(ctx context.Context, one *namedNode, live *nodes.Cluster) (costs []string, err error) {
+	gateways := 0
+	for _, other := range one.known.Nodes {
+		if other.Role == nodes.Gateway && !other.Leaving {
+			gateways++
+		}
+	}
+	switch {
+	case one.Role == nodes.Master:
+		costs = append(costs, "it is the only master, so that the API of Kubernetes is away meanwhile, and nothing is scheduled or mended")
+	case one.Role == nodes.Gateway && gateways == 1:
+		costs = append(costs, "it is the only gateway, so that nobody reaches published services meanwhile")
+	case one.lastTaker() && !one.Settings.Locked:
+		costs = append(costs, noTaker+" meanwhile")
+	}
+	quorum, err := live.Missed(ctx, one.Name)
+	if err != nil {
+		return nil, fmt.Errorf("find out whether etcd does without %s: %w", one.Name, err)
+	}
+	if quorum != "" {
+		costs = append(costs, quorum)
+	}
+	return costs, nil
+}
+
+// bootOf tells in which run a node's system is.
+func bootOf(ctx context.Context, live *nodes.Cluster, name string) (run string, reached bool) {
+	asked, cancel := context.WithTimeout(ctx, bootReach)
+	defer cancel()
+	run, err := live.Boot(asked, name)
+	return run, err == nil
+}
+
+// reboot starts a node's server anew, unless that was done since it was noted, and waits until it answers.
+func (c clusterClass) reboot(ctx context.Context, one *namedNode, live *nodes.Cluster, begun reboot) error {
+	anew := func(ctx context.Context) bool {
+		run, reached := bootOf(ctx, live, one.Name)
+		return reached && run != begun.Run
+	}
+	if anew(ctx) {
+		return nil
+	}
+	project, err := c.clusters.servers.runtime.Project(ctx)
+	if err != nil {
+		return err
+	}
+	state, err := project.Server(ctx, one.Server)
+	switch {
+	case err != nil:
+		return err
+	case state.Status == openstack.Gone:
+		return fault.New(fault.Conflict, "the server of %s is gone from Nova: deploy the environment for a new one in its place", one.Name)
+	case state.Down():
+		err = c.clusters.servers.start(ctx, project, one.cluster, one.Name, one.Server)
+	default:
+		err = project.RebootServer(ctx, one.Server, !begun.Reached)
+	}
+	if err != nil {
+		return err
+	}
+	return wait.Every(bootPoll).Until(ctx, func(ctx context.Context) error {
+		if !anew(ctx) {
+			return wait.Again(fmt.Errorf("%s does not answer yet from a new run of its system", one.Name))
+		}
+		return nil
+	})
+}

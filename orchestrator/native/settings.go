@@ -1,0 +1,248 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+)
+
+// What users set of nodes is kept with the nodes' instances, so that whichever server a node has, it has it too.
+
+// Attributes of instances: what is set of the node, and its reboot that has begun.
+const (
+	attributeSettings = "nodeSettings"
+	attributeReboot   = "nodeReboot"
+)
+
+// Arguments of the actions on one node.
+const (
+	argumentLabels   = "labels"
+	argumentTaints   = "taints"
+	argumentRemove   = "remove"
+	argumentForce    = "force"
+	argumentPatience = "patience"
+)
+
+// nodeSettings keeps them.
+type nodeSettings struct {
+	runtime interface {
+		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
+		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
+	}
+}
+
+func (n nodeSettings) of(ctx context.Context, instance *muranopl.Object) (settings kube.Settings, err error) {
+	return settings, n.read(ctx, instance, attributeSettings, &settings)
+}
+
+func (n nodeSettings) keep(ctx context.Context, instance *muranopl.Object, settings kube.Settings) error {
+	if settings.IsZero() {
+		return n.runtime.SetAttribute(ctx, instance, attributeSettings, nil)
+	}
+	return n.write(ctx, instance, attributeSettings, settings)
+}
+
+// forget is for a node that is none any more.
+func (n nodeSettings) forget(ctx context.Context, instance *muranopl.Object) error {
+	if settings, err := n.of(ctx, instance); err != nil || settings.IsZero() {
+		return err
+	}
+	return n.keep(ctx, instance, kube.Settings{})
+}
+
+// read reads an attribute into a value, which stays as it is where there is none.
+func (n nodeSettings) read(ctx context.Context, instance *muranopl.Object, name string, into any) error {
+	value, found, err := n.runtime.Attribute(ctx, instance, name)
+	if err != nil || !found || value == nil {
+		return err
+	}
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		return fmt.Errorf("read what is set of node %s: %w", instance.Text("name"), err)
+	}
+	return nil
+}
+
+func (n nodeSettings) write(ctx context.Context, instance *muranopl.Object, name string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	plain := map[string]any{}
+	if err := json.Unmarshal(text, &plain); err != nil {
+		return err
+	}
+	return n.runtime.SetAttribute(ctx, instance, name, plain)
+}
+
+// namedNode is the node that an action is about.
+type namedNode struct {
+	nodes.Node
+	cluster  *muranopl.Object
+	instance *muranopl.Object
+	known    *facts
+}
+
+// namedNode finds the node that the argument names.
+func (c clusterClass) namedNode(ctx context.Context, call muranopl.Call, known *facts) (*namedNode, error) {
+	named, _ := call.Args[argumentNode].(string)
+	active := activeNodes(call.Object)
+	all := make([]*muranopl.Object, len(active))
+	for i, node := range active {
+		all[i] = node.object
+	}
+	at, err := c.clusters.named(ctx, all, named)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%s is no node of cluster %s: %s", named, call.Object.Text("name"), err)
+	}
+	name, err := c.clusters.nameOf(ctx, all[at])
+	if err != nil {
+		return nil, err
+	}
+	node, there := known.node(name)
+	if !there {
+		return nil, fault.New(fault.Conflict, "Node %s has not joined cluster %s yet: deploy the environment", name, call.Object.Text("name"))
+	}
+	one := &namedNode{Node: node, cluster: call.Object, instance: all[at].Object("instance"), known: known}
+	one.Settings, err = c.clusters.settings.of(ctx, one.instance)
+	return one, err
+}
+
+// minion is namedNode for what only nodes have that Kubernetes knows.
+func (c clusterClass) minion(ctx context.Context, call muranopl.Call, known *facts) (*namedNode, error) {
+	one, err := c.namedNode(ctx, call, known)
+	if err == nil && one.Role != nodes.Minion {
+		return nil, fault.New(fault.Invalid, "%s is a %s, which takes no pods and is no node of Kubernetes: name one of the cluster's minions", one.Name, one.Role)
+	}
+	return one, err
+}
+
+// set keeps what is set of a node from now on, and returns the cluster that knows it.
+func (c clusterClass) set(ctx context.Context, one *namedNode, settings kube.Settings) (*nodes.Cluster, error) {
+	if err := settings.Check(); err != nil {
+		return nil, fault.New(fault.Invalid, "%w", err)
+	}
+	if err := c.clusters.settings.keep(ctx, one.instance, settings); err != nil {
+		return nil, err
+	}
+	for i := range one.known.Nodes {
+		if one.known.Nodes[i].Name == one.Name {
+			one.known.Nodes[i].Settings = settings
+		}
+	}
+	one.Settings = settings
+	if err := c.clusters.storeFacts(ctx, one.cluster, *one.known); err != nil {
+		return nil, err
+	}
+	return c.bringKnown(one, 0)
+}
+
+// bringKnown returns the cluster as it stands, whose pods have so many seconds to leave a node; 0 for as long as the server says.
+func (c clusterClass) bringKnown(one *namedNode, patience int64) (*nodes.Cluster, error) {
+	c.clusters.join(one.known.Network)
+	return c.clusters.bringPatient(one.cluster, one.known.Nodes, seconds(patience))
+}
+
+// apply has Kubernetes take what is set of a node.
+func (c clusterClass) apply(ctx context.Context, one *namedNode, settings kube.Settings, opened bool) error {
+	live, err := c.set(ctx, one, settings)
+	if err != nil {
+		return err
+	}
+	return live.Settle(ctx, one.Name, opened)
+}
+
+// labelNode is the action that sets labels of a node, and removes some.
+func (c clusterClass) labelNode(ctx context.Context, call muranopl.Call, known *facts) error {
+	one, err := c.minion(ctx, call, known)
+	if err != nil {
+		return err
+	}
+	labels := map[string]string{}
+	given, _ := call.Args[argumentLabels].(map[string]any)
+	for key, value := range given {
+		labels[key], _ = value.(string)
+	}
+	remove := texts(call.Args[argumentRemove])
+	if err := c.apply(ctx, one, one.Settings.With(labels, remove, nil, nil), false); err != nil {
+		return err
+	}
+	c.reports.inform(ctx, one.cluster, "%s: %d labels were set and %d removed", one.Name, len(labels), len(remove))
+	return nil
+}
+
+// taintNode is the action that sets taints of a node, and removes some.
+func (c clusterClass) taintNode(ctx context.Context, call muranopl.Call, known *facts) error {
+	one, err := c.minion(ctx, call, known)
+	if err != nil {
+		return err
+	}
+	var taints []kube.Taint
+	given, _ := call.Args[argumentTaints].([]any)
+	for _, entry := range given {
+		fields, _ := entry.(map[string]any)
+		text := func(name string) string {
+			value, _ := fields[name].(string)
+			return value
+		}
+		taints = append(taints, kube.Taint{Key: text("key"), Value: text("value"), Effect: text("effect")})
+	}
+	remove := texts(call.Args[argumentRemove])
+	if err := c.apply(ctx, one, one.Settings.With(nil, nil, taints, remove), false); err != nil {
+		return err
+	}
+	c.reports.inform(ctx, one.cluster, "%s: %d taints were set and %d removed", one.Name, len(taints), len(remove))
+	return nil
+}
+
+// cordonNode is the action that has a node take no new pods.
+func (c clusterClass) cordonNode(ctx context.Context, call muranopl.Call, known *facts) error {
+	one, err := c.minion(ctx, call, known)
+	if err != nil {
+		return err
+	}
+	settings := one.Settings
+	settings.Cordoned = true
+	if err := c.apply(ctx, one, settings, false); err != nil {
+		return err
+	}
+	c.reports.inform(ctx, one.cluster, "%s takes no new pods", one.Name)
+	return nil
+}
+
+// uncordonNode is the action that has a node take pods again, whoever has cordoned it.
+func (c clusterClass) uncordonNode(ctx context.Context, call muranopl.Call, known *facts) error {
+	one, err := c.minion(ctx, call, known)
+	if err != nil {
+		return err
+	}
+	if one.Settings.Locked {
+		return fault.New(fault.Conflict, "%s is locked: unlock it, and it takes pods again", one.Name)
+	}
+	settings := one.Settings
+	settings.Cordoned = false
+	if err := c.apply(ctx, one, settings, true); err != nil {
+		return err
+	}
+	c.reports.inform(ctx, one.cluster, "%s takes pods", one.Name)
+	return nil
+}
+
+// texts are the texts of a list.
+func texts(value any) (all []string) {
+	list, _ := value.([]any)
+	for _, one := range list {
+		if text, ok := one.(string); ok {
+			all = append(all, text)
+		}
+	}
+	return all
+}
