@@ -36,13 +36,13 @@ func printCluster(s client.Cluster, table *tabwriter.Writer) {
 			members[one.Name] = "learner"
 		}
 	}
-	fmt.Fprintln(table, "NODE\tROLE\tADDRESS\tFLOATING\tREACHABLE\tREADY\tETCD\tVERSION")
+	fmt.Fprintln(table, "NODE\tROLE\tADDRESS\tFLOATING\tREACHABLE\tREADY\tSTATE\tETCD\tVERSION")
 	for _, one := range s.Nodes {
 		ready := ""
 		if one.Ready != nil {
 			ready = fmt.Sprint(*one.Ready)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%t\t%s\t%s\t%s\n", one.Name, one.Role, one.Address, one.Floating, one.Reachable, ready, members[one.Name], one.Version)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%t\t%s\t%s\t%s\t%s\n", one.Name, one.Role, one.Address, one.Floating, one.Reachable, ready, one.State, members[one.Name], one.Version)
 	}
 	if len(s.Members) > 0 {
 		fmt.Fprintln(table, "\nETCD\tFILE\tIN USE\tQUOTA")

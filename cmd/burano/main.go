@@ -60,6 +60,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"client", deploymentCommand(connection)},
 		{"client", actionCommand(connection)},
 		{"client", clusterCommand(connection)},
+		{"client", nodeCommand(connection)},
 		{"client", findingCommand(connection)},
 		{"client", classCommand(connection)},
 		{"author", yaqlCommand()},

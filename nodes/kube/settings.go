@@ -60,16 +60,6 @@ func (s Settings) IsZero() bool {
 	return len(s.Labels) == 0 && len(s.Taints) == 0 && !s.Cordoned && !s.Locked
 }
 
-// Set names the labels and, as KEY:EFFECT, the taints.
-func (s Settings) Set() []string {
-	all := slices.AppendSeq([]string{}, maps.Keys(s.Labels))
-	for _, taint := range s.Taints {
-		all = append(all, taint.id())
-	}
-	slices.Sort(all)
-	return all
-}
-
 // With are the settings with these labels and taints set, and those of these keys not any more. A taint to be removed is named by its key
 // alone, or as KEY:EFFECT.
 func (s Settings) With(labels map[string]string, withoutLabels []string, taints []Taint, withoutTaints []string) Settings {

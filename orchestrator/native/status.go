@@ -53,11 +53,16 @@ type (
 		Version   string     `json:"version"`          // of the kubelet
 		// State is what users have made of it: "" for nothing, cordoned (takes no new pods) or locked (takes none, and is left alone).
 		State string `json:"state"`
-		// Labels and Taints are those that Kubernetes has, whoever has set them; where it does not answer, those set through Burano. Set names
-		// the labels, and as KEY:EFFECT the taints, that are set through Burano.
+		// Labels and Taints are those that Kubernetes has, whoever has set them; where it does not answer, those of Set, which
+		// are set through Burano and stay with the node.
 		Labels map[string]string `json:"labels"`
 		Taints []kube.Taint      `json:"taints"`
-		Set    []string          `json:"set"`
+		Set    NodeSet           `json:"set"`
+	}
+	// NodeSet is what users have set of a node through Burano.
+	NodeSet struct {
+		Labels map[string]string `json:"labels"`
+		Taints []kube.Taint      `json:"taints"`
 	}
 	// MemberStatus is a member of etcd.
 	MemberStatus struct {
@@ -135,11 +140,13 @@ func Status(ctx context.Context, secrets Secrets, environmentID, objectID string
 
 func nodeStatus(node nodes.NodeStatus) NodeStatus {
 	status := NodeStatus{Name: node.Name, Role: node.Role, Address: addressText(node.Address), Floating: addressText(node.Access),
-		Server: node.Server, Reachable: node.Reached, Ready: node.Ready, Version: node.Version, Labels: map[string]string{}, Taints: []kube.Taint{}, Set: node.Settings.Set()}
+		Server: node.Server, Reachable: node.Reached, Ready: node.Ready, Version: node.Version, Labels: map[string]string{}, Taints: []kube.Taint{},
+		Set: NodeSet{map[string]string{}, append([]kube.Taint{}, node.Settings.Taints...)}}
 	now := node.Settings
 	if node.Kubernetes != nil {
 		now = *node.Kubernetes
 	}
+	maps.Copy(status.Set.Labels, node.Settings.Labels)
 	maps.Copy(status.Labels, now.Labels)
 	status.Taints = append(status.Taints, now.Taints...)
 	switch {

@@ -152,6 +152,7 @@ func newEcho(config Config) *echo.Echo {
 	delegationHandlers{config.Orchestrator}.register(burano)
 	findingHandlers{config.Orchestrator}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster, config.Traffic}.register(burano)
+	nodeHandlers{config.Orchestrator, config.Cluster, config.Limits}.register(burano)
 	runningHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)
 	snapshotHandlers{config.Orchestrator, config.Snapshots, config.TakeSnapshot, config.SnapshotLoss}.register(burano)
 	signInHandlers{config.SignIn, config.Policy}.register(burano)

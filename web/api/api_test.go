@@ -25,6 +25,7 @@ import (
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/engine/enginetest"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/native"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/snapshot"
@@ -98,7 +99,8 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 			return []byte("for: " + environmentID + "/" + objectID + "\n"), nil
 		},
 		Cluster: func(_ context.Context, environmentID, objectID string) (any, error) {
-			return map[string]string{"name": environmentID + "/" + objectID}, nil
+			return native.ClusterStatus{Name: environmentID + "/" + objectID, Nodes: []native.NodeStatus{{Name: "murano-kube-2", Labels: map[string]string{"disk": "fast", "theirs": "yes"},
+				Taints: []kube.Taint{{Key: "gpu", Effect: "NoSchedule"}}, Set: native.NodeSet{Labels: map[string]string{"disk": "fast"}, Taints: []kube.Taint{}}}}}, nil
 		},
 		Traffic: func(_ context.Context, environmentID, objectID string) (any, error) {
 			return native.Traffic{Gateways: []native.GatewayTraffic{{Name: environmentID + "/" + objectID, Listeners: []traffic.Listener{

@@ -36,6 +36,15 @@ var actions = map[string]string{
 	"POST /burano/v1/deployments/:deployment/retry":                         "deploy",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": "read",
 	"GET /burano/v1/snapshots/:snapshot/content":                            "read",
+
+	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/labels":   "update",
+	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/taints":   "update",
+	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/cordon":   "disable",
+	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/uncordon": "enable",
+	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/lock":     "disable",
+	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/unlock":   "enable",
+	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/reboot":   "start",
+	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/replace":  "start",
 }
 
 // unaudited are the routes that change nothing although their method says so.

@@ -20,16 +20,7 @@ type Cluster struct {
 	API      string   `json:"api" yaml:"api"`
 	Healthy  bool     `json:"healthy" yaml:"healthy"`
 	Problems []string `json:"problems" yaml:"problems"`
-	Nodes    []struct {
-		Name      string `json:"name" yaml:"name"`
-		Role      string `json:"role" yaml:"role"`
-		Address   string `json:"address" yaml:"address"`
-		Floating  string `json:"floating_address" yaml:"floating_address"`
-		Server    string `json:"server" yaml:"server"`
-		Reachable bool   `json:"reachable" yaml:"reachable"`
-		Ready     *bool  `json:"ready" yaml:"ready"`
-		Version   string `json:"version" yaml:"version"`
-	} `json:"nodes" yaml:"nodes"`
+	Nodes    []Node   `json:"nodes" yaml:"nodes"`
 	Members []struct {
 		Name    string `json:"name" yaml:"name"`
 		Learner bool   `json:"learner" yaml:"learner"`

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/web/client"
+)
+
+func nodeCommand(connection *connection) *cobra.Command {
+	command := &cobra.Command{Use: "node", Short: "Nodes of clusters: labels, taints, cordon, lock, reboot, replace"}
+	command.AddCommand(nodeListCommand(connection), nodeLabelCommand(connection), nodeTaintCommand(connection),
+		nodeDeedCommand(connection, "cordon", "Have a node take no new pods; those that it has stay", false),
+		nodeDeedCommand(connection, "uncordon", "Have a node take pods again, whoever has cordoned it", false),
+		nodeDeedCommand(connection, "lock", "Empty a node, also a dead one, and take it out of service until it is unlocked", true),
+		nodeDeedCommand(connection, "unlock", "Take a locked node into service again", false),
+		nodeDeedCommand(connection, "reboot", "Start a node's server anew, once what runs on it is elsewhere", true),
+		nodeDeedCommand(connection, "replace", "Give a node another server, which joins before the former one goes", false))
+	return command
+}
+
+// nodeOptions are those of commands about one node.
+type nodeOptions struct {
+	cluster string
+	watch   bool
+}
+
+func (o *nodeOptions) addFlags(command *cobra.Command) {
+	command.Flags().StringVar(&o.cluster, "cluster", "", "name or id of the cluster, where the environment has several")
+	command.Flags().BoolVarP(&o.watch, "follow", "f", false, "show the reports as they come; the exit code is 0 when it was done")
+}
+
+// onNode is a command about a node, which its second argument names. run starts a task.
+func (o *nodeOptions) onNode(connection *connection, run func(command *cobra.Command, api *client.Client, environment, cluster, node string, args []string) (task string, err error)) func(*cobra.Command, []string) error {
+	return connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
+		cluster, err := environment.ClusterID(o.cluster)
+		if err != nil {
+			return err
+		}
+		task, err := run(command, api, environment.ID, cluster, args[0], args[1:])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(command.OutOrStdout(), "%s of %s runs (task %s)\n", command.Name(), args[0], task)
+		if !o.watch {
+			return nil
+		}
+		return follow(command.Context(), api, task, command.OutOrStdout())
+	})
+}
+
+func nodeListCommand(connection *connection) *cobra.Command {
+	var print output
+	var wide bool
+	command := &cobra.Command{
+		Use:   "list ENVIRONMENT [CLUSTER]",
+		Short: "List the nodes of a cluster with their state, and the labels and taints that are set through Burano",
+		Args:  cobra.RangeArgs(1, 2),
+		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
+			cluster, err := environment.ClusterID(strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			status, err := api.Cluster(command.Context(), environment.ID, cluster)
+			if err != nil {
+				return err
+			}
+			return print.print(command.OutOrStdout(), status.Nodes, nodeTable(status.Nodes, wide))
+		}),
+	}
+	print.addFlag(command)
+	command.Flags().BoolVar(&wide, "all", false, "show all labels and taints, whoever has set them")
+	return command
+}
+
+func nodeTable(list []client.Node, all bool) func(*tabwriter.Writer) {
+	return func(table *tabwriter.Writer) {
+		fmt.Fprintln(table, "NODE\tROLE\tREACHABLE\tREADY\tSTATE\tLABELS\tTAINTS")
+		for _, one := range list {
+			ready := ""
+			if one.Ready != nil {
+				ready = fmt.Sprint(*one.Ready)
+			}
+			labels, taints := one.Set.Labels, one.Set.Taints
+			if all {
+				labels, taints = one.Labels, one.Taints
+			}
+			var pairs, tainted []string
+			for _, key := range slices.Sorted(maps.Keys(labels)) {
+				pairs = append(pairs, key+"="+labels[key])
+			}
+			for _, taint := range taints {
+				tainted = append(tainted, taint.String())
+			}
+			fmt.Fprintf(table, "%s\t%s\t%t\t%s\t%s\t%s\t%s\n", one.Name, one.Role, one.Reachable, ready, one.State, strings.Join(pairs, ","), strings.Join(tainted, ","))
+		}
+	}
+}
+
+// splitRemovals takes arguments apart into those that set something and, without their final dash, those that remove it.
+func splitRemovals(args []string) (set, remove []string, err error) {
+	for _, one := range args {
+		if key, removes := strings.CutSuffix(one, "-"); removes && !strings.Contains(one, "=") {
+			remove = append(remove, key)
+		} else {
+			set = append(set, one)
+		}
+	}
+	if len(set) > 0 && len(remove) > 0 {
+		return nil, nil, fmt.Errorf("set and remove in two calls: %s are set, %s removed", strings.Join(set, ", "), strings.Join(remove, ", "))
+	}
+	return set, remove, nil
+}
+
+func nodeLabelCommand(connection *connection) *cobra.Command {
+	var options nodeOptions
+	command := &cobra.Command{
+		Use:   "label ENVIRONMENT NODE KEY=VALUE... | KEY-...",
+		Short: "Set labels of a node, which stay with it when it gets another server, or remove them",
+		Example: `  burano node label demo murano-kube-2 disk=fast zone=b --follow
+  burano node label demo murano-kube-2 disk-`,
+		Args: cobra.MinimumNArgs(3),
+		RunE: options.onNode(connection, func(command *cobra.Command, api *client.Client, environment, cluster, node string, args []string) (string, error) {
+			set, remove, err := splitRemovals(args)
+			if err != nil {
+				return "", err
+			}
+			if len(remove) > 0 {
+				return api.ClearNode(command.Context(), environment, cluster, node, "labels", remove)
+			}
+			labels := map[string]string{}
+			for _, one := range set {
+				key, value, ok := strings.Cut(one, "=")
+				if !ok {
+					return "", fmt.Errorf("%q is no label: write KEY=VALUE, or KEY- to remove it", one)
+				}
+				labels[key] = value
+			}
+			return api.ChangeNode(command.Context(), environment, cluster, node, "labels", map[string]any{"labels": labels})
+		}),
+	}
+	options.addFlags(command)
+	return command
+}
+
+func nodeTaintCommand(connection *connection) *cobra.Command {
+	var options nodeOptions
+	command := &cobra.Command{
+		Use:   "taint ENVIRONMENT NODE KEY[=VALUE]:EFFECT... | KEY[:EFFECT]-...",
+		Short: "Set taints of a node, which stay with it when it gets another server, or remove them",
+		Example: `  burano node taint demo murano-kube-2 gpu=yes:NoSchedule --follow
+  burano node taint demo murano-kube-2 gpu-`,
+		Args: cobra.MinimumNArgs(3),
+		RunE: options.onNode(connection, func(command *cobra.Command, api *client.Client, environment, cluster, node string, args []string) (string, error) {
+			set, remove, err := splitRemovals(args)
+			if err != nil {
+				return "", err
+			}
+			if len(remove) > 0 {
+				return api.ClearNode(command.Context(), environment, cluster, node, "taints", remove)
+			}
+			var taints []client.Taint
+			for _, one := range set {
+				key, effect, ok := strings.Cut(one, ":")
+				if !ok {
+					return "", fmt.Errorf("%q is no taint: write KEY[=VALUE]:EFFECT, with an effect of NoSchedule, PreferNoSchedule or NoExecute, or KEY- to remove it", one)
+				}
+				key, value, _ := strings.Cut(key, "=")
+				taints = append(taints, client.Taint{Key: key, Value: value, Effect: effect})
+			}
+			return api.ChangeNode(command.Context(), environment, cluster, node, "taints", map[string]any{"taints": taints})
+		}),
+	}
+	options.addFlags(command)
+	return command
+}
+
+// nodeDeedCommand is a command for what is done to a node. empties says that its pods have to go first.
+func nodeDeedCommand(connection *connection, deed, short string, empties bool) *cobra.Command {
+	var options nodeOptions
+	var force bool
+	var patience time.Duration
+	command := &cobra.Command{
+		Use:   deed + " ENVIRONMENT NODE",
+		Short: short,
+		Args:  cobra.ExactArgs(2),
+		RunE: options.onNode(connection, func(command *cobra.Command, api *client.Client, environment, cluster, node string, _ []string) (string, error) {
+			fields := map[string]any{}
+			if empties {
+				fields["force"], fields["patience"] = force, int(patience.Round(time.Second).Seconds())
+			}
+			return api.ChangeNode(command.Context(), environment, cluster, node, deed, fields)
+		}),
+	}
+	options.addFlags(command)
+	if empties {
+		command.Flags().DurationVar(&patience, "patience", 0, "how long pods have to move, as disruption budgets allow; default: what the server says")
+		command.Flags().BoolVar(&force, "force", false, "also where pods do not move in time, or more than the node is away meanwhile")
+	}
+	return command
+}
