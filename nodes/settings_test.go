@@ -16,7 +16,9 @@ func TestALockedNodeThatDoesNotAnswerHoldsNoDeploymentUpAndKeepsItsVote(t *testi
 	locked, open := all[1].Name, all[2].Name
 	all[1].Settings = kube.Settings{Locked: true}
 	c, err := NewCluster(Config{Name: "c", Nodes: all, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: newVault(),
-		Server: func(_ context.Context, node string) ServerState { return ServerState{Note: "it is off", Down: node == locked} }})
+		Server: func(_ context.Context, node string) ServerState {
+			return ServerState{Note: "it is off", Down: node == locked}
+		}})
 	require.NoError(t, err)
 	d, err := c.newDeployment(t.Context())
 	require.NoError(t, err)

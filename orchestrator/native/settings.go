@@ -175,7 +175,7 @@ func (c clusterClass) labelNode(ctx context.Context, call muranopl.Call, known *
 	if err := c.apply(ctx, one, one.Settings.With(labels, remove, nil, nil), false); err != nil {
 		return err
 	}
-	c.reports.inform(ctx, one.cluster, "%s: %d labels were set and %d removed", one.Name, len(labels), len(remove))
+	c.reports.inform(ctx, one.cluster, "%s: labels set: %d, removed: %d", one.Name, len(labels), len(remove))
 	return nil
 }
 
@@ -199,7 +199,7 @@ func (c clusterClass) taintNode(ctx context.Context, call muranopl.Call, known *
 	if err := c.apply(ctx, one, one.Settings.With(nil, nil, taints, remove), false); err != nil {
 		return err
 	}
-	c.reports.inform(ctx, one.cluster, "%s: %d taints were set and %d removed", one.Name, len(taints), len(remove))
+	c.reports.inform(ctx, one.cluster, "%s: taints set: %d, removed: %d", one.Name, len(taints), len(remove))
 	return nil
 }
 

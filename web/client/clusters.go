@@ -21,7 +21,7 @@ type Cluster struct {
 	Healthy  bool     `json:"healthy" yaml:"healthy"`
 	Problems []string `json:"problems" yaml:"problems"`
 	Nodes    []Node   `json:"nodes" yaml:"nodes"`
-	Members []struct {
+	Members  []struct {
 		Name    string `json:"name" yaml:"name"`
 		Learner bool   `json:"learner" yaml:"learner"`
 		Healthy bool   `json:"healthy" yaml:"healthy"`

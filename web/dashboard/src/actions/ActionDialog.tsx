@@ -15,18 +15,20 @@ interface Props {
   environment: string;
   object: ObjectModel;
   action: Action;
+  /** Arguments that are known already, as they would be typed. */
+  given?: Record<string, string>;
   onClose: () => void;
 }
 
 /** Asks for an action's arguments, runs it, and shows what it came to. */
-export function ActionDialog({ environment, object, action, onClose }: Props) {
+export function ActionDialog({ environment, object, action, given = {}, onClose }: Props) {
   const text = useText();
   const words = text.actions;
   const id = useId();
   const client = useQueryClient();
   const asked = useQuery(classActionsQuery(object['?']?.type ?? ''));
   const described = asked.data?.find((each) => each.name === action.method);
-  const [typed, setTyped] = useState<Record<string, string>>({});
+  const [typed, setTyped] = useState(given);
   const [pairs, setPairs] = useState<Pair[]>([]);
   const [tried, setTried] = useState(false);
   const call = useMutation({

@@ -12,14 +12,17 @@ interface Props {
   object: ObjectModel;
   /** Says "Actions" instead of showing three dots. */
   labelled?: boolean;
+  /** Offers the actions with these methods alone, in this order, about what is called so. */
+  about?: { name: string; methods: string[]; given: Record<string, string> };
 }
 
 /** The actions that an object offers, each behind a dialog. */
-export function ActionMenu({ environment, object, labelled = false }: Props) {
+export function ActionMenu({ environment, object, labelled = false, about }: Props) {
   const text = useText();
   const [open, setOpen] = useState(false);
   const [chosen, setChosen] = useState<Action | null>(null);
-  const actions = actionsOf(object);
+  const all = actionsOf(object);
+  const actions = about ? about.methods.flatMap((method) => all.filter((action) => action.method === method)) : all;
   if (actions.length === 0) return null;
   const busy = isBusy(environment);
   return (
@@ -35,7 +38,7 @@ export function ActionMenu({ environment, object, labelled = false }: Props) {
             variant={labelled ? 'secondary' : 'plain'}
             isExpanded={open}
             onClick={() => setOpen(!open)}
-            aria-label={text.actions.of(nameOf(object))}
+            aria-label={text.actions.of(about?.name ?? nameOf(object))}
             icon={labelled ? undefined : <EllipsisVIcon />}
           >
             {labelled ? text.actions.title : undefined}
@@ -55,7 +58,7 @@ export function ActionMenu({ environment, object, labelled = false }: Props) {
           ))}
         </DropdownList>
       </Dropdown>
-      {chosen && <ActionDialog environment={environment.id ?? ''} object={object} action={chosen} onClose={() => setChosen(null)} />}
+      {chosen && <ActionDialog environment={environment.id ?? ''} object={object} action={chosen} given={about?.given} onClose={() => setChosen(null)} />}
     </>
   );
 }

@@ -24,7 +24,7 @@ import { useState } from 'react';
 
 import { ActionMenu } from '../actions/ActionMenu';
 import { findObject } from '../components/components';
-import { environmentQuery, isBusy, nameOf } from '../environments/environments';
+import { environmentQuery, isBusy, nameOf, type EnvironmentDetails, type ObjectModel } from '../environments/environments';
 import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { FindingCard } from '../findings/FindingCard';
 import { Failure } from '../shell/Failure';
@@ -105,7 +105,9 @@ export function ClusterPage() {
         </Tabs>
       </PageSection>
       <div id={tab} style={{ display: 'contents' }}>
-        {tab === 'overview' && cluster.data && <Parts environment={environment} object={object} cluster={cluster.data} checked={cluster.dataUpdatedAt} />}
+        {tab === 'overview' && cluster.data && (
+          <Parts environment={environment} object={object} cluster={cluster.data} checked={cluster.dataUpdatedAt} model={found} details={details.data} />
+        )}
         {tab === 'running' && (
           <PageSection isFilled>
             <WhatRuns environment={environment} cluster={object} />
@@ -152,7 +154,16 @@ function KubeconfigUse({ file }: { file: string }) {
   );
 }
 
-function Parts({ environment, object, cluster, checked }: { environment: string; object: string; cluster: Cluster; checked: number }) {
+interface PartsProps {
+  environment: string;
+  object: string;
+  cluster: Cluster;
+  checked: number;
+  model: ObjectModel | undefined;
+  details: EnvironmentDetails | undefined;
+}
+
+function Parts({ environment, object, cluster, checked, model, details }: PartsProps) {
   const { text, language } = useLanguage();
   const words = text.clusters;
   const problems = cluster.problems ?? [];
@@ -178,7 +189,7 @@ function Parts({ environment, object, cluster, checked }: { environment: string;
         <Content component="small">{words.checked(new Intl.DateTimeFormat(language, { timeStyle: 'medium' }).format(checked))}</Content>
       </PageSection>
       <PageSection>
-        <Nodes cluster={cluster} />
+        <Nodes cluster={cluster} object={model} environment={details} />
       </PageSection>
       <PageSection>
         <Routes environment={environment} object={object} cluster={cluster} />

@@ -1,14 +1,21 @@
-import { Content, Label, Title } from '@patternfly/react-core';
-import { CheckCircleIcon, ExclamationCircleIcon, QuestionCircleIcon } from '@patternfly/react-icons';
+import { Content, Label, LabelGroup, Title } from '@patternfly/react-core';
+import { BanIcon, CheckCircleIcon, ExclamationCircleIcon, LockIcon, QuestionCircleIcon } from '@patternfly/react-icons';
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
 
+import { ActionMenu } from '../actions/ActionMenu';
+import type { EnvironmentDetails, ObjectModel } from '../environments/environments';
 import { useText } from '../text';
-import { counted, type Cluster } from './clusters';
+import { counted, deedsOf, showTaint, type Cluster, type Node } from './clusters';
 
-type Node = NonNullable<Cluster['nodes']>[number];
+interface Props {
+  cluster: Cluster;
+  /** What offers the actions on nodes; undefined as long as it is not known. */
+  object: ObjectModel | undefined;
+  environment: EnvironmentDetails | undefined;
+}
 
-/** The servers of a cluster. */
-export function Nodes({ cluster }: { cluster: Cluster }) {
+/** The servers of a cluster, and what can be done with each. */
+export function Nodes({ cluster, object, environment }: Props) {
   const words = useText().clusters;
   const { nodes, gateways } = counted(cluster);
   const list = cluster.nodes ?? [];
@@ -30,6 +37,8 @@ export function Nodes({ cluster }: { cluster: Cluster }) {
               <Th>{words.address}</Th>
               <Th>{words.floating}</Th>
               <Th>{words.version}</Th>
+              <Th>{words.labels}</Th>
+              <Th screenReaderText={words.actions} />
             </Tr>
           </Thead>
           <Tbody>
@@ -45,6 +54,14 @@ export function Nodes({ cluster }: { cluster: Cluster }) {
                 <Td dataLabel={words.address}>{node.address}</Td>
                 <Td dataLabel={words.floating}>{node.floating_address}</Td>
                 <Td dataLabel={words.version}>{node.version}</Td>
+                <Td dataLabel={words.labels}>
+                  <Marks node={node} />
+                </Td>
+                <Td isActionCell>
+                  {object && environment && (
+                    <ActionMenu environment={environment} object={object} about={{ name: node.name ?? '', methods: deedsOf(node), given: { node: node.name ?? '' } }} />
+                  )}
+                </Td>
               </Tr>
             ))}
           </Tbody>
@@ -54,8 +71,37 @@ export function Nodes({ cluster }: { cluster: Cluster }) {
   );
 }
 
+/** The labels and taints that are set through Burano. */
+function Marks({ node }: { node: Node }) {
+  const words = useText().clusters;
+  const labels = Object.entries(node.set?.labels ?? {}).sort();
+  const taints = node.set?.taints ?? [];
+  if (labels.length + taints.length === 0) return null;
+  return (
+    <LabelGroup aria-label={words.labels}>
+      {labels.map(([key, value]) => (
+        <Label key={key} isCompact variant="outline">
+          {`${key}=${value}`}
+        </Label>
+      ))}
+      {taints.map(showTaint).map((taint) => (
+        <Label key={taint} isCompact variant="outline" color="orange">
+          {taint}
+        </Label>
+      ))}
+    </LabelGroup>
+  );
+}
+
 function NodeState({ node }: { node: Node }) {
   const words = useText().clusters;
+  if (node.state === 'locked') {
+    return (
+      <Label isCompact status="info" icon={<LockIcon />}>
+        {words.locked}
+      </Label>
+    );
+  }
   if (!node.reachable) {
     return (
       <Label isCompact status="danger" icon={<ExclamationCircleIcon />}>
@@ -72,6 +118,13 @@ function NodeState({ node }: { node: Node }) {
     ) : (
       <Label isCompact icon={<QuestionCircleIcon />}>
         {words.unknown}
+      </Label>
+    );
+  }
+  if (node.ready && node.state === 'cordoned') {
+    return (
+      <Label isCompact status="warning" icon={<BanIcon />}>
+        {words.cordoned}
       </Label>
     );
   }

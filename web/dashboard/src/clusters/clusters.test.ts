@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { counted, fileOf, type Cluster } from './clusters';
+import { counted, deedsOf, fileOf, showTaint, type Cluster } from './clusters';
 import { scaling, sizeOf } from './scaling';
 
 const cluster: Cluster = {
@@ -24,6 +24,14 @@ const object = { '?': { id: 'c', type: 'K', _actions: actions }, nodeCount: 1, m
 
 it('counts what of a cluster is well', () => {
   expect(counted(cluster)).toEqual({ nodes: { good: 1, all: 2 }, gateways: { good: 1, all: 1 }, members: { good: 1, all: 2 } });
+});
+
+it('offers what a node can take', () => {
+  expect(deedsOf({ role: 'minion', state: '' })).toContain('lockNode');
+  expect(deedsOf({ role: 'minion', state: 'cordoned' })).toContain('uncordonNode');
+  expect(deedsOf({ role: 'minion', state: 'locked' })).toEqual(['labelNode', 'taintNode', 'unlockNode', 'rebootNode', 'replaceNode']);
+  expect(deedsOf({ role: 'master', state: '' })).toEqual(['rebootNode', 'replaceNode']);
+  expect([showTaint({ key: 'gpu', value: 'yes', effect: 'NoSchedule' }), showTaint({ key: 'gpu', effect: 'NoExecute' })]).toEqual(['gpu=yes:NoSchedule', 'gpu:NoExecute']);
 });
 
 it('names the file of a kubeconfig after its cluster', () => {

@@ -26,6 +26,19 @@ export async function saveKubeconfig(environment: string, cluster: string, name:
 /** The name of a cluster's kubeconfig as a file. */
 export const fileOf = (name: string): string => `${name.replace(/[^\w.-]+/g, '-').replace(/^[-.]+/, '') || 'cluster'}.kubeconfig`;
 
+export type Node = Schema<'ClusterNode'>;
+
+/** The actions of a cluster that are about one node and make sense for it now. */
+export function deedsOf(node: Node): string[] {
+  const anywhere = ['rebootNode', 'replaceNode'];
+  if (node.role !== 'minion') return anywhere;
+  const state = { '': ['cordonNode', 'lockNode'], cordoned: ['uncordonNode', 'lockNode'], locked: ['unlockNode'] }[node.state ?? ''];
+  return ['labelNode', 'taintNode', ...state, ...anywhere];
+}
+
+/** A taint as kubectl shows it. */
+export const showTaint = ({ key, value, effect }: Schema<'Taint'>): string => `${key}${value ? `=${value}` : ''}:${effect}`;
+
 /** How many nodes take pods, how many gateways are there, how many members of etcd are well. */
 export function counted(cluster: Cluster) {
   const nodes = (cluster.nodes ?? []).filter((node) => node.role === 'minion');

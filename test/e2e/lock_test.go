@@ -1,0 +1,146 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/stretchr/testify/require"
+)
+
+// TestActionsOnNodesKeepWhatRuns labels and taints a node, replaces, reboots and locks it, alive and dead, while requests come through the
+// gateway.
+func TestActionsOnNodesKeepWhatRuns(t *testing.T) {
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	text, err := os.ReadFile("testdata/scaling.yaml")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "scaling.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "nodeCount: 1", "nodeCount: 2", 1)), 0o600))
+	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	t.Cleanup(func() {
+		if t.Failed() {
+			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+		}
+	})
+	environment := environmentNamed(t, demo, "scaling")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	endpoint := endpointOf(t, environment)
+	s.holds(t, []string{"murano-kube-2", "murano-kube-3"}, []string{"murano-gateway-1"})
+	node := func(args ...string) {
+		t.Helper()
+		began := time.Now()
+		args = append([]string{"node", args[0], "scaling"}, args[1:]...)
+		output := l.run(t, l.as("burano-demo"), "burano", append(args, "--follow")...)
+		t.Logf("%v: %.1f s\n%s", args, time.Since(began).Seconds(), output)
+	}
+	of := func(name, path string) string {
+		t.Helper()
+		return s.cluster.kubectl(t, "", "get", "node", name, "-o", "jsonpath={"+path+"}")
+	}
+
+	t.Run("labels and taints that are set through Burano stay with a node that is replaced", func(t *testing.T) {
+		s.cluster.kubectl(t, "", "label", "node", "murano-kube-2", "theirs=yes")
+		node("label", "murano-kube-2", "disk=fast", "room=b")
+		node("taint", "murano-kube-2", "slow=yes:PreferNoSchedule")
+		node("label", "murano-kube-2", "room-")
+		require.Equal(t, "fast  yes", of("murano-kube-2", ".metadata.labels.disk} {.metadata.labels.room} {.metadata.labels.theirs"))
+		require.Equal(t, "PreferNoSchedule", of("murano-kube-2", ".spec.taints[?(@.key=='slow')].effect"))
+		require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "node", "list", "scaling"), "disk=fast  slow=yes:PreferNoSchedule")
+		node("replace", "murano-kube-2")
+		s.holds(t, []string{"murano-kube-2-r2", "murano-kube-3"}, []string{"murano-gateway-1"})
+		require.Equal(t, "fast ", of("murano-kube-2-r2", ".metadata.labels.disk} {.metadata.labels.theirs"), "what others have set is of the former node")
+		require.Equal(t, "PreferNoSchedule", of("murano-kube-2-r2", ".spec.taints[?(@.key=='slow')].effect"))
+		node("taint", "murano-kube-2-r2", "slow-")
+	})
+
+	t.Run("a reboot fails no request", func(t *testing.T) {
+		bothReplicasAnswer(t, l, endpoint)
+		before := s.began(t, "murano-kube-3")
+		load := startLoad(t, endpoint)
+		node("reboot", "murano-kube-3")
+		load.end()
+		t.Log(load)
+		require.Empty(t, load.failed)
+		require.NotEqual(t, before, s.began(t, "murano-kube-3"), "it was rebooted")
+		require.Empty(t, of("murano-kube-3", ".spec.unschedulable"))
+		s.holds(t, []string{"murano-kube-2-r2", "murano-kube-3"}, []string{"murano-gateway-1"})
+	})
+
+	t.Run("the only master is not rebooted without force", func(t *testing.T) {
+		result, _ := s.call(t, "scaling-cluster", "rebootNode", map[string]any{"node": "murano-kube-1"})
+		require.Equal(t, true, result["isException"])
+		require.Contains(t, fmt.Sprint(result["result"]), "it is the only master")
+	})
+
+	t.Run("a dead node is locked, left alone by a deployment, and comes back", func(t *testing.T) {
+		nova := demo.nova(t)
+		dead := s.cluster.servers["murano-kube-3"]
+		require.NoError(t, servers.Stop(t.Context(), nova, dead).ExtractErr())
+		l.eventually(t, time.Minute, "the server is off", func() error {
+			server, err := servers.Get(t.Context(), nova, dead).Extract()
+			if err == nil && server.Status != "SHUTOFF" {
+				err = fmt.Errorf("it is %s", server.Status)
+			}
+			return err
+		})
+		node("lock", "murano-kube-3")
+		s.emptied(t, "murano-kube-3")
+		require.Equal(t, "true NoExecute", of("murano-kube-3", ".spec.unschedulable} {.spec.taints[?(@.key=='burano.io/locked')].effect"))
+		bothReplicasAnswer(t, l, endpoint)
+		result, _ := s.call(t, "scaling-cluster", "lockNode", map[string]any{"node": "murano-kube-2-r2"})
+		require.Contains(t, fmt.Sprint(result["result"]), "no other node of the cluster takes pods")
+
+		began := time.Now()
+		l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+		t.Logf("a deployment beside it took %.1f s", time.Since(began).Seconds())
+		server, err := servers.Get(t.Context(), nova, dead).Extract()
+		require.NoError(t, err)
+		require.Equal(t, "SHUTOFF", server.Status, "a deployment starts no locked node")
+		result, _ = s.call(t, "scaling-cluster", "repairNode", map[string]any{"node": "murano-kube-3"})
+		require.Equal(t, true, result["isException"])
+		require.Contains(t, fmt.Sprint(result["result"]), "is locked")
+		status := demo.must(t, http.MethodGet, "/burano/v1/environments/"+s.environment+"/clusters/"+s.clusterID(t)+"/nodes/murano-kube-3", nil)
+		require.Equal(t, "locked", status["state"])
+
+		node("unlock", "murano-kube-3")
+		require.Equal(t, " ", of("murano-kube-3", ".spec.unschedulable} {.spec.taints[?(@.key=='burano.io/locked')].effect"))
+		s.holds(t, []string{"murano-kube-2-r2", "murano-kube-3"}, []string{"murano-gateway-1"})
+	})
+
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	asBefore(t, demo, found)
+}
+
+// began tells when the first process of a node's system began, of all that ever ran on this machine.
+func (s *scaling) began(t *testing.T, node string) string {
+	t.Helper()
+	output, err := s.cluster.on(node, "/bin/cat", "/proc/1/stat")
+	require.NoError(t, err, output)
+	return strings.Fields(output)[21]
+}
+
+// clusterID is the id of the cluster's object.
+func (s *scaling) clusterID(t *testing.T) string {
+	t.Helper()
+	for _, one := range s.user.must(t, http.MethodGet, "/v1/environments/"+s.environment, nil)["services"].([]any) {
+		if service := one.(map[string]any); service["name"] == "scaling-cluster" {
+			return service["?"].(map[string]any)["id"].(string)
+		}
+	}
+	require.Fail(t, "there is no cluster")
+	return ""
+}
+
+// emptied demands that no pod is on a node.
+func (s *scaling) emptied(t *testing.T, node string) {
+	t.Helper()
+	require.Empty(t, s.cluster.kubectl(t, "", "get", "pods", "-A", "--field-selector", "spec.nodeName="+node, "-o", "name"))
+}
