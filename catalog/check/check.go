@@ -36,11 +36,13 @@ const (
 	Requirement    Rule = "requirement"      // a package that is required and not at hand
 	UI             Rule = "ui"               // a form that the dashboard cannot show
 	Images         Rule = "images"           // a list of images that clients cannot read
+	Plan           Rule = "plan"             // an execution plan that cannot run as it is written
+	UnknownCall    Rule = "unknown-function" // a function or method that nothing at hand has
 )
 
 // Rules are all rules there are.
 func Rules() []Rule {
-	return []Rule{Manifest, Requirement, UI, Images, ClassFile, UnknownClass, Metadata, NoExpression, Unreachable, UnusedResource, UnusedFile}
+	return []Rule{Manifest, Requirement, UI, Images, ClassFile, UnknownClass, UnknownCall, Metadata, NoExpression, Unreachable, Plan, UnusedResource, UnusedFile}
 }
 
 // Finding is one thing that is wrong.
@@ -67,18 +69,21 @@ func Unreadable(err error) Finding {
 	return finding
 }
 
-// Package checks a package. The classes of others are looked for among the packages at hand. Findings are ordered by their place.
-func Package(ctx context.Context, pkg *catalog.Package, others catalog.Shelf) []Finding {
-	c := &checker{ctx: ctx, pkg: pkg, classes: muranopl.NewClasses(append(catalog.Shelf{pkg}, others...))}
+// Package checks a package, and with plans its templates of execution plans. The classes of others are looked for among the packages at hand.
+// Findings are ordered by their place.
+func Package(ctx context.Context, pkg *catalog.Package, others catalog.Shelf, plans Plans) []Finding {
+	shelf := append(catalog.Shelf{pkg}, others...)
+	c := &checker{ctx: ctx, pkg: pkg, classes: muranopl.NewClasses(shelf), names: namesOf(shelf)}
+	if len(pkg.Requires()) > 0 {
+		c.requirements(others)
+	}
 	if !pkg.HOT() {
 		c.all()
 	}
 	if err := pkg.CheckLengths(); err != nil {
 		c.findings = append(c.findings, Unreadable(err))
 	}
-	if len(pkg.Requires()) > 0 {
-		c.requirements(others)
-	}
+	c.plans(plans)
 	c.uiFile()
 	c.images()
 	c.resources()
@@ -92,11 +97,13 @@ type checker struct {
 	ctx      context.Context
 	pkg      *catalog.Package
 	classes  *muranopl.Classes
+	names    map[string]bool // what anything at hand may be called
+	partial  bool            // a package that is required is not at hand
 	findings []Finding
 }
 
 func (c *checker) find(rule Rule, file string, node *yaml.Node, format string, args ...any) {
-	c.findings = append(c.findings, Finding{rule, file, node.Line, node.Column, fmt.Sprintf(format, args...), rule == Unreachable})
+	c.findings = append(c.findings, Finding{rule, file, node.Line, node.Column, fmt.Sprintf(format, args...), slices.Contains([]Rule{Unreachable, Plan, UnknownCall}, rule)})
 }
 
 // all checks the classes, each file once.
@@ -189,6 +196,7 @@ func (c *checker) file(file string, text []byte, class *muranopl.Class) {
 func (c *checker) requirements(others catalog.Shelf) {
 	for name, spec := range c.pkg.Requires() {
 		if _, err := others.PackageByName(c.ctx, name, spec); err != nil {
+			c.partial = true
 			line, column := c.pkg.ManifestPlace("Require", name)
 			c.findings = append(c.findings, Finding{Requirement, "manifest.yaml", line, column, err.Error(), true})
 		}

@@ -36,7 +36,7 @@ func findings(t *testing.T, class string, files map[string]string) []string {
 	pkg, err := catalog.ReadFolder(folder)
 	require.NoError(t, err)
 	var all []string
-	for _, finding := range check.Package(t.Context(), pkg, embedded(t)) {
+	for _, finding := range check.Package(t.Context(), pkg, embedded(t), nil) {
 		all = append(all, finding.String())
 	}
 	return all
@@ -49,7 +49,7 @@ func TestThePackagesOfTheHouseAreInOrder(t *testing.T) {
 	for _, manifest := range folders {
 		pkg, err := catalog.ReadFolder(os.DirFS(filepath.Dir(manifest)))
 		require.NoError(t, err)
-		require.Empty(t, check.Package(t.Context(), pkg, embedded(t)), manifest)
+		require.Empty(t, check.Package(t.Context(), pkg, embedded(t), nil), manifest)
 	}
 }
 
@@ -98,7 +98,10 @@ func TestEachRuleFindsWhatItIsForAndSaysWhere(t *testing.T) {
 			[]string{"manifest.yaml:7:7: unknown-class: class org.example.Nothing is neither in package org.example.P nor in one that its manifest requires"}},
 		{"metadata in order", "Meta: {io.murano.metadata.Title: {text: fine}}\n", map[string]string{"manifest.yaml": "Format: '1.4'\nType: Library\nFullName: org.example.P\n" +
 			"Name: P\nClasses:\n  org.example.Thing: Thing.yaml\nMeta: {io.murano.metadata.Title: {text: fine}}\n"}, nil},
-		{"files that nothing uses", "Methods:\n  m:\n    Body: $.f('run.sh')\n", map[string]string{
+		{"calls of what nothing has", "Methods:\n  m:\n    Body:\n    - $a: list(1).slect($ + 1)\n    - $.m()\n    - $.find(std:Environment).require().reporter.report($this, leng($a))\n", nil,
+			[]string{"Classes/Thing.yaml:8:19: unknown-function: there is no function slect(), and no class at hand has a method of that name",
+				"Classes/Thing.yaml:10:64: unknown-function: there is no function leng(), and no class at hand has a method of that name"}},
+		{"files that nothing uses", "Methods:\n  m:\n    Body: $.m('run.sh')\n", map[string]string{
 			"Resources/scripts/run.sh": "", "Resources/old.sh": "", "Classes/Old.yaml": "Name: Old"},
 			[]string{"Classes/Old.yaml:1:1: unused-classfile: the manifest names no class of this file", "Resources/old.sh:1:1: unused-resource: no other file of the package names this one"}},
 		{"a file that is no YAML", "Properties: {\n", nil, []string{"Classes/Thing.yaml:5:1: class: Classes/Thing.yaml is no YAML: yaml: line 5: did not find expected node content"}},
@@ -155,15 +158,25 @@ var everything = fstest.MapFS{
 	"images.lst":         {Data: []byte("Images: a\n")},
 }
 
+// complete breaks the rules that nothing is found by where a package is not at hand.
+var complete = fstest.MapFS{
+	"manifest.yaml": {Data: []byte("Format: '1.4'\nType: Library\nFullName: org.example.P\nName: P\nClasses:\n  org.example.Thing: Thing.yaml\n")},
+	"Classes/Thing.yaml": {Data: []byte("Namespaces: {=: org.example, std: io.murano, sys: io.murano.system}\nName: Thing\nMethods:\n  m:\n    Body:\n" +
+		"    - $plan: new(sys:Resources).yaml('Set.template').bind(dict(a => 1))\n    - $b: $plan.get(Body).strp()\n")},
+	"Resources/Set.template": {Data: []byte("FormatVersion: 2.0.0\nParameters: {a: $a, b: $b, c: '$c-{d}'}\nBody: return 1\n")},
+}
+
 func TestEachRuleFindsSomethingAndIsDocumented(t *testing.T) {
-	pkg, err := catalog.ReadFolder(everything)
-	require.NoError(t, err)
 	found := map[check.Rule]string{}
-	for _, finding := range check.Package(t.Context(), pkg, embedded(t)) {
-		require.Empty(t, found[finding.Rule], "%s", finding)
-		found[finding.Rule] = fmt.Sprintf("%s:%d:%d", finding.File, finding.Line, finding.Column)
-		if finding.Warning {
-			found[finding.Rule] += " (warning)"
+	for _, folder := range []fstest.MapFS{everything, complete} {
+		pkg, err := catalog.ReadFolder(folder)
+		require.NoError(t, err)
+		for _, finding := range check.Package(t.Context(), pkg, embedded(t), nil) {
+			require.Empty(t, found[finding.Rule], "%s", finding)
+			found[finding.Rule] = fmt.Sprintf("%s:%d:%d", finding.File, finding.Line, finding.Column)
+			if finding.Warning {
+				found[finding.Rule] += " (warning)"
+			}
 		}
 	}
 	require.Equal(t, map[check.Rule]string{
@@ -178,6 +191,8 @@ func TestEachRuleFindsSomethingAndIsDocumented(t *testing.T) {
 		check.Unreachable:    "Classes/Thing.yaml:9:7 (warning)",
 		check.UnusedResource: "Resources/a.sh:1:1 (warning)",
 		check.UnusedFile:     "Classes/Other.yaml:1:1 (warning)",
+		check.Plan:           "Classes/Thing.yaml:6:14 (warning)",
+		check.UnknownCall:    "Classes/Thing.yaml:7:27 (warning)",
 	}, found)
 
 	text, err := os.ReadFile("../../docs/authors.md")
@@ -213,7 +228,7 @@ func TestFindingsOfTheManifestHaveAPlace(t *testing.T) {
 	pkg, err := catalog.ReadFolder(fstest.MapFS{"manifest.yaml": {Data: []byte(manifest + "Require:\n  org.example.None: '>=1'\nClasses:\n  a.A: A.yaml\n")}})
 	require.NoError(t, err)
 	var all []string
-	for _, finding := range check.Package(t.Context(), pkg, embedded(t)) {
+	for _, finding := range check.Package(t.Context(), pkg, embedded(t), nil) {
 		all = append(all, finding.String())
 	}
 	require.Len(t, all, 2)

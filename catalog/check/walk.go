@@ -19,6 +19,7 @@ type walker struct {
 	file  string
 	class *muranopl.Class
 	own   bool // the document is that of class
+	body  bool // what is looked at is a body
 	nodes int  // seen, since aliases can make few nodes many
 }
 
@@ -61,7 +62,9 @@ func (w *walker) method(name string, method *yaml.Node) {
 			w.values(value)
 			w.arguments(name, value)
 		case "Body":
+			w.body = true
 			w.values(value)
+			w.body = false
 			w.block(value)
 		}
 	})
@@ -157,6 +160,9 @@ func (w *walker) values(node *yaml.Node) {
 	}
 	if w.class != nil {
 		w.classesOf(node, expression.Root())
+	}
+	if w.body && w.class != nil {
+		w.calls(node, expression.Root())
 	}
 }
 

@@ -347,3 +347,8 @@ func plain(value any) any {
 }
 
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
+
+// HasFunction tells whether expressions of the class know a function of this name, as such or as a method; those for tests are among them.
+func (c *Class) HasFunction(name string) bool {
+	return c.functions().Has(name) || slices.ContainsFunc(mockFunctions(), func(f *yaql.Function) bool { return f.Name == name })
+}

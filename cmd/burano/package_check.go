@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/apps"
 	"github.com/burano/burano/catalog/check"
+	"github.com/burano/burano/orchestrator/execution"
 )
 
 func packageCheckCommand() *cobra.Command {
@@ -19,7 +20,8 @@ func packageCheckCommand() *cobra.Command {
 		Use:   "check PATH…",
 		Short: "Check packages (zips or folders) for mistakes",
 		Long: `Check reads packages as the server does and reports what it can find without running them: a wrong manifest, classes that cannot be read,
-unknown classes, wrong contracts, values with $ that are no expressions, unreachable instructions, unused resources. Each finding is a
+unknown classes, functions and methods, wrong contracts, values with $ that are no expressions, unreachable instructions, templates of execution
+plans that cannot run, unused resources. Each finding is a
 line: file:line:column: rule: what. The exit code is 1 when a finding keeps the package from working.`,
 		Example: `  burano package check ./io.example.App
   burano package check app.zip --packages ./libraries`,
@@ -39,7 +41,7 @@ line: file:line:column: rule: what. The exit code is 1 when a finding keeps the 
 					}
 					findings = []check.Finding{check.Unreadable(err)}
 				} else {
-					findings = check.Package(command.Context(), pkg, shelf)
+					findings = check.Package(command.Context(), pkg, shelf, execution.Check)
 				}
 				for _, finding := range findings {
 					level := "error"

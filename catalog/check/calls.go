@@ -1,0 +1,68 @@
+package check
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/catalog/yaql"
+)
+
+// key is anything in a class file that may name a method or a property.
+var key = regexp.MustCompile(`([\pL_.][\pL\pN_.]*)["']?[ \t]*:`)
+
+// namesOf are the names of everything that is declared in packages, and more: a call of another name is certainly wrong.
+func namesOf(packages catalog.Shelf) map[string]bool {
+	names := map[string]bool{}
+	for _, pkg := range packages {
+		for _, file := range pkg.FileNames() {
+			if !strings.HasPrefix(file, "Classes/") || path.Ext(file) != ".yaml" && path.Ext(file) != ".yml" {
+				continue
+			}
+			text, _ := pkg.File(file)
+			for _, found := range key.FindAllSubmatch(text, -1) {
+				names[string(found[1])] = true
+			}
+		}
+	}
+	return names
+}
+
+// calls looks for functions and methods that nothing at hand has, and for templates that are given too few values.
+func (w *walker) calls(at *yaml.Node, node yaql.Node) {
+	several := func(nodes []yaql.Node) {
+		for _, n := range nodes {
+			w.calls(at, n)
+		}
+	}
+	switch n := node.(type) {
+	case *yaql.Unary:
+		w.calls(at, n.Operand)
+	case *yaql.Binary:
+		w.bound(at, n)
+		w.calls(at, n.Left)
+		w.calls(at, n.Right)
+	case *yaql.Call:
+		if !w.partial && !w.names[n.Name] && !w.class.HasFunction(n.Name) {
+			w.findings = append(w.findings, Finding{UnknownCall, w.file, at.Line, at.Column + columns(at.Value, n.Offset()),
+				"there is no function " + n.Name + "(), and no class at hand has a method of that name", true})
+		}
+		several(n.Args)
+	case *yaql.Apply:
+		w.calls(at, n.Callee)
+		several(n.Args)
+	case *yaql.Index:
+		w.calls(at, n.Target)
+		several(n.Args)
+	case *yaql.Mapping:
+		w.calls(at, n.Key)
+		w.calls(at, n.Value)
+	case *yaql.List:
+		several(n.Items)
+	case *yaql.Map:
+		several(n.Items)
+	}
+}
