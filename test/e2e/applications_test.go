@@ -20,19 +20,59 @@ import (
 // TestApplicationsOfMuranosKindRunOnServers deploys, each from its form to an answer by its protocol: a database with its data on a volume
 // and a client on another server, an application of io.murano.applications that scales, and a Heat template of two servers.
 func TestApplicationsOfMuranosKindRunOnServers(t *testing.T) {
-	l := start(t)
-	a := &applications{lab: l, user: l.user(t, "burano-demo"), packages: map[string]string{}}
+	a := newApplications(t, start(t), "Database", "Ledger", "Pages", "Pair")
 	found := inventory(t, a.user)
-	for _, name := range []string{"Database", "Ledger", "Pages", "Pair"} {
+	t.Run("a database keeps its data when its server is rebuilt", func(t *testing.T) {
+		a.database(t)
+		a.remove(t, "ledger")
+	})
+	t.Run("an application scales out and in", a.scales)
+	t.Run("a Heat template of two servers", a.pair)
+	asBefore(t, a.user, found)
+}
+
+// TestApplicationsRunWithoutHeat deploys the database with its volume and its client, has its server rebuilt, and deletes it, where Burano makes
+// the stack itself. What would cost the server is refused as with Heat.
+func TestApplicationsRunWithoutHeat(t *testing.T) {
+	l := start(t)
+	l.stop(t)
+	l.launch(t, "--orchestration", "direct")
+	l.healthy(t)
+	a := newApplications(t, l, "Database", "Ledger")
+	found := inventory(t, a.user)
+	environment := a.database(t)
+	now := inventory(t, a.user)
+	require.Equal(t, found["stacks"], now["stacks"], "Heat has no part in it")
+	require.Len(t, now["volumes"], len(found["volumes"])+1)
+
+	session := a.draft(t, environment)
+	all := a.user.must(t, http.MethodGet, "/v1/environments/"+environment, nil)["services"].([]any)
+	n := slices.IndexFunc(all, func(one any) bool { return one.(map[string]any)["name"] == "Database" })
+	instance := all[n].(map[string]any)["instance"].(map[string]any)
+	server := instance["openstackId"].(string)
+	instance["flavor"] = "m1.medium"
+	a.user.must(t, http.MethodPut, fmt.Sprintf("/v1/environments/%s/services/%d", environment, n), all[n], "X-Configuration-Session", session)
+	task, log := a.try(t, environment, session)
+	require.NotEqual(t, "success", task["state"])
+	require.Contains(t, log, "flavor")
+	kept, err := servers.Get(t.Context(), a.user.nova(t), server).Extract()
+	require.NoError(t, err)
+	require.Equal(t, "ACTIVE", kept.Status)
+	require.Equal(t, "what was written before\nwhat came after\n", a.page(t, environment, "Ledger"))
+	a.remove(t, "ledger")
+	asBefore(t, a.user, found)
+}
+
+// newApplications imports these packages of test/packages.
+func newApplications(t *testing.T, l *lab, packages ...string) *applications {
+	a := &applications{lab: l, user: l.user(t, "burano-demo"), packages: map[string]string{}}
+	for _, name := range packages {
 		l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.test."+name)
 	}
 	for _, one := range a.user.must(t, http.MethodGet, "/v1/catalog/packages", nil)["packages"].([]any) {
 		a.packages[one.(map[string]any)["fully_qualified_name"].(string)] = one.(map[string]any)["id"].(string)
 	}
-	t.Run("a database keeps its data when its server is rebuilt", a.database)
-	t.Run("an application scales out and in", a.scales)
-	t.Run("a Heat template of two servers", a.pair)
-	asBefore(t, a.user, found)
+	return a
 }
 
 // applications is what the cases share.
@@ -47,8 +87,9 @@ const (
 	nodeImage   = "burano-node"
 )
 
-func (a *applications) database(t *testing.T) {
-	environment := a.environment(t, "ledger")
+// database leaves the environment "ledger" with what was written before and after the rebuild.
+func (a *applications) database(t *testing.T) (environment string) {
+	environment = a.environment(t, "ledger")
 	sources := debian(t)
 	server := map[string]any{"flavor": smallServer, "image": nodeImage}
 	session := a.draft(t, environment)
@@ -79,7 +120,7 @@ func (a *applications) database(t *testing.T) {
 	require.Equal(t, "what was written before\n", a.page(t, environment, "Ledger"))
 	s.act(t, "Ledger", "add", map[string]any{"line": "what came after"})
 	require.Equal(t, "what was written before\nwhat came after\n", a.page(t, environment, "Ledger"))
-	a.remove(t, "ledger")
+	return environment
 }
 
 func (a *applications) scales(t *testing.T) {
@@ -154,8 +195,14 @@ func (a *applications) add(t *testing.T, environment, session, name, title strin
 
 func (a *applications) deploy(t *testing.T, environment, session string) {
 	t.Helper()
+	task, log := a.try(t, environment, session)
+	require.Equal(t, "success", task["state"], log)
+}
+
+// try deploys a draft, and returns the deployment when it has ended, with its log.
+func (a *applications) try(t *testing.T, environment, session string) (task map[string]any, log string) {
+	t.Helper()
 	a.user.must(t, http.MethodPost, "/v1/environments/"+environment+"/sessions/"+session+"/deploy", nil)
-	var task map[string]any
 	a.lab.eventually(t, 8*time.Minute, "the deployment ends", func() error {
 		all := a.user.must(t, http.MethodGet, "/v1/environments/"+environment+"/deployments", nil)["deployments"].([]any)
 		if task = all[0].(map[string]any); strings.HasPrefix(task["state"].(string), "running") {
@@ -164,7 +211,7 @@ func (a *applications) deploy(t *testing.T, environment, session string) {
 		return nil
 	})
 	s := &scaling{lab: a.lab, user: a.user, environment: environment}
-	require.Equal(t, "success", task["state"], s.reported(t, task["id"].(string)))
+	return task, s.reported(t, task["id"].(string))
 }
 
 func (a *applications) application(t *testing.T, environment, name string) map[string]any {

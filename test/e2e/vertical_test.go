@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/trusts"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
@@ -246,6 +248,14 @@ func inventory(t *testing.T, u *user) map[string][]string {
 	require.NoError(t, err)
 	// Neutron makes the project's default group when it is first looked at.
 	note("security groups", mapped(slices.DeleteFunc(allGroups, func(g groups.SecGroup) bool { return g.Name == "default" }), func(g groups.SecGroup) string { return g.Name })...)
+
+	if cinder, err := openstack.NewBlockStorageV3(u.provider, u.endpoint); err == nil { // not every cloud has it
+		pages, err := volumes.List(cinder, volumes.ListOpts{}).AllPages(ctx)
+		require.NoError(t, err)
+		all, err := volumes.ExtractVolumes(pages)
+		require.NoError(t, err)
+		note("volumes", mapped(all, func(v volumes.Volume) string { return v.Name })...)
+	}
 
 	admin := u.lab.user(t, "burano-admin")
 	pages, err = trusts.List(admin.keystone(t), trusts.ListOpts{}).AllPages(ctx)
