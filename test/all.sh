@@ -70,7 +70,7 @@ with_servers=(
   'TestChangesSurvive servers that die'
   'TestReplacementsSurvive servers that die while nodes are replaced'
   'TestNodesThatFail nodes that fail'
-  'TestApplicationsOf applications on servers'
+  'TestApplications applications on servers'
   'TestAClusterIsBack restores'
   '* everything else'
   'TestCertificates certificates and keys'
