@@ -25,6 +25,9 @@ func (d *deployment) lookAtLocked(ctx context.Context) {
 			continue
 		}
 		all.Go(func() {
+			if met, err := d.cluster.connections.Met(ctx, node.server()); err != nil || !met {
+				return // it is new, and awaited like any other
+			}
 			asked, cancel := context.WithTimeout(ctx, lockedReach)
 			defer cancel()
 			_, err := d.cluster.connect(asked, node)

@@ -15,7 +15,10 @@ func TestALockedNodeThatDoesNotAnswerHoldsNoDeploymentUpAndKeepsItsVote(t *testi
 	all := nodesOf(1, 2, 1)
 	locked, open := all[1].Name, all[2].Name
 	all[1].Settings = kube.Settings{Locked: true}
-	c, err := NewCluster(Config{Name: "c", Nodes: all, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: newVault(),
+	all[1].Server = "one"
+	vault := newVault()
+	require.NoError(t, vault.Store(t.Context(), "ssh/host/"+locked, []byte(`{"server":"one"}`)))
+	c, err := NewCluster(Config{Name: "c", Nodes: all, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: vault,
 		Server: func(_ context.Context, node string) ServerState {
 			return ServerState{Note: "it is off", Down: node == locked}
 		}})
@@ -33,5 +36,9 @@ func TestALockedNodeThatDoesNotAnswerHoldsNoDeploymentUpAndKeepsItsVote(t *testi
 		place[step.ID()] = i
 	}
 	require.Less(t, place[plan.ID(open, stepSettings)], place[plan.ID(open, stepKubelet)], "no pod comes before a node's taints")
+	require.NoError(t, vault.Store(t.Context(), "ssh/host/"+locked, []byte(`{"server":"its former one"}`)))
+	d, err = c.newDeployment(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, d.away, "a new server is awaited, also where the node is locked")
 	require.Less(t, place[plan.ID(open, stepFormerNode)], place[plan.ID(open, stepSettings)])
 }

@@ -89,6 +89,12 @@ type hostKey struct {
 	Launched  string `json:"launched,omitempty"` // and its Server.Launched
 }
 
+// Met tells whether the server, and not another one of its name, was ever connected to.
+func (k *Keys) Met(ctx context.Context, server Server) (bool, error) {
+	known, err := k.loadHostKey(ctx, server.Key)
+	return known != nil && (known.Server == "" || known.Server == server.ID), err
+}
+
 // Unconfirm accepts a server's first host key again: what has the server's name may be set up anew.
 func (k *Keys) Unconfirm(ctx context.Context, server string) error {
 	known, err := k.loadHostKey(ctx, server)
