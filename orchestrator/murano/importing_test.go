@@ -1,7 +1,9 @@
 package murano_test
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"os/exec"
@@ -125,6 +127,71 @@ func TestARealMuranoIsTakenOver(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, database.Close(db)) })
 		takenOver(t, dsn, run, open(t, db))
 	})
+}
+
+func TestARealMuranoIsTakenOverFromPostgreSQL(t *testing.T) {
+	dsn, _ := mariadb(t)
+	address := databasetest.Postgres(t)
+	inPostgres(t, dsn, address)
+	takenOver(t, address, nil, open(t, sqlite(t)))
+}
+
+// kindsInPostgres are the types of columns that SQLAlchemy gives Murano's models in PostgreSQL, by those in MariaDB; others have the same name.
+var kindsInPostgres = map[string]string{"datetime": "timestamp", "tinyint": "boolean", "int": "integer", "float": "double precision", "longtext": "text", "blob": "bytea", "longblob": "bytea"}
+
+// inPostgres puts what is in Murano's database in MariaDB into an empty one of PostgreSQL.
+func inPostgres(t *testing.T, from, to string) {
+	t.Helper()
+	_, socket, _ := strings.Cut(from, "unix_socket=")
+	source, err := sql.Open("mysql", "reader:p@ss@unix("+socket+")/murano?parseTime=true")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, source.Close()) }()
+	target, err := sql.Open("pgx", to)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, target.Close()) }()
+	columns, err := source.Query("SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'murano' ORDER BY table_name, ordinal_position")
+	require.NoError(t, err)
+	tables, kinds := map[string][]string{}, map[string][]string{}
+	for columns.Next() {
+		var table, column, kind string
+		require.NoError(t, columns.Scan(&table, &column, &kind))
+		tables[table] = append(tables[table], `"`+column+`"`)
+		kinds[table] = append(kinds[table], cmp.Or(kindsInPostgres[kind], kind))
+	}
+	require.NoError(t, columns.Err())
+	require.NotEmpty(t, tables)
+	copied := 0
+	for table, names := range tables {
+		described, places := make([]string, len(names)), make([]string, len(names))
+		for n, name := range names {
+			described[n], places[n] = name+" "+kinds[table][n], fmt.Sprintf("$%d", n+1)
+		}
+		_, err := target.Exec(fmt.Sprintf("CREATE TABLE %q (%s)", table, strings.Join(described, ", ")))
+		require.NoError(t, err)
+		rows, err := source.Query("SELECT * FROM `" + table + "`")
+		require.NoError(t, err)
+		for rows.Next() {
+			values, into := make([]any, len(names)), make([]any, len(names))
+			for n := range values {
+				into[n] = &values[n]
+			}
+			require.NoError(t, rows.Scan(into...))
+			for n, value := range values {
+				number, isNumber := value.(int64)
+				switch text, isText := value.([]byte); {
+				case isText && kinds[table][n] != "bytea":
+					values[n] = string(text)
+				case isNumber && kinds[table][n] == "boolean":
+					values[n] = number != 0
+				}
+			}
+			_, err := target.Exec(fmt.Sprintf("INSERT INTO %q VALUES (%s)", table, strings.Join(places, ", ")), values...)
+			require.NoError(t, err, table)
+			copied++
+		}
+		require.NoError(t, rows.Err())
+	}
+	require.NotZero(t, copied)
 }
 
 func takenOver(t *testing.T, dsn string, _ func(string), h here) {
