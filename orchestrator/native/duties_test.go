@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -122,6 +124,51 @@ func TestWhatHappenedToAServerIsFound(t *testing.T) {
 		require.Equal(t, want != "", wrong, "%v", state)
 		require.Equal(t, want, found.Kind)
 	}
+}
+
+// templateKept is what is kept of an environment's stack.
+type templateKept struct {
+	noSecrets
+	text string
+}
+
+func (k templateKept) Secret(_ context.Context, _, name string) ([]byte, bool, error) {
+	return []byte(k.text), name == secretTemplate, nil
+}
+
+// vaultOfTest keeps keys in memory.
+type vaultOfTest map[string][]byte
+
+func (v vaultOfTest) Load(_ context.Context, name string) ([]byte, bool, error) {
+	value, found := v[name]
+	return value, found, nil
+}
+
+func (v vaultOfTest) Store(_ context.Context, name string, value []byte) error {
+	v[name] = value
+	return nil
+}
+
+func TestServersThatMuranoMadeAreFoundAndLeftAlone(t *testing.T) {
+	keys := access.New(access.Config{Vault: vaultOfTest{}})
+	own, err := keys.UserData(t.Context(), "own", "#!/bin/sh")
+	require.NoError(t, err)
+	resources := map[string]any{}
+	for id, data := range map[string]string{"own": own, "murano": "Content-Type: multipart/mixed\n\nrabbit", "windows": "#ps1\n", "bare": ""} {
+		resources[openstack.ServerResource(id)] = map[string]any{"properties": map[string]any{"user_data": data}}
+	}
+	text, err := json.Marshal(map[string]any{"resources": resources})
+	require.NoError(t, err)
+	var servers []keeper.Server
+	for _, id := range []string{"own", "murano", "windows", "bare", "unknown"} {
+		servers = append(servers, keeper.Server{ObjectID: id, Name: id, ID: "nova-" + id})
+	}
+	environment := &keeper.Environment{Servers: servers, Project: func(context.Context, string) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }}
+	result, err := kept{KeptConfig{Secrets: templateKept{text: string(text)}, Interval: time.Minute}}.Look(t.Context(), environment)
+	require.NoError(t, err)
+	require.Equal(t, []string{"info server-without-key murano", "info no-delegation "}, kinds(result.Findings))
+	require.Nil(t, result.Findings[0].Repair)
+	require.Zero(t, result.Next, "what stays so is not looked at in a hurry")
 }
 
 func TestWithoutADelegationServersAreNotLookedAtWhichAFindingSays(t *testing.T) {

@@ -2,12 +2,14 @@ package native
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -31,14 +33,19 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 	if err != nil || len(servers) == 0 {
 		return keeper.Result{}, err
 	}
+	var result keeper.Result
+	if result.Findings, err = k.keyless(ctx, environment, servers); err != nil {
+		return result, err
+	}
 	_, err = environment.Project(ctx, "")
 	if errors.Is(err, keeper.ErrNoDelegation) {
-		return keeper.Result{Findings: []keeper.Finding{undelegated(environment)}}, nil
+		result.Findings = append(result.Findings, undelegated(environment))
+		return result, nil
 	}
 	if err != nil {
-		return keeper.Result{}, err
+		return result, err
 	}
-	var result keeper.Result
+	lasting := len(result.Findings)
 	bad := map[string]int{} // by cluster
 	for i := range servers {
 		project, err := environment.Project(ctx, servers[i].Region)
@@ -71,10 +78,41 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 		}
 		result.Findings = append(result.Findings, finding)
 	}
-	if len(result.Findings) > 0 {
+	if len(result.Findings) > lasting {
 		result.Next = k.Interval / hurry
 	}
 	return result, nil
+}
+
+// keyless are findings about servers of applications that were made without Burano's key: by Murano, or by a former version. They run on, and are
+// never replaced for that. What is kept of the stacks says so, without any call of the cloud.
+func (k kept) keyless(ctx context.Context, environment *keeper.Environment, servers []keptServer) (findings []keeper.Finding, err error) {
+	templates := map[string]map[string]any{} // by region
+	for _, server := range servers {
+		if server.node.Name != "" {
+			continue
+		}
+		template, read := templates[server.Region]
+		if !read {
+			text, found, err := k.Secrets.Secret(ctx, environment.ID, inRegion(secretTemplate, server.Region))
+			if err == nil && found {
+				err = json.Unmarshal(text, &template)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read what is kept of the stack: %w", err)
+			}
+			templates[server.Region] = template
+		}
+		data, _ := userDataIn(template, server.ObjectID)
+		if data == "" || access.Marked(data) || access.Foreign(data) {
+			continue
+		}
+		findings = append(findings, keeper.Finding{ObjectID: server.ObjectID, Kind: "server-without-key", Subject: server.Name, Severity: keeper.Info,
+			Text: fmt.Sprintf("Server %s (%s) was made without Burano's SSH key, by Murano or a former version: it runs on, and execution plans cannot run on it", server.Name, server.ID),
+			Mends: "Nothing, where no plan is to run there. To have it made anew, with an empty disk, delete it in Nova and deploy again; or add another server and move to it " +
+				"what runs here"})
+	}
+	return findings, nil
 }
 
 // list are the servers of an environment, and by their ids the clusters of which they are nodes.

@@ -184,7 +184,7 @@ func (a *applicationServers) userData(ctx context.Context, instance *muranopl.Ob
 	if err != nil {
 		return "", false, err
 	}
-	if data, there = userDataIn(template, instance); there {
+	if data, there = userDataIn(template, instance.ID()); there {
 		return data, true, nil
 	}
 	if a.stacks.regions.of(instance) != "" {
@@ -194,14 +194,14 @@ func (a *applicationServers) userData(ctx context.Context, instance *muranopl.Ob
 	if template, err = a.templateInHeat(ctx); err != nil {
 		return "", false, err
 	}
-	data, there = userDataIn(template, instance)
+	data, there = userDataIn(template, instance.ID())
 	return data, there, nil
 }
 
-// userDataIn reads the user data of an instance's server in a template.
-func userDataIn(template map[string]any, instance *muranopl.Object) (data string, there bool) {
+// userDataIn reads the user data of an instance's server, by the instance's id, in a template.
+func userDataIn(template map[string]any, instance string) (data string, there bool) {
 	resources, _ := template["resources"].(map[string]any)
-	resource, there := resources[openstack.ServerResource(instance.ID())].(map[string]any)
+	resource, there := resources[openstack.ServerResource(instance)].(map[string]any)
 	properties, _ := resource["properties"].(map[string]any)
 	data, _ = properties["user_data"].(string)
 	return data, there
