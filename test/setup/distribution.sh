@@ -16,7 +16,7 @@ ROOT=\$1 images/elements/10-system/install
 mkdir -p \$1/var/lib/cloud/seed \$1/etc/cloud/cloud.cfg.d
 ln -s /run/config-drive \$1/var/lib/cloud/seed/config_drive
 echo 'datasource_list: [ConfigDrive]' >\$1/etc/cloud/cloud.cfg.d/90_datasource.cfg
-printf 'system_info: {network: {renderers: [networkd]}}\n' >\$1/etc/cloud/cloud.cfg.d/91_network.cfg
+printf 'manage_etc_hosts: true\nsystem_info: {network: {renderers: [networkd]}}\n' >\$1/etc/cloud/cloud.cfg.d/91_debian.cfg
 chroot \$1 systemctl --quiet enable ssh.service"
 hook=$(mktemp)
 trap 'rm -f "$hook"' EXIT
