@@ -66,6 +66,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"author", yaqlCommand()},
 		{"server", serveCommand(connection)},
 		{"server", brokerCommand(connection)},
+		{"server", setupCommand(connection)},
 		{"server", databaseCommand()},
 		{"server", auditCommand(connection)},
 		{"server", imageCommand(connection)},

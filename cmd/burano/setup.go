@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/registration"
+	"github.com/burano/burano/web/client"
+)
+
+// serviceEntry is the entry of the clouds.yaml that setup writes.
+const serviceEntry = "burano-service"
+
+func setupCommand(connection *connection) *cobra.Command {
+	var print output
+	var domain, passwordFile, entryFile string
+	wanted := registration.Wanted{}
+	command := &cobra.Command{
+		Use:   "setup",
+		Short: "Register Burano in Keystone: service user, roles, service and endpoints",
+		Long: `Setup signs in as an administrator of the cloud and makes what is missing: the service user with the roles admin and service in the service
+project and, where --url says at which address clients reach the server, the service application-catalog with its endpoints. It says what it did and
+what was there; run again it has nothing to do. --dry-run only says what it would do.
+
+A new service user needs a password: --password-file names a file that has it (- is standard input), or --write names a file clouds.yaml that is
+written with a password that is made for it, in the entry burano-service, for the server to use (OS_CLIENT_CONFIG_FILE and os-cloud). Of a
+file that is there already the password is read.`,
+		Example: `  OS_CLOUD=admin burano setup --url https://burano.example.com:8082 --write /etc/burano/clouds.yaml`,
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) (err error) {
+			ctx := command.Context()
+			provider, endpoint, err := client.SignIn(ctx, connection.cloud)
+			if err != nil {
+				return err
+			}
+			keystone, err := openstack.NewIdentityV3(provider, endpoint)
+			if err != nil {
+				return fmt.Errorf("find Keystone v3 in the service catalog: %w", err)
+			}
+			if wanted.DomainID, err = registration.DomainID(ctx, keystone, domain); err != nil {
+				return err
+			}
+			wanted.URL = strings.TrimSuffix(connection.url, "/")
+			if wanted.Region == "" {
+				wanted.Region = endpoint.Region
+			}
+			wanted.TakesSignIns = func(ctx context.Context, userID, password string) (bool, error) {
+				return registration.SignsIn(ctx, provider, userID, password)
+			}
+			wrote := false
+			if wanted.Password, wrote, err = servicePassword(command.InOrStdin(), passwordFile, entryFile, provider.IdentityEndpoint, wanted); err != nil {
+				return err
+			}
+			steps, err := registration.Register(ctx, keystone, wanted)
+			if wrote {
+				steps = append([]registration.Step{{What: "file " + entryFile, Done: registration.Made}}, steps...)
+			}
+			return errors.Join(print.print(command.OutOrStdout(), steps, func(table *tabwriter.Writer) { printSteps(table, steps, wanted.OnlyLook, err) }), err)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&domain, "domain", "default", "domain of the service user and its project, by name or id")
+	flags.StringVar(&wanted.Project, "project", "service", "project of the service user")
+	flags.StringVar(&wanted.User, "user", "burano", "name of the service user")
+	flags.StringVar(&passwordFile, "password-file", "", "file with the service user's password; - is standard input")
+	flags.StringVar(&entryFile, "write", "", "clouds.yaml to write for the server, where there is none yet, with a new password")
+	flags.BoolVar(&wanted.ResetPassword, "reset-password", false, "give a service user who is there, and has another password, the given one")
+	flags.StringVar(&wanted.Region, "region", "", "region of the endpoints (default: that of the credentials)")
+	flags.BoolVar(&wanted.ReplaceURL, "replace", false, "have endpoints that are there, such as Murano's, lead to --url")
+	flags.BoolVar(&wanted.OnlyLook, "dry-run", false, "only say what would be done")
+	command.MarkFlagsMutuallyExclusive("password-file", "write")
+	print.addFlag(command)
+	return command
+}
+
+func printSteps(table *tabwriter.Writer, steps []registration.Step, onlyLook bool, err error) {
+	changes := 0
+	for _, step := range steps {
+		done := string(step.Done)
+		if step.Done != registration.IsThere {
+			changes++
+			if onlyLook {
+				done = "would be " + done
+			}
+		}
+		fmt.Fprintf(table, "%s\t%s\n", done, step.What)
+	}
+	if changes == 0 && err == nil {
+		fmt.Fprintln(table, "nothing to do")
+	}
+}
+
+// servicePassword is the password of the service user: of the file, or of the entry, which is written with a new one where it is not there. It is
+// written before the user is made, so that a run that is cut off loses no password.
+func servicePassword(input io.Reader, file, entry, keystone string, wanted registration.Wanted) (password string, wrote bool, err error) {
+	switch {
+	case file == "-":
+		text, err := io.ReadAll(input)
+		return strings.TrimRight(string(text), "\r\n"), false, err
+	case file != "":
+		text, err := os.ReadFile(file)
+		return strings.TrimRight(string(text), "\r\n"), false, err
+	case entry == "":
+		return "", false, nil
+	}
+	if _, err := os.Stat(entry); err == nil {
+		options, _, _, err := clouds.Parse(clouds.WithLocations(entry), clouds.WithCloudName(serviceEntry))
+		if err != nil {
+			return "", false, fmt.Errorf("%s is there already: read its entry %s: %w", entry, serviceEntry, err)
+		}
+		if options.Username != wanted.User {
+			return "", false, fault.New(fault.Conflict, "%s is there already, and its entry %s is of the user %s: name another file, or that user", entry, serviceEntry, options.Username)
+		}
+		return options.Password, false, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return "", false, err
+	}
+	password = rand.Text()
+	if wanted.OnlyLook {
+		return password, true, nil
+	}
+	return password, true, writeEntry(entry, keystone, password, wanted)
+}
+
+// writeEntry writes a clouds.yaml that only its owner can read.
+func writeEntry(path, keystone, password string, wanted registration.Wanted) error {
+	type values = map[string]any
+	entry := values{"auth": values{"auth_url": keystone, "username": wanted.User, "password": password, "project_name": wanted.Project,
+		"user_domain_id": wanted.DomainID, "project_domain_id": wanted.DomainID}, "auth_type": "password", "identity_api_version": 3}
+	if wanted.Region != "" {
+		entry["region_name"] = wanted.Region
+	}
+	text, err := yaml.Marshal(values{"clouds": values{serviceEntry: entry}})
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the entry of the service user: %w", err)
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Sync(), file.Close())
+}
