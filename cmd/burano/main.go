@@ -67,6 +67,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"server", serveCommand(connection)},
 		{"server", brokerCommand(connection)},
 		{"server", setupCommand(connection)},
+		{"server", doctorCommand()},
 		{"server", databaseCommand()},
 		{"server", auditCommand(connection)},
 		{"server", imageCommand(connection)},

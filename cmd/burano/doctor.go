@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	glance "github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
+	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/orchestrator/doctor"
+	driver "github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/web/client"
+)
+
+func doctorCommand() *cobra.Command {
+	var print output
+	var as string
+	options := &serveOptions{}
+	flags := options.flags()
+	command := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look at the server's settings and at the cloud, and say what is missing and what mends it",
+		Long: `Doctor reads the settings as the server does (flags, environment, the file that --config names) and looks at what it would work with: the
+folder of its state, keys and database, its certificate, the clocks, Keystone, the service user and its roles, trusts, the cloud's services,
+external networks, flavors and images of nodes. It makes a trust, which it revokes, and else changes nothing. It runs beside a server or before the
+first one is started.
+
+--as names the entry of clouds.yaml of somebody who is to deploy: then the trust is theirs, and the quotas of their project are looked at.
+
+Each line is ok, warning or failed, with what to do about it. The exit code is 1 when something has failed.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			lines := examine(command.Context(), options, func() (*settings, error) { return options.resolve(flags) }, as)
+			failed := 0
+			for _, line := range lines {
+				if line.State == doctor.Failed {
+					failed++
+				}
+			}
+			if err := print.print(command.OutOrStdout(), lines, func(table *tabwriter.Writer) {
+				for _, line := range lines {
+					fmt.Fprintf(table, "%s\t%s\t%s\n", line.State, line.Check, line.Text)
+					if line.Remedy != "" {
+						fmt.Fprintf(table, "\t\t  to do: %s\n", line.Remedy)
+					}
+				}
+			}); err != nil {
+				return err
+			}
+			if err := command.Context().Err(); err != nil {
+				return err
+			}
+			if failed > 0 {
+				return fmt.Errorf("%d of %d checks failed", failed, len(lines))
+			}
+			return nil
+		},
+	}
+	for _, name := range []string{configFlag, cloudFlag, "state", "database", "tls-cert", "tls-key", "external-network", "orchestration", "trust-roles"} {
+		command.Flags().AddFlag(flags.Lookup(name))
+	}
+	command.Flags().StringVar(&as, "as", "", "entry of clouds.yaml of a user who deploys")
+	print.addFlag(command)
+	return command
+}
+
+// examine looks at what is on this machine, and then at the cloud.
+func examine(ctx context.Context, options *serveOptions, resolve func() (*settings, error), as string) []doctor.Line {
+	if _, err := resolve(); err != nil {
+		return []doctor.Line{{Check: "settings", State: doctor.Failed, Text: err.Error(), Remedy: "mend the setting; `burano serve --print-config` shows all of them"}}
+	}
+	lines := []doctor.Line{{Check: "settings", State: doctor.OK, Text: "they can be used"}, certificateLine(options, time.Now()), keyLine(options), databaseLine(ctx, options)}
+
+	service, err := credentialsOf(options.cloud)
+	if err != nil {
+		return append(lines, doctor.Line{Check: "service user", State: doctor.Failed, Text: err.Error(), Remedy: "`burano setup` makes the user and writes such an entry"})
+	}
+	config := doctor.Config{Service: service, TrustRoles: options.roles, Orchestration: driver.Orchestration(options.stacks), ExternalNetwork: options.external,
+		Image: nodeImageLines, Now: time.Now}
+	if as != "" {
+		user, err := credentialsOf(as)
+		if err != nil {
+			return append(lines, doctor.Line{Check: "user", State: doctor.Failed, Text: err.Error(), Remedy: "name an entry of clouds.yaml by --as"})
+		}
+		config.User = &user
+	}
+	return append(lines, doctor.Cloud(ctx, config)...)
+}
+
+func credentialsOf(cloud string) (doctor.Credentials, error) {
+	options, endpoint, trusted, err := client.Credentials(cloud)
+	return doctor.Credentials{Options: options, Endpoint: endpoint, TLS: trusted}, err
+}
+
+// certificateSoon is how long before its end a certificate is complained of.
+const certificateSoon = 14 * 24 * time.Hour
+
+func certificateLine(options *serveOptions, now time.Time) doctor.Line {
+	line := doctor.Line{Check: "TLS", State: doctor.OK}
+	if options.tlsCert == "" {
+		line.Text = "plain HTTP at " + options.listen
+		if host, _, err := net.SplitHostPort(options.listen); err == nil && host != "localhost" && !net.ParseIP(host).IsLoopback() {
+			line.State, line.Remedy = doctor.Warning, "set tls-cert and tls-key, or listen on loopback behind a proxy that terminates TLS"
+		}
+		return line
+	}
+	pair, err := tls.LoadX509KeyPair(options.tlsCert, options.tlsKey)
+	var leaf *x509.Certificate
+	if err == nil {
+		leaf, err = x509.ParseCertificate(pair.Certificate[0])
+	}
+	const renew = "put a renewed certificate into its place; the server takes it without a restart"
+	switch {
+	case err != nil:
+		line.State, line.Text, line.Remedy = doctor.Failed, err.Error(), "name a PEM certificate with its chain (tls-cert) and its key (tls-key), which this user may read"
+	case now.After(leaf.NotAfter):
+		line.State, line.Text, line.Remedy = doctor.Failed, fmt.Sprintf("the certificate has ended on %s", leaf.NotAfter.Format(time.DateOnly)), renew
+	case now.Add(certificateSoon).After(leaf.NotAfter):
+		line.State, line.Text, line.Remedy = doctor.Warning, fmt.Sprintf("the certificate ends on %s", leaf.NotAfter.Format(time.DateOnly)), renew
+	default:
+		line.Text = fmt.Sprintf("certificate of %s, until %s", strings.Join(append(leaf.DNSNames, addressesOf(leaf)...), ", "), leaf.NotAfter.Format(time.DateOnly))
+	}
+	return line
+}
+
+func addressesOf(leaf *x509.Certificate) (list []string) {
+	for _, address := range leaf.IPAddresses {
+		list = append(list, address.String())
+	}
+	return list
+}
+
+// keyLine looks at the keys of the secrets. Without them a database's secrets are lost.
+func keyLine(options *serveOptions) doctor.Line {
+	line := doctor.Line{Check: "key file", State: doctor.OK}
+	path := options.keyFile()
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		line.Text = path + " is made at the first start"
+		if options.database != "" {
+			line.Text += "; of several servers copy the first one's"
+		}
+		return line
+	case err != nil:
+		line.State, line.Text, line.Remedy = doctor.Failed, err.Error(), "run this as the server's user, who must be able to read it"
+		return line
+	}
+	if _, err := secret.OpenExisting(path); err != nil {
+		line.State, line.Text, line.Remedy = doctor.Failed, err.Error(), "put back the key file from the backup: without it no secret of the database can be read"
+		return line
+	}
+	line.Text = path + "; keep a copy of it apart from the database's backups"
+	if info.Mode().Perm()&0o077 != 0 {
+		line.State, line.Text, line.Remedy = doctor.Warning, fmt.Sprintf("others may read %s (%s)", path, info.Mode().Perm()), "chmod 600 "+path
+	}
+	return line
+}
+
+func databaseLine(ctx context.Context, options *serveOptions) (line doctor.Line) {
+	line = doctor.Line{Check: "database", State: doctor.OK}
+	where := "PostgreSQL"
+	if options.database == "" {
+		where = options.sqlite()
+		if _, err := os.Stat(where); errors.Is(err, fs.ErrNotExist) {
+			line.Text = where + " is made at the first start"
+			return line
+		}
+	}
+	fail := func(err error) doctor.Line {
+		return doctor.Line{Check: "database", State: doctor.Failed, Text: err.Error(), Remedy: "check the setting database (address, user, password) and that the database answers; of SQLite, who may write " + options.state}
+	}
+	db, err := options.openDatabase(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	defer func() {
+		if err := database.Close(db); err != nil && line.State == doctor.OK {
+			line = fail(err)
+		}
+	}()
+	line.Text = where + ", as this program needs it"
+	for _, schema := range schemas() {
+		have, want, err := schema.Version(ctx, db)
+		switch {
+		case err != nil:
+			return fail(err)
+		case database.Compatible(have, want) != nil:
+			line.State, line.Text, line.Remedy = doctor.Failed, fmt.Sprintf("a newer Burano has brought %s to version %d, and this one knows %d", where, have, want), "install that version of Burano"
+			return line
+		case have < want:
+			line.Text = where + ", which the server brings up to date when it starts"
+		}
+	}
+	return line
+}
+
+// nodeImageLines are what `burano image check` says of an image.
+func nodeImageLines(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, id string) ([]doctor.Line, error) {
+	client, err := openstack.NewImageV2(provider, endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("find Glance in the service catalog: %w", err)
+	}
+	image, err := glance.Get(ctx, client, id).Extract()
+	if err != nil {
+		return nil, fmt.Errorf("look at image %s: %w", id, err)
+	}
+	kind, err := formInGlance(ctx, client, *image)
+	if err != nil {
+		return nil, err
+	}
+	var lines []doctor.Line
+	for _, lack := range imageLacks(*image, kind) {
+		state := doctor.Warning
+		if lack.grave {
+			state = doctor.Failed
+		}
+		lines = append(lines, doctor.Line{State: state, Text: lack.what, Remedy: lack.remedy})
+	}
+	return lines, nil
+}
