@@ -82,7 +82,7 @@ soak: check image ## Kill the server at every step of deployment, scale-up and s
 
 .PHONY: test-dashboard
 test-dashboard: setup ## Use the dashboard in Debian's Chromium, which is installed for that (SCENARIOS=REGEXP: only those; minutes)
-	@BURANO_SCENARIOS='$(SCENARIOS)' test/dashboard/run.sh
+	@BURANO_THOROUGH=yes BURANO_SCENARIOS='$(SCENARIOS)' test/dashboard/run.sh
 
 .PHONY: dashboard-screenshots
 dashboard-screenshots: setup ## Take a picture of every page of the dashboard, light and dark, wide and narrow, into build/screenshots

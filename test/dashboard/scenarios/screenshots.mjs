@@ -1,32 +1,33 @@
-// Takes a picture of every page, light and dark, wide and narrow, into BURANO_SCREENSHOTS.
+// Takes a picture of every page and sheet, light and dark, wide and narrow, into BURANO_SCREENSHOTS. BURANO_SCENARIOS names those to take, as a
+// regular expression.
 import { mkdirSync } from 'node:fs';
 
-import { browser, calm, open } from './harness.mjs';
+import { browser, open } from './harness.mjs';
 import { allPages } from './pages.mjs';
+import { allSheets, eachSheet } from './sheets.mjs';
 
 const folder = process.env.BURANO_SCREENSHOTS;
+const wanted = new RegExp(process.env.BURANO_SCENARIOS ?? '');
 mkdirSync(folder, { recursive: true });
-const first = await open('demo', { watch: false });
-const pages = await allPages(first.context().request);
+const { request } = (await open('demo', { watch: false })).context();
+const pages = await allPages(request);
+const sheets = await allSheets(request, pages);
+const all = { ...Object.fromEntries(Object.entries(pages).map(([name, address]) => [name, (page) => page.goto(address).then(() => undefined)])), ...sheets };
+const missing = [];
 for (const colorScheme of ['light', 'dark']) {
   for (const width of [1280, 360]) {
-    const look = { colorScheme, viewport: { width, height: width === 360 ? 800 : 900 }, watch: false };
-    const take = async (page, name) => {
-      await calm(page);
-      await page.screenshot({ path: `${folder}/${name}-${colorScheme}-${width}.png`, fullPage: true, animations: 'disabled' });
-    };
-    const entrance = await open(null, look);
-    await entrance.goto('');
-    await entrance.locator('#signin-user').waitFor();
-    await take(entrance, 'sign-in');
-    await entrance.context().close();
-    const page = await open('demo', look);
-    for (const [name, address] of Object.entries(pages)) {
-      await page.goto(address);
-      await take(page, name);
+    const page = await open('demo', { colorScheme, viewport: { width, height: width === 360 ? 800 : 900 }, watch: false });
+    page.context().setDefaultTimeout(20_000);
+    for (const [name, show] of Object.entries(all).filter(([name]) => wanted.test(name))) {
+      const path = `${folder}/${name}-${colorScheme}-${width}.png`;
+      await eachSheet(page, show, (shown) => shown.screenshot({ path, fullPage: true, animations: 'disabled' })).catch((error) => missing.push(`${path}: ${error.message}`));
     }
     await page.context().close();
   }
 }
 await (await browser()).close();
 console.log(`the pictures are in ${folder}`);
+if (missing.length > 0) {
+  console.error(missing.join('\n'));
+  process.exitCode = 1;
+}
