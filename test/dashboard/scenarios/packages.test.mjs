@@ -52,6 +52,9 @@ scenario('a package without a manifest is refused with the reason', {}, async (p
 scenario('a package is imported, changed, made inactive and deleted', {}, async (page) => {
   const { name, fqn, content } = small();
   await imported(page, content);
+  await sees(page, `Imported: ${name}`);
+  await page.getByRole('link', { name: 'Show it in the catalog' }).click();
+  await page.getByRole('heading', { level: 1, name }).waitFor();
   await page.goto(`packages?search=${name}`);
   const row = page.getByRole('row').filter({ hasText: name });
   await row.getByRole('button', { name: /^Actions of/ }).click();

@@ -23,6 +23,17 @@ scenario('a wrong password is refused in words, and nothing but the password is 
   await page.getByRole('heading', { level: 1, name: 'Catalog' }).waitFor();
 });
 
+scenario('what is left empty at the sign-in is asked for in words, and has the focus', { user: null }, async (page) => {
+  await page.goto('');
+  await page.getByRole('textbox', { name: 'User' }).fill('demo');
+  await page.keyboard.press('Enter');
+  await sees(page, 'Type your user and your password.');
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'signin-password');
+  await page.keyboard.type('demo');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'Catalog' }).waitFor();
+});
+
 scenario('a deep link leads through the sign-in to its page', { user: null }, async (page) => {
   await page.goto('environments');
   await fill(page, 'demo', 'demo');

@@ -28,6 +28,8 @@ scenario('an application is found in the catalog, added to a new environment and
   await page.getByRole('button', { name: 'Deploy', exact: true }).click();
   await sees(page, 'Hello 2');
   await page.getByRole('status').filter({ hasText: 'Successful' }).first().waitFor();
+  await page.getByRole('button', { name: 'See the components' }).click();
+  await page.getByRole('heading', { level: 1, name }).waitFor();
 });
 
 scenario('a value that its field does not take is refused with the words of the form, and the next step is not shown', {}, async (page) => {

@@ -100,10 +100,10 @@ export function ComponentPage() {
               <FlexItem>
                 <ClassLogo className={classOf(found.object)} />
               </FlexItem>
-              <FlexItem grow={{ default: 'grow' }} className="burano-breaks">
+              <FlexItem className="burano-breaks">
                 <Title headingLevel="h1">{nameOf(found.object)}</Title>
               </FlexItem>
-              <FlexItem>
+              <FlexItem grow={{ default: 'grow' }}>
                 <StateLabel state={headerOf(found.object).status} />
               </FlexItem>
               {classOf(found.object) === clusterClass && (

@@ -62,6 +62,13 @@ export function DeploymentPage() {
               </Button>
             </FlexItem>
           )}
+          {ended && newest && live.state !== 'completed_w_errors' && one?.action?.method === 'deploy' && (
+            <FlexItem>
+              <Button variant="secondary" onClick={() => void navigate({ to: '/environments/$environment', params: { environment } })}>
+                {words.toComponents}
+              </Button>
+            </FlexItem>
+          )}
           {ended && newest && live.state === 'completed_w_errors' && (
             <FlexItem>
               <Button onClick={() => retry.mutate()} isLoading={retry.isPending} isDisabled={retry.isPending}>

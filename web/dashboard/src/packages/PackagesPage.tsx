@@ -1,4 +1,6 @@
 import {
+  Alert,
+  AlertActionCloseButton,
   Button,
   EmptyState,
   EmptyStateActions,
@@ -15,7 +17,7 @@ import {
 } from '@patternfly/react-core';
 import { CubesIcon, SearchIcon } from '@patternfly/react-icons';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useNavigate, useSearch } from '@tanstack/react-router';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 
 import type { Package } from '../catalog/catalog';
@@ -42,6 +44,7 @@ export function PackagesPage() {
   const packages = useQuery(packagesQuery(look));
   const [chosen, setChosen] = useState<Package[]>([]);
   const [dialog, setDialog] = useState<Dialog | null>(null);
+  const [imported, setImported] = useState<Package[]>([]);
   const [refused, setRefused] = useState<Error | null>(null);
 
   const turn = (next: Partial<Look>) => void navigate({ to: '.', search: { ...look, after: undefined, ...next }, replace: !('after' in next) });
@@ -109,6 +112,7 @@ export function PackagesPage() {
             </ToolbarGroup>
           </ToolbarContent>
         </Toolbar>
+        {imported.length > 0 && <Imported packages={imported} onClose={() => setImported([])} />}
         {refused && <Failure error={refused} />}
         <Loaded query={packages}>
           {({ packages: list = [] }) =>
@@ -144,7 +148,15 @@ export function PackagesPage() {
           }
         </Loaded>
       </PageSection>
-      {dialog?.kind === 'upload' && <UploadDialog onUploaded={renew} onClose={() => setDialog(null)} />}
+      {dialog?.kind === 'upload' && (
+        <UploadDialog
+          onUploaded={(made) => {
+            setImported(made);
+            renew();
+          }}
+          onClose={() => setDialog(null)}
+        />
+      )}
       {dialog?.kind === 'edit' && <EditDialog of={dialog.of} onDone={done} onClose={() => setDialog(null)} />}
       {dialog?.kind === 'delete' && (
         <Confirm
@@ -157,5 +169,28 @@ export function PackagesPage() {
         />
       )}
     </>
+  );
+}
+
+/** Says what was imported: in a long list it may stand anywhere. */
+function Imported({ packages, onClose }: { packages: Package[]; onClose: () => void }) {
+  const text = useText();
+  const words = text.packages;
+  const [only] = packages;
+  return (
+    <Alert
+      isInline
+      variant="success"
+      title={words.imported(packages.map((one) => one.name).join(', '))}
+      actionClose={<AlertActionCloseButton aria-label={text.shell.close} onClose={onClose} />}
+      actionLinks={
+        packages.length === 1 &&
+        only?.type === 'Application' && (
+          <Link to="/catalog/$package" params={{ package: only.id ?? '' }}>
+            {words.showImported}
+          </Link>
+        )
+      }
+    />
   );
 }

@@ -4,6 +4,7 @@ import { useMutation } from '@tanstack/react-query';
 import { useId, useState } from 'react';
 
 import { ApiError } from '../api/client';
+import type { Package } from '../catalog/catalog';
 import { HelpLink } from '../help/HelpLink';
 import { useText } from '../text';
 import { inOrder, isBundle, missing, mostBytes, readBundle, type Bundle } from './bundle';
@@ -17,7 +18,7 @@ interface Chosen {
 }
 
 /** Takes one or several packages, says what was wrong with those that the server refuses, and keeps these to be tried again. */
-export function UploadDialog({ onUploaded, onClose }: { onUploaded: () => void; onClose: () => void }) {
+export function UploadDialog({ onUploaded, onClose }: { onUploaded: (made: Package[]) => void; onClose: () => void }) {
   const text = useText();
   const words = text.packages;
   const id = useId();
@@ -42,20 +43,19 @@ export function UploadDialog({ onUploaded, onClose }: { onUploaded: () => void; 
   };
   const attempt = useMutation({
     mutationFn: async () => {
-      let refused = 0;
+      const made: Package[] = [];
       for (const { file } of inOrder(bundle, waiting, (one) => one.file.name)) {
         const error = await uploadPackage(file, { ...rest, tags: listOf(rest.tags) }).then(
-          () => undefined,
+          (one) => void made.push(one),
           (reason: Error) => reason,
         );
-        if (error) refused++;
         setList((before) => before.map((one) => (one.file === file ? { file, state: error ? 'refused' : 'sent', error } : one)));
       }
-      return refused;
+      return made;
     },
-    onSuccess: (refused) => {
-      onUploaded();
-      if (refused === 0) onClose();
+    onSuccess: (made) => {
+      onUploaded(made);
+      if (made.length === waiting.length) onClose();
     },
   });
   return (

@@ -32,7 +32,7 @@ export function Palette({ onCreate, onKeyboard, onAbout, onClose }: Props) {
 
   const own: Entry[] = [
     ...groups.flatMap((group) => group.pages.filter((page) => mayOpen(page, session)).map((page) => ({ id: page.to, name: page.name(text), kind: words.page, run: () => void navigate({ to: page.to }) }))),
-    { id: 'help', name: text.help.title, kind: words.page, run: () => void navigate({ to: '/help/$page', params: { page: 'catalog' } }) },
+    { id: 'help', name: text.help.title, kind: words.page, run: () => void navigate({ to: '/help/$page', params: { page: 'dashboard' } }) },
     { id: 'create', name: text.environments.create, kind: words.action, run: onCreate },
     { id: 'light', name: words.theme(text.shell.light), kind: words.action, run: () => choose('light') },
     { id: 'dark', name: words.theme(text.shell.dark), kind: words.action, run: () => choose('dark') },
@@ -90,9 +90,9 @@ export function Palette({ onCreate, onKeyboard, onAbout, onClose }: Props) {
           autoComplete="off"
           autoFocus
         />
-        <Menu isPlain isScrollable>
+        <Menu isPlain isScrollable role="listbox">
           <MenuContent>
-            <MenuList id={`${id}-list`} role="listbox" aria-label={words.title}>
+            <MenuList id={`${id}-list`} aria-label={words.title}>
               {shown.map((entry, i) => (
                 <MenuItem key={entry.id} id={`${id}-${i}`} itemId={entry.id} description={entry.kind} isFocused={i === at} tabIndex={-1} onClick={() => take(entry)}>
                   <span className="burano-breaks">{entry.name}</span>

@@ -37,6 +37,7 @@ export function SignInForm({ former, onSignedIn }: Props) {
     credential: former?.application_credential?.id ?? '',
     secret: '',
   });
+  const [isEmpty, setEmpty] = useState(false);
   const attempt = useMutation({ mutationFn: signIn, onSuccess: onSignedIn });
   const providers = useQuery(providersQuery).data ?? [];
   const federated = useMutation({
@@ -50,10 +51,19 @@ export function SignInForm({ former, onSignedIn }: Props) {
     id: `signin-${name}`,
     name,
     value: fields[name],
-    onChange: (_event: FormEvent<HTMLInputElement>, value: string) => setFields({ ...fields, [name]: value }),
+    onChange: (_event: FormEvent<HTMLInputElement>, value: string) => {
+      setFields({ ...fields, [name]: value });
+      setEmpty(false);
+    },
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();
+    const empty = (byCredential ? (['credential', 'secret'] as const) : (['user', 'password'] as const)).find((name) => !fields[name]);
+    if (empty) {
+      setEmpty(true);
+      document.getElementById(`signin-${empty}`)?.focus();
+      return;
+    }
     const credentials: Credentials = byCredential
       ? { application_credential: fields.credential, secret: fields.secret, domain: fields.domain || 'Default' }
       : {
@@ -66,7 +76,11 @@ export function SignInForm({ former, onSignedIn }: Props) {
   };
   return (
     <Form onSubmit={submit}>
-      {error && <Alert variant="danger" isInline title={error.message} component="p" />}
+      {isEmpty ? (
+        <Alert variant="danger" isInline title={byCredential ? text.session.emptyCredential : text.session.emptyPassword} component="p" />
+      ) : (
+        error && <Alert variant="danger" isInline title={error.message} component="p" />
+      )}
       {!former && (
         <ToggleGroup aria-label={text.session.title}>
           <ToggleGroupItem text={text.session.byPassword} isSelected={!byCredential} onChange={() => setByCredential(false)} />
@@ -85,7 +99,7 @@ export function SignInForm({ former, onSignedIn }: Props) {
       ) : (
         <>
           <FormGroup label={text.session.user} fieldId="signin-user" isRequired>
-            <TextInput {...field('user')} isRequired autoComplete="username" isDisabled={Boolean(former)} />
+            <TextInput {...field('user')} isRequired autoComplete="username" isDisabled={Boolean(former)} autoFocus={!former} />
           </FormGroup>
           <FormGroup label={text.session.password} fieldId="signin-password" isRequired>
             <TextInput {...field('password')} isRequired type="password" autoComplete="current-password" />

@@ -33,7 +33,7 @@ export function FirstVisit() {
         </ListItem>
         <ListItem>
           {words.deploy}{' '}
-          <Link to="/help/$page" params={{ page: 'catalog' }}>
+          <Link to="/help/$page" params={{ page: 'dashboard' }}>
             {words.toHelp}
           </Link>
         </ListItem>

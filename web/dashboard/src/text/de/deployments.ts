@@ -19,6 +19,7 @@ export const deployments: Texts['deployments'] = {
   cancelTitle: 'Dieses Deployment abbrechen?',
   cancelWhat: 'Es endet am nächsten sicheren Punkt. Was es angelegt hat, bleibt, und ein neues Deployment macht dort weiter.',
   retry: 'Noch einmal versuchen',
+  toComponents: 'Komponenten ansehen',
   reconnecting: 'Die Verbindung ist unterbrochen; das Protokoll geht weiter, wenn sie wieder da ist. Nichts davon geht verloren.',
   object: 'Objekt',
   waitedFor: 'Nach',

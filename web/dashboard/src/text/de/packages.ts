@@ -61,6 +61,8 @@ export const packages: Texts['packages'] = {
     sent: (name) => `${name} ist importiert`,
     refused: (name) => `${name} wurde abgelehnt`,
   },
+  imported: (names) => `Importiert: ${names}`,
+  showImported: 'Im Katalog zeigen',
   leaveOut: 'Weglassen',
   breadcrumb: 'Wo diese Seite ist',
   versionsOf: (name) => `Alle Pakete mit Namen ${name}`,

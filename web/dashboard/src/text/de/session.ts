@@ -12,6 +12,8 @@ export const session: Texts['session'] = {
   projectHelp: 'Name oder ID; leer lassen, um danach zu wählen.',
   credential: 'ID des Application Credential',
   secret: 'Geheimnis',
+  emptyPassword: 'Geben Sie Benutzer und Passwort ein.',
+  emptyCredential: 'Geben Sie die ID und das Geheimnis des Application Credential ein.',
   signIn: 'Anmelden',
   again: 'Ihre Anmeldung ist abgelaufen',
   againWhat: 'Melden Sie sich wieder an, um hier weiterzumachen; auf dieser Seite geht nichts verloren.',

@@ -17,6 +17,7 @@ export const deployments = {
   cancelTitle: 'Cancel this deployment?',
   cancelWhat: 'It ends at its next safe point. What it has made stays, and deploying again goes on from there.',
   retry: 'Try again',
+  toComponents: 'See the components',
   reconnecting: 'The connection is lost; reports go on when it is back. None is missed.',
   object: 'Object',
   waitedFor: 'After',

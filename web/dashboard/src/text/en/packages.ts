@@ -60,6 +60,8 @@ export const packages = {
     sent: (name: string) => `${name} is imported`,
     refused: (name: string) => `${name} was refused`,
   },
+  imported: (names: string) => `Imported: ${names}`,
+  showImported: 'Show it in the catalog',
   leaveOut: 'Leave it out',
   breadcrumb: 'Where this page is',
   versionsOf: (name: string) => `All packages named ${name}`,

@@ -10,6 +10,8 @@ export const session = {
   projectHelp: 'Name or id; leave it empty to choose afterwards.',
   credential: 'Id of the application credential',
   secret: 'Secret',
+  emptyPassword: 'Type your user and your password.',
+  emptyCredential: 'Type the id and the secret of the application credential.',
   signIn: 'Sign in',
   again: 'Your sign-in has ended',
   againWhat: 'Sign in again to go on where you are; nothing on this page is lost.',
