@@ -140,8 +140,9 @@ export async function eventually(ask, good, what, limit = patience) {
 /** Waits until the text is to be seen on the page. */
 export const sees = (page, text) => page.getByText(text).filter({ visible: true }).first().waitFor();
 
-/** Waits until the page says nowhere that it loads, and what it asked for is there. */
+/** Waits until the page is there, says nowhere that it loads, and what it asked for is there. */
 export async function calm(page) {
+  await page.locator('h1, .pf-v6-c-alert.pf-m-danger').first().waitFor({ state: 'attached' });
   await page.waitForLoadState('networkidle');
   await page.locator('.pf-v6-c-skeleton, .pf-v6-c-spinner').first().waitFor({ state: 'detached' });
 }

@@ -161,7 +161,7 @@ export async function allSheets(request, pages) {
     'cluster-protection': cluster('?tab=protection'),
     'cluster-snapshot': cluster('?tab=protection', 'Take a snapshot'),
     'cluster-rotate': cluster('?tab=protection', 'rotateCertificates'),
-    'cluster-restore': cluster('?tab=protection', (page) => button(page, /^Actions/), (page) => page.getByRole('menuitem', { name: 'Restore' })),
+    'cluster-restore': cluster('?tab=protection', (page) => page.getByRole('row').filter({ hasText: 'By schedule' }).getByRole('button', { name: /^Actions/ }), (page) => page.getByRole('menuitem', { name: 'Restore' })),
     pod: cluster('/pods/default/web-6f7c9d-abcde'),
     workload: cluster('/workloads/default/Deployment/web'),
     'workload-scale': cluster('/workloads/default/Deployment/web', 'Scale'),

@@ -62,10 +62,10 @@ export function ClusterPage() {
       />
       <PageSection>
         <Flex>
-          <FlexItem grow={{ default: 'grow' }} className="burano-breaks">
+          <FlexItem className="burano-breaks">
             <Title headingLevel="h1">{name}</Title>
           </FlexItem>
-          <FlexItem>
+          <FlexItem grow={{ default: 'grow' }}>
             <span role="status">{cluster.data && <Health cluster={cluster.data} />}</span>
           </FlexItem>
           <FlexItem>

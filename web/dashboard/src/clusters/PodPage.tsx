@@ -55,10 +55,10 @@ export function PodPage() {
       <RunningTrail environment={environment} cluster={object} here={pod} />
       <PageSection>
         <Flex>
-          <FlexItem grow={{ default: 'grow' }} className="burano-breaks">
+          <FlexItem className="burano-breaks">
             <Title headingLevel="h1">{pod}</Title>
           </FlexItem>
-          <FlexItem>
+          <FlexItem grow={{ default: 'grow' }}>
             <span role="status">{found.data && <PodState state={found.data.state} healthy={found.data.healthy} />}</span>
           </FlexItem>
           {mayChange && found.data && canRecreate(found.data) && (

@@ -1,4 +1,4 @@
-import { Button, Card, CardBody, CardHeader, CardTitle, Content, EmptyState, EmptyStateBody, Flex, FlexItem } from '@patternfly/react-core';
+import { Button, Card, CardBody, CardHeader, CardTitle, Content, EmptyState, EmptyStateBody } from '@patternfly/react-core';
 import { CameraIcon } from '@patternfly/react-icons';
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
@@ -59,16 +59,9 @@ export function Snapshots({ environment, cluster, object, busy }: Props) {
         <CardTitle component="h2">{words.title}</CardTitle>
       </CardHeader>
       <CardBody>
-        <Flex>
-          <FlexItem>
-            <Content component="p">
-              {words.what} {hours === null ? words.never : words.every(hours)}
-            </Content>
-          </FlexItem>
-          <FlexItem>
-            <HelpLink page="actions" />
-          </FlexItem>
-        </Flex>
+        <Content component="p">
+          {words.what} {hours === null ? words.never : words.every(hours)} <HelpLink page="actions" />
+        </Content>
         <Loaded query={asked}>
           {(list) =>
             list.length === 0 ? (

@@ -42,7 +42,7 @@ export function WorkloadPage() {
       <RunningTrail environment={environment} cluster={object} here={workload} />
       <PageSection>
         <Flex>
-          <FlexItem grow={{ default: 'grow' }} className="burano-breaks">
+          <FlexItem className="burano-breaks">
             <Title headingLevel="h1">
               {kind} {workload}
             </Title>
@@ -80,7 +80,7 @@ function Head({ workload, of }: { workload: WorkloadDetails; of: WorkloadRef }) 
   };
   return (
     <>
-      <FlexItem>
+      <FlexItem grow={{ default: 'grow' }}>
         <span role="status">
           <Label variant="outline" status={whole ? 'success' : 'warning'} icon={whole ? <CheckCircleIcon /> : undefined}>
             {words.podsReady(workload.ready, workload.wanted)}

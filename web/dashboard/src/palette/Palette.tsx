@@ -94,7 +94,7 @@ export function Palette({ onCreate, onKeyboard, onAbout, onClose }: Props) {
           <MenuContent>
             <MenuList id={`${id}-list`} aria-label={words.title}>
               {shown.map((entry, i) => (
-                <MenuItem key={entry.id} id={`${id}-${i}`} itemId={entry.id} description={entry.kind} isFocused={i === at} tabIndex={-1} onClick={() => take(entry)}>
+                <MenuItem key={entry.id} id={`${id}-${i}`} itemId={entry.id} description={entry.kind} isFocused={i === at} onClick={() => take(entry)}>
                   <span className="burano-breaks">{entry.name}</span>
                 </MenuItem>
               ))}
