@@ -70,7 +70,8 @@ func start(t testing.TB) *server {
 	s.do(exec.Command("../../web/dashboard/build.sh"))
 	s.do(exec.Command("go", "build", "-o", s.program, "../../cmd/burano"))
 	slot := os.Getenv("BURANO_SLOT")
-	cloud := localcloudtest.Start(t, localcloud.Config{ExternalCIDR: netip.MustParsePrefix("10.86.5" + slot + ".0/24"), Prefix: "bdb" + slot + "-"})
+	cloud := localcloudtest.Start(t, localcloud.Config{ExternalCIDR: netip.MustParsePrefix("10.86.5" + slot + ".0/24"),
+		SecondCIDR: netip.MustParsePrefix("10.86.12" + slot + ".0/24"), Prefix: "bdb" + slot + "-"})
 	s.keystone = cloud.Endpoint() + "/identity/v3"
 	s.serve()
 	s.image()

@@ -1,3 +1,4 @@
+import { addressOf } from './form.mjs';
 import { assert, call, deploy, environment, eventually, fresh, scenario, sees } from './harness.mjs';
 
 const rowOf = (page, name) => page.getByRole('row').filter({ hasText: name });
@@ -19,6 +20,35 @@ scenario('an environment is created, renamed and deleted', {}, async (page) => {
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('heading', { level: 1, name: 'Environments' }).waitFor();
   await rowOf(page, name).waitFor({ state: 'detached' });
+});
+
+scenario('a region is chosen to work in: new environments are made there, and what can be chosen is of it', {}, async (page) => {
+  const name = fresh('elsewhere');
+  await page.goto('environments');
+  await page.getByRole('button', { name: 'Choose a region: local' }).click();
+  await page.getByRole('menuitem', { name: 'RegionTwo' }).click();
+  await page.getByRole('button', { name: 'Choose a region: RegionTwo' }).waitFor();
+  await page.getByRole('button', { name: 'Create environment' }).first().click();
+  const dialog = page.getByRole('dialog');
+  assert.equal(await dialog.getByLabel('Region').inputValue(), 'RegionTwo');
+  await dialog.getByLabel('Name').fill(name);
+  await dialog.getByRole('button', { name: 'Create environment' }).click();
+  await page.getByRole('heading', { level: 1, name }).waitFor();
+  await sees(page, 'Region: RegionTwo');
+  const id = new URL(page.url()).pathname.split('/').at(-1);
+  assert.equal(await call(page.context().request, 'GET', `/v1/environments/${id}/model/region`), 'RegionTwo');
+
+  const asked = page.waitForResponse((answer) => new URL(answer.url()).pathname.endsWith('/cloud/images'));
+  await page.goto('images');
+  assert.equal(new URL((await asked).url()).searchParams.get('region'), 'RegionTwo');
+  await page.getByRole('button', { name: 'Choose a region: RegionTwo' }).click();
+  await page.getByRole('menuitem', { name: 'local' }).click();
+  await page.getByRole('button', { name: 'Choose a region: local' }).waitFor();
+
+  // The environment stays where it is, and its forms ask there.
+  const flavors = page.waitForResponse((answer) => new URL(answer.url()).pathname.endsWith('/cloud/flavors'));
+  await page.goto(`${await addressOf(page.context().request, id, 'io.burano.test.Fields')}?step=2`);
+  assert.equal(new URL((await flavors).url()).searchParams.get('region'), 'RegionTwo');
 });
 
 scenario('deleting is asked for first, and saying no keeps the environment', {}, async (page) => {

@@ -3,6 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useId, useState, type FormEvent } from 'react';
 
 import { createEnvironment, environmentsQuery, isBusy } from '../environments/environments';
+import { useRegion } from '../regions/regions';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 
@@ -19,6 +20,7 @@ export function ChooseEnvironment({ application, onChosen, onClose }: Props) {
   const id = useId();
   const client = useQueryClient();
   const environments = useQuery(environmentsQuery);
+  const { region } = useRegion();
   const list = environments.data ?? [];
   const [wantsNew, setWantsNew] = useState<boolean | null>(null);
   const [chosen, setChosen] = useState('');
@@ -26,7 +28,7 @@ export function ChooseEnvironment({ application, onChosen, onClose }: Props) {
   const isNew = wantsNew ?? list.length === 0;
   const environment = chosen || list.find((one) => !isBusy(one))?.id || '';
   const create = useMutation({
-    mutationFn: createEnvironment,
+    mutationFn: (wanted: string) => createEnvironment(wanted, { region }),
     onSuccess: (made) => {
       void client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
       onChosen(made.id ?? '');

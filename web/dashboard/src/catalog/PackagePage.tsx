@@ -29,6 +29,7 @@ import { lazy, Suspense, useState, type ReactNode } from 'react';
 
 import { showTime } from '../api/time';
 import { createEnvironment, environmentsQuery } from '../environments/environments';
+import { useRegion } from '../regions/regions';
 import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
 import { definitionQuery } from '../wizard/definition';
@@ -164,13 +165,14 @@ function Buttons({ application }: { application: Package }) {
   const { environment: wanted } = useSearch({ from: '/catalog/$package' });
   const navigate = useNavigate();
   const client = useQueryClient();
+  const { region } = useRegion();
   const [choosing, setChoosing] = useState(false);
   const id = application.id ?? '';
   const add = (environment: string) => navigate({ to: '/environments/$environment/add/$package', params: { environment, package: id } });
   const quick = useMutation({
     mutationFn: async () => {
       const taken = await client.fetchQuery({ ...environmentsQuery, staleTime: 0 });
-      return createEnvironment(quickName(taken.map((one) => one.name ?? '')));
+      return createEnvironment(quickName(taken.map((one) => one.name ?? '')), { region });
     },
     onSuccess: (made) => {
       void client.invalidateQueries({ queryKey: environmentsQuery.queryKey });

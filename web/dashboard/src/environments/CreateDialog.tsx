@@ -4,26 +4,46 @@ import { useId, useState } from 'react';
 
 import { useText } from '../text';
 import { cloudQuery, networkChoices } from '../wizard/cloud';
-import { createEnvironment, createEnvironmentIn, type Environment } from './environments';
+import { kept, nameOfRegion, useRegion } from '../regions/regions';
+import { createEnvironment, type Environment } from './environments';
 import { NameDialog } from './NameDialog';
 import { defaultNetworks } from './networks';
 
-/** Asks for the name of a new environment, and in which network its servers are to stand. */
+/** Asks for the name of a new environment, and in which region and network its servers are to stand. */
 export function CreateDialog({ onDone, onClose }: { onDone: (made: Environment) => void; onClose: () => void }) {
   const text = useText();
   const words = text.environments;
   const id = useId();
   const [chosen, setChosen] = useState('');
-  const networks = networkChoices(useQuery(cloudQuery('networks')).data?.networks ?? [], { allow_auto: false });
+  const { regions, region: usual } = useRegion();
+  const [picked, setPicked] = useState<string | null>(null);
+  const region = picked === null ? usual : kept(regions, picked);
+  const networks = networkChoices(useQuery(cloudQuery('networks', region)).data?.networks ?? [], { allow_auto: false });
   const network = networks.find((one) => one.value.join('/') === chosen);
   return (
     <NameDialog
       title={words.create}
       action={words.create}
-      send={(name) => (network ? createEnvironmentIn(name, defaultNetworks(network.value)) : createEnvironment(name))}
+      send={(name) => createEnvironment(name, { region, networks: network && defaultNetworks(network.value) })}
       onDone={onDone}
       onClose={onClose}
     >
+      {regions.length > 1 && (
+        <FormGroup label={words.region} fieldId={`${id}-region`}>
+          <FormSelect
+            id={`${id}-region`}
+            value={nameOfRegion(regions, region)}
+            onChange={(_event, value) => {
+              setPicked(value);
+              setChosen('');
+            }}
+          >
+            {regions.map(({ name }) => (
+              <FormSelectOption key={name} value={name} label={name} />
+            ))}
+          </FormSelect>
+        </FormGroup>
+      )}
       <FormGroup label={words.network} fieldId={`${id}-network`}>
         <FormSelect id={`${id}-network`} value={chosen} onChange={(_event, value) => setChosen(value)} aria-describedby={`${id}-what`}>
           <FormSelectOption value="" label={words.newNetwork} />

@@ -6,6 +6,7 @@ import {
   EmptyStateFooter,
   Flex,
   FlexItem,
+  Label,
   PageSection,
   Skeleton,
   Tab,
@@ -13,7 +14,7 @@ import {
   TabTitleText,
   Title,
 } from '@patternfly/react-core';
-import { CubesIcon } from '@patternfly/react-icons';
+import { CubesIcon, GlobeIcon } from '@patternfly/react-icons';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
@@ -26,6 +27,7 @@ import { Losses } from '../draft/Losses';
 import { OtherDrafts } from '../draft/OtherDrafts';
 import { useDraft } from '../draft/useDraft';
 import { FindingCard } from '../findings/FindingCard';
+import { useRegionOf } from '../regions/regions';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
@@ -64,6 +66,7 @@ export function EnvironmentPage() {
     onSuccess: (deployment) => navigate({ to: '/environments/$environment/deployments/$deployment', params: { environment, deployment } }),
     onSettled: () => client.invalidateQueries({ queryKey: environmentsQuery.queryKey }),
   });
+  const region = useRegionOf(environment);
   const services = details.data?.services ?? [];
   const busy = isBusy(details.data);
   const isEmpty = details.data?.services?.length === 0 && !draft;
@@ -83,6 +86,13 @@ export function EnvironmentPage() {
                 <StateLabel state={shownState(details.data)} />
               </span>
             </FlexItem>
+            {region && (
+              <FlexItem>
+                <Label variant="outline" icon={<GlobeIcon />}>
+                  {text.wizard.region(region)}
+                </Label>
+              </FlexItem>
+            )}
           </Flex>
           <Flex flex={{ lg: 'flexNone' }} spaceItems={{ default: 'spaceItemsSm' }}>
             <FlexItem>

@@ -39,12 +39,15 @@ export const environmentQuery = (environment: string, session?: string) =>
     refetchInterval: (query) => (isBusy(query.state.data) ? whileBusy : false),
   });
 
-export const createEnvironment = (name: string): Promise<Environment> =>
-  answered(api.POST('/v1/environments', { body: { name } }));
+/** What a new environment is made with beside its name; without networks it gets one of its own. */
+export interface Wanted {
+  /** '' for Burano's own. */
+  region: string;
+  networks?: Record<string, unknown>;
+}
 
-/** Makes an environment whose servers stand in networks that are there, instead of one of its own. */
-export const createEnvironmentIn = (name: string, networks: Record<string, unknown>): Promise<Environment> =>
-  answered(api.POST('/v1/environments', { body: { name, defaultNetworks: networks as Record<string, never> } }));
+export const createEnvironment = (name: string, { region, networks }: Wanted): Promise<Environment> =>
+  answered(api.POST('/v1/environments', { body: { name, ...(region && { region }), ...(networks && { defaultNetworks: networks as Record<string, never> }) } }));
 
 export const renameEnvironment = (environment: string, name: string): Promise<Environment> =>
   answered(api.PUT('/v1/environments/{environment}', { params: { path: { environment } }, body: { name } }));

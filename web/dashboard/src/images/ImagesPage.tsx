@@ -17,6 +17,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { showBytes } from '../api/bytes';
+import { useRegion } from '../regions/regions';
 import { useSession } from '../session/session';
 import { Heading } from '../shell/Heading';
 import { Loaded } from '../shell/Loaded';
@@ -28,8 +29,9 @@ import { imagesQuery, imageTypes, markCommand, unmarkCommand } from './images';
 export function ImagesPage() {
   const { text, language } = useLanguage();
   const words = text.images;
-  const images = useQuery(imagesQuery);
-  const { admin } = useSession();
+  const { region } = useRegion();
+  const images = useQuery(imagesQuery(region));
+  const admin = useSession().admin && region === ''; // images are marked in Burano's own region
   return (
     <>
       <Heading title={words.title} what={words.what} help="node-image" />

@@ -5,7 +5,7 @@ import { useId, useState, type FormEvent } from 'react';
 import type { Schema } from '../api/client';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
-import { imagesQuery, imageTypes, markImage, unmarkImage } from './images';
+import { imageTypes, markImage, unmarkImage } from './images';
 
 type Image = Pick<Schema<'ImageMark'>, 'title'> & { id?: string; name?: string; type?: string };
 
@@ -14,7 +14,7 @@ export function MarkButtons({ image }: { image: Image }) {
   const words = useText().images;
   const client = useQueryClient();
   const [marking, setMarking] = useState(false);
-  const fresh = () => client.invalidateQueries({ queryKey: imagesQuery.queryKey });
+  const fresh = () => client.invalidateQueries({ queryKey: ['cloud', 'images'] });
   const drop = useMutation({ mutationFn: () => unmarkImage(image.id ?? ''), onSuccess: fresh });
   return (
     <>

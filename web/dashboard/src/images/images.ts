@@ -1,12 +1,8 @@
-import { queryOptions } from '@tanstack/react-query';
-
 import { answered, api } from '../api/client';
+import { cloudQuery, type Answer } from '../wizard/cloud';
 
-/** Images that the project can use. Those that have a type are marked for forms. */
-export const imagesQuery = queryOptions({
-  queryKey: ['cloud', 'images'],
-  queryFn: async () => (await answered(api.GET('/burano/v1/cloud/{kind}', { params: { path: { kind: 'images' } } }))).images ?? [],
-});
+/** Images that the project can use in a region, '' for Burano's own. Those that have a type are marked for forms. */
+export const imagesQuery = (region: string) => ({ ...cloudQuery('images', region), select: (answer: Answer) => answer.images ?? [] });
 
 /** Marks an image, so that forms offer it. */
 export const markImage = (image: string, type: string, title: string): Promise<unknown> =>

@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useMemo, useState, type ReactNode } from 'react';
 
+import { chooseRegion, kept, nameOfRegion, useRegion } from '../regions/regions';
 import { chooseProject, readProjects, signOut, useSession } from '../session/session';
 import { languageNames, useFirstLanguage, useFirstText, useText, type Language } from '../text';
 import { toggleOf, type Look } from './LateMenu';
@@ -49,6 +50,23 @@ export function Projects(look: Look) {
         {(projects.data ?? []).map((project) => (
           <DropdownItem key={project.id} value={project.id} isSelected={project.id === session.project?.id}>
             {project.name}
+          </DropdownItem>
+        ))}
+      </DropdownList>
+    </Opened>
+  );
+}
+
+/** The regions to work in. */
+export function Regions(look: Look) {
+  const [open, setOpen] = useState(true);
+  const { regions, region } = useRegion();
+  return (
+    <Opened look={look} isOpen={open} onOpen={setOpen} onSelect={(_event, name) => chooseRegion(kept(regions, String(name)))}>
+      <DropdownList>
+        {regions.map(({ name }) => (
+          <DropdownItem key={name} value={name} isSelected={name === nameOfRegion(regions, region)}>
+            {name}
           </DropdownItem>
         ))}
       </DropdownList>

@@ -23,6 +23,7 @@ import { lazy } from 'react';
 
 import { Commands } from '../palette/Commands';
 import { Notices } from '../notices/Notices';
+import { RegionMenu } from '../regions/RegionMenu';
 import { useSession } from '../session/session';
 import { useFirstText } from '../text';
 import { FirstVisit } from '../welcome/FirstVisit';
@@ -90,6 +91,7 @@ function Head() {
           <ToolbarContent>
             <ToolbarGroup align={{ default: 'alignEnd' }} columnGap={{ default: 'columnGapNone', md: 'columnGapMd' }}>
               <Commands />
+              <RegionMenu />
               <ToolbarItem>
                 <ProjectMenu />
               </ToolbarItem>

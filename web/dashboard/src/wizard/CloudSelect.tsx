@@ -18,6 +18,7 @@ import {
   type NetworkChoice,
 } from './cloud';
 import type { InputProps } from './input';
+import { useAskedRegion } from './place';
 import { Select, type Option } from './Select';
 
 const kinds: Partial<Record<string, CloudKind>> = {
@@ -34,7 +35,8 @@ export function CloudSelect(props: InputProps) {
   const { field } = props;
   const text = useText();
   const words = text.wizard;
-  const asked = useQuery(cloudQuery(kinds[field.type ?? ''] ?? 'flavors'));
+  const region = useAskedRegion();
+  const asked = useQuery({ ...cloudQuery(kinds[field.type ?? ''] ?? 'flavors', region ?? ''), enabled: region !== undefined });
   const found = asked.data;
 
   const flavorOption = (flavor: Flavor): Option => {

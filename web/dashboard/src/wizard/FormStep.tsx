@@ -3,6 +3,7 @@ import { Content, Form, Label, TextInput } from '@patternfly/react-core';
 import { useText } from '../text';
 import { FieldInput } from './FieldInput';
 import { describedBy, FieldRow } from './FieldRow';
+import { FormRegion } from './place';
 import { errorsOf, valueOf, visible, type FormError, type Step, type Values } from './values';
 
 export interface FormState {
@@ -73,24 +74,26 @@ export function FormStep({ prefix, step, state, errors, isJudged, onName, onChan
           />
         </FieldRow>
       )}
-      {form &&
-        visible(form).map((field) => {
-          const shown = isJudged(form.name, field.name) ? errorsOf(errors, form.name, field.name) : [];
-          return (
-            <FieldInput
-              key={field.name}
-              id={idOf(prefix, form.name, field.name)}
-              field={field}
-              value={valueOf(state.values, form.name, field)}
-              isWrong={shown.length > 0}
-              errors={shown}
-              onChange={(value) => onChange(form.name, field.name, value)}
-              onLeave={() => onLeave(form.name, field.name)}
-              repeated={state.repeated[form.name]?.[field.name]}
-              onRepeat={(value) => onRepeat(form.name, field.name, value)}
-            />
-          );
-        })}
+      <FormRegion.Provider value={typeof form?.region === 'string' ? form.region : ''}>
+        {form &&
+          visible(form).map((field) => {
+            const shown = isJudged(form.name, field.name) ? errorsOf(errors, form.name, field.name) : [];
+            return (
+              <FieldInput
+                key={field.name}
+                id={idOf(prefix, form.name, field.name)}
+                field={field}
+                value={valueOf(state.values, form.name, field)}
+                isWrong={shown.length > 0}
+                errors={shown}
+                onChange={(value) => onChange(form.name, field.name, value)}
+                onLeave={() => onLeave(form.name, field.name)}
+                repeated={state.repeated[form.name]?.[field.name]}
+                onRepeat={(value) => onRepeat(form.name, field.name, value)}
+              />
+            );
+          })}
+      </FormRegion.Provider>
       {/* Return in a field goes on: a form needs a button of its own for that. */}
       <button type="submit" hidden aria-hidden tabIndex={-1} />
     </Form>

@@ -8,7 +8,7 @@ import { useDraft } from '../draft/useDraft';
 import { environmentQuery, type ObjectModel } from '../environments/environments';
 import { useText } from '../text';
 import { cloudQuery } from './cloud';
-import { Place } from './place';
+import { Place, useAskedRegion } from './place';
 import { demandOf, idsOf, rowsOf } from './quota';
 
 /** What the draft would take of the project's quota with this application in it. */
@@ -16,8 +16,9 @@ export function QuotaPreview({ model }: { model: ObjectModel }) {
   const words = useText().wizard;
   const { environment } = useContext(Place);
   const { draft } = useDraft(environment);
-  const quota = useQuery(cloudQuery('quota'));
-  const flavors = useQuery(cloudQuery('flavors'));
+  const region = useAskedRegion();
+  const quota = useQuery({ ...cloudQuery('quota', region), enabled: region !== undefined });
+  const flavors = useQuery({ ...cloudQuery('flavors', region), enabled: region !== undefined });
   const shown = useQuery(shownQuery(environment, draft));
   const deployed = useQuery(environmentQuery(environment));
   if (!quota.data?.quota || !flavors.data?.flavors || !shown.data || !deployed.data) return null;

@@ -4,7 +4,7 @@ import { queryOptions } from '@tanstack/react-query';
 import { answered, api } from '../api/client';
 import type { paths } from '../api/schema';
 
-type Answer = paths['/burano/v1/cloud/{kind}']['get']['responses']['200']['content']['application/json'];
+export type Answer = paths['/burano/v1/cloud/{kind}']['get']['responses']['200']['content']['application/json'];
 
 export type Flavor = NonNullable<Answer['flavors']>[number];
 export type Image = NonNullable<Answer['images']>[number];
@@ -12,10 +12,11 @@ export type Network = NonNullable<Answer['networks']>[number];
 export type Quota = NonNullable<Answer['quota']>[number];
 export type CloudKind = 'flavors' | 'images' | 'keypairs' | 'networks' | 'availability-zones' | 'quota';
 
-export const cloudQuery = (kind: CloudKind) =>
+/** What there is of a kind in a region, '' for Burano's own. */
+export const cloudQuery = (kind: CloudKind, region = '') =>
   queryOptions({
-    queryKey: ['cloud', kind],
-    queryFn: () => answered(api.GET('/burano/v1/cloud/{kind}', { params: { path: { kind } } })),
+    queryKey: ['cloud', kind, region],
+    queryFn: () => answered(api.GET('/burano/v1/cloud/{kind}', { params: { path: { kind }, query: region ? { region } : {} } })),
     staleTime: 30_000,
   });
 

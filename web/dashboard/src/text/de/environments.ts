@@ -37,6 +37,7 @@ export const environments: Texts['environments'] = {
   finished: 'Beendet',
   noDeployments: 'Sie wurde noch nicht deployt',
   noDeploymentsWhat: 'Jedes Deployment und jede Aktion steht dann hier, mit dem Protokoll.',
+  region: 'Region',
   network: 'Netzwerk der Server',
   newNetwork: 'Ein neues, nur für diese Umgebung',
   newNetworkWhat: 'Es entsteht beim ersten Deployment, mit eigenem Subnetz und Router, und geht mit der Umgebung.',

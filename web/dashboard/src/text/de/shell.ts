@@ -20,6 +20,7 @@ export const shell: Texts['shell'] = {
   account: (name) => `Angemeldet als ${name}`,
   project: 'Projekt',
   chooseProject: 'Projekt wählen',
+  chooseRegion: 'Region wählen',
   language: 'Sprache',
   theme: 'Darstellung',
   light: 'Hell',

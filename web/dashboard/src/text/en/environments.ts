@@ -35,6 +35,7 @@ export const environments = {
   finished: 'Finished',
   noDeployments: 'It was not deployed yet',
   noDeploymentsWhat: 'Each deployment and each action will be listed here, with its log.',
+  region: 'Region',
   network: 'Network of its servers',
   newNetwork: 'A new one, for this environment alone',
   newNetworkWhat: 'It is made with the first deployment, with a subnet and a router of its own, and goes with the environment.',

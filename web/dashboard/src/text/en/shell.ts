@@ -18,6 +18,7 @@ export const shell = {
   account: (name: string) => `Signed in as ${name}`,
   project: 'Project',
   chooseProject: 'Choose a project',
+  chooseRegion: 'Choose a region',
   language: 'Language',
   theme: 'Appearance',
   light: 'Light',
