@@ -41,12 +41,6 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// Node asks how a node of a cluster is.
-func (c *Client) Node(ctx context.Context, environment, cluster, node string) (Node, error) {
-	var found Node
-	return found, c.Call(ctx, http.MethodGet, nodePath(environment, cluster, node, ""), nil, &found)
-}
-
 // ChangeNode has a node changed, and returns the id of the task that does it, which Follow follows. What is labels, taints (with their
 // fields), cordon, uncordon, lock, unlock, reboot (which take patience, in seconds, and force) or replace.
 func (c *Client) ChangeNode(ctx context.Context, environment, cluster, node, what string, fields map[string]any) (task string, err error) {
