@@ -185,11 +185,12 @@ func bothReplicasAnswer(t *testing.T, l *lab, where string) {
 	})
 }
 
-// noGuests demands that soon no process is left of servers and of our programs, but for the Burano server itself.
+// noGuests demands that soon no process is left of servers and of our programs, but for the Burano server itself and this test, which
+// make test builds beside our programs.
 func (l *lab) noGuests(t *testing.T, programs string) {
 	t.Helper()
 	l.eventually(t, 10*time.Second, "no process is left", func() error {
-		if left := guests(t, programs, l.server.Process.Pid); len(left) > 0 {
+		if left := guests(t, programs, l.server.Process.Pid, os.Getpid()); len(left) > 0 {
 			return fmt.Errorf("%s", strings.Join(left, "\n"))
 		}
 		return nil
