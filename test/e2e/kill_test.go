@@ -324,7 +324,7 @@ func nothingTwice(t *testing.T, l *lab, u *user, c *cluster, found map[string][]
 	t.Helper()
 	now := withoutTrusts(inventory(t, u))
 	// Of ports, a server has one, and the router's interface is one.
-	want := map[string]int{"servers": servers, "stacks": 1, "networks": 1, "ports": servers + 1, "routers": 1, "floating IPs": servers, "security groups": 3}
+	want := map[string]int{"servers": servers, "stacks": 1, "networks": 1, "ports": servers + 1, "routers": 1, "floating IPs": servers, "security groups": 3, "volumes": 0}
 	for kind, count := range want {
 		require.Lenf(t, now[kind], len(found[kind])+count, "%s: %v", kind, now[kind])
 	}
