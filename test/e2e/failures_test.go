@@ -353,7 +353,7 @@ spec:
 	text := failed(t, s.end(t, s.begin(t, "scaling-cluster", "scaleNodesDown", map[string]any{"node": node})))
 	require.Contains(t, text, node+": drain: ")
 	require.Regexp(t, `did not end within 10s: these pods are still there: .*default/`+pod+` \(Cannot evict pod as it would violate the pod's disruption budget`, text)
-	require.Contains(t, text, "Nothing was removed. Have these pods go")
+	require.Contains(t, text, "Nothing was changed. Have these pods go")
 	require.Contains(t, text, "burano serve --drain-patience")
 	require.Empty(t, s.cluster.kubectl(t, "", "get", "node", node, "-o", "jsonpath={.spec.unschedulable}{.metadata.annotations.burano\\.io/leaving}"))
 	s.holds(t, []string{"murano-kube-2", "murano-kube-3"}, []string{"murano-gateway-1"})
