@@ -3,9 +3,21 @@ package localcloud
 import (
 	"context"
 
+	"github.com/burano/burano/test/localcloud/glance"
 	"github.com/burano/burano/test/localcloud/heat"
+	"github.com/burano/burano/test/localcloud/hypervisor"
 	"github.com/burano/burano/test/localcloud/nova"
 )
+
+// disks are Glance's images as Cinder wants them.
+type disks struct {
+	*glance.Service
+	machines *hypervisor.Hypervisor
+}
+
+func (d disks) Write(ctx context.Context, imageID, file string) error {
+	return d.machines.WriteImage(ctx, imageID, file)
+}
 
 // compute is Nova as Heat wants it.
 type compute struct{ nova *nova.Service }
@@ -19,7 +31,7 @@ func (c compute) CheckFlavor(_ context.Context, _, ref string) error { return c.
 func (c compute) CreateServer(ctx context.Context, projectID string, request heat.ServerRequest) (heat.Server, error) {
 	var volumes []nova.VolumeAttachment
 	for _, volume := range request.Volumes {
-		volumes = append(volumes, nova.VolumeAttachment{VolumeID: volume.ID, Device: volume.Device, DeleteOnTermination: volume.Delete})
+		volumes = append(volumes, nova.VolumeAttachment{VolumeID: volume.ID, Device: volume.Device, DeleteOnTermination: volume.Delete, Boots: volume.Boots})
 	}
 	server, err := c.nova.Create(ctx, projectID, nova.CreateServer{
 		Name: request.Name, FlavorID: request.Flavor, ImageID: request.Image, KeyName: request.KeyName, UserData: request.UserData,

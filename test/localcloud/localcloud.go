@@ -166,7 +166,7 @@ func (c *Cloud) add(ctx context.Context, config Config, below string, identity *
 	if err != nil {
 		return err
 	}
-	volumes, err := cinder.New(cinder.Config{StateDir: dir("cinder"), Endpoint: endpoint, Logger: logger("cinder")})
+	volumes, err := cinder.New(cinder.Config{StateDir: dir("cinder"), Images: disks{images, machines}, Endpoint: endpoint, Logger: logger("cinder")})
 	if err != nil {
 		return err
 	}

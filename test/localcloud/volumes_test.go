@@ -3,7 +3,10 @@ package localcloud_test
 import (
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -216,4 +219,98 @@ func TestAStackHasVolumesInItsServers(t *testing.T) {
 		return gophercloud.ResponseCodeIs(volumes.Get(ctx, storage, outputs["volume"]).Err, http.StatusNotFound)
 	}, waitFor, tick)
 	require.Empty(t, c.loopDevices())
+}
+
+// bootsFromVolume is a server that runs from a volume of an image.
+const bootsFromVolume = `
+heat_template_version: 2018-08-31
+parameters:
+  image: {type: string}
+  network: {type: string}
+resources:
+  root:
+    type: OS::Cinder::Volume
+    properties: {name: root, size: 1, image: {get_param: image}}
+  server:
+    type: OS::Nova::Server
+    properties:
+      flavor: m1.small
+      networks: [{network: {get_param: network}}]
+      block_device_mapping_v2: [{volume_id: {get_resource: root}, boot_index: 0}]
+outputs:
+  root: {value: {get_resource: root}}
+  server: {value: {get_resource: server}}
+`
+
+func TestServersRunFromVolumesOfImages(t *testing.T) {
+	needsLoops(t)
+	c := start(t)
+	heat, storage, compute := c.client(openstack.NewOrchestrationV1), c.client(openstack.NewBlockStorageV3), c.client(openstack.NewComputeV2)
+	ctx := t.Context()
+	image, network := c.upload(), c.network()
+	template := &stacks.Template{}
+	template.Bin = []byte(bootsFromVolume)
+	parameters := map[string]any{"image": image, "network": network}
+	made, err := stacks.Create(ctx, heat, stacks.CreateOpts{Name: "boots", TemplateOpts: template, Parameters: parameters}).Extract()
+	require.NoError(t, err)
+	outputs := map[string]string{}
+	require.Eventually(t, func() bool {
+		stack, err := stacks.Get(ctx, heat, "boots", made.ID).Extract()
+		require.NoError(t, err)
+		require.NotContains(t, stack.Status, "FAILED", stack.StatusReason)
+		for _, output := range stack.Outputs {
+			outputs[output["output_key"].(string)], _ = output["output_value"].(string)
+		}
+		return stack.Status == "CREATE_COMPLETE"
+	}, waitFor, tick)
+	volume, err := volumes.Get(ctx, storage, outputs["root"]).Extract()
+	require.NoError(t, err)
+	require.Equal(t, "true", volume.Bootable)
+	require.Equal(t, image, volume.VolumeImageMetadata["image_id"])
+	require.Equal(t, "/dev/vda", volume.Attachments[0].Device)
+	require.Empty(t, c.wait(outputs["server"], "ACTIVE").Image)
+	require.Len(t, c.loopDevices(), 1)
+
+	require.True(t, gophercloud.ResponseCodeIs(volumeattach.Delete(ctx, compute, outputs["server"], outputs["root"]).Err, http.StatusForbidden))
+	require.ErrorContains(t, servers.Rebuild(ctx, compute, outputs["server"], servers.RebuildOpts{ImageRef: image}).Err, "volume-backed server")
+
+	// What the server wrote is on the volume, whose file system is as large as the volume.
+	file := filepath.Join(c.config.StateDir, "cinder", "files", outputs["root"])
+	blocks := func() string {
+		t.Helper()
+		output, err := exec.Command("dumpe2fs", "-h", file).Output()
+		require.NoError(t, err)
+		return regexp.MustCompile(`(?m)^Block count:\s+(\d+)$`).FindStringSubmatch(string(output))[1]
+	}
+	require.Equal(t, strconv.Itoa(1<<30/4096), blocks())
+	require.NoError(t, servers.Stop(ctx, compute, outputs["server"]).ExtractErr())
+	c.wait(outputs["server"], "SHUTOFF")
+	require.Empty(t, c.loopDevices())
+	require.NoError(t, volumes.ExtendSize(ctx, storage, outputs["root"], volumes.ExtendSizeOpts{NewSize: 2}).ExtractErr())
+	require.NoError(t, servers.Start(ctx, compute, outputs["server"]).ExtractErr())
+	c.wait(outputs["server"], "ACTIVE")
+	require.Equal(t, strconv.Itoa(2<<30/4096), blocks())
+
+	// Another server runs from a copy of it, and none from an empty volume.
+	server := func(volume string) (*servers.Server, error) {
+		return servers.Create(ctx, compute, servers.CreateOpts{
+			Name: "copy", FlavorRef: "2", Networks: []servers.Network{{UUID: network}},
+			BlockDevice: []servers.BlockDevice{{UUID: volume, SourceType: servers.SourceVolume, DestinationType: servers.DestinationVolume, DeleteOnTermination: true}},
+		}, nil).Extract()
+	}
+	clone, err := volumes.Create(ctx, storage, volumes.CreateOpts{SourceVolID: outputs["root"]}, nil).Extract()
+	require.NoError(t, err)
+	second, err := server(clone.ID)
+	require.NoError(t, err)
+	c.wait(second.ID, "ACTIVE")
+	empty, err := volumes.Create(ctx, storage, volumes.CreateOpts{Size: 1}, nil).Extract()
+	require.NoError(t, err)
+	_, err = server(empty.ID)
+	require.ErrorContains(t, err, "is not bootable")
+	require.NoError(t, servers.Delete(ctx, compute, second.ID).ExtractErr())
+	require.Eventually(t, func() bool {
+		return gophercloud.ResponseCodeIs(volumes.Get(ctx, storage, clone.ID).Err, http.StatusNotFound)
+	}, waitFor, tick)
+	require.NoError(t, stacks.Delete(ctx, heat, "boots", made.ID).ExtractErr())
+	require.Eventually(t, func() bool { return len(c.loopDevices()) == 0 }, waitFor, tick)
 }

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 packages=(
-  ca-certificates curl haproxy iproute2 iptables jq mariadb-server mmdebstrap nftables openssh-client openssh-server postgresql
+  ca-certificates curl e2fsprogs haproxy iproute2 iptables jq mariadb-server mmdebstrap nftables openssh-client openssh-server postgresql
   procps runc shellcheck zopfli "$@"
 )
 

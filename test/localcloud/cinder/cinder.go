@@ -1,9 +1,10 @@
 // Package cinder is the block storage service of the local cloud, answered in the shapes of Cinder v3
 // (https://docs.openstack.org/api-ref/block-storage/v3/): volumes and snapshots are sparse files, which the hypervisor shows to servers
-// as block devices. Volumes of images, backups, groups and transfers are not there.
+// as block devices. Backups, groups and transfers are not there.
 package cinder
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,15 +15,24 @@ import (
 	"time"
 
 	"github.com/burano/burano/test/localcloud/answer"
+	"github.com/burano/burano/test/localcloud/glance"
 	"github.com/burano/burano/test/localcloud/state"
 )
 
 // Config says where the service keeps its things.
 type Config struct {
 	StateDir string           // folder of tables and files, made when missing
+	Images   Images           // what volumes can be made of
 	Endpoint string           // base of the cloud's addresses, such as "http://127.0.0.1:5050"
 	Now      func() time.Time // clock, time.Now when nil
 	Logger   *slog.Logger
+}
+
+// Images is where the images are of which volumes are made.
+type Images interface {
+	Find(ctx context.Context, projectID, ref string) (glance.Image, error)
+	// Write makes the file of a volume, which has its size, the disk of a server that runs from the image.
+	Write(ctx context.Context, imageID, file string) error
 }
 
 // Service is the block storage service. It is safe for concurrent use.
@@ -32,6 +42,7 @@ type Service struct {
 	types     *state.Table[volumeType]
 	quotas    *state.Table[Quota] // by project
 
+	images   Images
 	dir      string
 	endpoint string
 	now      func() time.Time
@@ -42,7 +53,7 @@ type Service struct {
 
 // New opens the tables. What the process's end has cut off is taken back: files of which nothing is known go.
 func New(config Config) (*Service, error) {
-	s := &Service{dir: filepath.Join(config.StateDir, "files"), endpoint: config.Endpoint, now: config.Now, log: config.Logger}
+	s := &Service{dir: filepath.Join(config.StateDir, "files"), images: config.Images, endpoint: config.Endpoint, now: config.Now, log: config.Logger}
 	if s.now == nil {
 		s.now = time.Now
 	}

@@ -18,6 +18,8 @@ import (
 type Snapshot struct {
 	ID, ProjectID, VolumeID, Name, Description string
 	SizeGB                                     int
+	Bootable                                   bool
+	ImageID, ImageName                         string // as of the volume
 	Metadata                                   map[string]string
 	CreatedAt, UpdatedAt                       time.Time
 }
@@ -90,7 +92,7 @@ func (s *Service) createSnapshot(w http.ResponseWriter, r *http.Request) error {
 	}
 	snapshot := Snapshot{
 		ID: uuid.NewString(), ProjectID: project, VolumeID: volume.ID, Name: wanted.Name, Description: wanted.Description, SizeGB: volume.SizeGB,
-		Metadata: wanted.Metadata, CreatedAt: s.now(), UpdatedAt: s.now(),
+		Bootable: volume.Bootable, ImageID: volume.ImageID, ImageName: volume.ImageName, Metadata: wanted.Metadata, CreatedAt: s.now(), UpdatedAt: s.now(),
 	}
 	if err := s.makeFile(r.Context(), snapshot.ID, volume.ID, volume.SizeGB); err != nil {
 		return err

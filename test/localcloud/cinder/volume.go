@@ -17,6 +17,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/test/localcloud/answer"
+	"github.com/burano/burano/test/localcloud/glance"
 	"github.com/burano/burano/test/localcloud/hypervisor"
 )
 
@@ -36,6 +37,7 @@ type Volume struct {
 	Type                                     string // its name
 	SnapshotID, SourceID                     string // what its data were copied from
 	ReadOnly, Bootable                       bool
+	ImageID, ImageName                       string // what the disk was made of on which its data build, "" for none
 	Metadata                                 map[string]string
 	Attachment                               *Attachment // nil while no server has it
 	CreatedAt, UpdatedAt                     time.Time
@@ -76,9 +78,6 @@ func (s *Service) Create(ctx context.Context, projectID string, request CreateVo
 	if known, ok := s.volumes.Get(request.ID); ok {
 		return known, nil
 	}
-	if request.ImageID != "" {
-		return Volume{}, fault.New(fault.Invalid, "Invalid image identifier or unable to access requested image: the local cloud makes no volumes of images.")
-	}
 	if request.AvailabilityZone != "" && request.AvailabilityZone != zone {
 		return Volume{}, fault.New(fault.Invalid, "Invalid input received: Availability zone '%s' is invalid.", request.AvailabilityZone)
 	}
@@ -86,20 +85,35 @@ func (s *Service) Create(ctx context.Context, projectID string, request CreateVo
 	if !known {
 		return Volume{}, fault.New(fault.NotFound, "Volume type with name %s could not be found.", request.Type)
 	}
+	volume := Volume{
+		ID: request.ID, ProjectID: projectID, UserID: identity.From(ctx).UserID, Name: request.Name, Description: request.Description,
+		Type: of.Name, SnapshotID: request.SnapshotID, SourceID: request.SourceID, Metadata: request.Metadata, CreatedAt: s.now(), UpdatedAt: s.now(),
+	}
 	source, size := "", 0
 	switch {
+	case request.ImageID != "":
+		image, err := s.images.Find(ctx, projectID, request.ImageID)
+		if err != nil {
+			return Volume{}, fault.New(fault.Invalid, "Invalid image identifier or unable to access requested image. %w", err)
+		}
+		if image.Status != glance.StatusActive {
+			return Volume{}, fault.New(fault.Invalid, "Invalid input received: Invalid image %s is not active.", image.ID)
+		}
+		volume.Bootable, volume.ImageID, volume.ImageName, size = true, image.ID, image.Name, image.MinDisk
 	case request.SnapshotID != "":
 		snapshot, err := s.snapshotOf(projectID, request.SnapshotID)
 		if err != nil {
 			return Volume{}, err
 		}
 		source, size = snapshot.ID, snapshot.SizeGB
+		volume.Bootable, volume.ImageID, volume.ImageName = snapshot.Bootable, snapshot.ImageID, snapshot.ImageName
 	case request.SourceID != "":
-		volume, err := s.Get(projectID, request.SourceID)
+		original, err := s.Get(projectID, request.SourceID)
 		if err != nil {
 			return Volume{}, err
 		}
-		source, size = volume.ID, volume.SizeGB
+		source, size = original.ID, original.SizeGB
+		volume.Bootable, volume.ImageID, volume.ImageName = original.Bootable, original.ImageID, original.ImageName
 	}
 	if request.SizeGB == 0 {
 		request.SizeGB = size
@@ -110,16 +124,17 @@ func (s *Service) Create(ctx context.Context, projectID string, request CreateVo
 	if err := s.checkQuota(projectID, usage{volumes: 1, gigabytes: request.SizeGB}); err != nil {
 		return Volume{}, err
 	}
-	volume := Volume{
-		ID: request.ID, ProjectID: projectID, UserID: identity.From(ctx).UserID, Name: request.Name, Description: request.Description,
-		SizeGB: request.SizeGB, Type: of.Name, SnapshotID: request.SnapshotID, SourceID: request.SourceID, Metadata: request.Metadata,
-		CreatedAt: s.now(), UpdatedAt: s.now(),
-	}
+	volume.SizeGB = request.SizeGB
 	if volume.ID == "" {
 		volume.ID = uuid.NewString()
 	}
 	if err := s.makeFile(ctx, volume.ID, source, volume.SizeGB); err != nil {
 		return Volume{}, err
+	}
+	if request.ImageID != "" {
+		if err := s.images.Write(ctx, volume.ImageID, s.file(volume.ID)); err != nil {
+			return Volume{}, errors.Join(fmt.Errorf("write image %s to the volume: %w", volume.ImageID, err), os.Remove(s.file(volume.ID)))
+		}
 	}
 	return volume, s.volumes.Put(volume.ID, volume)
 }
@@ -230,6 +245,15 @@ func (s *Service) Delete(projectID, id string) error {
 	return nil
 }
 
+// CheckBootable is a fault for a volume that no server can run from, or that is not the project's.
+func (s *Service) CheckBootable(projectID, id string) error {
+	volume, err := s.Get(projectID, id)
+	if err == nil && !volume.Bootable {
+		err = fault.New(fault.Invalid, "Block Device %s is not bootable.", id)
+	}
+	return err
+}
+
 // Attach notes that a server has a volume from now on; again for the same server is fine.
 func (s *Service) Attach(projectID, id, serverID, device string) error {
 	if _, err := s.Get(projectID, id); err != nil {
@@ -289,7 +313,7 @@ func (s *Service) Show(volume Volume) map[string]any {
 		metadata["readonly"] = "True"
 	}
 	links := s.links("volumes", volume.ProjectID, volume.ID)
-	return map[string]any{
+	shown := map[string]any{
 		"id": volume.ID, "name": volume.Name, "description": optional(volume.Description), "size": volume.SizeGB, "status": volume.Status(),
 		"volume_type": volume.Type, "snapshot_id": optional(volume.SnapshotID), "source_volid": optional(volume.SourceID),
 		"bootable": fmt.Sprint(volume.Bootable), "encrypted": false, "multiattach": false, "availability_zone": zone, "metadata": metadata,
@@ -297,6 +321,10 @@ func (s *Service) Show(volume Volume) map[string]any {
 		"user_id": volume.UserID, "os-vol-tenant-attr:tenant_id": volume.ProjectID, "replication_status": nil, "consistencygroup_id": nil,
 		"migration_status": nil, "links": links,
 	}
+	if volume.ImageID != "" {
+		shown["volume_image_metadata"] = map[string]string{"image_id": volume.ImageID, "image_name": volume.ImageName}
+	}
+	return shown
 }
 
 func (s *Service) links(collection, projectID, id string) []map[string]any {

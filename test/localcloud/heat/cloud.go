@@ -55,6 +55,7 @@ type ServerRequest struct {
 type ServerVolume struct {
 	ID, Device string
 	Delete     bool // with the server
+	Boots      bool // the server runs from it
 }
 
 // Volumes is what Heat needs of Cinder; *cinder.Service is one.

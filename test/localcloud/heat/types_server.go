@@ -36,7 +36,7 @@ func (s *Service) resourceTypes() map[string]resourceType {
 func serverType() resourceType {
 	return resourceType{
 		properties: map[string]property{
-			"name": {kind: words, update: true}, "image": {kind: words, required: true, update: true}, "flavor": {kind: words, required: true, update: true},
+			"name": {kind: words, update: true}, "image": {kind: words, update: true}, "flavor": {kind: words, required: true, update: true},
 			"key_name": {kind: words}, "networks": {kind: aList, update: true}, "user_data": {kind: words, update: true},
 			"user_data_format": {kind: words, fallback: "RAW"}, "metadata": {kind: aMap, update: true}, "security_groups": {kind: aList},
 			"availability_zone": {kind: words}, "config_drive": {kind: truth}, "scheduler_hints": {kind: aMap},

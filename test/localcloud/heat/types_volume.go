@@ -135,11 +135,13 @@ func volumeAttachmentType() resourceType {
 func (j *job) blockDevices() (volumes []ServerVolume, err error) {
 	for _, one := range hot.List(j.properties["block_device_mapping_v2"]) {
 		entry, _ := one.(map[string]any)
-		if hot.Text(entry["volume_id"]) == "" || hot.Text(entry["boot_index"]) == "0" {
-			return nil, notValid("block_device_mapping_v2: servers of the local cloud boot from an image; an entry names a volume_id, and no boot_index 0")
+		if hot.Text(entry["volume_id"]) == "" {
+			return nil, notValid("block_device_mapping_v2: an entry of the local cloud's Heat names a volume_id")
 		}
 		remove, _ := hot.Boolean(entry["delete_on_termination"])
-		volumes = append(volumes, ServerVolume{ID: hot.Text(entry["volume_id"]), Device: hot.Text(entry["device_name"]), Delete: remove})
+		volumes = append(volumes, ServerVolume{
+			ID: hot.Text(entry["volume_id"]), Device: hot.Text(entry["device_name"]), Delete: remove, Boots: hot.Text(entry["boot_index"]) == "0",
+		})
 	}
 	return volumes, nil
 }

@@ -21,6 +21,59 @@ type Disk struct {
 	ReadOnly bool
 }
 
+// rootDevice is the disk that a server runs from. Without one among its disks it runs from an overlay over its image.
+const rootDevice = "vda"
+
+// rootDisk is the disk that a server runs from, if it is no overlay over an image.
+func (s Server) rootDisk() (Disk, bool) {
+	i := slices.IndexFunc(s.Disks, func(disk Disk) bool { return disk.Device == rootDevice })
+	if i < 0 {
+		return Disk{}, false
+	}
+	return s.Disks[i], true
+}
+
+// mountDisk mounts the disk that a server runs from, on a file system as large as the disk.
+func mountDisk(ctx context.Context, root Disk, d disk) error {
+	loop, err := openLoop(ctx, root)
+	if err != nil {
+		return err
+	}
+	// What a crash has left in the journal goes first. Only a file system that is not mounted may grow without the machine's own rights.
+	const mended = 1 // e2fsck(8)
+	if err := run(exec.CommandContext(ctx, "e2fsck", "-p", loop), mended); err != nil {
+		return err
+	}
+	if err := run(exec.CommandContext(ctx, "resize2fs", "-f", loop)); err != nil {
+		return err
+	}
+	if err := unix.Mount(loop, d.path("root"), "ext4", 0, ""); err != nil {
+		return fmt.Errorf("mount the file system of its disk, an ext4: %w", err)
+	}
+	return nil
+}
+
+// WriteImage makes a disk of an image: an ext4 over the whole of a file that is there, with all that is in the image.
+func (h *Hypervisor) WriteImage(ctx context.Context, imageID, file string) error {
+	if err := checkID("an image", imageID); err != nil {
+		return err
+	}
+	defer h.lock("image " + imageID)()
+	if !h.HasImage(imageID) {
+		return fmt.Errorf("there is no image %s", imageID)
+	}
+	return run(exec.CommandContext(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", "-d", h.imageFolder(imageID), file))
+}
+
+// run runs a command, whose last line tells why it failed; it may also end with one of these codes.
+func run(command *exec.Cmd, fine ...int) error {
+	output, err := command.CombinedOutput()
+	if err != nil && !slices.Contains(fine, command.ProcessState.ExitCode()) {
+		return fmt.Errorf("%s: %w: %s", filepath.Base(command.Path), err, lastLine(string(output)))
+	}
+	return nil
+}
+
 // SetDisks gives a server exactly these disks, at once when it runs and in any case when it is started again. What it has already it
 // keeps as it is. A disk that is taken away while the server has it mounted goes when it is unmounted.
 func (h *Hypervisor) SetDisks(ctx context.Context, id string, disks []Disk) error {

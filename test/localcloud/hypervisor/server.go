@@ -17,7 +17,7 @@ import (
 // disk is the folder of a server:
 //
 //	server.json        what it is
-//	upper, work, root  its own layer, overlayfs's scratch, and the two over the image, mounted while it runs
+//	upper, work, root  its own layer, overlayfs's scratch, and the two over the image, mounted while it runs; or root is the disk it runs from
 //	volumes/           what must not lie on an overlay
 //	drive/             its config drive
 //	config.json, meminfo, console.log, runc.log
@@ -62,7 +62,7 @@ func (h *Hypervisor) Start(ctx context.Context, server Server) error {
 // prepare writes the server's folder. From then on its image cannot be removed.
 func (h *Hypervisor) prepare(server Server, state State) error {
 	defer h.lock("image " + server.ImageID)()
-	if state == Absent && !h.HasImage(server.ImageID) {
+	if _, ownDisk := server.rootDisk(); !ownDisk && state == Absent && !h.HasImage(server.ImageID) {
 		return fmt.Errorf("there is no image %s", server.ImageID)
 	}
 	if state == Stopped {
@@ -113,7 +113,13 @@ func (h *Hypervisor) run(ctx context.Context, server Server) error {
 	if err := h.halt(ctx, server.ID); err != nil {
 		return err
 	}
-	if err := mountOverlay(h.imageFolder(server.ImageID), d); err != nil {
+	var err error
+	if root, ok := server.rootDisk(); ok {
+		err = mountDisk(ctx, root, d)
+	} else {
+		err = mountOverlay(h.imageFolder(server.ImageID), d)
+	}
+	if err != nil {
 		return err
 	}
 	console, err := os.OpenFile(d.path("console.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -137,8 +137,10 @@ func (h *Hypervisor) specification(server Server, capabilities []string) specifi
 			CgroupsPath: h.cgroup(server.ID),
 		},
 	}
-	for _, volume := range volumes() {
-		spec.Mounts = append(spec.Mounts, mount{"/var/lib/" + volume, "bind", d.path("volumes", volume), []string{"rbind", "rw"}})
+	if _, ownDisk := server.rootDisk(); !ownDisk {
+		for _, volume := range volumes() {
+			spec.Mounts = append(spec.Mounts, mount{"/var/lib/" + volume, "bind", d.path("volumes", volume), []string{"rbind", "rw"}})
+		}
 	}
 	if server.MemoryMiB > 0 {
 		spec.Linux.Resources.Memory = &limit{int64(server.MemoryMiB) << 20}

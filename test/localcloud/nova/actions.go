@@ -54,6 +54,9 @@ func (s *Service) rebuildServer(w http.ResponseWriter, r *http.Request, server S
 	if err := json.Unmarshal(argument, &wanted); err != nil {
 		return fault.New(fault.Invalid, "Invalid input for field/attribute rebuild: it is an object with an imageRef.")
 	}
+	if server.ImageID == "" {
+		return cannotRebuild
+	}
 	if image := lastPart(wanted.ImageRef); image != server.ImageID {
 		return fault.New(fault.Invalid, "The local cloud rebuilds a server from the image that it was made from, %s, and not from %s.", server.ImageID, image)
 	}

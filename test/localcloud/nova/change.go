@@ -14,11 +14,17 @@ func runs(row Server) bool {
 	return row.Status == StatusActive || row.Status == StatusShutoff || row.Status == StatusError
 }
 
+// cannotRebuild is what Nova says, which rebuilds no server that runs from a volume before its microversion 2.93.
+var cannotRebuild = fault.New(fault.Invalid, "Unable to rebuild with a different image for a volume-backed server.")
+
 // Rebuild gives a server a new disk from an image, by name or id.
 func (s *Service) Rebuild(ctx context.Context, projectID, id, imageRef string) error {
 	server, err := s.Get(ctx, projectID, id)
 	if err != nil {
 		return err
+	}
+	if server.ImageID == "" {
+		return cannotRebuild
 	}
 	image, err := s.images.Find(ctx, server.ProjectID, imageRef)
 	if err != nil {

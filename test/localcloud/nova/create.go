@@ -56,7 +56,12 @@ func (s *Service) Create(ctx context.Context, projectID string, request CreateSe
 		return Server{}, err
 	}
 	for _, volume := range request.Volumes {
-		if volume.Device, err = freeDevice(server, volume.Device); err == nil {
+		if volume.Boots {
+			volume.Device = rootDevice
+		} else {
+			volume.Device, err = freeDevice(server, volume.Device)
+		}
+		if err == nil {
 			err = s.volumes.Attach(projectID, volume.VolumeID, server.ID, volume.Device)
 		}
 		if err != nil {
@@ -92,24 +97,16 @@ func (s *Service) accept(ctx context.Context, projectID string, request CreateSe
 	if !ok {
 		return Server{}, fault.New(fault.Invalid, "Flavor %s could not be found.", request.FlavorID)
 	}
-	image, err := s.images.Find(ctx, projectID, request.ImageID)
+	imageID, err := s.acceptImage(ctx, projectID, request, flavor)
 	if err != nil {
-		return Server{}, fault.New(fault.Invalid, "%w", err)
-	}
-	switch {
-	case image.Status != glance.StatusActive:
-		return Server{}, fault.New(fault.Invalid, "Image %s is not active.", image.ID)
-	case image.MinRAM > flavor.MemoryMiB:
-		return Server{}, fault.New(fault.Invalid, "Flavor's memory is too small for requested image.")
-	case image.MinDisk > flavor.DiskGB:
-		return Server{}, fault.New(fault.Invalid, "The created instance's disk would be too small.")
+		return Server{}, err
 	}
 	if request.UserID == "" {
 		request.UserID = identity.From(ctx).UserID
 	}
 	server := Server{
 		ID: uuid.NewString(), ProjectID: projectID, UserID: request.UserID, Name: request.Name, Hostname: hostname(request.Name),
-		Status: StatusBuild, Task: taskSpawn, FlavorID: flavor.ID, ImageID: image.ID, KeyName: request.KeyName,
+		Status: StatusBuild, Task: taskSpawn, FlavorID: flavor.ID, ImageID: imageID, KeyName: request.KeyName,
 		UserData: request.UserData, Metadata: request.Metadata, SecurityGroups: request.SecurityGroups,
 		AvailabilityZone: zone, GroupID: request.GroupID, CreatedAt: s.now(), UpdatedAt: s.now(),
 	}
@@ -131,6 +128,29 @@ func (s *Service) accept(ctx context.Context, projectID string, request CreateSe
 		server.SecurityGroups = []string{"default"}
 	}
 	return server, nil
+}
+
+// acceptImage returns the id of the image that a server is to run from, "" where it runs from a volume.
+func (s *Service) acceptImage(ctx context.Context, projectID string, request CreateServer, flavor Flavor) (string, error) {
+	if root, ok := bootVolume(request.Volumes); ok {
+		return "", s.volumes.CheckBootable(projectID, root.VolumeID)
+	}
+	if request.ImageID == "" {
+		return "", fault.New(fault.Invalid, "Invalid imageRef provided: a server has an image, or a volume to boot from.")
+	}
+	image, err := s.images.Find(ctx, projectID, request.ImageID)
+	if err != nil {
+		return "", fault.New(fault.Invalid, "%w", err)
+	}
+	switch {
+	case image.Status != glance.StatusActive:
+		return "", fault.New(fault.Invalid, "Image %s is not active.", image.ID)
+	case image.MinRAM > flavor.MemoryMiB:
+		return "", fault.New(fault.Invalid, "Flavor's memory is too small for requested image.")
+	case image.MinDisk > flavor.DiskGB:
+		return "", fault.New(fault.Invalid, "The created instance's disk would be too small.")
+	}
+	return image.ID, nil
 }
 
 // CheckImage is a fault when there is no image of this name or id that the project may use.
@@ -213,11 +233,11 @@ func (s *Service) createServer(w http.ResponseWriter, r *http.Request) error {
 		switch {
 		case device.SourceType == "image" && device.DestinationType == "local":
 			wanted.ImageRef = device.UUID
-		case device.SourceType == "volume" && !boots:
-			volumes = append(volumes, VolumeAttachment{VolumeID: device.UUID, Device: device.Device, DeleteOnTermination: device.Delete})
+		case device.SourceType == "volume":
+			volumes = append(volumes, VolumeAttachment{VolumeID: device.UUID, Device: device.Device, DeleteOnTermination: device.Delete, Boots: boots})
 		default:
 			return fault.New(fault.Invalid, "Block Device Mapping is Invalid: in the local cloud a server boots from an image (source_type image, "+
-				"destination_type local), and has volumes that are there (source_type volume) beside it.")
+				"destination_type local) or from a volume that is there, and has volumes that are there beside it (source_type volume).")
 		}
 	}
 	userData, err := base64.StdEncoding.DecodeString(wanted.UserData)

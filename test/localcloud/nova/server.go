@@ -202,6 +202,14 @@ func (s *Service) showServer(w http.ResponseWriter, r *http.Request) error {
 var vmStates = map[string]string{StatusBuild: "building", StatusActive: "active", StatusShutoff: "stopped", StatusError: "error"}
 var powerStates = map[string]int{StatusBuild: 0, StatusActive: 1, StatusShutoff: 4, StatusError: 0}
 
+// imageOf is what a server was made of: an empty text where it runs from a volume.
+func (s *Service) imageOf(server Server) any {
+	if server.ImageID == "" {
+		return ""
+	}
+	return map[string]any{"id": server.ImageID, "links": s.links("images", server.ImageID)[1:]}
+}
+
 func (s *Service) serverBody(ctx context.Context, server Server) map[string]any {
 	status := server.Status
 	if server.Task == taskReboot {
@@ -224,7 +232,7 @@ func (s *Service) serverBody(ctx context.Context, server Server) map[string]any 
 	body := map[string]any{
 		"id": server.ID, "name": server.Name, "status": status, "tenant_id": server.ProjectID, "user_id": server.UserID,
 		"created": timestamp(server.CreatedAt), "updated": timestamp(server.UpdatedAt), "hostId": "", "metadata": metadata,
-		"image":     map[string]any{"id": server.ImageID, "links": s.links("images", server.ImageID)[1:]},
+		"image":     s.imageOf(server),
 		"flavor":    s.flavorOf(ctx, server),
 		"addresses": s.addresses(server.ID), "accessIPv4": "", "accessIPv6": "", "links": s.links("servers", server.ID),
 		"key_name": nil, "config_drive": "True", "OS-DCF:diskConfig": "MANUAL", "OS-EXT-AZ:availability_zone": server.AvailabilityZone,

@@ -19,12 +19,26 @@ type Volumes interface {
 	// Disk is a volume as the hypervisor takes it.
 	Disk(volumeID, device string) (hypervisor.Disk, error)
 	Delete(projectID, volumeID string) error
+	// CheckBootable is an error for a volume that no server can run from, or that is not the project's.
+	CheckBootable(projectID, volumeID string) error
 }
 
 // VolumeAttachment is a volume in a server.
 type VolumeAttachment struct {
 	VolumeID, Device    string // Device like /dev/vdb
 	DeleteOnTermination bool
+	Boots               bool // the server runs from it, as rootDevice
+}
+
+const rootDevice = "/dev/vda"
+
+// bootVolume is the volume that a server runs from, if it runs from one.
+func bootVolume(volumes []VolumeAttachment) (VolumeAttachment, bool) {
+	i := slices.IndexFunc(volumes, func(a VolumeAttachment) bool { return a.Boots })
+	if i < 0 {
+		return VolumeAttachment{}, false
+	}
+	return volumes[i], true
 }
 
 // AttachVolume gives a server a volume, as device when that is not "", and returns when the server has it.
@@ -58,6 +72,9 @@ func (s *Service) DetachVolume(ctx context.Context, projectID, id, volumeID stri
 	if err != nil {
 		return err
 	}
+	if root, ok := bootVolume(server.Volumes); ok && root.VolumeID == volumeID {
+		return fault.New(fault.Forbidden, "Cannot detach a root device volume")
+	}
 	has := func(a VolumeAttachment) bool { return a.VolumeID == volumeID }
 	if !slices.ContainsFunc(server.Volumes, has) {
 		return fault.New(fault.NotFound, "volume_id not found: %s", volumeID)
@@ -68,7 +85,7 @@ func (s *Service) DetachVolume(ctx context.Context, projectID, id, volumeID stri
 
 // freeDevice is the name that a server gives to its next volume, which may be asked for.
 func freeDevice(server Server, wanted string) (string, error) {
-	taken := map[string]bool{"/dev/vda": true}
+	taken := map[string]bool{rootDevice: true}
 	for _, volume := range server.Volumes {
 		taken[volume.Device] = true
 	}
