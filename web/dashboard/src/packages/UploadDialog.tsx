@@ -44,18 +44,20 @@ export function UploadDialog({ onUploaded, onClose }: { onUploaded: (made: Packa
   const attempt = useMutation({
     mutationFn: async () => {
       const made: Package[] = [];
+      let refused = 0;
       for (const { file } of inOrder(bundle, waiting, (one) => one.file.name)) {
         const error = await uploadPackage(file, { ...rest, tags: listOf(rest.tags) }).then(
           (one) => void made.push(one),
           (reason: Error) => reason,
         );
+        if (error) refused++;
         setList((before) => before.map((one) => (one.file === file ? { file, state: error ? 'refused' : 'sent', error } : one)));
       }
-      return made;
+      return { made, refused };
     },
-    onSuccess: (made) => {
+    onSuccess: ({ made, refused }) => {
       onUploaded(made);
-      if (made.length === waiting.length) onClose();
+      if (refused === 0) onClose();
     },
   });
   return (
