@@ -109,7 +109,7 @@ function Head() {
 function ProjectMenu() {
   const text = useFirstText();
   const { project } = useSession();
-  return <LateMenu menu={Projects} label={`${text.shell.chooseProject}: ${project?.name ?? ''}`} icon={<FolderIcon className="burano-wide-only" />} shown={project?.name} />;
+  return <LateMenu menu={Projects} label={`${text.shell.chooseProject}: ${project?.name ?? ''}`} icon={<FolderIcon />} shown={<span className="burano-wide-only">{project?.name}</span>} />;
 }
 
 function AccountMenu() {
