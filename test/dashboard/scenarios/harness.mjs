@@ -91,6 +91,8 @@ export function scenario(name, { user = 'demo', limit = 4 * patience, thorough =
       error.message += `\n  at ${page.url()}\n  seen: ${JSON.stringify(page.seen)}`;
       throw error;
     } finally {
+      // An answer that is still being made up when the scenario has ended is nobody's error.
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
       await page.context().close();
     }
   });
