@@ -17,7 +17,7 @@ import (
 )
 
 // TestPlansSetServersUp deploys an application that is written as Murano's are: execution plans set its servers up, over SSH, with apt and
-// with scripts and files of the package. Then plans run in actions, and through the death of the server.
+// with scripts and files of the package; one of the servers boots from a volume. Then plans run in actions, and through the death of the server.
 func TestPlansSetServersUp(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -35,6 +35,8 @@ func TestPlansSetServersUp(t *testing.T) {
 	for n := range 3 {
 		instances = append(instances, fmt.Sprintf(instance, n+1, n == 0))
 	}
+	instances[2] = strings.Replace(instances[2], "image: burano-node", `blockDevices: [{bootIndex: 0, volume:
+        {"?": {type: io.murano.resources.CinderVolume}, name: root, size: 6, sourceImage: burano-node}}]`, 1)
 	require.NoError(t, os.WriteFile(model, []byte(`name: planned
 applications:
   - "?": {type: io.burano.test.Web}
@@ -53,6 +55,7 @@ applications:
 	web := environment["services"].([]any)[0].(map[string]any)
 	require.Equal(t, []any{"<p>Good morning from web-1</p>", "<p>Good morning from web-2</p>", "<p>Good morning from web-3</p>"}, web["answers"])
 	floating := web["instances"].([]any)[0].(map[string]any)["floatingIpAddress"].(string)
+	require.Len(t, inventory(t, demo)["volumes"], len(found["volumes"])+1)
 	page, err := get("http://" + net.JoinHostPort(floating, "8080") + "/")
 	require.NoError(t, err)
 	require.Equal(t, "<p>Good morning from web-1</p>\n", page)
