@@ -38,8 +38,12 @@ func (p *Project) awaitIdle(ctx context.Context, name string, content Content) (
 		if err := p.deleteAll(ctx, name, slices.Concat(found[:kept], found[kept+1:])); err != nil {
 			return false, err
 		}
-		stack, err = p.stack(ctx, found[kept])
-		return stack != nil && !strings.HasSuffix(stack.Status, "_IN_PROGRESS"), err
+		now, err := p.stack(ctx, found[kept])
+		if err != nil {
+			return false, err // what was seen of it last is still known
+		}
+		stack = now
+		return stack != nil && !strings.HasSuffix(stack.Status, "_IN_PROGRESS"), nil
 	})
 	if err == nil || stack == nil || !late(ctx) {
 		return stack, err
