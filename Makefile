@@ -30,6 +30,10 @@ build: dashboard ## Build the programs burano and localcloud into build/
 check: setup ## The quick loop: format, vet, lint, dead code, rules of the house, unit tests
 	@test/check.sh
 
+.PHONY: release
+release: setup build ## Pack the program for Debian, with its bill of materials and checksums, into build/release
+	@images/package/build.sh $(BUILD)/burano $(BUILD)/release
+
 .PHONY: image
 image: setup build ## Build the node image (about 10 minutes the first time, then seconds; PREBUILT=1: with the projects' own programs)
 	@$(BUILD)/burano image build --source images --output $(BURANO_NODE_IMAGE) $(PREBUILT_FLAGS)
@@ -87,6 +91,11 @@ test-dashboard: setup ## Use the dashboard in Debian's Chromium, which is instal
 .PHONY: dashboard-screenshots
 dashboard-screenshots: setup ## Take a picture of every page of the dashboard, light and dark, wide and narrow, into build/screenshots
 	@BURANO_SCREENSHOTS=$(BUILD)/screenshots test/dashboard/run.sh -run TestScreenshots
+
+.PHONY: test-package
+test-package: setup build ## Build the package twice, and install, upgrade, remove and purge it in a clean Debian (minutes)
+	@test/setup/packages.sh man-db
+	@test/package/test.sh
 
 .PHONY: test-disk
 test-disk: image-disk ## Boot the disk in QEMU with BIOS and UEFI, virtio, SCSI and SATA (10 minutes without hardware virtualisation)

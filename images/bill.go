@@ -2,7 +2,9 @@ package images
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"debug/buildinfo"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
@@ -72,34 +74,57 @@ func newBill(manifest Manifest, programs []piece) (bill, error) {
 	if err != nil {
 		return bill{}, err
 	}
-	const image = "SPDXRef-image"
-	b := bill{
-		Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: "burano-node",
-		Namespace: "https://spdx.org/spdxdocs/burano-node-" + manifest.Key,
-		// The same content gives the same document.
-		Creation:          billCreation{Created: "1970-01-01T00:00:00Z", Creators: []string{"Tool: burano-image-build"}},
-		DocumentDescribes: []string{image},
-	}
-	b.Packages = []billPackage{{
-		ID: image, Name: "burano-node", Version: manifest.Key[:min(shortKey, len(manifest.Key))], Supplier: noAssertion, Location: noAssertion, Concluded: noAssertion,
-		Declared: noAssertion, Copyright: noAssertion, Checksums: []billChecksum{{"SHA256", manifest.SHA256}},
-	}}
-	add := func(kind, name, version, supplier, locator string) {
-		id := "SPDXRef-" + kind + "-" + notInIDs.ReplaceAllString(name+"-"+version, "-")
-		b.Packages = append(b.Packages, billPackage{
-			ID: id, Name: name, Version: version, Supplier: supplier, Location: noAssertion, Concluded: noAssertion, Declared: noAssertion,
-			Copyright: noAssertion, References: []billReference{{"PACKAGE-MANAGER", "purl", locator}},
-		})
-		b.Relationships = append(b.Relationships, billRelation{image, "CONTAINS", id})
-	}
+	b := billOf("SPDXRef-image", "burano-node", manifest.Key, manifest.Key[:min(shortKey, len(manifest.Key))], manifest.SHA256)
 	for _, name := range slices.Sorted(maps.Keys(manifest.Packages)) {
 		version := manifest.Packages[name]
-		add("deb", name, version, "Organization: Debian", fmt.Sprintf("pkg:deb/debian/%s@%s?distro=%s", url.PathEscape(name), url.QueryEscape(version), manifest.Debian))
+		b.add("deb", name, version, "Organization: Debian", fmt.Sprintf("pkg:deb/debian/%s@%s?distro=%s", url.PathEscape(name), url.QueryEscape(version), manifest.Debian))
 	}
-	for _, module := range modules {
-		add("go", module.path, module.version, noAssertion, fmt.Sprintf("pkg:golang/%s@%s", module.path, url.QueryEscape(module.version)))
-	}
+	b.addModules(modules)
 	return b, nil
+}
+
+// BillOfProgram is the bill of materials of one program that Go has linked, as JSON.
+func BillOfProgram(path, name, version string) ([]byte, error) {
+	modules, err := modulesOf(path)
+	if err != nil {
+		return nil, err
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	sum := fmt.Sprintf("%x", sha256.Sum256(content))
+	b := billOf("SPDXRef-program", name, sum, version, sum)
+	b.addModules(sorted(modules))
+	return json.MarshalIndent(b, "", "  ")
+}
+
+// billOf is the bill of something whose parts are added. key is different for different content: the same content gives the same document.
+func billOf(id, name, key, version, sum string) bill {
+	return bill{
+		Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: name, Namespace: "https://spdx.org/spdxdocs/" + name + "-" + key,
+		Creation:          billCreation{Created: "1970-01-01T00:00:00Z", Creators: []string{"Tool: burano-image-build"}},
+		DocumentDescribes: []string{id},
+		Packages: []billPackage{{
+			ID: id, Name: name, Version: version, Supplier: noAssertion, Location: noAssertion, Concluded: noAssertion,
+			Declared: noAssertion, Copyright: noAssertion, Checksums: []billChecksum{{"SHA256", sum}},
+		}},
+	}
+}
+
+func (b *bill) add(kind, name, version, supplier, locator string) {
+	id := "SPDXRef-" + kind + "-" + notInIDs.ReplaceAllString(name+"-"+version, "-")
+	b.Packages = append(b.Packages, billPackage{
+		ID: id, Name: name, Version: version, Supplier: supplier, Location: noAssertion, Concluded: noAssertion, Declared: noAssertion,
+		Copyright: noAssertion, References: []billReference{{"PACKAGE-MANAGER", "purl", locator}},
+	})
+	b.Relationships = append(b.Relationships, billRelation{b.DocumentDescribes[0], "CONTAINS", id})
+}
+
+func (b *bill) addModules(modules []linkedModule) {
+	for _, module := range modules {
+		b.add("go", module.path, module.version, noAssertion, fmt.Sprintf("pkg:golang/%s@%s", module.path, url.QueryEscape(module.version)))
+	}
 }
 
 // notInIDs is what an SPDX identifier may not have.
@@ -116,21 +141,36 @@ func linkedModules(programs []piece) ([]linkedModule, error) {
 			return nil, err
 		}
 		for _, entry := range entries {
-			info, err := buildinfo.ReadFile(filepath.Join(piece.folder, entry.Name()))
+			linked, err := modulesOf(filepath.Join(piece.folder, entry.Name()))
 			if err != nil {
-				return nil, fmt.Errorf("read what %s is linked from: %w", entry.Name(), err)
+				return nil, err
 			}
-			modules = append(modules, linkedModule{"std", info.GoVersion})
-			for _, dependency := range info.Deps {
-				if dependency.Replace != nil {
-					dependency = dependency.Replace
-				}
-				modules = append(modules, linkedModule{dependency.Path, dependency.Version})
-			}
+			modules = append(modules, linked...)
 		}
 	}
+	return sorted(modules), nil
+}
+
+// modulesOf are the modules that a program says it was linked from.
+func modulesOf(program string) ([]linkedModule, error) {
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return nil, fmt.Errorf("read what %s is linked from: %w", filepath.Base(program), err)
+	}
+	modules := []linkedModule{{"std", info.GoVersion}}
+	for _, dependency := range info.Deps {
+		if dependency.Replace != nil {
+			dependency = dependency.Replace
+		}
+		modules = append(modules, linkedModule{dependency.Path, dependency.Version})
+	}
+	return modules, nil
+}
+
+// sorted are modules by their names, each version once.
+func sorted(modules []linkedModule) []linkedModule {
 	slices.SortFunc(modules, func(a, b linkedModule) int {
 		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.version, b.version))
 	})
-	return slices.Compact(modules), nil
+	return slices.Compact(modules)
 }

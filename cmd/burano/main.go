@@ -74,6 +74,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"node", publishCommand()},
 		{"node", gatewayCommand()},
 		{"node", etcdCommand()},
+		{"server", releaseFilesCommand()},
 		{"client", versionCommand(connection)},
 	} {
 		add.command.GroupID = add.group
