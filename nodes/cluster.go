@@ -94,9 +94,11 @@ type Config struct {
 	Name        string       // of the cluster; becomes a part of the API server's name
 	Nodes       []Node       // master first
 	NodeNetwork netip.Prefix // where the nodes' fixed addresses are
-	SSHFrom     []string     // ranges from which gateways let SSH in (CIDRs), beside the cluster's own networks; nil for everywhere
-	Network     Network      // of the pods; Calico when empty. A cluster keeps the one it was made with
-	Vault       Vault
+	// Further are networks in which nodes stand beside it, with routers between all of them.
+	Further []netip.Prefix
+	SSHFrom []string // ranges from which gateways let SSH in (CIDRs), beside the cluster's own networks; nil for everywhere
+	Network Network  // of the pods; Calico when empty. A cluster keeps the one it was made with
+	Vault   Vault
 	// Report is told what happened, for a person: "kubelet started". node may be empty. May be nil.
 	Report func(ctx context.Context, node, text string)
 	// Step runs a step of Deploy; it may refuse it, or note its beginning and end. May be nil.

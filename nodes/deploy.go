@@ -246,6 +246,7 @@ func (d *deployment) plan() *plan.Plan {
 	nodes, master := d.present(), d.cluster.master()
 	on := func(node Node, name string) string { return plan.ID(node.Name, name) }
 	withBinary := d.design.binary != ""
+	admits := withBinary && len(d.cluster.config.Further) > 0
 
 	for _, node := range nodes {
 		add(node, stepConnect, d.connect)
@@ -354,17 +355,27 @@ func (d *deployment) plan() *plan.Plan {
 			}
 			add(node, stepNetwork, d.units(true, network.Daemon), began...)
 			add(node, stepRuntime, d.runtime, on(node, stepFiles))
-			kubelet := append(began, on(node, stepRuntime), access)
+			kubelet := plan.Step{Name: stepKubelet, After: append(began, on(node, stepRuntime), access)}
 			if d.again || !node.Settings.IsZero() {
-				kubelet = append(kubelet, add(node, stepSettings, d.settle, append(began, ready)...))
+				kubelet.After = append(kubelet.After, add(node, stepSettings, d.settle, append(began, ready)...))
 			}
-			add(node, stepKubelet, d.units(false, "kubelet", "kube-proxy"), kubelet...)
+			for _, other := range nodes {
+				if other.Role == Gateway && admits { // pods are asked as soon as they run
+					kubelet.Soft = append(kubelet.Soft, plan.Soft{ID: on(other, stepAdmit), For: joinGrace})
+				}
+			}
+			addStep(kubelet, node, func(ctx context.Context, node Node, _ plan.Progress) error {
+				return d.start(ctx, node, false, "kubelet", "kube-proxy")
+			})
 			add(node, stepNodeReady, d.nodeReady, on(node, stepKubelet), on(node, stepNetwork))
 		case Gateway:
 			add(node, stepNetwork, d.units(true, network.Daemon), on(node, stepForwarder))
 			if withBinary {
 				// The daemon writes HAProxy's configuration and starts it.
-				add(node, stepGateway, d.units(false, "burano-gateway"), on(node, stepBinary), on(node, stepForwarder))
+				add(node, stepGateway, d.units(admits, "burano-gateway"), on(node, stepBinary), on(node, stepForwarder))
+				if admits {
+					add(node, stepAdmit, d.admit, on(node, stepGateway))
+				}
 			} else {
 				add(node, stepGateway, d.units(true, "haproxy"), on(node, stepFiles))
 			}

@@ -3,7 +3,6 @@ package nodes
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -84,9 +83,11 @@ func kubeNode(node Node) kube.Node {
 }
 
 func (d design) networkNode(node Node, mtu int) network.Node {
-	bits := d.cluster.NodeNetwork.Bits()
-	if bits < 0 {
-		bits = node.Address.BitLen()
+	bits := node.Address.BitLen()
+	for _, network := range d.cluster.networksOfNodes() {
+		if network.Contains(node.Address) {
+			bits = network.Bits()
+		}
 	}
 	return network.Node{Name: node.Name, Address: node.Address, Bits: bits, MTU: mtu, Kubelet: node.Role == Minion, Master: node.Role == Master}
 }
@@ -221,8 +222,8 @@ func (d design) publisher(pairs map[string]pki.Pair) (systemd.Unit, error) {
 func (d design) gateway(pairs map[string]pki.Pair) systemd.Unit {
 	cert, key := etcdFiles(gatewayPair, pairs)
 	internal := []string{network.PodCIDR, kube.ServiceCIDR}
-	if d.cluster.NodeNetwork != (netip.Prefix{}) {
-		internal = append(internal, d.cluster.NodeNetwork.Masked().String())
+	for _, network := range d.cluster.networksOfNodes() {
+		internal = append(internal, network.String())
 	}
 	command := append([]string{remoteBinary, "gateway"}, etcdFlags(cert, key)...)
 	command = append(command, "--haproxy-config", "/etc/haproxy/haproxy.cfg", "--internal", strings.Join(internal, ","))

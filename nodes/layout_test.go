@@ -255,8 +255,12 @@ func TestAPlanCanRunForAnyShapeOfCluster(t *testing.T) {
 		nodes := nodesOf(1, rapid.IntRange(0, 6).Draw(rt, "minions"), rapid.IntRange(0, 3).Draw(rt, "gateways"))
 		nodes = rapid.Permutation(nodes).Draw(rt, "order")
 		vault := newVault()
+		var further []netip.Prefix
+		if rapid.Bool().Draw(rt, "further") {
+			further = []netip.Prefix{netip.MustParsePrefix("10.9.0.0/24")}
+		}
 		c, err := NewCluster(Config{Name: "c", Nodes: nodes, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: vault, DNS: rapid.Bool().Draw(rt, "dns"),
-			Network: rapid.SampledFrom([]Network{"", Calico, Flannel}).Draw(rt, "network")})
+			Network: rapid.SampledFrom([]Network{"", Calico, Flannel}).Draw(rt, "network"), Further: further})
 		require.NoError(rt, err)
 		d, err := c.newDeployment(context.Background())
 		require.NoError(rt, err)
@@ -282,6 +286,15 @@ func TestAPlanCanRunForAnyShapeOfCluster(t *testing.T) {
 				}
 			}
 			require.Less(rt, place[plan.ID(node.Name, stepForwarder)], place[plan.ID(node.Name, stepNetwork)])
+		}
+		// A pod's first answer from another network must not be dropped by a gateway that does not know the network yet.
+		for _, gateway := range nodes {
+			for _, minion := range nodes {
+				if gateway.Role == Gateway && minion.Role == Minion && len(further) > 0 && d.design.binary != "" {
+					require.Contains(rt, place, plan.ID(gateway.Name, stepAdmit))
+					require.Less(rt, place[plan.ID(gateway.Name, stepAdmit)], place[plan.ID(minion.Name, stepKubelet)])
+				}
+			}
 		}
 	})
 }
@@ -378,4 +391,16 @@ func TestOrdersNameEveryAddressTheAPIServerIsDialledAt(t *testing.T) {
 	for _, address := range []string{"10.0.0.10", "192.0.2.10", "127.0.0.1", "10.96.0.1"} {
 		require.True(t, slices.Contains(request.IP, netip.MustParseAddr(address)), address)
 	}
+}
+
+func TestAGatewayLetsEveryNetworkOfNodesIn(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	d, pairs := aDesign(t, nodes, Calico)
+	before := d.gateway(pairs).Command
+	d.cluster.Further = []netip.Prefix{netip.MustParsePrefix("10.9.0.7/26")}
+	require.Contains(t, d.gateway(pairs).Command, before[slices.Index(before, "--internal")+1]+",10.9.0.0/26")
+	inside, beside := nodes[1], nodes[1]
+	inside.Address, beside.Address = netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("10.9.0.9")
+	require.Equal(t, 24, d.networkNode(inside, 0).Bits)
+	require.Equal(t, 26, d.networkNode(beside, 0).Bits)
 }

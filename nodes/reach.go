@@ -1,0 +1,144 @@
+package nodes
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes/ssh"
+)
+
+// A cluster's nodes may stand in several networks, with routers between them. What is closed between two networks lets nothing through
+// without a word, so that it is looked at before a node joins, and not found out by the requests of users.
+
+// Names of the steps for nodes in several networks.
+const (
+	stepReach = "reach"
+	stepAdmit = "other networks"
+)
+
+//go:embed scripts/reach.sh
+var reachScript string
+
+//go:embed scripts/admit.sh
+var admitScript string
+
+// CutOffError is a fault: a node that is to join does not reach the others, or they do not reach it.
+type CutOffError struct {
+	Node string
+	Err  error
+}
+
+func (e *CutOffError) Error() string {
+	return fmt.Sprintf("%s stands in another network than other nodes of its cluster and does not reach them: %s. "+
+		"Look at the routes and the firewalls between the networks, or name another network", e.Node, e.Err)
+}
+
+// Unwrap makes it a fault of kind Conflict.
+func (e *CutOffError) Unwrap() []error {
+	return []error{fault.New(fault.Conflict, "%s", e.Error()), e.Err}
+}
+
+// CutOffs are all of them in an error.
+func CutOffs(err error) (all []*CutOffError) {
+	switch e := err.(type) {
+	case *CutOffError:
+		return []*CutOffError{e}
+	case interface{ Unwrap() []error }:
+		for _, part := range e.Unwrap() {
+			all = append(all, CutOffs(part)...)
+		}
+	case interface{ Unwrap() error }:
+		return CutOffs(e.Unwrap())
+	}
+	return all
+}
+
+// Reach makes sure that nodes which are to join a cluster reach its other nodes, and these them, where nodes stand in several networks. Nothing
+// of the cluster is changed by it. The error has CutOffErrors.
+func (c *Cluster) Reach(ctx context.Context, joining ...string) error {
+	if len(c.config.Further) == 0 {
+		return nil
+	}
+	var others []Node // one that leaves may do so because it does not answer
+	for _, node := range c.config.Nodes {
+		if node.Address.IsValid() && !node.Leaving && !slices.Contains(joining, node.Name) && !c.config.Server(ctx, node.Name).Down {
+			others = append(others, node)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	var problems []error
+	for _, name := range joining {
+		node, err := c.node(name)
+		if err != nil {
+			return err
+		}
+		err = c.config.Step(ctx, name, stepReach, func(ctx context.Context) error { return c.reachBothWays(ctx, node, others) })
+		var unreachable *ssh.UnreachableError
+		var exit *ssh.ExitError
+		switch {
+		case errors.As(err, &unreachable), errors.As(err, &exit):
+			problems = append(problems, &CutOffError{Node: name, Err: err})
+		case err != nil:
+			return err
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (c *Cluster) reachBothWays(ctx context.Context, node Node, others []Node) error {
+	if err := c.reaches(ctx, node, others...); err != nil {
+		return err
+	}
+	for _, other := range others {
+		if other.Role != Master {
+			continue
+		}
+		if err := c.reaches(ctx, other, node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reaches has a node open a connection to the sshd of others, which listens whatever else runs there.
+func (c *Cluster) reaches(ctx context.Context, from Node, others ...Node) error {
+	lines := make([]string, len(others))
+	for i, other := range others {
+		lines[i] = other.Name + " " + other.Address.String()
+	}
+	_, err := c.script(ctx, from.Name, ssh.Script{Name: "reach other nodes", Body: reachScript, Env: map[string]string{"NODES": strings.Join(lines, "\n")}})
+	if err != nil {
+		return fmt.Errorf("from %s: %w", from.Name, err)
+	}
+	return nil
+}
+
+// networksOfNodes are where the fixed addresses of nodes are.
+func (c Config) networksOfNodes() []netip.Prefix {
+	var all []netip.Prefix
+	for _, network := range append([]netip.Prefix{c.NodeNetwork}, c.Further...) {
+		if network.IsValid() {
+			all = append(all, network.Masked())
+		}
+	}
+	return all
+}
+
+// admit lets what comes from the other networks into a gateway now: its daemon, which has just been told of them, does so when it has read
+// etcd, and what a pod answers from there before that would be dropped.
+func (d *deployment) admit(ctx context.Context, node Node) error {
+	lines := make([]string, len(d.cluster.config.Further))
+	for i, network := range d.cluster.config.Further {
+		lines[i] = network.Masked().String()
+	}
+	_, err := d.script(ctx, node, "let other networks in", admitScript, map[string]string{"NETWORKS": strings.Join(lines, "\n")})
+	return err
+}
