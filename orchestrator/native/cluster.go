@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
@@ -96,6 +97,9 @@ func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpre
 		return err
 	}
 	if former != nil {
+		if err := c.reach(ctx, interpreter, object, live, former, list); err != nil {
+			return err
+		}
 		if save && changed(former.Nodes, list) {
 			defer c.clusters.saveBefore(ctx, object, live, "its nodes changed")()
 		}
@@ -108,6 +112,31 @@ func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpre
 		return err
 	}
 	return c.clusters.keepFacts(ctx, object, list)
+}
+
+// reach makes sure that nodes which are to join are not cut off in a network of their own. Those whose former servers are there are given up.
+func (c clusterClass) reach(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, live *nodes.Cluster, former *facts, list []nodes.Node) error {
+	var joining []string
+	for _, node := range list {
+		if known, there := former.node(node.Name); !node.Leaving && (!there || known.Server != node.Server) {
+			joining = append(joining, node.Name)
+		}
+	}
+	err := live.Reach(ctx, joining...)
+	cutOff := nodes.CutOffs(err)
+	if len(cutOff) == 0 {
+		return err
+	}
+	members, failed := c.clusters.members(ctx, object)
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	given, failed := c.clusters.giveUp(ctx, members, cutOff)
+	if failed == nil && len(given) > 0 {
+		c.reports.inform(ctx, object, "%s: given up, the former server stays as it is", strings.Join(given, ", "))
+		failed = c.own.push(ctx, interpreter)
+	}
+	return errors.Join(err, failed)
 }
 
 // servers are the cluster's nodes with the servers that were pushed last.

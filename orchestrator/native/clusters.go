@@ -51,8 +51,9 @@ type clusters struct {
 	prepared  []string // the servers that were prepared last
 
 	mutex   sync.Mutex
-	network netip.Prefix        // of the nodes; not valid before they were prepared
-	known   map[string]*cluster // by object id
+	network netip.Prefix              // of the nodes; not valid before they were prepared
+	further map[string][]netip.Prefix // in which nodes stand beside it, by the ids of their clusters
+	known   map[string]*cluster       // by object id
 	// outdated are servers that the model wants otherwise, with what is to be other, by the ids of their instances.
 	outdated map[string][]*openstack.ServerChange
 }
@@ -97,7 +98,7 @@ func (c *clusters) drainPatience() time.Duration {
 func (c *clusters) bringPatient(object *muranopl.Object, list []nodes.Node, patience time.Duration) (*nodes.Cluster, error) {
 	config := c.config(object, list)
 	config.DrainPatience = cmp.Or(patience, config.DrainPatience)
-	config.NodeNetwork = c.nodeNetwork()
+	config.NodeNetwork, config.Further = c.nodeNetworks(object)
 	live, err := nodes.NewCluster(config)
 	if err != nil {
 		return nil, err
@@ -138,10 +139,26 @@ func (c *clusters) join(network netip.Prefix) {
 	c.network = network
 }
 
-func (c *clusters) nodeNetwork() netip.Prefix {
+// recall says where the nodes of a cluster are, as it was deployed last.
+func (c *clusters) recall(object *muranopl.Object, known *facts) {
+	c.join(known.Network)
+	c.joinFurther(object, known.Further)
+}
+
+func (c *clusters) joinFurther(object *muranopl.Object, further []netip.Prefix) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return c.network
+	if c.further == nil {
+		c.further = map[string][]netip.Prefix{}
+	}
+	c.further[object.ID()] = further
+}
+
+// nodeNetworks are where the nodes of a cluster are: the environment's network, and others.
+func (c *clusters) nodeNetworks(object *muranopl.Object) (own netip.Prefix, further []netip.Prefix) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.network, c.further[object.ID()]
 }
 
 // close ends the connections to nodes.
@@ -310,7 +327,7 @@ func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error
 // remove takes nodes out of a cluster.
 func (c *clusters) remove(ctx context.Context, object *muranopl.Object, all []nodes.Node, leaving ...string) error {
 	config := c.config(object, all)
-	config.NodeNetwork = c.nodeNetwork()
+	config.NodeNetwork, config.Further = c.nodeNetworks(object)
 	former, err := nodes.NewCluster(config)
 	if err != nil {
 		return err
@@ -336,7 +353,8 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 		address = list[0].Address
 	}
 	api := "https://" + netip.AddrPortFrom(address, kube.APIServerPort).String()
-	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: api, Nodes: list, Network: c.nodeNetwork(),
+	own, further := c.nodeNetworks(object)
+	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: api, Nodes: list, Network: own, Further: further,
 		SnapshotContainer: c.snapshotContainer(ctx, object)})
 }
 

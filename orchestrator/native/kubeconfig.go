@@ -24,6 +24,8 @@ type facts struct {
 	Nodes []nodes.Node `json:"nodes"`
 	// Network is where the nodes' addresses are; former versions did not note it.
 	Network netip.Prefix `json:"network,omitzero"`
+	// Further are networks in which nodes stand beside it.
+	Further []netip.Prefix `json:"further,omitempty"`
 	// SnapshotContainer is the address of the container for the cluster's snapshots, "" where there is none.
 	SnapshotContainer string `json:"snapshot_container,omitempty"`
 }

@@ -30,17 +30,18 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	defer c.preparing.Unlock()
 	var wanted, unwanted []string // the latter are prefixes
 	var members []member
+	byCluster := map[*muranopl.Object][]member{}
 	for _, cluster := range all {
 		list, err := c.members(ctx, cluster)
 		if err != nil {
 			return nil, nil, err
 		}
-		members = append(members, list...)
+		members, byCluster[cluster] = append(members, list...), list
 		for _, one := range list {
 			if !one.absent {
 				active = append(active, one.server)
 			}
-			wanted = append(wanted, fmt.Sprint(one.server.id(), one.holds, one.absent))
+			wanted = append(wanted, fmt.Sprint(one.server.id(), one.holds, one.absent, one.place.Subnet))
 		}
 		for _, p := range []pool{minions, gateways} {
 			for _, node := range cluster.Objects(p.list)[len(p.active(cluster)):] {
@@ -74,7 +75,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 		}
 	}
 	for _, one := range members {
-		for number := int64(1); number < one.server.number; number++ {
+		for number := int64(1); number <= one.server.number+1; number++ { // one more than there is to be was given up
 			former := nodeServer{instance: one.instance(), number: number}
 			stays := slices.ContainsFunc(active, func(server nodeServer) bool { return server.id() == former.id() })
 			if there(former) && !stays {
@@ -89,6 +90,19 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	if slices.Equal(wanted, c.prepared) && !slices.ContainsFunc(active, absent) && len(unwanted) == 0 {
 		return active, idle, nil
 	}
+	network, err := c.joinNetwork(ctx, interpreter)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, cluster := range all {
+		if err := c.connected(ctx, cluster, byCluster[cluster], network); err != nil {
+			return nil, nil, err
+		}
+		if err := c.settle(ctx, cluster, byCluster[cluster]); err != nil {
+			return nil, nil, err
+		}
+		c.joinFurther(cluster, furtherOf(byCluster[cluster]))
+	}
 	for _, prefix := range unwanted {
 		if _, err := c.stacks.replace(ctx, own, prefix, nil); err != nil {
 			return nil, nil, err
@@ -101,16 +115,12 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 			}
 		}
 	}
-	network, err := c.joinNetwork(ctx, interpreter)
-	if err != nil {
-		return nil, nil, err
-	}
 	places, err := c.placements(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, cluster := range all {
-		if err := c.prepareOne(ctx, interpreter, cluster, network, places); err != nil {
+		if err := c.prepareOne(ctx, interpreter, cluster, network, places, template); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -119,7 +129,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	return active, idle, nil
 }
 
-func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, network netip.Prefix, places *placements) error {
+func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, network netip.Prefix, places *placements, before map[string]any) error {
 	list, err := c.members(ctx, cluster)
 	if err != nil {
 		return err
@@ -134,8 +144,13 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 			continue // what the stack has of it stays as it is
 		}
 		instance, group := node.instance(), cluster.ID()+"-"+string(node.role)
+		stands := any(nil) // in the environment's network
+		if node.place.Subnet != "" && !node.otherwise {
+			stands, _ = c.wishedNetwork(instance)
+		}
 		groups[group] = map[string]any{"type": "OS::Neutron::SecurityGroup", "properties": map[string]any{
 			"name": cluster.Text("name") + "-" + string(node.role), "rules": nodeRules(node.role, network, cluster.Text("publicCidr"), c.server.SSHFrom)}}
+		maps.Copy(groups, admissions(group, furtherOf(list)))
 		data, err := names.UserData(ctx, node.server.name())
 		if err != nil {
 			return err
@@ -147,11 +162,14 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 			placed = in
 		}
 		err = instance.Set(propertyNode, map[string]any{"serverName": node.server.name(), "serverGroup": placed, "userData": string(data), "securityGroups": []any{map[string]any{"get_resource": group}},
-			"allowedAddresses": []any{podNetwork.String()}, "holdsFloatingIp": node.holds})
+			"allowedAddresses": []any{podNetwork.String()}, "holdsFloatingIp": node.holds, "network": stands})
 		if err != nil {
 			return err
 		}
 		if _, err := interpreter.Invoke(ctx, instance, methodBeginDeploy, nil); err != nil {
+			return err
+		}
+		if err := c.stay(ctx, node, before); err != nil {
 			return err
 		}
 	}
@@ -242,7 +260,8 @@ func (c *clusters) joinNetwork(ctx context.Context, interpreter *muranopl.Interp
 		if err != nil {
 			return netip.Prefix{}, err
 		}
-		return project.Subnet(ctx, network.Text("internalNetworkName"), network.Text("internalSubnetworkName"))
+		found, err := existingSubnet(ctx, project, network)
+		return found.Range, err
 	}
 	if !network.Class().Is(classNeutronNetwork) {
 		return netip.Prefix{}, fmt.Errorf("the environment's network is a %s: clusters stand in a %s or %s", network.Class().Name, classNeutronNetwork, classExistingNetwork)

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,6 +226,9 @@ func replacements(due []member, why string) string {
 		if names[i] = one.server.name(); one.misnamed() && !one.replacing {
 			names[i] += ", then called " + nodeServer{instance: one.instance(), number: one.server.number + 1}.name()
 		}
+		if one.moves && !one.replacing {
+			names[i] += ", then in " + cmp.Or(one.wished, "the environment's network")
+		}
 	}
 	text := fmt.Sprintf("%d nodes are replaced one after another", len(due))
 	if len(due) == 1 {
@@ -266,7 +270,7 @@ func (c *clusters) due(ctx context.Context, object *muranopl.Object) ([]member, 
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	list = slices.DeleteFunc(list, func(one member) bool {
-		return one.leaving || !one.replacing && !one.misnamed() && len(c.outdated[one.instance().ID()]) == 0
+		return one.leaving || !one.replacing && !one.misnamed() && !one.moves && len(c.outdated[one.instance().ID()]) == 0
 	})
 	order := []nodes.Role{nodes.Minion, nodes.Gateway, nodes.Master}
 	slices.SortStableFunc(list, func(a, b member) int {

@@ -127,6 +127,11 @@ type member struct {
 	holds, replacing bool
 	// waits says that another server takes its place only when it is gone: until then the stack has it as it is.
 	waits bool
+	// place is where the server stands, or is to; otherwise says that the model has another network by now, and moves that it is another one
+	// and not only another name of it.
+	place            place
+	otherwise, moves bool
+	wished           string // where to, as the model says it
 	// absent says that the stack is not to have the server: it is gone, or is made when the former one is.
 	absent bool
 }
@@ -165,7 +170,8 @@ func (c *clusters) members(ctx context.Context, cluster *muranopl.Object) (list 
 			list = append(list, one)
 		}
 	}
-	return append(list, leaving...), nil
+	list = append(list, leaving...)
+	return list, c.locate(ctx, list, names)
 }
 
 // nameOf is what the server of a cluster's node is called.

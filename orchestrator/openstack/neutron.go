@@ -3,6 +3,7 @@ package openstack
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
@@ -34,6 +35,28 @@ func (p *Project) ListNeutron(ctx context.Context, kind string) ([]any, error) {
 	}
 	body, _ := pages.GetBody().(map[string]any)
 	list, _ := body[kind].([]any)
+	return list, nil
+}
+
+// routerInterfaces own the ports by which routers stand in networks: those of plain, distributed and highly available ones.
+var routerInterfaces = []string{"network:router_interface", "network:router_interface_distributed", "network:ha_router_replicated_interface"}
+
+// RoutersOf lists the ids of the routers that stand in a network.
+func (p *Project) RoutersOf(ctx context.Context, network string) ([]string, error) {
+	pages, err := ports.List(p.network, ports.ListOpts{NetworkID: network}).AllPages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the ports of network %s: %w", network, err)
+	}
+	found, err := ports.ExtractPorts(pages)
+	if err != nil {
+		return nil, fmt.Errorf("list the ports of network %s: %w", network, err)
+	}
+	var list []string
+	for _, port := range found {
+		if slices.Contains(routerInterfaces, port.DeviceOwner) && port.NetworkID == network {
+			list = append(list, port.DeviceID)
+		}
+	}
 	return list, nil
 }
 

@@ -130,38 +130,46 @@ func (p *Project) ExternalNetwork(ctx context.Context, named string) (External, 
 	return External{ID: chosen.ID, Name: chosen.Name, Of: len(found)}, nil
 }
 
-// Subnet returns the range of an existing network's subnet, both by name or id. Without a subnet the network's only one of IPv4 counts.
-func (p *Project) Subnet(ctx context.Context, network, subnet string) (netip.Prefix, error) {
+// Subnet is a subnet of IPv4, with the network that it is in.
+type Subnet struct {
+	ID, Network string
+	Range       netip.Prefix
+}
+
+// Subnet finds an existing network's subnet, both by name or id. Without a subnet the network's only one of IPv4 counts.
+func (p *Project) Subnet(ctx context.Context, network, subnet string) (Subnet, error) {
 	pages, err := networks.List(p.network, networks.ListOpts{}).AllPages(ctx)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("list networks: %w", err)
+		return Subnet{}, fmt.Errorf("list networks: %w", err)
 	}
 	known, err := networks.ExtractNetworks(pages)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("list networks: %w", err)
+		return Subnet{}, fmt.Errorf("list networks: %w", err)
 	}
 	found, err := one("network", network, known, func(n networks.Network) (string, string) { return n.ID, n.Name })
 	if err != nil {
-		return netip.Prefix{}, err
+		return Subnet{}, err
 	}
 	pages, err = subnets.List(p.network, subnets.ListOpts{NetworkID: found.ID, IPVersion: 4}).AllPages(ctx)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("list the subnets of network %s: %w", network, err)
+		return Subnet{}, fmt.Errorf("list the subnets of network %s: %w", network, err)
 	}
 	parts, err := subnets.ExtractSubnets(pages)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("list the subnets of network %s: %w", network, err)
+		return Subnet{}, fmt.Errorf("list the subnets of network %s: %w", network, err)
 	}
 	if subnet == "" && len(parts) != 1 {
-		return netip.Prefix{}, fault.New(fault.Invalid, "network %s has %d subnets of IPv4: name one (internalSubnetworkName)", network, len(parts))
+		return Subnet{}, fault.New(fault.Invalid, "network %s has %d subnets of IPv4: name one (internalSubnetworkName)", network, len(parts))
 	}
 	chosen := subnets.Subnet{}
 	if subnet == "" {
 		chosen = parts[0]
 	} else if chosen, err = one("subnet", subnet, parts, func(s subnets.Subnet) (string, string) { return s.ID, s.Name }); err != nil {
-		return netip.Prefix{}, fmt.Errorf("in network %s: %w", network, err)
+		return Subnet{}, fmt.Errorf("in network %s: %w", network, err)
 	}
-	return netip.ParsePrefix(chosen.CIDR)
+	made := Subnet{ID: chosen.ID, Network: found.ID}
+	made.Range, err = netip.ParsePrefix(chosen.CIDR)
+	return made, err
 }
 
 // ExternalNetworkOf returns the id of the external network that a router leads to.

@@ -45,7 +45,7 @@ type world struct {
 	asked      []map[string]any // the bodies of what was asked of Heat
 	// What the cloud has: external networks in the order in which Neutron lists them, subnets, and availability zones.
 	networks, subnets, zones string
-	routers                  string
+	routers, ports           string
 	limits                   string // of Nova, beside those that are not set
 	// there is the template of the stack that Heat has, with all of its resources; nil for none.
 	there  map[string]any
@@ -58,7 +58,7 @@ func newWorld(t *testing.T) *world {
 		limits: `"maxServerGroups": 10, "maxServerGroupMembers": 10`,
 		config: native.Config{Networks: netip.MustParsePrefix("10.20.0.0/16"), Region: localkeystone.Region, ServerPatience: time.Minute,
 			Logger: slog.New(slog.DiscardHandler)}}
-	w.nova = answer(`{}`)
+	w.nova, w.ports = answer(`{}`), `{"id": "p", "device_owner": "network:dhcp"}`
 	listener := httptest.NewUnstartedServer(nil)
 	url := "http://" + listener.Listener.Addr().String()
 	users, err := localkeystone.New(localkeystone.Config{StateDir: t.TempDir(), Endpoint: url})
@@ -68,7 +68,7 @@ func newWorld(t *testing.T) *world {
 	mux.HandleFunc("GET /network/v2.0/networks", func(rw http.ResponseWriter, r *http.Request) { answer(`{"networks": [`+w.networks+`]}`)(rw, r) })
 	mux.HandleFunc("GET /network/v2.0/subnets", func(rw http.ResponseWriter, r *http.Request) { answer(`{"subnets": [`+w.subnets+`]}`)(rw, r) })
 	mux.HandleFunc("GET /network/v2.0/routers", func(rw http.ResponseWriter, r *http.Request) { answer(`{"routers": [`+w.routers+`]}`)(rw, r) })
-	mux.HandleFunc("GET /network/v2.0/ports", answer(`{"ports": [{"id": "p", "device_owner": "network:dhcp"}]}`))
+	mux.HandleFunc("GET /network/v2.0/ports", func(rw http.ResponseWriter, r *http.Request) { answer(`{"ports": [`+w.ports+`]}`)(rw, r) })
 	mux.HandleFunc("GET /network/v2.0/extensions", answer(`{"extensions": [{"alias": "router"}, {"alias": "security-group"}]}`))
 	mux.HandleFunc("GET /compute/v2.1/os-availability-zone", func(rw http.ResponseWriter, r *http.Request) {
 		answer(`{"availabilityZoneInfo": [`+w.zones+`]}`)(rw, r)

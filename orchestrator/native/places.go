@@ -1,0 +1,363 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// A node stands in one network: the first of those that its instance's property networks says, as for any server, by default that of the
+// environment. Where its server stands is kept with the instance, and another network in the model is a reason to give the node another
+// server. Former versions took no notice of the property: what it says of their nodes counts once it changes.
+
+// attributePlaces is what the instance of a node keeps, beside attributeServers: places by the numbers of its servers.
+const attributePlaces = "places"
+
+// place is where a server of a node stands.
+type place struct {
+	// Asked is what the model said then: "" for the environment's network.
+	Asked string `json:"asked"`
+	// Subnet and Network are ids, and Range is the subnet's; nothing for the environment's.
+	Subnet  string       `json:"subnet,omitempty"`
+	Network string       `json:"network,omitempty"`
+	Range   netip.Prefix `json:"range,omitzero"`
+}
+
+// places are read and kept as successions are.
+func (s successions) places(ctx context.Context, instance *muranopl.Object) (known map[int64]place, err error) {
+	value, found, err := s.runtime.CodeAttribute(ctx, instance, classNodeServer, attributePlaces)
+	if err != nil || !found || value == nil {
+		return nil, err
+	}
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(text, &known)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read where the servers of %s stand: %w", instance.Text("name"), err)
+	}
+	return known, nil
+}
+
+func (s successions) keepPlaces(ctx context.Context, instance *muranopl.Object, known map[int64]place) error {
+	value := map[string]any{}
+	for number, one := range known {
+		kept := map[string]any{"asked": one.Asked}
+		if one.Subnet != "" {
+			kept["subnet"], kept["network"], kept["range"] = one.Subnet, one.Network, one.Range.String()
+		}
+		value[strconv.FormatInt(number, 10)] = kept
+	}
+	return s.runtime.SetCodeAttribute(ctx, instance, classNodeServer, attributePlaces, value)
+}
+
+// wishedNetwork is the network that the model has a node in, and how it says that: nil and "" for the environment's.
+func (c *clusters) wishedNetwork(instance *muranopl.Object) (network *muranopl.Object, asked string) {
+	networks := instance.Map("networks")
+	list := []any{networks["primaryNetwork"]}
+	environment := c.objects.model()
+	if networks["useEnvironmentNetwork"] == true && environment != nil {
+		list = append(list, environmentNetwork(environment, ""))
+	}
+	custom, _ := networks["customNetworks"].([]any)
+	for _, one := range append(list, custom...) {
+		if network, _ = one.(*muranopl.Object); network != nil {
+			break
+		}
+	}
+	switch {
+	case network == nil || environment != nil && network == environmentNetwork(environment, ""):
+		return nil, ""
+	case network.Class().Is(classExistingNetwork):
+		return network, strings.TrimSuffix(network.Text("internalNetworkName")+"/"+network.Text("internalSubnetworkName"), "/")
+	}
+	return network, network.Class().Name + " " + network.ID()
+}
+
+// wishedPlace is where the model has a node.
+func (c *clusters) wishedPlace(ctx context.Context, instance *muranopl.Object) (place, error) {
+	network, asked := c.wishedNetwork(instance)
+	made := place{Asked: asked}
+	if network == nil {
+		return made, nil
+	}
+	if !network.Class().Is(classExistingNetwork) {
+		return made, fault.New(fault.Invalid, "%s is to stand in a %s: a node stands in the environment's network, or in one that is there already (%s)",
+			instance.Text("name"), network.Class().Name, classExistingNetwork)
+	}
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return made, err
+	}
+	found, err := existingSubnet(ctx, project, network)
+	if err != nil {
+		return made, fmt.Errorf("the network of %s: %w", instance.Text("name"), err)
+	}
+	if own := environmentNetwork(c.objects.model(), ""); own != nil && own.Class().Is(classExistingNetwork) {
+		if same, err := existingSubnet(ctx, project, own); err != nil || same.ID == found.ID {
+			return made, err
+		}
+	}
+	made.Subnet, made.Network, made.Range = found.ID, found.Network, found.Range
+	return made, nil
+}
+
+func existingSubnet(ctx context.Context, project *openstack.Project, network *muranopl.Object) (openstack.Subnet, error) {
+	return project.Subnet(ctx, network.Text("internalNetworkName"), network.Text("internalSubnetworkName"))
+}
+
+// locate says of a cluster's members where their servers stand or are to stand, and whether the model has them elsewhere.
+func (c *clusters) locate(ctx context.Context, list []member, names serverNames) error {
+	known := make([]map[int64]place, len(list))
+	recorded, made := false, false
+	for i, one := range list {
+		var err error
+		if known[i], err = c.successions.places(ctx, one.instance()); err != nil {
+			return err
+		}
+		recorded = recorded || len(known[i]) > 0
+		made = made || names.has(one.server)
+	}
+	ignored := made && !recorded // a former version made the cluster
+	for i := range list {
+		one := &list[i]
+		_, asked := c.wishedNetwork(one.instance())
+		at, found := known[i][one.server.number]
+		if !found && ignored {
+			at, found = place{Asked: asked}, true
+		}
+		one.place = at
+		if found && (at.Asked == asked || one.leaving) {
+			continue
+		}
+		wished, err := c.wishedPlace(ctx, one.instance())
+		if err != nil {
+			return err
+		}
+		if found && names.has(one.server) {
+			one.otherwise, one.moves, one.wished = true, wished.Subnet != at.Subnet, asked
+		} else {
+			one.place = wished
+		}
+	}
+	return nil
+}
+
+// has tells whether a server was there when the names were asked for.
+func (n serverNames) has(server nodeServer) bool {
+	_, there := n[openstack.ServerResource(server.id())]
+	return there
+}
+
+// settle keeps where the servers of a cluster stand before anything is made. What the property of a former version's nodes says, also of
+// those that do not run now, is kept so that it counts when it changes.
+func (c *clusters) settle(ctx context.Context, cluster *muranopl.Object, list []member) error {
+	wanted := map[*muranopl.Object]map[int64]place{}
+	first := true
+	for _, one := range list {
+		if wanted[one.instance()] == nil {
+			wanted[one.instance()] = map[int64]place{}
+		}
+		wanted[one.instance()][one.server.number] = one.place
+		known, err := c.successions.places(ctx, one.instance())
+		if err != nil {
+			return err
+		}
+		first = first && len(known) == 0
+	}
+	names, err := c.names(ctx)
+	if err != nil {
+		return err
+	}
+	if first && slices.ContainsFunc(list, func(one member) bool { return names.has(one.server) }) {
+		for _, p := range []pool{minions, gateways} {
+			for _, node := range cluster.Objects(p.list)[len(p.active(cluster)):] {
+				known, err := c.successions.of(ctx, node.Object("instance"))
+				if err != nil {
+					return err
+				}
+				_, asked := c.wishedNetwork(node.Object("instance"))
+				wanted[node.Object("instance")] = map[int64]place{known.Current: {Asked: asked}}
+			}
+		}
+	}
+	for instance, places := range wanted {
+		known, err := c.successions.places(ctx, instance)
+		if err != nil {
+			return err
+		}
+		if !maps.Equal(known, places) {
+			if err := c.successions.keepPlaces(ctx, instance, places); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// furtherOf lists the ranges in which nodes stand beside the environment's network.
+func furtherOf(list []member) (further []netip.Prefix) {
+	for _, one := range list {
+		if one.place.Subnet != "" && !one.absent && !slices.Contains(further, one.place.Range) {
+			further = append(further, one.place.Range)
+		}
+	}
+	slices.SortFunc(further, netip.Prefix.Compare)
+	return further
+}
+
+// connected finds, before anything is made, which networks of a cluster's nodes cannot be those of one cluster: nodes talk to each other by
+// their own addresses, through a router that stands in both networks.
+func (c *clusters) connected(ctx context.Context, cluster *muranopl.Object, list []member, own netip.Prefix) error {
+	type site struct {
+		place   place
+		node    string
+		routers []string
+	}
+	var sites []site
+	add := func(at place, node string) {
+		if !slices.ContainsFunc(sites, func(other site) bool { return other.place.Subnet == at.Subnet }) {
+			sites = append(sites, site{place: at, node: node})
+		}
+	}
+	for _, one := range list {
+		if !one.absent || !one.leaving {
+			add(one.place, one.server.name())
+		}
+		if one.moves {
+			wished, err := c.wishedPlace(ctx, one.instance())
+			if err != nil {
+				return err
+			}
+			add(wished, one.server.name())
+		}
+	}
+	if !slices.ContainsFunc(sites, func(one site) bool { return one.place.Subnet != "" }) {
+		return nil
+	}
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return err
+	}
+	where := func(one site) string {
+		if one.place.Subnet == "" {
+			return fmt.Sprintf("the environment's network (%s)", one.place.Range)
+		}
+		return fmt.Sprintf("network %s (%s)", one.place.Asked, one.place.Range)
+	}
+	refuse := func(a, b site, reason string) error {
+		return fault.New(fault.Invalid, "cluster %s cannot have %s in %s and %s in %s: %s. Nothing was changed", cluster.Text("name"), a.node, where(a), b.node, where(b), reason)
+	}
+	for i := range sites {
+		one := &sites[i]
+		if one.place.Subnet == "" {
+			one.place.Range = own
+			one.routers, err = c.ownRouters(ctx, project)
+		} else {
+			one.routers, err = project.RoutersOf(ctx, one.place.Network)
+		}
+		if err != nil {
+			return err
+		}
+		for _, taken := range []netip.Prefix{podNetwork, netip.MustParsePrefix(kube.ServiceCIDR)} {
+			if one.place.Subnet != "" && taken.Overlaps(one.place.Range) {
+				return fault.New(fault.Invalid, "cluster %s cannot have %s in %s: its pods and Services have addresses of %s. Name a network with other addresses. Nothing was changed",
+					cluster.Text("name"), one.node, where(*one), taken)
+			}
+		}
+		for _, other := range sites[:i] {
+			if other.place.Range.Overlaps(one.place.Range) {
+				return refuse(other, *one, "their addresses overlap. Name a network with other addresses")
+			}
+			if !slices.ContainsFunc(one.routers, func(router string) bool { return slices.Contains(other.routers, router) }) {
+				return refuse(other, *one, "no router stands in both, so that they would not reach each other. Connect both to one router "+
+					"(openstack router add subnet), or name a network that is")
+			}
+		}
+	}
+	return nil
+}
+
+// ownRouters are those of the environment's network; of one that is not there yet, the one that it is joined to.
+func (c *clusters) ownRouters(ctx context.Context, project *openstack.Project) ([]string, error) {
+	network := environmentNetwork(c.objects.model(), "")
+	if network.Class().Is(classExistingNetwork) {
+		found, err := existingSubnet(ctx, project, network)
+		if err != nil {
+			return nil, err
+		}
+		return project.RoutersOf(ctx, found.Network)
+	}
+	if id := network.Text("openstackId"); id != "" {
+		return project.RoutersOf(ctx, id)
+	}
+	if router := network.Text("externalRouterId"); router != "" && network.Bool("autoUplink") {
+		return []string{router}, nil
+	}
+	return nil, nil
+}
+
+// admissions are the rules by which a role's security group lets further networks in. They are resources of their own: when the rules in a group
+// change, Heat deletes all of its rules and makes them anew, and meanwhile nothing gets through.
+func admissions(group string, further []netip.Prefix) map[string]any {
+	rules := map[string]any{}
+	for _, network := range further {
+		rules[group+"-from-"+strings.ReplaceAll(network.String(), "/", "-")] = map[string]any{"type": "OS::Neutron::SecurityGroupRule", "properties": map[string]any{
+			"security_group": map[string]any{"get_resource": group}, "direction": "ingress", "ethertype": "IPv4", "remote_ip_prefix": network.String()}}
+	}
+	return rules
+}
+
+// stay leaves a server of a node where it stands, whatever network the model has it in by now, and the floating address of the node in the
+// external network that it is of: before is the template as it was.
+func (c *clusters) stay(ctx context.Context, one member, before map[string]any) error {
+	resources, _ := before["resources"].(map[string]any)
+	port := one.server.prefix() + "port"
+	if described, there := resources[port].(map[string]any); there && one.otherwise {
+		c.stacks.restore(c.stacks.own(), port, described)
+	}
+	floating := one.instance().ID() + "-floating"
+	former, _ := resources[floating].(map[string]any)
+	had, _ := former["properties"].(map[string]any)
+	template, err := c.stacks.template(ctx, c.stacks.own())
+	if err != nil {
+		return err
+	}
+	now, _ := template["resources"].(map[string]any)
+	described, _ := now[floating].(map[string]any)
+	properties, _ := described["properties"].(map[string]any)
+	if was := had["floating_network"]; was != nil && properties != nil && properties["floating_network"] != was {
+		properties, described = maps.Clone(properties), maps.Clone(described)
+		properties["floating_network"] = was
+		described["properties"] = properties
+		c.stacks.restore(c.stacks.own(), floating, described)
+	}
+	return nil
+}
+
+// giveUp takes back that nodes get other servers which do not reach their cluster: their former ones, which were not touched, stay. It returns
+// the names of those servers.
+func (c *clusters) giveUp(ctx context.Context, list []member, cutOff []*nodes.CutOffError) (given []string, err error) {
+	for _, one := range list {
+		isCutOff := slices.ContainsFunc(cutOff, func(e *nodes.CutOffError) bool { return e.Node == one.server.name() })
+		if !isCutOff || one.leaving || !one.known.replacing() || one.known.First || one.known.Moved {
+			continue
+		}
+		if err := c.successions.keep(ctx, one.instance(), succession{Current: one.known.Former}); err != nil {
+			return given, err
+		}
+		given = append(given, one.server.name())
+	}
+	return given, nil
+}
