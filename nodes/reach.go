@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/ssh"
@@ -21,6 +23,9 @@ const (
 	stepReach = "reach"
 	stepAdmit = "other networks"
 )
+
+// reachPatience is how long a new node and the rules that let it in may take until connections go through.
+const reachPatience = 30 * time.Second
 
 //go:embed scripts/reach.sh
 var reachScript string
@@ -114,7 +119,8 @@ func (c *Cluster) reaches(ctx context.Context, from Node, others ...Node) error 
 	for i, other := range others {
 		lines[i] = other.Name + " " + other.Address.String()
 	}
-	_, err := c.script(ctx, from.Name, ssh.Script{Name: "reach other nodes", Body: reachScript, Env: map[string]string{"NODES": strings.Join(lines, "\n")}})
+	_, err := c.script(ctx, from.Name, ssh.Script{Name: "reach other nodes", Body: reachScript, Env: map[string]string{"NODES": strings.Join(lines, "\n"),
+		"PATIENCE": strconv.Itoa(int(min(reachPatience, c.config.Patience).Seconds()))}})
 	if err != nil {
 		return fmt.Errorf("from %s: %w", from.Name, err)
 	}

@@ -2,7 +2,7 @@
 # Waits until the sshd of all NODES (name and address, one a line) takes a connection; those that do not within PATIENCE seconds are
 # named.
 set -euo pipefail
-deadline=$((SECONDS + ${PATIENCE:-30}))
+deadline=$((SECONDS + ${PATIENCE:?}))
 unreached=
 while read -r name address; do
 	until timeout 2 bash -c "exec 3<>/dev/tcp/$address/22" 2>/dev/null; do

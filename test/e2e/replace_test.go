@@ -235,6 +235,7 @@ type apiWatch struct {
 	stop    context.CancelFunc
 	group   sync.WaitGroup
 	longest time.Duration
+	until   time.Time // when that ended
 }
 
 func watchAPI(t *testing.T, address string) *apiWatch {
@@ -249,8 +250,11 @@ func watchAPI(t *testing.T, address string) *apiWatch {
 		for ctx.Err() == nil {
 			if response, err := client.Get(address); err == nil { // whatever it answers to a stranger
 				response.Body.Close()
-				w.longest = max(w.longest, time.Since(last))
-				last = time.Now()
+				now := time.Now()
+				if away := now.Sub(last); away > w.longest {
+					w.longest, w.until = away, now
+				}
+				last = now
 			}
 			select {
 			case <-ctx.Done():
