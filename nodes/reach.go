@@ -70,9 +70,9 @@ func (c *Cluster) Reach(ctx context.Context, joining ...string) error {
 	if len(c.config.Further) == 0 {
 		return nil
 	}
-	var others []Node // one that leaves may do so because it does not answer
+	var others []Node // one that leaves, or is locked, may not answer, and nobody needs it
 	for _, node := range c.config.Nodes {
-		if node.Address.IsValid() && !node.Leaving && !slices.Contains(joining, node.Name) && !c.config.Server(ctx, node.Name).Down {
+		if node.Address.IsValid() && !node.Leaving && !node.Settings.Locked && !slices.Contains(joining, node.Name) && !c.config.Server(ctx, node.Name).Down {
 			others = append(others, node)
 		}
 	}
