@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/ssh"
 )
 
@@ -33,7 +32,7 @@ var reachScript string
 //go:embed scripts/admit.sh
 var admitScript string
 
-// CutOffError is a fault: a node that is to join does not reach the others, or they do not reach it.
+// CutOffError says that a node which is to join does not reach the others, or they do not reach it.
 type CutOffError struct {
 	Node string
 	Err  error
@@ -44,10 +43,8 @@ func (e *CutOffError) Error() string {
 		"Look at the routes and the firewalls between the networks, or name another network", e.Node, e.Err)
 }
 
-// Unwrap makes it a fault of kind Conflict.
-func (e *CutOffError) Unwrap() []error {
-	return []error{fault.New(fault.Conflict, "%s", e.Error()), e.Err}
-}
+// Unwrap returns what was not reached.
+func (e *CutOffError) Unwrap() error { return e.Err }
 
 // CutOffs are all of them in an error.
 func CutOffs(err error) (all []*CutOffError) {
