@@ -57,6 +57,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"client", sessionCommand(connection)},
 		{"client", templateCommand(connection)},
 		{"client", deployCommand(connection)},
+		{"client", applyCommand(connection)},
 		{"client", deploymentCommand(connection)},
 		{"client", actionCommand(connection)},
 		{"client", clusterCommand(connection)},

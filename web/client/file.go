@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -15,6 +16,7 @@ import (
 // EnvironmentFile describes an environment with its applications, as `burano deploy` reads it: ids may be any readable names, by which
 // applications refer to each other.
 type EnvironmentFile struct {
+	Kind string `yaml:"kind"` // Environment, or ""
 	Name string `yaml:"name"`
 	// Region and DefaultNetworks are those of an environment that is made; one that is there keeps its own.
 	Region          string           `yaml:"region"`
@@ -34,16 +36,24 @@ func ReadEnvironmentFile(path string) (EnvironmentFile, error) {
 	if err := decoder.Decode(&file); err != nil {
 		return file, fmt.Errorf("%s: %w", path, err)
 	}
+	if file.Kind != "" && file.Kind != KindEnvironment {
+		return file, fmt.Errorf("%s: it describes a %s and no environment: `burano apply -f %s` takes it", path, file.Kind, path)
+	}
 	if file.Name == "" {
 		return file, fmt.Errorf("%s: no name: give the environment one with a top-level `name:`", path)
 	}
-	for i, application := range file.Applications {
-		header, ok := application["?"].(map[string]any)
-		if !ok || header["type"] == nil {
-			return file, fmt.Errorf("%s: applications[%d] does not say what it is: it needs \"?\": {type: …, id: …}", path, i)
-		}
+	if i := untyped(file.Applications); i >= 0 {
+		return file, fmt.Errorf("%s: applications[%d] does not say what it is: it needs \"?\": {type: …, id: …}", path, i)
 	}
 	return file, nil
+}
+
+// untyped is the index of the first application that does not say its class, -1 when all do.
+func untyped(applications []map[string]any) int {
+	return slices.IndexFunc(applications, func(application map[string]any) bool {
+		header, ok := application["?"].(map[string]any)
+		return !ok || header["type"] == nil
+	})
 }
 
 // Deploy brings an environment to what the file says: it makes the environment when the project has none of that name, replaces its

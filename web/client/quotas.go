@@ -29,15 +29,22 @@ func (c *Client) Quotas(ctx context.Context, projectID string) (Quotas, error) {
 
 // OwnQuotas tells what the caller's project may have and has.
 func (c *Client) OwnQuotas(ctx context.Context) (Quotas, error) {
+	project, err := c.ownProject(ctx)
+	if err != nil {
+		return Quotas{}, err
+	}
+	return c.Quotas(ctx, project)
+}
+
+// ownProject is the id of the caller's project.
+func (c *Client) ownProject(ctx context.Context) (id string, err error) {
 	var caller struct {
 		Project struct {
 			ID string `json:"id"`
 		} `json:"project"`
 	}
-	if err := c.Call(ctx, http.MethodGet, "/burano/v1/session", nil, &caller); err != nil {
-		return Quotas{}, err
-	}
-	return c.Quotas(ctx, caller.Project.ID)
+	err = c.Call(ctx, http.MethodGet, "/burano/v1/session", nil, &caller)
+	return caller.Project.ID, err
 }
 
 // SetQuotas gives a project limits of its own, by resource; -1 is no limit, and others stay. Only administrators may.

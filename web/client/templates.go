@@ -10,6 +10,7 @@ import (
 type Template struct {
 	ID          string           `json:"id" yaml:"id"`
 	Name        string           `json:"name" yaml:"name"`
+	Project     string           `json:"tenant_id" yaml:"tenant_id"`
 	Public      bool             `json:"is_public" yaml:"is_public"`
 	Description string           `json:"description_text" yaml:"description_text"`
 	Created     string           `json:"created" yaml:"created"`
