@@ -22,6 +22,13 @@ function Opened({ look, isOpen, onOpen, onSelect, children }: Openable) {
   const [toggle, setToggle] = useState<MenuToggleElement | null>(null);
   const placed = useMemo(() => ({ current: toggle as HTMLButtonElement | null }), [toggle]);
   useEffect(() => toggle?.focus(), [toggle]);
+  // The toggle is elsewhere in a window of another size, where the menu does not follow it.
+  useEffect(() => {
+    if (!isOpen) return;
+    const close = () => onOpen(false);
+    window.addEventListener('resize', close);
+    return () => window.removeEventListener('resize', close);
+  }, [isOpen, onOpen]);
   return (
     <Dropdown
       isOpen={isOpen && toggle !== null} // without its toggle it would open in the corner of the window
