@@ -217,7 +217,7 @@ scenario('an image is marked, and its mark taken away', { user: 'admin' }, async
     await dialog.getByLabel('Title').fill('For a moment');
     await dialog.getByRole('button', { name: 'Mark' }).click();
     await row.filter({ hasText: 'For a moment' }).waitFor();
-    await row.getByRole('button', { name: `Take the mark of the image ${name} away` }).click();
+    await row.getByRole('button', { name: `Take the mark away: ${name}` }).click();
     await row.filter({ hasText: 'Not marked' }).waitFor();
   } finally {
     // Forms of other scenarios find the image by its mark.

@@ -72,7 +72,7 @@ scenario('a field of every type is filled in, and what a field refers to is adde
   await choose(list(page, 'A flavor'));
   await choose(list(page, 'A zone'));
   await next(page);
-  await page.getByRole('button', { name: 'Add a new application for A greeting' }).click();
+  await page.getByRole('button', { name: 'Add new: A greeting' }).click();
   const nested = page.getByRole('dialog');
   await box(nested, 'Application name').fill('nested');
   await box(nested, 'Greeting').fill('Nested');

@@ -22,7 +22,7 @@ export const images: Texts['images'] = {
   markIt: 'Kennzeichnen',
   unmarkIt: 'Kennzeichen entfernen',
   markOf: (name) => `Das Image ${name} kennzeichnen`,
-  unmarkOf: (name) => `Das Kennzeichen des Images ${name} entfernen`,
+  unmarkOf: (name) => `Kennzeichen entfernen: ${name}`,
   copy: 'Kopieren',
   copied: 'Kopiert',
 };

@@ -33,7 +33,7 @@ export const wizard: Texts['wizard'] = {
   unavailable: (name) => `${name} (nicht verfügbar)`,
   noObject: 'Die Umgebung hat dafür noch keine Anwendung.',
   noProvider: (classes) => `Kein Paket des Katalogs bietet ${classes}.`,
-  addObject: (label) => `Neue Anwendung für ${label} hinzufügen`,
+  addObject: (label) => `Neu hinzufügen: ${label}`,
   addOne: 'Neu hinzufügen',
   wrong: 'Einige Werte stimmen noch nicht',
   wrongWhole: 'Das Formular als Ganzes',

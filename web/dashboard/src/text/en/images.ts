@@ -21,7 +21,7 @@ export const images = {
   markIt: 'Mark',
   unmarkIt: 'Take the mark away',
   markOf: (name: string) => `Mark the image ${name}`,
-  unmarkOf: (name: string) => `Take the mark of the image ${name} away`,
+  unmarkOf: (name: string) => `Take the mark away: ${name}`,
   copy: 'Copy',
   copied: 'Copied',
 };

@@ -31,7 +31,7 @@ export const wizard = {
   unavailable: (name: string) => `${name} (not available)`,
   noObject: 'The environment has no application for this yet.',
   noProvider: (classes: string) => `No package of the catalog provides ${classes}.`,
-  addObject: (label: string) => `Add a new application for ${label}`,
+  addObject: (label: string) => `Add new: ${label}`,
   addOne: 'Add new',
   wrong: 'Some values are not right yet',
   wrongWhole: 'The form as a whole',
