@@ -50,9 +50,10 @@ func theExternalNetworkIsFound(t *testing.T, c *cloud) {
 	_, err = subnets.Create(t.Context(), neutron, subnets.CreateOpts{NetworkID: own.ID, CIDR: "10.75.0.0/24", IPVersion: gophercloud.IPv4, Name: "inner"}).Extract()
 	require.NoError(t, err)
 	for _, subnet := range []string{"", "inner"} {
-		prefix, err := project.Subnet(t.Context(), "burano-test-existing", subnet)
+		found, err := project.Subnet(t.Context(), "burano-test-existing", subnet)
 		require.NoError(t, err)
-		require.Equal(t, "10.75.0.0/24", prefix.String())
+		require.Equal(t, "10.75.0.0/24", found.Range.String())
+		require.Equal(t, own.ID, found.Network)
 	}
 	_, err = project.Subnet(t.Context(), own.ID, "outer")
 	require.ErrorContains(t, err, "there are inner")
