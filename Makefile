@@ -31,7 +31,7 @@ check: setup ## The quick loop: format, vet, lint, dead code, rules of the house
 	@test/check.sh
 
 .PHONY: release
-release: setup build ## Pack the program for Debian, with its bill of materials and checksums, into build/release
+release: setup build ## Pack the program for Debian and as a container image, with bill of materials and checksums, into build/release
 	@images/package/build.sh $(BUILD)/burano $(BUILD)/release
 
 .PHONY: image
@@ -93,7 +93,7 @@ dashboard-screenshots: setup ## Take a picture of every page of the dashboard, l
 	@BURANO_SCREENSHOTS=$(BUILD)/screenshots test/dashboard/run.sh -run TestScreenshots
 
 .PHONY: test-package
-test-package: setup build ## Build the package twice, and install, upgrade, remove and purge it in a clean Debian (minutes)
+test-package: setup build ## Build package and container image twice, install, upgrade, remove and purge the one in a clean Debian, and run the other (minutes)
 	@test/setup/packages.sh man-db
 	@test/package/test.sh
 

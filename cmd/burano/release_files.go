@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,7 @@ import (
 func releaseFilesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "release-files FOLDER",
-		Short:  "Write manual pages, shell completions, the commented settings and the bill of materials of this program",
+		Short:  "Write manual pages, shell completions, the commented settings, the bill of materials and the container image of this program",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -55,7 +56,14 @@ func releaseFilesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return os.WriteFile(filepath.Join(folder, "burano.spdx.json"), bill, 0o644)
+			if err := os.WriteFile(filepath.Join(folder, "burano.spdx.json"), bill, 0o644); err != nil {
+				return err
+			}
+			image := images.ServerImage{Program: program, Certificates: "/etc/ssl/certs/ca-certificates.crt", Version: version.Version, Architecture: runtime.GOARCH}
+			if err := image.Write(filepath.Join(folder, "image")); err != nil {
+				return fmt.Errorf("write the container image: %w", err)
+			}
+			return nil
 		},
 	}
 }

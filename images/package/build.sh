@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Packs the program for Debian: build.sh PROGRAM FOLDER writes FOLDER/burano_VERSION_ARCHITECTURE.deb, its bill of materials and SHA256SUMS. The same program and the same
-# sources give the same bytes. BURANO_PACKAGE_VERSION names another version than the program's.
+# Packs the program for Debian and as a container image: build.sh PROGRAM FOLDER writes FOLDER/burano_VERSION_ARCHITECTURE.deb, .oci.tar (an OCI archive), the bill of materials
+# and SHA256SUMS. The same program, sources and authorities of certificates give the same bytes. BURANO_PACKAGE_VERSION names another version than the program's.
 set -euo pipefail
 program=$(realpath "$1") out=$2
 cd "$(dirname "$0")/../.."
@@ -64,5 +64,8 @@ find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 name=burano_${version}_$architecture
 dpkg-deb --root-owner-group --threads-max=1 -Zxz -z2 --build "$root" "$out/$name.deb" >/dev/null
 cp "$work/of-program/burano.spdx.json" "$out/$name.spdx.json"
-(cd "$out" && sha256sum "$name.deb" "$name.spdx.json" >SHA256SUMS)
+tar --create --format=ustar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s \
+  --file="$out/$name.oci.tar" --directory="$work/of-program/image" .
+(cd "$out" && sha256sum "$name.deb" "$name.oci.tar" "$name.spdx.json" >SHA256SUMS)
 echo "$out/$name.deb"
+echo "$out/$name.oci.tar"

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Packs build/burano twice and compares, then installs, upgrades, removes and purges the package in a Debian that has nothing else, and runs the program there as the
-# unit's user. No systemd runs in there: the unit is checked by systemd-analyze. Needs root and mmdebstrap; a minute or two.
+# unit's user. No systemd runs in there: the unit is checked by systemd-analyze. What the container image has is run as its user, from its layers. Needs root and mmdebstrap; a
+# minute or two.
 set -euo pipefail
+shopt -s extglob
 cd "$(dirname "$0")/../.."
 # What is mounted goes with this process.
 [[ -n ${BURANO_TEST_UNSHARED:-} ]] || BURANO_TEST_UNSHARED=1 exec unshare --mount --propagation private "$0" "$@"
@@ -11,7 +13,7 @@ work=$(mktemp -d)
 server=
 cleanup() {
   [[ -z $server ]] || kill "$server" 2>/dev/null || true
-  umount "$work/root/proc" 2>/dev/null || true
+  umount "$work/root/proc" "$work/container/proc" 2>/dev/null || true
   rm -rf --one-file-system "$work"
 }
 trap cleanup EXIT
@@ -43,6 +45,20 @@ inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "
 as() {
   chroot --userspec=burano:burano "$root" env -i PATH=/usr/bin:/bin HOME=/var/lib/burano OS_CLIENT_CONFIG_FILE=/etc/burano/clouds.yaml "$@"
 }
+# serve runs a server until it has answered, and ends it.
+serve() {
+  "$@" 2>"$work/log" &
+  server=$!
+  for ((i = 0; i < 600; i++)); do
+    if curl --silent --fail --output /dev/null "http://127.0.0.1:$port/healthz"; then break; fi
+    kill -0 "$server" 2>/dev/null || fail "the server has ended: $(cat "$work/log")"
+    sleep 0.1
+  done
+  curl --silent --fail --output /dev/null "http://127.0.0.1:$port/healthz" || fail "the server does not answer: $(cat "$work/log")"
+  kill -TERM "$server"
+  wait "$server" || fail "the server does not end cleanly: $(cat "$work/log")"
+  server=
+}
 put() { cp "$1" "$root/tmp/burano.deb"; }
 
 step "install"
@@ -65,29 +81,19 @@ inside bash -n /usr/share/bash-completion/completions/burano
 step "the program as the unit's user"
 as burano version
 as burano serve --config /etc/burano/burano.yaml --print-config | grep -q '^state: /var/lib/burano' || fail "the settings of the package are not in force"
-cat >"$root/etc/burano/clouds.yaml" <<'END'
+cat >"$work/clouds.yaml" <<'END'
 clouds:
   burano-service:
     auth: {auth_url: "http://127.0.0.1:1/v3", username: burano, password: none, project_name: service, user_domain_name: Default, project_domain_name: Default}
 END
+cp "$work/clouds.yaml" "$root/etc/burano/clouds.yaml"
 inside chown burano: /etc/burano/clouds.yaml
 inside chmod 600 /etc/burano/clouds.yaml
 if as burano doctor --config /etc/burano/burano.yaml >"$work/doctor" 2>&1; then fail "burano doctor finds nothing wrong with a Keystone that is not there"; fi
 cat "$work/doctor"
 grep -q '^failed *Keystone' "$work/doctor" || fail "burano doctor does not name Keystone"
-# Not by a function: the process whose id is kept has to be the server.
-chroot --userspec=burano:burano "$root" env -i PATH=/usr/bin OS_CLIENT_CONFIG_FILE=/etc/burano/clouds.yaml \
-  burano serve --config /etc/burano/burano.yaml --listen "127.0.0.1:$port" 2>"$work/log" &
-server=$!
-for ((i = 0; i < 600; i++)); do
-  if curl --silent --fail --output /dev/null "http://127.0.0.1:$port/healthz"; then break; fi
-  kill -0 "$server" 2>/dev/null || fail "the server has ended: $(cat "$work/log")"
-  sleep 0.1
-done
-curl --silent --fail --output /dev/null "http://127.0.0.1:$port/healthz" || fail "the server does not answer: $(cat "$work/log")"
-kill -TERM "$server"
-wait "$server" || fail "the server does not end cleanly: $(cat "$work/log")"
-server=
+serve chroot --userspec=burano:burano "$root" env -i PATH=/usr/bin OS_CLIENT_CONFIG_FILE=/etc/burano/clouds.yaml \
+  burano serve --config /etc/burano/burano.yaml --listen "127.0.0.1:$port"
 [[ $(inside stat -c '%U %a' /var/lib/burano/secret.key) == "burano 600" ]] || fail "the key of the secrets is not the server's alone"
 key=$(sha256sum <"$root/var/lib/burano/secret.key")
 
@@ -114,4 +120,33 @@ inside dpkg --purge burano
 left=$(find "$root/etc" "$root/usr" "$root/var/lib" "$root/lib/systemd" -iname '*burano*' 2>/dev/null)
 [[ -z $left ]] || fail "something is left: $left"
 if inside getent passwd burano; then fail "the user is left"; fi
+
+step "the container image"
+mkdir "$work/image" "$work/container"
+tar --extract --file="${package%.deb}.oci.tar" --directory="$work/image"
+# blob is the file that a digest of a document names, whose content has to be that of the digest.
+blob() {
+  local digest
+  digest=$(jq -er "$2" "$1")
+  echo "${digest#sha256:} $work/image/blobs/sha256/${digest#sha256:}" | sha256sum --quiet --check >&2
+  echo "$work/image/blobs/sha256/${digest#sha256:}"
+}
+jq -e '.imageLayoutVersion == "1.0.0"' "$work/image/oci-layout" >/dev/null
+jq -e '.manifests[0].annotations["org.opencontainers.image.ref.name"] | test("^localhost/burano:[0-9]")' "$work/image/index.json" >/dev/null || fail "the image has no name"
+manifest=$(blob "$work/image/index.json" '.manifests[0].digest')
+settings=$(blob "$manifest" .config.digest)
+for ((i = 0; i < $(jq '.layers | length' "$manifest"); i++)); do
+  tar --extract --gzip --same-owner --same-permissions --file="$(blob "$manifest" ".layers[$i].digest")" --directory="$work/container"
+done
+cmp "$program" "$work/container/usr/bin/burano" || fail "the image has another program"
+user=$(jq -er .config.User "$settings")
+[[ $user == +([1-9])*([0-9]):* ]] || fail "the image's user is $user"
+install -m 644 "$work/clouds.yaml" "$work/container/etc/burano/clouds.yaml"
+# As each runtime does.
+mkdir "$work/container/proc"
+mount -t proc proc "$work/container/proc"
+readarray -t variables < <(jq -er '.config.Env[]' "$settings")
+readarray -t words < <(jq -er '(.config.Entrypoint + .config.Cmd)[]' "$settings")
+serve env -i "${variables[@]}" "$(command -v chroot)" --userspec="$user" "$work/container" "${words[@]}" --os-cloud burano-service --listen "127.0.0.1:$port"
+[[ $(stat -c '%u:%g %a' "$work/container/var/lib/burano/secret.key") == "$user 600" ]] || fail "the image's state folder is not its user's"
 echo "ok"
