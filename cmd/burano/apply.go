@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +21,9 @@ type applyOptions struct {
 	wait         bool
 	allowDestroy []string
 	repository   string
+	label        string
+	prune        bool
+	yes          bool
 }
 
 func applyCommand(connection *connection) *cobra.Command {
@@ -51,12 +56,19 @@ What no document names, and fields that a document leaves out, stay as they are.
   name: demo
   applications: […]
 
-Packages that one requires, and that the catalog does not have, are uploaded too; they are looked for beside it and in the repository.`,
+Packages that one requires, and that the catalog does not have, are uploaded too; they are looked for beside it and in the repository.
+
+With --label the server remembers under this label which packages, templates and environments were applied. --prune deletes those of the label
+that no document describes any more, and nothing else: it shows them first, and does it with --yes only.`,
 		Example: `  burano apply -f platform.yaml --dry-run
   burano apply -f folder/ --wait
+  burano apply -f folder/ --label platform --prune --yes
   generate | burano apply -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if options.prune && options.label == "" {
+				return errors.New("--prune deletes what was applied under a label: name it with --label")
+			}
 			documents, err := client.ReadDocuments(options.files, command.InOrStdin())
 			if err != nil {
 				return err
@@ -75,6 +87,9 @@ Packages that one requires, and that the catalog does not have, are uploaded too
 	flags.BoolVar(&options.wait, "wait", false, "wait for the deployments and show their reports; the exit code is 0 when all succeeded")
 	flags.StringSliceVar(&options.allowDestroy, "allow-destroy", nil, allowDestroyUsage)
 	addRepositoryFlag(command, &options.repository)
+	flags.StringVar(&options.label, "label", "", "remember what the files describe under this label")
+	flags.BoolVar(&options.prune, "prune", false, "delete what was applied under the label and is no longer described; only with --yes")
+	flags.BoolVar(&options.yes, "yes", false, "delete what --prune shows")
 	return command
 }
 
@@ -101,6 +116,17 @@ func apply(ctx context.Context, api *client.Client, documents []client.Document,
 			return err
 		}
 	}
+	former, left, err := labelled(ctx, api, options.label, plans)
+	if err != nil {
+		return err
+	}
+	for _, one := range left {
+		if options.prune {
+			fmt.Fprintf(out, "- %s %s\n", one.Kind, one.Name)
+		} else {
+			fmt.Fprintf(out, "  %s %s was applied under %s and is no longer described: it stays (--prune)\n", one.Kind, one.Name, options.label)
+		}
+	}
 	verb := ""
 	if options.dryRun {
 		verb = "would be "
@@ -109,14 +135,29 @@ func apply(ctx context.Context, api *client.Client, documents []client.Document,
 	if options.dryRun {
 		return nil
 	}
+	if options.prune && len(left) > 0 && !options.yes {
+		return fmt.Errorf("nothing is done: %d things would be deleted, with everything that is in them; --yes says that they may", len(left))
+	}
 	var deployed []*client.Planned
 	for _, one := range plans {
 		if err := one.Apply(ctx); err != nil {
-			return err
+			return errors.Join(err, remember(ctx, api, options.label, former, plans))
 		}
 		if one.Kind == client.KindEnvironment && one.Change != "" {
 			fmt.Fprintf(out, "environment %s (%s) is being deployed\n", one.Name, one.EnvironmentID)
 			deployed = append(deployed, one)
+		}
+	}
+	if err := remember(ctx, api, options.label, former, plans); err != nil {
+		return err
+	}
+	if options.prune && len(left) > 0 {
+		err := api.Prune(ctx, left, func(one client.Applied) {
+			former = slices.DeleteFunc(former, func(other client.Applied) bool { return other == one })
+			fmt.Fprintf(out, "%s %s: deleted\n", one.Kind, one.Name)
+		})
+		if err := errors.Join(err, remember(ctx, api, options.label, former, plans)); err != nil {
+			return err
 		}
 	}
 	if !options.wait {
@@ -129,6 +170,37 @@ func apply(ctx context.Context, api *client.Client, documents []client.Document,
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// labelled lists what there is under a label, and what of it no plan is about. Without a label that is nothing.
+func labelled(ctx context.Context, api *client.Client, label string, plans []*client.Planned) (former, left []client.Applied, err error) {
+	if label == "" {
+		return nil, nil, nil
+	}
+	if former, err = api.Applied(ctx, label); err != nil {
+		return nil, nil, err
+	}
+	if former, err = api.Existing(ctx, former); err != nil {
+		return nil, nil, err
+	}
+	left = slices.DeleteFunc(slices.Clone(former), func(one client.Applied) bool {
+		return slices.ContainsFunc(plans, func(p *client.Planned) bool { return p.Kind == one.Kind && p.Name == one.Name })
+	})
+	return former, left, nil
+}
+
+// remember writes under a label what there was before and what plans have made. It does so also when it was interrupted.
+func remember(ctx context.Context, api *client.Client, label string, former []client.Applied, plans []*client.Planned) error {
+	if label == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	made, err := api.Made(ctx, plans)
+	if err != nil {
+		return err
+	}
+	return api.SetApplied(ctx, label, append(made, former...))
 }
 
 // printPlanned prints a thing with a sign, as diff does, and below it what would be other than it is.

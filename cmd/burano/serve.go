@@ -269,6 +269,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			},
 			SnapshotLoss:     native.Loss,
 			Quotas:           []api.QuotaStore{rows, packageRows},
+			Applied:          rows,
 			Checks:           []api.Check{databaseAnswers},
 			Audit:            account,
 			AuditRows:        rows,

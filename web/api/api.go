@@ -58,6 +58,8 @@ type Config struct {
 	AllProjects func(ctx context.Context, caller identity.Caller) ([]identity.Project, error)
 	// Quotas keep how much projects may have.
 	Quotas []QuotaStore
+	// Applied keeps what projects have under labels.
+	Applied AppliedStore
 	// Checks are what /readyz asks.
 	Checks []Check
 	Limits Limits
@@ -158,6 +160,7 @@ func newEcho(config Config) *echo.Echo {
 	signInHandlers{config.SignIn, config.Policy}.register(burano)
 	auditHandlers{config.AuditRows}.register(burano)
 	quotaHandlers{config.Quotas, config.Limits.Values}.register(burano)
+	appliedHandlers{config.Applied, config.Limits.Values}.register(burano)
 	formHandlers{config.Catalog, config.Orchestrator, config.Limits.Values}.register(burano)
 	description, err := describe()
 	if err != nil {

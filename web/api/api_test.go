@@ -120,6 +120,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		},
 		SnapshotLoss: func(store.Snapshot) string { return "what came later" },
 		Quotas:       []QuotaStore{rows, packageRows},
+		Applied:      rows,
 		Logger:       s.logger,
 	}
 	for _, option := range options {

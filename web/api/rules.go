@@ -113,6 +113,8 @@ var rules = map[string]string{
 	"GET /burano/v1/quotas/:project":                                        "get_quotas",
 	"PUT /burano/v1/quotas/:project":                                        "set_quotas",
 	"DELETE /burano/v1/quotas/:project":                                     "set_quotas",
+	"GET /burano/v1/applied/:project/:label":                                "list_environments",
+	"PUT /burano/v1/applied/:project/:label":                                "update_environment",
 	"GET /burano/v1/session":                                                "default",
 	"GET /burano/v1/session/projects":                                       "default",
 	"PUT /burano/v1/session/project":                                        "default",

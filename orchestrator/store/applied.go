@@ -1,0 +1,39 @@
+package store
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+)
+
+// Applied is a thing that was made of a file under a label. It may be gone.
+type Applied struct {
+	ProjectID string `gorm:"primaryKey"`
+	Label     string `gorm:"primaryKey"`
+	Kind      string `gorm:"primaryKey"`
+	ID        string `gorm:"primaryKey"`
+	Name      string
+}
+
+// TableName is where gorm looks.
+func (Applied) TableName() string { return "applied" }
+
+// Applied lists what a project has under a label.
+func (s *Store) Applied(ctx context.Context, projectID, label string) ([]Applied, error) {
+	list := []Applied{}
+	err := s.reading(ctx).Where("project_id = ? AND label = ?", projectID, label).Order("kind, name, id").Find(&list).Error
+	return list, wrap(err, "list what is under a label")
+}
+
+// SetApplied replaces what a project has under a label.
+func (s *Store) SetApplied(ctx context.Context, projectID, label string, list []Applied) error {
+	return s.transaction(ctx, "write what is under a label", func(tx *gorm.DB) error {
+		if err := tx.Where("project_id = ? AND label = ?", projectID, label).Delete(&Applied{}).Error; err != nil || len(list) == 0 {
+			return err
+		}
+		for i := range list {
+			list[i].ProjectID, list[i].Label = projectID, label
+		}
+		return tx.Create(&list).Error
+	})
+}
