@@ -65,6 +65,40 @@ scenario('a draft begun elsewhere is taken up, and shows what each property was 
   await sees(page, 'Your draft is out of date');
 });
 
+scenario('a component is edited in the draft: what was not changed stays as it was, and a secret is kept unseen', {}, async (page) => {
+  const { request } = page.context();
+  const { environment: id, component } = await deployed(request);
+  const here = `environments/${id}/components/${component['?'].id}`;
+  const edited = async (size) => {
+    await page.goto(here);
+    await page.getByRole('button', { name: 'Edit', exact: true }).click();
+    const dialog = page.getByRole('dialog');
+    const field = dialog.getByLabel('size');
+    await field.waitFor();
+    const before = await field.inputValue();
+    assert.equal(await dialog.getByLabel('adminPassword').inputValue(), '');
+    await field.fill(size);
+    await dialog.getByRole('button', { name: 'Save in the draft' }).click();
+    return { dialog, before };
+  };
+  const refused = await edited('1.5');
+  assert.equal(refused.before, '1');
+  await refused.dialog.getByText('It must be a whole number.').waitFor();
+  const saved = await edited('5');
+  await saved.dialog.waitFor({ state: 'detached' });
+  await page.goto(`environments/${id}`);
+  await sees(page, 'Your draft has changes that are not deployed');
+  await page.getByRole('button', { name: 'The change' }).click();
+  await page.locator('ins', { hasText: '5' }).waitFor();
+  const again = await edited('6');
+  assert.equal(again.before, '5', 'the draft is what is edited');
+  await again.dialog.waitFor({ state: 'detached' });
+
+  const [{ id: session }] = (await call(request, 'GET', `/burano/v1/environments/${id}/sessions`)).sessions;
+  const [after] = await call(request, 'GET', `/v1/environments/${id}/services`, undefined, { headers: { 'X-Configuration-Session': session } });
+  assert.deepEqual([after.size, after.adminPassword, after.name], [6, 'former secret', 'acts']);
+});
+
 scenario('what a component reported in all runs is one list', {}, async (page) => {
   const { request } = page.context();
   const { environment: id, component } = await deployed(request);
