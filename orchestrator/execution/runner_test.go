@@ -439,7 +439,7 @@ func TestAFullDiskIsSaidAsWhatItIs(t *testing.T) {
 
 func TestAServerThatIsGoneIsSaidToBe(t *testing.T) {
 	server := sshtest.New(t)
-	client, err := ssh.Dial(t.Context(), ssh.Config{Address: server.Address, Signer: server.Signer, HostKeys: []xssh.PublicKey{server.HostKey}, Patience: 300 * time.Millisecond})
+	client, err := ssh.Dial(t.Context(), ssh.Config{Address: server.Address, Signer: server.Signer, HostKeys: []xssh.PublicKey{server.HostKey}, Patience: 3 * time.Second})
 	require.NoError(t, err)
 	defer client.Close()
 	server.Stop()
