@@ -3,7 +3,12 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -12,14 +17,15 @@ import (
 
 // testSwitches are what tests ask of a server that users must not: a program has them that was built with the tag faults.
 type testSwitches struct {
-	killAt string
+	killAt instant
 	age    time.Duration
 	grace  time.Duration
 }
 
 func (s *testSwitches) flags(flags *pflag.FlagSet) {
 	const name = "kill-at-step"
-	flags.StringVar(&s.killAt, name, "", "kill this process when the step of this name begins (begin:NAME) or before its end is written (end:NAME)")
+	flags.Var(&s.killAt, name, "kill this process when the step of this name begins (begin:NAME) or before its end is written (end:NAME); "+
+		"at the N-th time that this process comes there (NAME@N)")
 	_ = flags.MarkHidden(name)
 	const age = "certificate-age"
 	flags.DurationVar(&s.age, age, 0, "issue certificates of nodes as if that were so long ago")
@@ -36,15 +42,56 @@ func (s *testSwitches) issued() func() time.Time {
 
 func (s *testSwitches) tokenGrace() time.Duration { return s.grace }
 
-// atStep ends this process, as a crash would, at the step that the switch names; nil when it names none.
+// atStep ends this process, as a crash would, at the instant that the switch names; nil when it names none.
 func (s *testSwitches) atStep() func(name string, done bool) {
-	if s.killAt == "" {
+	if s.killAt.step == "" {
 		return nil
 	}
+	var times atomic.Int64
 	return func(name string, done bool) {
-		if !done && s.killAt == "begin:"+name || done && s.killAt == "end:"+name {
+		if name == s.killAt.step && done == s.killAt.done && times.Add(1) == cmp.Or(s.killAt.time, 1) {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // nothing more of the step is done
 		}
 	}
+}
+
+// instant is the beginning or the end of a step.
+type instant struct {
+	step string
+	done bool
+	time int64 // which one of those that a process comes to, from 1; 0 is the first, too
+}
+
+func (*instant) Type() string { return "string" }
+
+func (i *instant) String() string {
+	if i.step == "" {
+		return ""
+	}
+	text := "begin:" + i.step
+	if i.done {
+		text = "end:" + i.step
+	}
+	if i.time > 0 {
+		text += "@" + strconv.FormatInt(i.time, 10)
+	}
+	return text
+}
+
+// Set reads begin:NAME or end:NAME, with @N behind it or without.
+func (i *instant) Set(text string) error {
+	at, rest, _ := strings.Cut(text, ":")
+	step, number, counted := strings.Cut(rest, "@")
+	if at != "begin" && at != "end" || step == "" {
+		return fmt.Errorf("%q is neither begin:NAME nor end:NAME", text)
+	}
+	*i = instant{step: step, done: at == "end"}
+	if counted {
+		var err error
+		if i.time, err = strconv.ParseInt(number, 10, 64); err != nil || i.time < 1 {
+			return fmt.Errorf("%q does not end with a number from 1", text)
+		}
+	}
+	return nil
 }

@@ -23,7 +23,7 @@ import (
 type change struct {
 	name              string
 	call              []string // of the burano program
-	sample            []string // the instants at which `make test` kills the server
+	sample            []string // the instants at which `make test` kills the server; with @N, each at the N-th time since it was started
 	minions, gateways []string // that are there afterwards
 	master            string   // too; murano-kube-1 when empty
 	flags             []string // of the server
@@ -90,7 +90,8 @@ var changes = []change{
 	},
 }
 
-// replacements follow the deployment of the same environment: each of its three nodes is replaced, and all of them are made anew from a snapshot.
+// replacements follow the deployment of the same environment: each of its three nodes is replaced, all of them are made anew from a snapshot, and
+// two are replaced in one deployment.
 var replacements = []change{
 	{
 		name:     "replacement of a minion",
@@ -140,6 +141,17 @@ var replacements = []change{
 		gateways: []string{"murano-gateway-1-r2"},
 		master:   "murano-kube-1-r3",
 	},
+	{
+		// The stack changes once before the nodes are replaced, and three times for each: the successor is made, gets the floating address, and
+		// the former server goes. The server dies when the second successor is made, and, as that is there when it starts, when the second former
+		// one has gone.
+		name:     "replacement of one node after another",
+		call:     []string{"deploy", "test/e2e/testdata/rolling.yaml"},
+		sample:   []string{"end:servers@5", "end:servers@3"},
+		minions:  []string{"murano-kube-2-r3"},
+		gateways: []string{"murano-gateway-1-r3"},
+		master:   "murano-kube-1-r3",
+	},
 }
 
 // TestChangesSurviveTheDeathOfTheServer kills the server with SIGKILL at native steps of a deployment, of a scale-up, of a scale-down, of
@@ -147,7 +159,8 @@ var replacements = []change{
 // kills it at the beginning and at the end of every step: BURANO_SOAK is 1, or names the changes in which it does.
 func TestChangesSurviveTheDeathOfTheServer(t *testing.T) { surviveDeaths(t, changes) }
 
-// TestReplacementsSurviveTheDeathOfTheServer does the same to replacements of nodes and to the restoration of a snapshot.
+// TestReplacementsSurviveTheDeathOfTheServer does the same to replacements of nodes, also of several in one deployment, and to the restoration
+// of a snapshot.
 func TestReplacementsSurviveTheDeathOfTheServer(t *testing.T) {
 	deployment := changes[0]
 	deployment.sample = nil
