@@ -72,7 +72,8 @@ func volatile(path string) bool {
 	return false
 }
 
-// differences says what is there now that was not, or the other way round.
+// differences says what is there now that was not, or the other way round. What else the machine runs may begin and end meanwhile: control
+// groups that are gone, and those in which something runs, which no server of the local cloud does by then, are no difference.
 func (m machine) differences(now machine) []string {
 	var found []string
 	compare := func(what string, before, after []string) {
@@ -90,7 +91,11 @@ func (m machine) differences(now machine) []string {
 	compare("mount", m.Mounts, now.Mounts)
 	compare("namespace", m.Namespaces, now.Namespaces)
 	compare("interface", m.Interfaces, now.Interfaces)
-	compare("cgroup", m.Cgroups, now.Cgroups)
+	for _, one := range now.Cgroups {
+		if !slices.Contains(m.Cgroups, one) && !isUsed(one) {
+			found = append(found, "cgroup is left: "+one)
+		}
+	}
 	compare("rule", m.Rules, now.Rules)
 	for path, value := range m.Settings {
 		if after, ok := now.Settings[path]; ok && after != value {
@@ -98,6 +103,12 @@ func (m machine) differences(now machine) []string {
 		}
 	}
 	return found
+}
+
+// isUsed tells whether processes are in a control group.
+func isUsed(group string) bool {
+	processes, _ := os.ReadFile(filepath.Join(group, "cgroup.procs"))
+	return len(processes) > 0
 }
 
 // guests lists the processes that live in a server of the local cloud, which are those of its control group, or run one of our
