@@ -26,8 +26,8 @@ import (
 	"github.com/burano/burano/test/localcloud/localcloudtest"
 )
 
-// limit is how long all scenarios together may take.
-const limit = 15 * time.Minute
+// limit is how long all scenarios, thorough ones too, or all pictures may take together.
+const limit = 25 * time.Minute
 
 // TestDashboard runs all scenarios. BURANO_SCENARIOS names those to run, as a regular expression.
 func TestDashboard(t *testing.T) {

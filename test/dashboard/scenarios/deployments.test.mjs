@@ -9,7 +9,9 @@ const addressOf = (made) => `environments/${made.environment}/deployments/${made
 const status = (page, text) => page.getByRole('status').filter({ hasText: text }).first().waitFor();
 
 scenario('a deployment is watched live to its end', {}, async (page) => {
-  const made = await deploy(page.context().request, hello({ times: 6, pause: 1 }));
+  await page.goto('deployments'); // the next page needs less time than the deployment
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  const made = await deploy(page.context().request, hello({ times: 6, pause: 3 }));
   await page.goto(addressOf(made));
   await status(page, 'Running');
   await sees(page, 'Hello 1');

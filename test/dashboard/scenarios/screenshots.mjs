@@ -13,6 +13,15 @@ const { request } = (await open('demo', { watch: false })).context();
 const pages = await allPages(request);
 const sheets = await allSheets(request, pages);
 const all = { ...Object.fromEntries(Object.entries(pages).map(([name, address]) => [name, (page) => page.goto(address).then(() => undefined)])), ...sheets };
+/** Pages scroll within their frame: the window is as high as the whole page while its picture is taken. */
+async function picture(shown, path) {
+  const { width, height } = shown.viewportSize();
+  const below = await shown.evaluate(() => Math.max(0, ...[...document.querySelectorAll('.pf-v6-c-page__main-container, main')].map((box) => box.scrollHeight - box.clientHeight)));
+  await shown.setViewportSize({ width, height: Math.min(height + below, 5_000) });
+  await shown.screenshot({ path, animations: 'disabled' });
+  await shown.setViewportSize({ width, height });
+}
+
 const missing = [];
 for (const colorScheme of ['light', 'dark']) {
   for (const width of [1280, 360]) {
@@ -20,7 +29,7 @@ for (const colorScheme of ['light', 'dark']) {
     page.context().setDefaultTimeout(20_000);
     for (const [name, show] of Object.entries(all).filter(([name]) => wanted.test(name))) {
       const path = `${folder}/${name}-${colorScheme}-${width}.png`;
-      await eachSheet(page, show, (shown) => shown.screenshot({ path, fullPage: true, animations: 'disabled' })).catch((error) => missing.push(`${path}: ${error.message}`));
+      await eachSheet(page, show, (shown) => picture(shown, path)).catch((error) => missing.push(`${path}: ${error.message}`));
     }
     await page.context().close();
   }
