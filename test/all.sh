@@ -69,7 +69,6 @@ with_servers=(
   'TestNodesAreReplaced nodes that are replaced'
   'TestChangesSurvive servers that die'
   'TestReplacementsSurvive servers that die while nodes are replaced'
-  'TestNodesMove nodes in another network'
   'TestNodesThatFail nodes that fail'
   'TestApplications applications on servers'
   'TestAClusterIsBack restores'
