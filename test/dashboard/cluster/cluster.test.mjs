@@ -1,4 +1,6 @@
 // The whole way of somebody who has a browser and nothing else: from the sign-in to an application on a real cluster that answers, and back.
+import { stat } from 'node:fs/promises';
+import { get } from 'node:http';
 import { basename } from 'node:path';
 
 import { archiveOf } from '../scenarios/archive.mjs';
@@ -100,6 +102,7 @@ scenario('a cluster and an application on it are made, used, made larger and del
     (text) => /hello|demo/i.test(text),
     'what the application answers through the gateway',
   );
+  const address = application.url();
   await application.close();
   say('the application answers through the gateway');
   if (process.env.BURANO_PICTURES) {
@@ -118,8 +121,46 @@ scenario('a cluster and an application on it are made, used, made larger and del
   say('nodes, members and routes are seen');
   await picture('cluster');
 
+  // The rates move under requests, each over a connection of its own, and the bytes of the answers are counted.
+  const row = page.getByRole('grid', { name: 'Routes' }).getByRole('row').filter({ hasText: new URL(address).port || '80' });
+  await row.getByText('0/s', { exact: true }).waitFor();
+  let asking = true;
+  const requests = (async () => {
+    for (; asking; ) await new Promise((done) => get(address, { agent: false }, (answer) => answer.resume().on('end', done)).on('error', done));
+  })();
+  await row.getByText(/^[1-9]\d*\/s$/).first().waitFor();
+  await row.getByText(/^Out [1-9].*B\/s$/).waitFor();
+  asking = false;
+  await requests;
+  await row.getByText('0/s', { exact: true }).waitFor();
+  say('the rates of the gateway move under requests');
+
   const clear = async (what) => assert.deepEqual(await barriers(page), [], `axe on ${what}`);
   await clear('the cluster');
+  const node = nodes.getByRole('row').filter({ hasText: 'murano-kube-2' });
+  for (const [deed, then] of [[/^Cordon/, 'Takes no new pods'], [/^Uncordon/, 'Ready']]) {
+    await node.getByRole('button', { name: /^Actions/ }).click();
+    if (then === 'Ready') await clear("the menu of a node's actions");
+    await page.getByRole('menuitem', { name: deed }).click();
+    await dialog.locator('button[type="submit"]').click();
+    await dialog.getByText('The action is done').first().waitFor({ timeout: 3 * minutes });
+    await dialog.getByRole('button', { name: 'Close' }).last().click();
+    await node.getByText(then, { exact: true }).waitFor();
+  }
+  say('a node takes no new pods for a while');
+  await page.getByRole('tab', { name: 'Snapshots and certificates' }).click();
+  await page.getByRole('button', { name: 'Take a snapshot' }).click();
+  await dialog.getByRole('textbox', { name: 'What it is for' }).fill('by hand');
+  await dialog.getByRole('button', { name: 'Take a snapshot' }).click();
+  const taken = page.getByRole('grid', { name: 'Snapshots' }).getByRole('row').filter({ hasText: 'by hand' });
+  await taken.waitFor();
+  await page.getByRole('grid', { name: 'Certificates' }).getByRole('row').filter({ hasText: 'days left' }).first().waitFor();
+  await page.getByRole('button', { name: 'Rotate the keys' }).waitFor();
+  await clear('snapshots and certificates');
+  await taken.getByRole('button', { name: /^Actions/ }).click();
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('menuitem', { name: 'Download' }).click()]);
+  assert.ok((await stat(await file.path())).size > 100_000, 'a store of etcd');
+  say('a snapshot is taken and downloaded, and certificates are seen');
   await page.getByRole('tab', { name: 'What runs' }).click();
   await page.getByRole('link', { name: /^coredns-/ }).first().waitFor();
   await clear('what runs');
@@ -134,6 +175,10 @@ scenario('a cluster and an application on it are made, used, made larger and del
   await page.getByRole('link', { name: pod, exact: true }).waitFor({ state: 'detached', timeout: 2 * minutes });
   await status(page, /^(\d+) of \1 pods ready$/, 2 * minutes);
   await clear('a workload');
+  await page.getByRole('button', { name: 'Restart' }).click();
+  await dialog.getByRole('button', { name: 'Restart' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await status(page, /^(\d+) of \1 pods ready$/, 2 * minutes);
   await page.goto(cluster.replace(/\?.*/, ''));
   await nodes.waitFor();
   say('what runs is seen, and the log of a pod, which is made again');

@@ -1,4 +1,4 @@
-import { assert, calm, scenario, sees } from './harness.mjs';
+import { assert, calm, environment, scenario, sees } from './harness.mjs';
 
 const tile = (page, name) => page.getByRole('heading', { level: 2, name });
 
@@ -36,4 +36,13 @@ scenario('a search that finds nothing says so, and is cleared', {}, async (page)
   await sees(page, 'No application matches');
   await page.getByRole('button', { name: 'Clear search and category' }).click();
   await sees(page, 'Says what it is told to');
+});
+
+scenario('who looks for an application for an environment finds the way back to it', {}, async (page) => {
+  const id = await environment(page.context().request);
+  await page.goto(`environments/${id}`);
+  await page.getByRole('button', { name: 'Add application' }).first().click();
+  await sees(page, /Choose the application to add to/);
+  await page.getByRole('link', { name: 'Back to the environment' }).click();
+  await page.waitForURL((url) => url.pathname.endsWith(`environments/${id}`));
 });

@@ -47,7 +47,14 @@ export function CatalogPage() {
     <>
       <PageSection>
         <Title headingLevel="h1">{words.title}</Title>
-        {target.data && <Content component="p">{words.addingTo(target.data.name ?? '')}</Content>}
+        {target.data && (
+          <Content component="p">
+            {words.addingTo(target.data.name ?? '')}{' '}
+            <Link to="/environments/$environment" params={{ environment: environment ?? '' }}>
+              {words.backToEnvironment}
+            </Link>
+          </Content>
+        )}
       </PageSection>
       <PageSection isFilled>
         <Toolbar>

@@ -31,8 +31,8 @@ export function Nodes({ cluster, object, environment }: Props) {
         <Table aria-label={words.nodes} variant="compact" gridBreakPoint="grid-lg">
           <Thead>
             <Tr>
-              <Th>{words.node}</Th>
-              <Th>{words.role}</Th>
+              <Th width={20}>{words.node}</Th>
+              <Th width={15}>{words.role}</Th>
               <Th>{words.state}</Th>
               <Th>{words.address}</Th>
               <Th>{words.floating}</Th>

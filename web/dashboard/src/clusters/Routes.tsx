@@ -39,13 +39,13 @@ export function Routes({ environment, object, cluster }: { environment: string; 
           <Table aria-label={words.routes} variant="compact" gridBreakPoint="grid-xl">
             <Thead>
               <Tr>
-                <Th>{words.service}</Th>
+                <Th width={20}>{words.service}</Th>
                 <Th>{words.port}</Th>
-                <Th>{words.gatewayPort}</Th>
+                <Th modifier="wrap">{words.gatewayPort}</Th>
                 <Th>{words.connections}</Th>
                 <Th>{words.data}</Th>
                 <Th>{words.errors}</Th>
-                <Th>{words.backends}</Th>
+                <Th width={25}>{words.backends}</Th>
               </Tr>
             </Thead>
             <Tbody>
@@ -71,7 +71,7 @@ function RouteRow({ route, traffic }: { route: Route; traffic: PortTraffic | nul
       <Td dataLabel={words.service} className="burano-breaks">
         {route.namespace}/{route.service}
       </Td>
-      <Td dataLabel={words.port}>{route.port}</Td>
+      <Td dataLabel={words.port} modifier="nowrap">{route.port}</Td>
       <Td dataLabel={words.gatewayPort}>{route.gateway_port}</Td>
       <Td dataLabel={words.connections}>
         {traffic ? (
@@ -84,7 +84,7 @@ function RouteRow({ route, traffic }: { route: Route; traffic: PortTraffic | nul
           words.unknown
         )}
       </Td>
-      <Td dataLabel={words.data}>
+      <Td dataLabel={words.data} modifier="nowrap">
         {traffic && (
           <>
             <div>{words.received(rate(traffic.bytesIn))}</div>

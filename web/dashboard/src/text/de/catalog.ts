@@ -11,4 +11,5 @@ export const catalog: Texts['catalog'] = {
   clear: 'Suche und Kategorie löschen',
   by: (author) => `von ${author}`,
   addingTo: (name) => `Wählen Sie die Anwendung, die zu ${name} hinzugefügt werden soll.`,
+  backToEnvironment: 'Zurück zur Umgebung',
 };

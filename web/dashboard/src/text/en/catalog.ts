@@ -9,4 +9,5 @@ export const catalog = {
   clear: 'Clear search and category',
   by: (author: string) => `by ${author}`,
   addingTo: (name: string) => `Choose the application to add to ${name}.`,
+  backToEnvironment: 'Back to the environment',
 };
