@@ -42,12 +42,24 @@ import (
 // digit, keeps the clouds of several checkouts apart.
 func startCloud(t *testing.T) *server {
 	t.Helper()
+	return startCloudWith(t, cloudOfTests())
+}
+
+func cloudOfTests() localcloud.Config {
 	slot := os.Getenv("BURANO_SLOT")
-	return startCloudWith(t, localcloud.Config{ExternalCIDR: netip.MustParsePrefix("10.86.7" + slot + ".0/24"), Prefix: "blr" + slot + "-"})
+	return localcloud.Config{ExternalCIDR: netip.MustParsePrefix("10.86.7" + slot + ".0/24"), Prefix: "blr" + slot + "-"}
 }
 
 // startCloudWith is startCloud with other settings.
 func startCloudWith(t *testing.T, settings localcloud.Config) *server {
+	t.Helper()
+	s := startCloudAlone(t, settings)
+	s.build("faults")
+	return s
+}
+
+// startCloudAlone starts the cloud without Burano.
+func startCloudAlone(t *testing.T, settings localcloud.Config) *server {
 	t.Helper()
 	settings = localcloudtest.Start(t, settings)
 	s := &server{t: t, home: t.TempDir(), keystone: "http://" + settings.Listen}
@@ -61,7 +73,6 @@ func startCloudWith(t *testing.T, settings localcloud.Config) *server {
 	require.NoError(t, imagedata.Upload(t.Context(), admin.glance, image.ID, bytes.NewReader(content)).ExtractErr())
 	_, err = flavors.Create(t.Context(), admin.nova, flavors.CreateOpts{Name: "m1.tiny", RAM: 512, VCPUs: 1, Disk: &disk}).Extract()
 	require.NoError(t, err)
-	s.build("faults")
 	return s
 }
 

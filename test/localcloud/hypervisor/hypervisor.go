@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -35,9 +36,16 @@ type Config struct {
 // leaves the one it has. VCPUs weighs its share of the machine and limits nothing.
 type Server struct {
 	ID, Hostname, ImageID, NetNS string
+	RescueImageID                string // it runs from a fresh disk of this image, with its own below /mnt; "" for its own
 	MemoryMiB, VCPUs             int
 	Disks                        []Disk
 	ConfigDrive                  map[string][]byte `json:"-"`
+}
+
+// images are those that its disks build on, in an order in which they can be locked.
+func (s Server) images() []string {
+	images := slices.Compact(slices.Sorted(slices.Values([]string{s.ImageID, s.RescueImageID})))
+	return slices.DeleteFunc(images, func(image string) bool { return image == "" })
 }
 
 // State of a server.

@@ -307,6 +307,29 @@ runcmd:
 		require.NoError(t, h.SetDisks(ctx, "server-1", server.Disks), "which its deletion frees")
 	}
 
+	client.Close()
+	require.NoError(t, h.Stop(ctx, "server-1"))
+	_ = exec.Command("ip", "link", "delete", "bhvtest0").Run()
+	ip(t, "netns", "delete", netns)
+	plugIn(t, netns, mac)
+	rescue := server
+	rescue.RescueImageID = "node"
+	require.NoError(t, h.Start(ctx, rescue))
+	client = dial(t, user, host)
+	require.Equal(t, "kept", shell(t, client, "cat /mnt/root/kept"), "its own disk is there")
+	require.Equal(t, "fresh", shell(t, client, "test -e /root/kept || echo fresh"))
+	shell(t, client, "echo mended > /mnt/root/kept; mkdir /mnt/var/lib/etcd/mended; echo gone > /root/gone")
+	client.Close()
+	require.NoError(t, h.Stop(ctx, "server-1"))
+	requireNoTraces(t, h)
+	_ = exec.Command("ip", "link", "delete", "bhvtest0").Run()
+	ip(t, "netns", "delete", netns)
+	plugIn(t, netns, mac)
+	require.NoError(t, h.Start(ctx, server))
+	client = dial(t, user, host)
+	require.Equal(t, "mended\nmended", shell(t, client, "cat /root/kept; ls /var/lib/etcd; ls /root/gone 2>/dev/null || true"))
+	require.NoDirExists(t, h.disk("server-1").rescue().path())
+
 	require.NoError(t, h.DeleteImage(ctx, "node"))
 	require.False(t, h.HasImage("node"))
 	require.DirExists(t, h.imageFolder("node"), "a server still runs from it")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -95,6 +96,15 @@ func (h *Hypervisor) DeleteImage(_ context.Context, imageID string) error {
 	return h.removeUnused(imageID)
 }
 
+// releaseImage removes an image that a server has used, when it is deleted and the server was the last.
+func (h *Hypervisor) releaseImage(imageID string) error {
+	if imageID == "" {
+		return nil
+	}
+	defer h.lock("image " + imageID)()
+	return h.removeUnused(imageID)
+}
+
 // removeUnused removes an image that is marked as deleted when no server needs it any more. Its lock is held.
 func (h *Hypervisor) removeUnused(imageID string) error {
 	mark := h.imageFolder(imageID) + deletedMark
@@ -106,7 +116,7 @@ func (h *Hypervisor) removeUnused(imageID string) error {
 		return err
 	}
 	for _, id := range servers {
-		if server, err := h.load(id); err == nil && server.ImageID == imageID {
+		if server, err := h.load(id); err == nil && slices.Contains(server.images(), imageID) {
 			return nil
 		}
 	}

@@ -18,6 +18,7 @@ import (
 //
 //	server.json        what it is
 //	upper, work, root  its own layer, overlayfs's scratch, and the two over the image, mounted while it runs; or root is the disk it runs from
+//	rescue/            the same three of the system that rescues it
 //	volumes/           what must not lie on an overlay
 //	drive/             its config drive
 //	config.json, meminfo, console.log, runc.log
@@ -27,6 +28,19 @@ func (h *Hypervisor) disk(id string) disk { return disk{filepath.Join(h.serversF
 
 func (d disk) path(parts ...string) string {
 	return filepath.Join(append([]string{d.folder}, parts...)...)
+}
+
+// rescue is the disk of the system that rescues the server.
+func (d disk) rescue() disk { return disk{d.path("rescue")} }
+
+// make makes the folders of an overlay, two of which are the root of a file system.
+func (d disk) make() error {
+	for _, folder := range []string{"", "upper", "work", "root"} {
+		if err := os.MkdirAll(d.path(folder), 0o700); err != nil {
+			return err
+		}
+	}
+	return errors.Join(os.Chmod(d.path("upper"), 0o755), os.Chmod(d.path("root"), 0o755))
 }
 
 // Start makes a server and runs it, or runs again a stopped one, on the disk it has. It returns when the server's first
@@ -41,7 +55,14 @@ func (h *Hypervisor) Start(ctx context.Context, server Server) error {
 		return err
 	}
 	began := time.Now()
-	err = h.prepare(server, state)
+	before, err := h.load(server.ID)
+	if err != nil && state == Stopped {
+		return fmt.Errorf("start server %s: read what it was: %w", server.ID, err)
+	}
+	err = h.prepare(server, before, state)
+	if err == nil && before.RescueImageID != server.RescueImageID {
+		err = h.releaseImage(before.RescueImageID)
+	}
 	if err == nil {
 		err = h.run(ctx, server)
 	}
@@ -59,32 +80,36 @@ func (h *Hypervisor) Start(ctx context.Context, server Server) error {
 	return nil
 }
 
-// prepare writes the server's folder. From then on its image cannot be removed.
-func (h *Hypervisor) prepare(server Server, state State) error {
-	defer h.lock("image " + server.ImageID)()
+// prepare writes the server's folder. From then on its images cannot be removed.
+func (h *Hypervisor) prepare(server, before Server, state State) error {
+	for _, image := range server.images() {
+		defer h.lock("image " + image)()
+	}
 	if _, ownDisk := server.rootDisk(); !ownDisk && state == Absent && !h.HasImage(server.ImageID) {
 		return fmt.Errorf("there is no image %s", server.ImageID)
 	}
-	if state == Stopped {
-		before, err := h.load(server.ID)
-		if err != nil {
-			return fmt.Errorf("read what it was: %w", err)
-		}
-		if before.ImageID != server.ImageID {
-			return fmt.Errorf("its disk is made on image %s, not on %s", before.ImageID, server.ImageID)
-		}
+	if state == Stopped && before.ImageID != server.ImageID {
+		return fmt.Errorf("its disk is made on image %s, not on %s", before.ImageID, server.ImageID)
 	}
 	d := h.disk(server.ID)
-	for _, folder := range []string{"", "upper", "work", "root", "drive"} {
-		if err := os.MkdirAll(d.path(folder), 0o700); err != nil {
+	if before.RescueImageID != server.RescueImageID {
+		if server.RescueImageID != "" && !h.HasImage(server.RescueImageID) {
+			return fmt.Errorf("there is no image %s", server.RescueImageID)
+		}
+		if err := os.RemoveAll(d.rescue().path()); err != nil {
 			return err
 		}
 	}
-	// These are the root of the server's file system.
-	for _, folder := range []string{"upper", "root"} {
-		if err := os.Chmod(d.path(folder), 0o755); err != nil {
+	if err := d.make(); err != nil {
+		return err
+	}
+	if server.RescueImageID != "" {
+		if err := d.rescue().make(); err != nil {
 			return err
 		}
+	}
+	if err := os.MkdirAll(d.path("drive"), 0o700); err != nil {
+		return err
 	}
 	for _, volume := range volumes() {
 		if err := os.MkdirAll(d.path("volumes", volume), 0o700); err != nil {
@@ -118,6 +143,9 @@ func (h *Hypervisor) run(ctx context.Context, server Server) error {
 		err = mountDisk(ctx, root, d)
 	} else {
 		err = mountOverlay(h.imageFolder(server.ImageID), d)
+	}
+	if err == nil && server.RescueImageID != "" {
+		err = mountOverlay(h.imageFolder(server.RescueImageID), d.rescue())
 	}
 	if err != nil {
 		return err
@@ -221,8 +249,10 @@ func (h *Hypervisor) halt(ctx context.Context, id string) error {
 	if err := h.runc.delete(ctx, prefix+id, h.cgroup(id)); err != nil {
 		return err
 	}
-	if err := unmount(h.disk(id).path("root")); err != nil {
-		return err
+	for _, d := range []disk{h.disk(id).rescue(), h.disk(id)} {
+		if err := unmount(d.path("root")); err != nil {
+			return err
+		}
 	}
 	if server, err := h.load(id); err == nil {
 		taken := func(file string) bool {
@@ -247,9 +277,10 @@ func (h *Hypervisor) Delete(ctx context.Context, id string) error {
 		return fmt.Errorf("delete server %s: %w", id, err)
 	}
 	if known {
-		defer h.lock("image " + server.ImageID)()
-		if err := h.removeUnused(server.ImageID); err != nil {
-			return err
+		for _, image := range server.images() {
+			if err := h.releaseImage(image); err != nil {
+				return err
+			}
 		}
 		h.log.Info("server deleted", "server", id)
 	}

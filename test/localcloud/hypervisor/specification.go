@@ -89,6 +89,9 @@ type shares struct {
 // overlays of its own, and those of which file system statistics are asked or on which much is synced.
 func volumes() []string { return []string{"containerd", "kubelet", "etcd"} }
 
+// rescued is where the system that rescues a server has the server's own disk, which is no block device that it could mount there.
+const rescued = "/mnt"
+
 // processLimit is for one server; a node of Kubernetes with its pods stays far below.
 const processLimit = 16384
 
@@ -137,9 +140,15 @@ func (h *Hypervisor) specification(server Server, capabilities []string) specifi
 			CgroupsPath: h.cgroup(server.ID),
 		},
 	}
+	own := "/" // where its own disk is
+	if server.RescueImageID != "" {
+		own = rescued
+		spec.Root.Path = d.rescue().path("root")
+		spec.Mounts = append(spec.Mounts, mount{rescued, "bind", d.path("root"), []string{"rbind", "rw"}})
+	}
 	if _, ownDisk := server.rootDisk(); !ownDisk {
 		for _, volume := range volumes() {
-			spec.Mounts = append(spec.Mounts, mount{"/var/lib/" + volume, "bind", d.path("volumes", volume), []string{"rbind", "rw"}})
+			spec.Mounts = append(spec.Mounts, mount{filepath.Join(own, "var/lib", volume), "bind", d.path("volumes", volume), []string{"rbind", "rw"}})
 		}
 	}
 	if server.MemoryMiB > 0 {

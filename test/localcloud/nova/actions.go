@@ -31,13 +31,17 @@ func (s *Service) act(w http.ResponseWriter, r *http.Request) error {
 			err = s.begin(server.ID, taskStop, func(row Server) bool { return row.Status == StatusActive || row.Status == StatusError }, s.powerOff)
 		case "reboot":
 			err = s.begin(server.ID, taskReboot, func(row Server) bool { return row.Status != StatusBuild }, s.reboot)
+		case "rescue":
+			return s.rescueServer(w, r, server, argument)
+		case "unrescue":
+			err = s.unrescue(server.ID)
 		case "rebuild":
 			return s.rebuildServer(w, r, server, argument)
 		case "os-getConsoleOutput":
 			return s.consoleOutput(w, r, server, argument)
 		default:
-			err = fault.New(fault.Invalid, "There is no such action: %s. The local cloud knows os-start, os-stop, reboot, rebuild "+
-				"and os-getConsoleOutput.", name)
+			err = fault.New(fault.Invalid, "There is no such action: %s. The local cloud knows os-start, os-stop, reboot, rebuild, "+
+				"rescue, unrescue and os-getConsoleOutput.", name)
 		}
 	}
 	if err != nil {
@@ -60,7 +64,7 @@ func (s *Service) rebuildServer(w http.ResponseWriter, r *http.Request, server S
 	if image := lastPart(wanted.ImageRef); image != server.ImageID {
 		return fault.New(fault.Invalid, "The local cloud rebuilds a server from the image that it was made from, %s, and not from %s.", server.ImageID, image)
 	}
-	if err := s.begin(server.ID, taskRebuild, func(row Server) bool { return row.Status != StatusBuild }, s.rebuild); err != nil {
+	if err := s.begin(server.ID, taskRebuild, runs, s.rebuild); err != nil {
 		return err
 	}
 	server, err := s.Get(r.Context(), server.ProjectID, server.ID)

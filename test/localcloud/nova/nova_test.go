@@ -96,6 +96,12 @@ func (m *machines) set(id string, state hypervisor.State) {
 	m.states[id] = state
 }
 
+func (m *machines) fail(failure error) {
+	m.Lock()
+	defer m.Unlock()
+	m.failure = failure
+}
+
 func (m *machines) started1(id string) hypervisor.Server {
 	m.Lock()
 	defer m.Unlock()
@@ -326,6 +332,51 @@ func TestStopStartAndRebootAreRefusedWhereNovaRefusesThem(t *testing.T) {
 	requireStatus(t, servers.ForceDelete(t.Context(), demo, id).Err, http.StatusBadRequest)
 	c.machines.set(id, "stopped") // it went down by itself
 	c.wait(id, "SHUTOFF")
+}
+
+func TestARescuedServerRunsFromAnotherDiskUntilItIsUnrescued(t *testing.T) {
+	c := start(t)
+	demo := c.as("demo")
+	id := c.create(servers.CreateOpts{Name: "a", FlavorRef: "2", ImageRef: "image-1"}).ID
+	c.wait(id, "ACTIVE")
+	requireStatus(t, servers.Unrescue(t.Context(), demo, id).Err, http.StatusConflict)
+	requireStatus(t, servers.Rescue(t.Context(), demo, id, servers.RescueOpts{RescueImageRef: "nothing"}).Err, http.StatusBadRequest)
+	password, err := servers.Rescue(t.Context(), demo, id, servers.RescueOpts{AdminPass: "s3cret"}).Extract()
+	require.NoError(t, err)
+	require.Equal(t, "s3cret", password)
+	got := c.wait(id, "RESCUE")
+	require.Equal(t, "rescued", got.VmState)
+	require.EqualValues(t, servers.RUNNING, got.PowerState)
+	require.Equal(t, "image-1", got.Image["id"])
+	require.Equal(t, "image-1", c.machines.started1(id).RescueImageID)
+	require.Equal(t, 2, c.machines.count())
+
+	for _, refused := range []error{
+		servers.Rescue(t.Context(), demo, id, servers.RescueOpts{}).Err, servers.Stop(t.Context(), demo, id).Err, servers.Start(t.Context(), demo, id).Err,
+		servers.Rebuild(t.Context(), demo, id, servers.RebuildOpts{ImageRef: "image-1"}).Err,
+	} {
+		requireStatus(t, refused, http.StatusConflict)
+	}
+	require.NoError(t, servers.Reboot(t.Context(), demo, id, servers.RebootOpts{Type: servers.HardReboot}).ExtractErr())
+	c.wait(id, "RESCUE")
+	c.machines.set(id, "stopped") // the machine went down
+	c.restart()
+	require.Eventually(t, func() bool { return c.machines.count() == 4 }, waitFor, tick)
+	c.wait(id, "RESCUE")
+	require.Equal(t, "image-1", c.machines.started1(id).RescueImageID)
+
+	require.NoError(t, servers.Unrescue(t.Context(), demo, id).ExtractErr())
+	c.wait(id, "ACTIVE")
+	require.Empty(t, c.machines.started1(id).RescueImageID)
+
+	c.machines.fail(errors.New("no memory left on this machine"))
+	_, err = servers.Rescue(t.Context(), demo, id, servers.RescueOpts{}).Extract()
+	require.NoError(t, err)
+	c.wait(id, "ERROR")
+	c.machines.fail(nil)
+	require.NoError(t, servers.Reboot(t.Context(), demo, id, servers.RebootOpts{Type: servers.HardReboot}).ExtractErr())
+	c.wait(id, "ACTIVE")
+	require.Empty(t, c.machines.started1(id).RescueImageID, "what could not be rescued starts from its own disk")
 }
 
 func TestAFailedBuildSaysWhyAndLeavesNothingWhenDeleted(t *testing.T) {

@@ -20,33 +20,37 @@ const (
 	StatusActive  = "ACTIVE"
 	StatusShutoff = "SHUTOFF"
 	StatusError   = "ERROR"
+	StatusRescue  = "RESCUE"
 )
 
 // task is what is being done to a server. It is stored before the work begins, so that the work goes on after a restart.
 type task string
 
 const (
-	taskNone    task = ""
-	taskSpawn   task = "spawning"
-	taskStart   task = "powering-on"
-	taskStop    task = "powering-off"
-	taskReboot  task = "rebooting"
-	taskRebuild task = "rebuilding"
-	taskResize  task = "resize_migrating"
-	taskReplug  task = "attaching"
-	taskVolumes task = "attaching_volumes"
-	taskDelete  task = "deleting"
+	taskNone     task = ""
+	taskSpawn    task = "spawning"
+	taskStart    task = "powering-on"
+	taskStop     task = "powering-off"
+	taskReboot   task = "rebooting"
+	taskRebuild  task = "rebuilding"
+	taskResize   task = "resize_migrating"
+	taskReplug   task = "attaching"
+	taskVolumes  task = "attaching_volumes"
+	taskRescue   task = "rescuing"
+	taskUnrescue task = "unrescuing"
+	taskDelete   task = "deleting"
 )
 
 // Server is what is known of a server.
 type Server struct {
 	ID, ProjectID, UserID, Name string
-	Status                      string // BUILD, ACTIVE, SHUTOFF or ERROR
+	Status                      string // BUILD, ACTIVE, SHUTOFF, ERROR or RESCUE
 	Task                        task
 	Fault                       string // why it is in ERROR
 	FaultAt                     time.Time
 	Hostname                    string
 	FlavorID, ImageID           string
+	RescueImageID               string // what it runs from while it is rescued
 	KeyName, PublicKey          string
 	UserData                    []byte
 	Metadata                    map[string]string
@@ -199,8 +203,8 @@ func (s *Service) showServer(w http.ResponseWriter, r *http.Request) error {
 }
 
 // Nova's names and numbers for what a status means underneath.
-var vmStates = map[string]string{StatusBuild: "building", StatusActive: "active", StatusShutoff: "stopped", StatusError: "error"}
-var powerStates = map[string]int{StatusBuild: 0, StatusActive: 1, StatusShutoff: 4, StatusError: 0}
+var vmStates = map[string]string{StatusBuild: "building", StatusActive: "active", StatusShutoff: "stopped", StatusError: "error", StatusRescue: "rescued"}
+var powerStates = map[string]int{StatusBuild: 0, StatusActive: 1, StatusShutoff: 4, StatusError: 0, StatusRescue: 1}
 
 // imageOf is what a server was made of: an empty text where it runs from a volume.
 func (s *Service) imageOf(server Server) any {
@@ -239,7 +243,7 @@ func (s *Service) serverBody(ctx context.Context, server Server) map[string]any 
 		"OS-EXT-STS:task_state": nil, "OS-EXT-STS:vm_state": vmStates[server.Status], "OS-EXT-STS:power_state": powerStates[server.Status],
 		"OS-SRV-USG:launched_at": nil, "OS-SRV-USG:terminated_at": nil, "os-extended-volumes:volumes_attached": attached,
 	}
-	if server.Status != StatusError && server.Status != StatusShutoff {
+	if server.Status == StatusActive || server.Status == StatusBuild {
 		body["progress"] = 0
 	}
 	if server.Task != taskNone {

@@ -66,9 +66,12 @@ func (s *Service) settle(id string, kind task, failure error) {
 			switch {
 			case failure != nil:
 				row.Status, row.Fault, row.FaultAt = StatusError, failure.Error(), s.now()
+				row.RescueImageID = "" // it is started from its own disk again
 			case kind == taskVolumes: // runs or not as before
 			case kind == taskStop:
 				row.Status = StatusShutoff
+			case row.RescueImageID != "":
+				row.Status = StatusRescue
 			default:
 				row.Status = StatusActive
 				if row.LaunchedAt.IsZero() || kind == taskRebuild {
@@ -122,7 +125,7 @@ func (s *Service) Restore(ctx context.Context) error {
 	defer s.mutex.Unlock()
 	for _, server := range s.servers.All() {
 		kind := server.Task
-		if kind == taskNone && server.Status == StatusActive {
+		if kind == taskNone && (server.Status == StatusActive || server.Status == StatusRescue) {
 			seen, err := s.hypervisor.State(ctx, server.ID)
 			if err != nil {
 				return fmt.Errorf("restore server %s: %w", server.ID, err)
@@ -139,7 +142,7 @@ func (s *Service) Restore(ctx context.Context) error {
 		case taskNone:
 		case taskSpawn, taskStart, taskReplug:
 			s.run(server.ID, kind, s.boot)
-		case taskReboot, taskResize:
+		case taskReboot, taskResize, taskRescue, taskUnrescue:
 			s.run(server.ID, kind, s.reboot)
 		case taskRebuild:
 			s.run(server.ID, kind, s.rebuild)
@@ -190,7 +193,7 @@ func (s *Service) boot(ctx context.Context, id string) error {
 	}
 	if seen != running {
 		err = s.hypervisor.Start(ctx, hypervisor.Server{
-			ID: id, Hostname: server.Hostname, ImageID: server.ImageID, NetNS: namespace,
+			ID: id, Hostname: server.Hostname, ImageID: server.ImageID, RescueImageID: server.RescueImageID, NetNS: namespace,
 			MemoryMiB: flavor.MemoryMiB, VCPUs: flavor.VCPUs, Disks: disks, ConfigDrive: drive,
 		})
 		if err != nil {
