@@ -11,11 +11,14 @@ import (
 )
 
 // TestAClusterIsBackFromItsWorstDay loses all servers behind Burano's back and restores the cluster from a snapshot; then it loses the
-// majority of etcd, with the master, and goes on with the member that is left.
+// majority of etcd, with the master, and goes on with the member that is left. Snapshots are in the project's object store.
 func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
+	l.stop(t)
+	l.launch(t, "--snapshot-container", "burano-snapshots")
+	l.healthy(t)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
 	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/scaling.yaml", "--follow")
 	t.Cleanup(func() {
@@ -84,10 +87,13 @@ func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 	asBefore(t, demo, found)
 
 	// The environment is made again, with keys of its own, and has what its former one had.
-	var snapshots []struct{ ID, Reason string }
+	var snapshots []struct{ ID, Reason, Container string }
 	require.NoError(t, json.Unmarshal([]byte(l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "list", "-o", "json")), &snapshots))
-	i := slices.IndexFunc(snapshots, func(one struct{ ID, Reason string }) bool { return one.Reason == "before the worst day" })
+	i := slices.IndexFunc(snapshots, func(one struct{ ID, Reason, Container string }) bool { return one.Reason == "before the worst day" })
 	require.GreaterOrEqual(t, i, 0)
+	for _, one := range snapshots {
+		require.Contains(t, one.Container, "/burano-snapshots", one.Reason)
+	}
 	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/scaling.yaml", "--follow")
 	log = l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "restore", "scaling", "--snapshot", snapshots[i].ID, "--yes", "--follow")
 	t.Logf("back in another environment:\n%s", log)
