@@ -103,6 +103,12 @@ func (d definition) changesInside(next definition, resource string, depth int) (
 			// what is not wanted any more goes
 		default:
 			differing, more := was.differences(is, name, false)
+			for _, property := range was.spelledOtherwise(is, name) { // what is inside cannot be kept as it was
+				_, had := was.properties(name)[property]
+				if _, has := is.properties(name)[property]; had != has && !slices.Contains(differing, property) {
+					differing = append(differing, property)
+				}
+			}
 			for _, property := range differing {
 				changes = append(changes, &ServerChange{Server: name, Property: property, From: was.shown(name, property, foundServer{}), To: is.shown(name, property, foundServer{})})
 			}

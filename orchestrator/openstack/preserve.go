@@ -153,6 +153,13 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 		if resource.PhysicalID == "" || resource.Status == "CREATE_FAILED" || now.resource(resource.Name) == nil || next.resource(resource.Name) == nil {
 			continue // what was never made is made; what is not wanted any more goes
 		}
+		node := slices.Contains(content.Nodes, resource.Name)
+		differing, concealed := now.differences(next, resource.Name, node)
+		for _, property := range now.spelledOtherwise(next, resource.Name) {
+			if !slices.Contains(differing, property) {
+				next.keep(now, resource.Name, property)
+			}
+		}
 		if now.kind(resource.Name) != serverType {
 			changes, concealed := now.changesInside(next, resource.Name, 1)
 			for _, change := range changes {
@@ -163,20 +170,6 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 				unknown[resource.Name] = concealed
 			}
 			continue
-		}
-		node := slices.Contains(content.Nodes, resource.Name)
-		differing, concealed := now.differences(next, resource.Name, node)
-		for property, was := range now.properties(resource.Name) {
-			// Heat may take for another value what means the same in another spelling.
-			if is := next.properties(resource.Name)[property]; !slices.Contains(differing, property) && EffectOf(serverType, property) != InPlace &&
-				(equal(now.filledIn(was), next.filledIn(is)) || property == "availability_zone") && !reflect.DeepEqual(was, is) {
-				next.keep(now, resource.Name, property)
-			}
-		}
-		for property, is := range next.properties(resource.Name) {
-			if _, there := now.properties(resource.Name)[property]; !there && (isEmpty(is) || property == "availability_zone" && !slices.Contains(differing, property)) {
-				next.keep(now, resource.Name, property)
-			}
 		}
 		if node {
 			// Burano wrote it, and another version of Burano writes it otherwise.
@@ -253,8 +246,31 @@ func (d definition) successor(next definition, resource string, nodes []string) 
 	return ""
 }
 
+// spelledOtherwise lists the properties that next gives a resource in another spelling, which means the same to us and may be another value
+// to Heat, which would then replace the resource: to Heat a text that is null is an empty one, and not the same as none.
+func (d definition) spelledOtherwise(next definition, resource string) (names []string) {
+	before, after, kind := d.properties(resource), next.properties(resource), d.kind(resource)
+	all := maps.Clone(before)
+	if all == nil {
+		all = map[string]any{}
+	}
+	maps.Copy(all, after)
+	for name := range all {
+		was, had := before[name]
+		is, has := after[name]
+		same := equal(d.filledIn(was), next.filledIn(is)) || name == "availability_zone" && kind == serverType
+		if EffectOf(kind, name) != InPlace && same && (had != has || !reflect.DeepEqual(was, is)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // keep gives a resource a property as it was, with the values that parameters and files had.
 func (d definition) keep(was definition, resource, property string) {
+	if d.properties(resource) == nil {
+		d.resource(resource)["properties"] = map[string]any{}
+	}
 	if _, there := was.properties(resource)[property]; there {
 		d.properties(resource)[property] = was.value(resource, property)
 	} else {
@@ -525,7 +541,8 @@ func hidden(value any) bool {
 	return false
 }
 
-// equal compares as Heat does, to which 1 and "1" are the same, true and "True", and nothing and what is empty.
+// equal compares what values mean, for Heat too, to which 1 and "1" are the same, and true and "True"; for us nothing and what is empty are
+// (see spelledOtherwise).
 func equal(a, b any) bool {
 	if isEmpty(a) || isEmpty(b) {
 		return isEmpty(a) && isEmpty(b)

@@ -88,6 +88,19 @@ resources:
 	require.Equal(t, "small", now.properties("one")["flavor"], "a parameter may not be there any more")
 }
 
+func TestAnotherSpellingOfTheSameIsKept(t *testing.T) {
+	server := func(properties map[string]any) definition {
+		return definition{template: map[string]any{"resources": map[string]any{"one": map[string]any{"type": serverType, "properties": properties}}}}
+	}
+	was := server(map[string]any{"key_name": nil, "image": "tiny", "config_drive": "True", "metadata": map[string]any{}})
+	now := server(map[string]any{"image": "big", "config_drive": true, "scheduler_hints": nil})
+	require.ElementsMatch(t, []string{"key_name", "config_drive", "scheduler_hints"}, was.spelledOtherwise(now, "one"))
+	for _, property := range was.spelledOtherwise(now, "one") {
+		now.keep(was, "one", property)
+	}
+	require.Equal(t, map[string]any{"key_name": nil, "image": "big", "config_drive": "True"}, now.properties("one"))
+}
+
 func property(resource, name string, value any) func(map[string]any) {
 	return func(resources map[string]any) {
 		resources[resource].(map[string]any)["properties"].(map[string]any)[name] = value
@@ -119,6 +132,8 @@ func TestServersInStacksOfAStackAreCompared(t *testing.T) {
 			"files": {"flavor"}}},
 		"another image in the groups": {stack("small", "big", "a", nested, 1), map[string][]string{"group": {"image"}, "scaling": {"image"}}},
 		"another image in the file":   {stack("small", "tiny", "a", strings.Replace(nested, "tiny", "big", 1), 1), map[string][]string{"file": {"image"}, "files": {"image"}}},
+		"a key that is null, which is another value to Heat than none": {stack("small", "tiny", "a", strings.Replace(nested, "image: tiny", "image: tiny, key_name: null", 1), 1),
+			map[string][]string{"file": {"key_name"}, "files": {"key_name"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := map[string][]string{}

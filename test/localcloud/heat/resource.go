@@ -173,14 +173,17 @@ func (k resourceType) typed(properties map[string]any) (map[string]any, error) {
 	result := map[string]any{}
 	given := k.rename(properties)
 	for name, schema := range k.properties {
-		value := given[name]
+		value, there := given[name]
 		if value == nil {
 			value = schema.fallback
 		}
+		if value == nil && schema.required {
+			return nil, notValid("Property error: %s: the value is null", name)
+		}
+		if value == nil && there {
+			value = schema.kind.empty()
+		}
 		if value == nil {
-			if schema.required {
-				return nil, notValid("Property error: %s: the value is null", name)
-			}
 			continue
 		}
 		converted, err := schema.kind.convert(value)
@@ -190,6 +193,24 @@ func (k resourceType) typed(properties map[string]any) (map[string]any, error) {
 		result[name] = converted
 	}
 	return result, nil
+}
+
+// empty is what a property is whose value is null, which is another one than that of a property that is not there; nil where it has no
+// type.
+func (k kind) empty() any {
+	switch k {
+	case words:
+		return ""
+	case number:
+		return 0.0
+	case truth:
+		return false
+	case aList:
+		return []any{}
+	case aMap:
+		return map[string]any{}
+	}
+	return nil
 }
 
 func (k kind) convert(value any) (any, error) {
