@@ -35,8 +35,13 @@ export async function allSheets(request, pages) {
   await eventually(() => call(request, 'GET', `/v1/environments/${acts.environment}`), (now) => now.status === 'ready', 'the deployment');
   const [component] = await call(request, 'GET', `/v1/environments/${acts.environment}/services`);
   const actsPage = `environments/${acts.environment}/components/${component['?'].id}`;
-  const session = (await call(request, 'POST', `/v1/environments/${acts.environment}/configure`)).id;
-  await call(request, 'PUT', `/v1/environments/${acts.environment}/services`, [{ ...component, size: 5, adminPassword: 'another secret' }], { headers: { 'X-Configuration-Session': session } });
+  /** Begins a draft elsewhere and looks at whose drafts there are. An action that has run since has overtaken a former one. */
+  const others = async (page) => {
+    const session = (await call(request, 'POST', `/v1/environments/${acts.environment}/configure`)).id;
+    await call(request, 'PUT', `/v1/environments/${acts.environment}/services`, [{ ...component, size: 5, adminPassword: 'another secret' }], { headers: { 'X-Configuration-Session': session } });
+    await page.goto(`environments/${acts.environment}`);
+    await button(page, 'Who holds them').click();
+  };
   const withCluster = await environment(request);
   const empty = pages['environment-empty'];
   const hello = await packageOf(request, 'io.burano.test.Hello');
@@ -95,13 +100,9 @@ export async function allSheets(request, pages) {
     'environment-rename': press(pages.environment, 'Rename'),
     'environment-delete': press(pages.environment, 'Delete'),
     'delegation-give': press(pages['environment-access'], 'Give delegation'),
-    'draft-of-others': async (page) => {
-      await page.goto(`environments/${acts.environment}`);
-      await button(page, 'Who holds them').click();
-    },
+    'draft-of-others': others,
     'draft-changes': async (page) => {
-      await page.goto(`environments/${acts.environment}`);
-      await button(page, 'Who holds them').click();
+      await others(page);
       await button(page, 'Go on with it').click();
       await button(page, 'The change').click();
     },
