@@ -96,36 +96,26 @@ func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
 		s.holds(t, []string{"murano-kube-2-r3", "murano-kube-3-r2"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r2"})
 	})
 	t.Run("without room for one server more the former one goes first, and another name is a reason to be replaced", func(t *testing.T) {
-		addresses := s.floating(t, "murano-kube-1-r3", "murano-gateway-2-r2")
+		address := s.floating(t, "murano-gateway-2-r2")["murano-gateway-2-r2"]
 		most := s.watchServers(t)
 		smaller := strings.ReplaceAll(two, "m1.medium", "m1.large")
-		for _, name := range []string{"murano-kube-1", "murano-kube-3", "murano-gateway-2"} {
+		for _, name := range []string{"murano-kube-3", "murano-gateway-2"} {
 			smaller = strings.Replace(smaller, "name: "+name+", flavor: m1.large", "name: "+name+", flavor: m1.medium", 1)
 		}
-		smaller = strings.NewReplacer("name: murano-kube-1,", "name: murano-kube-main,", "name: murano-kube-3,", "name: murano-kube-7,").Replace(smaller)
+		smaller = strings.Replace(smaller, "name: murano-kube-3,", "name: murano-kube-7,", 1)
 		smaller = strings.Replace(smaller, "    name: scaling-cluster\n", "    name: scaling-cluster\n    surge: 0\n", 1)
 		require.NoError(t, os.WriteFile(file, []byte(smaller), 0o600))
-		api := watchAPI(t, "https://"+net.JoinHostPort(addresses["murano-kube-1-r3"], "6443")+"/version")
-		began := time.Now()
-		output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
-		t.Logf("%.1f s:\n%s", time.Since(began).Seconds(), output)
-		api.end()
-		t.Logf("the API was away for %s at most", api.longest)
+		for range 2 { // the second time changes nothing
+			l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+			s.holds(t, []string{"murano-kube-2-r3", "murano-kube-7-r3"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r3"})
+		}
 		require.Equal(t, 5, most())
-		s.master = "murano-kube-main-r4"
-		s.holds(t, []string{"murano-kube-2-r3", "murano-kube-7-r3"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r3"})
-		now := s.floating(t, "murano-kube-main-r4", "murano-gateway-2-r3")
-		require.Equal(t, addresses["murano-kube-1-r3"], now["murano-kube-main-r4"])
-		require.Equal(t, addresses["murano-gateway-2-r2"], now["murano-gateway-2-r3"])
+		require.Equal(t, address, s.floating(t, "murano-gateway-2-r3")["murano-gateway-2-r3"])
 
 		named := strings.Replace(smaller, "name: murano-kube-7,", "name: murano-kube-8,", 1)
 		require.NoError(t, os.WriteFile(file, []byte(strings.Replace(named, "surge: 0", "surge: 1", 1)), 0o600))
 		preview := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--dry-run")
 		require.Contains(t, preview, "1 node is replaced (a new one joins before the former one goes): murano-kube-7-r3, then called murano-kube-8-r4")
-		for range 2 { // the second time changes nothing
-			l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
-			s.holds(t, []string{"murano-kube-2-r3", "murano-kube-8-r4"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r3"})
-		}
 	})
 	require.Equal(t, "swordfish", s.cluster.kubectl(t, "", "get", "configmap", "precious", "-o", "jsonpath={.data.word}"))
 
