@@ -42,7 +42,8 @@ export BURANO_KUBERNETES_BINARY=${BURANO_KUBERNETES_BINARY:-$PWD/build/bin/kuber
 
 # Suites without servers, the longest first; the first two change nothing on the machine.
 calculating=(fuzzing race)
-without_servers=(dashboard etcd clients durability faults publishing)
+without_servers=(pages dashboard etcd clients durability faults publishing)
+pages='pages|clusters|deployments|packages' # files of the dashboard's scenarios that are a suite of their own
 without() {
   case $1 in
   fuzzing) suite "fuzzing the languages and packages" test/fuzz.sh ;;
@@ -52,7 +53,8 @@ without() {
     suite "the catalog and its languages under the race detector" env CGO_ENABLED=1 go test -race -timeout 15m \
       -skip 'TestWhatIsNoPackageIsRefusedWithItsReason|TestTheSizeThatAnEntryClaimsIsNotBelieved' ./catalog/...
     ;;
-  dashboard) suite "the dashboard in a browser" test/dashboard/run.sh ;;
+  pages) suite "the dashboard in a browser: its pages" env BURANO_SCENARIO_FILES="$pages" test/dashboard/run.sh ;;
+  dashboard) suite "the dashboard in a browser: everything else" env BURANO_SCENARIO_FILES="!$pages" test/dashboard/run.sh ;;
   etcd) suite "etcd: more random sequences" env BURANO_ETCD_SEQUENCES=12 go test -count=1 -timeout 10m -parallel 4 -v -run TestTheQuorum ./nodes/etcd ;;
   clients) suite "Murano's client and Burano's" go test -count=1 -timeout 20m -skip TestEveryFault ./test/clients ;;
   durability) suite "no work is lost when servers die" go test -count=1 -timeout 15m -v ./test/durability ;;
@@ -86,7 +88,9 @@ end_to_end() {
   suite "end to end: ${1#* }" env -C test/e2e "$tests" -test.timeout 25m -test.v "${choice[@]}"
 }
 
+# Clouds that run beside each other have different slots: one for each of the two lanes with servers, and one for that without.
 slots=("${BURANO_SLOT:-0}" "$(((${BURANO_SLOT:-0} + 1) % 10))")
+export BURANO_SLOT=$(((${BURANO_SLOT:-0} + 2) % 10))
 lab() { echo "$PWD/build/lab-$1"; }
 # down takes down the local clouds of servers, also those that a killed run has left.
 down() {

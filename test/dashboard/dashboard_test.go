@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -29,7 +30,8 @@ import (
 // limit is how long all scenarios, thorough ones too, or all pictures may take together.
 const limit = 25 * time.Minute
 
-// TestDashboard runs all scenarios. BURANO_SCENARIOS names those to run, as a regular expression.
+// TestDashboard runs all scenarios. BURANO_SCENARIOS names those to run, as a regular expression, and BURANO_SCENARIO_FILES the files that
+// they are in, or with a ! before it those that they are not in.
 func TestDashboard(t *testing.T) {
 	s := start(t)
 	args := []string{"--test", "--test-reporter=spec", "--test-concurrency=1"}
@@ -38,6 +40,10 @@ func TestDashboard(t *testing.T) {
 	}
 	files, err := filepath.Glob("scenarios/*.test.mjs")
 	require.NoError(t, err)
+	if wanted, others := strings.CutPrefix(os.Getenv("BURANO_SCENARIO_FILES"), "!"); wanted != "" {
+		named := regexp.MustCompile(wanted)
+		files = slices.DeleteFunc(files, func(file string) bool { return named.MatchString(filepath.Base(file)) == others })
+	}
 	require.NotEmpty(t, files)
 	s.node(limit, append(args, files...)...)
 }
