@@ -87,7 +87,7 @@ END
   background neutron neutron-server "${server[@]}"
   await neutron 300 answers http://127.0.0.1:9696/
   await neutron 300 consumes q-plugin
-  background neutron-linuxbridge neutron-linuxbridge-agent "${server[@]}" --config-file /srv/etc/neutron/linuxbridge.ini
+  background neutron-linuxbridge env PATH="$here/agent:$PATH" neutron-linuxbridge-agent "${server[@]}" --config-file /srv/etc/neutron/linuxbridge.ini
   background neutron-dhcp neutron-dhcp-agent "${common[@]}" --config-file /srv/etc/neutron/dhcp.ini
   background neutron-l3 neutron-l3-agent "${common[@]}" --config-file /srv/etc/neutron/l3.ini
   background neutron-metadata neutron-metadata-agent "${common[@]}" --config-file /srv/etc/neutron/metadata.ini
