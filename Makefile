@@ -104,10 +104,11 @@ test-disk: image-disk ## Boot the disk in QEMU with BIOS and UEFI, virtio, SCSI 
 	BURANO_DISK_IMAGE=$(BUILD)/node-image.qcow2 go test -count=1 -timeout 90m -v ./test/disk
 
 .PHONY: test-distributions
-test-distributions: setup build image ## Execution plans on servers of plain Debian 12 and 13, whose images are made first (minutes)
-	@mkdir -p $(BUILD)/distributions
+test-distributions: setup build image ## Execution plans on servers of plain Debian 12 and 13, and with Puppet; their images are made first (minutes)
+	@mkdir -p $(BUILD)/distributions/puppet
 	@for suite in bookworm trixie; do test -e $(BUILD)/distributions/$$suite.tar || test/setup/distribution.sh $$suite $(BUILD)/distributions/$$suite.tar; done
-	BURANO_DISTRIBUTIONS=$(BUILD)/distributions go test -count=1 -timeout 30m -v -run TestServersOfPlainDebian ./test/e2e
+	@test -e $(BUILD)/distributions/puppet/trixie.tar || test/setup/distribution.sh trixie $(BUILD)/distributions/puppet/trixie.tar puppet-agent
+	BURANO_DISTRIBUTIONS=$(BUILD)/distributions go test -count=1 -timeout 30m -v -run 'TestServersOfPlainDebian|TestPlansApplyManifestsOfPuppet' ./test/e2e
 
 .PHONY: bench-dashboard
 bench-dashboard: setup ## Measure how soon pages of the dashboard answer with 1,000 environments, 500 packages and 10,000 reports

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes an image of a plain Debian as its cloud images are, with cloud-init and sshd and nothing of ours, for servers of the local cloud.
-#   distribution.sh SUITE OUTPUT      for example: distribution.sh trixie build/trixie.tar
+#   distribution.sh SUITE OUTPUT [PACKAGE]...      for example: distribution.sh trixie build/trixie.tar puppet-agent
 set -euo pipefail
 suite=${1:?the Debian release} output=${2:?where the image is written to}
+shift 2
 cd "$(dirname "$0")/../.."
 
 # shellcheck disable=SC2016 # the words are apt-get's
@@ -23,7 +24,7 @@ trap 'rm -f "$hook"' EXIT
 printf '#!/bin/bash\n%s\n' "$customize" >"$hook"
 chmod +x "$hook"
 
+packages=(ca-certificates cloud-init curl dbus iproute2 openssh-server procps socat sudo systemd systemd-sysv udev "$@")
 mmdebstrap --quiet --mode=root --variant=minbase --format=tar --aptopt='APT::Install-Recommends "false"' --dpkgopt=force-unsafe-io \
-  --include=ca-certificates,cloud-init,curl,dbus,iproute2,openssh-server,procps,socat,sudo,systemd,systemd-sysv,udev \
-  --customize-hook="$hook" "$suite" "$output.part" "$mirror"
+  --include="$(IFS=, && echo "${packages[*]}")" --customize-hook="$hook" "$suite" "$output.part" "$mirror"
 mv "$output.part" "$output"
