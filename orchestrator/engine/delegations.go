@@ -63,7 +63,7 @@ func (e *Engine) project(ctx context.Context, task store.Task, environment store
 	return project, err
 }
 
-// adopting is the project of an environment, in which its stack may be one that Murano has made.
+// adopting is the project of an environment, in which its stacks may be ones that Murano has made.
 func (e *Engine) adopting(ctx context.Context, environmentID string, project *openstack.Project) (*openstack.Project, error) {
 	value, there, err := e.Store.Attribute(ctx, environmentID, environmentID, environmentClass, AttributeAdopted)
 	if err != nil || !there {
@@ -73,15 +73,12 @@ func (e *Engine) adopting(ctx context.Context, environmentID string, project *op
 	if err != nil {
 		return nil, err
 	}
-	var from openstack.Adoption
+	var from TakenOver
 	if err := json.Unmarshal(text, &from); err != nil {
-		return nil, fmt.Errorf("read which stack of Murano environment %s has: %w", environmentID, err)
+		return nil, fmt.Errorf("read which stacks of Murano environment %s has: %w", environmentID, err)
 	}
-	return project.Adopting(StackName(environmentID), from), nil
+	return project.Adopting(from.stacks(environmentID)), nil
 }
-
-// StackName is the name of an environment's stack: always the same, so that a stack whose creation was not heard of is found again.
-func StackName(environmentID string) string { return "burano-" + environmentID }
 
 // reach signs in through a delegation.
 func (e *Engine) reach(ctx context.Context, delegation store.Delegation) (*openstack.Project, error) {

@@ -154,9 +154,13 @@ const codePrefix = "code:"
 
 // Attributes of environments.
 const (
-	// AttributeStack says that there is, or may be, a stack.
+	// AttributeStack says that there is, or may be, a stack in its own region.
 	AttributeStack = "stack"
-	// AttributeAdopted is the stack that Murano has made, of an environment that was taken over: an openstack.Adoption.
+	// AttributeRegion is its own region since there are stacks; former versions kept nothing, and made them in Burano's own.
+	AttributeRegion = "region"
+	// AttributeStacks are the other regions in which it has, or may have, a stack: true by their names.
+	AttributeStacks = "stacks"
+	// AttributeAdopted are the stacks that Murano has made, of an environment that was taken over: a TakenOver.
 	AttributeAdopted = "stack of Murano"
 )
 

@@ -2,7 +2,7 @@ package murano
 
 import (
 	"encoding/json"
-	"maps"
+	"fmt"
 	"slices"
 
 	"github.com/burano/burano/orchestrator/engine"
@@ -10,55 +10,138 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// adoption has the environment's next deployment take the stack over that Murano has made in the environment's own region. others
-// is how many stacks Murano has made in other regions.
-func (d description) adoption(environment string) (rows []store.Attribute, others int, err error) {
+// adoption has the environment's next deployment take over the stacks that Murano has made: that in the environment's own region, those in other
+// regions, and those of packages in HOT. why is what a preview says of them.
+func (d description) adoption(environment string) (rows []store.Attribute, why string, err error) {
+	named := d.regions()
 	stacks := d.stacks()
-	regions, _ := d.Objects["regions"].(map[string]any)
-	home, _ := regions[""].(string)
-	if home == "" && len(stacks) == 1 {
-		home = slices.Collect(maps.Keys(stacks))[0]
+	home := d.home(named, stacks)
+	if home == "" && len(stacks) > 0 {
+		return nil, "", fmt.Errorf("Murano has made %d stacks in different regions for it, and its model does not say which region is its own", len(stacks))
 	}
-	if stacks[home] == "" {
-		return nil, len(stacks), nil
-	}
-	from := openstack.Adoption{Stack: stacks[home], Region: home, Servers: map[string]string{}}
-	instances(from.Servers, d.Objects)
-	instances(from.Servers, d.ObjectsCopy)
-	for _, one := range regions {
-		region, _ := one.(map[string]any)
-		if idOf(region) != home {
-			continue
+	taken := engine.TakenOver{Elsewhere: map[string]openstack.Adoption{}, Templates: d.templates()}
+	elsewhere := map[string]bool{}
+	for id, stack := range stacks {
+		from := openstack.Adoption{Stack: stack, Region: id, Servers: map[string]string{}, Network: networkOf(named[id])}
+		name, _ := named[id]["name"].(string)
+		for _, objects := range []map[string]any{d.Objects, d.ObjectsCopy} {
+			instances(objects, "", func(region, id, server string) {
+				if region == name || region == "" && from.Region == home {
+					from.Servers[id] = server
+				}
+			})
 		}
-		networks, _ := region["defaultNetworks"].(map[string]any)
-		network, _ := networks["environment"].(map[string]any)
-		from.Network = idOf(network)
+		switch {
+		case id == home:
+			taken.Adoption = from
+		case name == "":
+			return nil, "", fmt.Errorf("Murano has made stack %s in a region that its model does not name", stack)
+		default:
+			taken.Elsewhere[name], elsewhere[name] = from, true
+		}
 	}
-	value, err := json.Marshal(from)
-	if err != nil {
-		return nil, 0, err
+	if len(stacks)+len(taken.Templates) == 0 {
+		return nil, "", nil
 	}
-	for name, value := range map[string]string{engine.AttributeAdopted: string(value), engine.AttributeStack: "true"} {
-		rows = append(rows, store.Attribute{EnvironmentID: environment, ObjectID: environment, Class: classEnvironment, Name: name, Value: value})
+	values := map[string]any{engine.AttributeAdopted: taken}
+	if taken.Stack != "" {
+		values[engine.AttributeStack] = true
 	}
-	return rows, len(stacks) - 1, nil
+	if name, _ := named[home]["name"].(string); name != "" {
+		values[engine.AttributeRegion] = name
+	}
+	if len(elsewhere) > 0 {
+		values[engine.AttributeStacks] = elsewhere
+	}
+	for name, value := range values {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, "", err
+		}
+		rows = append(rows, store.Attribute{EnvironmentID: environment, ObjectID: environment, Class: classEnvironment, Name: name, Value: string(text)})
+	}
+	why = "with its stack in Heat"
+	if len(stacks)+len(taken.Templates) > 1 {
+		why = fmt.Sprintf("with its %d stacks in Heat", len(stacks)+len(taken.Templates))
+	}
+	return rows, why, nil
 }
 
-// instances notes the names of all that looks like a server, by the ids of the objects: which classes are servers only their packages tell.
-func instances(names map[string]string, value any) {
+// regions are the objects of the environment's regions, by their ids.
+func (d description) regions() map[string]map[string]any {
+	found := map[string]map[string]any{}
+	for _, objects := range []map[string]any{d.ObjectsCopy, d.Objects} {
+		regions, _ := objects["regions"].(map[string]any)
+		for _, one := range regions {
+			if region, isObject := one.(map[string]any); isObject && idOf(region) != "" {
+				found[idOf(region)] = region
+			}
+		}
+	}
+	return found
+}
+
+// home is the id of the environment's own region, "" where nothing says which one it is.
+func (d description) home(named map[string]map[string]any, stacks map[string]string) string {
+	for _, objects := range []map[string]any{d.Objects, d.ObjectsCopy} {
+		regions, _ := objects["regions"].(map[string]any)
+		if home, _ := regions[""].(string); home != "" {
+			return home
+		}
+		for id, region := range named {
+			if name, _ := objects["region"].(string); name != "" && region["name"] == name {
+				return id
+			}
+		}
+	}
+	if len(stacks) == 1 {
+		for id := range stacks {
+			return id
+		}
+	}
+	return ""
+}
+
+// networkOf is the id of a region's network of the environment.
+func networkOf(region map[string]any) string {
+	networks, _ := region["defaultNetworks"].(map[string]any)
+	network, _ := networks["environment"].(map[string]any)
+	return idOf(network)
+}
+
+// templates are the names of the stacks that Murano has made of packages in HOT.
+func (d description) templates() []string {
+	var names []string
+	for _, one := range d.Attributes {
+		if len(one) == 4 && one[2] == attributeTemplateStack {
+			if name, ok := one[3].(string); ok && name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// instances tells the ids and names of all that looks like a server: which classes are servers only their packages tell. region is the name of
+// that in which what owns the value stands, "" for the environment's own.
+func instances(value any, region string, note func(region, id, name string)) {
 	switch v := value.(type) {
 	case map[string]any:
+		if own, _ := v["regionName"].(string); own != "" {
+			region = own
+		}
 		name, named := v["name"].(string)
 		_, flavored := v["flavor"].(string)
 		if id := idOf(v); id != "" && named && flavored {
-			names[id] = name
+			note(region, id, name)
 		}
 		for _, item := range v {
-			instances(names, item)
+			instances(item, region, note)
 		}
 	case []any:
 		for _, item := range v {
-			instances(names, item)
+			instances(item, region, note)
 		}
 	}
 }

@@ -52,18 +52,11 @@ func (i *Import) takeEnvironment(ctx context.Context, one sourceEnvironment) (Fa
 			return Refused, why, err
 		}
 	}
-	why := ""
-	adopted, others, err := made.adoption(one.id)
+	adopted, why, err := made.adoption(one.id)
 	if err != nil {
 		return Refused, err.Error(), nil
 	}
 	imported.Attributes = append(imported.Attributes, adopted...)
-	if len(adopted) > 0 {
-		why = "with its stack in Heat"
-	}
-	if others > 0 {
-		return Refused, fmt.Sprintf("Murano has made %d stacks in other regions than its own for it, which are not taken over", others), nil
-	}
 	if i.Preview {
 		return Imported, why, nil
 	}

@@ -210,6 +210,7 @@ func takenOver(t *testing.T, dsn string, _ func(string), h here) {
 	require.Equal(t, "skip it is here", said["category Web"])
 	require.Equal(t, "import", said["category Home-made"])
 	require.Equal(t, "import with its stack in Heat", said["environment deployed"])
+	require.Equal(t, "import with its 2 stacks in Heat", said["environment from a template of Heat"])
 	require.Contains(t, said["environment stuck"], "conflict it is deploying or being deleted in Murano")
 
 	did, err := h.run(t.Context(), t, dsn, nil)
@@ -232,6 +233,11 @@ func takenOver(t *testing.T, dsn string, _ func(string), h here) {
 	require.NoError(t, err)
 	require.Len(t, here, 5)
 	for _, one := range here {
+		if one.Name == "from a template of Heat" {
+			kept, _, err := h.environments.Attribute(t.Context(), one.ID, one.ID, "io.murano.Environment", engine.AttributeAdopted)
+			require.NoError(t, err)
+			require.Equal(t, []any{"ejktsmwsm7g464_" + one.ID}, kept.(map[string]any)["templates"], "the stack of its package")
+		}
 		if one.Name != "deployed" {
 			continue
 		}
@@ -258,6 +264,47 @@ func takenOver(t *testing.T, dsn string, _ func(string), h here) {
 	free, err := h.environments.Load(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, free.Waiting, "no engine takes up what Murano had not ended")
+}
+
+func TestStacksOfSeveralRegionsAreTakenOver(t *testing.T) {
+	dsn, run := mariadb(t)
+	model := `{"Objects": {"?": {"type": "io.murano.Environment", "id": "e"}, "name": "draft", "region": "local", "regions": {
+		"local": {"?": {"type": "io.murano.CloudRegion", "id": "r1"}, "name": "local", "defaultNetworks": {"environment": {"?": {"type": "io.murano.resources.NeutronNetwork", "id": "n1"}}}},
+		"far": {"?": {"type": "io.murano.CloudRegion", "id": "r2"}, "name": "far", "defaultNetworks": {"environment": {"?": {"type": "io.murano.resources.NeutronNetwork", "id": "n2"}}}}%s},
+		"services": [{"?": {"type": "com.example.Web", "id": "a"}, "instance": {"?": {"type": "io.murano.resources.LinuxInstance", "id": "i1"}, "name": "web", "flavor": "m1.small"}},
+		{"?": {"type": "com.example.Web", "id": "b"}, "regionName": "far", "instance": {"?": {"type": "io.murano.resources.LinuxInstance", "id": "i2"}, "name": "web", "flavor": "m1.small"}}]},
+		"Attributes": [["r1", "io.murano.CloudRegion", "generatedStackName", "local-x"], ["r2", "io.murano.CloudRegion", "generatedStackName", "far-y"]]}`
+	write := func(model string) {
+		t.Helper()
+		run("UPDATE environment SET description = '" + strings.ReplaceAll(model, "\n", " ") + "' WHERE name = 'draft'")
+	}
+	for name, own := range map[string]string{"named by its id": `, "": "r1"`, "named by its name": ""} {
+		t.Run(name, func(t *testing.T) {
+			write(fmt.Sprintf(model, own))
+			h := open(t, sqlite(t))
+			did, err := h.run(t.Context(), t, dsn, nil)
+			require.NoError(t, err)
+			require.Equal(t, "import with its 2 stacks in Heat", did["environment draft"])
+			all, _, err := h.environments.Environments(t.Context(), "")
+			require.NoError(t, err)
+			kept := map[string]any{}
+			for _, one := range all {
+				for _, attribute := range []string{engine.AttributeAdopted, engine.AttributeStack, engine.AttributeRegion, engine.AttributeStacks} {
+					if one.Name == "draft" {
+						kept[attribute], _, err = h.environments.Attribute(t.Context(), one.ID, one.ID, "io.murano.Environment", attribute)
+						require.NoError(t, err)
+					}
+				}
+			}
+			require.Equal(t, map[string]any{engine.AttributeStack: true, engine.AttributeRegion: "local", engine.AttributeStacks: map[string]any{"far": true},
+				engine.AttributeAdopted: map[string]any{"stack": "murano-local-x", "servers": map[string]any{"i1": "web"}, "network": "n1", "region": "r1",
+					"elsewhere": map[string]any{"far": map[string]any{"stack": "murano-far-y", "servers": map[string]any{"i2": "web"}, "network": "n2", "region": "r2"}}}}, kept)
+		})
+	}
+	write(strings.Replace(fmt.Sprintf(model, ""), `"region": "local", `, "", 1))
+	said, err := open(t, sqlite(t)).run(t.Context(), t, dsn, preview)
+	require.NoError(t, err)
+	require.Contains(t, said["environment draft"], "conflict Murano has made 2 stacks in different regions for it")
 }
 
 func TestAnImportThatIsCutOffIsRunAgain(t *testing.T) {

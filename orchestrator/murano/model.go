@@ -18,7 +18,9 @@ const (
 	classEnvironment = "io.murano.Environment"
 	// attributeStackName is where Murano keeps what it calls a region's stack, without stackPrefix.
 	attributeStackName = "generatedStackName"
-	stackPrefix        = "murano-"
+	// attributeTemplateStack is where it keeps what the stack of a package in HOT is called.
+	attributeTemplateStack = "generatedHeatStackName"
+	stackPrefix            = "murano-"
 )
 
 // description is the document that Murano keeps of an environment, and of a session's draft of it.

@@ -77,7 +77,7 @@ func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
 		switch {
 		case err == nil && found:
 			err = json.Unmarshal(text, &s.content.Template)
-		case err == nil && s == h.own():
+		case err == nil:
 			err = h.adopt(ctx, s)
 		}
 		if err != nil {

@@ -298,7 +298,7 @@ func (a *applicationServers) withAccess(ctx context.Context, call muranopl.Call)
 		}
 	}
 	if there && former {
-		if gone, err := a.gone(ctx, call.Object.Text("openstackId")); err != nil || !gone {
+		if gone, err := a.gone(ctx, call.Object); err != nil || !gone {
 			return given(kept), err
 		}
 	}
@@ -312,12 +312,13 @@ func (a *applicationServers) withAccess(ctx context.Context, call muranopl.Call)
 	return given(data), nil
 }
 
-// gone tells whether Nova does not know a server any more.
-func (a *applicationServers) gone(ctx context.Context, id string) (bool, error) {
+// gone tells whether Nova does not know an instance's server any more.
+func (a *applicationServers) gone(ctx context.Context, instance *muranopl.Object) (bool, error) {
+	id := instance.Text("openstackId")
 	if id == "" {
 		return false, nil
 	}
-	project, err := a.stacks.regions.project(ctx, "")
+	project, err := a.stacks.regions.project(ctx, a.stacks.regions.of(instance))
 	if err != nil {
 		return false, err
 	}

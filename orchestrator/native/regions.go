@@ -7,21 +7,19 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/panics"
+	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
 const (
-	// attributeRegion is the environment's own region since there are stacks; former versions kept nothing, and made them in Burano's own.
-	attributeRegion = "region"
-	// attributeStacks are the other regions in which the environment has, or may have, a stack: true by their names.
-	attributeStacks = "stacks"
+	attributeRegion = engine.AttributeRegion
+	attributeStacks = engine.AttributeStacks
 
 	propertyRegion     = "region"
 	propertyRegionName = "regionName"
@@ -82,20 +80,9 @@ func (r regions) project(ctx context.Context, region string) (*openstack.Project
 	return project.In(ctx, region)
 }
 
-// stackName is the name of an environment's stack in a region: always the same, so that a stack whose creation was not heard of is found
-// again, and another one in each region, so that whoever reads a name knows which stack is meant.
+// stackName is the name of an environment's stack in a region.
 func (r regions) stackName(region string) string {
-	name := "burano-" + r.runtime.EnvironmentID()
-	if region == "" {
-		return name
-	}
-	// What Heat takes in names of stacks.
-	return name + "-" + strings.Map(func(c rune) rune {
-		if c < 128 && (c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.ContainsRune("._-", c)) {
-			return c
-		}
-		return '-'
-	}, region)
+	return engine.StackName(r.runtime.EnvironmentID(), region)
 }
 
 // check says what is wrong with where the model has things stand, before anything is made.

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
 const (
-	// attributeStack says that the environment has, or may have, a stack.
-	attributeStack = "stack"
+	attributeStack = engine.AttributeStack
 	// attributeMaker is who makes it; those of former versions say nothing, and are Heat's.
 	attributeMaker = "stackMaker"
 )

@@ -18,11 +18,11 @@ type Adoption struct {
 	Region  string            `json:"region"`  // the id of the region, by which Murano calls the security group of all servers
 }
 
-// Adopting returns the project in which the stack of this name is what Murano has made, until there is one that Burano has made. What the project
-// tells of it, and is told, is in Burano's names.
-func (p *Project) Adopting(name string, from Adoption) *Project {
+// Adopting returns the project in which the stacks of these names are what Murano has made, until there are ones that Burano has made. What the
+// project tells of them, and is told, is in Burano's names. A stack of a package in HOT keeps its name and those of its resources.
+func (p *Project) Adopting(from map[string]Adoption) *Project {
 	adopting := *p
-	adopting.adopted = map[string]Adoption{name: from}
+	adopting.adopted = from
 	return &adopting
 }
 
@@ -42,7 +42,12 @@ func (a adoptedStacks) List(ctx context.Context, name string) ([]stacks.ListedSt
 	if err != nil || name != a.name || slices.ContainsFunc(own, isOurs) {
 		return own, err
 	}
-	found, err := a.Stacks.List(ctx, a.from.Stack)
+	found := own
+	if a.from.Stack == name {
+		own = nil
+	} else {
+		found, err = a.Stacks.List(ctx, a.from.Stack)
+	}
 	for i := range found {
 		found[i].Name = name
 		found[i].Tags = append(found[i].Tags, OwnTag)
@@ -52,7 +57,7 @@ func (a adoptedStacks) List(ctx context.Context, name string) ([]stacks.ListedSt
 
 // real is what a stack is called in Heat.
 func (a adoptedStacks) real(ctx context.Context, name, id string) (real string, adopted bool, err error) {
-	if name != a.name {
+	if name != a.name || name == a.from.Stack {
 		return name, false, nil
 	}
 	found, err := a.Stacks.List(ctx, a.from.Stack)

@@ -91,6 +91,12 @@ func (p *Project) byHeat() Stacks {
 	return heatStacks{p.orchestration}
 }
 
+// isHeats tells whether it is Heat who makes stacks.
+func (p *Project) isHeats(by Stacks) bool {
+	_, adopted := by.(adoptedStacks)
+	return adopted || by == p.byHeat()
+}
+
 // stacks is who makes the stack of this name: who has made it already, and else who is set.
 func (p *Project) stacks(ctx context.Context, name string) (Stacks, error) {
 	heat, m := p.byHeat(), p.makers
@@ -141,7 +147,7 @@ func (p *Project) StackMaker(ctx context.Context, name string, former Orchestrat
 	switch {
 	case err != nil:
 		return "", err
-	case by == p.byHeat():
+	case p.isHeats(by):
 		return Heat, nil
 	case former == Heat && p.orchestration == nil:
 		return "", fault.New(fault.Conflict, "stack %s was made by Heat, and the service catalog has no Heat any more, so that Burano can neither change nor delete it: "+

@@ -86,11 +86,18 @@ func newProject(_ context.Context, provider *gophercloud.ProviderClient, catalog
 // Heat answers 500 without a reason. So every change of a stack is asked for with a token that lasts as long as one can. Elsewhere
 // gophercloud replaces a token once it has ended.
 func (p *Project) beforeChange(ctx context.Context, stack string) error {
-	if by, err := p.stacks(ctx, stack); err != nil || by != p.byHeat() {
+	if by, err := p.stacks(ctx, stack); err != nil || !p.isHeats(by) {
 		return err
 	}
-	if p.changing != nil {
-		if err := p.changing(ctx, p.noted(stack)); err != nil {
+	names := []string{stack}
+	if from := p.adopted[stack].Stack; from != "" && from != stack { // what Heat calls it, as long as it is there
+		names = append(names, from)
+	}
+	for _, name := range names {
+		if p.changing == nil {
+			break
+		}
+		if err := p.changing(ctx, p.noted(name)); err != nil {
 			return err
 		}
 	}

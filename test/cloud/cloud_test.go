@@ -72,6 +72,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"of several stacks of one name the oldest is kept", severalStacksBecomeOne},
 		{"a stack of somebody else is left alone", aStackOfSomebodyElseIsLeftAlone},
 		{"a stack of Murano is taken over, with its servers", muranosStackIsTakenOver},
+		{"a stack of a template of Murano is taken over", stacksOfMuranosTemplatesAreTakenOver},
 		{"a stack that is being deleted is made anew", aStackThatIsBeingDeletedIsMadeAnew},
 		{"a refused template says why", aRefusedTemplateSaysWhy},
 		{"a server for which there is no room says why, and a stack is healed by applying it again", noRoomIsSaidAndHealed},

@@ -53,8 +53,8 @@ func muranosStackIsTakenOver(t *testing.T, c *cloud) {
 	}
 	part := func(pattern string) string { return string(regexp.MustCompile(pattern).FindSubmatch(text)[1]) }
 	const name = "burano-taken-over"
-	project = project.Adopting(name, driver.Adoption{Stack: left.Name, Network: part(`"network-([0-9a-f]{32})"`),
-		Region: part(`"([0-9a-f]{32})": \{`), Servers: map[string]string{"one": "web1", "two": "web2"}})
+	project = project.Adopting(map[string]driver.Adoption{name: {Stack: left.Name, Network: part(`"network-([0-9a-f]{32})"`),
+		Region: part(`"([0-9a-f]{32})": \{`), Servers: map[string]string{"one": "web1", "two": "web2"}}})
 	t.Cleanup(func() { require.NoError(t, project.DeleteStack(context.Background(), name)) })
 
 	found, content, err := project.FindStack(t.Context(), name)
@@ -96,4 +96,52 @@ func muranosStackIsTakenOver(t *testing.T, c *cloud) {
 	require.Equal(t, []string{"flavor", before["web1"]}, []string{changes[0].Property, changes[0].ServerID})
 	require.Equal(t, before, ids())
 	require.False(t, bytes.Contains([]byte(err.Error()), []byte("web2")))
+}
+
+// stacksOfMuranosTemplatesAreTakenOver: the stack that Murano has made of a package in HOT, which has not Burano's tag, is updated in place by a
+// project that adopts it, and by no other. Then it is Burano's.
+func stacksOfMuranosTemplatesAreTakenOver(t *testing.T, c *cloud) {
+	demo := c.as(t, "demo")
+	plain := demo.project(t, c.service(t))
+	const name = "ejktsmwsm7g464_environment"
+	template := func(group string) map[string]any {
+		return map[string]any{"heat_template_version": "2016-10-14",
+			"resources": map[string]any{
+				"net":   map[string]any{"type": "OS::Neutron::Net", "properties": map[string]any{"name": "taken-over"}},
+				"group": map[string]any{"type": "OS::Neutron::SecurityGroup", "properties": map[string]any{"name": group}},
+			},
+			"outputs": map[string]any{"net": map[string]any{"value": map[string]any{"get_resource": "net"}}}}
+	}
+	text, err := json.Marshal(template("before"))
+	require.NoError(t, err)
+	heat, keep := demo.heat(t), true
+	made, err := stacks.Create(t.Context(), heat, stacks.CreateOpts{Name: name, TemplateOpts: &stacks.Template{TE: stacks.TE{Bin: text}}, DisableRollback: &keep,
+		Tags: []string{"murano"}}).Extract()
+	require.NoError(t, err)
+	adopting := plain.Adopting(map[string]driver.Adoption{name: {Stack: name}})
+	t.Cleanup(func() { require.NoError(t, adopting.DeleteStack(context.Background(), name)) })
+
+	found, content, err := adopting.FindStack(t.Context(), name)
+	require.NoError(t, err)
+	require.Equal(t, made.ID, found.ID)
+	require.Contains(t, content.Template["resources"], "net")
+	foreign, _, err := plain.FindStack(t.Context(), name)
+	require.NoError(t, err)
+	require.Nil(t, foreign)
+	_, err = plain.ApplyStack(t.Context(), name, driver.Content{Template: template("after")})
+	require.ErrorContains(t, err, "so Burano has not made it")
+
+	maker, err := adopting.StackMaker(t.Context(), name, "")
+	require.NoError(t, err)
+	require.Equal(t, driver.Heat, maker)
+	updated, err := adopting.ApplyStack(t.Context(), name, driver.Content{Template: template("after")})
+	require.NoError(t, err)
+	require.Equal(t, made.ID, updated.ID)
+	require.Equal(t, found.Outputs["net"], updated.Outputs["net"], "the network stays")
+	found, _, err = plain.FindStack(t.Context(), name)
+	require.NoError(t, err)
+	require.Equal(t, made.ID, found.ID, "now it has the tag")
+	again, err := adopting.ApplyStack(t.Context(), name, driver.Content{Template: template("after")})
+	require.NoError(t, err)
+	require.Equal(t, made.ID, again.ID)
 }
