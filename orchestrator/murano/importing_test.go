@@ -5,13 +5,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,56 +19,9 @@ import (
 	"github.com/burano/burano/internal/database/databasetest"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/murano"
+	"github.com/burano/burano/orchestrator/murano/muranotest"
 	"github.com/burano/burano/orchestrator/store"
 )
-
-// mariadb starts a server with the database that a real Murano (Zed, Debian 12) has left, as testdata/README.md says, and returns the address of it.
-func mariadb(t *testing.T) (dsn string, run func(statement string)) {
-	folder, err := os.MkdirTemp("", "burano-mariadb-")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
-	var owner *syscall.Credential
-	if os.Geteuid() == 0 { // as root it refuses to run
-		nobody, err := user.Lookup("nobody")
-		require.NoError(t, err)
-		uid, _ := strconv.Atoi(nobody.Uid)
-		gid, _ := strconv.Atoi(nobody.Gid)
-		require.NoError(t, os.Chown(folder, uid, gid))
-		owner = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	}
-	command := func(name string, args ...string) *exec.Cmd {
-		path, err := exec.LookPath(name)
-		require.NoError(t, err, "install Debian's package mariadb-server (`make setup`)")
-		c := exec.Command(path, append([]string{"--no-defaults"}, args...)...)
-		c.Dir = folder
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: owner, Pdeathsig: syscall.SIGKILL}
-		return c
-	}
-	data, socket := filepath.Join(folder, "data"), filepath.Join(folder, "socket")
-	out, err := command("mariadb-install-db", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db").CombinedOutput()
-	require.NoError(t, err, string(out))
-	server := command("mariadbd", "--datadir="+data, "--socket="+socket, "--skip-networking", "--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0")
-	require.NoError(t, server.Start())
-	t.Cleanup(func() {
-		_ = server.Process.Kill()
-		_ = server.Wait()
-	})
-	client := func(text string) error {
-		c := command("mariadb", "--socket="+socket, "--user=root", "--default-character-set=utf8mb3")
-		c.Stdin = strings.NewReader(text)
-		out, err := c.CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		return nil
-	}
-	require.Eventually(t, func() bool { return client("SELECT 1") == nil }, time.Minute, 50*time.Millisecond)
-	dump, err := os.ReadFile("testdata/murano.sql")
-	require.NoError(t, err)
-	require.NoError(t, client("CREATE DATABASE murano CHARACTER SET utf8mb3; USE murano; SET FOREIGN_KEY_CHECKS = 0; "+string(dump)+
-		"; CREATE USER reader IDENTIFIED BY 'p@ss'; GRANT SELECT ON murano.* TO reader"))
-	return "mysql+pymysql://reader:p%40ss@localhost/murano?unix_socket=" + socket, func(statement string) { require.NoError(t, client("USE murano; "+statement)) }
-}
 
 // here is what is imported into.
 type here struct {
@@ -119,7 +67,7 @@ func (h here) run(ctx context.Context, t *testing.T, dsn string, change func(*mu
 func preview(i *murano.Import) { i.Preview = true }
 
 func TestARealMuranoIsTakenOver(t *testing.T) {
-	dsn, run := mariadb(t)
+	dsn, run := muranotest.Database(t)
 	t.Run("into SQLite", func(t *testing.T) { takenOver(t, dsn, run, open(t, sqlite(t))) })
 	t.Run("into PostgreSQL", func(t *testing.T) {
 		db, err := database.OpenPostgres(t.Context(), databasetest.Postgres(t), time.Minute)
@@ -130,7 +78,7 @@ func TestARealMuranoIsTakenOver(t *testing.T) {
 }
 
 func TestARealMuranoIsTakenOverFromPostgreSQL(t *testing.T) {
-	dsn, _ := mariadb(t)
+	dsn, _ := muranotest.Database(t)
 	address := databasetest.Postgres(t)
 	inPostgres(t, dsn, address)
 	takenOver(t, address, nil, open(t, sqlite(t)))
@@ -267,7 +215,7 @@ func takenOver(t *testing.T, dsn string, _ func(string), h here) {
 }
 
 func TestStacksOfSeveralRegionsAreTakenOver(t *testing.T) {
-	dsn, run := mariadb(t)
+	dsn, run := muranotest.Database(t)
 	model := `{"Objects": {"?": {"type": "io.murano.Environment", "id": "e"}, "name": "draft", "region": "local", "regions": {
 		"local": {"?": {"type": "io.murano.CloudRegion", "id": "r1"}, "name": "local", "defaultNetworks": {"environment": {"?": {"type": "io.murano.resources.NeutronNetwork", "id": "n1"}}}},
 		"far": {"?": {"type": "io.murano.CloudRegion", "id": "r2"}, "name": "far", "defaultNetworks": {"environment": {"?": {"type": "io.murano.resources.NeutronNetwork", "id": "n2"}}}}%s},
@@ -308,7 +256,7 @@ func TestStacksOfSeveralRegionsAreTakenOver(t *testing.T) {
 }
 
 func TestAnImportThatIsCutOffIsRunAgain(t *testing.T) {
-	dsn, _ := mariadb(t)
+	dsn, _ := muranotest.Database(t)
 	h := open(t, sqlite(t))
 	for cut := 1; ; cut++ {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -336,7 +284,7 @@ func TestAnImportThatIsCutOffIsRunAgain(t *testing.T) {
 }
 
 func TestWhatIsTakenHereIsAConflict(t *testing.T) {
-	dsn, run := mariadb(t)
+	dsn, run := muranotest.Database(t)
 	h := open(t, sqlite(t))
 	_, err := h.run(t.Context(), t, dsn, nil)
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
 	"regexp"
 	"testing"
 
@@ -14,10 +13,11 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/orchestrator/murano/muranotest"
 	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
-// muranosStackIsTakenOver: the stack that a real Murano has made, as orchestrator/murano/testdata has it, is updated in place, and its servers stay.
+// muranosStackIsTakenOver: the stack that a real Murano has made, as muranotest has it, is updated in place, and its servers stay.
 func muranosStackIsTakenOver(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project := demo.project(t, c.service(t))
@@ -28,8 +28,7 @@ func muranosStackIsTakenOver(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, routers.Delete(context.Background(), network, router.ID).ExtractErr()) })
 
-	text, err := os.ReadFile("../../orchestrator/murano/testdata/stack.json")
-	require.NoError(t, err)
+	text := []byte(muranotest.Stack)
 	text = regexp.MustCompile(`("router_id": )"[^"]*"`).ReplaceAll(text, []byte(`${1}"`+router.ID+`"`))
 	text = regexp.MustCompile(`("floating_network": )"[^"]*"`).ReplaceAll(text, []byte(`${1}"`+outside.ID+`"`))
 	var left struct {
