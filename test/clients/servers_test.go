@@ -55,6 +55,14 @@ func TestOpenStacksClientManagesServersOfTheLocalCloud(t *testing.T) {
 	}, "RESCUE", "rescued")
 	wait("one", "ACTIVE")
 
+	ask([]string{"server resize --flavor m1.small one"})
+	wait("one", "VERIFY_RESIZE")
+	ask([]string{"server resize revert one"})
+	wait("one", "ACTIVE")
+	ask([]string{"server resize --flavor m1.small one"})
+	wait("one", "VERIFY_RESIZE")
+	ask([]string{"server resize confirm one", "server show -f value -c status one"}, "ACTIVE")
+
 	ask([]string{"server rebuild -f value -c name --image tiny one"}, "one")
 	wait("one", "ACTIVE")
 	ask([]string{

@@ -30,18 +30,28 @@ func (s *Service) act(w http.ResponseWriter, r *http.Request) error {
 		case "os-stop":
 			err = s.begin(server.ID, taskStop, func(row Server) bool { return row.Status == StatusActive || row.Status == StatusError }, s.powerOff)
 		case "reboot":
-			err = s.begin(server.ID, taskReboot, func(row Server) bool { return row.Status != StatusBuild }, s.reboot)
+			err = s.begin(server.ID, taskReboot, func(row Server) bool { return runs(row) || row.Status == StatusRescue }, s.reboot)
 		case "rescue":
 			return s.rescueServer(w, r, server, argument)
 		case "unrescue":
 			err = s.unrescue(server.ID)
+		case "resize":
+			err = s.beginResize(server, argument)
+		case "confirmResize":
+			if err := s.confirmResize(server.ID); err != nil {
+				return err
+			}
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		case "revertResize":
+			err = s.revertResize(server.ID)
 		case "rebuild":
 			return s.rebuildServer(w, r, server, argument)
 		case "os-getConsoleOutput":
 			return s.consoleOutput(w, r, server, argument)
 		default:
 			err = fault.New(fault.Invalid, "There is no such action: %s. The local cloud knows os-start, os-stop, reboot, rebuild, "+
-				"rescue, unrescue and os-getConsoleOutput.", name)
+				"rescue, unrescue, resize, confirmResize, revertResize and os-getConsoleOutput.", name)
 		}
 	}
 	if err != nil {

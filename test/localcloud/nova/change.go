@@ -43,7 +43,7 @@ func (s *Service) Resize(ctx context.Context, projectID, id, flavorRef string) e
 	if !ok {
 		return fault.New(fault.Invalid, "Flavor %s could not be found.", flavorRef)
 	}
-	op, err := s.beginWith(id, taskResize, runs, func(row *Server) { row.FlavorID = flavor.ID }, s.reboot)
+	op, err := s.beginWith(id, taskResize, runs, func(row *Server) { row.FlavorID = flavor.ID }, s.resize)
 	return s.ended(ctx, op, err, id)
 }
 

@@ -379,6 +379,52 @@ func TestARescuedServerRunsFromAnotherDiskUntilItIsUnrescued(t *testing.T) {
 	require.Empty(t, c.machines.started1(id).RescueImageID, "what could not be rescued starts from its own disk")
 }
 
+func TestAResizeIsConfirmedOrReverted(t *testing.T) {
+	c := start(t)
+	demo := c.as("demo")
+	id := c.create(servers.CreateOpts{Name: "a", FlavorRef: "2", ImageRef: "image-1"}).ID
+	c.wait(id, "ACTIVE")
+	resize := func(flavor string) error {
+		return servers.Resize(t.Context(), demo, id, servers.ResizeOpts{FlavorRef: flavor}).ExtractErr()
+	}
+	requireStatus(t, resize("2"), http.StatusBadRequest)
+	requireStatus(t, resize("nothing"), http.StatusBadRequest)
+	requireStatus(t, servers.ConfirmResize(t.Context(), demo, id).Err, http.StatusConflict)
+	requireStatus(t, servers.RevertResize(t.Context(), demo, id).Err, http.StatusConflict)
+
+	require.NoError(t, resize("3"))
+	require.Equal(t, "resized", c.wait(id, "VERIFY_RESIZE").VmState)
+	require.Equal(t, 2048, c.machines.started1(id).MemoryMiB)
+	requireStatus(t, servers.Reboot(t.Context(), demo, id, servers.RebootOpts{Type: servers.HardReboot}).Err, http.StatusConflict)
+	c.machines.set(id, "stopped") // the machine went down
+	c.restart()
+	require.Eventually(t, func() bool { return c.machines.count() == 3 }, waitFor, tick)
+	c.wait(id, "VERIFY_RESIZE")
+	require.NoError(t, servers.RevertResize(t.Context(), demo, id).ExtractErr())
+	require.Equal(t, "2", c.wait(id, "ACTIVE").Flavor["id"])
+	require.Equal(t, 1024, c.machines.started1(id).MemoryMiB)
+
+	require.NoError(t, resize("3"))
+	c.wait(id, "VERIFY_RESIZE")
+	require.NoError(t, servers.ConfirmResize(t.Context(), demo, id).ExtractErr())
+	require.Equal(t, "3", c.wait(id, "ACTIVE").Flavor["id"])
+
+	require.NoError(t, servers.Stop(t.Context(), demo, id).ExtractErr())
+	c.wait(id, "SHUTOFF")
+	starts := c.machines.count()
+	require.NoError(t, resize("2"))
+	c.wait(id, "VERIFY_RESIZE")
+	require.NoError(t, servers.ConfirmResize(t.Context(), demo, id).ExtractErr())
+	require.Equal(t, "2", c.wait(id, "SHUTOFF").Flavor["id"])
+	require.Equal(t, starts, c.machines.count(), "what was off stays off")
+
+	require.NoError(t, servers.Start(t.Context(), demo, id).ExtractErr())
+	c.wait(id, "ACTIVE")
+	c.machines.fail(errors.New("no memory left on this machine"))
+	require.NoError(t, resize("3"))
+	require.Equal(t, "2", c.wait(id, "ERROR").Flavor["id"])
+}
+
 func TestAFailedBuildSaysWhyAndLeavesNothingWhenDeleted(t *testing.T) {
 	c := start(t)
 	before := c.namespaces()

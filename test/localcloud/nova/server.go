@@ -21,6 +21,7 @@ const (
 	StatusShutoff = "SHUTOFF"
 	StatusError   = "ERROR"
 	StatusRescue  = "RESCUE"
+	StatusResized = "VERIFY_RESIZE"
 )
 
 // task is what is being done to a server. It is stored before the work begins, so that the work goes on after a restart.
@@ -34,6 +35,7 @@ const (
 	taskReboot   task = "rebooting"
 	taskRebuild  task = "rebuilding"
 	taskResize   task = "resize_migrating"
+	taskRevert   task = "resize_reverting"
 	taskReplug   task = "attaching"
 	taskVolumes  task = "attaching_volumes"
 	taskRescue   task = "rescuing"
@@ -44,13 +46,14 @@ const (
 // Server is what is known of a server.
 type Server struct {
 	ID, ProjectID, UserID, Name string
-	Status                      string // BUILD, ACTIVE, SHUTOFF, ERROR or RESCUE
+	Status                      string // BUILD, ACTIVE, SHUTOFF, ERROR, RESCUE or VERIFY_RESIZE
 	Task                        task
 	Fault                       string // why it is in ERROR
 	FaultAt                     time.Time
 	Hostname                    string
 	FlavorID, ImageID           string
 	RescueImageID               string // what it runs from while it is rescued
+	Before                      *size  // what it was, until its resize is confirmed or reverted
 	KeyName, PublicKey          string
 	UserData                    []byte
 	Metadata                    map[string]string
@@ -203,8 +206,8 @@ func (s *Service) showServer(w http.ResponseWriter, r *http.Request) error {
 }
 
 // Nova's names and numbers for what a status means underneath.
-var vmStates = map[string]string{StatusBuild: "building", StatusActive: "active", StatusShutoff: "stopped", StatusError: "error", StatusRescue: "rescued"}
-var powerStates = map[string]int{StatusBuild: 0, StatusActive: 1, StatusShutoff: 4, StatusError: 0, StatusRescue: 1}
+var vmStates = map[string]string{StatusBuild: "building", StatusActive: "active", StatusShutoff: "stopped", StatusError: "error", StatusRescue: "rescued", StatusResized: "resized"}
+var powerStates = map[string]int{StatusBuild: 0, StatusActive: 1, StatusShutoff: 4, StatusError: 0, StatusRescue: 1, StatusResized: 1}
 
 // imageOf is what a server was made of: an empty text where it runs from a volume.
 func (s *Service) imageOf(server Server) any {
@@ -224,6 +227,9 @@ func (s *Service) serverBody(ctx context.Context, server Server) map[string]any 
 	}
 	if server.Task == taskResize {
 		status = "RESIZE"
+	}
+	if server.Task == taskRevert {
+		status = "REVERT_RESIZE"
 	}
 	metadata := server.Metadata
 	if metadata == nil {

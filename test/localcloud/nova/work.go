@@ -67,11 +67,18 @@ func (s *Service) settle(id string, kind task, failure error) {
 			case failure != nil:
 				row.Status, row.Fault, row.FaultAt = StatusError, failure.Error(), s.now()
 				row.RescueImageID = "" // it is started from its own disk again
+				if row.Before != nil {
+					row.FlavorID, row.Before = row.Before.FlavorID, nil
+				}
 			case kind == taskVolumes: // runs or not as before
 			case kind == taskStop:
 				row.Status = StatusShutoff
 			case row.RescueImageID != "":
 				row.Status = StatusRescue
+			case row.Before != nil && kind == taskRevert:
+				row.Status, row.Before = row.Before.Status, nil
+			case row.Before != nil:
+				row.Status = StatusResized
 			default:
 				row.Status = StatusActive
 				if row.LaunchedAt.IsZero() || kind == taskRebuild {
@@ -125,7 +132,7 @@ func (s *Service) Restore(ctx context.Context) error {
 	defer s.mutex.Unlock()
 	for _, server := range s.servers.All() {
 		kind := server.Task
-		if kind == taskNone && (server.Status == StatusActive || server.Status == StatusRescue) {
+		if kind == taskNone && server.up() {
 			seen, err := s.hypervisor.State(ctx, server.ID)
 			if err != nil {
 				return fmt.Errorf("restore server %s: %w", server.ID, err)
@@ -142,8 +149,10 @@ func (s *Service) Restore(ctx context.Context) error {
 		case taskNone:
 		case taskSpawn, taskStart, taskReplug:
 			s.run(server.ID, kind, s.boot)
-		case taskReboot, taskResize, taskRescue, taskUnrescue:
+		case taskReboot, taskRescue, taskUnrescue:
 			s.run(server.ID, kind, s.reboot)
+		case taskResize, taskRevert:
+			s.run(server.ID, kind, s.resize)
 		case taskRebuild:
 			s.run(server.ID, kind, s.rebuild)
 		case taskVolumes:
