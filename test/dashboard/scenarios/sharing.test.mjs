@@ -212,13 +212,14 @@ scenario('an image is marked, and its mark taken away', { user: 'admin' }, async
   const row = rowOf(page, name);
   try {
     await page.goto('images');
-    await row.getByRole('button', { name: `Mark the image ${name}` }).click();
+    await row.getByRole('button', { name: `Change the mark: ${name}` }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Title').fill('For a moment');
     await dialog.getByRole('button', { name: 'Mark' }).click();
     await row.filter({ hasText: 'For a moment' }).waitFor();
     await row.getByRole('button', { name: `Take the mark away: ${name}` }).click();
     await row.filter({ hasText: 'Not marked' }).waitFor();
+    await row.getByRole('button', { name: `Mark the image ${name}` }).waitFor();
   } finally {
     // Forms of other scenarios find the image by its mark.
     await call(request, 'PUT', `/burano/v1/cloud/images/${id}/mark`, { type, title });

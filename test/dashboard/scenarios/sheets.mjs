@@ -138,7 +138,7 @@ export async function allSheets(request, pages) {
     'package-delete': to('admin', choose('packages?search=Hello', 'Hello', 'Delete')),
     'category-add': to('admin', press('categories', 'Add category')),
     'images-admin': to('admin', at('images')),
-    'image-mark': to('admin', press('images', /^Mark the image/)),
+    'image-mark': to('admin', press('images', /^Change the mark/)),
     'template-create': press('templates', 'Create template'),
     'template-rename': choose('templates', 'template', 'Rename'),
     'template-environment': choose('templates', 'template', 'Create environment'),

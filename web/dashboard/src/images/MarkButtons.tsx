@@ -20,8 +20,8 @@ export function MarkButtons({ image }: { image: Image }) {
     <>
       <Flex columnGap={{ default: 'columnGapSm' }}>
         <FlexItem>
-          <Button variant="link" isInline aria-label={words.markOf(image.name ?? '')} onClick={() => setMarking(true)}>
-            {words.markIt}
+          <Button variant="link" isInline aria-label={(image.type ? words.remarkOf : words.markOf)(image.name ?? '')} onClick={() => setMarking(true)}>
+            {image.type ? words.remarkIt : words.markIt}
           </Button>
         </FlexItem>
         {image.type && (
@@ -60,7 +60,7 @@ function MarkDialog({ image, onDone, onClose }: { image: Image; onDone: () => vo
   };
   return (
     <Modal isOpen variant="small" aria-labelledby={`${id}-title`} onClose={onClose}>
-      <ModalHeader title={words.markOf(image.name ?? '')} labelId={`${id}-title`} />
+      <ModalHeader title={(image.type ? words.remarkOf : words.markOf)(image.name ?? '')} labelId={`${id}-title`} />
       <ModalBody>
         <Form id={id} onSubmit={submit}>
           {mark.error && <Failure error={mark.error} />}
