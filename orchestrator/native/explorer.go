@@ -40,7 +40,7 @@ type explorer struct {
 
 func (e *explorer) methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{"getAvailableCidr": e.availableCIDR, "getExternalNetworkIdForRouter": e.externalNetwork,
-		"getDefaultDns": e.defaultDNS, "getDefaultRouter": e.defaultRouter, "listNetworks": e.list("networks"), "listSubnetworks": e.list("subnets"),
+		"getExternalNetworkIdForNetwork": e.externalNetworkOfNetwork, "getDefaultDns": e.defaultDNS, "getDefaultRouter": e.defaultRouter, "listNetworks": e.list("networks"), "listSubnetworks": e.list("subnets"),
 		"listPorts": e.list("ports"), "listNeutronExtensions": e.list("extensions")}
 }
 
@@ -58,6 +58,19 @@ func (e *explorer) list(kind string) muranopl.NativeMethod {
 		list, err := project.ListNeutron(ctx, kind)
 		return whole(list), err
 	}
+}
+
+func (e *explorer) externalNetworkOfNetwork(ctx context.Context, call muranopl.Call) (any, error) {
+	project, err := e.project(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	network, _ := call.Args["networkId"].(string)
+	id, err := project.ExternalNetworkOfNetwork(ctx, network)
+	if err != nil || id == "" {
+		return nil, err
+	}
+	return id, nil
 }
 
 func (e *explorer) defaultRouter(ctx context.Context, call muranopl.Call) (any, error) {

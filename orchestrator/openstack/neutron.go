@@ -3,9 +3,12 @@ package openstack
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 
+	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/external"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
@@ -58,6 +61,43 @@ func (p *Project) RoutersOf(ctx context.Context, network string) ([]string, erro
 		}
 	}
 	return list, nil
+}
+
+// ExternalNetworkOfNetwork returns the id of the external network that the routers of a network lead to, which is its own when it is external;
+// "" when they lead to none that the project can see.
+func (p *Project) ExternalNetworkOfNetwork(ctx context.Context, id string) (string, error) {
+	var network external.NetworkExternalExt
+	err := networks.Get(ctx, p.network, id).ExtractInto(&network)
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return "", fault.New(fault.NotFound, "the project sees no network with the id %s", id)
+	}
+	if err != nil {
+		return "", fmt.Errorf("look at network %s: %w", id, err)
+	}
+	if network.External {
+		return id, nil
+	}
+	pages, err := ports.List(p.network, ports.ListOpts{NetworkID: id}).AllPages(ctx)
+	if err != nil {
+		return "", fmt.Errorf("list the ports of network %s: %w", id, err)
+	}
+	found, err := ports.ExtractPorts(pages)
+	if err != nil {
+		return "", fmt.Errorf("list the ports of network %s: %w", id, err)
+	}
+	for _, port := range found {
+		// Routers on one host, on all, and on several of which one works.
+		if !slices.Contains([]string{"network:router_interface", "network:router_interface_distributed", "network:ha_router_replicated_interface"}, port.DeviceOwner) {
+			continue
+		}
+		switch leads, err := p.ExternalNetworkOf(ctx, port.DeviceID); {
+		case err == nil:
+			return leads, nil
+		case fault.KindOf(err) == 0:
+			return "", err
+		}
+	}
+	return "", nil
 }
 
 // DefaultRouterName is what Murano calls the router that networks without one of their own are joined to.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/external"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 	"github.com/stretchr/testify/require"
@@ -47,7 +48,7 @@ func theExternalNetworkIsFound(t *testing.T, c *cloud) {
 	t.Cleanup(func() { require.NoError(t, networks.Delete(context.Background(), neutron, own.ID).ExtractErr()) })
 	_, err = project.Subnet(t.Context(), "burano-test-existing", "")
 	require.ErrorContains(t, err, "has 0 subnets of IPv4")
-	_, err = subnets.Create(t.Context(), neutron, subnets.CreateOpts{NetworkID: own.ID, CIDR: "10.75.0.0/24", IPVersion: gophercloud.IPv4, Name: "inner"}).Extract()
+	inner, err := subnets.Create(t.Context(), neutron, subnets.CreateOpts{NetworkID: own.ID, CIDR: "10.75.0.0/24", IPVersion: gophercloud.IPv4, Name: "inner"}).Extract()
 	require.NoError(t, err)
 	for _, subnet := range []string{"", "inner"} {
 		found, err := project.Subnet(t.Context(), "burano-test-existing", subnet)
@@ -57,6 +58,31 @@ func theExternalNetworkIsFound(t *testing.T, c *cloud) {
 	}
 	_, err = project.Subnet(t.Context(), own.ID, "outer")
 	require.ErrorContains(t, err, "there are inner")
+
+	// Where the routers of a network lead.
+	leads := func(network, want string) {
+		t.Helper()
+		id, err := project.ExternalNetworkOfNetwork(t.Context(), network)
+		require.NoError(t, err)
+		require.Equal(t, want, id)
+	}
+	leads(first.ID, first.ID)
+	leads(own.ID, "")
+	router, err := routers.Create(t.Context(), neutron, routers.CreateOpts{Name: "burano-test-leading"}).Extract()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, routers.Delete(context.Background(), neutron, router.ID).ExtractErr()) })
+	_, err = routers.AddInterface(t.Context(), neutron, router.ID, routers.AddInterfaceOpts{SubnetID: inner.ID}).Extract()
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_, err := routers.RemoveInterface(context.Background(), neutron, router.ID, routers.RemoveInterfaceOpts{SubnetID: inner.ID}).Extract()
+		require.NoError(t, err)
+	})
+	leads(own.ID, "")
+	_, err = routers.Update(t.Context(), neutron, router.ID, routers.UpdateOpts{GatewayInfo: &routers.GatewayInfo{NetworkID: first.ID}}).Extract()
+	require.NoError(t, err)
+	leads(own.ID, first.ID)
+	_, err = project.ExternalNetworkOfNetwork(t.Context(), "2f9e1c0f-0000-4b7e-8d0a-1f3f5a6b7c8d")
+	require.ErrorContains(t, err, "the project sees no network with the id")
 
 	// Names are not unique.
 	twin, err := networks.Create(t.Context(), neutron, networks.CreateOpts{Name: "burano-test-existing"}).Extract()

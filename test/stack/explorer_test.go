@@ -23,6 +23,11 @@ func TestPackagesLookAtTheNetworksOfTheProject(t *testing.T) {
 	require.Equal(t, []any{map[string]any{"id": "p", "device_owner": "network:dhcp"}}, ask("listPorts"))
 	require.Equal(t, []any{map[string]any{"id": "outside", "name": "public"}}, ask("listNetworks"))
 	require.Empty(t, ask("listSubnetworks"))
+	for network, want := range map[string]any{"outside": "outside", "inside": nil} {
+		leads, err := interpreter.Invoke(t.Context(), explorer, "getExternalNetworkIdForNetwork", map[string]any{"networkId": network})
+		require.NoError(t, err)
+		require.Equal(t, want, leads)
+	}
 
 	_, err = interpreter.Invoke(t.Context(), explorer, "getDefaultRouter", nil)
 	require.ErrorContains(t, err, "the project has no router that leads to an external network")

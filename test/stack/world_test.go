@@ -5,6 +5,7 @@ package stack
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -68,6 +69,9 @@ func newWorld(t *testing.T) *world {
 	mux.HandleFunc("GET /network/v2.0/networks", func(rw http.ResponseWriter, r *http.Request) { answer(`{"networks": [`+w.networks+`]}`)(rw, r) })
 	mux.HandleFunc("GET /network/v2.0/subnets", func(rw http.ResponseWriter, r *http.Request) { answer(`{"subnets": [`+w.subnets+`]}`)(rw, r) })
 	mux.HandleFunc("GET /network/v2.0/routers", func(rw http.ResponseWriter, r *http.Request) { answer(`{"routers": [`+w.routers+`]}`)(rw, r) })
+	mux.HandleFunc("GET /network/v2.0/networks/{id}", func(rw http.ResponseWriter, r *http.Request) {
+		answer(fmt.Sprintf(`{"network": {"id": %q, "router:external": %t}}`, r.PathValue("id"), r.PathValue("id") == "outside"))(rw, r)
+	})
 	mux.HandleFunc("GET /network/v2.0/ports", func(rw http.ResponseWriter, r *http.Request) { answer(`{"ports": [`+w.ports+`]}`)(rw, r) })
 	mux.HandleFunc("GET /network/v2.0/extensions", answer(`{"extensions": [{"alias": "router"}, {"alias": "security-group"}]}`))
 	mux.HandleFunc("GET /compute/v2.1/os-availability-zone", func(rw http.ResponseWriter, r *http.Request) {
