@@ -68,6 +68,9 @@ func (s *Service) Preview(ctx context.Context, caller identity.Caller, environme
 			return Preview{}, err
 		}
 		foreseen, problems, after = told, refused, loaded
+		if told.Model != nil {
+			after, computed = told.Model, told.Computed
+		}
 	}
 	before := store.ForAPI(environment.Model.ObjectsCopy)
 	found := changes(before, store.ForAPI(after), computed)

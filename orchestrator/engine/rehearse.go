@@ -55,6 +55,10 @@ func (s *Stage) Project(ctx context.Context) (*openstack.Project, error) {
 type Foreseen struct {
 	Kept  []openstack.Kept // the servers and volumes of the environment's stack
 	Means []string         // for a person: what it does besides, and what that costs
+	// Model is the model with what its classes add to it when it is loaded, and Computed are the properties in it that code gives, by the
+	// objects' ids; nil where nothing was deployed before.
+	Model    map[string]any
+	Computed map[string][]string
 }
 
 // Rehearsed finds out what a deployment of a model would do to what is there, and in the error the servers that it would rebuild, resize or
@@ -84,5 +88,8 @@ func (e *Engine) Rehearse(ctx context.Context, environment store.Environment, ob
 	if err := start(ctx); err != nil {
 		return Foreseen{}, nil
 	}
-	return run(ctx, interpreter, root)
+	model, computed := muranopl.Save(root), computedOf(root)
+	foreseen, err := run(ctx, interpreter, root)
+	foreseen.Model, foreseen.Computed = model, computed
+	return foreseen, err
 }

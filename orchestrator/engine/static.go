@@ -146,21 +146,26 @@ func (e *Engine) Check(ctx context.Context, projectID string, packages map[strin
 	}
 	root, _, problems := muranopl.NewInterpreter(classes, nil).Prepare(ctx, objects)
 	if len(problems) == 0 {
-		computed = map[string][]string{}
-		root.Walk(func(object *muranopl.Object) bool {
-			for _, name := range object.Class().PropertyNames() {
-				if object.Class().Property(name)[0].Usage == muranopl.Out {
-					computed[object.ID()] = append(computed[object.ID()], name)
-				}
-			}
-			return true
-		})
-		return muranopl.Save(root), computed, nil
+		return muranopl.Save(root), computedOf(root), nil
 	}
 	for i := range problems {
 		problems[i].Path = apiPath(problems[i].Path)
 	}
 	return nil, nil, problems
+}
+
+// computedOf are the properties that code gives and models do not (Usage: Out), by the objects' ids.
+func computedOf(root *muranopl.Object) map[string][]string {
+	computed := map[string][]string{}
+	root.Walk(func(object *muranopl.Object) bool {
+		for _, name := range object.Class().PropertyNames() {
+			if object.Class().Property(name)[0].Usage == muranopl.Out {
+				computed[object.ID()] = append(computed[object.ID()], name)
+			}
+		}
+		return true
+	})
+	return computed
 }
 
 // apiPath is a path in a model as the API has it, where applications are called services.
