@@ -18,6 +18,19 @@ func (o *Object) Set(property string, value any) error {
 	if p := declared[0]; !p.Usage.Writable() {
 		return fault.New(fault.Forbidden, "property %s is %s: methods cannot write it", label(p), p.Usage)
 	}
+	return o.give(declared, value)
+}
+
+// Initialise is Set for a native .init, which may write properties of every usage, also of objects that its own one owns.
+func (o *Object) Initialise(property string, value any) error {
+	declared := o.class.Property(property)
+	if len(declared) == 0 {
+		return fault.New(fault.NotFound, "class %s has no property %s", o.class.Name, property)
+	}
+	return o.give(declared, value)
+}
+
+func (o *Object) give(declared []*Property, value any) error {
 	ctx := context.Background()
 	if o.interpreter != nil {
 		ctx = o.interpreter.enter(ctx)

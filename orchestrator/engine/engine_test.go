@@ -23,6 +23,7 @@ import (
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/engine/enginetest"
+	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -55,10 +56,12 @@ type house struct {
 	packages []*catalog.Package
 	natives  func(*engine.Runtime) muranopl.Natives
 	configs  fs.FS
-	logger   *slog.Logger
-	engine   *engine.Engine
-	service  *orchestrator.Service
-	stop     func() // stops the engine and waits
+	// rehearsal, if any, is that of previews.
+	rehearsal func(*engine.Stage) (muranopl.Natives, engine.Rehearsed)
+	logger    *slog.Logger
+	engine    *engine.Engine
+	service   *orchestrator.Service
+	stop      func() // stops the engine and waits
 }
 
 func newHouse(t *testing.T) *house {
@@ -111,9 +114,13 @@ func (h *house) start() {
 	}
 	h.engine, err = engine.New(h.t.Context(), engine.Config{Store: h.store, Sealer: h.sealer, Cloud: h.cloud,
 		Source: enginetest.Source(h.packages), Natives: h.natives, Logger: h.logger, Poll: h.poll(), Lease: h.lease, Workers: h.workers,
-		Sole: h.sole, ClassConfigs: h.configs, Sweep: h.sweep, TaskTime: h.taskTime, AloneTime: h.aloneTime, MakeWay: h.makeWay, Code: h.code, Metrics: h.metrics})
+		Sole: h.sole, ClassConfigs: h.configs, Sweep: h.sweep, TaskTime: h.taskTime, AloneTime: h.aloneTime, MakeWay: h.makeWay, Code: h.code, Metrics: h.metrics, Rehearsal: h.rehearsal})
 	require.NoError(h.t, err)
-	h.service = orchestrator.New(orchestrator.Config{Store: h.store, Sealer: h.sealer, Trusts: h.cloud, Engine: h.engine, Logger: slog.New(slog.DiscardHandler)})
+	config := orchestrator.Config{Store: h.store, Sealer: h.sealer, Trusts: h.cloud, Engine: h.engine, Logger: slog.New(slog.DiscardHandler)}
+	if h.rehearsal != nil {
+		config.ProjectOf = func(context.Context, identity.Caller) (*openstack.Project, error) { return nil, nil }
+	}
+	h.service = orchestrator.New(config)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- h.engine.Run(ctx) }()

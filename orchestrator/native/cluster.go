@@ -35,8 +35,9 @@ type clusterClass struct {
 func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
 		methodDeploy: c.deploy, methodDestroy: c.destroy,
-		"scaleNodesUp": c.scaleUp(minions), "scaleNodesDown": c.scaleDown(minions),
-		"scaleGatewaysUp": c.scaleUp(gateways), "scaleGatewaysDown": c.scaleDown(gateways),
+		"scaleNodesUp": c.scaleUp(ofCluster(minions)), "scaleNodesDown": c.scaleDown(ofCluster(minions)),
+		"scaleGatewaysUp": c.scaleUp(ofCluster(gateways)), "scaleGatewaysDown": c.scaleDown(ofCluster(gateways)),
+		"scaleGroupUp": c.scaleUp(ofGroup), "scaleGroupDown": c.scaleDown(ofGroup), "setGroupCount": c.setGroupCount,
 		methodRepairNode: c.repairNode,
 		"replaceNode":    c.replaceNode,
 		"snapshot":       c.snapshot,
@@ -66,6 +67,11 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 	}
 	if err := c.replaceNodes(ctx, interpreter, object); err != nil {
 		return err
+	}
+	for _, group := range object.Objects(propertyGroups) {
+		if err := c.clusters.groups.keepCount(ctx, group); err != nil {
+			return err
+		}
 	}
 	c.reports.inform(ctx, object, "Kubernetes cluster %s is up and running", object.Text("name"))
 	return nil
@@ -169,7 +175,7 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 		}
 		node := nodes.Node{Name: one.server.name(), Role: one.role, Address: addresses.Fixed, Server: addresses.ServerID, Launched: launched, Leaving: one.leaving}
 		if one.role == nodes.Minion && !one.leaving {
-			if node.Settings, err = c.clusters.settings.of(ctx, one.instance()); err != nil {
+			if node.Settings, err = c.clusters.settings.whole(ctx, one.instance()); err != nil {
 				return nil, err
 			}
 		}
@@ -213,6 +219,7 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 			problems = append(problems, fmt.Errorf("%s is %d but %s lists only %d: list more, or ask for fewer", pair[0], count, pair[1], listed))
 		}
 	}
+	problems = append(problems, checkGroups(object)...)
 	if _, err := netip.ParsePrefix(object.Text("publicCidr")); err != nil {
 		problems = append(problems, fmt.Errorf("publicCidr is %q, which is no network: write it like 0.0.0.0/0", object.Text("publicCidr")))
 	}

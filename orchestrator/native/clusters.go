@@ -42,6 +42,7 @@ type clusters struct {
 	stacks      *heatStacks
 	successions successions
 	settings    nodeSettings
+	groups      groups
 	server      Config
 
 	naming sync.Mutex
@@ -73,14 +74,11 @@ type activeNode struct {
 // activeNodes lists the nodes that are to run, the master first: of minions and gateways as many as the counts say.
 func activeNodes(cluster *muranopl.Object) []activeNode {
 	active := []activeNode{{cluster.Object("masterNode"), nodes.Master}}
-	add := func(role nodes.Role, list, count string) {
-		all := cluster.Objects(list)
-		for _, node := range all[:min(cluster.Int(count), len(all))] {
-			active = append(active, activeNode{node, role})
+	for _, list := range nodeLists(cluster) {
+		for _, node := range list.active() {
+			active = append(active, activeNode{node, list.role})
 		}
 	}
-	add(nodes.Minion, "minionNodes", "nodeCount")
-	add(nodes.Gateway, "gatewayNodes", "gatewayCount")
 	return active
 }
 

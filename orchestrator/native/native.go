@@ -32,6 +32,7 @@ const (
 	classApplication      = "com.mirantis.docker.DockerApplication"
 	classContainerHost    = "com.mirantis.docker.DockerContainerHost"
 	classCluster          = "com.mirantis.docker.kubernetes.KubernetesCluster"
+	classMinionGroup      = "com.mirantis.docker.kubernetes.KubernetesMinionGroup"
 	classNode             = "com.mirantis.docker.kubernetes.KubernetesNode"
 	classPod              = "com.mirantis.docker.kubernetes.KubernetesPod"
 	classAnyImage         = "com.example.docker.DockerApp"
@@ -141,7 +142,7 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 		return adopted, err
 	}}
 	once := &once{}
-	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: stacks, successions: successions{runtime}, settings: settings, server: config}
+	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: stacks, successions: successions{runtime}, settings: settings, groups: groups{runtime}, server: config}
 	first := &ownStack{runtime: runtime, objects: objects, reports: reports, stacks: stacks, servers: servers, nodes: clusters, patience: config.ServerPatience,
 		rehearsal: rehearsal, refused: &refusals{}, deploying: &atomic.Bool{}}
 	own := &ownStacks{first: first, regions: regions}
@@ -164,9 +165,12 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 	return muranopl.Natives{
 		packageCore:       language,
 		packageInterfaces: {classApplication: application{runtime, objects, pods}.methods()},
-		packageCluster:    {classCluster: clusterClass{runtime, objects, reports, once, first, clusters}.methods()},
-		packagePod:        {classPod: pods.methods()},
-		packageAnyImage:   {classAnyImage: anyImage{}.methods()},
+		packageCluster: {
+			classCluster:     clusterClass{runtime, objects, reports, once, first, clusters}.methods(),
+			classMinionGroup: groups{runtime}.methods(),
+		},
+		packagePod:      {classPod: pods.methods()},
+		packageAnyImage: {classAnyImage: anyImage{}.methods()},
 	}, own
 }
 

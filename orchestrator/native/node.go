@@ -43,8 +43,8 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 			}
 			wanted = append(wanted, fmt.Sprint(one.server.id(), one.holds, one.absent, one.place.Subnet))
 		}
-		for _, p := range []pool{minions, gateways} {
-			for _, node := range cluster.Objects(p.list)[len(p.active(cluster)):] {
+		for _, list := range nodeLists(cluster) {
+			for _, node := range list.idle() {
 				idle = append(idle, node.Object("instance"))
 			}
 		}
@@ -111,6 +111,13 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	for _, one := range members {
 		if one.absent && !one.leaving {
 			if err := c.keepFloating(ctx, one.instance(), template); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	for _, cluster := range all {
+		for _, group := range cluster.Objects(propertyGroups) {
+			if err := c.groups.keep(ctx, group); err != nil {
 				return nil, nil, err
 			}
 		}

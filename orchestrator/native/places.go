@@ -181,8 +181,8 @@ func (c *clusters) settle(ctx context.Context, cluster *muranopl.Object, list []
 		return err
 	}
 	if first && slices.ContainsFunc(list, func(one member) bool { return names.has(one.server) }) {
-		for _, p := range []pool{minions, gateways} {
-			for _, node := range cluster.Objects(p.list)[len(p.active(cluster)):] {
+		for _, list := range nodeLists(cluster) {
+			for _, node := range list.idle() {
 				known, err := c.successions.of(ctx, node.Object("instance"))
 				if err != nil {
 					return err

@@ -102,7 +102,8 @@ func (c clusterClass) order(ctx context.Context, object *muranopl.Object, node a
 	if why == "" {
 		return c.clusters.successions.order(ctx, instance, name, false)
 	}
-	if node.role == nodes.Minion && len(minions.active(object)) == 1 {
+	alone := !slices.ContainsFunc(activeNodes(object), func(other activeNode) bool { return other.role == nodes.Minion && other.object != node.object })
+	if node.role == nodes.Minion && alone {
 		return fault.New(fault.Conflict, "%s cannot be replaced: it is the only node that takes pods, and it would go before there is another one, %s. "+
 			"Add a node first, or make room for one server more and set surge to 1", name, why)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
 )
 
 // Arguments of the scaling actions.
@@ -15,91 +16,155 @@ const (
 	argumentNode  = "node"
 )
 
-// pool is one of the two lists of a cluster whose first nodes are there.
+// pool is a kind of list of nodes whose first ones are there.
 type pool struct {
 	list, count string // properties
+	role        nodes.Role
+	fewest      int
 	what        string
-	most, least string // what is reported at the limits, in Murano's words
+	most, least string // what is reported at the limits
 }
 
+// Those of a cluster, at whose limits Murano's words are reported, and that of a group.
 var (
-	minions  = pool{"minionNodes", "nodeCount", "node", "The maximum number of nodes has been reached", "At least one node must be in cluster"}
-	gateways = pool{"gatewayNodes", "gatewayCount", "gateway", "The maximum number of gateway nodes has been reached", "No gateway nodes that can be removed"}
+	minions  = pool{"minionNodes", "nodeCount", nodes.Minion, 1, "node", "The maximum number of nodes has been reached", "At least one node must be in cluster"}
+	gateways = pool{"gatewayNodes", "gatewayCount", nodes.Gateway, 1, "gateway", "The maximum number of gateway nodes has been reached", "No gateway nodes that can be removed"}
+	grouped  = pool{"nodes", "count", nodes.Minion, 0, "node of the group", "The maximum number of nodes has been reached", "The group has no nodes that can be removed"}
 )
 
-// active lists the nodes of the pool that are to run.
-func (p pool) active(cluster *muranopl.Object) []*muranopl.Object {
-	all := cluster.Objects(p.list)
-	return all[:min(cluster.Int(p.count), len(all))]
+// nodeList is such a list, with the object that has it: a cluster, or one of its groups.
+type nodeList struct {
+	pool
+	of *muranopl.Object
 }
 
-// scaleUp is the action that adds nodes of the pool, as many as its list still holds.
-func (c clusterClass) scaleUp(p pool) muranopl.NativeMethod {
+// nodeLists are all of a cluster.
+func nodeLists(cluster *muranopl.Object) []nodeList {
+	lists := []nodeList{{minions, cluster}}
+	for _, group := range cluster.Objects(propertyGroups) {
+		lists = append(lists, nodeList{grouped, group})
+	}
+	return append(lists, nodeList{gateways, cluster})
+}
+
+func (l nodeList) all() []*muranopl.Object { return l.of.Objects(l.list) }
+
+// size is how many nodes are to run.
+func (l nodeList) size() int { return min(l.of.Int(l.count), len(l.all())) }
+
+// active lists the nodes that are to run, and idle the others.
+func (l nodeList) active() []*muranopl.Object { return l.all()[:l.size()] }
+
+func (l nodeList) idle() []*muranopl.Object { return l.all()[l.size():] }
+
+// limit is how many may run, and what says so.
+func (l nodeList) limit() (most int, said string) {
+	if l.list == grouped.list {
+		most = l.of.Int(propertyMaximum)
+		return most, fmt.Sprintf("the maximum of group %s is %d", l.of.Text("name"), most)
+	}
+	return len(l.all()), fmt.Sprintf("%s lists %d", l.list, len(l.all()))
+}
+
+// listed finds the list that an action is about.
+type listed func(call muranopl.Call) (nodeList, error)
+
+// ofCluster is for the actions on a list of the cluster's own.
+func ofCluster(p pool) listed {
+	return func(call muranopl.Call) (nodeList, error) { return nodeList{p, call.Object}, nil }
+}
+
+// scaleUp is the action that adds nodes, as many as there may be.
+func (c clusterClass) scaleUp(find listed) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
+		l, err := find(call)
+		if err != nil {
+			return nil, err
+		}
 		count, _ := call.Args[argumentCount].(int64)
-		now, listed := call.Object.Int(p.count), len(call.Object.Objects(p.list))
-		target := int(min(int64(now)+count, int64(listed)))
-		if int64(target) < int64(now)+count {
-			c.reports.warn(ctx, call.Object, p.most, fmt.Sprintf("%s lists %d and %d are there, so that %d can be added: list more for a larger cluster", p.list, listed, now, target-now))
-		}
-		if target <= now {
-			return nil, nil
-		}
-		return nil, c.resize(ctx, call, p, call.Object.Objects(p.list), target)
+		return nil, c.grow(ctx, call, l, int64(l.size())+count)
 	}
 }
 
-// scaleDown is the action that removes nodes of the pool: the last ones, or the one that is named.
-func (c clusterClass) scaleDown(p pool) muranopl.NativeMethod {
+// grow has so many nodes run, or as many as there may be.
+func (c clusterClass) grow(ctx context.Context, call muranopl.Call, l nodeList, count int64) error {
+	now := l.size()
+	most, said := l.limit()
+	target := int(min(count, int64(most)))
+	if int64(target) < count {
+		c.reports.warn(ctx, call.Object, l.most, fmt.Sprintf("%s and %d are there, so that %d can be added: allow more for a larger cluster", said, now, max(target-now, 0)))
+	}
+	if target <= now {
+		return nil
+	}
+	if l.list == grouped.list {
+		if err := (groups{c.runtime}).fill(ctx, call.Interpreter, l.of, target); err != nil {
+			return err
+		}
+	}
+	return c.resize(ctx, call, l, l.all(), target)
+}
+
+// scaleDown is the action that removes nodes: the last ones, or the one that is named.
+func (c clusterClass) scaleDown(find listed) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
+		l, err := find(call)
+		if err != nil {
+			return nil, err
+		}
 		count, _ := call.Args[argumentCount].(int64)
 		named, _ := call.Args[argumentNode].(string)
-		active, list := p.active(call.Object), call.Object.Objects(p.list)
+		active, list := l.active(), l.all()
 		if named != "" {
 			if count != 1 {
 				return nil, fault.New(fault.Invalid, "count is %d and node is %s: name one node, or say how many go", count, named)
 			}
 			at, err := c.clusters.named(ctx, active, named)
 			if err != nil {
-				return nil, fault.New(fault.Invalid, "%s is no %s of cluster %s: %s", named, p.what, call.Object.Text("name"), err)
+				return nil, fault.New(fault.Invalid, "%s is no %s of cluster %s: %s", named, l.what, call.Object.Text("name"), err)
 			}
 			// From now on it is the last one of all, so that the counts, which take from the front, leave it out.
 			list = append(slices.Delete(slices.Clone(list), at, at+1), list[at])
 		}
-		target := int(max(int64(len(active))-count, 1))
-		if int64(target) > int64(len(active))-count {
-			c.reports.warn(ctx, call.Object, p.least, fmt.Sprintf("%d are there, so that %d can be removed", len(active), len(active)-target))
-		}
-		if target >= len(active) {
-			return nil, nil
-		}
-		return nil, c.resize(ctx, call, p, list, target)
+		return nil, c.reduce(ctx, call, l, list, int64(len(active))-count)
 	}
 }
 
-// resize deploys the cluster with other nodes of the pool. When that fails the model is left as it was, so that the same action goes
+// reduce has the first nodes of a list run, so many, or as few as there may be.
+func (c clusterClass) reduce(ctx context.Context, call muranopl.Call, l nodeList, list []*muranopl.Object, count int64) error {
+	now := l.size()
+	target := int(max(count, int64(l.fewest)))
+	if int64(target) > count {
+		c.reports.warn(ctx, call.Object, l.least, fmt.Sprintf("%d are there, so that %d can be removed", now, now-target))
+	}
+	if target >= now {
+		return nil
+	}
+	return c.resize(ctx, call, l, list, target)
+}
+
+// resize deploys the cluster with other nodes of the list. When that fails the model is left as it was, so that the same action goes
 // on where it was, and a deployment of the environment brings the former nodes back.
-func (c clusterClass) resize(ctx context.Context, call muranopl.Call, p pool, list []*muranopl.Object, count int) error {
+func (c clusterClass) resize(ctx context.Context, call muranopl.Call, l nodeList, list []*muranopl.Object, count int) error {
 	defer c.clusters.close()
-	cluster := call.Object
-	was, former := cluster.Objects(p.list), cluster.Int(p.count)
+	was, former := l.all(), l.of.Int(l.count)
 	set := func(list []*muranopl.Object, count int) error {
 		values := make([]any, len(list))
 		for i, node := range list {
 			values[i] = node
 		}
-		if err := cluster.Set(p.list, values); err != nil {
+		if err := l.of.Set(l.list, values); err != nil {
 			return err
 		}
-		return cluster.Set(p.count, int64(count))
+		return l.of.Set(l.count, int64(count))
 	}
 	if err := set(list, count); err != nil {
 		return err
 	}
-	err := c.redeploy(ctx, call, p.list == gateways.list)
+	err := c.redeploy(ctx, call, l.role == nodes.Gateway)
 	if err != nil {
 		if undo := set(was, former); undo != nil {
-			c.reports.logger.WarnContext(ctx, "the model keeps nodes that are not there", "cluster", cluster.ID(), "error", undo)
+			c.reports.logger.WarnContext(ctx, "the model keeps nodes that are not there", "cluster", call.Object.ID(), "error", undo)
 		}
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
@@ -38,6 +39,23 @@ type nodeSettings struct {
 
 func (n nodeSettings) of(ctx context.Context, instance *muranopl.Object) (settings kube.Settings, err error) {
 	return settings, n.read(ctx, instance, attributeSettings, &settings)
+}
+
+// whole are the settings of a node with those of its group, of which its own come first.
+func (n nodeSettings) whole(ctx context.Context, instance *muranopl.Object) (kube.Settings, error) {
+	own, err := n.of(ctx, instance)
+	return wholeSettings(instance, own), err
+}
+
+func wholeSettings(instance *muranopl.Object, own kube.Settings) kube.Settings {
+	group := instance.Find(classMinionGroup)
+	if group == nil {
+		return own
+	}
+	whole := groupSettings(group).With(own.Labels, nil, own.Taints, nil)
+	whole.Labels[labelGroup] = group.Text("name")
+	whole.Cordoned, whole.Locked = own.Cordoned, own.Locked
+	return whole
 }
 
 func (n nodeSettings) keep(ctx context.Context, instance *muranopl.Object, settings kube.Settings) error {
@@ -135,7 +153,7 @@ func (c clusterClass) set(ctx context.Context, one *namedNode, settings kube.Set
 	}
 	for i := range one.known.Nodes {
 		if one.known.Nodes[i].Name == one.Name {
-			one.known.Nodes[i].Settings = settings
+			one.known.Nodes[i].Settings = wholeSettings(one.instance, settings)
 		}
 	}
 	one.Settings = settings
@@ -160,6 +178,24 @@ func (c clusterClass) apply(ctx context.Context, one *namedNode, settings kube.S
 	return live.Settle(ctx, one.Name, opened)
 }
 
+// groupKeeps finds labels and taints that a node cannot lose, because its group has them and not it alone.
+func groupKeeps(one *namedNode, remove []string) error {
+	group := one.instance.Find(classMinionGroup)
+	if group == nil {
+		return nil
+	}
+	has := func(settings kube.Settings, key string) bool {
+		_, labelled := settings.Labels[key]
+		return labelled || slices.ContainsFunc(settings.Taints, func(taint kube.Taint) bool { return key == taint.Key || key == taint.Key+":"+taint.Effect })
+	}
+	for _, key := range remove {
+		if has(groupSettings(group), key) && !has(one.Settings, key) {
+			return fault.New(fault.Invalid, "%s cannot lose %s: all nodes of group %s have it. Change the group", one.Name, key, group.Text("name"))
+		}
+	}
+	return nil
+}
+
 // labelNode is the action that sets labels of a node, and removes some.
 func (c clusterClass) labelNode(ctx context.Context, call muranopl.Call, known *facts) error {
 	one, err := c.minion(ctx, call, known)
@@ -172,6 +208,9 @@ func (c clusterClass) labelNode(ctx context.Context, call muranopl.Call, known *
 		labels[key], _ = value.(string)
 	}
 	remove := texts(call.Args[argumentRemove])
+	if err := groupKeeps(one, remove); err != nil {
+		return err
+	}
 	if err := c.apply(ctx, one, one.Settings.With(labels, remove, nil, nil), false); err != nil {
 		return err
 	}
@@ -185,17 +224,12 @@ func (c clusterClass) taintNode(ctx context.Context, call muranopl.Call, known *
 	if err != nil {
 		return err
 	}
-	var taints []kube.Taint
 	given, _ := call.Args[argumentTaints].([]any)
-	for _, entry := range given {
-		fields, _ := entry.(map[string]any)
-		text := func(name string) string {
-			value, _ := fields[name].(string)
-			return value
-		}
-		taints = append(taints, kube.Taint{Key: text("key"), Value: text("value"), Effect: text("effect")})
-	}
+	taints := taintsOf(given)
 	remove := texts(call.Args[argumentRemove])
+	if err := groupKeeps(one, remove); err != nil {
+		return err
+	}
 	if err := c.apply(ctx, one, one.Settings.With(nil, nil, taints, remove), false); err != nil {
 		return err
 	}

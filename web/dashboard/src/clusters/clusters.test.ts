@@ -45,6 +45,10 @@ describe('the size of a cluster', () => {
     expect(sizeOf('nodes', object, undefined)).toEqual({ now: 1, most: 3 });
     expect(sizeOf('gateways', object, cluster)).toEqual({ now: 1, most: 2 });
   });
+  it('does not count the minions of groups', () => {
+    const grouped = { name: 'workers-1', role: 'minion', set: { labels: { 'burano.io/group': 'workers' }, taints: [] } } as const;
+    expect(sizeOf('nodes', object, { ...cluster, nodes: [...(cluster.nodes ?? []), grouped] })).toEqual({ now: 2, most: 3 });
+  });
   it('changes by the action for its direction', () => {
     expect(scaling('nodes', object, 1, 3)).toMatchObject({ action: { id: 'c_scaleNodesUp' }, count: 2 });
     expect(scaling('nodes', object, 3, 2)).toMatchObject({ action: { id: 'c_scaleNodesDown' }, count: 1 });

@@ -1,0 +1,314 @@
+package native
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes/kube"
+)
+
+// A group of minions makes its nodes whenever it is loaded: which there are, in which order and zones, is an attribute of the group, all else
+// is what the group says. The ids of a node and of its instance follow from the group's id and the node's number, so that a model without them
+// is about the same servers.
+
+const (
+	propertyGroups  = "minionGroups" // of a cluster
+	propertyMaximum = "maximum"
+	// attributeGroup is kept with a group: what it has.
+	attributeGroup = "group"
+	// labelGroup names the group of a Kubernetes node.
+	labelGroup = "burano.io/group"
+
+	classMinionNode = "com.mirantis.docker.kubernetes.KubernetesMinionNode"
+	argumentGroup   = "group"
+)
+
+// groups is com.mirantis.docker.kubernetes.KubernetesMinionGroup.
+type groups struct {
+	runtime interface {
+		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
+		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
+	}
+}
+
+func (g groups) methods() map[string]muranopl.NativeMethod {
+	return map[string]muranopl.NativeMethod{".init": g.init}
+}
+
+// keptGroup is what a group has, or had: nodes that do not run any more come back first.
+type keptGroup struct {
+	Nodes []keptMember `json:"nodes"`
+	Count int          `json:"count"` // when its cluster was deployed last
+}
+
+// keptMember is a node of a group.
+type keptMember struct {
+	Number int    `json:"number"`
+	Zone   string `json:"zone"`
+}
+
+// memberID is the id of a node of a group, and instanceID that of its instance.
+func memberID(group string, number int) string { return derivedID(group, strconv.Itoa(number)) }
+
+func instanceID(group string, number int) string {
+	return derivedID(group, strconv.Itoa(number), "instance")
+}
+
+// derivedID has the form of other ids.
+func derivedID(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// init makes the nodes that the group has.
+func (g groups) init(ctx context.Context, call muranopl.Call) (any, error) {
+	group := call.Object
+	if group.Find(classCluster) == nil {
+		return nil, fault.New(fault.Invalid, "group %s stands in no cluster: put it into the minionGroups of one", group.Text("name"))
+	}
+	known, found, err := g.known(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	if count, _ := group.Get(grouped.count); count == nil {
+		if !found {
+			known.Count = 1
+		}
+		if err := group.Set(grouped.count, int64(known.Count)); err != nil {
+			return nil, err
+		}
+	}
+	return nil, g.make(ctx, call.Interpreter, group, known.Nodes, group.Int(grouped.count))
+}
+
+// fill makes nodes until there are so many.
+func (g groups) fill(ctx context.Context, interpreter *muranopl.Interpreter, group *muranopl.Object, count int) error {
+	return g.make(ctx, interpreter, group, membersOf(group), count)
+}
+
+// make has the group have these nodes, and more until there are so many, all of them as the group says.
+func (g groups) make(ctx context.Context, interpreter *muranopl.Interpreter, group *muranopl.Object, members []keptMember, count int) error {
+	members = slices.Clone(members)
+	for number := len(members) + 1; number <= count; number++ {
+		members = append(members, keptMember{Number: number})
+	}
+	like := group.Find(classCluster).Objects(minions.list)[0].Object("instance")
+	zones := group.Texts("zones")
+	if len(zones) == 0 {
+		zones = []string{like.Text("availabilityZone")}
+	}
+	settle(members, zones)
+	property := func(name string) any {
+		if own, _ := group.Get(name); own != nil {
+			return own
+		}
+		value, _ := like.Get(name)
+		return value
+	}
+	made := make([]any, len(members))
+	for i, one := range members {
+		values := map[string]any{"name": memberName(group, one.Number), "flavor": property("flavor"), "image": property("image"), "keyname": property("keyname"),
+			"availabilityZone": one.Zone, "assignFloatingIp": group.Bool("assignFloatingIp")}
+		node := groupNode(group, memberID(group.ID(), one.Number))
+		if node == nil {
+			instance := map[string]any{"?": map[string]any{"type": classNodeServer, "id": instanceID(group.ID(), one.Number)}}
+			for name, value := range values {
+				instance[name] = value
+			}
+			var err error
+			node, err = interpreter.New(ctx, classMinionNode, group, map[string]any{
+				"?": map[string]any{"type": classMinionNode, "id": memberID(group.ID(), one.Number)}, "instance": instance})
+			if err != nil {
+				return fmt.Errorf("make %s of group %s: %w", values["name"], group.Text("name"), err)
+			}
+		}
+		for name, value := range values {
+			if err := node.Object("instance").Initialise(name, value); err != nil {
+				return err
+			}
+		}
+		made[i] = node
+	}
+	return group.Set(grouped.list, made)
+}
+
+// groupNode is the node of that id that a group has already, nil for none.
+func groupNode(group *muranopl.Object, id string) *muranopl.Object {
+	for _, node := range group.Objects(grouped.list) {
+		if node.ID() == id {
+			return node
+		}
+	}
+	return nil
+}
+
+// settle gives nodes zones that have none, or none of these: the one with the fewest of them.
+func settle(members []keptMember, zones []string) {
+	in := map[string]int{}
+	for i := range members {
+		if !slices.Contains(zones, members[i].Zone) {
+			members[i].Zone = ""
+		}
+		in[members[i].Zone]++
+	}
+	for i := range members {
+		if members[i].Zone != "" {
+			continue
+		}
+		members[i].Zone = slices.MinFunc(zones, func(a, b string) int { return in[a] - in[b] })
+		in[members[i].Zone]++
+	}
+}
+
+// memberName is what a node's first server is called.
+func memberName(group *muranopl.Object, number int) string {
+	pattern := group.Text("namingPattern")
+	if pattern == "" {
+		pattern = group.Text("name") + "-#"
+	}
+	return strings.ReplaceAll(pattern, "#", strconv.Itoa(number))
+}
+
+// membersOf are the nodes that a group has now.
+func membersOf(group *muranopl.Object) []keptMember {
+	list := group.Objects(grouped.list)
+	members := make([]keptMember, 0, len(list))
+	for _, node := range list {
+		for number := 1; number <= len(list); number++ {
+			if node.ID() == memberID(group.ID(), number) {
+				members = append(members, keptMember{number, node.Object("instance").Text("availabilityZone")})
+			}
+		}
+	}
+	return members
+}
+
+func (g groups) known(ctx context.Context, group *muranopl.Object) (known keptGroup, found bool, err error) {
+	value, found, err := g.runtime.Attribute(ctx, group, attributeGroup)
+	if err != nil || !found || value == nil {
+		return known, false, err
+	}
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(text, &known)
+	}
+	if err != nil {
+		return known, false, fmt.Errorf("read which nodes group %s has: %w", group.Text("name"), err)
+	}
+	return known, true, nil
+}
+
+// keep keeps which nodes a group has before anything is made of them.
+func (g groups) keep(ctx context.Context, group *muranopl.Object) error {
+	known, found, err := g.known(ctx, group)
+	if err != nil {
+		return err
+	}
+	if !found {
+		known.Count = group.Int(grouped.count)
+	}
+	return g.store(ctx, group, known, found, keptGroup{membersOf(group), known.Count})
+}
+
+// keepCount keeps how many nodes of a group run, for models that do not say it.
+func (g groups) keepCount(ctx context.Context, group *muranopl.Object) error {
+	known, found, err := g.known(ctx, group)
+	if err != nil {
+		return err
+	}
+	return g.store(ctx, group, known, found, keptGroup{membersOf(group), group.Int(grouped.count)})
+}
+
+func (g groups) store(ctx context.Context, group *muranopl.Object, known keptGroup, found bool, now keptGroup) error {
+	if found && known.Count == now.Count && slices.Equal(known.Nodes, now.Nodes) {
+		return nil
+	}
+	text, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	plain := map[string]any{}
+	if err := json.Unmarshal(text, &plain); err != nil {
+		return err
+	}
+	return g.runtime.SetAttribute(ctx, group, attributeGroup, plain)
+}
+
+// ofGroup is for the actions on the group that is named.
+func ofGroup(call muranopl.Call) (nodeList, error) {
+	named, _ := call.Args[argumentGroup].(string)
+	var names []string
+	for _, group := range call.Object.Objects(propertyGroups) {
+		if group.Text("name") == named {
+			return nodeList{grouped, group}, nil
+		}
+		names = append(names, group.Text("name"))
+	}
+	there := "it has none"
+	if len(names) > 0 {
+		there = "there are " + strings.Join(names, ", ")
+	}
+	return nodeList{}, fault.New(fault.Invalid, "%s is no group of cluster %s: %s", named, call.Object.Text("name"), there)
+}
+
+// setGroupCount is the action that has a group have so many nodes.
+func (c clusterClass) setGroupCount(ctx context.Context, call muranopl.Call) (any, error) {
+	l, err := ofGroup(call)
+	if err != nil {
+		return nil, err
+	}
+	count, _ := call.Args[argumentCount].(int64)
+	if count > int64(l.size()) {
+		return nil, c.grow(ctx, call, l, count)
+	}
+	return nil, c.reduce(ctx, call, l, l.all(), count)
+}
+
+// groupSettings are what all nodes of a group have in Kubernetes.
+func groupSettings(group *muranopl.Object) kube.Settings {
+	labels := map[string]string{}
+	for key, value := range group.Map("labels") {
+		labels[key], _ = value.(string)
+	}
+	return kube.Settings{Labels: labels, Taints: taintsOf(group.List("taints"))}
+}
+
+// taintsOf are the taints of a list of their fields.
+func taintsOf(list []any) (taints []kube.Taint) {
+	for _, entry := range list {
+		fields, _ := entry.(map[string]any)
+		text := func(name string) string {
+			value, _ := fields[name].(string)
+			return value
+		}
+		taints = append(taints, kube.Taint{Key: text("key"), Value: text("value"), Effect: text("effect")})
+	}
+	return taints
+}
+
+// checkGroups finds what is wrong with the groups of a cluster.
+func checkGroups(cluster *muranopl.Object) (problems []error) {
+	seen := map[string]bool{}
+	for _, group := range cluster.Objects(propertyGroups) {
+		name := group.Text("name")
+		if seen[name] {
+			problems = append(problems, fmt.Errorf("two groups are called %s: give each a name of its own", name))
+		}
+		seen[name] = true
+		if count, most := group.Int(grouped.count), group.Int(propertyMaximum); count > most {
+			problems = append(problems, fmt.Errorf("count of group %s is %d but its maximum is %d: allow more, or ask for fewer", name, count, most))
+		}
+		if err := groupSettings(group).Check(); err != nil {
+			problems = append(problems, fmt.Errorf("group %s: %w", name, err))
+		}
+	}
+	return problems
+}

@@ -1,0 +1,41 @@
+package native
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/catalog/apps"
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/nodes/kube"
+)
+
+func TestANodeHasWhatItsGroupSaysAndWhatIsSetOfItself(t *testing.T) {
+	embedded, err := apps.Packages()
+	require.NoError(t, err)
+	group, problems := muranopl.Load(t.Context(), muranopl.NewClasses(catalog.Shelf(embedded)), map[string]any{
+		"?": map[string]any{"type": classMinionGroup, "id": "group"}, "name": "workers", "labels": map[string]any{"disk": "fast", "room": "a"},
+		"taints": []any{map[string]any{"key": "batch", "value": "yes", "effect": "NoSchedule"}},
+		"nodes": []any{map[string]any{"?": map[string]any{"type": classMinionNode, "id": "node"},
+			"instance": map[string]any{"?": map[string]any{"type": classNodeServer, "id": "instance"}, "name": "workers-1", "flavor": "m1.medium"}}},
+	})
+	require.Empty(t, problems)
+	instance := group.Objects("nodes")[0].Object("instance")
+	own := kube.Settings{Labels: map[string]string{"room": "b"}, Taints: []kube.Taint{{Key: "batch", Value: "no", Effect: "NoSchedule"}}, Cordoned: true}
+	require.Equal(t, kube.Settings{Labels: map[string]string{"disk": "fast", "room": "b", "burano.io/group": "workers"}, Taints: own.Taints, Cordoned: true},
+		wholeSettings(instance, own))
+
+	one := &namedNode{instance: instance}
+	one.Name, one.Settings = "workers-1", own
+	require.NoError(t, groupKeeps(one, []string{"room", "batch", "theirs"}), "the node's own")
+	require.ErrorContains(t, groupKeeps(one, []string{"disk"}), "workers-1 cannot lose disk: all nodes of group workers have it")
+	one.Settings = kube.Settings{}
+	require.Error(t, groupKeeps(one, []string{"batch:NoSchedule"}))
+}
+
+func TestANodeStaysInItsZoneAsLongAsTheGroupHasIt(t *testing.T) {
+	members := []keptMember{{1, "a"}, {2, "b"}, {3, ""}, {4, "gone"}, {5, "a"}}
+	settle(members, []string{"a", "b", "c"})
+	require.Equal(t, []keptMember{{1, "a"}, {2, "b"}, {3, "c"}, {4, "b"}, {5, "a"}}, members)
+}

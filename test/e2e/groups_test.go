@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAGroupOfMinionsGrowsAndShrinks deploys a cluster with a group of one node, has it become two and one again, and takes the group away.
+func TestAGroupOfMinionsGrowsAndShrinks(t *testing.T) {
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	text, err := os.ReadFile("testdata/groups.yaml")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "groups.yaml")
+	deploy := func(model string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
+		l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	}
+	deploy(string(text))
+	t.Cleanup(func() {
+		if t.Failed() {
+			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "groups")
+		}
+	})
+	environment := environmentNamed(t, demo, "groups")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	holds := func(minions ...string) {
+		t.Helper()
+		s.holds(t, append([]string{"murano-kube-2"}, minions...), []string{"murano-gateway-1"})
+		for _, name := range minions {
+			require.Equal(t, "workers fast yes NoSchedule", s.cluster.kubectl(t, "", "get", "node", name, "-o",
+				`jsonpath={.metadata.labels.burano\.io/group} {.metadata.labels.disk} {.spec.taints[?(@.key=='batch')].value} {.spec.taints[?(@.key=='batch')].effect}`))
+		}
+		require.Equal(t, " ", s.cluster.kubectl(t, "", "get", "node", "murano-kube-2", "-o", `jsonpath={.metadata.labels.disk} {.spec.taints[?(@.key=='batch')].value}`))
+	}
+	uids := func() string {
+		return s.cluster.kubectl(t, "", "get", "nodes", "-o", "jsonpath={.items[*].metadata.uid}")
+	}
+	holds("workers-1")
+	former, nodes := maps.Clone(s.cluster.servers), uids()
+
+	deploy(string(text))
+	holds("workers-1")
+	require.Equal(t, former, s.cluster.servers, "the same once more changes nothing")
+	require.Equal(t, nodes, uids())
+
+	s.act(t, "scaling-cluster", "scaleGroupUp", map[string]any{"group": "workers"})
+	holds("workers-1", "workers-2")
+	require.Equal(t, []string{"The maximum number of nodes has been reached"}, s.act(t, "scaling-cluster", "scaleGroupUp", map[string]any{"group": "workers"})["warning"])
+	larger, nodes := maps.Clone(s.cluster.servers), uids()
+	require.NotContains(t, l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--dry-run"), "KubernetesMinion", "neither the group nor its nodes would change")
+	deploy(string(text))
+	holds("workers-1", "workers-2")
+	require.Equal(t, larger, s.cluster.servers, "a model that says no count keeps what the action made")
+	require.Equal(t, nodes, uids())
+
+	// What is set of one node goes before what its group says, and what its group says is put back by a deployment.
+	l.run(t, l.as("burano-demo"), "burano", "node", "label", "groups", "workers-2", "room=b", "--follow")
+	result, _ := s.call(t, "scaling-cluster", "labelNode", map[string]any{"node": "workers-2", "remove": []string{"disk"}})
+	require.Contains(t, fmt.Sprint(result["result"]), "all nodes of group workers have it")
+	s.cluster.kubectl(t, "", "label", "node", "workers-2", "disk-")
+	deploy(strings.Replace(string(text), "labels: {disk: fast}", "labels: {disk: fast, tier: batch}", 1))
+	holds("workers-1", "workers-2")
+	require.Equal(t, "batch b", s.cluster.kubectl(t, "", "get", "node", "workers-2", "-o", "jsonpath={.metadata.labels.tier} {.metadata.labels.room}"))
+	deploy(string(text))
+	require.Equal(t, " b", s.cluster.kubectl(t, "", "get", "node", "workers-2", "-o", "jsonpath={.metadata.labels.tier} {.metadata.labels.room}"))
+
+	s.act(t, "scaling-cluster", "scaleGroupDown", map[string]any{"group": "workers", "node": "workers-1"})
+	holds("workers-2")
+	require.Equal(t, larger["workers-2"], s.cluster.servers["workers-2"], "the one that was named has gone")
+	s.act(t, "scaling-cluster", "setGroupCount", map[string]any{"group": "workers", "count": 2})
+	holds("workers-1", "workers-2")
+	s.act(t, "scaling-cluster", "setGroupCount", map[string]any{"group": "workers", "count": 1})
+	holds("workers-2")
+	result, _ = s.call(t, "scaling-cluster", "setGroupCount", map[string]any{"group": "others", "count": 1})
+	require.Contains(t, fmt.Sprint(result["result"]), "others is no group of cluster scaling-cluster: there are workers")
+
+	without, _, _ := strings.Cut(string(text), "    minionGroups:")
+	deploy(without)
+	holds()
+	require.Equal(t, former["murano-kube-2"], s.cluster.servers["murano-kube-2"])
+
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "groups")
+	asBefore(t, demo, found)
+}
