@@ -46,7 +46,7 @@ describe('the size of a cluster', () => {
     expect(sizeOf('gateways', object, cluster)).toEqual({ now: 1, most: 2 });
   });
   it('does not count the minions of groups', () => {
-    const grouped = { name: 'workers-1', role: 'minion', set: { labels: { 'burano.io/group': 'workers' }, taints: [] } } as const;
+    const grouped = { name: 'workers-1', role: 'minion' as const, set: { labels: { 'burano.io/group': 'workers' }, taints: [] } };
     expect(sizeOf('nodes', object, { ...cluster, nodes: [...(cluster.nodes ?? []), grouped] })).toEqual({ now: 2, most: 3 });
   });
   it('changes by the action for its direction', () => {
