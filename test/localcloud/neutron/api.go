@@ -66,6 +66,7 @@ func (s *Service) Handler() http.Handler {
 	}.register(mux)
 	s.registerInterfaces(mux)
 	s.registerAbout(mux)
+	s.registerQuotas(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, s, problem(404, "HTTPNotFound", "The resource %s could not be found.", r.URL.Path))
 	})
@@ -269,28 +270,6 @@ func (s *Service) registerAbout(mux *http.ServeMux) {
 	}
 	fixed("/v2.0/extensions", map[string]any{"extensions": extensions})
 	fixed("/v2.0/availability_zones", map[string]any{"availability_zones": []any{map[string]any{"name": "nova", "resource": "network", "state": "available"}}})
-	quota := map[string]any{}
-	for _, name := range []string{"network", "subnet", "subnetpool", "port", "router", "floatingip", "security_group", "security_group_rule", "rbac_policy", "trunk"} {
-		quota[name] = -1
-	}
-	fixed("/v2.0/quotas/{project}", map[string]any{"quota": quota})
-	fixed("/v2.0/quotas/{project}/default", map[string]any{"quota": quota})
-	mux.HandleFunc("GET /v2.0/quotas/{project}/{details}", func(w http.ResponseWriter, r *http.Request) {
-		project := r.PathValue("project")
-		if seen := scope(r); seen != "" && seen != project {
-			writeProblem(w, s, disallowed("get_quota"))
-			return
-		}
-		used := map[string]int{
-			"network": len(s.Networks(project)) - 1, "subnet": len(s.Subnets(project)) - 1, "port": len(s.Ports(project)), "router": len(s.Routers(project)),
-			"floatingip": len(s.FloatingIPs(project)), "security_group": len(s.SecurityGroups(project)), "security_group_rule": len(s.SecurityGroupRules(project)),
-		}
-		details := map[string]any{}
-		for name, limit := range quota {
-			details[name] = map[string]any{"limit": limit, "used": used[name], "reserved": 0}
-		}
-		answer.JSON(w, http.StatusOK, map[string]any{"quota": details})
-	})
 }
 
 func writeProblem(w http.ResponseWriter, s *Service, err error) {

@@ -69,6 +69,9 @@ func (s *Service) createFloatingIP(ctx context.Context, projectID string, reques
 	if !network.External {
 		return FloatingIP{}, problem(400, "BadRequest", "Bad floatingip request: Network %s is not a valid external network.", network.ID)
 	}
+	if err := s.checkQuota(projectID, quotaFloating); err != nil {
+		return FloatingIP{}, err
+	}
 	floating := FloatingIP{Common: s.common(request.ID, projectID, ""), FloatingNetworkID: network.ID, Status: "DOWN"}
 	// The address is taken by a port of nobody, as in Neutron.
 	port := Port{Common: s.common("", "", ""), NetworkID: network.ID, AdminStateUp: true, Status: "N/A", VNICType: "normal", DeviceID: floating.ID, DeviceOwner: ownerFloating, SecurityGroups: []string{}, AllowedAddressPairs: []AddressPair{}}

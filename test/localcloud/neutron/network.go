@@ -80,6 +80,9 @@ func (s *Service) CreateNetwork(ctx context.Context, projectID string, request N
 	if ok && network.belongs(projectID) {
 		return network, s.fabric.ApplyNetwork(ctx, network.fabric())
 	}
+	if err := s.checkQuota(projectID, quotaNetwork); err != nil {
+		return Network{}, err
+	}
 	network = Network{Common: s.common(request.ID, projectID, ""), AdminStateUp: true, Status: "ACTIVE", MTU: 1450, PortSecurityEnabled: true, Subnets: []string{}, AvailabilityZones: []string{}}
 	if request.External != nil && *request.External {
 		return Network{}, problem(400, "BadRequest", "The local cloud has one external network, %s; no other can be made.", Public)

@@ -58,6 +58,7 @@ type Service struct {
 	floatingIPs    *state.Table[FloatingIP]
 	securityGroups *state.Table[SecurityGroup]
 	servers        *state.Table[server]
+	quotas         *state.Table[map[string]int] // by the projects' ids, what an admin has said
 
 	guardLock       sync.Mutex                         // the firewalls follow the rows in their order
 	metadata        func(serverID string) http.Handler // nil: nothing answers
@@ -89,7 +90,7 @@ func New(config Config) (*Service, error) {
 }
 
 func (s *Service) open(dir string) error {
-	var problems [7]error
+	var problems [8]error
 	s.networks, problems[0] = state.Open[Network](dir, "networks")
 	s.subnets, problems[1] = state.Open[Subnet](dir, "subnets")
 	s.ports, problems[2] = state.Open[Port](dir, "ports")
@@ -97,6 +98,7 @@ func (s *Service) open(dir string) error {
 	s.floatingIPs, problems[4] = state.Open[FloatingIP](dir, "floatingips")
 	s.securityGroups, problems[5] = state.Open[SecurityGroup](dir, "security-groups")
 	s.servers, problems[6] = state.Open[server](dir, "servers")
+	s.quotas, problems[7] = state.Open[map[string]int](dir, "quotas")
 	return errors.Join(problems[:]...)
 }
 

@@ -479,12 +479,34 @@ func TestTheServiceTellsAboutItself(t *testing.T) {
 	all, err := extensions.ExtractExtensions(pages)
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
+}
+
+func TestAProjectHasNoMoreThanItsQuota(t *testing.T) {
+	c := start(t)
 	quota, err := quotas.Get(t.Context(), c.demo, "demo").Extract()
 	require.NoError(t, err)
 	require.Equal(t, -1, quota.Port)
+	one, none := 1, 0
+	requireProblem(t, quotas.Update(t.Context(), c.demo, "demo", quotas.UpdateOpts{Network: &one}).Err, 403, "PolicyNotAuthorized", "update_quota")
+	quota, err = quotas.Update(t.Context(), c.admin, "demo", quotas.UpdateOpts{Network: &one, Router: &none, Port: &one}).Extract()
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 0, 1, -1}, []int{quota.Network, quota.Router, quota.Port, quota.Subnet})
+
+	network, err := networks.Create(t.Context(), c.demo, networks.CreateOpts{Name: "one"}).Extract()
+	require.NoError(t, err)
+	requireProblem(t, networks.Create(t.Context(), c.demo, networks.CreateOpts{Name: "two"}).Err, 409, "OverQuota", "Quota exceeded for resources: ['network'].")
+	requireProblem(t, routers.Create(t.Context(), c.demo, routers.CreateOpts{}).Err, 409, "OverQuota", "['router']")
+	_, err = ports.Create(t.Context(), c.demo, ports.CreateOpts{NetworkID: network.ID}).Extract()
+	require.NoError(t, err)
+	requireProblem(t, ports.Create(t.Context(), c.demo, ports.CreateOpts{NetworkID: network.ID}).Err, 409, "OverQuota", "['port']")
 	detail, err := quotas.GetDetail(t.Context(), c.demo, "demo").Extract()
 	require.NoError(t, err)
-	require.Equal(t, 0, detail.Network.Used)
+	require.Equal(t, []int{1, 1}, []int{detail.Network.Used, detail.Network.Limit})
+
+	_, err = c.admin.Delete(t.Context(), c.admin.ServiceURL("quotas", "demo"), nil)
+	require.NoError(t, err)
+	_, err = networks.Create(t.Context(), c.demo, networks.CreateOpts{Name: "two"}).Extract()
+	require.NoError(t, err)
 }
 
 func TestARepeatedCallWithAChosenIDMakesNothingTwice(t *testing.T) {

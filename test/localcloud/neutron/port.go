@@ -124,6 +124,9 @@ func (s *Service) createPort(ctx context.Context, projectID string, request Port
 	if err != nil {
 		return Port{}, err
 	}
+	if err := s.checkQuota(projectID, quotaPort); err != nil {
+		return Port{}, err
+	}
 	port := Port{Common: s.common(request.ID, projectID, ""), NetworkID: network.ID, AdminStateUp: true, Status: "DOWN", VNICType: "normal", VIFType: "unbound", PortSecurityEnabled: network.PortSecurityEnabled, DeleteWithServer: request.DeleteWithServer}
 	if err := s.addressPort(&port, network, request.FixedIPs, request.MACAddress); err != nil {
 		return Port{}, err

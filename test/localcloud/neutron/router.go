@@ -84,7 +84,11 @@ func (s *Service) CreateRouter(ctx context.Context, projectID string, request Ro
 	router, ok := s.routers.Get(request.ID)
 	if !ok || !router.belongs(projectID) {
 		router = Router{Common: s.common(request.ID, projectID, ""), AdminStateUp: true, Status: "ACTIVE", AvailabilityZones: []string{}}
-		if err := s.changeRouter(ctx, &router, projectID, request); err != nil {
+		err := s.checkQuota(projectID, quotaRouter)
+		if err == nil {
+			err = s.changeRouter(ctx, &router, projectID, request)
+		}
+		if err != nil {
 			s.mutex.Unlock()
 			return Router{}, err
 		}

@@ -120,6 +120,9 @@ func (s *Service) CreateSecurityGroup(_ context.Context, projectID string, reque
 	if *request.Name == "default" {
 		return SecurityGroup{}, conflict("SecurityGroupDefaultAlreadyExists", "Default security group already exists.")
 	}
+	if err := s.checkQuota(projectID, quotaGroup); err != nil {
+		return SecurityGroup{}, err
+	}
 	group := s.newGroup(request.ID, projectID, *request.Name)
 	set(&group.Description, request.Description)
 	set(&group.Stateful, request.Stateful)
@@ -196,6 +199,9 @@ func (s *Service) createRule(ctx context.Context, projectID string, request Secu
 	}
 	if at := slices.IndexFunc(group.Rules, func(r SecurityGroupRule) bool { return request.ID != "" && r.ID == request.ID }); at >= 0 {
 		return group.Rules[at], nil
+	}
+	if err := s.checkQuota(group.ProjectID, quotaRule); err != nil {
+		return SecurityGroupRule{}, err
 	}
 	rule, err := s.newRule(ctx, group, projectID, request)
 	if err != nil {

@@ -106,6 +106,9 @@ func (s *Service) CreateSubnet(ctx context.Context, projectID string, request Su
 			return Subnet{}, invalid("Requested subnet with cidr: %s for network: %s overlaps with another subnet", prefix, network.ID)
 		}
 	}
+	if err := s.checkQuota(projectID, quotaSubnet); err != nil {
+		return Subnet{}, err
+	}
 	subnet := Subnet{Common: s.common(request.ID, projectID, ""), NetworkID: network.ID, IPVersion: 4, CIDR: prefix.String(), EnableDHCP: true}
 	if !request.GatewayIP.Given {
 		request.GatewayIP = Some(prefix.Addr().Next().String())
