@@ -29,6 +29,7 @@ const (
 	classHeatStack        = "io.murano.system.HeatStack"
 	classNetworkExplorer  = "io.murano.system.NetworkExplorer"
 	classInstanceNotifier = "io.murano.system.InstanceNotifier"
+	classMetadefBrowser   = "io.murano.system.MetadefBrowser"
 	classApplication      = "com.mirantis.docker.DockerApplication"
 	classContainerHost    = "com.mirantis.docker.DockerContainerHost"
 	classCluster          = "com.mirantis.docker.kubernetes.KubernetesCluster"
@@ -157,6 +158,7 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 		classHeatStack:        heatStackClass{runtime, stacks, own, config.ServerPatience}.methods(),
 		classNetworkExplorer:  (&explorer{runtime: runtime, regions: regions, objects: objects, reports: reports, stacks: stacks, networks: config.Networks, dns: config.DNSServers, external: config.ExternalNetwork}).methods(),
 		classInstanceNotifier: notifier{runtime}.methods(),
+		classMetadefBrowser:   (&definitions{regions: regions}).methods(),
 		classInstance:         reached.methods(),
 		classUser:             {"describeCurrent": identities{runtime}.user},
 		classProject:          {"describeCurrent": identities{runtime}.project},

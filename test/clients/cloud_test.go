@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/quotasets"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
@@ -167,6 +169,7 @@ func TestTheProgramOnAWholeCloud(t *testing.T) {
 		{"makes servers and stacks as recorded", serversAreMadeAsRecorded},
 		{"makes all servers of an application in one change, and changes them", serversOfAnApplication},
 		{"joins servers to a network that is there", serversJoinAnExistingNetwork},
+		{"gives servers and volumes the metadata of what they belong to", metadataIsTakenOver},
 		{"makes stacks of Heat templates with files and environments", heatTemplatesWithFiles},
 		{"says what failed and where, and heals with the next deployment", failuresAreSaidAndHealed},
 		{"keeps the servers that are there, whatever is edited", serversOutliveEdits},
@@ -350,6 +353,51 @@ func serversJoinAnExistingNetwork(t *testing.T, s *server, demo cloudUser) {
 	require.Regexp(t, `^10\.77\.0\.`, instance["ipAddresses"].([]any)[0])
 	require.NotContains(t, demo.holds(t)["networks"], "guest-network", "a network that nobody joins is not made")
 	s.burano(t, "environment", "delete", "guest")
+}
+
+// metadataIsTakenOver has an application with metadata, of which Glance says what is for servers and what for volumes. More namespaces are
+// there than Glance lists at once.
+func metadataIsTakenOver(t *testing.T, s *server, demo cloudUser) {
+	admin := s.cloudAs("admin")
+	define := func(namespace, resource, property string) {
+		_, err := admin.glance.Post(t.Context(), admin.glance.ServiceURL("metadefs", "namespaces"), map[string]any{"namespace": namespace, "visibility": "public",
+			"resource_type_associations": []any{map[string]any{"name": resource}},
+			"objects":                    []any{map[string]any{"name": "all", "properties": map[string]any{property: map[string]any{"type": "string", "title": property}}}},
+		}, nil, &gophercloud.RequestOpts{OkCodes: []int{http.StatusCreated}})
+		require.NoError(t, err)
+	}
+	define("Team", "OS::Nova::Server", "team")
+	define("Disks", "OS::Cinder::Volume", "tier")
+	for n := range 30 {
+		define(fmt.Sprintf("Other%d", n), "OS::Nova::Server", fmt.Sprintf("other%d", n))
+	}
+	application := func(metadata string) string {
+		s.write(map[string]string{"marked.yaml": "name: marked\napplications:\n  - '?': {type: io.burano.test.Farm, id: farm, metadata: " + metadata + "}\n    servers:\n" +
+			"      - {'?': {type: io.murano.resources.LinuxInstance, id: one, metadata: {own: 1}}, name: one, flavor: m1.tiny, image: tiny, " +
+			"volumes: {/dev/vdb: {'?': {type: io.murano.resources.CinderVolume, id: disk}, name: disk, size: 1}}}\n"})
+		return "marked.yaml"
+	}
+	blockStorage, err := openstack.NewBlockStorageV3(demo.nova.ProviderClient, gophercloud.EndpointOpts{Region: keystone.Region})
+	require.NoError(t, err)
+	has := func(server, volume map[string]string) (id string) {
+		id = demo.server(t, "one")
+		shown, err := servers.Get(t.Context(), demo.nova, id).Extract()
+		require.NoError(t, err)
+		require.Equal(t, server, shown.Metadata)
+		pages, err := volumes.List(blockStorage, volumes.ListOpts{Name: "disk"}).AllPages(t.Context())
+		require.NoError(t, err)
+		found, err := volumes.ExtractVolumes(pages)
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		delete(found[0].Metadata, "attached_mode") // Cinder's own
+		require.Equal(t, volume, found[0].Metadata)
+		return id
+	}
+	s.burano(t, "deploy", application("{team: blue, tier: gold, unknown: x}"), "--follow")
+	id := has(map[string]string{"team": "blue", "own": "1"}, map[string]string{"tier": "gold"})
+	s.burano(t, "deploy", application("{team: red}"), "--follow")
+	require.Equal(t, id, has(map[string]string{"team": "red", "own": "1"}, map[string]string{}), "the server is the same")
+	s.burano(t, "environment", "delete", "marked")
 }
 
 func heatTemplatesWithFiles(t *testing.T, s *server, demo cloudUser) {

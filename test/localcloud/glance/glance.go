@@ -39,13 +39,14 @@ type Config struct {
 
 // Service is the image service. It is safe for concurrent use.
 type Service struct {
-	images   *state.Table[Image]
-	store    ImageStore
-	dir      string
-	endpoint string
-	formats  []string
-	now      func() time.Time
-	log      *slog.Logger
+	images     *state.Table[Image]
+	namespaces *state.Table[Namespace]
+	store      ImageStore
+	dir        string
+	endpoint   string
+	formats    []string
+	now        func() time.Time
+	log        *slog.Logger
 
 	uploads sync.Mutex // an image gets its data once
 }
@@ -67,6 +68,9 @@ func New(config Config) (*Service, error) {
 	}
 	var err error
 	if s.images, err = state.Open[Image](config.StateDir, "images"); err != nil {
+		return nil, fmt.Errorf("open glance: %w", err)
+	}
+	if s.namespaces, err = state.Open[Namespace](config.StateDir, "namespaces"); err != nil {
 		return nil, fmt.Errorf("open glance: %w", err)
 	}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
@@ -99,6 +103,11 @@ func (s *Service) Handler() http.Handler {
 	serve("PUT /v2/images/{id}/tags/{tag}", s.addTag)
 	serve("DELETE /v2/images/{id}/tags/{tag}", s.removeTag)
 	serve("GET /v2/images/{id}/members", s.listMembers)
+	serve("GET /v2/metadefs/namespaces", s.listNamespaces)
+	serve("POST /v2/metadefs/namespaces", s.createNamespace)
+	serve("GET /v2/metadefs/namespaces/{namespace}", s.showNamespace)
+	serve("DELETE /v2/metadefs/namespaces/{namespace}", s.deleteNamespace)
+	serve("GET /v2/metadefs/namespaces/{namespace}/objects", s.listObjects)
 	serve("/", func(http.ResponseWriter, *http.Request) error {
 		return failure{http.StatusNotFound, "The resource could not be found."}
 	})

@@ -1,0 +1,56 @@
+package native
+
+import (
+	"context"
+	"sync"
+
+	"github.com/burano/burano/catalog/muranopl"
+)
+
+// definitions is io.murano.system.MetadefBrowser: questions about Glance's catalog of metadata definitions. An answer is kept for the task, since each
+// server and volume with inherited metadata asks the same.
+type definitions struct {
+	regions regions
+	mutex   sync.Mutex
+	known   map[question][]any
+}
+
+type question struct{ region, kind, about string }
+
+func (d *definitions) methods() map[string]muranopl.NativeMethod {
+	return map[string]muranopl.NativeMethod{
+		"getNamespaces": d.list("namespaces", "resourceType"),
+		"getObjects":    d.list("objects", "namespace"),
+	}
+}
+
+// list answers with what Glance has of a kind about what an argument names.
+func (d *definitions) list(kind, argument string) muranopl.NativeMethod {
+	return func(ctx context.Context, call muranopl.Call) (any, error) {
+		about, _ := call.Args[argument].(string)
+		asked := question{d.regions.of(call.Object), kind, about}
+		d.mutex.Lock()
+		defer d.mutex.Unlock()
+		if answer, known := d.known[asked]; known {
+			return answer, nil
+		}
+		project, err := d.regions.project(ctx, asked.region)
+		if err != nil {
+			return nil, err
+		}
+		var answer []any
+		if kind == "objects" {
+			answer, err = project.MetadataObjects(ctx, about)
+		} else {
+			answer, err = project.MetadataNamespaces(ctx, about)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if d.known == nil {
+			d.known = map[question][]any{}
+		}
+		d.known[asked] = answer
+		return answer, nil
+	}
+}

@@ -1,0 +1,51 @@
+package openstack
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+)
+
+// MetadataNamespaces lists the namespaces of Glance's metadata definitions that are for resources of a type of Heat's, each with the fields of
+// Glance's API (https://docs.openstack.org/api-ref/image/v2/metadefs-index.html).
+func (p *Project) MetadataNamespaces(ctx context.Context, resourceType string) ([]any, error) {
+	var all []any
+	for query := (url.Values{"resource_types": {resourceType}}); ; {
+		page, err := p.metadefs(ctx, "metadefs/namespaces?"+query.Encode())
+		list, _ := page["namespaces"].([]any)
+		all = append(all, list...)
+		if err != nil || page["next"] == nil || len(list) == 0 {
+			return all, err
+		}
+		last, _ := list[len(list)-1].(map[string]any)
+		name, _ := last["namespace"].(string)
+		query.Set("marker", name)
+	}
+}
+
+// MetadataObjects lists the objects of such a namespace; of one that is not there, none.
+func (p *Project) MetadataObjects(ctx context.Context, namespace string) ([]any, error) {
+	page, err := p.metadefs(ctx, "metadefs/namespaces/"+url.PathEscape(namespace)+"/objects")
+	list, _ := page["objects"].([]any)
+	return list, err
+}
+
+// metadefs reads what is at a path of Glance's API, nothing when nothing is there.
+func (p *Project) metadefs(ctx context.Context, path string) (page map[string]any, err error) {
+	client, err := openstack.NewImageV2(p.provider, p.endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("find Glance in the service catalog: %w", err)
+	}
+	response, err := client.Get(ctx, client.ServiceURL(path), &page, nil)
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return nil, nil
+	}
+	if _, _, err = gophercloud.ParseResponse(response, err); err != nil {
+		return nil, fmt.Errorf("ask Glance for its metadata definitions: %w", err)
+	}
+	return page, nil
+}
