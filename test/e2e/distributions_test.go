@@ -44,6 +44,11 @@ applications:
 			s := &scaling{lab: l, user: demo, environment: environmentNamed(t, demo, name)["id"].(string)}
 			result, _ := s.call(t, "web", "commands", map[string]any{})
 			require.Equal(t, map[string]any{"exitCode": 3.0, "stdout": "it's\n$a text", "stderr": "said"}, result["result"])
+
+			s.call(t, "web", "forbid", map[string]any{})
+			out, err := l.try(l.as("burano-demo"), "burano", "action", "call", name, "web", "commands", "--follow")
+			require.Error(t, err, out)
+			require.Regexp(t, `cannot become root on \S+ without a password \(sudo: `, out)
 			l.run(t, l.as("burano-demo"), "burano", "environment", "delete", name)
 		})
 	}
