@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -19,15 +21,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/orchestrator/direct"
 	"github.com/burano/burano/orchestrator/doctor"
 	driver "github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/client"
 )
 
 func doctorCommand() *cobra.Command {
 	var print output
 	var as string
+	var boot doctor.Boot
 	options := &serveOptions{}
 	flags := options.flags()
 	command := &cobra.Command{
@@ -40,10 +45,16 @@ first one is started.
 
 --as names the entry of clouds.yaml of somebody who is to deploy: then the trust is theirs, and the quotas of their project are looked at.
 
+--boot names an image: a server is made of it in a network of its own, with a floating IP, as deployments make them; doctor logs in and deletes all of it.
+That takes minutes, and says whether servers can be reached from here.
+
 Each line is ok, warning or failed, with what to do about it. The exit code is 1 when something has failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			lines := examine(command.Context(), options, func() (*settings, error) { return options.resolve(flags) }, as)
+			if boot.Flavor != "" && boot.Image == "" {
+				return errors.New("--boot-flavor names a flavor for a server: name its image by --boot, too")
+			}
+			lines := examine(command.Context(), options, func() (*settings, error) { return options.resolve(flags) }, as, boot)
 			failed := 0
 			for _, line := range lines {
 				if line.State == doctor.Failed {
@@ -69,16 +80,19 @@ Each line is ok, warning or failed, with what to do about it. The exit code is 1
 			return nil
 		},
 	}
-	for _, name := range []string{configFlag, cloudFlag, "state", "database", "tls-cert", "tls-key", "external-network", "orchestration", "trust-roles"} {
+	for _, name := range []string{configFlag, cloudFlag, "state", "database", "tls-cert", "tls-key", "external-network", "networks", "orchestration", "trust-roles"} {
 		command.Flags().AddFlag(flags.Lookup(name))
 	}
 	command.Flags().StringVar(&as, "as", "", "entry of clouds.yaml of a user who deploys")
+	command.Flags().StringVar(&boot.Image, "boot", "", "image, by name or id, of a server that is made, logged in to and deleted")
+	command.Flags().StringVar(&boot.Flavor, "boot-flavor", "", "flavor of that server, by name or id (default the smallest that its image fits)")
+	command.Flags().DurationVar(&boot.Patience, "boot-patience", 10*time.Minute, "how long that server may take to be made, and then to answer")
 	print.addFlag(command)
 	return command
 }
 
 // examine looks at what is on this machine, and then at the cloud.
-func examine(ctx context.Context, options *serveOptions, resolve func() (*settings, error), as string) []doctor.Line {
+func examine(ctx context.Context, options *serveOptions, resolve func() (*settings, error), as string, boot doctor.Boot) []doctor.Line {
 	if _, err := resolve(); err != nil {
 		return []doctor.Line{{Check: "settings", State: doctor.Failed, Text: err.Error(), Remedy: "mend the setting; `burano serve --print-config` shows all of them"}}
 	}
@@ -97,7 +111,45 @@ func examine(ctx context.Context, options *serveOptions, resolve func() (*settin
 		}
 		config.User = &user
 	}
+	if boot.Image != "" {
+		config.Boot = boot
+		if config.Boot.Networks, err = netip.ParsePrefix(options.networks); err != nil {
+			return append(lines, doctor.Line{Check: "settings", State: doctor.Failed, Text: err.Error(), Remedy: "name a range in the setting networks"})
+		}
+		direct, remove, err := scratchStacks(ctx)
+		if err != nil {
+			return append(lines, doctor.Line{Check: "a server", State: doctor.Failed, Text: err.Error(), Remedy: "see whether there is room in " + os.TempDir()})
+		}
+		defer remove()
+		config.Direct = direct
+	}
 	return append(lines, doctor.Cloud(ctx, config)...)
+}
+
+// scratchStacks makes stacks without Heat and keeps what is known of them in a database that the second function deletes: they are gone by then.
+func scratchStacks(ctx context.Context) (func(driver.Clients) driver.Stacks, func(), error) {
+	folder, err := os.MkdirTemp("", "burano-doctor-")
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := database.Open(filepath.Join(folder, "stacks.db"))
+	var rows *store.Store
+	if err == nil {
+		rows, err = store.New(ctx, db, time.Now)
+	}
+	remove := func() {
+		if db != nil {
+			if handle, err := db.DB(); err == nil {
+				_ = handle.Close()
+			}
+		}
+		_ = os.RemoveAll(folder)
+	}
+	if err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return direct.New(rows).In, remove, nil
 }
 
 func credentialsOf(cloud string) (doctor.Credentials, error) {

@@ -1,5 +1,5 @@
 // Package doctor looks at a cloud before anything is made of it: whether it lets the service user in, has what environments and clusters need,
-// and what is to be done where it does not. It makes nothing but a trust, which it revokes.
+// and what is to be done where it does not. It makes nothing but a trust, which it revokes, and a server where it is told to, which it deletes.
 package doctor
 
 import (
@@ -57,6 +57,11 @@ type Config struct {
 	// Image says what an image of Glance lacks to be a node, as lines.
 	Image func(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, id string) ([]Line, error)
 	Now   func() time.Time
+
+	// Boot is a server that is made and deleted again; without an image none is.
+	Boot Boot
+	// Direct makes stacks without Heat. Nil where no server is made.
+	Direct func(openstack.Clients) openstack.Stacks
 }
 
 // patience is how long one check may take: who looks wants to know what does not answer.
@@ -80,8 +85,11 @@ func Cloud(ctx context.Context, config Config) []Line {
 		goOn := check(limited)
 		cancel()
 		if !goOn || ctx.Err() != nil {
-			break
+			return e.lines
 		}
+	}
+	if e.Boot.Image != "" {
+		e.server(ctx)
 	}
 	return e.lines
 }
@@ -164,8 +172,11 @@ func (e *examination) signIn(ctx context.Context) bool {
 		e.add("service user", Failed, remedy, "%s", err)
 		return false
 	}
-	// No stack is touched here: a project is looked at only to see that the trust's token is taken.
-	service.Orchestrate(e.Orchestration, func(openstack.Clients) openstack.Stacks { return nil })
+	direct := e.Direct
+	if direct == nil { // no stack is touched: a project is looked at only to see that the trust's token is taken
+		direct = func(openstack.Clients) openstack.Stacks { return nil }
+	}
+	service.Orchestrate(e.Orchestration, direct)
 	e.service = service
 	e.caller, err = service.Validate(ctx, service.Token())
 	if err != nil {

@@ -86,6 +86,17 @@ func TestTheDoctorNamesWhatACloudLacks(t *testing.T) {
 		require.Contains(t, out, "to do: `burano setup --url ADDRESS`")
 		require.NoDirExists(t, filepath.Join(s.home, "state"), "nothing is made")
 	})
+	t.Run("a server that nobody can log in to", func(t *testing.T) {
+		demo := s.cloudAs("demo")
+		before := demo.holds(t)
+		all := s.doctor(service, "--as", "user", "--boot", "tiny", "--boot-patience", "15s", "--orchestration", "direct")
+		state(t, all, "a server", doctor.Failed, "cannot be logged in to at 10.")
+		require.Equal(t, before, demo.holds(t), "nothing is left of it")
+		state(t, s.doctor(service, "--as", "user", "--boot", "none"), "a server", doctor.Failed, "project demo sees no image none")
+		state(t, s.doctor(service, "--as", "user", "--boot", "tiny", "--boot-flavor", "none"), "a server", doctor.Failed, "none")
+		require.Equal(t, before, demo.holds(t), "nothing is left of it")
+		require.Zero(t, s.trusts(t), "none is left")
+	})
 	t.Run("credentials and roles", func(t *testing.T) {
 		state(t, s.doctor(append(service, "OS_PASSWORD=wrong")), "service user", doctor.Failed, "refuses its credentials")
 		state(t, s.doctor(append(service, "OS_AUTH_URL=http://"+freeAddress(t)+"/v3")), "Keystone", doctor.Failed, "does not answer")

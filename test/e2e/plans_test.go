@@ -28,6 +28,9 @@ func TestPlansSetServersUp(t *testing.T) {
 			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "planned")
 		}
 	})
+	looked, _ := l.try(l.as("burano-service"), "burano", "doctor", "--state", l.state, "--as", "burano-demo", "--boot", "burano-node")
+	require.Regexp(t, `ok +a server +made in \S+, and logged in to at 10\.`, looked)
+	asBefore(t, demo, found)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.test.Web")
 	model := filepath.Join(t.TempDir(), "web.yaml")
 	instance := `{"?": {type: io.murano.resources.LinuxMuranoInstance}, name: web-%d, flavor: m1.small, image: burano-node, assignFloatingIp: %t}`
