@@ -54,7 +54,12 @@ Each line is ok, warning or failed, with what to do about it. The exit code is 1
 			if boot.Flavor != "" && boot.Image == "" {
 				return errors.New("--boot-flavor names a flavor for a server: name its image by --boot, too")
 			}
-			lines := examine(command.Context(), options, func() (*settings, error) { return options.resolve(flags) }, as, boot)
+			lines := []doctor.Line{{Check: "settings", State: doctor.Failed, Remedy: "mend the setting; `burano serve --print-config` shows all of them"}}
+			if _, err := options.resolve(flags); err != nil {
+				lines[0].Text = err.Error()
+			} else {
+				lines = examine(command.Context(), options, as, boot)
+			}
 			failed := 0
 			for _, line := range lines {
 				if line.State == doctor.Failed {
@@ -91,11 +96,8 @@ Each line is ok, warning or failed, with what to do about it. The exit code is 1
 	return command
 }
 
-// examine looks at what is on this machine, and then at the cloud.
-func examine(ctx context.Context, options *serveOptions, resolve func() (*settings, error), as string, boot doctor.Boot) []doctor.Line {
-	if _, err := resolve(); err != nil {
-		return []doctor.Line{{Check: "settings", State: doctor.Failed, Text: err.Error(), Remedy: "mend the setting; `burano serve --print-config` shows all of them"}}
-	}
+// examine looks at what is on this machine, and then at the cloud. The settings can be used.
+func examine(ctx context.Context, options *serveOptions, as string, boot doctor.Boot) []doctor.Line {
 	lines := []doctor.Line{{Check: "settings", State: doctor.OK, Text: "they can be used"}, certificateLine(options, time.Now()), keyLine(options), databaseLine(ctx, options)}
 
 	service, err := credentialsOf(options.cloud)

@@ -25,6 +25,7 @@ import (
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/direct"
+	"github.com/burano/burano/orchestrator/doctor"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/native"
@@ -252,6 +253,9 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 
 			MarkImage:   cloud.MarkImage,
 			AllProjects: cloud.AllProjects,
+			Examine: func(ctx context.Context) []doctor.Line {
+				return examine(ctx, options, "", doctor.Boot{})
+			},
 			Kubeconfig: func(ctx context.Context, environmentID, objectID string) ([]byte, error) {
 				return native.Kubeconfig(ctx, tasks, environmentID, objectID, nativeConfig)
 			},

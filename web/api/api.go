@@ -18,6 +18,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/doctor"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/audit"
@@ -56,6 +57,8 @@ type Config struct {
 	// cloud is not asked.
 	MarkImage   func(ctx context.Context, caller identity.Caller, id string, mark *openstack.Mark) error
 	AllProjects func(ctx context.Context, caller identity.Caller) ([]identity.Project, error)
+	// Examine looks at the server's settings and at the cloud, as burano doctor does; nil: nobody does.
+	Examine func(ctx context.Context) []doctor.Line
 	// Quotas keep how much projects may have.
 	Quotas []QuotaStore
 	// Applied keeps what projects have under labels.
@@ -149,7 +152,7 @@ func newEcho(config Config) *echo.Echo {
 	packageHandlers{config.Catalog}.register(burano)
 	draftHandlers{config.Orchestrator}.register(burano)
 	choiceHandlers{config.Choices}.register(burano)
-	cloudHandlers{config.MarkImage, config.AllProjects, config.Limits.Values}.register(burano)
+	cloudHandlers{config.MarkImage, config.AllProjects, config.Examine, config.Limits.Values}.register(burano)
 	burano.GET("/version", showVersion)
 	delegationHandlers{config.Orchestrator}.register(burano)
 	findingHandlers{config.Orchestrator}.register(burano)

@@ -9,6 +9,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/internal/version"
+	"github.com/burano/burano/orchestrator/doctor"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -16,6 +17,7 @@ import (
 type cloudHandlers struct {
 	mark     func(ctx context.Context, caller identity.Caller, id string, mark *openstack.Mark) error
 	projects func(ctx context.Context, caller identity.Caller) ([]identity.Project, error)
+	examine  func(ctx context.Context) []doctor.Line
 	values   int // in JSON
 }
 
@@ -23,6 +25,7 @@ func (h cloudHandlers) register(v1 *echo.Group) {
 	v1.PUT("/cloud/images/:image/mark", h.markImage, readBody(h.values))
 	v1.DELETE("/cloud/images/:image/mark", h.unmarkImage)
 	v1.GET("/projects", h.listProjects)
+	v1.GET("/doctor", h.look)
 }
 
 // noCloud is the answer where no cloud is asked.
@@ -73,6 +76,16 @@ func (h cloudHandlers) listProjects(c echo.Context) error {
 	return c.JSON(http.StatusOK, struct {
 		Projects []projectJSON `json:"projects"`
 	}{list})
+}
+
+// look says how settings and cloud are. It takes seconds: every service of the cloud is asked.
+func (h cloudHandlers) look(c echo.Context) error {
+	if h.examine == nil {
+		return noCloud()
+	}
+	return c.JSON(http.StatusOK, struct {
+		Lines []doctor.Line `json:"lines"`
+	}{h.examine(c.Request().Context())})
 }
 
 // showVersion says which Burano answers.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/internal/version"
+	"github.com/burano/burano/orchestrator/doctor"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -36,4 +37,16 @@ func TestAdministratorsMarkImagesAndListProjects(t *testing.T) {
 	s.call("demo", "", "GET", "/burano/v1/projects", nil, 403)
 	require.Equal(t, version.Version, field(s.call("reader", "", "GET", "/burano/v1/version", nil, 200), "version"))
 	newServer(t).call("admin", "", "GET", "/burano/v1/projects", nil, 404)
+}
+
+func TestAdministratorsHaveTheCloudLookedAt(t *testing.T) {
+	s := newServer(t, func(c *Config) {
+		c.Examine = func(context.Context) []doctor.Line {
+			return []doctor.Line{{Check: "clock", State: doctor.OK, Text: "the same"}, {Check: "Heat", State: doctor.Failed, Text: "none", Remedy: "have one"}}
+		}
+	})
+	answer := s.call("admin", "", "GET", "/burano/v1/doctor", nil, 200)
+	require.Equal(t, "have one", field(answer, "lines", 1, "remedy"))
+	s.call("demo", "", "GET", "/burano/v1/doctor", nil, 403)
+	newServer(t).call("admin", "", "GET", "/burano/v1/doctor", nil, 404)
 }

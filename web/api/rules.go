@@ -107,6 +107,7 @@ var rules = map[string]string{
 	"PUT /burano/v1/cloud/images/:image/mark":                               "mark_image",
 	"DELETE /burano/v1/cloud/images/:image/mark":                            "remove_image_metadata",
 	"GET /burano/v1/projects":                                               "list_projects",
+	"GET /burano/v1/doctor":                                                 "examine_cloud",
 	"GET /burano/v1/version":                                                "default",
 	"GET /burano/v1/cloud/:kind":                                            "ask_cloud",
 	"GET /burano/v1/audit":                                                  "list_audit_events",

@@ -88,6 +88,7 @@ var defaults = map[string]string{
 	"get_quotas":            readers, // of the own project; administrators of any
 	"set_quotas":            admins,
 	"list_projects":         admins,
+	"examine_cloud":         admins,
 }
 
 // Policy is a set of rules that refer to each other without gaps and circles. It does not change.

@@ -205,6 +205,22 @@ scenario('who sees one project is not led to all of them', {}, async (page) => {
   await sees(page, 'Access was denied to this resource.');
 });
 
+scenario('an administrator has the cloud looked at, and nobody else', { user: 'admin' }, async (page) => {
+  await page.goto('catalog');
+  await page.getByRole('link', { name: 'Cloud check' }).click();
+  await rowOf(page, 'node image').filter({ hasText: 'To do: ' }).first().waitFor();
+  await sees(page, 'made, used and revoked');
+  const order = ['Failed', 'Warning', 'Well'];
+  const states = await page.locator('td[data-label=State]').allInnerTexts();
+  assert.deepEqual(states, [...states].sort((a, b) => order.indexOf(a) - order.indexOf(b)), 'what is bad comes first');
+  await page.getByRole('button', { name: 'Look again' }).click();
+  await page.locator('button:not([disabled])', { hasText: 'Look again' }).waitFor();
+  const member = await open(await memberOf('demo'));
+  await member.goto('doctor');
+  await sees(member, 'Access was denied to this resource.');
+  assert.equal(await member.getByRole('link', { name: 'Cloud check' }).count(), 0);
+});
+
 scenario('an image is marked, and its mark taken away', { user: 'admin' }, async (page) => {
   const { request } = page.context();
   const { images } = await call(request, 'GET', '/burano/v1/cloud/images');

@@ -158,6 +158,7 @@ export async function allSheets(request, pages) {
     'all-environments': to('admin', at('environments/all')),
     audit: to('admin', at('audit')),
     quotas: to('admin', at('quotas')),
+    doctor: to('admin', at('doctor')),
     cluster: cluster(''),
     'cluster-running': cluster('?tab=running'),
     'cluster-protection': cluster('?tab=protection'),

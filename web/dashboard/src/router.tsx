@@ -191,7 +191,13 @@ const quotas = createRoute({
   component: lazyRouteComponent(() => import('./quotas/QuotasPage'), 'QuotasPage'),
 });
 
-const managed = [packages, comparePackages, categories, images, templates, template, statistics, audit, quotas, help];
+const doctor = createRoute({
+  getParentRoute: () => root,
+  path: '/doctor',
+  component: lazyRouteComponent(() => import('./doctor/DoctorPage'), 'DoctorPage'),
+});
+
+const managed = [packages, comparePackages, categories, images, templates, template, statistics, audit, quotas, doctor, help];
 
 export const router = createRouter({
   routeTree: root.addChildren([start, catalog, application, environments, allEnvironments, environment, add, component, cluster, pod, workload, deployment, compare, deployments, ...managed]),

@@ -24,6 +24,7 @@ export const groups = [
       { to: '/statistics', name: (text: FirstTexts) => text.shell.statistics },
       { to: '/audit', name: (text: FirstTexts) => text.shell.audit, rule: 'list_audit_events' },
       { to: '/quotas', name: (text: FirstTexts) => text.shell.quotas },
+      { to: '/doctor', name: (text: FirstTexts) => text.shell.doctor, rule: 'examine_cloud' },
     ],
   },
 ] as const;

@@ -15,6 +15,7 @@ export const shell: Texts['shell'] = {
   statistics: 'Statistik',
   audit: 'Audit',
   quotas: 'Quotas',
+  doctor: 'Cloud prüfen',
   help: 'Hilfe',
   search: 'Alles suchen (Strg+K)',
   account: (name) => `Angemeldet als ${name}`,

@@ -8,6 +8,7 @@ import { components } from './components';
 import { delegation } from './delegation';
 import { deployments } from './deployments';
 import { details } from './details';
+import { doctor } from './doctor';
 import { draft } from './draft';
 import { environments } from './environments';
 import { findings } from './findings';
@@ -37,6 +38,7 @@ export const en = {
   delegation,
   deployments,
   details,
+  doctor,
   draft,
   environments,
   findings,

@@ -13,6 +13,7 @@ export const shell = {
   statistics: 'Statistics',
   audit: 'Audit',
   quotas: 'Quotas',
+  doctor: 'Cloud check',
   help: 'Help',
   search: 'Search for anything (Ctrl+K)',
   account: (name: string) => `Signed in as ${name}`,
