@@ -28,6 +28,7 @@ type Config struct {
 	HAProxy  haproxy.Config
 	Internal []netip.Prefix // the cluster's networks (pods, services, nodes), which the firewall lets in
 	AllowSSH []netip.Prefix // where SSH may come from; empty: anywhere
+	Open     []uint16       // ports of the node itself that the firewall lets in from everywhere
 	Firewall Firewall       // nil: the nftables table of this node
 	Coalesce time.Duration  // how long changes are gathered before they are applied; 5 ms
 	Resync   time.Duration  // how often everything is compared with what is wanted, changed or not; 10 s
@@ -56,7 +57,7 @@ func Run(ctx context.Context, c Config) error {
 		c.HAProxy.Logger = c.Logger
 	}
 	if c.Firewall == nil {
-		table, err := firewall.New(firewall.Config{Internal: c.Internal, AllowSSH: c.AllowSSH})
+		table, err := firewall.New(firewall.Config{Internal: c.Internal, AllowSSH: c.AllowSSH, Open: c.Open})
 		if err != nil {
 			return fmt.Errorf("gateway: %w", err)
 		}

@@ -60,7 +60,7 @@ func (f *etcdFlags) connect() (*clientv3.Client, error) {
 
 func publishCommand() *cobra.Command {
 	var store etcdFlags
-	var kubeconfig string
+	var kubeconfig, name string
 	command := &cobra.Command{
 		Use:   "publish",
 		Short: "Keep the routes in etcd in step with the cluster's Services (runs on masters)",
@@ -74,12 +74,18 @@ func publishCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = publish.Run(command.Context(), publish.Config{Kubernetes: kubernetes, Etcd: client, Logger: slog.Default()})
+			config := publish.Config{Kubernetes: kubernetes, Etcd: client, Logger: slog.Default()}
+			if name != "" {
+				err = publish.Lead(command.Context(), config, name)
+			} else {
+				err = publish.Run(command.Context(), config)
+			}
 			return errors.Join(err, client.Close())
 		},
 	}
 	store.add(command)
 	command.Flags().StringVar(&kubeconfig, "kubeconfig", "/etc/kubernetes/publisher.conf", "kubeconfig for the Kubernetes API")
+	command.Flags().StringVar(&name, "elect", "", "publish only while leading, under this name: for one of several masters")
 	return command
 }
 
@@ -87,6 +93,7 @@ func gatewayCommand() *cobra.Command {
 	var store etcdFlags
 	var config string
 	var internal, ssh []string
+	var open []uint
 	command := &cobra.Command{
 		Use:   "gateway",
 		Short: "Keep HAProxy and the published ports in step with the routes in etcd (runs on gateways)",
@@ -100,11 +107,17 @@ func gatewayCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			ports := make([]uint16, len(open))
+			for i, port := range open {
+				if ports[i] = uint16(port); port == 0 || uint(ports[i]) != port {
+					return fmt.Errorf("--open %d: ports are 1 to 65535", port)
+				}
+			}
 			client, err := store.connect()
 			if err != nil {
 				return err
 			}
-			err = gateway.Run(command.Context(), gateway.Config{Etcd: client, HAProxy: haproxy.Config{ConfigFile: config}, Internal: networks, AllowSSH: from,
+			err = gateway.Run(command.Context(), gateway.Config{Etcd: client, HAProxy: haproxy.Config{ConfigFile: config}, Internal: networks, AllowSSH: from, Open: ports,
 				Logger: slog.Default()})
 			return errors.Join(err, client.Close())
 		},
@@ -113,6 +126,7 @@ func gatewayCommand() *cobra.Command {
 	command.Flags().StringVar(&config, "haproxy-config", "/etc/haproxy/haproxy.cfg", "HAProxy's configuration file, which this daemon writes")
 	command.Flags().StringSliceVar(&internal, "internal", nil, "networks of the cluster, whose traffic is all let in (CIDRs)")
 	command.Flags().StringSliceVar(&ssh, "ssh-from", nil, "from where SSH is let in (CIDRs); without it from everywhere")
+	command.Flags().UintSliceVar(&open, "open", nil, "ports of the node itself that are let in from everywhere")
 	return command
 }
 

@@ -24,6 +24,7 @@ const Table = "burano-gateway"
 type Config struct {
 	Internal []netip.Prefix // the cluster's networks (pods, services, nodes): everything from there is let in
 	AllowSSH []netip.Prefix // where SSH comes from; empty: anywhere
+	Open     []uint16       // ports of the node itself, which are let in from anywhere, whatever is published
 	Command  []string       // reads a ruleset from its standard input; nft -f -
 }
 
@@ -121,6 +122,9 @@ func (f *Firewall) Ruleset(published []uint16) string {
 	}
 	for _, rule := range from(f.config.AllowSSH) {
 		fmt.Fprintf(&b, "\t\t%stcp dport 22 accept\n", rule)
+	}
+	if len(f.config.Open) > 0 {
+		fmt.Fprintf(&b, "\t\ttcp dport %s accept\n", braces(f.config.Open))
 	}
 	b.WriteString("\t\ttcp dport @published accept\n\t}\n}\n")
 	return b.String()

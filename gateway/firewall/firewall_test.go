@@ -37,6 +37,12 @@ func TestTheTableIsWhatWeMean(t *testing.T) {
 	require.Equal(t, string(want), f.Ruleset([]uint16{80, 443}))
 }
 
+func TestPortsOfTheNodeItselfAreOpenWhateverIsPublished(t *testing.T) {
+	f, err := firewall.New(firewall.Config{Internal: prefixes("10.244.0.0/16"), Open: []uint16{6443}})
+	require.NoError(t, err)
+	require.Contains(t, f.Ruleset(nil), "tcp dport { 6443 } accept\n\t\ttcp dport @published accept")
+}
+
 func TestAFirewallWithoutInternalNetworksIsRefused(t *testing.T) {
 	_, err := firewall.New(firewall.Config{})
 	require.ErrorContains(t, err, "networks must be said")

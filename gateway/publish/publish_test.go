@@ -203,6 +203,51 @@ func TestAPublisherThatDoesNotLeadWritesNothing(t *testing.T) {
 	awaitRoute(t, etcd, 80, anything)
 }
 
+func TestOneOfSeveralPublishersLeadsAndAnotherTakesOver(t *testing.T) {
+	binary := os.Getenv("BURANO_KUBERNETES_BINARY")
+	if binary == "" {
+		t.Skip("BURANO_KUBERNETES_BINARY is not set: make test sets it to the Kubernetes binary that make image builds")
+	}
+	server := etcdtest.New(t)
+	etcd := server.Client(t)
+	api := startAPI(t, binary, server.URL)
+	config := api.config("admin", "system:masters")
+	admin, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	allow(t, admin, "publisher")
+	stops := map[string]func(){}
+	for _, name := range []string{"one", "two"} {
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		own := server.Client(t)
+		go func() {
+			ended <- publish.Lead(ctx, publish.Config{Kubernetes: api.config("publisher"), Etcd: own}, name)
+		}()
+		var once sync.Once
+		stops[name] = func() { once.Do(func() { cancel(); require.NoError(t, <-ended) }) }
+		t.Cleanup(stops[name])
+	}
+	leads := func() string {
+		found, err := etcd.Get(t.Context(), "/burano/v1/leader", clientv3.WithFirstCreate()...)
+		require.NoError(t, err)
+		if len(found.Kvs) == 0 {
+			return ""
+		}
+		return string(found.Kvs[0].Value)
+	}
+	_, err = admin.CoreV1().Services("default").Create(t.Context(), newService("web", 80), meta.CreateOptions{})
+	require.NoError(t, err)
+	awaitRoute(t, etcd, 80, anything)
+	first := leads()
+	require.Contains(t, stops, first)
+	stops[first]()
+	_, err = admin.CoreV1().Services("default").Create(t.Context(), newService("other", 81), meta.CreateOptions{})
+	require.NoError(t, err)
+	awaitRoute(t, etcd, 81, anything)
+	require.Contains(t, stops, leads())
+	require.NotEqual(t, first, leads())
+}
+
 func anything(route.Route) bool { return true }
 
 func newService(name string, number int32) *core.Service {
