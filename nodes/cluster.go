@@ -92,13 +92,15 @@ type Vault = access.Vault
 // Config says what a cluster is made of.
 type Config struct {
 	Name        string       // of the cluster; becomes a part of the API server's name
-	Nodes       []Node       // master first
+	Nodes       []Node       // masters first: one, three or five
 	NodeNetwork netip.Prefix // where the nodes' fixed addresses are
 	// Further are networks in which nodes stand beside it, with routers between all of them.
 	Further []netip.Prefix
 	SSHFrom []string // ranges from which gateways let SSH in (CIDRs), beside the cluster's own networks; nil for everywhere
 	Network Network  // of the pods; Calico when empty. A cluster keeps the one it was made with
-	Vault   Vault
+	// EtcdOnMasters has no other nodes be members of etcd, where there are three masters or more.
+	EtcdOnMasters bool
+	Vault         Vault
 	// Report is told what happened, for a person: "kubelet started". node may be empty. May be nil.
 	Report func(ctx context.Context, node, text string)
 	// Step runs a step of Deploy; it may refuse it, or note its beginning and end. May be nil.
@@ -137,6 +139,11 @@ type Cluster struct {
 	config Config
 	driver network.Driver
 	now    func() time.Time
+
+	leading struct { // the master through which the cluster is worked with, "" for the first one
+		sync.Mutex
+		name string
+	}
 
 	deploying sync.Mutex // one Deploy at a time
 	shrinking bool       // members of nodes that are not in config are still there
@@ -195,8 +202,8 @@ func NewCluster(config Config) (*Cluster, error) {
 			return nil, fmt.Errorf("node %s has the role %q; roles are master, minion and gateway", node.Name, node.Role)
 		}
 	}
-	if masters != 1 {
-		return nil, fmt.Errorf("a cluster has exactly one master, this one has %d", masters)
+	if masters%2 == 0 {
+		return nil, fmt.Errorf("a cluster has an odd number of masters, this one has %d", masters)
 	}
 	driver, err := config.Network.driver()
 	if err != nil {
@@ -215,25 +222,56 @@ func (n Network) driver() (network.Driver, error) {
 	return nil, fmt.Errorf("there is no network %q for pods; networks are %s and %s", n, Calico, Flannel)
 }
 
-func (c *Cluster) master() Node {
-	return c.config.Nodes[slices.IndexFunc(c.config.Nodes, func(n Node) bool { return n.Role == Master && !n.Leaving })]
+// master is the one through which the cluster is worked with.
+func (c *Cluster) master() Node { return c.masters()[0] }
+
+// masters are those that stay, the one first through which the cluster is worked with.
+func (c *Cluster) masters() []Node {
+	c.leading.Lock()
+	defer c.leading.Unlock()
+	list := c.config.masters()
+	if i := slices.IndexFunc(list, func(node Node) bool { return node.Name == c.leading.name }); i > 0 {
+		list = append([]Node{list[i]}, slices.Delete(list, i, i+1)...)
+	}
+	return list
 }
 
-// SameMaster says whether the cluster's master runs on the server that was the master's in a list of its nodes.
+// lead has the cluster be worked with through another master.
+func (c *Cluster) lead(master Node) {
+	c.leading.Lock()
+	defer c.leading.Unlock()
+	c.leading.name = master.Name
+}
+
+// SameMaster says whether a master of the cluster runs on the server that was this master's in a list of its nodes.
 func (c *Cluster) SameMaster(list []Node) bool {
-	master := c.master()
-	return slices.ContainsFunc(list, func(n Node) bool {
-		return n.Role == Master && n.Name == master.Name && n.Server == master.Server && n.Launched == master.Launched
+	return slices.ContainsFunc(c.masters(), func(master Node) bool {
+		return slices.ContainsFunc(list, func(n Node) bool {
+			return n.Role == Master && n.Name == master.Name && n.Server == master.Server && n.Launched == master.Launched
+		})
 	})
 }
 
-// formerMaster is the master whose place another one takes; false when there is none.
-func (c Config) formerMaster() (Node, bool) {
-	i := slices.IndexFunc(c.Nodes, func(n Node) bool { return n.Role == Master && n.Leaving })
-	if i < 0 {
-		return Node{}, false
+// masters are those that stay.
+func (c Config) masters() (list []Node) {
+	for _, node := range c.Nodes {
+		if node.Role == Master && !node.Leaving {
+			list = append(list, node)
+		}
 	}
-	return c.Nodes[i], true
+	return list
+}
+
+func (c Config) severalMasters() bool { return len(c.masters()) > 1 }
+
+// formerMasters are those whose place others take.
+func (c Config) formerMasters() (list []Node) {
+	for _, node := range c.Nodes {
+		if node.Role == Master && node.Leaving {
+			list = append(list, node)
+		}
+	}
+	return list
 }
 
 // staying are the nodes that do not leave.
@@ -266,7 +304,7 @@ func (c *Cluster) script(ctx context.Context, name string, script ssh.Script) (s
 	return client.Run(ctx, script)
 }
 
-// Kubernetes returns the access of Burano itself to the API server, dialled through SSH to the master.
+// Kubernetes returns the access of Burano itself to the API server, dialled through SSH to a master whose API server is ready.
 // Its certificate is of the group burano:admins and good for a day; ask again rather than keep it.
 func (c *Cluster) Kubernetes(ctx context.Context) (*rest.Config, error) {
 	return c.kubernetes(ctx, "burano:server", kube.AdminsGroup)
@@ -275,6 +313,15 @@ func (c *Cluster) Kubernetes(ctx context.Context) (*rest.Config, error) {
 // bootstrap returns an access that works before any rights are given. Its certificate is never written anywhere.
 func (c *Cluster) bootstrap(ctx context.Context) (*rest.Config, error) {
 	return c.kubernetes(ctx, "burano:bootstrap", "system:masters")
+}
+
+// bootstrapOn is bootstrap with the API server of one master.
+func (c *Cluster) bootstrapOn(ctx context.Context, master Node) (*rest.Config, error) {
+	config, err := c.bootstrap(ctx)
+	if err == nil {
+		config.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialAPI(ctx, master) }
+	}
+	return config, err
 }
 
 func (c *Cluster) kubernetes(ctx context.Context, user, group string) (*rest.Config, error) {
@@ -290,19 +337,14 @@ func (c *Cluster) kubernetes(ctx context.Context, user, group string) (*rest.Con
 	if !master.Address.IsValid() {
 		return nil, fmt.Errorf("master %s has no address yet", master.Name)
 	}
-	address := net.JoinHostPort(master.Address.String(), strconv.Itoa(kube.APIServerPort))
 	return &rest.Config{
 		Host: kube.APIServerURL(c.config.Name),
 		TLSClientConfig: rest.TLSClientConfig{
 			ServerName: kube.APIServerName(c.config.Name),
 			CAData:     authorities.Kubernetes.Trusted(), CertData: pair.Certificate, KeyData: pair.Key,
 		},
-		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			client, err := c.connect(ctx, master)
-			if err != nil {
-				return nil, err
-			}
-			return client.DialContext(ctx, network, address)
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return c.dialReadyAPI(ctx, authorities.Kubernetes.Trusted())
 		},
 		UserAgent: "burano", QPS: 100, Burst: 200,
 	}, nil
@@ -311,7 +353,8 @@ func (c *Cluster) kubernetes(ctx context.Context, user, group string) (*rest.Con
 const userLifetime = 24 * time.Hour
 
 // Kubeconfig writes the access of a person: a new certificate of the group burano:admins, good for lifetime (at most, and
-// by default, 24 hours). server is the URL they will use, or empty for the master's access address.
+// by default, 24 hours). server is the URL they will use, or empty for the master's access address. Where there are several masters, each gateway
+// has a context of its own, called as it is, for when another one is away.
 func (c *Cluster) Kubeconfig(ctx context.Context, server string, lifetime time.Duration) ([]byte, error) {
 	if lifetime <= 0 || lifetime > userLifetime {
 		lifetime = userLifetime
@@ -332,7 +375,13 @@ func (c *Cluster) Kubeconfig(ctx context.Context, server string, lifetime time.D
 		}
 		server = "https://" + net.JoinHostPort(master.reach().String(), strconv.Itoa(kube.APIServerPort))
 	}
-	return pki.Kubeconfig(c.config.Name, server, kube.APIServerName(c.config.Name), user, authorities.Kubernetes.Trusted(), pair)
+	var ways []pki.Way
+	for _, node := range c.config.Nodes {
+		if c.config.severalMasters() && node.Role == Gateway && !node.Leaving && node.reach().IsValid() {
+			ways = append(ways, pki.Way{Name: node.Name, Server: "https://" + net.JoinHostPort(node.reach().String(), strconv.Itoa(kube.APIServerPort))})
+		}
+	}
+	return pki.Kubeconfig(c.config.Name, server, kube.APIServerName(c.config.Name), user, authorities.Kubernetes.Trusted(), pair, ways...)
 }
 
 func (c *Cluster) authorities(ctx context.Context) (*pki.Cluster, error) {

@@ -134,9 +134,22 @@ func answers(ctx context.Context, client *http.Client, url string) error {
 	return wait.Again(fmt.Errorf("its last answer: %s: %s", answer.Status, strings.TrimSpace(string(body))))
 }
 
+// bootstrap is Cluster.bootstrap with the API server of the lead: those of others may not be there yet.
+func (d *deployment) bootstrap(ctx context.Context) (*rest.Config, error) {
+	return d.cluster.bootstrapOn(ctx, d.lead)
+}
+
+// apiServer starts a master's API server and waits until it answers.
+func (d *deployment) apiServer(ctx context.Context, node Node) error {
+	if err := d.start(ctx, node, false, "kube-apiserver"); err != nil {
+		return err
+	}
+	return d.apiServes(ctx, node)
+}
+
 // apiServes waits until the API server answers anything at all: controllers and kubelets can begin then.
 func (d *deployment) apiServes(ctx context.Context, node Node) error {
-	config, err := d.cluster.bootstrap(ctx)
+	config, err := d.cluster.bootstrapOn(ctx, node)
 	if err != nil {
 		return err
 	}
@@ -145,7 +158,7 @@ func (d *deployment) apiServes(ctx context.Context, node Node) error {
 
 // apiReady waits until the API server has made what every cluster begins with.
 func (d *deployment) apiReady(ctx context.Context, node Node) error {
-	config, err := d.cluster.bootstrap(ctx)
+	config, err := d.cluster.bootstrapOn(ctx, node)
 	if err != nil {
 		return err
 	}
@@ -155,7 +168,7 @@ func (d *deployment) apiReady(ctx context.Context, node Node) error {
 // access applies the rights of Burano, the API server's kubelet client, the publisher and the network. It tries again
 // for a while: the API server serves before each of its parts does.
 func (d *deployment) access(ctx context.Context, node Node) error {
-	config, err := d.cluster.bootstrap(ctx)
+	config, err := d.bootstrap(ctx)
 	if err != nil {
 		return err
 	}
@@ -180,7 +193,7 @@ func (d *deployment) apply(ctx context.Context, node Node, config *rest.Config, 
 // dns applies CoreDNS, which asks the resolvers of the nodes that are installed. It does not wait for its pod, which comes while the
 // applications' come.
 func (d *deployment) dns(ctx context.Context, node Node, installed []Node) error {
-	config, err := d.cluster.bootstrap(ctx)
+	config, err := d.bootstrap(ctx)
 	if err != nil {
 		return err
 	}
@@ -207,7 +220,7 @@ func (d *deployment) dns(ctx context.Context, node Node, installed []Node) error
 
 // serviceAccount waits for the account of pods that name none: without it the first pods are refused and tried again later.
 func (d *deployment) serviceAccount(ctx context.Context, node Node) error {
-	config, err := d.cluster.bootstrap(ctx)
+	config, err := d.bootstrap(ctx)
 	if err != nil {
 		return err
 	}
@@ -219,7 +232,7 @@ func (d *deployment) serviceAccount(ctx context.Context, node Node) error {
 
 // nodeReady watches the node's object until it takes pods.
 func (d *deployment) nodeReady(ctx context.Context, node Node) error {
-	config, err := d.cluster.bootstrap(ctx)
+	config, err := d.bootstrap(ctx)
 	if err != nil {
 		return err
 	}

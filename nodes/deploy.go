@@ -28,6 +28,8 @@ const (
 	stepEtcdJoin           = "etcd join"
 	stepEtcdVoters         = "etcd voters"
 	stepForwarder          = "etcd forwarder"
+	stepEtcdRetire         = "etcd leave"
+	stepAPIForwarder       = "api forwarder"
 	stepAPIServer          = "api server"
 	stepAPIServes          = "api server serves"
 	stepAPIReady           = "api server ready"
@@ -61,6 +63,9 @@ type etcdRecord struct {
 	Bootstrapped bool     `json:"bootstrapped"`      // the first member ran: its data must never be begun anew
 	// Peers is the stage that all members were at at the end of the last deployment.
 	Peers etcd.Stage `json:"peers,omitempty"`
+	// Elects says that the cluster has, or has had, several masters: their controllers have a leader from then on, so that never two of them do
+	// the same, whichever of them somebody stops or starts.
+	Elects bool `json:"elects,omitempty"`
 	// Restoring is set while a restore has not put its snapshot in place: what is on nodes then may be of neither time.
 	Restoring *restoring `json:"restoring,omitempty"`
 }
@@ -81,6 +86,7 @@ type deployment struct {
 	again   bool        // there was one before, at least the beginning of one
 	voters  []etcd.Node // set by the step "etcd voters"
 
+	lead     Node // the master that the others join
 	etcdLost bool // by the step "etcd data": the master's data are gone
 	// former are members on nodes that leave and can be reached: the store is theirs, too.
 	former []Node
@@ -163,18 +169,23 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 	if !d.again {
 		d.record.Peers = etcd.TrustPeers
 	}
+	masters := c.config.masters()
 	var candidates []etcd.Candidate
 	for _, node := range staying {
+		if c.config.EtcdOnMasters && len(masters) >= 3 && node.Role != Master {
+			continue
+		}
 		candidates = append(candidates, etcd.Candidate{Name: node.Name, Rank: slices.Index([]Role{Master, Minion, Gateway}, node.Role)})
 	}
 	voters := etcd.Voters(candidates, d.record.Voters)
-	if !slices.Equal(voters, d.record.Voters) {
-		d.record.Voters = voters
+	if elects := len(masters) > 1 || d.record.Elects; elects != d.record.Elects || !slices.Equal(voters, d.record.Voters) {
+		d.record.Voters, d.record.Elects = voters, elects
 		if err := d.saveRecord(ctx); err != nil {
 			return nil, err
 		}
 	}
-	d.design = design{cluster: c.config, driver: c.driver, authorities: authorities, voters: voters}
+	d.design = design{cluster: c.config, driver: c.driver, authorities: authorities, voters: voters, elect: d.record.Elects}
+	d.chooseLead(ctx)
 	d.lookAtLeaving(ctx)
 	d.lookAtLocked(ctx)
 	d.design.peers = d.record.Peers
@@ -228,6 +239,8 @@ const (
 	// Keys of steps that run on one node at a time.
 	mutexJoin      = "etcd join"
 	mutexForwarder = "etcd forwarder"
+	mutexWays      = "api forwarder"
+	mutexAPI       = "api server"
 )
 
 // plan draws the graph. The API server starts as soon as its own etcd member and its user are there; everything that
@@ -243,7 +256,7 @@ func (d *deployment) plan() *plan.Plan {
 	add := func(node Node, name string, run func(context.Context, Node) error, after ...string) string {
 		return addStep(plan.Step{Name: name, After: after}, node, func(ctx context.Context, node Node, _ plan.Progress) error { return run(ctx, node) })
 	}
-	nodes, master := d.present(), d.cluster.master()
+	nodes, master, several := d.present(), d.lead, d.cluster.config.severalMasters()
 	on := func(node Node, name string) string { return plan.ID(node.Name, name) }
 	withBinary := d.design.binary != ""
 	admits := withBinary && len(d.cluster.config.Further) > 0
@@ -257,13 +270,24 @@ func (d *deployment) plan() *plan.Plan {
 		}
 	}
 
-	// etcd: the master's member, users, all learners, then one join after the other. Nobody waits for a node that does not come.
+	for _, node := range nodes {
+		if node.Role == Master {
+			continue
+		}
+		way := plan.Step{Name: stepAPIForwarder, After: []string{on(node, stepFiles)}}
+		if d.again {
+			way.Mutexes = []string{mutexWays}
+		}
+		addStep(way, node, func(ctx context.Context, node Node, _ plan.Progress) error { return d.apiForwarder(ctx, node) })
+	}
+
+	// etcd: the lead's member, users, all learners, then one join after the other. Nobody waits for a node that does not come.
 	var joiners, members []Node
 	for _, node := range nodes {
-		if node.Role != Master && slices.Contains(d.design.voters, node.Name) {
+		if node.Name != master.Name && slices.Contains(d.design.voters, node.Name) {
 			joiners = append(joiners, node)
 		}
-		if node.Role != Master && slices.Contains(d.record.Members, node.Name) {
+		if node.Name != master.Name && slices.Contains(d.record.Members, node.Name) {
 			members = append(members, node)
 		}
 	}
@@ -307,23 +331,58 @@ func (d *deployment) plan() *plan.Plan {
 		addStep(forwarder, node, func(ctx context.Context, node Node, _ plan.Progress) error { return d.forwarder(ctx, node) })
 	}
 
+	if d.again && d.record.Elects && !d.cluster.shrinking { // else none is too many, or they leave with those that leave the cluster
+		retire := plan.Step{Name: stepEtcdRetire}
+		for _, node := range nodes {
+			retire.After = append(retire.After, on(node, stepForwarder))
+		}
+		addStep(retire, master, func(ctx context.Context, _ Node, _ plan.Progress) error { return d.retire(ctx, nodes) })
+	}
+
 	// control plane
-	add(master, stepAPIServer, d.units(false, "kube-apiserver"), users)
-	serves := add(master, stepAPIServes, d.apiServes, on(master, stepAPIServer))
+	serve := func(node Node, after ...string) (serves string) {
+		server := plan.Step{Name: stepAPIServer, After: after}
+		start := d.units(false, "kube-apiserver")
+		if several && d.again { // one that is restarted serves before the next one is
+			server.Mutexes = []string{mutexAPI}
+			start = d.apiServer
+		}
+		addStep(server, node, func(ctx context.Context, node Node, _ plan.Progress) error { return start(ctx, node) })
+		return add(node, stepAPIServes, d.apiServes, on(node, stepAPIServer))
+	}
+	serves := serve(master, users)
 	ready := add(master, stepAPIReady, d.apiReady, serves)
-	controlled := serves
+	controlled := []string{serves}
 	network := d.design.driver.Units()
-	if former, there := d.cluster.config.formerMaster(); there {
+	for _, former := range d.cluster.config.formerMasters() {
+		if d.design.elect && !slices.ContainsFunc(d.design.former, func(node Node) bool { return node.Name == former.Name }) {
+			continue
+		}
 		// Two controller managers would both answer for the same objects.
-		controlled = d.cluster.addStep(p, plan.Step{Name: stepFormerControllers, After: []string{serves}}, former, farewellLimit, func(ctx context.Context, _ plan.Progress) error {
+		controlled = append(controlled, d.cluster.addStep(p, plan.Step{Name: stepFormerControllers, After: []string{serves}}, former, farewellLimit, func(ctx context.Context, _ plan.Progress) error {
 			d.cluster.stopPolitely(ctx, former, append([]string{"kube-controller-manager", "kube-scheduler"}, network.Controllers...)...)
 			return nil
-		})
+		}))
 	}
-	add(master, stepControllers, d.units(false, "kube-controller-manager", "kube-scheduler"), controlled)
+	// Those of the lead first: where there was one master before, they have had no leader.
+	add(master, stepControllers, d.units(false, "kube-controller-manager", "kube-scheduler"), controlled...)
 	access := add(master, stepAccess, d.access, serves)
-	if len(network.Controllers) > 0 {
-		add(master, stepNetworkControllers, d.units(false, network.Controllers...), access, controlled, on(master, stepForwarder))
+	for _, node := range nodes {
+		if node.Role != Master {
+			continue
+		}
+		begun := []string{access, on(node, stepForwarder)}
+		if node.Name != master.Name {
+			own := serve(node, users, on(node, stepEtcdJoin))
+			add(node, stepControllers, d.units(false, "kube-controller-manager", "kube-scheduler"), own, on(master, stepControllers))
+			begun = append(begun, own)
+		}
+		if len(network.Controllers) > 0 {
+			add(node, stepNetworkControllers, d.units(false, network.Controllers...), append(slices.Clone(controlled), begun...)...)
+		}
+		if withBinary {
+			add(node, stepPublisher, d.units(false, "burano-publish"), append(begun, on(node, stepBinary))...)
+		}
 	}
 	add(master, stepServiceAccount, d.serviceAccount, ready, on(master, stepControllers))
 	if d.cluster.config.DNS {
@@ -335,16 +394,12 @@ func (d *deployment) plan() *plan.Plan {
 			return d.dns(ctx, node, through(done, nodes, stepFiles))
 		})
 	}
-	if withBinary {
-		add(master, stepPublisher, d.units(false, "burano-publish"), access, on(master, stepForwarder), on(master, stepBinary))
-	}
-
 	for _, node := range nodes {
 		switch node.Role {
 		case Master:
 			// Nobody waits for the master's routes to pods: they come when the busiest seconds are over.
 			after := []string{on(node, stepForwarder), ready}
-			if len(d.dead) > 0 {
+			if len(d.dead) > 0 && node.Name == master.Name {
 				after = append(after, add(node, stepForgetDead, d.forgetDead, on(node, stepForwarder)))
 			}
 			add(node, stepNetwork, d.units(true, network.Daemon), after...)
@@ -355,7 +410,7 @@ func (d *deployment) plan() *plan.Plan {
 			}
 			add(node, stepNetwork, d.units(true, network.Daemon), began...)
 			add(node, stepRuntime, d.runtime, on(node, stepFiles))
-			kubelet := plan.Step{Name: stepKubelet, After: append(began, on(node, stepRuntime), access)}
+			kubelet := plan.Step{Name: stepKubelet, After: append(began, on(node, stepRuntime), on(node, stepAPIForwarder), access)}
 			if d.again || !node.Settings.IsZero() {
 				kubelet.After = append(kubelet.After, add(node, stepSettings, d.settle, append(began, ready)...))
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"net"
+	"slices"
 	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -32,7 +33,7 @@ func (d *deployment) etcdClient(ctx context.Context) (*clientv3.Client, error) {
 	if d.etcd.client != nil {
 		return d.etcd.client, nil
 	}
-	client, err := d.cluster.etcdAs(ctx, d.design.authorities, etcd.Root)
+	client, err := d.cluster.etcdAt(ctx, d.design.authorities, etcd.Root, d.lead)
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +41,20 @@ func (d *deployment) etcdClient(ctx context.Context) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// etcdAs connects a user to the master's member through SSH.
+// etcdAs connects a user to the masters' members through SSH: to those that voted at the end of the last deployment.
 func (c *Cluster) etcdAs(ctx context.Context, authorities *pki.Cluster, user string) (*clientv3.Client, error) {
-	return c.etcdAt(ctx, authorities, user, c.master())
+	masters := c.masters()
+	if len(masters) > 1 {
+		record, err := c.loadRecord(ctx)
+		if err != nil {
+			return nil, err
+		}
+		masters = slices.DeleteFunc(masters, func(node Node) bool { return !slices.Contains(record.Members, node.Name) })
+		if len(masters) == 0 {
+			masters = []Node{c.master()}
+		}
+	}
+	return c.etcdAt(ctx, authorities, user, masters...)
 }
 
 // etcdAt connects a user to the members of some nodes. Any member of the cluster can be dialled with the client, each
@@ -58,8 +70,10 @@ func (c *Cluster) etcdAt(ctx context.Context, authorities *pki.Cluster, user str
 	for _, node := range members {
 		endpoints = append(endpoints, etcdNode(node).ClientURL())
 	}
-	if _, err := c.connect(ctx, members[0]); err != nil {
-		return nil, err
+	if len(members) == 1 { // of several one may be away
+		if _, err := c.connect(ctx, members[0]); err != nil {
+			return nil, err
+		}
 	}
 	return etcd.Client(endpoints, authorities.Etcd.Trusted(), pair, func(ctx context.Context, network, address string) (net.Conn, error) {
 		through := members[0]

@@ -12,7 +12,7 @@ import (
 // elsewhere, and the new kubelet registers itself. That the object is of another server is seen from its machine id, so that
 // a node which is only started again keeps its object.
 func (d *deployment) formerNode(ctx context.Context, node Node) error {
-	config, err := d.cluster.bootstrap(ctx)
+	config, err := d.bootstrap(ctx)
 	if err != nil {
 		return err
 	}

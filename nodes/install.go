@@ -120,9 +120,12 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 		return err
 	}
 	reload := slices.ContainsFunc(missing, func(file ssh.File) bool { return strings.HasPrefix(file.Path, systemd.Folder) })
-	env := map[string]string{"HOSTS": final.hosts, "RELOAD": "no"}
+	env := map[string]string{"RELOAD": "no"}
 	if reload {
 		env["RELOAD"] = "yes"
+	}
+	if node.Role == Master { // others find the API through their forwarder, which comes first
+		env["HOSTS"] = final.hosts
 	}
 	if _, err := d.script(ctx, node, "place files", placeFilesScript, env); err != nil {
 		return err
@@ -134,6 +137,19 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 		d.report(ctx, node, fmt.Sprintf("files installed: %d", len(missing)))
 	}
 	return nil
+}
+
+// apiForwarder starts the node's way to the API servers, or has it know others, and then has the node's programs take it: what is connected
+// already stays so.
+func (d *deployment) apiForwarder(ctx context.Context, node Node) error {
+	if err := d.start(ctx, node, true, kube.ForwarderUnit); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	hosts := d.installed[node.Name].hosts
+	d.mu.Unlock()
+	_, err := d.script(ctx, node, "find the API", placeFilesScript, map[string]string{"HOSTS": hosts})
+	return err
 }
 
 // copyBinary puts our own program on a node, if another one or none is there.
@@ -188,8 +204,9 @@ func (d *deployment) start(ctx context.Context, node Node, block bool, names ...
 	}
 	out, err := d.script(ctx, node, "start "+strings.Join(names, ", "), startScript, env)
 	for line := range strings.Lines(out) {
-		if name, started := strings.CutPrefix(strings.TrimSpace(line), "started "); started {
-			d.report(ctx, node, name+" started")
+		what, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if what == "started" || what == "reloaded" {
+			d.report(ctx, node, name+" "+what)
 		}
 	}
 	return err

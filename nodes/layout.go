@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/burano/burano/nodes/etcd"
@@ -65,7 +66,8 @@ type design struct {
 	peers       etcd.Stage
 	host        kube.Host // of the node whose layout is made
 	binary      string    // digest of the burano program, empty when its units are left out
-	api         Node      // the master whose API server the other nodes ask, when it is not the one that stays
+	former      []Node    // masters that leave and whose API servers serve until then
+	elect       bool      // controllers have a leader, because there are, or have been, several masters
 }
 
 func (d design) kube() kube.Cluster {
@@ -148,7 +150,7 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		if err != nil {
 			return layout{}, err
 		}
-		controllers, err := cluster.Controllers(pairs, false)
+		controllers, err := cluster.Controllers(pairs, d.elect)
 		if err != nil {
 			return layout{}, err
 		}
@@ -160,7 +162,7 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		l.add(controllers...)
 		l.add(networkControllers...)
 		if d.binary != "" {
-			publisher, err := d.publisher(pairs)
+			publisher, err := d.publisher(node, pairs)
 			if err != nil {
 				return layout{}, err
 			}
@@ -173,8 +175,14 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		}
 		l.add(kube.Containerd(d.host))
 		l.add(kubelet...)
+		l.add(kube.Forwarder(d.apis()))
 	case Gateway:
 		l.add(systemd.Unit{Name: "haproxy", Packaged: true})
+		if d.cluster.severalMasters() {
+			l.add(kube.Forwarder(d.apis(), node.Address))
+		} else {
+			l.add(kube.Forwarder(d.apis()))
+		}
 		if d.binary != "" {
 			l.add(d.gateway(pairs))
 		}
@@ -185,34 +193,45 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 	return l, nil
 }
 
-// hosts are the lines of a node's hosts file: the nodes, and the API server under its name. A master asks its own.
+// hosts are the lines of a node's hosts file: the nodes, and the API server under its name. A master asks its own, other nodes their forwarder.
 func (d design) hosts(of Node) string {
 	var lines []string
 	for _, node := range d.cluster.Nodes {
 		line := node.Address.String() + " " + node.Name
-		asked := node.Role == Master && !node.Leaving
-		if d.api.Name != "" && of.Role != Master {
-			asked = node.Name == d.api.Name
-		}
-		if asked {
+		if node.Role == Master && node.Name == of.Name {
 			line += " " + kube.APIServerName(d.cluster.Name)
 		}
 		lines = append(lines, line)
 	}
+	if of.Role != Master {
+		lines = append(lines, kube.ForwarderAddress+" "+kube.APIServerName(d.cluster.Name))
+	}
 	return strings.Join(lines, "\n")
 }
 
+// apis are the masters whose API servers the other nodes ask.
+func (d design) apis() (masters []kube.Node) {
+	for _, node := range append(d.cluster.masters(), d.former...) {
+		masters = append(masters, kubeNode(node))
+	}
+	return masters
+}
+
 // publisher is the unit that turns Services into routes.
-func (d design) publisher(pairs map[string]pki.Pair) (systemd.Unit, error) {
+func (d design) publisher(of Node, pairs map[string]pki.Pair) (systemd.Unit, error) {
 	kubeconfig, err := d.kube().PublisherConfig(pairs)
 	if err != nil {
 		return systemd.Unit{}, err
 	}
 	cert, key := etcdFiles(publisherPair, pairs)
+	command := append([]string{remoteBinary, "publish", "--kubeconfig", kube.PublisherKubeconfig}, etcdFlags(cert, key)...)
+	if d.elect {
+		command = append(command, "--elect", of.Name)
+	}
 	return systemd.Unit{
 		Name:        "burano-publish",
 		Description: "Burano: Services become routes of the gateways",
-		Command:     append([]string{remoteBinary, "publish", "--kubeconfig", kube.PublisherKubeconfig}, etcdFlags(cert, key)...),
+		Command:     command,
 		Files:       []ssh.File{etcd.Authority(d.authorities.Etcd.Trusted()), cert, key, kubeconfig},
 		Binary:      d.binary,
 	}, nil
@@ -229,6 +248,9 @@ func (d design) gateway(pairs map[string]pki.Pair) systemd.Unit {
 	command = append(command, "--haproxy-config", "/etc/haproxy/haproxy.cfg", "--internal", strings.Join(internal, ","))
 	if len(d.cluster.SSHFrom) > 0 {
 		command = append(command, "--ssh-from", strings.Join(d.cluster.SSHFrom, ","))
+	}
+	if d.cluster.severalMasters() {
+		command = append(command, "--open", strconv.Itoa(kube.APIServerPort)) // its forwarder to the API is for users, too
 	}
 	return systemd.Unit{
 		Name:        "burano-gateway",

@@ -252,7 +252,7 @@ func found(l layout) string {
 
 func TestAPlanCanRunForAnyShapeOfCluster(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		nodes := nodesOf(1, rapid.IntRange(0, 6).Draw(rt, "minions"), rapid.IntRange(0, 3).Draw(rt, "gateways"))
+		nodes := nodesOf(rapid.SampledFrom([]int{1, 3, 5}).Draw(rt, "masters"), rapid.IntRange(0, 6).Draw(rt, "minions"), rapid.IntRange(0, 3).Draw(rt, "gateways"))
 		nodes = rapid.Permutation(nodes).Draw(rt, "order")
 		vault := newVault()
 		var further []netip.Prefix
@@ -260,7 +260,7 @@ func TestAPlanCanRunForAnyShapeOfCluster(t *testing.T) {
 			further = []netip.Prefix{netip.MustParsePrefix("10.9.0.0/24")}
 		}
 		c, err := NewCluster(Config{Name: "c", Nodes: nodes, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: vault, DNS: rapid.Bool().Draw(rt, "dns"),
-			Network: rapid.SampledFrom([]Network{"", Calico, Flannel}).Draw(rt, "network"), Further: further})
+			Network: rapid.SampledFrom([]Network{"", Calico, Flannel}).Draw(rt, "network"), Further: further, EtcdOnMasters: rapid.Bool().Draw(rt, "etcd on masters")})
 		require.NoError(rt, err)
 		d, err := c.newDeployment(context.Background())
 		require.NoError(rt, err)
@@ -286,6 +286,16 @@ func TestAPlanCanRunForAnyShapeOfCluster(t *testing.T) {
 				}
 			}
 			require.Less(rt, place[plan.ID(node.Name, stepForwarder)], place[plan.ID(node.Name, stepNetwork)])
+		}
+		// An API server asks its own member, which must vote by then; a kubelet finds it by the forwarder.
+		for _, node := range nodes {
+			switch {
+			case node.Role == Master && node.Name != d.lead.Name:
+				require.Less(rt, place[plan.ID(node.Name, stepEtcdJoin)], place[plan.ID(node.Name, stepAPIServer)])
+				require.Less(rt, place[plan.ID(d.lead.Name, stepControllers)], place[plan.ID(node.Name, stepControllers)], "the lead's first has others elect")
+			case node.Role == Minion:
+				require.Less(rt, place[plan.ID(node.Name, stepAPIForwarder)], place[plan.ID(node.Name, stepKubelet)])
+			}
 		}
 		// A pod's first answer from another network must not be dropped by a gateway that does not know the network yet.
 		for _, gateway := range nodes {
@@ -346,11 +356,11 @@ func TestUserDataIsTheSameEachTimeAndHoldsTheKeysOfItsNode(t *testing.T) {
 
 func TestClustersThatCannotBeAreRefused(t *testing.T) {
 	for want, nodes := range map[string][]Node{
-		"exactly one master, this one has 0":    {{Name: "a", Role: Minion}},
-		"exactly one master, this one has 2":    {{Name: "a", Role: Master}, {Name: "b", Role: Master}},
-		"two nodes are called a":                {{Name: "a", Role: Master}, {Name: "a", Role: Minion}},
-		`node name "A b"`:                       {{Name: "A b", Role: Master}},
-		`node a has the role "king"; roles are`: {{Name: "a", Role: "king"}},
+		"an odd number of masters, this one has 0": {{Name: "a", Role: Minion}},
+		"an odd number of masters, this one has 2": {{Name: "a", Role: Master}, {Name: "b", Role: Master}},
+		"two nodes are called a":                   {{Name: "a", Role: Master}, {Name: "a", Role: Minion}},
+		`node name "A b"`:                          {{Name: "A b", Role: Master}},
+		`node a has the role "king"; roles are`:    {{Name: "a", Role: "king"}},
 	} {
 		_, err := NewCluster(Config{Nodes: nodes, Vault: newVault()})
 		require.ErrorContains(t, err, want)
@@ -403,4 +413,89 @@ func TestAGatewayLetsEveryNetworkOfNodesIn(t *testing.T) {
 	inside.Address, beside.Address = netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("10.9.0.9")
 	require.Equal(t, 24, d.networkNode(inside, 0).Bits)
 	require.Equal(t, 26, d.networkNode(beside, 0).Bits)
+}
+
+func TestThreeMastersAreAskedByAllOtherNodesAndByUsersThroughGateways(t *testing.T) {
+	one, pairsOfOne := aDesign(t, nodesOf(1, 1, 1), Calico)
+	nodes := nodesOf(3, 1, 1)
+	d, pairs := aDesign(t, nodes, Calico)
+	d.elect = true
+	for _, node := range nodes {
+		l, err := d.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		forwarder, there := l.units[kube.ForwarderUnit]
+		if node.Role == Master {
+			require.False(t, there, "it asks its own")
+			require.Contains(t, l.units["kube-apiserver"].Text(), "--etcd-servers=https://"+node.Address.String()+":2379")
+			for _, name := range []string{"kube-controller-manager", "kube-scheduler"} {
+				require.Contains(t, l.units[name].Text(), "--leader-elect=true")
+			}
+			require.Contains(t, l.units["burano-publish"].Text(), node.Name)
+			continue
+		}
+		reviewed(t, "several-"+string(node.Role)+".txt", string(forwarder.Files[0].Content))
+	}
+	gateway, err := d.layout(nodes[4], pairs, 1450)
+	require.NoError(t, err)
+	require.Contains(t, gateway.units["burano-gateway"].Command, "--open")
+	gateway, err = one.layout(nodesOf(1, 1, 1)[2], pairsOfOne, 1450)
+	require.NoError(t, err)
+	require.NotContains(t, gateway.units["burano-gateway"].Command, "--open", "the API of a cluster with one master is reached where it always was")
+	forwarder := gateway.units[kube.ForwarderUnit]
+	require.NotContains(t, string(forwarder.Files[0].Content), "httpchk")
+	changed := kube.Forwarder(d.apis(), nodes[4].Address)
+	before, after := strings.Split(forwarder.Fingerprint(), "-"), strings.Split(changed.Fingerprint(), "-")
+	require.Equal(t, before[0], after[0], "another list of masters restarts nothing")
+	require.NotEqual(t, before[1], after[1])
+}
+
+func TestEtcdMayBeForMastersAlone(t *testing.T) {
+	for masters, want := range map[int]int{1: 5, 3: 3, 5: 5} {
+		c, err := NewCluster(Config{Name: "c", Nodes: nodesOf(masters, 4, 2), NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: newVault(), EtcdOnMasters: true})
+		require.NoError(t, err)
+		d, err := c.newDeployment(t.Context())
+		require.NoError(t, err)
+		require.Len(t, d.design.voters, want)
+		for _, voter := range d.design.voters[:masters] {
+			require.Contains(t, voter, "murano-master-")
+		}
+		require.Equal(t, masters > 1, d.record.Elects)
+	}
+}
+
+// A cluster whose members move to masters alone takes the other members away when nobody is pointed to them any more.
+func TestMembersThatAreNotToBeAnyMoreLeaveLast(t *testing.T) {
+	c, err := NewCluster(Config{Name: "c", Nodes: nodesOf(3, 2, 1), NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: newVault(), EtcdOnMasters: true})
+	require.NoError(t, err)
+	d, err := c.newDeployment(t.Context())
+	require.NoError(t, err)
+	d.again, d.record.Bootstrapped, d.record.Members = true, true, []string{"murano-master-1", "murano-kube-1", "murano-gateway-1"}
+	steps, err := d.plan().Steps()
+	require.NoError(t, err)
+	i := slices.IndexFunc(steps, func(step plan.Step) bool { return step.Name == stepEtcdRetire })
+	require.GreaterOrEqual(t, i, 0)
+	for _, node := range c.config.Nodes {
+		require.Contains(t, steps[i].After, plan.ID(node.Name, stepForwarder))
+	}
+}
+
+func TestAKubeconfigOfAClusterWithSeveralMastersHasAContextForEachGateway(t *testing.T) {
+	c, err := NewCluster(Config{Name: "c", Nodes: nodesOf(3, 1, 2), Vault: newVault()})
+	require.NoError(t, err)
+	text, err := c.Kubeconfig(t.Context(), "https://192.0.2.14:6443", time.Hour)
+	require.NoError(t, err)
+	var document struct {
+		Current  string `yaml:"current-context"`
+		Clusters []struct {
+			Name    string
+			Cluster struct{ Server string }
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(text, &document))
+	servers := map[string]string{}
+	for _, one := range document.Clusters {
+		servers[one.Name] = one.Cluster.Server
+	}
+	require.Equal(t, map[string]string{"c": "https://192.0.2.14:6443", "c-murano-gateway-1": "https://192.0.2.14:6443", "c-murano-gateway-2": "https://192.0.2.15:6443"}, servers)
+	require.Equal(t, "burano:admin@c", document.Current)
 }

@@ -38,7 +38,7 @@ func (d *deployment) lookAtLeaving(ctx context.Context) {
 			d.former = append(d.former, node)
 		}
 		if node.Role == Master && strings.TrimSpace(out) == "active" {
-			d.design.api = node
+			d.design.former = append(d.design.former, node)
 		}
 	}
 }

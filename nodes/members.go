@@ -210,6 +210,46 @@ func (d *deployment) etcdVoters(ctx context.Context) error {
 	return d.saveRecord(ctx)
 }
 
+// retire removes those members of nodes that are not to vote any more: masters, or masters alone, do in their place, and no forwarder points to
+// them by now.
+func (d *deployment) retire(ctx context.Context, nodes []Node) error {
+	client, err := d.etcdClient(ctx)
+	if err != nil {
+		return err
+	}
+	return d.leave(ctx, client, func(member *etcdserverpb.Member) bool {
+		return slices.ContainsFunc(nodes, func(node Node) bool {
+			return slices.Contains(member.PeerURLs, etcdNode(node).PeerURL()) && !slices.Contains(d.design.voters, node.Name)
+		})
+	})
+}
+
+// leave removes members, one after another, and their data from nodes that stay.
+func (d *deployment) leave(ctx context.Context, client *clientv3.Client, which func(*etcdserverpb.Member) bool) error {
+	members, err := etcd.Members(ctx, client)
+	if err != nil {
+		return err
+	}
+	for _, member := range members {
+		if !which(member) {
+			continue
+		}
+		if err := etcd.Remove(ctx, client, member.ID); err != nil {
+			return err
+		}
+		d.cluster.config.Report(ctx, member.Name, "votes no more in etcd")
+		i := slices.IndexFunc(d.cluster.config.Nodes, func(node Node) bool { return slices.Contains(member.PeerURLs, etcdNode(node).PeerURL()) })
+		if i < 0 {
+			continue
+		}
+		_, err := d.script(ctx, d.cluster.config.Nodes[i], "remove etcd data", etcdForgetScript, map[string]string{"DATA": etcd.DataDir, "JOIN": etcd.JoinFile})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // forwarder starts a node's forwarder with those who vote now: a member that could not join is no endpoint of clients.
 func (d *deployment) forwarder(ctx context.Context, node Node) error {
 	unit := etcd.Forwarder(d.voters)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/nodes/etcd"
@@ -58,10 +59,10 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 		if err != nil {
 			return err
 		}
-		if node.Role == Master && !node.Leaving {
-			return fmt.Errorf("%s is the master of cluster %s: it cannot be removed", name, c.config.Name)
-		}
 		leaving = append(leaving, node)
+	}
+	if !slices.ContainsFunc(c.config.masters(), func(node Node) bool { return !slices.Contains(names, node.Name) }) {
+		return fmt.Errorf("%s cannot be removed: cluster %s would have no master", strings.Join(names, ", "), c.config.Name)
 	}
 	api, err := c.bootstrap(ctx)
 	if err != nil {
@@ -82,6 +83,7 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 	if err := staying.Deploy(ctx); err != nil {
 		return fmt.Errorf("remove %s: %w", strings.Join(names, ", "), err)
 	}
+	c.lead(staying.master())
 	p := &plan.Plan{}
 	var after []string
 	for _, node := range leaving {
@@ -251,29 +253,10 @@ func (c *Cluster) etcdLeave(ctx context.Context, staying *Cluster) error {
 	if err != nil {
 		return err
 	}
-	members, err := etcd.Members(ctx, client)
-	if err != nil {
-		return err
-	}
 	voters := d.design.etcdNodes()
-	for _, member := range members {
-		if slices.ContainsFunc(voters, func(node etcd.Node) bool { return slices.Contains(member.PeerURLs, node.PeerURL()) }) {
-			continue
-		}
-		if err := etcd.Remove(ctx, client, member.ID); err != nil {
-			return err
-		}
-		c.config.Report(ctx, member.Name, "votes no more in etcd")
-		i := slices.IndexFunc(staying.config.Nodes, func(node Node) bool { return slices.Contains(member.PeerURLs, etcdNode(node).PeerURL()) })
-		if i < 0 {
-			continue
-		}
-		_, err := d.script(ctx, staying.config.Nodes[i], "remove etcd data", etcdForgetScript, map[string]string{"DATA": etcd.DataDir, "JOIN": etcd.JoinFile})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.leave(ctx, client, func(member *etcdserverpb.Member) bool {
+		return !slices.ContainsFunc(voters, func(node etcd.Node) bool { return slices.Contains(member.PeerURLs, node.PeerURL()) })
+	})
 }
 
 // polite runs a script on a node that leaves. When it fails that is only reported: the node may be dead.

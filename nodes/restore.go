@@ -90,7 +90,7 @@ func (c *Cluster) Restoring(ctx context.Context) (string, error) {
 // placeSnapshot ends what works with the store on all nodes that are reached, and puts the snapshot in place on the master. Done once, it is
 // not done again: what was written since stays.
 func (d *deployment) placeSnapshot(ctx context.Context, from Restoration) error {
-	c, master := d.cluster, d.cluster.master()
+	c, master := d.cluster, d.lead
 	placed := false
 	p := &plan.Plan{}
 	add := func(step plan.Step, node Node, run func(context.Context) error) string {
@@ -121,7 +121,7 @@ func (d *deployment) placeSnapshot(ctx context.Context, from Restoration) error 
 			}
 			return d.halt(ctx, node)
 		})
-		if node.Role == Master {
+		if node.Name == master.Name || node.Role == Master && node.Leaving {
 			place.After = append(place.After, id)
 			continue
 		}

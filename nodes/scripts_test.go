@@ -80,9 +80,13 @@ func TestUnitsAreRestartedOnlyWhenTheyRunWithOtherFiles(t *testing.T) {
 	require.Equal(t, "started etcd\nstarted kubelet\n", start("one"))
 	require.Equal(t, "kept etcd\nkept kubelet\n", start("one"))
 	require.Equal(t, "started etcd\nkept kubelet\n", start("two"))
+	require.Equal(t, "started etcd\nkept kubelet\n", start("three-one"))
+	require.Equal(t, "reloaded etcd\nkept kubelet\n", start("three-two"))
+	require.Equal(t, "kept etcd\nkept kubelet\n", start("three-two"))
+	require.Equal(t, "started etcd\nkept kubelet\n", start("four-two"))
 	calls, err := os.ReadFile(log)
 	require.NoError(t, err)
-	require.Equal(t, "restart etcd\nrestart kubelet\nrestart etcd\n", string(calls))
+	require.Equal(t, "restart etcd\nrestart kubelet\nrestart etcd\nrestart etcd\nreload etcd\nrestart etcd\n", string(calls))
 }
 
 func TestAUnitThatDoesNotComeUpFailsWithItsJournal(t *testing.T) {

@@ -52,7 +52,7 @@ func (d *deployment) present() []Node {
 
 // settle is the step that gives a node its labels, taints and state before its kubelet runs.
 func (d *deployment) settle(ctx context.Context, node Node) error {
-	config, err := d.cluster.bootstrap(ctx)
+	config, err := d.bootstrap(ctx)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,16 @@ func (c *Cluster) Snapshot(ctx context.Context, to io.Writer) error {
 		return fmt.Errorf("cluster %s has no etcd yet: deploy it first", c.config.Name)
 	}
 	var failures []error
-	for _, node := range c.membersFirst(record) {
+	for i, node := range c.members(record) {
+		if i < len(record.Members)-1 { // another one may be asked
+			asked, cancel := context.WithTimeout(ctx, lockedReach)
+			_, err := c.connect(asked, node)
+			cancel()
+			if err != nil {
+				failures = append(failures, fmt.Errorf("on %s: %w", node.Name, err))
+				continue
+			}
+		}
 		written, err := c.snapshotOf(ctx, authorities, node, to)
 		if err == nil {
 			return nil
@@ -37,11 +46,11 @@ func (c *Cluster) Snapshot(ctx context.Context, to io.Writer) error {
 	return fmt.Errorf("take a snapshot of cluster %s: %w", c.config.Name, errors.Join(failures...))
 }
 
-// membersFirst are the nodes that have had a member, the master first.
-func (c *Cluster) membersFirst(record etcdRecord) []Node {
+// members are the nodes that have had a member, the master first through which the cluster is worked with.
+func (c *Cluster) members(record etcdRecord) []Node {
 	list := []Node{c.master()}
 	for _, name := range record.Members {
-		if node, err := c.node(name); err == nil && node.Role != Master {
+		if node, err := c.node(name); err == nil && node.Name != list[0].Name {
 			list = append(list, node)
 		}
 	}

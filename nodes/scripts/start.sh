@@ -1,7 +1,8 @@
 #!/bin/bash
 # Starts units, and restarts those that run with other files than they should. UNITS: lines "NAME FINGERPRINT".
 # The fingerprint of what a unit was last started with is noted below NOTES; a unit that is active with the right one is
-# left alone. NO_BLOCK=yes: do not wait until they are up. Prints "started NAME" or "kept NAME".
+# left alone. A unit whose fingerprint is FIRST-SECOND reloads where only SECOND is another. NO_BLOCK=yes: do not wait until they are up. Prints
+# "started NAME", "reloaded NAME" or "kept NAME".
 set -euo pipefail
 notes=${NOTES:-/var/lib/burano/started}
 patience=${PATIENCE:-60}
@@ -29,15 +30,20 @@ while read -r unit fingerprint; do
 		echo "kept $unit"
 		continue
 	fi
+	said=started
 	if [ "$noted" = "$fingerprint" ] && [ "$state" = activating ]; then
 		verb=start
+	elif [ "$state" = active ] && [[ $fingerprint = *-* ]] && [ "${noted%-*}" = "${fingerprint%-*}" ]; then
+		verb=reload said=reloaded
 	else
 		verb=restart
 	fi
 	echo "$fingerprint" >"$notes/$unit.new"
-	if ! systemctl "$verb" "${block[@]}" "$unit" 2>/dev/null; then
+	if [ "$verb" = reload ]; then
+		systemctl reload "$unit"
+	elif ! systemctl "$verb" "${block[@]}" "$unit" 2>/dev/null; then
 		up "$unit"
 	fi
 	mv -f "$notes/$unit.new" "$notes/$unit"
-	echo "started $unit"
+	echo "$said $unit"
 done <<<"${UNITS:?}"

@@ -27,6 +27,7 @@ type Unit struct {
 	Packaged    bool       // the image has the unit file: it is enabled and started, not written
 	Needs       string     // a file without which it does not begin, also not at boot; may be empty
 	Binary      string     // digest of a program that is no file of ours in Files (Burano's own binary), may be empty
+	Reloads     bool       // it takes other Files over while it runs (ExecReload), without a restart
 }
 
 // Path of the unit's file.
@@ -77,15 +78,21 @@ func (u Unit) Install() []ssh.File {
 	return append(files, ssh.File{Path: Folder + "/multi-user.target.wants/" + u.Name + ".service", Link: u.Path()})
 }
 
-// Fingerprint changes with everything the unit is started with.
+// Fingerprint changes with everything the unit is started with. Of a unit that reloads it has two parts, and only another first one is a
+// reason to start it anew: FIRST-SECOND.
 func (u Unit) Fingerprint() string {
 	hash := sha256.New()
 	if !u.Packaged {
 		fmt.Fprintf(hash, "%s\n", u.Text())
 	}
 	fmt.Fprintf(hash, "%s\n", u.Binary)
+	first := ""
+	if u.Reloads {
+		first = hex.EncodeToString(hash.Sum(nil)) + "-"
+		hash = sha256.New()
+	}
 	for _, file := range u.Files {
 		fmt.Fprintf(hash, "%s %o %s %s\n", file.Path, file.Mode, file.Link, file.Digest())
 	}
-	return hex.EncodeToString(hash.Sum(nil))
+	return first + hex.EncodeToString(hash.Sum(nil))
 }

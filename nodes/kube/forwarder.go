@@ -1,0 +1,79 @@
+package kube
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/nodes/systemd"
+)
+
+// ForwarderUnit is the unit of a node's way to the Kubernetes API. Masters have none: each asks its own API server.
+const ForwarderUnit = "api-forwarder"
+
+// ForwarderAddress is where it listens on each node.
+const ForwarderAddress = "127.0.0.1"
+
+const forwarderConfig = "/etc/burano/api-forwarder.cfg"
+
+// Forwarder is the unit that passes a node's connections on to the API servers of masters; TLS passes through it, so certificates and rights are
+// the client's own. open are further addresses where it listens, for users. Another list of masters is a reload, which ends no connection.
+//
+// Where there are several masters, only those are asked whose API server is ready: two checks a second apart that fail, or three connections, and
+// a master is out, and connections to it end, so that a client whose master is gone without a word learns of it soon. The only master is asked
+// whatever it is said to be.
+//
+//   - timeout connect 1s and redispatch on every retry: a master that is just gone costs a connection a second at most;
+//   - hard-stop-after 30s: a worker that a reload replaced looks at no master any more.
+func Forwarder(masters []Node, open ...netip.Addr) systemd.Unit {
+	binds := "  bind " + ForwarderAddress + fmt.Sprintf(":%d\n", APIServerPort)
+	for _, address := range open {
+		binds += "  bind " + netip.AddrPortFrom(address, APIServerPort).String() + "\n"
+	}
+	checks := ""
+	if len(masters) > 1 {
+		checks = `  option httpchk GET /readyz
+  default-server check check-ssl verify none inter 1s fastinter 500ms downinter 500ms fall 2 rise 1 observe layer4 error-limit 3 on-error mark-down on-marked-down shutdown-sessions
+`
+	}
+	var servers strings.Builder
+	for _, master := range masters {
+		fmt.Fprintf(&servers, "  server %s %s\n", master.Name, netip.AddrPortFrom(master.Address, APIServerPort))
+	}
+	config := fmt.Sprintf(`# The way of this node to the Kubernetes API. Changes made here by hand do not last.
+
+global
+  user haproxy
+  group haproxy
+  log stdout format raw local0 notice
+  maxconn 2000
+  nbthread 1
+  hard-stop-after 30s
+
+listen api
+%s  mode tcp
+  log global
+  balance roundrobin
+  option redispatch 1
+  option clitcpka
+  option srvtcpka
+  option dontlognull
+  retries 3
+  timeout connect 1s
+  timeout check 1s
+  timeout client 1h
+  timeout client-fin 30s
+  timeout server 1h
+  timeout server-fin 30s
+  timeout queue 10s
+%s%s`, binds, checks, servers.String())
+	return systemd.Unit{
+		Name:        ForwarderUnit,
+		Description: "forwarder to the Kubernetes API",
+		Command:     []string{"/usr/sbin/haproxy", "-Ws", "-f", forwarderConfig},
+		Service:     []string{"Type=notify", "ExecReload=/usr/sbin/haproxy -c -q -f " + forwarderConfig, "ExecReload=/bin/kill -USR2 $MAINPID", "KillMode=mixed", "SuccessExitStatus=143"},
+		Files:       []ssh.File{{Path: forwarderConfig, Content: []byte(config)}},
+		Reloads:     true,
+	}
+}
