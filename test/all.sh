@@ -74,6 +74,7 @@ with_servers=(
   'TestNodesThatFail nodes that fail'
   'TestApplications applications on servers'
   'TestAClusterIsBack restores'
+  'TestAnyMaster masters that are lost'
   '* everything else'
   'TestCertificates certificates and keys'
   'TestActionsChange actions'

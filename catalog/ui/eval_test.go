@@ -170,6 +170,8 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	require.Equal(t, "south", at(t, spread, "gatewayNodes", 1, "instance", "availabilityZone"))
 	require.Equal(t, "availability-zones", fieldOf(t, forms, "instanceConfiguration", "secondAvailabilityZone").Cloud)
 	require.Equal(t, int64(2), model["nodeCount"])
+	require.Equal(t, int64(1), model["masterCount"])
+	require.Equal(t, []any{"nova", "south"}, spread["masterZones"])
 	require.Equal(t, "", at(t, model, "masterNode", "instance", "keyname"))
 	require.Equal(t, false, model["useFlannel"])
 	require.NotContains(t, model["?"], "name", "a definition of 2.0 has a field of its own for it")
@@ -202,9 +204,10 @@ func TestWhatIsWrongIsSaidWithFormAndField(t *testing.T) {
 		{"more", "", "There is no such form"},
 	}, result.Errors)
 
-	result = filled(t, definition, ui.Input{Values: values{"nodesConfiguration": {"minionCount": 5, "gatewayCount": "3"},
+	result = filled(t, definition, ui.Input{Values: values{"nodesConfiguration": {"masterCount": 2, "minionCount": 5, "gatewayCount": "3"},
 		"instanceConfiguration": {"flavor": "f", "image": "i", "availabilityZone": "a"}}})
 	require.Equal(t, []ui.InputError{
+		{"nodesConfiguration", "", "There are 1, 3 or 5 masters"},
 		{"nodesConfiguration", "", "There cannot be more nodes at first than at most"},
 		{"nodesConfiguration", "", "There cannot be more gateways at first than at most"},
 	}, result.Errors, "the validators of the form")

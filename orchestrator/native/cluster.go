@@ -37,6 +37,7 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		methodDeploy: c.deploy, methodDestroy: c.destroy,
 		"scaleNodesUp": c.scaleUp(ofCluster(minions)), "scaleNodesDown": c.scaleDown(ofCluster(minions)),
 		"scaleGatewaysUp": c.scaleUp(ofCluster(gateways)), "scaleGatewaysDown": c.scaleDown(ofCluster(gateways)),
+		".init": c.clusters.masters.init, "setMasterCount": c.setMasterCount,
 		"scaleGroupUp": c.scaleUp(ofGroup), "scaleGroupDown": c.scaleDown(ofGroup), "setGroupCount": c.setGroupCount,
 		methodRepairNode: c.repairNode,
 		"replaceNode":    c.replaceNode,
@@ -72,6 +73,9 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 		if err := c.clusters.groups.keepCount(ctx, group); err != nil {
 			return err
 		}
+	}
+	if err := c.clusters.masters.keep(ctx, object, true); err != nil {
+		return err
 	}
 	c.reports.inform(ctx, object, "Kubernetes cluster %s is up and running", object.Text("name"))
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/network"
@@ -43,6 +44,7 @@ type clusters struct {
 	successions successions
 	settings    nodeSettings
 	groups      groups
+	masters     furtherMasters
 	server      Config
 
 	naming sync.Mutex
@@ -71,7 +73,7 @@ type activeNode struct {
 	role   nodes.Role
 }
 
-// activeNodes lists the nodes that are to run, the master first: of minions and gateways as many as the counts say.
+// activeNodes lists the nodes that are to run, masters first: of all but the first master as many as the counts say.
 func activeNodes(cluster *muranopl.Object) []activeNode {
 	active := []activeNode{{cluster.Object("masterNode"), nodes.Master}}
 	for _, list := range nodeLists(cluster) {
@@ -174,6 +176,7 @@ func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Conf
 		Nodes:         list,
 		SSHFrom:       c.server.SSHFrom,
 		Network:       podNetworkOf(object),
+		EtcdOnMasters: object.Text("etcdNodes") == "masters",
 		Vault:         vault{c.runtime, object.ID()},
 		Binary:        c.server.Binary,
 		Patience:      c.server.SSHPatience,
@@ -307,6 +310,9 @@ func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error
 		if len(leaving) == 0 {
 			return nil
 		}
+		if err := c.masterStays(ctx, object, known.Nodes, leaving, staying); err != nil {
+			return err
+		}
 		gone, err := c.servers.revive(ctx, object, staying)
 		if err != nil {
 			return err
@@ -339,18 +345,62 @@ func (c *clusters) remove(ctx context.Context, object *muranopl.Object, all []no
 	return c.keepFacts(ctx, object, slices.DeleteFunc(slices.Clone(all), func(node nodes.Node) bool { return slices.Contains(leaving, node.Name) }))
 }
 
-// keepFacts keeps what a kubeconfig needs to know of the cluster.
-func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list []nodes.Node) error {
-	address := list[0].Access
-	for _, node := range list {
-		if node.Role == nodes.Master && node.Leaving && !address.IsValid() {
+// apiAddress is where users reach the API: at the master, or where there are several, at a gateway, which passes them on to those that are ready.
+func apiAddress(list []nodes.Node) netip.Addr {
+	address, several := list[0].Access, false
+	for _, node := range list[1:] {
+		switch {
+		case node.Role == nodes.Master && node.Leaving && !address.IsValid():
 			address = node.Access // it still has the floating address
+		case node.Role == nodes.Master && !node.Leaving:
+			several = true
+		case node.Role == nodes.Gateway && !node.Leaving && several && node.Access.IsValid():
+			return node.Access
 		}
 	}
 	if !address.IsValid() {
 		address = list[0].Address
 	}
-	api := "https://" + netip.AddrPortFrom(address, kube.APIServerPort).String()
+	return address
+}
+
+// masterStays makes sure that of the masters that are to stay one is there when others leave.
+func (c *clusters) masterStays(ctx context.Context, object *muranopl.Object, all []nodes.Node, leaving []string, staying []nodes.Node) error {
+	var left, gone []string
+	for _, node := range all {
+		if node.Role == nodes.Master && !node.Leaving && slices.Contains(leaving, node.Name) {
+			left = append(left, node.Name)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return err
+	}
+	for _, node := range staying {
+		if node.Role != nodes.Master {
+			continue
+		}
+		state, err := project.Server(ctx, node.Server)
+		if err != nil {
+			return err
+		}
+		if state.Status == openstack.Gone {
+			gone = append(gone, node.Name)
+		}
+	}
+	if len(gone) > 0 {
+		return fault.New(fault.Conflict, "masters %s cannot leave cluster %s: Nova does not know %s any more, which is to stay. Deploy the cluster with the masters that it had, "+
+			"for a new server in its place, and have fewer then", strings.Join(left, ", "), object.Text("name"), strings.Join(gone, ", "))
+	}
+	return nil
+}
+
+// keepFacts keeps what a kubeconfig needs to know of the cluster.
+func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list []nodes.Node) error {
+	api := "https://" + netip.AddrPortFrom(apiAddress(list), kube.APIServerPort).String()
 	own, further := c.nodeNetworks(object)
 	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: api, Nodes: list, Network: own, Further: further,
 		SnapshotContainer: c.snapshotContainer(ctx, object)})

@@ -107,7 +107,12 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 	add := func(kind, subject string, severity keeper.Severity, mends, text string, args ...any) {
 		findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: kind, Subject: subject, Severity: severity, Text: fmt.Sprintf(text, args...), Mends: mends})
 	}
-	bad := map[string]bool{}
+	bad, masters := map[string]bool{}, 0
+	for _, node := range status.Nodes {
+		if node.Role == nodes.Master && !node.Leaving {
+			masters++
+		}
+	}
 	for _, node := range status.Nodes {
 		switch {
 		case node.Leaving: // whether it is well is of no interest any more
@@ -117,7 +122,7 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 		case !node.Reached:
 			bad[node.Name] = true
 			severity := keeper.Warning
-			if node.Role == nodes.Master {
+			if node.Role == nodes.Master && masters == 1 {
 				severity = keeper.Critical
 			}
 			add("node-unreachable", node.Name, severity, "A node that starts again comes back by itself. Look at its server in Nova; burano cluster show tells more",
@@ -154,7 +159,7 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 		add("etcd-unanswered", "", keeper.Critical, "Bring back its nodes: a majority of etcd's members must run", "etcd of cluster %s does not answer: %v", cluster.Name(), status.Etcd)
 	}
 	if status.Kubernetes != nil {
-		add("api-unanswered", "", keeper.Critical, "Bring back the master: its API server must run and reach etcd", "The Kubernetes API of cluster %s does not answer: %v",
+		add("api-unanswered", "", keeper.Critical, "Bring back a master: its API server must run and reach etcd", "The Kubernetes API of cluster %s does not answer: %v",
 			cluster.Name(), status.Kubernetes)
 	}
 	for i, finding := range findings {

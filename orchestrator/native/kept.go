@@ -26,6 +26,8 @@ type keptServer struct {
 	keeper.Server
 	node  nodes.Node // of a cluster; the zero value for none
 	state openstack.ServerState
+	// others says that the cluster has other masters.
+	others bool
 }
 
 func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper.Result, error) {
@@ -126,10 +128,16 @@ func (k kept) list(ctx context.Context, environment *keeper.Environment) (server
 		if err != nil {
 			return nil, nil, err
 		}
+		masters := 0
+		for _, node := range known.Nodes {
+			if node.Role == nodes.Master && !node.Leaving {
+				masters++
+			}
+		}
 		for _, node := range known.Nodes {
 			if node.Server != "" && !node.Leaving {
 				of[node.Server] = cluster
-				servers = append(servers, keptServer{Server: keeper.Server{Name: node.Name, ID: node.Server}, node: node})
+				servers = append(servers, keptServer{Server: keeper.Server{Name: node.Name, ID: node.Server}, node: node, others: masters > 1})
 			}
 		}
 	}
@@ -147,7 +155,7 @@ func (s keptServer) finding(environment *keeper.Environment) (keeper.Finding, bo
 	what := "Server " + s.Name
 	if s.node.Name != "" {
 		finding.Severity = keeper.Warning // the others go on
-		if s.node.Role == nodes.Master {
+		if s.node.Role == nodes.Master && !s.others {
 			finding.Severity = keeper.Critical
 		}
 	}

@@ -165,14 +165,17 @@ func (c clusterClass) beginReboot(ctx context.Context, call muranopl.Call, one *
 
 // missed is what the cluster has not while a node is away.
 func (c clusterClass) missed(ctx context.Context, one *namedNode, live *nodes.Cluster) (costs []string, err error) {
-	gateways := 0
+	gateways, masters := 0, 0
 	for _, other := range one.known.Nodes {
+		if other.Role == nodes.Master && !other.Leaving {
+			masters++
+		}
 		if other.Role == nodes.Gateway && !other.Leaving {
 			gateways++
 		}
 	}
 	switch {
-	case one.Role == nodes.Master:
+	case one.Role == nodes.Master && masters == 1:
 		costs = append(costs, "it is the only master, so that the API of Kubernetes is away meanwhile, and nothing is scheduled or mended")
 	case one.Role == nodes.Gateway && gateways == 1:
 		costs = append(costs, "it is the only gateway, so that nobody reaches published services meanwhile")

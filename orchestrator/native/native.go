@@ -143,7 +143,8 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 		return adopted, err
 	}}
 	once := &once{}
-	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: stacks, successions: successions{runtime}, settings: settings, groups: groups{runtime}, server: config}
+	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: stacks, successions: successions{runtime}, settings: settings, groups: groups{runtime},
+		masters: furtherMasters{runtime}, server: config}
 	first := &ownStack{runtime: runtime, objects: objects, reports: reports, stacks: stacks, servers: servers, nodes: clusters, patience: config.ServerPatience,
 		rehearsal: rehearsal, refused: &refusals{}, deploying: &atomic.Bool{}}
 	own := &ownStacks{first: first, regions: regions}

@@ -116,6 +116,9 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 		}
 	}
 	for _, cluster := range all {
+		if err := c.masters.keep(ctx, cluster, false); err != nil {
+			return nil, nil, err
+		}
 		for _, group := range cluster.Objects(propertyGroups) {
 			if err := c.groups.keep(ctx, group); err != nil {
 				return nil, nil, err

@@ -240,7 +240,10 @@ func replacements(due []member, why string) string {
 		order, away = "the former one goes before a new one is made, "+why, "The API is away until the new master is up, about half a minute and what the cloud takes for a server"
 	}
 	text += " (" + order + "): " + strings.Join(names, ", ")
-	if slices.ContainsFunc(due, func(one member) bool { return one.role == nodes.Master }) {
+	if i := slices.IndexFunc(due, func(one member) bool { return one.role == nodes.Master }); i >= 0 {
+		if due[i].object.Find(classCluster).Int(masters.count) > 1 {
+			away = "The other masters serve meanwhile"
+		}
 		text += ". " + away
 	}
 	return text

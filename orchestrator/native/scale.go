@@ -23,13 +23,16 @@ type pool struct {
 	fewest      int
 	what        string
 	most, least string // what is reported at the limits
+	beside      int    // of so many the count tells that are not in the list
 }
 
 // Those of a cluster, at whose limits Murano's words are reported, and that of a group.
 var (
-	minions  = pool{"minionNodes", "nodeCount", nodes.Minion, 1, "node", "The maximum number of nodes has been reached", "At least one node must be in cluster"}
-	gateways = pool{"gatewayNodes", "gatewayCount", nodes.Gateway, 1, "gateway", "The maximum number of gateway nodes has been reached", "No gateway nodes that can be removed"}
-	grouped  = pool{"nodes", "count", nodes.Minion, 0, "node of the group", "The maximum number of nodes has been reached", "The group has no nodes that can be removed"}
+	minions  = pool{"minionNodes", "nodeCount", nodes.Minion, 1, "node", "The maximum number of nodes has been reached", "At least one node must be in cluster", 0}
+	gateways = pool{"gatewayNodes", "gatewayCount", nodes.Gateway, 1, "gateway", "The maximum number of gateway nodes has been reached", "No gateway nodes that can be removed", 0}
+	grouped  = pool{"nodes", "count", nodes.Minion, 0, "node of the group", "The maximum number of nodes has been reached", "The group has no nodes that can be removed", 0}
+	// masters are those beside the first one.
+	masters = pool{list: "masterNodes", count: "masterCount", role: nodes.Master, what: "master", beside: 1}
 )
 
 // nodeList is such a list, with the object that has it: a cluster, or one of its groups.
@@ -40,7 +43,7 @@ type nodeList struct {
 
 // nodeLists are all of a cluster.
 func nodeLists(cluster *muranopl.Object) []nodeList {
-	lists := []nodeList{{minions, cluster}}
+	lists := []nodeList{{masters, cluster}, {minions, cluster}}
 	for _, group := range cluster.Objects(propertyGroups) {
 		lists = append(lists, nodeList{grouped, group})
 	}
@@ -50,7 +53,7 @@ func nodeLists(cluster *muranopl.Object) []nodeList {
 func (l nodeList) all() []*muranopl.Object { return l.of.Objects(l.list) }
 
 // size is how many nodes are to run.
-func (l nodeList) size() int { return min(l.of.Int(l.count), len(l.all())) }
+func (l nodeList) size() int { return min(l.of.Int(l.count)-l.beside, len(l.all())) }
 
 // active lists the nodes that are to run, and idle the others.
 func (l nodeList) active() []*muranopl.Object { return l.all()[:l.size()] }

@@ -49,7 +49,9 @@ type scaling struct {
 	user        *user
 	cluster     *cluster
 	environment string
-	master      string // its name; murano-kube-1 when empty
+	master      string   // its name; murano-kube-1 when empty
+	further     []string // the names of other masters
+	voting      int      // how many are members of etcd; as many as can be when 0
 }
 
 func (s *scaling) masterName() string { return cmp.Or(s.master, "murano-kube-1") }
@@ -107,7 +109,7 @@ func (s *scaling) call(t *testing.T, object, action string, args map[string]any)
 // healthy voters of etcd, as many as can be.
 func (s *scaling) holds(t *testing.T, minions, gateways []string) {
 	t.Helper()
-	names := append(append([]string{s.masterName()}, minions...), gateways...)
+	names := append(append(append([]string{s.masterName()}, s.further...), minions...), gateways...)
 	pages, err := servers.List(s.user.nova(t), nil).AllPages(t.Context())
 	require.NoError(t, err)
 	all, err := servers.ExtractServers(pages)
@@ -135,6 +137,9 @@ func (s *scaling) holds(t *testing.T, minions, gateways []string) {
 	s.etcd(t, &members, "member", "list")
 	want := min(len(names), 5)
 	want -= 1 - want%2
+	if s.voting > 0 {
+		want = s.voting
+	}
 	require.Lenf(t, members.Members, want, "of %d nodes: %v", len(names), members)
 	voters := map[string]bool{}
 	for _, member := range members.Members {

@@ -1,0 +1,142 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/burano/burano/catalog/muranopl"
+)
+
+// A cluster makes the nodes of its masters beside the first one whenever it is loaded: how many there are, or have been, is an attribute of the
+// cluster, all else is what its first master is. Their ids follow from the cluster's, so that a model without them is about the same servers.
+
+const (
+	// attributeMasters is kept with a cluster that has, or has had, several masters.
+	attributeMasters = "masters"
+	classMasterNode  = "com.mirantis.docker.kubernetes.KubernetesMasterNode"
+)
+
+// furtherMasters makes and keeps them.
+type furtherMasters struct {
+	runtime interface {
+		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
+		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
+	}
+}
+
+// keptMasters is how many masters a cluster had when it was deployed last, and how many it had at most: of those that are gone nothing stays.
+type keptMasters struct {
+	Count int `json:"count"`
+	Made  int `json:"made"`
+}
+
+// init makes the masters that the cluster has.
+func (m furtherMasters) init(ctx context.Context, call muranopl.Call) (any, error) {
+	known, err := m.known(ctx, call.Object)
+	if err != nil {
+		return nil, err
+	}
+	if count, _ := call.Object.Get(masters.count); count == nil {
+		if err := call.Object.Set(masters.count, int64(known.Count)); err != nil {
+			return nil, err
+		}
+	}
+	return nil, m.make(ctx, call.Interpreter, call.Object, max(known.Made, call.Object.Int(masters.count)))
+}
+
+// make has the cluster have nodes for so many masters, all of them like the first one.
+func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, count int) error {
+	like, zones := cluster.Object("masterNode").Object("instance"), cluster.Texts("masterZones")
+	there := cluster.Objects(masters.list)
+	made := make([]any, 0, count)
+	for number := 2; number <= count; number++ {
+		values := map[string]any{"name": fmt.Sprintf("%s-m%d", like.Text("name"), number)}
+		for _, property := range []string{"flavor", "image", "keyname", "availabilityZone", "assignFloatingIp"} {
+			values[property], _ = like.Get(property)
+		}
+		if len(zones) > 0 {
+			values["availabilityZone"] = zones[(number-1)%len(zones)]
+		}
+		id := derivedID(cluster.ID(), "master", strconv.Itoa(number))
+		var node *muranopl.Object
+		for _, one := range there {
+			if one.ID() == id {
+				node = one
+			}
+		}
+		if node == nil {
+			instance := map[string]any{"?": map[string]any{"type": classNodeServer, "id": derivedID(cluster.ID(), "master", strconv.Itoa(number), "instance")}}
+			for name, value := range values {
+				instance[name] = value
+			}
+			var err error
+			node, err = interpreter.New(ctx, classMasterNode, cluster, map[string]any{"?": map[string]any{"type": classMasterNode, "id": id}, "instance": instance})
+			if err != nil {
+				return fmt.Errorf("make master %s of cluster %s: %w", values["name"], cluster.Text("name"), err)
+			}
+		}
+		for name, value := range values {
+			if err := node.Object("instance").Initialise(name, value); err != nil {
+				return err
+			}
+		}
+		made = append(made, node)
+	}
+	return cluster.Set(masters.list, made)
+}
+
+func (m furtherMasters) known(ctx context.Context, cluster *muranopl.Object) (keptMasters, error) {
+	known := keptMasters{1, 1}
+	value, found, err := m.runtime.Attribute(ctx, cluster, attributeMasters)
+	if err != nil || !found || value == nil {
+		return known, err
+	}
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(text, &known)
+	}
+	if err != nil {
+		return known, fmt.Errorf("read how many masters cluster %s has: %w", cluster.Text("name"), err)
+	}
+	return known, nil
+}
+
+// keep keeps how many masters there are before anything is made of them; deployed, that the cluster has as many as it is to have.
+func (m furtherMasters) keep(ctx context.Context, cluster *muranopl.Object, deployed bool) error {
+	known, err := m.known(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	count := cluster.Int(masters.count)
+	now := keptMasters{known.Count, max(known.Made, count)}
+	if deployed {
+		now.Count = count
+	}
+	if now == known {
+		return nil
+	}
+	return m.runtime.SetAttribute(ctx, cluster, attributeMasters, map[string]any{"count": int64(now.Count), "made": int64(now.Made)})
+}
+
+// setMasterCount is the action that has a cluster have so many masters. When it fails the model is left as it was, so that the same action goes on
+// where it was, and a deployment of the environment brings the former masters back.
+func (c clusterClass) setMasterCount(ctx context.Context, call muranopl.Call) (any, error) {
+	defer c.clusters.close()
+	count, _ := call.Args[argumentCount].(int64)
+	was := call.Object.Int(masters.count)
+	if err := call.Object.Set(masters.count, count); err != nil {
+		return nil, err
+	}
+	if err := c.clusters.masters.make(ctx, call.Interpreter, call.Object, max(int(count), len(call.Object.Objects(masters.list))+1)); err != nil {
+		return nil, err
+	}
+	err := c.redeploy(ctx, call, false)
+	if err != nil {
+		if undo := call.Object.Set(masters.count, int64(was)); undo != nil {
+			c.reports.logger.WarnContext(ctx, "the model keeps masters that are not there", "cluster", call.Object.ID(), "error", undo)
+		}
+	}
+	return nil, err
+}

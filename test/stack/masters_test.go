@@ -1,0 +1,73 @@
+package stack
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/catalog/muranopl"
+)
+
+// withMasters is the demonstration whose cluster says so of its masters.
+func withMasters(t *testing.T, fields map[string]any) map[string]any {
+	model := environment(t, demo)
+	maps.Copy(clusterOf(model), fields)
+	return model
+}
+
+// mastersOf names the servers of masters beside the first one, with their zones.
+func mastersOf(t *testing.T, template map[string]any) (names []string, zones map[string]any) {
+	zones = map[string]any{}
+	for resource, name := range serverNames(template) {
+		if slices.Contains([]string{"murano-kube-1-m2", "murano-kube-1-m3", "murano-kube-1-m4", "murano-kube-1-m5"}, name) {
+			names = append(names, name)
+			zones[name] = propertiesOf(t, template, resource)["availability_zone"]
+		}
+	}
+	slices.Sort(names)
+	return names, zones
+}
+
+func TestAClusterMakesItsFurtherMastersLikeItsFirst(t *testing.T) {
+	w := newWorld(t)
+	plain := w.push(t, environment(t, demo))
+	w.there = plain
+	three := withMasters(t, map[string]any{"masterCount": 3, "masterZones": []any{"zone-1", "zone-2"}})
+	template := w.push(t, three)
+	for resource, one := range plain["resources"].(map[string]any) {
+		require.Equal(t, one, template["resources"].(map[string]any)[resource], "what was there before stays")
+	}
+	names, zones := mastersOf(t, template)
+	require.Equal(t, []string{"murano-kube-1-m2", "murano-kube-1-m3"}, names)
+	require.Equal(t, map[string]any{"murano-kube-1-m2": "zone-2", "murano-kube-1-m3": "zone-1"}, zones)
+
+	w.there = template
+	w.unchanged(t, three)
+	saved := muranopl.Save(w.model)
+	require.Len(t, clusterOf(saved)["masterNodes"], 2)
+	w.unchanged(t, saved)
+}
+
+func TestMastersThatAreTooManyGo(t *testing.T) {
+	w := newWorld(t)
+	w.there = w.push(t, withMasters(t, map[string]any{"masterCount": 5}))
+	names, _ := mastersOf(t, w.there)
+	require.Len(t, names, 4)
+	w.there = w.push(t, withMasters(t, map[string]any{"masterCount": 3}))
+	names, _ = mastersOf(t, w.there)
+	require.Equal(t, []string{"murano-kube-1-m2", "murano-kube-1-m3"}, names)
+	names, _ = mastersOf(t, w.push(t, withMasters(t, map[string]any{"masterCount": 1})))
+	require.Empty(t, names, "nothing of them stays, though the model does not know them")
+}
+
+func TestAModelThatSaysNoNumberOfMastersKeepsThoseThatAreThere(t *testing.T) {
+	w := newWorld(t)
+	names, _ := mastersOf(t, w.push(t, environment(t, demo)))
+	require.Empty(t, names, "a new cluster begins with one")
+	w.attributes[clusterOf(environment(t, demo))["?"].(map[string]any)["id"].(string)+"  masters"] = map[string]any{"count": 3, "made": 5}
+	w.there = w.push(t, environment(t, demo))
+	names, _ = mastersOf(t, w.there)
+	require.Equal(t, []string{"murano-kube-1-m2", "murano-kube-1-m3"}, names)
+}
