@@ -24,6 +24,8 @@ type Options struct {
 	// Out is the file to write; a tar's manifest goes beside it, with the extension ".json" in the place of ".tar". Beside a disk go manifest, bill
 	// of materials, the list of its files, and checksums, with ".json", ".spdx.json", ".files" and ".sha256" after its name.
 	Out string
+	// Kubernetes is the minor version of Kubernetes that the image is to have, such as 1.35; "" is the newest.
+	Kubernetes string
 	// Prebuilt has programs fetched that are else compiled; nil means none.
 	Prebuilt *Prebuilt
 	// Progress is written one line as each step begins, ends, and now and then in between; nil is silence.
@@ -80,6 +82,7 @@ type builder struct {
 	progress  *progress
 	toolchain toolchain
 	prebuilt  *prebuilt // nil when all is compiled
+	modules   []module
 	// elements are those of every form, machine those that a disk has more.
 	elements, machine []element
 }
@@ -132,8 +135,12 @@ func newBuilder(ctx context.Context, options Options) (*builder, error) {
 		}
 		options.CacheDir = filepath.Join(base, "burano", "image")
 	}
+	modules, err := modulesWith(source, options.Kubernetes)
+	if err != nil {
+		return nil, err
+	}
 	// One step for each module, one each for container images, packages and the image itself, and for a disk the packages of a machine.
-	steps := len(modules()) + 3
+	steps := len(modules) + 3
 	if options.Format != Tar {
 		steps++
 	}
@@ -143,7 +150,7 @@ func newBuilder(ctx context.Context, options Options) (*builder, error) {
 		return nil, err
 	}
 	return &builder{
-		source: source, out: options.Out, format: options.Format, cache: cache, progress: progress, toolchain: toolchain, prebuilt: published,
+		source: source, out: options.Out, format: options.Format, cache: cache, progress: progress, toolchain: toolchain, prebuilt: published, modules: modules,
 		elements: elements, machine: machine,
 	}, nil
 }
@@ -162,7 +169,7 @@ func (b *builder) build(ctx context.Context) (Manifest, error) {
 	var programs []piece
 	var containers piece
 	group.Go(func() error {
-		for _, module := range modules() {
+		for _, module := range b.modules {
 			built, err := b.module(groupCtx, module)
 			if err != nil {
 				return err

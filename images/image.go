@@ -136,8 +136,8 @@ func (b *builder) describe(ctx context.Context, key string, system piece, image 
 		Key: key, Debian: release, Architecture: b.toolchain.architecture, Go: b.toolchain.version,
 		Modules: map[string]string{}, Packages: map[string]string{},
 	}
-	for _, module := range modules() {
-		version, err := moduleVersion(ctx, filepath.Join(b.source, "modules", module.name), module.main)
+	for _, module := range b.modules {
+		version, err := moduleVersion(ctx, module.in(b.source), module.main)
 		if err != nil {
 			return Manifest{}, err
 		}
@@ -176,6 +176,19 @@ func checksum(path string) (string, int64, error) {
 	hash := sha256.New()
 	size, err := io.Copy(hash, file)
 	return hex.EncodeToString(hash.Sum(nil)), size, err
+}
+
+// ManifestOf reads the manifest beside an image file.
+func ManifestOf(image string) (manifest Manifest, err error) {
+	beside := image + ".json"
+	if tar, isTar := strings.CutSuffix(image, ".tar"); isTar {
+		beside = tar + ".json"
+	}
+	content, err := os.ReadFile(beside)
+	if err != nil {
+		return manifest, err
+	}
+	return manifest, json.Unmarshal(content, &manifest)
 }
 
 // deliver brings the image to where it was asked for, unless it is there.

@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,12 +9,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // module is a folder below modules/ and the programs that are built from it.
 type module struct {
 	name string
+	// folder is its own below modules/ where that is not called as the module.
+	folder string
 	// main is the module whose version the programs carry, and which the manifest names.
 	main     string
 	programs []program
@@ -25,6 +29,41 @@ type program struct {
 	name string
 	// path is the package, in this module ("./x") or in one that it pins.
 	path string
+}
+
+// kubernetesModule is the module of the newest Kubernetes that there is an image with; those of former minor versions are beside it, as
+// kubernetes-1.35.
+const kubernetesModule = "kubernetes"
+
+// modulesWith are the modules of an image with another minor version of Kubernetes ("1.35") than the newest, or with that ("").
+func modulesWith(source, minor string) ([]module, error) {
+	list := modules()
+	if minor == "" {
+		return list, nil
+	}
+	i := slices.IndexFunc(list, func(m module) bool { return m.name == kubernetesModule })
+	newest, err := moduleVersion(context.Background(), filepath.Join(source, "modules", kubernetesModule), list[i].main)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(newest, "v"+minor+".") {
+		return list, nil
+	}
+	list[i].folder = kubernetesModule + "-" + minor
+	if _, err := os.Stat(filepath.Join(source, "modules", list[i].folder, "go.mod")); err != nil {
+		there := []string{strings.TrimPrefix(newest, "v")}
+		others, _ := filepath.Glob(filepath.Join(source, "modules", kubernetesModule+"-*"))
+		for _, other := range others {
+			there = append(there, strings.TrimPrefix(filepath.Base(other), kubernetesModule+"-"))
+		}
+		return nil, fmt.Errorf("no image can be built with Kubernetes %s: there are %s", minor, strings.Join(there, ", "))
+	}
+	return list, nil
+}
+
+// in is the folder of a module.
+func (m module) in(source string) string {
+	return filepath.Join(source, "modules", cmp.Or(m.folder, m.name))
 }
 
 // modules are in the order in which they are built: what fails soonest comes first.
@@ -48,7 +87,7 @@ func modules() []module {
 			{"etcdctl", "go.etcd.io/etcd/etcdctl/v3"},
 		}},
 		{name: "coredns", main: "github.com/coredns/coredns", programs: []program{{"coredns", "."}}},
-		{name: "kubernetes", main: "k8s.io/kubernetes", stamp: kubernetesVersion, programs: []program{{"kubernetes", "."}}},
+		{name: kubernetesModule, main: "k8s.io/kubernetes", stamp: kubernetesVersion, programs: []program{{"kubernetes", "."}}},
 		{name: "calico", main: "github.com/projectcalico/calico", programs: []program{
 			{"calico-node", "github.com/projectcalico/calico/node/cmd/calico-node"},
 			{"calico-cni", "github.com/projectcalico/calico/cni-plugin/cmd/calico"},
@@ -95,7 +134,7 @@ func findToolchain(ctx context.Context) (toolchain, error) {
 
 // module builds the programs of a module, or fetches them.
 func (b *builder) module(ctx context.Context, m module) (piece, error) {
-	folder := filepath.Join(b.source, "modules", m.name)
+	folder := m.in(b.source)
 	version, err := moduleVersion(ctx, folder, m.main)
 	if err != nil {
 		return piece{}, fmt.Errorf("module %s: %w", m.name, err)
@@ -115,7 +154,7 @@ func (b *builder) module(ctx context.Context, m module) (piece, error) {
 		return piece{}, fmt.Errorf("module %s: read its source: %w", m.name, err)
 	}
 	doing := "building " + strings.Join(m.names(), ", ")
-	return b.cache.piece(b.progress, m.name, key.String(), doing, func(out string, output io.Writer) error {
+	return b.cache.piece(b.progress, cmp.Or(m.folder, m.name), key.String(), doing, func(out string, output io.Writer) error {
 		return m.compile(ctx, folder, out, flags, output)
 	})
 }

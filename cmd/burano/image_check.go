@@ -13,6 +13,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/imagedata"
 	glance "github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/orchestrator/openstack"
 )
 
 func imageCheckCommand(connection *connection) *cobra.Command {
@@ -49,7 +51,11 @@ func imageCheckCommand(connection *connection) *cobra.Command {
 			if grave > 0 {
 				return fmt.Errorf("image %s (%s) cannot be a node as it is", image.Name, image.ID)
 			}
-			fmt.Fprintf(command.OutOrStdout(), "image %s (%s) can be a node\n", image.Name, image.ID)
+			holds := ""
+			if says, _ := image.Properties[openstack.KubernetesProperty].(string); says != "" {
+				holds = ", with Kubernetes " + says
+			}
+			fmt.Fprintf(command.OutOrStdout(), "image %s (%s) can be a node%s\n", image.Name, image.ID, holds)
 			return nil
 		},
 	}
@@ -151,6 +157,10 @@ func imageLacks(image glance.Image, kind form) []lack {
 	}
 	if property(digestProperty) == "" {
 		note("Burano did not upload it, so whether a node is in it is not known", "upload it with: burano image upload FILE")
+	}
+	if property(openstack.KubernetesProperty) == "" {
+		note("it does not say which Kubernetes it holds, so clusters cannot be upgraded to it",
+			"upload it again with the manifest that was built with it beside it, or say what kubelet --version says in it: "+set("--property "+openstack.KubernetesProperty+"=v1.X.Y"))
 	}
 	if kind == formTar {
 		return lacks

@@ -16,6 +16,9 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/imagedata"
 	glance "github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 	"github.com/spf13/cobra"
+
+	"github.com/burano/burano/images"
+	"github.com/burano/burano/orchestrator/openstack"
 )
 
 // imageMark is the value of the property by which Murano's forms find images for Kubernetes nodes.
@@ -91,6 +94,10 @@ another name, because servers were made from it; a tar is deleted.`,
 				state = "is uploaded"
 			}
 			fmt.Fprintf(command.OutOrStdout(), "image %s (%s) %s\n", name, done.id, state)
+			if done.kubernetes == "" {
+				fmt.Fprintf(command.OutOrStdout(), "it does not say which Kubernetes it holds, because the manifest that was built with it does not lie beside %s: "+
+					"clusters cannot be upgraded to it (burano image check says more)\n", args[0])
+			}
 			for _, id := range done.former {
 				fmt.Fprintf(command.OutOrStdout(), "the former image %s is hidden now; delete it when no server is left that was made from it\n", id)
 			}
@@ -106,6 +113,8 @@ type uploadedImage struct {
 	id     string
 	new    bool
 	former []string // those that are hidden now
+	// kubernetes is what the image says that it holds, such as v1.36.3; "" where it says nothing.
+	kubernetes string
 }
 
 // uploadImage puts the file into Glance under the name, in place of another image of that name that was uploaded before.
@@ -118,6 +127,7 @@ func uploadImage(ctx context.Context, client *gophercloud.ServiceClient, name, p
 	if err != nil {
 		return uploadedImage{}, err
 	}
+	kubernetes := kubernetesIn(path, digest)
 	found, err := imagesNamed(ctx, client, name)
 	if err != nil {
 		return uploadedImage{}, err
@@ -128,13 +138,25 @@ func uploadImage(ctx context.Context, client *gophercloud.ServiceClient, name, p
 		case image.Properties[digestProperty] == nil:
 			return uploadedImage{}, fmt.Errorf("image %s (%s) was not uploaded by Burano: delete it, or choose another --name", name, image.ID)
 		case image.Properties[digestProperty] == digest && image.Status == glance.ImageStatusActive:
-			return uploadedImage{id: image.ID}, nil
+			done := uploadedImage{id: image.ID, kubernetes: kubernetes}
+			if said := image.Properties[openstack.KubernetesProperty]; kubernetes == "" || said != nil {
+				done.kubernetes, _ = said.(string)
+				return done, nil
+			}
+			change := glance.UpdateOpts{glance.UpdateImageProperty{Op: glance.AddOp, Name: openstack.KubernetesProperty, Value: kubernetes}}
+			if err := glance.Update(ctx, client, image.ID, change).Err; err != nil {
+				return uploadedImage{}, fmt.Errorf("have image %s say which Kubernetes it holds: %w", image.ID, err)
+			}
+			return done, nil
 		default:
 			former = append(former, image)
 		}
 	}
 	options := glance.CreateOpts{
 		Name: name, DiskFormat: "raw", ContainerFormat: "bare", Properties: map[string]string{imageProperty: imageMark, digestProperty: digest},
+	}
+	if kubernetes != "" {
+		options.Properties[openstack.KubernetesProperty] = kubernetes
 	}
 	if kind != formTar {
 		options.MinDisk, options.MinRAM = leastDiskGB, leastMemoryMB
@@ -199,6 +221,15 @@ func retire(ctx context.Context, client *gophercloud.ServiceClient, image glance
 		return false, fmt.Errorf("hide the former image %s: %w", image.ID, err)
 	}
 	return true, nil
+}
+
+// kubernetesIn is the Kubernetes in a node image, as its manifest beside it says; "" where there is none, or it is of another file.
+func kubernetesIn(path, digest string) string {
+	manifest, err := images.ManifestOf(path)
+	if err != nil || manifest.SHA256 != digest {
+		return ""
+	}
+	return manifest.Modules["kubernetes"]
 }
 
 // formOfFile refuses what cannot be a node image.

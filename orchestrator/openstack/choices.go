@@ -47,6 +47,8 @@ type (
 		MinDisk int    `json:"min_disk"` // GiB
 		MinRAM  int    `json:"min_ram"`  // MiB
 		Size    int64  `json:"size"`     // bytes
+		// Kubernetes is which one is in a node image, such as v1.36.3; "" where the image does not say.
+		Kubernetes string `json:"kubernetes"`
 	}
 	// KeypairChoice is a public key that Nova keeps for the user.
 	KeypairChoice struct {
@@ -192,7 +194,7 @@ func listImages(ctx context.Context, provider *gophercloud.ProviderClient, endpo
 	found, err := images.ExtractImages(pages)
 	list := make([]ImageChoice, len(found))
 	for i, one := range found {
-		list[i] = ImageChoice{ID: one.ID, Name: one.Name, MinDisk: one.MinDiskGigabytes, MinRAM: one.MinRAMMegabytes, Size: one.SizeBytes}
+		list[i] = ImageChoice{ID: one.ID, Name: one.Name, MinDisk: one.MinDiskGigabytes, MinRAM: one.MinRAMMegabytes, Size: one.SizeBytes, Kubernetes: nodeImage(one).Kubernetes}
 		// Murano marks the images that its applications know so (https://docs.openstack.org/murano/).
 		var told struct{ Title, Type string }
 		if text, ok := one.Properties[imageInfo].(string); ok && json.Unmarshal([]byte(text), &told) == nil {

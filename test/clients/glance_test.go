@@ -2,6 +2,8 @@ package clients
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -72,12 +74,17 @@ func TestTheNodeImageIsUploadedOnceAndFormerOnesAreKeptForTheirServers(t *testin
 		"note.txt": "no image",
 		"node.tar": strings.Repeat("\x00", 257) + "ustar" + strings.Repeat("\x00", 512),
 	})
+	manifest := func(content, kubernetes string) string {
+		return fmt.Sprintf(`{"sha256": "%x", "modules": {"kubernetes": %q}}`, sha256.Sum256([]byte(content)), kubernetes)
+	}
+	s.write(map[string]string{"one.qcow2.json": manifest(qcow2("one"), "v1.35.8"), "two.qcow2.json": manifest(qcow2("two"), "v1.36.3"),
+		"disk.raw.json": manifest("another file", "v1.36.3")})
 	require.Contains(t, burano(false, "check"), "Glance has no image burano-node that this project sees")
 	require.Contains(t, burano(false, "upload", "note.txt"), "note.txt is no node image")
 
 	first := uuids.FindString(burano(true, "upload", "one.qcow2"))
 	require.Equal(t, "image burano-node ("+first+") is there already\n", burano(true, "upload", "one.qcow2"))
-	require.Equal(t, "image burano-node ("+first+") can be a node\n", burano(true, "check"), "what is uploaded lacks nothing")
+	require.Equal(t, "image burano-node ("+first+") can be a node, with Kubernetes v1.35.8\n", burano(true, "check"), "what is uploaded lacks nothing")
 
 	said := burano(true, "upload", "two.qcow2")
 	second := uuids.FindString(said)
@@ -85,10 +92,15 @@ func TestTheNodeImageIsUploadedOnceAndFormerOnesAreKeptForTheirServers(t *testin
 	former := burano(true, "check", first)
 	require.Contains(t, former, "note: it is hidden, so forms do not offer it; openstack image set --unhidden "+first)
 	require.Regexp(t, `image burano-node of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(`+first+`\) can be a node`, former, "its servers can still be rebuilt")
-	require.Equal(t, "image burano-node ("+second+") can be a node\n", burano(true, "check", "burano-node"))
+	require.Equal(t, "image burano-node ("+second+") can be a node, with Kubernetes v1.36.3\n", burano(true, "check", "burano-node"))
 
-	require.Contains(t, burano(true, "upload", "disk.raw", "--name", "raw"), "is uploaded")
-	require.Contains(t, burano(true, "check", "raw"), "can be a node")
+	unsaid := burano(true, "upload", "disk.raw", "--name", "raw")
+	require.Contains(t, unsaid, "is uploaded")
+	require.Contains(t, unsaid, "it does not say which Kubernetes it holds, because the manifest that was built with it does not lie beside disk.raw")
+	require.Contains(t, burano(true, "check", "raw"), "note: it does not say which Kubernetes it holds, so clusters cannot be upgraded to it; upload it again with the manifest")
+	s.write(map[string]string{"disk.raw.json": manifest(strings.Repeat("\x00", 512)+"EFI PART"+strings.Repeat("\x00", 512), "v1.36.3")})
+	require.Contains(t, burano(true, "upload", "disk.raw", "--name", "raw"), "is there already")
+	require.Contains(t, burano(true, "check", "raw"), "can be a node, with Kubernetes v1.36.3")
 	require.Contains(t, burano(true, "upload", "node.tar", "--name", "local"), "is uploaded")
 	require.Contains(t, burano(true, "check", "local"), "note: it is a tar, which only the local cloud boots; for another cloud build the disk: make image-disk")
 

@@ -1,0 +1,71 @@
+package openstack
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+// KubernetesProperty is the property of a node image that says which Kubernetes is in it, such as v1.36.3.
+const KubernetesProperty = "burano_kubernetes"
+
+// NodeImage is an image as those want to know it who put clusters on it.
+type NodeImage struct {
+	ID, Name   string
+	Kubernetes string // which is in it, such as v1.36.3; "" where the image does not say
+}
+
+// Image finds an image by its id or its name. Faults say that there is none, or that several have the name (Invalid).
+func (p *Project) Image(ctx context.Context, named string) (NodeImage, error) {
+	client, err := openstack.NewImageV2(p.provider, p.endpoint)
+	if err != nil {
+		return NodeImage{}, fmt.Errorf("find Glance in the service catalog: %w", err)
+	}
+	image, err := images.Get(ctx, client, named).Extract()
+	if err == nil {
+		return nodeImage(*image), nil
+	}
+	if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) && !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
+		return NodeImage{}, fmt.Errorf("ask Glance for image %s: %w", named, err)
+	}
+	pages, err := images.List(client, images.ListOpts{Name: named, Status: images.ImageStatusActive}).AllPages(ctx)
+	if err != nil {
+		return NodeImage{}, fmt.Errorf("ask Glance for image %s: %w", named, err)
+	}
+	found, err := images.ExtractImages(pages)
+	switch {
+	case err != nil:
+		return NodeImage{}, fmt.Errorf("ask Glance for image %s: %w", named, err)
+	case len(found) == 0:
+		return NodeImage{}, fault.New(fault.Invalid, "The project sees no image %s", named)
+	case len(found) > 1:
+		ids := make([]string, len(found))
+		for i, one := range found {
+			ids[i] = one.ID
+		}
+		return NodeImage{}, fault.New(fault.Invalid, "%d images are called %s: name one of them by its id: %s", len(found), named, strings.Join(ids, ", "))
+	}
+	return nodeImage(found[0]), nil
+}
+
+func nodeImage(image images.Image) NodeImage {
+	says, _ := image.Properties[KubernetesProperty].(string)
+	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: says}
+}
+
+// ImageOf is the id of the image that a server was made from; "" where Nova does not say, or does not know the server.
+func (p *Project) ImageOf(ctx context.Context, serverID string) (string, error) {
+	state, server, err := p.server(ctx, serverID)
+	if err != nil || state.Status == Gone {
+		return "", err
+	}
+	id, _ := server.Image["id"].(string)
+	return id, nil
+}
