@@ -46,6 +46,8 @@ type Engine interface {
 	// openstack.ServerChanges; and which servers and volumes of the environment's stack the model still wants.
 	Rehearse(ctx context.Context, environment store.Environment, objects map[string]any,
 		project func(context.Context) (*openstack.Project, error)) (engine.Foreseen, error)
+	// Ask asks a question of an environment as it was deployed last, and changes nothing.
+	Ask(ctx context.Context, environment store.Environment, project func(context.Context) (*openstack.Project, error), question engine.Question) (any, error)
 	// CallStatic runs a static method at once.
 	CallStatic(ctx context.Context, projectID string, class engine.ClassName, method string, args map[string]any) (any, error)
 	// Schemas are those of a class and of its model builders.

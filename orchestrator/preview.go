@@ -101,6 +101,21 @@ func (s *Service) rehearse(ctx context.Context, caller identity.Caller, environm
 	return foreseen, problems, nil
 }
 
+// Ask asks a question of an object of an environment, with the caller's token. It changes nothing.
+func (s *Service) Ask(ctx context.Context, caller identity.Caller, environmentID, objectID string, question engine.Question) (any, error) {
+	if err := s.MayReach(ctx, caller, environmentID, objectID); err != nil {
+		return nil, err
+	}
+	environment, err := s.environment(ctx, caller, environmentID)
+	if err != nil {
+		return nil, err
+	}
+	if s.project == nil {
+		return nil, fault.New(fault.NotFound, "This Burano asks no cloud")
+	}
+	return s.engine.Ask(ctx, environment, func(ctx context.Context) (*openstack.Project, error) { return s.project(ctx, caller) }, question)
+}
+
 // ownerOf is the object that a resource of the environment's stack belongs to; empty when it is nobody's.
 func ownerOf(objects map[string]placed, resource string) (owner placed) {
 	for id, object := range objects {

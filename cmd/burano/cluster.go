@@ -15,7 +15,7 @@ import (
 
 func clusterCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "cluster", Short: "Kubernetes clusters that Burano deployed"}
-	command.AddCommand(snapshotCommand(connection), rotateCommand(connection), clusterShowCommand(connection), trafficCommand(connection), kubeconfigCommand(connection), podsCommand(connection), podCommand(connection),
+	command.AddCommand(snapshotCommand(connection), upgradeCommand(connection), rotateCommand(connection), clusterShowCommand(connection), trafficCommand(connection), kubeconfigCommand(connection), podsCommand(connection), podCommand(connection),
 		logsCommand(connection), recreatePodCommand(connection), workloadCommand(connection))
 	return command
 }
@@ -63,6 +63,16 @@ func printCluster(s client.Cluster, table *tabwriter.Writer) {
 	if s.Rotation != nil {
 		fmt.Fprintf(table, "\nROTATION\tof %s began on %s and has not ended (%s): where no deployment runs, burano cluster rotate goes on with it\n",
 			strings.Join(s.Rotation.Parts, ", "), s.Rotation.Began.Format(time.DateTime), s.Rotation.Stage)
+	}
+	if s.Upgrade != nil {
+		done := 0
+		for _, one := range s.Upgrade.Nodes {
+			if one.State == "done" {
+				done++
+			}
+		}
+		fmt.Fprintf(table, "\nUPGRADE\tfrom %s to %s (image %s) began on %s, %d of %d nodes are done (%s): where no deployment runs, burano cluster upgrade goes on with it, and with --back goes back\n",
+			s.Upgrade.From, s.Upgrade.Kubernetes, s.Upgrade.ImageName, s.Upgrade.Began.Format(time.DateTime), done, len(s.Upgrade.Nodes), s.Upgrade.State)
 	}
 	if len(s.Routes) > 0 {
 		fmt.Fprintln(table, "\nPORT\tSERVICE\tREADY BACKENDS")

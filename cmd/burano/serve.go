@@ -262,6 +262,12 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			Cluster: func(ctx context.Context, environmentID, objectID string) (any, error) {
 				return native.Status(ctx, tasks, environmentID, objectID, nativeConfig)
 			},
+			UpgradePlan: func(clusterID, image string) engine.Question {
+				return native.PlanUpgrade(nativeConfig, clusterID, image)
+			},
+			PauseUpgrade: func(ctx context.Context, environmentID, objectID string) error {
+				return native.PauseUpgrade(ctx, tasks, environmentID, objectID)
+			},
 			Traffic: func(ctx context.Context, environmentID, objectID string) (any, error) {
 				return meters.Traffic(ctx, environmentID, objectID)
 			},

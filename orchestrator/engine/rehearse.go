@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -92,4 +93,31 @@ func (e *Engine) Rehearse(ctx context.Context, environment store.Environment, ob
 	foreseen, err := run(ctx, interpreter, root)
 	foreseen.Model, foreseen.Computed = model, computed
 	return foreseen, err
+}
+
+// Question is asked of an environment as it was deployed last, by bodies that change nothing.
+type Question func(*Stage) (natives muranopl.Natives, ask func(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object) (any, error))
+
+// Ask asks a question of an environment as it was deployed last. It changes nothing. A fault of kind Invalid says that it was never deployed.
+func (e *Engine) Ask(ctx context.Context, environment store.Environment, project func(context.Context) (*openstack.Project, error), question Question) (any, error) {
+	objects := environment.Model.ObjectsCopy
+	if objects == nil {
+		return nil, fault.New(fault.Invalid, "Environment %s was not deployed yet: deploy it first", environment.Name)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, rehearsalTimeout, fmt.Errorf("it was not found out within %s", rehearsalTimeout))
+	defer cancel()
+	classes := e.classes(environment.ProjectID)
+	if err := classes.Fix(ctx, environment.Model.Packages); err != nil {
+		return nil, err
+	}
+	natives, ask := question(&Stage{engine: e, environmentID: environment.ID, region: regionOf(objects, environment), project: project})
+	interpreter := muranopl.NewInterpreter(classes, natives, muranopl.WithLimits(e.Code))
+	root, start, problems := interpreter.Prepare(ctx, store.Copy(objects))
+	if len(problems) > 0 {
+		return nil, fault.New(fault.Invalid, "What was deployed can no longer be read: %s", problems[0].Error())
+	}
+	if err := start(ctx); err != nil {
+		return nil, err
+	}
+	return ask(ctx, interpreter, root)
 }

@@ -41,6 +41,8 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		"scaleGroupUp": c.scaleUp(ofGroup), "scaleGroupDown": c.scaleDown(ofGroup), "setGroupCount": c.setGroupCount,
 		methodRepairNode: c.repairNode,
 		"replaceNode":    c.replaceNode,
+		methodUpgrade:    c.upgrade,
+		methodBack:       c.upgradeBack,
 		"snapshot":       c.snapshot,
 		methodRenew:      c.asItStands(c.renewCertificates), methodDefragment: c.asItStands(c.defragment),
 		methodRotateCertificates: c.asItStands(c.rotate(pki.AuthorityParts(), argumentAuthorities)), methodRotateKeys: c.asItStands(c.rotate(pki.KeyParts(), argumentKeys)),

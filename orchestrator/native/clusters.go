@@ -53,6 +53,9 @@ type clusters struct {
 	preparing sync.Mutex
 	prepared  []string // the servers that were prepared last
 
+	skewing sync.Mutex
+	skew    map[string]skewCheck // by the ids of clusters
+
 	mutex   sync.Mutex
 	network netip.Prefix              // of the nodes; not valid before they were prepared
 	further map[string][]netip.Prefix // in which nodes stand beside it, by the ids of their clusters

@@ -47,12 +47,15 @@ func (g groups) methods() map[string]muranopl.NativeMethod {
 type keptGroup struct {
 	Nodes []keptMember `json:"nodes"`
 	Count int          `json:"count"` // when its cluster was deployed last
+	// Held says that nodes have the images that are kept with them, and not the group's: they are upgraded one after another.
+	Held bool `json:"held,omitempty"`
 }
 
 // keptMember is a node of a group.
 type keptMember struct {
 	Number int    `json:"number"`
 	Zone   string `json:"zone"`
+	Image  string `json:"image,omitempty"` // while the group is held
 }
 
 // memberID is the id of a node of a group, and instanceID that of its instance.
@@ -91,7 +94,11 @@ func (g groups) init(ctx context.Context, call muranopl.Call) (any, error) {
 
 // fill makes nodes until there are so many.
 func (g groups) fill(ctx context.Context, interpreter *muranopl.Interpreter, group *muranopl.Object, count int) error {
-	return g.make(ctx, interpreter, group, membersOf(group), count)
+	known, _, err := g.known(ctx, group)
+	if err != nil {
+		return err
+	}
+	return g.make(ctx, interpreter, group, membersOf(group, known.Held), count)
 }
 
 // make has the group have these nodes, and more until there are so many, all of them as the group says.
@@ -117,6 +124,9 @@ func (g groups) make(ctx context.Context, interpreter *muranopl.Interpreter, gro
 	for i, one := range members {
 		values := map[string]any{"name": memberName(group, one.Number), "flavor": property("flavor"), "image": property("image"), "keyname": property("keyname"),
 			"availabilityZone": one.Zone, "assignFloatingIp": group.Bool("assignFloatingIp")}
+		if one.Image != "" {
+			values["image"] = one.Image
+		}
 		node := groupNode(group, memberID(group.ID(), one.Number))
 		if node == nil {
 			instance := map[string]any{"?": map[string]any{"type": classNodeServer, "id": instanceID(group.ID(), one.Number)}}
@@ -177,14 +187,18 @@ func memberName(group *muranopl.Object, number int) string {
 	return strings.ReplaceAll(pattern, "#", strconv.Itoa(number))
 }
 
-// membersOf are the nodes that a group has now.
-func membersOf(group *muranopl.Object) []keptMember {
+// membersOf are the nodes that a group has now, with their images when it is held.
+func membersOf(group *muranopl.Object, held bool) []keptMember {
 	list := group.Objects(grouped.list)
 	members := make([]keptMember, 0, len(list))
 	for _, node := range list {
 		for number := 1; number <= len(list); number++ {
 			if node.ID() == memberID(group.ID(), number) {
-				members = append(members, keptMember{number, node.Object("instance").Text("availabilityZone")})
+				one := keptMember{Number: number, Zone: node.Object("instance").Text("availabilityZone")}
+				if held {
+					one.Image = node.Object("instance").Text("image")
+				}
+				members = append(members, one)
 			}
 		}
 	}
@@ -215,7 +229,7 @@ func (g groups) keep(ctx context.Context, group *muranopl.Object) error {
 	if !found {
 		known.Count = group.Int(grouped.count)
 	}
-	return g.store(ctx, group, known, found, keptGroup{membersOf(group), known.Count})
+	return g.store(ctx, group, known, found, keptGroup{membersOf(group, known.Held), known.Count, known.Held})
 }
 
 // keepCount keeps how many nodes of a group run, for models that do not say it.
@@ -224,11 +238,23 @@ func (g groups) keepCount(ctx context.Context, group *muranopl.Object) error {
 	if err != nil {
 		return err
 	}
-	return g.store(ctx, group, known, found, keptGroup{membersOf(group), group.Int(grouped.count)})
+	return g.store(ctx, group, known, found, keptGroup{membersOf(group, known.Held), group.Int(grouped.count), known.Held})
+}
+
+// hold keeps with a group which images its nodes have, or lets them have the group's again.
+func (g groups) hold(ctx context.Context, group *muranopl.Object, held bool) error {
+	known, found, err := g.known(ctx, group)
+	if err != nil {
+		return err
+	}
+	if !found {
+		known.Count = group.Int(grouped.count)
+	}
+	return g.store(ctx, group, known, found, keptGroup{membersOf(group, held), known.Count, held})
 }
 
 func (g groups) store(ctx context.Context, group *muranopl.Object, known keptGroup, found bool, now keptGroup) error {
-	if found && known.Count == now.Count && slices.Equal(known.Nodes, now.Nodes) {
+	if found && known.Count == now.Count && known.Held == now.Held && slices.Equal(known.Nodes, now.Nodes) {
 		return nil
 	}
 	text, err := json.Marshal(now)

@@ -35,7 +35,7 @@ func TestANodeHasWhatItsGroupSaysAndWhatIsSetOfItself(t *testing.T) {
 }
 
 func TestANodeStaysInItsZoneAsLongAsTheGroupHasIt(t *testing.T) {
-	members := []keptMember{{1, "a"}, {2, "b"}, {3, ""}, {4, "gone"}, {5, "a"}}
+	members := []keptMember{{Number: 1, Zone: "a"}, {Number: 2, Zone: "b"}, {Number: 3, Zone: ""}, {Number: 4, Zone: "gone"}, {Number: 5, Zone: "a"}}
 	settle(members, []string{"a", "b", "c"})
-	require.Equal(t, []keptMember{{1, "a"}, {2, "b"}, {3, "c"}, {4, "b"}, {5, "a"}}, members)
+	require.Equal(t, []keptMember{{Number: 1, Zone: "a"}, {Number: 2, Zone: "b"}, {Number: 3, Zone: "c"}, {Number: 4, Zone: "b"}, {Number: 5, Zone: "a"}}, members)
 }

@@ -241,6 +241,10 @@ func (noNodes) postpone(changes []*openstack.ServerChange, _ []nodeServer) []*op
 	return changes
 }
 
+func (noNodes) heed(context.Context, []*openstack.ServerChange, []nodeServer) ([]*openstack.ServerChange, error) {
+	return nil, nil
+}
+
 func (noNodes) means(context.Context) []string { return nil }
 
 func (noNodes) shrink(context.Context) error { return nil }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -49,6 +50,33 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 			_, _ = interpreter.Invoke(ctx, application, methodDeploy, nil) // what is refused is noted
 		}
 		return engine.Foreseen{Kept: kept, Means: own.first.nodes.means(ctx)}, own.first.refused.err()
+	}
+}
+
+// PlanUpgrade is the question what the upgrade of a cluster to an image, named by id or name, would do (UpgradePlan).
+func PlanUpgrade(config Config, clusterID, image string) engine.Question {
+	return func(stage *engine.Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) (any, error)) {
+		config := config
+		config.Logger = slog.New(slog.DiscardHandler)
+		r := &rehearsal{Stage: stage, attributes: map[string]any{}, secrets: map[string][]byte{}}
+		natives, own := assemble(r, config, true)
+		return natives, func(ctx context.Context, _ *muranopl.Interpreter, root *muranopl.Object) (any, error) {
+			r.model = root
+			known, _ := own.first.nodes.(*clusters)
+			object := known.objects.find(clusterID)
+			if object == nil || !object.Class().Is(classCluster) {
+				return nil, fault.New(fault.NotFound, "Object %s is no Kubernetes cluster", clusterID)
+			}
+			project, err := r.Project(ctx)
+			if err != nil {
+				return nil, err
+			}
+			found, err := project.Image(ctx, image)
+			if err != nil {
+				return nil, err
+			}
+			return known.planUpgrade(ctx, object, found)
+		}
 	}
 }
 

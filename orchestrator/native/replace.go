@@ -200,8 +200,11 @@ func (f *facts) node(name string) (nodes.Node, bool) {
 	return nodes.Node{}, false
 }
 
+// upgradeOrder is the order in which nodes get a newer Kubernetes.
+var upgradeOrder = []nodes.Role{nodes.Master, nodes.Minion, nodes.Gateway}
+
 // replaceNodes gives those nodes other servers whose servers the model wants otherwise, and ends what was begun of that: one node after
-// the other, the master last, and each new one before its former one goes.
+// the other, the master last unless it gets a newer Kubernetes, and each new one before its former one goes.
 func (c clusterClass) replaceNodes(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
 	due, err := c.clusters.due(ctx, object)
 	if err != nil || len(due) == 0 {
@@ -271,12 +274,15 @@ func (c *clusters) due(ctx context.Context, object *muranopl.Object) ([]member, 
 	if err != nil {
 		return nil, err
 	}
+	order := []nodes.Role{nodes.Minion, nodes.Gateway, nodes.Master}
+	if c.raised(object) {
+		order = upgradeOrder
+	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	list = slices.DeleteFunc(list, func(one member) bool {
 		return one.leaving || !one.replacing && !one.misnamed() && !one.moves && len(c.outdated[one.instance().ID()]) == 0
 	})
-	order := []nodes.Role{nodes.Minion, nodes.Gateway, nodes.Master}
 	slices.SortStableFunc(list, func(a, b member) int {
 		if a.replacing != b.replacing { // what was begun is ended first
 			if a.replacing {
@@ -330,6 +336,11 @@ func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Inte
 		return err
 	}
 	former := names.server(instance, known, known.Former)
+	if one.role == nodes.Master && !known.Leaves && !known.First {
+		if paused, err := c.clusters.halts(ctx, object); err != nil || paused {
+			return err
+		}
+	}
 	if instance.Bool("assignFloatingIp") && !known.Moved {
 		known.Moved = true
 		if err := c.clusters.successions.keep(ctx, instance, known); err != nil {
@@ -345,11 +356,15 @@ func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Inte
 		return err
 	}
 	if slices.ContainsFunc(list, func(node nodes.Node) bool { return node.Name == former.name() }) { // else it has left already
+		known.Leaves = true
+		if err := c.clusters.successions.keep(ctx, instance, known); err != nil {
+			return err
+		}
 		if err := c.clusters.remove(ctx, object, list, former.name()); err != nil {
 			return err
 		}
 	}
-	known.Former, known.FormerName, known.Moved, known.Gone = 0, "", false, false
+	known.Former, known.FormerName, known.Moved, known.Gone, known.Leaves = 0, "", false, false, false
 	if err := c.clusters.successions.keep(ctx, instance, known); err != nil {
 		return err
 	}

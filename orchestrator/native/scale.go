@@ -181,7 +181,11 @@ func (c clusterClass) redeploy(ctx context.Context, call muranopl.Call, otherGat
 	if !otherGateways {
 		return nil
 	}
-	// Applications tell by which gateways they can be reached.
+	return c.retell(ctx, call)
+}
+
+// retell deploys the applications of a cluster again, which tell by which gateways they can be reached.
+func (c clusterClass) retell(ctx context.Context, call muranopl.Call) error {
 	var pods []*muranopl.Object
 	for _, pod := range c.objects.all(classPod) {
 		if pod.Object("kubernetesCluster") == call.Object {

@@ -61,6 +61,8 @@ type ownStack struct {
 type nodeServers interface {
 	// prepare puts those that are to run into the template, takes the others out, and returns the former, and the instances of the latter.
 	prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []nodeServer, idle []*muranopl.Object, err error)
+	// heed refuses changes by which nodes would get versions of Kubernetes that do not work together.
+	heed(ctx context.Context, changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange, err error)
 	// postpone leaves servers in the template as they are that are to be changed by replacing one node after another, and returns the other
 	// changes.
 	postpone(changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange)
@@ -195,6 +197,13 @@ func (s *ownStack) keptContent(ctx context.Context, project *openstack.Project, 
 	changes := openstack.ServerChanges(err)
 	if len(changes) == 0 {
 		return content, list, err
+	}
+	refused, err := s.nodes.heed(ctx, changes, nodes)
+	if err != nil {
+		return content, list, err
+	}
+	if len(refused) > 0 {
+		return content, list, openstack.Refused(refused)
 	}
 	if refused := s.nodes.postpone(changes, nodes); len(refused) > 0 {
 		return content, list, openstack.Refused(refused)

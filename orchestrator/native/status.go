@@ -34,6 +34,8 @@ type (
 		Certificates []CertificateStatus `json:"certificates"`
 		// Rotation of authorities or keys that has begun and not ended; nil for none.
 		Rotation *RotationStatus `json:"rotation"`
+		// Upgrade is one that has begun and not ended; nil for none.
+		Upgrade *Upgrade `json:"upgrade"`
 	}
 	// RotationStatus is a rotation: parts of the cluster's trust, and how far it has come.
 	RotationStatus struct {
@@ -124,6 +126,9 @@ func Status(ctx context.Context, secrets Secrets, environmentID, objectID string
 	}
 	if rotation != nil {
 		status.Rotation = &RotationStatus{Parts: rotation.Parts, Stage: rotation.Stage, Began: rotation.Began}
+	}
+	if status.Upgrade, err = loadUpgrade(ctx, environmentVault{secrets, environmentID, objectID}.Load); err != nil {
+		return ClusterStatus{}, err
 	}
 	for _, node := range found.Nodes {
 		status.Nodes = append(status.Nodes, nodeStatus(node))

@@ -35,6 +35,8 @@ type succession struct {
 	// about to be.
 	First bool `json:"first,omitempty"`
 	Gone  bool `json:"gone,omitempty"`
+	// Leaves says that the former one, whose place the current one has taken, has begun to leave.
+	Leaves bool `json:"leaves,omitempty"`
 	// Task ordered the current one: when it is taken over, it orders no other.
 	Task string `json:"task,omitempty"`
 }
@@ -68,7 +70,7 @@ func (s successions) of(ctx context.Context, instance *muranopl.Object) (success
 }
 
 func (s successions) keep(ctx context.Context, instance *muranopl.Object, known succession) error {
-	value := map[string]any{"current": known.Current, "former": known.Former, "formerName": known.FormerName, "moved": known.Moved, "first": known.First, "gone": known.Gone, "task": known.Task}
+	value := map[string]any{"current": known.Current, "former": known.Former, "formerName": known.FormerName, "moved": known.Moved, "first": known.First, "gone": known.Gone, "leaves": known.Leaves, "task": known.Task}
 	return s.runtime.SetCodeAttribute(ctx, instance, classNodeServer, attributeServers, value)
 }
 

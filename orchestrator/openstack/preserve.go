@@ -44,12 +44,17 @@ type ServerChange struct {
 	From, To string
 	// Definition is what Heat has of the resource; nil in a nested stack.
 	Definition map[string]any
+	// Why is what a cluster has against a change that is else made by replacing its node.
+	Why string
 }
 
 func (c *ServerChange) Error() string {
 	loss := losses[c.Property]
 	if loss == "" {
 		loss = replacement
+	}
+	if c.Why != "" {
+		return fmt.Sprintf("server %s (%s) has %s %s and cannot get %s: %s. Nothing was changed", c.Server, c.ServerID, c.Property, c.From, c.To, c.Why)
 	}
 	differs := fmt.Sprintf("with %s %s and cannot have %s", c.Property, c.From, c.To)
 	if c.Property == "user_data" { // may hold secrets, and is long

@@ -19,6 +19,7 @@ import (
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/doctor"
+	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/audit"
@@ -42,6 +43,10 @@ type Config struct {
 	Kubeconfig func(ctx context.Context, environmentID, objectID string) ([]byte, error)
 	// Cluster describes a cluster of an environment (native.ClusterStatus); who may ask is checked before. nil: clusters are not asked.
 	Cluster func(ctx context.Context, environmentID, objectID string) (any, error)
+	// UpgradePlan asks what the upgrade of a cluster to an image would do (native.PlanUpgrade), and PauseUpgrade has one pause; who may is checked
+	// before. nil: there are no upgrades.
+	UpgradePlan  func(clusterID, image string) engine.Question
+	PauseUpgrade func(ctx context.Context, environmentID, objectID string) error
 	// Traffic samples what the gateways of a cluster count (native.Traffic); who may ask is checked before. nil: clusters are not asked.
 	Traffic func(ctx context.Context, environmentID, objectID string) (any, error)
 	// Clusters reads what runs in clusters; nil: clusters are not asked.
@@ -157,6 +162,7 @@ func newEcho(config Config) *echo.Echo {
 	delegationHandlers{config.Orchestrator}.register(burano)
 	findingHandlers{config.Orchestrator}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster, config.Traffic}.register(burano)
+	upgradeHandlers{config.Orchestrator, config.UpgradePlan, config.PauseUpgrade}.register(burano)
 	nodeHandlers{config.Orchestrator, config.Cluster, config.Limits}.register(burano)
 	runningHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)
 	snapshotHandlers{config.Orchestrator, config.Snapshots, config.TakeSnapshot, config.SnapshotLoss}.register(burano)

@@ -21,6 +21,7 @@ import (
 	catalogstore "github.com/burano/burano/catalog/store"
 	"github.com/burano/burano/gateway/traffic"
 	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator"
@@ -101,6 +102,12 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		Cluster: func(_ context.Context, environmentID, objectID string) (any, error) {
 			return native.ClusterStatus{Name: environmentID + "/" + objectID, Nodes: []native.NodeStatus{{Name: "murano-kube-2", Labels: map[string]string{"disk": "fast", "theirs": "yes"},
 				Taints: []kube.Taint{{Key: "gpu", Effect: "NoSchedule"}}, Set: native.NodeSet{Labels: map[string]string{"disk": "fast"}, Taints: []kube.Taint{}}}}}, nil
+		},
+		UpgradePlan: func(clusterID, image string) engine.Question {
+			return native.PlanUpgrade(native.Config{}, clusterID, image)
+		},
+		PauseUpgrade: func(context.Context, string, string) error {
+			return fault.New(fault.Conflict, "No upgrade of this cluster runs: there is nothing to pause")
 		},
 		Traffic: func(_ context.Context, environmentID, objectID string) (any, error) {
 			return native.Traffic{Gateways: []native.GatewayTraffic{{Name: environmentID + "/" + objectID, Listeners: []traffic.Listener{

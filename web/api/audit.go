@@ -37,6 +37,7 @@ var actions = map[string]string{
 	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": "read",
 	"GET /burano/v1/snapshots/:snapshot/content":                            "read",
 
+	"POST /burano/v1/environments/:environment/clusters/:cluster/upgrade/pause":        "stop",
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/labels":   "update",
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/taints":   "update",
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/cordon":   "disable",

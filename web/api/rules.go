@@ -125,6 +125,9 @@ var rules = map[string]string{
 	"GET /burano/v1/environments/:environment/clusters/:cluster/traffic":    "show_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": "get_kubeconfig",
 
+	"GET /burano/v1/environments/:environment/clusters/:cluster/upgrade":        "show_environment",
+	"POST /burano/v1/environments/:environment/clusters/:cluster/upgrade/pause": "execute_action",
+
 	"POST /burano/v1/environments/:environment/clusters/:cluster/snapshots": "execute_action",
 	"GET /burano/v1/snapshots":                   "list_environments",
 	"GET /burano/v1/snapshots/:snapshot":         "show_environment",

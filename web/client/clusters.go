@@ -42,6 +42,20 @@ type Cluster struct {
 		Stage string    `json:"stage" yaml:"stage"`
 		Began time.Time `json:"began" yaml:"began"`
 	} `json:"rotation" yaml:"rotation"`
+	// Upgrade is one that has begun and not ended; nil for none.
+	Upgrade *struct {
+		ImageName  string    `json:"image_name" yaml:"image_name"`
+		From       string    `json:"from" yaml:"from"`
+		Kubernetes string    `json:"kubernetes" yaml:"kubernetes"`
+		Began      time.Time `json:"began" yaml:"began"`
+		State      string    `json:"state" yaml:"state"` // running, paused or going back
+		Snapshot   string    `json:"snapshot" yaml:"snapshot"`
+		Nodes      []struct {
+			Name  string `json:"name" yaml:"name"`
+			Role  string `json:"role" yaml:"role"`
+			State string `json:"state" yaml:"state"` // waiting, replacing or done
+		} `json:"nodes" yaml:"nodes"`
+	} `json:"upgrade" yaml:"upgrade"`
 	Routes []struct {
 		Namespace   string `json:"namespace" yaml:"namespace"`
 		Service     string `json:"service" yaml:"service"`
@@ -61,6 +75,38 @@ type Cluster struct {
 func (c *Client) Cluster(ctx context.Context, environment, cluster string) (Cluster, error) {
 	var status Cluster
 	return status, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster), nil, &status)
+}
+
+// UpgradePlan is what the upgrade of a cluster to an image would do.
+type UpgradePlan struct {
+	Image      string `json:"image" yaml:"image"` // id
+	ImageName  string `json:"image_name" yaml:"image_name"`
+	From       string `json:"from" yaml:"from"` // the Kubernetes of the API server, "" where it is not known
+	Kubernetes string `json:"kubernetes" yaml:"kubernetes"`
+	Seconds    int    `json:"seconds" yaml:"seconds"`   // about how long it would take
+	Measured   bool   `json:"measured" yaml:"measured"` // whether that is by what nodes took before
+	Means      string `json:"means" yaml:"means"`
+	Nodes      []struct {
+		Name       string `json:"name" yaml:"name"`
+		Role       string `json:"role" yaml:"role"`
+		Kubernetes string `json:"kubernetes" yaml:"kubernetes"`
+		Image      string `json:"image" yaml:"image"`
+		Seconds    int    `json:"seconds" yaml:"seconds"`
+	} `json:"nodes" yaml:"nodes"` // in the order in which they get other servers
+	Problems []struct {
+		Text  string `json:"text" yaml:"text"`
+		Grave bool   `json:"grave" yaml:"grave"` // it cannot be passed over by force
+	} `json:"problems" yaml:"problems"`
+}
+
+// UpgradePlan asks what the upgrade of a cluster to an image, named by its id or name, would do.
+func (c *Client) UpgradePlan(ctx context.Context, environment, cluster, image string) (plan UpgradePlan, err error) {
+	return plan, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/upgrade?image="+url.QueryEscape(image), nil, &plan)
+}
+
+// PauseUpgrade has the upgrade of a cluster that runs pause before its next node.
+func (c *Client) PauseUpgrade(ctx context.Context, environment, cluster string) error {
+	return c.Call(ctx, http.MethodPost, clusterPath(environment, cluster)+"/upgrade/pause", nil, nil)
 }
 
 // Kubeconfig gives a kubeconfig (YAML) of a cluster's administrator, which is good for 24 hours.

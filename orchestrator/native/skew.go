@@ -1,0 +1,223 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// Kubernetes' rules for versions that work together (https://kubernetes.io/releases/version-skew-policy/): the API servers of a cluster go up
+// one minor version at a time and never down, and a kubelet is not newer than any of them, and at most three minor versions older.
+
+const oldestKubelet = 3
+
+// propertyVersions are the minor versions of Kubernetes that a cluster's class knows.
+const propertyVersions = "kubernetesVersions"
+
+// nodeVersion is a node's Kubernetes as it is and as it is to be; nil where it is not known.
+type nodeVersion struct {
+	name        string
+	role        nodes.Role
+	now, wanted *version.Version
+}
+
+func (n nodeVersion) then() *version.Version {
+	if n.wanted != nil {
+		return n.wanted
+	}
+	return n.now
+}
+
+// parseKubernetes reads what programs and images say, such as v1.36.3; nil of anything else.
+func parseKubernetes(text string) *version.Version {
+	parsed, err := version.ParseGeneric(text)
+	if err != nil {
+		return nil
+	}
+	return parsed
+}
+
+// minorText is 1.36 of v1.36.3.
+func minorText(v *version.Version) string { return fmt.Sprintf("%d.%d", v.Major(), v.Minor()) }
+
+// above is how many minor versions a is above b; versions with other first numbers are far apart.
+func above(a, b *version.Version) int {
+	const far = 1000
+	return (int(a.Major())-int(b.Major()))*far + int(a.Minor()) - int(b.Minor())
+}
+
+// skewed says which of the rules it breaks that nodes get other versions, the masters first.
+func skewed(list []nodeVersion) (broken []string) {
+	var lowest, api *version.Version // of the API servers: now, and then
+	for _, node := range list {
+		if node.role != nodes.Master {
+			continue
+		}
+		if node.now != nil && (lowest == nil || above(node.now, lowest) < 0) {
+			lowest = node.now
+		}
+		if then := node.then(); then != nil && (api == nil || above(then, api) < 0) {
+			api = then
+		}
+	}
+	add := func(format string, args ...any) {
+		if text := fmt.Sprintf(format, args...); !slices.Contains(broken, text) {
+			broken = append(broken, text)
+		}
+	}
+	for _, node := range list {
+		if node.role != nodes.Master || node.wanted == nil || lowest == nil {
+			continue
+		}
+		switch distance := above(node.wanted, lowest); {
+		case distance > 1:
+			add("Kubernetes' control plane goes up one minor version at a time: from %s first to %d.%d, and not at once to %s",
+				lowest, lowest.Major(), lowest.Minor()+1, node.wanted)
+		case distance < 0:
+			add("Kubernetes does not go back: the API server is %s already, and what it has stored %s may not understand", lowest, node.wanted)
+		}
+	}
+	for _, node := range list {
+		then := node.then()
+		if node.role != nodes.Minion || then == nil || api == nil {
+			continue
+		}
+		switch distance := above(then, api); {
+		case distance > 0 && node.wanted != nil:
+			add("a kubelet must not be newer than the API server: %s would have %s, and the API server %s; upgrade the cluster as a whole", node.name, then, api)
+		case distance < -oldestKubelet:
+			add("a kubelet must not be more than %d minor versions older than the API server: %s would have %s, and the API server %s", oldestKubelet, node.name, then, api)
+		}
+	}
+	return broken
+}
+
+// unknownTo says that a cluster's class does not know a version; "" when it does.
+func unknownTo(cluster *muranopl.Object, v *version.Version) string {
+	known := cluster.Texts(propertyVersions)
+	if len(known) == 0 || slices.Contains(known, minorText(v)) {
+		return ""
+	}
+	return fmt.Sprintf("this Burano knows Kubernetes %s, and not %s: upgrade Burano first, or use another image", strings.Join(known, " and "), minorText(v))
+}
+
+// raises finds out, once in a task, whether changed images give nodes of a cluster other versions of Kubernetes: then its masters get theirs
+// first, and what the rules forbid is returned. Images that do not say what they hold are not looked at.
+func (c *clusters) raises(ctx context.Context, cluster *muranopl.Object, images map[string]string) (broken []string, err error) {
+	c.skewing.Lock()
+	defer c.skewing.Unlock()
+	if checked, done := c.skew[cluster.ID()]; done {
+		return checked.broken, nil
+	}
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanted, said := map[string]*version.Version{}, false // by image
+	for _, image := range images {
+		if _, asked := wanted[image]; asked {
+			continue
+		}
+		found, err := project.Image(ctx, image)
+		if err != nil {
+			continue // what is not there is found out before servers are made
+		}
+		wanted[image] = parseKubernetes(found.Kubernetes)
+		said = said || wanted[image] != nil
+	}
+	checked := skewCheck{}
+	if said {
+		members, err := c.members(ctx, cluster)
+		if err != nil {
+			return nil, err
+		}
+		has := map[string]string{}
+		live, _, err := c.former(ctx, cluster)
+		if err != nil {
+			return nil, err
+		}
+		if live != nil {
+			has = live.Versions(ctx)
+			_ = live.Close()
+		}
+		var list []nodeVersion
+		for _, one := range members {
+			if one.absent {
+				continue
+			}
+			node := nodeVersion{name: one.server.name(), role: one.role, now: parseKubernetes(has[one.server.name()])}
+			if !one.leaving {
+				node.wanted = wanted[images[one.instance().ID()]]
+			}
+			if node.role == nodes.Master && node.now != nil && node.wanted != nil && node.now.LessThan(node.wanted) {
+				checked.raised = true
+			}
+			if node.wanted != nil {
+				if text := unknownTo(cluster, node.wanted); text != "" && !slices.Contains(checked.broken, text) {
+					checked.broken = append(checked.broken, text)
+				}
+			}
+			list = append(list, node)
+		}
+		checked.broken = append(checked.broken, skewed(list)...)
+	}
+	if c.skew == nil {
+		c.skew = map[string]skewCheck{}
+	}
+	c.skew[cluster.ID()] = checked
+	return checked.broken, nil
+}
+
+// skewCheck is what raises has found out.
+type skewCheck struct {
+	raised bool
+	broken []string
+}
+
+// raised tells whether the masters of a cluster get a newer Kubernetes, and so go first.
+func (c *clusters) raised(cluster *muranopl.Object) bool {
+	c.skewing.Lock()
+	defer c.skewing.Unlock()
+	return c.skew[cluster.ID()].raised
+}
+
+// heed refuses changes of images for which the rules of versions are broken.
+func (c *clusters) heed(ctx context.Context, changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange, err error) {
+	images := map[*muranopl.Object]map[string]string{} // by cluster and instance
+	of := map[string]*muranopl.Object{}                // clusters, by resource
+	for _, change := range changes {
+		i := slices.IndexFunc(active, func(server nodeServer) bool { return openstack.ServerResource(server.id()) == change.Resource })
+		if i < 0 || change.Property != "image" {
+			continue
+		}
+		cluster := active[i].instance.Find(classCluster)
+		if cluster == nil {
+			continue
+		}
+		if images[cluster] == nil {
+			images[cluster] = map[string]string{}
+		}
+		images[cluster][active[i].instance.ID()] = change.To
+		of[change.Resource] = cluster
+	}
+	for cluster, wanted := range images {
+		broken, err := c.raises(ctx, cluster, wanted)
+		if err != nil {
+			return nil, err
+		}
+		for _, change := range changes {
+			if len(broken) > 0 && of[change.Resource] == cluster && change.Property == "image" {
+				change.Why = strings.Join(broken, "; ")
+				refused = append(refused, change)
+			}
+		}
+	}
+	return refused, nil
+}
