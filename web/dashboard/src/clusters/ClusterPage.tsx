@@ -39,6 +39,7 @@ import { WhatRuns } from './WhatRuns';
 import type { ClusterTab } from './look';
 import { ScaleDialog } from './ScaleDialog';
 import { scales } from './scaling';
+import { UpgradeCard } from './UpgradeCard';
 
 /** A Kubernetes cluster: how it is now, and what can be done with it. */
 export function ClusterPage() {
@@ -193,6 +194,9 @@ function Parts({ environment, object, cluster, checked, model, details }: PartsP
       </PageSection>
       <PageSection>
         <Routes environment={environment} object={object} cluster={cluster} />
+      </PageSection>
+      <PageSection>
+        <UpgradeCard environment={environment} cluster={object} status={cluster} object={model} busy={isBusy(details)} />
       </PageSection>
       <PageSection isFilled>
         <Members cluster={cluster} />

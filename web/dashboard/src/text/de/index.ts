@@ -24,6 +24,7 @@ import { certificates, snapshots } from './snapshots';
 import { statistics } from './statistics';
 import { templates } from './templates';
 import { topology } from './topology';
+import { upgrades } from './upgrades';
 import { wizard } from './wizard';
 
 export const de: Texts = {
@@ -53,5 +54,6 @@ export const de: Texts = {
   statistics,
   templates,
   topology,
+  upgrades,
   wizard,
 };

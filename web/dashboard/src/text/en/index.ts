@@ -24,6 +24,7 @@ import { certificates, snapshots } from './snapshots';
 import { statistics } from './statistics';
 import { templates } from './templates';
 import { topology } from './topology';
+import { upgrades } from './upgrades';
 import { wizard } from './wizard';
 
 export const en = {
@@ -53,6 +54,7 @@ export const en = {
   statistics,
   templates,
   topology,
+  upgrades,
   wizard,
 };
 

@@ -1,0 +1,26 @@
+import type { Texts } from '../en';
+
+export const upgrades: Texts['upgrades'] = {
+  title: 'Aktualisierung von Kubernetes',
+  what: 'Knoten bekommen einer nach dem anderen Server eines anderen Abbilds mit neuerem Kubernetes: Master, Minions, Gateways. Wählen Sie ein Abbild, um zu sehen, was das täte; das Ansehen ändert nichts.',
+  image: 'Abbild',
+  choose: 'Abbild wählen',
+  noImages: 'Kein Abbild sagt, welches Kubernetes es enthält',
+  imageHolds: (name, kubernetes) => `${name} (Kubernetes ${kubernetes})`,
+  plan: 'Plan',
+  turn: 'Reihenfolge',
+  node: 'Knoten',
+  kubernetes: 'Kubernetes jetzt',
+  nothing: 'Alle Knoten haben dieses Abbild schon.',
+  about: (minutes, measured) => (measured ? `Es dauert etwa ${minutes} min.` : `Es dauert schätzungsweise ${minutes} min.`),
+  problems: 'Was im Weg steht',
+  force: 'Trotzdem aktualisieren',
+  begin: 'Aktualisieren',
+  states: { running: 'Eine Aktualisierung hat begonnen und ist nicht zu Ende', paused: 'Eine Aktualisierung ist angehalten', 'going back': 'Eine Aktualisierung geht zurück' },
+  progress: (from, to, done, all) => `Von Kubernetes ${from} nach ${to}: ${done} von ${all} Knoten sind fertig.`,
+  nodeStates: { waiting: 'wartet', replacing: 'wird ersetzt', done: 'fertig' },
+  pause: 'Anhalten',
+  pauses: 'Sie hält vor dem nächsten Knoten an.',
+  goOn: 'Fortsetzen',
+  back: 'Zurückgehen',
+};
