@@ -52,6 +52,11 @@ lab: setup build image ## Keep local cloud and image up, so that an end-to-end c
 test: check image ## Everything that must hold, end to end too
 	@test/all.sh
 
+.PHONY: test-upgrade
+test-upgrade: setup build image ## Upgrade a cluster from the minor version of Kubernetes before, under load (builds that image first: 10 minutes)
+	$(BUILD)/burano image build --source images --kubernetes 1.35 --output $(BUILD)/former/node-image.tar $(PREBUILT_FLAGS)
+	BURANO_FORMER_NODE_IMAGE=$(BUILD)/former/node-image.tar go test -count=1 -timeout 40m -v -run '^TestAClusterIsUpgraded$$' ./test/e2e
+
 .PHONY: bench-lang
 bench-lang: ## Compare our YAQL's speed with Debian's python3-yaql (installed for that), and measure MuranoPL
 	@test/setup/packages.sh python3-yaql

@@ -1,0 +1,281 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/test/timeline"
+)
+
+// formerImageVariable names a node image with the minor version of Kubernetes before that of the image of the other tests.
+const formerImageVariable = "BURANO_FORMER_NODE_IMAGE"
+
+// TestAClusterIsUpgraded upgrades a cluster with two minions and two gateways to an image with a newer Kubernetes, while requests come through
+// both gateways: it is planned, begun, paused beside its former master, goes back, begins again, is paused after the master, and goes on, and
+// the server is killed at steps of it. Requests fail only at the gateway that is being replaced. `make test-upgrade` makes the former image.
+func TestAClusterIsUpgraded(t *testing.T) {
+	former := os.Getenv(formerImageVariable)
+	if former == "" {
+		t.Skipf("%s is not set: make test-upgrade sets it", formerImageVariable)
+	}
+	u := beginUpgrade(t, former)
+	plan := u.upgrade(t, "--image", "burano-node", "--plan")
+	t.Logf("the plan:\n%s", plan)
+	require.Regexp(t, `from Kubernetes v1\.\d+\.\d+ to v1\.\d+\.\d+ \(image burano-node\), about 7m30s, by guess`, plan)
+	for i, node := range []string{"murano-kube-1 +master", "murano-kube-2 +minion", "murano-kube-3 +minion", "murano-gateway-1 +gateway", "murano-gateway-2 +gateway"} {
+		require.Regexp(t, fmt.Sprintf(`(?m)^%d +%s +v1\.`, i+1, node), plan)
+	}
+	before := u.version(t)
+
+	t.Run("versions that do not work together are refused", func(t *testing.T) {
+		require.Contains(t, u.fails(t, "--image", "burano-node", "--plan", "--force", "--pause"), "none of the others can be")
+		require.Contains(t, u.fails(t, "--image", "nothing"), "The project sees no image nothing")
+		minions := u.model
+		for _, name := range []string{"murano-kube-2", "murano-kube-3"} {
+			minions = strings.Replace(minions, "name: "+name+", flavor: m1.medium, image: burano-former", "name: "+name+", flavor: m1.medium, image: burano-node", 1)
+		}
+		file := filepath.Join(t.TempDir(), "minions.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(minions), 0o600))
+		for _, args := range [][]string{{"--dry-run"}, {"--follow"}} {
+			output, err := u.lab.try(u.lab.as("burano-demo"), "burano", append([]string{"deploy", file}, args...)...)
+			require.Error(t, err, output)
+			require.Contains(t, output, "a kubelet must not be newer than the API server")
+		}
+		u.holds(t, []string{"murano-kube-2", "murano-kube-3"}, []string{"murano-gateway-1", "murano-gateway-2"})
+	})
+
+	loads := map[string]*load{}
+	_, port, err := net.SplitHostPort(endpointOf(t, environmentNamed(t, u.user, "scaling")))
+	require.NoError(t, err)
+	for name, address := range u.floating(t, "murano-gateway-1", "murano-gateway-2") {
+		loads[name] = startLoad(t, net.JoinHostPort(address, port))
+	}
+	var done []timeline.Step
+
+	t.Run("it is paused beside the former master, and goes back", func(t *testing.T) {
+		u.upgrade(t, "--image", "burano-node")
+		u.beside(t)
+		u.pause(t)
+		done = append(done, u.ends(t)...)
+		require.Contains(t, u.show(t), "0 of 5 nodes are done (paused)")
+		u.servers(t, 6)
+		u.upgrade(t, "--back")
+		done = append(done, u.ends(t)...)
+		u.holds(t, []string{"murano-kube-2", "murano-kube-3"}, []string{"murano-gateway-1", "murano-gateway-2"})
+		require.Equal(t, before, u.version(t))
+		require.NotContains(t, u.show(t), "UPGRADE")
+		u.precious(t)
+	})
+
+	t.Run("it goes on when the server dies, and when it was paused", func(t *testing.T) {
+		kills := []string{"end:servers", "end:murano-kube-1-r2: etcd member", "end:murano-kube-1: hand over", "end:murano-kube-2: drain"}
+		u.lab.stop(t)
+		u.lab.launch(t, "--kill-at-step", kills[0], "--max-deaths", strconv.Itoa(len(kills)))
+		u.lab.healthy(t)
+		_, _ = u.lab.try(u.lab.as("burano-demo"), "burano", "cluster", "upgrade", "scaling", "--image", "burano-node") // the server may die before it has answered
+		u.lab.surviveKills(t, kills)
+		u.pause(t)
+		done = append(done, u.ends(t)...)
+		require.Regexp(t, `[2-4] of 5 nodes are done \(paused\)`, u.show(t))
+		require.Contains(t, u.fails(t, "--back", "--follow"), "Kubernetes does not go back")
+		u.upgrade(t)
+		done = append(done, u.ends(t)...)
+	})
+
+	for name, load := range loads {
+		load.end()
+		t.Logf("%s: %s", name, load)
+		for _, failure := range load.failedOutside(replacementOf(t, done, name)) {
+			require.Fail(t, "a request failed", "through %s: %s", name, failure)
+		}
+	}
+	u.master = "murano-kube-1-r2"
+	u.upgraded(t, before)
+}
+
+// upgraded demands that all nodes have other servers, and another Kubernetes than before.
+func (u *upgrading) upgraded(t *testing.T, before string) {
+	t.Helper()
+	u.holds(t, []string{"murano-kube-2-r2", "murano-kube-3-r2"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r2"})
+	after := u.version(t)
+	require.NotEqual(t, before, after)
+	require.Equal(t, strings.Repeat(after+" ", 2), u.cluster.kubectl(t, "", "get", "nodes", "-o", "jsonpath={range .items[*]}{.status.nodeInfo.kubeletVersion} {end}"))
+	u.precious(t)
+	require.NotContains(t, u.show(t), "UPGRADE")
+	bothReplicasAnswer(t, u.lab, endpointOf(t, environmentNamed(t, u.user, "scaling")))
+
+	require.Contains(t, u.upgrade(t, "--image", "burano-node", "--plan"), "all nodes have image burano-node already")
+	require.Contains(t, u.fails(t, "--image", "burano-former", "--plan"), "Kubernetes does not go back: the API server is "+strings.TrimPrefix(after, "v"))
+	output, err := u.lab.try(u.lab.as("burano-demo"), "burano", "deploy", u.file, "--dry-run") // which has the former image everywhere
+	require.Error(t, err)
+	require.Contains(t, output, "Kubernetes does not go back")
+	u.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})
+	require.Equal(t, strings.Repeat(after+" ", 3), u.cluster.kubectl(t, "", "get", "nodes", "-o", "jsonpath={range .items[*]}{.status.nodeInfo.kubeletVersion} {end}"), "a node that comes later")
+
+	u.lab.run(t, u.lab.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	asBefore(t, u.user, u.found)
+}
+
+// TestAClusterGetsAnotherImageOfTheSameKubernetes has the smallest cluster change its image by an upgrade, which is paused, goes back, and ends at
+// the second go: with the same Kubernetes it could go back at any time.
+func TestAClusterGetsAnotherImageOfTheSameKubernetes(t *testing.T) {
+	l := start(t)
+	u := prepareUpgrade(t, l, l.image(), "")
+	require.Regexp(t, `about 4m30s, by guess\n3 nodes are replaced one after another`, u.upgrade(t, "--image", "burano-node", "--plan"))
+	u.upgrade(t, "--image", "burano-node")
+	u.beside(t)
+	u.pause(t)
+	u.ends(t)
+	u.servers(t, 4)
+	require.Contains(t, u.show(t), "0 of 3 nodes are done (paused)")
+	u.upgrade(t, "--back")
+	u.ends(t)
+	u.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
+	u.precious(t)
+	u.upgrade(t, "--image", "burano-node")
+	u.ends(t)
+	u.master = "murano-kube-1-r2"
+	u.holds(t, []string{"murano-kube-2-r2"}, []string{"murano-gateway-1-r2"})
+	u.precious(t)
+	require.NotContains(t, u.show(t), "UPGRADE")
+	require.Contains(t, u.upgrade(t, "--image", "burano-node", "--plan"), "all nodes have image burano-node already")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	asBefore(t, u.user, u.found)
+}
+
+// upgrading is a cluster that is upgraded.
+type upgrading struct {
+	*scaling
+	model, file string
+	found       map[string][]string
+}
+
+func beginUpgrade(t *testing.T, former string) *upgrading {
+	return prepareUpgrade(t, start(t, "faults"), former, "nodeCount: 2")
+}
+
+// prepareUpgrade deploys the cluster of testdata/scaling.yaml with an image burano-former made of a file, with two minions and gateways where
+// counts says so.
+func prepareUpgrade(t *testing.T, l *lab, image, counts string) *upgrading {
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	l.run(t, l.as("burano-admin"), "burano", "image", "upload", "--name", "burano-former", "--public", image)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	t.Cleanup(func() {
+		if t.Failed() {
+			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+		}
+	})
+	text, err := os.ReadFile("testdata/scaling.yaml")
+	require.NoError(t, err)
+	model := strings.ReplaceAll(string(text), "image: burano-node", "image: burano-former")
+	if counts != "" {
+		model = strings.NewReplacer("nodeCount: 1", "nodeCount: 2", "gatewayCount: 1", "gatewayCount: 2").Replace(model)
+	}
+	u := &upgrading{model: model, file: filepath.Join(t.TempDir(), "scaling.yaml"), found: found}
+	require.NoError(t, os.WriteFile(u.file, []byte(model), 0o600))
+	l.run(t, l.as("burano-demo"), "burano", "deploy", u.file, "--follow")
+	environment := environmentNamed(t, demo, "scaling")
+	u.scaling = &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	u.cluster.kubectl(t, "", "create", "configmap", "precious", "--from-literal=word=swordfish")
+	return u
+}
+
+func (u *upgrading) upgrade(t *testing.T, args ...string) string {
+	t.Helper()
+	return u.lab.run(t, u.lab.as("burano-demo"), "burano", append([]string{"cluster", "upgrade", "scaling"}, args...)...)
+}
+
+// beside waits until the master's successor is made.
+func (u *upgrading) beside(t *testing.T) {
+	t.Helper()
+	u.lab.eventually(t, 2*time.Minute, "the master's successor is there", func() error {
+		if found := inventory(t, u.user)["servers"]; !slices.Contains(found, "murano-kube-1-r2") {
+			return fmt.Errorf("there are %v", found)
+		}
+		return nil
+	})
+}
+
+// pause has the upgrade pause, as soon as it has begun.
+func (u *upgrading) pause(t *testing.T) {
+	t.Helper()
+	u.lab.eventually(t, 2*time.Minute, "the upgrade takes the pause", func() error {
+		output, err := u.lab.try(u.lab.as("burano-demo"), "burano", "cluster", "upgrade", "scaling", "--pause")
+		if err != nil {
+			return errors.New(output)
+		}
+		return nil
+	})
+}
+
+func (u *upgrading) fails(t *testing.T, args ...string) string {
+	t.Helper()
+	if !slices.Contains(args, "--plan") && !slices.Contains(args, "--follow") {
+		args = append(args, "--follow")
+	}
+	output, err := u.lab.try(u.lab.as("burano-demo"), "burano", append([]string{"cluster", "upgrade", "scaling"}, args...)...)
+	require.Error(t, err, output)
+	return output
+}
+
+// ends waits until the task that runs has ended well, and returns its steps.
+func (u *upgrading) ends(t *testing.T) []timeline.Step {
+	t.Helper()
+	began := time.Now()
+	var environment map[string]any
+	u.lab.eventually(t, 10*time.Minute, "the upgrade ends", func() error {
+		if environment = environmentNamed(t, u.user, "scaling"); environment["status"] == "deploying" {
+			return fmt.Errorf("it runs")
+		}
+		return nil
+	})
+	deployment := lastDeployment(t, u.user, "scaling")
+	var texts []string
+	for _, one := range u.user.must(t, http.MethodGet, "/v1/environments/"+u.environment+"/deployments/"+deployment, nil)["reports"].([]any) {
+		texts = append(texts, one.(map[string]any)["text"].(string))
+	}
+	t.Logf("%.1f s:\n  %s", time.Since(began).Seconds(), strings.Join(texts, "\n  "))
+	require.Equal(t, "ready", environment["status"])
+	return steps(t, u.user, deployment)
+}
+
+func (u *upgrading) show(t *testing.T) string {
+	t.Helper()
+	output, _ := u.lab.try(u.lab.as("burano-demo"), "burano", "cluster", "show", "scaling")
+	return output
+}
+
+// version is that of the API server.
+func (u *upgrading) version(t *testing.T) string {
+	t.Helper()
+	for line := range strings.Lines(u.cluster.kubectl(t, "", "version")) {
+		if said, ok := strings.CutPrefix(line, "Server Version: "); ok {
+			return strings.TrimSpace(said)
+		}
+	}
+	require.Fail(t, "the API server does not say its version")
+	return ""
+}
+
+func (u *upgrading) precious(t *testing.T) {
+	t.Helper()
+	require.Equal(t, "swordfish", u.cluster.kubectl(t, "", "get", "configmap", "precious", "-o", "jsonpath={.data.word}"))
+}
+
+// servers demands that so many are in Nova.
+func (u *upgrading) servers(t *testing.T, count int) {
+	t.Helper()
+	require.Len(t, inventory(t, u.user)["servers"], count)
+}
