@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/burano/burano/catalog/muranopl"
 )
 
 // A cluster makes the nodes of its masters beside the first one whenever it is loaded: how many there are, or have been, is an attribute of the
-// cluster, all else is what its first master is. Their ids follow from the cluster's, so that a model without them is about the same servers.
+// cluster, all else is what its first master is, but for their images while these are upgraded. Their ids follow from the cluster's, so that a model without them is about the same servers.
 
 const (
 	// attributeMasters is kept with a cluster that has, or has had, several masters.
@@ -30,6 +31,8 @@ type furtherMasters struct {
 type keptMasters struct {
 	Count int `json:"count"`
 	Made  int `json:"made"`
+	// Images are those of the further masters, from the second one on, while they are upgraded one after another; nil: they have that of the first.
+	Images []string `json:"images,omitempty"`
 }
 
 // init makes the masters that the cluster has.
@@ -48,6 +51,10 @@ func (m furtherMasters) init(ctx context.Context, call muranopl.Call) (any, erro
 
 // make has the cluster have nodes for so many masters, all of them like the first one.
 func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, count int) error {
+	known, err := m.known(ctx, cluster)
+	if err != nil {
+		return err
+	}
 	like, zones := cluster.Object("masterNode").Object("instance"), cluster.Texts("masterZones")
 	there := cluster.Objects(masters.list)
 	made := make([]any, 0, count)
@@ -58,6 +65,9 @@ func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpre
 		}
 		if len(zones) > 0 {
 			values["availabilityZone"] = zones[(number-1)%len(zones)]
+		}
+		if number-2 < len(known.Images) {
+			values["image"] = known.Images[number-2]
 		}
 		id := derivedID(cluster.ID(), "master", strconv.Itoa(number))
 		var node *muranopl.Object
@@ -71,7 +81,6 @@ func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpre
 			for name, value := range values {
 				instance[name] = value
 			}
-			var err error
 			node, err = interpreter.New(ctx, classMasterNode, cluster, map[string]any{"?": map[string]any{"type": classMasterNode, "id": id}, "instance": instance})
 			if err != nil {
 				return fmt.Errorf("make master %s of cluster %s: %w", values["name"], cluster.Text("name"), err)
@@ -88,7 +97,7 @@ func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpre
 }
 
 func (m furtherMasters) known(ctx context.Context, cluster *muranopl.Object) (keptMasters, error) {
-	known := keptMasters{1, 1}
+	known := keptMasters{Count: 1, Made: 1}
 	value, found, err := m.runtime.Attribute(ctx, cluster, attributeMasters)
 	if err != nil || !found || value == nil {
 		return known, err
@@ -110,14 +119,43 @@ func (m furtherMasters) keep(ctx context.Context, cluster *muranopl.Object, depl
 		return err
 	}
 	count := cluster.Int(masters.count)
-	now := keptMasters{known.Count, max(known.Made, count)}
+	now := known
+	now.Made = max(known.Made, count)
 	if deployed {
 		now.Count = count
 	}
-	if now == known {
+	return m.store(ctx, cluster, known, now)
+}
+
+// hold keeps which images the further masters have, or lets them have that of the first again.
+func (m furtherMasters) hold(ctx context.Context, cluster *muranopl.Object, held bool) error {
+	known, err := m.known(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	now := known
+	now.Images = nil
+	for _, node := range cluster.Objects(masters.list) {
+		if held {
+			now.Images = append(now.Images, node.Object("instance").Text("image"))
+		}
+	}
+	return m.store(ctx, cluster, known, now)
+}
+
+func (m furtherMasters) store(ctx context.Context, cluster *muranopl.Object, known, now keptMasters) error {
+	if now.Count == known.Count && now.Made == known.Made && slices.Equal(now.Images, known.Images) {
 		return nil
 	}
-	return m.runtime.SetAttribute(ctx, cluster, attributeMasters, map[string]any{"count": int64(now.Count), "made": int64(now.Made)})
+	value := map[string]any{"count": int64(now.Count), "made": int64(now.Made)}
+	if len(now.Images) > 0 {
+		images := make([]any, len(now.Images))
+		for i, one := range now.Images {
+			images[i] = one
+		}
+		value["images"] = images
+	}
+	return m.runtime.SetAttribute(ctx, cluster, attributeMasters, value)
 }
 
 // setMasterCount is the action that has a cluster have so many masters. When it fails the model is left as it was, so that the same action goes on

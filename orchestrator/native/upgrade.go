@@ -273,7 +273,7 @@ func (c clusterClass) goOn(ctx context.Context, call muranopl.Call, known *Upgra
 	if !back {
 		c.settleImages(object, known)
 	}
-	if err := c.groupsFree(ctx, object); err != nil {
+	if err := c.hold(ctx, object, false); err != nil {
 		return err
 	}
 	if err := c.clusters.keepUpgrade(ctx, object, nil); err != nil {
@@ -315,26 +315,18 @@ func (c clusterClass) show(ctx context.Context, interpreter *muranopl.Interprete
 			return err
 		}
 	}
-	return c.groupsHold(ctx, object)
+	return c.hold(ctx, object, true)
 }
 
-// groupsHold keeps with the groups of a cluster which images their nodes have: while an upgrade is under way it is not what the group says.
-func (c clusterClass) groupsHold(ctx context.Context, object *muranopl.Object) error {
+// hold keeps with a cluster's further masters and its groups which images their nodes have: while an upgrade is under way it is not what the first
+// master and the groups say. held is false when the upgrade has ended.
+func (c clusterClass) hold(ctx context.Context, object *muranopl.Object, held bool) error {
 	for _, group := range object.Objects(propertyGroups) {
-		if err := c.clusters.groups.hold(ctx, group, true); err != nil {
+		if err := c.clusters.groups.hold(ctx, group, held); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-func (c clusterClass) groupsFree(ctx context.Context, object *muranopl.Object) error {
-	for _, group := range object.Objects(propertyGroups) {
-		if err := c.clusters.groups.hold(ctx, group, false); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.clusters.masters.hold(ctx, object, held)
 }
 
 // settleImages gives the image to what an upgrade's nodes do not show: nodes that do not run, and groups.

@@ -71,3 +71,18 @@ func TestAModelThatSaysNoNumberOfMastersKeepsThoseThatAreThere(t *testing.T) {
 	names, _ = mastersOf(t, w.there)
 	require.Equal(t, []string{"murano-kube-1-m2", "murano-kube-1-m3"}, names)
 }
+
+func TestMastersKeepTheirImagesWhileTheyAreUpgraded(t *testing.T) {
+	w := newWorld(t)
+	model := withMasters(t, map[string]any{"masterCount": 3})
+	w.attributes[clusterOf(model)["?"].(map[string]any)["id"].(string)+"  masters"] = map[string]any{"count": 3, "made": 3, "images": []any{"newer"}}
+	template := w.push(t, model)
+	images := map[string]any{}
+	for resource, name := range serverNames(template) {
+		images[name] = propertiesOf(t, template, resource)["image"]
+	}
+	first := images["murano-kube-1"]
+	require.NotEqual(t, "newer", first)
+	require.Equal(t, "newer", images["murano-kube-1-m2"])
+	require.Equal(t, first, images["murano-kube-1-m3"], "one that has come since is as the first")
+}
