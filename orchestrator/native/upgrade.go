@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -221,8 +222,17 @@ func (c clusterClass) saveUpgrade(ctx context.Context, object *muranopl.Object, 
 	return taken.ID, nil
 }
 
-// goOn does what is left of an upgrade.
+// goOn does what is left of an upgrade. One that has failed is as one that was paused.
 func (c clusterClass) goOn(ctx context.Context, call muranopl.Call, known *Upgrade) error {
+	err := c.takeTurns(ctx, call, known)
+	if err == nil || known.State != upgradeRuns || ctx.Err() != nil { // whose context has ended may be taken over, and goes on then
+		return err
+	}
+	known.State = upgradePaused
+	return errors.Join(err, c.clusters.keepUpgrade(ctx, call.Object, known))
+}
+
+func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, known *Upgrade) error {
 	object := call.Object
 	back := known.State == upgradeBacks
 	if err := c.show(ctx, call.Interpreter, object, known); err != nil {
