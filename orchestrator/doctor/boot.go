@@ -35,12 +35,7 @@ func (e *examination) server(ctx context.Context) {
 	if !ok {
 		return
 	}
-	var roles []string
-	for _, role := range e.TrustRoles {
-		if slices.Contains(e.caller.Roles, role) {
-			roles = append(roles, role)
-		}
-	}
+	roles := e.trusted()
 	if len(roles) == 0 {
 		roles = e.caller.Roles
 	}

@@ -238,14 +238,19 @@ func (e *examination) user(ctx context.Context) bool {
 // trustTime is after how long the trust would end that could not be revoked.
 const trustTime = 10 * time.Minute
 
-// trust makes one, as a deployment does, works with it and revokes it.
-func (e *examination) trust(ctx context.Context) bool {
-	var roles []string
+// trusted are the roles of the caller that trusts are made with.
+func (e *examination) trusted() (roles []string) {
 	for _, role := range e.TrustRoles {
 		if slices.Contains(e.caller.Roles, role) {
 			roles = append(roles, role)
 		}
 	}
+	return roles
+}
+
+// trust makes one, as a deployment does, works with it and revokes it.
+func (e *examination) trust(ctx context.Context) bool {
+	roles := e.trusted()
 	whose := "of " + e.caller.UserName
 	switch {
 	case len(roles) > 0:
