@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/openstack"
 )
 
 // definitions is io.murano.system.MetadefBrowser: questions about Glance's catalog of metadata definitions. An answer is kept for the task, since each
@@ -15,20 +16,20 @@ type definitions struct {
 	known   map[question][]any
 }
 
-type question struct{ region, kind, about string }
+type question struct{ region, argument, about string }
 
 func (d *definitions) methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
-		"getNamespaces": d.list("namespaces", "resourceType"),
-		"getObjects":    d.list("objects", "namespace"),
+		"getNamespaces": d.list("resourceType", (*openstack.Project).MetadataNamespaces),
+		"getObjects":    d.list("namespace", (*openstack.Project).MetadataObjects),
 	}
 }
 
-// list answers with what Glance has of a kind about what an argument names.
-func (d *definitions) list(kind, argument string) muranopl.NativeMethod {
+// list answers with what Glance has about what an argument names.
+func (d *definitions) list(argument string, ask func(project *openstack.Project, ctx context.Context, about string) ([]any, error)) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		about, _ := call.Args[argument].(string)
-		asked := question{d.regions.of(call.Object), kind, about}
+		asked := question{d.regions.of(call.Object), argument, about}
 		d.mutex.Lock()
 		defer d.mutex.Unlock()
 		if answer, known := d.known[asked]; known {
@@ -38,12 +39,7 @@ func (d *definitions) list(kind, argument string) muranopl.NativeMethod {
 		if err != nil {
 			return nil, err
 		}
-		var answer []any
-		if kind == "objects" {
-			answer, err = project.MetadataObjects(ctx, about)
-		} else {
-			answer, err = project.MetadataNamespaces(ctx, about)
-		}
+		answer, err := ask(project, ctx, about)
 		if err != nil {
 			return nil, err
 		}

@@ -40,11 +40,11 @@ func (p *Project) metadefs(ctx context.Context, path string) (page map[string]an
 	if err != nil {
 		return nil, fmt.Errorf("find Glance in the service catalog: %w", err)
 	}
-	response, err := client.Get(ctx, client.ServiceURL(path), &page, nil)
+	_, err = client.Get(ctx, client.ServiceURL(path), &page, nil)
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil, nil
 	}
-	if _, _, err = gophercloud.ParseResponse(response, err); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("ask Glance for its metadata definitions: %w", err)
 	}
 	return page, nil
