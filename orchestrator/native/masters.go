@@ -46,15 +46,11 @@ func (m furtherMasters) init(ctx context.Context, call muranopl.Call) (any, erro
 			return nil, err
 		}
 	}
-	return nil, m.make(ctx, call.Interpreter, call.Object, max(known.Made, call.Object.Int(masters.count)))
+	return nil, m.make(ctx, call.Interpreter, call.Object, known, max(known.Made, call.Object.Int(masters.count)))
 }
 
-// make has the cluster have nodes for so many masters, all of them like the first one.
-func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, count int) error {
-	known, err := m.known(ctx, cluster)
-	if err != nil {
-		return err
-	}
+// make has the cluster have nodes for so many masters, all of them like the first one but for the images that are kept.
+func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, known keptMasters, count int) error {
 	like, zones := cluster.Object("masterNode").Object("instance"), cluster.Texts("masterZones")
 	there := cluster.Objects(masters.list)
 	made := make([]any, 0, count)
@@ -81,6 +77,7 @@ func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpre
 			for name, value := range values {
 				instance[name] = value
 			}
+			var err error
 			node, err = interpreter.New(ctx, classMasterNode, cluster, map[string]any{"?": map[string]any{"type": classMasterNode, "id": id}, "instance": instance})
 			if err != nil {
 				return fmt.Errorf("make master %s of cluster %s: %w", values["name"], cluster.Text("name"), err)
@@ -164,13 +161,17 @@ func (c clusterClass) setMasterCount(ctx context.Context, call muranopl.Call) (a
 	defer c.clusters.close()
 	count, _ := call.Args[argumentCount].(int64)
 	was := call.Object.Int(masters.count)
+	known, err := c.clusters.masters.known(ctx, call.Object)
+	if err != nil {
+		return nil, err
+	}
 	if err := call.Object.Set(masters.count, count); err != nil {
 		return nil, err
 	}
-	if err := c.clusters.masters.make(ctx, call.Interpreter, call.Object, max(int(count), len(call.Object.Objects(masters.list))+1)); err != nil {
+	if err := c.clusters.masters.make(ctx, call.Interpreter, call.Object, known, max(int(count), len(call.Object.Objects(masters.list))+1)); err != nil {
 		return nil, err
 	}
-	err := c.redeploy(ctx, call, false)
+	err = c.redeploy(ctx, call, false)
 	if err != nil {
 		if undo := call.Object.Set(masters.count, int64(was)); undo != nil {
 			c.reports.logger.WarnContext(ctx, "the model keeps masters that are not there", "cluster", call.Object.ID(), "error", undo)
