@@ -2,7 +2,6 @@ package native
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -99,11 +98,7 @@ func (m furtherMasters) known(ctx context.Context, cluster *muranopl.Object) (ke
 	if err != nil || !found || value == nil {
 		return known, err
 	}
-	text, err := json.Marshal(value)
-	if err == nil {
-		err = json.Unmarshal(text, &known)
-	}
-	if err != nil {
+	if err := convert(value, &known); err != nil {
 		return known, fmt.Errorf("read how many masters cluster %s has: %w", cluster.Text("name"), err)
 	}
 	return known, nil
@@ -144,13 +139,9 @@ func (m furtherMasters) store(ctx context.Context, cluster *muranopl.Object, kno
 	if now.Count == known.Count && now.Made == known.Made && slices.Equal(now.Images, known.Images) {
 		return nil
 	}
-	value := map[string]any{"count": int64(now.Count), "made": int64(now.Made)}
-	if len(now.Images) > 0 {
-		images := make([]any, len(now.Images))
-		for i, one := range now.Images {
-			images[i] = one
-		}
-		value["images"] = images
+	value := map[string]any{}
+	if err := convert(now, &value); err != nil {
+		return err
 	}
 	return m.runtime.SetAttribute(ctx, cluster, attributeMasters, value)
 }

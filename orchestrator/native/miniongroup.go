@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -210,11 +209,7 @@ func (g groups) known(ctx context.Context, group *muranopl.Object) (known keptGr
 	if err != nil || !found || value == nil {
 		return known, false, err
 	}
-	text, err := json.Marshal(value)
-	if err == nil {
-		err = json.Unmarshal(text, &known)
-	}
-	if err != nil {
+	if err := convert(value, &known); err != nil {
 		return known, false, fmt.Errorf("read which nodes group %s has: %w", group.Text("name"), err)
 	}
 	return known, true, nil
@@ -257,12 +252,8 @@ func (g groups) store(ctx context.Context, group *muranopl.Object, known keptGro
 	if found && known.Count == now.Count && known.Held == now.Held && slices.Equal(known.Nodes, now.Nodes) {
 		return nil
 	}
-	text, err := json.Marshal(now)
-	if err != nil {
-		return err
-	}
 	plain := map[string]any{}
-	if err := json.Unmarshal(text, &plain); err != nil {
+	if err := convert(now, &plain); err != nil {
 		return err
 	}
 	return g.runtime.SetAttribute(ctx, group, attributeGroup, plain)

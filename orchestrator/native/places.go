@@ -2,7 +2,6 @@ package native
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -40,11 +39,7 @@ func (s successions) places(ctx context.Context, instance *muranopl.Object) (kno
 	if err != nil || !found || value == nil {
 		return nil, err
 	}
-	text, err := json.Marshal(value)
-	if err == nil {
-		err = json.Unmarshal(text, &known)
-	}
-	if err != nil {
+	if err := convert(value, &known); err != nil {
 		return nil, fmt.Errorf("read where the servers of %s stand: %w", instance.Text("name"), err)
 	}
 	return known, nil

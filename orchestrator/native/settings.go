@@ -2,7 +2,6 @@ package native
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -79,23 +78,15 @@ func (n nodeSettings) read(ctx context.Context, instance *muranopl.Object, name 
 	if err != nil || !found || value == nil {
 		return err
 	}
-	text, err := json.Marshal(value)
-	if err == nil {
-		err = json.Unmarshal(text, into)
-	}
-	if err != nil {
+	if err := convert(value, into); err != nil {
 		return fmt.Errorf("read what is set of node %s: %w", instance.Text("name"), err)
 	}
 	return nil
 }
 
 func (n nodeSettings) write(ctx context.Context, instance *muranopl.Object, name string, value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
 	plain := map[string]any{}
-	if err := json.Unmarshal(text, &plain); err != nil {
+	if err := convert(value, &plain); err != nil {
 		return err
 	}
 	return n.runtime.SetAttribute(ctx, instance, name, plain)

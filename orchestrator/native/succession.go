@@ -3,7 +3,6 @@ package native
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -59,11 +58,7 @@ func (s successions) of(ctx context.Context, instance *muranopl.Object) (success
 	if err != nil || !found || value == nil {
 		return known, err
 	}
-	text, err := json.Marshal(value)
-	if err == nil {
-		err = json.Unmarshal(text, &known)
-	}
-	if err != nil {
+	if err := convert(value, &known); err != nil {
 		return known, fmt.Errorf("read which servers %s has: %w", instance.Text("name"), err)
 	}
 	return known, nil
