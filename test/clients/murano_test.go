@@ -23,11 +23,16 @@ var id = regexp.MustCompile(`[0-9a-f]{32}`)
 var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`)
 
 // secret is that of a token or of an application credential of Keystone.
-var secret = regexp.MustCompile(`gAAAAA[\w-]{128}|\w[\w-]{85}`)
+var secret = regexp.MustCompile(`gAAAAA[\w-]{128}|[\w-]{86}`)
 
 // masked is a printed text without ids, times and secrets, which have the same lengths everywhere.
 func masked(text string) string {
-	text = secret.ReplaceAllStringFunc(text, func(found string) string { return strings.Repeat("*", len(found)) })
+	text = secret.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.Trim(found, "-") == "" {
+			return found // a table's border
+		}
+		return strings.Repeat("*", len(found))
+	})
 	text = id.ReplaceAllString(text, "<................id............>")
 	return moment.ReplaceAllString(text, "<......time.......>")
 }
