@@ -90,6 +90,13 @@ func (c clusterClass) join(ctx context.Context, interpreter *muranopl.Interprete
 
 // joinBy is join for who has the nodes be a cluster in another way. save says that there is something to save before they change.
 func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, save bool, deploy func(ctx context.Context, live *nodes.Cluster) error) error {
+	joining, err := c.clusters.newcomers(ctx, object)
+	if err != nil {
+		return err
+	}
+	if err := c.clusters.admit(ctx, object, joining); err != nil {
+		return err
+	}
 	if err := c.own.push(ctx, interpreter); err != nil { // shrinks the cluster first
 		return err
 	}

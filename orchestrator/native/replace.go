@@ -78,10 +78,14 @@ func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any,
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "%s is no node of cluster %s: %s", named, call.Object.Text("name"), err)
 	}
-	if err := c.order(ctx, call.Object, activeNodes(call.Object)[at]); err != nil {
+	node := activeNodes(call.Object)[at]
+	if err := c.clusters.admit(ctx, call.Object, []activeNode{node}); err != nil {
 		return nil, err
 	}
-	return nil, c.redeploy(ctx, call, activeNodes(call.Object)[at].role == nodes.Gateway)
+	if err := c.order(ctx, call.Object, node); err != nil {
+		return nil, err
+	}
+	return nil, c.redeploy(ctx, call, node.role == nodes.Gateway)
 }
 
 // order has a node get another server, unless it does already: the former one goes first where the cluster or the project's quota has no

@@ -3,12 +3,14 @@ package native
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -120,20 +122,9 @@ func (c *clusters) raises(ctx context.Context, cluster *muranopl.Object, images 
 	if err != nil {
 		return nil, err
 	}
-	wanted, said := map[string]*version.Version{}, false // by image
-	for _, image := range images {
-		if _, asked := wanted[image]; asked {
-			continue
-		}
-		found, err := project.Image(ctx, image)
-		if err != nil {
-			continue // what is not there is found out before servers are made
-		}
-		wanted[image] = parseKubernetes(found.Kubernetes)
-		said = said || wanted[image] != nil
-	}
+	wanted := imageVersions(ctx, project, slices.Collect(maps.Values(images)))
 	checked := skewCheck{}
-	if said {
+	if len(wanted) > 0 {
 		members, err := c.members(ctx, cluster)
 		if err != nil {
 			return nil, err
@@ -173,6 +164,92 @@ func (c *clusters) raises(ctx context.Context, cluster *muranopl.Object, images 
 	}
 	c.skew[cluster.ID()] = checked
 	return checked.broken, nil
+}
+
+// imageVersions are the versions of Kubernetes that images hold, of those that say it, by the names by which they are asked for. That one is
+// not there is found out elsewhere.
+func imageVersions(ctx context.Context, project *openstack.Project, images []string) map[string]*version.Version {
+	slices.Sort(images)
+	found := map[string]*version.Version{}
+	for _, image := range slices.Compact(images) {
+		if one, err := project.Image(ctx, image); err == nil {
+			if said := parseKubernetes(one.Kubernetes); said != nil {
+				found[image] = said
+			}
+		}
+	}
+	return found
+}
+
+// admit refuses nodes that join a cluster, before they have servers, where their images hold a Kubernetes that does not fit what the masters
+// have. What these have is what the images of their servers say.
+func (c *clusters) admit(ctx context.Context, cluster *muranopl.Object, joining []activeNode) error {
+	if len(joining) == 0 {
+		return nil
+	}
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return err
+	}
+	known, err := c.facts(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	var images []string
+	for _, node := range joining {
+		images = append(images, node.object.Object("instance").Text("image"))
+	}
+	wanted := imageVersions(ctx, project, images)
+	if len(wanted) == 0 {
+		return nil
+	}
+	var list []nodeVersion
+	if known != nil {
+		for _, node := range known.Nodes {
+			if node.Role != nodes.Master {
+				continue
+			}
+			image, err := project.ImageOf(ctx, node.Server)
+			if err != nil {
+				return err
+			}
+			if image != "" {
+				list = append(list, nodeVersion{name: node.Name, role: node.Role, now: imageVersions(ctx, project, []string{image})[image]})
+			}
+		}
+	}
+	for i, node := range joining {
+		if wanted[images[i]] == nil {
+			continue
+		}
+		name, err := c.nameOf(ctx, node.object)
+		if err != nil {
+			return err
+		}
+		list = append(list, nodeVersion{name: name, role: node.role, wanted: wanted[images[i]]})
+	}
+	if broken := skewed(list); len(broken) > 0 {
+		return fault.New(fault.Conflict, "%s. The images of the nodes decide: give those that join one that fits", strings.Join(broken, "; "))
+	}
+	return nil
+}
+
+// newcomers are the nodes of a cluster that never had a server.
+func (c *clusters) newcomers(ctx context.Context, cluster *muranopl.Object) (list []activeNode, err error) {
+	known, err := c.facts(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	members, err := c.members(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range members {
+		if _, there := known.node(one.server.name()); !there && !one.replacing && !one.leaving {
+			list = append(list, activeNode{one.object, one.role})
+		}
+	}
+	return list, nil
 }
 
 // skewCheck is what raises has found out.

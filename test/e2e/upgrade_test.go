@@ -52,6 +52,14 @@ func TestAClusterIsUpgraded(t *testing.T) {
 			require.Error(t, err, output)
 			require.Contains(t, output, "a kubelet must not be newer than the API server")
 		}
+		joining := strings.NewReplacer("nodeCount: 2", "nodeCount: 3",
+			"name: murano-kube-4, flavor: m1.medium, image: burano-former", "name: murano-kube-4, flavor: m1.medium, image: burano-node").Replace(u.model)
+		require.NoError(t, os.WriteFile(file, []byte(joining), 0o600))
+		output, err := u.lab.try(u.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
+		require.Error(t, err, output)
+		require.Contains(t, output, "a kubelet must not be newer than the API server: murano-kube-4 would have")
+		u.servers(t, 5)
+		u.lab.run(t, u.lab.as("burano-demo"), "burano", "deploy", u.file, "--follow")
 		u.holds(t, []string{"murano-kube-2", "murano-kube-3"}, []string{"murano-gateway-1", "murano-gateway-2"})
 	})
 
