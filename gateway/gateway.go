@@ -17,6 +17,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/burano/burano/gateway/firewall"
+	"github.com/burano/burano/gateway/follow"
 	"github.com/burano/burano/gateway/haproxy"
 	"github.com/burano/burano/gateway/loop"
 	"github.com/burano/burano/gateway/route"
@@ -72,11 +73,10 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	g := &gateway{config: c, proxy: proxy, refused: make(map[uint16]string)}
-	w := newWatcher(c.Etcd, c.Logger)
-	done := make(chan struct{})
-	go func() { defer close(done); w.run(ctx) }()
-	g.loop(ctx, w)
-	<-done
+	changed := make(chan struct{}, 1)
+	wait := g.watch(ctx, changed)
+	g.loop(ctx, changed)
+	wait()
 	c.Logger.Info("the gateway daemon ends; HAProxy goes on serving")
 	return nil
 }
@@ -84,16 +84,17 @@ func Run(ctx context.Context, c Config) error {
 type gateway struct {
 	config  Config
 	proxy   *haproxy.Proxy
+	routes  *follow.Folder[route.Route]
 	open    []uint16          // ports that the firewall admits, as far as we know
 	started bool              // something was applied
 	refused map[uint16]string // what was logged about ports that cannot be served
 	trouble string            // what was last logged as failing
 }
 
-// loop applies what the watcher knows.
-func (g *gateway) loop(ctx context.Context, w *watcher) {
-	loop.Run(ctx, loop.Config{Changed: w.changed, Coalesce: g.config.Coalesce, Resync: g.config.Resync}, func(ctx context.Context, resync bool) bool {
-		routes, known := w.routes()
+// loop applies what is known of etcd.
+func (g *gateway) loop(ctx context.Context, changed <-chan struct{}) {
+	loop.Run(ctx, loop.Config{Changed: changed, Coalesce: g.config.Coalesce, Resync: g.config.Resync}, func(ctx context.Context, resync bool) bool {
+		routes, known := g.routes.Values()
 		if !known {
 			return true // nothing was read from etcd yet: what is there serves on
 		}

@@ -309,7 +309,7 @@ func TestForeignValuesAreLoggedOnceAndHinderNobody(t *testing.T) {
 	n.put(t, web(port, a.Ready()))
 	answers(t, port, "a")
 	log := n.journal.String()
-	require.Equal(t, 3, strings.Count(log, "is no route"), log)
+	require.Equal(t, 3, strings.Count(log, "cannot be understood"), log)
 	require.Contains(t, log, "reserved for SSH")
 	require.False(t, n.firewall.admits(22))
 

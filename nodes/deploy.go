@@ -47,6 +47,7 @@ const (
 	stepDNS                = "cluster dns"
 	stepPublisher          = "publisher"
 	stepGateway            = "gateway"
+	stepGatewayAddresses   = "gateway addresses"
 	stepServiceAccount     = "service account"
 	stepServices           = "services"
 )
@@ -436,6 +437,15 @@ func (d *deployment) plan() *plan.Plan {
 			}
 		}
 	}
+	addresses := plan.Step{Name: stepGatewayAddresses, After: []string{users}}
+	for _, node := range nodes {
+		if node.Role == Gateway {
+			addresses.Soft = append(addresses.Soft, plan.Soft{ID: on(node, stepGateway), For: joinGrace})
+		}
+	}
+	addStep(addresses, master, func(ctx context.Context, node Node, done plan.Progress) error {
+		return d.listGateways(ctx, node, through(done, nodes, stepGateway))
+	})
 	for _, node := range nodes {
 		add(node, stepServices, d.services, last[node.Name]...)
 	}

@@ -232,6 +232,7 @@ func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node
 	for _, node := range leaving {
 		if node.Role == Gateway {
 			c.addStep(p, plan.Step{Name: stepCloseGateway, After: drained}, node, farewellLimit, func(ctx context.Context, _ plan.Progress) error {
+				c.unlist(ctx, node)
 				c.polite(ctx, node, "close its connections", ssh.Script{Name: "close gateway", Body: closeGatewayScript})
 				return nil
 			})

@@ -209,6 +209,9 @@ func (f *file) add(l listener, id string) error {
 	if err := f.client.CreateFrontend(frontend, id, 0); err != nil {
 		return err
 	}
+	if err := f.rules(name, l.Rules, id); err != nil {
+		return err
+	}
 	number := int64(l.Port)
 	return f.client.CreateBind("frontend", name, &models.Bind{BindParams: models.BindParams{Name: name}, Address: f.config.Bind.String(), Port: &number}, id, 0)
 }

@@ -157,7 +157,7 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route) (Outcome, error
 func (p *Proxy) plan(ctx context.Context, routes []route.Route, running, written map[uint16]listener, refused map[uint16]error) map[uint16]listener {
 	wanted := make(map[uint16]listener, len(routes))
 	for _, r := range routes {
-		l := listener{Port: r.GatewayPort, About: r.String()}
+		l := listener{Port: r.GatewayPort, About: about(r), Rules: rulesOf(r)}
 		if is, exists := running[r.GatewayPort]; exists {
 			l.Slots = place(is.Slots, endpointsOf(r))
 			wanted[l.Port] = l

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -250,6 +251,45 @@ func TestARestartAdoptsWhatIsThere(t *testing.T) {
 	answer, err := haproxytest.Get(t.Context(), port)
 	require.NoError(t, err)
 	require.Equal(t, "a", answer)
+}
+
+func TestOnlyClientsOfARoutesNetworksAreLetIn(t *testing.T) {
+	process := haproxytest.New(t)
+	a := haproxytest.NewBackend(t, "a")
+	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
+	p := open(t, process.Config())
+	r := web(port, a.Ready())
+	apply(t, p, r, web(other, a.Ready()))
+	load := haproxytest.StartLoad(t, other)
+	// The worker before takes connections until it has heard of the new one.
+	lets := func(in bool) {
+		t.Helper()
+		haproxytest.Wait(t, fmt.Sprintf("clients are let in: %t", in), func() error {
+			if _, err := haproxytest.Get(t.Context(), port); in != (err == nil) {
+				return fmt.Errorf("the answer is %v", err)
+			}
+			return nil
+		})
+	}
+	lets(true)
+	for range 100 { // more than fit into a line
+		r.Sources = append(r.Sources, netip.MustParsePrefix(fmt.Sprintf("203.0.113.%d/32", len(r.Sources))))
+	}
+	require.True(t, apply(t, p, r, web(other, a.Ready())).Reloaded)
+	lets(false)
+	require.False(t, apply(t, p, r, web(other, a.Ready())).Reloaded)
+
+	r.Sources = append(r.Sources, netip.MustParsePrefix("127.0.0.0/8"))
+	require.True(t, apply(t, p, r, web(other, a.Ready())).Reloaded)
+	lets(true)
+	r.Sources = r.Sources[:1]
+	apply(t, p, r, web(other, a.Ready()))
+	lets(false)
+	r.Sources = nil
+	apply(t, p, r, web(other, a.Ready()))
+	lets(true)
+	_, failed, _ := load.Stop()
+	require.Empty(t, failed)
 }
 
 func TestACandidateThatHAProxyRefusesIsNotUsed(t *testing.T) {

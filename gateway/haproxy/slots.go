@@ -39,7 +39,8 @@ type slot struct {
 // listener is a published port: a frontend and a backend of the same name in HAProxy.
 type listener struct {
 	Port  uint16
-	About string // whose it is, for people who read the configuration
+	About string // whose it is, and what tells its rules from others (see about)
+	Rules rules  // not known of what is written or runs
 	Slots []slot
 }
 

@@ -22,6 +22,16 @@ type Config struct {
 	Resync   time.Duration   // how often it reconciles though nothing is known to have changed
 }
 
+// Waker returns what tells a loop of a change by its channel, which has room for one.
+func Waker(changed chan<- struct{}) func() {
+	return func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // Run calls reconcile until the context ends. resync says that others may have changed what is there. Until reconcile returns true, which
 // says that nothing is left to be done, it is called again after growing pauses.
 func Run(ctx context.Context, config Config, reconcile func(ctx context.Context, resync bool) (complete bool)) {

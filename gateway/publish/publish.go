@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -15,13 +16,16 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/burano/burano/gateway/follow"
 	"github.com/burano/burano/gateway/loop"
+	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/internal/wait"
 )
 
 // Config says where Services come from and where routes go.
 //
-// In Kubernetes the publisher needs: get, list, watch on services and on endpointslices.discovery.k8s.io; create and patch on events.
+// In Kubernetes the publisher needs: get, list, watch on services and on endpointslices.discovery.k8s.io; patch on services/status; create and patch
+// on events.
 type Config struct {
 	Kubernetes *rest.Config
 	Etcd       *clientv3.Client
@@ -58,8 +62,11 @@ func Run(ctx context.Context, c Config) error {
 		config:     c,
 		store:      &store{etcd: c.Etcd, guard: c.Guard, logger: c.Logger},
 		complainer: newComplainer(client, c.Logger, time.Now),
+		statuses:   &statuses{client: client, now: time.Now},
 		changed:    make(chan struct{}, 1),
 	}
+	p.wake = loop.Waker(p.changed)
+	p.gateways = follow.New(c.Etcd, route.GatewaysPrefix, route.DecodeGateway, p.wake, c.Logger)
 	factory := informers.NewSharedInformerFactory(client, 0)
 	p.services = factory.Core().V1().Services().Informer()
 	p.slices = factory.Discovery().V1().EndpointSlices().Informer()
@@ -70,6 +77,9 @@ func Run(ctx context.Context, c Config) error {
 	}
 	factory.Start(ctx.Done())
 	defer factory.Shutdown()
+	followed := make(chan struct{})
+	go func() { defer close(followed); p.gateways.Run(ctx) }()
+	defer func() { <-followed }()
 	// Nothing is written before both are known: with half of the picture routes would be deleted that are needed.
 	if !cache.WaitForCacheSync(ctx.Done(), p.services.HasSynced, p.slices.HasSynced) {
 		return nil
@@ -84,7 +94,10 @@ type publisher struct {
 	slices     cache.SharedIndexInformer
 	store      *store
 	complainer *complainer
+	statuses   *statuses
+	gateways   *follow.Folder[route.Gateway]
 	changed    chan struct{}
+	wake       func() // has the loop look at what is to be published
 	state      string // what was last logged about how it goes
 }
 
@@ -117,20 +130,16 @@ func (p *publisher) loop(ctx context.Context) {
 	})
 }
 
-// wake has the loop look at what is to be published.
-func (p *publisher) wake() {
-	select {
-	case p.changed <- struct{}{}:
-	default:
-	}
-}
-
-// publish brings etcd and Events to what Kubernetes says now. Complaints wait behind the routes.
+// publish brings etcd, Events and statuses to what Kubernetes says now. Complaints and statuses wait behind the routes.
 func (p *publisher) publish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	services, slices := objects[*core.Service](p.services), objects[*discovery.EndpointSlice](p.slices)
-	routes, complaints := Routes(services, slices)
+	published, err := p.store.services(ctx)
+	if err != nil {
+		return err
+	}
+	routes, complaints := Routes(services, slices, published)
 	if err := p.store.write(ctx, routes); err != nil {
 		return err
 	}
@@ -138,7 +147,11 @@ func (p *publisher) publish(ctx context.Context) error {
 		p.state = "publishing"
 		p.config.Logger.Info("publishing", "services", len(services), "routes", len(routes))
 	}
-	return p.complainer.report(ctx, complaints)
+	err = p.complainer.report(ctx, complaints)
+	if gateways, known := p.gateways.Values(); known {
+		err = errors.Join(err, p.statuses.write(ctx, services, routes, complaints, gateways))
+	}
+	return err
 }
 
 // objects lists what an informer knows.

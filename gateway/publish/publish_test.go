@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +30,7 @@ import (
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	rbac "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -169,6 +171,116 @@ func TestPublishing(t *testing.T) {
 	require.NoError(t, err)
 	awaitRoute(t, etcd, 7001, anything)
 	stop()
+}
+
+// TestStatusesOfLoadBalancers follows the status of Services in a real Kubernetes API while gateways come and go, and leaves that of others alone.
+func TestStatusesOfLoadBalancers(t *testing.T) {
+	binary := os.Getenv("BURANO_KUBERNETES_BINARY")
+	if binary == "" {
+		t.Skip("BURANO_KUBERNETES_BINARY is not set: make test sets it to the Kubernetes binary that make image builds")
+	}
+	server := etcdtest.New(t)
+	etcd := server.Client(t)
+	api := startAPI(t, binary, server.URL)
+	admin, err := kubernetes.NewForConfig(api.config("admin", "system:masters"))
+	require.NoError(t, err)
+	allow(t, admin, "publisher")
+	log := &journal{}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- publish.Run(ctx, publish.Config{Kubernetes: api.config("publisher"), Etcd: etcd, Logger: slog.New(slog.NewTextHandler(log, nil)), Resync: 300 * time.Millisecond})
+	}()
+	defer func() { cancel(); require.NoError(t, <-ended) }()
+	services := admin.CoreV1().Services("default")
+	balancer := func(name string, number int32) *core.Service {
+		s := newService(name, number)
+		s.Spec.Type = core.ServiceTypeLoadBalancer
+		return s
+	}
+	gateway := func(name, address string) {
+		t.Helper()
+		g := route.Gateway{Name: name, Address: netip.MustParseAddr(address)}
+		value, err := route.EncodeGateway(g)
+		require.NoError(t, err)
+		_, err = etcd.Put(t.Context(), route.GatewayKey(g), string(value))
+		require.NoError(t, err)
+	}
+	status := func(name string) (addresses []string, condition meta.Condition) {
+		t.Helper()
+		found, err := services.Get(t.Context(), name, meta.GetOptions{})
+		require.NoError(t, err)
+		for _, one := range found.Status.LoadBalancer.Ingress {
+			addresses = append(addresses, one.IP)
+		}
+		if published := apimeta.FindStatusCondition(found.Status.Conditions, publish.Published); published != nil {
+			condition = *published
+		}
+		return addresses, condition
+	}
+	says := func(name, reason string, wanted ...string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			addresses, condition := status(name)
+			return slices.Equal(addresses, wanted) && condition.Reason == reason
+		}, 20*time.Second, 10*time.Millisecond, "the status of %s: %s %v", name, reason, wanted)
+	}
+
+	_, err = services.Create(t.Context(), balancer("web", 80), meta.CreateOptions{})
+	require.NoError(t, err)
+	says("web", "NoGateways")
+	gateway("murano-gateway-2", "203.0.113.2")
+	says("web", "Published", "203.0.113.2")
+	gateway("murano-gateway-1", "203.0.113.1")
+	says("web", "Published", "203.0.113.1", "203.0.113.2")
+	_, before := status("web")
+	gateway("murano-gateway-1", "203.0.113.9") // another floating address
+	says("web", "Published", "203.0.113.2", "203.0.113.9")
+	_, after := status("web")
+	require.Equal(t, before.LastTransitionTime, after.LastTransitionTime)
+	_, err = etcd.Delete(t.Context(), route.GatewaysPrefix+"murano-gateway-2")
+	require.NoError(t, err)
+	says("web", "Published", "203.0.113.9")
+
+	// One with a port that cannot be published, and one that loses its port.
+	partly := balancer("partly", 81)
+	partly.Spec.Ports = append(partly.Spec.Ports, core.ServicePort{Name: "dns", Port: 5300, Protocol: core.ProtocolUDP})
+	_, err = services.Create(t.Context(), partly, meta.CreateOptions{})
+	require.NoError(t, err)
+	says("partly", publish.ReasonProtocol, "203.0.113.9")
+	awaitEvents(t, admin, "partly", publish.ReasonProtocol, 1)
+	_, err = services.Create(t.Context(), balancer("zebra", 80), meta.CreateOptions{})
+	require.NoError(t, err)
+	says("zebra", publish.ReasonConflict)
+	annotate(t, admin, "web", publish.AnnotationPublish, "false")
+	says("web", "")
+	says("zebra", "Published", "203.0.113.9")
+
+	// Those of others, by class and by who wrote the address, stay as they are.
+	foreign, class := balancer("foreign", 82), "example.com/other"
+	foreign.Spec.LoadBalancerClass = &class
+	taken := balancer("taken", 83)
+	for _, one := range []*core.Service{foreign, taken} {
+		annotated := one.DeepCopy()
+		annotated.Annotations = map[string]string{publish.AnnotationPublish: "false"}
+		made, err := services.Create(t.Context(), annotated, meta.CreateOptions{})
+		require.NoError(t, err)
+		made.Status.LoadBalancer.Ingress = []core.LoadBalancerIngress{{IP: "198.51.100.7"}}
+		_, err = services.UpdateStatus(t.Context(), made, meta.UpdateOptions{})
+		require.NoError(t, err)
+		annotate(t, admin, one.Name, publish.AnnotationPublish, "true")
+		awaitRoute(t, etcd, uint16(one.Spec.Ports[0].Port), anything)
+	}
+	gateway("murano-gateway-1", "203.0.113.10")
+	says("zebra", "Published", "203.0.113.10")
+	says("foreign", "", "198.51.100.7")
+	says("taken", "", "198.51.100.7")
+
+	// It becomes another type, and gets no address from anybody.
+	_, err = services.Patch(t.Context(), "zebra", types.MergePatchType, []byte(`{"spec":{"type":"ClusterIP"}}`), meta.PatchOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { addresses, _ := status("zebra"); return len(addresses) == 0 }, 20*time.Second, 10*time.Millisecond)
+	require.NotContains(t, log.String(), "forbidden", "the documented rights suffice")
 }
 
 func TestAPublisherThatDoesNotLeadWritesNothing(t *testing.T) {
@@ -322,6 +434,7 @@ func allow(t *testing.T, admin kubernetes.Interface, user string) {
 		Rules: []rbac.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "list", "watch"}},
 			{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"services/status"}, Verbs: []string{"patch"}},
 			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		},
 	}, meta.CreateOptions{})

@@ -1,7 +1,7 @@
 // Package publish turns Services and EndpointSlices of Kubernetes into routes in etcd, from which the gateways serve them.
 //
 // What is published: in the namespace default every Service with a selector (of any type, but not headless, not ExternalName,
-// and not kubernetes itself); in other namespaces those of type LoadBalancer. The annotations of a Service decide otherwise:
+// and not kubernetes itself); in other namespaces those of type LoadBalancer. One of a class other than [Class] is somebody else's. The annotations of a Service decide otherwise:
 // see [AnnotationPublish], [AnnotationPort] and [AnnotationInternal]. A port stands on the gateways under its own number, only TCP.
 package publish
 
@@ -21,12 +21,17 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
+// Class is the class of those Services of type LoadBalancer that are for the gateways; those without a class are, too.
+const Class = "burano.io/gateway"
+
 // Reasons of complaints, as they stand in the Events of a Service.
 const (
 	ReasonConflict   = "GatewayPortConflict"      // another Service holds the port
 	ReasonReserved   = "GatewayPortReserved"      // the nodes need the port themselves
 	ReasonAnnotation = "InvalidGatewayAnnotation" // an annotation cannot be understood
 	ReasonKind       = "NotPublishable"           // asked for, but not possible for such a Service
+	ReasonProtocol   = "ProtocolNotPublished"     // a port is not TCP
+	ReasonSources    = "InvalidSourceRange"       // loadBalancerSourceRanges cannot be understood
 )
 
 // Complaint is something that the owner of a Service should know.
@@ -37,9 +42,10 @@ type Complaint struct {
 	Message            string // what, why and what to do
 }
 
-// Routes says what the gateways are to serve, in the order of gateway ports, and what their owners should know of Services. It is a
-// function of its arguments alone, whatever their order.
-func Routes(services []*core.Service, endpointSlices []*discovery.EndpointSlice) ([]route.Route, []Complaint) {
+// Routes says what the gateways are to serve, in the order of gateway ports, and what their owners should know of Services. published are
+// those Services that are published already: releases that knew no classes published Services of other ones, which stay. It is a function
+// of its arguments alone, whatever their order.
+func Routes(services []*core.Service, endpointSlices []*discovery.EndpointSlice, published map[types.NamespacedName]bool) ([]route.Route, []Complaint) {
 	ordered := slices.SortedFunc(slices.Values(services), func(a, b *core.Service) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
@@ -60,7 +66,13 @@ func Routes(services []*core.Service, endpointSlices []*discovery.EndpointSlice)
 		complain := func(reason, format string, arguments ...any) {
 			complaints = append(complaints, complaint(service, reason, format, arguments...))
 		}
-		for _, c := range claimsOf(service, complain) {
+		wanted := claimsOf(service, published[key], complain)
+		sources, err := sourcesOf(service)
+		if err != nil && len(wanted) > 0 {
+			complain(ReasonSources, "the Service is not published: %v", err)
+			continue
+		}
+		for _, c := range wanted {
 			if purpose, reserved := route.Reserved(c.gatewayPort); reserved {
 				complain(ReasonReserved, "port %s is not published: gateway port %d is reserved for %s. Choose another with the annotation %s.",
 					c.name(), c.gatewayPort, purpose, AnnotationPort)
@@ -68,7 +80,7 @@ func Routes(services []*core.Service, endpointSlices []*discovery.EndpointSlice)
 			}
 			claims = append(claims, route.Route{
 				Namespace: service.Namespace, Service: service.Name, Port: c.name(), GatewayPort: c.gatewayPort, Protocol: route.TCP,
-				Since: service.CreationTimestamp.UTC(), Backends: backends(service, c.port, ofService[key]),
+				Sources: sources, Since: service.CreationTimestamp.UTC(), Backends: backends(service, c.port, ofService[key]),
 			})
 		}
 	}
@@ -96,7 +108,7 @@ func (c claim) name() string { return portName(c.port) }
 func portName(p core.ServicePort) string { return cmp.Or(p.Name, strconv.Itoa(int(p.Port))) }
 
 // claimsOf lists the ports of a Service that are to be published.
-func claimsOf(service *core.Service, complain func(reason, format string, arguments ...any)) []claim {
+func claimsOf(service *core.Service, published bool, complain func(reason, format string, arguments ...any)) []claim {
 	wish, err := publishWish(service.Annotations)
 	if err != nil {
 		complain(ReasonAnnotation, "%v", err)
@@ -110,17 +122,20 @@ func claimsOf(service *core.Service, complain func(reason, format string, argume
 		}
 		return nil
 	}
-	if wish == unsaid && !byDefault(service) {
+	if wish == unsaid && (!byDefault(service) || othersClass(service) && !published) {
 		return nil
 	}
 
+	internal, unknown := internalPorts(service.Annotations, service.Spec.Ports)
 	var ports []core.ServicePort
 	for _, p := range service.Spec.Ports {
-		if cmp.Or(p.Protocol, core.ProtocolTCP) == core.ProtocolTCP {
+		switch {
+		case cmp.Or(p.Protocol, core.ProtocolTCP) == core.ProtocolTCP:
 			ports = append(ports, p)
+		case !internal[portName(p)] && (service.Spec.Type == core.ServiceTypeLoadBalancer || wish == yes):
+			complain(ReasonProtocol, "port %s is not published: gateways serve TCP, and not %s. Name it in the annotation %s to have that understood.", portName(p), p.Protocol, AnnotationInternal)
 		}
 	}
-	internal, unknown := internalPorts(service.Annotations, service.Spec.Ports)
 	if len(unknown) > 0 {
 		complain(ReasonAnnotation, "the annotation %s names ports that the Service does not have: %s.", AnnotationInternal, strings.Join(unknown, ", "))
 	}
@@ -156,6 +171,28 @@ func byDefault(service *core.Service) bool {
 		return len(service.Spec.Selector) > 0
 	}
 	return service.Spec.Type == core.ServiceTypeLoadBalancer
+}
+
+// othersClass says whether a Service is for another load balancer than the gateways.
+func othersClass(service *core.Service) bool {
+	class := service.Spec.LoadBalancerClass
+	return service.Spec.Type == core.ServiceTypeLoadBalancer && class != nil && *class != Class
+}
+
+// sourcesOf reads from where clients may connect.
+func sourcesOf(service *core.Service) ([]netip.Prefix, error) {
+	if service.Spec.Type != core.ServiceTypeLoadBalancer {
+		return nil, nil
+	}
+	var sources []netip.Prefix
+	for _, text := range service.Spec.LoadBalancerSourceRanges {
+		source, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("loadBalancerSourceRanges: %q is not a network like 203.0.113.0/24", text)
+		}
+		sources = append(sources, source)
+	}
+	return sources, nil
 }
 
 // backends collects the endpoints behind a port. An endpoint that is ready takes connections; one that terminates but still

@@ -2,6 +2,7 @@ package publish_test
 
 import (
 	"math/rand/v2"
+	"net/netip"
 	"strconv"
 	"testing"
 	"time"
@@ -44,6 +45,11 @@ func port(name string, number int32, protocol ...core.Protocol) option {
 	}
 }
 
+func class(name string) option { return func(s *core.Service) { s.Spec.LoadBalancerClass = &name } }
+func sources(networks ...string) option {
+	return func(s *core.Service) { s.Spec.LoadBalancerSourceRanges = networks }
+}
+
 func service(name string, options ...option) *core.Service {
 	s := &core.Service{
 		ObjectMeta: meta.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-" + name), CreationTimestamp: meta.NewTime(morning)},
@@ -66,22 +72,28 @@ func TestWhichServicesArePublished(t *testing.T) {
 		ports   []uint16
 		reasons []string
 	}{
-		"a service in default, by its own port":                {service("web"), []uint16{80}, nil},
-		"a NodePort service in default":                        {service("web", of(core.ServiceTypeNodePort)), []uint16{80}, nil},
-		"the Kubernetes API is not":                            {service("kubernetes", noSelector, port("https", 443)), nil, nil},
-		"nor when it is asked for":                             {service("kubernetes", port("https", 443), note("burano.io/publish", "true")), nil, []string{publish.ReasonKind}},
-		"without a selector it is not":                         {service("web", noSelector), nil, nil},
-		"unless it is asked for":                               {service("web", noSelector, note("burano.io/publish", "true")), []uint16{80}, nil},
-		"a headless one is not":                                {service("web", headless), nil, nil},
-		"a headless one that asks is reported":                 {service("web", headless, note("burano.io/publish", "true")), nil, []string{publish.ReasonKind}},
-		"an ExternalName is not":                               {service("web", of(core.ServiceTypeExternalName)), nil, nil},
-		"one can opt out":                                      {service("web", note("burano.io/publish", "false")), nil, nil},
-		"another word is reported and not heeded":              {service("web", note("burano.io/publish", "True")), []uint16{80}, []string{publish.ReasonAnnotation}},
-		"another namespace is not published":                   {service("dns", in("kube-system")), nil, nil},
-		"another namespace with LoadBalancer is":               {service("web", in("shop"), of(core.ServiceTypeLoadBalancer)), []uint16{80}, nil},
-		"another namespace that asks is":                       {service("web", in("shop"), note("burano.io/publish", "true")), []uint16{80}, nil},
-		"a LoadBalancer can opt out":                           {service("web", in("shop"), of(core.ServiceTypeLoadBalancer), note("burano.io/publish", "false")), nil, nil},
-		"only TCP ports":                                       {service("dns", port("a", 5300, core.ProtocolUDP), port("b", 5301, core.ProtocolTCP), port("c", 5302, core.ProtocolSCTP)), []uint16{5301}, nil},
+		"a service in default, by its own port":             {service("web"), []uint16{80}, nil},
+		"a NodePort service in default":                     {service("web", of(core.ServiceTypeNodePort)), []uint16{80}, nil},
+		"the Kubernetes API is not":                         {service("kubernetes", noSelector, port("https", 443)), nil, nil},
+		"nor when it is asked for":                          {service("kubernetes", port("https", 443), note("burano.io/publish", "true")), nil, []string{publish.ReasonKind}},
+		"without a selector it is not":                      {service("web", noSelector), nil, nil},
+		"unless it is asked for":                            {service("web", noSelector, note("burano.io/publish", "true")), []uint16{80}, nil},
+		"a headless one is not":                             {service("web", headless), nil, nil},
+		"a headless one that asks is reported":              {service("web", headless, note("burano.io/publish", "true")), nil, []string{publish.ReasonKind}},
+		"an ExternalName is not":                            {service("web", of(core.ServiceTypeExternalName)), nil, nil},
+		"one can opt out":                                   {service("web", note("burano.io/publish", "false")), nil, nil},
+		"another word is reported and not heeded":           {service("web", note("burano.io/publish", "True")), []uint16{80}, []string{publish.ReasonAnnotation}},
+		"another namespace is not published":                {service("dns", in("kube-system")), nil, nil},
+		"another namespace with LoadBalancer is":            {service("web", in("shop"), of(core.ServiceTypeLoadBalancer)), []uint16{80}, nil},
+		"another namespace that asks is":                    {service("web", in("shop"), note("burano.io/publish", "true")), []uint16{80}, nil},
+		"a LoadBalancer can opt out":                        {service("web", in("shop"), of(core.ServiceTypeLoadBalancer), note("burano.io/publish", "false")), nil, nil},
+		"only TCP ports":                                    {service("dns", port("a", 5300, core.ProtocolUDP), port("b", 5301, core.ProtocolTCP), port("c", 5302, core.ProtocolSCTP)), []uint16{5301}, nil},
+		"a LoadBalancer's port that is not TCP is reported": {service("dns", of(core.ServiceTypeLoadBalancer), port("a", 5300, core.ProtocolUDP), port("b", 5301)), []uint16{5301}, []string{publish.ReasonProtocol}},
+		"unless it is internal":                             {service("dns", of(core.ServiceTypeLoadBalancer), port("a", 5300, core.ProtocolUDP), port("b", 5301), note("burano.io/internal-ports", "a")), []uint16{5301}, nil},
+		"a LoadBalancer of another class is not":            {service("web", of(core.ServiceTypeLoadBalancer), class("example.com/other")), nil, nil},
+		"of ours it is":                                     {service("web", in("shop"), of(core.ServiceTypeLoadBalancer), class(publish.Class)), []uint16{80}, nil},
+		"of another class it is when asked for":             {service("web", of(core.ServiceTypeLoadBalancer), class("example.com/other"), note("burano.io/publish", "true")), []uint16{80}, nil},
+		"one whose clients cannot be understood is not":     {service("web", of(core.ServiceTypeLoadBalancer), sources("everybody")), nil, []string{publish.ReasonSources}},
 		"all ports":                                            {service("web", port("http", 80), port("https", 443)), []uint16{80, 443}, nil},
 		"a port without a name":                                {service("web", port("", 8080)), []uint16{8080}, nil},
 		"a moved port":                                         {service("web", note("burano.io/gateway-port", "8080")), []uint16{8080}, nil},
@@ -103,7 +115,7 @@ func TestWhichServicesArePublished(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			routes, complaints := publish.Routes([]*core.Service{c.service}, nil)
+			routes, complaints := publish.Routes([]*core.Service{c.service}, nil, nil)
 			var ports []uint16
 			for _, r := range routes {
 				require.NoError(t, r.Validate())
@@ -126,7 +138,7 @@ func TestWhichServicesArePublished(t *testing.T) {
 func TestTheOlderServiceKeepsAContestedPortAndTheYoungerIsTold(t *testing.T) {
 	routes, complaints := publish.Routes([]*core.Service{
 		service("b", younger(time.Hour)), service("a", younger(2*time.Hour)), service("c", in("shop"), of(core.ServiceTypeLoadBalancer)),
-	}, nil)
+	}, nil, nil)
 	require.Len(t, routes, 1)
 	require.Equal(t, "shop/c:http", routes[0].String())
 	require.Len(t, complaints, 2)
@@ -134,6 +146,49 @@ func TestTheOlderServiceKeepsAContestedPortAndTheYoungerIsTold(t *testing.T) {
 		Namespace: "default", Service: "b", UID: "uid-b", Reason: publish.ReasonConflict,
 		Message: "port http is not published: gateway port 80 belongs to shop/c:http, which is older. Choose another with the annotation burano.io/gateway-port.",
 	}, complaints[0])
+}
+
+func TestAServiceOfAnotherClassThatIsPublishedAlreadyStays(t *testing.T) {
+	web := service("web", of(core.ServiceTypeLoadBalancer), class("example.com/other"))
+	routes, complaints := publish.Routes([]*core.Service{web}, nil, map[types.NamespacedName]bool{{Namespace: "default", Name: "web"}: true})
+	require.Len(t, routes, 1)
+	require.Empty(t, complaints)
+	require.Zero(t, publish.StatusOf(web, routes, complaints, []route.Gateway{{Name: "g", Address: netip.MustParseAddr("203.0.113.1")}}), "its status is of another controller")
+}
+
+func TestTheClientsOfALoadBalancerAreInItsRoutes(t *testing.T) {
+	routes, complaints := publish.Routes([]*core.Service{service("web", of(core.ServiceTypeLoadBalancer), sources(" 203.0.113.0/24", "2001:db8::/32"))}, nil, nil)
+	require.Empty(t, complaints)
+	require.Equal(t, []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/32")}, routes[0].Sources)
+	routes, _ = publish.Routes([]*core.Service{service("web", sources("203.0.113.0/24"))}, nil, nil)
+	require.Empty(t, routes[0].Sources, "only of type LoadBalancer")
+}
+
+func TestWhatTheStatusOfAServiceSays(t *testing.T) {
+	gateways := []route.Gateway{{Name: "a", Address: netip.MustParseAddr("203.0.113.2")}, {Name: "b", Address: netip.MustParseAddr("203.0.113.1")}}
+	cases := map[string]struct {
+		service   *core.Service
+		gateways  []route.Gateway
+		addresses []string
+		published meta.ConditionStatus
+		reason    string
+	}{
+		"all addresses of the gateways":           {service("web", of(core.ServiceTypeLoadBalancer)), gateways, []string{"203.0.113.1", "203.0.113.2"}, meta.ConditionTrue, "Published"},
+		"nothing without a gateway":               {service("web", of(core.ServiceTypeLoadBalancer)), nil, nil, meta.ConditionFalse, "NoGateways"},
+		"nothing of a ClusterIP":                  {service("web"), gateways, nil, "", ""},
+		"nothing of one that opts out":            {service("web", of(core.ServiceTypeLoadBalancer), note("burano.io/publish", "false")), gateways, nil, "", ""},
+		"the addresses, and the port that is not": {service("web", of(core.ServiceTypeLoadBalancer), port("http", 80), port("u", 81, core.ProtocolUDP)), gateways, []string{"203.0.113.1", "203.0.113.2"}, meta.ConditionFalse, publish.ReasonProtocol},
+		"no address when no port is published":    {service("web", of(core.ServiceTypeLoadBalancer), port("ssh", 22)), gateways, nil, meta.ConditionFalse, publish.ReasonReserved},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			routes, complaints := publish.Routes([]*core.Service{c.service}, nil, nil)
+			status := publish.StatusOf(c.service, routes, complaints, c.gateways)
+			require.Equal(t, c.addresses, status.Addresses)
+			require.Equal(t, c.published, status.Published)
+			require.Equal(t, c.reason, status.Reason)
+		})
+	}
 }
 
 func slice(service string, portName string, number int32, endpoints ...discovery.Endpoint) *discovery.EndpointSlice {
@@ -165,7 +220,7 @@ func TestBackendsAreReadyEndpointsAndThoseThatEndButStillServe(t *testing.T) {
 		slice("web", "metrics", 9100, at("10.0.0.10", true, true, false)),
 		slice("other", "http", 8080, at("10.0.0.99", true, true, false)),
 		six, foreign,
-	})
+	}, nil)
 	require.Empty(t, complaints)
 	require.Equal(t, []route.Backend{
 		{Address: "10.0.0.2", Port: 8080, Node: "node", Draining: true},
@@ -192,7 +247,7 @@ func TestRoutesAreValidAndIndependentOfTheOrderOfWhatKubernetesSays(t *testing.T
 			return slice(name.Draw(t, "of"), "http", 8080, at("10.0.0."+strconv.Itoa(rapid.IntRange(1, 3).Draw(t, "address")), rapid.Bool().Draw(t, "ready"), rapid.Bool().Draw(t, "serving"), rapid.Bool().Draw(t, "terminating")))
 		}), 0, 6).Draw(t, "slices")
 
-		routes, complaints := publish.Routes(services, endpointSlices)
+		routes, complaints := publish.Routes(services, endpointSlices, nil)
 		seen := map[uint16]bool{}
 		for _, r := range routes {
 			require.NoError(t, r.Validate())
@@ -202,7 +257,7 @@ func TestRoutesAreValidAndIndependentOfTheOrderOfWhatKubernetesSays(t *testing.T
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		random.Shuffle(len(services), func(i, j int) { services[i], services[j] = services[j], services[i] })
 		random.Shuffle(len(endpointSlices), func(i, j int) { endpointSlices[i], endpointSlices[j] = endpointSlices[j], endpointSlices[i] })
-		again, complaintsAgain := publish.Routes(services, endpointSlices)
+		again, complaintsAgain := publish.Routes(services, endpointSlices, nil)
 		require.Equal(t, routes, again)
 		require.Equal(t, complaints, complaintsAgain)
 	})
@@ -213,7 +268,7 @@ func FuzzAnnotations(f *testing.F) {
 	f.Add("false", "http=8080,https=8443", "9100,,x")
 	f.Fuzz(func(t *testing.T, published, ports, internal string) {
 		routes, _ := publish.Routes([]*core.Service{service("web", port("http", 80), port("https", 443),
-			note("burano.io/publish", published), note("burano.io/gateway-port", ports), note("burano.io/internal-ports", internal))}, nil)
+			note("burano.io/publish", published), note("burano.io/gateway-port", ports), note("burano.io/internal-ports", internal))}, nil, nil)
 		for _, r := range routes {
 			require.NoError(t, r.Validate())
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burano/burano/gateway/route"
 )
@@ -24,6 +25,7 @@ type store struct {
 	guard  func() []clientv3.Cmp
 	logger *slog.Logger
 	known  map[string]known // nil: to be read first
+	served map[types.NamespacedName]bool
 }
 
 // known is a key as it is in etcd.
@@ -33,6 +35,24 @@ type known struct {
 }
 
 var errOverwritten = errors.New("somebody else changed the routes at the same time, or leads now")
+
+// services are those of which etcd holds routes.
+func (s *store) services(ctx context.Context) (map[types.NamespacedName]bool, error) {
+	if s.known == nil {
+		if err := s.read(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.served, nil
+}
+
+func servicesOf(routes []route.Route) map[types.NamespacedName]bool {
+	served := make(map[types.NamespacedName]bool, len(routes))
+	for _, r := range routes {
+		served[types.NamespacedName{Namespace: r.Namespace, Name: r.Service}] = true
+	}
+	return served
+}
 
 // write makes etcd hold exactly these routes.
 func (s *store) write(ctx context.Context, routes []route.Route) error {
@@ -68,6 +88,7 @@ func (s *store) write(ctx context.Context, routes []route.Route) error {
 			return err
 		}
 	}
+	s.served = servicesOf(routes)
 	return nil
 }
 
@@ -77,9 +98,14 @@ func (s *store) read(ctx context.Context) error {
 		return fmt.Errorf("read routes from etcd: %w", err)
 	}
 	s.known = make(map[string]known, len(response.Kvs))
+	var routes []route.Route
 	for _, kv := range response.Kvs {
+		if r, err := route.Decode(string(kv.Key), kv.Value); err == nil {
+			routes = append(routes, r)
+		}
 		s.known[string(kv.Key)] = known{value: string(kv.Value), revision: kv.ModRevision}
 	}
+	s.served = servicesOf(routes)
 	return nil
 }
 

@@ -4,6 +4,7 @@
 // The layout under [Prefix]:
 //
 //	/burano/v1/routes/tcp/<gateway port>   one JSON document, see [Encode]
+//	/burano/v1/gateways/<name of the node> one JSON document, see [EncodeGateway]
 //
 // The gateway port is the key, so that two services can never hold the same port at the same time. Other kinds of routes
 // (UDP, HTTP by host name) get folders of their own beside "tcp"; readers leave alone what they do not know.
@@ -43,7 +44,9 @@ type Route struct {
 	GatewayPort uint16    // where the gateways listen
 	Protocol    string    // "TCP"
 	Backends    []Backend // who answers; may be empty
-	Since       time.Time // creation of the Service: the older one keeps a contested port
+	// Sources is from where clients may connect; empty: from anywhere. A gateway of an earlier release lets everybody in.
+	Sources []netip.Prefix
+	Since   time.Time // creation of the Service: the older one keeps a contested port
 }
 
 // Backend is one endpoint behind a route: a pod's address and port.
@@ -64,6 +67,7 @@ type document struct {
 	GatewayPort uint16            `json:"gatewayPort"`
 	Protocol    string            `json:"protocol"`
 	Since       time.Time         `json:"since"`
+	Sources     []netip.Prefix    `json:"sources,omitempty"`
 	Backends    []backendDocument `json:"backends"`
 }
 
@@ -96,6 +100,11 @@ func (r Route) Validate() error {
 	if purpose, reserved := Reserved(r.GatewayPort); reserved {
 		problems = append(problems, fmt.Errorf("gateway port %d is reserved for %s", r.GatewayPort, purpose))
 	}
+	for _, source := range r.Sources {
+		if !source.IsValid() {
+			problems = append(problems, errors.New("one of the networks of clients is none"))
+		}
+	}
 	seen := make(map[netip.AddrPort]bool, len(r.Backends))
 	for i, b := range r.Backends {
 		address, err := netip.ParseAddr(b.Address)
@@ -121,7 +130,7 @@ func Encode(r Route) ([]byte, error) {
 	}
 	d := document{
 		Version: Version, Namespace: r.Namespace, Service: r.Service, Port: r.Port, GatewayPort: r.GatewayPort,
-		Protocol: r.Protocol, Since: r.Since.UTC(), Backends: make([]backendDocument, 0, len(r.Backends)),
+		Protocol: r.Protocol, Since: r.Since.UTC(), Backends: make([]backendDocument, 0, len(r.Backends)), Sources: normal(r.Sources),
 	}
 	for _, b := range r.Backends {
 		d.Backends = append(d.Backends, backendDocument(b))
@@ -163,7 +172,7 @@ func Decode(key string, value []byte) (Route, error) {
 	}
 	r := Route{
 		Namespace: d.Namespace, Service: d.Service, Port: d.Port, GatewayPort: d.GatewayPort,
-		Protocol: d.Protocol, Since: d.Since.UTC(), Backends: make([]Backend, 0, len(d.Backends)),
+		Protocol: d.Protocol, Since: d.Since.UTC(), Backends: make([]Backend, 0, len(d.Backends)), Sources: normal(d.Sources),
 	}
 	for _, b := range d.Backends {
 		r.Backends = append(r.Backends, Backend(b))
@@ -172,6 +181,21 @@ func Decode(key string, value []byte) (Route, error) {
 		return Route{}, fmt.Errorf("decode %q: %w", key, err)
 	}
 	return r, nil
+}
+
+// normal gives each network once, without the bits behind its length, in order.
+func normal(networks []netip.Prefix) []netip.Prefix {
+	if len(networks) == 0 {
+		return nil
+	}
+	masked := make([]netip.Prefix, len(networks))
+	for i, network := range networks {
+		masked[i] = network.Masked()
+	}
+	slices.SortFunc(masked, func(a, b netip.Prefix) int {
+		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+	})
+	return slices.Compact(masked)
 }
 
 func compareBackends(a, b Backend) int {

@@ -145,6 +145,40 @@ func PutOnce(ctx context.Context, client *clientv3.Client, settings map[string]s
 	return nil
 }
 
+// Fold has the keys that begin with a prefix be what wanted makes of those that are there. client's user is Root.
+func Fold(ctx context.Context, client *clientv3.Client, prefix string, wanted func(held map[string]string) (map[string]string, error)) error {
+	return patiently(ctx, "write "+prefix+" into etcd", func(ctx context.Context) error {
+		response, err := client.Get(ctx, prefix, clientv3.WithPrefix())
+		if err != nil {
+			return err
+		}
+		held := make(map[string]string, len(response.Kvs))
+		for _, pair := range response.Kvs {
+			held[string(pair.Key)] = string(pair.Value)
+		}
+		keep, err := wanted(held)
+		if err != nil {
+			return err
+		}
+		var changes []clientv3.Op
+		for key, value := range keep {
+			if is, there := held[key]; !there || is != value {
+				changes = append(changes, clientv3.OpPut(key, value))
+			}
+		}
+		for key := range held {
+			if _, stays := keep[key]; !stays {
+				changes = append(changes, clientv3.OpDelete(key))
+			}
+		}
+		if len(changes) == 0 {
+			return nil
+		}
+		_, err = client.Txn(ctx).Then(changes...).Commit()
+		return err
+	})
+}
+
 func granted(held []*authpb.Permission, key, end string, kind clientv3.PermissionType) bool {
 	for _, permission := range held {
 		if string(permission.Key) == key && string(permission.RangeEnd) == end && permission.PermType == authpb.Permission_Type(kind) {

@@ -430,14 +430,31 @@ apiVersion: v1
 kind: Service
 metadata: {name: plain}
 spec:
+  type: LoadBalancer
   selector: {app: plain}
   ports: [{port: 8123, targetPort: 8080}]
 `
 	c.kubectl(t, manifest, "apply", "-f", "-")
-	l.eventually(t, 30*time.Second, "the Service answers on its port of the gateway", func() error {
+	answers := func() error {
 		_, err := get("http://" + address + ":8123/")
 		return err
+	}
+	l.eventually(t, 30*time.Second, "the Service answers on its port of the gateway", answers)
+	l.eventually(t, 10*time.Second, "its status has the gateway's address", func() error {
+		if has := c.kubectl(t, "", "get", "service", "plain", "--output", "jsonpath={.status.loadBalancer.ingress[*].ip}"); strings.TrimSpace(has) != address {
+			return fmt.Errorf("it has %q, and the gateway is %s", has, address)
+		}
+		return nil
 	})
+	c.kubectl(t, "", "patch", "service", "plain", "--patch", `{"spec": {"loadBalancerSourceRanges": ["192.0.2.0/24"]}}`)
+	l.eventually(t, 10*time.Second, "who comes from elsewhere is not let in", func() error {
+		if answers() == nil {
+			return fmt.Errorf("it answers")
+		}
+		return nil
+	})
+	c.kubectl(t, "", "patch", "service", "plain", "--patch", `{"spec": {"loadBalancerSourceRanges": null}}`)
+	l.eventually(t, 10*time.Second, "everybody is let in again", answers)
 	c.kubectl(t, manifest, "delete", "--wait=false", "-f", "-")
 	l.eventually(t, 30*time.Second, "the port is closed again", func() error {
 		if _, err := get("http://" + address + ":8123/"); err == nil {

@@ -1,0 +1,156 @@
+// Package follow keeps a picture of a part of etcd: it reads all of it, then follows every change from that revision on. When the thread
+// breaks (etcd was away too long, the revision was compacted) it reads all of it again.
+package follow
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/burano/burano/gateway/loop"
+	"github.com/burano/burano/internal/wait"
+)
+
+// Folder is the picture of the keys that begin with a prefix.
+type Folder[T any] struct {
+	etcd    *clientv3.Client
+	prefix  string
+	decode  func(key string, value []byte) (T, error)
+	changed func()
+	logger  *slog.Logger
+	probe   time.Duration // how often etcd is asked whether it is there
+
+	mutex   sync.Mutex
+	known   bool
+	picture map[string]T
+	bad     map[string]string // keys that decode refused, and why, so that each is logged once
+}
+
+// New follows nothing yet. What decode refuses is logged and left out; changed is called after a change, from another goroutine.
+func New[T any](etcd *clientv3.Client, prefix string, decode func(key string, value []byte) (T, error), changed func(), logger *slog.Logger) *Folder[T] {
+	return &Folder[T]{etcd: etcd, prefix: prefix, decode: decode, changed: changed, logger: logger, probe: 2 * time.Second, bad: make(map[string]string)}
+}
+
+// Values gives the picture, in the order of keys; known is false as long as etcd was never read.
+func (f *Folder[T]) Values() (list []T, known bool) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(f.picture)) {
+		list = append(list, f.picture[key])
+	}
+	return list, f.known
+}
+
+// Run follows etcd until the context ends.
+func (f *Folder[T]) Run(ctx context.Context) {
+	pause, lost := loop.FirstPause, false
+	for ctx.Err() == nil {
+		err := f.follow(ctx, func() {
+			pause = loop.FirstPause
+			if lost {
+				lost = false
+				f.logger.Info("etcd answers again", "following", f.prefix)
+			}
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		if !lost {
+			lost = true
+			f.logger.Warn("lost etcd, trying again; everything stays as it is", "following", f.prefix, "error", err)
+		}
+		if wait.Pause(ctx, pause) != nil {
+			return
+		}
+		pause = min(2*pause, loop.LongestPause)
+	}
+}
+
+// follow reads and watches until something breaks.
+func (f *Folder[T]) follow(ctx context.Context, connected func()) error {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	reading, stop := context.WithTimeout(ctx, 5*time.Second)
+	response, err := f.etcd.Get(reading, f.prefix, clientv3.WithPrefix())
+	stop()
+	if err != nil {
+		return fmt.Errorf("read %s: %w", f.prefix, err)
+	}
+	connected()
+	f.mutex.Lock()
+	f.picture, f.known = make(map[string]T, len(response.Kvs)), true
+	for _, kv := range response.Kvs {
+		f.put(string(kv.Key), kv.Value)
+	}
+	f.mutex.Unlock()
+	f.changed()
+
+	watch := f.etcd.Watch(ctx, f.prefix, clientv3.WithPrefix(), clientv3.WithRev(response.Header.Revision+1))
+	probe := time.NewTicker(f.probe)
+	defer probe.Stop()
+	for {
+		var news clientv3.WatchResponse
+		var more bool
+		select {
+		case news, more = <-watch:
+		case <-probe.C:
+			// The client takes broken watches up again by itself, silently and for ever. Somebody should know.
+			if err := f.alive(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if !more {
+			return fmt.Errorf("watch %s: %w", f.prefix, context.Cause(ctx))
+		}
+		if err := news.Err(); err != nil {
+			return fmt.Errorf("watch %s: %w", f.prefix, err)
+		}
+		if len(news.Events) == 0 {
+			continue
+		}
+		f.mutex.Lock()
+		for _, event := range news.Events {
+			key := string(event.Kv.Key)
+			if event.Type == clientv3.EventTypeDelete {
+				delete(f.picture, key)
+				delete(f.bad, key)
+				continue
+			}
+			f.put(key, event.Kv.Value)
+		}
+		f.mutex.Unlock()
+		f.changed()
+	}
+}
+
+// alive asks etcd for something small.
+func (f *Folder[T]) alive(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, max(f.probe, time.Second))
+	defer cancel()
+	if _, err := f.etcd.Get(ctx, f.prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()); err != nil {
+		return fmt.Errorf("probe etcd: %w", err)
+	}
+	return nil
+}
+
+// put takes a value into the picture; one that is refused takes its key out of it.
+func (f *Folder[T]) put(key string, value []byte) {
+	decoded, err := f.decode(key, value)
+	if err == nil {
+		f.picture[key] = decoded
+		delete(f.bad, key)
+		return
+	}
+	delete(f.picture, key)
+	if f.bad[key] != err.Error() {
+		f.bad[key] = err.Error()
+		f.logger.Error("a key in etcd is left alone, as it cannot be understood", "error", err)
+	}
+}

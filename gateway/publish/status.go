@@ -1,0 +1,150 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	apply "k8s.io/client-go/applyconfigurations/core/v1"
+	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/burano/burano/gateway/route"
+)
+
+// Published is the condition of a Service of type LoadBalancer that says whether the gateways serve all of its ports, and else why not.
+const Published = "burano.io/Published"
+
+// Reasons of the condition; others are those of complaints.
+const (
+	reasonPublished  = "Published"
+	reasonNoGateways = "NoGateways"
+)
+
+// Status is what the status of a Service of type LoadBalancer is to say. The zero value is of one that is not for the gateways.
+type Status struct {
+	Addresses []string // of the gateways, when these serve any of its ports
+	Published meta.ConditionStatus
+	Reason    string
+	Message   string
+}
+
+// maxMessage is how long the message of a condition may be.
+const maxMessage = 32768
+
+// StatusOf says what a Service's status is to be, of the routes and the complaints of [Routes].
+func StatusOf(service *core.Service, routes []route.Route, complaints []Complaint, gateways []route.Gateway) Status {
+	var served bool
+	for _, r := range routes {
+		served = served || r.Namespace == service.Namespace && r.Service == service.Name
+	}
+	var reason string
+	var messages []string
+	for _, c := range complaints {
+		if c.UID == service.UID && c.Namespace == service.Namespace && c.Service == service.Name {
+			messages = append(messages, c.Message)
+			reason = cmp.Or(reason, c.Reason)
+		}
+	}
+	var status Status
+	switch {
+	case service.Spec.Type != core.ServiceTypeLoadBalancer || othersClass(service) || !served && len(messages) == 0:
+		return Status{}
+	case len(gateways) == 0:
+		return Status{Published: meta.ConditionFalse, Reason: reasonNoGateways, Message: "The cluster has no gateway that serves."}
+	case len(messages) == 0:
+		status = Status{Published: meta.ConditionTrue, Reason: reasonPublished, Message: "The gateways serve all of its ports."}
+	default:
+		text := strings.Join(messages, "\n")
+		status = Status{Published: meta.ConditionFalse, Reason: reason, Message: strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")}
+	}
+	if served {
+		for _, g := range gateways {
+			status.Addresses = append(status.Addresses, g.Address.String())
+		}
+	}
+	slices.Sort(status.Addresses)
+	status.Addresses = slices.Compact(status.Addresses)
+	return status
+}
+
+// statuses writes what Services say of the gateways. It leaves addresses alone that another controller wrote.
+type statuses struct {
+	client kubernetes.Interface
+	now    func() time.Time
+}
+
+// write brings the statuses of the Services to what is wanted. It returns an error when some could not be written.
+func (s *statuses) write(ctx context.Context, services []*core.Service, routes []route.Route, complaints []Complaint, gateways []route.Gateway) error {
+	ofService := make(map[types.NamespacedName][]route.Route)
+	for _, r := range routes {
+		key := types.NamespacedName{Namespace: r.Namespace, Name: r.Service}
+		ofService[key] = append(ofService[key], r)
+	}
+	about := make(map[types.UID][]Complaint)
+	for _, c := range complaints {
+		about[c.UID] = append(about[c.UID], c)
+	}
+	var failed []error
+	for _, service := range services {
+		key := types.NamespacedName{Namespace: service.Namespace, Name: service.Name}
+		if err := s.one(ctx, service, StatusOf(service, ofService[key], about[service.UID], gateways)); err != nil {
+			failed = append(failed, fmt.Errorf("write the status of the Service %s: %w", key, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (s *statuses) one(ctx context.Context, service *core.Service, wanted Status) error {
+	has := apimeta.FindStatusCondition(service.Status.Conditions, Published)
+	present := service.Status.LoadBalancer.Ingress
+	if len(present) > 0 && !ours(service) || has == nil && wanted.Published == "" {
+		return nil
+	}
+	addresses := make([]string, len(present))
+	for i, one := range present {
+		addresses[i] = one.IP
+	}
+	if has != nil && has.Status == wanted.Published && has.Reason == wanted.Reason && has.Message == wanted.Message && slices.Equal(addresses, wanted.Addresses) {
+		return nil
+	}
+	changed := meta.NewTime(s.now())
+	if has != nil && has.Status == wanted.Published {
+		changed = has.LastTransitionTime
+	}
+	status := apply.ServiceStatus()
+	if wanted.Published != "" {
+		status.WithConditions(applymeta.Condition().WithType(Published).WithStatus(wanted.Published).WithReason(wanted.Reason).
+			WithMessage(wanted.Message).WithLastTransitionTime(changed))
+	}
+	if len(wanted.Addresses) > 0 {
+		balancer := apply.LoadBalancerStatus()
+		for _, address := range wanted.Addresses {
+			// Pods that call the address go through the gateway: its port may be another one than the Service's, and another Service's.
+			balancer.WithIngress(apply.LoadBalancerIngress().WithIP(address).WithIPMode(core.LoadBalancerIPModeProxy))
+		}
+		status.WithLoadBalancer(balancer)
+	}
+	_, err := s.client.CoreV1().Services(service.Namespace).ApplyStatus(ctx, apply.Service(service.Name, service.Namespace).WithUID(service.UID).WithStatus(status),
+		meta.ApplyOptions{FieldManager: component, Force: true})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it has gone, and perhaps another one come, which the informer tells
+	}
+	return err
+}
+
+// ours says whether the addresses in a Service's status are from here.
+func ours(service *core.Service) bool {
+	return slices.ContainsFunc(service.ManagedFields, func(entry meta.ManagedFieldsEntry) bool {
+		return entry.Manager == component && entry.Subresource == "status" && entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.Raw), `"f:loadBalancer"`)
+	})
+}
