@@ -86,7 +86,7 @@ bench-load: setup ## Have 500 projects use one server for ten minutes while Keys
 soak: check image ## Kill the server at every step of deployment, scale-up and scale-down, and have each call of the cloud fail (hours)
 	BURANO_ETCD_SEQUENCES=100 go test -count=1 -timeout 60m -parallel 4 -v -run TestTheQuorum ./nodes/etcd
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run SurviveTheDeathOfTheServer ./test/e2e
-	BURANO_SOAK=1 go test -count=1 -timeout 30m -v -run TestNodesMove ./test/e2e
+	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestNodesMove|TestThreeMastersComeBack' ./test/e2e
 	BURANO_FAULTS=1 go test -count=1 -timeout 120m -v -run TestChangesSurviveFaultsOfTheCloudAtEveryCall ./test/e2e
 	BURANO_KILLS=2000 go test -count=1 -timeout 120m -v ./test/durability
 

@@ -20,10 +20,11 @@ const forwarderConfig = "/etc/burano/api-forwarder.cfg"
 // Forwarder is the unit that passes a node's connections on to the API servers of masters; TLS passes through it, so certificates and rights are
 // the client's own. open are further addresses where it listens, for users. Another list of masters is a reload, which ends no connection.
 //
-// Where there are several masters, only those are asked whose API server is ready: two checks a second apart that fail, or three connections, and
-// a master is out, and connections to it end, so that a client whose master is gone without a word learns of it soon. The only master is asked
-// whatever it is said to be.
+// Where there are several masters, only those are asked whose API server is ready: three checks that fail, or three connections, and a master is
+// out, and connections to it end, so that a client whose master is gone without a word learns of it within seconds. The only master is asked
+// whatever it is said to be, and so are all where none says that it is ready.
 //
+//   - timeout check 2s and fall 3: while etcd elects a leader no API server is ready, each says so after 2 s only, and connections outlast that;
 //   - timeout connect 1s and redispatch on every retry: a master that is just gone costs a connection a second at most;
 //   - hard-stop-after 30s: a worker that a reload replaced looks at no master any more.
 func Forwarder(masters []Node, open ...netip.Addr) systemd.Unit {
@@ -34,12 +35,19 @@ func Forwarder(masters []Node, open ...netip.Addr) systemd.Unit {
 	checks := ""
 	if len(masters) > 1 {
 		checks = `  option httpchk GET /readyz
-  default-server check check-ssl verify none inter 1s fastinter 500ms downinter 500ms fall 2 rise 1 observe layer4 error-limit 3 on-error mark-down on-marked-down shutdown-sessions
+  option allbackups
+  timeout check 2s
+  default-server check check-ssl verify none inter 1s fastinter 500ms downinter 500ms fall 3 rise 1 observe layer4 error-limit 3 on-error mark-down on-marked-down shutdown-sessions
 `
 	}
 	var servers strings.Builder
 	for _, master := range masters {
 		fmt.Fprintf(&servers, "  server %s %s\n", master.Name, netip.AddrPortFrom(master.Address, APIServerPort))
+	}
+	if len(masters) > 1 {
+		for _, master := range masters {
+			fmt.Fprintf(&servers, "  server %s.unready %s no-check backup\n", master.Name, netip.AddrPortFrom(master.Address, APIServerPort))
+		}
 	}
 	config := fmt.Sprintf(`# The way of this node to the Kubernetes API. Changes made here by hand do not last.
 
@@ -61,7 +69,6 @@ listen api
   option dontlognull
   retries 3
   timeout connect 1s
-  timeout check 1s
   timeout client 1h
   timeout client-fin 30s
   timeout server 1h

@@ -154,6 +154,10 @@ func (s *scaling) allMembersAnswer() error {
 	return nil
 }
 
+// retryAfter is what Kubernetes' clients wait before they try again. A program that was killed takes connections for some hundredths of a second
+// more, so that who tries again at once may meet it once more.
+const retryAfter = time.Second
+
 // writing makes one ConfigMap after another, each with one more try when the first one fails.
 type writing struct {
 	stop  context.CancelFunc
@@ -187,6 +191,10 @@ func (s *scaling) write(t *testing.T) *writing {
 			err := create()
 			second := err != nil && ctx.Err() == nil
 			if second {
+				select {
+				case <-ctx.Done():
+				case <-time.After(retryAfter):
+				}
 				if retried := create(); retried == nil || apierrors.IsAlreadyExists(retried) {
 					err = nil
 				} else {
