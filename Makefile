@@ -84,6 +84,7 @@ bench-load: setup ## Have 500 projects use one server for ten minutes while Keys
 
 .PHONY: soak
 soak: check image ## Kill the server at every step of deployment, scale-up and scale-down, and have each call of the cloud fail (hours)
+	FUZZ_COUNT=500000 test/fuzz.sh
 	BURANO_ETCD_SEQUENCES=100 go test -count=1 -timeout 60m -parallel 4 -v -run TestTheQuorum ./nodes/etcd
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run SurviveTheDeathOfTheServer ./test/e2e
 	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestNodesMove|TestThreeMastersComeBack' ./test/e2e

@@ -55,7 +55,7 @@ without() {
     ;;
   pages) suite "the dashboard in a browser: its pages" env BURANO_SCENARIO_FILES="$pages" test/dashboard/run.sh ;;
   dashboard) suite "the dashboard in a browser: everything else" env BURANO_SCENARIO_FILES="!$pages" test/dashboard/run.sh ;;
-  etcd) suite "etcd: more random sequences" env BURANO_ETCD_SEQUENCES=12 go test -count=1 -timeout 10m -parallel 4 -v -run TestTheQuorum ./nodes/etcd ;;
+  etcd) suite "etcd: more random sequences" env BURANO_ETCD_SEQUENCES=4 go test -count=1 -timeout 10m -parallel 4 -v -run TestTheQuorum ./nodes/etcd ;;
   clients) suite "Murano's client and Burano's" go test -count=1 -timeout 20m -skip TestEveryFault ./test/clients ;;
   durability) suite "no work is lost when servers die" go test -count=1 -timeout 15m -v ./test/durability ;;
   faults) suite "every fault of the cloud at every call" go test -count=1 -timeout 10m -v -run TestEveryFault ./test/clients ;;
