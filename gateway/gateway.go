@@ -138,7 +138,12 @@ func (g *gateway) apply(ctx context.Context, routes []route.Route, refresh bool)
 		g.config.Logger.Info("applied", "routes", len(winners), "servers", outcome.Changed, "reloaded", outcome.Reloaded,
 			"duration", time.Since(start).Round(100*time.Microsecond))
 	}
-	return err == nil && len(outcome.Refused) == 0, err
+	if refresh && err == nil {
+		if failed := g.proxy.EndDead(); failed != nil {
+			g.config.Logger.Warn("connections to servers that are down stay", "error", failed)
+		}
+	}
+	return err == nil && len(outcome.Refused) == 0 && !outcome.Waiting, err
 }
 
 func (g *gateway) admit(ctx context.Context, ports []uint16) error {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/haproxytech/client-native/v6/runtime"
 	"github.com/haproxytech/client-native/v6/runtime/options"
@@ -28,21 +30,56 @@ func openAdmin(ctx context.Context, socket string) (*admin, error) {
 	return &admin{client: client}, nil
 }
 
-// listeners asks the running worker for its servers. The fields are those of "show servers state" in HAProxy's management guide.
-func (a *admin) listeners() (map[uint16]listener, error) {
-	answer, err := a.client.ExecuteRaw("show servers state")
-	if err != nil {
-		return nil, fmt.Errorf("ask HAProxy for its servers: %w", err)
+// servers asks the running worker for its servers. The fields are those of "show servers state" in HAProxy's management guide.
+func (a *admin) servers() iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		answer, err := a.client.ExecuteRaw("show servers state")
+		if err != nil {
+			yield(nil, fmt.Errorf("ask HAProxy for its servers: %w", err))
+			return
+		}
+		version, table, _ := strings.Cut(answer, "\n")
+		if strings.TrimSpace(version) != "1" {
+			yield(nil, fmt.Errorf("ask HAProxy for its servers: unexpected answer %.80q", answer))
+			return
+		}
+		for line := range strings.Lines(table) {
+			fields := strings.Fields(line)
+			if len(fields) < 19 || fields[0] == "#" {
+				continue
+			}
+			if !yield(fields, nil) {
+				return
+			}
+		}
 	}
-	version, table, _ := strings.Cut(answer, "\n")
-	if strings.TrimSpace(version) != "1" {
-		return nil, fmt.Errorf("ask HAProxy for its servers: unexpected answer %.80q", answer)
-	}
-	found := make(map[uint16]listener)
-	for line := range strings.Lines(table) {
-		fields := strings.Fields(line)
-		if len(fields) < 19 || fields[0] == "#" {
+}
+
+// endDead ends the connections to servers that are down by their checks for some time.
+func (a *admin) endDead(after time.Duration) error {
+	var problems []error
+	for fields, err := range a.servers() {
+		if err != nil {
+			return err
+		}
+		administrative, _ := strconv.ParseUint(fields[6], 10, 32)
+		seconds, err := strconv.ParseInt(fields[9], 10, 64)
+		if _, ours := traffic.Port(fields[1]); !ours || fields[5] != "0" || administrative&maintenance != 0 || err != nil || time.Duration(seconds)*time.Second < after {
 			continue
+		}
+		if _, err := a.client.ExecuteRaw("shutdown sessions server " + fields[1] + "/" + fields[3]); err != nil {
+			problems = append(problems, fmt.Errorf("end the connections to %s of %s, which is down: %w", fields[3], fields[1], err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// listeners gives the running worker's published ports.
+func (a *admin) listeners() (map[uint16]listener, error) {
+	found := make(map[uint16]listener)
+	for fields, err := range a.servers() {
+		if err != nil {
+			return nil, err
 		}
 		port, ours := traffic.Port(fields[1])
 		if !ours {
@@ -50,7 +87,7 @@ func (a *admin) listeners() (map[uint16]listener, error) {
 		}
 		s, err := runningSlot(fields)
 		if err != nil {
-			return nil, fmt.Errorf("ask HAProxy for its servers: %q: %w", line, err)
+			return nil, fmt.Errorf("ask HAProxy for its servers: %q: %w", fields, err)
 		}
 		l := found[port]
 		l.Port, l.Slots = port, append(l.Slots, s)

@@ -15,8 +15,11 @@ const defaultsName = "burano"
 //
 //   - timeout connect 500ms and redispatch on every retry: a pod that died is noticed by the client as half a second at most;
 //   - checks every 500 ms, two failures and it is out, one success and it is in again;
-//   - client and server may be silent for an hour: the gateways carry any TCP protocol, database sessions too. Keep-alives find dead peers;
-//   - hard-stop-after: a worker replaced by a reload stays until its last connection ends, for an hour at most;
+//   - client and server may be silent for an hour: the gateways carry any TCP protocol, database sessions too. Keep-alives find dead peers
+//     within a minute;
+//   - one listener, and one client, may not have all connections (see share);
+//   - hard-stop-after: a worker replaced by a reload stays until its last connection ends, for an hour at most, and for mworker-max-reloads
+//     further reloads: each costs memory;
 //   - expose-fd listeners: the next worker takes the listening sockets over, so that a reload loses no connection;
 //   - log from notice up: servers that come and go, not every connection.
 func base(c Config) []byte {
@@ -28,6 +31,7 @@ global
   group %s
   log stdout format raw local0 notice
   maxconn %d
+  mworker-max-reloads 50
   hard-stop-after 1h
   stats socket %s mode 600 level admin expose-fd listeners
   stats timeout 30s
@@ -35,10 +39,17 @@ global
 defaults %s
   mode tcp
   log global
+  maxconn %d
   balance %s
   option redispatch 1
   option clitcpka
+  clitcpka-idle 30s
+  clitcpka-intvl 10s
+  clitcpka-cnt 3
   option srvtcpka
+  srvtcpka-idle 30s
+  srvtcpka-intvl 10s
+  srvtcpka-cnt 3
   option dontlognull
   retries 3
   timeout connect 500ms
@@ -48,7 +59,7 @@ defaults %s
   timeout server-fin 30s
   timeout queue 10s
   default-server inter 500ms fall 2 rise 1
-`, c.User, c.Group, c.MaxConnections, c.Socket, defaultsName, c.Balance)
+`, c.User, c.Group, c.MaxConnections, c.Socket, defaultsName, share(c.MaxConnections), c.Balance)
 }
 
 // writeAtomically replaces a file by content in one rename.

@@ -52,7 +52,7 @@ func openFile(ctx context.Context, c Config) (*file, error) {
 	if err := f.refreshBase(ctx); err != nil {
 		return nil, err
 	}
-	return f, nil
+	return f, f.shared()
 }
 
 func (f *file) open(ctx context.Context, path string) (configuration.Configuration, error) {
@@ -197,6 +197,10 @@ func (f *file) write(wanted map[uint16]listener) (changed bool, err error) {
 func (f *file) add(l listener, id string) error {
 	name := traffic.Section(l.Port)
 	backend := &models.Backend{BackendBase: models.BackendBase{Name: name, From: defaultsName, Description: l.About}}
+	if l.Rules.Idle > 0 {
+		idle := l.Rules.Idle.Milliseconds()
+		backend.ServerTimeout = &idle
+	}
 	if err := f.client.CreateBackend(backend, id, 0); err != nil {
 		return err
 	}
@@ -205,8 +209,7 @@ func (f *file) add(l listener, id string) error {
 			return err
 		}
 	}
-	frontend := &models.Frontend{FrontendBase: models.FrontendBase{Name: name, From: defaultsName, Description: l.About, DefaultBackend: name}}
-	if err := f.client.CreateFrontend(frontend, id, 0); err != nil {
+	if err := f.client.CreateFrontend(l.frontend(name), id, 0); err != nil {
 		return err
 	}
 	if err := f.rules(name, l.Rules, id); err != nil {
@@ -267,7 +270,10 @@ func (f *file) restore(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("put the last good HAProxy configuration back: %w", err)
 	}
-	return f.load(ctx)
+	if err := f.load(ctx); err != nil {
+		return err
+	}
+	return f.shared() // that of a former release has not got it, and what is written next refers to it
 }
 
 // proven says whether HAProxy is known to have run with the present file, servers aside.

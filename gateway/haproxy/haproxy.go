@@ -36,7 +36,9 @@ type Config struct {
 	MaxConnections int                         // of one worker; 8000
 	Reload         func(context.Context) error // makes HAProxy take the file over, or start; systemctl reload-or-restart haproxy
 	ReloadTimeout  time.Duration               // how long a reload may take until the new worker answers; 10 s
+	ReloadGap      time.Duration               // between two reloads, so that changes gather; 1 s
 	RetryAfter     time.Duration               // how long a layout that failed is left alone; 30 s
+	DeadAfter      time.Duration               // how long a server is down until EndDead; more than a busy node is silent: 10 s
 	Logger         *slog.Logger
 }
 
@@ -50,6 +52,8 @@ func (c Config) withDefaults() Config {
 	c.Balance = cmp.Or(c.Balance, "leastconn")
 	c.MaxConnections = cmp.Or(c.MaxConnections, 8000)
 	c.ReloadTimeout = cmp.Or(c.ReloadTimeout, 10*time.Second)
+	c.ReloadGap = cmp.Or(c.ReloadGap, time.Second)
+	c.DeadAfter = cmp.Or(c.DeadAfter, 10*time.Second)
 	c.RetryAfter = cmp.Or(c.RetryAfter, 30*time.Second)
 	if c.Reload == nil {
 		c.Reload = reloadUnit
@@ -93,6 +97,7 @@ type Outcome struct {
 	Refused  map[uint16]error // wanted ports that it does not listen on, and why; worth another try later
 	Changed  int              // servers changed at run time
 	Reloaded bool
+	Waiting  bool // a reload is due in a moment
 }
 
 // Open takes over the configuration file, writing a first one when there is none of ours. HAProxy need not run yet.
@@ -145,7 +150,7 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route) (Outcome, error
 	for _, r := range routes {
 		if _, serves := running[r.GatewayPort]; serves {
 			outcome.Serving = append(outcome.Serving, r.GatewayPort)
-		} else if outcome.Refused[r.GatewayPort] == nil {
+		} else if outcome.Refused[r.GatewayPort] == nil && !outcome.Waiting {
 			outcome.Refused[r.GatewayPort] = cmp.Or(layoutErr, errors.New("HAProxy does not listen on it yet"))
 		}
 	}
@@ -153,11 +158,19 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route) (Outcome, error
 	return outcome, errors.Join(changeErr, layoutErr)
 }
 
+// EndDead ends the connections to servers that have not answered for a while, which TCP would keep. It is done here and not by HAProxy's
+// "on-marked-down shutdown-sessions": that also ends those of a server that is taken out while its pod goes on, and after the first failed checks.
+func (p *Proxy) EndDead() error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.admin.endDead(p.config.DeadAfter)
+}
+
 // plan gives the listeners wanted, with everybody's slot. A port of a new listener that somebody else on this node holds is refused.
 func (p *Proxy) plan(ctx context.Context, routes []route.Route, running, written map[uint16]listener, refused map[uint16]error) map[uint16]listener {
 	wanted := make(map[uint16]listener, len(routes))
 	for _, r := range routes {
-		l := listener{Port: r.GatewayPort, About: about(r), Rules: rulesOf(r)}
+		l := listener{Port: r.GatewayPort, About: p.config.about(r), Rules: rulesOf(r)}
 		if is, exists := running[r.GatewayPort]; exists {
 			l.Slots = place(is.Slots, endpointsOf(r))
 			wanted[l.Port] = l
@@ -204,6 +217,10 @@ func (p *Proxy) install(ctx context.Context, wanted, running map[uint16]listener
 		p.failed = failure{}
 		return p.file.keep()
 	}
+	if wait := time.Until(p.last.Add(p.config.ReloadGap)); wait > 0 && !down {
+		outcome.Waiting = true
+		return nil
+	}
 	if err := p.reload(ctx, goal); err != nil {
 		restored := p.file.restore(ctx)
 		p.remember(goal, err)
@@ -243,11 +260,9 @@ func (p *Proxy) keepInStep(wanted, running map[uint16]listener) {
 	}
 }
 
-// Reloads are signals to HAProxy's master, which is deaf for an instant while it executes itself anew.
-const (
-	reloadGap    = 100 * time.Millisecond // between the end of a reload and the next one
-	reloadRepeat = time.Second            // after which a reload without effect is asked for again
-)
+// reloadRepeat is after which time a reload without effect is asked for again: it is a signal to HAProxy's master, which is deaf for an instant
+// while it executes itself anew.
+const reloadRepeat = time.Second
 
 // reload has HAProxy take the file over and waits until another worker than before answers, with the listeners wanted.
 func (p *Proxy) reload(ctx context.Context, goal string) error {
@@ -255,7 +270,7 @@ func (p *Proxy) reload(ctx context.Context, goal string) error {
 	ctx, cancel := context.WithTimeout(ctx, p.config.ReloadTimeout)
 	defer cancel()
 	before := p.admin.worker()
-	ask := time.NewTimer(time.Until(p.last.Add(reloadGap)))
+	ask := time.NewTimer(0)
 	defer ask.Stop()
 	look := time.NewTicker(2 * time.Millisecond)
 	defer look.Stop()

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -290,6 +291,224 @@ func TestOnlyClientsOfARoutesNetworksAreLetIn(t *testing.T) {
 	lets(true)
 	_, failed, _ := load.Stop()
 	require.Empty(t, failed)
+}
+
+// hold opens a connection through a port and has the backend answer on it.
+func hold(t *testing.T, port uint16) (net.Conn, error) {
+	t.Helper()
+	connection, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	return connection, ask(connection)
+}
+
+func ask(connection net.Conn) error {
+	_ = connection.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := io.WriteString(connection, "GET / HTTP/1.1\r\nHost: test\r\n\r\n"); err != nil {
+		return err
+	}
+	_, err := connection.Read(make([]byte, 4096))
+	return err
+}
+
+func TestAClientHasAsManyConnectionsAsARouteLets(t *testing.T) {
+	process := haproxytest.New(t)
+	a := haproxytest.NewBackend(t, "a")
+	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
+	p := open(t, process.Config())
+	r := web(port, a.Ready())
+	r.ClientConnections = 2
+	apply(t, p, r, web(other, a.Ready()))
+	first, err := hold(t, port)
+	require.NoError(t, err)
+	_, err = hold(t, port)
+	require.NoError(t, err)
+	_, err = hold(t, port)
+	require.Error(t, err, "the third one")
+	_, err = hold(t, other)
+	require.NoError(t, err, "another port has no limit")
+	require.NoError(t, first.Close())
+	haproxytest.Wait(t, "room for another one", func() error { _, err := hold(t, port); return err })
+}
+
+func TestConnectionsAreSilentAsLongAsARouteLets(t *testing.T) {
+	process := haproxytest.New(t)
+	a := haproxytest.NewBackend(t, "a")
+	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
+	p := open(t, process.Config())
+	r := web(port, a.Ready())
+	r.Idle = time.Second
+	apply(t, p, r, web(other, a.Ready()))
+	short, err := hold(t, port)
+	require.NoError(t, err)
+	long, err := hold(t, other)
+	require.NoError(t, err)
+	_ = short.SetDeadline(time.Now().Add(10 * time.Second))
+	_, err = short.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, ask(long))
+}
+
+func TestOnlySoManyConnectionsOfAPortAreServedAtATime(t *testing.T) {
+	process := haproxytest.New(t)
+	a := haproxytest.NewBackend(t, "a")
+	port := haproxytest.FreePort(t)
+	p := open(t, process.Config())
+	r := web(port, a.Ready())
+	r.Connections = 1
+	apply(t, p, r)
+	first, err := hold(t, port)
+	require.NoError(t, err)
+	second, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	require.NoError(t, err)
+	defer second.Close()
+	answered := make(chan error, 1)
+	go func() { answered <- ask(second) }()
+	select {
+	case err := <-answered:
+		require.Fail(t, "the second one is served beside the first", "%v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	require.NoError(t, first.Close())
+	require.NoError(t, <-answered)
+}
+
+func TestReloadsAreGathered(t *testing.T) {
+	process := haproxytest.New(t)
+	a := haproxytest.NewBackend(t, "a")
+	ports := []uint16{haproxytest.FreePort(t), haproxytest.FreePort(t), haproxytest.FreePort(t)}
+	config := process.Config()
+	config.ReloadGap = 2 * time.Second
+	p := open(t, config)
+	require.True(t, apply(t, p, web(ports[0], a.Ready())).Reloaded)
+	reloaded := time.Now()
+	outcome := apply(t, p, web(ports[0], a.Ready()), web(ports[1], a.Ready()))
+	require.True(t, outcome.Waiting)
+	require.Equal(t, []uint16{ports[0]}, outcome.Serving)
+	b := haproxytest.NewBackend(t, "b")
+	outcome = apply(t, p, web(ports[0], b.Ready()), web(ports[1], a.Ready()), web(ports[2], a.Ready()))
+	require.True(t, outcome.Waiting)
+	answer, err := haproxytest.Get(t.Context(), ports[0])
+	require.NoError(t, err)
+	require.Equal(t, "b", answer, "backends do not wait")
+	haproxytest.Wait(t, "the reload of both", func() error {
+		outcome = apply(t, p, web(ports[0], b.Ready()), web(ports[1], a.Ready()), web(ports[2], a.Ready()))
+		if outcome.Waiting {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	require.Len(t, outcome.Serving, 3)
+	require.GreaterOrEqual(t, time.Since(reloaded), config.ReloadGap)
+}
+
+func TestConnectionsToAServerThatIsDownEnd(t *testing.T) {
+	process := haproxytest.New(t)
+	config := process.Config()
+	config.DeadAfter = time.Second
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	backend := route.Backend{Address: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).AddrPort().Port(), Ready: true}
+	accepted := make(chan net.Conn, 100)
+	go func() {
+		for {
+			connection, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- connection // kept, and silent
+		}
+	}()
+	port := haproxytest.FreePort(t)
+	p := open(t, config)
+	apply(t, p, web(port, backend))
+	client, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	require.NoError(t, err)
+	defer client.Close()
+	_, err = client.Write([]byte("x"))
+	require.NoError(t, err)
+	var served net.Conn // referred to, so that it stays open
+	haproxytest.Wait(t, "the connection at the server", func() error {
+		select {
+		case connection := <-accepted:
+			_ = connection.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			if n, _ := connection.Read(make([]byte, 1)); n == 1 {
+				served = connection
+				return nil
+			}
+			_ = connection.Close() // a check
+		default:
+		}
+		return errors.New("not there yet")
+	})
+	require.NoError(t, p.EndDead())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := client.Read(make([]byte, 1))
+		ended <- err
+	}()
+	require.NoError(t, l.Close())
+	down := time.Now()
+	haproxytest.Wait(t, "the end of the connection", func() error {
+		require.NoError(t, p.EndDead())
+		select {
+		case err := <-ended:
+			require.ErrorIs(t, err, io.EOF)
+			return nil
+		default:
+			return errors.New("it is open")
+		}
+	})
+	require.GreaterOrEqual(t, time.Since(down), config.DeadAfter)
+	require.NoError(t, served.Close())
+}
+
+func TestTheConfigurationOfAFormerReleaseIsTakenOverWithoutALostConnection(t *testing.T) {
+	process := haproxytest.New(t)
+	a := haproxytest.NewBackend(t, "a")
+	port := haproxytest.FreePort(t)
+	config := process.Config()
+	former, err := os.ReadFile(filepath.Join("testdata", "former.cfg"))
+	require.NoError(t, err)
+	user, err := user.Current()
+	require.NoError(t, err)
+	text := strings.NewReplacer("/run/admin.sock", config.Socket, "8000", fmt.Sprint(port), "127.0.0.2:8080", fmt.Sprintf("127.0.0.1:%d", a.Ready().Port),
+		"user haproxy\n", "user "+user.Username+"\n", "  group haproxy\n", "").Replace(string(former))
+	require.NoError(t, os.WriteFile(config.ConfigFile, []byte(text), 0o600))
+	require.NoError(t, process.Reload(t.Context()))
+	load := haproxytest.StartLoad(t, port)
+	haproxytest.Wait(t, "answers", func() error {
+		if load.Answers()["a"] == 0 {
+			return errors.New("none")
+		}
+		return nil
+	})
+	kept, err := hold(t, port)
+	require.NoError(t, err)
+	load.WaitFor(t, 20)
+	broken := true
+	config.RetryAfter = time.Nanosecond
+	config.Reload = func(ctx context.Context) error {
+		if broken {
+			return errors.New("no memory")
+		}
+		return process.Reload(ctx)
+	}
+	p := open(t, config)
+	_, err = p.Apply(t.Context(), []route.Route{web(port, a.Ready())})
+	require.ErrorContains(t, err, "no memory")
+	broken = false // the file of before is back, without what is new
+	require.True(t, apply(t, p, web(port, a.Ready())).Reloaded)
+	require.False(t, apply(t, p, web(port, a.Ready())).Reloaded)
+	load.WaitFor(t, 50)
+	require.NoError(t, ask(kept))
+	content, err := os.ReadFile(config.ConfigFile)
+	require.NoError(t, err)
+	require.Contains(t, string(content), "clitcpka-idle 30")
+	require.Contains(t, string(content), "backend clients")
 }
 
 func TestACandidateThatHAProxyRefusesIsNotUsed(t *testing.T) {

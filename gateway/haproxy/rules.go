@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/haproxytech/client-native/v6/models"
 
@@ -14,43 +15,71 @@ import (
 
 // rules are what a listener demands of clients. They change with a reload.
 type rules struct {
-	Sources []netip.Prefix // from where they may come; empty: from anywhere
+	Sources           []netip.Prefix // from where they may come; empty: from anywhere
+	Idle              time.Duration  // how long connections may be silent; 0: as the defaults say
+	Connections       int            // open at a time; 0: as the defaults say
+	ClientConnections int            // of them of one client; 0: any
 }
 
 func rulesOf(r route.Route) rules {
-	return rules{Sources: r.Sources}
+	return rules{Sources: r.Sources, Idle: r.Idle, Connections: r.Connections, ClientConnections: r.ClientConnections}
 }
 
-// about describes a listener for people who read the configuration. It tells different rules apart; the name of a rule's value would not
-// always fit into a line.
-func about(r route.Route) string {
-	text := rulesOf(r).text()
-	if text == "" {
-		return r.String()
-	}
+// share is how many connections one listener, or one client, may have of those that a gateway carries, so that there is room for others.
+func share(all int) int { return all - all/8 }
+
+// about describes a listener for people who read the configuration. It tells different rules apart: by a checksum, as the rules themselves
+// would not always fit into a line.
+func (c Config) about(r route.Route) string {
+	rules := rulesOf(r)
+	text := fmt.Sprint(rules.Sources, rules.Idle, rules.Connections, rules.ClientConnections, c.MaxConnections)
 	return fmt.Sprintf("%s rules:%.6x", r, sha256.Sum256([]byte(text)))
 }
 
-// text is "" without any rule.
-func (r rules) text() string {
-	var b strings.Builder
-	for _, source := range r.Sources {
-		fmt.Fprintf(&b, "from %s\n", source)
-	}
-	return b.String()
+const (
+	aclSources     = "sources" // clients that may come
+	sectionClients = "clients" // the section with the table of all clients
+	// perLine is how many networks stand in one line: HAProxy takes 64 words, and 2,048 bytes.
+	perLine = 32
+	// Clients that have connections are remembered anyway, others until the room is needed.
+	clientsKept  = 100_000
+	clientExpiry = time.Minute
+)
+
+func clientTable() *models.ConfigStickTable {
+	size, expire := int64(clientsKept), clientExpiry.Milliseconds()
+	return &models.ConfigStickTable{Type: models.ConfigStickTableTypeIP, Size: &size, Expire: &expire, Store: "conn_cur"}
 }
 
-// acl of clients that may come.
-const aclSources = "sources"
+// shared makes the section that counts the connections of clients over all listeners.
+func (f *file) shared() error {
+	if _, _, err := f.client.GetBackend(sectionClients, ""); err == nil {
+		return nil
+	}
+	return f.transaction(func(id string) error {
+		return f.client.CreateBackend(&models.Backend{BackendBase: models.BackendBase{Name: sectionClients, From: defaultsName, StickTable: clientTable()}}, id, 0)
+	})
+}
 
-// perLine is how many networks stand in one line: HAProxy takes 64 words, and 2,048 bytes.
-const perLine = 32
+// frontend is the part of a listener that clients see.
+func (l listener) frontend(name string) *models.Frontend {
+	f := &models.Frontend{FrontendBase: models.FrontendBase{Name: name, From: defaultsName, Description: l.About, DefaultBackend: name}}
+	if l.Rules.Idle > 0 {
+		idle := l.Rules.Idle.Milliseconds()
+		f.ClientTimeout = &idle
+	}
+	if l.Rules.Connections > 0 {
+		connections := int64(l.Rules.Connections)
+		f.Maxconn = &connections
+	}
+	if l.Rules.ClientConnections > 0 {
+		f.StickTable = clientTable()
+	}
+	return f
+}
 
 // rules puts rules into a frontend that has none.
 func (f *file) rules(frontend string, r rules, id string) error {
-	if len(r.Sources) == 0 {
-		return nil
-	}
 	var acls models.Acls
 	for some := range slices.Chunk(r.Sources, perLine) {
 		texts := make([]string, len(some))
@@ -59,10 +88,25 @@ func (f *file) rules(frontend string, r rules, id string) error {
 		}
 		acls = append(acls, &models.ACL{ACLName: aclSources, Criterion: "src", Value: strings.Join(texts, " ")})
 	}
-	if err := f.client.ReplaceAcls("frontend", frontend, acls, id, 0); err != nil {
-		return err
+	var list models.TCPRequestRules
+	reject := func(condition, test string) {
+		list = append(list, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeConnection, Action: models.TCPRequestRuleActionReject, Cond: condition, CondTest: test})
 	}
-	return f.client.CreateTCPRequestRule(0, "frontend", frontend, &models.TCPRequestRule{
-		Type: models.TCPRequestRuleTypeConnection, Action: models.TCPRequestRuleActionReject, Cond: models.TCPRequestRuleCondUnless, CondTest: aclSources,
-	}, id, 0)
+	limit := func(counter int64, table string, most int) {
+		list = append(list, &models.TCPRequestRule{
+			Type: models.TCPRequestRuleTypeConnection, Action: models.TCPRequestRuleActionTrackDashSc, TrackStickCounter: &counter, TrackKey: "src", TrackTable: table,
+		})
+		reject(models.TCPRequestRuleCondIf, fmt.Sprintf("{ sc%d_conn_cur gt %d }", counter, most))
+	}
+	if len(acls) > 0 {
+		if err := f.client.ReplaceAcls("frontend", frontend, acls, id, 0); err != nil {
+			return err
+		}
+		reject(models.TCPRequestRuleCondUnless, aclSources)
+	}
+	limit(0, sectionClients, share(f.config.MaxConnections))
+	if r.ClientConnections > 0 {
+		limit(1, frontend, r.ClientConnections)
+	}
+	return f.client.ReplaceTCPRequestRules("frontend", frontend, list, id, 0)
 }

@@ -58,6 +58,7 @@ func (p *Process) Config() haproxy.Config {
 		ConfigFile:     filepath.Join(p.Directory, "haproxy.cfg"),
 		Socket:         filepath.Join(p.Directory, "admin.sock"),
 		MaxConnections: 500,
+		ReloadGap:      time.Nanosecond,
 		Bind:           netip.AddrFrom4([4]byte{127, 0, 0, 1}),
 		Reload:         p.Reload,
 	}

@@ -2,10 +2,14 @@ package publish
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	core "k8s.io/api/core/v1"
+
+	"github.com/burano/burano/gateway/route"
 )
 
 // Annotations of a Service that say what the gateways do with it.
@@ -18,6 +22,12 @@ const (
 	AnnotationPort = "burano.io/gateway-port"
 	// AnnotationInternal lists names or numbers of ports that are never published ("metrics,9090").
 	AnnotationInternal = "burano.io/internal-ports"
+	// AnnotationIdle is how long connections may be silent ("90s", "10m", "6h"), at most a week. Without it an hour.
+	AnnotationIdle = "burano.io/idle-timeout"
+	// AnnotationConnections is how many connections each gateway lets be open of a port at a time, AnnotationClientConnections how many of
+	// them one client (address) may have. Without them one port, and one client, may have seven eighths of what a gateway carries.
+	AnnotationConnections       = "burano.io/max-connections"
+	AnnotationClientConnections = "burano.io/max-connections-per-client"
 )
 
 type wish int
@@ -39,6 +49,38 @@ func publishWish(annotations map[string]string) (wish, error) {
 		return no, nil
 	}
 	return unsaid, fmt.Errorf("the annotation %s must be \"true\" or \"false\", not %q; it is not heeded", AnnotationPublish, text)
+}
+
+// limits are what a Service's annotations say of its connections.
+type limits struct {
+	idle                           time.Duration
+	connections, clientConnections int
+}
+
+// limitsOf reads the annotations about connections; one that is wrong is not heeded.
+func limitsOf(annotations map[string]string) (l limits, problems []error) {
+	if text, said := annotations[AnnotationIdle]; said {
+		idle, err := time.ParseDuration(strings.TrimSpace(text))
+		if err != nil || idle < time.Second || idle > route.MaxIdle {
+			problems = append(problems, fmt.Errorf("the annotation %s must be a time like 90s, 10m or 6h, at least a second and at most %s, not %q; it is not heeded", AnnotationIdle, route.MaxIdle, text))
+		} else {
+			l.idle = idle.Truncate(time.Second)
+		}
+	}
+	for name, limit := range map[string]*int{AnnotationConnections: &l.connections, AnnotationClientConnections: &l.clientConnections} {
+		text, said := annotations[name]
+		if !said {
+			continue
+		}
+		number, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || number < 1 || number > route.MaxConnections {
+			problems = append(problems, fmt.Errorf("the annotation %s must be a number from 1 to %d, not %q; it is not heeded", name, route.MaxConnections, text))
+			continue
+		}
+		*limit = number
+	}
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return l, problems
 }
 
 // internalPorts gives the names (see portName) of the ports to leave out, and what was named but is not there.

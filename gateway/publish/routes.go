@@ -2,7 +2,7 @@
 //
 // What is published: in the namespace default every Service with a selector (of any type, but not headless, not ExternalName,
 // and not kubernetes itself); in other namespaces those of type LoadBalancer. One of a class other than [Class] is somebody else's. The annotations of a Service decide otherwise:
-// see [AnnotationPublish], [AnnotationPort] and [AnnotationInternal]. A port stands on the gateways under its own number, only TCP.
+// see [AnnotationPublish] and those after it. A port stands on the gateways under its own number, only TCP.
 package publish
 
 import (
@@ -72,6 +72,13 @@ func Routes(services []*core.Service, endpointSlices []*discovery.EndpointSlice,
 			complain(ReasonSources, "the Service is not published: %v", err)
 			continue
 		}
+		if len(wanted) == 0 {
+			continue
+		}
+		limits, wrong := limitsOf(service.Annotations)
+		for _, err := range wrong {
+			complain(ReasonAnnotation, "%v", err)
+		}
 		for _, c := range wanted {
 			if purpose, reserved := route.Reserved(c.gatewayPort); reserved {
 				complain(ReasonReserved, "port %s is not published: gateway port %d is reserved for %s. Choose another with the annotation %s.",
@@ -80,7 +87,7 @@ func Routes(services []*core.Service, endpointSlices []*discovery.EndpointSlice,
 			}
 			claims = append(claims, route.Route{
 				Namespace: service.Namespace, Service: service.Name, Port: c.name(), GatewayPort: c.gatewayPort, Protocol: route.TCP,
-				Sources: sources, Since: service.CreationTimestamp.UTC(), Backends: backends(service, c.port, ofService[key]),
+				Sources: sources, Idle: limits.idle, Connections: limits.connections, ClientConnections: limits.clientConnections, Since: service.CreationTimestamp.UTC(), Backends: backends(service, c.port, ofService[key]),
 			})
 		}
 	}

@@ -164,6 +164,28 @@ func TestTheClientsOfALoadBalancerAreInItsRoutes(t *testing.T) {
 	require.Empty(t, routes[0].Sources, "only of type LoadBalancer")
 }
 
+func TestTheLimitsOfConnectionsAreInRoutes(t *testing.T) {
+	limited := service("web", note("burano.io/idle-timeout", " 90s"), note("burano.io/max-connections", "1000"), note("burano.io/max-connections-per-client", "10"))
+	routes, complaints := publish.Routes([]*core.Service{limited}, nil, nil)
+	require.Empty(t, complaints)
+	require.Equal(t, 90*time.Second, routes[0].Idle)
+	require.Equal(t, 1000, routes[0].Connections)
+	require.Equal(t, 10, routes[0].ClientConnections)
+	for name, wrong := range map[string][]string{
+		"burano.io/idle-timeout":               {"", "10", "1ms", "200h", "-1s", "1h\ntimeout client 1s"},
+		"burano.io/max-connections":            {"", "0", "-1", "many", "1000001", "1 2"},
+		"burano.io/max-connections-per-client": {"", "0", "1.5", "99999999999999999999"},
+	} {
+		for _, value := range wrong {
+			routes, complaints := publish.Routes([]*core.Service{service("web", note(name, value))}, nil, nil)
+			require.Len(t, routes, 1, "it is published all the same")
+			require.Zero(t, routes[0].Idle+time.Duration(routes[0].Connections)+time.Duration(routes[0].ClientConnections))
+			require.Len(t, complaints, 1, value)
+			require.Equal(t, publish.ReasonAnnotation, complaints[0].Reason)
+		}
+	}
+}
+
 func TestWhatTheStatusOfAServiceSays(t *testing.T) {
 	gateways := []route.Gateway{{Name: "a", Address: netip.MustParseAddr("203.0.113.2")}, {Name: "b", Address: netip.MustParseAddr("203.0.113.1")}}
 	cases := map[string]struct {

@@ -36,6 +36,12 @@ const TCP = "TCP"
 // older reader would do harm.
 const Version = 1
 
+// The greatest limits that a route may have.
+const (
+	MaxIdle        = 7 * 24 * time.Hour
+	MaxConnections = 1_000_000
+)
+
 // Route is one port of the gateways and who answers behind it.
 type Route struct {
 	Namespace   string    // of the Kubernetes Service
@@ -46,7 +52,12 @@ type Route struct {
 	Backends    []Backend // who answers; may be empty
 	// Sources is from where clients may connect; empty: from anywhere. A gateway of an earlier release lets everybody in.
 	Sources []netip.Prefix
-	Since   time.Time // creation of the Service: the older one keeps a contested port
+	// Idle is how long a connection may be silent, in whole seconds; 0: as long as gateways let it by themselves.
+	Idle time.Duration
+	// Connections is how many connections each gateway lets be open at a time, ClientConnections how many of them may be of one address;
+	// 0: as many as gateways let by themselves.
+	Connections, ClientConnections int
+	Since                          time.Time // creation of the Service: the older one keeps a contested port
 }
 
 // Backend is one endpoint behind a route: a pod's address and port.
@@ -68,6 +79,9 @@ type document struct {
 	Protocol    string            `json:"protocol"`
 	Since       time.Time         `json:"since"`
 	Sources     []netip.Prefix    `json:"sources,omitempty"`
+	Idle        int64             `json:"idleSeconds,omitempty"`
+	Connections int               `json:"connections,omitempty"`
+	PerClient   int               `json:"connectionsPerClient,omitempty"`
 	Backends    []backendDocument `json:"backends"`
 }
 
@@ -105,6 +119,12 @@ func (r Route) Validate() error {
 			problems = append(problems, errors.New("one of the networks of clients is none"))
 		}
 	}
+	if r.Idle < 0 || r.Idle > MaxIdle || r.Idle%time.Second != 0 {
+		problems = append(problems, fmt.Errorf("connections may be silent for whole seconds, at most %s, and not %s", MaxIdle, r.Idle))
+	}
+	if r.Connections < 0 || r.ClientConnections < 0 || max(r.Connections, r.ClientConnections) > MaxConnections {
+		problems = append(problems, fmt.Errorf("limits of connections are 1 to %d", MaxConnections))
+	}
 	seen := make(map[netip.AddrPort]bool, len(r.Backends))
 	for i, b := range r.Backends {
 		address, err := netip.ParseAddr(b.Address)
@@ -131,6 +151,7 @@ func Encode(r Route) ([]byte, error) {
 	d := document{
 		Version: Version, Namespace: r.Namespace, Service: r.Service, Port: r.Port, GatewayPort: r.GatewayPort,
 		Protocol: r.Protocol, Since: r.Since.UTC(), Backends: make([]backendDocument, 0, len(r.Backends)), Sources: normal(r.Sources),
+		Idle: int64(r.Idle / time.Second), Connections: r.Connections, PerClient: r.ClientConnections,
 	}
 	for _, b := range r.Backends {
 		d.Backends = append(d.Backends, backendDocument(b))
@@ -173,6 +194,7 @@ func Decode(key string, value []byte) (Route, error) {
 	r := Route{
 		Namespace: d.Namespace, Service: d.Service, Port: d.Port, GatewayPort: d.GatewayPort,
 		Protocol: d.Protocol, Since: d.Since.UTC(), Backends: make([]Backend, 0, len(d.Backends)), Sources: normal(d.Sources),
+		Idle: time.Duration(d.Idle) * time.Second, Connections: d.Connections, ClientConnections: d.PerClient,
 	}
 	for _, b := range d.Backends {
 		r.Backends = append(r.Backends, Backend(b))
