@@ -21,6 +21,7 @@ import (
 	"github.com/burano/burano/gateway/haproxy"
 	"github.com/burano/burano/gateway/loop"
 	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/gateway/traffic"
 )
 
 // Config says where routes come from and what serves them.
@@ -31,9 +32,12 @@ type Config struct {
 	AllowSSH []netip.Prefix // where SSH may come from; empty: anywhere
 	Open     []uint16       // ports of the node itself that the firewall lets in from everywhere
 	Firewall Firewall       // nil: the nftables table of this node
-	Coalesce time.Duration  // how long changes are gathered before they are applied; 5 ms
-	Resync   time.Duration  // how often everything is compared with what is wanted, changed or not; 10 s
-	Logger   *slog.Logger
+	Metrics  netip.AddrPort // where its metrics are; invalid: nowhere
+	// StatusSocket is where it tells how it is (see AskStatus); "": nowhere.
+	StatusSocket string
+	Coalesce     time.Duration // how long changes are gathered before they are applied; 5 ms
+	Resync       time.Duration // how often everything is compared with what is wanted, changed or not; 10 s
+	Logger       *slog.Logger
 }
 
 // Firewall admits ports from outside.
@@ -75,8 +79,11 @@ func Run(ctx context.Context, c Config) error {
 	g := &gateway{config: c, proxy: proxy, refused: make(map[uint16]string)}
 	changed := make(chan struct{}, 1)
 	wait := g.watch(ctx, changed)
+	g.known = newKnowledge(cmp.Or(c.HAProxy.Socket, traffic.Socket), g.routes.Answers)
+	told := g.known.serve(ctx, c)
 	g.loop(ctx, changed)
 	wait()
+	told()
 	c.Logger.Info("the gateway daemon ends; HAProxy goes on serving")
 	return nil
 }
@@ -85,6 +92,7 @@ type gateway struct {
 	config  Config
 	proxy   *haproxy.Proxy
 	routes  *follow.Folder[route.Route]
+	known   *knowledge
 	open    []uint16          // ports that the firewall admits, as far as we know
 	started bool              // something was applied
 	refused map[uint16]string // what was logged about ports that cannot be served
@@ -126,6 +134,7 @@ func (g *gateway) apply(ctx context.Context, routes []route.Route, refresh bool)
 	}
 	start := time.Now()
 	outcome, err := g.proxy.Apply(ctx, winners)
+	g.known.note(winners, outcome, err)
 	if err := g.admit(ctx, outcome.Serving); err != nil {
 		return false, err
 	}

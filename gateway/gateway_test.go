@@ -5,7 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -80,7 +85,10 @@ type node struct {
 	process  *haproxytest.Process
 	firewall *rememberedFirewall
 	journal  *journal
+	metrics  netip.AddrPort
 }
+
+func (n *node) socket() string { return filepath.Join(n.process.Directory, "status.sock") }
 
 func newNode(t *testing.T) *node {
 	t.Helper()
@@ -101,7 +109,7 @@ func (n *node) run(t *testing.T) (stop func()) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- gateway.Run(ctx, gateway.Config{
-			Etcd: n.etcd, HAProxy: n.process.Config(), Firewall: n.firewall, Logger: slog.New(slog.NewTextHandler(n.journal, nil)),
+			Etcd: n.etcd, HAProxy: n.process.Config(), StatusSocket: n.socket(), Metrics: n.metrics, Firewall: n.firewall, Logger: slog.New(slog.NewTextHandler(n.journal, nil)),
 		})
 	}()
 	var once sync.Once
@@ -176,6 +184,58 @@ func TestARouteIsServedMomentsAfterItIsWritten(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestAGatewayTellsHowItIs(t *testing.T) {
+	n := newNode(t)
+	n.metrics = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), haproxytest.FreePort(t))
+	_, err := gateway.AskStatus(t.Context(), n.socket())
+	require.ErrorContains(t, err, "systemctl status burano-gateway")
+	a := haproxytest.NewBackend(t, "a")
+	port := haproxytest.FreePort(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	other := taken.Addr().(*net.TCPAddr).AddrPort().Port()
+	n.put(t, web(port, a.Ready()))
+	n.put(t, web(other, a.Ready()))
+	n.run(t)
+	answers(t, port, "a")
+	var found gateway.Status
+	haproxytest.Wait(t, "its status", func() error {
+		found, err = gateway.AskStatus(t.Context(), n.socket())
+		if err == nil && (!found.Etcd || len(found.Ports) != 2) {
+			err = fmt.Errorf("%+v", found)
+		}
+		return err
+	})
+	for _, one := range found.Ports {
+		if one.Number == port {
+			require.Equal(t, fmt.Sprintf("default/web-%d:http", port), one.Service)
+			require.Empty(t, one.Problem)
+			require.Positive(t, one.Listener.ConnectionsTotal)
+		} else {
+			require.Contains(t, one.Problem, "another program")
+			require.Nil(t, one.Listener)
+		}
+	}
+	response, err := http.Get("http://" + n.metrics.String() + "/metrics")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	metrics, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	for _, line := range []string{
+		"burano_gateway_haproxy_up 1", "burano_gateway_etcd_up 1",
+		fmt.Sprintf(`burano_gateway_backends{port="%d",service="default/web-%d:http",state="up"} 1`, port, port),
+		fmt.Sprintf(`burano_gateway_port_refused{port="%d",service="default/web-%d:http"} 1`, other, other),
+		"burano_gateway_reloads_total", fmt.Sprintf(`burano_gateway_connections_total{port="%d"`, port),
+	} {
+		require.Contains(t, string(metrics), line)
+	}
+	elsewhere, err := http.Get("http://" + n.metrics.String() + "/status")
+	require.NoError(t, err)
+	defer elsewhere.Body.Close()
+	require.Equal(t, http.StatusNotFound, elsewhere.StatusCode, "who sees metrics does not see all")
 }
 
 func TestBackendsAndListenersChangeUnderLoadWithoutAFailedRequest(t *testing.T) {

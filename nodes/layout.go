@@ -3,10 +3,12 @@ package nodes
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/network"
@@ -184,7 +186,7 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 			l.add(kube.Forwarder(d.apis()))
 		}
 		if d.binary != "" {
-			l.add(d.gateway(pairs))
+			l.add(d.gateway(node, pairs))
 		}
 	}
 	for name, unit := range l.units {
@@ -238,7 +240,7 @@ func (d design) publisher(of Node, pairs map[string]pki.Pair) (systemd.Unit, err
 }
 
 // gateway is the unit that serves the routes through HAProxy.
-func (d design) gateway(pairs map[string]pki.Pair) systemd.Unit {
+func (d design) gateway(node Node, pairs map[string]pki.Pair) systemd.Unit {
 	cert, key := etcdFiles(gatewayPair, pairs)
 	internal := []string{network.PodCIDR, kube.ServiceCIDR}
 	for _, network := range d.cluster.networksOfNodes() {
@@ -248,6 +250,9 @@ func (d design) gateway(pairs map[string]pki.Pair) systemd.Unit {
 	command = append(command, "--haproxy-config", "/etc/haproxy/haproxy.cfg", "--internal", strings.Join(internal, ","))
 	if len(d.cluster.SSHFrom) > 0 {
 		command = append(command, "--ssh-from", strings.Join(d.cluster.SSHFrom, ","))
+	}
+	if node.Address.IsValid() {
+		command = append(command, "--metrics", netip.AddrPortFrom(node.Address, route.MetricsPort).String())
 	}
 	if d.cluster.severalMasters() {
 		command = append(command, "--open", strconv.Itoa(kube.APIServerPort)) // its forwarder to the API is for users, too

@@ -406,9 +406,9 @@ func TestOrdersNameEveryAddressTheAPIServerIsDialledAt(t *testing.T) {
 func TestAGatewayLetsEveryNetworkOfNodesIn(t *testing.T) {
 	nodes := nodesOf(1, 1, 1)
 	d, pairs := aDesign(t, nodes, Calico)
-	before := d.gateway(pairs).Command
+	before := d.gateway(nodes[2], pairs).Command
 	d.cluster.Further = []netip.Prefix{netip.MustParsePrefix("10.9.0.7/26")}
-	require.Contains(t, d.gateway(pairs).Command, before[slices.Index(before, "--internal")+1]+",10.9.0.0/26")
+	require.Contains(t, d.gateway(nodes[2], pairs).Command, before[slices.Index(before, "--internal")+1]+",10.9.0.0/26")
 	inside, beside := nodes[1], nodes[1]
 	inside.Address, beside.Address = netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("10.9.0.9")
 	require.Equal(t, 24, d.networkNode(inside, 0).Bits)

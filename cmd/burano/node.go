@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 	"github.com/burano/burano/gateway"
 	"github.com/burano/burano/gateway/haproxy"
 	"github.com/burano/burano/gateway/publish"
+	"github.com/burano/burano/gateway/traffic"
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/etcd/restore"
 )
@@ -94,6 +96,7 @@ func gatewayCommand() *cobra.Command {
 	var config string
 	var internal, ssh []string
 	var open []uint
+	var metrics string
 	command := &cobra.Command{
 		Use:   "gateway",
 		Short: "Keep HAProxy and the published ports in step with the routes in etcd (runs on gateways)",
@@ -113,12 +116,18 @@ func gatewayCommand() *cobra.Command {
 					return fmt.Errorf("--open %d: ports are 1 to 65535", port)
 				}
 			}
+			var told netip.AddrPort
+			if metrics != "" {
+				if told, err = netip.ParseAddrPort(metrics); err != nil {
+					return fmt.Errorf("--metrics %s: %w", metrics, err)
+				}
+			}
 			client, err := store.connect()
 			if err != nil {
 				return err
 			}
 			err = gateway.Run(command.Context(), gateway.Config{Etcd: client, HAProxy: haproxy.Config{ConfigFile: config}, Internal: networks, AllowSSH: from, Open: ports,
-				Logger: slog.Default()})
+				Metrics: told, StatusSocket: gateway.StatusSocket, Logger: slog.Default()})
 			return errors.Join(err, client.Close())
 		},
 	}
@@ -127,7 +136,64 @@ func gatewayCommand() *cobra.Command {
 	command.Flags().StringSliceVar(&internal, "internal", nil, "networks of the cluster, whose traffic is all let in (CIDRs)")
 	command.Flags().StringSliceVar(&ssh, "ssh-from", nil, "from where SSH is let in (CIDRs); without it from everywhere")
 	command.Flags().UintSliceVar(&open, "open", nil, "ports of the node itself that are let in from everywhere")
+	command.Flags().StringVar(&metrics, "metrics", "", "host and port of its metrics, which only the cluster's networks reach")
+	command.AddCommand(gatewayStatusCommand())
 	return command
+}
+
+// gatewayStatusCommand is for whoever is logged in to a gateway; "burano traffic" tells of all gateways of a cluster.
+func gatewayStatusCommand() *cobra.Command {
+	var print output
+	var socket string
+	command := &cobra.Command{
+		Use:   "status",
+		Short: "Show what the gateway on this node serves; the exit code is 0 when that is all that it is to serve",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			found, err := gateway.AskStatus(command.Context(), socket)
+			if err != nil {
+				return err
+			}
+			err = print.print(command.OutOrStdout(), found, func(table *tabwriter.Writer) {
+				fmt.Fprintln(table, "PORT\tSERVICE\tSERVED\tOPEN\tTOTAL\tDENIED\tBACKENDS UP")
+				for _, port := range found.Ports {
+					if port.Listener == nil {
+						fmt.Fprintf(table, "%d\t%s\tno\t\t\t\t\n", port.Number, port.Service)
+						continue
+					}
+					up := 0
+					for _, backend := range port.Listener.Backends {
+						if backend.State == traffic.Up {
+							up++
+						}
+					}
+					fmt.Fprintf(table, "%d\t%s\tyes\t%d\t%d\t%d\t%d of %d\n", port.Number, port.Service, port.Listener.Connections, port.Listener.ConnectionsTotal,
+						port.Listener.Denied, up, len(port.Listener.Backends))
+				}
+			})
+			return errors.Join(err, gatewayProblems(found))
+		},
+	}
+	print.addFlag(command)
+	command.Flags().StringVar(&socket, "socket", gateway.StatusSocket, "where the daemon answers")
+	return command
+}
+
+// gatewayProblems is an error that says what a gateway does not do.
+func gatewayProblems(found gateway.Status) error {
+	var problems []error
+	if !found.Etcd {
+		problems = append(problems, errors.New("etcd does not answer: what is served stays as it is"))
+	}
+	if found.Trouble != "" {
+		problems = append(problems, errors.New(found.Trouble))
+	}
+	for _, port := range found.Ports {
+		if port.Problem != "" {
+			problems = append(problems, fmt.Errorf("port %d of %s is not served: %s", port.Number, port.Service, port.Problem))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 func prefixes(flag string, texts []string) ([]netip.Prefix, error) {

@@ -28,6 +28,7 @@ type Folder[T any] struct {
 
 	mutex   sync.Mutex
 	known   bool
+	answers bool // etcd did when it was asked last
 	picture map[string]T
 	bad     map[string]string // keys that decode refused, and why, so that each is logged once
 }
@@ -47,12 +48,26 @@ func (f *Folder[T]) Values() (list []T, known bool) {
 	return list, f.known
 }
 
+// Answers says whether etcd answered when it was asked last.
+func (f *Folder[T]) Answers() bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.answers
+}
+
+func (f *Folder[T]) note(answers bool) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.answers = answers
+}
+
 // Run follows etcd until the context ends.
 func (f *Folder[T]) Run(ctx context.Context) {
 	pause, lost := loop.FirstPause, false
 	for ctx.Err() == nil {
 		err := f.follow(ctx, func() {
 			pause = loop.FirstPause
+			f.note(true)
 			if lost {
 				lost = false
 				f.logger.Info("etcd answers again", "following", f.prefix)
@@ -61,6 +76,7 @@ func (f *Folder[T]) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		f.note(false)
 		if !lost {
 			lost = true
 			f.logger.Warn("lost etcd, trying again; everything stays as it is", "following", f.prefix, "error", err)

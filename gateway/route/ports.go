@@ -5,6 +5,9 @@ import "slices"
 // APIServerPort is where masters answer the Kubernetes API.
 const APIServerPort = 6443
 
+// MetricsPort is where gateways tell their metrics inside the cluster. It is kube-proxy's, which gateways do not run.
+const MetricsPort = 10249
+
 // reserved says which ports the nodes themselves need, and for what. A route on one of them would take it away from the node
 // or open it to the world.
 func reserved(port uint16) string {
@@ -31,7 +34,7 @@ func reserved(port uint16) string {
 		return "Calico's metrics and health"
 	case 10248, 10250, 10255:
 		return "the kubelet"
-	case 10249, 10256:
+	case MetricsPort, 10256:
 		return "kube-proxy"
 	case 10257:
 		return "the Kubernetes controller manager"

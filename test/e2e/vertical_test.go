@@ -152,9 +152,21 @@ func clusterTells(t *testing.T, l *lab, c *cluster, demo *user, environment map[
 		require.NotEmpty(t, published["backends"])
 		ports[fmt.Sprint(published["gateway_port"])] = true
 	}
-	require.Contains(t, ports, where[strings.LastIndex(where, ":")+1:])
+	port := where[strings.LastIndex(where, ":")+1:]
+	require.Contains(t, ports, port)
 
-	_, err := c.on(gateway, "systemctl", "stop", "etcd")
+	told, err := c.on(gateway, "/opt/burano/bin/burano", "gateway", "status")
+	require.NoError(t, err, told)
+	require.Regexp(t, `(?m)^`+port+` +\S+ +yes `, told)
+	address, err := c.on(gateway, "hostname", "-I")
+	require.NoError(t, err)
+	metrics, err := c.on("murano-kube-1", "curl", "--silent", "--fail", "--max-time", "5", "http://"+strings.Fields(address)[0]+":10249/metrics")
+	require.NoError(t, err, metrics)
+	require.Contains(t, metrics, `burano_gateway_connections_total{port="`+port+`"`)
+	_, err = get("http://" + where[:strings.LastIndex(where, ":")] + ":10249/metrics")
+	require.Error(t, err, "from outside nobody asks a gateway for its metrics")
+
+	_, err = c.on(gateway, "systemctl", "stop", "etcd")
 	require.NoError(t, err)
 	status = demo.must(t, http.MethodGet, path, nil)
 	require.Equal(t, false, status["healthy"])
