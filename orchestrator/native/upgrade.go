@@ -247,9 +247,6 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, known *
 	}
 	for i := range known.Nodes {
 		node := &known.Nodes[i]
-		if paused, err := c.clusters.halts(ctx, object); err != nil || paused {
-			return err
-		}
 		ended := nodeDone
 		if back {
 			ended = nodeWaits
@@ -257,7 +254,19 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, known *
 		if node.State == ended {
 			continue
 		}
-		began := node.State == nodeChanges
+		began, over := node.State == nodeChanges, false
+		if began { // the deployment may have done it
+			one, there, err := c.memberOf(ctx, object, node)
+			if err != nil {
+				return err
+			}
+			over = !there || !one.replacing
+		}
+		if !over {
+			if paused, err := c.clusters.halts(ctx, object); err != nil || paused {
+				return err
+			}
+		}
 		if !began {
 			node.State = nodeChanges
 			if err := c.clusters.keepUpgrade(ctx, object, known); err != nil {
@@ -267,12 +276,14 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, known *
 				return err
 			}
 		}
-		done, err := c.turn(ctx, call.Interpreter, object, node, began)
-		if err != nil {
-			return fmt.Errorf("upgrade %s: %w", node.Name, err)
-		}
-		if !done {
-			return nil // paused
+		if !over {
+			done, err := c.turn(ctx, call.Interpreter, object, node)
+			if err != nil {
+				return fmt.Errorf("upgrade %s: %w", node.Name, err)
+			}
+			if !done {
+				return nil // paused
+			}
 		}
 		node.State = ended
 		if err := c.clusters.keepUpgrade(ctx, object, known); err != nil {
@@ -356,21 +367,27 @@ func (c clusterClass) settleImages(object *muranopl.Object, known *Upgrade) {
 	}
 }
 
-// turn gives a node of an upgrade its server; done is false when the upgrade pauses in the middle. began says that this was begun before.
-func (c clusterClass) turn(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, node *UpgradeNode, began bool) (done bool, err error) {
+// memberOf is the node of the cluster that has a turn in an upgrade; there is false when it was removed since.
+func (c clusterClass) memberOf(ctx context.Context, object *muranopl.Object, node *UpgradeNode) (one member, there bool, err error) {
 	members, err := c.clusters.members(ctx, object)
-	if err != nil {
-		return false, err
-	}
 	i := slices.IndexFunc(members, func(one member) bool { return one.instance().ID() == node.Instance && !one.leaving })
-	if i < 0 || began && !members[i].replacing {
-		return true, nil // it was removed since; or the deployment before has done it
+	if err != nil || i < 0 {
+		return member{}, false, err
+	}
+	return members[i], true, nil
+}
+
+// turn gives a node of an upgrade its server; done is false when the upgrade pauses in the middle.
+func (c clusterClass) turn(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, node *UpgradeNode) (done bool, err error) {
+	one, there, err := c.memberOf(ctx, object, node)
+	if err != nil || !there {
+		return err == nil, err
 	}
 	started := time.Now()
-	if err := c.replaceOne(ctx, interpreter, object, members[i]); err != nil {
+	if err := c.replaceOne(ctx, interpreter, object, one); err != nil {
 		return false, err
 	}
-	known, err := c.clusters.successions.of(ctx, members[i].instance())
+	known, err := c.clusters.successions.of(ctx, one.instance())
 	if err != nil || known.replacing() {
 		return false, err
 	}
