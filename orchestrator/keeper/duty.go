@@ -113,6 +113,8 @@ type Repair struct {
 	Text     string // the first line of the task's log, which says why
 	// Cloud says that the task needs the cloud: it works with the standing delegation, and is not started where there is none.
 	Cloud bool
+	// Routine says that nothing is broken, and what is done is everyday work, such as a change of size: it is begun at once, and never given up.
+	Routine bool
 	// AfterFailure says that it may also be started where the environment's newest deployment failed (Environment.Failed).
 	AfterFailure bool
 }

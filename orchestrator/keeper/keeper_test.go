@@ -342,3 +342,46 @@ func TestNothingIsRepairedWhereAUsersTaskFailedOrTheDelegationLacks(t *testing.T
 		require.NoError(t, repair(func(r *store.Repair) { r.AfterFailure = true }))
 	})
 }
+
+func TestEverydayWorkBeginsAtOnceAndIsNeverGivenUp(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
+		s := rows(t, db)
+		e := deployed(t, s, "one", nil)
+		d := &duty{name: "load", every: 10 * time.Millisecond}
+		grow := func(_ context.Context, environment *keeper.Environment) (keeper.Result, error) {
+			return keeper.Result{Findings: []keeper.Finding{{Kind: "group-too-small", Subject: "workers: 3", Severity: keeper.Info, Mends: "it grows", Repair: &keeper.Repair{
+				ObjectID: environment.Clusters[0].ObjectID, Method: "grow", Text: "It is too small", Routine: true}}}}, nil
+		}
+		d.becomes(grow)
+		run(t, keeper.Config{Store: s, Duties: []keeper.Duty{d}, Tries: 1, Pause: time.Millisecond, RepairAfter: time.Hour})
+		ends := func() {
+			t.Helper()
+			var hold *store.Hold
+			eventually(t, func() bool {
+				var err error
+				hold, _, err = s.TakeTask(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
+				return err == nil
+			})
+			_, err := hold.Finish(t.Context(), store.Outcome{Result: store.Document{}, Objects: store.ForAPI(e.Model.ObjectsCopy), ObjectsCopy: e.Model.ObjectsCopy})
+			require.NoError(t, err)
+		}
+		ends()
+		ends()
+		standing := findings(t, s, e.ID, false)
+		require.Len(t, standing, 1)
+		require.Equal(t, "it grows", standing[0].Mends)
+
+		d.becomes(func(context.Context, *keeper.Environment) (keeper.Result, error) { return keeper.Result{}, nil })
+		eventually(t, func() bool {
+			hold, _, err := s.TakeTask(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
+			if err == nil { // of the last look before
+				_, err = hold.Finish(t.Context(), store.Outcome{Result: store.Document{}, Objects: store.ForAPI(e.Model.ObjectsCopy), ObjectsCopy: e.Model.ObjectsCopy})
+				require.NoError(t, err)
+			}
+			return len(findings(t, s, e.ID, false)) == 0
+		})
+		d.becomes(grow)
+		eventually(t, func() bool { return len(findings(t, s, e.ID, false)) == 1 })
+		require.LessOrEqual(t, findings(t, s, e.ID, false)[0].Tries, int64(1), "found again it is another one")
+	})
+}

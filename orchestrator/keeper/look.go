@@ -198,12 +198,13 @@ func (l *lookOf) findings() []store.Finding {
 
 // row is the finding without what the database says of it.
 func (f Finding) row(duty string) store.Finding {
-	return store.Finding{Duty: duty, ObjectID: f.ObjectID, Kind: f.Kind, Subject: f.Subject, Severity: string(f.Severity), Text: f.Text, Mends: f.Mends, Repairable: f.Repair != nil}
+	return store.Finding{Duty: duty, ObjectID: f.ObjectID, Kind: f.Kind, Subject: f.Subject, Severity: string(f.Severity), Text: f.Text, Mends: f.Mends, Repairable: f.Repair != nil,
+		Routine: f.Repair != nil && f.Repair.Routine}
 }
 
 // mends says what mends a finding, once it is known how often it was tried.
 func (k *Keeper) mends(row store.Finding) string {
-	if row.Repairable && row.Tries >= int64(k.Tries) {
+	if row.Repairable && !row.Routine && row.Tries >= int64(k.Tries) {
 		return fmt.Sprintf("It was repaired %d times, which did not help, and is not any more: see the deployment %s and its log", row.Tries, row.TaskID)
 	}
 	return row.Mends
@@ -214,7 +215,7 @@ func (h *holding) repair(ctx context.Context, claim store.Claim, now store.Time,
 	slices.SortStableFunc(standing, func(a, b store.Finding) int { return rank(a.Severity) - rank(b.Severity) })
 	for _, row := range standing {
 		repair := repairOf(row, looks)
-		if repair == nil || row.Tries >= int64(h.Tries) || row.NextTry > now || time.Since(row.Opened.Time()) < h.RepairAfter {
+		if repair == nil || row.NextTry > now || !repair.Routine && (row.Tries >= int64(h.Tries) || time.Since(row.Opened.Time()) < h.RepairAfter) {
 			continue
 		}
 		pause := min(longestPause, h.Pause<<min(row.Tries, 10))

@@ -25,6 +25,7 @@ type Finding struct {
 	NextTry       Time   // by the database's clock: none is started before
 	TaskID        string // of the last repair; "" for none
 	Repairable    bool   `gorm:"-"` // its duty has just said how it is repaired
+	Routine       bool   `gorm:"-"` // its repair is everyday work: one that was closed is over, and found again it is another one
 }
 
 // Same tells whether two findings of an environment are about the same thing.
@@ -41,7 +42,7 @@ func (s *Store) keepFindings(tx *gorm.DB, environmentID string, looked Looked) (
 		return nil, err
 	}
 	for _, found := range looked.Findings {
-		at := slices.IndexFunc(former, found.Same)
+		at := slices.IndexFunc(former, func(was Finding) bool { return found.Same(was) && !(found.Routine && was.Closed != nil) })
 		if at < 0 {
 			found.ID, found.EnvironmentID, found.Opened = NewID(), environmentID, now
 			found.Mends = looked.Mends(found)
@@ -54,12 +55,12 @@ func (s *Store) keepFindings(tx *gorm.DB, environmentID string, looked Looked) (
 		was := former[at]
 		former = slices.Delete(former, at, at+1)
 		is := was
-		is.Severity, is.Text, is.Mends, is.Repairable = found.Severity, found.Text, found.Mends, found.Repairable
+		is.Severity, is.Text, is.Mends, is.Repairable, is.Routine = found.Severity, found.Text, found.Mends, found.Repairable, found.Routine
 		is.Mends = looked.Mends(is)
 		if was.Closed != nil {
 			is.Closed, is.Opened = nil, now
 		}
-		was.Repairable = is.Repairable
+		was.Repairable, was.Routine = is.Repairable, is.Routine
 		if is != was {
 			if err := tx.Model(&Finding{}).Where("id = ?", is.ID).Select("severity", "text", "mends", "closed", "opened").Updates(&is).Error; err != nil {
 				return nil, err
