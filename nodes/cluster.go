@@ -68,6 +68,8 @@ type Node struct {
 	Leaving bool `json:",omitempty"`
 	// Inherits is the floating address that it gets from the node whose place it takes: its certificates name it already.
 	Inherits netip.Addr `json:",omitzero"`
+	// Elastic says that it comes and goes with what runs in the cluster: it is no member of etcd.
+	Elastic bool `json:",omitempty"`
 	// Settings are what users have set of the Kubernetes node. Deploy leaves a locked node alone that does not answer.
 	Settings kube.Settings `json:",omitzero"`
 }

@@ -173,7 +173,7 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 	masters := c.config.masters()
 	var candidates []etcd.Candidate
 	for _, node := range staying {
-		if c.config.EtcdOnMasters && len(masters) >= 3 && node.Role != Master {
+		if node.Elastic || c.config.EtcdOnMasters && len(masters) >= 3 && node.Role != Master {
 			continue
 		}
 		candidates = append(candidates, etcd.Candidate{Name: node.Name, Rank: slices.Index([]Role{Master, Minion, Gateway}, node.Role)})

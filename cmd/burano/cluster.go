@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -43,6 +44,19 @@ func printCluster(s client.Cluster, table *tabwriter.Writer) {
 			ready = fmt.Sprint(*one.Ready)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%t\t%s\t%s\t%s\t%s\n", one.Name, one.Role, one.Address, one.Floating, one.Reachable, ready, one.State, members[one.Name], one.Version)
+	}
+	if len(s.Groups) > 0 {
+		fmt.Fprintln(table, "\nGROUP\tNODES\tMINIMUM\tMAXIMUM\tLAST DECISION")
+	}
+	for _, one := range s.Groups {
+		minimum, last := "", ""
+		if one.Minimum != nil {
+			minimum = strconv.Itoa(*one.Minimum)
+		}
+		if one.LastDecision != nil {
+			last = one.LastDecision.At.Format(time.DateTime) + ": " + one.LastDecision.Text
+		}
+		fmt.Fprintf(table, "%s\t%d\t%s\t%d\t%s\n", one.Name, one.Nodes, minimum, one.Maximum, last)
 	}
 	if len(s.Members) > 0 {
 		fmt.Fprintln(table, "\nETCD\tFILE\tIN USE\tQUOTA")

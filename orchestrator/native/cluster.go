@@ -39,6 +39,7 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		"scaleGatewaysUp": c.scaleUp(ofCluster(gateways)), "scaleGatewaysDown": c.scaleDown(ofCluster(gateways)),
 		".init": c.clusters.masters.init, "setMasterCount": c.setMasterCount,
 		"scaleGroupUp": c.scaleUp(ofGroup), "scaleGroupDown": c.scaleDown(ofGroup), "setGroupCount": c.setGroupCount,
+		methodScale: c.scaleByLoad, "setGroupLimits": c.setGroupLimits,
 		methodRepairNode: c.repairNode,
 		"replaceNode":    c.replaceNode,
 		methodUpgrade:    c.upgrade,
@@ -187,6 +188,9 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 			return nil, err
 		}
 		node := nodes.Node{Name: one.server.name(), Role: one.role, Address: addresses.Fixed, Server: addresses.ServerID, Launched: launched, Leaving: one.leaving}
+		if group := one.instance().Find(classMinionGroup); group != nil {
+			node.Elastic = elastic(group)
+		}
 		if one.role == nodes.Minion && !one.leaving {
 			if node.Settings, err = c.clusters.settings.whole(ctx, one.instance()); err != nil {
 				return nil, err

@@ -406,7 +406,7 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 	api := "https://" + netip.AddrPortFrom(apiAddress(list), kube.APIServerPort).String()
 	own, further := c.nodeNetworks(object)
 	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: api, Nodes: list, Network: own, Further: further,
-		SnapshotContainer: c.snapshotContainer(ctx, object)})
+		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(object)})
 }
 
 func (c *clusters) storeFacts(ctx context.Context, object *muranopl.Object, known facts) error {

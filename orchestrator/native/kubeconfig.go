@@ -28,6 +28,8 @@ type facts struct {
 	Further []netip.Prefix `json:"further,omitempty"`
 	// SnapshotContainer is the address of the container for the cluster's snapshots, "" where there is none.
 	SnapshotContainer string `json:"snapshot_container,omitempty"`
+	// Groups are those of minions, as they were deployed last.
+	Groups []groupFact `json:"groups,omitempty"`
 }
 
 // Secrets keeps the sealed values of environments.

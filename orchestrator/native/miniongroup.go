@@ -80,13 +80,23 @@ func (g groups) init(ctx context.Context, call muranopl.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if count, _ := group.Get(grouped.count); count == nil {
-		if !found {
-			known.Count = 1
+	if !found {
+		known.Count = 1
+		if elastic(group) {
+			known.Count = group.Int(propertyMinimum)
 		}
-		if err := group.Set(grouped.count, int64(known.Count)); err != nil {
-			return nil, err
-		}
+	}
+	count, _ := group.Get(grouped.count)
+	switch {
+	case elastic(group) && (found || count == nil): // what the model says is as old as the model
+		count = int64(between(group, known.Count))
+	case elastic(group):
+		count = int64(between(group, group.Int(grouped.count)))
+	case count == nil:
+		count = int64(known.Count)
+	}
+	if err := group.Set(grouped.count, count); err != nil {
+		return nil, err
 	}
 	return nil, g.make(ctx, call.Interpreter, group, known.Nodes, group.Int(grouped.count))
 }
@@ -265,7 +275,9 @@ func ofGroup(call muranopl.Call) (nodeList, error) {
 	var names []string
 	for _, group := range call.Object.Objects(propertyGroups) {
 		if group.Text("name") == named {
-			return nodeList{grouped, group}, nil
+			list := nodeList{grouped, group}
+			list.fewest = group.Int(propertyMinimum)
+			return list, nil
 		}
 		names = append(names, group.Text("name"))
 	}
@@ -322,6 +334,9 @@ func checkGroups(cluster *muranopl.Object) (problems []error) {
 		seen[name] = true
 		if count, most := group.Int(grouped.count), group.Int(propertyMaximum); count > most {
 			problems = append(problems, fmt.Errorf("count of group %s is %d but its maximum is %d: allow more, or ask for fewer", name, count, most))
+		}
+		if err := checkLimits(group); err != nil {
+			problems = append(problems, err)
 		}
 		if err := groupSettings(group).Check(); err != nil {
 			problems = append(problems, fmt.Errorf("group %s: %w", name, err))

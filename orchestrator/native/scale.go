@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -105,7 +106,7 @@ func (c clusterClass) grow(ctx context.Context, call muranopl.Call, l nodeList, 
 			return err
 		}
 	}
-	return c.resize(ctx, call, l, l.all(), target)
+	return c.resize(ctx, call, resizing{l, l.all(), target})
 }
 
 // scaleDown is the action that removes nodes: the last ones, or the one that is named.
@@ -143,31 +144,46 @@ func (c clusterClass) reduce(ctx context.Context, call muranopl.Call, l nodeList
 	if target >= now {
 		return nil
 	}
-	return c.resize(ctx, call, l, list, target)
+	return c.resize(ctx, call, resizing{l, list, target})
 }
 
-// resize deploys the cluster with other nodes of the list. When that fails the model is left as it was, so that the same action goes
-// on where it was, and a deployment of the environment brings the former nodes back.
-func (c clusterClass) resize(ctx context.Context, call muranopl.Call, l nodeList, list []*muranopl.Object, count int) error {
-	defer c.clusters.close()
-	was, former := l.all(), l.of.Int(l.count)
-	set := func(list []*muranopl.Object, count int) error {
-		values := make([]any, len(list))
-		for i, node := range list {
-			values[i] = node
-		}
-		if err := l.of.Set(l.list, values); err != nil {
-			return err
-		}
-		return l.of.Set(l.count, int64(count))
+// resizing is what a list of nodes is to be: its nodes, of which so many run.
+type resizing struct {
+	nodeList
+	order []*muranopl.Object
+	count int
+}
+
+func (r resizing) set() error {
+	values := make([]any, len(r.order))
+	for i, node := range r.order {
+		values[i] = node
 	}
-	if err := set(list, count); err != nil {
+	if err := r.of.Set(r.list, values); err != nil {
 		return err
 	}
-	err := c.redeploy(ctx, call, l.role == nodes.Gateway)
+	return r.of.Set(r.nodeList.count, int64(r.count))
+}
+
+// resize deploys the cluster with other nodes of these lists. When that fails the model is left as it was, so that the same action goes
+// on where it was, and a deployment of the environment brings the former nodes back.
+func (c clusterClass) resize(ctx context.Context, call muranopl.Call, changes ...resizing) (err error) {
+	defer c.clusters.close()
+	var former []resizing
+	gateways := false
+	for _, one := range changes {
+		former = append(former, resizing{one.nodeList, one.all(), one.of.Int(one.nodeList.count)})
+		gateways = gateways || one.role == nodes.Gateway
+		err = errors.Join(err, one.set())
+	}
+	if err == nil {
+		err = c.redeploy(ctx, call, gateways)
+	}
 	if err != nil {
-		if undo := set(was, former); undo != nil {
-			c.reports.logger.WarnContext(ctx, "the model keeps nodes that are not there", "cluster", call.Object.ID(), "error", undo)
+		for _, one := range former {
+			if undo := one.set(); undo != nil {
+				c.reports.logger.WarnContext(ctx, "the model keeps nodes that are not there", "cluster", call.Object.ID(), "error", undo)
+			}
 		}
 	}
 	return err

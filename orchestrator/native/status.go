@@ -36,6 +36,15 @@ type (
 		Rotation *RotationStatus `json:"rotation"`
 		// Upgrade is one that has begun and not ended; nil for none.
 		Upgrade *Upgrade `json:"upgrade"`
+		// Groups are those of minions, without the list of the cluster's own.
+		Groups []GroupStatus `json:"groups"`
+	}
+	// GroupStatus is a group of minions.
+	GroupStatus struct {
+		groupFact
+		Nodes int `json:"nodes"`
+		// Last is how its load changed it last; nil for never.
+		Last *ScalingDecision `json:"last_decision"`
 	}
 	// RotationStatus is a rotation: parts of the cluster's trust, and how far it has come.
 	RotationStatus struct {
@@ -128,6 +137,9 @@ func Status(ctx context.Context, secrets Secrets, environmentID, objectID string
 		status.Rotation = &RotationStatus{Parts: rotation.Parts, Stage: rotation.Stage, Began: rotation.Began}
 	}
 	if status.Upgrade, err = loadUpgrade(ctx, environmentVault{secrets, environmentID, objectID}.Load); err != nil {
+		return ClusterStatus{}, err
+	}
+	if status.Groups, err = groupStatuses(ctx, environmentVault{secrets, environmentID, objectID}.Load, known); err != nil {
 		return ClusterStatus{}, err
 	}
 	for _, node := range found.Nodes {

@@ -341,3 +341,17 @@ func listQuota(ctx context.Context, provider *gophercloud.ProviderClient, endpoi
 		{"security_groups", neutron.SecurityGroup.Used, neutron.SecurityGroup.Limit},
 	}, nil
 }
+
+// Flavor is the flavor of that name or id; nil when the project has none.
+func (p *Project) Flavor(ctx context.Context, named string) (*FlavorChoice, error) {
+	known, err := p.choices(ctx, "flavors")
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range known.flavors {
+		if one.ID == named || one.Name == named {
+			return &one, nil
+		}
+	}
+	return nil, nil
+}

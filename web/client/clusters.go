@@ -56,6 +56,22 @@ type Cluster struct {
 			State string `json:"state" yaml:"state"` // waiting, replacing or done
 		} `json:"nodes" yaml:"nodes"`
 	} `json:"upgrade" yaml:"upgrade"`
+	// Groups are those of minions, beside the list of the cluster's own.
+	Groups []struct {
+		Name           string `json:"name" yaml:"name"`
+		Nodes          int    `json:"nodes" yaml:"nodes"`
+		Minimum        *int   `json:"minimum" yaml:"minimum"` // nil: it does not follow its load
+		Maximum        int    `json:"maximum" yaml:"maximum"`
+		ScaleDownAfter int    `json:"scale_down_after" yaml:"scale_down_after"` // seconds
+		// LastDecision is how its load changed it last; nil for never.
+		LastDecision *struct {
+			At         time.Time `json:"at" yaml:"at"`
+			From       int       `json:"from" yaml:"from"`
+			To         int       `json:"to" yaml:"to"`
+			Text       string    `json:"text" yaml:"text"`
+			Deployment string    `json:"deployment" yaml:"deployment"`
+		} `json:"last_decision" yaml:"last_decision"`
+	} `json:"groups" yaml:"groups"`
 	Routes []struct {
 		Namespace   string `json:"namespace" yaml:"namespace"`
 		Service     string `json:"service" yaml:"service"`

@@ -31,6 +31,7 @@ import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
 import { Certificates } from './Certificates';
 import { clusterQuery, fileOf, saveKubeconfig, type Cluster } from './clusters';
+import { Groups } from './Groups';
 import { Members } from './Members';
 import { Nodes } from './Nodes';
 import { Routes } from './Routes';
@@ -192,6 +193,11 @@ function Parts({ environment, object, cluster, checked, model, details }: PartsP
       <PageSection>
         <Nodes cluster={cluster} object={model} environment={details} />
       </PageSection>
+      {(cluster.groups ?? []).length > 0 && (
+        <PageSection>
+          <Groups cluster={cluster} object={model} environment={details} />
+        </PageSection>
+      )}
       <PageSection>
         <Routes environment={environment} object={object} cluster={cluster} />
       </PageSection>

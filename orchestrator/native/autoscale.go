@@ -1,0 +1,404 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/autoscale"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// A group that has a minimum follows its load: the duty of the keeper sees that it should be larger or smaller, and starts the action here, which
+// decides by what it finds itself.
+
+const (
+	propertyMinimum = "minimum"        // of a group; null: somebody else decides how many nodes it has
+	propertyAfter   = "scaleDownAfter" // seconds
+	defaultAfter    = 600
+	defaultMaximum  = 1000
+
+	methodScale     = "scaleByLoad"
+	autoscalingName = "autoscaling" // scalingRecord as JSON
+)
+
+// elastic tells whether a group follows its load.
+func elastic(group *muranopl.Object) bool {
+	minimum, _ := group.Get(propertyMinimum)
+	return minimum != nil
+}
+
+// scalingRecord is what is kept of a cluster whose groups follow their load.
+type scalingRecord struct {
+	// Task is the one that decided last, and Changes what it decided: taken over, it goes on with that.
+	Task    string                 `json:"task,omitempty"`
+	Changes []autoscale.Change     `json:"changes,omitempty"`
+	Groups  map[string]scaledGroup `json:"groups,omitempty"`
+}
+
+// scaledGroup is what is kept of a group: what pods had of its nodes, for when it has none, and what was decided last.
+type scaledGroup struct {
+	Flavor string              `json:"flavor,omitempty"`
+	Room   corev1.ResourceList `json:"room,omitempty"`
+	Last   *ScalingDecision    `json:"last,omitempty"`
+}
+
+// ScalingDecision is a change of a group's size that its load was the reason of.
+type ScalingDecision struct {
+	At   time.Time `json:"at"`
+	From int       `json:"from"`
+	To   int       `json:"to"`
+	Text string    `json:"text"` // with the reason, for people
+	Task string    `json:"deployment"`
+}
+
+func loadScaling(ctx context.Context, load func(ctx context.Context, name string) ([]byte, bool, error)) (record scalingRecord, err error) {
+	text, found, err := load(ctx, autoscalingName)
+	if err == nil && found {
+		err = json.Unmarshal(text, &record)
+	}
+	if err != nil {
+		return record, fmt.Errorf("read what is known of groups that follow their load: %w", err)
+	}
+	if record.Groups == nil {
+		record.Groups = map[string]scaledGroup{}
+	}
+	return record, nil
+}
+
+// modelGroup is a group as a model has it.
+type modelGroup struct {
+	Name    string            `json:"name"`
+	Minimum *int              `json:"minimum"`
+	Maximum int               `json:"maximum"`
+	Count   int               `json:"count"`
+	After   *int              `json:"scaleDownAfter"`
+	Labels  map[string]string `json:"labels"`
+	Taints  []kube.Taint      `json:"taints"`
+	Flavor  string            `json:"flavor"`
+}
+
+// modelGroups are the groups of a cluster in a task.
+func modelGroups(cluster *muranopl.Object) (list []modelGroup) {
+	for _, group := range cluster.Objects(propertyGroups) {
+		settings, after := groupSettings(group), group.Int(propertyAfter)
+		one := modelGroup{Name: group.Text("name"), Maximum: group.Int(propertyMaximum), Count: group.Int(grouped.count), After: &after,
+			Labels: settings.Labels, Taints: settings.Taints, Flavor: group.Text("flavor")}
+		if elastic(group) {
+			minimum := group.Int(propertyMinimum)
+			one.Minimum = &minimum
+		}
+		if one.Flavor == "" {
+			one.Flavor = cluster.Objects(minions.list)[0].Object("instance").Text("flavor")
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// groupFact is what is known of a group outside of tasks.
+type groupFact struct {
+	Name    string `json:"name"`
+	Minimum *int   `json:"minimum"` // null where it does not follow its load
+	Maximum int    `json:"maximum"`
+	After   int    `json:"scale_down_after"` // seconds
+}
+
+func groupFacts(cluster *muranopl.Object) (list []groupFact) {
+	for _, one := range modelGroups(cluster) {
+		list = append(list, groupFact{one.Name, one.Minimum, one.Maximum, *one.After})
+	}
+	return list
+}
+
+// groupStatuses are the groups of a cluster with what became of them.
+func groupStatuses(ctx context.Context, from func(ctx context.Context, name string) ([]byte, bool, error), known facts) ([]GroupStatus, error) {
+	record, err := loadScaling(ctx, from)
+	list := []GroupStatus{}
+	for _, one := range known.Groups {
+		status := GroupStatus{groupFact: one, Last: record.Groups[one.Name].Last}
+		for _, node := range known.Nodes {
+			if node.Settings.Labels[labelGroup] == one.Name && !node.Leaving {
+				status.Nodes++
+			}
+		}
+		list = append(list, status)
+	}
+	return list, err
+}
+
+// storedGroups are the groups of a cluster outside of tasks.
+func storedGroups(properties map[string]any) (list []modelGroup, err error) {
+	var cluster struct {
+		Groups  []modelGroup `json:"minionGroups"`
+		Minions []struct {
+			Instance struct {
+				Flavor string `json:"flavor"`
+			} `json:"instance"`
+		} `json:"minionNodes"`
+	}
+	if properties[propertyGroups] == nil {
+		return nil, nil
+	}
+	if err := convert(map[string]any{propertyGroups: properties[propertyGroups], minions.list: properties[minions.list]}, &cluster); err != nil {
+		return nil, fmt.Errorf("read the groups of the cluster: %w", err)
+	}
+	for i := range cluster.Groups {
+		one := &cluster.Groups[i]
+		if one.Maximum == 0 {
+			one.Maximum = defaultMaximum
+		}
+		if one.Flavor == "" && len(cluster.Minions) > 0 {
+			one.Flavor = cluster.Minions[0].Instance.Flavor
+		}
+	}
+	return cluster.Groups, nil
+}
+
+// load asks a cluster for its load, with those of its groups that follow it. flavor is asked how large a new node would be of which nothing is known yet.
+func load(ctx context.Context, client kubernetes.Interface, list []modelGroup, known facts, record scalingRecord,
+	flavor func(ctx context.Context, name string) (*openstack.FlavorChoice, error)) (state autoscale.State, err error) {
+	if state, err = kube.Load(ctx, client); err != nil {
+		return state, err
+	}
+	state.Now = time.Now()
+	wanted := slices.ContainsFunc(state.Pods, func(pod corev1.Pod) bool { return autoscale.NeedsRoom(&pod) })
+	for _, one := range list {
+		if one.Minimum == nil {
+			continue
+		}
+		after := defaultAfter
+		if one.After != nil {
+			after = *one.After
+		}
+		group := autoscale.Group{Name: one.Name, Minimum: *one.Minimum, Maximum: one.Maximum, Count: one.Count, After: time.Duration(after) * time.Second,
+			Labels: map[string]string{}}
+		for key, value := range one.Labels {
+			group.Labels[key] = value
+		}
+		group.Labels[labelGroup] = one.Name
+		for _, taint := range one.Taints {
+			group.Taints = append(group.Taints, corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: corev1.TaintEffect(taint.Effect)})
+		}
+		for _, node := range known.Nodes {
+			if node.Settings.Labels[labelGroup] == one.Name && !node.Leaving && !node.Settings.Locked {
+				group.Nodes = append(group.Nodes, node.Name)
+			}
+		}
+		for _, node := range state.Nodes {
+			if slices.Contains(group.Nodes, node.Name) && len(node.Status.Allocatable) > 0 {
+				group.Allocatable = node.Status.Allocatable
+			}
+		}
+		if kept := record.Groups[one.Name]; group.Allocatable == nil && kept.Flavor == one.Flavor {
+			group.Allocatable = kept.Room
+		}
+		if group.Allocatable == nil && wanted {
+			found, err := flavor(ctx, one.Flavor)
+			if err != nil {
+				return state, err
+			}
+			if found != nil {
+				group.Allocatable = kube.RoomOf(found.CPUs, found.RAM, found.Disk)
+			}
+		}
+		state.Groups = append(state.Groups, group)
+	}
+	return state, nil
+}
+
+// scaleByLoad is the action that gives groups which follow their load as many nodes as their pods need.
+func (c clusterClass) scaleByLoad(ctx context.Context, call muranopl.Call) (any, error) {
+	defer c.clusters.close()
+	list := modelGroups(call.Object)
+	if !slices.ContainsFunc(list, func(one modelGroup) bool { return one.Minimum != nil }) {
+		return nil, fault.New(fault.Invalid, "no group of cluster %s has a minimum: give one limits with setGroupLimits", call.Object.Text("name"))
+	}
+	keep := vault{c.clusters.runtime, call.Object.ID()}
+	record, err := loadScaling(ctx, keep.Load)
+	if err != nil {
+		return nil, err
+	}
+	if record.Task != c.clusters.runtime.TaskID() {
+		if err := c.decide(ctx, call, list, &record); err != nil {
+			return nil, err
+		}
+		text, err := json.Marshal(record)
+		if err != nil {
+			return nil, err
+		}
+		if err := keep.Store(ctx, autoscalingName, text); err != nil {
+			return nil, err
+		}
+	}
+	if len(record.Changes) == 0 {
+		c.reports.inform(ctx, call.Object, "No group has to become larger or smaller")
+		return nil, nil
+	}
+	var changes []resizing
+	for _, change := range record.Changes {
+		c.reports.inform(ctx, call.Object, "%s", change.Reason)
+		one, err := c.resizingTo(ctx, call, change)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, one)
+	}
+	return nil, c.resize(ctx, call, changes...)
+}
+
+// decide finds out what is to become of the groups.
+func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []modelGroup, record *scalingRecord) error {
+	known, err := c.clusters.facts(ctx, call.Object)
+	if err != nil {
+		return err
+	}
+	if known == nil || !known.Network.IsValid() {
+		return fault.New(fault.Invalid, "cluster %s was never up: deploy the environment", call.Object.Text("name"))
+	}
+	if upgrade, err := c.clusters.upgradeOf(ctx, call.Object); err != nil || upgrade != nil {
+		if err == nil {
+			err = fault.New(fault.Conflict, "an upgrade of cluster %s has begun: its groups follow their load again when it has ended", call.Object.Text("name"))
+		}
+		return err
+	}
+	c.clusters.recall(call.Object, known)
+	live, err := c.clusters.bring(call.Object, known.Nodes)
+	if err != nil {
+		return err
+	}
+	return c.clusters.runtime.Step(ctx, call.Object, "decide on the size of groups", func(ctx context.Context) error {
+		client, err := kubernetesOf(ctx, live)
+		if err != nil {
+			return err
+		}
+		state, err := load(ctx, client, list, *known, *record, func(ctx context.Context, name string) (*openstack.FlavorChoice, error) {
+			project, err := c.clusters.runtime.Project(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return project.Flavor(ctx, name)
+		})
+		if err != nil {
+			return err
+		}
+		decision := autoscale.Decide(state)
+		record.Task, record.Changes = c.clusters.runtime.TaskID(), decision.Changes
+		for _, change := range decision.Changes {
+			at := slices.IndexFunc(list, func(one modelGroup) bool { return one.Name == change.Group })
+			kept := scaledGroup{Flavor: list[at].Flavor, Last: &ScalingDecision{At: state.Now.UTC(), From: change.From, To: change.Count, Text: change.Reason, Task: record.Task}}
+			for _, group := range state.Groups {
+				if group.Name == change.Group && len(group.Nodes) > 0 {
+					kept.Room = group.Allocatable
+				}
+			}
+			record.Groups[change.Group] = kept
+		}
+		return nil
+	})
+}
+
+func kubernetesOf(ctx context.Context, live *nodes.Cluster) (kubernetes.Interface, error) {
+	config, err := live.Kubernetes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	return kubernetes.NewForConfig(config)
+}
+
+// resizingTo makes the nodes that a change needs, and puts those last that go.
+func (c clusterClass) resizingTo(ctx context.Context, call muranopl.Call, change autoscale.Change) (resizing, error) {
+	for _, group := range call.Object.Objects(propertyGroups) {
+		if group.Text("name") != change.Group {
+			continue
+		}
+		l := nodeList{grouped, group}
+		if err := c.clusters.groups.fill(ctx, call.Interpreter, group, change.Count); err != nil {
+			return resizing{}, err
+		}
+		order := l.all()
+		for _, name := range change.Remove {
+			active := order[:l.size()]
+			at, err := c.clusters.named(ctx, active, name)
+			if err != nil {
+				return resizing{}, fmt.Errorf("find node %s of group %s: %w", name, change.Group, err)
+			}
+			order = append(slices.Delete(slices.Clone(order), at, at+1), order[at])
+		}
+		return resizing{l, order, change.Count}, nil
+	}
+	return resizing{}, fmt.Errorf("group %s has gone from cluster %s", change.Group, call.Object.Text("name"))
+}
+
+// setGroupLimits is the action that says between what a group follows its load. When it fails the model is left as it was.
+func (c clusterClass) setGroupLimits(ctx context.Context, call muranopl.Call) (any, error) {
+	l, err := ofGroup(call)
+	if err != nil {
+		return nil, err
+	}
+	was := map[string]any{}
+	undo := func() {
+		for name, value := range was {
+			if err := l.of.Set(name, value); err != nil {
+				c.reports.logger.WarnContext(ctx, "the model keeps limits of a group that were not set", "cluster", call.Object.ID(), "error", err)
+			}
+		}
+	}
+	for _, name := range []string{propertyMinimum, propertyMaximum, propertyAfter} {
+		value := call.Args[name]
+		if value == nil {
+			continue
+		}
+		if name == propertyMinimum && value == int64(-1) {
+			value = nil
+		}
+		was[name], _ = l.of.Get(name)
+		if err := l.of.Set(name, value); err != nil {
+			undo()
+			return nil, err
+		}
+	}
+	if err := checkLimits(l.of); err != nil {
+		undo()
+		return nil, fault.New(fault.Invalid, "%s", err)
+	}
+	count := l.of.Int(grouped.count)
+	if elastic(l.of) {
+		count = between(l.of, count)
+	}
+	if most := l.of.Int(propertyMaximum); count > most {
+		undo()
+		return nil, fault.New(fault.Invalid, "group %s has %d nodes, more than the maximum of %d: have it have fewer first, or give it a minimum too", l.of.Text("name"), count, most)
+	}
+	if err := c.clusters.groups.fill(ctx, call.Interpreter, l.of, count); err != nil {
+		undo()
+		return nil, err
+	}
+	if err := c.resize(ctx, call, resizing{l, l.all(), count}); err != nil {
+		undo()
+		return nil, err
+	}
+	return nil, nil
+}
+
+// between is how many nodes a group has that follows its load and would have so many.
+func between(group *muranopl.Object, count int) int {
+	return min(max(count, group.Int(propertyMinimum)), group.Int(propertyMaximum))
+}
+
+func checkLimits(group *muranopl.Object) error {
+	if least, most := group.Int(propertyMinimum), group.Int(propertyMaximum); least > most {
+		return fmt.Errorf("minimum of group %s is %d but its maximum is %d: allow more, or ask for fewer", group.Text("name"), least, most)
+	}
+	return nil
+}
