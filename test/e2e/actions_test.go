@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,7 @@ type scaling struct {
 	master      string   // its name; murano-kube-1 when empty
 	further     []string // the names of other masters
 	voting      int      // how many are members of etcd; as many as can be when 0
+	balancer    string   // a Service of type LoadBalancer, when there is one
 }
 
 func (s *scaling) masterName() string { return cmp.Or(s.master, "murano-kube-1") }
@@ -157,10 +159,40 @@ func (s *scaling) holds(t *testing.T, minions, gateways []string) {
 	for _, one := range health {
 		require.True(t, one.Health, one.Endpoint)
 	}
+	if s.balancer != "" {
+		s.addressed(t, all, gateways)
+	}
 	// Calico knows no node that is not there.
 	keys, err := s.cluster.on(minions[0], etcdctl("calico", "get", "/calico/resources/v3/projectcalico.org/nodes/", "--prefix", "--keys-only")...)
 	require.NoError(t, err, keys)
 	require.Len(t, strings.Fields(keys), len(names), keys)
+}
+
+// addressed demands that a Service's status has the floating addresses of exactly these gateways.
+func (s *scaling) addressed(t *testing.T, all []servers.Server, gateways []string) {
+	t.Helper()
+	var want []string
+	for _, server := range all {
+		if !slices.Contains(gateways, server.Name) {
+			continue
+		}
+		for _, network := range server.Addresses {
+			for _, one := range network.([]any) {
+				if address := one.(map[string]any); address["OS-EXT-IPS:type"] == "floating" {
+					want = append(want, address["addr"].(string))
+				}
+			}
+		}
+	}
+	require.Len(t, want, len(gateways))
+	slices.Sort(want)
+	s.lab.eventually(t, 10*time.Second, "the Service has the gateways' addresses", func() error {
+		has := strings.Fields(s.cluster.kubectl(t, "", "get", "service", s.balancer, "--output", "jsonpath={.status.loadBalancer.ingress[*].ip}"))
+		if !slices.Equal(has, want) {
+			return fmt.Errorf("it has %v, and the gateways are at %v", has, want)
+		}
+		return nil
+	})
 }
 
 // etcd runs etcdctl on the master and reads its answer as JSON.
@@ -174,6 +206,8 @@ func (s *scaling) etcd(t *testing.T, answer any, args ...string) {
 
 func (s *scaling) actionsOfTheCluster(t *testing.T) {
 	const object = "scaling-cluster"
+	s.cluster.kubectl(t, "", "create", "service", "loadbalancer", "balanced", "--tcp=8200:80")
+	s.balancer = "balanced"
 	s.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
 
 	lines := s.act(t, object, "scaleNodesDown", map[string]any{})
