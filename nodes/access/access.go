@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
@@ -33,6 +34,8 @@ type Server struct {
 	ID string
 	// Launched says when the cloud set it up last: it changes when the server is rebuilt, and its disk with it. Empty when not known.
 	Launched string
+	// Machine says how to log in where no cloud has made the server; nil where one has.
+	Machine *Machine
 }
 
 // floats tells whether a server has a floating address beside its fixed ones, through which others can be reached.
@@ -186,7 +189,7 @@ func (c *Connections) ways(server Server) []buranossh.Way {
 	var ways []buranossh.Way
 	for _, address := range server.Addresses {
 		if !server.Access.IsValid() {
-			ways = append(ways, buranossh.Way{Name: buranossh.Direct, Address: c.sshd(address)})
+			ways = append(ways, buranossh.Way{Name: buranossh.Direct, Address: c.sshd(server, address)})
 		}
 	}
 	for _, jump := range c.config.Through(server) {
@@ -194,7 +197,7 @@ func (c *Connections) ways(server Server) []buranossh.Way {
 			continue
 		}
 		for _, address := range server.Addresses {
-			ways = append(ways, buranossh.Way{Name: "through " + jump.Name, Address: c.sshd(address), After: wait, Dial: c.through(jump)})
+			ways = append(ways, buranossh.Way{Name: "through " + jump.Name, Address: c.sshd(server, address), After: wait, Dial: c.through(jump)})
 		}
 		wait += jumpStagger
 	}
@@ -213,13 +216,21 @@ func (c *Connections) through(jump Server) func(ctx context.Context, network, ad
 	}
 }
 
-func (c *Connections) sshd(address netip.Addr) string {
-	return net.JoinHostPort(address.String(), c.config.Port)
+// sshd is where a server's listens at one of its addresses.
+func (c *Connections) sshd(server Server, address netip.Addr) string {
+	port := c.config.Port
+	if server.Machine != nil && server.Machine.Port != 0 {
+		port = strconv.Itoa(int(server.Machine.Port))
+	}
+	return net.JoinHostPort(address.String(), port)
 }
 
 func (c *Connections) dial(ctx context.Context, server Server) (*buranossh.Client, error) {
 	if !server.Access.IsValid() && len(server.Addresses) == 0 {
 		return nil, errors.New("its server has no address yet")
+	}
+	if server.Machine != nil {
+		return c.dialMachine(ctx, server)
 	}
 	own, err := c.Own(ctx)
 	if err != nil {
@@ -254,7 +265,7 @@ func (c *Connections) dial(ctx context.Context, server Server) (*buranossh.Clien
 	config := buranossh.Config{Ways: c.ways(server), User: c.config.User, Signer: own, HostKeys: accepted, Patience: c.config.Patience,
 		Sudo: c.config.User != "", Logger: c.config.Logger.With("node", server.Name), Fence: c.config.Fence, Alive: c.config.Alive, Connected: c.config.Connected}
 	if server.Access.IsValid() {
-		config.Address = c.sshd(server.Access)
+		config.Address = c.sshd(server, server.Access)
 	}
 	if c.config.Down != nil {
 		config.Down = func(ctx context.Context) bool { return c.config.Down(ctx, server) }

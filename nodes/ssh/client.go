@@ -33,7 +33,11 @@ type Config struct {
 	Sudo     bool            // become root by sudo for all that is run; for a User who is not root
 	Signer   ssh.Signer      // our key
 	HostKeys []ssh.PublicKey // any one of these must be presented
-	Patience time.Duration   // how long to wait until sshd answers; DefaultPatience when 0
+	// FirstUse takes whatever host key the first connection shows, where HostKeys is empty: who calls looks at it, and keeps it (Demand).
+	FirstUse bool
+	// Remedy says what to do where the server refuses our key or shows another one than those; empty for servers that Nova has made.
+	Remedy   string
+	Patience time.Duration // how long to wait until sshd answers; DefaultPatience when 0
 	Logger   *slog.Logger
 	// Fence is the number of this worker among those that work on the server one after another: a script or file is refused with
 	// ErrFenced when the server has seen a higher one, and ends what lower ones still run there. 0 is no number.

@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,23 +66,27 @@ type HostKeyError struct {
 	Address  string
 	Shown    string   // fingerprint
 	Expected []string // fingerprints, one of which would have been accepted
+	Remedy   string   // Config.Remedy
 }
 
 func (e *HostKeyError) Error() string {
+	remedy := cmp.Or(e.Remedy, "rebuild it or delete it in Nova and deploy again: the key of a server that Nova has just set up is accepted")
 	return fmt.Sprintf("SECURITY: the host key that %s shows has changed. Expected was %s, shown was %s, an unknown host key. Burano does not log in there, "+
 		"because somebody else may be answering at this address. Find out who does; if it is the right server and it was set up anew, "+
-		"rebuild it or delete it in Nova and deploy again: the key of a server that Nova has just set up is accepted", e.Address, strings.Join(e.Expected, " or "), e.Shown)
+		"%s", e.Address, strings.Join(e.Expected, " or "), e.Shown, remedy)
 }
 
 // LoginError says that the server does not accept our key. Waiting does not cure it.
 type LoginError struct {
 	User, Address, Key string // Key is the fingerprint of ours
+	Remedy             string // Config.Remedy
 	Err                error
 }
 
 func (e *LoginError) Error() string {
-	return fmt.Sprintf("%s refuses the key %s for %s: %v. Either the server's user-data was not applied (see its console log), or its authorized_keys was changed: "+
-		"put the key back, or rebuild or delete the server in Nova and deploy again", e.Address, e.Key, e.User, e.Err)
+	remedy := cmp.Or(e.Remedy, "Either the server's user-data was not applied (see its console log), or its authorized_keys was changed: "+
+		"put the key back, or rebuild or delete the server in Nova and deploy again")
+	return fmt.Sprintf("%s refuses the key %s for %s: %v. %s", e.Address, e.Key, e.User, e.Err, remedy)
 }
 
 func (e *LoginError) Unwrap() error { return e.Err }
@@ -224,7 +229,7 @@ func follow(ctx context.Context, config Config, way Way) (*connection, error) {
 			return &AlgorithmsError{Address: way.String(), Err: none}
 		}
 		if strings.Contains(err.Error(), "unable to authenticate") {
-			return &LoginError{User: config.User, Address: way.String(), Key: ssh.FingerprintSHA256(config.Signer.PublicKey()), Err: err}
+			return &LoginError{User: config.User, Address: way.String(), Key: ssh.FingerprintSHA256(config.Signer.PublicKey()), Remedy: config.Remedy, Err: err}
 		}
 		timeout = min(timeout*11/10, connectTimeoutMax)
 		if end, limited := ctx.Deadline(); before != nil && limited && !time.Now().Before(end) {
@@ -260,7 +265,11 @@ func dialOnce(ctx context.Context, config Config, way Way, timeout time.Duration
 		Auth:              []ssh.AuthMethod{ssh.PublicKeys(config.Signer)},
 		HostKeyAlgorithms: []string{ssh.KeyAlgoED25519},
 		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
-			wrong := &HostKeyError{Address: way.String(), Shown: ssh.FingerprintSHA256(key)}
+			if config.FirstUse && len(config.HostKeys) == 0 {
+				conn.hostKey = key
+				return nil
+			}
+			wrong := &HostKeyError{Address: way.String(), Shown: ssh.FingerprintSHA256(key), Remedy: config.Remedy}
 			for _, known := range config.HostKeys {
 				if string(known.Marshal()) == string(key.Marshal()) {
 					conn.hostKey = key
