@@ -70,6 +70,9 @@ type Node struct {
 	Inherits netip.Addr `json:",omitzero"`
 	// Elastic says that it comes and goes with what runs in the cluster: it is no member of etcd.
 	Elastic bool `json:",omitempty"`
+	// Machine says how to log in where the server is not the cloud's: its Address is then where it is reached by Burano and by the other nodes. Such a node
+	// is a minion, no member of etcd, and its machine stays when it leaves. Nil for the others.
+	Machine *access.Machine `json:",omitempty"`
 	// Settings are what users have set of the Kubernetes node. Deploy leaves a locked node alone that does not answer.
 	Settings kube.Settings `json:",omitzero"`
 }
@@ -196,10 +199,16 @@ func NewCluster(config Config) (*Cluster, error) {
 		seen[node.Name] = true
 		switch node.Role {
 		case Master:
+			if node.Machine != nil {
+				return nil, fmt.Errorf("node %s is no server of the cloud, and no master can be", node.Name)
+			}
 			if !node.Leaving {
 				masters++
 			}
 		case Minion, Gateway:
+			if node.Role == Gateway && node.Machine != nil {
+				return nil, fmt.Errorf("node %s is no server of the cloud, and no gateway can be", node.Name)
+			}
 		default:
 			return nil, fmt.Errorf("node %s has the role %q; roles are master, minion and gateway", node.Name, node.Role)
 		}
@@ -354,19 +363,48 @@ func (c *Cluster) kubernetes(ctx context.Context, user, group string) (*rest.Con
 
 const userLifetime = 24 * time.Hour
 
-// Kubeconfig writes the access of a person: a new certificate of the group burano:admins, good for lifetime (at most, and
-// by default, 24 hours). server is the URL they will use, or empty for the master's access address. Where there are several masters, each gateway
-// has a context of its own, called as it is, for when another one is away.
-func (c *Cluster) Kubeconfig(ctx context.Context, server string, lifetime time.Duration) ([]byte, error) {
-	if lifetime <= 0 || lifetime > userLifetime {
-		lifetime = userLifetime
+// Person is who is to have access to a cluster's API server.
+type Person struct {
+	User      string   // as Kubernetes knows them
+	Groups    []string // which have the rights
+	Namespace string   // that their kubeconfig begins in; "" for the default one
+	// Lifetime of the certificate: at most, and by default, 24 hours.
+	Lifetime time.Duration
+	// Command fetches a certificate each time, in place of one in the kubeconfig (pki.User).
+	Command []string
+	Hint    string
+}
+
+// Admin is who has all rights, in the group burano:admins.
+func Admin(lifetime time.Duration) Person {
+	return Person{User: "burano:admin", Groups: []string{kube.AdminsGroup}, Lifetime: lifetime}
+}
+
+// Credential issues a certificate to a person, and tells when it ends.
+func (c *Cluster) Credential(ctx context.Context, person Person) (pair pki.Pair, ends time.Time, err error) {
+	if person.Lifetime <= 0 || person.Lifetime > userLifetime {
+		person.Lifetime = userLifetime
 	}
 	authorities, err := c.authorities(ctx)
 	if err != nil {
-		return nil, err
+		return pair, ends, err
 	}
-	const user = "burano:admin"
-	pair, err := authorities.Kubernetes.Issue(pki.Request{CommonName: user, Organization: []string{kube.AdminsGroup}, Usage: pki.Client, Lifetime: lifetime}, c.now())
+	now := c.now()
+	pair, err = authorities.Kubernetes.Issue(pki.Request{CommonName: person.User, Organization: person.Groups, Usage: pki.Client, Lifetime: person.Lifetime}, now)
+	return pair, now.Add(person.Lifetime), err
+}
+
+// Kubeconfig writes the access of a person. server is the URL they will use, or empty for the master's access address. Where there are several masters, each
+// gateway has a context of its own, called as it is, for when another one is away.
+func (c *Cluster) Kubeconfig(ctx context.Context, server string, person Person) ([]byte, error) {
+	user := pki.User{Name: person.User, Command: person.Command, Hint: person.Hint}
+	if len(person.Command) == 0 {
+		var err error
+		if user.Pair, _, err = c.Credential(ctx, person); err != nil {
+			return nil, err
+		}
+	}
+	authorities, err := c.authorities(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -383,7 +421,7 @@ func (c *Cluster) Kubeconfig(ctx context.Context, server string, lifetime time.D
 			ways = append(ways, pki.Way{Name: node.Name, Server: "https://" + net.JoinHostPort(node.reach().String(), strconv.Itoa(kube.APIServerPort))})
 		}
 	}
-	return pki.Kubeconfig(c.config.Name, server, kube.APIServerName(c.config.Name), user, authorities.Kubernetes.Trusted(), pair, ways...)
+	return pki.UserKubeconfig(c.config.Name, server, kube.APIServerName(c.config.Name), person.Namespace, authorities.Kubernetes.Trusted(), user, ways...)
 }
 
 func (c *Cluster) authorities(ctx context.Context) (*pki.Cluster, error) {

@@ -375,7 +375,7 @@ func TestClustersThatCannotBeAreRefused(t *testing.T) {
 func TestAKubeconfigLastsADayAndIsNoBuiltInMaster(t *testing.T) {
 	c, err := NewCluster(Config{Name: "My Cluster", Nodes: nodesOf(1, 0, 0), Vault: newVault()})
 	require.NoError(t, err)
-	text, err := c.Kubeconfig(t.Context(), "", 1000*time.Hour)
+	text, err := c.Kubeconfig(t.Context(), "", Admin(1000*time.Hour))
 	require.NoError(t, err)
 	require.Contains(t, string(text), "https://192.0.2.10:6443")
 	require.Contains(t, string(text), kube.APIServerName("My Cluster"))
@@ -482,7 +482,7 @@ func TestMembersThatAreNotToBeAnyMoreLeaveLast(t *testing.T) {
 func TestAKubeconfigOfAClusterWithSeveralMastersHasAContextForEachGateway(t *testing.T) {
 	c, err := NewCluster(Config{Name: "c", Nodes: nodesOf(3, 1, 2), Vault: newVault()})
 	require.NoError(t, err)
-	text, err := c.Kubeconfig(t.Context(), "https://192.0.2.14:6443", time.Hour)
+	text, err := c.Kubeconfig(t.Context(), "https://192.0.2.14:6443", Admin(time.Hour))
 	require.NoError(t, err)
 	var document struct {
 		Current  string `yaml:"current-context"`

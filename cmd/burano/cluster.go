@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -16,7 +15,7 @@ import (
 
 func clusterCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "cluster", Short: "Kubernetes clusters that Burano deployed"}
-	command.AddCommand(snapshotCommand(connection), upgradeCommand(connection), rotateCommand(connection), clusterShowCommand(connection), trafficCommand(connection), kubeconfigCommand(connection), podsCommand(connection), podCommand(connection),
+	command.AddCommand(snapshotCommand(connection), upgradeCommand(connection), rotateCommand(connection), clusterShowCommand(connection), trafficCommand(connection), kubeconfigCommand(connection), clusterTokenCommand(connection), sshKeyCommand(connection), podsCommand(connection), podCommand(connection),
 		logsCommand(connection), recreatePodCommand(connection), workloadCommand(connection))
 	return command
 }
@@ -127,33 +126,5 @@ func clusterShowCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	return command
-}
-
-func kubeconfigCommand(connection *connection) *cobra.Command {
-	var path string
-	command := &cobra.Command{
-		Use:   "kubeconfig ENVIRONMENT [CLUSTER]",
-		Short: "Write a kubeconfig for a cluster, with a certificate that is valid for 24 hours",
-		Example: `  burano cluster kubeconfig demo > demo.kubeconfig
-  kubectl --kubeconfig demo.kubeconfig get nodes`,
-		Args: cobra.RangeArgs(1, 2),
-		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
-			cluster, err := environment.ClusterID(strings.Join(args, ""))
-			if err != nil {
-				return err
-			}
-			config, err := api.Kubeconfig(command.Context(), environment.ID, cluster)
-			if err != nil {
-				return err
-			}
-			if path == "" {
-				_, err = command.OutOrStdout().Write(config)
-				return err
-			}
-			return os.WriteFile(path, config, 0o600)
-		}),
-	}
-	command.Flags().StringVarP(&path, "output", "o", "", "file to write, readable by you only (default: standard output)")
 	return command
 }

@@ -256,8 +256,19 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			Examine: func(ctx context.Context) []doctor.Line {
 				return examine(ctx, options, "", doctor.Boot{})
 			},
-			Kubeconfig: func(ctx context.Context, environmentID, objectID string) ([]byte, error) {
-				return native.Kubeconfig(ctx, tasks, environmentID, objectID, nativeConfig)
+			Access: &api.Access{
+				Kubeconfig: func(ctx context.Context, environmentID, objectID string, person native.Person) ([]byte, error) {
+					return native.Kubeconfig(ctx, tasks, environmentID, objectID, nativeConfig, person)
+				},
+				Credential: func(ctx context.Context, environmentID, objectID string, person native.Person) (native.Credential, error) {
+					return native.IssueCredential(ctx, tasks, environmentID, objectID, nativeConfig, person)
+				},
+				SSHKey: func(ctx context.Context, environmentID, objectID string) (string, error) {
+					return native.SSHKey(ctx, tasks, environmentID, objectID)
+				},
+				GiveSSHKey: func(ctx context.Context, environmentID, objectID, node, private string) (string, error) {
+					return native.GiveSSHKey(ctx, tasks, environmentID, objectID, node, private)
+				},
 			},
 			Cluster: func(ctx context.Context, environmentID, objectID string) (any, error) {
 				return native.Status(ctx, tasks, environmentID, objectID, nativeConfig)

@@ -23,7 +23,10 @@ const (
 
 	// AdminsGroup holds every right in the cluster, through a binding that can be taken away. (The group system:masters
 	// could not: it is built in.)
-	AdminsGroup   = "burano:admins"
+	AdminsGroup = "burano:admins"
+	// EditorsGroup may change what runs in any namespace, and ReadersGroup read it, Secrets aside: Kubernetes' own roles edit and view.
+	EditorsGroup  = "burano:editors"
+	ReadersGroup  = "burano:readers"
 	PublisherUser = "burano:publisher"
 
 	bin        = "/opt/burano/bin/"

@@ -3,16 +3,16 @@ package native
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/access"
+	"github.com/burano/burano/nodes/kube"
 )
-
-// kubeconfigLifetime is how long the certificate in a downloaded kubeconfig is good.
-const kubeconfigLifetime = 24 * time.Hour
 
 // factsName is the secret that keeps what a kubeconfig needs to know of a cluster that is up.
 const factsName = "facts"
@@ -40,13 +40,73 @@ type Secrets interface {
 
 // Kubeconfig makes a kubeconfig for the cluster that this object of the environment is. A cluster that was never up is a fault of
 // kind NotFound.
-func Kubeconfig(ctx context.Context, secrets Secrets, environmentID, objectID string, config Config) ([]byte, error) {
+func Kubeconfig(ctx context.Context, secrets Secrets, environmentID, objectID string, config Config, person Person) (text []byte, err error) {
+	return text, withCluster(ctx, secrets, environmentID, objectID, config, func(known facts, cluster *nodes.Cluster) error {
+		text, err = cluster.Kubeconfig(ctx, known.API, person)
+		return err
+	})
+}
+
+// Person is who is to have access to a cluster.
+type Person = nodes.Person
+
+// Groups of Kubernetes that every cluster knows: all rights, and Kubernetes' roles edit and view.
+const (
+	GroupAdmins  = kube.AdminsGroup
+	GroupEditors = kube.EditorsGroup
+	GroupReaders = kube.ReadersGroup
+)
+
+// Admin is who has all rights, for 24 hours.
+func Admin() Person { return nodes.Admin(0) }
+
+// Credential is what a person shows to the API server.
+type Credential struct {
+	User        string    `json:"user"`
+	Groups      []string  `json:"groups"`
+	Certificate string    `json:"certificate"` // PEM
+	Key         string    `json:"key"`         // PEM
+	Expires     time.Time `json:"expires"`
+}
+
+// IssueCredential issues a certificate for a cluster to a person.
+func IssueCredential(ctx context.Context, secrets Secrets, environmentID, objectID string, config Config, person Person) (Credential, error) {
+	made := Credential{User: person.User, Groups: person.Groups}
+	err := withCluster(ctx, secrets, environmentID, objectID, config, func(_ facts, cluster *nodes.Cluster) error {
+		pair, ends, err := cluster.Credential(ctx, person)
+		made.Certificate, made.Key, made.Expires = string(pair.Certificate), string(pair.Key), ends.UTC().Truncate(time.Second)
+		return err
+	})
+	return made, err
+}
+
+// SSHKey is the line of authorized_keys by which a machine lets a cluster's Burano in.
+func SSHKey(ctx context.Context, secrets Secrets, environmentID, objectID string) (string, error) {
+	return access.New(access.Config{Vault: environmentVault{secrets, environmentID, objectID}}).Public(ctx)
+}
+
+// GiveSSHKey keeps the private key with which Burano logs in to an external node of a cluster in place of its own, sealed, and returns its
+// public half; nothing for its own again.
+func GiveSSHKey(ctx context.Context, secrets Secrets, environmentID, objectID, node, private string) (string, error) {
+	if !hostName.MatchString(node) {
+		return "", fault.New(fault.Invalid, "%q is no name of a node", node)
+	}
+	public, err := access.New(access.Config{Vault: environmentVault{secrets, environmentID, objectID}}).GiveKey(ctx, node, []byte(private))
+	var unreadable *access.UnreadableKey
+	if errors.As(err, &unreadable) {
+		return "", fault.New(fault.Invalid, "The private key for %s: %w", node, err)
+	}
+	return public, err
+}
+
+// withCluster does something with a cluster, outside of tasks.
+func withCluster(ctx context.Context, secrets Secrets, environmentID, objectID string, config Config, do func(known facts, cluster *nodes.Cluster) error) error {
 	known, cluster, err := openCluster(ctx, secrets, environmentID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer cluster.Close()
-	return cluster.Kubeconfig(ctx, known.API, kubeconfigLifetime)
+	return do(known, cluster)
 }
 
 // openCluster makes a cluster, outside of tasks, of what is known of it.

@@ -21,7 +21,7 @@ func (noSecrets) SetSecret(context.Context, string, string, []byte) error { retu
 func TestWhatWasNeverUpIsNoCluster(t *testing.T) {
 	_, err := Status(t.Context(), noSecrets{}, "e", "o", Config{Logger: slog.New(slog.DiscardHandler)})
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
-	_, err = Kubeconfig(t.Context(), noSecrets{}, "e", "o", Config{Logger: slog.New(slog.DiscardHandler)})
+	_, err = Kubeconfig(t.Context(), noSecrets{}, "e", "o", Config{Logger: slog.New(slog.DiscardHandler)}, Admin())
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 }
 

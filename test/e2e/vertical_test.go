@@ -78,6 +78,7 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	t.Run("the cluster tells how it is", func(t *testing.T) { clusterTells(t, l, cluster, demo, environment, where) })
 
 	t.Run("who may read sees what runs in it, and its logs", func(t *testing.T) { whatRuns(t, l) })
+	t.Run("who has the role reader signs in by Keystone, lists, and writes nothing", func(t *testing.T) { readersRead(t, l, cluster) })
 
 	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "demo")
 	require.Contains(t, output, "is deleted")

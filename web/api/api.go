@@ -39,8 +39,8 @@ type Config struct {
 	Policy *policy.Policy
 	// Keystone is where callers get a token; it is named in 401 answers.
 	Keystone string
-	// Kubeconfig makes a kubeconfig for a cluster of an environment; who may ask is checked before. nil: there is none.
-	Kubeconfig func(ctx context.Context, environmentID, objectID string) ([]byte, error)
+	// Access lets users into clusters; nil: nobody is.
+	Access *Access
 	// Cluster describes a cluster of an environment (native.ClusterStatus); who may ask is checked before. nil: clusters are not asked.
 	Cluster func(ctx context.Context, environmentID, objectID string) (any, error)
 	// UpgradePlan asks what the upgrade of a cluster to an image would do (native.PlanUpgrade), and PauseUpgrade has one pause; who may is checked
@@ -161,7 +161,8 @@ func newEcho(config Config) *echo.Echo {
 	burano.GET("/version", showVersion)
 	delegationHandlers{config.Orchestrator}.register(burano)
 	findingHandlers{config.Orchestrator}.register(burano)
-	clusterHandlers{config.Orchestrator, config.Kubeconfig, config.Cluster, config.Traffic}.register(burano)
+	clusterHandlers{config.Orchestrator, config.Cluster, config.Traffic}.register(burano)
+	accessHandlers{config.Orchestrator, config.Access, config.Limits}.register(burano)
 	upgradeHandlers{config.Orchestrator, config.UpgradePlan, config.PauseUpgrade}.register(burano)
 	nodeHandlers{config.Orchestrator, config.Cluster, config.Limits}.register(burano)
 	runningHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)

@@ -96,8 +96,22 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		Auth:         s.authenticator.Enter,
 		SignIn:       s.authenticator,
 		Keystone:     "http://127.0.0.1:5000/v3",
-		Kubeconfig: func(_ context.Context, environmentID, objectID string) ([]byte, error) {
-			return []byte("for: " + environmentID + "/" + objectID + "\n"), nil
+		Access: &Access{
+			Kubeconfig: func(_ context.Context, environmentID, objectID string, person native.Person) ([]byte, error) {
+				return fmt.Appendf(nil, "for: %s/%s\n%s %v %s %s %v\n", environmentID, objectID, person.User, person.Groups, person.Namespace, person.Lifetime, person.Command), nil
+			},
+			Credential: func(_ context.Context, _, _ string, person native.Person) (native.Credential, error) {
+				return native.Credential{User: person.User, Groups: person.Groups, Certificate: "certificate", Key: "key", Expires: time.Now().Add(person.Lifetime)}, nil
+			},
+			SSHKey: func(_ context.Context, environmentID, _ string) (string, error) {
+				return "ssh-ed25519 AAAA " + environmentID, nil
+			},
+			GiveSSHKey: func(_ context.Context, _, _, node, private string) (string, error) {
+				if private == "nonsense" {
+					return "", fault.New(fault.Invalid, "The private key for %s is none", node)
+				}
+				return "public half of " + private, nil
+			},
 		},
 		Cluster: func(_ context.Context, environmentID, objectID string) (any, error) {
 			return native.ClusterStatus{Name: environmentID + "/" + objectID, Nodes: []native.NodeStatus{{Name: "murano-kube-2", Labels: map[string]string{"disk": "fast", "theirs": "yes"},
@@ -225,7 +239,7 @@ func TestADeploymentCanBeFollowedThroughTheAPI(t *testing.T) {
 
 	recorder := s.send("GET", "/burano/v1/environments/"+id+"/clusters/a1/kubeconfig", map[string]string{"X-Auth-Token": "{token:demo}"}, nil)
 	require.Equal(t, 200, recorder.Code)
-	require.Equal(t, "for: "+id+"/a1\n", recorder.Body.String())
+	require.True(t, strings.HasPrefix(recorder.Body.String(), "for: "+id+"/a1\n"))
 	s.call("demo", "", "GET", "/burano/v1/environments/"+id+"/clusters/nope/kubeconfig", nil, 404)
 
 	s.call("demo", "", "DELETE", "/v1/environments/"+id, nil, 200)

@@ -35,6 +35,7 @@ var actions = map[string]string{
 	"POST /burano/v1/deployments/:deployment/cancel":                        "stop",
 	"POST /burano/v1/deployments/:deployment/retry":                         "deploy",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": "read",
+	"GET /burano/v1/environments/:environment/clusters/:cluster/credential": "read",
 	"GET /burano/v1/snapshots/:snapshot/content":                            "read",
 
 	"POST /burano/v1/environments/:environment/clusters/:cluster/upgrade/pause":        "stop",

@@ -13,7 +13,6 @@ import (
 // clusterHandlers answer about Kubernetes clusters.
 type clusterHandlers struct {
 	orchestrator *orchestrator.Service
-	kubeconfig   func(ctx context.Context, environmentID, objectID string) ([]byte, error)
 	status       func(ctx context.Context, environmentID, objectID string) (any, error)
 	traffic      func(ctx context.Context, environmentID, objectID string) (any, error)
 }
@@ -21,7 +20,6 @@ type clusterHandlers struct {
 func (h clusterHandlers) register(v1 *echo.Group) {
 	v1.GET("/environments/:environment/clusters/:cluster", h.describe(h.status))
 	v1.GET("/environments/:environment/clusters/:cluster/traffic", h.describe(h.traffic))
-	v1.GET("/environments/:environment/clusters/:cluster/kubeconfig", h.download)
 }
 
 // describe answers with what is asked of a cluster: what it is made of and how it is now, or what its gateways count.
@@ -41,20 +39,4 @@ func (h clusterHandlers) describe(ask func(ctx context.Context, environmentID, o
 		}
 		return c.JSON(http.StatusOK, found)
 	}
-}
-
-func (h clusterHandlers) download(c echo.Context) error {
-	environmentID, clusterID := c.Param("environment"), c.Param("cluster")
-	ctx, caller := calling(c)
-	if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
-		return err
-	}
-	if h.kubeconfig == nil {
-		return fault.New(fault.NotFound, "This Burano makes no kubeconfigs")
-	}
-	config, err := h.kubeconfig(ctx, environmentID, clusterID)
-	if err != nil {
-		return err
-	}
-	return c.Blob(http.StatusOK, "application/yaml", config)
 }

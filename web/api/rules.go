@@ -123,7 +123,12 @@ var rules = map[string]string{
 	"POST /burano/v1/forms/:package":                                        "get_package",
 	"GET /burano/v1/environments/:environment/clusters/:cluster":            "show_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/traffic":    "show_environment",
-	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": "get_kubeconfig",
+	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": ruleReaders, // and who asks for more is asked for more
+	"GET /burano/v1/environments/:environment/clusters/:cluster/credential": ruleReaders,
+
+	"GET /burano/v1/environments/:environment/clusters/:cluster/ssh-key":           "show_environment",
+	"PUT /burano/v1/environments/:environment/clusters/:cluster/ssh-keys/:node":    "execute_action",
+	"DELETE /burano/v1/environments/:environment/clusters/:cluster/ssh-keys/:node": "execute_action",
 
 	"GET /burano/v1/environments/:environment/clusters/:cluster/upgrade":        "show_environment",
 	"POST /burano/v1/environments/:environment/clusters/:cluster/upgrade/pause": "execute_action",

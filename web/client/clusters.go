@@ -125,9 +125,67 @@ func (c *Client) PauseUpgrade(ctx context.Context, environment, cluster string) 
 	return c.Call(ctx, http.MethodPost, clusterPath(environment, cluster)+"/upgrade/pause", nil, nil)
 }
 
-// Kubeconfig gives a kubeconfig (YAML) of a cluster's administrator, which is good for 24 hours.
+// Kubeconfig gives a kubeconfig (YAML) of a cluster with the rights that the caller may have, which is good for 24 hours.
 func (c *Client) Kubeconfig(ctx context.Context, environment, cluster string) ([]byte, error) {
-	return c.Send(ctx, http.MethodGet, clusterPath(environment, cluster)+"/kubeconfig", nil)
+	return c.KubeconfigFor(ctx, environment, cluster, KubeconfigOptions{})
+}
+
+// KubeconfigOptions say what a kubeconfig is to be; zero values stand for what the server chooses.
+type KubeconfigOptions struct {
+	Groups    []string // of Kubernetes
+	Namespace string   // that it begins in
+	Lifetime  string   // of its certificate, such as 8h
+	SignIn    string   // certificate, or keystone for one without
+}
+
+// KubeconfigFor gives a kubeconfig (YAML or JSON) of a cluster.
+func (c *Client) KubeconfigFor(ctx context.Context, environment, cluster string, options KubeconfigOptions) ([]byte, error) {
+	values := url.Values{"group": options.Groups}
+	for name, value := range map[string]string{"namespace": options.Namespace, "lifetime": options.Lifetime, "sign_in": options.SignIn} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	path := clusterPath(environment, cluster) + "/kubeconfig"
+	if query := values.Encode(); query != "" {
+		path += "?" + query
+	}
+	return c.Send(ctx, http.MethodGet, path, nil)
+}
+
+// Credential is what a user shows to the API server of a cluster.
+type Credential struct {
+	User        string    `json:"user" yaml:"user"`
+	Groups      []string  `json:"groups" yaml:"groups"`
+	Certificate string    `json:"certificate" yaml:"certificate"` // PEM
+	Key         string    `json:"key" yaml:"key"`                 // PEM
+	Expires     time.Time `json:"expires" yaml:"expires"`
+}
+
+// Credential issues a certificate of an hour at most to the caller, with the rights that their roles give.
+func (c *Client) Credential(ctx context.Context, environment, cluster string) (made Credential, err error) {
+	return made, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/credential", nil, &made)
+}
+
+// SSHKey is the line of authorized_keys by which a machine lets the cluster's Burano in.
+func (c *Client) SSHKey(ctx context.Context, environment, cluster string) (string, error) {
+	var found struct {
+		PublicKey string `json:"public_key"`
+	}
+	return found.PublicKey, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/ssh-key", nil, &found)
+}
+
+// GiveSSHKey gives the private key with which Burano logs in to an external node in place of its own, and returns its public half; with "" its own is
+// used again.
+func (c *Client) GiveSSHKey(ctx context.Context, environment, cluster, node, private string) (string, error) {
+	path := clusterPath(environment, cluster) + "/ssh-keys/" + url.PathEscape(node)
+	if private == "" {
+		return "", c.Call(ctx, http.MethodDelete, path, nil, nil)
+	}
+	var found struct {
+		PublicKey string `json:"public_key"`
+	}
+	return found.PublicKey, c.Call(ctx, http.MethodPut, path, map[string]string{"private_key": private}, &found)
 }
 
 // ClusterID returns the id of the environment's cluster of that name or id, or of its only one when none is named.

@@ -79,7 +79,9 @@ var defaults = map[string]string{
 
 	// What Murano does not have.
 	"list_audit_events":     admins,
-	"get_kubeconfig":        members,
+	"get_kubeconfig":        members, // with all rights in the cluster
+	"get_editor_kubeconfig": members,
+	"get_reader_kubeconfig": readers,
 	"get_pod_log":           readers,
 	"update_workload":       members,
 	"ask_cloud":             readers,

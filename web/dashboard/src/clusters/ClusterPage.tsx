@@ -18,7 +18,7 @@ import {
   Title,
 } from '@patternfly/react-core';
 import { CheckCircleIcon, DownloadIcon, ExclamationCircleIcon } from '@patternfly/react-icons';
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { linkOptions, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 
@@ -30,8 +30,10 @@ import { FindingCard } from '../findings/FindingCard';
 import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
 import { Certificates } from './Certificates';
-import { clusterQuery, fileOf, saveKubeconfig, type Cluster } from './clusters';
+import { clusterQuery, fileOf, type Cluster } from './clusters';
 import { Groups } from './Groups';
+import { KubeconfigDialog } from './KubeconfigDialog';
+import { MachineKey } from './MachineKey';
 import { Members } from './Members';
 import { Nodes } from './Nodes';
 import { Routes } from './Routes';
@@ -51,7 +53,7 @@ export function ClusterPage() {
   const cluster = useQuery(clusterQuery(environment, object));
   const found = findObject(details.data?.services, object)?.object;
   const name = cluster.data?.name || (found ? nameOf(found) : object);
-  const save = useMutation({ mutationFn: () => saveKubeconfig(environment, object, name) });
+  const [kubeconfig, setKubeconfig] = useState<'' | 'asked' | 'saved'>('');
   const [scaling, setScaling] = useState(false);
   const { tab = 'overview' } = useSearch({ from: '/environments/$environment/clusters/$object' });
   const navigate = useNavigate();
@@ -71,7 +73,7 @@ export function ClusterPage() {
             <span role="status">{cluster.data && <Health cluster={cluster.data} />}</span>
           </FlexItem>
           <FlexItem>
-            <Button icon={<DownloadIcon />} onClick={() => save.mutate()} isDisabled={!cluster.data || save.isPending} isLoading={save.isPending}>
+            <Button icon={<DownloadIcon />} onClick={() => setKubeconfig('asked')} isDisabled={!cluster.data}>
               {words.kubeconfig}
             </Button>
           </FlexItem>
@@ -88,8 +90,7 @@ export function ClusterPage() {
             </FlexItem>
           )}
         </Flex>
-        {save.error && <Failure error={save.error} />}
-        {save.isSuccess && <KubeconfigUse file={fileOf(name)} />}
+        {kubeconfig === 'saved' && <KubeconfigUse file={fileOf(name)} />}
         {cluster.error && <Failure error={cluster.error} onRetry={() => void cluster.refetch()} />}
         {cluster.isPending && tab !== 'running' && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
       </PageSection>
@@ -130,6 +131,9 @@ export function ClusterPage() {
           </PageSection>
         )}
       </div>
+      {kubeconfig === 'asked' && (
+        <KubeconfigDialog environment={environment} cluster={object} name={name} onDone={() => setKubeconfig('saved')} onClose={() => setKubeconfig('')} />
+      )}
       {scaling && found && <ScaleDialog environment={environment} object={found} cluster={cluster.data} onClose={() => setScaling(false)} />}
     </>
   );
@@ -147,7 +151,7 @@ function Health({ cluster }: { cluster: Cluster }) {
 function KubeconfigUse({ file }: { file: string }) {
   const { text } = useLanguage();
   return (
-    <Alert variant="success" isInline title={text.clusters.kubeconfigWhat} className="burano-spaced">
+    <Alert variant="success" isInline title={text.kubeconfig.saved} className="burano-spaced">
       <Content component="p">{text.clusters.kubeconfigUse}</Content>
       <ClipboardCopy isReadOnly hoverTip={text.actions.copy} clickTip={text.actions.copy} isCode>
         {`kubectl --kubeconfig ${file} get nodes`}
@@ -192,6 +196,7 @@ function Parts({ environment, object, cluster, checked, model, details }: PartsP
       </PageSection>
       <PageSection>
         <Nodes cluster={cluster} object={model} environment={details} />
+        <MachineKey environment={environment} cluster={object} />
       </PageSection>
       {(cluster.groups ?? []).length > 0 && (
         <PageSection>

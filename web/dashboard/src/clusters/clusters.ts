@@ -16,12 +16,41 @@ export const clusterQuery = (environment: string, cluster: string) =>
     retry: false,
   });
 
+/** What a kubeconfig is to be; what is left out the server chooses. */
+export interface KubeconfigWish {
+  group?: string;
+  namespace?: string;
+  lifetime?: string;
+  sign_in?: 'keystone';
+}
+
 /** Has the browser save a kubeconfig. */
-export async function saveKubeconfig(environment: string, cluster: string, name: string): Promise<void> {
+export async function saveKubeconfig(environment: string, cluster: string, name: string, wish: KubeconfigWish = {}): Promise<void> {
+  const query = new URLSearchParams(Object.entries(wish).filter(([, value]) => value)).toString();
   const path = `/burano/v1/environments/${encodeURIComponent(environment)}/clusters/${encodeURIComponent(cluster)}/kubeconfig`;
-  const response = await send(path, { method: 'GET' });
+  const response = await send(query ? `${path}?${query}` : path, { method: 'GET' });
   download(fileOf(name), await response.text(), 'application/yaml');
 }
+
+/** The groups of Kubernetes that a kubeconfig may be for, by the rules of the policy that its caller passes. */
+export function groupsFor(rules: string[]): string[] {
+  const known: [string, string][] = [
+    ['get_kubeconfig', 'burano:admins'],
+    ['get_editor_kubeconfig', 'burano:editors'],
+    ['get_reader_kubeconfig', 'burano:readers'],
+  ];
+  return known.filter(([rule]) => rules.includes(rule)).map(([, group]) => group);
+}
+
+/** The public key by which machines that are no servers of the cloud let Burano in. */
+export const sshKeyQuery = (environment: string, cluster: string) =>
+  queryOptions({
+    queryKey: ['environments', environment, 'clusters', cluster, 'ssh-key'],
+    queryFn: () =>
+      answered(api.GET('/burano/v1/environments/{environment}/clusters/{cluster}/ssh-key', { params: { path: { environment, cluster } } })),
+    staleTime: Infinity,
+    retry: false,
+  });
 
 /** The name of a cluster's kubeconfig as a file. */
 export const fileOf = (name: string): string => `${name.replace(/[^\w.-]+/g, '-').replace(/^[-.]+/, '') || 'cluster'}.kubeconfig`;
@@ -30,7 +59,7 @@ export type Node = Schema<'ClusterNode'>;
 
 /** The actions of a cluster that are about one node and make sense for it now. */
 export function deedsOf(node: Node): string[] {
-  const anywhere = ['rebootNode', 'replaceNode'];
+  const anywhere = node.external ? ['rebootNode', 'removeExternalNode'] : ['rebootNode', 'replaceNode'];
   if (node.role !== 'minion') return anywhere;
   const state = { '': ['cordonNode', 'lockNode'], cordoned: ['uncordonNode', 'lockNode'], locked: ['unlockNode'] }[node.state ?? ''];
   return ['labelNode', 'taintNode', ...state, ...anywhere];

@@ -6,7 +6,6 @@ export const clusters: Texts['clusters'] = {
   problems: 'Probleme',
   api: 'API-Server',
   kubeconfig: 'Kubeconfig herunterladen',
-  kubeconfigWhat: 'Ihr Zertifikat gilt 24 Stunden.',
   kubeconfigUse: 'Benutzen mit',
   nodes: 'Nodes',
   gateways: 'Gateways',
@@ -70,5 +69,10 @@ export const clusters: Texts['clusters'] = {
   noScaling: 'Dieser Cluster bietet das nicht.',
   leaving: 'Was auf Nodes läuft, die gehen, zieht vorher um.',
   apply: 'Anwenden',
+  external: 'Maschine',
+  machines: 'Maschinen neben der Cloud',
+  machinesWhat:
+    'Auch eine Maschine mit dem Inhalt eines Node-Images kann ein Node sein. Diesen Schlüssel in authorized_keys ihres Benutzers root eintragen, oder eines, der durch sudo root wird, und die Aktion „Add a machine“ aufrufen.',
+  machineKey: 'Öffentlicher Schlüssel von Burano',
   checked: (time) => `Angesehen ${time}; alle 10 Sekunden wieder`,
 };

@@ -15,6 +15,7 @@ import { findings } from './findings';
 import { first } from './first';
 import { help } from './help';
 import { images } from './images';
+import { kubeconfig } from './kubeconfig';
 import { notices } from './notices';
 import { packages } from './packages';
 import { palette } from './palette';
@@ -45,6 +46,7 @@ export const de: Texts = {
   findings,
   help,
   images,
+  kubeconfig,
   notices,
   packages,
   palette,

@@ -4,7 +4,6 @@ export const clusters = {
   problems: 'Problems',
   api: 'API server',
   kubeconfig: 'Download kubeconfig',
-  kubeconfigWhat: 'Its certificate is good for 24 hours.',
   kubeconfigUse: 'Use it with',
   nodes: 'Nodes',
   gateways: 'Gateways',
@@ -68,5 +67,10 @@ export const clusters = {
   noScaling: 'This cluster does not offer it.',
   leaving: 'What runs on nodes that leave moves to others first.',
   apply: 'Apply',
+  external: 'machine',
+  machines: 'Machines beside the cloud',
+  machinesWhat:
+    'A machine with the content of a node image can be a node, too. Add this key to the authorized_keys of its root user, or of one who becomes root by sudo, and call the action "Add a machine".',
+  machineKey: "Burano's public key",
   checked: (time: string) => `Looked at ${time}; looks again every 10 seconds`,
 };

@@ -1,0 +1,263 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/native"
+)
+
+// Access is how users come to the API servers of clusters, and Burano to machines that are no servers of the cloud (native). Who may ask is checked
+// before.
+type Access struct {
+	// Kubeconfig makes a kubeconfig for a person, and Credential a certificate.
+	Kubeconfig func(ctx context.Context, environmentID, objectID string, person native.Person) ([]byte, error)
+	Credential func(ctx context.Context, environmentID, objectID string, person native.Person) (native.Credential, error)
+	// SSHKey is the public key by which a machine lets Burano in, and GiveSSHKey takes a private one for a machine; "" takes it away.
+	SSHKey     func(ctx context.Context, environmentID, objectID string) (string, error)
+	GiveSSHKey func(ctx context.Context, environmentID, objectID, node, private string) (string, error)
+}
+
+// accessHandlers give access to clusters.
+type accessHandlers struct {
+	orchestrator *orchestrator.Service
+	access       *Access
+	limits       Limits
+}
+
+func (h accessHandlers) register(v1 *echo.Group) {
+	const cluster = "/environments/:environment/clusters/:cluster"
+	v1.GET(cluster+"/kubeconfig", h.kubeconfig)
+	v1.GET(cluster+"/credential", h.credential)
+	v1.GET(cluster+"/ssh-key", h.showKey)
+	v1.PUT(cluster+"/ssh-keys/:node", h.giveKey, readBody(h.limits.Values))
+	v1.DELETE(cluster+"/ssh-keys/:node", h.takeKey)
+}
+
+// The rules that say who may have which group.
+const (
+	ruleAdmins  = "get_kubeconfig"
+	ruleEditors = "get_editor_kubeconfig"
+	ruleReaders = "get_reader_kubeconfig"
+)
+
+// ruleOf is the rule for a group of Kubernetes: who may have all rights may have any group.
+func ruleOf(group string) string {
+	switch group {
+	case native.GroupReaders:
+		return ruleReaders
+	case native.GroupEditors:
+		return ruleEditors
+	}
+	return ruleAdmins
+}
+
+// groupOf is the group with the most rights that a caller may have.
+func groupOf(caller identity.Caller) string {
+	for _, group := range []string{native.GroupAdmins, native.GroupEditors} {
+		if caller.May(ruleOf(group)) {
+			return group
+		}
+	}
+	return native.GroupReaders
+}
+
+const (
+	shortestAccess = 10 * time.Minute
+	longestAccess  = 24 * time.Hour
+	// credentialLife is how long a certificate is good that is fetched each time.
+	credentialLife = time.Hour
+)
+
+var (
+	groupName     = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9_.:@/]{0,62}$`)
+	namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+)
+
+// userOf is what Kubernetes calls a user of Keystone. The prefix keeps them apart from the cluster's own.
+func userOf(caller identity.Caller) string {
+	name := caller.UserName
+	if caller.UserDomainName != "" {
+		name += "@" + caller.UserDomainName
+	}
+	return "keystone:" + name
+}
+
+// reach finds the cluster that the path names, for its caller.
+func (h accessHandlers) reach(c echo.Context) (ctx context.Context, caller identity.Caller, environmentID, clusterID string, err error) {
+	environmentID, clusterID = c.Param("environment"), c.Param("cluster")
+	ctx, caller = calling(c)
+	if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
+		return ctx, caller, "", "", err
+	}
+	if h.access == nil {
+		return ctx, caller, "", "", fault.New(fault.NotFound, "This Burano gives no access to clusters")
+	}
+	return ctx, caller, environmentID, clusterID, nil
+}
+
+func (h accessHandlers) kubeconfig(c echo.Context) error {
+	ctx, caller, environmentID, clusterID, err := h.reach(c)
+	if err != nil {
+		return err
+	}
+	person, err := personOf(c, caller)
+	if err != nil {
+		return err
+	}
+	if c.QueryParam("sign_in") == signInKeystone {
+		person.User = "keystone"
+		person.Command = []string{"burano", "cluster", "token", environmentID, clusterID}
+		person.Hint = "This kubeconfig signs in by Keystone: it needs the program burano, and OS_* variables or clouds.yaml."
+	}
+	text, err := h.access.Kubeconfig(ctx, environmentID, clusterID, person)
+	if err != nil {
+		return err
+	}
+	return c.Blob(http.StatusOK, "application/yaml", text)
+}
+
+// signInKeystone is the way of a kubeconfig without a certificate, and signInCertificate that of one with it.
+const (
+	signInKeystone    = "keystone"
+	signInCertificate = "certificate"
+)
+
+// personOf reads who is to be let in from a call, and checks that its caller may have that.
+func personOf(c echo.Context, caller identity.Caller) (native.Person, error) {
+	query := c.QueryParams()
+	person := native.Person{Groups: query["group"], Namespace: query.Get("namespace")}
+	if person.Namespace != "" && !namespaceName.MatchString(person.Namespace) {
+		return person, fault.New(fault.Invalid, "%q is no name of a namespace: use lower-case letters, digits and dashes, at most 63", person.Namespace)
+	}
+	if text := query.Get("lifetime"); text != "" {
+		life, err := lifetimeOf(text)
+		if err != nil {
+			return person, err
+		}
+		person.Lifetime = life
+	}
+	switch way := query.Get("sign_in"); way {
+	case "", signInCertificate:
+	case signInKeystone:
+		if len(person.Groups) > 0 || person.Lifetime > 0 {
+			return person, fault.New(fault.Invalid, "With sign_in=%s neither group nor lifetime is chosen: the roles of whoever signs in say which rights they have, and a certificate is fetched each time", signInKeystone)
+		}
+		return person, nil
+	default:
+		return person, fault.New(fault.Invalid, "sign_in is %q: it is %s or %s", way, signInCertificate, signInKeystone)
+	}
+	chosen := len(person.Groups) > 0
+	if !chosen {
+		person.Groups = []string{groupOf(caller)}
+	}
+	for _, group := range person.Groups {
+		switch {
+		case !groupName.MatchString(group):
+			return person, fault.New(fault.Invalid, "%q is no name of a group: use letters, digits and any of - _ . : @ /, at most 63", group)
+		case strings.HasPrefix(group, "system:"):
+			return person, fault.New(fault.Invalid, "The group %s is Kubernetes' own, whose rights nobody could take away again: %s has all rights", group, native.GroupAdmins)
+		case !caller.May(ruleOf(group)):
+			return person, fault.New(fault.Forbidden, "The policy does not let you have a kubeconfig of the group %s (rule %s); you may have one of %s", group, ruleOf(group), groupOf(caller))
+		}
+	}
+	person.User = userOf(caller)
+	if !chosen && person.Groups[0] == native.GroupAdmins {
+		person.User = native.Admin().User
+	}
+	return person, nil
+}
+
+// lifetimeOf reads a time in seconds, or as 8h30m.
+func lifetimeOf(text string) (time.Duration, error) {
+	life, err := time.ParseDuration(text)
+	if seconds, plain := strconv.Atoi(text); plain == nil {
+		life, err = time.Duration(seconds)*time.Second, nil
+	}
+	if err != nil || life < shortestAccess || life > longestAccess {
+		return 0, fault.New(fault.Invalid, "The lifetime is %q: write seconds, or such as 8h, from %s to %s. A certificate cannot be taken back, so for longer use sign_in=%s, or a "+
+			"service account of the cluster", text, "10m", "24h", signInKeystone)
+	}
+	return life, nil
+}
+
+// credential gives a certificate for a caller, with what their roles in Keystone allow: the exec plugin's way.
+func (h accessHandlers) credential(c echo.Context) error {
+	ctx, caller, environmentID, clusterID, err := h.reach(c)
+	if err != nil {
+		return err
+	}
+	person := native.Person{User: userOf(caller), Groups: []string{groupOf(caller)}, Lifetime: credentialLife}
+	if caller.ProjectID != "" {
+		person.Groups = append(person.Groups, "keystone:project:"+caller.ProjectID)
+	}
+	for _, role := range caller.Roles {
+		person.Groups = append(person.Groups, "keystone:role:"+role)
+	}
+	if !caller.Expires.IsZero() {
+		person.Lifetime = min(person.Lifetime, max(time.Until(caller.Expires), time.Minute))
+	}
+	made, err := h.access.Credential(ctx, environmentID, clusterID, person)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return c.JSON(http.StatusOK, made)
+}
+
+// publicKey is how keys are answered.
+type publicKey struct {
+	PublicKey string `json:"public_key"`
+}
+
+func (h accessHandlers) showKey(c echo.Context) error {
+	ctx, _, environmentID, clusterID, err := h.reach(c)
+	if err != nil {
+		return err
+	}
+	key, err := h.access.SSHKey(ctx, environmentID, clusterID)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, publicKey{key})
+}
+
+func (h accessHandlers) giveKey(c echo.Context) error {
+	ctx, _, environmentID, clusterID, err := h.reach(c)
+	if err != nil {
+		return err
+	}
+	given, err := object(c)
+	if err != nil {
+		return err
+	}
+	private, _ := given["private_key"].(string)
+	if strings.TrimSpace(private) == "" {
+		return fault.New(fault.Invalid, `Give the private key for %s: {"private_key": "-----BEGIN OPENSSH PRIVATE KEY-----…"}`, c.Param("node"))
+	}
+	key, err := h.access.GiveSSHKey(ctx, environmentID, clusterID, c.Param("node"), private)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, publicKey{key})
+}
+
+func (h accessHandlers) takeKey(c echo.Context) error {
+	ctx, _, environmentID, clusterID, err := h.reach(c)
+	if err != nil {
+		return err
+	}
+	if _, err := h.access.GiveSSHKey(ctx, environmentID, clusterID, c.Param("node"), ""); err != nil {
+		return err
+	}
+	return h.showKey(c)
+}

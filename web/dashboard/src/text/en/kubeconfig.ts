@@ -1,0 +1,15 @@
+export const kubeconfig = {
+  saved: 'The kubeconfig is saved.',
+  signIn: 'Sign-in',
+  certificate: 'With a certificate',
+  certificateWhat: 'Whoever has the file has the rights, as long as the certificate is good.',
+  keystone: 'By Keystone, each time',
+  keystoneWhat: 'The file holds no secret. kubectl calls the program burano, which uses OS_* variables or clouds.yaml; your roles say what you may.',
+  group: 'Rights',
+  groups: { 'burano:admins': 'All', 'burano:editors': 'Change what runs', 'burano:readers': 'Read, but no Secrets' } as Record<string, string>,
+  lifetime: 'Valid for',
+  lifetimes: { '1h': '1 hour', '8h': '8 hours', '24h': '24 hours' },
+  namespace: 'Namespace',
+  namespaceWhat: 'Where kubectl looks when no other one is named. It limits nothing.',
+  download: 'Download',
+};
