@@ -59,7 +59,10 @@ func (c *Cluster) connect(ctx context.Context, node Node) (*ssh.Client, error) {
 
 // server is the node as one to connect to.
 func (n Node) server() access.Server {
-	made := access.Server{Key: n.Name, Name: n.Name, Access: n.Access, ID: n.Server, Launched: n.Launched}
+	made := access.Server{Key: n.Name, Name: n.Name, Access: n.Access, ID: n.Server, Launched: n.Launched, Machine: n.Machine}
+	if n.Machine != nil {
+		made.ID = n.Endpoint() // at another address another machine answers
+	}
 	if n.Address.IsValid() {
 		made.Addresses = []netip.Addr{n.Address}
 	}

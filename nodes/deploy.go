@@ -173,7 +173,7 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 	masters := c.config.masters()
 	var candidates []etcd.Candidate
 	for _, node := range staying {
-		if node.Elastic || c.config.EtcdOnMasters && len(masters) >= 3 && node.Role != Master {
+		if node.Elastic || node.Machine != nil || c.config.EtcdOnMasters && len(masters) >= 3 && node.Role != Master {
 			continue
 		}
 		candidates = append(candidates, etcd.Candidate{Name: node.Name, Rank: slices.Index([]Role{Master, Minion, Gateway}, node.Role)})
@@ -264,7 +264,11 @@ func (d *deployment) plan() *plan.Plan {
 
 	for _, node := range nodes {
 		add(node, stepConnect, d.connect)
-		add(node, stepFiles, d.install, on(node, stepConnect))
+		ready := on(node, stepConnect)
+		if node.Machine != nil {
+			ready = add(node, stepMachine, d.takeMachine, ready)
+		}
+		add(node, stepFiles, d.install, ready)
 		if withBinary && node.Role != Minion {
 			// after the files: what the cluster waits for goes over the wire first
 			add(node, stepBinary, d.copyBinary, on(node, stepFiles))

@@ -34,11 +34,15 @@ var admitScript string
 
 // CutOffError says that a node which is to join does not reach the others, or they do not reach it.
 type CutOffError struct {
-	Node string
-	Err  error
+	Node    string
+	Machine bool // it is no server of the cloud
+	Err     error
 }
 
 func (e *CutOffError) Error() string {
+	if e.Machine {
+		return fmt.Sprintf("%s and the other nodes of its cluster do not reach each other: %s. Look at the routes and the firewalls between the machine and the cluster's network", e.Node, e.Err)
+	}
 	return fmt.Sprintf("%s stands in another network than other nodes of its cluster and does not reach them: %s. "+
 		"Look at the routes and the firewalls between the networks, or name another network", e.Node, e.Err)
 }
@@ -87,7 +91,7 @@ func (c *Cluster) Reach(ctx context.Context, joining ...string) error {
 		var exit *ssh.ExitError
 		switch {
 		case errors.As(err, &unreachable), errors.As(err, &exit):
-			problems = append(problems, &CutOffError{Node: name, Err: err})
+			problems = append(problems, &CutOffError{Node: name, Machine: node.Machine != nil, Err: err})
 		case err != nil:
 			return err
 		}
@@ -114,7 +118,7 @@ func (c *Cluster) reachBothWays(ctx context.Context, node Node, others []Node) e
 func (c *Cluster) reaches(ctx context.Context, from Node, others ...Node) error {
 	lines := make([]string, len(others))
 	for i, other := range others {
-		lines[i] = other.Name + " " + other.Address.String()
+		lines[i] = fmt.Sprintf("%s %s %d", other.Name, other.Address, other.sshPort())
 	}
 	_, err := c.script(ctx, from.Name, ssh.Script{Name: "reach other nodes", Body: reachScript, Env: map[string]string{"NODES": strings.Join(lines, "\n"),
 		"PATIENCE": strconv.Itoa(int(min(reachPatience, c.config.Patience).Seconds()))}})

@@ -26,7 +26,7 @@ func TestANodeThatDoesNotReachTheOthersIsCutOff(t *testing.T) {
 	err := c.Reach(t.Context(), joining.Name)
 	require.Len(t, CutOffs(err), 1)
 	require.Equal(t, joining.Name, CutOffs(err)[0].Node)
-	require.ErrorContains(t, err, "port 22 is not reached of "+other.Name+" (127.0.0.254)")
+	require.ErrorContains(t, err, "SSH is not reached of "+other.Name+" (127.0.0.254, port 22)")
 	require.Equal(t, []string{joining.Name + ": reach"}, steps)
 
 	down = true

@@ -289,7 +289,11 @@ func (c *Cluster) forget(ctx context.Context, api *rest.Config, node Node) error
 	if node.Role == Minion {
 		units = append([]string{"kubelet", "kube-proxy"}, units...)
 	}
-	c.stopPolitely(ctx, node, units...)
+	if node.Machine != nil {
+		c.leaveMachine(ctx, node)
+	} else {
+		c.stopPolitely(ctx, node, units...)
+	}
 	if node.Role == Minion {
 		if err := kube.Delete(ctx, api, kube.NodeRef(node.Name)); err != nil {
 			return err

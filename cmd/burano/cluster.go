@@ -42,7 +42,7 @@ func printCluster(s client.Cluster, table *tabwriter.Writer) {
 		if one.Ready != nil {
 			ready = fmt.Sprint(*one.Ready)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%t\t%s\t%s\t%s\t%s\n", one.Name, one.Role, one.Address, one.Floating, one.Reachable, ready, one.State, members[one.Name], one.Version)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%t\t%s\t%s\t%s\t%s\n", one.Name, roleOf(one), one.Address, one.Floating, one.Reachable, ready, one.State, members[one.Name], one.Version)
 	}
 	if len(s.Groups) > 0 {
 		fmt.Fprintln(table, "\nGROUP\tNODES\tMINIMUM\tMAXIMUM\tLAST DECISION")

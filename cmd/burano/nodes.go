@@ -21,6 +21,7 @@ func nodeCommand(connection *connection) *cobra.Command {
 		nodeDeedCommand(connection, "lock", "Empty a node, also a dead one, and take it out of service until it is unlocked", true),
 		nodeDeedCommand(connection, "unlock", "Take a locked node into service again", false),
 		nodeDeedCommand(connection, "reboot", "Start a node's server anew, once what runs on it is elsewhere", true),
+		nodeAddCommand(connection), nodeRemoveCommand(connection),
 		nodeDeedCommand(connection, "replace", "Give a node another server, which joins before the former one goes", false))
 	return command
 }
@@ -98,9 +99,17 @@ func nodeTable(list []client.Node, all bool) func(*tabwriter.Writer) {
 			for _, taint := range taints {
 				tainted = append(tainted, taint.String())
 			}
-			fmt.Fprintf(table, "%s\t%s\t%t\t%s\t%s\t%s\t%s\n", one.Name, one.Role, one.Reachable, ready, one.State, strings.Join(pairs, ","), strings.Join(tainted, ","))
+			fmt.Fprintf(table, "%s\t%s\t%t\t%s\t%s\t%s\t%s\n", one.Name, roleOf(one), one.Reachable, ready, one.State, strings.Join(pairs, ","), strings.Join(tainted, ","))
 		}
 	}
+}
+
+// roleOf is a node's role, and that it is no server of the cloud.
+func roleOf(node client.Node) string {
+	if node.External {
+		return node.Role + " (machine)"
+	}
+	return node.Role
 }
 
 // splitRemovals takes arguments apart into those that set something and, without their final dash, those that remove it.

@@ -37,6 +37,7 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		methodDeploy: c.deploy, methodDestroy: c.destroy,
 		"scaleNodesUp": c.scaleUp(ofCluster(minions)), "scaleNodesDown": c.scaleDown(ofCluster(minions)),
 		"scaleGatewaysUp": c.scaleUp(ofCluster(gateways)), "scaleGatewaysDown": c.scaleDown(ofCluster(gateways)),
+		"addExternalNode": c.addExternalNode, "removeExternalNode": c.removeExternalNode,
 		".init": c.clusters.masters.init, "setMasterCount": c.setMasterCount,
 		"scaleGroupUp": c.scaleUp(ofGroup), "scaleGroupDown": c.scaleDown(ofGroup), "setGroupCount": c.setGroupCount,
 		methodScale: c.scaleByLoad, "setGroupLimits": c.setGroupLimits,
@@ -138,7 +139,7 @@ func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpre
 func (c clusterClass) reach(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, live *nodes.Cluster, former *facts, list []nodes.Node) error {
 	var joining []string
 	for _, node := range list {
-		if known, there := former.node(node.Name); !node.Leaving && (!there || known.Server != node.Server) {
+		if known, there := former.node(node.Name); !node.Leaving && (!there || known.Server != node.Server || node.Machine != nil && node.Endpoint() != known.Endpoint()) {
 			joining = append(joining, node.Name)
 		}
 	}
@@ -203,7 +204,8 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 		}
 		list = append(list, node)
 	}
-	return list, nil
+	external, err := c.clusters.externalNodes(ctx, object)
+	return append(list, external...), err
 }
 
 // check finds what would fail later, before anything is made.
@@ -237,6 +239,7 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 		}
 	}
 	problems = append(problems, checkGroups(object)...)
+	problems = append(problems, checkExternal(object, seen)...)
 	if _, err := netip.ParsePrefix(object.Text("publicCidr")); err != nil {
 		problems = append(problems, fmt.Errorf("publicCidr is %q, which is no network: write it like 0.0.0.0/0", object.Text("publicCidr")))
 	}
@@ -251,7 +254,10 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 	return errors.Join(problems...)
 }
 
-// destroy takes the cluster's security groups out of the stack; its servers go with their own objects.
+// destroy takes the cluster's security groups out of the stack; its servers go with their own objects, and machines that are none of the cloud's stay.
 func (c clusterClass) destroy(ctx context.Context, call muranopl.Call) (any, error) {
+	if err := c.clusters.leaveMachines(ctx, call.Object); err != nil {
+		return nil, err
+	}
 	return nil, c.clusters.release(ctx, call.Object)
 }

@@ -301,10 +301,14 @@ func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error
 				wanted[names.server(one.instance(), one.known, former).name()] = true
 			}
 		}
+		external, err := c.externalNodes(ctx, object)
+		if err != nil {
+			return err
+		}
 		var leaving []string
 		var staying []nodes.Node
 		for _, node := range known.Nodes {
-			if wanted[node.Name] {
+			if wanted[node.Name] && node.Machine == nil || sameMachine(external, node) {
 				staying = append(staying, node)
 			} else {
 				leaving = append(leaving, node.Name)

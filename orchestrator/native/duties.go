@@ -125,7 +125,12 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 			if node.Role == nodes.Master && masters == 1 {
 				severity = keeper.Critical
 			}
-			add("node-unreachable", node.Name, severity, "A node that starts again comes back by itself. Look at its server in Nova; burano cluster show tells more",
+			mends := "A node that starts again comes back by itself. Look at its server in Nova; burano cluster show tells more"
+			if node.Machine != nil {
+				mends = "A node that starts again comes back by itself. It is a machine of its own: look at it, and at the way to " + node.Endpoint() + ". Where it is lost, " +
+					"remove it from the cluster (removeExternalNode)"
+			}
+			add("node-unreachable", node.Name, severity, mends,
 				"Node %s (%s) of cluster %s is not reached over SSH: %v", node.Name, node.Role, cluster.Name(), node.Problem)
 		case node.Ready != nil && !*node.Ready:
 			bad[node.Name] = true

@@ -209,6 +209,9 @@ func (c clusterClass) reboot(ctx context.Context, one *namedNode, live *nodes.Cl
 	if anew(ctx) {
 		return nil
 	}
+	if one.Machine != nil {
+		return c.rebootMachine(ctx, one, live, anew)
+	}
 	project, err := c.clusters.servers.runtime.Project(ctx)
 	if err != nil {
 		return err
@@ -227,10 +230,23 @@ func (c clusterClass) reboot(ctx context.Context, one *namedNode, live *nodes.Cl
 	if err != nil {
 		return err
 	}
+	return awaitBoot(ctx, one.Name, anew)
+}
+
+// awaitBoot waits until a node answers from a new run of its system.
+func awaitBoot(ctx context.Context, name string, anew func(context.Context) bool) error {
 	return wait.Every(bootPoll).Until(ctx, func(ctx context.Context) error {
 		if !anew(ctx) {
-			return wait.Again(fmt.Errorf("%s does not answer yet from a new run of its system", one.Name))
+			return wait.Again(fmt.Errorf("%s does not answer yet from a new run of its system", name))
 		}
 		return nil
 	})
+}
+
+// rebootMachine has a machine that is no server of the cloud start itself anew.
+func (c clusterClass) rebootMachine(ctx context.Context, one *namedNode, live *nodes.Cluster, anew func(context.Context) bool) error {
+	if _, err := live.Run(ctx, one.Name, "systemctl reboot --no-block"); err != nil {
+		return fmt.Errorf("have %s start anew, which only it itself can do: %w", one.Name, err)
+	}
+	return awaitBoot(ctx, one.Name, anew)
 }

@@ -43,6 +43,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 			}
 			wanted = append(wanted, fmt.Sprint(one.server.id(), one.holds, one.absent, one.place.Subnet))
 		}
+		wanted = append(wanted, fmt.Sprint(withExternal(cluster, netip.Prefix{}, nil)))
 		for _, list := range nodeLists(cluster) {
 			for _, node := range list.idle() {
 				idle = append(idle, node.Object("instance"))
@@ -101,7 +102,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 		if err := c.settle(ctx, cluster, byCluster[cluster]); err != nil {
 			return nil, nil, err
 		}
-		c.joinFurther(cluster, furtherOf(byCluster[cluster]))
+		c.joinFurther(cluster, withExternal(cluster, network, furtherOf(byCluster[cluster])))
 	}
 	for _, prefix := range unwanted {
 		if _, err := c.stacks.replace(ctx, own, prefix, nil); err != nil {
@@ -160,7 +161,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 		}
 		groups[group] = map[string]any{"type": "OS::Neutron::SecurityGroup", "properties": map[string]any{
 			"name": cluster.Text("name") + "-" + string(node.role), "rules": nodeRules(node.role, network, cluster.Text("publicCidr"), c.server.SSHFrom)}}
-		maps.Copy(groups, admissions(group, furtherOf(list)))
+		maps.Copy(groups, admissions(group, withExternal(cluster, network, furtherOf(list))))
 		data, err := names.UserData(ctx, node.server.name())
 		if err != nil {
 			return err

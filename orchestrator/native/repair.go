@@ -36,6 +36,9 @@ func (c clusterClass) repairNode(ctx context.Context, call muranopl.Call) (any, 
 
 // bringBack has a node do its work again: its server is started if it is off, or gets another one in its place if it is gone.
 func (c clusterClass) bringBack(ctx context.Context, call muranopl.Call, known *facts, node nodes.Node) error {
+	if node.Machine != nil {
+		return c.rejoin(ctx, call.Object, known)
+	}
 	project, err := c.clusters.servers.runtime.Project(ctx)
 	if err != nil {
 		return err

@@ -70,6 +70,9 @@ func (h *heatStacks) restore(s *heatStack, resource string, definition map[strin
 func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
 	named, _ := call.Args[argumentNode].(string)
+	if externalByName(call.Object, named) != nil {
+		return nil, byHand(named)
+	}
 	var all []*muranopl.Object
 	for _, node := range activeNodes(call.Object) {
 		all = append(all, node.object)

@@ -79,6 +79,9 @@ func (s servers) revive(ctx context.Context, cluster *muranopl.Object, list []no
 		return nil, err
 	}
 	for _, node := range list {
+		if node.Machine != nil {
+			continue
+		}
 		state, err := project.Server(ctx, node.Server)
 		if err != nil {
 			return nil, err
@@ -123,7 +126,7 @@ const consoleLines = 10
 // console returns the last lines of a node's console, or nothing when the cloud does not tell them.
 func (s servers) console(ctx context.Context, list []nodes.Node, name string) string {
 	project, err := s.runtime.Project(ctx)
-	if err != nil {
+	if err != nil || serverOf(list, name) == "" {
 		return ""
 	}
 	text, err := project.Console(ctx, serverOf(list, name), consoleLines)

@@ -47,6 +47,11 @@ func (n nodeSettings) whole(ctx context.Context, instance *muranopl.Object) (kub
 }
 
 func wholeSettings(instance *muranopl.Object, own kube.Settings) kube.Settings {
+	if instance.Class().Is(classExternalNode) {
+		whole := kube.Settings{Labels: map[string]string{nodes.LabelExternal: "true"}}.With(own.Labels, nil, own.Taints, nil)
+		whole.Cordoned, whole.Locked = own.Cordoned, own.Locked
+		return whole
+	}
 	group := instance.Find(classMinionGroup)
 	if group == nil {
 		return own
@@ -103,6 +108,16 @@ type namedNode struct {
 // namedNode finds the node that the argument names.
 func (c clusterClass) namedNode(ctx context.Context, call muranopl.Call, known *facts) (*namedNode, error) {
 	named, _ := call.Args[argumentNode].(string)
+	if external := externalByName(call.Object, named); external != nil {
+		node, there := known.node(named)
+		if !there {
+			return nil, fault.New(fault.Conflict, "Node %s has not joined cluster %s yet: deploy the environment", named, call.Object.Text("name"))
+		}
+		one := &namedNode{Node: node, cluster: call.Object, instance: external, known: known}
+		var err error
+		one.Settings, err = c.clusters.settings.of(ctx, external)
+		return one, err
+	}
 	active := activeNodes(call.Object)
 	all := make([]*muranopl.Object, len(active))
 	for i, node := range active {
@@ -156,7 +171,7 @@ func (c clusterClass) set(ctx context.Context, one *namedNode, settings kube.Set
 
 // bringKnown returns the cluster as it stands, whose pods have so many seconds to leave a node; 0 for as long as the server says.
 func (c clusterClass) bringKnown(one *namedNode, patience int64) (*nodes.Cluster, error) {
-	c.clusters.join(one.known.Network)
+	c.clusters.recall(one.cluster, one.known)
 	return c.clusters.bringPatient(one.cluster, one.known.Nodes, seconds(patience))
 }
 

@@ -59,6 +59,7 @@ type (
 		Address   string     `json:"address"`
 		Floating  string     `json:"floating_address"` // "" for none
 		Server    string     `json:"server"`           // id in Nova
+		External  bool       `json:"external"`         // a machine of its own, and no server in Nova
 		Reachable bool       `json:"reachable"`        // over SSH
 		Ready     *bool      `json:"ready"`            // takes pods; null where there is no kubelet, or it is not known
 		Version   string     `json:"version"`          // of the kubelet
@@ -157,7 +158,7 @@ func Status(ctx context.Context, secrets Secrets, environmentID, objectID string
 
 func nodeStatus(node nodes.NodeStatus) NodeStatus {
 	status := NodeStatus{Name: node.Name, Role: node.Role, Address: addressText(node.Address), Floating: addressText(node.Access),
-		Server: node.Server, Reachable: node.Reached, Ready: node.Ready, Version: node.Version, Labels: map[string]string{}, Taints: []kube.Taint{},
+		Server: node.Server, External: node.Machine != nil, Reachable: node.Reached, Ready: node.Ready, Version: node.Version, Labels: map[string]string{}, Taints: []kube.Taint{},
 		Set: NodeSet{map[string]string{}, append([]kube.Taint{}, node.Settings.Taints...)}}
 	now := node.Settings
 	if node.Kubernetes != nil {

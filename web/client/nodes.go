@@ -13,6 +13,7 @@ type Node struct {
 	Address   string `json:"address" yaml:"address"`
 	Floating  string `json:"floating_address" yaml:"floating_address"`
 	Server    string `json:"server" yaml:"server"`
+	External  bool   `json:"external" yaml:"external"` // a machine of its own, and no server in Nova
 	Reachable bool   `json:"reachable" yaml:"reachable"`
 	Ready     *bool  `json:"ready" yaml:"ready"`
 	Version   string `json:"version" yaml:"version"`

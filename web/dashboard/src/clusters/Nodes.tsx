@@ -47,7 +47,10 @@ export function Nodes({ cluster, object, environment }: Props) {
                 <Td dataLabel={words.node} className="burano-breaks">
                   {node.name}
                 </Td>
-                <Td dataLabel={words.role}>{node.role && words.roles[node.role]}</Td>
+                <Td dataLabel={words.role}>
+                  {node.role && words.roles[node.role]}
+                  {node.external && ` (${words.external})`}
+                </Td>
                 <Td dataLabel={words.state}>
                   <NodeState node={node} />
                 </Td>

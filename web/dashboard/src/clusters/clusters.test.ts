@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { counted, deedsOf, fileOf, showTaint, type Cluster } from './clusters';
+import { counted, deedsOf, fileOf, groupsFor, showTaint, type Cluster } from './clusters';
 import { scaling, sizeOf } from './scaling';
 
 const cluster: Cluster = {
@@ -30,8 +30,14 @@ it('offers what a node can take', () => {
   expect(deedsOf({ role: 'minion', state: '' })).toContain('lockNode');
   expect(deedsOf({ role: 'minion', state: 'cordoned' })).toContain('uncordonNode');
   expect(deedsOf({ role: 'minion', state: 'locked' })).toEqual(['labelNode', 'taintNode', 'unlockNode', 'rebootNode', 'replaceNode']);
+  expect(deedsOf({ role: 'minion', state: 'locked', external: true })).toEqual(['labelNode', 'taintNode', 'unlockNode', 'rebootNode', 'removeExternalNode']);
   expect(deedsOf({ role: 'master', state: '' })).toEqual(['rebootNode', 'replaceNode']);
   expect([showTaint({ key: 'gpu', value: 'yes', effect: 'NoSchedule' }), showTaint({ key: 'gpu', effect: 'NoExecute' })]).toEqual(['gpu=yes:NoSchedule', 'gpu:NoExecute']);
+});
+
+it('offers the rights in a kubeconfig that the policy allows', () => {
+  expect(groupsFor(['get_kubeconfig', 'get_editor_kubeconfig', 'get_reader_kubeconfig'])).toEqual(['burano:admins', 'burano:editors', 'burano:readers']);
+  expect(groupsFor(['get_reader_kubeconfig', 'show_environment'])).toEqual(['burano:readers']);
 });
 
 it('names the file of a kubeconfig after its cluster', () => {
@@ -47,7 +53,8 @@ describe('the size of a cluster', () => {
   });
   it('does not count the minions of groups', () => {
     const grouped = { name: 'workers-1', role: 'minion' as const, set: { labels: { 'burano.io/group': 'workers' }, taints: [] } };
-    expect(sizeOf('nodes', object, { ...cluster, nodes: [...(cluster.nodes ?? []), grouped] })).toEqual({ now: 2, most: 3 });
+    const machine = { name: 'lab-1', role: 'minion' as const, external: true };
+    expect(sizeOf('nodes', object, { ...cluster, nodes: [...(cluster.nodes ?? []), grouped, machine] })).toEqual({ now: 2, most: 3 });
   });
   it('changes by the action for its direction', () => {
     expect(scaling('nodes', object, 1, 3)).toMatchObject({ action: { id: 'c_scaleNodesUp' }, count: 2 });

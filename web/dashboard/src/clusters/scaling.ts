@@ -13,12 +13,12 @@ export interface Size {
 
 const properties = { nodes: ['minionNodes', 'nodeCount', 'minion'], gateways: ['gatewayNodes', 'gatewayCount', 'gateway'] } as const;
 
-/** How many of a part run and how many may: by what the cluster says of itself, else by its model. Minions of groups are no part of it. */
+/** How many of a part run and how many may: by what the cluster says of itself, else by its model. Minions of groups, and machines beside the cloud, are no part of it. */
 export function sizeOf(part: Part, object: ObjectModel, cluster: Cluster | undefined): Size {
   const [list, count, role] = properties[part];
   const model = object as Record<string, unknown>;
   const most = Array.isArray(model[list]) ? model[list].length : 0;
-  const running = cluster?.nodes?.filter((node) => node.role === role && !node.set?.labels?.['burano.io/group']).length;
+  const running = cluster?.nodes?.filter((node) => node.role === role && !node.external && !node.set?.labels?.['burano.io/group']).length;
   const planned = typeof model[count] === 'number' ? model[count] : most;
   return { now: running || planned, most };
 }

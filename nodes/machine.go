@@ -1,0 +1,125 @@
+package nodes
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	xssh "golang.org/x/crypto/ssh"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/burano/burano/nodes/ssh"
+)
+
+// A minion may be a machine that no cloud made: somebody has set it up with the content of a node image and lets Burano in over SSH. It joins like
+// any other, and when it leaves all is taken from it that made it a node: the machine itself stays.
+
+// stepMachine is the name of the step that makes sure that such a machine can be a node.
+const stepMachine = "machine"
+
+const (
+	// LabelExternal is the label of Kubernetes nodes that are such machines.
+	LabelExternal = "burano.io/external"
+	// leavePath is where the script that takes the node from a machine lies on it, for somebody whose cluster is gone.
+	leavePath = "/opt/burano/lib/leave"
+	// leaveLimit is how long that may take.
+	leaveLimit = 75 * time.Second
+	sshPort    = 22
+	// olderKubelets is how many minor versions older than the API server a kubelet may be (https://kubernetes.io/releases/version-skew-policy/).
+	olderKubelets = 3
+)
+
+//go:embed scripts/machine.sh
+var machineScript string
+
+//go:embed scripts/leave.sh
+var leaveScript string
+
+// Endpoint is where the sshd of a node listens.
+func (n Node) Endpoint() string { return netip.AddrPortFrom(n.Address, n.sshPort()).String() }
+
+func (n Node) sshPort() uint16 {
+	if n.Machine == nil {
+		return sshPort
+	}
+	return cmp.Or(n.Machine.Port, sshPort)
+}
+
+// SSHKey is the line of authorized_keys by which a machine lets this cluster's Burano in.
+func (c *Cluster) SSHKey(ctx context.Context) (string, error) { return c.connections.Public(ctx) }
+
+// takeMachine makes sure that a machine has what a node needs and is nobody else's, notes whose it is from now on, and leaves there what takes it
+// away again.
+func (d *deployment) takeMachine(ctx context.Context, node Node) error {
+	own, err := d.cluster.connections.Own(ctx)
+	if err != nil {
+		return err
+	}
+	network := cmp.Or(d.cluster.config.Network, Calico)
+	said, err := d.script(ctx, node, "look at the machine", machineScript, map[string]string{"ADDRESS": node.Address.String(), "NETWORK": string(network), "LEAVE": leavePath,
+		"OWNER": d.cluster.config.Name + " " + xssh.FingerprintSHA256(own.PublicKey())})
+	if err != nil {
+		return fmt.Errorf("the machine cannot be a node of cluster %s: %w", d.cluster.config.Name, err)
+	}
+	if err := d.suits(ctx, strings.TrimSpace(said)); err != nil {
+		return err
+	}
+	client, err := d.cluster.connect(ctx, node)
+	if err != nil {
+		return err
+	}
+	return client.Upload(ctx, []ssh.File{{Path: leavePath, Content: []byte(leaveScript), Mode: 0o755}})
+}
+
+// suits tells whether a kubelet of that version may serve this cluster's API server.
+func (d *deployment) suits(ctx context.Context, kubelet string) error {
+	said, err := d.script(ctx, d.lead, "ask for the version of Kubernetes", kubernetesVersionScript, nil)
+	if err != nil {
+		return err
+	}
+	return skewOf(kubelet, strings.TrimSpace(said))
+}
+
+func skewOf(kubelet, api string) error {
+	its, err := version.ParseGeneric(kubelet)
+	if err != nil {
+		return fmt.Errorf("the machine's kubelet says that it is %q, which is no version: %w", kubelet, err)
+	}
+	wanted, err := version.ParseGeneric(api)
+	if err != nil {
+		return fmt.Errorf("the master's Kubernetes says that it is %q, which is no version: %w", api, err)
+	}
+	if its.Major() != wanted.Major() || its.Minor() > wanted.Minor() || its.Minor()+olderKubelets < wanted.Minor() {
+		return fmt.Errorf("the machine has Kubernetes %s, and the cluster's API server %s: a kubelet is not newer, and at most %d minor versions older. "+
+			"Give the machine the content of the node image that the cluster has", kubelet, api, olderKubelets)
+	}
+	return nil
+}
+
+// leaveMachine takes the node from a machine. One that does not answer is not waited for.
+func (c *Cluster) leaveMachine(ctx context.Context, node Node) {
+	ctx, cancel := context.WithTimeout(ctx, leaveLimit)
+	defer cancel()
+	if _, err := c.script(ctx, node.Name, ssh.Script{Name: "leave the machine", Body: leaveScript}); err != nil {
+		c.config.Report(context.WithoutCancel(ctx), node.Name, fmt.Sprintf("what made it a node could not be taken from the machine %s, which is not waited for: %v. "+
+			"When it runs again, run %s there as root", node.Endpoint(), err, leavePath))
+		return
+	}
+	c.config.Report(ctx, node.Name, "the machine is no node any more: what runs on it was stopped, and Burano's files were removed; its key in authorized_keys is yours to remove")
+}
+
+// LeaveMachines takes the nodes from all machines, for a cluster that ends. Their servers may be gone already.
+func (c *Cluster) LeaveMachines(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, node := range c.config.Nodes {
+		if node.Machine != nil {
+			all.Go(func() { c.leaveMachine(ctx, node) })
+		}
+	}
+	all.Wait()
+}
