@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,6 +129,22 @@ func externalByName(cluster *muranopl.Object, name string) *muranopl.Object {
 func byHand(name string) error {
 	return fault.New(fault.Invalid, "%s is a machine of its own and no server of the cloud: Burano can neither replace it nor give it another image. "+
 		"Remove it from the cluster (removeExternalNode), set the machine or another one up, and add it again", name)
+}
+
+// externalVersions are the external nodes of a cluster with the Kubernetes that they have and keep, and what is said of that; "" where there are none.
+func externalVersions(known *facts, has map[string]string) (list []nodeVersion, said string) {
+	var names []string
+	for _, node := range known.Nodes {
+		if node.Machine == nil {
+			continue
+		}
+		list = append(list, nodeVersion{name: node.Name, role: node.Role, now: parseKubernetes(has[node.Name])})
+		names = append(names, fmt.Sprintf("%s (%s)", node.Name, cmp.Or(has[node.Name], "not known")))
+	}
+	if len(names) > 0 {
+		said = "; these machines keep their Kubernetes, until somebody removes them, gives them the newer content and adds them again: " + strings.Join(names, ", ")
+	}
+	return list, said
 }
 
 // addExternalNode is the action that takes a machine into the cluster.

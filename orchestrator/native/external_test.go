@@ -10,6 +10,17 @@ import (
 	"github.com/burano/burano/nodes/access"
 )
 
+func TestMachinesKeepTheirKubernetesInAnUpgrade(t *testing.T) {
+	known := &facts{Nodes: []nodes.Node{{Name: "kube-1", Role: nodes.Master}, {Name: "lab-1", Role: nodes.Minion, Machine: &access.Machine{User: "root"}}}}
+	list, said := externalVersions(known, map[string]string{"kube-1": "v1.36.3", "lab-1": "v1.33.1"})
+	require.Len(t, list, 1)
+	require.Contains(t, said, "lab-1 (v1.33.1)")
+	master := nodeVersion{name: "kube-1", role: nodes.Master, now: parseKubernetes("v1.36.3"), wanted: parseKubernetes("v1.37.0")}
+	require.Contains(t, skewed(append([]nodeVersion{master}, list...))[0], "lab-1 would have")
+	_, said = externalVersions(&facts{Nodes: known.Nodes[:1]}, nil)
+	require.Empty(t, said)
+}
+
 func TestAMachineAtAnotherAddressIsAnotherOne(t *testing.T) {
 	at := func(address string, port uint16) nodes.Node {
 		return nodes.Node{Name: "lab-1", Address: netip.MustParseAddr(address), Machine: &access.Machine{User: "root", Port: port}}

@@ -658,6 +658,8 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 	if len(due) == 0 {
 		return plan, nil
 	}
+	external, stay := externalVersions(known, has)
+	versions = append(versions, external...)
 	if wanted == nil {
 		problem(true, "image %s does not say which Kubernetes it holds, so that the rules for versions cannot be kept: burano image check %s says what to do", image.Name, image.Name)
 	} else {
@@ -685,6 +687,6 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 	if why != "" && minions == 1 {
 		problem(true, "the only node that takes pods would go before there is another one, %s: add a node first, or make room for one server more and set surge to 1", why)
 	}
-	plan.Means = replacements(due, why)
+	plan.Means = replacements(due, why) + stay
 	return plan, nil
 }
