@@ -34,7 +34,7 @@ clouds.yaml. The roles of whoever signs in say which rights they have.`,
 			if err != nil {
 				return err
 			}
-			config, err := api.KubeconfigFor(command.Context(), environment.ID, cluster, options)
+			config, err := api.Kubeconfig(command.Context(), environment.ID, cluster, options)
 			if err == nil && options.SignIn == "keystone" {
 				config, err = signingAs(config, connection.url)
 			}

@@ -85,13 +85,14 @@ type serveOptions struct {
 	lease     time.Duration
 	maxDeaths int
 
-	keeperInterval time.Duration
-	keeperRepairs  int
-	tests          testSwitches
-	networks       string
-	external       string
-	dns            []string
-	sshFrom        []string
+	keeperInterval  time.Duration
+	keeperRepairs   int
+	tests           testSwitches
+	networks        string
+	external        string
+	dns             []string
+	sshFrom         []string
+	machineNetworks []string
 
 	outagePatience time.Duration
 	serverPatience time.Duration
@@ -166,6 +167,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.external, "external-network", "", "name or id of the external network that routers lead to and floating IPs come from, for environments that name none; without it the cloud's first. An environment keeps the one that it was deployed with")
 	flags.StringSliceVar(&o.dns, "dns-servers", []string{}, "addresses of the DNS servers of networks that are made and name none; without it the cloud's")
 	flags.StringSliceVar(&o.sshFrom, "ssh-from", []string{}, "ranges from which clusters' security groups and gateways let SSH in: where the servers of Burano are, as the cloud sees them; without it from everywhere")
+	flags.StringSliceVar(&o.machineNetworks, "machine-networks", []string{}, "ranges in which machines that no cloud made may be taken into clusters (docs/actions.md, \"Machines beside the cloud\"): the server connects to where users say; without it there are no such machines")
 	flags.DurationVar(&o.lease, "lease", lease.Default, "how long a server may be silent before another one takes its deployments over; the same on all servers, at least 3s")
 	flags.IntVar(&o.workers, "workers", engine.DefaultWorkers, "deployments and actions that a server runs at the same time; a project gets a further one only while more places are free than it has, so at most half of them")
 	flags.DurationVar(&o.taskTime, "task-time-limit", engine.DefaultTaskTime, "how long a deployment or action may run; then it ends as failed, and can be tried again")
@@ -239,6 +241,9 @@ func (o *serveOptions) check(s *settings) error {
 			return s.wrong("ssh-from", "%q is no range of IPv4 such as 192.0.2.0/24", from)
 		}
 	}
+	if _, err := machineNetworks(o.machineNetworks); err != nil {
+		return s.wrong("machine-networks", "%w", err)
+	}
 	for _, server := range o.dns {
 		if _, err := netip.ParseAddr(server); err != nil {
 			return s.wrong("dns-servers", "%q is no address such as 192.0.2.53", server)
@@ -289,4 +294,16 @@ func (o *serveOptions) quotaLimits() quota.Limits {
 		limits[resource] = *limit
 	}
 	return limits
+}
+
+// machineNetworks are the ranges in which there may be machines that no cloud made.
+func machineNetworks(texts []string) (list []netip.Prefix, err error) {
+	for _, text := range texts {
+		network, err := netip.ParsePrefix(text)
+		if err != nil || !network.Addr().Is4() {
+			return nil, fmt.Errorf("%q is no range of IPv4 such as 192.0.2.0/24", text)
+		}
+		list = append(list, network.Masked())
+	}
+	return list, nil
 }

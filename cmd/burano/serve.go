@@ -199,9 +199,13 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		if err != nil {
 			return err
 		}
+		machines, err := machineNetworks(options.machineNetworks)
+		if err != nil {
+			return err
+		}
 		archive := snapshot.New(rows, cloud, sealer, snapshot.Check(binary))
 		nativeConfig := native.Config{Binary: binary, Snapshots: archive, SnapshotContainer: options.snapshotContainer, ShareContainer: cloud.ShareContainer, Issued: options.tests.issued(), TokenGrace: options.tests.tokenGrace(), Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
-			ExternalNetwork: options.external, DNSServers: options.dns, SSHFrom: options.sshFrom,
+			ExternalNetwork: options.external, DNSServers: options.dns, SSHFrom: options.sshFrom, MachineNetworks: machines,
 			ServerPatience: options.serverPatience, SSHPatience: options.sshPatience, StepPatience: options.stepPatience, DrainPatience: options.drainPatience}
 		if err := checkNatives(ctx, nativeConfig); err != nil {
 			return err

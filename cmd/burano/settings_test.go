@@ -74,6 +74,7 @@ func TestABadValueIsRefusedWithItsPlaceAndName(t *testing.T) {
 		{args: []string{"--lease", "soon"}, want: []string{`"--lease"`, `"soon"`}},
 		{args: []string{"--trusted-proxies", "10.0.0.1,proxy"}, want: []string{"--trusted-proxies: proxy is neither an address such as 10.0.0.7 nor a range"}},
 		{args: []string{"--ssh-from", "192.0.2.7"}, want: []string{`--ssh-from: "192.0.2.7" is no range of IPv4`}},
+		{args: []string{"--machine-networks", "198.51.100.7"}, want: []string{`--machine-networks: "198.51.100.7" is no range of IPv4`}},
 		{args: []string{"--dns-servers", "dns.example.org"}, want: []string{`--dns-servers: "dns.example.org" is no address`}},
 		{args: []string{"--sign-in-idle", "0s"}, want: []string{"--sign-in-idle: 0s is no time to wait"}},
 		{args: []string{"--lease", "1s"}, want: []string{"--lease: 1s must be at least 3s"}},

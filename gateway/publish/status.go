@@ -145,6 +145,6 @@ func (s *statuses) one(ctx context.Context, service *core.Service, wanted Status
 // ours says whether the addresses in a Service's status are from here.
 func ours(service *core.Service) bool {
 	return slices.ContainsFunc(service.ManagedFields, func(entry meta.ManagedFieldsEntry) bool {
-		return entry.Manager == component && entry.Subresource == "status" && entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:loadBalancer"`)
+		return entry.Manager == component && entry.Subresource == "status" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:loadBalancer"`)
 	})
 }

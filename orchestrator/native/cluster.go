@@ -239,7 +239,7 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 		}
 	}
 	problems = append(problems, checkGroups(object)...)
-	problems = append(problems, checkExternal(object, seen)...)
+	problems = append(problems, checkExternal(object, seen, c.clusters.server.MachineNetworks)...)
 	if _, err := netip.ParsePrefix(object.Text("publicCidr")); err != nil {
 		problems = append(problems, fmt.Errorf("publicCidr is %q, which is no network: write it like 0.0.0.0/0", object.Text("publicCidr")))
 	}

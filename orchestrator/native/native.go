@@ -98,6 +98,9 @@ type Config struct {
 	DNSServers []string
 	// SSHFrom are the ranges from which servers of clusters let SSH in; nil for everywhere.
 	SSHFrom []string
+	// MachineNetworks are the ranges in which machines that no cloud made may be taken into clusters: Burano connects to where users say. None: there
+	// are no such machines.
+	MachineNetworks []netip.Prefix
 	// Region is the name of the region in which environments stand that name none.
 	Region string
 	// ServerPatience is how long a change of servers may take until all of them run.

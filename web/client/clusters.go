@@ -125,11 +125,6 @@ func (c *Client) PauseUpgrade(ctx context.Context, environment, cluster string) 
 	return c.Call(ctx, http.MethodPost, clusterPath(environment, cluster)+"/upgrade/pause", nil, nil)
 }
 
-// Kubeconfig gives a kubeconfig (YAML) of a cluster with the rights that the caller may have, which is good for 24 hours.
-func (c *Client) Kubeconfig(ctx context.Context, environment, cluster string) ([]byte, error) {
-	return c.KubeconfigFor(ctx, environment, cluster, KubeconfigOptions{})
-}
-
 // KubeconfigOptions say what a kubeconfig is to be; zero values stand for what the server chooses.
 type KubeconfigOptions struct {
 	Groups    []string // of Kubernetes
@@ -138,8 +133,8 @@ type KubeconfigOptions struct {
 	SignIn    string   // certificate, or keystone for one without
 }
 
-// KubeconfigFor gives a kubeconfig (YAML or JSON) of a cluster.
-func (c *Client) KubeconfigFor(ctx context.Context, environment, cluster string, options KubeconfigOptions) ([]byte, error) {
+// Kubeconfig gives a kubeconfig (YAML or JSON) of a cluster.
+func (c *Client) Kubeconfig(ctx context.Context, environment, cluster string, options KubeconfigOptions) ([]byte, error) {
 	values := url.Values{"group": options.Groups}
 	for name, value := range map[string]string{"namespace": options.Namespace, "lifetime": options.Lifetime, "sign_in": options.SignIn} {
 		if value != "" {

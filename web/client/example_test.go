@@ -53,7 +53,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	kubeconfig, err := api.Kubeconfig(ctx, id, cluster)
+	kubeconfig, err := api.Kubeconfig(ctx, id, cluster, client.KubeconfigOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
