@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,11 +28,7 @@ clouds.yaml. The roles of whoever signs in say which rights they have.`,
   burano cluster kubeconfig demo --group burano:readers --namespace shop --lifetime 8h -o shop.kubeconfig
   burano cluster kubeconfig demo --sign-in keystone -o demo.kubeconfig`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
-			cluster, err := environment.ClusterID(strings.Join(args, ""))
-			if err != nil {
-				return err
-			}
+		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			config, err := api.Kubeconfig(command.Context(), environment.ID, cluster, options)
 			if err == nil && options.SignIn == "keystone" {
 				config, err = signingAs(config, connection.url)
@@ -100,11 +95,7 @@ func clusterTokenCommand(connection *connection) *cobra.Command {
 clouds.yaml, and prints what client-go takes from such programs (an ExecCredential). The certificate names the user, and groups: burano:admins,
 burano:editors or burano:readers, whichever the policy allows to their roles, keystone:project:ID, and keystone:role:NAME for each role.`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
-			cluster, err := environment.ClusterID(strings.Join(args, ""))
-			if err != nil {
-				return err
-			}
+		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			made, err := api.Credential(command.Context(), environment.ID, cluster)
 			if err != nil {
 				return err
@@ -127,12 +118,8 @@ func sshKeyCommand(connection *connection) *cobra.Command {
   burano cluster ssh-key demo --node lab-1 --private-key ~/.ssh/lab
   burano cluster ssh-key demo --node lab-1 --own`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
+		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			ctx, out := command.Context(), command.OutOrStdout()
-			cluster, err := environment.ClusterID(strings.Join(args, ""))
-			if err != nil {
-				return err
-			}
 			switch {
 			case (private != "" || own) && node == "":
 				return errors.New("say for which node: --node NAME")

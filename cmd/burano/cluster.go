@@ -107,11 +107,7 @@ func clusterShowCommand(connection *connection) *cobra.Command {
 		Use:   "show ENVIRONMENT [CLUSTER]",
 		Short: "Show a cluster's nodes, routes and problems; the exit code is 0 when it is healthy",
 		Args:  cobra.RangeArgs(1, 2),
-		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
-			cluster, err := environment.ClusterID(strings.Join(args, ""))
-			if err != nil {
-				return err
-			}
+		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			status, err := api.Cluster(command.Context(), environment.ID, cluster)
 			if err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -263,5 +264,16 @@ func (c *connection) onEnvironment(work func(command *cobra.Command, api *client
 			return err
 		}
 		return work(command, api, found, args[1:])
+	})
+}
+
+// onCluster works on a cluster of an environment: the one that the second argument names, or its only one.
+func (c *connection) onCluster(work func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error) func(*cobra.Command, []string) error {
+	return c.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
+		cluster, err := environment.ClusterID(strings.Join(args, ""))
+		if err != nil {
+			return err
+		}
+		return work(command, api, environment, cluster)
 	})
 }

@@ -63,11 +63,7 @@ func nodeListCommand(connection *connection) *cobra.Command {
 		Use:   "list ENVIRONMENT [CLUSTER]",
 		Short: "List the nodes of a cluster with their state, and the labels and taints that are set through Burano",
 		Args:  cobra.RangeArgs(1, 2),
-		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
-			cluster, err := environment.ClusterID(strings.Join(args, ""))
-			if err != nil {
-				return err
-			}
+		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			status, err := api.Cluster(command.Context(), environment.ID, cluster)
 			if err != nil {
 				return err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,12 +39,8 @@ func rotation(connection *connection, name, short, action string, arguments func
 		Long: short + `, while it runs. What becomes invalid is said first; without --yes nothing else happens. A rotation that failed, or was
 cancelled, goes on where it was when the command is repeated.`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
+		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			ctx, out := command.Context(), command.OutOrStdout()
-			cluster, err := environment.ClusterID(strings.Join(args, ""))
-			if err != nil {
-				return err
-			}
 			found, err := environment.Action(cluster, action)
 			if err != nil {
 				return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -28,11 +27,7 @@ func snapshotCreateCommand(connection *connection) *cobra.Command {
 		Use:   "create ENVIRONMENT [CLUSTER]",
 		Short: "Take a snapshot of a cluster, and keep it with Burano until it is deleted",
 		Args:  cobra.RangeArgs(1, 2),
-		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
-			cluster, err := environment.ClusterID(strings.Join(args, ""))
-			if err != nil {
-				return err
-			}
+		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			taken, err := api.TakeSnapshot(command.Context(), environment.ID, cluster, reason)
 			if err != nil {
 				return err
@@ -118,12 +113,8 @@ func snapshotRestoreCommand(connection *connection) *cobra.Command {
 cluster of the project, also of an environment that was deleted. Servers that are gone are made anew. What is lost is said first; without
 --yes nothing else happens.`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
+		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			ctx, out := command.Context(), command.OutOrStdout()
-			cluster, err := environment.ClusterID(strings.Join(args, ""))
-			if err != nil {
-				return err
-			}
 			if id == "" {
 				list, err := api.Snapshots(ctx, environment.ID, cluster)
 				if err != nil {

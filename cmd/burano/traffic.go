@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -24,12 +23,8 @@ func trafficCommand(connection *connection) *cobra.Command {
 		Long: `Traffic shows what HAProxy counts on each gateway, by port: the connections that are open, those of the last second and those since HAProxy last took
 a configuration over, and bytes, errors and retries since then. The backends and their health are in the output as JSON or YAML.`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
+		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			ctx := command.Context()
-			cluster, err := environment.ClusterID(strings.Join(args, ""))
-			if err != nil {
-				return err
-			}
 			next := time.NewTicker(watchEvery)
 			defer next.Stop()
 			for {

@@ -29,12 +29,8 @@ master is upgraded to a newer minor version.`,
   burano cluster upgrade demo --pause
   burano cluster upgrade demo`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
+		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			ctx, out := command.Context(), command.OutOrStdout()
-			cluster, err := environment.ClusterID(strings.Join(args, ""))
-			if err != nil {
-				return err
-			}
 			if plan {
 				if image == "" {
 					return errors.New("say to which image: --image NAME|ID")
