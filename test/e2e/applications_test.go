@@ -171,11 +171,7 @@ func (a *applications) pair(t *testing.T) {
 
 func (a *applications) environment(t *testing.T, name string) string {
 	t.Helper()
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = a.lab.try(a.lab.as("burano-demo"), "burano", "environment", "delete", name)
-		}
-	})
+	a.lab.deleteIfFailed(t, name)
 	return a.user.must(t, http.MethodPost, "/v1/environments", map[string]any{"name": name})["id"].(string)
 }
 

@@ -41,11 +41,7 @@ func TestAGroupFollowsItsLoad(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "groups.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "maximum: 2", "count: 1\n        minimum: 1\n        maximum: 3\n        scaleDownAfter: 5", 1)), 0o600))
 	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "groups")
-		}
-	})
+	l.deleteIfFailed(t, "groups")
 	environment := environmentNamed(t, demo, "groups")
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string), voting: 3}
 	var processors int

@@ -21,11 +21,7 @@ func TestCertificatesAreRenewedBeforeTheyEndAndRotated(t *testing.T) {
 	l.launch(t, "--certificate-age", "16000h", "--keeper-interval", "0s")
 	l.healthy(t)
 	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/scaling.yaml", "--follow")
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
-		}
-	})
+	l.deleteIfFailed(t, "scaling")
 	environment := environmentNamed(t, demo, "scaling")
 	where := "http://" + endpointOf(t, environment)
 	// first is when the first certificate ends; an error while something is wrong with the cluster, as in the moment when its API server

@@ -54,11 +54,7 @@ func TestAMachineBesideTheCloudIsANode(t *testing.T) {
 		return output
 	}
 	burano("deploy", file, "--follow")
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
-		}
-	})
+	l.deleteIfFailed(t, "scaling")
 	environment := environmentNamed(t, demo, "scaling")
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	s.cluster.servers["bare"] = machine.id

@@ -28,11 +28,7 @@ func TestChangesSurviveFaultsOfTheCloudAtEveryCall(t *testing.T) {
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
-		}
-	})
+	l.deleteIfFailed(t, "scaling")
 	orders := ordersOf(t, demo)
 	t.Cleanup(func() { orders.send(t, http.MethodDelete, nil) })
 	all := slices.Concat(changes, replacements)

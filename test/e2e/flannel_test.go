@@ -23,11 +23,7 @@ func TestFlannelConnectsThePodsToo(t *testing.T) {
 	output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
 	require.Contains(t, output, "Deployment finished")
 	t.Logf("what the user saw:\n%s", output)
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "flannel")
-		}
-	})
+	l.deleteIfFailed(t, "flannel")
 	environment := environmentNamed(t, demo, "flannel")
 	require.Equal(t, "ready", environment["status"])
 	where := endpointOf(t, environment)

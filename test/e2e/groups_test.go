@@ -25,11 +25,7 @@ func TestAGroupOfMinionsGrowsAndShrinks(t *testing.T) {
 		l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
 	}
 	deploy(string(text))
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "groups")
-		}
-	})
+	l.deleteIfFailed(t, "groups")
 	environment := environmentNamed(t, demo, "groups")
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	holds := func(minions ...string) {

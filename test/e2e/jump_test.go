@@ -28,11 +28,7 @@ func TestNodesWithoutFloatingAddressAreReachedByAJump(t *testing.T) {
 	l.relaunch(t, "--networks", "10.77.0.0/16", "--keeper-interval", "0s")
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
 	s := &scaling{lab: l, user: demo}
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
-		}
-	})
+	l.deleteIfFailed(t, "scaling")
 	text, err := os.ReadFile("testdata/scaling.yaml")
 	require.NoError(t, err)
 	lines := strings.Split(string(text), "\n")

@@ -32,11 +32,7 @@ func TestServersThatAreStoppedOrDeletedBehindBuranosBackComeBackByThemselves(t *
 	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(model), "name: scaling-cluster", "name: scaling-cluster\n    autoRepair: true", 1)), 0o600))
 	l.run(t, l.as("burano-demo"), "burano", "deploy", path, "--follow")
 	l.relaunch(t, watchful...) // a server that starts looks at once for environments to look after, and then each half a minute
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
-		}
-	})
+	l.deleteIfFailed(t, "scaling")
 	environment := environmentNamed(t, demo, "scaling")
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	s.cluster.kubectl(t, "", "create", "configmap", "kept", "--from-literal=word=burano")

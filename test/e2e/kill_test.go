@@ -169,11 +169,7 @@ func surviveDeaths(t *testing.T, changes []change) {
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
-		}
-	})
+	l.deleteIfFailed(t, "scaling")
 	kills := make([][]string, len(changes))
 	for i, change := range changes {
 		kills[i] = change.sample

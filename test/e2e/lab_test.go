@@ -139,6 +139,15 @@ func (l *lab) try(environment []string, program string, args ...string) (string,
 	return string(output), err
 }
 
+// deleteIfFailed has a test that fails leave no servers behind, in a lab that stays up, of an environment of the user demo.
+func (l *lab) deleteIfFailed(t *testing.T, environment string) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", environment)
+		}
+	})
+}
+
 // startServer starts a Burano server with a state folder and an address of its own, which it keeps when it is launched again.
 func (l *lab) startServer(t *testing.T) {
 	l.state = t.TempDir()

@@ -25,11 +25,7 @@ func TestActionsOnNodesKeepWhatRuns(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "scaling.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "nodeCount: 1", "nodeCount: 2", 1)), 0o600))
 	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
-		}
-	})
+	l.deleteIfFailed(t, "scaling")
 	environment := environmentNamed(t, demo, "scaling")
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	endpoint := endpointOf(t, environment)

@@ -21,11 +21,7 @@ func TestThreeMastersComeBack(t *testing.T) {
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "masters")
-		}
-	})
+	l.deleteIfFailed(t, "masters")
 	text, err := os.ReadFile(filepath.Join(l.root, "test/e2e/testdata/masters.yaml"))
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "masters.yaml")

@@ -28,11 +28,7 @@ func TestAnyMasterCanBeLost(t *testing.T) {
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "masters")
-		}
-	})
+	l.deleteIfFailed(t, "masters")
 	file := filepath.Join(l.root, "test/e2e/testdata/masters.yaml")
 	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
 	environment := environmentNamed(t, demo, "masters")

@@ -34,11 +34,7 @@ func TestNodesMoveToAnotherNetwork(t *testing.T) {
 	demo.network(t, "", "apart", netip.MustParsePrefix("10.78.0.0/24"))
 	found := inventory(t, demo)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
-		}
-	})
+	l.deleteIfFailed(t, "scaling")
 	text, err := os.ReadFile("testdata/scaling.yaml")
 	require.NoError(t, err)
 	own := strings.NewReplacer("nodeCount: 1", "nodeCount: 2", "gatewayCount: 1", "gatewayCount: 2",

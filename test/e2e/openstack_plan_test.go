@@ -23,11 +23,7 @@ func TestAPlanRunsOnARealOpenStack(t *testing.T) {
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
 	l.startServer(t)
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "planned")
-		}
-	})
+	l.deleteIfFailed(t, "planned")
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.test.Planned")
 	model := filepath.Join(t.TempDir(), "planned.yaml")
 	require.NoError(t, os.WriteFile(model, []byte(`name: planned

@@ -54,11 +54,7 @@ func TestAClusterLivesOnARealOpenStack(t *testing.T) {
 		t.Logf("%6.1f s: burano %s", time.Since(began).Seconds(), strings.Join(args, " "))
 		return output
 	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
-		}
-	})
+	l.deleteIfFailed(t, "scaling")
 
 	burano(t, "package", "import", "test/packages/io.burano.demo.Hello")
 	text, err := os.ReadFile("testdata/scaling.yaml")

@@ -23,11 +23,7 @@ func TestPlansSetServersUp(t *testing.T) {
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
 	s := &scaling{lab: l, user: demo}
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "planned")
-		}
-	})
+	l.deleteIfFailed(t, "planned")
 	looked, _ := l.try(l.as("burano-service"), "burano", "doctor", "--state", l.state, "--as", "burano-demo", "--boot", "burano-node")
 	require.Regexp(t, `ok +a server +made in \S+, and logged in to at 10\.`, looked)
 	asBefore(t, demo, found)

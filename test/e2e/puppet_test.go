@@ -24,11 +24,7 @@ func TestPlansApplyManifestsOfPuppet(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "puppet")
-		}
-	})
+	l.deleteIfFailed(t, "puppet")
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.test.Puppet")
 	l.run(t, l.as("burano-admin"), "burano", "image", "upload", "--name", "puppet", "--public", filepath.Join(folder, "puppet", "trixie.tar"))
 	model := filepath.Join(t.TempDir(), "puppet.yaml")

@@ -27,11 +27,7 @@ func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
-		}
-	})
+	l.deleteIfFailed(t, "scaling")
 	text, err := os.ReadFile("testdata/scaling.yaml")
 	require.NoError(t, err)
 	two := strings.NewReplacer("nodeCount: 1", "nodeCount: 2", "gatewayCount: 1", "gatewayCount: 2").Replace(string(text))

@@ -21,11 +21,7 @@ func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 	l.healthy(t)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
 	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/scaling.yaml", "--follow")
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
-		}
-	})
+	l.deleteIfFailed(t, "scaling")
 	environment := environmentNamed(t, demo, "scaling")
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	where := endpointOf(t, environment)

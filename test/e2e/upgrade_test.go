@@ -180,11 +180,7 @@ func prepareUpgrade(t *testing.T, l *lab, image, counts string) *upgrading {
 	found := inventory(t, demo)
 	l.run(t, l.as("burano-admin"), "burano", "image", "upload", "--name", "burano-former", "--public", image)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	t.Cleanup(func() {
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "scaling")
-		}
-	})
+	l.deleteIfFailed(t, "scaling")
 	text, err := os.ReadFile("testdata/scaling.yaml")
 	require.NoError(t, err)
 	model := strings.ReplaceAll(string(text), "image: burano-node", "image: burano-former")

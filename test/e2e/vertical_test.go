@@ -51,12 +51,7 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	t.Logf("what the user saw:\n%s", output)
 
 	environment := environmentNamed(t, demo, "demo")
-	t.Cleanup(func() {
-		// A failed test must not leave servers behind in a lab that stays up.
-		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "demo")
-		}
-	})
+	l.deleteIfFailed(t, "demo")
 	require.Equal(t, "ready", environment["status"])
 	where := endpointOf(t, environment)
 	bothReplicasAnswer(t, l, where)
