@@ -99,6 +99,14 @@ type gateway struct {
 	trouble string            // what was last logged as failing
 }
 
+// watch follows the routes in etcd until the context ends. changed receives after a change; wait returns when it is over.
+func (g *gateway) watch(ctx context.Context, changed chan<- struct{}) (wait func()) {
+	g.routes = follow.New(g.config.Etcd, route.RoutesPrefix, route.Decode, loop.Waker(changed), g.config.Logger)
+	done := make(chan struct{})
+	go func() { defer close(done); g.routes.Run(ctx) }()
+	return func() { <-done }
+}
+
 // loop applies what is known of etcd.
 func (g *gateway) loop(ctx context.Context, changed <-chan struct{}) {
 	loop.Run(ctx, loop.Config{Changed: changed, Coalesce: g.config.Coalesce, Resync: g.config.Resync}, func(ctx context.Context, resync bool) bool {
