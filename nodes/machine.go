@@ -30,8 +30,8 @@ const (
 	// leaveLimit is how long that may take.
 	leaveLimit = 75 * time.Second
 	sshPort    = 22
-	// olderKubelets is how many minor versions older than the API server a kubelet may be (https://kubernetes.io/releases/version-skew-policy/).
-	olderKubelets = 3
+	// OldestKubelet is how many minor versions older than the API server a kubelet may be (https://kubernetes.io/releases/version-skew-policy/).
+	OldestKubelet = 3
 )
 
 //go:embed scripts/machine.sh
@@ -94,9 +94,9 @@ func skewOf(kubelet, api string) error {
 	if err != nil {
 		return fmt.Errorf("the master's Kubernetes says that it is %q, which is no version: %w", api, err)
 	}
-	if its.Major() != wanted.Major() || its.Minor() > wanted.Minor() || its.Minor()+olderKubelets < wanted.Minor() {
+	if its.Major() != wanted.Major() || its.Minor() > wanted.Minor() || its.Minor()+OldestKubelet < wanted.Minor() {
 		return fmt.Errorf("the machine has Kubernetes %s, and the cluster's API server %s: a kubelet is not newer, and at most %d minor versions older. "+
-			"Give the machine the content of the node image that the cluster has", kubelet, api, olderKubelets)
+			"Give the machine the content of the node image that the cluster has", kubelet, api, OldestKubelet)
 	}
 	return nil
 }

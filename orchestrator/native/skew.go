@@ -18,8 +18,6 @@ import (
 // Kubernetes' rules for versions that work together (https://kubernetes.io/releases/version-skew-policy/): the API servers of a cluster go up
 // one minor version at a time and never down, and a kubelet is not newer than any of them, and at most three minor versions older.
 
-const oldestKubelet = 3
-
 // propertyVersions are the minor versions of Kubernetes that a cluster's class knows.
 const propertyVersions = "kubernetesVersions"
 
@@ -94,8 +92,8 @@ func skewed(list []nodeVersion) (broken []string) {
 		switch distance := above(then, api); {
 		case distance > 0 && node.wanted != nil:
 			add("a kubelet must not be newer than the API server: %s would have %s, and the API server %s; upgrade the cluster as a whole", node.name, then, api)
-		case distance < -oldestKubelet:
-			add("a kubelet must not be more than %d minor versions older than the API server: %s would have %s, and the API server %s", oldestKubelet, node.name, then, api)
+		case distance < -nodes.OldestKubelet:
+			add("a kubelet must not be more than %d minor versions older than the API server: %s would have %s, and the API server %s", nodes.OldestKubelet, node.name, then, api)
 		}
 	}
 	return broken
