@@ -35,6 +35,9 @@ type Keys struct {
 	mutex sync.Mutex // makes "load, or make and store" one thing
 }
 
+// NewKeys are those in a vault.
+func NewKeys(vault Vault) *Keys { return &Keys{vault: vault} }
+
 // Own is the key with which Burano logs in. It is made at first use.
 func (k *Keys) Own(ctx context.Context) (ssh.Signer, error) {
 	own, _, err := k.key(ctx, vaultOwnKey)

@@ -150,7 +150,7 @@ func (v vaultOfTest) Store(_ context.Context, name string, value []byte) error {
 }
 
 func TestServersThatMuranoMadeAreFoundAndLeftAlone(t *testing.T) {
-	keys := access.New(access.Config{Vault: vaultOfTest{}})
+	keys := access.NewKeys(vaultOfTest{})
 	own, err := keys.UserData(t.Context(), "own", "#!/bin/sh")
 	require.NoError(t, err)
 	resources := map[string]any{}

@@ -82,7 +82,7 @@ func IssueCredential(ctx context.Context, secrets Secrets, environmentID, object
 
 // SSHKey is the line of authorized_keys by which a machine lets a cluster's Burano in.
 func SSHKey(ctx context.Context, secrets Secrets, environmentID, objectID string) (string, error) {
-	return access.New(access.Config{Vault: environmentVault{secrets, environmentID, objectID}}).Public(ctx)
+	return access.NewKeys(environmentVault{secrets, environmentID, objectID}).Public(ctx)
 }
 
 // GiveSSHKey keeps the private key with which Burano logs in to an external node of a cluster in place of its own, sealed, and returns its
@@ -91,7 +91,7 @@ func GiveSSHKey(ctx context.Context, secrets Secrets, environmentID, objectID, n
 	if !hostName.MatchString(node) {
 		return "", fault.New(fault.Invalid, "%q is no name of a node", node)
 	}
-	public, err := access.New(access.Config{Vault: environmentVault{secrets, environmentID, objectID}}).GiveKey(ctx, node, []byte(private))
+	public, err := access.NewKeys(environmentVault{secrets, environmentID, objectID}).GiveKey(ctx, node, []byte(private))
 	var unreadable *access.UnreadableKey
 	if errors.As(err, &unreadable) {
 		return "", fault.New(fault.Invalid, "The private key for %s: %w", node, err)
