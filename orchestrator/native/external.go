@@ -234,6 +234,6 @@ func (c *clusters) leaveMachines(ctx context.Context, object *muranopl.Object) e
 	}
 	defer live.Close()
 	live.LeaveMachines(ctx)
-	return c.storeFacts(ctx, object, facts{Name: known.Name, API: known.API, Network: known.Network, Further: known.Further, SnapshotContainer: known.SnapshotContainer,
-		Nodes: slices.DeleteFunc(known.Nodes, func(node nodes.Node) bool { return node.Machine != nil })})
+	known.Nodes = slices.DeleteFunc(known.Nodes, func(node nodes.Node) bool { return node.Machine != nil })
+	return c.storeFacts(ctx, object, *known)
 }
