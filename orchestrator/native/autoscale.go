@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -182,9 +183,7 @@ func load(ctx context.Context, client kubernetes.Interface, list []modelGroup, k
 		}
 		group := autoscale.Group{Name: one.Name, Minimum: *one.Minimum, Maximum: one.Maximum, Count: one.Count, After: time.Duration(after) * time.Second,
 			Labels: map[string]string{}}
-		for key, value := range one.Labels {
-			group.Labels[key] = value
-		}
+		maps.Copy(group.Labels, one.Labels)
 		group.Labels[labelGroup] = one.Name
 		for _, taint := range one.Taints {
 			group.Taints = append(group.Taints, corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: corev1.TaintEffect(taint.Effect)})
