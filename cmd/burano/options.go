@@ -236,12 +236,10 @@ func (o *serveOptions) check(s *settings) error {
 	if _, err := netip.ParsePrefix(o.networks); err != nil {
 		return s.wrong("networks", "it is no range such as 10.20.0.0/16: %w", err)
 	}
-	for _, from := range o.sshFrom {
-		if prefix, err := netip.ParsePrefix(from); err != nil || !prefix.Addr().Is4() {
-			return s.wrong("ssh-from", "%q is no range of IPv4 such as 192.0.2.0/24", from)
-		}
+	if _, err := ranges(o.sshFrom); err != nil {
+		return s.wrong("ssh-from", "%w", err)
 	}
-	if _, err := machineNetworks(o.machineNetworks); err != nil {
+	if _, err := ranges(o.machineNetworks); err != nil {
 		return s.wrong("machine-networks", "%w", err)
 	}
 	for _, server := range o.dns {
@@ -296,8 +294,8 @@ func (o *serveOptions) quotaLimits() quota.Limits {
 	return limits
 }
 
-// machineNetworks are the ranges in which there may be machines that no cloud made.
-func machineNetworks(texts []string) (list []netip.Prefix, err error) {
+// ranges reads ranges of IPv4.
+func ranges(texts []string) (list []netip.Prefix, err error) {
 	for _, text := range texts {
 		network, err := netip.ParsePrefix(text)
 		if err != nil || !network.Addr().Is4() {

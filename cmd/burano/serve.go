@@ -199,7 +199,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		if err != nil {
 			return err
 		}
-		machines, err := machineNetworks(options.machineNetworks)
+		machines, err := ranges(options.machineNetworks)
 		if err != nil {
 			return err
 		}
