@@ -26,5 +26,10 @@ while IFS= read -r path; do
 	fi
 done <<<"${PATHS-}"
 if [ ${#regular[@]} -gt 0 ]; then
-	sha256sum -- "${regular[@]}" | sed 's/^\([0-9a-f]*\) [ *]/file \1 /'
+	digest=(sha256sum --)
+	# openssl starts more slowly, and reads large files five times as fast
+	if [ -n "$(find "${regular[@]}" -size +10M -print -quit)" ] && command -v openssl >/dev/null; then
+		digest=(openssl dgst -sha256 -r)
+	fi
+	"${digest[@]}" "${regular[@]}" | sed 's/^\([0-9a-f]*\) [ *]/file \1 /'
 fi
