@@ -119,12 +119,11 @@ func (s *scaling) holds(t *testing.T, minions, gateways []string) {
 	}
 	require.ElementsMatch(t, names, mapKeys(s.cluster.servers), "servers in Nova")
 
-	listed := strings.Fields(s.cluster.kubectl(t, "", "get", "nodes", "-o", "name"))
-	for i := range listed {
-		listed[i] = strings.TrimPrefix(listed[i], "node/")
+	var ready []string
+	for line := range strings.Lines(s.cluster.kubectl(t, "", "wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s")) {
+		ready = append(ready, strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "node/"), " condition met"))
 	}
-	require.ElementsMatch(t, minions, listed, "nodes in Kubernetes")
-	s.cluster.kubectl(t, "", "wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s")
+	require.ElementsMatch(t, minions, ready, "nodes in Kubernetes")
 
 	var members struct {
 		Members []struct {

@@ -28,6 +28,7 @@ type change struct {
 	master            string   // too; murano-kube-1 when empty
 	flags             []string // of the server
 	prepare           func(t *testing.T, l *lab, demo *user)
+	thorough          bool // `make soak` alone has it
 }
 
 // changes follow each other. The voters of etcd go from none to three, to five, and back to three.
@@ -58,6 +59,7 @@ var changes = []change{
 		name:     "rotation of authorities",
 		call:     []string{"cluster", "rotate", "certificates", "scaling", "--yes"},
 		sample:   []string{"end:next stage of the rotation"},
+		thorough: true,
 		flags:    []string{"--certificate-age", "16000h", "--keeper-interval", "0s"},
 		minions:  []string{"murano-kube-2"},
 		gateways: []string{"murano-gateway-1"},
@@ -66,6 +68,7 @@ var changes = []change{
 		name:     "renewal",
 		call:     []string{"action", "call", "scaling", "scaling-cluster", "renewCertificates"},
 		sample:   []string{"end:murano-gateway-1: etcd join"},
+		thorough: true,
 		flags:    []string{"--keeper-interval", "0s"},
 		minions:  []string{"murano-kube-2"},
 		gateways: []string{"murano-gateway-1"},
@@ -134,6 +137,7 @@ var replacements = []change{
 		name:     "replacement of the master without room for two",
 		call:     []string{"deploy", "test/e2e/testdata/surge.yaml"},
 		sample:   []string{"end:servers", "end:murano-kube-1-r3: etcd member", "end:murano-kube-1-r2: forget"},
+		thorough: true,
 		minions:  []string{"murano-kube-2-r2"},
 		gateways: []string{"murano-gateway-1-r2"},
 		master:   "murano-kube-1-r3",
@@ -145,6 +149,7 @@ var replacements = []change{
 		name:     "replacement of one node after another",
 		call:     []string{"deploy", "test/e2e/testdata/rolling.yaml"},
 		sample:   []string{"end:servers@5", "end:servers@3"},
+		thorough: true,
 		minions:  []string{"murano-kube-2-r3"},
 		gateways: []string{"murano-gateway-1-r3"},
 		master:   "murano-kube-1-r3",
@@ -152,12 +157,12 @@ var replacements = []change{
 }
 
 // TestChangesSurviveTheDeathOfTheServer kills the server with SIGKILL at native steps of a deployment, of a scale-up, of a scale-down, of
-// rotations, a renewal and a repair, one after another, and starts it again each time: each ends as wanted, and nothing exists twice. `make soak`
-// kills it at the beginning and at the end of every step: BURANO_SOAK is 1, or names the changes in which it does.
+// a rotation and a repair, one after another, and starts it again each time: each ends as wanted, and nothing exists twice. `make soak` does so in
+// all changes, and kills it at the beginning and at the end of every step: BURANO_SOAK is 1, or names the changes in which it does.
 func TestChangesSurviveTheDeathOfTheServer(t *testing.T) { surviveDeaths(t, changes) }
 
-// TestReplacementsSurviveTheDeathOfTheServer does the same to replacements of nodes, also of several in one deployment, and to the restoration
-// of a snapshot.
+// TestReplacementsSurviveTheDeathOfTheServer does the same to replacements of nodes, in `make soak` also of several in one deployment, and to the
+// restoration of a snapshot.
 func TestReplacementsSurviveTheDeathOfTheServer(t *testing.T) {
 	deployment := changes[0]
 	deployment.sample = nil
@@ -170,11 +175,15 @@ func surviveDeaths(t *testing.T, changes []change) {
 	found := inventory(t, demo)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
 	l.deleteIfFailed(t, "scaling")
+	soak := os.Getenv("BURANO_SOAK")
+	if soak == "" {
+		changes = slices.DeleteFunc(slices.Clone(changes), func(one change) bool { return one.thorough })
+	}
 	kills := make([][]string, len(changes))
 	for i, change := range changes {
 		kills[i] = change.sample
 	}
-	if soak := os.Getenv("BURANO_SOAK"); soak != "" {
+	if soak != "" {
 		// The steps are those that the engine records of changes that nobody disturbs.
 		for i, change := range changes {
 			if change.prepare != nil {

@@ -22,6 +22,7 @@ const (
 // kept connection is left only when an answer says so (Connection: close, RFC 9112 section 9.6).
 type load struct {
 	address string
+	rate    int // requests a second
 	stop    context.CancelFunc
 	group   sync.WaitGroup
 
@@ -34,8 +35,21 @@ type load struct {
 }
 
 func startLoad(t *testing.T, address string) *load {
+	return startLoadOf(t, address, loadRate)
+}
+
+// startLoads has the load come through a port of several gateways, an equal part through each; it is returned by their names.
+func startLoads(t *testing.T, gateways map[string]string, port string) map[string]*load {
+	loads := map[string]*load{}
+	for name, address := range gateways {
+		loads[name] = startLoadOf(t, net.JoinHostPort(address, port), loadRate/len(gateways))
+	}
+	return loads
+}
+
+func startLoadOf(t *testing.T, address string, rate int) *load {
 	ctx, stop := context.WithCancel(context.Background())
-	l := &load{address: address, stop: stop}
+	l := &load{address: address, rate: rate, stop: stop}
 	t.Cleanup(func() { stop(); l.group.Wait() })
 	l.group.Go(func() { l.freshConnections(ctx) })
 	for i := range keepers {
@@ -70,7 +84,7 @@ func (l *load) note(count *int, began time.Time, err error) {
 // freshConnections sends half of the load, each request at its time, whether those before were answered or not.
 func (l *load) freshConnections(ctx context.Context) {
 	// Not a ticker, which leaves out what it is late for.
-	for due := time.Now(); ; due = due.Add(time.Second / (loadRate / 2)) {
+	for due := time.Now(); ; due = due.Add(2 * time.Second / time.Duration(l.rate)) {
 		wait := time.NewTimer(time.Until(due))
 		select {
 		case <-ctx.Done():
@@ -91,7 +105,7 @@ func (l *load) freshConnections(ctx context.Context) {
 }
 
 func (l *load) keptConnection(ctx context.Context, number int) {
-	interval := time.Second * keepers / (loadRate / 2)
+	interval := 2 * keepers * time.Second / time.Duration(l.rate)
 	var conn net.Conn
 	var reader *bufio.Reader
 	defer func() {

@@ -43,10 +43,7 @@ func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
 	gateways := s.floating(t, "murano-gateway-1", "murano-gateway-2")
 	_, port, err := net.SplitHostPort(endpointOf(t, environment))
 	require.NoError(t, err)
-	loads := map[string]*load{}
-	for name, address := range gateways {
-		loads[name] = startLoad(t, net.JoinHostPort(address, port))
-	}
+	loads := startLoads(t, gateways, port)
 	api := watchAPI(t, "https://"+net.JoinHostPort(s.floating(t, "murano-kube-1")["murano-kube-1"], "6443")+"/version")
 
 	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(two, "m1.medium", "m1.large")), 0o600))
@@ -81,15 +78,11 @@ func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
 		l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
 		s.holds(t, []string{"murano-kube-2-r2", "murano-kube-3-r2"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r2"})
 	})
-	t.Run("an action replaces one", func(t *testing.T) {
-		s.act(t, "scaling-cluster", "replaceNode", map[string]any{"node": "murano-kube-2-r2"})
-		s.holds(t, []string{"murano-kube-2-r3", "murano-kube-3-r2"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r2"})
-	})
 	t.Run("a master that is gone is replaced", func(t *testing.T) {
 		require.NoError(t, servers.Delete(t.Context(), demo.nova(t), s.cluster.servers["murano-kube-1-r2"]).ExtractErr())
 		s.act(t, "scaling-cluster", "replaceNode", map[string]any{"node": "murano-kube-1-r2"})
 		s.master = "murano-kube-1-r3"
-		s.holds(t, []string{"murano-kube-2-r3", "murano-kube-3-r2"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r2"})
+		s.holds(t, []string{"murano-kube-2-r2", "murano-kube-3-r2"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r2"})
 	})
 	t.Run("without room for one server more the former one goes first, and another name is a reason to be replaced", func(t *testing.T) {
 		address := s.floating(t, "murano-gateway-2-r2")["murano-gateway-2-r2"]
@@ -103,8 +96,8 @@ func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(smaller), 0o600))
 		for range 2 { // the second time changes nothing
 			l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
-			s.holds(t, []string{"murano-kube-2-r3", "murano-kube-7-r3"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r3"})
 		}
+		s.holds(t, []string{"murano-kube-2-r2", "murano-kube-7-r3"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r3"})
 		require.Equal(t, 5, most())
 		require.Equal(t, address, s.floating(t, "murano-gateway-2-r3")["murano-gateway-2-r3"])
 

@@ -63,12 +63,9 @@ func TestAClusterIsUpgraded(t *testing.T) {
 		u.holds(t, []string{"murano-kube-2", "murano-kube-3"}, []string{"murano-gateway-1", "murano-gateway-2"})
 	})
 
-	loads := map[string]*load{}
 	_, port, err := net.SplitHostPort(endpointOf(t, environmentNamed(t, u.user, "scaling")))
 	require.NoError(t, err)
-	for name, address := range u.floating(t, "murano-gateway-1", "murano-gateway-2") {
-		loads[name] = startLoad(t, net.JoinHostPort(address, port))
-	}
+	loads := startLoads(t, u.floating(t, "murano-gateway-1", "murano-gateway-2"), port)
 	var done []timeline.Step
 
 	t.Run("it is paused beside the former master, and goes back", func(t *testing.T) {
