@@ -14,7 +14,7 @@ scenario('what is searched for in the catalog stands in the address, and a reloa
   assert.equal(await tile(page, 'Hello').count(), 0);
 });
 
-scenario('what is looked for by tag is found', {}, async (page) => {
+scenario('what is looked for by tag is found', { thorough: true }, async (page) => {
   await page.goto('catalog?search=greeting');
   await sees(page, 'Says what it is told to');
 });
@@ -31,7 +31,7 @@ scenario('a category stands in the address, and a reload keeps it', {}, async (p
   assert.equal(await select.inputValue(), category);
 });
 
-scenario('a search that finds nothing says so, and is cleared', {}, async (page) => {
+scenario('a search that finds nothing says so, and is cleared', { thorough: true }, async (page) => {
   await page.goto('catalog?search=nothing-is-called-that');
   await sees(page, 'No application matches');
   await page.getByRole('button', { name: 'Clear search and category' }).click();

@@ -19,7 +19,7 @@ scenario('a deployment is watched live to its end', {}, async (page) => {
   await status(page, 'Successful');
 });
 
-scenario('a deployment that does not end is cancelled', {}, async (page) => {
+scenario('a deployment that does not end is cancelled', { thorough: true }, async (page) => {
   const made = await deploy(page.context().request, { type: 'io.burano.test.Loops' });
   await page.goto(addressOf(made));
   await sees(page, 'It begins to wait');
@@ -69,7 +69,7 @@ scenario('a connection that is lost during a deployment is made again, and no re
   }
 });
 
-scenario('the steps of a deployment are linked to what they waited for', {}, async (page) => {
+scenario('the steps of a deployment are linked to what they waited for', { thorough: true }, async (page) => {
   const made = await deploy(page.context().request, hello());
   const at = (second) => new Date(Date.UTC(2026, 10, 22, 6, 0, second)).toISOString();
   const step = (id, from, to, ...waits_for) => ({ id, name: `step ${id}`, object: 'o', class: 'io.example.Cluster', started: at(from), finished: at(to), seconds: to - from, error: null, waits_for });

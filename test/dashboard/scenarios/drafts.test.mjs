@@ -99,7 +99,7 @@ scenario('a component is edited in the draft: what was not changed stays as it w
   assert.deepEqual([after.size, after.adminPassword, after.name], [6, 'former secret', 'acts']);
 });
 
-scenario('what a component reported in all runs is one list', {}, async (page) => {
+scenario('what a component reported in all runs is one list', { thorough: true }, async (page) => {
   const { request } = page.context();
   const { environment: id, component } = await deployed(request);
   const again = await draft(request, id);
@@ -110,7 +110,7 @@ scenario('what a component reported in all runs is one list', {}, async (page) =
   assert.equal(await page.getByRole('heading', { name: /^Run of/ }).count(), 2);
 });
 
-scenario('the catalog asks for no logo and no form that is not there', {}, async (page) => {
+scenario('the catalog asks for no logo and no form that is not there', { thorough: true }, async (page) => {
   const missing = [];
   page.on('response', (response) => {
     if (response.status() === 404) missing.push(response.url());

@@ -82,7 +82,7 @@ scenario('a name that is taken is refused in the dialog, with the reason', {}, a
   await page.getByRole('dialog').locator('.pf-v6-c-alert.pf-m-danger').waitFor();
 });
 
-scenario('the list is filtered by name as one types', {}, async (page) => {
+scenario('the list is filtered by name as one types', { thorough: true }, async (page) => {
   const { request } = page.context();
   const [one, two] = [fresh('amber'), fresh('cobalt')];
   await environment(request, one);
@@ -95,7 +95,7 @@ scenario('the list is filtered by name as one types', {}, async (page) => {
   await sees(page, 'No environment matches');
 });
 
-scenario('metadata of a component is edited in the draft', {}, async (page) => {
+scenario('metadata of a component is edited in the draft', { thorough: true }, async (page) => {
   const { request } = page.context();
   const { environment: id } = await deploy(request, { type: 'io.burano.test.Hello', greeting: 'Hello' });
   await eventually(() => call(request, 'GET', `/v1/environments/${id}`), (now) => now.status === 'ready', 'the deployment');

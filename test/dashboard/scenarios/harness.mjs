@@ -78,7 +78,7 @@ function watchOver(page, base) {
 }
 
 /** One scenario, named by what holds, in a window of its own; its last moment is kept as a picture when it fails. A thorough one, which looks
- * at very much, is a part of `make test-dashboard` alone. */
+ * at very much or at what seldom changes, is a part of `make test-dashboard` alone. */
 export function scenario(name, { user = 'demo', limit = 4 * patience, thorough = false, ...options }, run) {
   test(name, { timeout: limit, skip: thorough && !process.env.BURANO_THOROUGH && 'make test-dashboard has it' }, async (t) => {
     const page = await open(user, options);

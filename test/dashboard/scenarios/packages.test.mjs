@@ -43,7 +43,7 @@ scenario('what is no package is refused with the reason', {}, async (page) => {
   await sees(page, /archive|zip/i);
 });
 
-scenario('a package without a manifest is refused with the reason', {}, async (page) => {
+scenario('a package without a manifest is refused with the reason', { thorough: true }, async (page) => {
   await upload(page, 'empty.zip', archive({ 'readme.txt': 'nothing' }));
   await sees(page, 'empty.zip was refused');
   await sees(page, /manifest/i);
@@ -75,7 +75,7 @@ scenario('a package is imported, changed, made inactive and deleted', {}, async 
   await row.waitFor({ state: 'detached' });
 });
 
-scenario('several packages are deleted at once', {}, async (page) => {
+scenario('several packages are deleted at once', { thorough: true }, async (page) => {
   const tag = fresh('tag').replaceAll(' ', '');
   const two = [small({ more: `Tags: [${tag}]\n` }), small({ more: `Tags: [${tag}]\n` })];
   for (const { content } of two) await imported(page, content);
@@ -86,7 +86,7 @@ scenario('several packages are deleted at once', {}, async (page) => {
   await sees(page, 'No package matches');
 });
 
-scenario('a package is found by its tag and its type, and downloaded as it was imported', {}, async (page) => {
+scenario('a package is found by its tag and its type, and downloaded as it was imported', { thorough: true }, async (page) => {
   const tag = fresh('tag').replaceAll(' ', '');
   const { name, fqn, content } = small({ more: `Tags: [${tag}]\n` });
   await imported(page, content);
@@ -118,7 +118,7 @@ scenario('a package counts in its category, which cannot be deleted as long as i
   await call(page.context().request, 'DELETE', `/v1/catalog/categories/${id}`);
 });
 
-scenario('a package that only administrators may make public stays as it is', {}, async (page) => {
+scenario('a package that only administrators may make public stays as it is', { thorough: true }, async (page) => {
   const { name, content } = small();
   await imported(page, content);
   await page.goto(`packages?search=${name}`);
@@ -127,13 +127,13 @@ scenario('a package that only administrators may make public stays as it is', {}
   await rowOf(page, name).getByRole('switch', { name: `${name} is public`, checked: false }).waitFor();
 });
 
-scenario('a package that is too large is refused with the reason', {}, async (page) => {
+scenario('a package that is too large is refused with the reason', { thorough: true }, async (page) => {
   await upload(page, 'large.zip', Buffer.concat([small().content, Buffer.alloc(6 << 20)]));
   await sees(page, 'large.zip was refused');
   await sees(page, /5 ?MiB|5242880|too (big|large)|at most/i);
 });
 
-scenario('a package of a Heat template has a form of its parameters', {}, async (page) => {
+scenario('a package of a Heat template has a form of its parameters', { thorough: true }, async (page) => {
   const name = fresh('Heat').replaceAll(' ', '');
   const template = 'heat_template_version: 2013-05-23\nparameters:\n  greeting: {type: string, default: Hello, description: What it says}\n' +
     'resources:\n  text: {type: OS::Heat::RandomString}\n';
@@ -153,7 +153,7 @@ scenario('a package of a Heat template has a form of its parameters', {}, async 
   await sees(page, 'Your draft has changes that are not deployed');
 });
 
-scenario('the packages of a bundle are imported in its order, and it is said which of them are not among the files', {}, async (page) => {
+scenario('the packages of a bundle are imported in its order, and it is said which of them are not among the files', { thorough: true }, async (page) => {
   const one = small();
   const other = small();
   await page.goto('packages');

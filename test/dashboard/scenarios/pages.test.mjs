@@ -33,7 +33,7 @@ scenario('nor on anything that opens over a page or within it: dialogs, menus, t
   assert.deepEqual(found, {});
 });
 
-scenario('a long name leaves the head one row in a narrow window', { user: null }, async () => {
+scenario('a long name leaves the head one row in a narrow window', { thorough: true, user: null }, async () => {
   const member = await open(await memberOf(fresh('infrastructure of the shop and its monitoring')), { viewport: { width: 360, height: 800 } });
   await member.goto('environments');
   await calm(member);
@@ -44,7 +44,7 @@ scenario('a long name leaves the head one row in a narrow window', { user: null 
   assert.ok(height < 100, `the head is one row, and not ${height} pixels high`);
 });
 
-scenario('a menu of the head opens below what was pressed, the first time too', {}, async (page) => {
+scenario('a menu of the head opens below what was pressed, the first time too', { thorough: true }, async (page) => {
   await page.goto('environments');
   await calm(page);
   for (const name of [/help/i, /choose a project/i, /signed in/i]) {

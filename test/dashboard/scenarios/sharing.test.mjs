@@ -33,7 +33,7 @@ scenario('two users work on one environment: each sees that the other has a draf
   await other.context().close();
 });
 
-scenario('several environments are deleted at once', {}, async (page) => {
+scenario('several environments are deleted at once', { thorough: true }, async (page) => {
   const { request } = page.context();
   const name = fresh('together');
   for (const one of ['a', 'b']) await environment(request, `${name} ${one}`);
@@ -103,7 +103,7 @@ scenario('a component is removed, and is gone after the next deployment', {}, as
   assert.equal(await rowOf(page, 'leaves').count(), 0);
 });
 
-scenario('a category is added, is refused a second time, and is deleted', { user: 'admin' }, async (page) => {
+scenario('a category is added, is refused a second time, and is deleted', { thorough: true, user: 'admin' }, async (page) => {
   const name = fresh('category');
   const add = async () => {
     await page.getByRole('button', { name: 'Add category' }).first().click();
@@ -175,7 +175,7 @@ scenario('what a package offers is not seen by other projects until it is public
   await other.context().close();
 });
 
-scenario('who may see all projects finds an environment of another one, and whose it is', { user: 'admin' }, async (page) => {
+scenario('who may see all projects finds an environment of another one, and whose it is', { thorough: true, user: 'admin' }, async (page) => {
   const other = await open('demo');
   const name = fresh('of another project');
   const id = await environment(other.context().request, name);
@@ -197,7 +197,7 @@ scenario('who may see all projects finds an environment of another one, and whos
   await sees(page, 'This environment belongs to the project demo');
 });
 
-scenario('who sees one project is not led to all of them', {}, async (page) => {
+scenario('who sees one project is not led to all of them', { thorough: true }, async (page) => {
   await page.goto('environments');
   await page.getByRole('heading', { level: 1, name: 'Environments' }).waitFor();
   assert.equal(await page.getByRole('link', { name: 'Environments of all projects' }).count(), 0);

@@ -54,7 +54,7 @@ scenario('what is filled in stays when the page is loaded again', {}, async (pag
   assert.equal(await box(page, 'Times').inputValue(), '7');
 });
 
-scenario('a field of every type is filled in, and what a field refers to is added in the middle', {}, async (page) => {
+scenario('a field of every type is filled in, and what a field refers to is added in the middle', { thorough: true }, async (page) => {
   const { request } = page.context();
   const id = await environment(request);
   await page.goto(await addressOf(request, id, 'io.burano.test.Fields'));
@@ -187,7 +187,7 @@ scenario('a draft that somebody else has overtaken says that it is out of date',
   await sees(page, 'Your draft is out of date');
 });
 
-scenario('a button is pressed right after leaving a field that is wrong, although what is wrong appears above it', {}, async (page) => {
+scenario('a button is pressed right after leaving a field that is wrong, although what is wrong appears above it', { thorough: true }, async (page) => {
   const { request } = page.context();
   const id = await environment(request);
   await page.goto(await addressOf(request, id, 'io.burano.test.Hello'));
@@ -198,7 +198,7 @@ scenario('a button is pressed right after leaving a field that is wrong, althoug
   await page.waitForURL(new RegExp(`/environments/${id}$`), { timeout: 10_000 });
 });
 
-scenario('an application has a name to begin with, and another one of its kind another name', {}, async (page) => {
+scenario('an application has a name to begin with, and another one of its kind another name', { thorough: true }, async (page) => {
   const { request } = page.context();
   const id = await environment(request);
   const address = await addressOf(request, id, 'io.burano.test.Hello');
