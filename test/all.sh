@@ -42,7 +42,7 @@ export BURANO_KUBERNETES_BINARY=${BURANO_KUBERNETES_BINARY:-$PWD/build/bin/kuber
 
 # Suites without servers, the longest first; the first two change nothing on the machine.
 calculating=(fuzzing race)
-without_servers=(pages dashboard etcd clients durability faults publishing)
+without_servers=(pages dashboard clients durability faults publishing)
 pages='pages|clusters|deployments|packages' # files of the dashboard's scenarios that are a suite of their own
 without() {
   case $1 in
@@ -55,10 +55,9 @@ without() {
     ;;
   pages) suite "the dashboard in a browser: its pages" env BURANO_SCENARIO_FILES="$pages" test/dashboard/run.sh ;;
   dashboard) suite "the dashboard in a browser: everything else" env BURANO_SCENARIO_FILES="!$pages" test/dashboard/run.sh ;;
-  etcd) suite "etcd: more random sequences" env BURANO_ETCD_SEQUENCES=4 go test -count=1 -timeout 10m -parallel 4 -v -run TestTheQuorum ./nodes/etcd ;;
   clients) suite "Murano's client and Burano's" go test -count=1 -timeout 20m -skip TestEveryFault ./test/clients ;;
   durability) suite "no work is lost when servers die" go test -count=1 -timeout 15m -v ./test/durability ;;
-  faults) suite "every fault of the cloud at every call" go test -count=1 -timeout 10m -v -run TestEveryFault ./test/clients ;;
+  faults) suite "every fault of the cloud at every call" go test -count=1 -timeout 10m -v -run 'TestEveryFaultAtEveryCallEnds' ./test/clients ;;
   publishing) suite "publishing from a real Kubernetes API" go test -count=1 -timeout 10m ./gateway/publish ;;
   esac
 }
@@ -71,6 +70,7 @@ with_servers=(
   'TestNodesAreReplaced nodes that are replaced'
   'TestChangesSurvive servers that die'
   'TestReplacementsSurvive servers that die while nodes are replaced'
+  'TestAGroup groups of nodes'
   'TestNodesThatFail nodes that fail'
   'TestApplications applications on servers'
   'TestAClusterIsBack restores'
@@ -78,6 +78,9 @@ with_servers=(
   '* everything else'
   'TestCertificates certificates and keys'
   'TestActionsChange actions'
+  'TestAClusterGets other images'
+  'TestTheDashboardLeads the dashboard on a cluster'
+  'TestAMachineBeside machines beside the cloud'
   'TestActionsOnNodes states of nodes'
   'TestServersThatAreStopped repairs'
   'TestAServerThatWasPaused servers that sleep'

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 fuzz() {
   echo "== fuzz $2 of $1"
-  GOMEMLIMIT=${GOMEMLIMIT:-2GiB} go test -run '^$' -fuzz "^$2\$" -fuzztime "${FUZZ_COUNT:-20000}x" -fuzzminimizetime 1000x -parallel "${FUZZ_PARALLEL:-4}" "./$1"
+  GOMEMLIMIT=${GOMEMLIMIT:-2GiB} go test -run '^$' -fuzz "^$2\$" -fuzztime "${FUZZ_COUNT:-10000}x" -fuzzminimizetime 1000x -parallel "${FUZZ_PARALLEL:-4}" "./$1"
 }
 
 fuzz catalog/yaql FuzzParseAndEvaluateNeverPanic

@@ -2,7 +2,7 @@
 // whether anything was lost: every deployment that was accepted ends, what was acknowledged is there, no native step whose
 // completion was recorded runs twice, and the status never says that something is there which is not.
 //
-// BURANO_KILLS is the number of blows (default 100 for one server, 40 for three), BURANO_SEED repeats a run's random choices.
+// BURANO_KILLS is the number of blows (default 60 for one server, 24 for three), BURANO_SEED repeats a run's random choices.
 package durability
 
 import (
@@ -296,7 +296,7 @@ func (s *site) checkLog() {
 
 func TestOneServerThatIsKilledLosesNothing(t *testing.T) {
 	s := newSite(t, 1, manyDeaths, "")
-	s.under(blows(t, 100), func(int) {
+	s.under(blows(t, 60), func(int) {
 		s.pause(400 * time.Millisecond)
 		s.kill(s.servers[0])
 	})
@@ -305,7 +305,7 @@ func TestOneServerThatIsKilledLosesNothing(t *testing.T) {
 func TestThreeServersOnPostgreSQLThatAreKilledAndStoppedLoseNothing(t *testing.T) {
 	database := databasetest.Start(t)
 	s := newSite(t, 3, manyDeaths, database.URL)
-	s.under(blows(t, 40), func(i int) {
+	s.under(blows(t, 24), func(i int) {
 		s.pause(400 * time.Millisecond)
 		victim := s.servers[s.random.IntN(len(s.servers))]
 		switch {
