@@ -88,6 +88,7 @@ func modules() []module {
 		}},
 		{name: "coredns", main: "github.com/coredns/coredns", programs: []program{{"coredns", "."}}},
 		{name: kubernetesModule, main: "k8s.io/kubernetes", stamp: kubernetesVersion, programs: []program{{"kubernetes", "."}}},
+		{name: "metricsserver", main: "sigs.k8s.io/metrics-server", programs: []program{{"metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server"}}},
 		{name: "calico", main: "github.com/projectcalico/calico", programs: []program{
 			{"calico-node", "github.com/projectcalico/calico/node/cmd/calico-node"},
 			{"calico-cni", "github.com/projectcalico/calico/cni-plugin/cmd/calico"},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/plan"
 	"github.com/burano/burano/nodes/ssh"
 )
@@ -46,6 +47,7 @@ const (
 	stepNodeReady          = "node ready"
 	stepDNS                = "cluster dns"
 	stepPublisher          = "publisher"
+	stepMetrics            = "metrics"
 	stepGateway            = "gateway"
 	stepGatewayAddresses   = "gateway addresses"
 	stepServiceAccount     = "service account"
@@ -399,6 +401,17 @@ func (d *deployment) plan() *plan.Plan {
 			return d.dns(ctx, node, through(done, nodes, stepFiles))
 		})
 	}
+	if d.cluster.config.Metrics || d.again {
+		metrics := plan.Step{Name: stepMetrics, After: []string{ready, access}}
+		for _, node := range nodes {
+			if node.Role == Master && node.Name != master.Name {
+				metrics.Soft = append(metrics.Soft, plan.Soft{ID: on(node, stepAPIServes), For: joinGrace})
+			}
+		}
+		addStep(metrics, master, func(ctx context.Context, node Node, done plan.Progress) error {
+			return d.metrics(ctx, node, through(done, nodes, stepAPIServes))
+		})
+	}
 	for _, node := range nodes {
 		switch node.Role {
 		case Master:
@@ -482,6 +495,7 @@ func (d *deployment) services(ctx context.Context, node Node) error {
 	d.mu.Lock()
 	names := slices.Sorted(maps.Keys(d.installed[node.Name].units))
 	d.mu.Unlock()
+	names = slices.DeleteFunc(names, func(name string) bool { return name == kube.MetricsUnit }) // it runs only where nobody else's does
 	_, err := d.script(ctx, node, "look at services", servicesScript, map[string]string{"UNITS": strings.Join(names, "\n")})
 	return err
 }

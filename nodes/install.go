@@ -34,6 +34,7 @@ var imagesScript string
 type facts struct {
 	mtu       int
 	host      kube.Host
+	metrics   bool   // its image has metrics-server
 	machine   string // its machine-id: another server has another one
 	resolvers []netip.Addr
 	files     map[string]string // path → sha256 of the content
@@ -52,6 +53,8 @@ func parseFacts(text string) facts {
 			if kibibytes, err := strconv.Atoi(first); err == nil {
 				f.host = kube.Host{Machine: true, MemoryGiB: (kibibytes + 1<<20 - 1) >> 20}
 			}
+		case "metrics":
+			f.metrics = true
 		case "machine":
 			f.machine = first
 		case "resolver":
@@ -92,7 +95,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	}
 	// A machine has all the files that a container has, and more: what is looked for does not depend on which it is.
 	design := d.design
-	design.host = kube.Host{Machine: true}
+	design.host, design.metrics = kube.Host{Machine: true}, d.cluster.config.Metrics
 	sketch, err := design.layout(node, pairs, 0)
 	if err != nil {
 		return err
@@ -106,7 +109,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 		return err
 	}
 	found := parseFacts(out)
-	design.host = found.host
+	design.host, design.metrics = found.host, found.metrics && d.cluster.config.Metrics
 	final, err := design.layout(node, pairs, found.mtu)
 	if err != nil {
 		return err

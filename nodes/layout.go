@@ -69,6 +69,7 @@ type design struct {
 	host        kube.Host // of the node whose layout is made
 	binary      string    // digest of the burano program, empty when its units are left out
 	former      []Node    // masters that leave and whose API servers serve until then
+	metrics     bool      // the master whose layout is made runs metrics-server
 	elect       bool      // controllers have a leader, because there are, or have been, several masters
 }
 
@@ -122,6 +123,9 @@ func (d design) orders(node Node) map[string]pki.Order {
 	switch node.Role {
 	case Master:
 		add(d.kube().MasterOrders(kubeNode(node), etcd.APIServer))
+		if d.cluster.Metrics {
+			add(d.kube().MetricsOrders(kubeNode(node)))
+		}
 		orders[publisherPair] = pki.Order{Authority: d.authorities.Etcd, Request: etcd.ClientRequest(etcd.Publisher)}
 	case Minion:
 		add(d.kube().MinionOrders(kubeNode(node)))
@@ -163,6 +167,13 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		l.add(server)
 		l.add(controllers...)
 		l.add(networkControllers...)
+		if d.metrics {
+			metrics, err := cluster.MetricsServer(kubeNode(node), pairs)
+			if err != nil {
+				return layout{}, err
+			}
+			l.add(metrics)
+		}
 		if d.binary != "" {
 			publisher, err := d.publisher(node, pairs)
 			if err != nil {

@@ -126,6 +126,30 @@ func TestWhatAMachineHasOtherwiseThanAContainerIsAsReviewed(t *testing.T) {
 	}
 }
 
+// The images of former versions have no metrics-server: their masters stay as they are.
+func TestMastersWhoseImageHasMetricsServerRunIt(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	without, pairs := aDesign(t, nodes, Calico)
+	former, err := without.layout(nodes[0], pairs, 1450)
+	require.NoError(t, err)
+	wanted := without
+	wanted.cluster.Metrics = true
+	for name, order := range wanted.orders(nodes[0]) {
+		if _, there := pairs[name]; !there {
+			pairs[name] = pki.Pair{Certificate: []byte("<" + name + ": CN=" + order.Request.CommonName + ">\n"), Key: []byte("<" + name + " key>\n")}
+		}
+	}
+	unable, err := wanted.layout(nodes[0], pairs, 1450)
+	require.NoError(t, err)
+	require.Equal(t, former.files(), unable.files())
+	wanted.metrics = parseFacts("mtu 1450\nmetrics\n").metrics
+	able, err := wanted.layout(nodes[0], pairs, 1450)
+	require.NoError(t, err)
+	reviewed(t, "metrics-master.txt", written(slices.DeleteFunc(able.files(), func(file ssh.File) bool {
+		return slices.ContainsFunc(former.files(), func(other ssh.File) bool { return other.Path == file.Path && other.Digest() == file.Digest() })
+	})))
+}
+
 func TestWhetherANodeIsAMachineIsSeenOnIt(t *testing.T) {
 	require.Equal(t, kube.Host{}, parseFacts("mtu 1500\n").host, "a container says nothing of the memory, which is its host's")
 	require.Equal(t, kube.Host{Machine: true, MemoryGiB: 2}, parseFacts("memory 2014568\n").host)
@@ -259,7 +283,7 @@ func TestAPlanCanRunForAnyShapeOfCluster(t *testing.T) {
 		if rapid.Bool().Draw(rt, "further") {
 			further = []netip.Prefix{netip.MustParsePrefix("10.9.0.0/24")}
 		}
-		c, err := NewCluster(Config{Name: "c", Nodes: nodes, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: vault, DNS: rapid.Bool().Draw(rt, "dns"),
+		c, err := NewCluster(Config{Name: "c", Nodes: nodes, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: vault, DNS: rapid.Bool().Draw(rt, "dns"), Metrics: rapid.Bool().Draw(rt, "metrics"),
 			Network: rapid.SampledFrom([]Network{"", Calico, Flannel}).Draw(rt, "network"), Further: further, EtcdOnMasters: rapid.Bool().Draw(rt, "etcd on masters")})
 		require.NoError(rt, err)
 		d, err := c.newDeployment(context.Background())

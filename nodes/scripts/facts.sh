@@ -1,6 +1,6 @@
 #!/bin/bash
 # Prints what is on the node already, one fact a line:
-# mtu N | machine ID | memory KIB | resolver ADDRESS | file SHA256 PATH | link PATH TARGET
+# mtu N | machine ID | memory KIB | resolver ADDRESS | metrics | file SHA256 PATH | link PATH TARGET
 # ADDRESS is the node's own address; PATHS are the files asked for, one a line.
 set -euo pipefail
 device=$(ip -o addr show to "${ADDRESS:?}" | awk 'NR == 1 {print $2}')
@@ -16,6 +16,9 @@ if [ ! -e /run/systemd/container ]; then
 fi
 if [ -r /etc/resolv.conf ]; then
 	awk '$1 == "nameserver" {print "resolver", $2}' /etc/resolv.conf
+fi
+if [ -x /opt/burano/bin/metrics-server ]; then
+	echo metrics
 fi
 regular=()
 while IFS= read -r path; do

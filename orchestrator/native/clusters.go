@@ -189,6 +189,7 @@ func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Conf
 		Issued:        c.server.Issued,
 		TokenGrace:    c.server.TokenGrace,
 		DNS:           object.Bool("enableKubeDns"),
+		Metrics:       object.Bool("enableMetrics"),
 		Fence:         c.runtime.Fence(),
 		Alive:         c.runtime.Alive,
 		Report: func(ctx context.Context, node, text string) {

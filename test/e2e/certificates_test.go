@@ -22,7 +22,7 @@ func certificatesAndPorts(t *testing.T, c *cluster) {
 		"etcd-peer": "2380", "apiserver-kubelet": "6443 10250",
 		// Its key signs what opens anything of Kubernetes. Only the master has it.
 		"kubernetes-ca": "6443",
-		"apiserver":     "", "front-proxy": "", "kubelet-server": "",
+		"apiserver":     "", "front-proxy": "", "kubelet-server": "", "metrics-server": "",
 	}
 	tried := map[string]int{}
 	for server := range c.servers {

@@ -58,6 +58,7 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	l.printTimeline(t, demo, environment["id"].(string), began, time.Now())
 
 	cluster := l.clusterOf(t, demo, environment)
+	measured := measures(t, l, cluster)
 	t.Run("the nodes are ready and named like their servers", func(t *testing.T) { nodesAreReady(t, cluster, demo) })
 	t.Run("a Service made with kubectl alone is reachable through the gateway", func(t *testing.T) { serviceByKubectl(t, l, cluster, where) })
 	t.Run("a NetworkPolicy closes pods, for gateways too", func(t *testing.T) { networkPolicies(t, l, cluster, where) })
@@ -69,6 +70,7 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	t.Run("Secrets are not readable in etcd", func(t *testing.T) { secretsAreEncrypted(t, cluster) })
 	t.Run("deploying the same again restarts nothing", func(t *testing.T) { deployAgain(t, l, cluster, where) })
 	t.Run("another name of a node's server in the file destroys nothing", func(t *testing.T) { anotherName(t, l, cluster) })
+	t.Run("it measures what nodes and pods use, for HorizontalPodAutoscalers too", measured)
 	t.Run("another project sees nothing of it", func(t *testing.T) { foreignProject(t, l, environment["id"].(string)) })
 	t.Run("the cluster tells how it is", func(t *testing.T) { clusterTells(t, l, cluster, demo, environment, where) })
 

@@ -1,0 +1,157 @@
+package nodes
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	_ "embed"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/nodes/kube"
+)
+
+//go:embed scripts/end-unit.sh
+var endUnitScript string
+
+// metricsPatience is how long metrics-server may take until it answers.
+const metricsPatience = time.Minute
+
+// metrics has those masters run metrics-server whose image has it, and the API server ask them; or nobody any more. It waits until they answer, but not
+// until they know something, which takes until kubelets were asked twice. One that somebody else has made stays as it is.
+func (d *deployment) metrics(ctx context.Context, lead Node, serving []Node) error {
+	config, err := d.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	asked, ours, err := metricsAPI(ctx, config)
+	if err != nil {
+		return err
+	}
+	var able []Node
+	for _, node := range serving {
+		d.mu.Lock()
+		found := d.installed[node.Name].facts
+		d.mu.Unlock()
+		if node.Role == Master && found.metrics {
+			able = append(able, node)
+		}
+	}
+	switch wanted := d.cluster.config.Metrics; {
+	case wanted && asked && !ours:
+		d.report(ctx, lead, "the cluster has a metrics-server of its own, which stays")
+		return d.endMetrics(ctx, nil, able)
+	case wanted && len(able) > 0:
+		return d.beginMetrics(ctx, lead, config, able)
+	case wanted:
+		d.report(ctx, lead, "no metrics-server: the image of the masters has none. kubectl top and HorizontalPodAutoscalers work with masters of a newer image")
+	}
+	if !ours {
+		config = nil
+	}
+	return d.endMetrics(ctx, config, able)
+}
+
+// beginMetrics has masters run metrics-server, and then the API server ask them.
+func (d *deployment) beginMetrics(ctx context.Context, lead Node, config *rest.Config, masters []Node) error {
+	if err := d.apply(ctx, lead, config, kube.MetricsRights()); err != nil {
+		return err
+	}
+	var addresses []netip.Addr
+	for _, master := range masters {
+		if err := d.start(ctx, master, false, kube.MetricsUnit); err != nil {
+			return err
+		}
+		if err := d.metricsServe(ctx, master); err != nil {
+			return err
+		}
+		addresses = append(addresses, master.Address)
+	}
+	return d.apply(ctx, lead, config, d.design.kube().Metrics(addresses))
+}
+
+// metricsServe waits until a master's metrics-server answers: kinds that nobody answers for disturb everybody who asks for all kinds.
+func (d *deployment) metricsServe(ctx context.Context, master Node) error {
+	client, err := d.cluster.connect(ctx, master)
+	if err != nil {
+		return err
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(d.design.authorities.Kubernetes.Trusted())
+	address := net.JoinHostPort(master.Address.String(), strconv.Itoa(kube.MetricsPort))
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return client.DialContext(ctx, "tcp", address)
+		},
+		TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12},
+	}
+	defer transport.CloseIdleConnections()
+	asking := &http.Client{Transport: transport}
+	return d.guarded(ctx, master, []string{kube.MetricsUnit}, func(ctx context.Context) error {
+		err := wait.Every(pollEvery).For(metricsPatience).Until(ctx, func(ctx context.Context) error { return answers(ctx, asking, "https://"+address+"/livez") })
+		if err != nil {
+			return fmt.Errorf("metrics-server does not answer (the property enableMetrics: false does without it): %w", err)
+		}
+		return nil
+	})
+}
+
+// endMetrics has the API server ask nobody for metrics any more, unless it asks others (config is nil then), and ends it on masters.
+func (d *deployment) endMetrics(ctx context.Context, config *rest.Config, masters []Node) error {
+	if config != nil {
+		for _, ref := range kube.MetricsObjects() {
+			if err := kube.Delete(ctx, config, ref); err != nil {
+				return err
+			}
+		}
+	}
+	for _, master := range masters {
+		out, err := d.script(ctx, master, "end metrics-server", endUnitScript, map[string]string{"UNIT": kube.MetricsUnit})
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(out) == "ended" {
+			d.report(ctx, master, "metrics-server ended")
+		}
+	}
+	return nil
+}
+
+// metricsAPI tells whether the API server asks somebody for metrics, and whether Burano has made it so.
+func metricsAPI(ctx context.Context, config *rest.Config) (asked, ours bool, err error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return false, false, err
+	}
+	var found *unstructured.Unstructured
+	err = wait.Every(pollEvery).For(time.Minute).Until(ctx, func(ctx context.Context) (err error) {
+		found, err = client.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}).Get(ctx, kube.MetricsAPI, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return wait.Again(err)
+		}
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, false, fmt.Errorf("look who answers for metrics: %w", err)
+	}
+	for _, entry := range found.GetManagedFields() {
+		ours = ours || entry.Manager == kube.Manager
+	}
+	return true, ours, nil
+}
