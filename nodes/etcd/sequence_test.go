@@ -18,7 +18,7 @@ import (
 )
 
 // defaultSequences is how many sequences the quick loop runs; BURANO_ETCD_SEQUENCES asks for more.
-const defaultSequences = 4
+const defaultSequences = 3
 
 // events are what may happen to a cluster. A sequence has each of them, in any order.
 var events = map[string]func(*world){
@@ -29,11 +29,13 @@ var events = map[string]func(*world){
 	"orchestrator kill":     (*world).killed,
 	"unroutable peer":       (*world).unroutable,
 	"leader moves":          (*world).leaderMoves,
+	"masters change":        (*world).mastersChange,
+	"upgrade":               (*world).upgraded,
 }
 
 // The rules of membership hold for whatever happens in whatever order: nodes come and go, members crash with or without
 // their data, the orchestrator is killed between any two calls and begins again from the beginning, a new node's address answers
-// nothing, another member leads. At each moment in which no more members are down than the cluster bears, it answers; at the end of each change no dead
+// nothing, another member leads, there are three or five masters that alone vote for a while, nodes get successors one after another. At each moment in which no more members are down than the cluster bears, it answers; at the end of each change no dead
 // member is left, nobody but the wanted votes, and the voters are odd.
 //
 // BURANO_ETCD_SEED repeats one sequence.
@@ -86,6 +88,8 @@ type world struct {
 	random *rand.Rand
 	root   *clientv3.Client
 	wanted []int // who shall vote; 0, the master, always does
+	// masters is how many of the first nodes are masters; from three on they alone vote (etcdNodes: masters). 0 is one.
+	masters int
 }
 
 func newWorld(t *testing.T, size int, seed uint64) *world {
@@ -181,6 +185,28 @@ func (w *world) leaderMoves() {
 	w.scaleUp()
 }
 
+// mastersChange has three or five masters, the orchestrator is killed while they join, and goes back to one.
+func (w *world) mastersChange() {
+	w.masters = 3 + 2*w.random.IntN(2)
+	w.deploy(w.voters(nil), 1+w.random.IntN(8))
+	w.c.answers(w.root)
+	w.deploy(w.wanted, -1)
+	require.Len(w.t, w.wanted, w.masters)
+	w.masters = 0
+	w.deploy(w.anybody(), -1)
+}
+
+// upgraded gives all voters but the master successors, one after another: each joins before its former node goes.
+func (w *world) upgraded() {
+	if len(w.wanted) == 1 {
+		w.scaleUp()
+	}
+	for _, former := range slices.Clone(w.wanted[1:]) {
+		spare := slices.DeleteFunc([]int{1, 2, 3, 4, 5}, func(i int) bool { return slices.Contains(w.wanted, i) })
+		w.deploy(w.voters(append(slices.DeleteFunc(slices.Clone(w.wanted[1:]), func(i int) bool { return i == former }), w.pick(spare))), -1)
+	}
+}
+
 // grown is what is wanted with some nodes more.
 func (w *world) grown() []int {
 	var others []int
@@ -217,10 +243,14 @@ func (w *world) some(nodes []int, least, most int) []int {
 
 func (w *world) pick(nodes []int) int { return nodes[w.random.IntN(len(nodes))] }
 
-// voters chooses, as a deployment does, who votes of the master and these others.
+// voters chooses, as a deployment does, who votes of the masters and these others.
 func (w *world) voters(others []int) []int {
 	slices.Sort(others)
-	candidates, current := []etcd.Candidate{{Name: w.c.nodes[0].Name}}, []string{}
+	var candidates []etcd.Candidate
+	var current []string
+	for _, master := range w.c.nodes[:max(w.masters, 1)] {
+		candidates = append(candidates, etcd.Candidate{Name: master.Name})
+	}
 	for _, i := range others {
 		candidates = append(candidates, etcd.Candidate{Name: w.c.nodes[i].Name, Rank: 1})
 	}
