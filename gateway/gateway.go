@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -21,12 +22,17 @@ import (
 	"github.com/burano/burano/gateway/haproxy"
 	"github.com/burano/burano/gateway/loop"
 	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/gateway/seal"
 	"github.com/burano/burano/gateway/traffic"
 )
 
 // Config says where routes come from and what serves them.
 type Config struct {
-	Etcd     *clientv3.Client
+	Etcd *clientv3.Client
+	// Name is that of this node; without it there are no certificates.
+	Name string
+	// SealKey is the file with the key that certificates for this gateway are sealed to, which is made when there is none.
+	SealKey  string
 	HAProxy  haproxy.Config
 	Internal []netip.Prefix // the cluster's networks (pods, services, nodes), which the firewall lets in
 	AllowSSH []netip.Prefix // where SSH may come from; empty: anywhere
@@ -77,6 +83,12 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	g := &gateway{config: c, proxy: proxy, refused: make(map[uint16]string)}
+	if c.Name != "" {
+		if g.key, err = seal.Load(c.SealKey); err != nil {
+			c.Logger.Error("there are no certificates until the daemon starts again", "error", err)
+			g.config.Name = ""
+		}
+	}
 	changed := make(chan struct{}, 1)
 	wait := g.watch(ctx, changed)
 	g.known = newKnowledge(cmp.Or(c.HAProxy.Socket, traffic.Socket), g.routes.Answers)
@@ -91,7 +103,10 @@ func Run(ctx context.Context, c Config) error {
 type gateway struct {
 	config  Config
 	proxy   *haproxy.Proxy
+	key     seal.Key
 	routes  *follow.Folder[route.Route]
+	web     *follow.Folder[route.Part]
+	sealed  *follow.Folder[certificate]
 	known   *knowledge
 	open    []uint16          // ports that the firewall admits, as far as we know
 	started bool              // something was applied
@@ -102,19 +117,27 @@ type gateway struct {
 // watch follows the routes in etcd until the context ends. changed receives after a change; wait returns when it is over.
 func (g *gateway) watch(ctx context.Context, changed chan<- struct{}) (wait func()) {
 	g.routes = follow.New(g.config.Etcd, route.RoutesPrefix, route.Decode, loop.Waker(changed), g.config.Logger)
-	done := make(chan struct{})
-	go func() { defer close(done); g.routes.Run(ctx) }()
-	return func() { <-done }
+	g.web = follow.New(g.config.Etcd, route.HTTPPrefix, route.DecodePart, loop.Waker(changed), g.config.Logger)
+	g.sealed = follow.New(g.config.Etcd, route.CertificatesPrefix+g.config.Name+"/", g.unseal, loop.Waker(changed), g.config.Logger)
+	var all sync.WaitGroup
+	for _, run := range []func(context.Context){g.routes.Run, g.web.Run, g.sealed.Run} {
+		all.Go(func() { run(ctx) })
+	}
+	return all.Wait
 }
 
 // loop applies what is known of etcd.
 func (g *gateway) loop(ctx context.Context, changed <-chan struct{}) {
 	loop.Run(ctx, loop.Config{Changed: changed, Coalesce: g.config.Coalesce, Resync: g.config.Resync}, func(ctx context.Context, resync bool) bool {
 		routes, known := g.routes.Values()
-		if !known {
+		web, webKnown := g.wanted()
+		if !known || !webKnown {
 			return true // nothing was read from etcd yet: what is there serves on
 		}
-		complete, err := g.apply(ctx, routes, resync)
+		if resync || !g.started {
+			g.tellKey(ctx)
+		}
+		complete, err := g.apply(ctx, routes, web, resync)
 		if ctx.Err() == nil {
 			g.report(err)
 		}
@@ -123,11 +146,16 @@ func (g *gateway) loop(ctx context.Context, changed <-chan struct{}) {
 }
 
 // apply brings firewall and HAProxy to the routes. It is complete when nothing is left to be tried again.
-func (g *gateway) apply(ctx context.Context, routes []route.Route, refresh bool) (complete bool, err error) {
+func (g *gateway) apply(ctx context.Context, routes []route.Route, web haproxy.Web, refresh bool) (complete bool, err error) {
 	winners, _ := route.Contest(routes)
-	wanted := make([]uint16, 0, len(winners))
+	wanted := make([]uint16, 0, len(winners)+len(web.Listeners))
 	for _, r := range winners {
 		wanted = append(wanted, r.GatewayPort)
+	}
+	// A route has its port to itself; while the publisher gives one to the other, etcd may have both for an instant.
+	web.Listeners = slices.DeleteFunc(slices.Clone(web.Listeners), func(l route.Listener) bool { return slices.Contains(wanted, l.Port) })
+	for _, l := range web.Listeners {
+		wanted = append(wanted, l.Port)
 	}
 	if refresh {
 		if err := g.config.Firewall.Refresh(ctx); err != nil {
@@ -141,8 +169,8 @@ func (g *gateway) apply(ctx context.Context, routes []route.Route, refresh bool)
 		}
 	}
 	start := time.Now()
-	outcome, err := g.proxy.Apply(ctx, winners)
-	g.known.note(winners, outcome, err)
+	outcome, err := g.proxy.Apply(ctx, winners, web)
+	g.known.note(winners, web.Listeners, outcome, err)
 	if err := g.admit(ctx, outcome.Serving); err != nil {
 		return false, err
 	}
@@ -150,7 +178,7 @@ func (g *gateway) apply(ctx context.Context, routes []route.Route, refresh bool)
 	switch {
 	case !g.started && err == nil:
 		g.started = true
-		g.config.Logger.Info("serving", "routes", len(winners), "ports", outcome.Serving)
+		g.config.Logger.Info("serving", "routes", len(winners), "sites", len(web.Sites), "ports", outcome.Serving)
 	case outcome.Changed > 0 || outcome.Reloaded:
 		g.config.Logger.Info("applied", "routes", len(winners), "servers", outcome.Changed, "reloaded", outcome.Reloaded,
 			"duration", time.Since(start).Round(100*time.Microsecond))

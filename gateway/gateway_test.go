@@ -3,14 +3,22 @@ package gateway_test
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +32,7 @@ import (
 	"github.com/burano/burano/gateway/etcdtest"
 	"github.com/burano/burano/gateway/haproxytest"
 	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/gateway/seal"
 )
 
 // rememberedFirewall only remembers what it was given, so that the test does not close the machine it runs on. The real one has its own tests.
@@ -109,7 +118,7 @@ func (n *node) run(t *testing.T) (stop func()) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- gateway.Run(ctx, gateway.Config{
-			Etcd: n.etcd, HAProxy: n.process.Config(), StatusSocket: n.socket(), Metrics: n.metrics, Firewall: n.firewall, Logger: slog.New(slog.NewTextHandler(n.journal, nil)),
+			Etcd: n.etcd, Name: "murano-gateway-1", SealKey: filepath.Join(n.process.Directory, "seal.key"), HAProxy: n.process.Config(), StatusSocket: n.socket(), Metrics: n.metrics, Firewall: n.firewall, Logger: slog.New(slog.NewTextHandler(n.journal, nil)),
 		})
 	}()
 	var once sync.Once
@@ -348,7 +357,8 @@ func TestEtcdMayGoAwayAndComeBackWithItsHistoryCompacted(t *testing.T) {
 	})
 	n.put(t, web(port, a.Ready()))
 	answers(t, port, "a")
-	require.Equal(t, 1, strings.Count(n.journal.String(), "lost etcd"), "said once, not at each attempt")
+	said := regexp.MustCompile(`lost etcd.*following=`+route.RoutesPrefix).FindAllString(n.journal.String(), -1)
+	require.Len(t, said, 1, "said once, not at each attempt")
 	require.Contains(t, n.journal.String(), "etcd answers again")
 }
 
@@ -381,4 +391,104 @@ func TestForeignValuesAreLoggedOnceAndHinderNobody(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestAHostIsServedByTLSMomentsAfterItsCertificateIsSealed(t *testing.T) {
+	n := newNode(t)
+	stop := n.run(t)
+	a := haproxytest.NewBackend(t, "a")
+	port := haproxytest.FreePort(t)
+	pool := route.Pool{Namespace: "default", Service: "a", Port: "http", Backends: []route.Backend{a.Ready()}}
+	h := route.HTTP{
+		Listeners: []route.Listener{{Port: port, TLS: true}}, Pools: []route.Pool{pool},
+		Sites: []route.Site{{Namespace: "default", Ingress: "web", Paths: []route.Path{{Host: "a.org", Path: "/", Pool: pool.Name()}}, Certificates: []route.Certificate{{Host: "a.org", Secret: "good"}}}},
+	}
+	for _, part := range h.Parts() {
+		value, err := route.EncodePart(part)
+		require.NoError(t, err)
+		_, err = n.etcd.Put(t.Context(), route.PartKey(part), string(value))
+		require.NoError(t, err)
+	}
+	ask := func(trusted *x509.CertPool) error {
+		client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+			DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: trusted},
+			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, fmt.Sprintf("127.0.0.1:%d", port))
+			},
+		}}
+		response, err := client.Get("https://a.org/")
+		if err != nil {
+			return err
+		}
+		return response.Body.Close()
+	}
+	haproxytest.Wait(t, "the certificate of unknown hosts", func() error {
+		if err := ask(nil); !strings.Contains(fmt.Sprint(err), "this-host-has-no-certificate.invalid") {
+			return fmt.Errorf("it says %v", err)
+		}
+		return nil
+	})
+	haproxytest.Wait(t, "the firewall to admit it", func() error {
+		if !n.firewall.admits(port) {
+			return errors.New("closed")
+		}
+		return nil
+	})
+
+	found, err := n.etcd.Get(t.Context(), route.KeyOf("murano-gateway-1"))
+	require.NoError(t, err)
+	require.Len(t, found.Kvs, 1)
+	key, err := route.DecodeKey(string(found.Kvs[0].Key), found.Kvs[0].Value)
+	require.NoError(t, err)
+	certificate, content := selfSigned(t, "a.org")
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(certificate)
+	put := func(gateway string, public [32]byte) {
+		t.Helper()
+		box, err := seal.Close(public, content)
+		require.NoError(t, err)
+		sealed := route.Sealed{Gateway: gateway, Namespace: "default", Secret: "good", Box: box}
+		value, err := route.EncodeSealed(sealed)
+		require.NoError(t, err)
+		_, err = n.etcd.Put(t.Context(), route.SealedKey(sealed), string(value))
+		require.NoError(t, err)
+	}
+	put("murano-gateway-1", [32]byte{1}) // for a key that this gateway does not have
+	haproxytest.Wait(t, "a word about it", func() error {
+		if !strings.Contains(n.journal.String(), "the box is for another key") {
+			return errors.New("none")
+		}
+		return nil
+	})
+	put("murano-gateway-1", key.Public)
+	start := time.Now()
+	haproxytest.Wait(t, "the host's certificate", func() error { return ask(trusted) })
+	t.Logf("the certificate is shown %s after it was written", time.Since(start).Round(time.Millisecond))
+
+	// The daemon has the same key when it starts again, and what is served goes on.
+	stop()
+	require.NoError(t, ask(trusted))
+	n.run(t)
+	haproxytest.Wait(t, "the ports", func() error {
+		found, err := gateway.AskStatus(t.Context(), n.socket())
+		if err == nil && (len(found.Ports) != 1 || found.Ports[0].Service != "Ingresses" || found.Ports[0].Listener == nil) {
+			err = fmt.Errorf("%+v", found)
+		}
+		return err
+	})
+	require.NoError(t, ask(trusted))
+}
+
+// selfSigned is a certificate, and the same with its key.
+func selfSigned(t *testing.T, name string) (certificate, pair []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return certificate, append(slices.Clone(certificate), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -25,6 +26,9 @@ import (
 // StatusSocket is where the daemon of a gateway tells how it is, for whoever may read it: root.
 const StatusSocket = "/run/burano-gateway.sock"
 
+// SealKey is where a gateway has the key that certificates for it are sealed to.
+const SealKey = "/etc/burano/gateway-seal.key"
+
 // Status is how a gateway is.
 type Status struct {
 	Etcd    bool      `json:"etcd"`              // answers; without it everything stays as it is
@@ -36,11 +40,14 @@ type Status struct {
 // Port is a route that the gateway is to serve.
 type Port struct {
 	Number  uint16 `json:"port"`
-	Service string `json:"service"` // namespace/service:port
+	Service string `json:"service"` // namespace/service:port; "Ingresses" of a port that sends requests on by host and path
 	Problem string `json:"problem,omitempty"`
 	// Listener is what HAProxy counts; nil when it does not listen.
 	Listener *traffic.Listener `json:"listener,omitempty"`
 }
+
+// ingresses is whose a port for HTTP is.
+const ingresses = "Ingresses"
 
 // knowledge is what the daemon knows of itself.
 type knowledge struct {
@@ -50,7 +57,8 @@ type knowledge struct {
 	reloads, changes prometheus.Counter
 
 	mutex   sync.Mutex
-	routes  []route.Route // that won their ports
+	routes  []route.Route    // that won their ports
+	web     []route.Listener // ports for HTTP
 	refused map[uint16]string
 	trouble string
 	applied time.Time
@@ -65,14 +73,14 @@ func newKnowledge(socket string, etcd func() bool) *knowledge {
 }
 
 // note takes in what came of applying routes.
-func (k *knowledge) note(routes []route.Route, outcome haproxy.Outcome, err error) {
+func (k *knowledge) note(routes []route.Route, web []route.Listener, outcome haproxy.Outcome, err error) {
 	if outcome.Reloaded {
 		k.reloads.Inc()
 	}
 	k.changes.Add(float64(outcome.Changed))
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	k.routes, k.trouble = routes, ""
+	k.routes, k.web, k.trouble = routes, web, ""
 	k.refused = make(map[uint16]string, len(outcome.Refused))
 	for port, reason := range outcome.Refused {
 		k.refused[port] = reason.Error()
@@ -91,16 +99,23 @@ func (k *knowledge) status() (Status, error) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	s := Status{Etcd: k.etcd(), Trouble: k.trouble, Applied: k.applied, Ports: make([]Port, 0, len(k.routes))}
-	if err != nil && len(k.routes) > 0 {
+	if err != nil && len(k.routes)+len(k.web) > 0 {
 		s.Trouble = cmp.Or(s.Trouble, err.Error())
 	}
-	for _, r := range k.routes {
-		port := Port{Number: r.GatewayPort, Service: r.String(), Problem: k.refused[r.GatewayPort]}
-		if listener, listens := listeners[r.GatewayPort]; listens {
+	add := func(number uint16, whose string) {
+		port := Port{Number: number, Service: whose, Problem: k.refused[number]}
+		if listener, listens := listeners[number]; listens {
 			port.Listener = &listener
 		}
 		s.Ports = append(s.Ports, port)
 	}
+	for _, r := range k.routes {
+		add(r.GatewayPort, r.String())
+	}
+	for _, l := range k.web {
+		add(l.Port, ingresses)
+	}
+	slices.SortFunc(s.Ports, func(a, b Port) int { return int(a.Number) - int(b.Number) })
 	return s, err
 }
 

@@ -258,7 +258,7 @@ func (d design) gateway(node Node, pairs map[string]pki.Pair) systemd.Unit {
 		internal = append(internal, network.String())
 	}
 	command := append([]string{remoteBinary, "gateway"}, etcdFlags(cert, key)...)
-	command = append(command, "--haproxy-config", "/etc/haproxy/haproxy.cfg", "--internal", strings.Join(internal, ","))
+	command = append(command, "--name", node.Name, "--haproxy-config", "/etc/haproxy/haproxy.cfg", "--internal", strings.Join(internal, ","))
 	if len(d.cluster.SSHFrom) > 0 {
 		command = append(command, "--ssh-from", strings.Join(d.cluster.SSHFrom, ","))
 	}

@@ -28,7 +28,7 @@ func TestAGatewaysCountersAreReadThroughSSH(t *testing.T) {
 	require.NoError(t, err)
 	backend := haproxytest.NewBackend(t, "one")
 	port := haproxytest.FreePort(t)
-	_, err = proxy.Apply(t.Context(), []route.Route{{Namespace: "default", Service: "web", Port: "80", GatewayPort: port, Protocol: route.TCP, Backends: []route.Backend{backend.Ready()}}})
+	_, err = proxy.Apply(t.Context(), []route.Route{{Namespace: "default", Service: "web", Port: "80", GatewayPort: port, Protocol: route.TCP, Backends: []route.Backend{backend.Ready()}}}, haproxy.Web{})
 	require.NoError(t, err)
 	_, err = haproxytest.Get(t.Context(), port)
 	require.NoError(t, err)

@@ -96,7 +96,7 @@ func gatewayCommand() *cobra.Command {
 	var config string
 	var internal, ssh []string
 	var open []uint
-	var metrics string
+	var metrics, name, key string
 	command := &cobra.Command{
 		Use:   "gateway",
 		Short: "Keep HAProxy and the published ports in step with the routes in etcd (runs on gateways)",
@@ -126,7 +126,7 @@ func gatewayCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = gateway.Run(command.Context(), gateway.Config{Etcd: client, HAProxy: haproxy.Config{ConfigFile: config}, Internal: networks, AllowSSH: from, Open: ports,
+			err = gateway.Run(command.Context(), gateway.Config{Etcd: client, Name: name, SealKey: key, HAProxy: haproxy.Config{ConfigFile: config}, Internal: networks, AllowSSH: from, Open: ports,
 				Metrics: told, StatusSocket: gateway.StatusSocket, Logger: slog.Default()})
 			return errors.Join(err, client.Close())
 		},
@@ -136,6 +136,8 @@ func gatewayCommand() *cobra.Command {
 	command.Flags().StringSliceVar(&internal, "internal", nil, "networks of the cluster, whose traffic is all let in (CIDRs)")
 	command.Flags().StringSliceVar(&ssh, "ssh-from", nil, "from where SSH is let in (CIDRs); without it from everywhere")
 	command.Flags().UintSliceVar(&open, "open", nil, "ports of the node itself that are let in from everywhere")
+	command.Flags().StringVar(&name, "name", "", "name of this node, under which certificates are sealed for it; without it HTTPS has none")
+	command.Flags().StringVar(&key, "seal-key", gateway.SealKey, "file with the key that certificates are sealed to; it is made when there is none")
 	command.Flags().StringVar(&metrics, "metrics", "", "host and port of its metrics, which only the cluster's networks reach")
 	command.AddCommand(gatewayStatusCommand())
 	return command

@@ -64,7 +64,7 @@ func (a *admin) endDead(after time.Duration) error {
 		}
 		administrative, _ := strconv.ParseUint(fields[6], 10, 32)
 		seconds, err := strconv.ParseInt(fields[9], 10, 64)
-		if _, ours := traffic.Port(fields[1]); !ours || fields[5] != "0" || administrative&maintenance != 0 || err != nil || time.Duration(seconds)*time.Second < after {
+		if !ours(fields[1]) || fields[5] != "0" || administrative&maintenance != 0 || err != nil || time.Duration(seconds)*time.Second < after {
 			continue
 		}
 		if _, err := a.client.ExecuteRaw("shutdown sessions server " + fields[1] + "/" + fields[3]); err != nil {
@@ -74,24 +74,31 @@ func (a *admin) endDead(after time.Duration) error {
 	return errors.Join(problems...)
 }
 
-// listeners gives the running worker's published ports.
-func (a *admin) listeners() (map[uint16]listener, error) {
-	found := make(map[uint16]listener)
+// ours tells whether a section has servers that come from routes.
+func ours(section string) bool {
+	_, port := traffic.Port(section)
+	return port || strings.HasPrefix(section, poolPrefix)
+}
+
+// listeners gives the running worker's published ports and pools.
+func (a *admin) listeners() (map[string]listener, error) {
+	found := make(map[string]listener)
 	for fields, err := range a.servers() {
 		if err != nil {
 			return nil, err
 		}
-		port, ours := traffic.Port(fields[1])
-		if !ours {
+		section := fields[1]
+		if !ours(section) {
 			continue
 		}
 		s, err := runningSlot(fields)
 		if err != nil {
 			return nil, fmt.Errorf("ask HAProxy for its servers: %q: %w", fields, err)
 		}
-		l := found[port]
-		l.Port, l.Slots = port, append(l.Slots, s)
-		found[port] = l
+		l := found[section]
+		l.Section, l.Slots = section, append(l.Slots, s)
+		l.Port, _ = traffic.Port(section)
+		found[section] = l
 	}
 	return found, nil
 }
@@ -141,7 +148,7 @@ func (a *admin) apply(list []change) error {
 
 // change does one. Draining is a weight of zero: it is the one way to say it that the configuration file knows as well.
 func (a *admin) change(c change) error {
-	backend := traffic.Section(c.Port)
+	backend := c.Section
 	if c.Slot.State == free {
 		return a.client.SetServerState(backend, c.Slot.Name, "maint")
 	}

@@ -3,6 +3,7 @@ package haproxy
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,7 +64,7 @@ defaults %s
 }
 
 // writeAtomically replaces a file by content in one rename.
-func writeAtomically(path string, content []byte) error {
+func writeAtomically(path string, content []byte, mode fs.FileMode) error {
 	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func writeAtomically(path string, content []byte) error {
 	defer os.Remove(temporary.Name())
 	_, err = temporary.Write(content)
 	if err == nil {
-		err = temporary.Chmod(0o644)
+		err = temporary.Chmod(mode)
 	}
 	if err == nil {
 		err = temporary.Sync()

@@ -24,11 +24,12 @@ import (
 type file struct {
 	config Config
 	client configuration.Configuration
+	web    webFiles
 }
 
 // openFile opens the configuration file, and makes it ours first if it is not: a file of others is kept beside it.
 func openFile(ctx context.Context, c Config) (*file, error) {
-	f := &file{config: c}
+	f := &file{config: c, web: webFiles{directory: filepath.Join(filepath.Dir(c.ConfigFile), "burano"), binary: c.Binary}}
 	if err := os.MkdirAll(filepath.Dir(c.ConfigFile), 0o755); err != nil {
 		return nil, fmt.Errorf("open HAProxy configuration: %w", err)
 	}
@@ -38,11 +39,11 @@ func openFile(ctx context.Context, c Config) (*file, error) {
 	}
 	if !strings.Contains(string(content), "\ndefaults "+defaultsName) {
 		if len(content) > 0 {
-			if err := writeAtomically(c.ConfigFile+".before-burano", content); err != nil {
+			if err := writeAtomically(c.ConfigFile+".before-burano", content, 0o644); err != nil {
 				return nil, fmt.Errorf("keep the HAProxy configuration that was there: %w", err)
 			}
 		}
-		if err := writeAtomically(c.ConfigFile, base(c)); err != nil {
+		if err := writeAtomically(c.ConfigFile, base(c), 0o644); err != nil {
 			return nil, fmt.Errorf("write HAProxy configuration: %w", err)
 		}
 	}
@@ -78,7 +79,7 @@ func (f *file) load(ctx context.Context) error {
 // refreshBase brings the sections global and defaults of a file that an earlier Burano wrote to what they are now.
 func (f *file) refreshBase(ctx context.Context) error {
 	fresh := f.config.ConfigFile + ".base"
-	if err := writeAtomically(fresh, base(f.config)); err != nil {
+	if err := writeAtomically(fresh, base(f.config), 0o644); err != nil {
 		return fmt.Errorf("compare HAProxy configuration: %w", err)
 	}
 	defer os.Remove(fresh)
@@ -132,51 +133,60 @@ func (f *file) transaction(change func(id string) error) error {
 	return nil
 }
 
-// listeners reads the published ports from the file. Sections that are not ours, or were spoilt, are not among them.
-func (f *file) listeners() (map[uint16]listener, error) {
+// listeners reads the published ports and the pools from the file. Sections that are not ours, or were spoilt, are not among them.
+func (f *file) listeners() (map[string]listener, error) {
 	_, frontends, err := f.client.GetFrontends("")
 	if err != nil {
 		return nil, fmt.Errorf("read HAProxy configuration: %w", err)
 	}
-	found := make(map[uint16]listener, len(frontends))
-	for _, frontend := range frontends {
-		port, ok := traffic.Port(frontend.Name)
-		if !ok {
-			continue
-		}
-		_, servers, err := f.client.GetServers("backend", frontend.Name, "")
+	_, backends, err := f.client.GetBackends("")
+	if err != nil {
+		return nil, fmt.Errorf("read HAProxy configuration: %w", err)
+	}
+	found := make(map[string]listener, len(frontends))
+	add := func(l listener) {
+		_, servers, err := f.client.GetServers("backend", l.Section, "")
 		if err != nil {
-			continue
+			return
 		}
-		l := listener{Port: port, About: frontend.Description}
 		for _, server := range servers {
 			l.Slots = append(l.Slots, slotOf(server))
 		}
-		found[port] = l
+		found[l.Section] = l
+	}
+	for _, frontend := range frontends {
+		if port, ok := traffic.Port(frontend.Name); ok {
+			add(listener{Section: frontend.Name, Port: port, About: frontend.Description})
+		}
+	}
+	for _, backend := range backends {
+		if strings.HasPrefix(backend.Name, poolPrefix) {
+			add(listener{Section: backend.Name, About: backend.Description})
+		}
 	}
 	return found, nil
 }
 
 // write brings the file from the listeners that it has to those wanted, in one transaction. Without a difference nothing is written.
-func (f *file) write(wanted map[uint16]listener) (changed bool, err error) {
+func (f *file) write(wanted map[string]listener) (changed bool, err error) {
 	present, err := f.listeners()
 	if err != nil {
 		return false, err
 	}
 	var steps []func(id string) error
-	for _, port := range slices.Sorted(maps.Keys(present)) {
-		if _, stays := wanted[port]; !stays {
-			steps = append(steps, func(id string) error { return f.remove(port, id) })
+	for _, section := range slices.Sorted(maps.Keys(present)) {
+		if _, stays := wanted[section]; !stays {
+			steps = append(steps, func(id string) error { return f.remove(present[section], id) })
 		}
 	}
-	for _, port := range slices.Sorted(maps.Keys(wanted)) {
-		want := wanted[port]
-		has, exists := present[port]
+	for _, section := range slices.Sorted(maps.Keys(wanted)) {
+		want := wanted[section]
+		has, exists := present[section]
 		switch {
 		case !exists:
 			steps = append(steps, func(id string) error { return f.add(want, id) })
 		case has.About != want.About || len(has.Slots) > len(want.Slots):
-			steps = append(steps, func(id string) error { return f.remove(port, id) }, func(id string) error { return f.add(want, id) })
+			steps = append(steps, func(id string) error { return f.remove(has, id) }, func(id string) error { return f.add(want, id) })
 		default:
 			steps = append(steps, f.edits(has, want)...)
 		}
@@ -195,35 +205,56 @@ func (f *file) write(wanted map[uint16]listener) (changed bool, err error) {
 }
 
 func (f *file) add(l listener, id string) error {
-	name := traffic.Section(l.Port)
-	backend := &models.Backend{BackendBase: models.BackendBase{Name: name, From: defaultsName, Description: l.About}}
+	backend := &models.Backend{BackendBase: models.BackendBase{Name: l.Section, From: defaultsName, Description: l.About}}
 	if l.Rules.Idle > 0 {
 		idle := l.Rules.Idle.Milliseconds()
 		backend.ServerTimeout = &idle
+	}
+	if l.HTTP {
+		backend.Mode = models.BackendBaseModeHTTP
 	}
 	if err := f.client.CreateBackend(backend, id, 0); err != nil {
 		return err
 	}
 	for _, s := range l.Slots {
-		if err := f.client.CreateServer("backend", name, serverOf(s), id, 0); err != nil {
+		if err := f.client.CreateServer("backend", l.Section, serverOf(s), id, 0); err != nil {
 			return err
 		}
 	}
-	if err := f.client.CreateFrontend(l.frontend(name), id, 0); err != nil {
+	if l.Port == 0 {
+		return nil
+	}
+	if err := f.client.CreateFrontend(l.frontend(), id, 0); err != nil {
 		return err
 	}
-	if err := f.rules(name, l.Rules, id); err != nil {
+	if err := f.rules(l.Section, l.Rules, id); err != nil {
 		return err
 	}
-	number := int64(l.Port)
-	return f.client.CreateBind("frontend", name, &models.Bind{BindParams: models.BindParams{Name: name}, Address: f.config.Bind.String(), Port: &number}, id, 0)
+	if l.HTTP {
+		if err := f.requests(l, id); err != nil {
+			return err
+		}
+	}
+	return f.client.CreateBind("frontend", l.Section, f.bind(l), id, 0)
 }
 
-func (f *file) remove(port uint16, id string) error {
-	if err := f.client.DeleteFrontend(traffic.Section(port), id, 0); err != nil {
-		return err
+func (f *file) bind(l listener) *models.Bind {
+	number := int64(l.Port)
+	bind := &models.Bind{BindParams: models.BindParams{Name: l.Section}, Address: f.config.Bind.String(), Port: &number}
+	if l.TLS {
+		bind.Ssl, bind.CrtList = true, f.web.certificateList()
+		bind.Alpn, bind.SslMinVer = "h2,http/1.1", models.BindParamsSslMinVerTLSv1Dot2
 	}
-	return f.client.DeleteBackend(traffic.Section(port), id, 0)
+	return bind
+}
+
+func (f *file) remove(l listener, id string) error {
+	if l.Port != 0 {
+		if err := f.client.DeleteFrontend(l.Section, id, 0); err != nil {
+			return err
+		}
+	}
+	return f.client.DeleteBackend(l.Section, id, 0)
 }
 
 func (f *file) edits(has, want listener) []func(id string) error {
@@ -232,11 +263,11 @@ func (f *file) edits(has, want listener) []func(id string) error {
 		switch {
 		case i >= len(has.Slots):
 			steps = append(steps, func(id string) error {
-				return f.client.CreateServer("backend", traffic.Section(want.Port), serverOf(s), id, 0)
+				return f.client.CreateServer("backend", want.Section, serverOf(s), id, 0)
 			})
 		case has.Slots[i] != s:
 			steps = append(steps, func(id string) error {
-				return f.client.EditServer(has.Slots[i].Name, "backend", traffic.Section(want.Port), serverOf(s), id, 0)
+				return f.client.EditServer(has.Slots[i].Name, "backend", want.Section, serverOf(s), id, 0)
 			})
 		}
 	}
@@ -250,7 +281,7 @@ func (f *file) lastGood() string { return f.config.ConfigFile + ".last-good" }
 func (f *file) keep() error {
 	content, err := os.ReadFile(f.config.ConfigFile)
 	if err == nil {
-		err = writeAtomically(f.lastGood(), content)
+		err = writeAtomically(f.lastGood(), content, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("keep the last good HAProxy configuration: %w", err)
@@ -265,7 +296,7 @@ func (f *file) restore(ctx context.Context) error {
 		content, err = base(f.config), nil // never ran yet
 	}
 	if err == nil {
-		err = writeAtomically(f.config.ConfigFile, content)
+		err = writeAtomically(f.config.ConfigFile, content, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("put the last good HAProxy configuration back: %w", err)

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"net"
@@ -80,7 +81,8 @@ type Proxy struct {
 	file   *file
 	admin  *admin
 	failed failure
-	last   time.Time // when the last reload was done
+	last   time.Time         // when the last reload was done
+	bad    map[string]string // certificates that HAProxy does not take, and why, as logged
 }
 
 // failure is a layout that HAProxy did not take. It is left alone for a while, so that a bad listener does not keep changes of
@@ -118,10 +120,10 @@ func Open(ctx context.Context, c Config) (*Proxy, error) {
 	return &Proxy{config: c, file: f, admin: a}, nil
 }
 
-// Apply makes HAProxy serve exactly these routes, whose gateway ports differ from each other. Changes of servers are in effect
+// Apply makes HAProxy serve exactly these routes and this web, whose gateway ports differ from each other. Changes of servers are in effect
 // before a reload is begun, and when the reload fails too. An error means that something is not as wanted and that Apply should be
 // called again; the outcome says what is served all the same.
-func (p *Proxy) Apply(ctx context.Context, routes []route.Route) (Outcome, error) {
+func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outcome, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	outcome := Outcome{Refused: make(map[uint16]error)}
@@ -134,28 +136,49 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route) (Outcome, error
 	if runningErr != nil {
 		running = nil
 	}
-	wanted := p.plan(ctx, routes, running, written, outcome.Refused)
+	wanted := p.plan(ctx, routes, web, running, written, outcome.Refused)
 
 	var list []change
-	for _, port := range slices.Sorted(maps.Keys(wanted)) {
-		list = append(list, changes(port, running[port].Slots, wanted[port].Slots)...)
+	for _, section := range slices.Sorted(maps.Keys(wanted)) {
+		list = append(list, changes(section, running[section].Slots, wanted[section].Slots)...)
 	}
 	changeErr := p.admin.apply(list)
 	outcome.Changed = len(list)
 
+	pages, pagesErr := p.file.web.write(ctx, web, wanted)
+	p.tell(pages.bad)
 	layoutErr := p.install(ctx, wanted, running, runningErr != nil, &outcome)
 	if now, err := p.admin.listeners(); err == nil {
 		running = now
 	}
-	for _, r := range routes {
-		if _, serves := running[r.GatewayPort]; serves {
-			outcome.Serving = append(outcome.Serving, r.GatewayPort)
-		} else if outcome.Refused[r.GatewayPort] == nil && !outcome.Waiting {
-			outcome.Refused[r.GatewayPort] = cmp.Or(layoutErr, errors.New("HAProxy does not listen on it yet"))
+	if pagesErr == nil {
+		pagesErr = p.follow(ctx, pages, running, layout(wanted), &outcome)
+	}
+	for port := range ports(routes, web) {
+		if _, serves := running[traffic.Section(port)]; serves {
+			outcome.Serving = append(outcome.Serving, port)
+		} else if outcome.Refused[port] == nil && !outcome.Waiting {
+			outcome.Refused[port] = cmp.Or(layoutErr, errors.New("HAProxy does not listen on it yet"))
 		}
 	}
 	slices.Sort(outcome.Serving)
-	return outcome, errors.Join(changeErr, layoutErr)
+	return outcome, errors.Join(changeErr, layoutErr, pagesErr)
+}
+
+// ports are those on which HAProxy is to listen.
+func ports(routes []route.Route, web Web) iter.Seq[uint16] {
+	return func(yield func(uint16) bool) {
+		for _, r := range routes {
+			if !yield(r.GatewayPort) {
+				return
+			}
+		}
+		for _, l := range web.Listeners {
+			if !yield(l.Port) {
+				return
+			}
+		}
+	}
 }
 
 // EndDead ends the connections to servers that have not answered for a while, which TCP would keep. It is done here and not by HAProxy's
@@ -166,26 +189,37 @@ func (p *Proxy) EndDead() error {
 	return p.admin.endDead(p.config.DeadAfter)
 }
 
-// plan gives the listeners wanted, with everybody's slot. A port of a new listener that somebody else on this node holds is refused.
-func (p *Proxy) plan(ctx context.Context, routes []route.Route, running, written map[uint16]listener, refused map[uint16]error) map[uint16]listener {
-	wanted := make(map[uint16]listener, len(routes))
+// plan gives the listeners and pools wanted, with everybody's slot. A port of a new listener that somebody else on this node holds is refused.
+func (p *Proxy) plan(ctx context.Context, routes []route.Route, web Web, running, written map[string]listener, refused map[uint16]error) map[string]listener {
+	wanted := make(map[string]listener, len(routes))
+	add := func(l listener, endpoints []endpoint, room func([]endpoint) []slot) {
+		is, runs := running[l.Section]
+		if !runs && l.Port != 0 {
+			if err := p.available(ctx, l.Port); err != nil {
+				refused[l.Port] = err
+				return
+			}
+		}
+		was, exists := written[l.Section]
+		switch {
+		case runs:
+			l.Slots = place(is.Slots, endpoints)
+		case exists:
+			l.Slots = place(was.Slots, endpoints)
+		default:
+			l.Slots = room(endpoints)
+		}
+		wanted[l.Section] = l
+	}
 	for _, r := range routes {
-		l := listener{Port: r.GatewayPort, About: p.config.about(r), Rules: rulesOf(r)}
-		if is, exists := running[r.GatewayPort]; exists {
-			l.Slots = place(is.Slots, endpointsOf(r))
-			wanted[l.Port] = l
-			continue
-		}
-		if err := p.available(ctx, r.GatewayPort); err != nil {
-			refused[r.GatewayPort] = err
-			continue
-		}
-		if was, exists := written[r.GatewayPort]; exists {
-			l.Slots = place(was.Slots, endpointsOf(r))
-		} else {
-			l.Slots = newSlots(endpointsOf(r))
-		}
-		wanted[l.Port] = l
+		l := listener{Section: traffic.Section(r.GatewayPort), Port: r.GatewayPort, About: p.config.about(r), Rules: rulesOf(r)}
+		add(l, endpointsOf(r.Backends), newSlots)
+	}
+	for _, one := range web.Listeners {
+		add(p.config.listener(one, p.file.web), nil, oneSlot)
+	}
+	for _, pool := range web.Pools {
+		add(poolListener(pool), endpointsOf(pool.Backends), newSlots)
 	}
 	return wanted
 }
@@ -202,7 +236,7 @@ func (p *Proxy) available(ctx context.Context, port uint16) error {
 }
 
 // install writes the file and, when the listeners or the number of slots differ from what runs, has HAProxy take it over.
-func (p *Proxy) install(ctx context.Context, wanted, running map[uint16]listener, down bool, outcome *Outcome) error {
+func (p *Proxy) install(ctx context.Context, wanted, running map[string]listener, down bool, outcome *Outcome) error {
 	goal := layout(wanted)
 	if p.failed.layout == goal && p.failed.err != nil && time.Now().Before(p.failed.until) {
 		p.keepInStep(wanted, running)
@@ -238,18 +272,18 @@ func (p *Proxy) remember(layout string, err error) {
 
 // keepInStep writes the servers of those listeners that run, while the listeners themselves must stay as they are: should HAProxy restart
 // now, it starts with the servers of now.
-func (p *Proxy) keepInStep(wanted, running map[uint16]listener) {
+func (p *Proxy) keepInStep(wanted, running map[string]listener) {
 	written, err := p.file.listeners()
 	if err != nil {
 		return
 	}
-	for port, was := range written {
-		want, stays := wanted[port]
-		if _, runs := running[port]; !stays || !runs || len(want.Slots) < len(was.Slots) {
+	for section, was := range written {
+		want, stays := wanted[section]
+		if _, runs := running[section]; !stays || !runs || len(want.Slots) < len(was.Slots) {
 			continue
 		}
 		was.Slots = want.Slots[:len(was.Slots)]
-		written[port] = was
+		written[section] = was
 	}
 	if _, err := p.file.write(written); err != nil {
 		p.config.Logger.Warn("the HAProxy configuration does not follow the changes at run time", "error", err)
@@ -300,11 +334,11 @@ func (p *Proxy) reload(ctx context.Context, goal string) error {
 }
 
 // layout describes what cannot change without a reload: the listeners and the names of their slots.
-func layout(listeners map[uint16]listener) string {
+func layout(listeners map[string]listener) string {
 	var b strings.Builder
-	for _, port := range slices.Sorted(maps.Keys(listeners)) {
-		fmt.Fprintf(&b, "%d:", port)
-		for _, s := range listeners[port].Slots {
+	for _, section := range slices.Sorted(maps.Keys(listeners)) {
+		b.WriteString(section + ":")
+		for _, s := range listeners[section].Slots {
 			b.WriteString(" " + s.Name)
 		}
 		b.WriteByte('\n')

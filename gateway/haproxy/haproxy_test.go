@@ -40,7 +40,7 @@ func open(t *testing.T, c haproxy.Config) *haproxy.Proxy {
 
 func apply(t *testing.T, p *haproxy.Proxy, routes ...route.Route) haproxy.Outcome {
 	t.Helper()
-	outcome, err := p.Apply(t.Context(), routes)
+	outcome, err := p.Apply(t.Context(), routes, haproxy.Web{})
 	require.NoError(t, err)
 	require.Empty(t, outcome.Refused)
 	return outcome
@@ -498,7 +498,7 @@ func TestTheConfigurationOfAFormerReleaseIsTakenOverWithoutALostConnection(t *te
 		return process.Reload(ctx)
 	}
 	p := open(t, config)
-	_, err = p.Apply(t.Context(), []route.Route{web(port, a.Ready())})
+	_, err = p.Apply(t.Context(), []route.Route{web(port, a.Ready())}, haproxy.Web{})
 	require.ErrorContains(t, err, "no memory")
 	broken = false // the file of before is back, without what is new
 	require.True(t, apply(t, p, web(port, a.Ready())).Reloaded)
@@ -557,7 +557,7 @@ func TestAReloadThatFailsLeavesTheLastGoodConfigurationAndServersStillChange(t *
 	broken = true
 
 	for range 2 {
-		outcome, err := p.Apply(t.Context(), []route.Route{web(port, a.Ready(), b.Ready()), web(other, b.Ready())})
+		outcome, err := p.Apply(t.Context(), []route.Route{web(port, a.Ready(), b.Ready()), web(other, b.Ready())}, haproxy.Web{})
 		require.ErrorContains(t, err, "no memory")
 		require.Equal(t, []uint16{port}, outcome.Serving)
 		require.ErrorContains(t, outcome.Refused[other], "no memory")
@@ -601,7 +601,7 @@ func TestAPortThatAnotherProgramHoldsIsRefusedAndTheOthersAreServed(t *testing.T
 	taken := squatter.Addr().(*net.TCPAddr).AddrPort().Port()
 
 	p := open(t, process.Config())
-	outcome, err := p.Apply(t.Context(), []route.Route{web(port, a.Ready()), web(taken, a.Ready())})
+	outcome, err := p.Apply(t.Context(), []route.Route{web(port, a.Ready()), web(taken, a.Ready())}, haproxy.Web{})
 	require.NoError(t, err)
 	require.Equal(t, []uint16{port}, outcome.Serving)
 	require.ErrorContains(t, outcome.Refused[taken], "another program")

@@ -62,8 +62,13 @@ func (f *file) shared() error {
 }
 
 // frontend is the part of a listener that clients see.
-func (l listener) frontend(name string) *models.Frontend {
-	f := &models.Frontend{FrontendBase: models.FrontendBase{Name: name, From: defaultsName, Description: l.About, DefaultBackend: name}}
+func (l listener) frontend() *models.Frontend {
+	f := &models.Frontend{FrontendBase: models.FrontendBase{Name: l.Section, From: defaultsName, Description: l.About, DefaultBackend: l.Section}}
+	if l.HTTP {
+		f.Mode = models.FrontendBaseModeHTTP
+		headers, silent := requestPatience.Milliseconds(), keptAlive.Milliseconds()
+		f.HTTPRequestTimeout, f.HTTPKeepAliveTimeout = &headers, &silent
+	}
 	if l.Rules.Idle > 0 {
 		idle := l.Rules.Idle.Milliseconds()
 		f.ClientTimeout = &idle

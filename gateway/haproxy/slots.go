@@ -36,23 +36,28 @@ type slot struct {
 	State   state
 }
 
-// listener is a published port: a frontend and a backend of the same name in HAProxy.
+// listener is a published port, a frontend and a backend of the same name in HAProxy, or a pool, which is a backend alone.
 type listener struct {
-	Port  uint16
-	About string // whose it is, and what tells its rules from others (see about)
-	Rules rules  // not known of what is written or runs
-	Slots []slot
+	Section string
+	Port    uint16 // 0 of a pool
+	About   string // whose it is, and what tells its rules from others (see about)
+	Slots   []slot
+
+	// What follows is not known of what is written or runs.
+	Rules rules
+	HTTP  bool // it speaks HTTP; a port sends requests to pools then
+	TLS   bool
 }
 
 // minSlots is how many servers a backend has place for without a reload, at least.
 const minSlots = 8
 
-// endpointsOf says how HAProxy is to treat a route's backends: ready ones take connections; those on their way out only when
+// endpointsOf says how HAProxy is to treat backends: ready ones take connections; those on their way out only when
 // nobody else is left, as kube-proxy does it too; the others are not there.
-func endpointsOf(r route.Route) []endpoint {
-	anyReady := slices.ContainsFunc(r.Backends, func(b route.Backend) bool { return b.Ready })
+func endpointsOf(backends []route.Backend) []endpoint {
+	anyReady := slices.ContainsFunc(backends, func(b route.Backend) bool { return b.Ready })
 	var endpoints []endpoint
-	for _, b := range r.Backends {
+	for _, b := range backends {
 		address, err := netip.ParseAddr(b.Address)
 		if err != nil {
 			continue // Validate refuses it before
@@ -131,21 +136,21 @@ func slotName(i int) string { return "s" + strconv.Itoa(i+1) }
 
 // change is one command's worth of difference between two states of a slot.
 type change struct {
-	Port uint16
-	Slot slot
-	Move bool // the slot was free before, or had another address
+	Section string
+	Slot    slot
+	Move    bool // the slot was free before, or had another address
 }
 
 func (c change) String() string {
 	if c.Slot.State == free {
-		return fmt.Sprintf("port %d, %s: free", c.Port, c.Slot.Name)
+		return fmt.Sprintf("%s, %s: free", c.Section, c.Slot.Name)
 	}
-	return fmt.Sprintf("port %d, %s: %s %s", c.Port, c.Slot.Name, c.Slot.Address, c.Slot.State)
+	return fmt.Sprintf("%s, %s: %s %s", c.Section, c.Slot.Name, c.Slot.Address, c.Slot.State)
 }
 
 // changes lists what to do at run time to come from the slots that are to those wanted; slots that do not exist yet are left out.
 // Newcomers come first and leavers last, so that at no instant there are fewer servers than before or after.
-func changes(port uint16, are, wanted []slot) []change {
+func changes(section string, are, wanted []slot) []change {
 	existing := make(map[string]slot, len(are))
 	for _, s := range are {
 		existing[s.Name] = s
@@ -157,7 +162,7 @@ func changes(port uint16, are, wanted []slot) []change {
 		if !exists || same {
 			continue
 		}
-		list = append(list, change{Port: port, Slot: want, Move: want.State != free && (is.State == free || is.Address != want.Address)})
+		list = append(list, change{Section: section, Slot: want, Move: want.State != free && (is.State == free || is.Address != want.Address)})
 	}
 	rank := [...]int{ready: 0, draining: 1, free: 2}
 	slices.SortStableFunc(list, func(a, b change) int { return rank[a.Slot.State] - rank[b.Slot.State] })

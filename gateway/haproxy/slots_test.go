@@ -14,9 +14,9 @@ func TestDrainingBackendsServeOnlyWhenNobodyElseDoes(t *testing.T) {
 	one, two := route.Backend{Address: "10.0.0.1", Port: 80, Draining: true}, route.Backend{Address: "10.0.0.2", Port: 80, Ready: true}
 	gone := route.Backend{Address: "10.0.0.3", Port: 80}
 	require.Equal(t, []endpoint{{netip.MustParseAddrPort("10.0.0.1:80"), draining}, {netip.MustParseAddrPort("10.0.0.2:80"), ready}},
-		endpointsOf(route.Route{Backends: []route.Backend{one, two, gone}}))
-	require.Equal(t, []endpoint{{netip.MustParseAddrPort("10.0.0.1:80"), ready}}, endpointsOf(route.Route{Backends: []route.Backend{one, gone}}))
-	require.Empty(t, endpointsOf(route.Route{}))
+		endpointsOf([]route.Backend{one, two, gone}))
+	require.Equal(t, []endpoint{{netip.MustParseAddrPort("10.0.0.1:80"), ready}}, endpointsOf([]route.Backend{one, gone}))
+	require.Empty(t, endpointsOf(nil))
 }
 
 func TestSlotsFollowAnyHistoryOfBackends(t *testing.T) {
@@ -62,14 +62,14 @@ func TestSlotsFollowAnyHistoryOfBackends(t *testing.T) {
 				now[s.Name] = s
 			}
 			atLeast := min(count(now, ready), countOf(next[:len(slots)], ready))
-			for _, c := range changes(80, slots, next) {
+			for _, c := range changes("port-80", slots, next) {
 				now[c.Slot.Name] = c.Slot
 				require.GreaterOrEqual(t, count(now, ready), atLeast)
 			}
 			for _, s := range next[:len(slots)] {
 				require.Equal(t, s, now[s.Name])
 			}
-			require.Empty(t, changes(80, next, next), "what is as wanted is left alone")
+			require.Empty(t, changes("port-80", next, next), "what is as wanted is left alone")
 			slots = next
 		}
 	})

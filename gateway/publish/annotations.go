@@ -39,7 +39,12 @@ const (
 )
 
 func publishWish(annotations map[string]string) (wish, error) {
-	text, said := annotations[AnnotationPublish]
+	return truth(annotations, AnnotationPublish)
+}
+
+// truth reads an annotation that is "true" or "false".
+func truth(annotations map[string]string, name string) (wish, error) {
+	text, said := annotations[name]
 	switch {
 	case !said:
 		return unsaid, nil
@@ -48,7 +53,7 @@ func publishWish(annotations map[string]string) (wish, error) {
 	case text == "false":
 		return no, nil
 	}
-	return unsaid, fmt.Errorf("the annotation %s must be \"true\" or \"false\", not %q; it is not heeded", AnnotationPublish, text)
+	return unsaid, fmt.Errorf("the annotation %s must be \"true\" or \"false\", not %q; it is not heeded", name, text)
 }
 
 // limits are what a Service's annotations say of its connections.

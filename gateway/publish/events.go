@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +19,7 @@ import (
 // component is who the Events are from.
 const component = "burano-publish"
 
-// complainer makes Events of the Services out of complaints, one of each: its name says what it is about, so that not even a restart
+// complainer makes Events of Services and Ingresses out of complaints, one of each: its name says what it is about, so that not even a restart
 // repeats it. A complaint that was mended and comes up again counts one more on its Event.
 type complainer struct {
 	client  kubernetes.Interface
@@ -45,12 +47,12 @@ func (c *complainer) report(ctx context.Context, complaints []Complaint) error {
 		}
 		count := c.past[complaint] + 1
 		if err := c.create(ctx, complaint, count); err != nil {
-			failed = fmt.Errorf("make an event of %s/%s: %w", complaint.Namespace, complaint.Service, err)
+			failed = fmt.Errorf("make an event of %s/%s: %w", complaint.Namespace, complaint.Name, err)
 			continue
 		}
 		current[complaint] = count
 		delete(c.past, complaint)
-		c.logger.Warn("complaint", "service", complaint.Namespace+"/"+complaint.Service, "reason", complaint.Reason, "message", complaint.Message)
+		c.logger.Warn("complaint", "kind", cmp.Or(complaint.Kind, "Service"), "name", complaint.Namespace+"/"+complaint.Name, "reason", complaint.Reason, "message", complaint.Message)
 	}
 	for complaint, count := range c.current {
 		if _, holds := current[complaint]; !holds {
@@ -66,10 +68,14 @@ func (c *complainer) report(ctx context.Context, complaints []Complaint) error {
 
 func (c *complainer) create(ctx context.Context, complaint Complaint, count int32) error {
 	now := meta.NewTime(c.now())
+	version, kind := "v1", "Service"
+	if complaint.Kind == kindIngress {
+		version, kind = networking.SchemeGroupVersion.String(), kindIngress
+	}
 	_, err := c.client.CoreV1().Events(complaint.Namespace).Create(ctx, &core.Event{
 		ObjectMeta: meta.ObjectMeta{Name: eventName(complaint), Namespace: complaint.Namespace},
 		InvolvedObject: core.ObjectReference{
-			APIVersion: "v1", Kind: "Service", Namespace: complaint.Namespace, Name: complaint.Service, UID: complaint.UID,
+			APIVersion: version, Kind: kind, Namespace: complaint.Namespace, Name: complaint.Name, UID: complaint.UID,
 		},
 		Type: core.EventTypeWarning, Reason: complaint.Reason, Message: complaint.Message,
 		Source: core.EventSource{Component: component}, FirstTimestamp: now, LastTimestamp: now, Count: count,
@@ -86,5 +92,5 @@ func (c *complainer) create(ctx context.Context, complaint Complaint, count int3
 
 func eventName(c Complaint) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", c.UID, c.Reason, c.Message))
-	return fmt.Sprintf("%s.%x", c.Service, sum[:8])
+	return fmt.Sprintf("%s.%x", c.Name, sum[:8])
 }

@@ -6,11 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
+	networking "k8s.io/api/networking/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -24,8 +29,9 @@ import (
 
 // Config says where Services come from and where routes go.
 //
-// In Kubernetes the publisher needs: get, list, watch on services and on endpointslices.discovery.k8s.io; patch on services/status; create and patch
-// on events.
+// In Kubernetes the publisher needs: get, list, watch on services, on endpointslices.discovery.k8s.io, on ingresses.networking.k8s.io, on
+// ingressclasses.networking.k8s.io and on secrets, of which it asks for those of type kubernetes.io/tls only; patch on services/status and on
+// ingresses.networking.k8s.io/status; create and patch on events. Without the rights that are about Ingresses it publishes Services all the same.
 type Config struct {
 	Kubernetes *rest.Config
 	Etcd       *clientv3.Client
@@ -70,16 +76,33 @@ func Run(ctx context.Context, c Config) error {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	p.services = factory.Core().V1().Services().Informer()
 	p.slices = factory.Discovery().V1().EndpointSlices().Informer()
-	for what, informer := range map[string]cache.SharedIndexInformer{"services": p.services, "endpointslices": p.slices} {
+	p.ingresses, p.classes = factory.Networking().V1().Ingresses().Informer(), factory.Networking().V1().IngressClasses().Informer()
+	certificates := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *meta.ListOptions) {
+		o.FieldSelector = "type=" + string(core.SecretTypeTLS)
+	}))
+	p.secrets = certificates.Core().V1().Secrets().Informer()
+	p.keys = follow.New(c.Etcd, route.KeysPrefix, route.DecodeKey, p.wake, c.Logger)
+	for what, informer := range map[string]cache.SharedIndexInformer{
+		"services": p.services, "endpointslices": p.slices, "ingresses": p.ingresses, "ingressclasses": p.classes, "secrets": p.secrets,
+	} {
 		if err := p.watch(what, informer); err != nil {
 			return fmt.Errorf("publish: watch %s: %w", what, err)
 		}
 	}
-	factory.Start(ctx.Done())
-	defer factory.Shutdown()
-	followed := make(chan struct{})
-	go func() { defer close(followed); p.gateways.Run(ctx) }()
-	defer func() { <-followed }()
+	for _, one := range []informers.SharedInformerFactory{factory, certificates} {
+		one.Start(ctx.Done())
+		defer one.Shutdown()
+	}
+	var followed sync.WaitGroup
+	followed.Go(func() { p.gateways.Run(ctx) })
+	followed.Go(func() { p.keys.Run(ctx) })
+	defer followed.Wait()
+	// Ingresses wait for what they depend on, and Services do not wait for Ingresses.
+	followed.Go(func() {
+		if cache.WaitForCacheSync(ctx.Done(), p.ingresses.HasSynced, p.classes.HasSynced, p.secrets.HasSynced) {
+			p.wake()
+		}
+	})
 	// Nothing is written before both are known: with half of the picture routes would be deleted that are needed.
 	if !cache.WaitForCacheSync(ctx.Done(), p.services.HasSynced, p.slices.HasSynced) {
 		return nil
@@ -92,10 +115,14 @@ type publisher struct {
 	config     Config
 	services   cache.SharedIndexInformer
 	slices     cache.SharedIndexInformer
+	ingresses  cache.SharedIndexInformer
+	classes    cache.SharedIndexInformer
+	secrets    cache.SharedIndexInformer
 	store      *store
 	complainer *complainer
 	statuses   *statuses
 	gateways   *follow.Folder[route.Gateway]
+	keys       *follow.Folder[route.PublicKey]
 	changed    chan struct{}
 	wake       func() // has the loop look at what is to be published
 	state      string // what was last logged about how it goes
@@ -134,13 +161,30 @@ func (p *publisher) loop(ctx context.Context) {
 func (p *publisher) publish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	services, slices := objects[*core.Service](p.services), objects[*discovery.EndpointSlice](p.slices)
-	published, err := p.store.services(ctx)
+	services, endpoints := objects[*core.Service](p.services), objects[*discovery.EndpointSlice](p.slices)
+	published, held, err := p.store.holds(ctx)
 	if err != nil {
 		return err
 	}
-	routes, complaints := Routes(services, slices, published)
-	if err := p.store.write(ctx, routes); err != nil {
+	sites := p.sites(services, endpoints, held)
+	wanted := held // as long as Ingresses are not known, their ports stay
+	if sites != nil {
+		wanted = make(map[uint16]route.Listener)
+		for _, l := range sites.wanted {
+			wanted[l.Port] = l
+		}
+	}
+	given := share(services, endpoints, published, sorted(wanted))
+	routes, complaints := given.routes, given.complaints
+	if sites != nil {
+		sites.settle(given.listeners, given.conflicts)
+		complaints = append(complaints, sites.Complaints...)
+	}
+	keys, known := p.keys.Values()
+	if known && keys == nil {
+		keys = []route.PublicKey{}
+	}
+	if err := p.store.write(ctx, routes, sites, keys); err != nil {
 		return err
 	}
 	if p.state != "publishing" {
@@ -150,8 +194,36 @@ func (p *publisher) publish(ctx context.Context) error {
 	err = p.complainer.report(ctx, complaints)
 	if gateways, known := p.gateways.Values(); known {
 		err = errors.Join(err, p.statuses.write(ctx, services, routes, complaints, gateways))
+		if sites != nil {
+			err = errors.Join(err, p.statuses.writeIngresses(ctx, objects[*networking.Ingress](p.ingresses), sites, gateways))
+		}
 	}
 	return err
+}
+
+// sites is what Ingresses have the gateways serve, nil as long as it is not known. A port that they have stays theirs as long as one of them wants it.
+func (p *publisher) sites(services []*core.Service, endpoints []*discovery.EndpointSlice, held map[uint16]route.Listener) *Sites {
+	if !p.ingresses.HasSynced() || !p.classes.HasSynced() || !p.secrets.HasSynced() {
+		return nil
+	}
+	sites := SitesOf(World{
+		Ingresses: objects[*networking.Ingress](p.ingresses), Classes: objects[*networking.IngressClass](p.classes), Services: services, EndpointSlices: endpoints,
+		Secrets: objects[*core.Secret](p.secrets),
+	})
+	for i, l := range sites.wanted {
+		if has, before := held[l.Port]; before && has.Since.Before(l.Since) {
+			sites.wanted[i].Since = has.Since
+		}
+	}
+	return &sites
+}
+
+func sorted(listeners map[uint16]route.Listener) []route.Listener {
+	list := make([]route.Listener, 0, len(listeners))
+	for _, port := range slices.Sorted(maps.Keys(listeners)) {
+		list = append(list, listeners[port])
+	}
+	return list
 }
 
 // objects lists what an informer knows.

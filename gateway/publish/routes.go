@@ -34,30 +34,44 @@ const (
 	ReasonSources    = "InvalidSourceRange"       // loadBalancerSourceRanges cannot be understood
 )
 
-// Complaint is something that the owner of a Service should know.
+// Complaint is something that the owner of a Service, or of an Ingress, should know.
 type Complaint struct {
-	Namespace, Service string
-	UID                types.UID
-	Reason             string
-	Message            string // what, why and what to do
+	Kind            string // "Ingress"; "" is a Service
+	Namespace, Name string
+	UID             types.UID
+	Reason          string
+	Message         string // what, why and what to do
 }
 
 // Routes says what the gateways are to serve, in the order of gateway ports, and what their owners should know of Services. published are
 // those Services that are published already: releases that knew no classes published Services of other ones, which stay. It is a function
 // of its arguments alone, whatever their order.
 func Routes(services []*core.Service, endpointSlices []*discovery.EndpointSlice, published map[types.NamespacedName]bool) ([]route.Route, []Complaint) {
+	shared := share(services, endpointSlices, published, nil)
+	return shared.routes, shared.complaints
+}
+
+// shared is who got the ports of the gateways.
+type shared struct {
+	routes     []route.Route
+	listeners  []route.Listener       // of those that Ingresses want
+	conflicts  map[uint16]route.Route // who has the others
+	complaints []Complaint
+}
+
+// web is the protocol of ports that Ingresses want, where ports are given away.
+const web = "HTTP"
+
+// share gives each port of the gateways away: to a Service, or to all Ingresses, which are as old as the port is wanted.
+func share(services []*core.Service, endpointSlices []*discovery.EndpointSlice, published map[types.NamespacedName]bool, wanted []route.Listener) shared {
 	ordered := slices.SortedFunc(slices.Values(services), func(a, b *core.Service) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	ofService := make(map[types.NamespacedName][]*discovery.EndpointSlice)
-	for _, s := range endpointSlices {
-		if name := s.Labels[discovery.LabelServiceName]; name != "" {
-			key := types.NamespacedName{Namespace: s.Namespace, Name: name}
-			ofService[key] = append(ofService[key], s)
-		}
-	}
-
+	ofService := bySlices(endpointSlices)
 	var claims []route.Route
+	for _, l := range wanted {
+		claims = append(claims, route.Route{GatewayPort: l.Port, Protocol: web, Since: l.Since})
+	}
 	var complaints []Complaint
 	byName := make(map[types.NamespacedName]*core.Service, len(ordered))
 	for _, service := range ordered {
@@ -66,20 +80,20 @@ func Routes(services []*core.Service, endpointSlices []*discovery.EndpointSlice,
 		complain := func(reason, format string, arguments ...any) {
 			complaints = append(complaints, complaint(service, reason, format, arguments...))
 		}
-		wanted := claimsOf(service, published[key], complain)
+		ports := claimsOf(service, published[key], complain)
 		sources, err := sourcesOf(service)
-		if err != nil && len(wanted) > 0 {
+		if err != nil && len(ports) > 0 {
 			complain(ReasonSources, "the Service is not published: %v", err)
 			continue
 		}
-		if len(wanted) == 0 {
+		if len(ports) == 0 {
 			continue
 		}
 		limits, wrong := limitsOf(service.Annotations)
 		for _, err := range wrong {
 			complain(ReasonAnnotation, "%v", err)
 		}
-		for _, c := range wanted {
+		for _, c := range ports {
 			if purpose, reserved := route.Reserved(c.gatewayPort); reserved {
 				complain(ReasonReserved, "port %s is not published: gateway port %d is reserved for %s. Choose another with the annotation %s.",
 					c.name(), c.gatewayPort, purpose, AnnotationPort)
@@ -92,16 +106,45 @@ func Routes(services []*core.Service, endpointSlices []*discovery.EndpointSlice,
 		}
 	}
 	winners, losers := route.Contest(claims)
-	for _, l := range losers {
-		service := byName[types.NamespacedName{Namespace: l.Route.Namespace, Name: l.Route.Service}]
-		complaints = append(complaints, complaint(service, ReasonConflict, "port %s is not published: gateway port %d belongs to %s, which is older. Choose another with the annotation %s.",
-			l.Route.Port, l.Route.GatewayPort, l.Holder, AnnotationPort))
+	given := shared{conflicts: make(map[uint16]route.Route)}
+	for _, winner := range winners {
+		if winner.Protocol != web {
+			given.routes = append(given.routes, winner)
+			continue
+		}
+		i := slices.IndexFunc(wanted, func(l route.Listener) bool { return l.Port == winner.GatewayPort })
+		given.listeners = append(given.listeners, wanted[i])
 	}
-	return winners, complaints
+	for _, l := range losers {
+		if l.Route.Protocol == web {
+			given.conflicts[l.Route.GatewayPort] = l.Holder
+			continue
+		}
+		holder := l.Holder.String() + ", which is older"
+		if l.Holder.Protocol == web {
+			holder = "the Ingresses, which have it already"
+		}
+		service := byName[types.NamespacedName{Namespace: l.Route.Namespace, Name: l.Route.Service}]
+		complaints = append(complaints, complaint(service, ReasonConflict, "port %s is not published: gateway port %d belongs to %s. Choose another with the annotation %s.",
+			l.Route.Port, l.Route.GatewayPort, holder, AnnotationPort))
+	}
+	given.complaints = complaints
+	return given
+}
+
+func bySlices(endpointSlices []*discovery.EndpointSlice) map[types.NamespacedName][]*discovery.EndpointSlice {
+	ofService := make(map[types.NamespacedName][]*discovery.EndpointSlice)
+	for _, s := range endpointSlices {
+		if name := s.Labels[discovery.LabelServiceName]; name != "" {
+			key := types.NamespacedName{Namespace: s.Namespace, Name: name}
+			ofService[key] = append(ofService[key], s)
+		}
+	}
+	return ofService
 }
 
 func complaint(service *core.Service, reason, format string, arguments ...any) Complaint {
-	return Complaint{Namespace: service.Namespace, Service: service.Name, UID: service.UID, Reason: reason, Message: fmt.Sprintf(format, arguments...)}
+	return Complaint{Namespace: service.Namespace, Name: service.Name, UID: service.UID, Reason: reason, Message: fmt.Sprintf(format, arguments...)}
 }
 
 // claim is a port of a Service and where on the gateways it is to stand.

@@ -143,7 +143,7 @@ func TestTheOlderServiceKeepsAContestedPortAndTheYoungerIsTold(t *testing.T) {
 	require.Equal(t, "shop/c:http", routes[0].String())
 	require.Len(t, complaints, 2)
 	require.Equal(t, publish.Complaint{
-		Namespace: "default", Service: "b", UID: "uid-b", Reason: publish.ReasonConflict,
+		Namespace: "default", Name: "b", UID: "uid-b", Reason: publish.ReasonConflict,
 		Message: "port http is not published: gateway port 80 belongs to shop/c:http, which is older. Choose another with the annotation burano.io/gateway-port.",
 	}, complaints[0])
 }

@@ -10,12 +10,15 @@ import (
 	"time"
 
 	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	apply "k8s.io/client-go/applyconfigurations/core/v1"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
+	apply "k8s.io/client-go/applyconfigurations/networking/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burano/burano/gateway/route"
@@ -50,7 +53,7 @@ func StatusOf(service *core.Service, routes []route.Route, complaints []Complain
 	var reason string
 	var messages []string
 	for _, c := range complaints {
-		if c.UID == service.UID && c.Namespace == service.Namespace && c.Service == service.Name {
+		if c.UID == service.UID && c.Namespace == service.Namespace && c.Kind == "" && c.Name == service.Name {
 			messages = append(messages, c.Message)
 			reason = cmp.Or(reason, c.Reason)
 		}
@@ -121,20 +124,20 @@ func (s *statuses) one(ctx context.Context, service *core.Service, wanted Status
 	if has != nil && has.Status == wanted.Published {
 		changed = has.LastTransitionTime
 	}
-	status := apply.ServiceStatus()
+	status := applycore.ServiceStatus()
 	if wanted.Published != "" {
 		status.WithConditions(applymeta.Condition().WithType(Published).WithStatus(wanted.Published).WithReason(wanted.Reason).
 			WithMessage(wanted.Message).WithLastTransitionTime(changed))
 	}
 	if len(wanted.Addresses) > 0 {
-		balancer := apply.LoadBalancerStatus()
+		balancer := applycore.LoadBalancerStatus()
 		for _, address := range wanted.Addresses {
 			// Pods that call the address go through the gateway: its port may be another one than the Service's, and another Service's.
-			balancer.WithIngress(apply.LoadBalancerIngress().WithIP(address).WithIPMode(core.LoadBalancerIPModeProxy))
+			balancer.WithIngress(applycore.LoadBalancerIngress().WithIP(address).WithIPMode(core.LoadBalancerIPModeProxy))
 		}
 		status.WithLoadBalancer(balancer)
 	}
-	_, err := s.client.CoreV1().Services(service.Namespace).ApplyStatus(ctx, apply.Service(service.Name, service.Namespace).WithUID(service.UID).WithStatus(status),
+	_, err := s.client.CoreV1().Services(service.Namespace).ApplyStatus(ctx, applycore.Service(service.Name, service.Namespace).WithUID(service.UID).WithStatus(status),
 		meta.ApplyOptions{FieldManager: component, Force: true})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it has gone, and perhaps another one come, which the informer tells
@@ -142,9 +145,80 @@ func (s *statuses) one(ctx context.Context, service *core.Service, wanted Status
 	return err
 }
 
-// ours says whether the addresses in a Service's status are from here.
-func ours(service *core.Service) bool {
-	return slices.ContainsFunc(service.ManagedFields, func(entry meta.ManagedFieldsEntry) bool {
+// writeIngresses brings the statuses of Ingresses to what is wanted: those of ours have the addresses of the gateways, and say which port does not
+// serve them.
+func (s *statuses) writeIngresses(ctx context.Context, ingresses []*networking.Ingress, sites *Sites, gateways []route.Gateway) error {
+	var failed []error
+	for _, ingress := range ingresses {
+		present := ingress.Status.LoadBalancer.Ingress
+		wanted := sites.statusOf(ingress, gateways)
+		if len(present) > 0 && !ours(ingress) || equality.Semantic.DeepEqual(present, wanted) {
+			continue
+		}
+		balancer := apply.IngressLoadBalancerStatus()
+		for _, one := range wanted {
+			entry := apply.IngressLoadBalancerIngress().WithIP(one.IP)
+			for _, port := range one.Ports {
+				said := apply.IngressPortStatus().WithPort(port.Port).WithProtocol(port.Protocol)
+				if port.Error != nil {
+					said.WithError(*port.Error)
+				}
+				entry.WithPorts(said)
+			}
+			balancer.WithIngress(entry)
+		}
+		_, err := s.client.NetworkingV1().Ingresses(ingress.Namespace).ApplyStatus(ctx,
+			apply.Ingress(ingress.Name, ingress.Namespace).WithUID(ingress.UID).WithStatus(apply.IngressStatus().WithLoadBalancer(balancer)),
+			meta.ApplyOptions{FieldManager: component, Force: true})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			failed = append(failed, fmt.Errorf("write the status of the Ingress %s/%s: %w", ingress.Namespace, ingress.Name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// statusOf is what the status of an Ingress is to say.
+func (s *Sites) statusOf(ingress *networking.Ingress, gateways []route.Gateway) (wanted []networking.IngressLoadBalancerIngress) {
+	if !slices.ContainsFunc(s.HTTP.Sites, func(site route.Site) bool {
+		return site.Namespace == ingress.Namespace && site.Ingress == ingress.Name && len(site.Paths) > 0
+	}) {
+		return nil
+	}
+	var ports []networking.IngressPortStatus
+	served := false
+	for _, l := range s.wanted {
+		if l.TLS && len(ingress.Spec.TLS) == 0 {
+			continue
+		}
+		port := networking.IngressPortStatus{Port: int32(l.Port), Protocol: core.ProtocolTCP}
+		if _, taken := s.conflicts[l.Port]; taken {
+			why := portTaken
+			port.Error = &why
+		} else {
+			served = true
+		}
+		ports = append(ports, port)
+	}
+	if !served {
+		return nil
+	}
+	var addresses []string
+	for _, g := range gateways {
+		addresses = append(addresses, g.Address.String())
+	}
+	slices.Sort(addresses)
+	for _, address := range slices.Compact(addresses) {
+		wanted = append(wanted, networking.IngressLoadBalancerIngress{IP: address, Ports: ports})
+	}
+	return wanted
+}
+
+// portTaken is the error of a port of the gateways that a Service has.
+const portTaken = "burano.io/" + ReasonConflict
+
+// ours says whether the addresses in a status are from here.
+func ours(object meta.Object) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(entry meta.ManagedFieldsEntry) bool {
 		return entry.Manager == component && entry.Subresource == "status" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:loadBalancer"`)
 	})
 }

@@ -2,6 +2,8 @@ package publish
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,12 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/gateway/seal"
 )
 
 // maxOperations is how many keys one transaction changes; etcd's default limit is 128, conditions counted separately.
 const maxOperations = 100
 
-// store is the routes in etcd. It remembers what it read and wrote, so that only what changed is written; somebody else's write is
+// prefixes are what the store holds.
+var prefixes = []string{route.RoutesPrefix, route.HTTPPrefix, route.CertificatesPrefix}
+
+// store is the routes and certificates in etcd. It remembers what it read and wrote, so that only what changed is written; somebody else's write is
 // noticed by the conditions of the transaction.
 type store struct {
 	etcd   *clientv3.Client
@@ -36,14 +42,20 @@ type known struct {
 
 var errOverwritten = errors.New("somebody else changed the routes at the same time, or leads now")
 
-// services are those of which etcd holds routes.
-func (s *store) services(ctx context.Context) (map[types.NamespacedName]bool, error) {
+// holds is what etcd has.
+func (s *store) holds(ctx context.Context) (services map[types.NamespacedName]bool, listeners map[uint16]route.Listener, err error) {
 	if s.known == nil {
 		if err := s.read(ctx); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return s.served, nil
+	listeners = make(map[uint16]route.Listener)
+	for key, has := range s.known {
+		if part, err := route.DecodePart(key, []byte(has.value)); strings.HasPrefix(key, route.HTTPPrefix) && err == nil && part.Listener != nil {
+			listeners[part.Listener.Port] = *part.Listener
+		}
+	}
+	return s.served, listeners, nil
 }
 
 func servicesOf(routes []route.Route) map[types.NamespacedName]bool {
@@ -54,13 +66,9 @@ func servicesOf(routes []route.Route) map[types.NamespacedName]bool {
 	return served
 }
 
-// write makes etcd hold exactly these routes.
-func (s *store) write(ctx context.Context, routes []route.Route) error {
-	if s.known == nil {
-		if err := s.read(ctx); err != nil {
-			return err
-		}
-	}
+// write makes etcd hold exactly these routes, sites and certificates. Without sites (nil) what there is of them stays, and so do certificates
+// without keys (nil) of gateways, to which they are sealed. It is called after holds.
+func (s *store) write(ctx context.Context, routes []route.Route, sites *Sites, keys []route.PublicKey) error {
 	wanted := make(map[string]string, len(routes))
 	for _, r := range routes {
 		value, err := route.Encode(r)
@@ -69,6 +77,30 @@ func (s *store) write(ctx context.Context, routes []route.Route) error {
 			continue
 		}
 		wanted[route.Key(r)] = string(value)
+	}
+	stay := func(prefix string) {
+		for key, has := range s.known {
+			if strings.HasPrefix(key, prefix) {
+				wanted[key] = has.value
+			}
+		}
+	}
+	if sites == nil {
+		stay(route.HTTPPrefix)
+	} else {
+		for _, part := range sites.Parts() {
+			value, err := route.EncodePart(part)
+			if err != nil {
+				s.logger.Error("a site is left out", "key", route.PartKey(part), "error", err)
+				continue
+			}
+			wanted[route.PartKey(part)] = string(value)
+		}
+	}
+	if sites == nil || keys == nil {
+		stay(route.CertificatesPrefix)
+	} else if err := s.seal(wanted, sites.Certificates, keys); err != nil {
+		return err
 	}
 	var differing []string
 	for key := range s.known {
@@ -92,20 +124,47 @@ func (s *store) write(ctx context.Context, routes []route.Route) error {
 	return nil
 }
 
-func (s *store) read(ctx context.Context) error {
-	response, err := s.etcd.Get(ctx, route.RoutesPrefix, clientv3.WithPrefix())
-	if err != nil {
-		return fmt.Errorf("read routes from etcd: %w", err)
-	}
-	s.known = make(map[string]known, len(response.Kvs))
-	var routes []route.Route
-	for _, kv := range response.Kvs {
-		if r, err := route.Decode(string(kv.Key), kv.Value); err == nil {
-			routes = append(routes, r)
+// seal closes each certificate for each gateway. What is in etcd already is not closed anew.
+func (s *store) seal(wanted map[string]string, certificates map[types.NamespacedName][]byte, keys []route.PublicKey) error {
+	for _, gateway := range keys {
+		for name, content := range certificates {
+			sum := sha256.Sum256(append(gateway.Public[:], content...))
+			one := route.Sealed{Gateway: gateway.Gateway, Namespace: name.Namespace, Secret: name.Name, Digest: hex.EncodeToString(sum[:])}
+			key := route.SealedKey(one)
+			if has, err := route.DecodeSealed(key, []byte(s.known[key].value)); err == nil && has.Digest == one.Digest {
+				wanted[key] = s.known[key].value
+				continue
+			}
+			var err error
+			if one.Box, err = seal.Close(gateway.Public, content); err != nil {
+				return fmt.Errorf("seal a certificate for %s: %w", gateway.Gateway, err)
+			}
+			value, err := route.EncodeSealed(one)
+			if err != nil {
+				return err
+			}
+			wanted[key] = string(value)
 		}
-		s.known[string(kv.Key)] = known{value: string(kv.Value), revision: kv.ModRevision}
 	}
-	s.served = servicesOf(routes)
+	return nil
+}
+
+func (s *store) read(ctx context.Context) error {
+	all := make(map[string]known)
+	var routes []route.Route
+	for _, prefix := range prefixes {
+		response, err := s.etcd.Get(ctx, prefix, clientv3.WithPrefix())
+		if err != nil {
+			return fmt.Errorf("read routes from etcd: %w", err)
+		}
+		for _, kv := range response.Kvs {
+			if r, err := route.Decode(string(kv.Key), kv.Value); err == nil {
+				routes = append(routes, r)
+			}
+			all[string(kv.Key)] = known{value: string(kv.Value), revision: kv.ModRevision}
+		}
+	}
+	s.known, s.served = all, servicesOf(routes)
 	return nil
 }
 
@@ -138,7 +197,7 @@ func (s *store) commit(ctx context.Context, keys []string, wanted map[string]str
 		if stays {
 			after[key] = known{value: value, revision: response.Header.Revision}
 		}
-		s.logger.Info("route written", "port", strings.TrimPrefix(key, route.RoutesPrefix), "published", stays)
+		s.logger.Info("route written", "key", strings.TrimPrefix(key, route.Prefix), "published", stays)
 	}
 	s.known = after
 	return nil

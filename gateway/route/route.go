@@ -3,11 +3,14 @@
 //
 // The layout under [Prefix]:
 //
-//	/burano/v1/routes/tcp/<gateway port>   one JSON document, see [Encode]
-//	/burano/v1/gateways/<name of the node> one JSON document, see [EncodeGateway]
+//	/burano/v1/routes/tcp/<gateway port>                    one JSON document, see [Encode]
+//	/burano/v1/routes/http/…                                what is served by host name and path, see [EncodePart]
+//	/burano/v1/gateways/<name of the node>                  one JSON document, see [EncodeGateway]
+//	/burano/v1/keys/<gateway>                               to what certificates for it are sealed, see [EncodeKey]
+//	/burano/v1/certificates/<gateway>/<namespace>/<secret>  a certificate with its key, sealed, see [EncodeSealed]
 //
 // The gateway port is the key, so that two services can never hold the same port at the same time. Other kinds of routes
-// (UDP, HTTP by host name) get folders of their own beside "tcp"; readers leave alone what they do not know.
+// (UDP) get folders of their own beside "tcp"; readers leave alone what they do not know.
 package route
 
 import (
@@ -23,13 +26,14 @@ import (
 	"time"
 )
 
-// Prefix is what everything of the gateways begins with in etcd. The publisher may read and write below it, a gateway may read.
+// Prefix is what everything of the gateways begins with in etcd. The publisher may read and write below it, a gateway
+// may read, and write what is below KeysPrefix.
 const Prefix = "/burano/v1/"
 
 // RoutesPrefix is where TCP routes are.
 const RoutesPrefix = Prefix + "routes/tcp/"
 
-// TCP is the only protocol published so far.
+// TCP is the protocol of routes.
 const TCP = "TCP"
 
 // Version is the version of the JSON document. A reader ignores fields that it does not know; the number changes only when an
@@ -62,35 +66,27 @@ type Route struct {
 
 // Backend is one endpoint behind a route: a pod's address and port.
 type Backend struct {
-	Address  string // IP address
-	Port     uint16
-	Node     string // Kubernetes node it runs on, may be empty
-	Ready    bool   // takes new connections
-	Draining bool   // on its way out: keeps the connections it has
+	Address  string `json:"address"` // IP address
+	Port     uint16 `json:"port"`
+	Node     string `json:"node,omitempty"`     // Kubernetes node it runs on, may be empty
+	Ready    bool   `json:"ready"`              // takes new connections
+	Draining bool   `json:"draining,omitempty"` // on its way out: keeps the connections it has
 }
 
 // document is a Route as it is written.
 type document struct {
-	Version     int               `json:"version"`
-	Namespace   string            `json:"namespace"`
-	Service     string            `json:"service"`
-	Port        string            `json:"port"`
-	GatewayPort uint16            `json:"gatewayPort"`
-	Protocol    string            `json:"protocol"`
-	Since       time.Time         `json:"since"`
-	Sources     []netip.Prefix    `json:"sources,omitempty"`
-	Idle        int64             `json:"idleSeconds,omitempty"`
-	Connections int               `json:"connections,omitempty"`
-	PerClient   int               `json:"connectionsPerClient,omitempty"`
-	Backends    []backendDocument `json:"backends"`
-}
-
-type backendDocument struct {
-	Address  string `json:"address"`
-	Port     uint16 `json:"port"`
-	Node     string `json:"node,omitempty"`
-	Ready    bool   `json:"ready"`
-	Draining bool   `json:"draining,omitempty"`
+	Version     int            `json:"version"`
+	Namespace   string         `json:"namespace"`
+	Service     string         `json:"service"`
+	Port        string         `json:"port"`
+	GatewayPort uint16         `json:"gatewayPort"`
+	Protocol    string         `json:"protocol"`
+	Since       time.Time      `json:"since"`
+	Sources     []netip.Prefix `json:"sources,omitempty"`
+	Idle        int64          `json:"idleSeconds,omitempty"`
+	Connections int            `json:"connections,omitempty"`
+	PerClient   int            `json:"connectionsPerClient,omitempty"`
+	Backends    []Backend      `json:"backends"`
 }
 
 // Key is the route's key in etcd.
@@ -125,8 +121,12 @@ func (r Route) Validate() error {
 	if r.Connections < 0 || r.ClientConnections < 0 || max(r.Connections, r.ClientConnections) > MaxConnections {
 		problems = append(problems, fmt.Errorf("limits of connections are 1 to %d", MaxConnections))
 	}
-	seen := make(map[netip.AddrPort]bool, len(r.Backends))
-	for i, b := range r.Backends {
+	return errors.Join(append(problems, validBackends(r.Backends)...)...)
+}
+
+func validBackends(backends []Backend) (problems []error) {
+	seen := make(map[netip.AddrPort]bool, len(backends))
+	for i, b := range backends {
 		address, err := netip.ParseAddr(b.Address)
 		switch endpoint := netip.AddrPortFrom(address, b.Port); {
 		case err != nil || address.Zone() != "":
@@ -139,7 +139,7 @@ func (r Route) Validate() error {
 			seen[endpoint] = true
 		}
 	}
-	return errors.Join(problems...)
+	return problems
 }
 
 // Encode gives the route's value in etcd: a JSON document with the backends in the order of their addresses, so that equal
@@ -150,13 +150,9 @@ func Encode(r Route) ([]byte, error) {
 	}
 	d := document{
 		Version: Version, Namespace: r.Namespace, Service: r.Service, Port: r.Port, GatewayPort: r.GatewayPort,
-		Protocol: r.Protocol, Since: r.Since.UTC(), Backends: make([]backendDocument, 0, len(r.Backends)), Sources: normal(r.Sources),
+		Protocol: r.Protocol, Since: r.Since.UTC(), Backends: sorted(r.Backends), Sources: normal(r.Sources),
 		Idle: int64(r.Idle / time.Second), Connections: r.Connections, PerClient: r.ClientConnections,
 	}
-	for _, b := range r.Backends {
-		d.Backends = append(d.Backends, backendDocument(b))
-	}
-	slices.SortFunc(d.Backends, func(a, b backendDocument) int { return compareBackends(Backend(a), Backend(b)) })
 	value, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("encode route %s: %w", r, err)
@@ -193,11 +189,8 @@ func Decode(key string, value []byte) (Route, error) {
 	}
 	r := Route{
 		Namespace: d.Namespace, Service: d.Service, Port: d.Port, GatewayPort: d.GatewayPort,
-		Protocol: d.Protocol, Since: d.Since.UTC(), Backends: make([]Backend, 0, len(d.Backends)), Sources: normal(d.Sources),
+		Protocol: d.Protocol, Since: d.Since.UTC(), Backends: append([]Backend{}, d.Backends...), Sources: normal(d.Sources),
 		Idle: time.Duration(d.Idle) * time.Second, Connections: d.Connections, ClientConnections: d.PerClient,
-	}
-	for _, b := range d.Backends {
-		r.Backends = append(r.Backends, Backend(b))
 	}
 	if err := r.Validate(); err != nil {
 		return Route{}, fmt.Errorf("decode %q: %w", key, err)
@@ -218,6 +211,12 @@ func normal(networks []netip.Prefix) []netip.Prefix {
 		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 	})
 	return slices.Compact(masked)
+}
+
+func sorted(backends []Backend) []Backend {
+	list := append([]Backend{}, backends...)
+	slices.SortFunc(list, compareBackends)
+	return list
 }
 
 func compareBackends(a, b Backend) int {

@@ -50,7 +50,7 @@ func TestWhatPassesThroughARealHAProxyIsCounted(t *testing.T) {
 		Backends: []route.Backend{one.Ready(), two.Ready()}}
 	apply := func() {
 		t.Helper()
-		_, err := proxy.Apply(t.Context(), []route.Route{web})
+		_, err := proxy.Apply(t.Context(), []route.Route{web}, haproxy.Web{})
 		require.NoError(t, err)
 	}
 	apply()

@@ -40,7 +40,7 @@ func Permissions() map[string][]Permission {
 		Calico:    {{Prefix: "/calico/", Write: true}},
 		Flannel:   {{Prefix: "/coreos.com/network/", Write: true}},
 		Publisher: {{Prefix: route.Prefix, Write: true}},
-		Gateway:   {{Prefix: route.Prefix}},
+		Gateway:   {{Prefix: route.Prefix}, {Prefix: route.KeysPrefix, Write: true}},
 	}
 }
 

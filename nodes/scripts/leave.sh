@@ -67,6 +67,7 @@ if [ -d /var/lib/kubelet ]; then
 	find /var/lib/kubelet -mindepth 1 -delete
 	rmdir /var/lib/kubelet 2>/dev/null || true # may be a disk of its own
 fi
+rm -rf /etc/haproxy/burano # certificates with their keys
 rm -rf /etc/burano /etc/kubernetes /etc/calico /etc/flannel /etc/cni/net.d/10-calico.conflist /etc/cni/net.d/10-flannel.conflist \
 	/var/lib/calico /var/lib/cni /var/log/calico /var/log/pods /var/log/containers /run/calico /run/flannel /run/burano-shield
 begin='# burano: nodes of the cluster'

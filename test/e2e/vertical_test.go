@@ -2,10 +2,14 @@ package e2e
 
 import (
 	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -61,6 +65,7 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	measured := measures(t, l, cluster)
 	t.Run("the nodes are ready and named like their servers", func(t *testing.T) { nodesAreReady(t, cluster, demo) })
 	t.Run("a Service made with kubectl alone is reachable through the gateway", func(t *testing.T) { serviceByKubectl(t, l, cluster, where) })
+	t.Run("an Ingress with a host and a certificate answers through the gateway", func(t *testing.T) { ingressByKubectl(t, l, cluster, where) })
 	t.Run("a NetworkPolicy closes pods, for gateways too", func(t *testing.T) { networkPolicies(t, l, cluster, where) })
 	t.Run("the API server reaches a webhook and an extension API server in a pod", func(t *testing.T) { extensions(t, l, cluster) })
 	t.Run("container images that came with a node are pinned", func(t *testing.T) { imagesArePinned(t, cluster) })
@@ -468,6 +473,71 @@ spec:
 	c.kubectl(t, manifest, "delete", "--wait=false", "-f", "-")
 	l.eventually(t, 30*time.Second, "the port is closed again", func() error {
 		if _, err := get("http://" + address + ":8123/"); err == nil {
+			return fmt.Errorf("it still answers")
+		}
+		return nil
+	})
+}
+
+// ingressByKubectl has the demo answer by TLS for a host. Its Service has port 80 of the gateways for itself, which the Ingress tells.
+func ingressByKubectl(t *testing.T, l *lab, c *cluster, where string) {
+	address, _, _ := strings.Cut(where, ":")
+	const host = "shop.example.com"
+	certificate, pair := selfSigned(t, host)
+	directory := t.TempDir()
+	for name, content := range map[string][]byte{"tls.crt": certificate, "tls.key": pair} {
+		require.NoError(t, os.WriteFile(filepath.Join(directory, name), content, 0o600))
+	}
+	service := strings.Fields(c.kubectl(t, "", "get", "services", "--namespace", "default", "--selector", "!provider", "--output", "jsonpath={.items[0].metadata.name} {.items[0].spec.ports[0].port}"))
+	c.kubectl(t, "", "create", "secret", "tls", "shop", "--cert", filepath.Join(directory, "tls.crt"), "--key", filepath.Join(directory, "tls.key"))
+	manifest := fmt.Sprintf(`
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop}
+spec:
+  ingressClassName: burano
+  tls: [{hosts: [%[1]s], secretName: shop}]
+  rules:
+  - host: %[1]s
+    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: %[2]s, port: {number: %[3]s}}}}]}
+`, host, service[0], service[1])
+	c.kubectl(t, manifest, "apply", "-f", "-")
+	trusted := x509.NewCertPool()
+	require.True(t, trusted.AppendCertsFromPEM(certificate))
+	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: trusted},
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, address+":443")
+		},
+	}}
+	began := time.Now()
+	l.eventually(t, 30*time.Second, "the host answers by TLS with its own certificate", func() error {
+		response, err := client.Get("https://" + host + "/")
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK || response.ProtoMajor != 2 {
+			return fmt.Errorf("%s %s", response.Proto, response.Status)
+		}
+		return nil
+	})
+	t.Logf("the host answered %s after its Ingress was made", time.Since(began).Round(time.Millisecond))
+	l.eventually(t, 10*time.Second, "its status has the gateway's address, and says that port 80 is another's", func() error {
+		has := strings.TrimSpace(c.kubectl(t, "", "get", "ingress", "shop", "--output", `jsonpath={.status.loadBalancer.ingress[*].ip} {.status.loadBalancer.ingress[*].ports[*].error}`))
+		if has != address+" burano.io/GatewayPortConflict" {
+			return fmt.Errorf("it says %q, and the gateway is %s", has, address)
+		}
+		return nil
+	})
+	stored, err := c.on("murano-kube-1", etcdctl("publisher", "get", "/burano/v1/certificates/", "--prefix")...)
+	require.NoError(t, err, stored)
+	require.Contains(t, stored, "/default/shop")
+	require.NotContains(t, stored, "PRIVATE KEY")
+	c.kubectl(t, manifest, "delete", "--wait=false", "-f", "-")
+	c.kubectl(t, "", "delete", "secret", "shop")
+	l.eventually(t, 30*time.Second, "the port is closed again", func() error {
+		if _, err := client.Get("https://" + host + "/"); err == nil {
 			return fmt.Errorf("it still answers")
 		}
 		return nil

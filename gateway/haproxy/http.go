@@ -1,0 +1,115 @@
+package haproxy
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/haproxytech/client-native/v6/models"
+
+	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/gateway/traffic"
+)
+
+// Web is what is served by host name and path.
+type Web struct {
+	route.HTTP
+	Certificates []Certificate
+}
+
+// Certificate is by what some hosts show who they are.
+type Certificate struct {
+	Name  string   // for people: whose it is
+	Hosts []string // names, or *.example.com
+	PEM   []byte   // the certificate, those up to its authority, and the private key
+}
+
+// A pool is a backend of its own: paths of several hosts lead to it, which change at run time.
+const poolPrefix = "http-"
+
+// poolSection is what the backend of a pool is called. Names of Kubernetes together may be longer than HAProxy's lines like them.
+func poolSection(name string) string {
+	return fmt.Sprintf("%s%.8x", poolPrefix, sha256.Sum256([]byte(name)))
+}
+
+func poolListener(p route.Pool) listener {
+	return listener{Section: poolSection(p.Name()), About: p.Name(), HTTP: true}
+}
+
+// oneSlot is the room of a port that sends requests to pools. It is never filled: by it the running HAProxy tells that the port is there.
+func oneSlot([]endpoint) []slot { return []slot{{Name: slotName(0)}} }
+
+const (
+	requestPatience = 10 * time.Second // for the headers of a request
+	keptAlive       = time.Minute      // a connection without a request
+)
+
+// listener is how a port for HTTP stands in HAProxy. Its requests to pods differ from those of clients: they say from where they came.
+func (c Config) listener(l route.Listener, files webFiles) listener {
+	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS}
+	said, _ := json.Marshal([]any{requestRules(files), l.TLS, requestPatience, keptAlive, c.MaxConnections})
+	wanted.About = fmt.Sprintf("Ingresses rules:%.6x", sha256.Sum256(said))
+	return wanted
+}
+
+// Variables of a request. Where it goes stands in maps, which change at run time: an entry is the host and the path, and its value the section of the
+// pool, with a mark behind it when plain requests are redirected.
+const (
+	found       = "{ var(txn.found) -m found }"
+	redirecting = "redirect"
+)
+
+// requestRules find the pool of a request. A host by its name comes before *.example.com, and that before any; what a host has nothing for
+// is looked up in the next. Of one host an exact path comes first, and then the longest one that the path asked for is below: entries of
+// these end with a slash, and so does what is looked up, so that /shop is not found in /shopping.
+func requestRules(files webFiles) models.HTTPRequestRules {
+	var rules models.HTTPRequestRules
+	set := func(name, expression, condition, test string) {
+		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeSetDashVar, VarScope: "txn", VarName: name, VarExpr: expression, Cond: condition, CondTest: test})
+	}
+	set("host", "req.hdr(host),host_only,rtrim(.),lower", "", "")
+	set("host", "str(-)", "if", "{ var(txn.host) -m reg [^a-z0-9._-] }")
+	set("wild", "var(txn.host),regsub(^[^.]+,*)", "", "")
+	set("path", "path", "", "")
+	for _, host := range []string{"var(txn.host)", "var(txn.wild)", "str(*)"} {
+		set("found", fmt.Sprintf("%s,concat(,txn.path),map_str(%s)", host, files.exact()), "unless", found)
+		set("found", fmt.Sprintf("%s,concat(,txn.path,/),map_beg(%s)", host, files.below()), "unless", found)
+	}
+	permanent := int64(308) // keeps the method
+	rules = append(rules, &models.HTTPRequestRule{
+		Type: models.HTTPRequestRuleTypeRedirect, RedirType: models.HTTPRequestRuleRedirTypePrefix, RedirValue: "https://%[var(txn.host)]", RedirCode: &permanent,
+		Cond: "if", CondTest: "!{ ssl_fc } { var(txn.found),field(2,:) -m str " + redirecting + " }",
+	})
+	// What clients say of it is not believed.
+	rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeDelDashHeader, HdrName: "Forwarded"})
+	for _, header := range [][2]string{
+		{"X-Forwarded-For", "%[src]"}, {"X-Forwarded-Host", "%[req.hdr(host)]"}, {"X-Forwarded-Port", "%[dst_port]"},
+	} {
+		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeSetDashHeader, HdrName: header[0], HdrFormat: header[1]})
+	}
+	for _, proto := range [][2]string{{"https", "if"}, {"http", "unless"}} {
+		rules = append(rules, &models.HTTPRequestRule{
+			Type: models.HTTPRequestRuleTypeSetDashHeader, HdrName: "X-Forwarded-Proto", HdrFormat: proto[0], Cond: proto[1], CondTest: "{ ssl_fc }",
+		})
+	}
+	return rules
+}
+
+// requests puts the rules into a frontend that has none, and an answer into the backend of the same name, for requests that lead nowhere.
+func (f *file) requests(l listener, id string) error {
+	if err := f.client.ReplaceHTTPRequestRules("frontend", l.Section, requestRules(f.web), id, 0); err != nil {
+		return err
+	}
+	nothing, plain := int64(404), "text/plain"
+	answer := models.HTTPRequestRules{{
+		Type: models.HTTPRequestRuleTypeReturn, ReturnStatusCode: &nothing, ReturnContentType: &plain, ReturnContentFormat: models.HTTPRequestRuleReturnContentFormatString,
+		ReturnContent: `"No Ingress has this host and path.\n"`,
+	}}
+	if err := f.client.ReplaceHTTPRequestRules("backend", l.Section, answer, id, 0); err != nil {
+		return err
+	}
+	return f.client.ReplaceBackendSwitchingRules(l.Section, models.BackendSwitchingRules{
+		{Name: "%[var(txn.found),field(1,:)]", Cond: "if", CondTest: found},
+	}, id, 0)
+}

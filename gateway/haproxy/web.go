@@ -1,0 +1,368 @@
+package haproxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// webFiles are the maps and certificates that HAProxy reads when it starts or reloads. They are always as is wanted; a running HAProxy is told of
+// changes (see follow).
+type webFiles struct {
+	directory string
+	binary    string // HAProxy
+}
+
+func (w webFiles) exact() string           { return filepath.Join(w.directory, "exact.map") }
+func (w webFiles) below() string           { return filepath.Join(w.directory, "below.map") }
+func (w webFiles) certificateList() string { return filepath.Join(w.directory, "certificates.list") }
+func (w webFiles) unknown() string         { return filepath.Join(w.directory, "default.pem") }
+
+// pages are maps and certificates as they are wanted.
+type pages struct {
+	exact, below map[string]string
+	certificates []listed
+	bad          map[string]string // certificates that HAProxy does not take, and why
+}
+
+// listed is a line of the list of certificates. Its file is named by its content and its hosts, and never changes.
+type listed struct {
+	file  string
+	hosts []string
+}
+
+func (l listed) line() string { return strings.Join(append([]string{l.file}, l.hosts...), " ") }
+
+// write brings the files to what is wanted.
+func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener) (pages, error) {
+	p := pages{exact: map[string]string{}, below: map[string]string{}, bad: map[string]string{}}
+	if _, err := os.Stat(w.directory); len(web.Listeners) == 0 && errors.Is(err, fs.ErrNotExist) {
+		return p, nil
+	}
+	if err := os.MkdirAll(w.directory, 0o700); err != nil {
+		return p, fmt.Errorf("keep maps and certificates: %w", err)
+	}
+	for _, site := range web.Sites {
+		for _, path := range site.Paths {
+			section := poolSection(path.Pool)
+			if _, there := wanted[section]; !there {
+				continue
+			}
+			if path.Redirect {
+				section += ":" + redirecting
+			}
+			host, entries := path.Host, p.below
+			if host == "" {
+				host = "*"
+			}
+			key := host + strings.TrimRight(path.Path, "/") + "/"
+			if path.Exact {
+				entries, key = p.exact, host+path.Path
+			}
+			if _, taken := entries[key]; !taken {
+				entries[key] = section
+			}
+		}
+	}
+	err := errors.Join(writeMap(w.exact(), p.exact), writeMap(w.below(), p.below), w.unknownHosts())
+	if err != nil {
+		return p, fmt.Errorf("keep maps and certificates: %w", err)
+	}
+	for _, certificate := range web.Certificates {
+		l, err := w.keep(ctx, certificate)
+		if err != nil {
+			p.bad[certificate.Name] = err.Error()
+			continue
+		}
+		p.certificates = append(p.certificates, l)
+	}
+	if err := w.list(p.certificates); err != nil {
+		return p, fmt.Errorf("keep maps and certificates: %w", err)
+	}
+	return p, nil
+}
+
+func writeMap(path string, entries map[string]string) error {
+	var b bytes.Buffer
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		b.WriteString(key + " " + entries[key] + "\n")
+	}
+	return replace(path, b.Bytes())
+}
+
+// replace writes a file when it is to be another one.
+func replace(path string, content []byte) error {
+	if present, err := os.ReadFile(path); err == nil && bytes.Equal(present, content) {
+		return nil
+	}
+	return writeAtomically(path, content, 0o600)
+}
+
+// keep writes a certificate's file. HAProxy checks it first: one that it does not take would keep it from starting.
+func (w webFiles) keep(ctx context.Context, c Certificate) (listed, error) {
+	hosts := slices.Compact(slices.Sorted(slices.Values(c.Hosts)))
+	sum := sha256.Sum256([]byte(strings.Join(hosts, " ") + "\n" + string(c.PEM)))
+	l := listed{file: filepath.Join(w.directory, fmt.Sprintf("%.16x.pem", sum)), hosts: hosts}
+	if present, err := os.ReadFile(l.file); err == nil && bytes.Equal(present, c.PEM) {
+		return l, nil
+	}
+	if _, err := tls.X509KeyPair(c.PEM, c.PEM); err != nil {
+		return listed{}, err
+	}
+	candidate := filepath.Join(w.directory, "candidate.pem")
+	check := filepath.Join(w.directory, "candidate.cfg")
+	defer os.Remove(candidate)
+	defer os.Remove(check)
+	if err := writeAtomically(candidate, c.PEM, 0o600); err != nil {
+		return listed{}, err
+	}
+	text := fmt.Sprintf("defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\nfrontend candidate\n  bind 127.0.0.1:1 ssl crt %s\n", candidate)
+	if err := writeAtomically(check, []byte(text), 0o600); err != nil {
+		return listed{}, err
+	}
+	if output, err := exec.CommandContext(ctx, w.binary, "-c", "-f", check).CombinedOutput(); err != nil {
+		return listed{}, fmt.Errorf("HAProxy does not take it: %w: %.500s", err, bytes.TrimSpace(output))
+	}
+	return l, os.Rename(candidate, l.file)
+}
+
+// list writes the list of certificates, and forgets the others.
+func (w webFiles) list(certificates []listed) error {
+	lines, kept := []string{w.unknown()}, map[string]bool{w.unknown(): true}
+	for _, l := range certificates {
+		lines, kept[l.file] = append(lines, l.line()), true
+	}
+	if err := replace(w.certificateList(), []byte(strings.Join(lines, "\n")+"\n")); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(w.directory, "*.pem"))
+	for _, file := range files {
+		if !kept[file] {
+			err = errors.Join(err, os.Remove(file))
+		}
+	}
+	return err
+}
+
+// unknownHosts makes the certificate for hosts that have none, signed by itself.
+func (w webFiles) unknownHosts() error {
+	if present, err := os.ReadFile(w.unknown()); err == nil {
+		if _, err := tls.X509KeyPair(present, present); err == nil {
+			return nil
+		}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return err
+	}
+	const name = "this-host-has-no-certificate.invalid"
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(20, 0, 0),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	content := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})
+	content = append(content, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)
+	return writeAtomically(w.unknown(), content, 0o600)
+}
+
+// follow tells the running HAProxy of maps and certificates as they are wanted; what it cannot be told needs a reload. It takes no entry whose
+// pool does not run yet: until then the request goes where it went.
+func (p *Proxy) follow(ctx context.Context, wanted pages, running map[string]listener, goal string, outcome *Outcome) error {
+	err := errors.Join(p.admin.certificates(p.file.web, wanted.certificates), p.admin.maps(p.file.web, wanted, running))
+	if err == nil || outcome.Waiting || layout(running) != goal {
+		return err
+	}
+	p.config.Logger.Info("a change that HAProxy is not told at run time needs a reload", "reason", err)
+	if err := p.reload(ctx, goal); err != nil {
+		return err
+	}
+	outcome.Reloaded = true
+	return nil
+}
+
+// tell logs certificates that cannot be used once, and once that they can be again.
+func (p *Proxy) tell(bad map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(bad)) {
+		if p.bad[name] != bad[name] {
+			p.config.Logger.Error("a certificate cannot be used; its hosts are served with one that is signed by itself", "secret", name, "error", bad[name])
+		}
+	}
+	for name := range p.bad {
+		if bad[name] == "" {
+			p.config.Logger.Info("a certificate is no longer refused", "secret", name)
+		}
+	}
+	p.bad = bad
+}
+
+// command asks for a change; HAProxy's answer tells by a number in front when it does not do it.
+func (a *admin) command(text string) (string, error) {
+	answer, err := a.client.ExecuteRaw(text)
+	if err != nil {
+		return "", err
+	}
+	answer = strings.TrimSpace(answer)
+	for _, severity := range []string{"[0]:", "[1]:", "[2]:", "[3]:"} {
+		if problem, failed := strings.CutPrefix(answer, severity); failed {
+			return "", errors.New(strings.TrimSpace(problem))
+		}
+	}
+	return answer, nil
+}
+
+// payload limits what is sent at once: a command has to fit into one of HAProxy's buffers.
+const payload = 8 << 10
+
+// maps brings the maps of the running worker to what is wanted: first what is new, in all of them, and then without what is left over.
+func (a *admin) maps(files webFiles, wanted pages, running map[string]listener) error {
+	var leftovers []string
+	for path, entries := range map[string]map[string]string{files.exact(): wanted.exact, files.below(): wanted.below} {
+		answer, err := a.command("show map " + path)
+		if err != nil {
+			return nil // it has no listener for HTTP
+		}
+		missing := maps.Clone(entries)
+		seen := map[string]bool{}
+		for line := range strings.Lines(answer) {
+			fields := strings.Fields(line)
+			if len(fields) != 3 {
+				continue
+			}
+			reference, key, value := "#"+fields[0], fields[1], fields[2]
+			want, stays := entries[key]
+			if !stays || seen[key] {
+				leftovers = append(leftovers, "del map "+path+" "+reference)
+				continue
+			}
+			seen[key] = true
+			delete(missing, key)
+			if want != value && runs(want, running) {
+				if _, err := a.command("set map " + path + " " + reference + " " + want); err != nil {
+					return fmt.Errorf("change a path of HAProxy: %w", err)
+				}
+			}
+		}
+		var lines strings.Builder
+		flush := func() error {
+			if lines.Len() == 0 {
+				return nil
+			}
+			_, err := a.command("add map " + path + " <<\n" + lines.String())
+			lines.Reset()
+			return err
+		}
+		for _, key := range slices.Sorted(maps.Keys(missing)) {
+			if !runs(missing[key], running) {
+				continue
+			}
+			if lines.Len()+len(key) > payload {
+				if err := flush(); err != nil {
+					return fmt.Errorf("add paths to HAProxy: %w", err)
+				}
+			}
+			lines.WriteString(key + " " + missing[key] + "\n")
+		}
+		if err := flush(); err != nil {
+			return fmt.Errorf("add paths to HAProxy: %w", err)
+		}
+	}
+	for _, command := range leftovers {
+		if _, err := a.command(command); err != nil {
+			return fmt.Errorf("take a path from HAProxy: %w", err)
+		}
+	}
+	return nil
+}
+
+func runs(value string, running map[string]listener) bool {
+	section, _, _ := strings.Cut(value, ":")
+	_, there := running[section]
+	return there
+}
+
+// certificates brings the certificates of the running worker to those wanted. A new one stands beside the former one of its hosts until that
+// goes, so that at no instant they have none.
+func (a *admin) certificates(files webFiles, wanted []listed) error {
+	answer, err := a.command("show ssl crt-list " + files.certificateList())
+	if err != nil {
+		return nil // it has no listener for TLS
+	}
+	present := map[string]bool{}
+	for line := range strings.Lines(answer) {
+		if fields := strings.Fields(line); len(fields) > 0 && fields[0] != "#" {
+			present[fields[0]] = true
+		}
+	}
+	for _, l := range wanted {
+		if present[l.file] {
+			delete(present, l.file)
+			continue
+		}
+		if err := a.addCertificate(files, l); err != nil {
+			return fmt.Errorf("add the certificate of %s to HAProxy: %w", strings.Join(l.hosts, ", "), err)
+		}
+	}
+	delete(present, files.unknown())
+	for _, file := range slices.Sorted(maps.Keys(present)) {
+		if _, err := a.command("del ssl crt-list " + files.certificateList() + " " + file); err != nil {
+			return fmt.Errorf("take a certificate from HAProxy: %w", err)
+		}
+		if _, err := a.command("del ssl cert " + file); err != nil {
+			return fmt.Errorf("take a certificate from HAProxy: %w", err)
+		}
+	}
+	return nil
+}
+
+func (a *admin) addCertificate(files webFiles, l listed) error {
+	content, err := os.ReadFile(l.file)
+	if err != nil {
+		return err
+	}
+	for _, text := range []string{
+		"new ssl cert " + l.file,
+		"set ssl cert " + l.file + " <<\n" + strings.TrimSpace(strings.ReplaceAll(string(content), "\n\n", "\n")) + "\n",
+		"commit ssl cert " + l.file,
+		"add ssl crt-list " + files.certificateList() + " <<\n" + l.line() + "\n",
+	} {
+		answer, err := a.command(text)
+		if err == nil && strings.Contains(answer, "Can't") {
+			err = errors.New(answer)
+		}
+		if err != nil {
+			verb, _, _ := strings.Cut(text, " /")
+			return fmt.Errorf("%s: %w", verb, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,351 @@
+package publish
+
+import (
+	"cmp"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	networking "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burano/burano/gateway/route"
+)
+
+// Controller is what IngressClasses say whose Ingresses are for the gateways.
+const Controller = "burano.io/gateway"
+
+// AnnotationRedirect is "false" so that an Ingress answers plain requests for hosts that have a certificate, which it redirects to HTTPS otherwise, or
+// "true" to redirect those for all of its hosts.
+const AnnotationRedirect = "burano.io/ssl-redirect"
+
+// Reasons of complaints about an Ingress.
+const (
+	ReasonPathConflict = "HostPathConflict"   // another Ingress has the host and path, or a certificate for the host
+	ReasonPath         = "HostOrPathInvalid"  // gateways cannot tell requests by it
+	ReasonBackend      = "BackendNotFound"    // the Service, or its port, is not there or cannot be a backend
+	ReasonCertificate  = "InvalidCertificate" // a Secret holds no certificate that gateways can show
+	kindIngress        = "Ingress"            // of a complaint
+	annotationClass    = "kubernetes.io/ingress.class"
+	annotationDefault  = "ingressclass.kubernetes.io/is-default-class"
+)
+
+// World is what Kubernetes says that Ingresses depend on.
+type World struct {
+	Ingresses      []*networking.Ingress
+	Classes        []*networking.IngressClass
+	Services       []*core.Service
+	EndpointSlices []*discovery.EndpointSlice
+	Secrets        []*core.Secret // of type kubernetes.io/tls
+}
+
+// Sites is what the gateways are to serve by host name and path.
+type Sites struct {
+	route.HTTP
+	Certificates map[types.NamespacedName][]byte // PEM: the certificate, those above it, its key
+	Complaints   []Complaint
+	wanted       []route.Listener // ports that the Ingresses want, and since when
+	ours         []*networking.Ingress
+	conflicts    map[uint16]route.Route // who has a port that is wanted
+}
+
+// SitesOf says what Ingresses of a class with our [Controller] have gateways serve. Of two that want the same path of a host the older one gets it. It is
+// a function of its arguments alone, whatever their order.
+func SitesOf(w World) Sites {
+	s := Sites{Certificates: make(map[types.NamespacedName][]byte)}
+	s.ours = oursOf(w.Ingresses, w.Classes)
+	if len(s.ours) == 0 {
+		return s
+	}
+	b := builder{
+		Sites: &s, services: make(map[types.NamespacedName]*core.Service), slices: bySlices(w.EndpointSlices), secrets: make(map[types.NamespacedName]*core.Secret),
+		pools: make(map[string]route.Pool), paths: make(map[string]*networking.Ingress), certified: make(map[string]*networking.Ingress),
+	}
+	for _, service := range w.Services {
+		b.services[types.NamespacedName{Namespace: service.Namespace, Name: service.Name}] = service
+	}
+	for _, secret := range w.Secrets {
+		b.secrets[types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}] = secret
+	}
+	anyTLS := time.Time{}
+	for _, ingress := range s.ours {
+		if len(ingress.Spec.TLS) > 0 && anyTLS.IsZero() {
+			anyTLS = ingress.CreationTimestamp.UTC()
+		}
+		b.add(ingress)
+	}
+	for i, ingress := range s.ours {
+		b.fallbacks(ingress, &s.HTTP.Sites[i])
+	}
+	s.wanted = []route.Listener{{Port: route.HTTPPort, Since: s.ours[0].CreationTimestamp.UTC()}}
+	if slices.ContainsFunc(s.ours, func(i *networking.Ingress) bool { return len(i.Spec.TLS) > 0 }) {
+		s.wanted = append(s.wanted, route.Listener{Port: route.HTTPSPort, TLS: true, Since: anyTLS})
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.pools)) {
+		s.Pools = append(s.Pools, b.pools[name])
+	}
+	return s
+}
+
+// oursOf gives the Ingresses for the gateways, the oldest first. One without a class is of the default class.
+func oursOf(ingresses []*networking.Ingress, classes []*networking.IngressClass) (ours []*networking.Ingress) {
+	names := make(map[string]bool)
+	byDefault := false
+	for _, class := range classes {
+		if class.Spec.Controller == Controller {
+			names[class.Name] = true
+			byDefault = byDefault || class.Annotations[annotationDefault] == "true"
+		}
+	}
+	for _, ingress := range ingresses {
+		former, said := ingress.Annotations[annotationClass]
+		switch {
+		case ingress.Spec.IngressClassName != nil && names[*ingress.Spec.IngressClassName],
+			ingress.Spec.IngressClassName == nil && said && names[former],
+			ingress.Spec.IngressClassName == nil && !said && byDefault:
+			ours = append(ours, ingress)
+		}
+	}
+	slices.SortFunc(ours, func(a, b *networking.Ingress) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return ours
+}
+
+// settle takes in which ports the Ingresses got, and who has the others.
+func (s *Sites) settle(won []route.Listener, conflicts map[uint16]route.Route) {
+	s.Listeners, s.conflicts = won, conflicts
+	s.HTTP.Sites = slices.DeleteFunc(s.HTTP.Sites, func(site route.Site) bool { return len(site.Paths)+len(site.Certificates) == 0 })
+	safe := slices.ContainsFunc(won, func(l route.Listener) bool { return l.TLS })
+	for i := range s.HTTP.Sites {
+		site := &s.HTTP.Sites[i]
+		for j := range site.Paths {
+			site.Paths[j].Redirect = site.Paths[j].Redirect && safe
+		}
+	}
+	for _, ingress := range s.ours {
+		for _, l := range s.wanted {
+			holder, taken := conflicts[l.Port]
+			if !taken || l.TLS && len(ingress.Spec.TLS) == 0 {
+				continue
+			}
+			s.Complaints = append(s.Complaints, ingressComplaint(ingress, ReasonConflict,
+				"port %d of the gateways does not serve the Ingress: it belongs to the Service %s, which is older. Move it with the Service's annotation %s, or do not publish it (%s: \"false\").",
+				l.Port, holder, AnnotationPort, AnnotationPublish))
+		}
+	}
+}
+
+func ingressComplaint(ingress *networking.Ingress, reason, format string, arguments ...any) Complaint {
+	return Complaint{Kind: kindIngress, Namespace: ingress.Namespace, Name: ingress.Name, UID: ingress.UID, Reason: reason, Message: fmt.Sprintf(format, arguments...)}
+}
+
+// builder collects what Ingresses say, the oldest first.
+type builder struct {
+	*Sites
+	services  map[types.NamespacedName]*core.Service
+	slices    map[types.NamespacedName][]*discovery.EndpointSlice
+	secrets   map[types.NamespacedName]*core.Secret
+	pools     map[string]route.Pool
+	paths     map[string]*networking.Ingress // who has a path of a host
+	certified map[string]*networking.Ingress // who has the certificate of a host
+}
+
+func (b *builder) complain(ingress *networking.Ingress, reason, format string, arguments ...any) {
+	c := ingressComplaint(ingress, reason, format, arguments...)
+	if !slices.Contains(b.Complaints, c) {
+		b.Complaints = append(b.Complaints, c)
+	}
+}
+
+func (b *builder) add(ingress *networking.Ingress) {
+	site := route.Site{Namespace: ingress.Namespace, Ingress: ingress.Name}
+	safe := b.certificates(ingress, &site)
+	redirect, err := redirectWish(ingress.Annotations)
+	if err != nil {
+		b.complain(ingress, ReasonAnnotation, "%v", err)
+	}
+	redirects := func(host string) bool { return redirect == yes || redirect == unsaid && safe(host) }
+	for _, rule := range ingress.Spec.Rules {
+		if rule.HTTP == nil {
+			continue // everything of the host goes to the default backend: see fallbacks
+		}
+		for _, path := range rule.HTTP.Paths {
+			wanted := route.Path{Host: rule.Host, Path: cmp.Or(path.Path, "/"), Exact: path.PathType != nil && *path.PathType == networking.PathTypeExact, Redirect: redirects(rule.Host)}
+			if err := errors.Join(route.ValidHost(wanted.Host), route.ValidPath(wanted.Path)); err != nil {
+				b.complain(ingress, ReasonPath, "a path is not served: %v", err)
+				continue
+			}
+			if holder := b.claim(ingress, wanted); holder != nil {
+				b.complain(ingress, ReasonPathConflict, "the path %s of the host %q is not served by this Ingress: it belongs to the Ingress %s/%s, which is older.",
+					wanted.Path, wanted.Host, holder.Namespace, holder.Name)
+				continue
+			}
+			if wanted.Pool = b.pool(ingress, path.Backend); wanted.Pool != "" {
+				site.Paths = append(site.Paths, wanted)
+			}
+		}
+	}
+	b.HTTP.Sites = append(b.HTTP.Sites, site)
+}
+
+// fallbacks have the default backend of an Ingress take what its hosts have no other path for; one without rules takes what no host takes.
+func (b *builder) fallbacks(ingress *networking.Ingress, site *route.Site) {
+	if ingress.Spec.DefaultBackend == nil {
+		return
+	}
+	pool := b.pool(ingress, *ingress.Spec.DefaultBackend)
+	if pool == "" {
+		return
+	}
+	redirect, _ := redirectWish(ingress.Annotations)
+	hosts := []string{""}
+	for _, rule := range ingress.Spec.Rules {
+		if route.ValidHost(rule.Host) == nil && !slices.Contains(hosts, rule.Host) {
+			hosts = append(hosts, rule.Host)
+		}
+	}
+	for _, host := range hosts {
+		wanted := route.Path{Host: host, Path: "/", Pool: pool, Redirect: redirect == yes || redirect == unsaid && b.certified[host] == ingress}
+		holder := b.claim(ingress, wanted)
+		switch {
+		case holder == nil:
+			site.Paths = append(site.Paths, wanted)
+		case host == "" && holder != ingress && len(ingress.Spec.Rules) == 0:
+			b.complain(ingress, ReasonPathConflict, "the default backend is not served: that of the Ingress %s/%s is older.", holder.Namespace, holder.Name)
+		}
+	}
+}
+
+// claim gives a path to an Ingress, or says who has it.
+func (b *builder) claim(ingress *networking.Ingress, p route.Path) (holder *networking.Ingress) {
+	key := p.Host + p.Path + " exact"
+	if !p.Exact {
+		key = p.Host + strings.TrimRight(p.Path, "/") + "/"
+	}
+	if holder, taken := b.paths[key]; taken {
+		return holder
+	}
+	b.paths[key] = ingress
+	return nil
+}
+
+// certificates says which hosts have a valid one.
+func (b *builder) certificates(ingress *networking.Ingress, site *route.Site) (safe func(host string) bool) {
+	valid := map[string]bool{}
+	for _, section := range ingress.Spec.TLS {
+		if section.SecretName == "" {
+			continue // the hosts show the certificate of hosts that have none
+		}
+		hosts := slices.Clone(section.Hosts)
+		if len(hosts) == 0 {
+			for _, rule := range ingress.Spec.Rules {
+				hosts = append(hosts, rule.Host)
+			}
+		}
+		name := types.NamespacedName{Namespace: ingress.Namespace, Name: section.SecretName}
+		content, err := b.certificate(name)
+		if err != nil {
+			b.complain(ingress, ReasonCertificate, "the hosts %s are served with a certificate that the gateway signed itself: the Secret %s: %v", strings.Join(hosts, ", "), section.SecretName, err)
+			continue
+		}
+		for _, host := range hosts {
+			if err := route.ValidHost(host); host == "" || err != nil {
+				if err != nil {
+					b.complain(ingress, ReasonPath, "a host of tls: %v", err)
+				}
+				continue
+			}
+			if holder, taken := b.certified[host]; taken {
+				valid[host] = true
+				if holder != ingress {
+					other := slices.IndexFunc(b.HTTP.Sites, func(s route.Site) bool { return s.Namespace == holder.Namespace && s.Ingress == holder.Name })
+					if holder.Namespace != ingress.Namespace || !slices.Contains(b.HTTP.Sites[other].Certificates, route.Certificate{Host: host, Secret: section.SecretName}) {
+						b.complain(ingress, ReasonPathConflict, "the host %s has the certificate of the Ingress %s/%s, which is older.", host, holder.Namespace, holder.Name)
+					}
+				}
+				continue
+			}
+			b.certified[host], valid[host] = ingress, true
+			b.Certificates[name] = content
+			site.Certificates = append(site.Certificates, route.Certificate{Host: host, Secret: section.SecretName})
+		}
+	}
+	return func(host string) bool {
+		_, above, _ := strings.Cut(host, ".")
+		return valid[host] || above != "" && valid["*."+above]
+	}
+}
+
+// certificate reads a Secret, and writes it anew: nothing but certificates and a key reaches the gateways.
+func (b *builder) certificate(name types.NamespacedName) ([]byte, error) {
+	secret, there := b.secrets[name]
+	if !there {
+		return nil, fmt.Errorf("there is none of type %s", core.SecretTypeTLS)
+	}
+	pair, err := tls.X509KeyPair(secret.Data[core.TLSCertKey], secret.Data[core.TLSPrivateKeyKey])
+	if err != nil {
+		return nil, fmt.Errorf("%s and %s are no certificate and its key: %w", core.TLSCertKey, core.TLSPrivateKeyKey, err)
+	}
+	if key, ok := pair.Leaf.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() < 2048 {
+		return nil, fmt.Errorf("its RSA key has %d bits, and needs 2048", key.N.BitLen())
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		return nil, err
+	}
+	var content []byte
+	for _, one := range pair.Certificate {
+		content = append(content, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: one})...)
+	}
+	return append(content, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...), nil
+}
+
+// pool gives the name of a backend's pool; one whose Service is not there has nobody in it. "" is a backend that cannot be one.
+func (b *builder) pool(ingress *networking.Ingress, backend networking.IngressBackend) string {
+	if backend.Service == nil {
+		b.complain(ingress, ReasonBackend, "a path is not served: gateways send requests to Services, and not to other resources.")
+		return ""
+	}
+	wanted := backend.Service.Port
+	pool := route.Pool{Namespace: ingress.Namespace, Service: backend.Service.Name, Port: cmp.Or(wanted.Name, strconv.Itoa(int(wanted.Number)))}
+	name := types.NamespacedName{Namespace: ingress.Namespace, Name: backend.Service.Name}
+	service, there := b.services[name]
+	number := -1
+	if there {
+		number = slices.IndexFunc(service.Spec.Ports, func(p core.ServicePort) bool {
+			return (wanted.Name != "" && p.Name == wanted.Name || wanted.Name == "" && p.Port == wanted.Number) && (p.Protocol == core.ProtocolTCP || p.Protocol == "")
+		})
+	}
+	switch {
+	case !there:
+		b.complain(ingress, ReasonBackend, "requests are answered with 503: there is no Service %s.", backend.Service.Name)
+	case service.Spec.Type == core.ServiceTypeExternalName:
+		b.complain(ingress, ReasonBackend, "requests are answered with 503: the Service %s is of type ExternalName, which has no endpoints.", backend.Service.Name)
+	case number < 0:
+		b.complain(ingress, ReasonBackend, "requests are answered with 503: the Service %s has no TCP port %s.", backend.Service.Name, pool.Port)
+	default:
+		port := service.Spec.Ports[number]
+		pool.Port, pool.Backends = portName(port), backends(service, port, b.slices[name])
+	}
+	if err := (route.Part{Pool: &pool}).Validate(); err != nil {
+		b.complain(ingress, ReasonBackend, "a path is not served: %v", err)
+		return ""
+	}
+	b.pools[pool.Name()] = pool
+	return pool.Name()
+}
+
+func redirectWish(annotations map[string]string) (wish, error) {
+	return truth(annotations, AnnotationRedirect)
+}

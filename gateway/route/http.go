@@ -1,0 +1,237 @@
+package route
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// HTTPPrefix is where everything is that gateways serve by host name and path: one key for each port that they listen on, for each
+// Ingress, and for each port of a Service that Ingresses name.
+const HTTPPrefix = Prefix + "routes/http/"
+
+const (
+	listenersPrefix = HTTPPrefix + "listeners/"
+	sitesPrefix     = HTTPPrefix + "sites/"
+	poolsPrefix     = HTTPPrefix + "pools/"
+)
+
+// Ports of HTTP and of HTTP over TLS.
+const (
+	HTTPPort  = 80
+	HTTPSPort = 443
+)
+
+// Limits of what is asked for: an entry of a map in HAProxy has room for both.
+const (
+	MaxHost = 253
+	MaxPath = 1024
+)
+
+// HTTP is all that gateways serve by host name and path.
+type HTTP struct {
+	Listeners []Listener
+	Sites     []Site
+	Pools     []Pool
+}
+
+// Listener is a port on which gateways tell requests apart by host name and path.
+type Listener struct {
+	Port  uint16    `json:"port"`
+	TLS   bool      `json:"tls,omitempty"`
+	Since time.Time `json:"since"` // the port was given to it; a younger Service does not get it
+}
+
+// Site is what an Ingress has gateways serve. No other one has the same path of the same host.
+type Site struct {
+	Namespace    string        `json:"namespace"`
+	Ingress      string        `json:"ingress"`
+	Paths        []Path        `json:"paths"`
+	Certificates []Certificate `json:"certificates,omitempty"`
+}
+
+// Path is where requests go that ask a host for a path.
+type Path struct {
+	Host     string `json:"host,omitempty"` // www.example.com, *.example.com (one label more), or empty: any
+	Path     string `json:"path"`
+	Exact    bool   `json:"exact,omitempty"`    // else what is below it, too
+	Pool     string `json:"pool"`               // see Pool.Name
+	Redirect bool   `json:"redirect,omitempty"` // requests without TLS are sent to HTTPS
+}
+
+// Certificate says by which Secret (of type kubernetes.io/tls, in the namespace of the Ingress) a host shows who it is.
+type Certificate struct {
+	Host   string `json:"host"`
+	Secret string `json:"secret"`
+}
+
+// Pool is who answers behind a port of a Service.
+type Pool struct {
+	Namespace string    `json:"namespace"`
+	Service   string    `json:"service"`
+	Port      string    `json:"port"` // its name, or its number when it has none
+	Backends  []Backend `json:"backends"`
+}
+
+// Name is the pool's name, by which paths refer to it.
+func (p Pool) Name() string { return p.Namespace + "/" + p.Service + "/" + p.Port }
+
+// Part is one key of HTTP: one of its fields is set.
+type Part struct {
+	Version  int       `json:"version"`
+	Listener *Listener `json:"listener,omitempty"`
+	Site     *Site     `json:"site,omitempty"`
+	Pool     *Pool     `json:"pool,omitempty"`
+}
+
+// Parts takes it apart.
+func (h HTTP) Parts() []Part {
+	var parts []Part
+	for _, one := range h.Listeners {
+		parts = append(parts, Part{Listener: &one})
+	}
+	for _, one := range h.Sites {
+		parts = append(parts, Part{Site: &one})
+	}
+	for _, one := range h.Pools {
+		parts = append(parts, Part{Pool: &one})
+	}
+	return parts
+}
+
+// Assemble puts parts together.
+func Assemble(parts []Part) (h HTTP) {
+	for _, part := range parts {
+		switch {
+		case part.Listener != nil:
+			h.Listeners = append(h.Listeners, *part.Listener)
+		case part.Site != nil:
+			h.Sites = append(h.Sites, *part.Site)
+		case part.Pool != nil:
+			h.Pools = append(h.Pools, *part.Pool)
+		}
+	}
+	return h
+}
+
+// PartKey is the key of a part in etcd.
+func PartKey(p Part) string {
+	switch {
+	case p.Listener != nil:
+		return listenersPrefix + strconv.Itoa(int(p.Listener.Port))
+	case p.Site != nil:
+		return sitesPrefix + p.Site.Namespace + "/" + p.Site.Ingress
+	case p.Pool != nil:
+		return poolsPrefix + p.Pool.Name()
+	}
+	return ""
+}
+
+var (
+	// nameForm is how Kubernetes calls objects and ports (RFC 1123).
+	nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+	hostForm = regexp.MustCompile(`^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
+	// pathForm are the characters of a path in a URL (RFC 3986, 3.3).
+	pathForm = regexp.MustCompile(`^/([A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*$`)
+	poolForm = regexp.MustCompile(`^[a-z0-9.-]+/[a-z0-9.-]+/[a-z0-9.-]+$`)
+)
+
+// ValidHost says what is wrong with a host, or nil. Empty is any host.
+func ValidHost(host string) error {
+	if host != "" && (len(host) > MaxHost || !hostForm.MatchString(host)) {
+		return fmt.Errorf("%q is not a host name like www.example.com or *.example.com", host)
+	}
+	return nil
+}
+
+// ValidPath says what is wrong with a path, or nil.
+func ValidPath(path string) error {
+	if len(path) > MaxPath || !pathForm.MatchString(path) {
+		return fmt.Errorf("%.100q is not the path of a URL: it begins with /, has the characters of RFC 3986 and at most %d of them", path, MaxPath)
+	}
+	return nil
+}
+
+// Validate says what is wrong with a part, or nil.
+func (p Part) Validate() error {
+	var problems []error
+	check := func(ok bool, format string, arguments ...any) {
+		if !ok {
+			problems = append(problems, fmt.Errorf(format, arguments...))
+		}
+	}
+	named := func(what, name string) { check(nameForm.MatchString(name), "%s %q is not a name", what, name) }
+	switch {
+	case p.Listener != nil:
+		purpose, reserved := Reserved(p.Listener.Port)
+		check(p.Listener.Port != 0 && !reserved, "port %d is not for gateways %s", p.Listener.Port, purpose)
+	case p.Site != nil:
+		named("namespace", p.Site.Namespace)
+		named("ingress", p.Site.Ingress)
+		for _, path := range p.Site.Paths {
+			problems = append(problems, ValidHost(path.Host), ValidPath(path.Path))
+			check(poolForm.MatchString(path.Pool), "%q is not a port of a Service", path.Pool)
+		}
+		for _, certificate := range p.Site.Certificates {
+			check(certificate.Host != "", "a certificate is for a host")
+			problems = append(problems, ValidHost(certificate.Host))
+			named("secret", certificate.Secret)
+		}
+	case p.Pool != nil:
+		named("namespace", p.Pool.Namespace)
+		named("service", p.Pool.Service)
+		named("port", p.Pool.Port)
+		problems = append(problems, validBackends(p.Pool.Backends)...)
+	default:
+		check(false, "it is none of listener, site and pool")
+	}
+	return errors.Join(problems...)
+}
+
+// EncodePart gives a part's value in etcd.
+func EncodePart(p Part) ([]byte, error) {
+	if err := p.Validate(); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", PartKey(p), err)
+	}
+	p.Version = Version
+	if p.Pool != nil {
+		pool := *p.Pool
+		pool.Backends = sorted(pool.Backends)
+		p.Pool = &pool
+	}
+	return json.Marshal(p)
+}
+
+// DecodePart reads a key and its value back. What is none, or contradicts its key, is an error that names the key.
+func DecodePart(key string, value []byte) (Part, error) {
+	var p Part
+	if err := decodeVersion(key, value); err != nil {
+		return Part{}, err
+	}
+	if err := json.Unmarshal(value, &p); err != nil {
+		return Part{}, fmt.Errorf("decode %q: %w", key, err)
+	}
+	if err := p.Validate(); err != nil {
+		return Part{}, fmt.Errorf("decode %q: %w", key, err)
+	}
+	if is := PartKey(p); is != key {
+		return Part{}, fmt.Errorf("decode %q: the value is about %s", key, is)
+	}
+	return p, nil
+}
+
+func decodeVersion(key string, value []byte) error {
+	var version struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(value, &version); err != nil {
+		return fmt.Errorf("decode %q: %w", key, err)
+	}
+	if version.Version != Version {
+		return fmt.Errorf("decode %q: version %d is not understood, only %d is; is this gateway older than the publisher?", key, version.Version, Version)
+	}
+	return nil
+}

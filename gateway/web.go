@@ -1,0 +1,85 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/burano/burano/gateway/haproxy"
+	"github.com/burano/burano/gateway/route"
+)
+
+// certificate is a Secret's certificate with its key.
+type certificate struct {
+	namespace, secret string
+	pem               []byte
+}
+
+// unseal reads a certificate that is sealed for this gateway.
+func (g *gateway) unseal(key string, value []byte) (certificate, error) {
+	sealed, err := route.DecodeSealed(key, value)
+	if err != nil {
+		return certificate{}, err
+	}
+	content, err := g.key.Open(sealed.Box)
+	if err != nil {
+		return certificate{}, fmt.Errorf("open the certificate %s: %w", key, err)
+	}
+	return certificate{namespace: sealed.Namespace, secret: sealed.Secret, pem: content}, nil
+}
+
+// wanted is what etcd says of hosts and paths; known is false as long as it was never read.
+func (g *gateway) wanted() (web haproxy.Web, known bool) {
+	parts, known := g.web.Values()
+	certificates, opened := g.sealed.Values()
+	if !known || !opened {
+		return web, false
+	}
+	web.HTTP = route.Assemble(parts)
+	type name struct{ namespace, secret string }
+	hosts := make(map[name][]string)
+	taken := make(map[string]bool)
+	for _, site := range web.Sites {
+		for _, one := range site.Certificates {
+			if !taken[one.Host] {
+				taken[one.Host] = true
+				hosts[name{site.Namespace, one.Secret}] = append(hosts[name{site.Namespace, one.Secret}], one.Host)
+			}
+		}
+	}
+	for _, one := range certificates {
+		if mine := hosts[name{one.namespace, one.secret}]; len(mine) > 0 {
+			slices.Sort(mine)
+			web.Certificates = append(web.Certificates, haproxy.Certificate{Name: one.namespace + "/" + one.secret, Hosts: mine, PEM: one.pem})
+		}
+	}
+	return web, true
+}
+
+// tellPatience is for one try; what is served does not wait for etcd.
+const tellPatience = 2 * time.Second
+
+// tellKey says in etcd to what certificates for this gateway are sealed.
+func (g *gateway) tellKey(ctx context.Context) {
+	if g.config.Name == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellPatience)
+	defer cancel()
+	key := route.KeyOf(g.config.Name)
+	value, err := route.EncodeKey(route.PublicKey{Gateway: g.config.Name, Public: g.key.Public()})
+	var present *clientv3.GetResponse
+	if err == nil {
+		present, err = g.config.Etcd.Get(ctx, key)
+	}
+	if err == nil && (len(present.Kvs) == 0 || !bytes.Equal(present.Kvs[0].Value, value)) {
+		_, err = g.config.Etcd.Put(ctx, key, string(value))
+	}
+	if err != nil {
+		g.config.Logger.Warn("certificates are not sealed for this gateway: etcd does not take its key; trying again", "error", err)
+	}
+}
