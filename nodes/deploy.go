@@ -430,7 +430,7 @@ func (d *deployment) plan() *plan.Plan {
 			add(node, stepRuntime, d.runtime, on(node, stepFiles))
 			kubelet := plan.Step{Name: stepKubelet, After: append(began, on(node, stepRuntime), on(node, stepAPIForwarder), access)}
 			if d.again || !node.Settings.IsZero() {
-				kubelet.After = append(kubelet.After, add(node, stepSettings, d.settle, append(began, ready)...))
+				kubelet.After = append(kubelet.After, add(node, stepSettings, d.applySettings, append(began, ready)...))
 			}
 			for _, other := range nodes {
 				if other.Role == Gateway && admits { // pods are asked as soon as they run

@@ -50,17 +50,17 @@ func (d *deployment) present() []Node {
 	})
 }
 
-// settle is the step that gives a node its labels, taints and state before its kubelet runs.
-func (d *deployment) settle(ctx context.Context, node Node) error {
+// applySettings is the step that gives a node its labels, taints and state before its kubelet runs.
+func (d *deployment) applySettings(ctx context.Context, node Node) error {
 	config, err := d.bootstrap(ctx)
 	if err != nil {
 		return err
 	}
-	return kube.Settle(ctx, config, node.Name, node.Settings)
+	return kube.ApplySettings(ctx, config, node.Name, node.Settings)
 }
 
-// Settle has the Kubernetes node be as its settings say; opened has it take pods again, whoever has cordoned it.
-func (c *Cluster) Settle(ctx context.Context, name string, opened bool) error {
+// ApplySettings has the Kubernetes node be as its settings say; opened has it take pods again, whoever has cordoned it.
+func (c *Cluster) ApplySettings(ctx context.Context, name string, opened bool) error {
 	node, err := c.node(name)
 	if err != nil {
 		return err
@@ -75,11 +75,11 @@ func (c *Cluster) Settle(ctx context.Context, name string, opened bool) error {
 				return err
 			}
 		}
-		return kube.Settle(ctx, config, node.Name, node.Settings)
+		return kube.ApplySettings(ctx, config, node.Name, node.Settings)
 	})
 }
 
-// Empty leaves nothing on a node that anybody needs, as Remove does, but the node stays: it takes no pods until Settle or Deploy. When
+// Empty leaves nothing on a node that anybody needs, as Remove does, but the node stays: it takes no pods until ApplySettings or Deploy. When
 // pods do not go in time the error is a *PodsStay, and unless forced the node takes pods again.
 func (c *Cluster) Empty(ctx context.Context, name string, forced bool) error {
 	node, err := c.node(name)

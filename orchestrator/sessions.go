@@ -145,12 +145,12 @@ func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmen
 	if session.State != store.Opened {
 		return fault.New(fault.Forbidden, "Session <SessionId %s> is already deployed or deployment is in progress", sessionID)
 	}
-	doomed := destroyedClusters(environment.Model.ObjectsCopy, session.Model.Objects)
-	doomed = slices.DeleteFunc(doomed, func(one Change) bool {
+	destroyed := destroyedClusters(environment.Model.ObjectsCopy, session.Model.Objects)
+	destroyed = slices.DeleteFunc(destroyed, func(one Change) bool {
 		return slices.Contains(session.Model.MayDestroy, one.ID) || slices.Contains(mayDestroy, one.ID) || one.Name != "" && slices.Contains(mayDestroy, one.Name)
 	})
-	if len(doomed) > 0 {
-		return destroys(doomed)
+	if len(destroyed) > 0 {
+		return destroys(destroyed)
 	}
 	delegation, err := s.delegate(ctx, caller, environment)
 	if err != nil {

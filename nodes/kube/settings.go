@@ -132,34 +132,34 @@ type setByBurano struct {
 	Cordoned bool     `json:"cordoned,omitempty"`
 }
 
-// Settle has a node be as its settings say: what was set through Burano before and is not any more is removed, and what others have set
+// ApplySettings has a node be as its settings say: what was set through Burano before and is not any more is removed, and what others have set
 // stays. A node that is not there yet is made, so that its kubelet finds it as it is to be and no pod comes too early.
-func Settle(ctx context.Context, config *rest.Config, name string, settings Settings) error {
+func ApplySettings(ctx context.Context, config *rest.Config, name string, settings Settings) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make a Kubernetes client: %w", err)
 	}
-	err = persist(ctx, func(ctx context.Context) error { return settle(ctx, client, name, settings) })
+	err = persist(ctx, func(ctx context.Context) error { return applySettings(ctx, client, name, settings) })
 	if err != nil {
 		return fmt.Errorf("set labels, taints and state of node %s: %w", name, err)
 	}
 	return nil
 }
 
-func settle(ctx context.Context, client kubernetes.Interface, name string, settings Settings) error {
+func applySettings(ctx context.Context, client kubernetes.Interface, name string, settings Settings) error {
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		if settings.IsZero() {
 			return nil
 		}
-		made := settled(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, settings)
+		made := withSettings(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, settings)
 		_, err = client.CoreV1().Nodes().Create(ctx, made, metav1.CreateOptions{})
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	made := settled(node, settings)
+	made := withSettings(node, settings)
 	if reflect.DeepEqual(node, made) {
 		return nil
 	}
@@ -182,8 +182,8 @@ func settle(ctx context.Context, client kubernetes.Interface, name string, setti
 	return err
 }
 
-// settled is the node as the settings want it.
-func settled(node *corev1.Node, settings Settings) *corev1.Node {
+// withSettings is the node as the settings want it.
+func withSettings(node *corev1.Node, settings Settings) *corev1.Node {
 	node = node.DeepCopy()
 	var former, now setByBurano
 	_ = json.Unmarshal([]byte(node.Annotations[annotationSet]), &former) // what somebody has damaged says nothing

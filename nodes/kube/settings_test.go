@@ -67,9 +67,9 @@ func merge(into, patch map[string]any) {
 
 func TestANodeIsMadeAsItIsToBeBeforeItsKubeletRegistersIt(t *testing.T) {
 	config, now, changes := oneNode(t, nil)
-	require.NoError(t, Settle(t.Context(), config, "a", Settings{}))
+	require.NoError(t, ApplySettings(t.Context(), config, "a", Settings{}))
 	require.Zero(t, *changes, "without settings its kubelet makes it")
-	require.NoError(t, Settle(t.Context(), config, "a", Settings{Labels: map[string]string{"disk": "fast"}, Locked: true}))
+	require.NoError(t, ApplySettings(t.Context(), config, "a", Settings{Labels: map[string]string{"disk": "fast"}, Locked: true}))
 	require.Equal(t, "fast", now().Labels["disk"])
 	require.True(t, now().Spec.Unschedulable)
 	require.Equal(t, []corev1.Taint{{Key: LockedTaint, Effect: corev1.TaintEffectNoExecute}}, now().Spec.Taints)
@@ -82,19 +82,19 @@ func TestSettingsLeaveAloneWhatOthersHaveSet(t *testing.T) {
 		"spec":     map[string]any{"taints": []any{map[string]any{"key": "theirs", "effect": "NoSchedule"}}},
 	})
 	first := Settings{Labels: map[string]string{"disk": "fast", "zone": "b"}, Taints: []Taint{{Key: "gpu", Value: "yes", Effect: "NoSchedule"}}, Cordoned: true}
-	require.NoError(t, Settle(t.Context(), config, "a", first))
+	require.NoError(t, ApplySettings(t.Context(), config, "a", first))
 	require.Equal(t, map[string]string{"theirs": "yes", "disk": "fast", "zone": "b"}, now().Labels)
 	require.Equal(t, []corev1.Taint{{Key: "theirs", Effect: "NoSchedule"}, {Key: "gpu", Value: "yes", Effect: "NoSchedule"}}, now().Spec.Taints)
 	require.True(t, now().Spec.Unschedulable)
 
-	require.NoError(t, Settle(t.Context(), config, "a", first))
+	require.NoError(t, ApplySettings(t.Context(), config, "a", first))
 	require.Equal(t, 1, *changes, "the same again changes nothing")
 
-	require.NoError(t, Settle(t.Context(), config, "a", first.With(map[string]string{"zone": "c"}, []string{"disk"}, nil, []string{"gpu"})))
+	require.NoError(t, ApplySettings(t.Context(), config, "a", first.With(map[string]string{"zone": "c"}, []string{"disk"}, nil, []string{"gpu"})))
 	require.Equal(t, map[string]string{"theirs": "yes", "zone": "c"}, now().Labels)
 	require.Equal(t, []corev1.Taint{{Key: "theirs", Effect: "NoSchedule"}}, now().Spec.Taints)
 
-	require.NoError(t, Settle(t.Context(), config, "a", Settings{}))
+	require.NoError(t, ApplySettings(t.Context(), config, "a", Settings{}))
 	require.Equal(t, map[string]string{"theirs": "yes"}, now().Labels)
 	require.False(t, now().Spec.Unschedulable)
 	require.NotContains(t, now().Annotations, annotationSet)
@@ -103,8 +103,8 @@ func TestSettingsLeaveAloneWhatOthersHaveSet(t *testing.T) {
 func TestANodeThatSomebodyElseHasCordonedStaysSo(t *testing.T) {
 	config, now, _ := oneNode(t, map[string]any{"kind": "Node", "apiVersion": "v1",
 		"metadata": map[string]any{"name": "a", "resourceVersion": "1", "labels": map[string]any{}}, "spec": map[string]any{"unschedulable": true}})
-	require.NoError(t, Settle(t.Context(), config, "a", Settings{Locked: true}))
-	require.NoError(t, Settle(t.Context(), config, "a", Settings{}))
+	require.NoError(t, ApplySettings(t.Context(), config, "a", Settings{Locked: true}))
+	require.NoError(t, ApplySettings(t.Context(), config, "a", Settings{}))
 	require.True(t, now().Spec.Unschedulable)
 	require.Empty(t, now().Spec.Taints)
 	require.NoError(t, Open(t.Context(), config, "a"))
@@ -116,7 +116,7 @@ func TestARemovalThatIsGivenUpUnlocksNothing(t *testing.T) {
 	config, now, _ := oneNode(t, map[string]any{"kind": "Node", "apiVersion": "v1",
 		"metadata": map[string]any{"name": "a", "resourceVersion": "1", "labels": map[string]any{}}, "spec": map[string]any{}})
 	require.NoError(t, Cordon(t.Context(), config, "a"))
-	require.NoError(t, Settle(t.Context(), config, "a", Settings{Locked: true}))
+	require.NoError(t, ApplySettings(t.Context(), config, "a", Settings{Locked: true}))
 	require.NotContains(t, now().Annotations, annotationLeaving)
 	for range 2 {
 		require.NoError(t, Uncordon(t.Context(), config, "a"))
@@ -124,7 +124,7 @@ func TestARemovalThatIsGivenUpUnlocksNothing(t *testing.T) {
 		require.NoError(t, Cordon(t.Context(), config, "a"))
 	}
 	require.NoError(t, Uncordon(t.Context(), config, "a"))
-	require.NoError(t, Settle(t.Context(), config, "a", Settings{}))
+	require.NoError(t, ApplySettings(t.Context(), config, "a", Settings{}))
 	require.False(t, now().Spec.Unschedulable)
 }
 

@@ -121,7 +121,7 @@ func (g groups) make(ctx context.Context, interpreter *muranopl.Interpreter, gro
 	if len(zones) == 0 {
 		zones = []string{like.Text("availabilityZone")}
 	}
-	settle(members, zones)
+	assignZones(members, zones)
 	property := func(name string) any {
 		if own, _ := group.Get(name); own != nil {
 			return own
@@ -169,8 +169,8 @@ func groupNode(group *muranopl.Object, id string) *muranopl.Object {
 	return nil
 }
 
-// settle gives nodes zones that have none, or none of these: the one with the fewest of them.
-func settle(members []keptMember, zones []string) {
+// assignZones gives nodes zones that have none, or none of these: the one with the fewest of them.
+func assignZones(members []keptMember, zones []string) {
 	in := map[string]int{}
 	for i := range members {
 		if !slices.Contains(zones, members[i].Zone) {

@@ -36,6 +36,6 @@ func TestANodeHasWhatItsGroupSaysAndWhatIsSetOfItself(t *testing.T) {
 
 func TestANodeStaysInItsZoneAsLongAsTheGroupHasIt(t *testing.T) {
 	members := []keptMember{{Number: 1, Zone: "a"}, {Number: 2, Zone: "b"}, {Number: 3, Zone: ""}, {Number: 4, Zone: "gone"}, {Number: 5, Zone: "a"}}
-	settle(members, []string{"a", "b", "c"})
+	assignZones(members, []string{"a", "b", "c"})
 	require.Equal(t, []keptMember{{Number: 1, Zone: "a"}, {Number: 2, Zone: "b"}, {Number: 3, Zone: "c"}, {Number: 4, Zone: "b"}, {Number: 5, Zone: "a"}}, members)
 }

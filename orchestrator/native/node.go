@@ -99,7 +99,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 		if err := c.connected(ctx, cluster, byCluster[cluster], network); err != nil {
 			return nil, nil, err
 		}
-		if err := c.settle(ctx, cluster, byCluster[cluster]); err != nil {
+		if err := c.recordPlaces(ctx, cluster, byCluster[cluster]); err != nil {
 			return nil, nil, err
 		}
 		c.joinFurther(cluster, withExternal(cluster, network, furtherOf(byCluster[cluster])))

@@ -155,9 +155,9 @@ func (n serverNames) has(server nodeServer) bool {
 	return there
 }
 
-// settle keeps where the servers of a cluster stand before anything is made. What the property of a former version's nodes says, also of
+// recordPlaces keeps where the servers of a cluster stand before anything is made. What the property of a former version's nodes says, also of
 // those that do not run now, is kept so that it counts when it changes.
-func (c *clusters) settle(ctx context.Context, cluster *muranopl.Object, list []member) error {
+func (c *clusters) recordPlaces(ctx context.Context, cluster *muranopl.Object, list []member) error {
 	wanted := map[*muranopl.Object]map[int64]place{}
 	first := true
 	for _, one := range list {

@@ -181,7 +181,7 @@ func (c clusterClass) apply(ctx context.Context, one *namedNode, settings kube.S
 	if err != nil {
 		return err
 	}
-	return live.Settle(ctx, one.Name, opened)
+	return live.ApplySettings(ctx, one.Name, opened)
 }
 
 // groupKeeps finds labels and taints that a node cannot lose, because its group has them and not it alone.

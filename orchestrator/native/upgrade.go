@@ -292,7 +292,7 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, known *
 		c.reports.inform(ctx, object, "%s is done: %d of %d", node.Name, i+1, len(known.Nodes))
 	}
 	if !back {
-		c.settleImages(object, known)
+		c.recordImages(object, known)
 	}
 	if err := c.hold(ctx, object, false); err != nil {
 		return err
@@ -350,8 +350,8 @@ func (c clusterClass) hold(ctx context.Context, object *muranopl.Object, held bo
 	return c.clusters.masters.hold(ctx, object, held)
 }
 
-// settleImages gives the image to what an upgrade's nodes do not show: nodes that do not run, and groups.
-func (c clusterClass) settleImages(object *muranopl.Object, known *Upgrade) {
+// recordImages gives the image to what an upgrade's nodes do not show: nodes that do not run, and groups.
+func (c clusterClass) recordImages(object *muranopl.Object, known *Upgrade) {
 	give := func(to *muranopl.Object) {
 		if err := to.Initialise("image", known.Image); err != nil {
 			c.reports.logger.Warn("the image of an object cannot be set", "object", to.ID(), "error", err)

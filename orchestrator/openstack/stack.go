@@ -268,8 +268,8 @@ func (p *Project) DeleteStack(ctx context.Context, name string) error {
 
 // deleteAll deletes these stacks of one name at once, and waits until the name is free of them: for a moment after DELETE_COMPLETE it
 // is not.
-func (p *Project) deleteAll(ctx context.Context, name string, doomed []stacks.ListedStack) error {
-	if len(doomed) == 0 {
+func (p *Project) deleteAll(ctx context.Context, name string, list []stacks.ListedStack) error {
+	if len(list) == 0 {
 		return nil
 	}
 	of, err := p.stacks(ctx, name)
@@ -280,7 +280,7 @@ func (p *Project) deleteAll(ctx context.Context, name string, doomed []stacks.Li
 		return err
 	}
 	ids := map[string]bool{}
-	for _, one := range doomed {
+	for _, one := range list {
 		err := of.Delete(ctx, name, one.ID)
 		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 			return explain(ctx, err, "delete stack "+name, Content{})

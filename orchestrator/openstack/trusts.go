@@ -139,7 +139,7 @@ func (s *Service) DeleteTrust(ctx context.Context, trustID string) error {
 	if err == nil {
 		return nil
 	}
-	// Keystone tells a stranger nothing of a trust, not even whether it exists: who signs in through one that is gone is refused
+	// Keystone tells nobody else anything of a trust, not even whether it exists: who signs in through one that is gone is refused
 	// as with a wrong password. The trustee, however, may look.
 	if there := trusts.Get(ctx, s.identity, trustID).Err; gophercloud.ResponseCodeIs(there, http.StatusNotFound) {
 		return nil

@@ -46,7 +46,7 @@ func TestASealedValueOpensForItsOwnerOnly(t *testing.T) {
 	require.NoError(t, err)
 	rapid.Check(t, func(t *rapid.T) {
 		owner := rapid.String().Draw(t, "owner")
-		stranger := rapid.String().Filter(func(s string) bool { return s != owner }).Draw(t, "stranger")
+		another := rapid.String().Filter(func(s string) bool { return s != owner }).Draw(t, "another")
 		value := rapid.SliceOf(rapid.Byte()).Draw(t, "value")
 		sealed := sealer.Seal(owner, value)
 
@@ -54,7 +54,7 @@ func TestASealedValueOpensForItsOwnerOnly(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, len(value), len(opened))
 		require.ElementsMatch(t, value, opened)
-		_, err = sealer.Open(stranger, sealed)
+		_, err = sealer.Open(another, sealed)
 		require.ErrorContains(t, err, "for something else")
 		_, err = other.Open(owner, sealed)
 		require.ErrorContains(t, err, "another key")

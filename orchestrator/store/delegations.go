@@ -213,7 +213,7 @@ func (s *Store) AdoptTrusts(ctx context.Context) error {
 			"NOT EXISTS (SELECT 1 FROM delegations WHERE delegations.id = environments.id)", false, true).Error; err != nil {
 			return err
 		}
-		// One that is just being made is in both tables for a moment: what was doomed is taken at an age only.
+		// One that is just being made is in both tables for a moment: what is to be revoked is taken at an age only.
 		old := s.clock() - Time(time.Hour/time.Microsecond)
 		if err := tx.Exec(columns+"SELECT id, environment_id, 'trust', ?, ?, '', '', '[]', NULL, trust, 0, 0, created FROM doomed_trusts WHERE created <= ? OR "+
 			"NOT EXISTS (SELECT 1 FROM environments WHERE environments.id = doomed_trusts.environment_id)", false, true, old).Error; err != nil {

@@ -551,14 +551,14 @@ func (s *server) killedDuring(t *testing.T, state string, instants []string, cal
 		s.running.stop(t)
 	}
 	for i, instant := range instants {
-		doomed := s.serve(http.DefaultClient, "http", "--state", state, "--kill-at-step", instant)
+		dying := s.serve(http.DefaultClient, "http", "--state", state, "--kill-at-step", instant)
 		if i == 0 { // it may die before it has answered
 			_, _ = s.run(s.as("demo", "demo"), s.program, call...)
 		}
 		select {
-		case <-doomed.ended:
-			status, ok := doomed.ProcessState.Sys().(syscall.WaitStatus)
-			require.True(t, ok && status.Signaled() && status.Signal() == syscall.SIGKILL, "%s: %v", instant, doomed.ProcessState)
+		case <-dying.ended:
+			status, ok := dying.ProcessState.Sys().(syscall.WaitStatus)
+			require.True(t, ok && status.Signaled() && status.Signal() == syscall.SIGKILL, "%s: %v", instant, dying.ProcessState)
 		case <-time.After(2 * time.Minute):
 			require.Fail(t, "the server was not killed", instant)
 		}

@@ -227,7 +227,7 @@ func watchAPI(t *testing.T, address string) *apiWatch {
 	w.group.Go(func() {
 		last := time.Now()
 		for ctx.Err() == nil {
-			if response, err := client.Get(address); err == nil { // whatever it answers to a stranger
+			if response, err := client.Get(address); err == nil { // whatever it answers to somebody without a certificate
 				response.Body.Close()
 				now := time.Now()
 				if away := now.Sub(last); away > w.longest {

@@ -73,8 +73,8 @@ func (s *server) take(method, path, session string) {
 	require.Equal(s.t, http.StatusOK, response.StatusCode, "%s %s", method, path)
 }
 
-// settled waits until nothing runs in the environment, or it is gone.
-func (s *server) settled(id string) {
+// awaitIdle waits until nothing runs in the environment, or it is gone.
+func (s *server) awaitIdle(id string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
 		request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.URL+"/v1/environments/"+id, nil)
@@ -162,7 +162,7 @@ func TestEnvironmentsAnswerAsRecorded(t *testing.T) {
 		case "env-show-deployed-2", "env-show-deleted":
 			open()
 			held = false
-			s.settled(environment)
+			s.awaitIdle(environment)
 			require.Len(t, s.cloud.stackNames(t), map[string]int{"env-show-deployed-2": 1}[e.Name], "%s: stacks in Heat", e.Name)
 		}
 		response, body, err := s.Send(t.Context(), e)
@@ -185,7 +185,7 @@ func TestEnvironmentsAnswerAsRecorded(t *testing.T) {
 		}
 		if !held && environment != "" && response.StatusCode == http.StatusOK &&
 			(strings.HasSuffix(e.Path, "/deploy") || e.Method == http.MethodDelete || strings.Contains(e.Path, "/actions/")) {
-			s.settled(environment)
+			s.awaitIdle(environment)
 		}
 		replayed[word]++
 	}

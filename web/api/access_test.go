@@ -9,7 +9,7 @@ import (
 
 func TestKubeconfigsAreForGroupsThatTheirCallersMayHave(t *testing.T) {
 	s := newServer(t)
-	mine := s.settle("demo", "demos")
+	mine := s.populate("demo", "demos")
 	base := "/burano/v1/environments/" + mine["environment"] + "/clusters/" + mine["cluster"]
 	ask := func(token, query string) (int, string) {
 		recorder := s.send("GET", base+"/kubeconfig"+query, map[string]string{"X-Auth-Token": "{token:" + token + "}"}, nil)
@@ -55,7 +55,7 @@ func TestKubeconfigsAreForGroupsThatTheirCallersMayHave(t *testing.T) {
 
 func TestACredentialHasTheRightsOfTheCallersRoles(t *testing.T) {
 	s := newServer(t)
-	mine := s.settle("demo", "demos")
+	mine := s.populate("demo", "demos")
 	path := "/burano/v1/environments/" + mine["environment"] + "/clusters/" + mine["cluster"] + "/credential"
 	groups := func(token string) []any { return field(s.call(token, "", "GET", path, nil, 200), "groups").([]any) }
 	require.Equal(t, "burano:admins", groups("demo")[0])
@@ -67,7 +67,7 @@ func TestACredentialHasTheRightsOfTheCallersRoles(t *testing.T) {
 
 func TestMachinesHaveTheKeyThatIsGivenForThem(t *testing.T) {
 	s := newServer(t)
-	mine := s.settle("demo", "demos")
+	mine := s.populate("demo", "demos")
 	base := "/burano/v1/environments/" + mine["environment"] + "/clusters/" + mine["cluster"]
 	require.Contains(t, field(s.call("reader", "", "GET", base+"/ssh-key", nil, 200), "public_key"), "ssh-ed25519")
 	require.Equal(t, "public half of mine", field(s.call("demo", "", "PUT", base+"/ssh-keys/lab-1", map[string]any{"private_key": "mine"}, 200), "public_key"))

@@ -185,7 +185,7 @@ func (s *server) call(token, session, method, path string, body any, status int)
 	return value
 }
 
-func (s *server) settled(id string) {
+func (s *server) awaitIdle(id string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
 		recorder := s.send("GET", "/v1/environments/"+id, map[string]string{"X-Auth-Token": "{token:admin}"}, nil)
@@ -217,7 +217,7 @@ func TestADeploymentCanBeFollowedThroughTheAPI(t *testing.T) {
 	s.call("demo", session, "PUT", "/v1/environments/"+id+"/services/a1/%3F/name", "Alpha", 200)
 	require.Equal(t, "Alpha", s.call("demo", session, "GET", "/v1/environments/"+id+"/services/a1/%3f/name", nil, 200))
 	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
-	s.settled(id)
+	s.awaitIdle(id)
 
 	deployments := s.call("demo", "", "GET", "/v1/environments/"+id+"/deployments", nil, 200)
 	require.Equal(t, "success", field(deployments, "deployments", 0, "state"))
@@ -263,11 +263,11 @@ func TestAnActionIsRunOnItsObject(t *testing.T) {
 	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
 	s.call("demo", "", "POST", actions+"a1_shout", map[string]any{}, 403)
 	open()
-	s.settled(id)
+	s.awaitIdle(id)
 
 	session = field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
 	task := field(s.call("demo", "", "POST", actions+"a1_shout", map[string]any{"suffix": "?!"}, 200), "task_id").(string)
-	s.settled(id)
+	s.awaitIdle(id)
 	require.Equal(t, map[string]any{"isException": false, "result": "hi?!"}, s.call("demo", "", "GET", actions+task, nil, 200))
 	require.Equal(t, map[string]any{"object_id": "a1", "method": "shout", "args": map[string]any{"suffix": "?!"}},
 		field(s.call("demo", "", "GET", "/v1/environments/"+id+"/deployments", nil, 200), "deployments", 0, "action"))
@@ -276,10 +276,10 @@ func TestAnActionIsRunOnItsObject(t *testing.T) {
 	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 403)
 
 	task = field(s.call("demo", "", "POST", actions+"a1_boom", map[string]any{}, 200), "task_id").(string)
-	s.settled(id)
+	s.awaitIdle(id)
 	require.Equal(t, true, field(s.call("demo", "", "GET", actions+task, nil, 200), "isException"))
 	task = field(s.call("demo", "", "POST", actions+"a1_shout", map[string]any{"nope": 1}, 200), "task_id").(string)
-	s.settled(id)
+	s.awaitIdle(id)
 	require.Contains(t, field(s.call("demo", "", "GET", actions+task, nil, 200), "result", "message"), "nope")
 	s.call("demo", "", "POST", actions+"a1_deploy", map[string]any{}, 404)
 	s.call("demo", "", "POST", actions+"a1_shout", nil, 400)

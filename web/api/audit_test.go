@@ -68,7 +68,7 @@ func TestWhoDidWhatIsInTheAuditLog(t *testing.T) {
 	s.call("demo", session, "POST", "/v1/environments/"+id+"/services", application, 200)
 	s.call("demo", "", "GET", "/v1/environments/"+id, nil, 200) // changes nothing
 	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
-	s.settled(id)
+	s.awaitIdle(id)
 	s.call("demo", "", "DELETE", "/v1/environments/"+id, nil, 200)
 	s.send("GET", "/v1/environments", nil, nil)
 	s.send("GET", "/v1/environments/"+id, map[string]string{"X-Auth-Token": "{token:other}", "X-Forwarded-For": "10.9.8.7", "User-Agent": "curl"}, nil)

@@ -8,7 +8,7 @@ import (
 
 func TestAClusterIsDescribedToThoseWhoMaySeeIt(t *testing.T) {
 	s := newServer(t)
-	mine := s.settle("demo", "demos")
+	mine := s.populate("demo", "demos")
 	path := "/burano/v1/environments/" + mine["environment"] + "/clusters/"
 	require.Equal(t, mine["environment"]+"/"+mine["cluster"], field(s.call("demo", "", "GET", path+mine["cluster"], nil, 200), "name"))
 	s.call("demo", "", "GET", path+"nothing", nil, 404)
@@ -17,7 +17,7 @@ func TestAClusterIsDescribedToThoseWhoMaySeeIt(t *testing.T) {
 
 func TestTheTrafficOfAClustersGatewaysIsShownToThoseWhoMaySeeIt(t *testing.T) {
 	s := newServer(t)
-	mine := s.settle("demo", "demos")
+	mine := s.populate("demo", "demos")
 	path := "/burano/v1/environments/" + mine["environment"] + "/clusters/"
 	gateway := field(s.call("demo", "", "GET", path+mine["cluster"]+"/traffic", nil, 200), "gateways", 0)
 	require.Equal(t, mine["environment"]+"/"+mine["cluster"], field(gateway, "name"))

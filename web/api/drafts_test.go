@@ -25,7 +25,7 @@ func TestWhoHoldsADraftIsSeenByAllOfTheProject(t *testing.T) {
 		[]any{field(drafts[1], "id"), field(drafts[1], "user_name"), field(drafts[1], "user_id"), field(drafts[1], "own"), field(drafts[1], "outdated")})
 
 	s.call("colleague", "", "POST", "/v1/environments/"+id+"/sessions/"+theirs+"/deploy", nil, 200)
-	s.settled(id)
+	s.awaitIdle(id)
 	drafts = field(s.call("demo", "", "GET", path, nil, 200), "sessions").([]any)
 	require.Len(t, drafts, 1, "what was deployed is no draft any more")
 	require.Equal(t, []any{mine, true}, []any{field(drafts[0], "id"), field(drafts[0], "outdated")})

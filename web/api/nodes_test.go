@@ -8,7 +8,7 @@ import (
 
 func TestLabelsOfANodeSayWhichOfThemBuranoHasSet(t *testing.T) {
 	s := newServer(t)
-	mine := s.settle("demo", "demos")
+	mine := s.populate("demo", "demos")
 	path := "/burano/v1/environments/" + mine["environment"] + "/clusters/" + mine["cluster"] + "/nodes/"
 	labels := s.call("reader", "", "GET", path+"murano-kube-2/labels", nil, 200)
 	require.Equal(t, map[string]any{"disk": "fast", "theirs": "yes"}, field(labels, "labels"))
@@ -21,7 +21,7 @@ func TestLabelsOfANodeSayWhichOfThemBuranoHasSet(t *testing.T) {
 
 func TestWhatChangesANodeIsCheckedBeforeATaskIsMade(t *testing.T) {
 	s := newServer(t)
-	mine := s.settle("demo", "demos")
+	mine := s.populate("demo", "demos")
 	path := "/burano/v1/environments/" + mine["environment"] + "/clusters/" + mine["cluster"] + "/nodes/murano-kube-2"
 	for _, body := range []map[string]any{{}, {"labels": map[string]any{}}, {"labels": "a"}, {"labels": map[string]any{"a": 1}}} {
 		s.call("demo", "", "POST", path+"/labels", body, 400)

@@ -21,7 +21,7 @@ func TestListsComeInPages(t *testing.T) {
 	for range 3 {
 		session := field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
 		s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
-		s.settled(id)
+		s.awaitIdle(id)
 	}
 	deployments := "/v1/environments/" + id + "/deployments"
 	task := field(s.call("demo", "", "GET", deployments, nil, 200), "deployments", 0, "id").(string)

@@ -23,7 +23,7 @@ func TestAPreviewSaysWhatADeploymentWouldDo(t *testing.T) {
 	require.Empty(t, s.world.Log(), "nothing is done")
 	s.call("other", "", "GET", base+first+"/preview", nil, 403)
 	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+first+"/deploy", nil, 200)
-	s.settled(id)
+	s.awaitIdle(id)
 
 	second := session()
 	require.Equal(t, []any{}, field(s.call("demo", "", "GET", base+second+"/preview", nil, 200), "changes"), "nothing was drafted yet")

@@ -16,7 +16,7 @@ func TestAnObjectsReportsAreReadOverAllRuns(t *testing.T) {
 		outer["parts"] = []any{hello("p1", "part")}
 		s.call("demo", session, "PUT", "/v1/environments/"+id+"/services", []any{outer, hello("a2", "beta")}, 200)
 		s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
-		s.settled(id)
+		s.awaitIdle(id)
 		return field(s.call("demo", "", "GET", "/v1/environments/"+id+"/deployments", nil, 200), "deployments", 0, "id").(string)
 	}
 	first, second := deploy(true), deploy(false)

@@ -76,7 +76,7 @@ func TestWhatRunsInAClusterIsShownToWhoMayReadInTheProject(t *testing.T) {
 	at := time.Date(2026, 11, 22, 6, 0, 0, 1, time.UTC)
 	clusters := &fakeClusters{lines: []native.LogLine{{Time: at, Text: "<script>alert(1)</script>"}, {Time: at.Add(time.Second), Text: "two"}}, states: []string{"CrashLoopBackOff"}}
 	s := newServer(t, func(c *Config) { c.Clusters = clusters })
-	mine := s.settle("demo", "demos")
+	mine := s.populate("demo", "demos")
 	cluster := "/burano/v1/environments/" + mine["environment"] + "/clusters/" + mine["cluster"]
 	pod := cluster + "/pods/default/web-1"
 	for _, token := range []string{"demo", "reader"} {
@@ -121,7 +121,7 @@ func TestWhatRunsInAClusterIsShownToWhoMayReadInTheProject(t *testing.T) {
 func TestWhoMayWriteMayRecreatePodsAndScaleWorkloads(t *testing.T) {
 	clusters := &fakeClusters{}
 	s := newServer(t, func(c *Config) { c.Clusters = clusters })
-	mine := s.settle("demo", "demos")
+	mine := s.populate("demo", "demos")
 	cluster := "/burano/v1/environments/" + mine["environment"] + "/clusters/" + mine["cluster"]
 	pod, web := cluster+"/pods/default/web-1/recreate", cluster+"/workloads/default/Deployment/web"
 	require.Equal(t, "Deployment", field(s.call("reader", "", "GET", web, nil, 200), "kind"))
@@ -150,7 +150,7 @@ func TestWhoMayWriteMayRecreatePodsAndScaleWorkloads(t *testing.T) {
 func TestNoLineOfALongLogIsLost(t *testing.T) {
 	clusters := &fakeClusters{lines: make([]native.LogLine, 5_000)}
 	s := newServer(t, func(c *Config) { c.Clusters = clusters })
-	mine := s.settle("demo", "demos")
+	mine := s.populate("demo", "demos")
 	stream := s.send("GET", "/burano/v1/environments/"+mine["environment"]+"/clusters/"+mine["cluster"]+"/pods/default/web/log/events", asDemo, nil)
 	require.Equal(t, 5_000, strings.Count(stream.Body.String(), `"text":`))
 }

@@ -9,7 +9,7 @@ import (
 
 func TestSnapshotsAreTheirProjectsAndStayWhenTheEnvironmentGoes(t *testing.T) {
 	s := newServer(t)
-	mine, others := s.settle("demo", "demos"), s.settle("other", "others")
+	mine, others := s.populate("demo", "demos"), s.populate("other", "others")
 	path := "/burano/v1/snapshots/" + mine["snapshot"]
 	shown := s.call("demo", "", "GET", path, nil, 200)
 	require.Equal(t, "what came later", field(shown, "loss"))

@@ -25,16 +25,16 @@ import (
 // not here fails the walk: give it a thing of the project, or a name that is everybody's.
 type possessions map[string]string
 
-// settle gives the caller's project one of everything. What it calls its things holds the mark.
-func (s *server) settle(token, mark string) possessions {
+// populate gives the caller's project one of everything. What it calls its things holds the mark.
+func (s *server) populate(token, mark string) possessions {
 	id := field(s.call(token, "", "POST", "/v1/environments", map[string]any{"name": mark + "-environment"}, 200), "id").(string)
 	session := field(s.call(token, "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
 	object := fmt.Sprintf("%x", mark)
 	s.call(token, session, "POST", "/v1/environments/"+id+"/services", hello(object, mark+"-application"), 200)
 	s.call(token, "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
-	s.settled(id)
+	s.awaitIdle(id)
 	task := field(s.call(token, "", "POST", "/v1/environments/"+id+"/actions/"+object+"_shout", map[string]any{}, 200), "task_id").(string)
-	s.settled(id)
+	s.awaitIdle(id)
 	session = field(s.call(token, "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
 
 	s.call(token, "", "PUT", "/burano/v1/environments/"+id+"/delegation", map[string]any{}, 200)
@@ -163,7 +163,7 @@ func merged(maps ...map[string]string) map[string]string {
 
 func TestWithoutATokenThereIsNothing(t *testing.T) {
 	s := newServer(t)
-	mine := merged(s.settle("demo", "demos"), s.everybodys())
+	mine := merged(s.populate("demo", "demos"), s.everybodys())
 	for _, route := range s.walked() {
 		for _, token := range []string{"", "nobody"} {
 			recorder := s.visit(route, mine, token, mine["session"])
@@ -176,8 +176,8 @@ func TestWithoutATokenThereIsNothing(t *testing.T) {
 // TestAnotherProjectReachesNothing walks with the ids of another project: with all of them, and with one among the caller's own.
 func TestAnotherProjectReachesNothing(t *testing.T) {
 	s := newServer(t)
-	theirs, everybodys := s.settle("demo", "demos"), s.everybodys()
-	own := s.settle("other", "others")
+	theirs, everybodys := s.populate("demo", "demos"), s.everybodys()
+	own := s.populate("other", "others")
 	picture := func() []any {
 		environment := "/v1/environments/" + theirs["environment"]
 		return []any{
@@ -234,13 +234,13 @@ func TestAnotherProjectReachesNothing(t *testing.T) {
 
 // renewed gives the caller everything anew when the last visit took something away.
 func (s *server) renewed(token string, own possessions, mark string) possessions {
-	s.settled(own["environment"])
+	s.awaitIdle(own["environment"])
 	path := "/v1/environments/" + own["environment"]
 	headers := map[string]string{"X-Auth-Token": "{token:" + token + "}"}
 	if s.send("GET", path, headers, nil).Code != 200 || s.send("GET", path+"/sessions/"+own["session"], headers, nil).Code != 200 ||
 		s.send("GET", "/v1/catalog/packages/"+own["package"], headers, nil).Code != 200 ||
 		s.send("GET", "/v1/templates/"+own["template"], headers, nil).Code != 200 {
-		return s.settle(token, mark)
+		return s.populate(token, mark)
 	}
 	return own
 }
@@ -252,7 +252,7 @@ func TestAReaderWritesNothing(t *testing.T) {
 		"GET /burano/v1/snapshots/:snapshot/content"}
 	opened := []string{"POST /burano/v1/forms/:package", "PUT /burano/v1/session/project"}
 	s := newServer(t)
-	mine := merged(s.settle("demo", "demos"), s.everybodys())
+	mine := merged(s.populate("demo", "demos"), s.everybodys())
 	s.call("demo", "", "PUT", "/v1/templates/"+mine["template"], map[string]any{"name": "public", "is_public": true}, 200)
 	for _, route := range s.walked() {
 		name := route.Method + " " + route.Path
@@ -272,7 +272,7 @@ func TestAMemberMayWhatThePolicyGivesThem(t *testing.T) {
 		t.Run(route.Method+" "+route.Path, func(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
-			mine := merged(s.settle("demo", "demos"), s.everybodys())
+			mine := merged(s.populate("demo", "demos"), s.everybodys())
 			// Only public templates can be cloned.
 			s.call("demo", "", "PUT", "/v1/templates/"+mine["template"], map[string]any{"name": "public", "is_public": true}, 200)
 			recorder := s.visit(route, mine, "demo", mine["session"])

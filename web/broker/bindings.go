@@ -27,7 +27,7 @@ func (b *broker) bind(w http.ResponseWriter, r *http.Request, api *client.Client
 	if _, err := application(r.Context(), api, wanted.Service, wanted.Plan); err != nil {
 		return err
 	}
-	found, err := settled(r, api)
+	found, err := idleEnvironment(r, api)
 	if err != nil {
 		return err
 	}

@@ -224,7 +224,7 @@ func (b *broker) update(w http.ResponseWriter, r *http.Request, api *client.Clie
 	if err := errors.Join(readJSON(w, r, &wanted), asynchronous(r)); err != nil {
 		return err
 	}
-	found, err := settled(r, api)
+	found, err := idleEnvironment(r, api)
 	if err != nil {
 		return err
 	}
@@ -248,8 +248,8 @@ func (b *broker) update(w http.ResponseWriter, r *http.Request, api *client.Clie
 	return nil
 }
 
-// settled is the environment of an instance that is there and with which nothing happens.
-func settled(r *http.Request, api *client.Client) (client.Environment, error) {
+// idleEnvironment is the environment of an instance that is there and with which nothing happens.
+func idleEnvironment(r *http.Request, api *client.Client) (client.Environment, error) {
 	found, err := find(r, api)
 	switch {
 	case errors.Is(err, errNoInstance):

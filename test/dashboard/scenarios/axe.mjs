@@ -14,7 +14,7 @@ export async function barriers(page, options = {}) {
 }
 
 /** Ends all that moves: what fades has neither the colours nor the sizes that it will have. */
-const settle = (page) =>
+const endAnimations = (page) =>
   page.evaluate(async () => {
     await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
     for (const one of document.getAnimations().filter((each) => each.effect?.getComputedTiming().endTime !== Infinity)) one.finish();
@@ -27,15 +27,15 @@ const widths = () =>
  * wide window and light, and is so again. */
 export async function blemishes(page) {
   const wide = page.viewportSize();
-  await settle(page);
+  await endAnimations(page);
   const inLight = await barriers(page);
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.locator('html.pf-v6-theme-dark').waitFor({ state: 'attached' });
-  await settle(page);
+  await endAnimations(page);
   const inDark = await barriers(page, { runOnly: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] } });
   await page.emulateMedia({ colorScheme: 'light' });
   await page.setViewportSize({ width: 360, height: 800 });
-  await settle(page);
+  await endAnimations(page);
   // What follows the size of the window does so after it has changed.
   let over = [];
   await eventually(async () => (over = await page.evaluate(widths)), () => over.length === 0, 'the widths', 5_000).catch(() => undefined);

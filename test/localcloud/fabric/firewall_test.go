@@ -281,11 +281,11 @@ func TestAServerSpeaksAsItselfOnly(t *testing.T) {
 			return work(link)
 		}))
 	}
-	stranger := netip.MustParsePrefix("172.30.0.77/24")
-	address := &netlink.Addr{IPNet: &net.IPNet{IP: stranger.Addr().AsSlice(), Mask: net.CIDRMask(24, 32)}}
+	foreign := netip.MustParsePrefix("172.30.0.77/24")
+	address := &netlink.Addr{IPNet: &net.IPNet{IP: foreign.Addr().AsSlice(), Mask: net.CIDRMask(24, 32)}}
 	from := func(limit time.Duration) error {
 		return fabric.AsNamespace(namespace(1), func() error {
-			dialer := net.Dialer{Timeout: limit, LocalAddr: &net.TCPAddr{IP: stranger.Addr().AsSlice()}}
+			dialer := net.Dialer{Timeout: limit, LocalAddr: &net.TCPAddr{IP: foreign.Addr().AsSlice()}}
 			connection, err := dialer.Dial("tcp4", net.JoinHostPort(w.fixed[0].Addr().String(), fmt.Sprint(port)))
 			if err == nil {
 				_ = connection.Close()
@@ -299,7 +299,7 @@ func TestAServerSpeaksAsItselfOnly(t *testing.T) {
 	require.Error(t, from(shortly), "another IP address")
 
 	pair := w.guard(1)
-	pair.Allowed[0].Addresses = append(pair.Allowed[0].Addresses, stranger.Masked())
+	pair.Allowed[0].Addresses = append(pair.Allowed[0].Addresses, foreign.Masked())
 	apply(pair)
 	require.NoError(t, from(patiently), "an address that the port is allowed to use too")
 

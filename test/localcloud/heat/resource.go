@@ -87,8 +87,8 @@ func (j *job) name() string {
 	return j.resource.physicalName(j.stack.Name)
 }
 
-// settle stores the physical id before, or as soon as, there is something with it.
-func (j *job) settle(physicalID string) error {
+// setID stores the physical id before, or as soon as, there is something with it.
+func (j *job) setID(physicalID string) error {
 	j.resource.PhysicalID = physicalID
 	return j.service.storeResource(j.stack.ID, j.resource)
 }

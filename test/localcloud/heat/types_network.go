@@ -36,12 +36,12 @@ func gone(err error) error {
 
 func (j *job) owner() neutron.Owner { return neutron.Owner{ID: j.resource.PhysicalID} }
 
-// begin settles the id with which a Neutron object will be made.
+// begin sets the id with which a Neutron object will be made.
 func (j *job) begin() error {
 	if j.resource.PhysicalID != "" {
 		return nil
 	}
-	return j.settle(j.resource.ID)
+	return j.setID(j.resource.ID)
 }
 
 // find finds a thing by its id, or by its name when only one has it.
@@ -337,10 +337,10 @@ func routerInterfaceType() resourceType {
 			again := j.resource.PhysicalID != ""
 			switch port, subnet := j.text("port"), j.text("subnet"); {
 			case port != "":
-				err = j.settle(router + ":port_id=" + port)
+				err = j.setID(router + ":port_id=" + port)
 			case subnet != "":
 				if subnet, err = j.findSubnet(subnet); err == nil {
-					err = j.settle(router + ":subnet_id=" + subnet)
+					err = j.setID(router + ":subnet_id=" + subnet)
 				}
 			default:
 				err = notValid("Property error: one of subnet and port must be given")
@@ -398,7 +398,7 @@ func associationType() resourceType {
 				return err
 			}
 		}
-		if err := j.settle(floating + ":" + j.text("port_id")); err != nil {
+		if err := j.setID(floating + ":" + j.text("port_id")); err != nil {
 			return err
 		}
 		_, err := j.network().UpdateFloatingIP(ctx, j.project(), floating, neutron.FloatingIPRequest{PortID: neutron.Some(j.text("port_id")), FixedIPAddress: j.text("fixed_ip_address")})

@@ -135,7 +135,7 @@ func createServer(ctx context.Context, j *job) error {
 			}
 			found = server.ID
 		}
-		if err := j.settle(found); err != nil {
+		if err := j.setID(found); err != nil {
 			return err
 		}
 	}
@@ -276,7 +276,7 @@ func keyPairType() resourceType {
 		properties: map[string]property{"name": {kind: words, required: true}, "public_key": {kind: words}, "save_private_key": {kind: truth}},
 		create: func(ctx context.Context, j *job) error {
 			again := j.resource.PhysicalID != ""
-			if err := j.settle(j.text("name")); err != nil {
+			if err := j.setID(j.text("name")); err != nil {
 				return err
 			}
 			pair, err := j.compute().CreateKeyPair(ctx, j.project(), j.text("name"), j.text("public_key"))
@@ -285,7 +285,7 @@ func keyPairType() resourceType {
 			}
 			if fault.KindOf(err) == fault.Conflict && !again {
 				// Somebody else's: not to be deleted with the stack.
-				if forget := j.settle(""); forget != nil {
+				if forget := j.setID(""); forget != nil {
 					return forget
 				}
 			}
@@ -319,12 +319,12 @@ func serverGroupType() resourceType {
 			if len(policies) != 1 {
 				return notValid("policies: the local cloud's Heat takes one policy")
 			}
-			if err := j.settle(j.resource.ID); err != nil {
+			if err := j.setID(j.resource.ID); err != nil {
 				return err
 			}
 			err := j.compute().CreateServerGroup(ctx, j.project(), j.resource.ID, j.name(), hot.Text(policies[0]))
 			if err != nil {
-				return errors.Join(err, j.settle(""))
+				return errors.Join(err, j.setID(""))
 			}
 			return nil
 		},
@@ -400,7 +400,7 @@ func randomStringType() resourceType {
 				value += letter
 			}
 			j.resource.Data = map[string]string{"value": value}
-			return j.settle(j.resource.physicalName(j.stack.Name))
+			return j.setID(j.resource.physicalName(j.stack.Name))
 		},
 		remove: func(context.Context, *job) error { return nil },
 		attributes: func(_ context.Context, j *job) (map[string]any, error) {
@@ -411,7 +411,7 @@ func randomStringType() resourceType {
 }
 
 func valueType() resourceType {
-	keep := func(_ context.Context, j *job) error { return j.settle(j.resource.physicalName(j.stack.Name)) }
+	keep := func(_ context.Context, j *job) error { return j.setID(j.resource.physicalName(j.stack.Name)) }
 	return resourceType{
 		properties: map[string]property{"value": {kind: anything, required: true, update: true}, "type": {kind: words, update: true}},
 		create:     keep,
@@ -426,7 +426,7 @@ func valueType() resourceType {
 // noneType takes everything and does nothing.
 func noneType() resourceType {
 	return resourceType{
-		create: func(_ context.Context, j *job) error { return j.settle(fmt.Sprintf("none-%s", j.resource.ID)) },
+		create: func(_ context.Context, j *job) error { return j.setID(fmt.Sprintf("none-%s", j.resource.ID)) },
 		remove: func(context.Context, *job) error { return nil },
 	}
 }

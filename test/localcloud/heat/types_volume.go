@@ -107,7 +107,7 @@ func volumeAttachmentType() resourceType {
 	}
 	attach := func(ctx context.Context, j *job) error {
 		j.resource.Data = map[string]string{"server": j.text("instance_uuid")}
-		if err := j.settle(j.text("volume_id")); err != nil {
+		if err := j.setID(j.text("volume_id")); err != nil {
 			return err
 		}
 		return j.compute().AttachVolume(ctx, j.project(), j.text("instance_uuid"), j.text("volume_id"), j.text("mountpoint"))

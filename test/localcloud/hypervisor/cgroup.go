@@ -18,7 +18,7 @@ import (
 const cgroupRoot = "/sys/fs/cgroup"
 
 // removeCgroups removes a cgroup with all below it from every hierarchy there is: those of version 1 lie side by side, that
-// of version 2 is the folder itself. Processes that are left in it are killed. A cgroup is busy until the kernel has buried the last.
+// of version 2 is the folder itself. Processes that are left in it are killed. A cgroup is busy until the kernel has reaped the last.
 func removeCgroups(ctx context.Context, path string) error {
 	for _, folder := range cgroupFolders(path) {
 		if err := removeCgroup(ctx, folder); err != nil {

@@ -172,7 +172,7 @@ func traces(t *testing.T, h *Hypervisor, kind ...string) []string {
 	return found
 }
 
-// requireNoTraces waits, since the last process of a server is buried by the machine's first one.
+// requireNoTraces waits, since the last process of a server is reaped by the machine's first one.
 func requireNoTraces(t *testing.T, h *Hypervisor) {
 	t.Helper()
 	require.EventuallyWithT(t, func(c *assert.CollectT) { require.Empty(c, traces(t, h)) }, 5*time.Second, 10*time.Millisecond)

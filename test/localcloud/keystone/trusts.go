@@ -195,7 +195,7 @@ func (s *Service) Delegates(id string) bool {
 func (s *Service) EndDelegation(id string) error { return s.endTrust(id) }
 
 // setTrust makes t a token of the trust, which only the trustee may use. The token's own end is not that of the trust, but with the
-// trust it ends as well. Keystone tells strangers nothing of a trust: one that is
+// trust it ends as well. Keystone tells nobody else anything of a trust: one that is
 // not there is refused as a wrong password is.
 func (s *Service) setTrust(t *token, user User, id string) error {
 	found, ok := s.trusts.Get(id)

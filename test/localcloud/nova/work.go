@@ -43,14 +43,14 @@ func (s *Service) run(id string, kind task, work func(ctx context.Context, id st
 		}
 		// Work that was ended is no failure: it goes on at the next start, or a deletion takes its place.
 		if err == nil || ctx.Err() == nil {
-			s.settle(id, kind, err)
+			s.endTask(id, kind, err)
 		}
 	})
 	return op
 }
 
-// settle stores the end of a task, unless another has taken its place. The caller holds the mutex.
-func (s *Service) settle(id string, kind task, failure error) {
+// endTask stores the end of a task, unless another has taken its place. The caller holds the mutex.
+func (s *Service) endTask(id string, kind task, failure error) {
 	if failure != nil {
 		s.log.Error("work on a server failed", "server", id, "task", kind, "error", failure)
 	}
