@@ -65,7 +65,7 @@ func publishCommand() *cobra.Command {
 	var kubeconfig, name string
 	command := &cobra.Command{
 		Use:   "publish",
-		Short: "Keep the routes in etcd in step with the cluster's Services (runs on masters)",
+		Short: "Keep the routes in etcd in step with the cluster's Services and Ingresses (runs on masters)",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			kubernetes, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

@@ -1,4 +1,4 @@
-// Package publish turns Services and EndpointSlices of Kubernetes into routes in etcd, from which the gateways serve them.
+// Package publish turns Services, Ingresses and EndpointSlices of Kubernetes into routes in etcd, from which the gateways serve them.
 //
 // What is published: in the namespace default every Service with a selector (of any type, but not headless, not ExternalName,
 // and not kubernetes itself); in other namespaces those of type LoadBalancer. One of a class other than [Class] is somebody else's. The annotations of a Service decide otherwise:

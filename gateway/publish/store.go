@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -20,6 +21,28 @@ import (
 
 // maxOperations is how many keys one transaction changes; etcd's default limit is 128, conditions counted separately.
 const maxOperations = 100
+
+// maxBytes is how much one transaction writes, if it has more than one key; etcd's default limit is 1.5 MiB.
+const maxBytes = 512 << 10
+
+// transactions parts keys so that etcd takes each part at once.
+func transactions(keys []string, wanted map[string]string) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		begin, size := 0, 0
+		for i, key := range keys {
+			size += len(key) + len(wanted[key])
+			if i > begin && (i-begin == maxOperations || size > maxBytes) {
+				if !yield(keys[begin:i]) {
+					return
+				}
+				begin, size = i, len(key)+len(wanted[key])
+			}
+		}
+		if begin < len(keys) {
+			yield(keys[begin:])
+		}
+	}
+}
 
 // prefixes are what the store holds.
 var prefixes = []string{route.RoutesPrefix, route.HTTPPrefix, route.CertificatesPrefix}
@@ -50,9 +73,12 @@ func (s *store) holds(ctx context.Context) (services map[types.NamespacedName]bo
 		}
 	}
 	listeners = make(map[uint16]route.Listener)
-	for key, has := range s.known {
-		if part, err := route.DecodePart(key, []byte(has.value)); strings.HasPrefix(key, route.HTTPPrefix) && err == nil && part.Listener != nil {
-			listeners[part.Listener.Port] = *part.Listener
+	for _, port := range []uint16{route.HTTPPort, route.HTTPSPort} {
+		key := route.PartKey(route.Part{Listener: &route.Listener{Port: port}})
+		if has, there := s.known[key]; there {
+			if part, err := route.DecodePart(key, []byte(has.value)); err == nil {
+				listeners[port] = *part.Listener
+			}
 		}
 	}
 	return s.served, listeners, nil
@@ -114,7 +140,7 @@ func (s *store) write(ctx context.Context, routes []route.Route, sites *Sites, k
 		}
 	}
 	slices.Sort(differing)
-	for keys := range slices.Chunk(differing, maxOperations) {
+	for keys := range transactions(differing, wanted) {
 		if err := s.commit(ctx, keys, wanted); err != nil {
 			s.known = nil
 			return err
