@@ -103,6 +103,8 @@ resources:
 	return systemd.Unit{
 		Name:        "kube-apiserver",
 		Description: "Kubernetes API server",
+		// A server that stops ends its API server first, which sends its clients to others, and then its member of etcd, without which that fails what it is asked.
+		After: "etcd.service",
 		Command: append(program("kube-apiserver",
 			"--advertise-address="+node.Address.String(),
 			"--bind-address=0.0.0.0",

@@ -25,6 +25,7 @@ type Unit struct {
 	Service     []string   // further lines of the [Service] section, in order: "Type=notify"
 	Files       []ssh.File // what it reads when it starts: configuration, keys
 	Packaged    bool       // the image has the unit file: it is enabled and started, not written
+	After       string     // another unit, with ".service", that starts before it and stops after it, where both do; no reason to start it anew; may be empty
 	Needs       string     // a file without which it does not begin, also not at boot; may be empty
 	Binary      string     // digest of a program that is no file of ours in Files (Burano's own binary), may be empty
 	Reloads     bool       // it takes other Files over while it runs (ExecReload), without a restart
@@ -41,7 +42,7 @@ func (u Unit) Path() string {
 // Text is the unit's file. Every unit restarts for ever, half a second after it ended: what it waits for may come late.
 func (u Unit) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[Unit]\nDescription=%s\nAfter=network.target\nStartLimitIntervalSec=0\n", u.Description)
+	fmt.Fprintf(&b, "[Unit]\nDescription=%s\nAfter=%s\nStartLimitIntervalSec=0\n", u.Description, strings.TrimSpace("network.target "+u.After))
 	if u.Needs != "" {
 		fmt.Fprintf(&b, "ConditionPathExists=%s\n", u.Needs)
 	}
@@ -83,6 +84,7 @@ func (u Unit) Install() []ssh.File {
 func (u Unit) Fingerprint() string {
 	hash := sha256.New()
 	if !u.Packaged {
+		u.After = "" // systemd heeds it without a start
 		fmt.Fprintf(hash, "%s\n", u.Text())
 	}
 	fmt.Fprintf(hash, "%s\n", u.Binary)

@@ -48,3 +48,11 @@ func TestAPackagedUnitIsOnlyEnabled(t *testing.T) {
 	require.Len(t, files, 2)
 	require.Equal(t, "/lib/systemd/system/containerd.service", files[1].Link)
 }
+
+func TestAnotherOrderIsNoReasonToStartAUnitAnew(t *testing.T) {
+	unit := systemd.Unit{Name: "kube-apiserver", Description: "an API server", Command: []string{"/bin/true"}}
+	ordered := unit
+	ordered.After = "etcd.service"
+	require.Contains(t, ordered.Text(), "\nAfter=network.target etcd.service\n")
+	require.Equal(t, unit.Fingerprint(), ordered.Fingerprint())
+}
