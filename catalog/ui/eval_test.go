@@ -138,7 +138,7 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	definition := embedded(t, "com.mirantis.docker.kubernetes.KubernetesCluster")
 	forms, err := definition.Describe(t.Context(), nil)
 	require.NoError(t, err)
-	require.Len(t, forms, 3)
+	require.Len(t, forms, 4)
 	count := fieldOf(t, forms, "nodesConfiguration", "minionCount")
 	require.Equal(t, "integer", count.Type)
 	require.Equal(t, int64(2), count.Initial)
@@ -182,6 +182,42 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 		ids[header["id"].(string)] = true
 	}
 	require.Len(t, ids, 13, "a cluster, six nodes and their six instances, each with an id of its own")
+}
+
+func TestAClusterHasTheGroupOfMinionsThatItsFormNames(t *testing.T) {
+	definition := embedded(t, "com.mirantis.docker.kubernetes.KubernetesCluster")
+	instance := map[string]any{"flavor": "m1.medium", "image": "kube", "availabilityZone": "nova", "thirdAvailabilityZone": "south"}
+	groups := func(group map[string]any) []any {
+		t.Helper()
+		list, ok := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "groupConfiguration": group}})["minionGroups"].([]any)
+		require.True(t, ok)
+		return list
+	}
+	require.Empty(t, groups(nil))
+	require.Empty(t, groups(map[string]any{"name": "", "flavor": "", "labels": "", "count": "", "minimum": nil}))
+	one := func(group map[string]any) map[string]any {
+		t.Helper()
+		list := groups(group)
+		require.Len(t, list, 1)
+		made := list[0].(map[string]any)
+		require.Equal(t, "com.mirantis.docker.kubernetes.KubernetesMinionGroup", at(t, made, "?", "type"))
+		delete(made, "?")
+		return made
+	}
+	require.Equal(t, map[string]any{"name": "workers", "flavor": nil, "count": int64(1), "minimum": nil, "maximum": int64(10), "zones": []any{"nova", "south"}, "labels": map[string]any{}},
+		one(map[string]any{"name": "workers"}))
+	require.Equal(t, map[string]any{"name": "workers", "flavor": "m1.large", "count": int64(2), "minimum": int64(0), "maximum": int64(5), "zones": []any{"nova", "south"},
+		"labels": map[string]any{"disk": "fast", "tier": ""}},
+		one(map[string]any{"name": "workers", "flavor": "m1.large", "count": 2, "minimum": 0, "maximum": 5, "labels": " disk=fast , tier="}))
+	require.Nil(t, one(map[string]any{"name": "workers", "count": "", "minimum": ""})["count"])
+
+	wrong := func(group map[string]any) []ui.InputError {
+		return filled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "groupConfiguration": group}}).Errors
+	}
+	require.Equal(t, []ui.InputError{{"groupConfiguration", "name", "Lower-case letters, digits and hyphens only, a letter first, at most 40"},
+		{"groupConfiguration", "labels", "Labels such as disk=fast, tier=batch"}}, wrong(map[string]any{"name": "Workers", "labels": "disk fast"}))
+	require.Equal(t, []ui.InputError{{"groupConfiguration", "", "There cannot be more nodes of the group at first, or at least, than at most"}},
+		wrong(map[string]any{"name": "workers", "count": 3, "maximum": 2}))
 }
 
 func TestWhatIsWrongIsSaidWithFormAndField(t *testing.T) {

@@ -139,13 +139,9 @@ func nodeLabelCommand(connection *connection) *cobra.Command {
 			if len(remove) > 0 {
 				return api.ClearNode(command.Context(), environment, cluster, node, "labels", remove)
 			}
-			labels := map[string]string{}
-			for _, one := range set {
-				key, value, ok := strings.Cut(one, "=")
-				if !ok {
-					return "", fmt.Errorf("%q is no label: write KEY=VALUE, or KEY- to remove it", one)
-				}
-				labels[key] = value
+			labels, err := labelsOf(set)
+			if err != nil {
+				return "", fmt.Errorf("%w, or KEY- to remove it", err)
 			}
 			return api.ChangeNode(command.Context(), environment, cluster, node, "labels", map[string]any{"labels": labels})
 		}),
@@ -170,14 +166,9 @@ func nodeTaintCommand(connection *connection) *cobra.Command {
 			if len(remove) > 0 {
 				return api.ClearNode(command.Context(), environment, cluster, node, "taints", remove)
 			}
-			var taints []client.Taint
-			for _, one := range set {
-				key, effect, ok := strings.Cut(one, ":")
-				if !ok {
-					return "", fmt.Errorf("%q is no taint: write KEY[=VALUE]:EFFECT, with an effect of NoSchedule, PreferNoSchedule or NoExecute, or KEY- to remove it", one)
-				}
-				key, value, _ := strings.Cut(key, "=")
-				taints = append(taints, client.Taint{Key: key, Value: value, Effect: effect})
+			taints, err := taintsOf(set)
+			if err != nil {
+				return "", fmt.Errorf("%w, or KEY- to remove it", err)
 			}
 			return api.ChangeNode(command.Context(), environment, cluster, node, "taints", map[string]any{"taints": taints})
 		}),

@@ -39,6 +39,7 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		"scaleGatewaysUp": c.scaleUp(ofCluster(gateways)), "scaleGatewaysDown": c.scaleDown(ofCluster(gateways)),
 		"addExternalNode": c.addExternalNode, "removeExternalNode": c.removeExternalNode,
 		".init": c.clusters.masters.init, "setMasterCount": c.setMasterCount,
+		"addGroup": c.addGroup, "removeGroup": c.removeGroup,
 		"scaleGroupUp": c.scaleUp(ofGroup), "scaleGroupDown": c.scaleDown(ofGroup), "setGroupCount": c.setGroupCount,
 		methodScale: c.scaleByLoad, "setGroupLimits": c.setGroupLimits,
 		methodRepairNode: c.repairNode,

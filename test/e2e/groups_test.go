@@ -84,6 +84,24 @@ func TestAGroupOfMinionsGrowsAndShrinks(t *testing.T) {
 	holds()
 	require.Equal(t, former["murano-kube-2"], s.cluster.servers["murano-kube-2"])
 
+	group := func(args ...string) (string, error) {
+		return l.try(l.as("burano-demo"), "burano", append(append([]string{"cluster", "group"}, args...), "--follow")...)
+	}
+	output, err := group("add", "groups", "workers", "--flavor", "m1.nothing")
+	require.Error(t, err)
+	require.Contains(t, output, "m1.nothing")
+	require.NotContains(t, l.run(t, l.as("burano-demo"), "burano", "cluster", "show", "groups"), "workers", "a group that could not be added is not there")
+	output, err = group("add", "groups", "workers", "--maximum", "2", "--label", "disk=fast", "--taint", "batch=yes:NoSchedule")
+	require.NoError(t, err, output)
+	holds("workers-1")
+	output, err = group("add", "groups", "workers")
+	require.Error(t, err)
+	require.Contains(t, output, "has a group workers")
+	output, err = group("remove", "groups", "workers")
+	require.NoError(t, err, output)
+	holds()
+	require.NotContains(t, l.run(t, l.as("burano-demo"), "burano", "cluster", "show", "groups"), "workers")
+
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "groups")
 	asBefore(t, demo, found)
 }

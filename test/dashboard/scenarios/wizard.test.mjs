@@ -109,8 +109,13 @@ scenario('a cluster, a pod on it and a container in that are added one after ano
   await choose(list(page, 'Instance flavor'));
   await choose(list(page, 'Instance image'));
   await choose(list(page, 'Availability zone'));
+  await next(page);
+  await box(page, 'Name of the group').fill('workers');
+  await box(page, 'Labels of the group').fill('disk=fast');
   await through(page);
   await sees(page, 'Your draft has changes that are not deployed');
+  const [cluster] = await eventually(() => services(page, id), (now) => now.length === 1, 'the draft');
+  assert.deepEqual(cluster.minionGroups.map(({ name, count, labels }) => ({ name, count, labels })), [{ name: 'workers', count: 1, labels: { disk: 'fast' } }]);
 
   await page.goto(await addressOf(request, id, 'com.mirantis.docker.kubernetes.KubernetesPod'));
   await box(page, 'Pod name').fill('pod');

@@ -1,4 +1,4 @@
-import { Content, Title } from '@patternfly/react-core';
+import { Content, Flex, Title } from '@patternfly/react-core';
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
 
 import { ActionMenu } from '../actions/ActionMenu';
@@ -21,7 +21,10 @@ export function Groups({ cluster, object, environment }: Props) {
   const time = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'medium' });
   return (
     <>
-      <Title headingLevel="h2">{words.groups}</Title>
+      <Flex justifyContent={{ default: 'justifyContentSpaceBetween' }}>
+        <Title headingLevel="h2">{words.groups}</Title>
+        {object && environment && <ActionMenu environment={environment} object={object} about={{ name: words.groups, methods: ['addGroup'], given: {} }} />}
+      </Flex>
       <Table aria-label={words.groups} variant="compact" gridBreakPoint="grid-lg">
         <Thead>
           <Tr>
@@ -52,7 +55,7 @@ export function Groups({ cluster, object, environment }: Props) {
               </Td>
               <Td isActionCell>
                 {object && environment && (
-                  <ActionMenu environment={environment} object={object} about={{ name, methods: ['setGroupLimits', 'setGroupCount'], given: { group: name } }} />
+                  <ActionMenu environment={environment} object={object} about={{ name, methods: ['setGroupLimits', 'setGroupCount', 'removeGroup'], given: { group: name } }} />
                 )}
               </Td>
             </Tr>

@@ -1,0 +1,94 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// addGroup is the action that gives a cluster a group of minions. When it fails before any server was made the model is left as it was; else the group stays in
+// it, so that a deployment goes on and nothing is made that no object has.
+func (c clusterClass) addGroup(ctx context.Context, call muranopl.Call) (any, error) {
+	defer c.clusters.close()
+	name, _ := call.Args["name"].(string)
+	former := call.Object.Objects(propertyGroups)
+	if slices.ContainsFunc(former, func(group *muranopl.Object) bool { return group.Text("name") == name }) {
+		return nil, fault.New(fault.Invalid, "cluster %s has a group %s: choose another name; where adding it has failed, deploy the environment to go on with it", call.Object.Text("name"), name)
+	}
+	// A task that is taken over makes the same group again, with the same nodes.
+	values := map[string]any{"?": map[string]any{"type": classMinionGroup, "id": derivedID(call.Object.ID(), propertyGroups, name)}}
+	for argument, value := range call.Args {
+		if value != nil {
+			values[argument] = value
+		}
+	}
+	made, err := call.Interpreter.New(ctx, classMinionGroup, call.Object, values)
+	if err != nil {
+		return nil, err
+	}
+	if err := setGroups(call.Object, append(slices.Clone(former), made)); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(checkGroups(call.Object)...); err != nil {
+		return nil, fault.New(fault.Invalid, "%w", errors.Join(err, setGroups(call.Object, former)))
+	}
+	err = c.redeploy(ctx, call, false)
+	switch {
+	case err == nil:
+		return nil, nil
+	case c.clusters.begun(ctx, made):
+		return nil, fmt.Errorf("%w (group %s is part of the cluster: deploy the environment to go on, or remove the group)", err, name)
+	}
+	return nil, errors.Join(err, setGroups(call.Object, former))
+}
+
+// removeGroup is the action that takes a group out of a cluster, once its nodes have left. Called again after a failure it goes on.
+func (c clusterClass) removeGroup(ctx context.Context, call muranopl.Call) (any, error) {
+	l, err := ofGroup(call)
+	if err != nil {
+		return nil, err
+	}
+	if l.size() > 0 {
+		if err := c.resize(ctx, call, resizing{l, l.all(), 0}); err != nil {
+			return nil, err
+		}
+	}
+	// Another group of the name begins anew.
+	if err := c.runtime.SetAttribute(ctx, l.of, attributeGroup, nil); err != nil {
+		return nil, err
+	}
+	if err := setGroups(call.Object, slices.DeleteFunc(call.Object.Objects(propertyGroups), func(group *muranopl.Object) bool { return group == l.of })); err != nil {
+		return nil, err
+	}
+	known, err := c.clusters.facts(ctx, call.Object)
+	if err != nil || known == nil {
+		return nil, err
+	}
+	known.Groups = slices.DeleteFunc(known.Groups, func(group groupFact) bool { return group.Name == l.of.Text("name") })
+	return nil, c.clusters.storeFacts(ctx, call.Object, *known)
+}
+
+func setGroups(cluster *muranopl.Object, list []*muranopl.Object) error {
+	values := make([]any, len(list))
+	for i, object := range list {
+		values[i] = object
+	}
+	return cluster.Set(propertyGroups, values)
+}
+
+// begun tells whether a group has servers, or may have.
+func (c *clusters) begun(ctx context.Context, group *muranopl.Object) bool {
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return true
+	}
+	made, err := project.Made(ctx, c.stacks.own().name)
+	return err != nil || slices.ContainsFunc(group.Objects(grouped.list), func(node *muranopl.Object) bool {
+		return made[openstack.ServerResource(node.Object("instance").ID())]
+	})
+}
