@@ -106,7 +106,7 @@ func slot() string { return cmp.Or(os.Getenv(slotVariable), "0") }
 const slotVariable = "BURANO_SLOT"
 
 func placeOfCloud() []string {
-	return []string{"--prefix", "b" + slot() + "-", "--listen", "127.0.0.1:506" + slot(), "--external-cidr", "10.9" + slot() + ".0.0/24"}
+	return []string{"--prefix", "b" + slot() + "-", "--listen", "127.0.0.1:506" + slot(), "--external-cidr", "10.89." + slot() + ".0/24"}
 }
 
 func (l *lab) program(name string) string { return filepath.Join(l.root, "build", name) }
