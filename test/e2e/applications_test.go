@@ -237,7 +237,7 @@ func (a *applications) remove(t *testing.T, name string) {
 func debian(t *testing.T) []string {
 	output, err := exec.Command("apt-get", "indextargets", "--format", "$(REPO_URI) $(SUITE) $(COMPONENT)", "Created-By: Packages").Output()
 	require.NoError(t, err)
-	listener, err := net.Listen("tcp", "10.9"+slot()+".0.1:0")
+	listener, err := net.Listen("tcp", outside("1")+":0")
 	require.NoError(t, err)
 	var lines []string
 	mux := http.NewServeMux()

@@ -106,8 +106,11 @@ func slot() string { return cmp.Or(os.Getenv(slotVariable), "0") }
 const slotVariable = "BURANO_SLOT"
 
 func placeOfCloud() []string {
-	return []string{"--prefix", "b" + slot() + "-", "--listen", "127.0.0.1:506" + slot(), "--external-cidr", "10.89." + slot() + ".0/24"}
+	return []string{"--prefix", "b" + slot() + "-", "--listen", "127.0.0.1:506" + slot(), "--external-cidr", outside("0/24")}
 }
+
+// outside returns an address, or the range, of the network outside the slot's local cloud: "1" is this machine's, which servers reach.
+func outside(last string) string { return "10.89." + slot() + "." + last }
 
 func (l *lab) program(name string) string { return filepath.Join(l.root, "build", name) }
 

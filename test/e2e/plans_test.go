@@ -125,7 +125,7 @@ func repository(t *testing.T) string {
 	require.NoError(t, err)
 	sum := sha256.Sum256(content)
 	write(filepath.Join(folder, "Packages"), fmt.Sprintf("%sFilename: ./web.deb\nSize: %d\nSHA256: %s\n", control, len(content), hex.EncodeToString(sum[:])), 0o644)
-	listener, err := net.Listen("tcp", "10.9"+slot()+".0.1:0")
+	listener, err := net.Listen("tcp", outside("1")+":0")
 	require.NoError(t, err)
 	server := &http.Server{Handler: http.FileServer(http.Dir(folder)), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }()

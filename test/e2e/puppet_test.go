@@ -76,7 +76,7 @@ func stampModule(t *testing.T) (address string) {
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	require.NoError(t, zipped.Close())
-	listener, err := net.Listen("tcp", "10.9"+slot()+".0.1:0")
+	listener, err := net.Listen("tcp", outside("1")+":0")
 	require.NoError(t, err)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive.Bytes()) })}
 	go func() { _ = server.Serve(listener) }()

@@ -51,7 +51,7 @@ func openLab(ctx context.Context, image string) (*lab, error) {
 	up := []string{"up", "--state", filepath.Join(folder, "cloud")}
 	if slot := os.Getenv("BURANO_SLOT"); slot != "" { // as in test/e2e: several checkouts at the same time
 		l.group += "-b" + slot + "-"
-		up = append(up, "--prefix", "b"+slot+"-", "--listen", "127.0.0.1:506"+slot, "--external-cidr", "10.9"+slot+".0.0/24")
+		up = append(up, "--prefix", "b"+slot+"-", "--listen", "127.0.0.1:506"+slot, "--external-cidr", "10.89."+slot+".0/24")
 	}
 	if err := l.run(ctx, "", "localcloud", up...); err != nil {
 		return l, err
