@@ -3,28 +3,20 @@ package haproxy_test
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/sha1"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -34,25 +26,9 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// pair makes a certificate, signed by itself, with its key.
-func pair(t *testing.T, name string, bits int) []byte {
-	t.Helper()
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{name}}
-	var public, private any
-	if bits > 0 {
-		key, err := rsa.GenerateKey(rand.Reader, bits)
-		require.NoError(t, err)
-		public, private = &key.PublicKey, key
-	} else {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		require.NoError(t, err)
-		public, private = &key.PublicKey, key
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
-	require.NoError(t, err)
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})...)
+// pair is a certificate of a host followed by its key, as HAProxy reads them.
+func pair(t *testing.T, host string, bits int) []byte {
+	return slices.Concat(haproxytest.Certificate(t, host, bits))
 }
 
 // echo is a backend that tells what it is asked, and upgrades connections.

@@ -2,19 +2,8 @@ package publish_test
 
 import (
 	"bytes"
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"log/slog"
-	"math/big"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,10 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"pgregory.net/rapid"
 
-	"github.com/burano/burano/gateway/etcdtest"
+	"github.com/burano/burano/gateway/haproxytest"
 	"github.com/burano/burano/gateway/publish"
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/gateway/seal"
@@ -59,25 +47,6 @@ func ingressOf(name string, age time.Duration, host string, paths ...networking.
 			Host: host, IngressRuleValue: networking.IngressRuleValue{HTTP: &networking.HTTPIngressRuleValue{Paths: paths}},
 		}}},
 	}
-}
-
-func tlsPair(t require.TestingT, name string, bits int) (certificate, key []byte) {
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{name}}
-	var public, private any
-	if bits > 0 {
-		key, err := rsa.GenerateKey(rand.Reader, bits)
-		require.NoError(t, err)
-		public, private = &key.PublicKey, key
-	} else {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		require.NoError(t, err)
-		public, private = &key.PublicKey, key
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
-	require.NoError(t, err)
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
 
 func tlsSecret(name string, certificate, key []byte) *core.Secret {
@@ -158,8 +127,8 @@ func TestPathsAndTheirConflicts(t *testing.T) {
 }
 
 func TestCertificatesOfHosts(t *testing.T) {
-	certificate, key := tlsPair(t, "a.org", 0)
-	weakCertificate, weakKey := tlsPair(t, "a.org", 1024)
+	certificate, key := haproxytest.Certificate(t, "a.org", 0)
+	weakCertificate, weakKey := haproxytest.Certificate(t, "a.org", 1024)
 	secure := func(secret string, note string) publish.World {
 		i := ingressOf("web", 0, "a.org", to("/", networking.PathTypePrefix, "a"))
 		i.Spec.TLS = []networking.IngressTLS{{Hosts: []string{"a.org"}, SecretName: secret}}
@@ -237,23 +206,9 @@ func TestSitesAreValidWhateverIsWritten(t *testing.T) {
 
 // TestIngressesOfARealCluster goes through the life of an Ingress in a real Kubernetes API over a real etcd, with the rights of the publisher only.
 func TestIngressesOfARealCluster(t *testing.T) {
-	binary := os.Getenv("BURANO_KUBERNETES_BINARY")
-	if binary == "" {
-		t.Skip("BURANO_KUBERNETES_BINARY is not set: make test sets it to the Kubernetes binary that make image builds")
-	}
-	server := etcdtest.New(t)
-	etcd := server.Client(t)
-	api := startAPI(t, binary, server.URL)
-	admin, err := kubernetes.NewForConfig(api.config("admin", "system:masters"))
-	require.NoError(t, err)
-	allow(t, admin, "publisher")
-	log := &journal{}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- publish.Run(ctx, publish.Config{Kubernetes: api.config("publisher"), Etcd: etcd, Logger: slog.New(slog.NewTextHandler(log, nil)), Resync: 300 * time.Millisecond})
-	}()
-	defer func() { cancel(); require.NoError(t, <-ended) }()
+	c := newCluster(t)
+	etcd, admin := c.etcd, c.admin
+	c.start(t, publish.Run)
 	key, err := seal.Load(filepath.Join(t.TempDir(), "key"))
 	require.NoError(t, err)
 	put := func(key string, value []byte, err error) {
@@ -336,11 +291,11 @@ func TestIngressesOfARealCluster(t *testing.T) {
 			return bytes.Contains(plain, content)
 		}
 	}
-	certificate, private := tlsPair(t, "a.org", 0)
+	certificate, private := haproxytest.Certificate(t, "a.org", 0)
 	secret, err := admin.CoreV1().Secrets("default").Create(t.Context(), tlsSecret("good", certificate, private), meta.CreateOptions{})
 	require.NoError(t, err)
 	eventually("the certificate is sealed for the gateway", opened(certificate))
-	certificate, private = tlsPair(t, "a.org", 2048)
+	certificate, private = haproxytest.Certificate(t, "a.org", 2048)
 	secret.Data = tlsSecret("good", certificate, private).Data
 	_, err = admin.CoreV1().Secrets("default").Update(t.Context(), secret, meta.UpdateOptions{})
 	require.NoError(t, err)
@@ -376,5 +331,5 @@ func TestIngressesOfARealCluster(t *testing.T) {
 	eventually("its status says that port 443 is another's", status(plain, safe))
 	eventually("and so does an Event", event(publish.ReasonConflict))
 	require.Equal(t, "late", awaitRoute(t, etcd, 443, anything).Service)
-	require.NotContains(t, log.String(), "forbidden", "the documented rights suffice")
+	require.NotContains(t, c.log.String(), "forbidden", "the documented rights suffice")
 }

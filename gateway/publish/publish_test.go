@@ -20,6 +20,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -43,41 +44,13 @@ import (
 
 // TestPublishing goes through the life of Services in a real Kubernetes API over a real etcd, with the rights of the publisher only.
 func TestPublishing(t *testing.T) {
-	binary := os.Getenv("BURANO_KUBERNETES_BINARY")
-	if binary == "" {
-		t.Skip("BURANO_KUBERNETES_BINARY is not set: make test sets it to the Kubernetes binary that make image builds")
-	}
-	server := etcdtest.New(t)
-	etcd := server.Client(t)
-	api := startAPI(t, binary, server.URL)
-	admin, err := kubernetes.NewForConfig(api.config("admin", "system:masters"))
-	require.NoError(t, err)
-	allow(t, admin, "publisher")
-
-	log := &journal{}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(log.String())
-		}
-	})
-	run := func() (stop func()) {
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan error, 1)
-		go func() {
-			ended <- publish.Run(ctx, publish.Config{
-				Kubernetes: api.config("publisher"), Etcd: etcd, Logger: slog.New(slog.NewTextHandler(log, nil)), Resync: 300 * time.Millisecond,
-			})
-		}()
-		var once sync.Once
-		stop = func() { once.Do(func() { cancel(); require.NoError(t, <-ended) }) }
-		t.Cleanup(stop)
-		return stop
-	}
+	c := newCluster(t)
+	etcd, admin := c.etcd, c.admin
 	services := admin.CoreV1().Services("default")
 	endpointSlices := admin.DiscoveryV1().EndpointSlices("default")
-	_, err = etcd.Put(t.Context(), route.RoutesPrefix+"9999", "left over from before")
+	_, err := etcd.Put(t.Context(), route.RoutesPrefix+"9999", "left over from before")
 	require.NoError(t, err)
-	stop := run()
+	stop := c.start(t, publish.Run)
 
 	// A Service and its endpoints.
 	_, err = services.Create(t.Context(), newService("web", 80), meta.CreateOptions{})
@@ -111,7 +84,7 @@ func TestPublishing(t *testing.T) {
 	// The publisher starts again: nothing is reported twice, nothing is written anew.
 	before := revision(t, etcd, 80)
 	stop()
-	stop = run()
+	stop = c.start(t, publish.Run)
 	awaitEvents(t, admin, "zebra", publish.ReasonConflict, 1)
 	third, err := services.Create(t.Context(), newService("marker", 7000), meta.CreateOptions{})
 	require.NoError(t, err)
@@ -161,12 +134,12 @@ func TestPublishing(t *testing.T) {
 	require.NoError(t, err)
 	awaitRoute(t, etcd, 5000, anything)
 
-	require.NotContains(t, log.String(), "forbidden", "the documented rights suffice")
+	require.NotContains(t, c.log.String(), "forbidden", "the documented rights suffice")
 
 	// The API goes away: routes stay. It comes back: changes are seen again.
-	api.stop()
+	c.api.stop()
 	require.Equal(t, "zebra", awaitRoute(t, etcd, 80, anything).Service)
-	api.start(t)
+	c.api.start(t)
 	_, err = services.Create(t.Context(), newService("late", 7001), meta.CreateOptions{})
 	require.NoError(t, err)
 	awaitRoute(t, etcd, 7001, anything)
@@ -175,23 +148,9 @@ func TestPublishing(t *testing.T) {
 
 // TestStatusesOfLoadBalancers follows the status of Services in a real Kubernetes API while gateways come and go, and leaves that of others alone.
 func TestStatusesOfLoadBalancers(t *testing.T) {
-	binary := os.Getenv("BURANO_KUBERNETES_BINARY")
-	if binary == "" {
-		t.Skip("BURANO_KUBERNETES_BINARY is not set: make test sets it to the Kubernetes binary that make image builds")
-	}
-	server := etcdtest.New(t)
-	etcd := server.Client(t)
-	api := startAPI(t, binary, server.URL)
-	admin, err := kubernetes.NewForConfig(api.config("admin", "system:masters"))
-	require.NoError(t, err)
-	allow(t, admin, "publisher")
-	log := &journal{}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- publish.Run(ctx, publish.Config{Kubernetes: api.config("publisher"), Etcd: etcd, Logger: slog.New(slog.NewTextHandler(log, nil)), Resync: 300 * time.Millisecond})
-	}()
-	defer func() { cancel(); require.NoError(t, <-ended) }()
+	c := newCluster(t)
+	etcd, admin := c.etcd, c.admin
+	c.start(t, publish.Run)
 	services := admin.CoreV1().Services("default")
 	balancer := func(name string, number int32) *core.Service {
 		s := newService(name, number)
@@ -226,7 +185,7 @@ func TestStatusesOfLoadBalancers(t *testing.T) {
 		}, 20*time.Second, 10*time.Millisecond, "the status of %s: %s %v", name, reason, wanted)
 	}
 
-	_, err = services.Create(t.Context(), balancer("web", 80), meta.CreateOptions{})
+	_, err := services.Create(t.Context(), balancer("web", 80), meta.CreateOptions{})
 	require.NoError(t, err)
 	says("web", "NoGateways")
 	gateway("murano-gateway-2", "203.0.113.2")
@@ -280,35 +239,21 @@ func TestStatusesOfLoadBalancers(t *testing.T) {
 	_, err = services.Patch(t.Context(), "zebra", types.MergePatchType, []byte(`{"spec":{"type":"ClusterIP"}}`), meta.PatchOptions{})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { addresses, _ := status("zebra"); return len(addresses) == 0 }, 20*time.Second, 10*time.Millisecond)
-	require.NotContains(t, log.String(), "forbidden", "the documented rights suffice")
+	require.NotContains(t, c.log.String(), "forbidden", "the documented rights suffice")
 }
 
 func TestAPublisherThatDoesNotLeadWritesNothing(t *testing.T) {
-	binary := os.Getenv("BURANO_KUBERNETES_BINARY")
-	if binary == "" {
-		t.Skip("BURANO_KUBERNETES_BINARY is not set: make test sets it to the Kubernetes binary that make image builds")
-	}
-	server := etcdtest.New(t)
-	etcd := server.Client(t)
-	api := startAPI(t, binary, server.URL)
-	config := api.config("admin", "system:masters")
-	admin, err := kubernetes.NewForConfig(config)
+	c := newCluster(t)
+	etcd := c.etcd
+	_, err := c.admin.CoreV1().Services("default").Create(t.Context(), newService("web", 80), meta.CreateOptions{})
 	require.NoError(t, err)
-	_, err = admin.CoreV1().Services("default").Create(t.Context(), newService("web", 80), meta.CreateOptions{})
-	require.NoError(t, err)
-	log := &journal{}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- publish.Run(ctx, publish.Config{
-			Kubernetes: config, Etcd: etcd, Logger: slog.New(slog.NewTextHandler(log, nil)),
-			Guard: func() []clientv3.Cmp {
-				return []clientv3.Cmp{clientv3.Compare(clientv3.Value("/burano/v1/leader"), "=", "me")}
-			},
-		})
-	}()
-	defer func() { cancel(); require.NoError(t, <-ended) }()
-	require.Eventually(t, func() bool { return bytes.Contains([]byte(log.String()), []byte("leads now")) }, 20*time.Second, 10*time.Millisecond)
+	c.start(t, func(ctx context.Context, config publish.Config) error {
+		config.Guard = func() []clientv3.Cmp {
+			return []clientv3.Cmp{clientv3.Compare(clientv3.Value("/burano/v1/leader"), "=", "me")}
+		}
+		return publish.Run(ctx, config)
+	})
+	require.Eventually(t, func() bool { return strings.Contains(c.log.String(), "leads now") }, 20*time.Second, 10*time.Millisecond)
 	awaitNoRoute(t, etcd, 80)
 	_, err = etcd.Put(t.Context(), "/burano/v1/leader", "me")
 	require.NoError(t, err)
@@ -316,28 +261,15 @@ func TestAPublisherThatDoesNotLeadWritesNothing(t *testing.T) {
 }
 
 func TestOneOfSeveralPublishersLeadsAndAnotherTakesOver(t *testing.T) {
-	binary := os.Getenv("BURANO_KUBERNETES_BINARY")
-	if binary == "" {
-		t.Skip("BURANO_KUBERNETES_BINARY is not set: make test sets it to the Kubernetes binary that make image builds")
-	}
-	server := etcdtest.New(t)
-	etcd := server.Client(t)
-	api := startAPI(t, binary, server.URL)
-	config := api.config("admin", "system:masters")
-	admin, err := kubernetes.NewForConfig(config)
-	require.NoError(t, err)
-	allow(t, admin, "publisher")
+	c := newCluster(t)
+	etcd, admin := c.etcd, c.admin
 	stops := map[string]func(){}
 	for _, name := range []string{"one", "two"} {
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan error, 1)
-		own := server.Client(t)
-		go func() {
-			ended <- publish.Lead(ctx, publish.Config{Kubernetes: api.config("publisher"), Etcd: own}, name)
-		}()
-		var once sync.Once
-		stops[name] = func() { once.Do(func() { cancel(); require.NoError(t, <-ended) }) }
-		t.Cleanup(stops[name])
+		own := c.server.Client(t)
+		stops[name] = c.start(t, func(ctx context.Context, config publish.Config) error {
+			config.Etcd = own
+			return publish.Lead(ctx, config, name)
+		})
 	}
 	leads := func() string {
 		found, err := etcd.Get(t.Context(), "/burano/v1/leader", clientv3.WithFirstCreate()...)
@@ -347,7 +279,7 @@ func TestOneOfSeveralPublishersLeadsAndAnotherTakesOver(t *testing.T) {
 		}
 		return string(found.Kvs[0].Value)
 	}
-	_, err = admin.CoreV1().Services("default").Create(t.Context(), newService("web", 80), meta.CreateOptions{})
+	_, err := admin.CoreV1().Services("default").Create(t.Context(), newService("web", 80), meta.CreateOptions{})
 	require.NoError(t, err)
 	awaitRoute(t, etcd, 80, anything)
 	first := leads()
@@ -358,6 +290,49 @@ func TestOneOfSeveralPublishersLeadsAndAnotherTakesOver(t *testing.T) {
 	awaitRoute(t, etcd, 81, anything)
 	require.Contains(t, stops, leads())
 	require.NotEqual(t, first, leads())
+}
+
+// cluster is a real Kubernetes API over a real etcd, in which the user "publisher" has the publisher's rights.
+type cluster struct {
+	server *etcdtest.Server
+	etcd   *clientv3.Client
+	api    *apiServer
+	admin  *kubernetes.Clientset
+	log    journal // of all publishers
+}
+
+// newCluster skips the test where there is no Kubernetes.
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	binary := os.Getenv("BURANO_KUBERNETES_BINARY")
+	if binary == "" {
+		t.Skip("BURANO_KUBERNETES_BINARY is not set: make test sets it to the Kubernetes binary that make image builds")
+	}
+	c := &cluster{server: etcdtest.New(t)}
+	c.etcd, c.api = c.server.Client(t), startAPI(t, binary, c.server.URL)
+	var err error
+	c.admin, err = kubernetes.NewForConfig(c.api.config("admin", "system:masters"))
+	require.NoError(t, err)
+	allow(t, c.admin, "publisher")
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(c.log.String())
+		}
+	})
+	return c
+}
+
+// start runs a publisher until it is stopped or the test ends.
+func (c *cluster) start(t *testing.T, run func(context.Context, publish.Config) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	config := publish.Config{
+		Kubernetes: c.api.config("publisher"), Etcd: c.etcd, Logger: slog.New(slog.NewTextHandler(&c.log, nil)), Resync: 300 * time.Millisecond,
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, config) }()
+	stop = sync.OnceFunc(func() { cancel(); require.NoError(t, <-ended) })
+	t.Cleanup(stop)
+	return stop
 }
 
 func anything(route.Route) bool { return true }
