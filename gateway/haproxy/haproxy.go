@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"maps"
 	"net"
@@ -154,7 +153,7 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 	if pagesErr == nil {
 		pagesErr = p.follow(ctx, pages, running, layout(wanted), &outcome)
 	}
-	for port := range ports(routes, web) {
+	for _, port := range ports(routes, web) {
 		if _, serves := running[traffic.Section(port)]; serves {
 			outcome.Serving = append(outcome.Serving, port)
 		} else if outcome.Refused[port] == nil && !outcome.Waiting {
@@ -166,19 +165,14 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 }
 
 // ports are those on which HAProxy is to listen.
-func ports(routes []route.Route, web Web) iter.Seq[uint16] {
-	return func(yield func(uint16) bool) {
-		for _, r := range routes {
-			if !yield(r.GatewayPort) {
-				return
-			}
-		}
-		for _, l := range web.Listeners {
-			if !yield(l.Port) {
-				return
-			}
-		}
+func ports(routes []route.Route, web Web) (list []uint16) {
+	for _, r := range routes {
+		list = append(list, r.GatewayPort)
 	}
+	for _, l := range web.Listeners {
+		list = append(list, l.Port)
+	}
+	return list
 }
 
 // EndDead ends the connections to servers that have not answered for a while, which TCP would keep. It is done here and not by HAProxy's

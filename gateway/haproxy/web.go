@@ -69,16 +69,12 @@ func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener
 			if path.Redirect {
 				section += ":" + redirecting
 			}
-			host, entries := path.Host, p.below
-			if host == "" {
-				host = "*"
-			}
-			key := host + strings.TrimRight(path.Path, "/") + "/"
+			entries := p.below
 			if path.Exact {
-				entries, key = p.exact, host+path.Path
+				entries = p.exact
 			}
-			if _, taken := entries[key]; !taken {
-				entries[key] = section
+			if _, taken := entries[path.Key()]; !taken {
+				entries[path.Key()] = section
 			}
 		}
 	}

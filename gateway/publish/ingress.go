@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -77,19 +76,17 @@ func SitesOf(w World) Sites {
 	for _, secret := range w.Secrets {
 		b.secrets[types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}] = secret
 	}
-	anyTLS := time.Time{}
 	for _, ingress := range s.ours {
-		if len(ingress.Spec.TLS) > 0 && anyTLS.IsZero() {
-			anyTLS = ingress.CreationTimestamp.UTC()
-		}
 		b.add(ingress)
 	}
 	for i, ingress := range s.ours {
 		b.fallbacks(ingress, &s.HTTP.Sites[i])
 	}
 	s.wanted = []route.Listener{{Port: route.HTTPPort, Since: s.ours[0].CreationTimestamp.UTC()}}
-	if slices.ContainsFunc(s.ours, func(i *networking.Ingress) bool { return len(i.Spec.TLS) > 0 }) {
-		s.wanted = append(s.wanted, route.Listener{Port: route.HTTPSPort, TLS: true, Since: anyTLS})
+	https := route.Listener{Port: route.HTTPSPort, TLS: true}
+	if first := slices.IndexFunc(s.ours, func(i *networking.Ingress) bool { return uses(i, https) }); first >= 0 {
+		https.Since = s.ours[first].CreationTimestamp.UTC()
+		s.wanted = append(s.wanted, https)
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.pools)) {
 		s.Pools = append(s.Pools, b.pools[name])
@@ -122,8 +119,13 @@ func oursOf(ingresses []*networking.Ingress, classes []*networking.IngressClass)
 	return ours
 }
 
-// settle takes in which ports the Ingresses got, and who has the others.
-func (s *Sites) settle(won []route.Listener, conflicts map[uint16]route.Route) {
+// uses says whether gateways serve an Ingress on a listener.
+func uses(ingress *networking.Ingress, l route.Listener) bool {
+	return !l.TLS || len(ingress.Spec.TLS) > 0
+}
+
+// assignPorts takes in which ports the Ingresses got, and who has the others.
+func (s *Sites) assignPorts(won []route.Listener, conflicts map[uint16]route.Route) {
 	s.Listeners, s.conflicts = won, conflicts
 	s.HTTP.Sites = slices.DeleteFunc(s.HTTP.Sites, func(site route.Site) bool { return len(site.Paths)+len(site.Certificates) == 0 })
 	safe := slices.ContainsFunc(won, func(l route.Listener) bool { return l.TLS })
@@ -136,7 +138,7 @@ func (s *Sites) settle(won []route.Listener, conflicts map[uint16]route.Route) {
 	for _, ingress := range s.ours {
 		for _, l := range s.wanted {
 			holder, taken := conflicts[l.Port]
-			if !taken || l.TLS && len(ingress.Spec.TLS) == 0 {
+			if !taken || !uses(ingress, l) {
 				continue
 			}
 			s.Complaints = append(s.Complaints, ingressComplaint(ingress, ReasonConflict,
@@ -229,9 +231,9 @@ func (b *builder) fallbacks(ingress *networking.Ingress, site *route.Site) {
 
 // claim gives a path to an Ingress, or says who has it.
 func (b *builder) claim(ingress *networking.Ingress, p route.Path) (holder *networking.Ingress) {
-	key := p.Host + p.Path + " exact"
-	if !p.Exact {
-		key = p.Host + strings.TrimRight(p.Path, "/") + "/"
+	key := p.Key()
+	if p.Exact {
+		key += " exact"
 	}
 	if holder, taken := b.paths[key]; taken {
 		return holder

@@ -167,17 +167,14 @@ func (p *publisher) publish(ctx context.Context) error {
 		return err
 	}
 	sites := p.sites(services, endpoints, held)
-	wanted := held // as long as Ingresses are not known, their ports stay
+	wanted := sorted(held) // as long as Ingresses are not known, their ports stay
 	if sites != nil {
-		wanted = make(map[uint16]route.Listener)
-		for _, l := range sites.wanted {
-			wanted[l.Port] = l
-		}
+		wanted = sites.wanted
 	}
-	given := share(services, endpoints, published, sorted(wanted))
+	given := share(services, endpoints, published, wanted)
 	routes, complaints := given.routes, given.complaints
 	if sites != nil {
-		sites.settle(given.listeners, given.conflicts)
+		sites.assignPorts(given.listeners, given.conflicts)
 		complaints = append(complaints, sites.Complaints...)
 	}
 	keys, known := p.keys.Values()

@@ -71,13 +71,19 @@ func StatusOf(service *core.Service, routes []route.Route, complaints []Complain
 		status = Status{Published: meta.ConditionFalse, Reason: reason, Message: strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")}
 	}
 	if served {
-		for _, g := range gateways {
-			status.Addresses = append(status.Addresses, g.Address.String())
-		}
+		status.Addresses = addressesOf(gateways)
 	}
-	slices.Sort(status.Addresses)
-	status.Addresses = slices.Compact(status.Addresses)
 	return status
+}
+
+// addressesOf gives the gateways' addresses in order, each once.
+func addressesOf(gateways []route.Gateway) []string {
+	var addresses []string
+	for _, g := range gateways {
+		addresses = append(addresses, g.Address.String())
+	}
+	slices.Sort(addresses)
+	return slices.Compact(addresses)
 }
 
 // statuses writes what Services say of the gateways. It leaves addresses alone that another controller wrote.
@@ -187,7 +193,7 @@ func (s *Sites) statusOf(ingress *networking.Ingress, gateways []route.Gateway) 
 	var ports []networking.IngressPortStatus
 	served := false
 	for _, l := range s.wanted {
-		if l.TLS && len(ingress.Spec.TLS) == 0 {
+		if !uses(ingress, l) {
 			continue
 		}
 		port := networking.IngressPortStatus{Port: int32(l.Port), Protocol: core.ProtocolTCP}
@@ -202,12 +208,7 @@ func (s *Sites) statusOf(ingress *networking.Ingress, gateways []route.Gateway) 
 	if !served {
 		return nil
 	}
-	var addresses []string
-	for _, g := range gateways {
-		addresses = append(addresses, g.Address.String())
-	}
-	slices.Sort(addresses)
-	for _, address := range slices.Compact(addresses) {
+	for _, address := range addressesOf(gateways) {
 		wanted = append(wanted, networking.IngressLoadBalancerIngress{IP: address, Ports: ports})
 	}
 	return wanted

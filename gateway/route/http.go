@@ -1,11 +1,13 @@
 package route
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -60,6 +62,16 @@ type Path struct {
 	Exact    bool   `json:"exact,omitempty"`    // else what is below it, too
 	Pool     string `json:"pool"`               // see Pool.Name
 	Redirect bool   `json:"redirect,omitempty"` // requests without TLS are sent to HTTPS
+}
+
+// Key is the host, * for any, with the path; of a path that takes what is below it, that ends with one slash. Of paths of one kind that mean the same
+// it is the same.
+func (p Path) Key() string {
+	host := cmp.Or(p.Host, "*")
+	if p.Exact {
+		return host + p.Path
+	}
+	return host + strings.TrimRight(p.Path, "/") + "/"
 }
 
 // Certificate says by which Secret (of type kubernetes.io/tls, in the namespace of the Ingress) a host shows who it is.
