@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/google/renameio/v2"
 )
 
 // defaultsName is the name of our defaults section; by it a configuration file is recognised as ours.
@@ -65,25 +66,7 @@ defaults %s
 
 // writeAtomically replaces a file by content in one rename.
 func writeAtomically(path string, content []byte, mode fs.FileMode) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temporary.Name())
-	_, err = temporary.Write(content)
-	if err == nil {
-		err = temporary.Chmod(mode)
-	}
-	if err == nil {
-		err = temporary.Sync()
-	}
-	if closed := temporary.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", temporary.Name(), err)
-	}
-	return os.Rename(temporary.Name(), path)
+	return renameio.WriteFile(path, content, mode, renameio.WithTempDir(filepath.Dir(path)))
 }
 
 // skeleton is a configuration without what changes without a reload: the servers, the descriptions and the version line.
