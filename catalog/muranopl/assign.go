@@ -21,6 +21,15 @@ func (o *Object) Set(property string, value any) error {
 	return o.give(declared, value)
 }
 
+// SetObjects is Set for a property that is a list of objects.
+func (o *Object) SetObjects(property string, list []*Object) error {
+	values := make([]any, len(list))
+	for i, object := range list {
+		values[i] = object
+	}
+	return o.Set(property, values)
+}
+
 // Initialise is Set for a native .init, which may write properties of every usage, also of objects that its own one owns.
 func (o *Object) Initialise(property string, value any) error {
 	declared := o.class.Property(property)

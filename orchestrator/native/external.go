@@ -204,19 +204,12 @@ func listOrNone(names []string) string {
 
 // withNodes deploys the cluster with other external nodes. When that fails the model is left as it was.
 func (c clusterClass) withNodes(ctx context.Context, call muranopl.Call, list []*muranopl.Object) error {
-	set := func(list []*muranopl.Object) error {
-		values := make([]any, len(list))
-		for i, object := range list {
-			values[i] = object
-		}
-		return call.Object.Set(propertyExternal, values)
-	}
 	former := call.Object.Objects(propertyExternal)
-	if err := set(list); err != nil {
+	if err := call.Object.SetObjects(propertyExternal, list); err != nil {
 		return err
 	}
 	if err := c.redeploy(ctx, call, false); err != nil {
-		return errors.Join(err, set(former))
+		return errors.Join(err, call.Object.SetObjects(propertyExternal, former))
 	}
 	return nil
 }

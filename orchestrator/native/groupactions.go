@@ -31,11 +31,11 @@ func (c clusterClass) addGroup(ctx context.Context, call muranopl.Call) (any, er
 	if err != nil {
 		return nil, err
 	}
-	if err := setGroups(call.Object, append(slices.Clone(former), made)); err != nil {
+	if err := call.Object.SetObjects(propertyGroups, append(slices.Clone(former), made)); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(checkGroups(call.Object)...); err != nil {
-		return nil, fault.New(fault.Invalid, "%w", errors.Join(err, setGroups(call.Object, former)))
+		return nil, fault.New(fault.Invalid, "%w", errors.Join(err, call.Object.SetObjects(propertyGroups, former)))
 	}
 	err = c.redeploy(ctx, call, false)
 	switch {
@@ -44,7 +44,7 @@ func (c clusterClass) addGroup(ctx context.Context, call muranopl.Call) (any, er
 	case c.clusters.begun(ctx, made):
 		return nil, fmt.Errorf("%w (group %s is part of the cluster: deploy the environment to go on, or remove the group)", err, name)
 	}
-	return nil, errors.Join(err, setGroups(call.Object, former))
+	return nil, errors.Join(err, call.Object.SetObjects(propertyGroups, former))
 }
 
 // removeGroup is the action that takes a group out of a cluster, once its nodes have left. Called again after a failure it goes on.
@@ -62,7 +62,7 @@ func (c clusterClass) removeGroup(ctx context.Context, call muranopl.Call) (any,
 	if err := c.runtime.SetAttribute(ctx, l.of, attributeGroup, nil); err != nil {
 		return nil, err
 	}
-	if err := setGroups(call.Object, slices.DeleteFunc(call.Object.Objects(propertyGroups), func(group *muranopl.Object) bool { return group == l.of })); err != nil {
+	if err := call.Object.SetObjects(propertyGroups, slices.DeleteFunc(call.Object.Objects(propertyGroups), func(group *muranopl.Object) bool { return group == l.of })); err != nil {
 		return nil, err
 	}
 	known, err := c.clusters.facts(ctx, call.Object)
@@ -71,14 +71,6 @@ func (c clusterClass) removeGroup(ctx context.Context, call muranopl.Call) (any,
 	}
 	known.Groups = slices.DeleteFunc(known.Groups, func(group groupFact) bool { return group.Name == l.of.Text("name") })
 	return nil, c.clusters.storeFacts(ctx, call.Object, *known)
-}
-
-func setGroups(cluster *muranopl.Object, list []*muranopl.Object) error {
-	values := make([]any, len(list))
-	for i, object := range list {
-		values[i] = object
-	}
-	return cluster.Set(propertyGroups, values)
 }
 
 // begun tells whether a group has servers, or may have.

@@ -52,7 +52,7 @@ func (m furtherMasters) init(ctx context.Context, call muranopl.Call) (any, erro
 func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, known keptMasters, count int) error {
 	like, zones := cluster.Object("masterNode").Object("instance"), cluster.Texts("masterZones")
 	there := cluster.Objects(masters.list)
-	made := make([]any, 0, count)
+	made := make([]*muranopl.Object, 0, count)
 	for number := 2; number <= count; number++ {
 		values := map[string]any{"name": fmt.Sprintf("%s-m%d", like.Text("name"), number)}
 		for _, property := range []string{"flavor", "image", "keyname", "availabilityZone", "assignFloatingIp"} {
@@ -89,7 +89,7 @@ func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpre
 		}
 		made = append(made, node)
 	}
-	return cluster.Set(masters.list, made)
+	return cluster.SetObjects(masters.list, made)
 }
 
 func (m furtherMasters) known(ctx context.Context, cluster *muranopl.Object) (keptMasters, error) {

@@ -129,7 +129,7 @@ func (g groups) make(ctx context.Context, interpreter *muranopl.Interpreter, gro
 		value, _ := like.Get(name)
 		return value
 	}
-	made := make([]any, len(members))
+	made := make([]*muranopl.Object, len(members))
 	for i, one := range members {
 		values := map[string]any{"name": memberName(group, one.Number), "flavor": property("flavor"), "image": property("image"), "keyname": property("keyname"),
 			"availabilityZone": one.Zone, "assignFloatingIp": group.Bool("assignFloatingIp")}
@@ -156,7 +156,7 @@ func (g groups) make(ctx context.Context, interpreter *muranopl.Interpreter, gro
 		}
 		made[i] = node
 	}
-	return group.Set(grouped.list, made)
+	return group.SetObjects(grouped.list, made)
 }
 
 // groupNode is the node of that id that a group has already, nil for none.

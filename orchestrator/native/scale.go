@@ -155,11 +155,7 @@ type resizing struct {
 }
 
 func (r resizing) set() error {
-	values := make([]any, len(r.order))
-	for i, node := range r.order {
-		values[i] = node
-	}
-	if err := r.of.Set(r.list, values); err != nil {
+	if err := r.of.SetObjects(r.list, r.order); err != nil {
 		return err
 	}
 	return r.of.Set(r.nodeList.count, int64(r.count))
