@@ -136,10 +136,26 @@ func (c *Client) DialContext(ctx context.Context, network, address string) (net.
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s through %s: %w", address, c.config.name(), err)
 	}
+	dialled = detached(dialled)
 	if c.config.Alive != nil {
 		return guardedConn{dialled, c.config.Alive}, nil
 	}
 	return dialled, nil
+}
+
+// detached makes a connection through a server one that knows deadlines and ends at once when it is closed. A channel of SSH ends when the
+// server's side has confirmed it, which waits until what was sent is delivered: where the other end no longer answers, until TCP gives up
+// after a quarter of an hour.
+func detached(channel net.Conn) net.Conn {
+	ours, theirs := net.Pipe()
+	transfer := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from)
+		theirs.Close()
+		channel.Close()
+	}
+	go transfer(channel, theirs)
+	go transfer(theirs, channel)
+	return ours
 }
 
 // Close ends the connection. Calls under way fail.

@@ -194,14 +194,14 @@ func (c *connection) killGroup(out *output, sudo bool) {
 	if out.group <= 1 {
 		return
 	}
-	session, err := c.NewSession()
-	if err != nil {
-		return
-	}
-	defer session.Close()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		session, err := c.NewSession()
+		if err != nil {
+			return
+		}
+		defer session.Close()
 		command := fmt.Sprintf("kill -KILL -- -%d", out.group)
 		if sudo {
 			command = "exec sudo -n -- " + command

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +48,49 @@ func TestAServerIsReachedThroughAnotherWhenTheDirectWayIsClosed(t *testing.T) {
 	require.Equal(t, "again\n", out)
 	now, _ := client.Connection()
 	require.Equal(t, number+1, now)
+}
+
+// The server in between waits for the one that stands still, until TCP gives up after a quarter of an hour.
+func TestAConnectionThroughAnotherServerEndsThoughTheServerStandsStill(t *testing.T) {
+	jump, server := sshtest.New(t), sshtest.New(t)
+	client, err := ssh.Dial(t.Context(), ssh.Config{
+		Signer: server.Signer, HostKeys: []xssh.PublicKey{server.HostKey}, Patience: 20 * time.Second,
+		Ways: []ssh.Way{{Name: "through jump", Address: server.Address, Dial: dial(t, jump).DialContext}},
+	})
+	require.NoError(t, err)
+	endless := &counter{}
+	ended := make(chan error, 20) // so many fill what there is of buffers
+	for i := range cap(ended) - 1 {
+		go func() { ended <- client.Send(t.Context(), endless, filepath.Join(t.TempDir(), strconv.Itoa(i))) }()
+	}
+	require.Eventually(t, func() bool { return endless.read.Load() > 100<<20 }, 20*time.Second, time.Millisecond)
+	server.Freeze()
+	before := int64(-1)
+	require.Eventually(t, func() bool {
+		now := endless.read.Load()
+		stuck := now == before
+		before = now
+		return stuck
+	}, 10*time.Second, 300*time.Millisecond, "nothing more is taken")
+
+	go func() { ended <- client.Close() }()
+	timer := time.NewTimer(10 * time.Second)
+	defer timer.Stop()
+	for range cap(ended) {
+		select {
+		case <-ended:
+		case <-timer.C:
+			require.FailNow(t, "it waits for a server that stands still")
+		}
+	}
+}
+
+// counter is a file without end.
+type counter struct{ read atomic.Int64 }
+
+func (c *counter) Read(p []byte) (int, error) {
+	c.read.Add(int64(len(p)))
+	return len(p), nil
 }
 
 func TestTheDirectWayIsTakenWhereItAnswers(t *testing.T) {

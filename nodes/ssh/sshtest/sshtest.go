@@ -132,14 +132,25 @@ func (s *Server) Stop() {
 	}
 	// Connections have processes in sessions of their own: find them as descendants. All stand still before the first one ends, parents
 	// before their children: else one could still tell of the end of another.
+	s.signal(syscall.SIGSTOP, syscall.SIGKILL)
+	_ = s.daemon.Wait()
+	s.daemon = nil
+}
+
+// Freeze has the server and every connection to it stand still until it is stopped.
+func (s *Server) Freeze() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.signal(syscall.SIGSTOP)
+}
+
+func (s *Server) signal(signals ...syscall.Signal) {
 	all := append(descendants(s.daemon.Process.Pid), s.daemon.Process.Pid)
-	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+	for _, signal := range signals {
 		for _, pid := range slices.Backward(all) {
 			_ = syscall.Kill(pid, signal)
 		}
 	}
-	_ = s.daemon.Wait()
-	s.daemon = nil
 }
 
 // Cut ends every connection to the server, and leaves running what was started over them.
