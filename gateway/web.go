@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -47,7 +48,8 @@ func (g *gateway) wanted() (web haproxy.Web, known bool) {
 		for _, one := range site.Certificates {
 			if !taken[one.Host] {
 				taken[one.Host] = true
-				hosts[name{site.Namespace, one.Secret}] = append(hosts[name{site.Namespace, one.Secret}], one.Host)
+				of := name{cmp.Or(one.Namespace, site.Namespace), one.Secret}
+				hosts[of] = append(hosts[of], one.Host)
 			}
 		}
 	}

@@ -213,6 +213,10 @@ func (f *file) add(l listener, id string) error {
 	if l.HTTP {
 		backend.Mode = models.BackendBaseModeHTTP
 	}
+	if l.Filters != nil && l.Filters.Timeout > 0 {
+		patience := l.Filters.Timeout.Milliseconds()
+		backend.ServerTimeout = &patience
+	}
 	if err := f.client.CreateBackend(backend, id, 0); err != nil {
 		return err
 	}
@@ -221,16 +225,25 @@ func (f *file) add(l listener, id string) error {
 			return err
 		}
 	}
+	if l.Filters != nil {
+		if err := f.filters(l.Section, l.Filters, id); err != nil {
+			return err
+		}
+	}
 	if l.Port == 0 {
 		return nil
 	}
-	if err := f.client.CreateFrontend(l.frontend(), id, 0); err != nil {
+	if err := f.client.CreateFrontend(l.frontend(l.Section), id, 0); err != nil {
 		return err
 	}
 	if err := f.rules(l.Section, l.Rules, id); err != nil {
 		return err
 	}
-	if l.HTTP {
+	if l.Passes {
+		if err := f.passing(l, id); err != nil {
+			return err
+		}
+	} else if l.HTTP {
 		if err := f.requests(l, id); err != nil {
 			return err
 		}
@@ -241,7 +254,7 @@ func (f *file) add(l listener, id string) error {
 func (f *file) bind(l listener) *models.Bind {
 	number := int64(l.Port)
 	bind := &models.Bind{BindParams: models.BindParams{Name: l.Section}, Address: f.config.Bind.String(), Port: &number}
-	if l.TLS {
+	if l.TLS && !l.Passes {
 		bind.Ssl, bind.CrtList = true, f.web.certificateList()
 		bind.Alpn, bind.SslMinVer = "h2,http/1.1", models.BindParamsSslMinVerTLSv1Dot2
 	}
@@ -250,6 +263,9 @@ func (f *file) bind(l listener) *models.Bind {
 
 func (f *file) remove(l listener, id string) error {
 	if l.Port != 0 {
+		if err := f.removeInside(l.Port, id); err != nil {
+			return err
+		}
 		if err := f.client.DeleteFrontend(l.Section, id, 0); err != nil {
 			return err
 		}

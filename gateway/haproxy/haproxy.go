@@ -210,10 +210,20 @@ func (p *Proxy) plan(ctx context.Context, routes []route.Route, web Web, running
 		add(l, endpointsOf(r.Backends), newSlots)
 	}
 	for _, one := range web.Listeners {
-		add(p.config.listener(one, p.file.web), nil, oneSlot)
+		add(p.config.listener(one, web.Sites, p.file.web), nil, oneSlot)
 	}
+	pools := make(map[string]route.Pool, len(web.Pools))
 	for _, pool := range web.Pools {
+		pools[pool.Name()] = pool
 		add(poolListener(pool), endpointsOf(pool.Backends), newSlots)
+	}
+	for _, t := range targetsOf(web.Sites) {
+		switch pool, there := pools[t.pool]; {
+		case there:
+			add(t.listener(), endpointsOf(pool.Backends), newSlots)
+		case t.pool == "":
+			add(t.listener(), nil, oneSlot)
+		}
 	}
 	return wanted
 }

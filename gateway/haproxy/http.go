@@ -46,10 +46,18 @@ const (
 )
 
 // listener is how a port for HTTP stands in HAProxy. Its requests to pods differ from those of clients: they say from where they came.
-func (c Config) listener(l route.Listener, files webFiles) listener {
-	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS}
-	said, _ := json.Marshal([]any{requestRules(files), l.TLS, requestPatience, keptAlive, c.MaxConnections})
-	wanted.About = fmt.Sprintf("Ingresses rules:%.6x", sha256.Sum256(said))
+func (c Config) listener(l route.Listener, sites []route.Site, files webFiles) listener {
+	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS, Passes: l.Passes}
+	wanted.Requests = requestRules(files, !l.NoIngress, setsOf(sites, l.Port))
+	said, _ := json.Marshal([]any{wanted.Requests, l.TLS, requestPatience, keptAlive, c.MaxConnections})
+	about := "Ingresses"
+	if l.NoIngress || l.Passes {
+		about = "Gateway API"
+	}
+	if l.Passes {
+		said = append(said, "passes"...)
+	}
+	wanted.About = fmt.Sprintf("%s rules:%.6x", about, sha256.Sum256(said))
 	return wanted
 }
 
@@ -63,7 +71,9 @@ const (
 // requestRules find the pool of a request. A host by its name comes before *.example.com, and that before any; what a host has nothing for
 // is looked up in the next. Of one host an exact path comes first, and then the longest one that the path asked for is below: entries of
 // these end with a slash, and so does what is looked up, so that /shop is not found in /shopping.
-func requestRules(files webFiles) models.HTTPRequestRules {
+//
+// That is how Ingresses mean it; sets are what Gateway API adds.
+func requestRules(files webFiles, ingresses bool, sets []set) models.HTTPRequestRules {
 	var rules models.HTTPRequestRules
 	set := func(name, expression, condition, test string) {
 		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeSetDashVar, VarScope: "txn", VarName: name, VarExpr: expression, Cond: condition, CondTest: test})
@@ -72,10 +82,18 @@ func requestRules(files webFiles) models.HTTPRequestRules {
 	set("host", "str(-)", "if", "{ var(txn.host) -m reg [^a-z0-9._-] }")
 	set("wild", "var(txn.host),regsub(^[^.]+,*)", "", "")
 	set("path", "path", "", "")
-	for _, host := range []string{"var(txn.host)", "var(txn.wild)", "str(*)"} {
+	hosts := []string{"var(txn.host)", "var(txn.wild)", "str(*)"}
+	if !ingresses {
+		hosts = nil
+	}
+	for _, host := range hosts {
 		set("found", fmt.Sprintf("%s,concat(,txn.path),map_str(%s)", host, files.exact()), "unless", found)
 		set("found", fmt.Sprintf("%s,concat(,txn.path,/),map_beg(%s)", host, files.below()), "unless", found)
 	}
+	if len(sets) > 0 {
+		rules = append(rules, choose(sets, files)...)
+	}
+	rules = append(rules, chooseShare(files)...)
 	permanent := int64(308) // keeps the method
 	rules = append(rules, &models.HTTPRequestRule{
 		Type: models.HTTPRequestRuleTypeRedirect, RedirType: models.HTTPRequestRuleRedirTypePrefix, RedirValue: "https://%[var(txn.host)]", RedirCode: &permanent,
@@ -98,18 +116,18 @@ func requestRules(files webFiles) models.HTTPRequestRules {
 
 // requests puts the rules into a frontend that has none, and an answer into the backend of the same name, for requests that lead nowhere.
 func (f *file) requests(l listener, id string) error {
-	if err := f.client.ReplaceHTTPRequestRules("frontend", l.Section, requestRules(f.web), id, 0); err != nil {
+	if err := f.client.ReplaceHTTPRequestRules("frontend", l.Section, l.Requests, id, 0); err != nil {
 		return err
 	}
 	nothing, plain := int64(404), "text/plain"
 	answer := models.HTTPRequestRules{{
 		Type: models.HTTPRequestRuleTypeReturn, ReturnStatusCode: &nothing, ReturnContentType: &plain, ReturnContentFormat: models.HTTPRequestRuleReturnContentFormatString,
-		ReturnContent: `"No Ingress has this host and path.\n"`,
+		ReturnContent: `"Nothing has this host and path.\n"`,
 	}}
-	if err := f.client.ReplaceHTTPRequestRules("backend", l.Section, answer, id, 0); err != nil {
+	if err := f.client.ReplaceHTTPRequestRules("backend", traffic.Section(l.Port), answer, id, 0); err != nil {
 		return err
 	}
 	return f.client.ReplaceBackendSwitchingRules(l.Section, models.BackendSwitchingRules{
-		{Name: "%[var(txn.found),field(1,:)]", Cond: "if", CondTest: found},
+		{Name: "%[var(txn.target)]", Cond: "if", CondTest: found},
 	}, id, 0)
 }

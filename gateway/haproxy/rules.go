@@ -62,9 +62,9 @@ func (f *file) shared() error {
 }
 
 // frontend is the part of a listener that clients see.
-func (l listener) frontend() *models.Frontend {
-	f := &models.Frontend{FrontendBase: models.FrontendBase{Name: l.Section, From: defaultsName, Description: l.About, DefaultBackend: l.Section}}
-	if l.HTTP {
+func (l listener) frontend(backend string) *models.Frontend {
+	f := &models.Frontend{FrontendBase: models.FrontendBase{Name: l.Section, From: defaultsName, Description: l.About, DefaultBackend: backend}}
+	if l.HTTP && !l.Passes {
 		f.Mode = models.FrontendBaseModeHTTP
 		headers, silent := requestPatience.Milliseconds(), keptAlive.Milliseconds()
 		f.HTTPRequestTimeout, f.HTTPKeepAliveTimeout = &headers, &silent

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/haproxytech/client-native/v6/models"
+
 	"github.com/burano/burano/gateway/route"
 )
 
@@ -44,9 +46,12 @@ type listener struct {
 	Slots   []slot
 
 	// What follows is not known of what is written or runs.
-	Rules rules
-	HTTP  bool // it speaks HTTP; a port sends requests to pools then
-	TLS   bool
+	Rules    rules
+	HTTP     bool // it speaks HTTP; a port sends requests to pools then
+	TLS      bool
+	Passes   bool                    // TLS sessions of some names are passed through
+	Requests models.HTTPRequestRules // of a port
+	Filters  *route.Filters          // of a pool
 }
 
 // minSlots is how many servers a backend has place for without a reload, at least.

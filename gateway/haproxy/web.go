@@ -33,14 +33,34 @@ type webFiles struct {
 
 func (w webFiles) exact() string           { return filepath.Join(w.directory, "exact.map") }
 func (w webFiles) below() string           { return filepath.Join(w.directory, "below.map") }
+func (w webFiles) ruleExact() string       { return filepath.Join(w.directory, "rule-exact.map") }
+func (w webFiles) ruleBelow() string       { return filepath.Join(w.directory, "rule-below.map") }
+func (w webFiles) names() string           { return filepath.Join(w.directory, "names.map") }
+func (w webFiles) splits() string          { return filepath.Join(w.directory, "splits.map") }
 func (w webFiles) certificateList() string { return filepath.Join(w.directory, "certificates.list") }
 func (w webFiles) unknown() string         { return filepath.Join(w.directory, "default.pem") }
 
 // pages are maps and certificates as they are wanted.
 type pages struct {
-	exact, below map[string]string
-	certificates []listed
-	bad          map[string]string // certificates that HAProxy does not take, and why
+	exact, below map[string]string // of Ingresses
+	// Of Gateway API: paths, server names of TLS sessions, and the shares of what goes to several targets.
+	ruleExact, ruleBelow, names, splits map[string]string
+	dealt                               map[string][]string // the sections that a split leads to
+	certificates                        []listed
+	bad                                 map[string]string // certificates that HAProxy does not take, and why
+}
+
+// mapFile is a map and what is to be in it.
+type mapFile struct {
+	path    string
+	entries map[string]string
+}
+
+// maps are in the order in which new entries are added: what others refer to comes first.
+func (w webFiles) maps(p pages) []mapFile {
+	return []mapFile{
+		{w.splits(), p.splits}, {w.exact(), p.exact}, {w.below(), p.below}, {w.ruleExact(), p.ruleExact}, {w.ruleBelow(), p.ruleBelow}, {w.names(), p.names},
+	}
 }
 
 // listed is a line of the list of certificates. Its file is named by its content and its hosts, and never changes.
@@ -53,7 +73,10 @@ func (l listed) line() string { return strings.Join(append([]string{l.file}, l.h
 
 // write brings the files to what is wanted.
 func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener) (pages, error) {
-	p := pages{exact: map[string]string{}, below: map[string]string{}, bad: map[string]string{}}
+	p := pages{
+		exact: map[string]string{}, below: map[string]string{}, ruleExact: map[string]string{}, ruleBelow: map[string]string{}, names: map[string]string{},
+		splits: map[string]string{}, dealt: map[string][]string{}, bad: map[string]string{},
+	}
 	if _, err := os.Stat(w.directory); len(web.Listeners) == 0 && errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}
@@ -63,22 +86,23 @@ func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener
 	for _, site := range web.Sites {
 		for _, path := range site.Paths {
 			section := poolSection(path.Pool)
-			if _, there := wanted[section]; !there {
+			if _, there := wanted[section]; !there || path.Port != 0 {
 				continue
-			}
-			if path.Redirect {
-				section += ":" + redirecting
 			}
 			entries := p.below
 			if path.Exact {
 				entries = p.exact
 			}
 			if _, taken := entries[path.Key()]; !taken {
-				entries[path.Key()] = section
+				entries[path.Key()] = entry(section, path, 0)
 			}
 		}
 	}
-	err := errors.Join(writeMap(w.exact(), p.exact), writeMap(w.below(), p.below), w.unknownHosts())
+	p.rules(web.Sites, wanted)
+	err := w.unknownHosts()
+	for _, one := range w.maps(p) {
+		err = errors.Join(err, writeMap(one.path, one.entries))
+	}
 	if err != nil {
 		return p, fmt.Errorf("keep maps and certificates: %w", err)
 	}
@@ -242,10 +266,11 @@ const payload = 8 << 10
 // maps brings the maps of the running worker to what is wanted: first what is new, in all of them, and then without what is left over.
 func (a *admin) maps(files webFiles, wanted pages, running map[string]listener) error {
 	var leftovers []string
-	for path, entries := range map[string]map[string]string{files.exact(): wanted.exact, files.below(): wanted.below} {
+	for _, one := range files.maps(wanted) {
+		path, entries := one.path, one.entries
 		answer, err := a.command("show map " + path)
 		if err != nil {
-			return nil // it has no listener for HTTP
+			continue // it has no listener that looks there
 		}
 		missing := maps.Clone(entries)
 		seen := map[string]bool{}
@@ -262,7 +287,7 @@ func (a *admin) maps(files webFiles, wanted pages, running map[string]listener) 
 			}
 			seen[key] = true
 			delete(missing, key)
-			if want != value && runs(want, running) {
+			if want != value && wanted.runs(want, running) {
 				if _, err := a.command("set map " + path + " " + reference + " " + want); err != nil {
 					return fmt.Errorf("change a path of HAProxy: %w", err)
 				}
@@ -278,7 +303,7 @@ func (a *admin) maps(files webFiles, wanted pages, running map[string]listener) 
 			return err
 		}
 		for _, key := range slices.Sorted(maps.Keys(missing)) {
-			if !runs(missing[key], running) {
+			if !wanted.runs(missing[key], running) {
 				continue
 			}
 			if lines.Len()+len(key) > payload {
@@ -300,10 +325,16 @@ func (a *admin) maps(files webFiles, wanted pages, running map[string]listener) 
 	return nil
 }
 
-func runs(value string, running map[string]listener) bool {
+// runs tells whether what a value leads to runs.
+func (p pages) runs(value string, running map[string]listener) bool {
 	section, _, _ := strings.Cut(value, ":")
+	for _, one := range p.dealt[section] {
+		if _, there := running[one]; !there {
+			return false
+		}
+	}
 	_, there := running[section]
-	return there
+	return there || len(p.dealt[section]) > 0
 }
 
 // certificates brings the certificates of the running worker to those wanted. A new one stands beside the former one of its hosts until that

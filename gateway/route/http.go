@@ -6,18 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // HTTPPrefix is where everything is that gateways serve by host name and path: one key for each port that they listen on, for each
-// Ingress, and for each port of a Service that Ingresses name.
+// Ingress, Gateway and route of Gateway API, and for each port of a Service that these name.
 const HTTPPrefix = Prefix + "routes/http/"
 
 const (
 	listenersPrefix = HTTPPrefix + "listeners/"
 	sitesPrefix     = HTTPPrefix + "sites/"
+	kindsPrefix     = HTTPPrefix + "kinds/" // sites of other kinds than Ingress, which gateways of releases without them pass over
 	poolsPrefix     = HTTPPrefix + "pools/"
 )
 
@@ -45,13 +47,21 @@ type Listener struct {
 	Port  uint16    `json:"port"`
 	TLS   bool      `json:"tls,omitempty"`
 	Since time.Time `json:"since"` // the port was given to it; a younger Service does not get it
+	// Passes says that TLS sessions of some server names are passed through, and the others opened.
+	Passes bool `json:"passes,omitempty"`
+	// NoIngress says that paths without a port are not served here.
+	NoIngress bool `json:"noIngress,omitempty"`
 }
 
-// Site is what an Ingress has gateways serve. No other one has the same path of the same host.
+// Site is what an Ingress, a Gateway or a route has gateways serve. No other one has the same path of the same host with the same match.
 type Site struct {
 	Namespace    string        `json:"namespace"`
-	Ingress      string        `json:"ingress"`
+	Ingress      string        `json:"ingress,omitempty"` // its name, or
+	Kind         string        `json:"kind,omitempty"`    // of Gateway API, and
+	Name         string        `json:"name,omitempty"`
+	Since        time.Time     `json:"since,omitzero"` // the older of two routes comes first
 	Paths        []Path        `json:"paths"`
+	Sessions     []Session     `json:"sessions,omitempty"`
 	Certificates []Certificate `json:"certificates,omitempty"`
 }
 
@@ -60,8 +70,13 @@ type Path struct {
 	Host     string `json:"host,omitempty"` // www.example.com, *.example.com (one label more), or empty: any
 	Path     string `json:"path"`
 	Exact    bool   `json:"exact,omitempty"`    // else what is below it, too
-	Pool     string `json:"pool"`               // see Pool.Name
+	Pool     string `json:"pool,omitempty"`     // see Pool.Name
 	Redirect bool   `json:"redirect,omitempty"` // requests without TLS are sent to HTTPS
+
+	// Port is the only one where the path is served, by Gateway API: *.example.com is any number of labels more then. Without it, those of Ingresses.
+	Port    uint16   `json:"port,omitempty"`
+	Match   *Match   `json:"match,omitempty"`
+	Targets []Target `json:"targets,omitempty"` // instead of Pool
 }
 
 // Key is the host, * for any, with the path; of a path that takes what is below it, that ends with one slash. Of paths of one kind that mean the same
@@ -74,10 +89,11 @@ func (p Path) Key() string {
 	return host + strings.TrimRight(p.Path, "/") + "/"
 }
 
-// Certificate says by which Secret (of type kubernetes.io/tls, in the namespace of the Ingress) a host shows who it is.
+// Certificate says by which Secret (of type kubernetes.io/tls) a host shows who it is.
 type Certificate struct {
-	Host   string `json:"host"`
-	Secret string `json:"secret"`
+	Host      string `json:"host"`
+	Secret    string `json:"secret"`
+	Namespace string `json:"namespace,omitempty"` // "": that of the site
 }
 
 // Pool is who answers behind a port of a Service.
@@ -134,6 +150,8 @@ func PartKey(p Part) string {
 	switch {
 	case p.Listener != nil:
 		return listenersPrefix + strconv.Itoa(int(p.Listener.Port))
+	case p.Site != nil && p.Site.Kind != "":
+		return kindsPrefix + p.Site.Kind + "/" + p.Site.Namespace + "/" + p.Site.Name
 	case p.Site != nil:
 		return sitesPrefix + p.Site.Namespace + "/" + p.Site.Ingress
 	case p.Pool != nil:
@@ -182,15 +200,23 @@ func (p Part) Validate() error {
 		check(p.Listener.Port != 0 && !reserved, "port %d is not for gateways %s", p.Listener.Port, purpose)
 	case p.Site != nil:
 		named("namespace", p.Site.Namespace)
-		named("ingress", p.Site.Ingress)
+		if p.Site.Kind == "" {
+			named("ingress", p.Site.Ingress)
+		} else {
+			named(strings.ToLower(p.Site.Kind), p.Site.Name)
+			check(slices.Contains(siteKinds, p.Site.Kind), "%q is not a kind of Gateway API", p.Site.Kind)
+		}
 		for _, path := range p.Site.Paths {
-			problems = append(problems, ValidHost(path.Host), ValidPath(path.Path))
-			check(poolForm.MatchString(path.Pool), "%q is not a port of a Service", path.Pool)
+			problems = append(problems, ValidHost(path.Host), ValidPath(path.Path), path.validate())
+		}
+		for _, session := range p.Site.Sessions {
+			problems = append(problems, session.validate())
 		}
 		for _, certificate := range p.Site.Certificates {
 			check(certificate.Host != "", "a certificate is for a host")
 			problems = append(problems, ValidHost(certificate.Host))
 			named("secret", certificate.Secret)
+			check(certificate.Namespace == "" || nameForm.MatchString(certificate.Namespace), "namespace %q is not a name", certificate.Namespace)
 		}
 	case p.Pool != nil:
 		named("namespace", p.Pool.Namespace)

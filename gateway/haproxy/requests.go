@@ -1,0 +1,473 @@
+package haproxy
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/haproxytech/client-native/v6/models"
+
+	"github.com/burano/burano/gateway/route"
+)
+
+// What Gateway API adds: paths of one port, with what requests must have besides (see set), backends with filters (see target), shares of requests by
+// weight (see split), and TLS sessions that are passed through (see passing). Hosts, paths and weights stand in maps and change at run time; another
+// combination of conditions, or of filters, needs a reload. What users write of headers reaches the configuration in hexadecimal or in base64 only.
+
+// set is the paths of a port that have the same conditions. Requests that meet them are looked up among these paths, and go where the best entry of all
+// sets leads: entries tell how good they are (see score).
+type set struct {
+	match route.Match
+	key   string // begins the keys of its entries
+}
+
+func matchKey(port uint16, m *route.Match) string {
+	key := strconv.Itoa(int(port))
+	if m != nil {
+		said, _ := json.Marshal(m)
+		key += fmt.Sprintf(".%.8x", sha256.Sum256(said))
+	}
+	return key + "|"
+}
+
+// setsOf are the sets of a port with conditions, what has more of them first, as Gateway API ranks matches, and then those without.
+func setsOf(sites []route.Site, port uint16) []set {
+	var sets []set
+	seen := make(map[string]bool)
+	for _, site := range byAge(sites) {
+		for _, path := range site.Paths {
+			key := matchKey(port, path.Match)
+			if path.Port != port || seen[key] {
+				continue
+			}
+			seen[key] = true
+			one := set{key: key}
+			if path.Match != nil {
+				one.match = *path.Match
+			}
+			sets = append(sets, one)
+		}
+	}
+	method := func(s set) int { return min(len(s.match.Method), 1) }
+	slices.SortStableFunc(sets, func(a, b set) int {
+		return cmp.Or(method(b)-method(a), len(b.match.Headers)-len(a.match.Headers), len(b.match.Queries)-len(a.match.Queries))
+	})
+	return sets
+}
+
+func byAge(sites []route.Site) []route.Site {
+	return slices.SortedFunc(slices.Values(sites), func(a, b route.Site) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Ingress, b.Ingress))
+	})
+}
+
+// score tells how good an entry is: a host by its name before a longer *.example.com and that before any, an exact path before a longer one, and of the
+// same host and path one with conditions.
+func score(p route.Path) int {
+	const (
+		named = 300 // more than any wildcard has bytes
+		paths = 10_000
+	)
+	score := 0
+	switch {
+	case strings.HasPrefix(p.Host, "*"):
+		score = len(p.Host)
+	case p.Host != "":
+		score = named
+	}
+	score *= paths
+	if p.Exact {
+		score += paths / 2
+	} else {
+		score += len(strings.TrimRight(p.Path, "/"))
+	}
+	score *= 2
+	if p.Match != nil {
+		score++
+	}
+	return score
+}
+
+// entry is the value of a path in a map: the section, what plain requests get, how good it is, and among how many shares of a split it chooses.
+func entry(section string, p route.Path, shares int) string {
+	plain := "-"
+	if p.Redirect {
+		plain = redirecting
+	}
+	value := fmt.Sprintf("%s:%s:%d", section, plain, score(p))
+	if shares > 0 {
+		value += ":" + strconv.Itoa(shares)
+	}
+	return value
+}
+
+// deepest is how many labels stand for the asterisk of a wildcard at most.
+const deepest = 4
+
+type ruleList struct{ rules models.HTTPRequestRules }
+
+func (l *ruleList) set(name, expression string, condition ...string) {
+	rule := &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeSetDashVar, VarScope: "txn", VarName: name, VarExpr: expression}
+	if len(condition) > 0 {
+		rule.Cond, rule.CondTest = "if", strings.Join(condition, " ")
+	}
+	l.rules = append(l.rules, rule)
+}
+
+// tiers are the expressions of hosts in the order in which they are looked up.
+func tiers(variable string) (names []string) {
+	names = append(names, variable)
+	for depth := range deepest {
+		names = append(names, wild(depth+1))
+	}
+	return append(names, "any")
+}
+
+func wild(depth int) string { return "wild" + strconv.Itoa(depth) }
+
+// wildcards is how *.example.com is made of a host, for one label and more.
+func wildcards(depth int) string { return `regsub(^` + strings.Repeat(`[^.]+[.]`, depth) + `,*.)` }
+
+// choose finds the best entry of all sets, where requestRules found one of Ingresses, or none.
+func choose(sets []set, files webFiles) models.HTTPRequestRules {
+	var l ruleList
+	for depth := range deepest {
+		l.set(wild(depth+1), "var(txn.host),"+wildcards(depth+1))
+	}
+	l.set("any", "str(*)")
+	l.set("best", "int(-1)")
+	l.set("best", "var(txn.found),field(3,:),add(0)", found)
+	for _, s := range sets {
+		l.set("meets", "int(1)")
+		unless := func(condition string) { l.set("meets", "int(0)", "!{ "+condition+" }") }
+		if s.match.Method != "" {
+			unless("method " + s.match.Method)
+		}
+		for _, header := range s.match.Headers {
+			unless(fmt.Sprintf("req.fhdr(%s),hex -m str %s", header.Name, hexadecimal(header.Value)))
+		}
+		for _, query := range s.match.Queries {
+			unless(fmt.Sprintf("url_param(%s),url_dec(1),hex -m str %s", query.Name, hexadecimal(query.Value)))
+		}
+		const meets, none = "{ var(txn.meets) -m int 1 }", "!{ var(txn.candidate) -m found }"
+		l.rules = append(l.rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeUnsetDashVar, VarScope: "txn", VarName: "candidate"})
+		for _, host := range tiers("host") {
+			key := fmt.Sprintf("str(%s),concat(,txn.%s),concat(,txn.path", s.key, host)
+			l.set("candidate", fmt.Sprintf("%s),map_str(%s)", key, files.ruleExact()), meets, none)
+			l.set("candidate", fmt.Sprintf("%s,/),map_beg(%s)", key, files.ruleBelow()), meets, none)
+		}
+		const candidate = "{ var(txn.candidate) -m found }"
+		l.set("rank", "var(txn.candidate),field(3,:),add(0)", candidate)
+		l.set("ahead", "var(txn.rank),sub(txn.best)", candidate)
+		const better = "{ var(txn.ahead) -m int gt 0 }"
+		l.set("best", "var(txn.rank)", candidate, better)
+		l.set("found", "var(txn.candidate)", candidate, better)
+	}
+	return l.rules
+}
+
+// chooseShare chooses the section that a request goes to.
+func chooseShare(files webFiles) models.HTTPRequestRules {
+	var l ruleList
+	l.set("target", "var(txn.found),field(1,:)", found)
+	const split = "{ var(txn.target) -m beg " + splitPrefix + " }"
+	l.set("shares", "var(txn.found),field(4,:),add(0)", split)
+	l.set("share", "rand(100000000),mod(txn.shares)", split)
+	l.set("target", "var(txn.target),concat(/,txn.share),map_str("+files.splits()+")", split)
+	return l.rules
+}
+
+func hexadecimal(text string) string { return strings.ToUpper(hex.EncodeToString([]byte(text))) }
+
+// literal is a text in a format of HAProxy.
+func literal(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "%[str(" + base64.StdEncoding.EncodeToString([]byte(text)) + "),b64dec]"
+}
+
+// target is a backend of HAProxy: a pool, with what becomes of requests on their way there. Without either it is the pool as Ingresses use it.
+type target struct {
+	pool    string
+	filters *route.Filters
+	raw     bool // not HTTP
+}
+
+func (t target) section() string {
+	if t.filters == nil && !t.raw {
+		return poolSection(t.pool)
+	}
+	said, _ := json.Marshal(t.filters)
+	return fmt.Sprintf("%s%.12x", poolPrefix, sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%t", t.pool, said, t.raw)))
+}
+
+// targetsOf are those that paths and sessions lead to, other than pools as they are.
+func targetsOf(sites []route.Site) map[string]target {
+	targets := make(map[string]target)
+	add := func(list []route.Target, raw bool) {
+		for _, one := range list {
+			if t := (target{pool: one.Pool, filters: one.Filters, raw: raw}); one.Weight > 0 && (one.Filters != nil || raw) {
+				targets[t.section()] = t
+			}
+		}
+	}
+	for _, site := range sites {
+		for _, path := range site.Paths {
+			add(path.Targets, false)
+		}
+		for _, session := range site.Sessions {
+			add(session.Targets, true)
+		}
+	}
+	return targets
+}
+
+func (t target) listener() listener {
+	about := cmp.Or(t.pool, "answers")
+	if t.raw {
+		about += " TLS"
+	}
+	return listener{Section: t.section(), About: about, HTTP: !t.raw, Filters: t.filters}
+}
+
+// splitPrefix begins what stands in maps for several targets. It is no section.
+const (
+	splitPrefix = "split-"
+	maxShares   = 1000
+)
+
+// shares deals numbers out to targets by their weights: exactly where the weights allow it with few numbers, else as near as possible.
+func shares(targets []route.Target, section func(route.Target) string) []string {
+	divisor, sum := 0, 0
+	for _, one := range targets {
+		for a, b := one.Weight, divisor; ; a, b = b, a%b {
+			if b == 0 {
+				divisor = a
+				break
+			}
+		}
+		sum += one.Weight
+	}
+	if sum == 0 {
+		return nil
+	}
+	count := min(sum/divisor, maxShares)
+	var dealt []string
+	passed := 0
+	for _, one := range targets {
+		passed += one.Weight
+		upTo := (passed*count + sum/2) / sum
+		if one.Weight > 0 && len(dealt) == upTo && upTo < count {
+			upTo++ // nobody goes without
+		}
+		for len(dealt) < upTo {
+			dealt = append(dealt, section(one))
+		}
+	}
+	return dealt
+}
+
+// lead gives the value that leads to targets, with the entries of a split where there are several. It is empty when there is nobody.
+func (p *pages) lead(targets []route.Target, raw bool, wanted map[string]listener) (section string, count int) {
+	dealt := shares(targets, func(one route.Target) string { return target{pool: one.Pool, filters: one.Filters, raw: raw}.section() })
+	for _, one := range dealt {
+		if _, there := wanted[one]; !there {
+			return "", 0
+		}
+	}
+	switch {
+	case len(dealt) == 0:
+		return "", 0
+	case !slices.ContainsFunc(dealt, func(one string) bool { return one != dealt[0] }):
+		return dealt[0], 0
+	}
+	name := fmt.Sprintf("%s%.12x", splitPrefix, sha256.Sum256([]byte(strings.Join(dealt, " "))))
+	for i, one := range dealt {
+		p.splits[name+"/"+strconv.Itoa(i)] = one
+	}
+	p.dealt[name] = dealt
+	return name, len(dealt)
+}
+
+// rules enters what sites have of Gateway API.
+func (p *pages) rules(sites []route.Site, wanted map[string]listener) {
+	enter := func(entries map[string]string, key, value string) {
+		if _, taken := entries[key]; !taken && !strings.HasPrefix(value, ":") {
+			entries[key] = value
+		}
+	}
+	for _, site := range byAge(sites) {
+		for _, path := range site.Paths {
+			if path.Port == 0 {
+				continue
+			}
+			section, count := p.lead(path.Targets, false, wanted)
+			entries := p.ruleBelow
+			if path.Exact {
+				entries = p.ruleExact
+			}
+			enter(entries, matchKey(path.Port, path.Match)+path.Key(), entry(section, path, count))
+		}
+		for _, session := range site.Sessions {
+			section, count := p.lead(session.Targets, true, wanted)
+			enter(p.names, matchKey(session.Port, nil)+cmp.Or(session.Host, "*"), entry(section, route.Path{Host: session.Host}, count))
+		}
+	}
+}
+
+// filterRules are what becomes of requests in the backend of a target, and of answers.
+func filterRules(f *route.Filters) (requests models.HTTPRequestRules, responses models.HTTPResponseRules) {
+	var l ruleList
+	add := func(rule models.HTTPRequestRule) { l.rules = append(l.rules, &rule) }
+	if f.Status != 0 {
+		status := int64(f.Status)
+		add(models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeReturn, ReturnStatusCode: &status})
+		return l.rules, nil
+	}
+	if h := f.Request; h != nil {
+		for _, name := range h.Remove {
+			add(models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeDelDashHeader, HdrName: name})
+		}
+		for _, pair := range h.Set {
+			add(models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeSetDashHeader, HdrName: pair.Name, HdrFormat: literal(pair.Value)})
+		}
+		for _, pair := range h.Add {
+			add(models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeAddDashHeader, HdrName: pair.Name, HdrFormat: literal(pair.Value)})
+		}
+	}
+	if r := f.Rewrite; r != nil {
+		format := literal(r.Path)
+		if r.Prefix != nil {
+			l.set("rest", fmt.Sprintf("path,bytes(%d)", *r.Prefix))
+			format = literal(strings.TrimRight(r.Path, "/")) + "%[var(txn.rest)]"
+		}
+		if r.Prefix != nil && strings.TrimRight(r.Path, "/") == "" {
+			l.set("rest", "str(/)", "!{ var(txn.rest) -m len gt 0 }")
+		}
+		add(models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeSetDashPath, PathFmt: format})
+	}
+	if f.Host != "" {
+		add(models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeSetDashHeader, HdrName: "Host", HdrFormat: f.Host})
+	}
+	if r := f.Redirect; r != nil {
+		to := r.Scheme + "://" + cmp.Or(r.Host, "%[var(txn.host)]")
+		if r.Scheme == "http" && r.Port != route.HTTPPort || r.Scheme == "https" && r.Port != route.HTTPSPort {
+			to += ":" + strconv.Itoa(int(r.Port))
+		}
+		code := int64(r.Code)
+		add(models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeRedirect, RedirType: models.HTTPRequestRuleRedirTypePrefix, RedirValue: to, RedirCode: &code})
+	}
+	if h := f.Response; h != nil {
+		for _, name := range h.Remove {
+			responses = append(responses, &models.HTTPResponseRule{Type: models.HTTPResponseRuleTypeDelDashHeader, HdrName: name})
+		}
+		for _, pair := range h.Set {
+			responses = append(responses, &models.HTTPResponseRule{Type: models.HTTPResponseRuleTypeSetDashHeader, HdrName: pair.Name, HdrFormat: literal(pair.Value)})
+		}
+		for _, pair := range h.Add {
+			responses = append(responses, &models.HTTPResponseRule{Type: models.HTTPResponseRuleTypeAddDashHeader, HdrName: pair.Name, HdrFormat: literal(pair.Value)})
+		}
+	}
+	return l.rules, responses
+}
+
+// filters puts filters into a backend that has none.
+func (f *file) filters(section string, filters *route.Filters, id string) error {
+	requests, responses := filterRules(filters)
+	if err := f.client.ReplaceHTTPRequestRules("backend", section, requests, id, 0); err != nil {
+		return err
+	}
+	return f.client.ReplaceHTTPResponseRules("backend", section, responses, id, 0)
+}
+
+// A port that passes TLS sessions through looks at the name of the server that a client asks for, which is not sealed. Names that nobody has go on
+// to a frontend of the same HAProxy that opens them, with the client's address in front (PROXY protocol).
+
+// helloPatience is how long a client may take to say the name of the server.
+const helloPatience = 5 * time.Second
+
+func inside(port uint16) string { return "inside-" + strconv.Itoa(int(port)) }
+
+// insideAddress is a socket without a file: workers have no right to make files.
+func insideAddress(port uint16) string { return "abns@burano-" + inside(port) }
+
+// passing puts the rules of a port that passes sessions through into its frontend, and makes the frontend inside.
+func (f *file) passing(l listener, id string) error {
+	section := inside(l.Port)
+	_, rules, err := f.client.GetTCPRequestRules("frontend", l.Section, id)
+	if err != nil {
+		return err
+	}
+	patience := helloPatience.Milliseconds()
+	rules = append(rules, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeInspectDashDelay, Timeout: &patience})
+	set := func(name, expression string, condition ...string) {
+		rule := &models.TCPRequestRule{Type: models.TCPRequestRuleTypeContent, Action: models.TCPRequestRuleActionSetDashVar, VarScope: "txn", VarName: name, Expr: expression}
+		if len(condition) > 0 {
+			rule.Cond, rule.CondTest = "if", strings.Join(condition, " ")
+		}
+		rules = append(rules, rule)
+	}
+	const hello = "{ req.ssl_hello_type 1 }"
+	// Each of these waits for the whole of the client's first message.
+	rules = append(rules, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeContent, Action: models.TCPRequestRuleActionReject, Cond: "unless", CondTest: hello})
+	set("host", "req.ssl_sni,lower,rtrim(.)")
+	set("host", "str(-)", "{ var(txn.host) -m reg [^a-z0-9._-] }")
+	set("any", "str(*)")
+	for depth := range deepest {
+		set(wild(depth+1), "var(txn.host),"+wildcards(depth+1))
+	}
+	for _, host := range tiers("host") {
+		set("found", fmt.Sprintf("str(%s),concat(,txn.%s),map_str(%s)", matchKey(l.Port, nil), host, f.web.names()), "!"+found)
+	}
+	for _, rule := range chooseShare(f.web) {
+		set(rule.VarName, rule.VarExpr, strings.Fields(rule.CondTest)...)
+	}
+	rules = append(rules, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeContent, Action: models.TCPRequestRuleActionAccept})
+	if err := f.client.ReplaceTCPRequestRules("frontend", l.Section, rules, id, 0); err != nil {
+		return err
+	}
+	if err := f.client.ReplaceBackendSwitchingRules(l.Section, models.BackendSwitchingRules{
+		{Name: "%[var(txn.target)]", Cond: "if", CondTest: found},
+		{Name: section},
+	}, id, 0); err != nil {
+		return err
+	}
+	if err := f.client.CreateBackend(&models.Backend{BackendBase: models.BackendBase{Name: section, From: defaultsName}}, id, 0); err != nil {
+		return err
+	}
+	server := &models.Server{Name: "inside", Address: insideAddress(l.Port), ServerParams: models.ServerParams{SendProxyV2: models.ServerParamsSendProxyV2Enabled}}
+	if err := f.client.CreateServer("backend", section, server, id, 0); err != nil {
+		return err
+	}
+	frontend := l
+	frontend.Section, frontend.Passes = section, false
+	if err := f.client.CreateFrontend(frontend.frontend(l.Section), id, 0); err != nil {
+		return err
+	}
+	if err := f.requests(frontend, id); err != nil {
+		return err
+	}
+	bind := f.bind(frontend)
+	bind.Address, bind.Port, bind.AcceptProxy = insideAddress(l.Port), nil, true
+	return f.client.CreateBind("frontend", section, bind, id, 0)
+}
+
+// removeInside takes away what passing made.
+func (f *file) removeInside(port uint16, id string) error {
+	section := inside(port)
+	if _, _, err := f.client.GetFrontend(section, id); err != nil {
+		return nil
+	}
+	if err := f.client.DeleteFrontend(section, id, 0); err != nil {
+		return err
+	}
+	return f.client.DeleteBackend(section, id, 0)
+}

@@ -1,0 +1,247 @@
+package route
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// Kinds of what sites are about, beside Ingresses, which have none.
+const (
+	KindGateway   = "Gateway"
+	KindHTTPRoute = "HTTPRoute"
+	KindTLSRoute  = "TLSRoute"
+)
+
+// Limits of what stands in HAProxy's configuration, whose lines have 2,048 bytes.
+const (
+	MaxMatchValue  = 512
+	MaxHeaderValue = 1024
+	MaxConditions  = 16 // headers, or parameters, of a match or a filter
+	MaxTargets     = 16
+	MaxWeight      = 1_000_000
+)
+
+// Match is what requests for a path must have besides.
+type Match struct {
+	Method  string `json:"method,omitempty"`
+	Headers []Pair `json:"headers,omitempty"`
+	Queries []Pair `json:"queries,omitempty"`
+}
+
+// Pair is a header, or a parameter of a query, and its value.
+type Pair struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Target is where a share of the requests goes.
+type Target struct {
+	Pool    string   `json:"pool,omitempty"` // see Pool.Name; "" when the filters answer
+	Weight  int      `json:"weight"`         // in relation to those of the other targets
+	Filters *Filters `json:"filters,omitempty"`
+}
+
+// Filters is what becomes of a request on its way.
+type Filters struct {
+	Request  *Headers      `json:"request,omitempty"`
+	Response *Headers      `json:"response,omitempty"`
+	Host     string        `json:"host,omitempty"` // instead of what the client said
+	Rewrite  *Rewrite      `json:"rewrite,omitempty"`
+	Redirect *Redirect     `json:"redirect,omitempty"`
+	Timeout  time.Duration `json:"timeout,omitempty"` // until the backend answers; 0: an hour
+	Status   int           `json:"status,omitempty"`  // answered instead of asking anybody
+}
+
+// Headers are changes of headers.
+type Headers struct {
+	Set    []Pair   `json:"set,omitempty"`
+	Add    []Pair   `json:"add,omitempty"`
+	Remove []string `json:"remove,omitempty"`
+}
+
+// Rewrite gives a request another path.
+type Rewrite struct {
+	Path string `json:"path"`
+	// Prefix is how many bytes of the path asked for it replaces; nil: all.
+	Prefix *int `json:"prefix,omitempty"`
+}
+
+// Redirect sends the client elsewhere, by the path that is asked for or that Rewrite gives.
+type Redirect struct {
+	Scheme string `json:"scheme"`
+	Host   string `json:"host,omitempty"` // "": the one asked for
+	Port   uint16 `json:"port"`
+	Code   int    `json:"code"`
+}
+
+// Session is where TLS sessions go, unopened, by the name of the server that the client says.
+type Session struct {
+	Port    uint16   `json:"port"`
+	Host    string   `json:"host,omitempty"` // as in Path
+	Targets []Target `json:"targets"`        // without filters
+}
+
+var (
+	methodForm    = regexp.MustCompile(`^[A-Z]{1,16}$`)
+	parameterForm = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,256}$`)
+	headerForm    = regexp.MustCompile(`^[A-Za-z0-9._-]{1,256}$`)
+	// valueForm has no control characters: a line break would begin another header.
+	valueForm = regexp.MustCompile(`^[^\x00-\x08\x0a-\x1f\x7f]+$`)
+	siteKinds = []string{KindGateway, KindHTTPRoute, KindTLSRoute}
+	redirects = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}
+)
+
+func validPairs(what string, form *regexp.Regexp, longest int, pairs []Pair) error {
+	if len(pairs) > MaxConditions {
+		return fmt.Errorf("%d are more than the %d that gateways take of %s", len(pairs), MaxConditions, what)
+	}
+	for _, pair := range pairs {
+		if !form.MatchString(pair.Name) {
+			return fmt.Errorf("%s: %.100q is not a name of letters, digits, dots, hyphens and underscores", what, pair.Name)
+		}
+		if len(pair.Value) > longest || !valueForm.MatchString(pair.Value) {
+			return fmt.Errorf("%s: the value of %s is empty, has control characters or is longer than %d bytes", what, pair.Name, longest)
+		}
+	}
+	return nil
+}
+
+// Validate says what is wrong with a match, or nil.
+func (m Match) Validate() error {
+	if m.Method != "" && !methodForm.MatchString(m.Method) {
+		return fmt.Errorf("%.100q is not a method of HTTP", m.Method)
+	}
+	if err := validPairs("the headers of a match", headerForm, MaxMatchValue, m.Headers); err != nil {
+		return err
+	}
+	return validPairs("the parameters of a match", parameterForm, MaxMatchValue, m.Queries)
+}
+
+func (h *Headers) validate() error {
+	if h == nil {
+		return nil
+	}
+	for _, pairs := range [][]Pair{h.Set, h.Add} {
+		if err := validPairs("the headers of a filter", headerForm, MaxHeaderValue, pairs); err != nil {
+			return err
+		}
+	}
+	if len(h.Remove) > MaxConditions {
+		return fmt.Errorf("%d headers are more than the %d that gateways remove", len(h.Remove), MaxConditions)
+	}
+	for _, name := range h.Remove {
+		if !headerForm.MatchString(name) {
+			return fmt.Errorf("%.100q is not the name of a header", name)
+		}
+	}
+	return nil
+}
+
+// Validate says what is wrong with filters, or nil.
+func (f Filters) Validate() error {
+	for _, headers := range []*Headers{f.Request, f.Response} {
+		if err := headers.validate(); err != nil {
+			return err
+		}
+	}
+	if err := validName(f.Host); err != nil {
+		return err
+	}
+	if f.Rewrite != nil {
+		if err := ValidPath(f.Rewrite.Path); err != nil {
+			return err
+		}
+		if prefix := f.Rewrite.Prefix; prefix != nil && (*prefix < 0 || *prefix > MaxPath) {
+			return fmt.Errorf("a prefix of %d bytes is none", *prefix)
+		}
+	}
+	if r := f.Redirect; r != nil {
+		if err := validName(r.Host); err != nil {
+			return err
+		}
+		if r.Scheme != "http" && r.Scheme != "https" || r.Port == 0 || !slices.Contains(redirects, r.Code) {
+			return fmt.Errorf("a redirect to the scheme %.20q, port %d with the status %d is none", r.Scheme, r.Port, r.Code)
+		}
+	}
+	if f.Timeout < 0 || f.Timeout > MaxIdle || f.Timeout%time.Millisecond != 0 {
+		return fmt.Errorf("a timeout is whole milliseconds, at most %s, and not %s", MaxIdle, f.Timeout)
+	}
+	if f.Status != 0 && (f.Status < 400 || f.Status > 599) {
+		return fmt.Errorf("the status %d is not that of an error", f.Status)
+	}
+	return nil
+}
+
+// validName is ValidHost of a host that is one.
+func validName(host string) error {
+	if len(host) > 0 && host[0] == '*' {
+		return fmt.Errorf("%q is not the name of a host", host)
+	}
+	return ValidHost(host)
+}
+
+// Answers tells whether a gateway answers by itself.
+func (f *Filters) Answers() bool { return f != nil && (f.Redirect != nil || f.Status != 0) }
+
+func validTargets(targets []Target, filters bool) error {
+	if len(targets) > MaxTargets {
+		return fmt.Errorf("%d backends are more than the %d that gateways take of a rule", len(targets), MaxTargets)
+	}
+	some := false
+	for _, target := range targets {
+		if target.Weight < 0 || target.Weight > MaxWeight {
+			return fmt.Errorf("the weight %d is not 0 to %d", target.Weight, MaxWeight)
+		}
+		some = some || target.Weight > 0
+		if target.Filters != nil {
+			if !filters {
+				return fmt.Errorf("what is not opened is not filtered")
+			}
+			if err := target.Filters.Validate(); err != nil {
+				return err
+			}
+		}
+		if !(target.Pool == "" && target.Filters.Answers()) && !poolForm.MatchString(target.Pool) {
+			return fmt.Errorf("%q is not a port of a Service", target.Pool)
+		}
+	}
+	if !some {
+		return fmt.Errorf("no backend has a weight")
+	}
+	return nil
+}
+
+// validate says what is wrong with what a path has of Gateway API.
+func (p Path) validate() error {
+	if p.Port == 0 {
+		if p.Match != nil || len(p.Targets) > 0 {
+			return fmt.Errorf("a path with a match or targets needs a port")
+		}
+		if !poolForm.MatchString(p.Pool) {
+			return fmt.Errorf("%q is not a port of a Service", p.Pool)
+		}
+		return nil
+	}
+	if p.Pool != "" || p.Redirect {
+		return fmt.Errorf("a path of one port has targets")
+	}
+	if p.Match != nil {
+		if err := p.Match.Validate(); err != nil {
+			return err
+		}
+	}
+	return validTargets(p.Targets, true)
+}
+
+func (s Session) validate() error {
+	if s.Port == 0 {
+		return fmt.Errorf("a session needs a port")
+	}
+	if err := ValidHost(s.Host); err != nil {
+		return err
+	}
+	return validTargets(s.Targets, false)
+}
