@@ -12,7 +12,7 @@ import (
 
 // TestTheDashboardLeadsToAnApplication does in Debian's Chromium what TestAnApplicationAnswersThroughAGateway does with the command line.
 func TestTheDashboardLeadsToAnApplication(t *testing.T) {
-	for _, needed := range []string{"node", "chromium"} {
+	for _, needed := range []string{"node", "chromium-headless-shell"} {
 		if _, err := exec.LookPath(needed); err != nil {
 			t.Skipf("%s is not there: `make test-dashboard` installs what the dashboard's tests need", needed)
 		}

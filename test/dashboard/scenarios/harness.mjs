@@ -22,8 +22,8 @@ let running;
 /** Starts the one browser of this file, or returns it. */
 export async function browser() {
   running ??= await chromium.launch({
-    executablePath: '/usr/bin/chromium',
-    args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync',
+    executablePath: '/usr/bin/chromium-headless-shell',
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync',
       '--host-resolver-rules=MAP burano.test 127.0.0.1'],
   });
   return running;
