@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"github.com/burano/burano/test/localcloud/neutron"
 )
@@ -185,8 +186,79 @@ func TestMembersOfANamedGroupAreLetInWithTheirAddressPairs(t *testing.T) {
 	require.True(t, friend.reaches(t, web, 81, pod), "ports without port security")
 }
 
+// An address that several servers share is reserved by a port of nobody, and leads to whoever announces it and may.
+func TestAFloatingAddressFollowsAnAddressThatServersShare(t *testing.T) {
+	c := start(t)
+	c.open(t, "demo")
+	place := c.site(t, c.demo, "10.10.0.0/24")
+	reserved, err := ports.Create(t.Context(), c.demo, ports.CreateOpts{NetworkID: place.network}).Extract()
+	require.NoError(t, err)
+	virtual := reserved.FixedIPs[0].IPAddress
+	floating, err := floatingips.Create(t.Context(), c.demo, floatingips.CreateOpts{FloatingNetworkID: c.public(t), PortID: reserved.ID}).Extract()
+	require.NoError(t, err)
+	pair := []ports.AddressPair{{IPAddress: virtual}}
+	first := c.guest(t, "77777770", ports.CreateOpts{NetworkID: place.network, AllowedAddressPairs: pair})
+	second := c.guest(t, "77777771", ports.CreateOpts{NetworkID: place.network, AllowedAddressPairs: pair})
+	stranger := c.guest(t, "77777772", ports.CreateOpts{NetworkID: place.network})
+	require.False(t, fromOutside(floating.FloatingIP, 80, shortly), "nobody has it")
+
+	alsoUses(t, stranger.namespace, virtual)
+	announce(t, stranger, virtual)
+	require.False(t, fromOutside(floating.FloatingIP, 80, shortly), "who may not have it is not heard")
+	require.True(t, stranger.misses(t, first, 80, virtual), "nor may it speak from it")
+
+	alsoUses(t, first.namespace, virtual)
+	announce(t, first, virtual)
+	require.True(t, fromOutside(floating.FloatingIP, 80, patiently))
+	announce(t, stranger, virtual)
+	require.True(t, fromOutside(floating.FloatingIP, 80, patiently), "it cannot be taken away")
+
+	usesNoMore(t, first.namespace, virtual)
+	require.False(t, fromOutside(floating.FloatingIP, 80, shortly))
+	alsoUses(t, second.namespace, virtual)
+	announce(t, second, virtual)
+	require.True(t, fromOutside(floating.FloatingIP, 80, patiently), "another one takes it over")
+}
+
+// announce says to the network that a server has an address now (gratuitous ARP, RFC 5227 section 3).
+func announce(t *testing.T, g guest, address string) {
+	t.Helper()
+	require.NoError(t, within(t, g.namespace, func() error {
+		device, err := net.InterfaceByName("eth0")
+		if err != nil {
+			return err
+		}
+		socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(socket)
+		everybody := unix.SockaddrLinklayer{Ifindex: device.Index, Protocol: 0x0608, Halen: 6, Addr: [8]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}
+		ip := netip.MustParseAddr(address).As4()
+		packet := []byte{0, 1, 8, 0, 6, 4, 0, 1}
+		packet = append(append(packet, device.HardwareAddr...), ip[:]...)
+		packet = append(append(packet, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), ip[:]...)
+		return unix.Sendto(socket, packet, 0, &everybody)
+	}))
+}
+
+func usesNoMore(t *testing.T, namespace, address string) {
+	t.Helper()
+	withLink(t, namespace, func(h *netlink.Handle, link netlink.Link) error {
+		return h.AddrDel(link, &netlink.Addr{IPNet: &net.IPNet{IP: netip.MustParseAddr(address).AsSlice(), Mask: net.CIDRMask(24, 32)}})
+	})
+}
+
 // alsoUses gives a server one more address.
 func alsoUses(t *testing.T, namespace, address string) {
+	t.Helper()
+	withLink(t, namespace, func(h *netlink.Handle, link netlink.Link) error {
+		return h.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: netip.MustParseAddr(address).AsSlice(), Mask: net.CIDRMask(24, 32)}})
+	})
+}
+
+// withLink does something with a server's interface.
+func withLink(t *testing.T, namespace string, do func(*netlink.Handle, netlink.Link) error) {
 	t.Helper()
 	ns, err := netns.GetFromName(namespace)
 	require.NoError(t, err)
@@ -196,5 +268,5 @@ func alsoUses(t *testing.T, namespace, address string) {
 	defer h.Close()
 	link, err := h.LinkByName("eth0")
 	require.NoError(t, err)
-	require.NoError(t, h.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: netip.MustParseAddr(address).AsSlice(), Mask: net.CIDRMask(24, 32)}}))
+	require.NoError(t, do(h, link))
 }
