@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -127,7 +128,7 @@ func uploadImage(ctx context.Context, client *gophercloud.ServiceClient, name, p
 	if err != nil {
 		return uploadedImage{}, err
 	}
-	kubernetes := kubernetesIn(path, digest)
+	holds := contentsOf(path, digest)
 	found, err := imagesNamed(ctx, client, name)
 	if err != nil {
 		return uploadedImage{}, err
@@ -138,16 +139,22 @@ func uploadImage(ctx context.Context, client *gophercloud.ServiceClient, name, p
 		case image.Properties[digestProperty] == nil:
 			return uploadedImage{}, fmt.Errorf("image %s (%s) was not uploaded by Burano: delete it, or choose another --name", name, image.ID)
 		case image.Properties[digestProperty] == digest && image.Status == glance.ImageStatusActive:
-			done := uploadedImage{id: image.ID, kubernetes: kubernetes}
-			if said := image.Properties[openstack.KubernetesProperty]; kubernetes == "" || said != nil {
-				done.kubernetes, _ = said.(string)
-				return done, nil
+			var change glance.UpdateOpts
+			for _, property := range slices.Sorted(maps.Keys(holds)) {
+				if image.Properties[property] == nil {
+					change = append(change, glance.UpdateImageProperty{Op: glance.AddOp, Name: property, Value: holds[property]})
+				}
 			}
-			change := glance.UpdateOpts{glance.UpdateImageProperty{Op: glance.AddOp, Name: openstack.KubernetesProperty, Value: kubernetes}}
-			if err := glance.Update(ctx, client, image.ID, change).Err; err != nil {
-				return uploadedImage{}, fmt.Errorf("have image %s say which Kubernetes it holds: %w", image.ID, err)
+			if len(change) > 0 {
+				if err := glance.Update(ctx, client, image.ID, change).Err; err != nil {
+					return uploadedImage{}, fmt.Errorf("have image %s say what it holds: %w", image.ID, err)
+				}
 			}
-			return done, nil
+			kubernetes, said := image.Properties[openstack.KubernetesProperty].(string)
+			if !said {
+				kubernetes = holds[openstack.KubernetesProperty]
+			}
+			return uploadedImage{id: image.ID, kubernetes: kubernetes}, nil
 		default:
 			former = append(former, image)
 		}
@@ -155,9 +162,7 @@ func uploadImage(ctx context.Context, client *gophercloud.ServiceClient, name, p
 	options := glance.CreateOpts{
 		Name: name, DiskFormat: "raw", ContainerFormat: "bare", Properties: map[string]string{imageProperty: imageMark, digestProperty: digest},
 	}
-	if kubernetes != "" {
-		options.Properties[openstack.KubernetesProperty] = kubernetes
-	}
+	maps.Copy(options.Properties, holds)
 	if kind != formTar {
 		options.MinDisk, options.MinRAM = leastDiskGB, leastMemoryMB
 		maps.Copy(options.Properties, diskProperties())
@@ -223,13 +228,23 @@ func retire(ctx context.Context, client *gophercloud.ServiceClient, image glance
 	return true, nil
 }
 
-// kubernetesIn is the Kubernetes in a node image, as its manifest beside it says; "" where there is none, or it is of another file.
-func kubernetesIn(path, digest string) string {
+// contentsOf are the properties of an image that say what clusters look for in it, as the manifest beside the file says; none where there is
+// no manifest, or it is of another file.
+func contentsOf(path, digest string) map[string]string {
+	said := map[string]string{}
 	manifest, err := images.ManifestOf(path)
 	if err != nil || manifest.SHA256 != digest {
-		return ""
+		return said
 	}
-	return manifest.Modules["kubernetes"]
+	for property, version := range map[string]string{
+		openstack.KubernetesProperty: manifest.Modules["kubernetes"],
+		openstack.KeepalivedProperty: manifest.Packages["keepalived"],
+	} {
+		if version != "" {
+			said[property] = version
+		}
+	}
+	return said
 }
 
 // formOfFile refuses what cannot be a node image.
