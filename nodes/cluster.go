@@ -101,6 +101,8 @@ type Config struct {
 	NodeNetwork netip.Prefix // where the nodes' fixed addresses are
 	// Further are networks in which nodes stand beside it, with routers between all of them.
 	Further []netip.Prefix
+	// Virtual is an address that the gateways share; the zero value for none.
+	Virtual VirtualAddress
 	SSHFrom []string // ranges from which gateways let SSH in (CIDRs), beside the cluster's own networks; nil for everywhere
 	Network Network  // of the pods; Calico when empty. A cluster keeps the one it was made with
 	// EtcdOnMasters has no other nodes be members of etcd, where there are three masters or more.
@@ -213,6 +215,9 @@ func NewCluster(config Config) (*Cluster, error) {
 		default:
 			return nil, fmt.Errorf("node %s has the role %q; roles are master, minion and gateway", node.Name, node.Role)
 		}
+	}
+	if config.Virtual.Address.IsValid() && len(config.gateways()) == 0 {
+		return nil, fmt.Errorf("the gateways are to share the address %s, and there is none that stays: have at least one, or no such address", config.Virtual.Address)
 	}
 	if masters%2 == 0 {
 		return nil, fmt.Errorf("a cluster has an odd number of masters, this one has %d", masters)

@@ -50,6 +50,10 @@ const (
 	stepMetrics            = "metrics"
 	stepGateway            = "gateway"
 	stepGatewayAddresses   = "gateway addresses"
+	stepVirtualPeers       = "virtual address peers"
+	stepVirtualAddress     = "virtual address"
+	stepVirtualHeld        = "virtual address held"
+	stepVirtualLeave       = "leave virtual address"
 	stepServiceAccount     = "service account"
 	stepServices           = "services"
 )
@@ -453,6 +457,9 @@ func (d *deployment) plan() *plan.Plan {
 				add(node, stepGateway, d.units(true, "haproxy"), on(node, stepFiles))
 			}
 		}
+	}
+	if withBinary {
+		d.planVirtualAddress(nodes, master, add, addStep)
 	}
 	addresses := plan.Step{Name: stepGatewayAddresses, After: []string{users}}
 	for _, node := range nodes {

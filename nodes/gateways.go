@@ -9,8 +9,11 @@ import (
 	"github.com/burano/burano/nodes/etcd"
 )
 
-// serving is where clients reach a gateway.
-func (n Node) serving() route.Gateway {
+// serving is where clients reach a gateway: at the address that all share, where they do.
+func (c Config) serving(n Node) route.Gateway {
+	if c.Virtual.Address.IsValid() {
+		return route.Gateway{Name: n.Name, Address: c.Virtual.Reach()}
+	}
 	address := n.Address
 	for _, floating := range []netip.Addr{n.Inherits, n.Access} {
 		if floating.IsValid() {
@@ -44,7 +47,7 @@ func (d *deployment) listGateways(ctx context.Context, node Node, serve []Node) 
 		return etcd.Fold(ctx, client, route.GatewaysPrefix, func(held map[string]string) (map[string]string, error) {
 			wanted := map[string]string{}
 			for _, gateway := range d.cluster.config.staying() {
-				one := gateway.serving()
+				one := d.cluster.config.serving(gateway)
 				_, before := held[route.GatewayKey(one)]
 				serves := before || slices.ContainsFunc(serve, func(n Node) bool { return n.Name == gateway.Name })
 				if gateway.Role != Gateway || !serves || !one.Address.IsValid() {
@@ -74,7 +77,7 @@ func (c *Cluster) unlist(ctx context.Context, node Node) {
 			return err
 		}
 		defer client.Close()
-		_, err = client.Delete(ctx, route.GatewayKey(node.serving()))
+		_, err = client.Delete(ctx, route.GatewayKey(c.config.serving(node)))
 		return err
 	}()
 	if err != nil {

@@ -32,13 +32,16 @@ var imagesScript string
 
 // facts are what was found on a node.
 type facts struct {
-	mtu       int
-	host      kube.Host
-	metrics   bool   // its image has metrics-server
-	machine   string // its machine-id: another server has another one
-	resolvers []netip.Addr
-	files     map[string]string // path → sha256 of the content
-	links     map[string]string // path → target
+	mtu     int
+	host    kube.Host
+	device  string // the interface that has its address
+	metrics bool   // its image has metrics-server
+	// keepalived says that its image has it, and virtual that it shares the address of the gateways, or did when it ran last.
+	keepalived, virtual bool
+	machine             string // its machine-id: another server has another one
+	resolvers           []netip.Addr
+	files               map[string]string // path → sha256 of the content
+	links               map[string]string // path → target
 }
 
 func parseFacts(text string) facts {
@@ -53,8 +56,14 @@ func parseFacts(text string) facts {
 			if kibibytes, err := strconv.Atoi(first); err == nil {
 				f.host = kube.Host{Machine: true, MemoryGiB: (kibibytes + 1<<20 - 1) >> 20}
 			}
+		case "device":
+			f.device = first
 		case "metrics":
 			f.metrics = true
+		case "keepalived":
+			f.keepalived = true
+		case "virtual":
+			f.virtual = true
 		case "machine":
 			f.machine = first
 		case "resolver":
@@ -95,7 +104,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	}
 	// A machine has all the files that a container has, and more: what is looked for does not depend on which it is.
 	design := d.design
-	design.host, design.metrics = kube.Host{Machine: true}, d.cluster.config.Metrics
+	design.host, design.metrics, design.shares = kube.Host{Machine: true}, d.cluster.config.Metrics, true
 	sketch, err := design.layout(node, pairs, 0)
 	if err != nil {
 		return err
@@ -110,6 +119,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	}
 	found := parseFacts(out)
 	design.host, design.metrics = found.host, found.metrics && d.cluster.config.Metrics
+	design.shares, design.device = found.keepalived, found.device
 	final, err := design.layout(node, pairs, found.mtu)
 	if err != nil {
 		return err

@@ -70,6 +70,8 @@ type design struct {
 	binary      string    // digest of the burano program, empty when its units are left out
 	former      []Node    // masters that leave and whose API servers serve until then
 	metrics     bool      // the master whose layout is made runs metrics-server
+	shares      bool      // the gateway whose layout is made can share the virtual address
+	device      string    // its interface that has its address
 	elect       bool      // controllers have a leader, because there are, or have been, several masters
 }
 
@@ -188,16 +190,15 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		}
 		l.add(kube.Containerd(d.host))
 		l.add(kubelet...)
-		l.add(kube.Forwarder(d.apis()))
+		l.add(kube.Forwarder(d.apis(), nil))
 	case Gateway:
 		l.add(systemd.Unit{Name: "haproxy", Packaged: true})
-		if d.cluster.severalMasters() {
-			l.add(kube.Forwarder(d.apis(), node.Address))
-		} else {
-			l.add(kube.Forwarder(d.apis()))
-		}
+		l.add(d.apiForwarder(node))
 		if d.binary != "" {
 			l.add(d.gateway(node, pairs))
+			if d.cluster.Virtual.Address.IsValid() && d.shares {
+				l.add(d.virtualAddress(node))
+			}
 		}
 	}
 	for name, unit := range l.units {
@@ -248,6 +249,18 @@ func (d design) publisher(of Node, pairs map[string]pki.Pair) (systemd.Unit, err
 		Files:       []ssh.File{etcd.Authority(d.authorities.Etcd.Trusted()), cert, key, kubeconfig},
 		Binary:      d.binary,
 	}, nil
+}
+
+// apiForwarder is a gateway's way to the API, which is for users, too, where there are several masters.
+func (d design) apiForwarder(node Node) systemd.Unit {
+	if !d.cluster.severalMasters() {
+		return kube.Forwarder(d.apis(), nil)
+	}
+	open := []kube.Listen{{Address: node.Address}}
+	if virtual := d.cluster.Virtual.Address; virtual.IsValid() {
+		open = append(open, kube.Listen{Address: virtual, Elsewhere: true})
+	}
+	return kube.Forwarder(d.apis(), open)
 }
 
 // gateway is the unit that serves the routes through HAProxy.

@@ -467,10 +467,58 @@ func TestThreeMastersAreAskedByAllOtherNodesAndByUsersThroughGateways(t *testing
 	require.NotContains(t, gateway.units["burano-gateway"].Command, "--open", "the API of a cluster with one master is reached where it always was")
 	forwarder := gateway.units[kube.ForwarderUnit]
 	require.NotContains(t, string(forwarder.Files[0].Content), "httpchk")
-	changed := kube.Forwarder(d.apis(), nodes[4].Address)
+	changed := kube.Forwarder(d.apis(), []kube.Listen{{Address: nodes[4].Address}})
 	before, after := strings.Split(forwarder.Fingerprint(), "-"), strings.Split(changed.Fingerprint(), "-")
 	require.Equal(t, before[0], after[0], "another list of masters restarts nothing")
 	require.NotEqual(t, before[1], after[1])
+}
+
+func TestGatewaysThatShareAnAddressAreAsReviewed(t *testing.T) {
+	nodes := nodesOf(3, 1, 2)
+	d, pairs := aDesign(t, nodes, Calico)
+	d.cluster.Virtual = VirtualAddress{Address: netip.MustParseAddr("10.0.0.200"), Access: netip.MustParseAddr("192.0.2.200")}
+	l, err := d.layout(nodes[4], pairs, 1450)
+	require.NoError(t, err)
+	require.NotContains(t, l.units, virtualUnit, "its image cannot")
+	d.shares, d.device = true, "eth0"
+	l, err = d.layout(nodes[4], pairs, 1450)
+	require.NoError(t, err)
+	reviewed(t, "virtual-gateway.txt", written(slices.DeleteFunc(l.files(), func(file ssh.File) bool {
+		return !strings.Contains(file.Path, "virtual") && file.Path != virtualCheck && !strings.Contains(file.Path, "api-forwarder.cfg")
+	})))
+	require.Equal(t, "192.0.2.200", d.cluster.serving(nodes[4]).Address.String())
+
+	before := l.units[virtualUnit]
+	d.cluster.Nodes = nodes[:5]
+	l, err = d.layout(nodes[4], pairs, 1450)
+	require.NoError(t, err)
+	alone := l.units[virtualUnit]
+	require.Contains(t, string(alone.Files[0].Content), "unicast_peer {\n    10.0.0.200\n", "without a peer it would speak to everybody")
+	require.Equal(t, strings.Split(before.Fingerprint(), "-")[0], strings.Split(alone.Fingerprint(), "-")[0], "another list of gateways is a reload")
+	require.NotEqual(t, before.Fingerprint(), alone.Fingerprint())
+}
+
+// A gateway that began to share the address before the others know of it would take itself for the only one.
+func TestGatewaysKnowOfEachOtherBeforeAnotherOneBegins(t *testing.T) {
+	nodes := nodesOf(1, 1, 3)
+	c, err := NewCluster(Config{Name: "c", Nodes: nodes, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: newVault(),
+		Virtual: VirtualAddress{Address: netip.MustParseAddr("10.0.0.200")}})
+	require.NoError(t, err)
+	d, err := c.newDeployment(t.Context())
+	require.NoError(t, err)
+	d.again, d.design.binary, nodes[4].Leaving = true, "digest", true
+	steps, err := d.plan().Steps()
+	require.NoError(t, err)
+	waits := map[string][]string{}
+	for _, step := range steps {
+		for _, soft := range step.Soft {
+			waits[step.ID()] = append(waits[step.ID()], soft.ID)
+		}
+	}
+	first, second := plan.ID("murano-gateway-1", stepVirtualAddress), plan.ID("murano-gateway-2", stepVirtualAddress)
+	require.Equal(t, []string{plan.ID("murano-gateway-1", stepVirtualPeers), plan.ID("murano-gateway-2", stepVirtualPeers)}, waits[first])
+	require.Equal(t, waits[first], waits[second])
+	require.Equal(t, []string{first, second}, waits[plan.ID("murano-gateway-3", stepVirtualLeave)], "one that leaves leaves it to those that stay")
 }
 
 func TestEtcdMayBeForMastersAlone(t *testing.T) {

@@ -15,10 +15,16 @@ const ForwarderUnit = "api-forwarder"
 // ForwarderAddress is where it listens on each node.
 const ForwarderAddress = "127.0.0.1"
 
+// Listen is an address of a node at which users reach the API through it. One that is Elsewhere is the node's only at times.
+type Listen struct {
+	Address   netip.Addr
+	Elsewhere bool
+}
+
 const forwarderConfig = "/etc/burano/api-forwarder.cfg"
 
 // Forwarder is the unit that passes a node's connections on to the API servers of masters; TLS passes through it, so certificates and rights are
-// the client's own. open are further addresses where it listens, for users. Another list of masters is a reload, which ends no connection.
+// the client's own. open is where it listens for users. Another list of masters is a reload, which ends no connection.
 //
 // Where there are several masters, only those are asked whose API server is ready: three checks that fail, or three connections, and a master is
 // out, and connections to it end, so that a client whose master is gone without a word learns of it within seconds. The only master is asked
@@ -27,10 +33,14 @@ const forwarderConfig = "/etc/burano/api-forwarder.cfg"
 //   - timeout check 2s and fall 3: while etcd elects a leader no API server is ready, each says so after 2 s only, and connections outlast that;
 //   - timeout connect 1s and redispatch on every retry: a master that is just gone costs a connection a second at most;
 //   - hard-stop-after 30s: a worker that a reload replaced looks at no master any more.
-func Forwarder(masters []Node, open ...netip.Addr) systemd.Unit {
+func Forwarder(masters []Node, open []Listen) systemd.Unit {
 	binds := "  bind " + ForwarderAddress + fmt.Sprintf(":%d\n", APIServerPort)
-	for _, address := range open {
-		binds += "  bind " + netip.AddrPortFrom(address, APIServerPort).String() + "\n"
+	for _, one := range open {
+		binds += "  bind " + netip.AddrPortFrom(one.Address, APIServerPort).String()
+		if one.Elsewhere {
+			binds += " transparent"
+		}
+		binds += "\n"
 	}
 	checks := ""
 	if len(masters) > 1 {

@@ -1,6 +1,7 @@
 #!/bin/bash
-# A gateway that leaves takes no new connections and ends when the last one has ended, at the latest after PATIENCE seconds.
+# A gateway that leaves gives the virtual address to another one, takes no new connections and ends when the last one has ended, at the latest after PATIENCE seconds.
 set -euo pipefail
+systemctl stop virtual-address 2>/dev/null || true
 systemctl stop burano-gateway 2>/dev/null || true
 if systemctl -q is-active haproxy; then
 	# Its unit would start HAProxy again however it ends.

@@ -1,11 +1,12 @@
 #!/bin/bash
 # Prints what is on the node already, one fact a line:
-# mtu N | machine ID | memory KIB | resolver ADDRESS | metrics | file SHA256 PATH | link PATH TARGET
+# mtu N | device NAME | machine ID | memory KIB | resolver ADDRESS | metrics | keepalived | virtual | file SHA256 PATH | link PATH TARGET
 # ADDRESS is the node's own address; PATHS are the files asked for, one a line.
 set -euo pipefail
 device=$(ip -o addr show to "${ADDRESS:?}" | awk 'NR == 1 {print $2}')
 if [ -n "$device" ]; then
 	echo "mtu $(cat "/sys/class/net/$device/mtu")"
+	echo "device $device"
 fi
 if [ -r /etc/machine-id ]; then
 	echo "machine $(cat /etc/machine-id)"
@@ -19,6 +20,12 @@ if [ -r /etc/resolv.conf ]; then
 fi
 if [ -x /opt/burano/bin/metrics-server ]; then
 	echo metrics
+fi
+if [ -x /usr/sbin/keepalived ]; then
+	echo keepalived
+fi
+if [ -e /etc/systemd/system/virtual-address.service ]; then
+	echo virtual
 fi
 regular=()
 while IFS= read -r path; do
