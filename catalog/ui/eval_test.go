@@ -182,6 +182,10 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 		ids[header["id"].(string)] = true
 	}
 	require.Len(t, ids, 13, "a cluster, six nodes and their six instances, each with an id of its own")
+	require.Nil(t, model["virtualAddress"])
+	shared := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "nodesConfiguration": {"virtualAddress": true}}})
+	require.Equal(t, "io.murano.SharedIp", at(t, shared, "virtualAddress", "?", "type"))
+	require.Equal(t, true, at(t, shared, "virtualAddress", "assignFloatingIp"))
 }
 
 func TestAClusterHasTheGroupOfMinionsThatItsFormNames(t *testing.T) {

@@ -205,6 +205,11 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 		}
 		list = append(list, node)
 	}
+	if shared := object.Object(propertyVirtual); shared != nil {
+		if _, err := interpreter.Invoke(ctx, shared, methodEndDeploy, nil); err != nil {
+			return nil, err
+		}
+	}
 	external, err := c.clusters.externalNodes(ctx, object)
 	return append(list, external...), err
 }
@@ -241,6 +246,11 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 	}
 	problems = append(problems, checkGroups(object)...)
 	problems = append(problems, checkExternal(object, seen, c.clusters.server.MachineNetworks)...)
+	virtual, err := c.clusters.checkVirtual(ctx, object)
+	if err != nil {
+		return err
+	}
+	problems = append(problems, virtual...)
 	if _, err := netip.ParsePrefix(object.Text("publicCidr")); err != nil {
 		problems = append(problems, fmt.Errorf("publicCidr is %q, which is no network: write it like 0.0.0.0/0", object.Text("publicCidr")))
 	}

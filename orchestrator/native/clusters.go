@@ -102,6 +102,9 @@ func (c *clusters) bringPatient(object *muranopl.Object, list []nodes.Node, pati
 	config := c.config(object, list)
 	config.DrainPatience = cmp.Or(patience, config.DrainPatience)
 	config.NodeNetwork, config.Further = c.nodeNetworks(object)
+	if object.Object(propertyVirtual) != nil && !config.Virtual.Address.IsValid() {
+		return nil, fmt.Errorf("the stack does not say which address the gateways of cluster %s share", object.Text("name"))
+	}
 	live, err := nodes.NewCluster(config)
 	if err != nil {
 		return nil, err
@@ -177,6 +180,7 @@ func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Conf
 	return nodes.Config{
 		Name:          object.Text("name"),
 		Nodes:         list,
+		Virtual:       virtualOf(object),
 		SSHFrom:       c.server.SSHFrom,
 		Network:       podNetworkOf(object),
 		EtcdOnMasters: object.Text("etcdNodes") == "masters",
@@ -353,8 +357,9 @@ func (c *clusters) remove(ctx context.Context, object *muranopl.Object, all []no
 	return c.keepFacts(ctx, object, slices.DeleteFunc(slices.Clone(all), func(node nodes.Node) bool { return slices.Contains(leaving, node.Name) }))
 }
 
-// apiAddress is where users reach the API: at the master, or where there are several, at a gateway, which passes them on to those that are ready.
-func apiAddress(list []nodes.Node) netip.Addr {
+// apiAddress is where users reach the API: at the master, or where there are several, at the address that the gateways share, or at a gateway, which
+// passes them on to those that are ready.
+func apiAddress(list []nodes.Node, virtual nodes.VirtualAddress) netip.Addr {
 	address, several := list[0].Access, false
 	for _, node := range list[1:] {
 		switch {
@@ -362,6 +367,9 @@ func apiAddress(list []nodes.Node) netip.Addr {
 			address = node.Access // it still has the floating address
 		case node.Role == nodes.Master && !node.Leaving:
 			several = true
+			if virtual.Address.IsValid() {
+				return virtual.Reach()
+			}
 		case node.Role == nodes.Gateway && !node.Leaving && several && node.Access.IsValid():
 			return node.Access
 		}
@@ -408,10 +416,10 @@ func (c *clusters) masterStays(ctx context.Context, object *muranopl.Object, all
 
 // keepFacts keeps what a kubeconfig needs to know of the cluster.
 func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list []nodes.Node) error {
-	api := "https://" + netip.AddrPortFrom(apiAddress(list), kube.APIServerPort).String()
+	api := "https://" + netip.AddrPortFrom(apiAddress(list, virtualOf(object)), kube.APIServerPort).String()
 	own, further := c.nodeNetworks(object)
 	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: api, Nodes: list, Network: own, Further: further,
-		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(object)})
+		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(object), Virtual: virtualOf(object)})
 }
 
 func (c *clusters) storeFacts(ctx context.Context, object *muranopl.Object, known facts) error {

@@ -26,6 +26,8 @@ type facts struct {
 	Network netip.Prefix `json:"network,omitzero"`
 	// Further are networks in which nodes stand beside it.
 	Further []netip.Prefix `json:"further,omitempty"`
+	// Virtual is the address that the gateways share; the zero value for none.
+	Virtual nodes.VirtualAddress `json:"virtual,omitzero"`
 	// SnapshotContainer is the address of the container for the cluster's snapshots, "" where there is none.
 	SnapshotContainer string `json:"snapshot_container,omitempty"`
 	// Groups are those of minions, as they were deployed last.

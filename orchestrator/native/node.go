@@ -44,6 +44,9 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 			wanted = append(wanted, fmt.Sprint(one.server.id(), one.holds, one.absent, one.place.Subnet))
 		}
 		wanted = append(wanted, fmt.Sprint(withExternal(cluster, netip.Prefix{}, nil)))
+		if shared := cluster.Object(propertyVirtual); shared != nil {
+			wanted = append(wanted, shared.ID())
+		}
 		for _, list := range nodeLists(cluster) {
 			for _, node := range list.idle() {
 				idle = append(idle, node.Object("instance"))
@@ -149,10 +152,21 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 	if err != nil {
 		return err
 	}
+	virtual, err := c.prepareVirtual(ctx, interpreter, cluster)
+	if err != nil {
+		return err
+	}
 	groups := map[string]any{}
 	for _, node := range list {
 		if node.leaving || node.waits || node.absent {
-			continue // what the stack has of it stays as it is
+			if err := c.leaveVirtual(ctx, node); err != nil {
+				return err
+			}
+			continue // all else that the stack has of it stays as it is
+		}
+		allowed := []any{podNetwork.String()}
+		if node.role == nodes.Gateway {
+			allowed = append(allowed, virtual...)
 		}
 		instance, group := node.instance(), cluster.ID()+"-"+string(node.role)
 		stands := any(nil) // in the environment's network
@@ -173,7 +187,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 			placed = in
 		}
 		err = instance.Set(propertyNode, map[string]any{"serverName": node.server.name(), "serverGroup": placed, "userData": string(data), "securityGroups": []any{map[string]any{"get_resource": group}},
-			"allowedAddresses": []any{podNetwork.String()}, "holdsFloatingIp": node.holds, "network": stands})
+			"allowedAddresses": allowed, "holdsFloatingIp": node.holds, "network": stands})
 		if err != nil {
 			return err
 		}

@@ -294,6 +294,9 @@ func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, spec 
 			gateways = append(gateways, address)
 		}
 	}
+	if virtual := virtualOf(cluster); virtual.Address.IsValid() {
+		gateways = []string{virtual.Reach().String()}
+	}
 	for i, application := range applications {
 		endpoints := []any{}
 		for _, port := range containers[i].ports {

@@ -23,13 +23,15 @@ const (
 type (
 	// ClusterStatus is a cluster: its nodes as they were when it was last up or changed, and how it is now.
 	ClusterStatus struct {
-		Name     string         `json:"name"`
-		API      string         `json:"api"` // URL at which users reach the API server
-		Healthy  bool           `json:"healthy"`
-		Problems []string       `json:"problems"`
-		Nodes    []NodeStatus   `json:"nodes"`
-		Members  []MemberStatus `json:"members"` // of etcd
-		Routes   []RouteStatus  `json:"routes"`
+		Name string `json:"name"`
+		API  string `json:"api"` // URL at which users reach the API server
+		// VirtualAddress is the one that the gateways share; nil for none.
+		VirtualAddress *VirtualStatus `json:"virtual_address"`
+		Healthy        bool           `json:"healthy"`
+		Problems       []string       `json:"problems"`
+		Nodes          []NodeStatus   `json:"nodes"`
+		Members        []MemberStatus `json:"members"` // of etcd
+		Routes         []RouteStatus  `json:"routes"`
 		// Certificates are the authorities and the nodes' certificates, the one first that ends first.
 		Certificates []CertificateStatus `json:"certificates"`
 		// Rotation of authorities or keys that has begun and not ended; nil for none.
@@ -38,6 +40,11 @@ type (
 		Upgrade *Upgrade `json:"upgrade"`
 		// Groups are those of minions, without the list of the cluster's own.
 		Groups []GroupStatus `json:"groups"`
+	}
+	// VirtualStatus is an address that gateways share.
+	VirtualStatus struct {
+		Address  string `json:"address"`
+		Floating string `json:"floating_address"` // "" for none
 	}
 	// GroupStatus is a group of minions.
 	GroupStatus struct {
@@ -127,6 +134,9 @@ func Status(ctx context.Context, secrets Secrets, environmentID, objectID string
 	}
 	status := ClusterStatus{Name: known.Name, API: known.API, Healthy: len(found.Problems) == 0, Problems: append([]string{}, found.Problems...),
 		Nodes: []NodeStatus{}, Members: []MemberStatus{}, Routes: []RouteStatus{}, Certificates: []CertificateStatus{}}
+	if known.Virtual.Address.IsValid() {
+		status.VirtualAddress = &VirtualStatus{Address: known.Virtual.Address.String(), Floating: addressText(known.Virtual.Access)}
+	}
 	for _, one := range certificates {
 		status.Certificates = append(status.Certificates, CertificateStatus(one))
 	}

@@ -48,6 +48,7 @@ type world struct {
 	networks, subnets, zones string
 	routers, ports           string
 	limits                   string // of Nova, beside those that are not set
+	imageSays                string // the one image of Glance, beside its name; "": there is no Glance
 	// there is the template of the stack that Heat has, with all of its resources; nil for none.
 	there  map[string]any
 	config native.Config
@@ -80,6 +81,18 @@ func newWorld(t *testing.T) *world {
 	mux.HandleFunc("GET /network/{$}", answer(`{"versions": [{"id": "v2.0", "status": "CURRENT", "links": []}]}`))
 	mux.HandleFunc("GET /compute/v2.1/limits", func(rw http.ResponseWriter, r *http.Request) {
 		answer(`{"limits": {"absolute": {`+w.limits+`}}}`)(rw, r)
+	})
+	mux.HandleFunc("GET /image/{rest...}", func(rw http.ResponseWriter, r *http.Request) {
+		switch {
+		case w.imageSays == "":
+			http.NotFound(rw, r)
+		case r.PathValue("rest") == "":
+			answer(`{"versions": [{"id": "v2.16", "status": "CURRENT", "links": []}]}`)(rw, r)
+		case r.PathValue("rest") == "v2/images":
+			answer(`{"images": [{"id": "image-id", "name": "burano-node", "status": "active"`+w.imageSays+`}]}`)(rw, r)
+		default:
+			http.NotFound(rw, r)
+		}
 	})
 	mux.HandleFunc("GET /compute/v2.1/servers/{id}", func(rw http.ResponseWriter, r *http.Request) { w.nova(rw, r) })
 	mux.HandleFunc("GET /compute/{rest...}", answer(`{"versions": [{"id": "v2.1", "status": "CURRENT", "links": []}]}`))

@@ -1,0 +1,145 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"strings"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+)
+
+// The gateways of a cluster may share an address: an io.murano.SharedIp, whose port the stack has, and which the ports of the gateways may use.
+
+const (
+	propertyVirtual   = "virtualAddress" // of a cluster
+	methodSharedIPRef = "getSharedIpRef"
+)
+
+// virtualOf is the address that the gateways of a cluster share, as far as it is known; the zero value for none.
+func virtualOf(cluster *muranopl.Object) (virtual nodes.VirtualAddress) {
+	shared := cluster.Object(propertyVirtual)
+	if shared == nil {
+		return virtual
+	}
+	virtual.Address, _ = netip.ParseAddr(shared.Text("virtualIp"))
+	virtual.Access, _ = netip.ParseAddr(shared.Text("floatingIpAddress"))
+	return virtual
+}
+
+// prepareVirtual puts the shared address of a cluster into the template, and returns what the ports of its gateways may use beside their own.
+func (c *clusters) prepareVirtual(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object) ([]any, error) {
+	shared := cluster.Object(propertyVirtual)
+	if shared == nil {
+		return nil, nil
+	}
+	if _, err := interpreter.Invoke(ctx, shared, methodBeginDeploy, nil); err != nil {
+		return nil, err
+	}
+	reference, err := interpreter.Invoke(ctx, shared, methodSharedIPRef, nil)
+	return []any{reference}, err
+}
+
+// leaveVirtual takes addresses that the template has no more from the port of a node that else stays in it as it is.
+func (c *clusters) leaveVirtual(ctx context.Context, node member) error {
+	own := c.stacks.own()
+	template, err := c.stacks.template(ctx, own)
+	if err != nil {
+		return err
+	}
+	resources, _ := template["resources"].(map[string]any)
+	name := node.server.prefix() + "port"
+	port, _ := resources[name].(map[string]any)
+	properties, _ := port["properties"].(map[string]any)
+	pairs, _ := properties["allowed_address_pairs"].([]any)
+	var kept []any
+	for _, one := range pairs {
+		pair, _ := one.(map[string]any)
+		reference, _ := pair["ip_address"].(map[string]any)
+		path, _ := reference["get_attr"].([]any)
+		if len(path) == 0 || resources[fmt.Sprint(path[0])] != nil {
+			kept = append(kept, one)
+		}
+	}
+	if len(kept) == len(pairs) {
+		return nil
+	}
+	port, properties = maps.Clone(port), maps.Clone(properties)
+	properties["allowed_address_pairs"] = kept
+	port["properties"] = properties
+	c.stacks.restore(own, name, port)
+	return nil
+}
+
+// checkVirtual finds out what keeps the gateways of a cluster from sharing an address.
+func (c *clusters) checkVirtual(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
+	shared := cluster.Object(propertyVirtual)
+	if shared == nil {
+		return nil, nil
+	}
+	name := cluster.Text("name")
+	for _, other := range c.objects.all(classCluster) {
+		if other != cluster && other.Object(propertyVirtual) == shared {
+			problems = append(problems, fmt.Errorf("clusters %s and %s have the same virtualAddress: give each an io.murano.SharedIp of its own", name, other.Text("name")))
+		}
+	}
+	if network := shared.Object("network"); network != nil && network != environmentNetwork(c.objects.model(), "") {
+		problems = append(problems, fmt.Errorf("the virtualAddress of cluster %s is in another network than its gateways: leave its network out, for that of the environment", name))
+	}
+	members, err := c.members(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	images := map[string]string{} // those without keepalived, and a gateway that is made of each
+	for _, one := range members {
+		if one.role != nodes.Gateway || one.leaving {
+			continue
+		}
+		if network, asked := c.wishedNetwork(one.instance()); network != nil || one.place.Subnet != "" {
+			problems = append(problems, fmt.Errorf("gateway %s of cluster %s stands in a network of its own (%s), and gateways with a virtualAddress all stand in that of the environment",
+				one.server.modelName(), name, asked))
+		}
+		image := one.instance().Text("image")
+		if image == "" || images[image] != "" {
+			continue
+		}
+		found, err := project.Image(ctx, image)
+		if err != nil && fault.KindOf(err) != fault.Invalid {
+			return nil, err
+		}
+		if err == nil && found.Keepalived == "" { // that there is no such image is found out elsewhere
+			images[image] = one.server.modelName()
+			problems = append(problems, fmt.Errorf("image %s of gateway %s does not say that it has keepalived, which a virtualAddress needs: build a node image with this "+
+				"release and upload it, or, where keepalived is in this one, say so (openstack image set --property burano_keepalived=VERSION %s)", image, one.server.modelName(), found.ID))
+		}
+	}
+	if len(problems) > 0 {
+		return problems, nil
+	}
+	lacking, err := c.withoutKeepalived(ctx, cluster)
+	if err == nil && len(lacking) > 0 {
+		problems = append(problems, fmt.Errorf("%s: made from an older image, without keepalived, which a virtualAddress needs: upgrade the cluster to the present image, or replace these "+
+			"gateways, before", strings.Join(lacking, ", ")))
+	}
+	return problems, err
+}
+
+// withoutKeepalived are the gateways of a cluster that run and cannot share an address, where they do not share one already.
+func (c *clusters) withoutKeepalived(ctx context.Context, cluster *muranopl.Object) ([]string, error) {
+	live, known, err := c.former(ctx, cluster)
+	if err != nil || live == nil {
+		return nil, err
+	}
+	defer live.Close()
+	if known.Virtual.Address.IsValid() {
+		return nil, nil
+	}
+	return live.WithoutKeepalived(ctx), nil
+}
