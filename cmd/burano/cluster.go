@@ -44,6 +44,9 @@ func printCluster(s client.Cluster, table *tabwriter.Writer) {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%t\t%s\t%s\t%s\t%s\n", one.Name, roleOf(one), one.Address, one.Floating, one.Reachable, ready, one.State, members[one.Name], one.Version)
 	}
+	if s.VirtualAddress != nil {
+		fmt.Fprintf(table, "\nGATEWAYS SHARE\t%s\t\t%s\n", s.VirtualAddress.Address, s.VirtualAddress.Floating)
+	}
 	if len(s.Groups) > 0 {
 		fmt.Fprintln(table, "\nGROUP\tNODES\tMINIMUM\tMAXIMUM\tLAST DECISION")
 	}

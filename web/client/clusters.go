@@ -16,8 +16,13 @@ const ClusterClass = "com.mirantis.docker.kubernetes.KubernetesCluster"
 
 // Cluster is a Kubernetes cluster: what it is made of and how it is now.
 type Cluster struct {
-	Name     string   `json:"name" yaml:"name"`
-	API      string   `json:"api" yaml:"api"`
+	Name string `json:"name" yaml:"name"`
+	API  string `json:"api" yaml:"api"`
+	// VirtualAddress is the one that the gateways share; nil for none.
+	VirtualAddress *struct {
+		Address  string `json:"address" yaml:"address"`
+		Floating string `json:"floating_address" yaml:"floating_address"` // "" for none
+	} `json:"virtual_address" yaml:"virtual_address"`
 	Healthy  bool     `json:"healthy" yaml:"healthy"`
 	Problems []string `json:"problems" yaml:"problems"`
 	Nodes    []Node   `json:"nodes" yaml:"nodes"`
