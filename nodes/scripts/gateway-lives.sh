@@ -5,7 +5,7 @@ set -euo pipefail
 case ${1:?} in
 haproxy)
 	for _ in 1 2; do # one answer that is late is no death
-		if [ -n "$(echo 'show version' | socat -t 0.4 -T 0.4 - "UNIX-CONNECT:${2:?}" 2>/dev/null)" ]; then
+		if [ -n "$(echo 'show version' | socat -t 0.3 -T 0.3 - "UNIX-CONNECT:${2:?}" 2>/dev/null)" ]; then
 			exit 0
 		fi
 	done

@@ -209,6 +209,9 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 		if _, err := interpreter.Invoke(ctx, shared, methodEndDeploy, nil); err != nil {
 			return nil, err
 		}
+		if !virtualOf(object).Address.IsValid() {
+			return nil, fmt.Errorf("the stack does not say which address the gateways of cluster %s share", object.Text("name"))
+		}
 	}
 	external, err := c.clusters.externalNodes(ctx, object)
 	return append(list, external...), err

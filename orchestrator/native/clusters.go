@@ -102,9 +102,6 @@ func (c *clusters) bringPatient(object *muranopl.Object, list []nodes.Node, pati
 	config := c.config(object, list)
 	config.DrainPatience = cmp.Or(patience, config.DrainPatience)
 	config.NodeNetwork, config.Further = c.nodeNetworks(object)
-	if object.Object(propertyVirtual) != nil && !config.Virtual.Address.IsValid() {
-		return nil, fmt.Errorf("the stack does not say which address the gateways of cluster %s share", object.Text("name"))
-	}
 	live, err := nodes.NewCluster(config)
 	if err != nil {
 		return nil, err

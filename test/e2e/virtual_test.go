@@ -41,9 +41,21 @@ func TestGatewaysShareAnAddress(t *testing.T) {
 		"apply", "-f", "-")
 
 	before := s.cluster.startTimes(t)
-	deploy(strings.Replace(two, "    gatewayCount: 2\n", `    gatewayCount: 2
+	sharing := strings.Replace(two, "    gatewayCount: 2\n", `    gatewayCount: 2
     virtualAddress: {"?": {type: io.murano.SharedIp, id: shared}, assignFloatingIp: true}
-`, 1))
+`, 1)
+	move := func(from, to string) {
+		t.Helper()
+		output, err := s.cluster.on("murano-gateway-2", "mv", from, to)
+		require.NoError(t, err, output)
+	}
+	move("/usr/sbin/keepalived", "/root/keepalived")
+	require.NoError(t, os.WriteFile(file, []byte(sharing), 0o600))
+	output, err := l.try(l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	require.Error(t, err, output)
+	require.Contains(t, output, "murano-gateway-2: made from an older image, without keepalived, which a virtualAddress needs")
+	move("/root/keepalived", "/usr/sbin/keepalived")
+	deploy(sharing)
 	require.Equal(t, before, s.cluster.startTimes(t), "nothing that runs is touched")
 	own, floating := s.shared(t)
 	host, port, err := net.SplitHostPort(endpointOf(t, environmentNamed(t, demo, "scaling")))
@@ -115,7 +127,7 @@ func TestGatewaysShareAnAddress(t *testing.T) {
 	s.holds(t, []string{"murano-kube-2"}, gateways)
 
 	deploy(strings.Replace(two, "gatewayCount: 2", "gatewayCount: 1", 1))
-	output, err := s.cluster.on(gateways[0], "systemctl", "is-active", "virtual-address")
+	output, err = s.cluster.on(gateways[0], "systemctl", "is-active", "virtual-address")
 	require.Error(t, err, output)
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
 	asBefore(t, demo, found)
