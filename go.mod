@@ -52,7 +52,10 @@ require (
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
+	github.com/docker/cli v29.7.2+incompatible // indirect
+	github.com/docker/docker-credential-helpers v0.9.3 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
+	gotest.tools/v3 v3.5.2 // indirect
 )
 
 require (

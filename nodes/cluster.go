@@ -117,6 +117,8 @@ type Config struct {
 	Binary  string // path of the burano program to copy to master and gateways; without it their units are left out
 	DNS     bool   // run CoreDNS
 	Metrics bool   // run metrics-server on masters whose image has it
+	// Registries is what minions know of the registries of container images.
+	Registries kube.Registries
 	// Patience is how long a node may take until its sshd answers; ssh.DefaultPatience when 0.
 	Patience time.Duration
 	// Connected is told of each SSH connection to a node that begins (1) and ends (-1). May be nil.

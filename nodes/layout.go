@@ -76,7 +76,7 @@ type design struct {
 }
 
 func (d design) kube() kube.Cluster {
-	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, PodCIDR: network.PodCIDR, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host}
+	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, PodCIDR: network.PodCIDR, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Registries: d.cluster.Registries}
 }
 
 func etcdNode(node Node) etcd.Node { return etcd.Node{Name: node.Name, Address: node.Address} }
@@ -188,7 +188,7 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		if err != nil {
 			return layout{}, err
 		}
-		l.add(kube.Containerd(d.host))
+		l.add(cluster.Containerd())
 		l.add(kubelet...)
 		l.add(kube.Forwarder(d.apis(), nil))
 	case Gateway:

@@ -174,6 +174,10 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	require.Equal(t, []any{"nova", "south"}, spread["masterZones"])
 	require.Equal(t, "", at(t, model, "masterNode", "instance", "keyname"))
 	require.Equal(t, false, model["useFlannel"])
+	require.Equal(t, "", model["dockerRegistryPassword"])
+	own := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": map[string]any{
+		"dockerRegistry": "registry.example.org", "dockerRegistryUser": "me", "dockerRegistryPassword": "short"}}})
+	require.Equal(t, "short", own["dockerRegistryPassword"])
 	require.NotContains(t, model["?"], "name", "a definition of 2.0 has a field of its own for it")
 	ids := map[string]bool{}
 	for _, header := range headers(model) {

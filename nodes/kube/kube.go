@@ -71,6 +71,8 @@ type Cluster struct {
 	EtcdAuthorityFile string
 	// Host is what the node whose units are made runs on.
 	Host Host
+	// Registries is what minions know of the registries of container images.
+	Registries Registries
 }
 
 // Kubeconfig writes the access of a user on a node.

@@ -40,12 +40,17 @@ func (c Cluster) MinionOrders(node Node) map[string]pki.Order {
 func kubeletUser(node Node) string { return "system:node:" + node.Name }
 
 // Containerd is the unit of the container runtime, which comes with the image.
-func Containerd(host Host) systemd.Unit {
-	return systemd.Unit{Name: "containerd", Packaged: true, Files: []ssh.File{{Path: "/etc/containerd/config.toml", Content: []byte(`version = 2
+func (c Cluster) Containerd() systemd.Unit {
+	folder, files := c.Registries.runtime()
+	registries := ""
+	if folder != "" {
+		registries = fmt.Sprintf("  [plugins.\"io.containerd.grpc.v1.cri\".registry]\n    config_path = %q\n", folder)
+	}
+	return systemd.Unit{Name: "containerd", Packaged: true, Files: append(files, ssh.File{Path: "/etc/containerd/config.toml", Content: []byte(`version = 2
 
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "` + pauseImage + `"
-  restrict_oom_score_adj = ` + strconv.FormatBool(host.restrictOOM()) + `
+  restrict_oom_score_adj = ` + strconv.FormatBool(c.Host.restrictOOM()) + `
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/opt/cni/bin"
     conf_dir = "/etc/cni/net.d"
@@ -53,7 +58,7 @@ func Containerd(host Host) systemd.Unit {
     runtime_type = "io.containerd.runc.v2"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
       SystemdCgroup = true
-`)}}}
+` + registries)})}
 }
 
 // Kubelet are the units of the kubelet and of kube-proxy. No pod starts before the way to the cloud's metadata is closed to pods.
@@ -63,6 +68,10 @@ func (c Cluster) Kubelet(node Node, pairs map[string]pki.Pair) ([]systemd.Unit, 
 		return nil, err
 	}
 	proxy, err := c.kubeconfigFile("proxy", proxyUser, pairs[proxyPair])
+	if err != nil {
+		return nil, err
+	}
+	logins, err := c.Registries.loginsFile()
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +117,7 @@ mode: iptables
 				ssh.File{Path: configs + "kubelet.yaml", Content: []byte(kubeletConfig)},
 				ssh.File{Path: shieldPath, Content: shieldScript, Mode: 0o755},
 				ssh.File{Path: metadataPath, Content: metadataRules, Mode: 0o755}),
+			Live: []ssh.File{logins},
 		},
 		{
 			Name:        "kube-proxy",

@@ -24,6 +24,7 @@ type Unit struct {
 	Command     []string   // program and arguments
 	Service     []string   // further lines of the [Service] section, in order: "Type=notify"
 	Files       []ssh.File // what it reads when it starts: configuration, keys
+	Live        []ssh.File // what it reads anew while it runs: no reason to start it anew
 	Packaged    bool       // the image has the unit file: it is enabled and started, not written
 	After       string     // another unit, with ".service", that starts before it and stops after it, where both do; no reason to start it anew; may be empty
 	Needs       string     // a file without which it does not begin, also not at boot; may be empty
@@ -72,7 +73,7 @@ func escaped(words []string) []string {
 
 // Install returns all files of the unit: what it reads, its unit file, and the link that enables it at boot.
 func (u Unit) Install() []ssh.File {
-	files := slices.Clone(u.Files)
+	files := slices.Concat(u.Files, u.Live)
 	if !u.Packaged {
 		files = append(files, ssh.File{Path: u.Path(), Content: []byte(u.Text())})
 	}

@@ -257,6 +257,9 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 	if _, err := netip.ParsePrefix(object.Text("publicCidr")); err != nil {
 		problems = append(problems, fmt.Errorf("publicCidr is %q, which is no network: write it like 0.0.0.0/0", object.Text("publicCidr")))
 	}
+	if _, err := registriesOf(object); err != nil {
+		problems = append(problems, err)
+	}
 	kept, found, err := c.runtime.Attribute(ctx, object, attributeNetwork)
 	if err != nil {
 		return err

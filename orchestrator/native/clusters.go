@@ -174,6 +174,7 @@ func (c *clusters) close() {
 }
 
 func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Config {
+	registries, _ := registriesOf(object) // check refuses what cannot be used
 	return nodes.Config{
 		Name:          object.Text("name"),
 		Nodes:         list,
@@ -191,6 +192,7 @@ func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Conf
 		TokenGrace:    c.server.TokenGrace,
 		DNS:           object.Bool("enableKubeDns"),
 		Metrics:       object.Bool("enableMetrics"),
+		Registries:    registries,
 		Fence:         c.runtime.Fence(),
 		Alive:         c.runtime.Alive,
 		Report: func(ctx context.Context, node, text string) {
@@ -207,6 +209,13 @@ func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Conf
 		Console: func(ctx context.Context, node string) string { return c.servers.console(ctx, list, node) },
 		Logger:  c.reports.logger,
 	}
+}
+
+func registriesOf(object *muranopl.Object) (kube.Registries, error) {
+	return kube.ParseRegistries(kube.RegistrySettings{
+		Registry: object.Text("dockerRegistry"), User: object.Text("dockerRegistryUser"), Password: object.Text("dockerRegistryPassword"),
+		Mirrors: object.Text("dockerMirror"), GoogleKey: object.Text("gcloudKey"),
+	})
 }
 
 // stepName is what a step of a node is called among those of its cluster.

@@ -19,7 +19,9 @@ func TestFlannelConnectsThePodsToo(t *testing.T) {
 	found := inventory(t, demo)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
 
-	file := flannelEnvironment(t, true)
+	own, mirror := startRegistry(t, "team", "not-for-everybody"), startRegistry(t, "", "")
+	registries := fmt.Sprintf("dockerRegistry: %s\n    dockerRegistryUser: team\n    dockerRegistryPassword: not-for-everybody\n    dockerMirror: http://%s\n", own.address, mirror.address)
+	file := flannelEnvironment(t, true, registries)
 	output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
 	require.Contains(t, output, "Deployment finished")
 	t.Logf("what the user saw:\n%s", output)
@@ -34,9 +36,11 @@ func TestFlannelConnectsThePodsToo(t *testing.T) {
 	t.Run("a Service made with kubectl alone is reachable through the gateway", func(t *testing.T) { serviceByKubectl(t, l, cluster, where) })
 	t.Run("a server reaches the cloud's metadata, a pod on it does not", func(t *testing.T) { metadataIsForServers(t, cluster) })
 	t.Run("each etcd certificate opens its own prefix and no other", func(t *testing.T) { etcdPermissions(t, cluster, etcdFlannel) })
+	t.Run("images come from registries of one's own and from a mirror", func(t *testing.T) { imagesComeFromRegistries(t, l, cluster, own, mirror) })
 	t.Run("the network of a living cluster cannot be changed", func(t *testing.T) {
-		output, err := l.try(l.as("burano-demo"), "burano", "deploy", flannelEnvironment(t, false), "--follow")
+		output, err := l.try(l.as("burano-demo"), "burano", "deploy", flannelEnvironment(t, false, "dockerMirror: nowhere\n"), "--follow")
 		require.Error(t, err, output)
+		require.Contains(t, output, `dockerMirror has "nowhere": give the URL of a mirror`)
 		require.Contains(t, output, "useFlannel cannot be changed: cluster demo-cluster was made with flannel")
 		_, err = get("http://" + where + "/")
 		require.NoError(t, err)
@@ -59,15 +63,15 @@ func TestFlannelConnectsThePodsToo(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// flannelEnvironment writes the demonstration's environment anew under the name flannel, with two minions.
-func flannelEnvironment(t *testing.T, useFlannel bool) string {
+// flannelEnvironment writes the demonstration's environment anew under the name flannel, with two minions and these lines of the cluster.
+func flannelEnvironment(t *testing.T, useFlannel bool, lines string) string {
 	t.Helper()
 	text, err := os.ReadFile("../environments/demo.yaml")
 	require.NoError(t, err)
 	changed := string(text)
 	for old, with := range map[string]string{
 		"\nname: demo\n":       "\nname: flannel\n",
-		"name: demo-cluster\n": fmt.Sprintf("name: demo-cluster\n    useFlannel: %t\n", useFlannel),
+		"name: demo-cluster\n": fmt.Sprintf("name: demo-cluster\n    useFlannel: %t\n    %s", useFlannel, lines),
 		"nodeCount: 1\n":       "nodeCount: 2\n",
 	} {
 		require.Equal(t, 1, strings.Count(changed, old), old)
