@@ -190,6 +190,30 @@ func (d *deployment) apply(ctx context.Context, node Node, config *rest.Config, 
 	})
 }
 
+// gatewayAPI makes the cluster know Gateways. The cluster is good without them: what stands in the way is reported, and tried again at the next deployment.
+func (d *deployment) gatewayAPI(ctx context.Context, node Node) error {
+	config, err := d.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	var left []string
+	err = wait.Every(pollEvery).For(time.Minute).Until(ctx, func(ctx context.Context) error {
+		if left, err = kube.EnsureGatewayAPI(ctx, config); err != nil {
+			return wait.Again(err)
+		}
+		return nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		d.report(ctx, node, fmt.Sprintf("Gateway API is not installed, Services and Ingresses are served all the same: %v", err))
+	case len(left) > 0:
+		d.report(ctx, node, "of Gateway API, these were made by somebody else and stay: "+strings.Join(left, ", "))
+	}
+	return nil
+}
+
 // dns applies CoreDNS, which asks the resolvers of the nodes that are installed. It does not wait for its pod, which comes while the
 // applications' come.
 func (d *deployment) dns(ctx context.Context, node Node, installed []Node) error {

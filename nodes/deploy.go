@@ -38,6 +38,7 @@ const (
 	stepForgetDead         = "forget dead nodes"
 	stepControllers        = "controllers"
 	stepAccess             = "access rights"
+	stepGatewayAPI         = "gateway api"
 	stepNetwork            = "network"
 	stepNetworkControllers = "network controllers"
 	stepRuntime            = "container runtime"
@@ -378,6 +379,9 @@ func (d *deployment) plan() *plan.Plan {
 	// Those of the lead first: where there was one master before, they have had no leader.
 	add(master, stepControllers, d.units(false, "kube-controller-manager", "kube-scheduler"), controlled...)
 	access := add(master, stepAccess, d.access, serves)
+	if slices.ContainsFunc(nodes, func(node Node) bool { return node.Role == Gateway }) {
+		add(master, stepGatewayAPI, d.gatewayAPI, access)
+	}
 	for _, node := range nodes {
 		if node.Role != Master {
 			continue

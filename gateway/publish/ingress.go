@@ -16,6 +16,7 @@ import (
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	networking "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burano/burano/gateway/route"
@@ -39,13 +40,14 @@ const (
 	annotationDefault  = "ingressclass.kubernetes.io/is-default-class"
 )
 
-// World is what Kubernetes says that Ingresses depend on.
+// World is what Kubernetes says that sites depend on.
 type World struct {
 	Ingresses      []*networking.Ingress
 	Classes        []*networking.IngressClass
 	Services       []*core.Service
 	EndpointSlices []*discovery.EndpointSlice
 	Secrets        []*core.Secret // of type kubernetes.io/tls
+	GatewayAPI     *GatewayAPI    // nil: not known
 }
 
 // Sites is what the gateways are to serve by host name and path.
@@ -53,17 +55,20 @@ type Sites struct {
 	route.HTTP
 	Certificates map[types.NamespacedName][]byte // PEM: the certificate, those above it, its key
 	Complaints   []Complaint
-	wanted       []route.Listener // ports that the Ingresses want, and since when
+	wanted       []route.Listener // ports that Ingresses and Gateways want, and since when
 	ours         []*networking.Ingress
+	gateways     []*gatewayState
+	routes       []*routeState
+	partial      bool                   // what Gateway API says is not known
 	conflicts    map[uint16]route.Route // who has a port that is wanted
 }
 
-// SitesOf says what Ingresses of a class with our [Controller] have gateways serve. Of two that want the same path of a host the older one gets it. It is
+// SitesOf says what Ingresses and Gateways of a class with our [Controller] have gateways serve. Of two that want the same path of a host the older one gets it. It is
 // a function of its arguments alone, whatever their order.
 func SitesOf(w World) Sites {
-	s := Sites{Certificates: make(map[types.NamespacedName][]byte)}
+	s := Sites{Certificates: make(map[types.NamespacedName][]byte), partial: w.GatewayAPI == nil}
 	s.ours = oursOf(w.Ingresses, w.Classes)
-	if len(s.ours) == 0 {
+	if len(s.ours) == 0 && (s.partial || len(w.GatewayAPI.Gateways)+len(w.GatewayAPI.HTTPRoutes)+len(w.GatewayAPI.TLSRoutes) == 0) {
 		return s
 	}
 	b := builder{
@@ -82,16 +87,51 @@ func SitesOf(w World) Sites {
 	for i, ingress := range s.ours {
 		b.fallbacks(ingress, &s.HTTP.Sites[i])
 	}
-	s.wanted = []route.Listener{{Port: route.HTTPPort, Since: s.ours[0].CreationTimestamp.UTC()}}
+	if len(s.ours) > 0 {
+		s.wanted = []route.Listener{{Port: route.HTTPPort, Since: s.ours[0].CreationTimestamp.UTC()}}
+	}
 	https := route.Listener{Port: route.HTTPSPort, TLS: true}
 	if first := slices.IndexFunc(s.ours, func(i *networking.Ingress) bool { return uses(i, https) }); first >= 0 {
 		https.Since = s.ours[first].CreationTimestamp.UTC()
 		s.wanted = append(s.wanted, https)
 	}
+	if w.GatewayAPI != nil {
+		g := gatewayBuilder{builder: &b, api: *w.GatewayAPI, byName: make(map[types.NamespacedName]*gatewayState), namespaces: make(map[string]labels.Set), ports: make(map[uint16]*route.Listener)}
+		for _, l := range s.wanted {
+			g.ports[l.Port] = &l
+		}
+		g.build()
+		s.wanted, s.gateways, s.routes = nil, g.gateways, g.routes
+		for _, port := range slices.Sorted(maps.Keys(g.ports)) {
+			s.wanted = append(s.wanted, *g.ports[port])
+		}
+	}
+	used := poolsOf(s.HTTP.Sites) // routes without a Gateway have pools, too
 	for _, name := range slices.Sorted(maps.Keys(b.pools)) {
-		s.Pools = append(s.Pools, b.pools[name])
+		if used[name] {
+			s.Pools = append(s.Pools, b.pools[name])
+		}
 	}
 	return s
+}
+
+// poolsOf are the names of the pools that sites lead to.
+func poolsOf(sites []route.Site) map[string]bool {
+	used := make(map[string]bool)
+	for _, site := range sites {
+		for _, path := range site.Paths {
+			used[path.Pool] = true
+			for _, target := range path.Targets {
+				used[target.Pool] = true
+			}
+		}
+		for _, session := range site.Sessions {
+			for _, target := range session.Targets {
+				used[target.Pool] = true
+			}
+		}
+	}
+	return used
 }
 
 // oursOf gives the Ingresses for the gateways, the oldest first. One without a class is of the default class.
@@ -121,14 +161,14 @@ func oursOf(ingresses []*networking.Ingress, classes []*networking.IngressClass)
 
 // uses says whether gateways serve an Ingress on a listener.
 func uses(ingress *networking.Ingress, l route.Listener) bool {
-	return !l.TLS || len(ingress.Spec.TLS) > 0
+	return !l.NoIngress && (!l.TLS || len(ingress.Spec.TLS) > 0)
 }
 
 // assignPorts takes in which ports the Ingresses got, and who has the others.
 func (s *Sites) assignPorts(won []route.Listener, conflicts map[uint16]route.Route) {
 	s.Listeners, s.conflicts = won, conflicts
-	s.HTTP.Sites = slices.DeleteFunc(s.HTTP.Sites, func(site route.Site) bool { return len(site.Paths)+len(site.Certificates) == 0 })
-	safe := slices.ContainsFunc(won, func(l route.Listener) bool { return l.TLS })
+	s.HTTP.Sites = slices.DeleteFunc(s.HTTP.Sites, func(site route.Site) bool { return len(site.Paths)+len(site.Certificates)+len(site.Sessions) == 0 })
+	safe := slices.ContainsFunc(won, func(l route.Listener) bool { return l.TLS && !l.NoIngress })
 	for i := range s.HTTP.Sites {
 		site := &s.HTTP.Sites[i]
 		for j := range site.Paths {

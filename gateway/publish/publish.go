@@ -15,6 +15,7 @@ import (
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	networking "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -31,7 +32,9 @@ import (
 //
 // In Kubernetes the publisher needs: get, list, watch on services, on endpointslices.discovery.k8s.io, on ingresses.networking.k8s.io, on
 // ingressclasses.networking.k8s.io and on secrets, of which it asks for those of type kubernetes.io/tls only; patch on services/status and on
-// ingresses.networking.k8s.io/status; create and patch on events. Without the rights that are about Ingresses it publishes Services all the same.
+// ingresses.networking.k8s.io/status; create and patch on events. Without the rights that are about Ingresses it publishes Services all the same. Of
+// gateway.networking.k8s.io it reads gatewayclasses, gateways, httproutes, tlsroutes and referencegrants, as it does namespaces, and updates the
+// statuses of the first four; without these kinds, or rights, it publishes Services and Ingresses.
 type Config struct {
 	Kubernetes *rest.Config
 	Etcd       *clientv3.Client
@@ -81,10 +84,15 @@ func Run(ctx context.Context, c Config) error {
 		o.FieldSelector = "type=" + string(core.SecretTypeTLS)
 	}))
 	p.secrets = certificates.Core().V1().Secrets().Informer()
+	if p.gatewayAPI, err = newGatewayClient(config, factory.Core().V1().Namespaces().Informer(), time.Now); err != nil {
+		return fmt.Errorf("publish: use Gateway API: %w", err)
+	}
+	watched := map[string]cache.SharedIndexInformer{
+		"services": p.services, "endpointslices": p.slices, "ingresses": p.ingresses, "ingressclasses": p.classes, "secrets": p.secrets, "namespaces": p.gatewayAPI.namespaces,
+	}
+	maps.Copy(watched, p.gatewayAPI.informers())
 	p.keys = follow.New(c.Etcd, route.KeysPrefix, route.DecodeKey, p.wake, c.Logger)
-	for what, informer := range map[string]cache.SharedIndexInformer{
-		"services": p.services, "endpointslices": p.slices, "ingresses": p.ingresses, "ingressclasses": p.classes, "secrets": p.secrets,
-	} {
+	for what, informer := range watched {
 		if err := p.watch(what, informer); err != nil {
 			return fmt.Errorf("publish: watch %s: %w", what, err)
 		}
@@ -97,9 +105,17 @@ func Run(ctx context.Context, c Config) error {
 	followed.Go(func() { p.gateways.Run(ctx) })
 	followed.Go(func() { p.keys.Run(ctx) })
 	defer followed.Wait()
+	for _, informer := range p.gatewayAPI.informers() {
+		followed.Go(func() { informer.RunWithContext(ctx) })
+	}
 	// Ingresses wait for what they depend on, and Services do not wait for Ingresses.
 	followed.Go(func() {
 		if cache.WaitForCacheSync(ctx.Done(), p.ingresses.HasSynced, p.classes.HasSynced, p.secrets.HasSynced) {
+			p.wake()
+		}
+	})
+	followed.Go(func() {
+		if cache.WaitForCacheSync(ctx.Done(), p.gatewayAPI.synced()...) {
 			p.wake()
 		}
 	})
@@ -121,6 +137,7 @@ type publisher struct {
 	store      *store
 	complainer *complainer
 	statuses   *statuses
+	gatewayAPI *gatewayClient
 	gateways   *follow.Folder[route.Gateway]
 	keys       *follow.Folder[route.PublicKey]
 	changed    chan struct{}
@@ -138,6 +155,9 @@ func (p *publisher) watch(what string, informer cache.SharedIndexInformer) error
 		return err
 	}
 	return informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		if apierrors.IsNotFound(err) {
+			return // a kind of Gateway API that is not there
+		}
 		p.config.Logger.Warn("lost the Kubernetes API, trying again; routes stay as they are", "watching", what, "error", err)
 	})
 }
@@ -193,6 +213,9 @@ func (p *publisher) publish(ctx context.Context) error {
 		err = errors.Join(err, p.statuses.write(ctx, services, routes, complaints, gateways))
 		if sites != nil {
 			err = errors.Join(err, p.statuses.writeIngresses(ctx, objects[*networking.Ingress](p.ingresses), sites, gateways))
+			if !sites.partial {
+				err = errors.Join(err, p.gatewayAPI.write(ctx, sites, gateways))
+			}
 		}
 	}
 	return err
@@ -205,14 +228,29 @@ func (p *publisher) sites(services []*core.Service, endpoints []*discovery.Endpo
 	}
 	sites := SitesOf(World{
 		Ingresses: objects[*networking.Ingress](p.ingresses), Classes: objects[*networking.IngressClass](p.classes), Services: services, EndpointSlices: endpoints,
-		Secrets: objects[*core.Secret](p.secrets),
+		Secrets: objects[*core.Secret](p.secrets), GatewayAPI: p.gatewayAPI.world(),
 	})
+	if sites.partial {
+		sites.keep(held)
+	}
 	for i, l := range sites.wanted {
 		if has, before := held[l.Port]; before && has.Since.Before(l.Since) {
 			sites.wanted[i].Since = has.Since
 		}
 	}
 	return &sites
+}
+
+// keep has Gateways keep their ports, as long as it is not known what they want.
+func (s *Sites) keep(held map[uint16]route.Listener) {
+	for _, l := range sorted(held) {
+		switch i := slices.IndexFunc(s.wanted, func(w route.Listener) bool { return w.Port == l.Port }); {
+		case i >= 0 && s.wanted[i].TLS == l.TLS:
+			s.wanted[i].Passes = l.Passes
+		case i < 0 && l.NoIngress:
+			s.wanted = append(s.wanted, l)
+		}
+	}
 }
 
 func sorted(listeners map[uint16]route.Listener) []route.Listener {

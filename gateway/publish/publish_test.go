@@ -412,7 +412,9 @@ func allow(t *testing.T, admin kubernetes.Interface, user string) {
 			{APIGroups: []string{""}, Resources: []string{"services/status"}, Verbs: []string{"patch"}},
 			{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses", "ingressclasses"}, Verbs: []string{"get", "list", "watch"}},
 			{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses/status"}, Verbs: []string{"patch"}},
-			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"secrets", "namespaces"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{"gateway.networking.k8s.io"}, Resources: []string{"gatewayclasses", "gateways", "httproutes", "tlsroutes", "referencegrants"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{"gateway.networking.k8s.io"}, Resources: []string{"gatewayclasses/status", "gateways/status", "httproutes/status", "tlsroutes/status"}, Verbs: []string{"update"}},
 			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		},
 	}, meta.CreateOptions{})

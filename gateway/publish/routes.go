@@ -122,7 +122,7 @@ func share(services []*core.Service, endpointSlices []*discovery.EndpointSlice, 
 		}
 		holder := l.Holder.String() + ", which is older"
 		if l.Holder.Protocol == web {
-			holder = "the Ingresses, which have it already"
+			holder = "the Ingresses and Gateways, which have it already"
 		}
 		service := byName[types.NamespacedName{Namespace: l.Route.Namespace, Name: l.Route.Service}]
 		complaints = append(complaints, complaint(service, ReasonConflict, "port %s is not published: gateway port %d belongs to %s. Choose another with the annotation %s.",

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -73,12 +74,12 @@ func (s *store) holds(ctx context.Context) (services map[types.NamespacedName]bo
 		}
 	}
 	listeners = make(map[uint16]route.Listener)
-	for _, port := range []uint16{route.HTTPPort, route.HTTPSPort} {
-		key := route.PartKey(route.Part{Listener: &route.Listener{Port: port}})
-		if has, there := s.known[key]; there {
-			if part, err := route.DecodePart(key, []byte(has.value)); err == nil {
-				listeners[port] = *part.Listener
-			}
+	for key, has := range s.known {
+		if !strings.HasPrefix(key, route.ListenersPrefix) {
+			continue
+		}
+		if part, err := route.DecodePart(key, []byte(has.value)); err == nil {
+			listeners[part.Listener.Port] = *part.Listener
 		}
 	}
 	return s.served, listeners, nil
@@ -106,7 +107,7 @@ func (s *store) write(ctx context.Context, routes []route.Route, sites *Sites, k
 	}
 	stay := func(prefix string) {
 		for key, has := range s.known {
-			if strings.HasPrefix(key, prefix) {
+			if _, decided := wanted[key]; !decided && strings.HasPrefix(key, prefix) {
 				wanted[key] = has.value
 			}
 		}
@@ -121,6 +122,9 @@ func (s *store) write(ctx context.Context, routes []route.Route, sites *Sites, k
 				continue
 			}
 			wanted[route.PartKey(part)] = string(value)
+		}
+		if sites.partial {
+			s.keepKinds(stay)
 		}
 	}
 	if sites == nil || keys == nil {
@@ -148,6 +152,30 @@ func (s *store) write(ctx context.Context, routes []route.Route, sites *Sites, k
 	}
 	s.served = servicesOf(routes)
 	return nil
+}
+
+// keepKinds has the sites of Gateway API stay, with what they refer to.
+func (s *store) keepKinds(stay func(prefix string)) {
+	for key, has := range s.known {
+		if !strings.HasPrefix(key, route.KindsPrefix) {
+			continue
+		}
+		stay(key)
+		part, err := route.DecodePart(key, []byte(has.value))
+		if err != nil {
+			continue
+		}
+		for name := range poolsOf([]route.Site{*part.Site}) {
+			stay(route.PoolsPrefix + name)
+		}
+		for _, one := range part.Site.Certificates {
+			for sealed := range s.known {
+				if strings.HasPrefix(sealed, route.CertificatesPrefix) && strings.HasSuffix(sealed, "/"+cmp.Or(one.Namespace, part.Site.Namespace)+"/"+one.Secret) {
+					stay(sealed)
+				}
+			}
+		}
+	}
 }
 
 // seal closes each certificate for each gateway. What is in etcd already is not closed anew.

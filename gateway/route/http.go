@@ -16,12 +16,16 @@ import (
 // Ingress, Gateway and route of Gateway API, and for each port of a Service that these name.
 const HTTPPrefix = Prefix + "routes/http/"
 
-const (
-	listenersPrefix = HTTPPrefix + "listeners/"
-	sitesPrefix     = HTTPPrefix + "sites/"
-	kindsPrefix     = HTTPPrefix + "kinds/" // sites of other kinds than Ingress, which gateways of releases without them pass over
-	poolsPrefix     = HTTPPrefix + "pools/"
-)
+// ListenersPrefix is where the ports are.
+const ListenersPrefix = HTTPPrefix + "listeners/"
+
+// KindsPrefix is where sites of other kinds than Ingress are, which gateways of releases without them pass over.
+const KindsPrefix = HTTPPrefix + "kinds/"
+
+// PoolsPrefix is where pools are.
+const PoolsPrefix = HTTPPrefix + "pools/"
+
+const sitesPrefix = HTTPPrefix + "sites/"
 
 // Ports of HTTP and of HTTP over TLS.
 const (
@@ -149,13 +153,13 @@ func Assemble(parts []Part) (h HTTP) {
 func PartKey(p Part) string {
 	switch {
 	case p.Listener != nil:
-		return listenersPrefix + strconv.Itoa(int(p.Listener.Port))
+		return ListenersPrefix + strconv.Itoa(int(p.Listener.Port))
 	case p.Site != nil && p.Site.Kind != "":
-		return kindsPrefix + p.Site.Kind + "/" + p.Site.Namespace + "/" + p.Site.Name
+		return KindsPrefix + p.Site.Kind + "/" + p.Site.Namespace + "/" + p.Site.Name
 	case p.Site != nil:
 		return sitesPrefix + p.Site.Namespace + "/" + p.Site.Ingress
 	case p.Pool != nil:
-		return poolsPrefix + p.Pool.Name()
+		return PoolsPrefix + p.Pool.Name()
 	}
 	return ""
 }

@@ -245,3 +245,14 @@ func (s Session) validate() error {
 	}
 	return validTargets(s.Targets, false)
 }
+
+// And gives the changes of both, as filters that follow each other.
+func (h *Headers) And(other *Headers) *Headers {
+	switch {
+	case h == nil:
+		return other
+	case other == nil:
+		return h
+	}
+	return &Headers{Set: slices.Concat(h.Set, other.Set), Add: slices.Concat(h.Add, other.Add), Remove: slices.Concat(h.Remove, other.Remove)}
+}

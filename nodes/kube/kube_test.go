@@ -45,7 +45,7 @@ func TestCoreDNSForwardsOnlyWhereTheNodesHaveResolvers(t *testing.T) {
 	require.Contains(t, string(kube.CoreDNS(nil, 1)), "replicas: 1\n")
 	objects, err := kube.Objects([]byte(with), kube.Access())
 	require.NoError(t, err)
-	require.Len(t, objects, 16)
+	require.Len(t, objects, 18)
 	for _, object := range objects {
 		require.NotEmpty(t, object.(*unstructured.Unstructured).GetName())
 	}

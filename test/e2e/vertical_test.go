@@ -66,6 +66,7 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	t.Run("the nodes are ready and named like their servers", func(t *testing.T) { nodesAreReady(t, cluster, demo) })
 	t.Run("a Service made with kubectl alone is reachable through the gateway", func(t *testing.T) { serviceByKubectl(t, l, cluster, where) })
 	t.Run("an Ingress with a host and a certificate answers through the gateway", func(t *testing.T) { ingressByKubectl(t, l, cluster, where) })
+	t.Run("a Gateway and its routes answer, by header and by TLS", func(t *testing.T) { gatewayByKubectl(t, l, cluster, where) })
 	t.Run("a NetworkPolicy closes pods, for gateways too", func(t *testing.T) { networkPolicies(t, l, cluster, where) })
 	t.Run("the API server reaches a webhook and an extension API server in a pod", func(t *testing.T) { extensions(t, l, cluster) })
 	t.Run("container images that came with a node are pinned", func(t *testing.T) { imagesArePinned(t, cluster) })
@@ -538,6 +539,89 @@ spec:
 	c.kubectl(t, "", "delete", "secret", "shop")
 	l.eventually(t, 30*time.Second, "the port is closed again", func() error {
 		if _, err := client.Get("https://" + host + "/"); err == nil {
+			return fmt.Errorf("it still answers")
+		}
+		return nil
+	})
+}
+
+// gatewayByKubectl has the demo answer on ports of a Gateway: to requests with a header, with a header of the route's in the answer, and by TLS.
+func gatewayByKubectl(t *testing.T, l *lab, c *cluster, where string) {
+	address, _, _ := strings.Cut(where, ":")
+	const host = "edge.example.com"
+	certificate, pair := selfSigned(t, host)
+	directory := t.TempDir()
+	for name, content := range map[string][]byte{"tls.crt": certificate, "tls.key": pair} {
+		require.NoError(t, os.WriteFile(filepath.Join(directory, name), content, 0o600))
+	}
+	service := strings.Fields(c.kubectl(t, "", "get", "services", "--namespace", "default", "--selector", "!provider", "--output", "jsonpath={.items[0].metadata.name} {.items[0].spec.ports[0].port}"))
+	c.kubectl(t, "", "create", "secret", "tls", "edge", "--cert", filepath.Join(directory, "tls.crt"), "--key", filepath.Join(directory, "tls.key"))
+	manifest := fmt.Sprintf(`
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge}
+spec:
+  gatewayClassName: burano
+  listeners:
+  - {name: plain, port: 8088, protocol: HTTP}
+  - {name: safe, port: 8443, protocol: HTTPS, hostname: %[1]s, tls: {certificateRefs: [{name: edge}]}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: demo}
+spec:
+  parentRefs: [{name: edge}]
+  hostnames: [%[1]s]
+  rules:
+  - matches: [{headers: [{name: X-Demo, value: "yes"}]}]
+    filters: [{type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: X-Edge, value: here}]}}]
+    backendRefs: [{name: %[2]s, port: %[3]s}]
+`, host, service[0], service[1])
+	c.kubectl(t, manifest, "apply", "-f", "-")
+	trusted := x509.NewCertPool()
+	require.True(t, trusted.AppendCertsFromPEM(certificate))
+	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: trusted},
+		DialContext: func(ctx context.Context, network, to string) (net.Conn, error) {
+			_, port, _ := net.SplitHostPort(to)
+			return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(address, port))
+		},
+	}}
+	ask := func(url, header string) (*http.Response, error) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		require.NoError(t, err)
+		request.Header.Set("X-Demo", header)
+		response, err := client.Do(request)
+		if err == nil {
+			response.Body.Close()
+		}
+		return response, err
+	}
+	began := time.Now()
+	for _, url := range []string{"http://" + host + ":8088/", "https://" + host + ":8443/"} {
+		l.eventually(t, time.Minute, url+" answers", func() error {
+			response, err := ask(url, "yes")
+			if err == nil && (response.StatusCode != http.StatusOK || response.Header.Get("X-Edge") != "here") {
+				err = fmt.Errorf("%s %v", response.Status, response.Header)
+			}
+			return err
+		})
+	}
+	t.Logf("the Gateway answered %s after it was made", time.Since(began).Round(time.Millisecond))
+	response, err := ask("http://"+host+":8088/", "no")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusNotFound, response.StatusCode)
+	l.eventually(t, 10*time.Second, "the statuses say so", func() error {
+		has := strings.TrimSpace(c.kubectl(t, "", "get", "gateway", "edge", "--output", `jsonpath={.status.addresses[*].value} {.status.conditions[?(@.type=="Programmed")].status} {.status.listeners[*].attachedRoutes}`))
+		if has != address+" True 1 1" {
+			return fmt.Errorf("it says %q, and the gateway is %s", has, address)
+		}
+		return nil
+	})
+	c.kubectl(t, manifest, "delete", "--wait=false", "-f", "-")
+	c.kubectl(t, "", "delete", "secret", "edge")
+	l.eventually(t, 30*time.Second, "the port is closed again", func() error {
+		if _, err := ask("http://"+host+":8088/", "yes"); err == nil {
 			return fmt.Errorf("it still answers")
 		}
 		return nil

@@ -1,0 +1,311 @@
+package publish_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
+	"pgregory.net/rapid"
+	api "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/burano/burano/gateway/haproxytest"
+	"github.com/burano/burano/gateway/publish"
+	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/gateway/seal"
+)
+
+// read reads an object as users write it.
+func read[T any](t require.TestingT, text string) *T {
+	object := new(T)
+	require.NoError(t, yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096).Decode(object))
+	return object
+}
+
+const gatewayText = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: default, generation: 3, creationTimestamp: "2026-01-01T08:00:00Z"}
+spec:
+  gatewayClassName: burano
+  listeners:
+  - {name: plain, port: 8088, protocol: HTTP}
+  - name: safe
+    port: 8443
+    protocol: HTTPS
+    hostname: "*.a.org"
+    tls: {certificateRefs: [{name: good}]}
+    allowedRoutes: {namespaces: {from: All}}
+  - {name: sealed, port: 8443, protocol: TLS, hostname: pod.a.org, tls: {mode: Passthrough}}
+`
+
+func gatewayWorld(t require.TestingT, gateways []string, routes ...string) publish.World {
+	w := world()
+	w.GatewayAPI = &publish.GatewayAPI{
+		Classes: []*api.GatewayClass{{ObjectMeta: meta.ObjectMeta{Name: "burano"}, Spec: api.GatewayClassSpec{ControllerName: publish.Controller}}},
+	}
+	for _, text := range gateways {
+		w.GatewayAPI.Gateways = append(w.GatewayAPI.Gateways, read[api.Gateway](t, text))
+	}
+	for _, text := range routes {
+		if strings.Contains(text, "kind: TLSRoute") {
+			w.GatewayAPI.TLSRoutes = append(w.GatewayAPI.TLSRoutes, read[api.TLSRoute](t, text))
+		} else {
+			w.GatewayAPI.HTTPRoutes = append(w.GatewayAPI.HTTPRoutes, read[api.HTTPRoute](t, text))
+		}
+	}
+	return w
+}
+
+func routeText(name, spec string) string {
+	return "metadata: {name: " + name + ", namespace: default}\nspec: " + spec
+}
+
+func siteOf(sites publish.Sites, kind, name string) route.Site {
+	for _, site := range sites.HTTP.Sites {
+		if site.Kind == kind && site.Name == name {
+			return site
+		}
+	}
+	return route.Site{}
+}
+
+func TestRoutesOfGatewaysBecomeSites(t *testing.T) {
+	certificate, key := haproxytest.Certificate(t, "www.a.org", 0)
+	w := gatewayWorld(t, []string{gatewayText},
+		routeText("all", `{parentRefs: [{name: edge}], hostnames: [www.a.org, b.org], rules: [{backendRefs: [{name: a, port: 80, weight: 3}, {name: b, port: 80}], matches: [{path: {type: Exact, value: /x}, method: GET, headers: [{name: X-A, value: "1"}]}]}]}`),
+		routeText("away", `{parentRefs: [{name: edge, sectionName: plain}], rules: [{filters: [{type: RequestRedirect, requestRedirect: {scheme: https, port: 8443, statusCode: 301, path: {type: ReplacePrefixMatch, replacePrefixMatch: /new}}}], matches: [{path: {value: /old/}}]}]}`),
+		routeText("nobody", `{parentRefs: [{name: edge, port: 8088}], rules: [{backendRefs: [{name: gone, port: 80}], filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: A, value: b}]}}], timeouts: {request: 3s, backendRequest: 1s}, matches: [{path: {value: /gone}}]}, {backendRefs: [{name: a, port: 80}], filters: [{type: URLRewrite, urlRewrite: {hostname: other.org, path: {type: ReplaceFullPath, replaceFullPath: /full}}}], timeouts: {request: 3s, backendRequest: 1s}}]}`),
+		"kind: TLSRoute\n"+routeText("pod", `{parentRefs: [{name: edge, sectionName: sealed}], hostnames: ["*.a.org"], rules: [{backendRefs: [{name: a, port: 80}]}]}`),
+	)
+	w.Secrets = []*core.Secret{tlsSecret("good", certificate, key)}
+	sites := publish.SitesOf(w)
+	require.Empty(t, sites.Complaints)
+	pools := []string{"default/a/http", "default/b/http"}
+	match := &route.Match{Method: "GET", Headers: []route.Pair{{Name: "x-a", Value: "1"}}}
+	shares := []route.Target{{Pool: pools[0], Weight: 3}, {Pool: pools[1], Weight: 1}}
+	require.Equal(t, []route.Path{
+		{Port: 8088, Host: "www.a.org", Path: "/x", Exact: true, Match: match, Targets: shares},
+		{Port: 8088, Host: "b.org", Path: "/x", Exact: true, Match: match, Targets: shares},
+		{Port: 8443, Host: "www.a.org", Path: "/x", Exact: true, Match: match, Targets: shares},
+	}, siteOf(sites, route.KindHTTPRoute, "all").Paths)
+	four := 4
+	require.Equal(t, []route.Path{{Port: 8088, Path: "/old/", Targets: []route.Target{{Weight: 1, Filters: &route.Filters{
+		Rewrite: &route.Rewrite{Path: "/new", Prefix: &four}, Redirect: &route.Redirect{Scheme: "https", Port: 8443, Code: 301},
+	}}}}}, siteOf(sites, route.KindHTTPRoute, "away").Paths)
+	require.Equal(t, []route.Path{
+		{Port: 8088, Path: "/gone", Targets: []route.Target{{Weight: 1, Filters: &route.Filters{Status: 500}}}},
+		{Port: 8088, Path: "/", Targets: []route.Target{{Pool: pools[0], Weight: 1, Filters: &route.Filters{Host: "other.org", Rewrite: &route.Rewrite{Path: "/full"}, Timeout: time.Second}}}},
+	}, siteOf(sites, route.KindHTTPRoute, "nobody").Paths)
+	require.Equal(t, []route.Session{{Port: 8443, Host: "pod.a.org", Targets: []route.Target{{Pool: pools[0], Weight: 1}}}}, siteOf(sites, route.KindTLSRoute, "pod").Sessions)
+	require.Equal(t, []route.Certificate{{Host: "*.a.org", Namespace: "default", Secret: "good"}}, siteOf(sites, route.KindGateway, "edge").Certificates)
+	for _, part := range sites.Parts() {
+		require.NoError(t, part.Validate())
+	}
+}
+
+// TestWhatIsWrittenOfGatewaysIsValid holds that what reaches etcd is valid, and does not depend on the order of what Kubernetes says.
+func TestWhatIsWrittenOfGatewaysIsValid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.SampledFrom([]string{"", "/", "/x", "a.org", "*.a.org", "X-A", "a"}), rapid.String())
+		w := gatewayWorld(t, []string{gatewayText, strings.ReplaceAll(gatewayText, "edge", "second")})
+		for i := range rapid.IntRange(1, 3).Draw(t, "routes") {
+			kind, value, port := api.PathMatchPathPrefix, text.Draw(t, "path"), api.PortNumber(80)
+			name, header := api.HTTPHeaderName(text.Draw(t, "name")), text.Draw(t, "value")
+			one := &api.HTTPRoute{ObjectMeta: meta.ObjectMeta{Namespace: "default", Name: fmt.Sprint("r", i)}}
+			one.Spec.ParentRefs = []api.ParentReference{{Name: "edge"}, {Name: "second"}}
+			one.Spec.Hostnames = []api.Hostname{api.Hostname(text.Draw(t, "host"))}
+			one.Spec.Rules = []api.HTTPRouteRule{{
+				Matches:     []api.HTTPRouteMatch{{Path: &api.HTTPPathMatch{Type: &kind, Value: &value}, Headers: []api.HTTPHeaderMatch{{Name: name, Value: header}}}},
+				Filters:     []api.HTTPRouteFilter{{Type: api.HTTPRouteFilterRequestHeaderModifier, RequestHeaderModifier: &api.HTTPHeaderFilter{Set: []api.HTTPHeader{{Name: name, Value: header}}}}},
+				BackendRefs: []api.HTTPBackendRef{{BackendRef: api.BackendRef{BackendObjectReference: api.BackendObjectReference{Name: api.ObjectName(text.Draw(t, "service")), Port: &port}}}},
+			}}
+			w.GatewayAPI.HTTPRoutes = append(w.GatewayAPI.HTTPRoutes, one)
+		}
+		sites := publish.SitesOf(w)
+		for _, part := range sites.Parts() {
+			require.NoError(t, part.Validate())
+		}
+		slices.Reverse(w.GatewayAPI.HTTPRoutes)
+		slices.Reverse(w.GatewayAPI.Gateways)
+		require.Equal(t, sites.HTTP, publish.SitesOf(w).HTTP)
+	})
+}
+
+// definitions has the API know the kinds of Gateway API.
+func definitions(t *testing.T, admin kubernetes.Interface) {
+	output, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	require.NoError(t, err)
+	for _, kind := range []string{"gatewayclasses", "gateways", "httproutes", "referencegrants", "tlsroutes"} {
+		content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(output)), "config", "crd", "standard", "gateway.networking.k8s.io_"+kind+".yaml"))
+		require.NoError(t, err)
+		require.NoError(t, admin.CoreV1().RESTClient().Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").SetHeader("Content-Type", "application/yaml").Body(content).Do(t.Context()).Error())
+		require.Eventually(t, func() bool {
+			return admin.CoreV1().RESTClient().Get().AbsPath("/apis/gateway.networking.k8s.io/v1/"+kind).Do(t.Context()).Error() == nil
+		}, 20*time.Second, 20*time.Millisecond, kind)
+	}
+}
+
+// TestGatewaysOfARealCluster goes through the life of a Gateway and its routes in a real Kubernetes API, which learns of their kinds while the publisher runs.
+func TestGatewaysOfARealCluster(t *testing.T) {
+	c := newCluster(t)
+	etcd, admin := c.etcd, c.admin
+	key, err := seal.Load(filepath.Join(t.TempDir(), "key"))
+	require.NoError(t, err)
+	put := func(key string, value []byte, err error) {
+		require.NoError(t, err)
+		_, err = etcd.Put(t.Context(), key, string(value))
+		require.NoError(t, err)
+	}
+	node := route.Gateway{Name: "murano-gateway-1", Address: netip.MustParseAddr("203.0.113.1")}
+	value, err := route.EncodeGateway(node)
+	put(route.GatewayKey(node), value, err)
+	value, err = route.EncodeKey(route.PublicKey{Gateway: node.Name, Public: key.Public()})
+	put(route.KeyOf(node.Name), value, err)
+	_, err = admin.CoreV1().Services("default").Create(t.Context(), newService("a", 8080), meta.CreateOptions{})
+	require.NoError(t, err)
+	_, err = admin.CoreV1().Services("default").Create(t.Context(), newService("taken", 8090), meta.CreateOptions{})
+	require.NoError(t, err)
+	stop := c.start(t, publish.Run)
+	awaitRoute(t, etcd, 8090, anything)
+	definitions(t, admin)
+	stop() // else it looks for the kinds again within half a minute
+	c.start(t, publish.Run)
+
+	const base = "/apis/gateway.networking.k8s.io/v1/"
+	create := func(path, text string) {
+		t.Helper()
+		require.NoError(t, admin.CoreV1().RESTClient().Post().AbsPath(base+path).SetHeader("Content-Type", "application/yaml").Body([]byte(text)).Do(t.Context()).Error())
+	}
+	get := func(path string, into any) {
+		t.Helper()
+		content, err := admin.CoreV1().RESTClient().Get().AbsPath(base + path).Do(t.Context()).Raw()
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(content, into))
+	}
+	eventually := func(what string, is func() bool) {
+		t.Helper()
+		require.Eventually(t, is, 20*time.Second, 10*time.Millisecond, what)
+	}
+	said := func(conditions []meta.Condition, generation int64) (texts []string) {
+		for _, one := range conditions {
+			texts = append(texts, fmt.Sprintf("%s=%s/%s", one.Type, one.Status, one.Reason))
+			if one.ObservedGeneration != generation {
+				texts = append(texts, "stale")
+			}
+		}
+		slices.Sort(texts)
+		return texts
+	}
+	create("gatewayclasses", "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: burano}\nspec: {controllerName: burano.io/gateway}\n")
+	eventually("the class is accepted", func() bool {
+		var class api.GatewayClass
+		get("gatewayclasses/burano", &class)
+		return slices.Equal(said(class.Status.Conditions, class.Generation), []string{"Accepted=True/Accepted"}) && len(class.Status.SupportedFeatures) > 10 &&
+			slices.IsSortedFunc(class.Status.SupportedFeatures, func(a, b api.SupportedFeature) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	})
+	create("namespaces/default/gateways", `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: default}
+spec:
+  gatewayClassName: burano
+  listeners:
+  - {name: plain, port: 8088, protocol: HTTP}
+  - {name: safe, port: 8443, protocol: HTTPS, hostname: a.org, tls: {certificateRefs: [{name: good, namespace: vault}]}}
+  - {name: taken, port: 8090, protocol: HTTP}
+`)
+	create("namespaces/default/httproutes", "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\n"+routeText("web", `{parentRefs: [{name: edge}], rules: [{backendRefs: [{name: a, port: 8080}]}, {matches: [{path: {value: /gone}}], backendRefs: [{name: gone, port: 8080}]}]}`))
+	create("namespaces/default/httproutes", "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\n"+routeText("lost", `{parentRefs: [{name: edge, sectionName: nothing}], rules: [{backendRefs: [{name: a, port: 8080}]}]}`))
+	var gateway api.Gateway
+	listener := func(i int) string {
+		return fmt.Sprint(gateway.Status.Listeners[i].AttachedRoutes, said(gateway.Status.Listeners[i].Conditions, gateway.Generation))
+	}
+	const good = "[Accepted=True/Accepted Conflicted=False/NoConflicts Programmed=True/Programmed ResolvedRefs=True/ResolvedRefs]"
+	status := func(listeners ...string) func() bool {
+		return func() bool {
+			get("namespaces/default/gateways/edge", &gateway)
+			if len(gateway.Status.Listeners) != len(listeners) {
+				return false
+			}
+			for i, is := range listeners {
+				if listener(i) != is {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	const occupied = "1 [Accepted=False/PortUnavailable Conflicted=False/NoConflicts Programmed=False/Invalid ResolvedRefs=True/ResolvedRefs]"
+	eventually("the listeners say how they are", status("1 "+good, "1 [Accepted=True/Accepted Conflicted=False/NoConflicts Programmed=False/Invalid ResolvedRefs=False/RefNotPermitted]", occupied))
+	require.Equal(t, []string{"Accepted=True/ListenersNotValid", "Programmed=True/Programmed"}, said(gateway.Status.Conditions, gateway.Generation))
+	require.Equal(t, "203.0.113.1", gateway.Status.Addresses[0].Value)
+	parents := func(name string, is ...string) func() bool {
+		return func() bool {
+			var object api.HTTPRoute
+			get("namespaces/default/httproutes/"+name, &object)
+			return len(object.Status.Parents) == 1 && slices.Equal(said(object.Status.Parents[0].Conditions, object.Generation), is)
+		}
+	}
+	eventually("a route with a backend that is not there says so", parents("web", "Accepted=True/Accepted", "ResolvedRefs=False/BackendNotFound"))
+	eventually("a route without a listener says so", parents("lost", "Accepted=False/NoMatchingParent", "ResolvedRefs=True/ResolvedRefs"))
+
+	// The certificate is granted, and sealed for the gateway.
+	_, err = admin.CoreV1().Namespaces().Create(t.Context(), &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: "vault"}}, meta.CreateOptions{})
+	require.NoError(t, err)
+	certificate, private := haproxytest.Certificate(t, "a.org", 0)
+	secret := tlsSecret("good", certificate, private)
+	secret.Namespace = "vault"
+	_, err = admin.CoreV1().Secrets("vault").Create(t.Context(), secret, meta.CreateOptions{})
+	require.NoError(t, err)
+	create("namespaces/vault/referencegrants", "apiVersion: gateway.networking.k8s.io/v1\nkind: ReferenceGrant\nmetadata: {name: edge, namespace: vault}\nspec: {from: [{group: gateway.networking.k8s.io, kind: Gateway, namespace: default}], to: [{group: \"\", kind: Secret}]}\n")
+	eventually("the listener is programmed", status("1 "+good, "1 "+good, occupied))
+	keys := func(prefix string) (list []string) {
+		found, err := etcd.Get(t.Context(), prefix, clientv3.WithPrefix())
+		require.NoError(t, err)
+		for _, kv := range found.Kvs {
+			list = append(list, strings.TrimPrefix(string(kv.Key), prefix))
+		}
+		return list
+	}
+	require.Equal(t, []string{"kinds/Gateway/default/edge", "kinds/HTTPRoute/default/web", "listeners/8088", "listeners/8443", "pools/default/a/http"}, keys(route.HTTPPrefix))
+	found, err := etcd.Get(t.Context(), route.CertificatesPrefix, clientv3.WithPrefix())
+	require.NoError(t, err)
+	require.Len(t, found.Kvs, 1)
+	sealed, err := route.DecodeSealed(string(found.Kvs[0].Key), found.Kvs[0].Value)
+	require.NoError(t, err)
+	require.Equal(t, types.NamespacedName{Namespace: "vault", Name: "good"}, types.NamespacedName{Namespace: sealed.Namespace, Name: sealed.Secret})
+	opened, err := key.Open(sealed.Box)
+	require.NoError(t, err)
+	require.True(t, bytes.Contains(opened, certificate))
+
+	// Another controller's word stays.
+	patch := `{"status":{"parents":[{"parentRef":{"name":"other"},"controllerName":"example.org/other","conditions":[{"type":"Accepted","status":"True","reason":"Accepted","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}]}}`
+	require.NoError(t, admin.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(base+"namespaces/default/httproutes/web/status").Body([]byte(patch)).Do(t.Context()).Error())
+	eventually("ours is there again beside it", func() bool {
+		var object api.HTTPRoute
+		get("namespaces/default/httproutes/web", &object)
+		return len(object.Status.Parents) == 2 && object.Status.Parents[0].ControllerName == "example.org/other"
+	})
+	require.NoError(t, admin.CoreV1().RESTClient().Delete().AbsPath(base+"namespaces/default/gateways/edge").Do(t.Context()).Error())
+	eventually("nothing is left", func() bool { return len(keys(route.HTTPPrefix))+len(keys(route.CertificatesPrefix)) == 0 })
+	eventually("nor in the status of the route", func() bool {
+		var object api.HTTPRoute
+		get("namespaces/default/httproutes/web", &object)
+		return len(object.Status.Parents) == 1
+	})
+}

@@ -1,0 +1,92 @@
+package kube
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+)
+
+// gatewayAPI are the kinds of Gateway API that gateways serve: definitions of the standard channel of the module sigs.k8s.io/gateway-api, as they are
+// there (under the Apache License 2.0, which is in the repository's file LICENSE). `go test ./nodes/kube -run GatewayAPI -update` takes them from the module.
+//
+//go:embed manifests/gateway-api.yaml.gz
+var gatewayAPI []byte
+
+//go:embed manifests/gateway-class.yaml
+var gatewayClass []byte
+
+// bundleVersion is the annotation of the definitions that tells their release.
+const bundleVersion = "gateway.networking.k8s.io/bundle-version"
+
+// GatewayAPIDefinitions are the definitions of the kinds of Gateway API.
+func GatewayAPIDefinitions() ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(gatewayAPI))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(reader)
+}
+
+// EnsureGatewayAPI makes a cluster know the kinds of Gateway API and the class of gateways, burano. A definition that somebody else made stays as it is,
+// and so does one of this or a later release, and a class of that name. They are named in left.
+func EnsureGatewayAPI(ctx context.Context, config *rest.Config) (left []string, err error) {
+	definitions, err := GatewayAPIDefinitions()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := Objects(definitions, gatewayClass)
+	if err != nil {
+		return nil, err
+	}
+	client, err := NewClient(config)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range objects {
+		object := one.(*unstructured.Unstructured)
+		resource, err := client.resource(object.GroupVersionKind(), "")
+		if err != nil {
+			return nil, fmt.Errorf("apply %s: %w", describe(object), err)
+		}
+		has, err := resource.Get(ctx, object.GetName(), metav1.GetOptions{})
+		switch {
+		case err == nil && !older(has, object):
+			if !ours(has) {
+				left = append(left, describe(object))
+			}
+			continue
+		case err != nil && !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("look for %s: %w", describe(object), err)
+		}
+		if err := client.Apply(ctx, Manager, object); err != nil {
+			return nil, err
+		}
+	}
+	return left, nil
+}
+
+func ours(object *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == Manager && entry.Operation == metav1.ManagedFieldsOperationApply
+	})
+}
+
+// older tells whether an object is ours, and of an earlier release than another.
+func older(has, other *unstructured.Unstructured) bool {
+	one, err := semver.NewVersion(has.GetAnnotations()[bundleVersion])
+	if err != nil || !ours(has) {
+		return false
+	}
+	two, err := semver.NewVersion(other.GetAnnotations()[bundleVersion])
+	return err == nil && one.LessThan(two)
+}
