@@ -75,6 +75,7 @@ with_servers=(
   'TestApplications applications on servers'
   'TestAClusterIsBack restores'
   'TestAnyMaster masters that are lost'
+  'TestGatewaysShare gateways with one address'
   '* everything else'
   'TestCertificates certificates and keys'
   'TestActionsChange actions'
