@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,6 +104,33 @@ func TestAUnitThatDoesNotComeUpFailsWithItsJournal(t *testing.T) {
 	require.Contains(t, string(out), "why it failed")
 	_, err = os.Stat(dir + "/etcd")
 	require.ErrorIs(t, err, os.ErrNotExist, "what did not start is not noted as started")
+}
+
+func TestAGatewayLivesAsLongAsHAProxyAndTheDaemonAnswer(t *testing.T) {
+	lives := func(args ...string) bool {
+		command := exec.Command("bash", append([]string{"-s", "--"}, args...)...)
+		command.Stdin = strings.NewReader(gatewayLivesScript)
+		return command.Run() == nil
+	}
+	folder := t.TempDir()
+	socket := filepath.Join(folder, "admin.sock")
+	require.False(t, lives("haproxy", socket), "there is none")
+	program := filepath.Join(folder, "socat") // socat's part: it asks, and says what was answered
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/bash\nread -r asked; [[ $asked = 'show version' ]] && cat \"$SAID\"\n"), 0o755))
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	t.Setenv("SAID", filepath.Join(folder, "said"))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "said"), nil, 0o600))
+	require.False(t, lives("haproxy", socket), "it stands still")
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "said"), []byte("2.6.12\n"), 0o600))
+	require.True(t, lives("haproxy", socket))
+
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	host, port, err := net.SplitHostPort(listener.Addr().String())
+	require.NoError(t, err)
+	require.True(t, lives("daemon", host, port))
+	require.NoError(t, listener.Close())
+	require.False(t, lives("daemon", host, port))
 }
 
 func TestTheDiskOfANodeIsRead(t *testing.T) {

@@ -159,7 +159,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 	groups := map[string]any{}
 	for _, node := range list {
 		if node.leaving || node.waits || node.absent {
-			if err := c.leaveVirtual(ctx, node); err != nil {
+			if err := c.keepVirtual(ctx, node, virtual); err != nil {
 				return err
 			}
 			continue // all else that the stack has of it stays as it is

@@ -43,8 +43,9 @@ func (c *clusters) prepareVirtual(ctx context.Context, interpreter *muranopl.Int
 	return []any{reference}, err
 }
 
-// leaveVirtual takes addresses that the template has no more from the port of a node that else stays in it as it is.
-func (c *clusters) leaveVirtual(ctx context.Context, node member) error {
+// keepVirtual brings the port of a node that else stays in the template as it is to the shared address: a gateway that stays may use it, and
+// what the template has no more is taken away.
+func (c *clusters) keepVirtual(ctx context.Context, node member, virtual []any) error {
 	own := c.stacks.own()
 	template, err := c.stacks.template(ctx, own)
 	if err != nil {
@@ -54,24 +55,46 @@ func (c *clusters) leaveVirtual(ctx context.Context, node member) error {
 	name := node.server.prefix() + "port"
 	port, _ := resources[name].(map[string]any)
 	properties, _ := port["properties"].(map[string]any)
-	pairs, _ := properties["allowed_address_pairs"].([]any)
+	pairs, guarded := properties["allowed_address_pairs"].([]any)
+	if !guarded {
+		return nil
+	}
+	wanted := map[string]any{} // addresses by the ports that have them
+	if node.role == nodes.Gateway && !node.leaving {
+		for _, reference := range virtual {
+			wanted[referredPort(reference)] = reference
+		}
+	}
 	var kept []any
 	for _, one := range pairs {
 		pair, _ := one.(map[string]any)
-		reference, _ := pair["ip_address"].(map[string]any)
-		path, _ := reference["get_attr"].([]any)
-		if len(path) == 0 || resources[fmt.Sprint(path[0])] != nil {
+		of := referredPort(pair["ip_address"])
+		if of == "" || resources[of] != nil {
 			kept = append(kept, one)
+			delete(wanted, of)
 		}
 	}
-	if len(kept) == len(pairs) {
+	if len(kept) == len(pairs) && len(wanted) == 0 {
 		return nil
+	}
+	for _, reference := range wanted {
+		kept = append(kept, map[string]any{"ip_address": reference})
 	}
 	port, properties = maps.Clone(port), maps.Clone(properties)
 	properties["allowed_address_pairs"] = kept
 	port["properties"] = properties
 	c.stacks.restore(own, name, port)
 	return nil
+}
+
+// referredPort is the port whose address a template refers to; "" for an address that is said.
+func referredPort(address any) string {
+	reference, _ := address.(map[string]any)
+	path, _ := reference["get_attr"].([]any)
+	if len(path) == 0 {
+		return ""
+	}
+	return fmt.Sprint(path[0])
 }
 
 // checkVirtual finds out what keeps the gateways of a cluster from sharing an address.

@@ -49,3 +49,16 @@ func TestGatewaysThatCannotShareAnAddressAreRefused(t *testing.T) {
 		"?": map[string]any{"type": "io.murano.resources.ExistingNeutronNetwork", "id": "other"}, "internalNetworkName": "net-b"}
 	require.ErrorContains(t, w.fail(t, model), "is in another network than its gateways")
 }
+
+// Its server is to go before another one takes its place, and shares the address until then.
+func TestAGatewayThatWaitsForItsPlaceSharesTheAddressToo(t *testing.T) {
+	w := newWorld(t)
+	w.imageSays = `, "burano_keepalived": "2.2.7"`
+	w.there = w.push(t, withMasters(t, map[string]any{"gatewayCount": 2}))
+	const gateway = "applicationsa-gatewayNodesa-instance"
+	before := propertiesOf(t, w.there, gateway+"-server")
+	w.attributes[gateway+" "+classNodeServer+" servers"] = map[string]any{"current": 2, "former": 1, "first": true}
+	template := w.push(t, shared(t))
+	require.Equal(t, before, propertiesOf(t, template, gateway+"-server"))
+	require.Len(t, propertiesOf(t, template, gateway+"-port")["allowed_address_pairs"], 2)
+}
