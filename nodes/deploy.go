@@ -379,9 +379,6 @@ func (d *deployment) plan() *plan.Plan {
 	// Those of the lead first: where there was one master before, they have had no leader.
 	add(master, stepControllers, d.units(false, "kube-controller-manager", "kube-scheduler"), controlled...)
 	access := add(master, stepAccess, d.access, serves)
-	if slices.ContainsFunc(nodes, func(node Node) bool { return node.Role == Gateway }) {
-		add(master, stepGatewayAPI, d.gatewayAPI, access)
-	}
 	for _, node := range nodes {
 		if node.Role != Master {
 			continue
@@ -400,6 +397,10 @@ func (d *deployment) plan() *plan.Plan {
 		}
 	}
 	add(master, stepServiceAccount, d.serviceAccount, ready, on(master, stepControllers))
+	if slices.ContainsFunc(nodes, func(node Node) bool { return node.Role == Gateway }) {
+		// Definitions keep the API server busy: they wait until it is ready, for which others wait.
+		add(master, stepGatewayAPI, d.gatewayAPI, access, ready)
+	}
 	if d.cluster.config.DNS {
 		dns := plan.Step{Name: stepDNS, After: []string{ready}}
 		for _, node := range nodes {

@@ -412,6 +412,12 @@ func (b *gatewayBuilder) httpRoute(object *api.HTTPRoute) {
 	b.attach(r, refused, resolved, func(l *listenerState, hosts []string) {
 		site.Paths = append(site.Paths, b.paths(r, object, l, hosts)...)
 	})
+	if value, err := route.EncodePart(route.Part{Site: &site}); err == nil && len(value) > maxValue {
+		for i := range r.verdicts {
+			r.verdicts[i].accepted = verdict{string(api.RouteReasonUnsupportedValue), fmt.Sprintf("its hostnames, matches and listeners make %d paths, which are too many for one route; take it apart.", len(site.Paths))}
+		}
+		return
+	}
 	if len(site.Paths) > 0 {
 		b.HTTP.Sites = append(b.HTTP.Sites, site)
 	}

@@ -118,6 +118,20 @@ func TestRoutesOfGatewaysBecomeSites(t *testing.T) {
 	}
 }
 
+func TestARouteThatIsTooLongForEtcdIsNotServed(t *testing.T) {
+	var hosts, matches []string
+	for i := range 16 {
+		hosts = append(hosts, fmt.Sprintf("h%d.a.org", i))
+	}
+	for i := range 64 {
+		matches = append(matches, fmt.Sprintf("{path: {value: /%s%d}, headers: [{name: X, value: %s}]}", strings.Repeat("x", 900), i, strings.Repeat("y", 500)))
+	}
+	w := gatewayWorld(t, []string{gatewayText}, routeText("long", "{parentRefs: [{name: edge}], hostnames: ["+strings.Join(hosts, ",")+"], rules: [{backendRefs: [{name: a, port: 80}], matches: ["+strings.Join(matches, ",")+"]}]}"))
+	require.Empty(t, siteOf(publish.SitesOf(w), route.KindHTTPRoute, "long"))
+	w.GatewayAPI.HTTPRoutes[0].Spec.Hostnames = w.GatewayAPI.HTTPRoutes[0].Spec.Hostnames[:2]
+	require.NotEmpty(t, siteOf(publish.SitesOf(w), route.KindHTTPRoute, "long"))
+}
+
 // TestWhatIsWrittenOfGatewaysIsValid holds that what reaches etcd is valid, and does not depend on the order of what Kubernetes says.
 func TestWhatIsWrittenOfGatewaysIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

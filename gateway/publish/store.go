@@ -26,6 +26,9 @@ const maxOperations = 100
 // maxBytes is how much one transaction writes, if it has more than one key; etcd's default limit is 1.5 MiB.
 const maxBytes = 512 << 10
 
+// maxValue is how long one value may be: etcd takes no longer requests, and one that it refuses would keep all others from being written.
+const maxValue = 1400 << 10
+
 // transactions parts keys so that etcd takes each part at once.
 func transactions(keys []string, wanted map[string]string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
@@ -117,6 +120,9 @@ func (s *store) write(ctx context.Context, routes []route.Route, sites *Sites, k
 	} else {
 		for _, part := range sites.Parts() {
 			value, err := route.EncodePart(part)
+			if err == nil && len(value) > maxValue {
+				err = fmt.Errorf("it has %d bytes, and etcd takes %d", len(value), maxValue)
+			}
 			if err != nil {
 				s.logger.Error("a site is left out", "key", route.PartKey(part), "error", err)
 				continue
