@@ -2,7 +2,9 @@ package images
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +21,14 @@ func (m module) compile(ctx context.Context, folder, out, flags string, output i
 		command.Dir = folder
 		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 		return runCommand(command, output)
+	}
+	for name, files := range m.files {
+		if err := m.collect(ctx, folder, files, filepath.Join(out, name), output); err != nil {
+			return err
+		}
+	}
+	if len(m.programs) == 0 {
+		return nil
 	}
 	options := []string{"-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags", flags}
 	list := append([]string{"list"}, append(options, "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}")...)
@@ -37,6 +47,28 @@ func (m module) compile(ctx context.Context, folder, out, flags string, output i
 		}
 	}
 	return nil
+}
+
+// collect writes files of the main module into one.
+func (m module) collect(ctx context.Context, folder string, files []string, to string, output io.Writer) error {
+	var said bytes.Buffer
+	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", m.main)
+	command.Dir, command.Stdout, command.Stderr = folder, &said, output
+	command.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	var module struct{ Dir, Error string }
+	err := command.Run()
+	if decoded := json.Unmarshal(said.Bytes(), &module); err != nil || decoded != nil {
+		return fmt.Errorf("fetch the sources of %s: %w: %s", m.main, cmp.Or(err, decoded), module.Error)
+	}
+	var all []byte
+	for _, file := range files {
+		content, err := os.ReadFile(filepath.Join(module.Dir, filepath.FromSlash(file)))
+		if err != nil {
+			return fmt.Errorf("take a file of %s: %w", m.main, err)
+		}
+		all = append(append(all, content...), "\n---\n"...)
+	}
+	return os.WriteFile(to, all, 0o644)
 }
 
 // compiling is a writer for what the Go command says. Lines that are names of packages are counted, first those to be compiled and, after

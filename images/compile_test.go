@@ -1,8 +1,10 @@
 package images
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,4 +45,21 @@ func TestABuildSaysWhatIsCompiledAndHowMuchIsLeft(t *testing.T) {
 	said.Reset()
 	require.Error(t, m.compile(t.Context(), folder, out, "-s -w", &said))
 	require.Contains(t, said.String(), "greet.go:3", "what the compiler says is there")
+}
+
+func TestTheDefinitionsOfGatewayAPIAreOfTheReleaseThatGatewaysKnow(t *testing.T) {
+	list := modules()
+	m := list[slices.IndexFunc(list, func(m module) bool { return m.name == "gatewayapi" })]
+	version, err := moduleVersion(t.Context(), m.in("."), m.main)
+	require.NoError(t, err)
+	known, err := moduleVersion(t.Context(), "..", m.main)
+	require.NoError(t, err)
+	require.Equal(t, known, version)
+
+	out := t.TempDir()
+	require.NoError(t, m.compile(t.Context(), m.in("."), out, "", t.Output()))
+	content, err := os.ReadFile(filepath.Join(out, "gateway-api.yaml"))
+	require.NoError(t, err)
+	require.Equal(t, 5, bytes.Count(content, []byte("\nkind: CustomResourceDefinition\n")))
+	require.Equal(t, 5, bytes.Count(content, []byte("gateway.networking.k8s.io/bundle-version: "+version+"\n")))
 }

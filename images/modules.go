@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,8 @@ type module struct {
 	// main is the module whose version the programs carry, and which the manifest names.
 	main     string
 	programs []program
+	// files are of the main module, by the names that they get beside the programs: each is several, one after the other, as YAML has documents.
+	files map[string][]string
 	// stamp gives the linker's -X settings for a version; nil means none.
 	stamp func(version string) []string
 }
@@ -89,6 +92,13 @@ func modules() []module {
 		{name: "coredns", main: "github.com/coredns/coredns", programs: []program{{"coredns", "."}}},
 		{name: kubernetesModule, main: "k8s.io/kubernetes", stamp: kubernetesVersion, programs: []program{{"kubernetes", "."}}},
 		{name: "metricsserver", main: "sigs.k8s.io/metrics-server", programs: []program{{"metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server"}}},
+		{name: "gatewayapi", main: "sigs.k8s.io/gateway-api", files: map[string][]string{"gateway-api.yaml": {
+			"config/crd/standard/gateway.networking.k8s.io_gatewayclasses.yaml",
+			"config/crd/standard/gateway.networking.k8s.io_gateways.yaml",
+			"config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
+			"config/crd/standard/gateway.networking.k8s.io_referencegrants.yaml",
+			"config/crd/standard/gateway.networking.k8s.io_tlsroutes.yaml",
+		}}},
 		{name: "calico", main: "github.com/projectcalico/calico", programs: []program{
 			{"calico-node", "github.com/projectcalico/calico/node/cmd/calico-node"},
 			{"calico-cni", "github.com/projectcalico/calico/cni-plugin/cmd/calico"},
@@ -151,6 +161,9 @@ func (b *builder) module(ctx context.Context, m module) (piece, error) {
 	for _, program := range m.programs {
 		key.add(program.name, program.path)
 	}
+	for _, name := range slices.Sorted(maps.Keys(m.files)) {
+		key.add(append([]string{name}, m.files[name]...)...)
+	}
 	if err := key.addTree(folder, isSource); err != nil {
 		return piece{}, fmt.Errorf("module %s: read its source: %w", m.name, err)
 	}
@@ -165,7 +178,7 @@ func (m module) names() []string {
 	for _, program := range m.programs {
 		names = append(names, program.name)
 	}
-	return names
+	return slices.AppendSeq(names, maps.Keys(m.files))
 }
 
 func linkerFlags(m module, version string) string {

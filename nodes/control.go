@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"fmt"
@@ -190,15 +191,28 @@ func (d *deployment) apply(ctx context.Context, node Node, config *rest.Config, 
 	})
 }
 
-// gatewayAPI makes the cluster know Gateways. The cluster is good without them: what stands in the way is reported, and tried again at the next deployment.
+// gatewayAPI makes the cluster know Gateways, where its master's image has their definitions. The cluster is good without them: what stands in the way is
+// reported, and tried again at the next deployment.
 func (d *deployment) gatewayAPI(ctx context.Context, node Node) error {
+	out, err := d.script(ctx, node, "look for Gateway API", "if [ -e "+kube.GatewayAPIFile+" ]; then echo there; fi", nil)
+	if err != nil || strings.TrimSpace(out) != "there" {
+		return err
+	}
+	client, err := d.cluster.connect(ctx, node)
+	if err != nil {
+		return err
+	}
+	var definitions bytes.Buffer
+	if err := client.Receive(ctx, kube.GatewayAPIFile, &definitions); err != nil {
+		return err
+	}
 	config, err := d.bootstrap(ctx)
 	if err != nil {
 		return err
 	}
 	var left []string
 	err = wait.Every(pollEvery).For(time.Minute).Until(ctx, func(ctx context.Context) error {
-		if left, err = kube.EnsureGatewayAPI(ctx, config); err != nil {
+		if left, err = kube.EnsureGatewayAPI(ctx, config, definitions.Bytes()); err != nil {
 			return wait.Again(err)
 		}
 		return nil

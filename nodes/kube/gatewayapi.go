@@ -1,12 +1,9 @@
 package kube
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	_ "embed"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/Masterminds/semver/v3"
@@ -16,11 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// gatewayAPI are the kinds of Gateway API that gateways serve: definitions of the standard channel of the module sigs.k8s.io/gateway-api, as they are
-// there (under the Apache License 2.0, which is in the repository's file LICENSE). `go test ./nodes/kube -run GatewayAPI -update` takes them from the module.
-//
-//go:embed manifests/gateway-api.yaml.gz
-var gatewayAPI []byte
+// GatewayAPIFile is where the node image has the definitions of the kinds of Gateway API that gateways serve, of its standard channel.
+const GatewayAPIFile = "/opt/burano/manifests/gateway-api.yaml"
 
 //go:embed manifests/gateway-class.yaml
 var gatewayClass []byte
@@ -28,22 +22,9 @@ var gatewayClass []byte
 // bundleVersion is the annotation of the definitions that tells their release.
 const bundleVersion = "gateway.networking.k8s.io/bundle-version"
 
-// GatewayAPIDefinitions are the definitions of the kinds of Gateway API.
-func GatewayAPIDefinitions() ([]byte, error) {
-	reader, err := gzip.NewReader(bytes.NewReader(gatewayAPI))
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(reader)
-}
-
-// EnsureGatewayAPI makes a cluster know the kinds of Gateway API and the class of gateways, burano. A definition that somebody else made stays as it is,
+// EnsureGatewayAPI makes a cluster know the kinds of Gateway API by their definitions, and the class of gateways, burano. A definition that somebody else made stays as it is,
 // and so does one of this or a later release, and a class of that name. They are named in left.
-func EnsureGatewayAPI(ctx context.Context, config *rest.Config) (left []string, err error) {
-	definitions, err := GatewayAPIDefinitions()
-	if err != nil {
-		return nil, err
-	}
+func EnsureGatewayAPI(ctx context.Context, config *rest.Config, definitions []byte) (left []string, err error) {
 	objects, err := Objects(definitions, gatewayClass)
 	if err != nil {
 		return nil, err
