@@ -55,6 +55,7 @@ units() {
   for module in programs flannel; do
     (cd "images/modules/$module" && go vet ./... && go test ./...)
   done
+  (cd cmd/terraform-provider-burano && go vet ./...) # its tests start a server: `make test` runs them
 }
 
 beside() {

@@ -237,6 +237,9 @@ var step = regexp.MustCompile(`[^.\[\]]+`)
 
 // Place is the file and line of what a path such as applications[0].nodes[1].flavor leads to, or of the last part of the way that the file has.
 func (d Document) Place(path string) string {
+	if d.root == nil { // it was not read from a file
+		return d.Kind + " " + d.Name
+	}
 	node := d.root
 	for _, key := range step.FindAllString(path, -1) {
 		next := child(node, key)
