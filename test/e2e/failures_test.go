@@ -221,7 +221,7 @@ func (s *scaling) rebootsInAStep(t *testing.T) {
 	s.in(t, "murano-kube-2", "nft delete table inet test")
 	s.in(t, "murano-gateway-1", "systemctl stop etcd; umount /var/lib/etcd")
 	task := s.beginDeploy(t)
-	s.begun(t, task, "murano-kube-2: files")
+	s.begun(t, task, "murano-kube-2: container runtime") // which is one script after another, without a pause in which nothing is lost
 	require.NoError(t, servers.Reboot(t.Context(), s.user.nova(t), s.cluster.servers["murano-kube-2"], servers.RebootOpts{Type: servers.SoftReboot}).ExtractErr())
 	lines := s.end(t, task)
 	healed(t, lines)
