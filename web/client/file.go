@@ -61,27 +61,48 @@ func untyped(applications []map[string]any) int {
 // environment's id.
 func (c *Client) Deploy(ctx context.Context, file EnvironmentFile, allowDestroy ...string) (id string, err error) {
 	existing, err := c.Environment(ctx, file.Name)
-	isNew := IsStatus(err, http.StatusNotFound)
-	if isNew {
-		existing, err = c.CreateEnvironment(ctx, EnvironmentOptions{Name: file.Name, Region: file.Region, DefaultNetworks: file.DefaultNetworks})
+	if IsStatus(err, http.StatusNotFound) {
+		return c.DeployNew(ctx, file)
 	}
 	if err != nil {
 		return "", err
 	}
-	session, err := c.draft(ctx, existing.ID, StableIDs(existing.ID, file.Applications), true)
-	if err != nil && isNew {
-		// Nothing was ever deployed in it: it goes at once.
-		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
-		defer cancel()
-		err = errors.Join(err, c.DeleteEnvironment(cleanup, existing.ID, false))
-	}
+	return existing.ID, c.DeployInto(ctx, existing.ID, file, allowDestroy...)
+}
+
+// DeployNew makes an environment and begins to deploy its applications. An environment of that name is a Refusal with the status 409. When it
+// fails and nothing was begun, the environment goes again; an id beside an error is that of one that stays.
+func (c *Client) DeployNew(ctx context.Context, file EnvironmentFile) (id string, err error) {
+	made, err := c.CreateEnvironment(ctx, EnvironmentOptions{Name: file.Name, Region: file.Region, DefaultNetworks: file.DefaultNetworks})
 	if err != nil {
 		return "", err
 	}
-	if err := c.DeploySession(ctx, existing.ID, session, allowDestroy...); err != nil {
-		return "", errors.Join(err, c.dropDraft(ctx, existing.ID, session))
+	err = c.DeployInto(ctx, made.ID, file)
+	if err == nil {
+		return made.ID, nil
 	}
-	return existing.ID, nil
+	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	begun, lookErr := c.Deployments(cleanup, made.ID, 1)
+	if lookErr != nil || len(begun) > 0 { // the answer that it was begun may be what was lost
+		return made.ID, errors.Join(err, lookErr)
+	}
+	if deleteErr := c.DeleteEnvironment(cleanup, made.ID, false); deleteErr != nil {
+		return made.ID, errors.Join(err, deleteErr)
+	}
+	return "", err
+}
+
+// DeployInto replaces the applications of an environment by those of the file, and begins to deploy them.
+func (c *Client) DeployInto(ctx context.Context, environment string, file EnvironmentFile, allowDestroy ...string) error {
+	session, err := c.draft(ctx, environment, StableIDs(environment, file.Applications), true)
+	if err != nil {
+		return err
+	}
+	if err := c.DeploySession(ctx, environment, session, allowDestroy...); err != nil {
+		return errors.Join(err, c.dropDraft(ctx, environment, session))
+	}
+	return nil
 }
 
 // PreviewFile says what Deploy would do with an environment that is there; it does so by a draft that is dropped again.

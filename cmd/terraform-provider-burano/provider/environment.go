@@ -50,16 +50,16 @@ func (r *environmentResource) Configure(_ context.Context, request resource.Conf
 }
 
 func (r *environmentResource) Schema(_ context.Context, _ resource.SchemaRequest, response *resource.SchemaResponse) {
-	once := []planmodifier.String{stringplanmodifier.RequiresReplace()}
+	once := []planmodifier.String{stringplanmodifier.RequiresReplaceIf(elsewhere, "Another value is another environment.", "Another value is another environment.")}
 	response.Schema = schema.Schema{
 		Description: "An environment with its applications, such as a Kubernetes cluster. It is deployed when it is made, and again when its applications are others than before, here or by somebody else.",
 		Attributes: map[string]schema.Attribute{
 			"id":   schema.StringAttribute{Computed: true, Description: "The environment's id.", PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}},
 			"name": schema.StringAttribute{Required: true, Description: "Its name, which no other environment of the project has. It may be changed."},
-			"region": schema.StringAttribute{Optional: true, Description: "The region of the cloud; the server's own without it. In another one it is another environment.",
+			"region": schema.StringAttribute{Optional: true, Description: "The region of the cloud; the server's own without it. In another one it is another environment. One that is there keeps its own.",
 				PlanModifiers: once},
 			"default_networks": schema.StringAttribute{Optional: true, CustomType: jsontypes.NormalizedType{}, PlanModifiers: once,
-				Description: "JSON: the networks of servers that name none, as defaultNetworks of Murano's API; a network of its own without it."},
+				Description: "JSON: the networks of servers that name none, as defaultNetworks of Murano's API; a network of its own without it. One that is there keeps its own."},
 			"applications": schema.StringAttribute{Required: true, CustomType: jsontypes.NormalizedType{},
 				Description: "JSON: a list of applications, as in the files of burano deploy. Ids of objects may be any readable words; they stay the same objects as long as the words do."},
 			"allow_destroy": schema.ListAttribute{Optional: true, ElementType: types.StringType,
@@ -68,6 +68,21 @@ func (r *environmentResource) Schema(_ context.Context, _ resource.SchemaRequest
 				Description: "Whether the environment refuses to be deleted, with its servers and volumes. True unless said otherwise."},
 			"status": schema.StringAttribute{Computed: true, Description: "What came of the newest deployment: ready, or deploy failure."},
 		},
+	}
+}
+
+// elsewhere tells whether an environment would have to be made anew to be where it is wanted. What was never said of it, as of one that was imported, is no reason to.
+func elsewhere(ctx context.Context, request planmodifier.StringRequest, response *stringplanmodifier.RequiresReplaceIfFuncResponse) {
+	known, wanted := request.StateValue.ValueString(), request.PlanValue.ValueString()
+	switch {
+	case request.PlanValue.IsUnknown():
+		response.RequiresReplace = known != ""
+	case wanted == "" || known == wanted:
+	case known == "":
+		response.Diagnostics.AddAttributeWarning(request.Path, "The environment keeps what it has", "It is there already, and this is only read when an environment is made.")
+	default:
+		same, diagnostics := jsontypes.NewNormalizedValue(known).StringSemanticEquals(ctx, jsontypes.NewNormalizedValue(wanted))
+		response.RequiresReplace = diagnostics.HasError() || !same // a region is no JSON, and another one is another one
 	}
 }
 
@@ -82,12 +97,13 @@ func (r *environmentResource) ModifyPlan(ctx context.Context, request resource.M
 	if response.Diagnostics.HasError() {
 		return
 	}
-	same, diagnostics := known.Applications.StringSemanticEquals(ctx, wanted.Applications)
-	response.Diagnostics.Append(diagnostics...)
-	settled := known.Status.ValueString() == statusReady
-	if !wanted.Applications.IsUnknown() && same && settled {
-		response.Diagnostics.Append(response.Plan.SetAttribute(ctx, path.Root("status"), known.Status)...)
-		return
+	if !wanted.Applications.IsUnknown() && known.Status.ValueString() == statusReady {
+		same, diagnostics := known.Applications.StringSemanticEquals(ctx, wanted.Applications)
+		response.Diagnostics.Append(diagnostics...)
+		if same {
+			response.Diagnostics.Append(response.Plan.SetAttribute(ctx, path.Root("status"), known.Status)...)
+			return
+		}
 	}
 	response.Diagnostics.Append(response.Plan.SetAttribute(ctx, path.Root("status"), types.StringUnknown())...)
 	if wanted.Applications.IsUnknown() || r.api == nil || !wanted.Name.Equal(known.Name) {
@@ -150,34 +166,45 @@ func (r *environmentResource) Create(ctx context.Context, request resource.Creat
 		refused(&response.Diagnostics, "The environment "+name+" cannot be looked for", err)
 		return
 	}
-	id := r.deploy(ctx, wanted, &response.Diagnostics)
+	file, err := wanted.file()
+	if err != nil {
+		response.Diagnostics.AddAttributeError(path.Root("applications"), "The applications cannot be read", err.Error())
+		return
+	}
+	id, err := r.api.DeployNew(ctx, file)
+	if err != nil {
+		refused(&response.Diagnostics, "The environment "+name+" cannot be deployed", err)
+	}
 	if id == "" {
 		return
 	}
 	// It is there from now on, whatever comes of its deployment.
 	wanted.ID, wanted.Status = types.StringValue(id), types.StringValue(statusDeploying)
 	response.Diagnostics.Append(response.State.Set(ctx, wanted)...)
+	if response.Diagnostics.HasError() {
+		return
+	}
 	wanted.Status = r.await(ctx, wanted, &response.Diagnostics)
 	response.Diagnostics.Append(response.State.Set(ctx, wanted)...)
 }
 
-// deploy begins a deployment of what is wanted, and returns the environment's id.
-func (r *environmentResource) deploy(ctx context.Context, wanted environmentModel, diagnostics *diag.Diagnostics) string {
+// redeploy begins to deploy what is wanted of an environment that is there, and tells whether it has.
+func (r *environmentResource) redeploy(ctx context.Context, wanted environmentModel, diagnostics *diag.Diagnostics) bool {
 	file, err := wanted.file()
 	if err != nil {
 		diagnostics.AddAttributeError(path.Root("applications"), "The applications cannot be read", err.Error())
-		return ""
+		return false
 	}
 	var allowed []string
 	diagnostics.Append(wanted.AllowDestroy.ElementsAs(ctx, &allowed, false)...)
 	if diagnostics.HasError() {
-		return ""
+		return false
 	}
-	id, err := r.api.Deploy(ctx, file, allowed...)
-	if err != nil {
+	if err := r.api.DeployInto(ctx, wanted.ID.ValueString(), file, allowed...); err != nil {
 		refused(diagnostics, "The environment "+file.Name+" cannot be deployed", err)
+		return false
 	}
-	return id
+	return true
 }
 
 // await waits for the newest deployment and gives the environment's status; a deployment that failed is an error with the reports that say why.
@@ -274,7 +301,7 @@ func (r *environmentResource) Update(ctx context.Context, request resource.Updat
 	}
 	wanted.ID = known.ID
 	if wanted.Status.IsUnknown() {
-		if r.deploy(ctx, wanted, &response.Diagnostics) == "" {
+		if !r.redeploy(ctx, wanted, &response.Diagnostics) {
 			return
 		}
 		wanted.Status = types.StringValue(statusDeploying)

@@ -463,6 +463,15 @@ func TestResourcesOfARealBurano(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, errorsOf(found.Diagnostics), "environment cannot be found")
 
+	t.Run("bad days", func(t *testing.T) { badDays(t, api) })
+	for _, name := range []string{"unanswered", "unknown", "placed"} {
+		left, said := tf.importState(t, "burano_environment", name)
+		require.Empty(t, said)
+		require.Contains(t, tf.destroy(t, left), "Nothing was deleted", "what was imported is protected")
+		require.NoError(t, api.DeleteEnvironment(t.Context(), tf.get(t, left, "id"), false))
+		require.NoError(t, api.WaitDeleted(t.Context(), tf.get(t, left, "id")))
+	}
+
 	require.Empty(t, tf.destroy(t, app))
 	t.Run("categories are for administrators", func(t *testing.T) {
 		_, said := tf.apply(t, resource{kind: "burano_category"}, map[string]any{"name": "Shops"})
