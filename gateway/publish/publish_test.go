@@ -28,6 +28,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	authorization "k8s.io/api/authorization/v1"
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	rbac "k8s.io/api/rbac/v1"
@@ -401,7 +402,7 @@ func awaitEvents(t *testing.T, client kubernetes.Interface, service, reason stri
 	}, 20*time.Second, 5*time.Millisecond, "event %s of %s with the count %d", reason, service, times)
 }
 
-// allow gives the publisher the rights that its documentation names, and no others.
+// allow gives the publisher the rights that its documentation names, and no others; they are in effect when it returns.
 func allow(t *testing.T, admin kubernetes.Interface, user string) {
 	t.Helper()
 	_, err := admin.RbacV1().ClusterRoles().Create(t.Context(), &rbac.ClusterRole{
@@ -425,6 +426,13 @@ func allow(t *testing.T, admin kubernetes.Interface, user string) {
 		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: user},
 	}, meta.CreateOptions{})
 	require.NoError(t, err)
+	// The API hears of the role and of its binding a moment after it has stored them, and refuses until then.
+	require.Eventually(t, func() bool {
+		review, err := admin.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorization.SubjectAccessReview{
+			Spec: authorization.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorization.ResourceAttributes{Verb: "list", Resource: "services"}},
+		}, meta.CreateOptions{})
+		return err == nil && review.Status.Allowed
+	}, 20*time.Second, 5*time.Millisecond, "the rights of %s in effect", user)
 }
 
 // journal is a log that can be read while it is written.
