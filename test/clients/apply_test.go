@@ -1,12 +1,18 @@
 package clients
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/applicationcredentials"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -78,6 +84,20 @@ Methods:
 	require.Contains(t, burano(demo, "action", "call", "demo", "beta", "greet", "--follow"), `"hello"`)
 	require.Contains(t, burano(demo, "apply", "-f", "files"), "3 as described")
 
+	// An environment whose deployment was begun stays, though the answer was lost; one whose order was lost leaves nothing.
+	for _, lost := range []struct {
+		what, name string
+		performed  bool
+	}{{"the order", "unordered", false}, {"the answer", "unanswered", true}} {
+		s.write(map[string]string{lost.name + ".yaml": "kind: Environment\nname: " + lost.name + "\napplications:\n- '?': {type: org.test.App, id: app}\n  name: alpha\n"})
+		out, ok := s.run(append(demo, "BURANO_URL="+s.deploysThrough(lost.performed)), s.program, "apply", "-f", lost.name+".yaml", "--wait")
+		require.False(t, ok, "%s is lost: %s", lost.what, out)
+	}
+	require.NotContains(t, burano(demo, "environment", "list"), "unordered")
+	require.Equal(t, "= Environment unanswered\n0 added, 0 changed, 1 as described\n", burano(demo, "apply", "-f", "unanswered.yaml", "--wait"))
+	require.Equal(t, 1, strings.Count(burano(demo, "deployment", "list", "unanswered"), " deploy "), "the deployment that nobody heard of was the one that was wanted")
+	burano(demo, "environment", "delete", "unanswered")
+
 	// What is wrong is said with its line, and nothing is begun.
 	s.write(map[string]string{"files/all.yaml": "kind: Template\nname: small\ndescription: three\n", "files/demo.yml": environment("", "")})
 	refused("files/demo.yml:5: org.test.App.name", "apply", "-f", "files")
@@ -121,4 +141,27 @@ Methods:
 	require.False(t, ok, out)
 	require.Contains(t, out, "Environment demo: ")
 	require.Contains(t, out, "sign in with a password")
+}
+
+// deploysThrough returns the address of a way to the server on which the connection breaks when a deployment is ordered: after what was
+// ordered has ended well, or before it was begun.
+func (s *server) deploysThrough(performed bool) string {
+	target, err := url.Parse(s.url)
+	require.NoError(s.t, err)
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	way := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/deploy") {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		if performed {
+			proxy.ServeHTTP(httptest.NewRecorder(), r)
+			environment := path.Base(path.Dir(path.Dir(path.Dir(r.URL.Path))))
+			said, ok := s.run(s.as("demo", "demo"), s.program, "deployment", "show", environment, "--follow")
+			assert.True(s.t, ok, said)
+		}
+		panic(http.ErrAbortHandler)
+	}))
+	s.t.Cleanup(way.Close)
+	return way.URL
 }

@@ -378,30 +378,22 @@ func (c *Client) planEnvironment(ctx context.Context, document Document, newPack
 			planned.Change = changed
 		}
 	}
-	planned.apply = func(ctx context.Context) error {
-		id, err := planned.EnvironmentID, error(nil)
-		if isNew {
-			made, err := c.CreateEnvironment(ctx, EnvironmentOptions{Name: wanted.Name, Region: wanted.Region, DefaultNetworks: wanted.DefaultNetworks})
-			if err != nil {
-				return err
-			}
-			id = made.ID
-		}
+	deploy := func(ctx context.Context, id string) error {
 		preview, err := c.PreviewFile(ctx, id, wanted)
 		if err == nil {
 			err = problems(document, preview)
 		}
 		if err == nil {
-			_, err = c.Deploy(ctx, wanted, allowDestroy...)
+			err = c.DeployInto(ctx, id, wanted, allowDestroy...)
 		}
-		if err != nil && isNew {
-			// Nothing was ever deployed in it: it goes at once.
-			cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
-			defer cancel()
-			return errors.Join(err, c.DeleteEnvironment(cleanup, id, false))
-		}
-		planned.EnvironmentID = id
 		return err
+	}
+	planned.apply = func(ctx context.Context) (err error) {
+		if isNew {
+			planned.EnvironmentID, err = c.inNew(ctx, wanted, deploy)
+			return err
+		}
+		return deploy(ctx, planned.EnvironmentID)
 	}
 	return planned, nil
 }

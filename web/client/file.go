@@ -73,11 +73,16 @@ func (c *Client) Deploy(ctx context.Context, file EnvironmentFile, allowDestroy 
 // DeployNew makes an environment and begins to deploy its applications. An environment of that name is a Refusal with the status 409. When it
 // fails and nothing was begun, the environment goes again; an id beside an error is that of one that stays.
 func (c *Client) DeployNew(ctx context.Context, file EnvironmentFile) (id string, err error) {
+	return c.inNew(ctx, file, func(ctx context.Context, id string) error { return c.DeployInto(ctx, id, file) })
+}
+
+// inNew makes an environment and begins to deploy something in it; what it returns and leaves is as for DeployNew.
+func (c *Client) inNew(ctx context.Context, file EnvironmentFile, deploy func(ctx context.Context, id string) error) (id string, err error) {
 	made, err := c.CreateEnvironment(ctx, EnvironmentOptions{Name: file.Name, Region: file.Region, DefaultNetworks: file.DefaultNetworks})
 	if err != nil {
 		return "", err
 	}
-	err = c.DeployInto(ctx, made.ID, file)
+	err = deploy(ctx, made.ID)
 	if err == nil {
 		return made.ID, nil
 	}
