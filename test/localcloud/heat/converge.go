@@ -100,6 +100,10 @@ func (s *Service) converge(ctx context.Context, id string) error {
 	needs := template.explicit()
 	implicit(needs, template)
 
+	now := func() Stack {
+		current, _ := s.stacks.Get(id)
+		return current
+	}
 	ready := map[string]chan struct{}{}
 	for name := range needs {
 		ready[name] = make(chan struct{})
@@ -115,7 +119,7 @@ func (s *Service) converge(ctx context.Context, id string) error {
 			if first.get() != nil || ctx.Err() != nil {
 				return
 			}
-			first.set(s.ensure(ctx, id, name, definition, slices.Sorted(maps.Keys(needs[name])), s.scope(ctx, id, values, stack.Target.Files)))
+			first.set(s.ensure(ctx, id, name, definition, slices.Sorted(maps.Keys(needs[name])), s.scope(ctx, now, values, stack.Target.Files)))
 		})
 	}
 	group.Wait()
@@ -136,9 +140,9 @@ func (s *Service) converge(ctx context.Context, id string) error {
 }
 
 // scope is what the functions of a stack's template find.
-func (s *Service) scope(ctx context.Context, id string, values map[string]any, files map[string]string) hot.Scope {
+func (s *Service) scope(ctx context.Context, of func() Stack, values map[string]any, files map[string]string) hot.Scope {
 	find := func(name string) (Stack, *Resource, error) {
-		stack, _ := s.stacks.Get(id)
+		stack := of()
 		resource, ok := stack.Resources[name]
 		if !ok {
 			return stack, nil, invalid("InvalidTemplateReference", "The specified reference \"%s\" is incorrect.", name)

@@ -23,7 +23,7 @@ func (s *Service) previewUpdate(ctx context.Context, stack Stack, r stackRequest
 	if err != nil {
 		return nil, err
 	}
-	known := s.scope(ctx, stack.ID, values, target.Files)
+	known := s.scope(ctx, func() Stack { return stack }, values, target.Files)
 	guess := known
 	guess.Reference = func(name string) (any, error) {
 		value, _ := known.Reference(name) // nothing for what is still to be made

@@ -1,6 +1,7 @@
 package heat
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -54,7 +55,7 @@ func (s *Service) show(r *http.Request, stack Stack) map[string]any {
 	}
 	// As Heat does, only what has been made has outputs.
 	if stack.Action != "" && stack.Action != actionDelete && (stack.Action != actionCreate || stack.Status != inProgress) {
-		shown["outputs"] = s.outputs(r.Context(), stack, template)
+		shown["outputs"] = s.outputs(r.Context(), stack, template, slices.Sorted(maps.Keys(template.Outputs))...)
 	}
 	return shown
 }
@@ -78,29 +79,23 @@ func shownParameters(t *Template, values map[string]any) map[string]any {
 	return shown
 }
 
-func (s *Service) outputs(ctx context.Context, stack Stack, t *Template) []any {
+func (s *Service) outputs(ctx context.Context, stack Stack, t *Template, names ...string) []any {
+	decided, values, err := stack.decided(t)
+	scope := s.scope(ctx, func() Stack { return stack }, values, stack.Target.Files)
 	shown := []any{}
-	for _, name := range slices.Sorted(maps.Keys(t.Outputs)) {
-		shown = append(shown, s.output(ctx, stack, t, name))
+	for _, name := range names {
+		output := map[string]any{"output_key": name, "description": cmp.Or(t.Outputs[name].Description, "No description given")}
+		value, err := any(nil), err
+		if err == nil {
+			value, err = resolve(decided.Outputs[name].Value, scope)
+		}
+		output["output_value"] = value
+		if err != nil {
+			output["output_value"], output["output_error"] = nil, err.Error()
+		}
+		shown = append(shown, output)
 	}
 	return shown
-}
-
-func (s *Service) output(ctx context.Context, stack Stack, t *Template, name string) map[string]any {
-	output := map[string]any{"output_key": name, "description": t.Outputs[name].Description}
-	if output["description"] == "" {
-		output["description"] = "No description given"
-	}
-	t, values, err := stack.decided(t)
-	var value any
-	if err == nil {
-		value, err = resolve(t.Outputs[name].Value, s.scope(ctx, stack.ID, values, stack.Target.Files))
-	}
-	output["output_value"] = value
-	if err != nil {
-		output["output_value"], output["output_error"] = nil, err.Error()
-	}
-	return output
 }
 
 func (s *Service) registerParts(serve func(path string, h func(w http.ResponseWriter, r *http.Request, stack Stack) error)) {
@@ -136,7 +131,7 @@ func (s *Service) registerParts(serve func(path string, h func(w http.ResponseWr
 		if _, ok := template.Outputs[r.PathValue("output")]; !ok {
 			return notFound("Output", r.PathValue("output"))
 		}
-		return writeJSON(w, 200, map[string]any{"output": s.output(r.Context(), stack, template, r.PathValue("output"))})
+		return writeJSON(w, 200, map[string]any{"output": s.outputs(r.Context(), stack, template, r.PathValue("output"))[0]})
 	})
 	serve("/resources", s.serveResources)
 	resource := func(h func(w http.ResponseWriter, r *http.Request, stack Stack, resource *Resource) error) func(http.ResponseWriter, *http.Request, Stack) error {
