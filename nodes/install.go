@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/ssh"
@@ -185,17 +187,37 @@ func (d *deployment) copyBinary(ctx context.Context, node Node) error {
 	return nil
 }
 
+// digests are of files, by fileState: a hundred megabytes are not read for each deployment.
+var digests sync.Map
+
+// fileState changes with each change of a file: its inode's time does, which nobody can set.
+type fileState struct {
+	device, inode uint64
+	changed       syscall.Timespec
+}
+
 func digestOf(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("the burano program to copy to the nodes: %w", err)
 	}
 	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return "", fmt.Errorf("the burano program to copy to the nodes: %w", err)
+	}
+	status := info.Sys().(*syscall.Stat_t)
+	state := fileState{status.Dev, status.Ino, status.Ctim}
+	if digest, there := digests.Load(state); there {
+		return digest.(string), nil
+	}
 	hash := sha256.New()
 	if _, err := io.Copy(hash, file); err != nil {
 		return "", fmt.Errorf("read %s: %w", path, err)
 	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
+	digest := hex.EncodeToString(hash.Sum(nil))
+	digests.Store(state, digest)
+	return digest, nil
 }
 
 // start starts units of a node, or restarts those that run with other files than they should, and says which.
