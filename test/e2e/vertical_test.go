@@ -52,6 +52,7 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	began := time.Now()
 	output = l.run(t, l.as("burano-demo"), "burano", "deploy", "test/environments/demo.yaml", "--follow")
 	require.Contains(t, output, "Deployment finished")
+	require.NotContains(t, output, "container images imported", "they are in the store of the node image")
 	t.Logf("what the user saw:\n%s", output)
 
 	environment := environmentNamed(t, demo, "demo")

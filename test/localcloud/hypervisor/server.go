@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -41,6 +42,24 @@ func (d disk) make() error {
 		}
 	}
 	return errors.Join(os.Chmod(d.path("upper"), 0o755), os.Chmod(d.path("root"), 0o755))
+}
+
+// makeVolume makes a folder that does not lie on the overlay, with what the image has in it, unless it is there.
+func (d disk) makeVolume(name, image string) error {
+	if _, err := os.Stat(d.path("volumes", name)); err == nil {
+		return nil
+	}
+	if _, err := os.Stat(image); errors.Is(err, os.ErrNotExist) {
+		return os.MkdirAll(d.path("volumes", name), 0o700)
+	}
+	begun := d.path("volumes", "."+name)
+	if err := errors.Join(os.RemoveAll(begun), os.MkdirAll(d.path("volumes"), 0o700)); err != nil {
+		return err
+	}
+	if err := run(exec.Command("cp", "--archive", "--reflink=auto", image, begun)); err != nil {
+		return err
+	}
+	return os.Rename(begun, d.path("volumes", name))
 }
 
 // Start makes a server and runs it, or runs again a stopped one, on the disk it has. It returns when the server's first
@@ -112,8 +131,8 @@ func (h *Hypervisor) prepare(server, before Server, state State) error {
 		return err
 	}
 	for _, volume := range volumes() {
-		if err := os.MkdirAll(d.path("volumes", volume), 0o700); err != nil {
-			return err
+		if err := d.makeVolume(volume, filepath.Join(h.imageFolder(server.ImageID), "var/lib", volume)); err != nil {
+			return fmt.Errorf("make its folder /var/lib/%s: %w", volume, err)
 		}
 	}
 	if err := writeJSON(d.path("server.json"), server); err != nil {
