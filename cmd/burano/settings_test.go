@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the generated part of docs/configuration.md")
+var update = flag.Bool("update", false, "write docs/commands.md and the generated part of docs/configuration.md")
 
 // resolved reads settings from a command line, an environment and a file; "FILE" on the command line stands for the file.
 func resolved(t *testing.T, args []string, environment map[string]string, file string) (*serveOptions, *settings, error) {
