@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/burano/burano/internal/version"
+	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/web/api"
 )
 
@@ -31,9 +32,11 @@ const (
 type listeners struct {
 	servers   []*http.Server
 	listen    []net.Listener
+	delay     time.Duration // for which requests are still taken when the server was told to stop
 	patience  time.Duration
 	stop      func() // ends the streams; nil: there are none
 	handler   *exchangeable
+	begun     atomic.Bool
 	encrypted bool
 	log       *slog.Logger
 }
@@ -47,7 +50,7 @@ func (e *exchangeable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // open takes the addresses, so that one that is taken, or a bad certificate, is known before anything else begins.
 func (o *serveOptions) open(handler http.Handler, registry *prometheus.Registry, stop func(), logger *slog.Logger) (l *listeners, err error) {
-	l = &listeners{patience: o.stopPatience, stop: stop, handler: &exchangeable{}, log: logger}
+	l = &listeners{delay: o.stopDelay, patience: o.stopPatience, stop: stop, handler: &exchangeable{}, log: logger}
 	l.handler.current.Store(&handler)
 	defer func() {
 		if err != nil {
@@ -98,13 +101,33 @@ func (l *listeners) add(setting, address string, handler http.Handler, encryptio
 // begin answers with this handler from now on: the server has started.
 func (l *listeners) begin(handler http.Handler) {
 	l.handler.current.Store(&handler)
+	l.begun.Store(true)
 	l.log.Info("Burano answers", "version", version.Version, "commit", version.Commit(), "address", l.listen[0].Addr().String(), "tls", l.encrypted)
 }
 
-// serve answers, beside what else the server does, until ctx ends; then it lets requests and tasks come to their ends.
-func (l *listeners) serve(ctx context.Context, work func(context.Context) error) error {
+// leave has a server that was told to stop take requests for the delay, while it is not ready any more: so balancers send it no more before
+// it takes none.
+func (l *listeners) leave(ctx context.Context) {
+	if l.delay == 0 || !l.begun.Load() {
+		return
+	}
+	l.log.Info("the server stops; it still takes requests for a while", "for", l.delay)
+	handler := api.Leaving(*l.handler.current.Load())
+	l.handler.current.Store(&handler)
+	_ = wait.Pause(ctx, l.delay) // whatever ends it, the server ends
+}
+
+// serve answers, beside what else the server does, until told ends and the server has left; then it lets requests and tasks come to their
+// ends. The context of work ends when no more requests are taken.
+func (l *listeners) serve(told context.Context, work func(context.Context) error) error {
 	l.encrypted = l.servers[0].TLSConfig != nil // a server that serves changes its own
-	group, ctx := errgroup.WithContext(ctx)
+	answering, end := context.WithCancel(context.WithoutCancel(told))
+	defer end()
+	group, ctx := errgroup.WithContext(answering)
+	defer context.AfterFunc(told, func() {
+		l.leave(ctx)
+		end()
+	})()
 	group.Go(func() error { return work(ctx) })
 	if l.stop != nil {
 		defer context.AfterFunc(ctx, l.stop)()

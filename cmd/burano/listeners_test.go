@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"math/big"
 	"net"
@@ -91,4 +92,45 @@ func TestTheServerSpeaksTLSAndStopsGracefully(t *testing.T) {
 	close(end)
 	require.NoError(t, <-slow, "a request that had begun is answered")
 	require.NoError(t, <-served)
+}
+
+func TestAServerThatIsStoppedTakesRequestsForItsDelayAndIsNotReady(t *testing.T) {
+	options := &serveOptions{listen: "127.0.0.1:0", stopDelay: time.Hour, stopPatience: time.Minute}
+	logger := slog.New(slog.DiscardHandler)
+	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	streamsEnd := make(chan struct{})
+	l, err := options.open(ok, prometheus.NewRegistry(), func() { close(streamsEnd) }, logger)
+	require.NoError(t, err)
+	l.begin(ok)
+	told, tell := context.WithCancel(t.Context())
+	enough := errors.New("it was an hour")
+	end := make(chan struct{})
+	served := make(chan error, 1)
+	go func() { served <- l.serve(told, func(context.Context) error { <-end; return enough }) }()
+	ask := func(path string) *http.Response {
+		response, err := http.Get("http://" + l.listen[0].Addr().String() + path)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response
+	}
+	require.Equal(t, http.StatusOK, ask("/readyz").StatusCode)
+	require.False(t, ask("/v1").Close)
+	tell()
+	require.Eventually(t, func() bool { return ask("/readyz").StatusCode == http.StatusServiceUnavailable }, 30*time.Second, time.Millisecond)
+	answer := ask("/v1")
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.True(t, answer.Close, "the next request takes another connection")
+	select {
+	case <-streamsEnd:
+		require.Fail(t, "streams end while requests are still taken")
+	default:
+	}
+	close(end)
+	require.ErrorIs(t, <-served, enough)
+	<-streamsEnd
+
+	// One that has not begun to answer stops at once.
+	l, err = options.open(ok, prometheus.NewRegistry(), func() {}, logger)
+	require.NoError(t, err)
+	require.NoError(t, l.serve(told, func(ctx context.Context) error { <-ctx.Done(); return nil }))
 }

@@ -56,6 +56,7 @@ type serveOptions struct {
 	tlsCert       string
 	tlsKey        string
 	metricsListen string
+	stopDelay     time.Duration
 	stopPatience  time.Duration
 	limits        api.Limits
 	quotas        map[string]*int64 // by resource
@@ -135,6 +136,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 		o.quotas[q.resource] = flags.Int64("quota-"+strings.ReplaceAll(q.resource, "_", "-"), limit,
 			q.what+" that a project may have, unless an administrator says otherwise (burano quota set); -1: no limit")
 	}
+	flags.DurationVar(&o.stopDelay, "stop-delay", 0, "how long a server that is stopped still takes requests while /readyz answers 503, so that a balancer sends it no more; its tasks are given back at once. 0s: it takes none from the first moment on")
 	flags.DurationVar(&o.stopPatience, "stop-patience", 10*time.Second, "how long a server that is stopped waits for its requests to end")
 
 	flags.StringVar(&o.cloud, cloudFlag, "", "entry of clouds.yaml with the service user's credentials; without it the OS_* variables are read")
@@ -213,7 +215,7 @@ func (o *serveOptions) check(s *settings) error {
 			return s.wrong(name, "%d must not be less than 0", value)
 		}
 	}
-	for name, value := range map[string]time.Duration{"audit-time": o.auditKeep, "keep-deployments": o.keep.Deployments, "keep-reports": o.keep.Reports,
+	for name, value := range map[string]time.Duration{"stop-delay": o.stopDelay, "audit-time": o.auditKeep, "keep-deployments": o.keep.Deployments, "keep-reports": o.keep.Reports,
 		"keep-sessions": o.keep.Sessions, "keeper-interval": o.keeperInterval, "keep-statistics": o.keep.Statistics, "keep-snapshots": o.keep.Snapshots} {
 		if value < 0 {
 			return s.wrong(name, "%s must not be less than 0s", value)

@@ -181,7 +181,8 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err != nil {
 		return err
 	}
-	return listeners.serve(ctx, func(ctx context.Context) error {
+	told := ctx
+	return listeners.serve(told, func(ctx context.Context) error {
 		calls := countCalls(registry)
 		cloud, err := keystone.await(ctx, func(ctx context.Context) (*openstack.Service, error) {
 			return openstack.NewService(ctx, credentials, endpoint, trusted, calls)
@@ -308,7 +309,11 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		started = true
 		listeners.begin(dashboard.Beside(handler))
 		group, ctx := errgroup.WithContext(ctx)
-		group.Go(func() error { return tasks.Run(ctx) })
+		// Tasks are given back as soon as the server is to stop, also while it still takes requests.
+		working, stopWorking := context.WithCancel(ctx)
+		defer stopWorking()
+		defer context.AfterFunc(told, stopWorking)()
+		group.Go(func() error { return tasks.Run(working) })
 		if options.keeperInterval > 0 {
 			keeping := keeper.New(keeper.Config{Store: rows, Duties: native.Duties(native.KeptConfig{Config: nativeConfig, Secrets: tasks, Interval: options.keeperInterval, FirstExpiry: measureCertificates(registry)}),
 				Clusters: func(ctx context.Context, environmentID string) ([]string, error) {
@@ -316,7 +321,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 				},
 				Project: tasks.StandingProject, Wake: tasks.Wake, Logger: logger, Metrics: registry, Lease: options.lease, Repairs: options.keeperRepairs,
 				RepairAfter: options.keeperInterval / 2, Sole: options.sole()})
-			group.Go(func() error { return keeping.Run(ctx) })
+			group.Go(func() error { return keeping.Run(working) })
 		}
 		group.Go(func() error { return keystone.watch(ctx, cloud.Answers) })
 		group.Go(func() error { return watchVersion(ctx, db, versionEvery, logger) })
@@ -325,7 +330,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			return nil
 		})
 		group.Go(func() error {
-			if err := rows.Share(ctx); err != nil {
+			if err := rows.Share(ctx, tasks.Wake); err != nil {
 				logger.Warn("what other servers change is seen a second later, because they cannot be listened to", "error", err)
 			}
 			return nil

@@ -220,7 +220,10 @@ func (h *Hold) GiveBack(ctx context.Context, report Report) error {
 		if err := h.report(tx, report); err != nil {
 			return err
 		}
-		return tx.Model(&Task{}).Where("id = ?", h.task.ID).Updates(map[string]any{"worker": "", "lease_until": 0, "updated": h.store.clock()}).Error
+		if err := tx.Model(&Task{}).Where("id = ?", h.task.ID).Updates(map[string]any{"worker": "", "lease_until": 0, "updated": h.store.clock()}).Error; err != nil {
+			return err
+		}
+		return tellWaiting(tx)
 	})
 	h.store.changed(h.task.ID)
 	return err

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	"gorm.io/gorm"
 
 	"github.com/burano/burano/internal/database"
 )
@@ -12,6 +13,8 @@ import (
 const (
 	// sharing is the channel by which the servers over one PostgreSQL tell each other which tasks they have changed.
 	sharing = "burano_tasks"
+	// waiting is told there when a server has given a task back, which another may take. All else that is told has a slash in it.
+	waiting = "waiting"
 	// maxShared is how many changes wait to be told; those beyond are found when others look by themselves.
 	maxShared = 256
 )
@@ -25,9 +28,17 @@ func (s *Store) changed(taskID string) {
 	}
 }
 
-// Share tells other servers which tasks this one changes, and wakes those who watch here when others tell, until ctx ends. Nothing depends
-// on it but how soon a change is seen. It does nothing over SQLite.
-func (s *Store) Share(ctx context.Context) error {
+// tellWaiting tells all servers, once the transaction is durable, that a task waits for one of them.
+func tellWaiting(tx *gorm.DB) error {
+	if tx.Name() != database.Postgres {
+		return nil
+	}
+	return tx.Exec("SELECT pg_notify(?, ?)", sharing, waiting).Error
+}
+
+// Share tells other servers which tasks this one changes, and wakes those who watch here when others tell, until ctx ends; given is called when
+// one has given a task back. Nothing depends on it but how soon a change is seen. It does nothing over SQLite.
+func (s *Store) Share(ctx context.Context, given func()) error {
 	if s.db.Name() != database.Postgres {
 		return nil
 	}
@@ -35,6 +46,10 @@ func (s *Store) Share(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return database.Listen(ctx, s.db, sharing, func(payload string) {
+			if payload == waiting {
+				given()
+				return
+			}
 			if taskID, isOwn := strings.CutPrefix(payload, own); !isOwn {
 				_, taskID, _ = strings.Cut(taskID, "/")
 				s.watchers.changed(taskID)

@@ -18,19 +18,20 @@ func TestServersTellEachOtherWhatTheyChange(t *testing.T) {
 	server := databasetest.Start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended []chan error
-	serve := func() (*store.Store, *gorm.DB) {
+	given := make(chan struct{}, 1)
+	serve := func(given func()) (*store.Store, *gorm.DB) {
 		db, err := database.OpenPostgres(t.Context(), server.URL, 10*time.Second)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, database.Close(db)) })
 		s, err := store.New(t.Context(), db, nil)
 		require.NoError(t, err)
 		done := make(chan error, 1)
-		go func() { done <- s.Share(ctx) }()
+		go func() { done <- s.Share(ctx, given) }()
 		ended = append(ended, done)
 		return s, db
 	}
-	one, _ := serve()
-	other, db := serve()
+	one, _ := serve(func() {})
+	other, db := serve(func() { given <- struct{}{} })
 	t.Cleanup(func() {
 		cancel()
 		for _, done := range ended {
@@ -57,4 +58,11 @@ func TestServersTellEachOtherWhatTheyChange(t *testing.T) {
 	woken("at first")
 	require.NoError(t, db.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'").Error)
 	woken("after the connections were lost")
+	require.Empty(t, given, "nobody has given a task back")
+	require.NoError(t, hold.GiveBack(t.Context(), store.Report{Level: "info", Text: "given back"}))
+	select {
+	case <-given:
+	case <-time.After(30 * time.Second):
+		require.FailNow(t, "the other server is not told that a task waits")
+	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -36,6 +37,23 @@ func (s *eventStream) send(name, id string, data any) error {
 		id = "id: " + id + "\n"
 	}
 	return s.write("event: " + name + "\n" + id + "data: " + string(text) + "\n\n")
+}
+
+// comeBack is how soon whoever follows a stream asks for it again, in milliseconds.
+const comeBack = "1000"
+
+// leave ends the stream of a server that stops: whoever follows is to come back soon, to another server or to the next one here. It returns
+// nil when ctx ended for another reason, as that the client has gone.
+func (s *eventStream) leave(ctx context.Context) error {
+	if !errors.Is(context.Cause(ctx), errLeaving) {
+		return nil
+	}
+	if !s.response.Committed {
+		s.response.Header().Set(echo.HeaderRetryAfter, "1")
+		return errLeaving
+	}
+	_ = s.write("retry: " + comeBack + "\n\n") // the client may have gone, too
+	return nil
 }
 
 // idle sends a comment, so that nobody in between takes the connection for dead.

@@ -49,6 +49,7 @@ var DefaultLimits = Limits{Body: 64 << 20, Values: orchestrator.DefaultValues, T
 
 var (
 	errTooSlow = errors.New("the request took longer than the server allows")
+	errLeaving = &refusal{status: http.StatusServiceUnavailable, explanation: "The server stops; try again shortly."}
 	errBusy    = &refusal{status: http.StatusServiceUnavailable, explanation: "The server is busy with as many requests as it takes at a time; try again shortly."}
 )
 
@@ -79,9 +80,9 @@ func limited(limits Limits, stopping context.Context) echo.MiddlewareFunc {
 			}
 			request.Body = http.MaxBytesReader(c.Response(), request.Body, limits.Body)
 			if limit == 0 {
-				ctx, cancel := context.WithCancel(request.Context())
-				defer cancel()
-				defer context.AfterFunc(stopping, cancel)()
+				ctx, cancel := context.WithCancelCause(request.Context())
+				defer cancel(nil)
+				defer context.AfterFunc(stopping, func() { cancel(errLeaving) })()
 				c.SetRequest(request.WithContext(ctx))
 				return answeredWithin(c, next)
 			}

@@ -149,10 +149,12 @@ func (h progressHandlers) events(c echo.Context) error {
 		Idle:  stream.idle,
 		Every: h.limits.Idle,
 	})
-	if ctx.Err() != nil || errors.Is(err, errUnread) {
-		return nil // the client has gone
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errUnread):
+		return nil
+	case ctx.Err() != nil:
+		return stream.leave(ctx)
+	case err != nil:
 		return err
 	}
 	if err := stream.send("end", "", stateJSON{state}); !errors.Is(err, errUnread) {

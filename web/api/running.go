@@ -241,8 +241,10 @@ func (h runningHandlers) follow(c echo.Context) error {
 	}
 	failed := <-ended
 	switch {
+	case errors.Is(err, errUnread):
+		return nil
 	case err != nil, c.Request().Context().Err() != nil:
-		return nil // the client has gone
+		return stream.leave(c.Request().Context())
 	case failed != nil:
 		return asked(c, failed)
 	}

@@ -218,6 +218,30 @@ func TestStreamsEndWhenTheServerStops(t *testing.T) {
 	require.Equal(t, 200, <-done)
 }
 
+func TestWhoFollowsIsToldToComeBackWhenTheServerStops(t *testing.T) {
+	for _, begun := range []bool{true, false} {
+		stopping, stop := context.WithCancel(t.Context())
+		s := newServer(t, func(c *Config) { c.Stopping = stopping })
+		s.echo.GET("/v1/some/events", func(c echo.Context) error {
+			stream := newEventStream(c, DefaultLimits)
+			defer stream.close()
+			if begun {
+				require.NoError(t, stream.idle())
+			}
+			stop()
+			<-c.Request().Context().Done()
+			return stream.leave(c.Request().Context())
+		})
+		answer := s.send("GET", "/v1/some/events", asDemo, nil)
+		if begun {
+			require.Equal(t, ":\n\nretry: 1000\n\n", answer.Body.String())
+			continue
+		}
+		require.Equal(t, 503, answer.Code, "nothing was said yet")
+		require.Equal(t, "1", answer.Header().Get("Retry-After"))
+	}
+}
+
 func TestAClientThatGoesIsNoFailure(t *testing.T) {
 	s, begun, end := blocked(t, Limits{})
 	defer end()

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"io"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -23,6 +24,21 @@ func Starting(config Config) http.Handler {
 		return (&refusal{status: http.StatusServiceUnavailable, explanation: "The server starts and waits for Keystone; try again shortly."}).write(c)
 	})
 	return e
+}
+
+// Leaving makes the handler of a server that is about to stop: it is not ready any more, and has each client take a new connection for its next
+// request, which a balancer gives to another server.
+func Leaving(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		if r.URL.Path != "/readyz" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, `{"checks": {"server": "stopping"}, "ready": false}`+"\n") // whoever asked may have gone
+	})
 }
 
 func alive(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }
