@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -309,7 +308,7 @@ func (i *Interpreter) native(ctx context.Context, m *Method, object *Object, arg
 	return result, err
 }
 
-// body runs a body in MuranoPL.
+// body runs a body in MuranoPL. The arguments become its variables: nobody else has them.
 func (i *Interpreter) body(ctx context.Context, m *Method, object *Object, receiver any, args map[string]any) (any, error) {
 	f := &frame{interpreter: i, method: m, depth: 1}
 	from := runningOf(ctx)
@@ -324,14 +323,12 @@ func (i *Interpreter) body(ctx context.Context, m *Method, object *Object, recei
 			return nil, err
 		}
 	}
-	variables := make(map[string]any, len(args)+1)
-	maps.Copy(variables, args)
 	if object != nil {
-		variables["this"] = object
+		args["this"] = object
 	} else {
-		variables["this"] = receiver
+		args["this"] = receiver
 	}
-	f.scope = i.base(m.Class).About(receiver).WithAll(variables)
+	f.scope = i.base(m.Class).About(receiver).WithAll(args)
 	if !from.runs(i) {
 		i.turn.take()
 		defer i.turn.give()
@@ -374,7 +371,7 @@ func (m mismatch) Unwrap() error { return m.error }
 
 // bind makes of what was given what the method declares.
 func (i *Interpreter) bind(ctx context.Context, m *Method, object *Object, args []any, named map[string]any) (map[string]any, error) {
-	prepared := make(map[string]any, len(m.Arguments))
+	prepared := make(map[string]any, len(m.Arguments)+1) // and $this in a body
 	taken := 0
 	for _, a := range m.Arguments {
 		var err error
@@ -450,12 +447,15 @@ func (m *Method) argument(name string) *Argument {
 }
 
 func (i *Interpreter) argument(ctx context.Context, object *Object, m *Method, a *Argument, name string, value any) (any, error) {
-	subject := m.Class.Name + "::" + m.Name + "(" + name + ")"
+	if made, ok := quick(a.Contract.rule, value); ok {
+		return made, nil
+	}
 	var owner *Object // objects that are made of maps in arguments have none, but for those of .init
 	if m.Name == ".init" {
 		owner = object
 	}
-	value, err := a.Contract.with(application{ctx: ctx, this: object, owner: owner, in: m.Class, path: name, label: m.FullName(), subject: subject}, i.classes, value)
+	subject := m.Class.Name + "::" + m.Name + "(" + name + ")"
+	value, err := a.Contract.thoroughly(application{ctx: ctx, this: object, owner: owner, in: m.Class, path: name, label: m.FullName(), subject: subject}, i.classes, value)
 	if err != nil {
 		return nil, contractFault(err, "argument ")
 	}

@@ -15,7 +15,7 @@ import (
 // held, so the goroutines that a method starts with its context count as the method itself. Waiting ends with the context.
 type locks struct {
 	mutex sync.Mutex
-	held  map[lockKey]*lock
+	held  map[lockKey]lock
 }
 
 type lockKey struct {
@@ -24,10 +24,8 @@ type lockKey struct {
 	args   string // what tells the arguments apart that calls are synchronised on, "" for none
 }
 
-type lock struct {
-	turn    chan struct{} // holds one token while nobody has the lock
-	holders int           // that have it or wait for it
-}
+// lock is held by somebody. Each who waits for it is handed it by the closing of a channel; who asks first is first.
+type lock struct{ queue []chan struct{} }
 
 type holding struct {
 	locks *locks
@@ -61,51 +59,61 @@ func (h *holding) has(l *locks, key lockKey) bool {
 func (l *locks) take(ctx context.Context, key lockKey) error {
 	l.mutex.Lock()
 	if l.held == nil {
-		l.held = map[lockKey]*lock{}
+		l.held = map[lockKey]lock{}
 	}
-	one := l.held[key]
-	if one == nil {
-		one = &lock{turn: make(chan struct{}, 1)}
-		one.turn <- struct{}{}
-		l.held[key] = one
+	one, taken := l.held[key]
+	if !taken {
+		l.held[key] = lock{}
+		l.mutex.Unlock()
+		return nil
 	}
-	one.holders++
+	mine := make(chan struct{})
+	one.queue = append(one.queue, mine)
+	l.held[key] = one
 	l.mutex.Unlock()
 
-	select {
-	case <-one.turn:
-		return nil
-	default:
-	}
 	var err error
 	waiting(ctx, func(ctx context.Context) {
 		select {
-		case <-one.turn:
+		case <-mine:
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
 	})
 	if err != nil {
-		l.mutex.Lock()
-		defer l.mutex.Unlock()
-		l.forget(key, one)
+		l.leave(key, mine)
 	}
 	return err
+}
+
+// leave no longer waits for a lock, and passes it on if it has been handed over meanwhile.
+func (l *locks) leave(key lockKey, mine chan struct{}) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	one := l.held[key]
+	if n := slices.Index(one.queue, mine); n >= 0 {
+		one.queue = slices.Delete(one.queue, n, n+1)
+		l.held[key] = one
+		return
+	}
+	l.pass(key)
 }
 
 func (l *locks) give(key lockKey) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	one := l.held[key]
-	one.turn <- struct{}{}
-	l.forget(key, one)
+	l.pass(key)
 }
 
-// forget drops a lock that nobody wants any more.
-func (l *locks) forget(key lockKey, one *lock) {
-	if one.holders--; one.holders == 0 {
+// pass hands a lock to whoever has waited longest. The mutex is the caller's.
+func (l *locks) pass(key lockKey) {
+	one := l.held[key]
+	if len(one.queue) == 0 {
 		delete(l.held, key)
+		return
 	}
+	close(one.queue[0])
+	l.held[key] = lock{one.queue[1:]}
 }
 
 // lockOf is what calls of the method exclude each other by; false: by nothing. By default it is the object, or the class of a static

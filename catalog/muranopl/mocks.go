@@ -2,6 +2,7 @@ package muranopl
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/burano/burano/catalog/yaql"
@@ -160,7 +161,7 @@ func mockFunctions() []*yaql.Function {
 				interpreter := interpreterOf(ctx)
 				args, named := i.Args[0].([]any), i.Args[1].(map[string]any)
 				if len(args) == 0 && len(named) == 0 {
-					return interpreter.prepared(ctx, call.method, call.object, call.receiver, call.args)
+					return interpreter.prepared(ctx, call.method, call.object, call.receiver, maps.Clone(call.args))
 				}
 				return interpreter.call(ctx, call.method, call.object, call.receiver, args, named)
 			}},

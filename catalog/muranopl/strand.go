@@ -225,18 +225,17 @@ func (s *strand) evaluate(ctx context.Context, t template) (any, error) {
 
 // stack lists the calls that lead to the strand, the outermost first.
 func (s *strand) stack() []Frame {
-	var frames []Frame
-	for ; s != nil; s = s.frame.caller {
-		f := Frame{Method: s.frame.method.Name, Class: s.frame.method.Class.Name}
-		if s.expression != nil {
-			f.Position, f.Instruction = s.frame.method.Class.places[s.expression], s.expression.String()
-		} else if s.here != nil {
-			f.Position, f.Instruction = s.here.position(), s.here.text()
-		}
-		frames = append(frames, f)
+	if s == nil {
+		return nil
 	}
-	for i, j := 0, len(frames)-1; i < j; i, j = i+1, j-1 {
-		frames[i], frames[j] = frames[j], frames[i]
+	frames := make([]Frame, s.frame.depth)
+	for n := len(frames) - 1; n >= 0; n, s = n-1, s.frame.caller {
+		frames[n] = Frame{Method: s.frame.method.Name, Class: s.frame.method.Class.Name}
+		if s.expression != nil {
+			frames[n].Position, frames[n].Instruction = s.frame.method.Class.places[s.expression], s.expression.String()
+		} else if s.here != nil {
+			frames[n].Position, frames[n].Instruction = s.here.position(), s.here.text()
+		}
 	}
 	return frames
 }
