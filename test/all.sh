@@ -70,7 +70,6 @@ first='TestAnApplicationAnswers'
 with_servers=(
   'TestNodesAreReplaced nodes that are replaced'
   'TestChangesSurvive servers that die'
-  'TestReplacementsSurvive servers that die while nodes are replaced'
   'TestAGroup groups of nodes'
   'TestNodesThatFail nodes that fail'
   'TestApplications applications on servers'

@@ -60,7 +60,7 @@ func TestNodesMoveToAnotherNetwork(t *testing.T) {
 	gateways := s.floating(t, "murano-gateway-1", "murano-gateway-2")
 	_, port, err := net.SplitHostPort(endpointOf(t, environment))
 	require.NoError(t, err)
-	loads := startLoads(t, gateways, port)
+	loads := startLoads(t, gateways, port, heavyRate)
 	api := watchAPI(t, "https://"+net.JoinHostPort(s.floating(t, "murano-kube-1")["murano-kube-1"], "6443")+"/version")
 	require.NoError(t, os.WriteFile(file, []byte(in("further")), 0o600))
 	preview := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--dry-run")

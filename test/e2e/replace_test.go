@@ -43,7 +43,7 @@ func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
 	gateways := s.floating(t, "murano-gateway-1", "murano-gateway-2")
 	_, port, err := net.SplitHostPort(endpointOf(t, environment))
 	require.NoError(t, err)
-	loads := startLoads(t, gateways, port)
+	loads := startLoads(t, gateways, port, loadRate)
 	api := watchAPI(t, "https://"+net.JoinHostPort(s.floating(t, "murano-kube-1")["murano-kube-1"], "6443")+"/version")
 
 	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(two, "m1.medium", "m1.large")), 0o600))
@@ -85,6 +85,9 @@ func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
 		s.holds(t, []string{"murano-kube-2-r2", "murano-kube-3-r2"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r2"})
 	})
 	t.Run("without room for one server more the former one goes first, and another name is a reason to be replaced", func(t *testing.T) {
+		if os.Getenv("BURANO_SOAK") == "" {
+			t.Skip("make soak replaces nodes without room for one more, and by their names")
+		}
 		address := s.floating(t, "murano-gateway-2-r2")["murano-gateway-2-r2"]
 		most := s.watchServers(t)
 		smaller := strings.ReplaceAll(two, "m1.medium", "m1.large")

@@ -65,7 +65,7 @@ func TestAClusterIsUpgraded(t *testing.T) {
 
 	_, port, err := net.SplitHostPort(endpointOf(t, environmentNamed(t, u.user, "scaling")))
 	require.NoError(t, err)
-	loads := startLoads(t, u.floating(t, "murano-gateway-1", "murano-gateway-2"), port)
+	loads := startLoads(t, u.floating(t, "murano-gateway-1", "murano-gateway-2"), port, heavyRate)
 	var done []timeline.Step
 
 	t.Run("it is paused beside the former master, and goes back", func(t *testing.T) {

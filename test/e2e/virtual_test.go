@@ -77,7 +77,7 @@ func TestGatewaysShareAnAddress(t *testing.T) {
 		if holder == other {
 			other = gateways[1]
 		}
-		untouched := startLoadOf(t, net.JoinHostPort(s.floating(t, other)[other], port), loadRate/4)
+		untouched := startLoadOf(t, net.JoinHostPort(s.floating(t, other)[other], port), loadRate/2)
 		away := watchAnswers(t, "http://"+net.JoinHostPort(floating, port))
 		happen(holder, other)
 		l.eventually(t, 20*time.Second, "the other gateway has the address", func() error {
