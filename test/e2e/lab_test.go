@@ -211,8 +211,10 @@ func (l *lab) eventually(t *testing.T, limit time.Duration, what string, try fun
 	// In a cleanup the test's context has ended.
 	limit *= time.Duration(max(1, l.patience))
 	err := wait.Every(50*time.Millisecond).For(limit).Until(context.WithoutCancel(t.Context()), func(context.Context) error {
+		began := time.Now()
 		if err := try(); err != nil {
-			return wait.Again(err)
+			// Many tries are programs, which must not take the processors from what they wait for.
+			return wait.After(min(3*time.Since(began), time.Second), err)
 		}
 		return nil
 	})

@@ -189,7 +189,7 @@ func clusterTells(t *testing.T, l *lab, c *cluster, demo *user, environment map[
 func bothReplicasAnswer(t *testing.T, l *lab, where string) {
 	t.Helper()
 	replicas := map[string]bool{}
-	l.eventually(t, 30*time.Second, "both replicas answer through the gateway", func() error {
+	l.eventually(t, time.Minute, "both replicas answer through the gateway", func() error {
 		text, err := get("http://" + where + "/")
 		if err != nil {
 			return err
