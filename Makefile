@@ -58,6 +58,14 @@ test-upgrade: setup build image ## Upgrade a cluster from the minor version of K
 	$(BUILD)/burano image build --source images --kubernetes 1.35 --output $(BUILD)/former/node-image.tar $(PREBUILT_FLAGS)
 	BURANO_FORMER_NODE_IMAGE=$(BUILD)/former/node-image.tar go test -count=1 -timeout 40m -v -run '^TestAClusterIsUpgraded$$' ./test/e2e
 
+# A version whose database has fewer tables than today's.
+FORMER ?= $(shell git rev-list -1 --before=2026-11-23T00:00Z HEAD)
+
+.PHONY: test-servers
+test-servers: setup build ## Three servers behind HAProxy over PostgreSQL under load: upgraded from a former version (FORMER=COMMIT), stopped, killed; the database fails over
+	@test/servers/former.sh $(FORMER) $(BUILD)/former/burano
+	BURANO_FORMER=$(BUILD)/former/burano go test -count=1 -timeout 30m -v ./test/servers
+
 .PHONY: bench-lang
 bench-lang: ## Compare our YAQL's speed with Debian's python3-yaql (installed for that), and measure MuranoPL
 	@test/setup/packages.sh python3-yaql

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -33,6 +34,8 @@ type Server struct {
 	URL string // of its database
 
 	t      testing.TB
+	port   int
+	run    func(program string, args ...string) *exec.Cmd // one of PostgreSQL's, in the server's folder
 	launch func() *exec.Cmd
 	now    *exec.Cmd
 }
@@ -49,8 +52,14 @@ func Start(t testing.TB) *Server {
 	found, err := filepath.Glob(programs)
 	require.NoError(t, err)
 	require.NotEmpty(t, found, "there is no PostgreSQL in %s: install Debian's package postgresql (`make setup`)", programs)
-	bin := slices.Max(found)
+	return begin(t, slices.Max(found), func(s *Server, data, secret string) *exec.Cmd {
+		return s.run("initdb", "--pgdata", data, "--username", "burano", "--pwfile", secret, "--auth", "scram-sha-256", "--encoding", "UTF8", "--no-sync")
+	})
+}
 
+// begin starts a server on what fill writes into the folder data; secret is a file of the password.
+func begin(t testing.TB, bin string, fill func(s *Server, data, secret string) *exec.Cmd) *Server {
+	t.Helper()
 	// The folder is not the test's own: the server runs as another user when the test runs as root, which it refuses to be.
 	folder, err := os.MkdirTemp("", "burano-postgres-")
 	require.NoError(t, err)
@@ -59,36 +68,48 @@ func Start(t testing.TB) *Server {
 	require.NoError(t, os.WriteFile(secret, []byte(password+"\n"), 0o600))
 	credential := owner(t, folder)
 
-	data := filepath.Join(folder, "data")
-	start := func(program string, args ...string) *exec.Cmd {
-		command := exec.Command(filepath.Join(bin, program), args...)
-		command.Dir = folder
-		command.Env = []string{"LC_ALL=C.UTF-8", "TZ=UTC", "PATH=" + os.Getenv("PATH")}
-		// The server ends with the test's process, whatever ends that.
-		command.SysProcAttr = &syscall.SysProcAttr{Credential: credential, Pdeathsig: syscall.SIGQUIT}
-		return command
-	}
-	output, err := start("initdb", "--pgdata", data, "--username", "burano", "--pwfile", secret, "--auth", "scram-sha-256", "--encoding", "UTF8",
-		"--no-sync").CombinedOutput()
-	require.NoErrorf(t, err, "%s", output)
-
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	port := listener.Addr().(*net.TCPAddr).Port
 	require.NoError(t, listener.Close())
+	s := &Server{t: t, port: port, URL: address(port) + "?sslmode=disable"}
+	s.run = func(program string, args ...string) *exec.Cmd {
+		command := exec.Command(filepath.Join(bin, program), args...)
+		command.Dir = folder
+		command.Env = []string{"LC_ALL=C.UTF-8", "TZ=UTC", "PATH=" + os.Getenv("PATH"), "PGPASSWORD=" + password}
+		// The server ends with the test's process, whatever ends that.
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: credential, Pdeathsig: syscall.SIGQUIT}
+		return command
+	}
+	data := filepath.Join(folder, "data")
+	output, err := fill(s, data, secret).CombinedOutput()
+	require.NoErrorf(t, err, "%s", output)
+
 	log, err := os.Create(filepath.Join(folder, "log"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, log.Close()) })
-	s := &Server{t: t, URL: fmt.Sprintf("postgres://burano:%s@127.0.0.1:%d/postgres?sslmode=disable", password, port)}
 	s.launch = func() *exec.Cmd {
-		server := start("postgres", "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+		server := s.run("postgres", "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
 			"-c", "fsync=off", "-c", "max_connections=60", "-c", "shared_buffers=16MB")
 		server.Stdout, server.Stderr = log, log
 		return server
 	}
-	t.Cleanup(func() { s.stop(syscall.SIGINT) })
+	t.Cleanup(func() {
+		if s.now.ProcessState == nil { // it was not stopped for good
+			s.stop(syscall.SIGINT)
+		}
+	})
 	s.start()
 	return s
+}
+
+// address is the URL of the database of the servers at these ports of this machine.
+func address(ports ...int) string {
+	var hosts []string
+	for _, port := range ports {
+		hosts = append(hosts, fmt.Sprintf("127.0.0.1:%d", port))
+	}
+	return "postgres://burano:" + password + "@" + strings.Join(hosts, ",") + "/postgres"
 }
 
 func (s *Server) start() {

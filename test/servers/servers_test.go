@@ -1,0 +1,95 @@
+package servers
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/internal/database/databasetest"
+)
+
+// users is how many use the servers at the same time.
+const users = 6
+
+// TestServersComeAndGoUnderLoad has one load go on while three servers of a former version are upgraded one after another, stopped without a word
+// to HAProxy, and killed, and while the database fails over to its standby.
+func TestServersComeAndGoUnderLoad(t *testing.T) {
+	former := os.Getenv("BURANO_FORMER")
+	require.NotEmpty(t, former, "BURANO_FORMER is the program of a former version: `make test-servers` builds it")
+	pair := databasetest.StartPair(t)
+	s := newSite(t, pair.URL, former)
+	before := s.versions(former)
+	l := s.startLoad(users)
+	defer l.group.Wait()
+	defer l.end()
+	l.goesOn()
+	require.Empty(t, l.phase("as it is"))
+
+	// Servers of a former version know no stop-delay: HAProxy is told before.
+	began := time.Now()
+	for _, one := range s.servers {
+		s.setState(one, "drain")
+		l.goesOn() // what was on its way to the server has arrived
+		s.stop(one)
+		s.start(one, s.program, "--stop-delay", "4s")
+		s.setState(one, "ready")
+		s.offered(one)
+		l.goesOn()
+	}
+	t.Logf("three servers were upgraded in %s", time.Since(began).Round(time.Second))
+	require.Empty(t, l.phase("the rolling upgrade"), "nothing was refused")
+	require.NotEqual(t, before, s.versions(s.program), "the former version has another database, which was migrated while its servers worked")
+
+	for _, one := range s.servers {
+		require.NoError(t, one.process.Process.Signal(syscall.SIGTERM))
+		require.Eventually(t, func() bool { return one.readiness() == http.StatusServiceUnavailable }, 3*time.Second, time.Millisecond, "it still answers, and is not ready")
+		require.NoError(t, <-one.ended)
+		s.start(one, s.program, "--stop-delay", "4s")
+		s.offered(one)
+		l.goesOn()
+	}
+	require.Empty(t, l.phase("servers that are stopped"), "nothing was refused")
+	l.mutex.Lock()
+	handed := l.handed
+	l.mutex.Unlock()
+	require.NotEmpty(t, handed, "no deployment was given back")
+	t.Logf("%d deployments were given back, and taken after %v", len(handed), handed)
+	require.LessOrEqual(t, slices.Max(handed), 2*time.Second, "a deployment that was given back waits for nobody")
+
+	for _, one := range s.servers {
+		s.kill(one)
+		s.start(one, s.program, "--stop-delay", "4s")
+		s.offered(one)
+		l.goesOn()
+	}
+	l.phase("servers that are killed")
+
+	pair.FailOver(5 * time.Second)
+	l.goesOn()
+	for _, one := range s.servers {
+		s.offered(one)
+	}
+	l.phase("the database failed over")
+
+	pair.Standby().Crash()
+	l.goesOn()
+	l.phase("the database was restarted")
+	l.stop()
+	l.phase("at the end")
+}
+
+// versions are those of the database that a program sees and brings with it.
+func (s *site) versions(program string) string {
+	command := exec.CommandContext(s.t.Context(), program, "db", "version", "--state", s.servers[0].state)
+	command.Env = append(s.as("burano", "service"), "BURANO_DATABASE="+s.database)
+	output, err := command.CombinedOutput()
+	require.NoErrorf(s.t, err, "%s", output)
+	return strings.TrimSpace(string(output))
+}
