@@ -66,6 +66,10 @@ test-servers: setup build ## Three servers behind HAProxy over PostgreSQL under 
 	@test/servers/former.sh $(FORMER) $(BUILD)/former/burano
 	BURANO_FORMER=$(BUILD)/former/burano go test -count=1 -timeout 30m -v ./test/servers
 
+.PHONY: test-tutorial
+test-tutorial: setup build image ## Run every command of docs/tutorial.md on a local cloud
+	go test -count=1 -timeout 20m -v -run '^TestTheTutorialWorks$$' ./test/e2e
+
 .PHONY: bench-lang
 bench-lang: ## Compare our YAQL's speed with Debian's python3-yaql (installed for that), and measure MuranoPL
 	@test/setup/packages.sh python3-yaql

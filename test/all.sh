@@ -86,6 +86,7 @@ with_servers=(
   'TestServersThatAreStopped repairs'
   'TestAServerThatWasPaused servers that sleep'
   'TestNodesWithout jumps'
+  'TestTheTutorial the tutorial'
 )
 end_to_end() {
   local choice=(-test.run "${1%% *}")

@@ -1,11 +1,11 @@
-import { Button, Content, EmptyState, EmptyStateBody, Grid, GridItem, Nav, NavItem, NavList, PageSection, SearchInput } from '@patternfly/react-core';
+import { Button, Content, EmptyState, EmptyStateBody, Grid, GridItem, Nav, NavGroup, NavItem, PageSection, SearchInput } from '@patternfly/react-core';
 import { SearchIcon } from '@patternfly/react-icons';
 import { Link, useNavigate, useParams, useRouterState, useSearch } from '@tanstack/react-router';
 import { useEffect } from 'react';
 
 import { Heading } from '../shell/Heading';
 import { useText } from '../text';
-import { documents, find, type Found } from './documents';
+import { chapters, documents, find, type Chapter, type Found } from './documents';
 import { Markdown } from './Markdown';
 
 /** The project's documents, with a search over all of them. */
@@ -28,15 +28,19 @@ export function HelpPage() {
           <GridItem span={12} lg={3} order={{ default: "1", lg: "0" }}>
             <SearchInput aria-label={words.search} placeholder={words.search} value={search} onChange={(_event, value) => look(value)} onClear={() => look('')} />
             <Nav aria-label={words.pages}>
-              <NavList>
-                {documents.map((document) => (
-                  <NavItem key={document.name} isActive={document.name === page}>
-                    <Link to="/help/$page" params={{ page: document.name }}>
-                      {document.title}
-                    </Link>
-                  </NavItem>
-                ))}
-              </NavList>
+              {(Object.keys(chapters) as Chapter[]).map((chapter) => (
+                <NavGroup key={chapter} title={words.chapters[chapter]}>
+                  {documents
+                    .filter((document) => chapters[chapter].includes(document.name))
+                    .map((document) => (
+                      <NavItem key={document.name} isActive={document.name === page}>
+                        <Link to="/help/$page" params={{ page: document.name }}>
+                          {document.title}
+                        </Link>
+                      </NavItem>
+                    ))}
+                </NavGroup>
+              ))}
             </Nav>
           </GridItem>
           <GridItem span={12} lg={9} order={{ default: "0", lg: "1" }} className="burano-breaks">

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { anchorOf, documents, find, readDocument, targetOf } from './documents';
+import { anchorOf, chapters, documents, find, readDocument, targetOf } from './documents';
 
 const list = [readDocument('api', '# The API\n\nIt answers.\n\n## Lists in pages\n\nA `limit`.\n\n```sh\n## no headline, limit\n```\n')];
 
@@ -40,6 +40,10 @@ test('links between the project’s documents lead somewhere', () => {
       }
     }
   }
+});
+
+test('each document is in one chapter, and what chapters name is there', () => {
+  expect(documents.map((one) => one.name)).toEqual(Object.values(chapters).flat());
 });
 
 test('pages that the dashboard leads to exist', () => {

@@ -24,10 +24,22 @@ export function readDocument(name: string, source: string): Document {
 
 const files = import.meta.glob<string>('../../../../docs/*.md', { query: '?raw', import: 'default', eager: true });
 
-/** All documents, by their titles. */
+/** For whom the documents are, with their names in the order in which one reads them. */
+export const chapters = {
+  users: ['tutorial', 'catalog', 'dashboard', 'actions', 'failures', 'api', 'commands'],
+  authors: ['authors'],
+  operators: ['operators', 'configuration', 'node-image', 'terraform'],
+  contributors: ['architecture', 'contributing', 'local-cloud', 'openstack-test', 'dashboard-scenarios', 'measurements'],
+};
+
+export type Chapter = keyof typeof chapters;
+
+const order: string[] = Object.values(chapters).flat();
+
+/** All documents, in the order of their chapters. */
 export const documents: Document[] = Object.entries(files)
   .map(([path, source]) => readDocument(path.split('/').at(-1)!.replace(/\.md$/, ''), source))
-  .sort((a, b) => a.title.localeCompare(b.title));
+  .sort((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
 
 /** The name by which a headline is gone to, as on the pages of common code hosts. */
 export const anchorOf = (headline: string): string =>

@@ -6,6 +6,7 @@ export const help: Texts['help'] = {
   about: (page) => `Hilfe: ${page}`,
   search: 'In den Dokumenten suchen',
   pages: 'Dokumente (englisch)',
+  chapters: { users: 'Für Benutzer', authors: 'Für Autoren von Paketen', operators: 'Für Betreiber', contributors: 'Für Mitwirkende' },
   nothing: 'Kein Dokument enthält diese Wörter',
   below: (document, section) => `${document}: ${section}`,
   gone: 'Dieses Dokument gibt es nicht',

@@ -5,6 +5,7 @@ export const help = {
   about: (page: string) => `Help: ${page}`,
   search: 'Search the documents',
   pages: 'Documents',
+  chapters: { users: 'For users', authors: 'For authors of packages', operators: 'For operators', contributors: 'For contributors' },
   nothing: 'No document has these words',
   below: (document: string, section: string) => `${document}: ${section}`,
   gone: 'There is no such document',
