@@ -86,7 +86,6 @@ with_servers=(
   'TestServersThatAreStopped repairs'
   'TestAServerThatWasPaused servers that sleep'
   'TestNodesWithout jumps'
-  'TestTheTutorial the tutorial'
 )
 end_to_end() {
   local choice=(-test.run "${1%% *}")
