@@ -40,16 +40,35 @@ func (anyImage) container(_ context.Context, call muranopl.Call) (any, error) {
 		}
 		ports = append(ports, map[string]any{"port": number, "publishedPort": published, "scope": scope, "protocol": "TCP"})
 	}
-	env := map[string]any{}
-	for part := range strings.SplitSeq(application.Text("env"), ",") {
+	env, err := settings(application, "env")
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := settings(application, "secretEnv")
+	if err != nil {
+		return nil, err
+	}
+	described := map[string]any{"name": kubeName(application.Text("name")), "image": application.Text("image"), "ports": ports, "env": env, "secretEnv": secrets}
+	for _, property := range []string{"entryPoint", "commands", "volumes", "livenessProbe", "readinessProbe", "startupProbe", "resources", "initContainers"} {
+		if value, ok := application.Get(property); ok {
+			described[property] = value
+		}
+	}
+	return described, nil
+}
+
+// settings reads a property such as "NAME=value, OTHER=value".
+func settings(application *muranopl.Object, property string) (map[string]any, error) {
+	read := map[string]any{}
+	for i, part := range strings.Split(application.Text(property), ",") {
 		if part = strings.TrimSpace(part); part == "" {
 			continue
 		}
 		name, value, ok := strings.Cut(part, "=")
 		if !ok || name == "" {
-			return nil, fmt.Errorf("env of %s: %q is no setting: write NAME=value", application, part)
+			return nil, fmt.Errorf("%s of %s: the part %d between commas is no setting: write NAME=value", property, application, i+1)
 		}
-		env[name] = value
+		read[name] = value
 	}
-	return map[string]any{"name": kubeName(application.Text("name")), "image": application.Text("image"), "ports": ports, "env": env}, nil
+	return read, nil
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/burano/burano/catalog/muranopl"
 )
@@ -97,9 +99,34 @@ func (a application) kept(ctx context.Context, object *muranopl.Object) (map[str
 	return kept, err
 }
 
-// digest tells containers apart that a host would run differently.
+// digest tells containers apart that a host would run differently. That of a container without options stays what it was before there were
+// any: another one would have its hooks called again.
 func (c container) digest() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%+v", c)) // maps are written in the order of their keys
+	type volume struct{ hostPath string }
+	former := struct {
+		application, name, image string
+		commands                 []string
+		env                      map[string]string
+		ports                    []port
+		volumes                  map[string]volume
+		privileged               bool
+	}{c.application, c.name, c.image, c.commands, c.env, c.ports, map[string]volume{}, c.privileged}
+	options := []any{}
+	for _, path := range slices.Sorted(maps.Keys(c.volumes)) {
+		mounted := c.volumes[path]
+		former.volumes[path] = volume{mounted.hostPath}
+		if mounted.options != (volumeOptions{}) {
+			options = append(options, path, mounted.options.digest())
+		}
+	}
+	if told := c.options.digest(); told != (containerOptions{}).digest() {
+		options = append(options, told)
+	}
+	text := fmt.Appendf(nil, "%+v", former) // maps are written in the order of their keys
+	if len(options) > 0 {
+		text = fmt.Append(text, options...)
+	}
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 

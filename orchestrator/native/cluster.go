@@ -22,6 +22,7 @@ var hostName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 // clusterClass is com.mirantis.docker.kubernetes.KubernetesCluster.
 type clusterClass struct {
 	runtime interface {
+		EnvironmentID() string
 		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
 		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
 	}
@@ -83,7 +84,22 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 		return err
 	}
 	c.reports.inform(ctx, object, "Kubernetes cluster %s is up and running", object.Text("name"))
+	c.tell(ctx, object)
 	return nil
+}
+
+// tell says what became of options that Kubernetes has no part for any more.
+func (c clusterClass) tell(ctx context.Context, object *muranopl.Object) {
+	if object.Bool("enableDashboard") {
+		c.reports.inform(ctx, object, "What runs in cluster %s, with events and logs, is at /dashboard/environments/%s/clusters/%s of Burano", object.Text("name"), c.runtime.EnvironmentID(), object.ID())
+	}
+	for _, node := range object.Objects("minionNodes") {
+		if node.Bool("exposeCAdvisor") {
+			c.reports.inform(ctx, object, "exposeCAdvisor opens no port: the cAdvisor of today is a part of the kubelet. What containers use is told by kubectl top (enableMetrics) "+
+				"and, for Prometheus, by the API server at /api/v1/nodes/NODE/proxy/metrics/cadvisor")
+			return
+		}
+	}
 }
 
 // join makes the servers that the cluster's nodes are to have, and takes them into the cluster.

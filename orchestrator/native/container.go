@@ -32,10 +32,7 @@ func containerOf(application *muranopl.Object, value any) (container, error) {
 		return one, fmt.Errorf("getContainer of %s returned a container without a name or an image", application)
 	}
 	one.privileged, _ = read("privileged").(bool)
-	commands, _ := read("commands").([]any)
-	for _, command := range commands {
-		one.commands = append(one.commands, fmt.Sprint(command))
-	}
+	one.commands = read.texts("commands")
 	env, _ := read("env").(map[string]any)
 	for name, value := range env {
 		one.env[name] = fmt.Sprint(value)
@@ -50,12 +47,17 @@ func containerOf(application *muranopl.Object, value any) (container, error) {
 	}
 	volumes, _ := read("volumes").(map[string]any)
 	for path, described := range volumes {
-		read, ok := valuesOf(described)
-		if !ok {
-			return one, fmt.Errorf("getContainer of %s: the volume at %s is no com.mirantis.docker.DockerVolume", application, path)
+		mounted, err := volumeOf(described)
+		if err != nil {
+			return one, fmt.Errorf("getContainer of %s: the volume at %s: %w", application, path, err)
 		}
-		one.volumes[path] = volume{hostPath: read.text("path")}
+		one.volumes[path] = mounted
 	}
+	options, err := read.containerOptions(application, one.env)
+	if err != nil {
+		return one, fmt.Errorf("getContainer of %s: container %s: %w", application, one.name, err)
+	}
+	one.options = options
 	return one, nil
 }
 

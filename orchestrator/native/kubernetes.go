@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,33 +39,49 @@ func deleteServices(ctx context.Context, api *rest.Config, selector labels.Set) 
 	return nil
 }
 
-// deleteWorkloads deletes the Deployments with these labels, then the pods and their disruption budgets.
+// deleteWorkloads deletes what keeps pods with these labels, then the pods, their disruption budgets and their Secrets.
 func deleteWorkloads(ctx context.Context, api *rest.Config, selector labels.Set) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
 		return err
 	}
 	list := metav1.ListOptions{LabelSelector: selector.String()}
-	foreground := metav1.DeletePropagationBackground
+	background := metav1.DeletePropagationBackground
+	remove := metav1.DeleteOptions{PropagationPolicy: &background}
 	return errors.Join(
-		client.AppsV1().Deployments(namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &foreground}, list),
+		client.AppsV1().Deployments(namespace).DeleteCollection(ctx, remove, list),
+		client.AppsV1().StatefulSets(namespace).DeleteCollection(ctx, remove, list),
+		client.BatchV1().CronJobs(namespace).DeleteCollection(ctx, remove, list),
+		client.BatchV1().Jobs(namespace).DeleteCollection(ctx, remove, list),
 		client.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
-		client.PolicyV1().PodDisruptionBudgets(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list))
+		client.PolicyV1().PodDisruptionBudgets(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
+		client.CoreV1().Secrets(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list))
+}
+
+// deleteClaims deletes the persistent volumes with these labels that are to go with their pod, and returns the names of the others.
+func deleteClaims(ctx context.Context, api *rest.Config, selector labels.Set) (kept []string, err error) {
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return nil, err
+	}
+	claims := client.CoreV1().PersistentVolumeClaims(namespace)
+	found, err := claims.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return nil, fmt.Errorf("list the pod's persistent volumes: %w", err)
+	}
+	for _, claim := range found.Items {
+		if claim.Labels[labelWithPod] == "" {
+			kept = append(kept, claim.Name)
+		} else if err := claims.Delete(ctx, claim.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return kept, fmt.Errorf("delete the persistent volume %s: %w", claim.Name, err)
+		}
+	}
+	return kept, nil
 }
 
 // waitDeployment waits until every replica of the Deployment runs in its newest form.
-func waitDeployment(ctx context.Context, api *rest.Config, name string) error {
-	client, err := kubernetes.NewForConfig(api)
-	if err != nil {
-		return err
-	}
-	only := fields.OneTermEqualSelector(metav1.ObjectNameField, name)
-	source := cache.NewListWatchFromClient(client.AppsV1().RESTClient(), "deployments", namespace, only)
-	_, err = watchtools.UntilWithSync(ctx, source, &appsv1.Deployment{}, nil, func(event watch.Event) (bool, error) {
-		deployment, ok := event.Object.(*appsv1.Deployment)
-		if !ok || event.Type == watch.Deleted {
-			return false, nil
-		}
+func waitDeployment(ctx context.Context, client kubernetes.Interface, name string) error {
+	err := follow(ctx, client.AppsV1().RESTClient(), "deployments", name, func(deployment *appsv1.Deployment) (bool, error) {
 		status := deployment.Status
 		return status.ObservedGeneration >= deployment.Generation && status.UpdatedReplicas == *deployment.Spec.Replicas &&
 			status.AvailableReplicas == *deployment.Spec.Replicas && status.Replicas == *deployment.Spec.Replicas, nil
@@ -75,12 +92,48 @@ func waitDeployment(ctx context.Context, api *rest.Config, name string) error {
 	return nil
 }
 
-// waitPods waits until one pod with these labels runs.
-func waitPods(ctx context.Context, api *rest.Config, selector labels.Set) error {
-	client, err := kubernetes.NewForConfig(api)
+// waitStatefulSet waits until every replica of the StatefulSet runs in its newest form.
+func waitStatefulSet(ctx context.Context, client kubernetes.Interface, name string) error {
+	err := follow(ctx, client.AppsV1().RESTClient(), "statefulsets", name, func(set *appsv1.StatefulSet) (bool, error) {
+		status := set.Status
+		return status.ObservedGeneration >= set.Generation && status.UpdateRevision == status.CurrentRevision &&
+			status.AvailableReplicas == *set.Spec.Replicas && status.Replicas == *set.Spec.Replicas, nil
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("wait for the replicas of StatefulSet %s: %w", name, err)
 	}
+	return nil
+}
+
+// waitJob waits until the Job has done its work, or has failed.
+func waitJob(ctx context.Context, client kubernetes.Interface, name string) error {
+	return follow(ctx, client.BatchV1().RESTClient(), "jobs", name, func(job *batchv1.Job) (bool, error) {
+		err := ended(job)
+		if errors.Is(err, errJobRuns) {
+			return false, nil
+		}
+		return true, err
+	})
+}
+
+// follow watches an object until it is as wanted.
+func follow[T any, P interface {
+	*T
+	runtime.Object
+}](ctx context.Context, client cache.Getter, resource, name string, wanted func(P) (bool, error)) error {
+	source := cache.NewListWatchFromClient(client, resource, namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, name))
+	_, err := watchtools.UntilWithSync(ctx, source, P(new(T)), nil, func(event watch.Event) (bool, error) {
+		object, ok := event.Object.(P)
+		if !ok || event.Type == watch.Deleted {
+			return false, nil
+		}
+		return wanted(object)
+	})
+	return err
+}
+
+// waitPods waits until one pod with these labels runs.
+func waitPods(ctx context.Context, client kubernetes.Interface, selector labels.Set) error {
 	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = selector.String()
@@ -91,7 +144,7 @@ func waitPods(ctx context.Context, api *rest.Config, selector labels.Set) error 
 			return client.CoreV1().Pods(namespace).Watch(ctx, options)
 		},
 	}, client)
-	_, err = watchtools.UntilWithSync(ctx, source, &corev1.Pod{}, nil, func(event watch.Event) (bool, error) {
+	_, err := watchtools.UntilWithSync(ctx, source, &corev1.Pod{}, nil, func(event watch.Event) (bool, error) {
 		pod, ok := event.Object.(*corev1.Pod)
 		return ok && event.Type != watch.Deleted && pod.Status.Phase == corev1.PodRunning, nil
 	})

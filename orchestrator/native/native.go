@@ -36,6 +36,7 @@ const (
 	classMinionGroup      = "com.mirantis.docker.kubernetes.KubernetesMinionGroup"
 	classNode             = "com.mirantis.docker.kubernetes.KubernetesNode"
 	classPod              = "com.mirantis.docker.kubernetes.KubernetesPod"
+	classPersistentVolume = "com.mirantis.docker.DockerPersistentVolume"
 	classAnyImage         = "com.example.docker.DockerApp"
 	packageCore           = "io.murano"
 	packageInterfaces     = "com.mirantis.docker.Interfaces"

@@ -1,25 +1,19 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/nodes/kube"
 )
-
-// rolloutLimit is how long a pod's replicas may take until they run.
-const rolloutLimit = 5 * time.Minute
 
 // podClass is com.mirantis.docker.kubernetes.KubernetesPod.
 type podClass struct {
@@ -69,6 +63,7 @@ func (p podClass) methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
 		methodDeploy: p.deploy, methodDestroy: p.destroy, methodHostContainer: p.hostContainer, methodDropContainer: p.dropContainer,
 		"scalePodUp": p.scale(1), "scalePodDown": p.scale(-1), "recreatePod": p.recreate, "restartContainers": p.restartContainers,
+		"rollout": p.rollout, "rollback": p.rollback, "pauseRollout": p.pause(true), "resumeRollout": p.pause(false), "getLogs": p.logs,
 	}
 }
 
@@ -127,8 +122,14 @@ func (p podClass) destroy(ctx context.Context, call muranopl.Call) (any, error) 
 		return nil, err
 	}
 	return nil, p.runtime.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {
-		return errors.Join(deleteServices(ctx, api, labels.Set{labelPod: call.Object.ID()}),
-			deleteWorkloads(ctx, api, labels.Set{labelPod: call.Object.ID()}))
+		mine := labels.Set{labelPod: call.Object.ID()}
+		err := errors.Join(deleteServices(ctx, api, mine), deleteWorkloads(ctx, api, mine))
+		kept, err2 := deleteClaims(ctx, api, mine)
+		if len(kept) > 0 {
+			p.reports.warn(ctx, call.Object, fmt.Sprintf("The persistent volumes of pod %s stay in the cluster, with their data: %s", call.Object.Text("name"), strings.Join(kept, ", ")),
+				"A pod of the same name gets them again; kubectl delete pvc deletes them.")
+		}
+		return errors.Join(err, err2)
 	})
 }
 
@@ -171,19 +172,23 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 			return err
 		}
 		p.reports.inform(ctx, pod, "Starting pod %s with %d replicas", spec.name, spec.replicas)
-		err = p.runtime.Step(ctx, pod, "apply the pod", func(ctx context.Context) error {
-			return kube.Apply(ctx, api, kube.Manager, spec.objects(containers)...)
+		paused := false
+		err = p.runtime.Step(ctx, pod, "apply the pod", func(ctx context.Context) (err error) {
+			paused, err = spec.apply(ctx, api, containers)
+			return err
 		})
 		if err != nil {
 			return err
 		}
-		err = p.runtime.Step(ctx, pod, "wait for the pod", func(ctx context.Context) error { return waitPod(ctx, api, spec) })
-		if err != nil {
-			return err
-		}
-		// Only now: until what is wanted runs, the former serves.
-		for _, ref := range spec.obsolete() {
-			if err := kube.Delete(ctx, api, ref); err != nil {
+		if paused {
+			p.reports.warn(ctx, pod, fmt.Sprintf("The rollout of pod %s is paused: pods keep their former form until resumeRollout", spec.name), "")
+		} else {
+			err = p.runtime.Step(ctx, pod, "wait for the pod", func(ctx context.Context) error { return p.waitPod(ctx, pod, api, spec) })
+			if err != nil {
+				return err
+			}
+			// Only now: until what is wanted runs, the former serves.
+			if err := spec.clear(ctx, api, containers); err != nil {
 				return err
 			}
 		}
@@ -217,7 +222,11 @@ func (p podClass) api(ctx context.Context, cluster *muranopl.Object) (*rest.Conf
 }
 
 func podSpecOf(pod *muranopl.Object) (podSpec, error) {
-	spec := podSpec{id: pod.ID(), name: pod.Text("name"), labels: map[string]string{}, replicas: int32(pod.Int("replicas"))}
+	options, err := podOptionsOf(pod)
+	if err != nil {
+		return podSpec{}, err
+	}
+	spec := podSpec{id: pod.ID(), name: pod.Text("name"), labels: map[string]string{}, replicas: int32(pod.Int("replicas")), options: options}
 	for part := range strings.SplitSeq(pod.Text("labels"), ",") {
 		if part = strings.TrimSpace(part); part == "" {
 			continue
@@ -231,53 +240,42 @@ func podSpecOf(pod *muranopl.Object) (podSpec, error) {
 	return spec, nil
 }
 
-// waitPod waits until every replica runs. What kept them from it is in the error when they do not within rolloutLimit.
-func waitPod(ctx context.Context, api *rest.Config, spec podSpec) error {
-	limited, cancel := context.WithTimeout(ctx, rolloutLimit)
-	defer cancel()
-	selector := labels.Set{labelPod: spec.id}
-	var err error
-	if spec.replicas > 0 {
-		err = waitDeployment(limited, api, kubeName(spec.name))
-	} else {
-		err = waitPods(limited, api, selector)
-	}
-	if err == nil || ctx.Err() != nil {
+// waitPod waits until every replica runs. What kept them from it is in the error when they do not within rolloutLimit, and in the log what their
+// containers wrote last.
+func (p podClass) waitPod(ctx context.Context, pod *muranopl.Object, api *rest.Config, spec podSpec) error {
+	waiting, err := newRollout(api, spec)
+	if err != nil {
 		return err
 	}
-	return fmt.Errorf("pod %s does not run after %s: %s (%w)", spec.name, rolloutLimit, obstacles(ctx, api, selector), err)
+	err = waiting.wait(ctx)
+	var failed *failedRollout
+	switch {
+	case errors.Is(err, errJobRuns):
+		p.reports.inform(ctx, pod, "The job %s still runs after %s; the deployment does not wait for its end", spec.name, rolloutLimit)
+		return nil
+	case errors.As(err, &failed):
+		p.reportLogs(ctx, pod, waiting, failed.obstacles)
+	}
+	return err
 }
 
-// obstacles says what Kubernetes tells of containers that do not run.
-func obstacles(ctx context.Context, api *rest.Config, selector labels.Set) string {
-	client, err := kubernetes.NewForConfig(api)
-	if err != nil {
-		return err.Error()
-	}
-	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
-	if err != nil {
-		return err.Error()
-	}
-	var found []string
-	for _, pod := range pods.Items {
-		for _, condition := range pod.Status.Conditions {
-			if condition.Status == "False" && condition.Type == "PodScheduled" {
-				found = append(found, fmt.Sprintf("%s is not scheduled: %s", pod.Name, condition.Message))
-			}
+// mostLogs is of how many containers a failed rollout tells the last lines.
+const mostLogs = 3
+
+// reportLogs reports what the containers that keep a pod from running wrote last, once for each name.
+func (p podClass) reportLogs(ctx context.Context, pod *muranopl.Object, waiting *rollout, obstacles []obstacle) {
+	told := map[string]bool{}
+	for _, one := range obstacles {
+		if !one.wrote || told[one.container] || len(told) == mostLogs {
+			continue
 		}
-		for _, status := range pod.Status.ContainerStatuses {
-			if waiting := status.State.Waiting; waiting != nil {
-				found = append(found, strings.TrimSpace(fmt.Sprintf("container %s of %s waits: %s %s", status.Name, pod.Name, waiting.Reason, waiting.Message)))
-			}
-			if status.State.Running != nil && !status.Ready {
-				found = append(found, fmt.Sprintf("container %s of %s runs, but its first published TCP port takes no connections", status.Name, pod.Name))
-			}
+		told[one.container] = true
+		text, err := waiting.lastOf(ctx, one)
+		if err != nil {
+			text = fmt.Sprintf("its log cannot be read: %v", err)
 		}
+		p.reports.warn(ctx, pod, fmt.Sprintf("The last lines of container %s of %s:\n%s", one.container, one.pod, cmp.Or(text, "it wrote none")), "")
 	}
-	if len(found) == 0 {
-		return "Kubernetes gives no reason"
-	}
-	return strings.Join(found, "; ")
 }
 
 // noteEndpoints writes to each application where it can be reached, and reports what is public.

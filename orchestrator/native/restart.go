@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
 )
@@ -29,10 +30,21 @@ const (
 	recreateManager = "burano-recreate"
 )
 
+// refuseJob is the error for what is done with pods that go on for ever only.
+func refuseJob(pod *muranopl.Object, what string) error {
+	if kind := workloadKind(pod.Text("workload")); kind.ends() {
+		return fault.New(fault.Invalid, "%s is a %s, whose pods end by themselves: there is nothing %s. Change the model and deploy it", pod, kind, what)
+	}
+	return nil
+}
+
 // scale is the action that adds replicas (direction 1) or removes some (-1). One always stays.
 func (p podClass) scale(direction int64) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		defer p.clusters.close()
+		if err := refuseJob(call.Object, "to be scaled"); err != nil {
+			return nil, err
+		}
 		count, _ := call.Args[argumentCount].(int64)
 		now := int64(call.Object.Int("replicas"))
 		target := now + direction*count
@@ -68,9 +80,25 @@ func (p podClass) recreate(ctx context.Context, call muranopl.Call) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	if spec.replicas == 0 {
+	if spec.replicas == 0 && spec.options.kind == kindDeployment {
 		err := p.runtime.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {
 			return deleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: kubeName(spec.name)})
+		})
+		if err != nil {
+			return nil, err
+		}
+		return nil, p.bringUp(ctx, call.Interpreter, call.Object, 0)
+	}
+	switch spec.options.kind {
+	case kindCronJob:
+		return nil, refuseJob(call.Object, "to be recreated")
+	case kindJob:
+		err := p.runtime.Step(ctx, call.Object, "remove the job", func(ctx context.Context) error {
+			client, err := kubernetes.NewForConfig(api)
+			if err != nil {
+				return err
+			}
+			return removeJob(ctx, api, client, kubeName(spec.name))
 		})
 		if err != nil {
 			return nil, err
@@ -88,14 +116,19 @@ func (p podClass) recreate(ctx context.Context, call muranopl.Call) (any, error)
 		if err != nil {
 			return err
 		}
-		_, err = client.AppsV1().Deployments(namespace).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: recreateManager})
+		options := metav1.PatchOptions{FieldManager: recreateManager}
+		if spec.options.kind == kindStatefulSet {
+			_, err = client.AppsV1().StatefulSets(namespace).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
+		} else {
+			_, err = client.AppsV1().Deployments(namespace).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
+		}
 		if apierrors.IsNotFound(err) {
 			return fmt.Errorf("pod %s does not run: deploy the environment", spec.name)
 		}
 		if err != nil {
 			return fmt.Errorf("have pod %s recreated: %w", spec.name, err)
 		}
-		return waitPod(ctx, api, spec)
+		return p.waitPod(ctx, call.Object, api, spec)
 	})
 }
 
@@ -113,6 +146,9 @@ func deleteAndWait(ctx context.Context, api *rest.Config, ref kube.Ref) error {
 // addresses and volumes. The next replica's turn comes when one is ready again.
 func (p podClass) restartContainers(ctx context.Context, call muranopl.Call) (any, error) {
 	defer p.clusters.close()
+	if err := refuseJob(call.Object, "to be restarted"); err != nil {
+		return nil, err
+	}
 	api, err := p.kubernetes(ctx, call.Interpreter, call.Object)
 	if err != nil {
 		return nil, err

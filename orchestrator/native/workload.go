@@ -1,6 +1,8 @@
 package native
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"regexp"
@@ -8,6 +10,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,10 +24,17 @@ import (
 const (
 	labelPod       = kube.LabelObject      // id of the KubernetesPod object
 	labelContainer = "burano.io/container" // name of the container
+	labelWithPod   = "burano.io/with-pod"  // on a claim that goes with its pod
 )
 
-// annotationInternalPorts names the ports of a Service that gateways do not publish.
-const annotationInternalPorts = "burano.io/internal-ports"
+const (
+	// annotationInternalPorts names the ports of a Service that gateways do not publish.
+	annotationInternalPorts = "burano.io/internal-ports"
+	// annotationPublish of "false" keeps a Service from gateways.
+	annotationPublish = "burano.io/publish"
+	// annotationDigest tells which Job this is: Kubernetes lets nobody change one.
+	annotationDigest = "burano.io/digest"
+)
 
 // namespace is where applications run.
 const namespace = "default"
@@ -39,6 +49,8 @@ type container struct {
 	ports       []port
 	volumes     map[string]volume // by mount path
 	privileged  bool
+	options     containerOptions
+	secretName  string // of the Secret that holds options.secrets
 }
 
 // port is a port of a container.
@@ -52,9 +64,10 @@ type port struct {
 // isPublic tells whether gateways publish the port.
 func (p port) isPublic() bool { return p.scope == "public" || p.scope == "cloud" }
 
-// volume is a folder of the node, or one that lives as long as the pod.
+// volume is a folder of the node, one that lives as long as the pod, or one of the cluster's storage.
 type volume struct {
-	hostPath string // "" for a temporary folder
+	hostPath string // "" for the others
+	options  volumeOptions
 }
 
 // podSpec is what a KubernetesPod object says of itself.
@@ -63,6 +76,7 @@ type podSpec struct {
 	name     string
 	labels   map[string]string
 	replicas int32
+	options  podOptions
 }
 
 // invalidName matches what may not stand in a name of Kubernetes.
@@ -77,33 +91,27 @@ func kubeName(text string) string {
 	return strings.Trim(name, "-")
 }
 
-// objects returns what runs a pod with these containers: a Deployment (a plain Pod when replicas is 0, as Murano had it), with two or
-// more replicas a disruption budget, and for each application with ports a Service.
+// objects returns what runs a pod with these containers: its claims, what keeps it, a disruption budget where two or more replicas are to be
+// kept, and for each application with ports a Service.
 func (p podSpec) objects(containers []container) []runtime.Object {
+	containers = slices.Clone(containers) // the caller knows which application each is of by its place
 	slices.SortFunc(containers, func(a, b container) int { return strings.Compare(a.application, b.application) })
 	template := p.template(containers)
 	meta := metav1.ObjectMeta{Name: kubeName(p.name), Namespace: namespace, Labels: template.Labels}
 	var objects []runtime.Object
-	if p.replicas > 0 {
-		objects = append(objects, &appsv1.Deployment{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-			ObjectMeta: meta,
-			Spec: appsv1.DeploymentSpec{
-				Replicas: &p.replicas,
-				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{labelPod: p.id}},
-				Template: template,
-			},
-		})
-		if p.replicas > 1 {
-			one := intstr.FromInt32(1)
-			objects = append(objects, &policyv1.PodDisruptionBudget{
-				TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
-				ObjectMeta: meta,
-				Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{labelPod: p.id}}},
-			})
+	if p.options.kind != kindStatefulSet {
+		for _, claim := range p.claims(containers) {
+			objects = append(objects, claim)
 		}
-	} else {
-		objects = append(objects, &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta, Spec: template.Spec})
+	}
+	objects = append(objects, p.keeper(meta, template, containers)...)
+	if p.replicas > 1 && !p.options.kind.ends() {
+		one := intstr.FromInt32(1)
+		objects = append(objects, &policyv1.PodDisruptionBudget{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
+			ObjectMeta: meta,
+			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, Selector: p.selector()},
+		})
 	}
 	for _, one := range containers {
 		if service := p.service(one); service != nil {
@@ -113,19 +121,143 @@ func (p podSpec) objects(containers []container) []runtime.Object {
 	return objects
 }
 
-// obsolete names what an earlier number of replicas may have left.
+func (p podSpec) selector() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{labelPod: p.id}}
+}
+
+// keeper returns what keeps the pods: a Deployment (a plain Pod when replicas is 0, as Murano had it), a StatefulSet with the Service that
+// its pods get their names by, a Job or a CronJob.
+func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec, containers []container) []runtime.Object {
+	switch p.options.kind {
+	case kindStatefulSet:
+		pods := &corev1.Service{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+			ObjectMeta: metav1.ObjectMeta{Name: serviceName(p.name, "pods"), Namespace: namespace, Labels: map[string]string{labelPod: p.id},
+				Annotations: map[string]string{annotationPublish: "false"}},
+			Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{labelPod: p.id}},
+		}
+		set := &appsv1.StatefulSet{
+			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: meta,
+			Spec: appsv1.StatefulSetSpec{Replicas: &p.replicas, Selector: p.selector(), Template: template, ServiceName: pods.Name},
+		}
+		for _, claim := range p.claims(containers) {
+			claim.Namespace = ""
+			set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, *claim)
+		}
+		return []runtime.Object{pods, set}
+	case kindJob:
+		job := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: meta, Spec: p.job(template)}
+		job.Annotations = map[string]string{annotationDigest: digestOfJob(job.Spec)}
+		return []runtime.Object{job}
+	case kindCronJob:
+		cron := &batchv1.CronJob{
+			TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "CronJob"}, ObjectMeta: meta,
+			Spec: batchv1.CronJobSpec{Schedule: p.options.schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent,
+				JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: template.Labels}, Spec: p.job(template)}},
+		}
+		if p.options.timeZone != "" {
+			cron.Spec.TimeZone = &p.options.timeZone
+		}
+		return []runtime.Object{cron}
+	}
+	if p.replicas == 0 {
+		pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta, Spec: template.Spec}
+		pod.Annotations = template.Annotations
+		return []runtime.Object{pod}
+	}
+	deployment := &appsv1.Deployment{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: meta,
+		Spec: appsv1.DeploymentSpec{Replicas: &p.replicas, Selector: p.selector(), Template: template},
+	}
+	if p.exclusive(containers) {
+		deployment.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	}
+	return []runtime.Object{deployment}
+}
+
+// exclusive tells whether only one of the pods can have their volumes: a new one then begins once the former has ended.
+func (p podSpec) exclusive(containers []container) bool {
+	return p.options.kind == kindDeployment && len(p.claims(containers)) > 0
+}
+
+// job is what a Job runs: as many pods as there are replicas, one at least, all at once.
+func (p podSpec) job(template corev1.PodTemplateSpec) batchv1.JobSpec {
+	pods := max(1, p.replicas)
+	template.Spec.RestartPolicy = corev1.RestartPolicyNever // a pod that failed stays, with its log
+	spec := batchv1.JobSpec{Parallelism: &pods, Completions: &pods, BackoffLimit: &p.options.retries, Template: template}
+	if p.options.deadline > 0 {
+		spec.ActiveDeadlineSeconds = &p.options.deadline
+	}
+	return spec
+}
+
+// digestOfJob tells Jobs apart: Kubernetes lets nobody change one that is there.
+func digestOfJob(spec batchv1.JobSpec) string {
+	sum := sha256.Sum256([]byte(digestOf(spec)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// obsolete names what an earlier number of replicas, or another kind of workload, may have left.
 func (p podSpec) obsolete() []kube.Ref {
 	name := kubeName(p.name)
 	pod := kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name}
 	deployment := kube.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: name}
 	budget := kube.Ref{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Namespace: namespace, Name: name}
+	set := p.options.kind == kindStatefulSet
 	switch {
+	case p.options.kind.ends(), set && p.replicas < 2:
+		return []kube.Ref{budget, deployment, pod}
+	case set:
+		return []kube.Ref{deployment, pod}
 	case p.replicas == 0:
 		return []kube.Ref{budget, deployment}
 	case p.replicas == 1:
 		return []kube.Ref{budget, pod}
 	}
 	return []kube.Ref{pod}
+}
+
+// claims are the persistent volumes of the containers, each once, by their names.
+func (p podSpec) claims(containers []container) []*corev1.PersistentVolumeClaim {
+	found := map[string]*corev1.PersistentVolumeClaim{}
+	for _, one := range containers {
+		for path, mounted := range one.volumes {
+			wanted := mounted.options.claim
+			if wanted == nil {
+				continue
+			}
+			name := p.claimName(one, path)
+			labels := map[string]string{labelPod: p.id}
+			if !wanted.keep {
+				labels[labelWithPod] = "true"
+			}
+			claim := &corev1.PersistentVolumeClaim{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels},
+				Spec: corev1.PersistentVolumeClaimSpec{
+					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *mounted.options.size}},
+				},
+			}
+			if wanted.class != "" {
+				claim.Spec.StorageClassName = &wanted.class
+			}
+			found[name] = claim
+		}
+	}
+	var claims []*corev1.PersistentVolumeClaim
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		claims = append(claims, found[name])
+	}
+	return claims
+}
+
+// claimName names the claim of a volume: containers of a pod whose persistent volumes have the same name share it.
+func (p podSpec) claimName(one container, path string) string {
+	if name := one.volumes[path].options.claim.name; name != "" {
+		return kubeName(p.name + "-" + name)
+	}
+	return kubeName(p.name + "-" + one.name + "-" + path)
 }
 
 func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
@@ -135,12 +267,14 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 	}
 	labels["id"] = kubeName(p.name) // the label that Murano's own pods had
 	labels[labelPod] = p.id
-	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: p.options.annotations},
+		Spec: corev1.PodSpec{ServiceAccountName: p.options.serviceAccount, NodeSelector: p.options.nodeSelector, Affinity: p.options.affinity,
+			Tolerations: p.options.tolerations},
+	}
+	shared := map[string]string{} // claim → volume
 	for _, one := range containers {
-		built := corev1.Container{Name: kubeName(one.name), Image: one.image, Args: one.commands, ImagePullPolicy: corev1.PullIfNotPresent}
-		for _, name := range slices.Sorted(maps.Keys(one.env)) {
-			built.Env = append(built.Env, corev1.EnvVar{Name: name, Value: one.env[name]})
-		}
+		built := one.build()
 		for _, port := range one.ports {
 			opened := corev1.ContainerPort{ContainerPort: port.number, Protocol: corev1.Protocol(port.protocol)}
 			if port.scope == "host" {
@@ -148,22 +282,61 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 			}
 			built.Ports = append(built.Ports, opened)
 		}
-		built.ReadinessProbe = readiness(one.ports)
+		if built.ReadinessProbe == nil && !p.options.kind.ends() {
+			built.ReadinessProbe = readiness(one.ports)
+		}
 		for i, path := range slices.Sorted(maps.Keys(one.volumes)) {
 			name := fmt.Sprintf("%.50s-%d", built.Name, i)
-			source := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
-			if host := one.volumes[path].hostPath; host != "" {
-				source = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: host}}
+			source, claim := p.source(one, path)
+			switch {
+			case claim != "" && p.options.kind == kindStatefulSet:
+				name = claim // each pod has its own, by the set's template of this name
+			case claim != "" && shared[claim] != "":
+				name = shared[claim]
+			default:
+				shared[claim] = name
+				template.Spec.Volumes = append(template.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
 			}
-			template.Spec.Volumes = append(template.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
 			built.VolumeMounts = append(built.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path})
 		}
-		if one.privileged {
-			built.SecurityContext = &corev1.SecurityContext{Privileged: &one.privileged}
+		for _, first := range one.options.before {
+			before := first.build()
+			before.VolumeMounts = built.VolumeMounts
+			template.Spec.InitContainers = append(template.Spec.InitContainers, before)
 		}
 		template.Spec.Containers = append(template.Spec.Containers, built)
 	}
 	return template
+}
+
+// source is where a volume's content lies, and the name of its claim, "" for one that is not persistent.
+func (p podSpec) source(one container, path string) (source corev1.VolumeSource, claim string) {
+	mounted := one.volumes[path]
+	switch {
+	case mounted.hostPath != "":
+		return corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: mounted.hostPath}}, ""
+	case mounted.options.claim != nil:
+		claim = p.claimName(one, path)
+		return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}, claim
+	}
+	return corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: mounted.options.size}}, ""
+}
+
+// build makes a container of Kubernetes of what has to do with no other.
+func (c container) build() corev1.Container {
+	built := corev1.Container{Name: kubeName(c.name), Image: c.image, Command: c.options.entryPoint, Args: c.commands, Resources: c.options.resources,
+		LivenessProbe: c.options.liveness, ReadinessProbe: c.options.readiness, StartupProbe: c.options.startup, ImagePullPolicy: corev1.PullIfNotPresent}
+	for _, name := range slices.Sorted(maps.Keys(c.env)) {
+		built.Env = append(built.Env, corev1.EnvVar{Name: name, Value: c.env[name]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.options.secrets)) {
+		built.Env = append(built.Env, corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
+			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: c.secretName}, Key: name}}})
+	}
+	if c.privileged {
+		built.SecurityContext = &corev1.SecurityContext{Privileged: &c.privileged}
+	}
+	return built
 }
 
 // readiness makes a container count as ready once the first of its published TCP ports takes connections: no gateway sends anybody to

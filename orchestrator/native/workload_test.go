@@ -24,6 +24,7 @@ func TestAPodBecomesADeploymentAndServices(t *testing.T) {
 			ports: []port{{number: 4194, published: 4194, protocol: "TCP", scope: "host"}}},
 	}
 	golden(t, "deployment.json", spec.objects(containers))
+	require.Equal(t, "b", containers[0].application, "endpoints are noted by the order of the applications")
 	spec.replicas = 0
 	golden(t, "pod.json", spec.objects(containers))
 }

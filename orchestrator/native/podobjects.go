@@ -1,0 +1,323 @@
+package native
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes/kube"
+)
+
+// strategyManager owns the change of a Deployment's strategy, which server-side apply cannot make by itself: the former strategy's details,
+// which nobody owns, would stay and be refused.
+const strategyManager = "burano-strategy"
+
+// apply makes the pod's objects be what is wanted. What is refused is refused before anything that runs is touched.
+// paused says that the pods keep their former form until somebody has their rollout resumed.
+func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []container) (paused bool, err error) {
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return false, err
+	}
+	if err := p.checkStorage(ctx, client, containers); err != nil {
+		return false, err
+	}
+	if err := p.keepSecrets(ctx, client, containers); err != nil {
+		return false, err
+	}
+	for _, object := range p.objects(containers) {
+		var err error
+		switch object := object.(type) {
+		case *appsv1.Deployment:
+			if paused, err = p.prepare(ctx, client, object); err == nil {
+				err = kube.Apply(ctx, api, kube.Manager, object)
+			}
+		case *corev1.Pod:
+			err = p.applyPod(ctx, api, client, object)
+		case *batchv1.Job:
+			err = p.applyJob(ctx, api, client, object)
+		case *appsv1.StatefulSet:
+			if err = kube.Apply(ctx, api, kube.Manager, object); apierrors.IsInvalid(err) {
+				err = fmt.Errorf("%w (the volumes of a stateful set cannot change once it is there)", err)
+			}
+		default:
+			err = kube.Apply(ctx, api, kube.Manager, object)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return paused, nil
+}
+
+// clear takes away what another number of replicas or another kind of workload has left, and Secrets that nothing refers to any more.
+func (p podSpec) clear(ctx context.Context, api *rest.Config, containers []container) error {
+	for _, ref := range p.obsolete() {
+		if err := kube.Delete(ctx, api, ref); err != nil {
+			return err
+		}
+	}
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.clearKinds(ctx, client), p.clearSecrets(ctx, client, containers))
+}
+
+// checkStorage makes sure that the cluster has the storage that the containers want.
+func (p podSpec) checkStorage(ctx context.Context, client kubernetes.Interface, containers []container) error {
+	claims := p.claims(containers)
+	if len(claims) == 0 {
+		return nil
+	}
+	if p.replicas > 1 && p.exclusive(containers) {
+		return fault.New(fault.Invalid, "pod %s has persistent volumes and %d replicas: one pod at a time can have such a volume. Set replicas to 1, or workload to statefulSet, which gives each replica volumes of its own", p.name, p.replicas)
+	}
+	found, err := client.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the cluster's storage classes: %w", err)
+	}
+	has := map[string]bool{} // by name; "" for a default
+	for _, class := range found.Items {
+		has[class.Name] = true
+		if class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
+			has[""] = true
+		}
+	}
+	for _, claim := range claims {
+		wanted := ""
+		if claim.Spec.StorageClassName != nil {
+			wanted = *claim.Spec.StorageClassName
+		}
+		if has[wanted] {
+			continue
+		}
+		what := "the cluster has no default storage class"
+		if wanted != "" {
+			what = fmt.Sprintf("the cluster has no storage class %s", wanted)
+		}
+		there := slices.Sorted(maps.Keys(has))
+		if there = slices.DeleteFunc(there, func(name string) bool { return name == "" }); len(there) > 0 {
+			what += ": name one of " + strings.Join(there, ", ") + " in storageClass"
+		} else {
+			what += ", nor any other: give it storage, or use a DockerHostVolume or a DockerTempVolume"
+		}
+		return fault.New(fault.Invalid, "pod %s wants the persistent volume %s, and %s", p.name, claim.Name, what)
+	}
+	return nil
+}
+
+// prepare gives a Deployment that is there another strategy where that is wanted, for which no pod changes. It tells whether its rollout is
+// paused.
+func (p podSpec) prepare(ctx context.Context, client kubernetes.Interface, wanted *appsv1.Deployment) (paused bool, err error) {
+	now, err := client.AppsV1().Deployments(namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read Deployment %s: %w", wanted.Name, err)
+	}
+	strategy := map[string]any{"type": appsv1.RecreateDeploymentStrategyType, "rollingUpdate": nil}
+	recreates := now.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
+	switch wants := wanted.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType; {
+	case wants == recreates:
+		return now.Spec.Paused, nil
+	case !wants:
+		strategy = map[string]any{"type": appsv1.RollingUpdateDeploymentStrategyType}
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"strategy": strategy}})
+	if err != nil {
+		return false, err
+	}
+	_, err = client.AppsV1().Deployments(namespace).Patch(ctx, wanted.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: strategyManager})
+	if err != nil {
+		return false, fmt.Errorf("change the strategy of Deployment %s: %w", wanted.Name, err)
+	}
+	return now.Spec.Paused, nil
+}
+
+// applyPod applies a pod that nothing keeps. Kubernetes lets nobody change what runs in one, so it is made anew when that is another one, once
+// Kubernetes has said that it would take it.
+func (p podSpec) applyPod(ctx context.Context, api *rest.Config, client kubernetes.Interface, pod *corev1.Pod) error {
+	err := kube.Apply(ctx, api, kube.Manager, pod)
+	if !apierrors.IsInvalid(err) {
+		return err
+	}
+	trial := pod.DeepCopy()
+	trial.Name, trial.GenerateName = "", kubeName(p.name)+"-"
+	if _, refused := client.CoreV1().Pods(namespace).Create(ctx, trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); refused != nil {
+		return errors.Join(err, refused)
+	}
+	if err := deleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod.Name}); err != nil {
+		return err
+	}
+	return kube.Apply(ctx, api, kube.Manager, pod)
+}
+
+// applyJob applies a Job, which runs once. Kubernetes lets nobody change one that is there: another one, or one that has failed, is made
+// anew. One that has done its work, or still does it, is left alone.
+func (p podSpec) applyJob(ctx context.Context, api *rest.Config, client kubernetes.Interface, job *batchv1.Job) error {
+	now, err := client.BatchV1().Jobs(namespace).Get(ctx, job.Name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read Job %s: %w", job.Name, err)
+	}
+	if err == nil {
+		if ended, _ := endOf(now); now.Annotations[annotationDigest] == job.Annotations[annotationDigest] && ended != batchv1.JobFailed && now.DeletionTimestamp == nil {
+			return nil
+		}
+		if err := removeJob(ctx, api, client, job.Name); err != nil {
+			return err
+		}
+	}
+	return kube.Apply(ctx, api, kube.Manager, job)
+}
+
+// removeJob deletes a Job with its pods, and waits until it is gone.
+func removeJob(ctx context.Context, api *rest.Config, client kubernetes.Interface, name string) error {
+	foreground := metav1.DeletePropagationForeground
+	err := client.BatchV1().Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &foreground})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete Job %s: %w", name, err)
+	}
+	return deleteAndWait(ctx, api, kube.Ref{APIVersion: "batch/v1", Kind: "Job", Namespace: namespace, Name: name})
+}
+
+// endOf tells how a Job has ended, with Kubernetes' words; "" for one that has not.
+func endOf(job *batchv1.Job) (batchv1.JobConditionType, string) {
+	for _, condition := range job.Status.Conditions {
+		if (condition.Type == batchv1.JobFailed || condition.Type == batchv1.JobComplete) && condition.Status == corev1.ConditionTrue {
+			return condition.Type, condition.Message
+		}
+	}
+	return "", ""
+}
+
+// keepSecrets makes sure that there is a Secret with the secret variables of each container, and names it in the container. A Secret is never
+// changed: another value is another Secret, so that pods get it by a rolling update, and former ones keep theirs.
+func (p podSpec) keepSecrets(ctx context.Context, client kubernetes.Interface, containers []container) error {
+	for i := range containers {
+		if err := p.keepSecret(ctx, client, &containers[i]); err != nil {
+			return err
+		}
+		for j := range containers[i].options.before {
+			if err := p.keepSecret(ctx, client, &containers[i].options.before[j]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p podSpec) keepSecret(ctx context.Context, client kubernetes.Interface, one *container) error {
+	if len(one.options.secrets) == 0 {
+		return nil
+	}
+	mine := labels.Set{labelPod: p.id, labelContainer: kubeName(one.name)}
+	secrets := client.CoreV1().Secrets(namespace)
+	there, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
+	if err != nil {
+		return fmt.Errorf("list the Secrets of pod %s: %w", p.name, err)
+	}
+	data := map[string][]byte{}
+	for name, value := range one.options.secrets {
+		data[name] = []byte(value)
+	}
+	for _, secret := range there.Items {
+		if maps.EqualFunc(secret.Data, data, bytes.Equal) {
+			one.secretName = secret.Name
+			return nil
+		}
+	}
+	fixed := true
+	made, err := secrets.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: kubeName(fmt.Sprintf("%.40s", p.name+"-"+one.name)) + "-", Namespace: namespace, Labels: mine},
+		Immutable:  &fixed, Data: data,
+	}, metav1.CreateOptions{FieldManager: kube.Manager})
+	if err != nil {
+		return fmt.Errorf("make the Secret with the variables %s of container %s: %w", strings.Join(slices.Sorted(maps.Keys(data)), ", "), one.name, err)
+	}
+	one.secretName = made.Name
+	return nil
+}
+
+func (p podSpec) clearKinds(ctx context.Context, client kubernetes.Interface) error {
+	mine := metav1.ListOptions{LabelSelector: labels.Set{labelPod: p.id}.String()}
+	var errs []error
+	background := metav1.DeletePropagationBackground
+	remove := metav1.DeleteOptions{PropagationPolicy: &background}
+	if p.options.kind != kindStatefulSet {
+		errs = append(errs, client.AppsV1().StatefulSets(namespace).DeleteCollection(ctx, remove, mine))
+	}
+	if p.options.kind != kindCronJob {
+		errs = append(errs, client.BatchV1().CronJobs(namespace).DeleteCollection(ctx, remove, mine))
+	}
+	if p.options.kind != kindJob {
+		jobs, err := client.BatchV1().Jobs(namespace).List(ctx, mine)
+		errs = append(errs, err)
+		for i := 0; err == nil && i < len(jobs.Items); i++ {
+			if len(jobs.Items[i].OwnerReferences) == 0 { // and not a cron job's
+				errs = append(errs, client.BatchV1().Jobs(namespace).Delete(ctx, jobs.Items[i].Name, remove))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// clearSecrets deletes Secrets that no pod, and nothing that may become one again, refers to.
+func (p podSpec) clearSecrets(ctx context.Context, client kubernetes.Interface, containers []container) error {
+	mine := metav1.ListOptions{LabelSelector: labels.Set{labelPod: p.id}.String()}
+	secrets, err := client.CoreV1().Secrets(namespace).List(ctx, mine)
+	if err != nil || len(secrets.Items) == 0 {
+		return err
+	}
+	var referring []runtime.Object
+	pods, err := client.CoreV1().Pods(namespace).List(ctx, mine)
+	referring = append(referring, pods)
+	replicaSets, err2 := client.AppsV1().ReplicaSets(namespace).List(ctx, mine)
+	referring = append(referring, replicaSets)
+	revisions, err3 := client.AppsV1().ControllerRevisions(namespace).List(ctx, mine)
+	referring = append(referring, revisions)
+	jobs, err4 := client.BatchV1().Jobs(namespace).List(ctx, mine)
+	referring = append(referring, jobs)
+	if err := errors.Join(err, err2, err3, err4); err != nil {
+		return err
+	}
+	written, err := json.Marshal(referring)
+	if err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	for _, one := range containers {
+		wanted[one.secretName] = true
+		for _, before := range one.options.before {
+			wanted[before.secretName] = true
+		}
+	}
+	var errs []error
+	for _, secret := range secrets.Items {
+		if wanted[secret.Name] || bytes.Contains(written, []byte(`"name":"`+secret.Name+`"`)) {
+			continue
+		}
+		if err := client.CoreV1().Secrets(namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
