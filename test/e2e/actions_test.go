@@ -29,7 +29,8 @@ func TestActionsChangeWhatRuns(t *testing.T) {
 	environment := environmentNamed(t, demo, "scaling")
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	gateway := endpointOf(t, environment)
-	if !t.Run("minions and gateways", s.actionsOfTheCluster) || !t.Run("limits can be raised", s.higherLimits) || !t.Run("pods", s.actionsOfThePod) {
+	if !t.Run("minions and gateways", s.actionsOfTheCluster) || !t.Run("limits can be raised", s.higherLimits) || !t.Run("pods", s.actionsOfThePod) ||
+		!t.Run("rollouts and a job", func(t *testing.T) { s.rollouts(t, gateway) }) {
 		return
 	}
 	t.Run("minions go from 3 to 1 and gateways from 2 to 1 under load", func(t *testing.T) { s.underLoad(t, gateway) })
