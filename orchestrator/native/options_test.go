@@ -340,7 +340,7 @@ func TestWhatKeepsAPodFromRunningIsSaid(t *testing.T) {
 			"container web of web-1: it ended with exit code 3 (Error), and was started again 1 times; container side of the same pod names port 80/TCP as well, and only one can listen on it", endless, true},
 		"a crash loop": {notReady(corev1.ContainerStatus{State: inState("CrashLoopBackOff", "back-off"), LastTerminationState: crashed, RestartCount: 3}),
 			[]corev1.Event{event("Unhealthy", "Liveness probe failed: 500")},
-			"container web of web-1: it ended with exit code 3 (Error), and was started again 3 times; Liveness probe failed: 500; container side of the same pod names port 80/TCP as well, and only one can listen on it", crashPatience, true},
+			"container web of web-1: it ended with exit code 3 (Error), and was started again 3 times; Liveness probe failed: 500; container side of the same pod names port 80/TCP as well, and only one can listen on it", othersPatience, true},
 		"one that runs again after a crash": {notReady(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: crashed, RestartCount: 5}), nil,
 			"container web of web-1: it ended with exit code 3 (Error), and was started again 5 times; container side of the same pod names port 80/TCP as well, and only one can listen on it", endless, true},
 		"a container of a job": {notReady(corev1.ContainerStatus{State: crashed}), nil,
@@ -349,7 +349,7 @@ func TestWhatKeepsAPodFromRunningIsSaid(t *testing.T) {
 			[]corev1.Event{event("Unhealthy", "Readiness probe failed: refused")},
 			"container web of web-1: it runs, but is not ready: Readiness probe failed: refused", endless, false},
 		"a key that a Secret has not": {notReady(corev1.ContainerStatus{State: inState("CreateContainerConfigError", "couldn't find key A")}), nil,
-			"container web of web-1: it cannot be started: CreateContainerConfigError couldn't find key A", configPatience, false},
+			"container web of web-1: it cannot be started: CreateContainerConfigError couldn't find key A", othersPatience, false},
 		"a volume that is not attached": {notReady(corev1.ContainerStatus{State: inState("ContainerCreating", "")}), []corev1.Event{event("FailedMount", "no such disk")},
 			"container web of web-1: it waits: ContainerCreating: no such disk", endless, false},
 		"no room": {unscheduled("0/1 nodes are available: 1 Insufficient memory."), nil,
@@ -427,9 +427,28 @@ func TestWhatARollbackCannotTellTheModelIsNamed(t *testing.T) {
 
 func TestARollbackLeavesOutWhatNeverCameUp(t *testing.T) {
 	set := func(name, ran string) appsv1.ReplicaSet {
-		return appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annotationRan: ran}}}
+		return appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{labelRan: ran}}}
 	}
 	require.Nil(t, formerOf([]appsv1.ReplicaSet{set("now", "true")}))
 	require.Equal(t, "ran", formerOf([]appsv1.ReplicaSet{set("now", ""), set("never", ""), set("ran", "true"), set("older", "true")}).Name)
 	require.Equal(t, "unknown", formerOf([]appsv1.ReplicaSet{set("now", "true"), set("unknown", "")}).Name, "of a Burano that did not note it")
+}
+
+func TestARollbackKeepsHowADeploymentReplacesPods(t *testing.T) {
+	one, err := containerIn(t, wholeContainer)
+	require.NoError(t, err)
+	for kind, containers := range map[appsv1.DeploymentStrategyType][]container{
+		"":                                    {{name: "web", image: "registry.local/web:1"}},
+		appsv1.RecreateDeploymentStrategyType: {one}, // whose volume one pod at a time can have
+	} {
+		spec := wholePod()
+		objects := spec.keeper(metav1.ObjectMeta{Name: "web", Namespace: namespace}, spec.template(containers), containers)
+		now := objects[0].(*appsv1.Deployment)
+		set := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Template: *now.Spec.Template.DeepCopy()}}
+		set.Spec.Template.Labels[labelReplicaSet] = "abc"
+		set.Spec.Template.Annotations[annotationRecreated] = "task"
+		back := withForm(now, formIn(set))
+		require.Equal(t, kind, back.Spec.Strategy.Type)
+		require.Equal(t, now.Spec, back.Spec, "the same form is the same Deployment")
+	}
 }

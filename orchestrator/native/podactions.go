@@ -171,9 +171,7 @@ func (p podClass) rollback(ctx context.Context, call muranopl.Call) (any, error)
 	if last == nil {
 		return nil, fault.New(fault.Conflict, "pod %s has had one form only: there is nothing to go back to", waiting.spec.name)
 	}
-	former := last.Spec.Template.DeepCopy()
-	delete(former.Labels, labelReplicaSet)
-	delete(former.Annotations, annotationRecreated) // is another manager's
+	former := formIn(last)
 	all, err := p.hosted(ctx, call.Interpreter, call.Object)
 	if err != nil {
 		return nil, err
@@ -204,12 +202,7 @@ func (p podClass) rollback(ctx context.Context, call muranopl.Call) (any, error)
 	others = append(others, differences(wanted.Spec.Containers, former.Spec.Containers)...)
 	p.reports.inform(ctx, call.Object, "Pod %s goes back to the form it had before", waiting.spec.name)
 	err = p.runtime.Step(ctx, call.Object, "roll the pod back", func(ctx context.Context) error {
-		err := kube.Apply(ctx, api, kube.Manager, &appsv1.Deployment{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-			ObjectMeta: metav1.ObjectMeta{Name: deployment.Name, Namespace: namespace, Labels: former.Labels},
-			Spec:       appsv1.DeploymentSpec{Replicas: deployment.Spec.Replicas, Selector: waiting.spec.selector(), Template: *former},
-		})
-		if err != nil {
+		if err := kube.Apply(ctx, api, kube.Manager, withForm(deployment, former)); err != nil {
 			return err
 		}
 		return p.waitPod(ctx, call.Object, api, waiting.spec)
@@ -230,11 +223,33 @@ func formerOf(sets []appsv1.ReplicaSet) *appsv1.ReplicaSet {
 		return nil
 	}
 	for i := range sets[1:] {
-		if sets[1+i].Annotations[annotationRan] != "" {
+		if sets[1+i].Labels[labelRan] != "" {
 			return &sets[1+i]
 		}
 	}
 	return &sets[1]
+}
+
+// formIn is the form of pods that a ReplicaSet keeps, as it was applied.
+func formIn(set *appsv1.ReplicaSet) corev1.PodTemplateSpec {
+	form := set.Spec.Template.DeepCopy()
+	delete(form.Labels, labelReplicaSet)
+	delete(form.Annotations, annotationRecreated) // is another manager's
+	return *form
+}
+
+// withForm is a Deployment as it is applied, with another form of its pods. What is left out of what was applied before is taken away, so all of
+// that is there.
+func withForm(now *appsv1.Deployment, form corev1.PodTemplateSpec) *appsv1.Deployment {
+	wanted := &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Name: now.Name, Namespace: now.Namespace, Labels: form.Labels},
+		Spec:       appsv1.DeploymentSpec{Replicas: now.Spec.Replicas, Selector: now.Spec.Selector, Template: form},
+	}
+	if now.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		wanted.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	}
+	return wanted
 }
 
 func containersOf(all []hosted) []container {

@@ -30,15 +30,13 @@ const (
 	rolloutLimit = 5 * time.Minute
 	// rolloutLook is how often it is looked what keeps replicas from running.
 	rolloutLook = 2 * time.Second
-	// imagePatience is how long a registry may not give an image, configPatience how long a container may lack what its configuration names,
-	// and quotaPatience how long a quota may leave no room for a pod.
-	imagePatience  = 45 * time.Second
-	configPatience = 30 * time.Second
-	quotaPatience  = 30 * time.Second
-	// crashPatience is how long containers may crash, such as one that waits for what is deployed beside it, and crashes how often at least before
-	// their rollout counts as failed.
-	crashPatience = 2 * time.Minute
-	crashes       = 3
+	// imagePatience is how long a registry may not give an image.
+	imagePatience = 45 * time.Second
+	// othersPatience is how long something may be missing that others may be about to bring: what a crashing container waits for, what its
+	// configuration names, room in a quota.
+	othersPatience = 2 * time.Minute
+	// crashes is how often at least a container has been started again before its rollout counts as failed.
+	crashes = 3
 	// lastLines and lastBytes bound what an error tells of a container's log.
 	lastLines = 20
 	lastBytes = 4 << 10
@@ -53,8 +51,9 @@ const (
 const (
 	// annotationRevision numbers the forms of a Deployment.
 	annotationRevision = "deployment.kubernetes.io/revision"
-	// annotationRan is on forms of a Deployment that came up: a rollback leaves others out.
-	annotationRan = "burano.io/ran"
+	// labelRan is on forms of a Deployment that came up: a rollback leaves others out. It is no annotation, since kubectl rollout undo copies those
+	// to the Deployment, from where each new form would have it.
+	labelRan = "burano.io/ran"
 )
 
 // obstacle is what keeps a pod from running.
@@ -296,10 +295,10 @@ func revisionOf(set appsv1.ReplicaSet) int64 {
 // noteRan notes of the newest form that it came up.
 func (r *rollout) noteRan(ctx context.Context) error {
 	sets, err := r.revisions(ctx)
-	if err != nil || len(sets) == 0 || sets[0].Annotations[annotationRan] != "" {
+	if err != nil || len(sets) == 0 || sets[0].Labels[labelRan] != "" {
 		return err
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, annotationRan)
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, labelRan)
 	_, err = r.client.AppsV1().ReplicaSets(namespace).Patch(ctx, sets[0].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kube.Manager})
 	if err != nil {
 		return fmt.Errorf("note that %s came up: %w", sets[0].Name, err)
@@ -351,7 +350,7 @@ func obstaclesOfDeployment(deployment *appsv1.Deployment) []obstacle {
 			if strings.Contains(condition.Message, "exceeded quota") {
 				why = "the quota of the namespace has no room for a pod: " + condition.Message
 			}
-			return []obstacle{{pod: deployment.Name, kind: "quota", why: why, patience: quotaPatience}}
+			return []obstacle{{pod: deployment.Name, kind: "quota", why: why, patience: othersPatience}}
 		}
 	}
 	return nil
@@ -391,7 +390,7 @@ func obstaclesOf(pod *corev1.Pod, warnings []corev1.Event) (found []obstacle) {
 		case waiting != nil && (waiting.Reason == "ErrImagePull" || waiting.Reason == "ImagePullBackOff"):
 			one.kind, one.why, one.patience = "image", fmt.Sprintf("its image %s cannot be pulled: %s", status.Image, waiting.Message), imagePatience
 		case waiting != nil && strings.HasSuffix(waiting.Reason, "Error"):
-			one.kind, one.why, one.patience = "config", "it cannot be started: "+waiting.Reason+" "+waiting.Message, configPatience
+			one.kind, one.why, one.patience = "config", "it cannot be started: "+waiting.Reason+" "+waiting.Message, othersPatience
 		case last != nil && (last.ExitCode != 0 || i >= len(pod.Status.InitContainerStatuses) && status.State.Running == nil) && !status.Ready && pod.Status.Phase != corev1.PodSucceeded:
 			one.kind, one.wrote = "crash", true
 			one.previous = status.State.Terminated == nil
@@ -415,7 +414,7 @@ func obstaclesOf(pod *corev1.Pod, warnings []corev1.Event) (found []obstacle) {
 				one.why += "; " + with
 			}
 			if status.RestartCount >= crashes && status.State.Running == nil {
-				one.patience = crashPatience
+				one.patience = othersPatience
 			}
 		case status.State.Running != nil && !status.Ready && i >= len(pod.Status.InitContainerStatuses):
 			one.kind, one.wrote = "probe", true

@@ -29,10 +29,11 @@ func TestActionsChangeWhatRuns(t *testing.T) {
 	environment := environmentNamed(t, demo, "scaling")
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	gateway := endpointOf(t, environment)
-	if !t.Run("minions and gateways", s.actionsOfTheCluster) || !t.Run("limits can be raised", s.higherLimits) || !t.Run("pods", s.actionsOfThePod) ||
-		!t.Run("rollouts and a job", func(t *testing.T) { s.rollouts(t, gateway) }) {
+	if !t.Run("minions and gateways", s.actionsOfTheCluster) || !t.Run("limits can be raised", s.higherLimits) ||
+		!t.Run("rollouts", func(t *testing.T) { s.rollouts(t, gateway) }) || !t.Run("pods", s.actionsOfThePod) {
 		return
 	}
+	t.Run("rollouts that fail", func(t *testing.T) { s.failingRollouts(t, gateway) })
 	t.Run("minions go from 3 to 1 and gateways from 2 to 1 under load", func(t *testing.T) { s.underLoad(t, gateway) })
 	t.Run("servers of another application stand beside the cluster", s.besideServers)
 
@@ -240,7 +241,7 @@ func (s *scaling) actionsOfTheCluster(t *testing.T) {
 	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1", "murano-gateway-2"})
 }
 
-// higherLimits deploys the environment with longer lists of nodes, which changes nothing that runs, and lets the cluster grow beyond
+// higherLimits deploys the environment with longer lists of nodes, which changes nothing that runs, and a job, and lets the cluster grow beyond
 // its former limits.
 func (s *scaling) higherLimits(t *testing.T) {
 	const object = "scaling-cluster"
@@ -262,8 +263,8 @@ func (s *scaling) higherLimits(t *testing.T) {
 	another("Minion", "murano-kube-4", "murano-kube-5")
 	another("Gateway", "murano-gateway-2", "murano-gateway-3")
 	file := filepath.Join(t.TempDir(), "longer.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(longer), 0o600))
-	s.lab.run(t, s.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
+	require.NoError(t, os.WriteFile(file, []byte(longer+aJob), 0o600))
+	s.ran(t, s.lab.run(t, s.lab.as("burano-demo"), "burano", "deploy", file, "--follow"))
 	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1", "murano-gateway-2"})
 
 	require.Empty(t, s.act(t, object, "scaleNodesUp", map[string]any{})["warning"])
