@@ -40,7 +40,7 @@ func (g *gateway) wanted() (web haproxy.Web, known bool) {
 	if !known || !opened {
 		return web, false
 	}
-	web.HTTP = route.Assemble(parts)
+	web.HTTP = route.Assemble(parts).For(g.config.Name)
 	type name struct{ namespace, secret string }
 	hosts := make(map[name][]string)
 	taken := make(map[string]bool)

@@ -221,7 +221,7 @@ func (f *file) add(l listener, id string) error {
 		return err
 	}
 	for _, s := range l.Slots {
-		if err := f.client.CreateServer("backend", l.Section, serverOf(s), id, 0); err != nil {
+		if err := f.client.CreateServer("backend", l.Section, l.server(s), id, 0); err != nil {
 			return err
 		}
 	}
@@ -279,11 +279,11 @@ func (f *file) edits(has, want listener) []func(id string) error {
 		switch {
 		case i >= len(has.Slots):
 			steps = append(steps, func(id string) error {
-				return f.client.CreateServer("backend", want.Section, serverOf(s), id, 0)
+				return f.client.CreateServer("backend", want.Section, want.server(s), id, 0)
 			})
 		case has.Slots[i] != s:
 			steps = append(steps, func(id string) error {
-				return f.client.EditServer(has.Slots[i].Name, "backend", want.Section, serverOf(s), id, 0)
+				return f.client.EditServer(has.Slots[i].Name, "backend", want.Section, want.server(s), id, 0)
 			})
 		}
 	}
@@ -336,7 +336,8 @@ func (f *file) proven() bool {
 // nowhere stands in the configuration for a free slot, which is disabled.
 func nowhere() netip.AddrPort { return netip.AddrPortFrom(netip.IPv4Unspecified(), 1) }
 
-func serverOf(s slot) *models.Server {
+// server is how a slot stands in the configuration.
+func (l listener) server(s slot) *models.Server {
 	address := s.Address
 	if s.State == free {
 		address = nowhere()
@@ -344,6 +345,9 @@ func serverOf(s slot) *models.Server {
 	port := int64(address.Port())
 	server := &models.Server{Name: s.Name, Address: address.Addr().String(), Port: &port}
 	server.Check = models.ServerParamsCheckEnabled
+	if l.Filters != nil && l.Filters.H2C {
+		server.Proto = "h2"
+	}
 	switch s.State {
 	case free:
 		server.Maintenance = models.ServerParamsMaintenanceEnabled

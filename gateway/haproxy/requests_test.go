@@ -96,6 +96,35 @@ func TestTheBestMatchOfARequestIsFound(t *testing.T) {
 	l.goes(t, "http://new.org/", "c")
 }
 
+// TestABackendIsAskedByHTTP2WhenItsServiceSaysSo has a backend that speaks HTTP/2 only, without TLS, which other backends replace at run time.
+func TestABackendIsAskedByHTTP2WhenItsServiceSaysSo(t *testing.T) {
+	l := ruleLab{newWebLab(t)}
+	speaks := func(name string) route.Pool {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, name, " ", r.Proto) }))
+		server.Config.Protocols = new(http.Protocols)
+		server.Config.Protocols.SetUnencryptedHTTP2(true)
+		server.Start()
+		t.Cleanup(server.Close)
+		at := netip.MustParseAddrPort(server.Listener.Addr().String())
+		return route.Pool{Namespace: "default", Service: "h2", Port: "http", Backends: []route.Backend{{Address: at.Addr().String(), Port: at.Port(), Ready: true}}}
+	}
+	plain, pool := echo(t, "plain"), speaks("first")
+	h := route.HTTP{Pools: []route.Pool{plain, pool}, Sites: []route.Site{httpRoute("one", 0,
+		l.path("", "/", through(pool, route.Filters{H2C: true})),
+		l.path("", "/changed", through(pool, route.Filters{H2C: true, Request: &route.Headers{Set: []route.Pair{{Name: "a", Value: "b"}}}})),
+		l.path("", "/plain", all(plain)),
+	)}}
+	l.serve(t, h)
+	for path, body := range map[string]string{"/": "first HTTP/2.0", "/changed": "first HTTP/2.0", "/plain": "plain /plain"} {
+		_, said := l.ask(t, "http://any.org"+path)
+		require.Equal(t, body, strings.Join(strings.Fields(said)[:2], " "))
+	}
+	h.Pools[1] = speaks("second")
+	require.False(t, l.serve(t, h).Reloaded)
+	_, said := l.ask(t, "http://any.org/")
+	require.Equal(t, "second HTTP/2.0", said)
+}
+
 func TestRequestsAreSharedByWeight(t *testing.T) {
 	l := ruleLab{newWebLab(t)}
 	a, b, c := echo(t, "a"), echo(t, "b"), echo(t, "c")

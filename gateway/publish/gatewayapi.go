@@ -75,8 +75,13 @@ func (l *listenerState) problem(condition api.ListenerConditionType, reason api.
 type gatewayState struct {
 	*api.Gateway
 	listeners []*listenerState
-	problem   verdict // why it is not accepted
+	problem   verdict  // why it is not accepted
+	bound     bool     // it names addresses, and is served
+	on        []string // by these gateways alone
 }
+
+// serves tells whether gateways can serve listeners of it.
+func (g *gatewayState) serves() bool { return g.problem.reason == "" && (!g.bound || len(g.on) > 0) }
 
 // verdict is why a condition is not as one wants it; the zero value is of one that is.
 type verdict struct{ reason, message string }
@@ -101,6 +106,7 @@ type parentVerdict struct {
 type gatewayBuilder struct {
 	*builder
 	api        GatewayAPI
+	nodes      []route.Gateway
 	gateways   []*gatewayState
 	routes     []*routeState
 	byName     map[types.NamespacedName]*gatewayState
@@ -153,6 +159,7 @@ func (b *gatewayBuilder) gateway(gateway *api.Gateway) {
 			g.problem = verdict{string(api.GatewayReasonUnsupportedAddress), fmt.Sprintf("addresses: the type %s is not supported, only %s is.", kind, api.IPAddressType)}
 		}
 	}
+	b.bind(g)
 	site := route.Site{Namespace: gateway.Namespace, Kind: route.KindGateway, Name: gateway.Name, Since: gateway.CreationTimestamp.UTC()}
 	for _, listener := range gateway.Spec.Listeners {
 		l := &listenerState{Listener: listener, problems: make(map[string]verdict)}
@@ -165,32 +172,56 @@ func (b *gatewayBuilder) gateway(gateway *api.Gateway) {
 		if err := route.ValidHost(l.host()); err != nil {
 			l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedValue, "hostname: %v", err)
 		}
-		if g.problem.reason != "" || !l.serves() {
+		if !g.serves() || !l.serves() {
 			continue
 		}
 		since := gateway.CreationTimestamp.UTC()
 		switch has, taken := b.ports[l.port()]; {
 		case !taken:
-			b.ports[l.port()] = &route.Listener{Port: l.port(), TLS: l.tls(), Passes: l.passes(), NoIngress: true, Since: since}
+			b.ports[l.port()] = &route.Listener{Port: l.port(), TLS: l.tls(), Passes: l.passes(), NoIngress: true, Since: since, Gateways: g.on}
 		case has.TLS != l.tls():
 			l.problem(api.ListenerConditionConflicted, api.ListenerReasonProtocolConflict, "port %d speaks another protocol for an Ingress or an older listener.", l.Port)
 			l.problem(api.ListenerConditionAccepted, api.ListenerReasonPortUnavailable, "port %d speaks another protocol for an Ingress or an older listener.", l.Port)
 			continue
 		default:
-			has.Passes = has.Passes || l.passes()
+			has.Passes, has.Gateways = has.Passes || l.passes(), either(has.Gateways, g.on)
 			if since.Before(has.Since) {
 				has.Since = since
 			}
 		}
 		if l.secret != nil {
 			for _, host := range l.certified() {
-				site.Certificates = append(site.Certificates, route.Certificate{Host: host, Namespace: l.secret.Namespace, Secret: l.secret.Name})
+				site.Certificates = append(site.Certificates, route.Certificate{Host: host, Namespace: l.secret.Namespace, Secret: l.secret.Name, Gateways: g.on})
 			}
 		}
 	}
 	if len(site.Certificates) > 0 {
 		b.HTTP.Sites = append(b.HTTP.Sites, site)
 	}
+}
+
+// bind takes in which gateways have the addresses that a Gateway names.
+func (b *gatewayBuilder) bind(g *gatewayState) {
+	for _, address := range g.Spec.Addresses {
+		if address.Value == "" {
+			continue // any will do
+		}
+		g.bound = true
+		for _, node := range b.nodes {
+			if ip, err := netip.ParseAddr(address.Value); err == nil && ip == node.Address && !slices.Contains(g.on, node.Name) {
+				g.on = append(g.on, node.Name)
+			}
+		}
+	}
+	slices.Sort(g.on)
+}
+
+// either joins lists of gateways of which an empty one means all.
+func either(a, b []string) []string {
+	if len(a) == 0 || len(b) == 0 {
+		return nil
+	}
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
 // certified are the hosts that show the certificate of a listener.
@@ -310,7 +341,7 @@ func (b *gatewayBuilder) granted(kind, namespace, toKind string, to types.Namesp
 }
 
 // attach says on which listeners a route is served, with which hosts, for each of its parents that is ours.
-func (b *gatewayBuilder) attach(r *routeState, refused verdict, resolved verdict, serve func(l *listenerState, hosts []string)) {
+func (b *gatewayBuilder) attach(r *routeState, refused verdict, resolved verdict, serve func(l *listenerState, hosts, gateways []string)) {
 	for _, parent := range r.parents {
 		if parent.Group != nil && *parent.Group != api.GroupName || parent.Kind != nil && *parent.Kind != route.KindGateway {
 			continue
@@ -343,8 +374,8 @@ func (b *gatewayBuilder) attach(r *routeState, refused verdict, resolved verdict
 				break
 			}
 			l.attached++
-			if gateway.problem.reason == "" && l.serves() {
-				serve(l, hosts)
+			if gateway.serves() && l.serves() {
+				serve(l, hosts, gateway.on)
 			}
 		}
 		r.verdicts = append(r.verdicts, v)
@@ -406,11 +437,11 @@ func (b *gatewayBuilder) httpRoute(object *api.HTTPRoute) {
 	}
 	// What it becomes is tried with a port that is always good: a rule that cannot be served makes the route one that is not.
 	try := &listenerState{Listener: api.Listener{Port: 1, Protocol: api.HTTPProtocolType}}
-	if err := b.valid(r, site, b.paths(r, object, try, []string{""})); err != nil && refused.reason == "" {
+	if err := b.valid(r, site, b.paths(r, object, try, []string{""}, nil)); err != nil && refused.reason == "" {
 		refused = verdict{string(api.RouteReasonUnsupportedValue), err.Error()}
 	}
-	b.attach(r, refused, resolved, func(l *listenerState, hosts []string) {
-		site.Paths = append(site.Paths, b.paths(r, object, l, hosts)...)
+	b.attach(r, refused, resolved, func(l *listenerState, hosts, gateways []string) {
+		site.Paths = append(site.Paths, b.paths(r, object, l, hosts, gateways)...)
 	})
 	if value, err := route.EncodePart(route.Part{Site: &site}); err == nil && len(value) > maxValue {
 		for i := range r.verdicts {
@@ -478,14 +509,14 @@ func unsupported(rule api.HTTPRouteRule) error {
 }
 
 // paths are what a route has on a listener.
-func (b *gatewayBuilder) paths(r *routeState, object *api.HTTPRoute, l *listenerState, hosts []string) (paths []route.Path) {
+func (b *gatewayBuilder) paths(r *routeState, object *api.HTTPRoute, l *listenerState, hosts, gateways []string) (paths []route.Path) {
 	for _, rule := range object.Spec.Rules {
 		matches := rule.Matches
 		if len(matches) == 0 {
 			matches = []api.HTTPRouteMatch{{}}
 		}
 		for _, match := range matches {
-			path := route.Path{Port: l.port(), Path: "/", Match: matchOf(match)}
+			path := route.Path{Port: l.port(), Path: "/", Match: matchOf(match), Gateways: gateways}
 			if match.Path != nil {
 				path.Path, path.Exact = cmp.Or(deref(match.Path.Value), "/"), deref(match.Path.Type) == api.PathMatchExact
 			}
@@ -539,10 +570,12 @@ func (b *gatewayBuilder) targets(r *routeState, rule api.HTTPRouteRule, l *api.L
 	for _, ref := range rule.BackendRefs {
 		target := b.target(r, ref.BackendRef, resolved)
 		some = some || target.Weight > 0
-		if target.Filters == nil {
+		if target.Pool != "" {
 			own := filters
+			own.H2C = target.Filters != nil && target.Filters.H2C
 			of := filtersOf(ref.Filters, l, prefix)
 			own.Request, own.Response = own.Request.And(of.Request), own.Response.And(of.Response)
+			target.Filters = nil
 			if own != (route.Filters{}) {
 				target.Filters = &own
 			}
@@ -590,15 +623,20 @@ func (b *gatewayBuilder) target(r *routeState, ref api.BackendRef, resolved *ver
 		return problem(api.RouteReasonBackendNotFound, "the Service %s has no TCP port %d.", name, deref(ref.Port))
 	}
 	port := service.Spec.Ports[number]
-	if protocol := deref(port.AppProtocol); r.kind == route.KindHTTPRoute && (protocol == "kubernetes.io/h2c" || protocol == "kubernetes.io/wss") {
-		return problem(api.RouteReasonUnsupportedProtocol, "gateways speak HTTP/1.1 with backends, and port %d of the Service %s wants %s.", port.Port, name, protocol)
+	protocol := deref(port.AppProtocol)
+	if r.kind == route.KindHTTPRoute && protocol == "kubernetes.io/wss" {
+		return problem(api.RouteReasonUnsupportedProtocol, "gateways speak with backends without TLS, and port %d of the Service %s wants %s.", port.Port, name, protocol)
 	}
 	pool := route.Pool{Namespace: name.Namespace, Service: name.Name, Port: portName(port), Backends: backends(service, port, b.slices[name])}
 	if err := (route.Part{Pool: &pool}).Validate(); err != nil {
 		return problem(api.RouteReasonBackendNotFound, "%v", err)
 	}
 	b.pools[pool.Name()] = pool
-	return route.Target{Pool: pool.Name(), Weight: weight}
+	target := route.Target{Pool: pool.Name(), Weight: weight}
+	if r.kind == route.KindHTTPRoute && protocol == "kubernetes.io/h2c" {
+		target.Filters = &route.Filters{H2C: true}
+	}
+	return target
 }
 
 func filtersOf(filters []api.HTTPRouteFilter, l *api.Listener, prefix int) (f route.Filters) {
@@ -669,10 +707,10 @@ func (b *gatewayBuilder) tlsRoute(object *api.TLSRoute) {
 	if err := b.valid(r, site, nil); err != nil {
 		refused = verdict{string(api.RouteReasonUnsupportedValue), err.Error()}
 	}
-	b.attach(r, refused, resolved, func(l *listenerState, hosts []string) {
+	b.attach(r, refused, resolved, func(l *listenerState, hosts, gateways []string) {
 		for _, host := range hosts {
 			if len(targets) > 0 {
-				site.Sessions = append(site.Sessions, route.Session{Port: l.port(), Host: host, Targets: targets})
+				site.Sessions = append(site.Sessions, route.Session{Port: l.port(), Host: host, Targets: targets, Gateways: gateways})
 			}
 		}
 	})
@@ -768,12 +806,19 @@ func (s *Sites) gatewayStatus(g *gatewayState, addresses []string, now time.Time
 	}
 	var not verdict
 	wanted := slices.Clone(addresses)
+	if g.bound {
+		wanted = nil
+	}
 	for _, address := range g.Spec.Addresses {
 		if address.Value == "" || g.problem.reason != "" {
 			continue
 		}
-		if ip, err := netip.ParseAddr(address.Value); err != nil || !slices.Contains(addresses, ip.String()) {
-			not = verdict{string(api.GatewayReasonAddressNotUsable), fmt.Sprintf("addresses: %s is no address of the gateways.", address.Value)}
+		ip, err := netip.ParseAddr(address.Value)
+		switch {
+		case err != nil || !slices.Contains(addresses, ip.String()):
+			not = verdict{string(api.GatewayReasonAddressNotUsable), fmt.Sprintf("addresses: %s is no address of the gateways; they have %s.", address.Value, strings.Join(addresses, ", "))}
+		case !slices.Contains(wanted, ip.String()):
+			wanted = append(wanted, ip.String())
 		}
 	}
 	switch {

@@ -118,6 +118,55 @@ func TestRoutesOfGatewaysBecomeSites(t *testing.T) {
 	}
 }
 
+// TestAGatewayIsServedAtTheAddressesThatItNames has two Gateways with routes for the same requests, which are served by one gateway each.
+func TestAGatewayIsServedAtTheAddressesThatItNames(t *testing.T) {
+	at := func(name, addresses string) string {
+		return strings.Replace(strings.Replace(gatewayText, "edge", name, 1), "listeners:", "addresses: "+addresses+"\n  listeners:", 1)
+	}
+	routes := func(name string) []string {
+		return []string{
+			routeText(name, `{parentRefs: [{name: `+name+`, sectionName: plain}], rules: [{backendRefs: [{name: a, port: 80}]}]}`),
+			"kind: TLSRoute\n" + routeText(name, `{parentRefs: [{name: `+name+`}], hostnames: [pod.a.org], rules: [{backendRefs: [{name: a, port: 80}]}]}`),
+		}
+	}
+	certificate, key := haproxytest.Certificate(t, "www.a.org", 0)
+	serve := func(first, second string) (sites publish.Sites) {
+		w := gatewayWorld(t, []string{at("first", first), at("second", second)}, slices.Concat(routes("first"), routes("second"))...)
+		w.Secrets = []*core.Secret{tlsSecret("good", certificate, key)}
+		w.Gateways = []route.Gateway{{Name: "gateway-1", Address: netip.MustParseAddr("203.0.113.1")}, {Name: "gateway-2", Address: netip.MustParseAddr("203.0.113.2")}}
+		return publish.SitesOf(w)
+	}
+	on := func(sites publish.Sites, name string) []string {
+		return siteOf(sites, route.KindHTTPRoute, name).Paths[0].Gateways
+	}
+	sites := serve("[{value: 203.0.113.2}]", "[{type: IPAddress, value: 203.0.113.1}, {value: 192.0.2.1}]")
+	for name, where := range map[string][]string{"first": {"gateway-2"}, "second": {"gateway-1"}} {
+		require.Equal(t, where, on(sites, name))
+		require.Equal(t, where, siteOf(sites, route.KindTLSRoute, name).Sessions[0].Gateways)
+		require.Equal(t, where, siteOf(sites, route.KindGateway, name).Certificates[0].Gateways)
+	}
+	require.Equal(t, []string{"gateway-1", "gateway-2"}, on(serve("[{value: 203.0.113.2}, {value: 203.0.113.1}]", "[]"), "first"))
+	require.Empty(t, on(serve(`[{type: IPAddress}]`, "[]"), "first"), "any address is that of all gateways")
+	sites = serve("[{value: 192.0.2.1}]", "[{value: 203.0.113.1}]")
+	for _, kind := range []string{route.KindGateway, route.KindHTTPRoute, route.KindTLSRoute} {
+		require.Empty(t, siteOf(sites, kind, "first"), "no gateway has the address")
+		require.NotEmpty(t, siteOf(sites, kind, "second"))
+	}
+}
+
+func TestAServiceSaysWhetherItsBackendsSpeakHTTP2(t *testing.T) {
+	text := routeText("h2", `{parentRefs: [{name: edge, sectionName: plain}], rules: [{backendRefs: [{name: a, port: 80}, {name: b, port: 80}], filters: [{type: URLRewrite, urlRewrite: {hostname: a.org}}]}]}`)
+	speaks := func(protocol string) []route.Target {
+		w := gatewayWorld(t, []string{gatewayText}, text)
+		w.Services[0].Spec.Ports[0].AppProtocol = &protocol
+		return siteOf(publish.SitesOf(w), route.KindHTTPRoute, "h2").Paths[0].Targets
+	}
+	plain := route.Target{Pool: "default/b/http", Weight: 1, Filters: &route.Filters{Host: "a.org"}}
+	require.Equal(t, []route.Target{{Pool: "default/a/http", Weight: 1, Filters: &route.Filters{Host: "a.org", H2C: true}}, plain}, speaks("kubernetes.io/h2c"))
+	require.Equal(t, []route.Target{{Pool: "default/a/http", Weight: 1, Filters: plain.Filters}, plain}, speaks("kubernetes.io/ws"))
+	require.Equal(t, []route.Target{{Weight: 1, Filters: &route.Filters{Status: 500}}, plain}, speaks("kubernetes.io/wss"))
+}
+
 func TestARouteThatIsTooLongForEtcdIsNotServed(t *testing.T) {
 	var hosts, matches []string
 	for i := range 16 {
@@ -268,6 +317,17 @@ spec:
 	eventually("the listeners say how they are", status("1 "+good, "1 [Accepted=True/Accepted Conflicted=False/NoConflicts Programmed=False/Invalid ResolvedRefs=False/RefNotPermitted]", occupied))
 	require.Equal(t, []string{"Accepted=True/ListenersNotValid", "Programmed=True/Programmed"}, said(gateway.Status.Conditions, gateway.Generation))
 	require.Equal(t, "203.0.113.1", gateway.Status.Addresses[0].Value)
+	named := func(address, programmed string, addresses int) func() bool {
+		patch := `{"spec":{"addresses":` + address + `}}`
+		require.NoError(t, admin.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(base+"namespaces/default/gateways/edge").Body([]byte(patch)).Do(t.Context()).Error())
+		return func() bool {
+			get("namespaces/default/gateways/edge", &gateway)
+			return slices.Equal([]string{"Accepted=True/ListenersNotValid", programmed}, said(gateway.Status.Conditions, gateway.Generation)) && len(gateway.Status.Addresses) == addresses
+		}
+	}
+	eventually("an address that is nobody's says so", named(`[{"type":"IPAddress","value":"192.0.2.1"}]`, "Programmed=False/AddressNotUsable", 0))
+	eventually("an address of a gateway is taken", named(`[{"type":"IPAddress","value":"203.0.113.1"}]`, "Programmed=True/Programmed", 1))
+	eventually("without one it has all", named(`null`, "Programmed=True/Programmed", 1))
 	parents := func(name string, is ...string) func() bool {
 		return func() bool {
 			var object api.HTTPRoute

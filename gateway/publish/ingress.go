@@ -48,6 +48,7 @@ type World struct {
 	EndpointSlices []*discovery.EndpointSlice
 	Secrets        []*core.Secret // of type kubernetes.io/tls
 	GatewayAPI     *GatewayAPI    // nil: not known
+	Gateways       []route.Gateway
 }
 
 // Sites is what the gateways are to serve by host name and path.
@@ -96,7 +97,7 @@ func SitesOf(w World) Sites {
 		s.wanted = append(s.wanted, https)
 	}
 	if w.GatewayAPI != nil {
-		g := gatewayBuilder{builder: &b, api: *w.GatewayAPI, byName: make(map[types.NamespacedName]*gatewayState), namespaces: make(map[string]labels.Set), ports: make(map[uint16]*route.Listener)}
+		g := gatewayBuilder{builder: &b, api: *w.GatewayAPI, nodes: w.Gateways, byName: make(map[types.NamespacedName]*gatewayState), namespaces: make(map[string]labels.Set), ports: make(map[uint16]*route.Listener)}
 		for _, l := range s.wanted {
 			g.ports[l.Port] = &l
 		}
@@ -312,7 +313,8 @@ func (b *builder) certificates(ingress *networking.Ingress, site *route.Site) (s
 				valid[host] = true
 				if holder != ingress {
 					other := slices.IndexFunc(b.HTTP.Sites, func(s route.Site) bool { return s.Namespace == holder.Namespace && s.Ingress == holder.Name })
-					if holder.Namespace != ingress.Namespace || !slices.Contains(b.HTTP.Sites[other].Certificates, route.Certificate{Host: host, Secret: section.SecretName}) {
+					same := func(c route.Certificate) bool { return c.Host == host && c.Secret == section.SecretName }
+					if holder.Namespace != ingress.Namespace || !slices.ContainsFunc(b.HTTP.Sites[other].Certificates, same) {
 						b.complain(ingress, ReasonPathConflict, "the host %s has the certificate of the Ingress %s/%s, which is older.", host, holder.Namespace, holder.Name)
 					}
 				}

@@ -223,12 +223,13 @@ func (p *publisher) publish(ctx context.Context) error {
 
 // sites is what Ingresses have the gateways serve, nil as long as it is not known. A port that they have stays theirs as long as one of them wants it.
 func (p *publisher) sites(services []*core.Service, endpoints []*discovery.EndpointSlice, held map[uint16]route.Listener) *Sites {
-	if !p.ingresses.HasSynced() || !p.classes.HasSynced() || !p.secrets.HasSynced() {
+	gateways, known := p.gateways.Values()
+	if !known || !p.ingresses.HasSynced() || !p.classes.HasSynced() || !p.secrets.HasSynced() {
 		return nil
 	}
 	sites := SitesOf(World{
 		Ingresses: objects[*networking.Ingress](p.ingresses), Classes: objects[*networking.IngressClass](p.classes), Services: services, EndpointSlices: endpoints,
-		Secrets: objects[*core.Secret](p.secrets), GatewayAPI: p.gatewayAPI.world(),
+		Secrets: objects[*core.Secret](p.secrets), GatewayAPI: p.gatewayAPI.world(), Gateways: gateways,
 	})
 	if sites.partial {
 		sites.keep(held)
@@ -246,7 +247,7 @@ func (s *Sites) keep(held map[uint16]route.Listener) {
 	for _, l := range sorted(held) {
 		switch i := slices.IndexFunc(s.wanted, func(w route.Listener) bool { return w.Port == l.Port }); {
 		case i >= 0 && s.wanted[i].TLS == l.TLS:
-			s.wanted[i].Passes = l.Passes
+			s.wanted[i].Passes, s.wanted[i].Gateways = l.Passes, l.Gateways
 		case i < 0 && l.NoIngress:
 			s.wanted = append(s.wanted, l)
 		}

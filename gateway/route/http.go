@@ -55,6 +55,8 @@ type Listener struct {
 	Passes bool `json:"passes,omitempty"`
 	// NoIngress says that paths without a port are not served here.
 	NoIngress bool `json:"noIngress,omitempty"`
+	// Gateways are the only ones that listen; none: all.
+	Gateways []string `json:"gateways,omitempty"`
 }
 
 // Site is what an Ingress, a Gateway or a route has gateways serve. No other one has the same path of the same host with the same match.
@@ -81,6 +83,8 @@ type Path struct {
 	Port    uint16   `json:"port,omitempty"`
 	Match   *Match   `json:"match,omitempty"`
 	Targets []Target `json:"targets,omitempty"` // instead of Pool
+	// Gateways are the only ones that serve it; none: all.
+	Gateways []string `json:"gateways,omitempty"`
 }
 
 // Key is the host, * for any, with the path; of a path that takes what is below it, that ends with one slash. Of paths of one kind that mean the same
@@ -98,6 +102,8 @@ type Certificate struct {
 	Host      string `json:"host"`
 	Secret    string `json:"secret"`
 	Namespace string `json:"namespace,omitempty"` // "": that of the site
+	// Gateways are the only ones that show it; none: all.
+	Gateways []string `json:"gateways,omitempty"`
 }
 
 // Pool is who answers behind a port of a Service.
@@ -117,6 +123,24 @@ type Part struct {
 	Listener *Listener `json:"listener,omitempty"`
 	Site     *Site     `json:"site,omitempty"`
 	Pool     *Pool     `json:"pool,omitempty"`
+}
+
+// For is what one gateway serves of it.
+func (h HTTP) For(gateway string) HTTP {
+	elsewhere := func(gateways []string) bool { return len(gateways) > 0 && !slices.Contains(gateways, gateway) }
+	own := HTTP{Pools: h.Pools}
+	for _, listener := range h.Listeners {
+		if !elsewhere(listener.Gateways) {
+			own.Listeners = append(own.Listeners, listener)
+		}
+	}
+	for _, site := range h.Sites {
+		site.Paths = slices.DeleteFunc(slices.Clone(site.Paths), func(p Path) bool { return elsewhere(p.Gateways) })
+		site.Sessions = slices.DeleteFunc(slices.Clone(site.Sessions), func(s Session) bool { return elsewhere(s.Gateways) })
+		site.Certificates = slices.DeleteFunc(slices.Clone(site.Certificates), func(c Certificate) bool { return elsewhere(c.Gateways) })
+		own.Sites = append(own.Sites, site)
+	}
+	return own
 }
 
 // Parts takes it apart.
@@ -198,10 +222,16 @@ func (p Part) Validate() error {
 		}
 	}
 	named := func(what, name string) { check(nameForm.MatchString(name), "%s %q is not a name", what, name) }
+	gateways := func(names []string) {
+		for _, name := range names {
+			named("gateway", name)
+		}
+	}
 	switch {
 	case p.Listener != nil:
 		purpose, reserved := Reserved(p.Listener.Port)
 		check(p.Listener.Port != 0 && !reserved, "port %d is not for gateways %s", p.Listener.Port, purpose)
+		gateways(p.Listener.Gateways)
 	case p.Site != nil:
 		named("namespace", p.Site.Namespace)
 		if p.Site.Kind == "" {
@@ -212,14 +242,17 @@ func (p Part) Validate() error {
 		}
 		for _, path := range p.Site.Paths {
 			problems = append(problems, ValidHost(path.Host), ValidPath(path.Path), path.validate())
+			gateways(path.Gateways)
 		}
 		for _, session := range p.Site.Sessions {
 			problems = append(problems, session.validate())
+			gateways(session.Gateways)
 		}
 		for _, certificate := range p.Site.Certificates {
 			check(certificate.Host != "", "a certificate is for a host")
 			problems = append(problems, ValidHost(certificate.Host))
 			named("secret", certificate.Secret)
+			gateways(certificate.Gateways)
 			check(certificate.Namespace == "" || nameForm.MatchString(certificate.Namespace), "namespace %q is not a name", certificate.Namespace)
 		}
 	case p.Pool != nil:

@@ -53,6 +53,7 @@ type Filters struct {
 	Redirect *Redirect     `json:"redirect,omitempty"`
 	Timeout  time.Duration `json:"timeout,omitempty"` // until the backend answers; 0: an hour
 	Status   int           `json:"status,omitempty"`  // answered instead of asking anybody
+	H2C      bool          `json:"h2c,omitempty"`     // the backend is asked by HTTP/2 without TLS
 }
 
 // Headers are changes of headers.
@@ -82,6 +83,8 @@ type Session struct {
 	Port    uint16   `json:"port"`
 	Host    string   `json:"host,omitempty"` // as in Path
 	Targets []Target `json:"targets"`        // without filters
+	// Gateways are the only ones that serve it; none: all.
+	Gateways []string `json:"gateways,omitempty"`
 }
 
 var (

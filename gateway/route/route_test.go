@@ -125,6 +125,30 @@ func TestPortsOfTheNodesAreReserved(t *testing.T) {
 	}
 }
 
+func TestAGatewayServesWhatIsForItAndForAll(t *testing.T) {
+	only, other := []string{"gateway-1"}, []string{"gateway-2", "gateway-3"}
+	h := route.HTTP{
+		Listeners: []route.Listener{{Port: 80}, {Port: 81, Gateways: only}, {Port: 82, Gateways: other}},
+		Sites: []route.Site{{
+			Namespace: "default", Kind: route.KindHTTPRoute, Name: "web",
+			Paths:        []route.Path{{Path: "/"}, {Path: "/only", Gateways: only}, {Path: "/other", Gateways: other}},
+			Sessions:     []route.Session{{Host: "all"}, {Host: "only", Gateways: only}, {Host: "other", Gateways: other}},
+			Certificates: []route.Certificate{{Host: "all"}, {Host: "only", Gateways: only}, {Host: "other", Gateways: other}},
+		}},
+		Pools: []route.Pool{{Namespace: "default", Service: "web", Port: "http"}},
+	}
+	own := h.For("gateway-1")
+	require.Equal(t, h.Listeners[:2], own.Listeners)
+	require.Equal(t, h.Sites[0].Paths[:2], own.Sites[0].Paths)
+	require.Equal(t, h.Sites[0].Sessions[:2], own.Sites[0].Sessions)
+	require.Equal(t, h.Sites[0].Certificates[:2], own.Sites[0].Certificates)
+	require.Equal(t, h.Pools, own.Pools)
+	require.Len(t, h.Sites[0].Paths, 3, "what etcd says stays as it was read")
+	require.Equal(t, h.Listeners[2], h.For("gateway-3").Listeners[1])
+	bad := route.Part{Listener: &route.Listener{Port: 80, Gateways: []string{"a\nb"}}}
+	require.ErrorContains(t, bad.Validate(), "is not a name")
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add("/burano/v1/routes/tcp/80", []byte(`{"version":1,"namespace":"d","service":"s","port":"80","gatewayPort":80,"protocol":"TCP","backends":[{"address":"::1","port":1,"ready":true}]}`))
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
