@@ -47,7 +47,7 @@ const (
 
 // listener is how a port for HTTP stands in HAProxy. Its requests to pods differ from those of clients: they say from where they came.
 func (c Config) listener(l route.Listener, sites []route.Site, files webFiles) listener {
-	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS, Passes: l.Passes}
+	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS, Passes: l.Passes, Names: l.Passes && l.Names}
 	wanted.Requests = requestRules(files, !l.NoIngress, setsOf(sites, l.Port))
 	said, _ := json.Marshal([]any{wanted.Requests, l.TLS, requestPatience, keptAlive, c.MaxConnections})
 	about := "Ingresses"
@@ -56,6 +56,9 @@ func (c Config) listener(l route.Listener, sites []route.Site, files webFiles) l
 	}
 	if l.Passes {
 		said = append(said, "passes"...)
+	}
+	if wanted.Names {
+		said = append(said, "names"...)
 	}
 	wanted.About = fmt.Sprintf("%s rules:%.6x", about, sha256.Sum256(said))
 	return wanted

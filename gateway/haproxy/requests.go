@@ -15,6 +15,7 @@ import (
 	"github.com/haproxytech/client-native/v6/models"
 
 	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/gateway/traffic"
 )
 
 // What Gateway API adds: paths of one port, with what requests must have besides (see set), backends with filters (see target), shares of requests by
@@ -298,13 +299,13 @@ func (p *pages) lead(targets []route.Target, raw bool, wanted map[string]listene
 }
 
 // rules enters what sites have of Gateway API.
-func (p *pages) rules(sites []route.Site, wanted map[string]listener) {
+func (p *pages) rules(h route.HTTP, wanted map[string]listener) {
 	enter := func(entries map[string]string, key, value string) {
 		if _, taken := entries[key]; !taken && !strings.HasPrefix(value, ":") {
 			entries[key] = value
 		}
 	}
-	for _, site := range byAge(sites) {
+	for _, site := range byAge(h.Sites) {
 		for _, path := range site.Paths {
 			if path.Port == 0 {
 				continue
@@ -319,6 +320,21 @@ func (p *pages) rules(sites []route.Site, wanted map[string]listener) {
 		for _, session := range site.Sessions {
 			section, count := p.lead(session.Targets, true, wanted)
 			enter(p.names, matchKey(session.Port, nil)+cmp.Or(session.Host, "*"), entry(section, route.Path{Host: session.Host}, count))
+		}
+	}
+	open := func(port uint16, host string) {
+		if wanted[traffic.Section(port)].Names {
+			enter(p.names, matchKey(port, nil)+cmp.Or(host, "*"), entry(inside(port), route.Path{Host: host}, 0))
+		}
+	}
+	for _, site := range h.Sites {
+		for _, opened := range site.Opened {
+			open(opened.Port, opened.Host)
+		}
+	}
+	for _, l := range h.Listeners {
+		if !l.NoIngress {
+			open(l.Port, "") // Ingresses answer for any host
 		}
 	}
 }
@@ -388,13 +404,15 @@ func (f *file) filters(section string, filters *route.Filters, id string) error 
 	return f.client.ReplaceHTTPResponseRules("backend", section, responses, id, 0)
 }
 
-// A port that passes TLS sessions through looks at the name of the server that a client asks for, which is not sealed. Names that nobody has go on
-// to a frontend of the same HAProxy that opens them, with the client's address in front (PROXY protocol).
+// A port that passes TLS sessions through looks at the name of the server that a client asks for, which is not sealed. Names that are opened go on
+// to a frontend of the same HAProxy that does it, with the client's address in front (PROXY protocol). Sessions of others are refused.
 
 // helloPatience is how long a client may take to say the name of the server.
 const helloPatience = 5 * time.Second
 
-func inside(port uint16) string { return "inside-" + strconv.Itoa(int(port)) }
+const insidePrefix = "inside-"
+
+func inside(port uint16) string { return insidePrefix + strconv.Itoa(int(port)) }
 
 // insideAddress is a socket without a file: workers have no right to make files.
 func insideAddress(port uint16) string { return "abns@burano-" + inside(port) }
@@ -429,6 +447,9 @@ func (f *file) passing(l listener, id string) error {
 	}
 	for _, rule := range chooseShare(f.web) {
 		set(rule.VarName, rule.VarExpr, strings.Fields(rule.CondTest)...)
+	}
+	if l.Names {
+		rules = append(rules, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeContent, Action: models.TCPRequestRuleActionReject, Cond: "unless", CondTest: found})
 	}
 	rules = append(rules, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeContent, Action: models.TCPRequestRuleActionAccept})
 	if err := f.client.ReplaceTCPRequestRules("frontend", l.Section, rules, id, 0); err != nil {

@@ -248,6 +248,66 @@ func TestTLSSessionsPassThroughByTheNameOfTheServer(t *testing.T) {
 	require.NoError(t, anonymous.Close())
 }
 
+// TestTLSSessionsForNamesThatNobodyHasAreRefused has a port pass sessions of one name through and open those of another, which change at run time.
+func TestTLSSessionsForNamesThatNobodyHasAreRefused(t *testing.T) {
+	l := newWebLab(t)
+	pod := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "pod") }))
+	defer pod.Close()
+	at := netip.MustParseAddrPort(pod.Listener.Addr().String())
+	sealed := route.Pool{Namespace: "default", Service: "sealed", Port: "https", Backends: []route.Backend{{Address: at.Addr().String(), Port: at.Port(), Ready: true}}}
+	gateway := func(hosts ...string) route.Site {
+		site := route.Site{Namespace: "default", Kind: route.KindGateway, Name: "edge"}
+		for _, host := range hosts {
+			site.Opened = append(site.Opened, route.Opened{Port: l.safe, Host: host})
+		}
+		return site
+	}
+	listener := route.Listener{Port: l.safe, TLS: true, Passes: true, Names: true, NoIngress: true}
+	serve := func(opened ...string) haproxy.Outcome {
+		t.Helper()
+		h := route.HTTP{Listeners: []route.Listener{listener}, Pools: []route.Pool{sealed}, Sites: []route.Site{
+			gateway(opened...),
+			{Namespace: "default", Kind: route.KindTLSRoute, Name: "sealed", Sessions: []route.Session{{Port: l.safe, Host: "*.pods.org", Targets: []route.Target{all(sealed)}}}},
+		}}
+		for _, site := range h.Sites {
+			require.NoError(t, route.Part{Site: &site}.Validate())
+		}
+		outcome, err := l.proxy.Apply(t.Context(), nil, haproxy.Web{HTTP: h})
+		require.NoError(t, err)
+		return outcome
+	}
+	dials := func(host string) error {
+		connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", l.safe), &tls.Config{ServerName: host, InsecureSkipVerify: true})
+		if err == nil {
+			err = connection.Close()
+		}
+		return err
+	}
+	serve("open.org", "special.pods.org")
+	for _, host := range []string{"open.org", "special.pods.org", "a.pods.org"} {
+		require.NoError(t, dials(host), host)
+	}
+	_, body := l.ask(t, "https://a.pods.org/")
+	require.Equal(t, "pod", body)
+	_, body = l.ask(t, "https://special.pods.org/")
+	require.Contains(t, body, "Nothing has this host", "it is opened")
+	for _, host := range []string{"", "other.org", "www.open.org"} {
+		require.Error(t, dials(host), host)
+	}
+	require.False(t, serve("*.org").Reloaded, "names change at run time")
+	require.NoError(t, dials("www.open.org"))
+	require.Error(t, dials("other.com"))
+	require.False(t, serve("").Reloaded)
+	require.NoError(t, dials("other.com"), "any name")
+	require.NoError(t, dials(""), "and none")
+
+	require.False(t, serve().Reloaded)
+	require.Error(t, dials("other.com"))
+	listener.NoIngress = false
+	serve()
+	require.NoError(t, dials("other.com"), "Ingresses answer for any host")
+}
+
 // TestWhatUsersWriteOfRoutesIsNoOtherConfiguration holds that a value that is valid does what it says, and that HAProxy takes every valid one.
 func TestWhatUsersWriteOfRoutesIsNoOtherConfiguration(t *testing.T) {
 	l := ruleLab{newWebLab(t)}

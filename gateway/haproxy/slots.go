@@ -50,6 +50,7 @@ type listener struct {
 	HTTP     bool // it speaks HTTP; a port sends requests to pools then
 	TLS      bool
 	Passes   bool                    // TLS sessions of some names are passed through
+	Names    bool                    // the map of names has those that are opened, too, and others are refused
 	Requests models.HTTPRequestRules // of a port
 	Filters  *route.Filters          // of a pool
 }

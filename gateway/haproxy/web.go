@@ -20,8 +20,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/burano/burano/gateway/traffic"
 )
 
 // webFiles are the maps and certificates that HAProxy reads when it starts or reloads. They are always as is wanted; a running HAProxy is told of
@@ -98,7 +101,7 @@ func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener
 			}
 		}
 	}
-	p.rules(web.Sites, wanted)
+	p.rules(web.HTTP, wanted)
 	err := w.unknownHosts()
 	for _, one := range w.maps(p) {
 		err = errors.Join(err, writeMap(one.path, one.entries))
@@ -332,6 +335,13 @@ func (p pages) runs(value string, running map[string]listener) bool {
 		if _, there := running[one]; !there {
 			return false
 		}
+	}
+	if text, within := strings.CutPrefix(section, insidePrefix); within {
+		port, err := strconv.ParseUint(text, 10, 16)
+		if err != nil {
+			return false
+		}
+		section = traffic.Section(uint16(port)) // which has the frontend inside with it
 	}
 	_, there := running[section]
 	return there || len(p.dealt[section]) > 0

@@ -164,6 +164,11 @@ func (b *gatewayBuilder) gateway(gateway *api.Gateway) {
 	for _, listener := range gateway.Spec.Listeners {
 		l := &listenerState{Listener: listener, problems: make(map[string]verdict)}
 		g.listeners = append(g.listeners, l)
+		if mixed(listener, gateway.Spec.Listeners) {
+			for _, condition := range []api.ListenerConditionType{api.ListenerConditionConflicted, api.ListenerConditionAccepted} {
+				l.problem(condition, api.ListenerReasonProtocolConflict, "tls.mode: listeners on port %d are to open sessions, and to pass them through.", l.Port)
+			}
+		}
 		b.kinds(l)
 		b.secure(gateway, l)
 		if purpose, reserved := route.Reserved(l.port()); reserved {
@@ -178,16 +183,20 @@ func (b *gatewayBuilder) gateway(gateway *api.Gateway) {
 		since := gateway.CreationTimestamp.UTC()
 		switch has, taken := b.ports[l.port()]; {
 		case !taken:
-			b.ports[l.port()] = &route.Listener{Port: l.port(), TLS: l.tls(), Passes: l.passes(), NoIngress: true, Since: since, Gateways: g.on}
+			b.ports[l.port()] = &route.Listener{Port: l.port(), TLS: l.tls(), Passes: l.passes(), Names: l.passes(), NoIngress: true, Since: since, Gateways: g.on}
 		case has.TLS != l.tls():
 			l.problem(api.ListenerConditionConflicted, api.ListenerReasonProtocolConflict, "port %d speaks another protocol for an Ingress or an older listener.", l.Port)
 			l.problem(api.ListenerConditionAccepted, api.ListenerReasonPortUnavailable, "port %d speaks another protocol for an Ingress or an older listener.", l.Port)
 			continue
 		default:
 			has.Passes, has.Gateways = has.Passes || l.passes(), either(has.Gateways, g.on)
+			has.Names = has.Passes
 			if since.Before(has.Since) {
 				has.Since = since
 			}
+		}
+		if l.Protocol == api.HTTPSProtocolType {
+			site.Opened = append(site.Opened, route.Opened{Port: l.port(), Host: l.host(), Gateways: g.on})
 		}
 		if l.secret != nil {
 			for _, host := range l.certified() {
@@ -195,9 +204,22 @@ func (b *gatewayBuilder) gateway(gateway *api.Gateway) {
 			}
 		}
 	}
-	if len(site.Certificates) > 0 {
+	if len(site.Certificates)+len(site.Opened) > 0 {
 		b.HTTP.Sites = append(b.HTTP.Sites, site)
 	}
+}
+
+// mixed tells whether a listener is one of several for the protocol TLS on a port, of which some are to open sessions and others are not.
+func mixed(one api.Listener, all []api.Listener) bool {
+	mode := func(l api.Listener) api.TLSModeType {
+		if l.TLS == nil {
+			return api.TLSModeTerminate
+		}
+		return cmp.Or(deref(l.TLS.Mode), api.TLSModeTerminate)
+	}
+	return slices.ContainsFunc(all, func(other api.Listener) bool {
+		return other.Port == one.Port && other.Protocol == api.TLSProtocolType && one.Protocol == other.Protocol && mode(other) != mode(one)
+	})
 }
 
 // bind takes in which gateways have the addresses that a Gateway names.

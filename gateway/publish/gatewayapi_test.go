@@ -113,6 +113,7 @@ func TestRoutesOfGatewaysBecomeSites(t *testing.T) {
 	}, siteOf(sites, route.KindHTTPRoute, "nobody").Paths)
 	require.Equal(t, []route.Session{{Port: 8443, Host: "pod.a.org", Targets: []route.Target{{Pool: pools[0], Weight: 1}}}}, siteOf(sites, route.KindTLSRoute, "pod").Sessions)
 	require.Equal(t, []route.Certificate{{Host: "*.a.org", Namespace: "default", Secret: "good"}}, siteOf(sites, route.KindGateway, "edge").Certificates)
+	require.Equal(t, []route.Opened{{Port: 8443, Host: "*.a.org"}}, siteOf(sites, route.KindGateway, "edge").Opened)
 	for _, part := range sites.Parts() {
 		require.NoError(t, part.Validate())
 	}
@@ -317,6 +318,27 @@ spec:
 	eventually("the listeners say how they are", status("1 "+good, "1 [Accepted=True/Accepted Conflicted=False/NoConflicts Programmed=False/Invalid ResolvedRefs=False/RefNotPermitted]", occupied))
 	require.Equal(t, []string{"Accepted=True/ListenersNotValid", "Programmed=True/Programmed"}, said(gateway.Status.Conditions, gateway.Generation))
 	require.Equal(t, "203.0.113.1", gateway.Status.Addresses[0].Value)
+	create("namespaces/default/gateways", `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: mixed, namespace: default}
+spec:
+  gatewayClassName: burano
+  listeners:
+  - {name: opens, port: 8444, protocol: TLS, hostname: a.org, tls: {mode: Terminate, certificateRefs: [{name: good}]}}
+  - {name: passes, port: 8444, protocol: TLS, hostname: b.org, tls: {mode: Passthrough}}
+`)
+	eventually("a port does not open TLS sessions for TLSRoutes and pass them through", func() bool {
+		var mixed api.Gateway
+		get("namespaces/default/gateways/mixed", &mixed)
+		for _, l := range mixed.Status.Listeners {
+			if texts := said(l.Conditions, mixed.Generation); !slices.Contains(texts, "Accepted=False/ProtocolConflict") || !slices.Contains(texts, "Conflicted=True/ProtocolConflict") {
+				return false
+			}
+		}
+		return len(mixed.Status.Listeners) == 2
+	})
+	require.NoError(t, admin.CoreV1().RESTClient().Delete().AbsPath(base+"namespaces/default/gateways/mixed").Do(t.Context()).Error())
 	named := func(address, programmed string, addresses int) func() bool {
 		patch := `{"spec":{"addresses":` + address + `}}`
 		require.NoError(t, admin.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(base+"namespaces/default/gateways/edge").Body([]byte(patch)).Do(t.Context()).Error())

@@ -247,7 +247,7 @@ func (s *Sites) keep(held map[uint16]route.Listener) {
 	for _, l := range sorted(held) {
 		switch i := slices.IndexFunc(s.wanted, func(w route.Listener) bool { return w.Port == l.Port }); {
 		case i >= 0 && s.wanted[i].TLS == l.TLS:
-			s.wanted[i].Passes, s.wanted[i].Gateways = l.Passes, l.Gateways
+			s.wanted[i].Passes, s.wanted[i].Names, s.wanted[i].Gateways = l.Passes, l.Names, l.Gateways
 		case i < 0 && l.NoIngress:
 			s.wanted = append(s.wanted, l)
 		}

@@ -53,6 +53,8 @@ type Listener struct {
 	Since time.Time `json:"since"` // the port was given to it; a younger Service does not get it
 	// Passes says that TLS sessions of some server names are passed through, and the others opened.
 	Passes bool `json:"passes,omitempty"`
+	// Names says that sites tell which names are opened there, and that sessions of all others are refused. Publishers of former releases do not tell.
+	Names bool `json:"names,omitempty"`
 	// NoIngress says that paths without a port are not served here.
 	NoIngress bool `json:"noIngress,omitempty"`
 	// Gateways are the only ones that listen; none: all.
@@ -68,6 +70,7 @@ type Site struct {
 	Since        time.Time     `json:"since,omitzero"` // the older of two routes comes first
 	Paths        []Path        `json:"paths"`
 	Sessions     []Session     `json:"sessions,omitempty"`
+	Opened       []Opened      `json:"opened,omitempty"`
 	Certificates []Certificate `json:"certificates,omitempty"`
 }
 
@@ -137,6 +140,7 @@ func (h HTTP) For(gateway string) HTTP {
 	for _, site := range h.Sites {
 		site.Paths = slices.DeleteFunc(slices.Clone(site.Paths), func(p Path) bool { return elsewhere(p.Gateways) })
 		site.Sessions = slices.DeleteFunc(slices.Clone(site.Sessions), func(s Session) bool { return elsewhere(s.Gateways) })
+		site.Opened = slices.DeleteFunc(slices.Clone(site.Opened), func(o Opened) bool { return elsewhere(o.Gateways) })
 		site.Certificates = slices.DeleteFunc(slices.Clone(site.Certificates), func(c Certificate) bool { return elsewhere(c.Gateways) })
 		own.Sites = append(own.Sites, site)
 	}
@@ -247,6 +251,11 @@ func (p Part) Validate() error {
 		for _, session := range p.Site.Sessions {
 			problems = append(problems, session.validate())
 			gateways(session.Gateways)
+		}
+		for _, opened := range p.Site.Opened {
+			check(opened.Port != 0, "what is opened needs a port")
+			problems = append(problems, ValidHost(opened.Host))
+			gateways(opened.Gateways)
 		}
 		for _, certificate := range p.Site.Certificates {
 			check(certificate.Host != "", "a certificate is for a host")

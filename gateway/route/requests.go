@@ -87,6 +87,13 @@ type Session struct {
 	Gateways []string `json:"gateways,omitempty"`
 }
 
+// Opened are TLS sessions that a gateway opens itself, by the name of the server that the client says.
+type Opened struct {
+	Port     uint16   `json:"port"`
+	Host     string   `json:"host,omitempty"`     // as in Path
+	Gateways []string `json:"gateways,omitempty"` // as in Session
+}
+
 var (
 	methodForm    = regexp.MustCompile(`^[A-Z]{1,16}$`)
 	parameterForm = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,256}$`)
