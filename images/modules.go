@@ -92,6 +92,10 @@ func modules() []module {
 		{name: "coredns", main: "github.com/coredns/coredns", programs: []program{{"coredns", "."}}},
 		{name: kubernetesModule, main: "k8s.io/kubernetes", stamp: kubernetesVersion, programs: []program{{"kubernetes", "."}}},
 		{name: "metricsserver", main: "sigs.k8s.io/metrics-server", programs: []program{{"metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server"}}},
+		{name: "storage", main: "sigs.k8s.io/sig-storage-lib-external-provisioner/v13", programs: []program{
+			{"storage-controllers", "./storage-controllers"},
+			{"storage-node", "./storage-node"},
+		}},
 		{name: "gatewayapi", main: "sigs.k8s.io/gateway-api", files: map[string][]string{"gateway-api.yaml": {
 			"config/crd/standard/gateway.networking.k8s.io_gatewayclasses.yaml",
 			"config/crd/standard/gateway.networking.k8s.io_gateways.yaml",
