@@ -81,6 +81,7 @@ type Node struct {
 type ServerState struct {
 	Note string // for the report of a failure: "its server is SHUTOFF"; empty when there is nothing to say
 	Down bool   // it does not run, and will not until somebody starts it: nobody waits for it then
+	Gone bool   // the cloud does not know it any more
 }
 
 // reach is where a person or a program outside connects to.
@@ -119,6 +120,10 @@ type Config struct {
 	Metrics bool   // run metrics-server on masters whose image has it
 	// Registries is what minions know of the registries of container images.
 	Registries kube.Registries
+	// StorageClasses are the kinds of volumes that pods can have.
+	StorageClasses []kube.StorageClass
+	// LoseVolumes has nodes be removed also where volumes are lost with them.
+	LoseVolumes bool
 	// Patience is how long a node may take until its sshd answers; ssh.DefaultPatience when 0.
 	Patience time.Duration
 	// Connected is told of each SSH connection to a node that begins (1) and ends (-1). May be nil.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/burano/burano/nodes/etcd"
-	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/plan"
 	"github.com/burano/burano/nodes/ssh"
 )
@@ -49,6 +48,8 @@ const (
 	stepDNS                = "cluster dns"
 	stepPublisher          = "publisher"
 	stepMetrics            = "metrics"
+	stepStorage            = "storage"
+	stepStorageNode        = "volumes of pods"
 	stepGateway            = "gateway"
 	stepGatewayAddresses   = "gateway addresses"
 	stepVirtualPeers       = "virtual address peers"
@@ -193,6 +194,9 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 		}
 	}
 	d.design = design{cluster: c.config, driver: c.driver, authorities: authorities, voters: voters, elect: d.record.Elects}
+	if err := d.chooseStorage(ctx); err != nil {
+		return nil, err
+	}
 	d.chooseLead(ctx)
 	d.lookAtLeaving(ctx)
 	d.lookAtLocked(ctx)
@@ -421,6 +425,23 @@ func (d *deployment) plan() *plan.Plan {
 			return d.metrics(ctx, node, through(done, nodes, stepAPIServes))
 		})
 	}
+	if len(d.design.storage) > 0 {
+		storage := plan.Step{Name: stepStorage, After: []string{ready, access}}
+		for _, node := range nodes {
+			switch node.Role {
+			case Master:
+				if node.Name != master.Name {
+					storage.Soft = append(storage.Soft, plan.Soft{ID: on(node, stepAPIServes), For: joinGrace})
+				}
+			case Minion:
+				served := add(node, stepStorageNode, d.storageNode, on(node, stepFiles))
+				storage.Soft = append(storage.Soft, plan.Soft{ID: served, For: joinGrace})
+			}
+		}
+		addStep(storage, master, func(ctx context.Context, node Node, done plan.Progress) error {
+			return d.storage(ctx, node, through(done, nodes, stepAPIServes))
+		})
+	}
 	for _, node := range nodes {
 		switch node.Role {
 		case Master:
@@ -507,7 +528,7 @@ func (d *deployment) services(ctx context.Context, node Node) error {
 	d.mu.Lock()
 	names := slices.Sorted(maps.Keys(d.installed[node.Name].units))
 	d.mu.Unlock()
-	names = slices.DeleteFunc(names, func(name string) bool { return name == kube.MetricsUnit }) // it runs only where nobody else's does
+	names = slices.DeleteFunc(names, d.optional)
 	_, err := d.script(ctx, node, "look at services", servicesScript, map[string]string{"UNITS": strings.Join(names, "\n")})
 	return err
 }

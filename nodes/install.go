@@ -38,6 +38,7 @@ type facts struct {
 	host    kube.Host
 	device  string // the interface that has its address
 	metrics bool   // its image has metrics-server
+	storage bool   // its image can serve volumes
 	// keepalived says that its image has it, and virtual that it shares the address of the gateways, or did when it ran last.
 	keepalived, virtual bool
 	machine             string // its machine-id: another server has another one
@@ -62,6 +63,8 @@ func parseFacts(text string) facts {
 			f.device = first
 		case "metrics":
 			f.metrics = true
+		case "storage":
+			f.storage = true
 		case "keepalived":
 			f.keepalived = true
 		case "virtual":
@@ -107,6 +110,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	// A machine has all the files that a container has, and more: what is looked for does not depend on which it is.
 	design := d.design
 	design.host, design.metrics, design.shares = kube.Host{Machine: true}, d.cluster.config.Metrics, true
+	design.serves = true
 	sketch, err := design.layout(node, pairs, 0)
 	if err != nil {
 		return err
@@ -121,7 +125,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	}
 	found := parseFacts(out)
 	design.host, design.metrics = found.host, found.metrics && d.cluster.config.Metrics
-	design.shares, design.device = found.keepalived, found.device
+	design.shares, design.device, design.serves = found.keepalived, found.device, found.storage
 	final, err := design.layout(node, pairs, found.mtu)
 	if err != nil {
 		return err

@@ -66,13 +66,15 @@ type design struct {
 	authorities *pki.Cluster
 	voters      []string // names of the nodes that run an etcd member
 	peers       etcd.Stage
-	host        kube.Host // of the node whose layout is made
-	binary      string    // digest of the burano program, empty when its units are left out
-	former      []Node    // masters that leave and whose API servers serve until then
-	metrics     bool      // the master whose layout is made runs metrics-server
-	shares      bool      // the gateway whose layout is made can share the virtual address
-	device      string    // its interface that has its address
-	elect       bool      // controllers have a leader, because there are, or have been, several masters
+	host        kube.Host      // of the node whose layout is made
+	binary      string         // digest of the burano program, empty when its units are left out
+	former      []Node         // masters that leave and whose API servers serve until then
+	metrics     bool           // the master whose layout is made runs metrics-server
+	shares      bool           // the gateway whose layout is made can share the virtual address
+	serves      bool           // the node whose layout is made can serve volumes
+	device      string         // its interface that has its address
+	elect       bool           // controllers have a leader, because there are, or have been, several masters
+	storage     []kube.Storage // the back-ends of volumes that nodes serve
 }
 
 func (d design) kube() kube.Cluster {
@@ -134,6 +136,7 @@ func (d design) orders(node Node) map[string]pki.Order {
 	case Gateway:
 		orders[gatewayPair] = pki.Order{Authority: d.authorities.Etcd, Request: etcd.ClientRequest(etcd.Gateway)}
 	}
+	add(d.storageOrders(node))
 	return orders
 }
 
@@ -200,6 +203,9 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 				l.add(d.virtualAddress(node))
 			}
 		}
+	}
+	if err := d.storageUnits(l, node, pairs); err != nil {
+		return layout{}, err
 	}
 	for name, unit := range l.units {
 		l.units[name] = d.host.Unit(unit)

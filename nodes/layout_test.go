@@ -150,6 +150,45 @@ func TestMastersWhoseImageHasMetricsServerRunIt(t *testing.T) {
 	})))
 }
 
+// Clusters without storage classes, and nodes of former images, stay as they are.
+func TestNodesWhoseImageServesVolumesDoSoWhereThereAreStorageClasses(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	without, pairs := aDesign(t, nodes, Calico)
+	wanted := without
+	wanted.storage = []kube.Storage{kube.Local}
+	for i, node := range nodes {
+		former, err := without.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		for name, order := range wanted.orders(node) {
+			if _, there := pairs[name]; !there {
+				pairs[name] = pki.Pair{Certificate: []byte("<" + name + ": CN=" + order.Request.CommonName + ">\n"), Key: []byte("<" + name + " key>\n")}
+			}
+		}
+		wanted.serves = false
+		unable, err := wanted.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		require.Equal(t, former.files(), unable.files())
+		wanted.serves = parseFacts("mtu 1450\nstorage\n").storage
+		able, err := wanted.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		own := slices.DeleteFunc(able.files(), func(file ssh.File) bool {
+			return slices.ContainsFunc(former.files(), func(other ssh.File) bool { return other.Path == file.Path && other.Digest() == file.Digest() })
+		})
+		if node.Role == Gateway {
+			require.Empty(t, own)
+			continue
+		}
+		reviewed(t, "storage-"+string(node.Role)+".txt", written(own))
+		if i == 0 {
+			wanted.elect = true
+			several, err := wanted.layout(node, pairs, 1450)
+			require.NoError(t, err)
+			require.Contains(t, several.units[kube.StorageUnit].Command, "--elect="+node.Name)
+			wanted.elect = false
+		}
+	}
+}
+
 func TestWhetherANodeIsAMachineIsSeenOnIt(t *testing.T) {
 	require.Equal(t, kube.Host{}, parseFacts("mtu 1500\n").host, "a container says nothing of the memory, which is its host's")
 	require.Equal(t, kube.Host{Machine: true, MemoryGiB: 2}, parseFacts("memory 2014568\n").host)
@@ -284,7 +323,8 @@ func TestAPlanCanRunForAnyShapeOfCluster(t *testing.T) {
 			further = []netip.Prefix{netip.MustParsePrefix("10.9.0.0/24")}
 		}
 		c, err := NewCluster(Config{Name: "c", Nodes: nodes, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: vault, DNS: rapid.Bool().Draw(rt, "dns"), Metrics: rapid.Bool().Draw(rt, "metrics"),
-			Network: rapid.SampledFrom([]Network{"", Calico, Flannel}).Draw(rt, "network"), Further: further, EtcdOnMasters: rapid.Bool().Draw(rt, "etcd on masters")})
+			Network: rapid.SampledFrom([]Network{"", Calico, Flannel}).Draw(rt, "network"), Further: further, EtcdOnMasters: rapid.Bool().Draw(rt, "etcd on masters"),
+			StorageClasses: rapid.SampledFrom([][]kube.StorageClass{nil, {{Name: "local", Backend: kube.Local, Reclaim: "Delete"}}}).Draw(rt, "classes")})
 		require.NoError(rt, err)
 		d, err := c.newDeployment(context.Background())
 		require.NoError(rt, err)

@@ -68,6 +68,9 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 	if err != nil {
 		return err
 	}
+	if err := c.keepVolumes(ctx, names); err != nil {
+		return fmt.Errorf("remove %s from cluster %s: %w", strings.Join(names, ", "), c.config.Name, err)
+	}
 	started := time.Now()
 	if err := c.evacuate(ctx, api, leaving); err != nil {
 		return fmt.Errorf("remove %s from cluster %s: %w", strings.Join(names, ", "), c.config.Name, c.stay(ctx, api, leaving, err))

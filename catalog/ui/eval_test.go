@@ -190,6 +190,9 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	shared := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "nodesConfiguration": {"virtualAddress": true}}})
 	require.Equal(t, "io.murano.SharedIp", at(t, shared, "virtualAddress", "?", "type"))
 	require.Equal(t, true, at(t, shared, "virtualAddress", "assignFloatingIp"))
+	require.Equal(t, []any{}, model["storageClasses"])
+	storing := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {"localVolumes": true}}})
+	require.Equal(t, []any{map[string]any{"name": "burano-local", "backend": "local", "default": true}}, storing["storageClasses"])
 }
 
 func TestAClusterHasTheGroupOfMinionsThatItsFormNames(t *testing.T) {

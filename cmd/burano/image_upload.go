@@ -239,6 +239,7 @@ func contentsOf(path, digest string) map[string]string {
 	for property, version := range map[string]string{
 		openstack.KubernetesProperty: manifest.Modules["kubernetes"],
 		openstack.KeepalivedProperty: manifest.Packages["keepalived"],
+		openstack.StorageProperty:    manifest.Modules["storage"],
 	} {
 		if version != "" {
 			said[property] = version

@@ -177,10 +177,16 @@ func nodeTaintCommand(connection *connection) *cobra.Command {
 	return command
 }
 
+// The flag of commands that remove or replace nodes.
+const (
+	loseVolumesFlag = "lose-volumes"
+	loseVolumesHelp = "also where volumes are on the disks of nodes that go: what claims have there is lost"
+)
+
 // nodeDeedCommand is a command for what is done to a node. empties says that its pods have to go first.
 func nodeDeedCommand(connection *connection, deed, short string, empties bool) *cobra.Command {
 	var options nodeOptions
-	var force bool
+	var force, lose bool
 	var patience time.Duration
 	command := &cobra.Command{
 		Use:   deed + " ENVIRONMENT NODE",
@@ -191,10 +197,16 @@ func nodeDeedCommand(connection *connection, deed, short string, empties bool) *
 			if empties {
 				fields["force"], fields["patience"] = force, int(patience.Round(time.Second).Seconds())
 			}
+			if deed == "replace" {
+				fields["loseVolumes"] = lose
+			}
 			return api.ChangeNode(command.Context(), environment, cluster, node, deed, fields)
 		}),
 	}
 	options.addFlags(command)
+	if deed == "replace" {
+		command.Flags().BoolVar(&lose, loseVolumesFlag, false, loseVolumesHelp)
+	}
 	if empties {
 		command.Flags().DurationVar(&patience, "patience", 0, "how long pods have to move, as disruption budgets allow; default: what the server says")
 		command.Flags().BoolVar(&force, "force", false, "also where pods do not move in time, or more than the node is away meanwhile")

@@ -16,7 +16,7 @@ import (
 func upgradeCommand(connection *connection) *cobra.Command {
 	var print output
 	var image string
-	var plan, pause, back, force, watch bool
+	var plan, pause, back, force, lose, watch bool
 	command := &cobra.Command{
 		Use:   "upgrade ENVIRONMENT [CLUSTER]",
 		Short: "Give the nodes of a cluster an image with a newer Kubernetes, one after another, or show what that would do",
@@ -51,12 +51,12 @@ master is upgraded to a newer minor version.`,
 				fmt.Fprintln(out, "the upgrade pauses before its next node")
 				return nil
 			}
-			action, arguments := "upgrade", map[string]any{"force": force}
+			action, arguments := "upgrade", map[string]any{"force": force, "loseVolumes": lose}
 			if image != "" {
 				arguments["image"] = image
 			}
 			if back {
-				action, arguments = "upgradeBack", map[string]any{}
+				action, arguments = "upgradeBack", map[string]any{"loseVolumes": lose}
 			}
 			found, err := environment.Action(cluster, action)
 			if err != nil {
@@ -79,6 +79,7 @@ master is upgraded to a newer minor version.`,
 	command.Flags().BoolVar(&pause, "pause", false, "have the upgrade that runs pause before its next node, and before a master goes whose successor is up")
 	command.Flags().BoolVar(&back, "back", false, "go back to the former images")
 	command.Flags().BoolVar(&force, "force", false, "upgrade although disruption budgets let no pod go, or APIs were asked for that the newer version does not have")
+	command.Flags().BoolVar(&lose, loseVolumesFlag, false, loseVolumesHelp)
 	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the reports as they come; the exit code is 0 when it has succeeded")
 	command.MarkFlagsMutuallyExclusive("plan", "pause", "back")
 	command.MarkFlagsMutuallyExclusive("image", "pause")

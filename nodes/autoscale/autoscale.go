@@ -41,9 +41,11 @@ type Group struct {
 
 // State is a cluster at a moment, with the groups that may change. Of two groups that would do, the first one grows.
 type State struct {
-	Now     time.Time
-	Groups  []Group
-	Nodes   []corev1.Node
+	Now    time.Time
+	Groups []Group
+	Nodes  []corev1.Node
+	// Held are names of nodes that stay, because what is on their disks would be lost with them.
+	Held    map[string]bool
 	Pods    []corev1.Pod
 	Budgets []policyv1.PodDisruptionBudget
 }
@@ -172,7 +174,7 @@ func (s *simulation) shrink(state State) (changes []Change, unneeded map[string]
 		group := &state.Groups[i]
 		spare[group.Name] = group.Count - group.Minimum
 		for _, host := range s.hosts {
-			if slices.Contains(group.Nodes, host.node.Name) && host.node.Annotations[Stays] != "true" {
+			if slices.Contains(group.Nodes, host.node.Name) && host.node.Annotations[Stays] != "true" && !state.Held[host.node.Name] {
 				since, _ := time.Parse(time.RFC3339, host.node.Annotations[Unneeded])
 				if since.IsZero() || since.After(state.Now) { // the latter of a clock that was wrong
 					since = state.Now

@@ -176,6 +176,8 @@ func TestANodeGoesWhenNobodyHasNeededItForLongEnough(t *testing.T) {
 			require.Len(t, d.Unneeded, c.unneeded)
 		})
 	}
+	held := autoscale.Decide(autoscale.State{Now: now, Groups: []autoscale.Group{group("w", 0, 5, "w-1", "w-2")}, Nodes: two, Held: map[string]bool{"w-2": true}})
+	require.Equal(t, []string{"w 2→1 [w-1]"}, counts(held), "what is on the disk of the other one would be lost")
 	d := autoscale.Decide(autoscale.State{Now: now, Groups: []autoscale.Group{group("w", 0, 5, "w-1", "w-2")}, Nodes: two})
 	require.Equal(t, "Group w shrinks from 2 to 0 nodes, because w-1, w-2 were not needed for 10m0s: no pods run there but those of every node", d.Changes[0].Reason)
 }

@@ -29,7 +29,7 @@ func AnyWaits(ctx context.Context, client kubernetes.Interface) (bool, error) {
 	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return autoscale.NeedsRoom(&pod) }), nil
 }
 
-// Load is what decides on the size of groups: nodes, pods and disruption budgets. Groups and the time are the caller's to add.
+// Load is what decides on the size of groups: nodes with what they hold, pods and disruption budgets. Groups and the time are the caller's to add.
 func Load(ctx context.Context, client kubernetes.Interface) (state autoscale.State, err error) {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -42,6 +42,14 @@ func Load(ctx context.Context, client kubernetes.Interface) (state autoscale.Sta
 	budgets, err := client.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return state, fmt.Errorf("list the disruption budgets: %w", err)
+	}
+	volumes, err := volumesOf(ctx, client, Local)
+	if err != nil {
+		return state, err
+	}
+	state.Held = map[string]bool{}
+	for _, volume := range volumes {
+		state.Held[volume.Node] = true
 	}
 	state.Nodes, state.Pods, state.Budgets = nodes.Items, pods.Items, budgets.Items
 	return state, nil

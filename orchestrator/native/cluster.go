@@ -270,6 +270,11 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 		return err
 	}
 	problems = append(problems, virtual...)
+	storage, err := c.clusters.checkStorage(ctx, object)
+	if err != nil {
+		return err
+	}
+	problems = append(problems, storage...)
 	if _, err := netip.ParsePrefix(object.Text("publicCidr")); err != nil {
 		problems = append(problems, fmt.Errorf("publicCidr is %q, which is no network: write it like 0.0.0.0/0", object.Text("publicCidr")))
 	}

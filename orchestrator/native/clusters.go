@@ -62,6 +62,8 @@ type clusters struct {
 	known   map[string]*cluster       // by object id
 	// outdated are servers that the model wants otherwise, with what is to be other, by the ids of their instances.
 	outdated map[string][]*openstack.ServerChange
+	// lose says that nodes may go with which volumes are lost.
+	lose bool
 }
 
 // cluster is a Kubernetes cluster of the model during one task.
@@ -176,25 +178,27 @@ func (c *clusters) close() {
 func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Config {
 	registries, _ := registriesOf(object) // check refuses what cannot be used
 	return nodes.Config{
-		Name:          object.Text("name"),
-		Nodes:         list,
-		Virtual:       virtualOf(object),
-		SSHFrom:       c.server.SSHFrom,
-		Network:       podNetworkOf(object),
-		EtcdOnMasters: object.Text("etcdNodes") == "masters",
-		Vault:         vault{c.runtime, object.ID()},
-		Binary:        c.server.Binary,
-		Patience:      c.server.SSHPatience,
-		StepPatience:  c.server.StepPatience,
-		DrainPatience: c.server.DrainPatience,
-		Connected:     c.server.Connected,
-		Issued:        c.server.Issued,
-		TokenGrace:    c.server.TokenGrace,
-		DNS:           object.Bool("enableKubeDns"),
-		Metrics:       object.Bool("enableMetrics"),
-		Registries:    registries,
-		Fence:         c.runtime.Fence(),
-		Alive:         c.runtime.Alive,
+		Name:           object.Text("name"),
+		Nodes:          list,
+		Virtual:        virtualOf(object),
+		SSHFrom:        c.server.SSHFrom,
+		Network:        podNetworkOf(object),
+		EtcdOnMasters:  object.Text("etcdNodes") == "masters",
+		Vault:          vault{c.runtime, object.ID()},
+		Binary:         c.server.Binary,
+		Patience:       c.server.SSHPatience,
+		StepPatience:   c.server.StepPatience,
+		DrainPatience:  c.server.DrainPatience,
+		Connected:      c.server.Connected,
+		Issued:         c.server.Issued,
+		TokenGrace:     c.server.TokenGrace,
+		DNS:            object.Bool("enableKubeDns"),
+		Metrics:        object.Bool("enableMetrics"),
+		Registries:     registries,
+		StorageClasses: storageClasses(object),
+		LoseVolumes:    c.mayLose(),
+		Fence:          c.runtime.Fence(),
+		Alive:          c.runtime.Alive,
 		Report: func(ctx context.Context, node, text string) {
 			if node != "" {
 				text = node + ": " + text
@@ -297,36 +301,9 @@ func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error
 		if err != nil || known == nil {
 			return err
 		}
-		list, err := c.members(ctx, object)
-		if err != nil {
+		leaving, staying, err := c.leavers(ctx, object, known)
+		if err != nil || len(leaving) == 0 {
 			return err
-		}
-		names, err := c.names(ctx)
-		if err != nil {
-			return err
-		}
-		wanted := map[string]bool{}
-		for _, one := range list {
-			wanted[one.server.name()] = true
-			for former := one.server.number - 1; one.absent && former > 0; former-- { // whose place it takes leaves with it
-				wanted[names.server(one.instance(), one.known, former).name()] = true
-			}
-		}
-		external, err := c.externalNodes(ctx, object)
-		if err != nil {
-			return err
-		}
-		var leaving []string
-		var staying []nodes.Node
-		for _, node := range known.Nodes {
-			if wanted[node.Name] && node.Machine == nil || sameMachine(external, node) {
-				staying = append(staying, node)
-			} else {
-				leaving = append(leaving, node.Name)
-			}
-		}
-		if len(leaving) == 0 {
-			return nil
 		}
 		if err := c.masterStays(ctx, object, known.Nodes, leaving, staying); err != nil {
 			return err
@@ -344,6 +321,37 @@ func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error
 		leaving = append(leaving, gone...)
 		return c.remove(ctx, object, known.Nodes, leaving...)
 	})
+}
+
+// leavers are the nodes that run in a cluster and are not wanted any more, and those that stay.
+func (c *clusters) leavers(ctx context.Context, object *muranopl.Object, known *facts) (leaving []string, staying []nodes.Node, err error) {
+	list, err := c.members(ctx, object)
+	if err != nil {
+		return nil, nil, err
+	}
+	names, err := c.names(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	wanted := map[string]bool{}
+	for _, one := range list {
+		wanted[one.server.name()] = true
+		for former := one.server.number - 1; one.absent && former > 0; former-- { // whose place it takes leaves with it
+			wanted[names.server(one.instance(), one.known, former).name()] = true
+		}
+	}
+	external, err := c.externalNodes(ctx, object)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, node := range known.Nodes {
+		if wanted[node.Name] && node.Machine == nil || sameMachine(external, node) {
+			staying = append(staying, node)
+		} else {
+			leaving = append(leaving, node.Name)
+		}
+	}
+	return leaving, staying, nil
 }
 
 // remove takes nodes out of a cluster.

@@ -182,6 +182,7 @@ func (c clusterClass) addExternalNode(ctx context.Context, call muranopl.Call) (
 // removeExternalNode is the action that takes a machine out of the cluster. The machine stays.
 func (c clusterClass) removeExternalNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
+	c.clusters.allowLoss(call)
 	name, _ := call.Args[argumentNode].(string)
 	there := call.Object.Objects(propertyExternal)
 	left := slices.DeleteFunc(slices.Clone(there), func(object *muranopl.Object) bool { return object.Text("name") == name })

@@ -49,6 +49,7 @@ func (c clusterClass) addGroup(ctx context.Context, call muranopl.Call) (any, er
 
 // removeGroup is the action that takes a group out of a cluster, once its nodes have left. Called again after a failure it goes on.
 func (c clusterClass) removeGroup(ctx context.Context, call muranopl.Call) (any, error) {
+	c.clusters.allowLoss(call)
 	l, err := ofGroup(call)
 	if err != nil {
 		return nil, err

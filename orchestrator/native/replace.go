@@ -46,9 +46,16 @@ func (c *clusters) postpone(changes []*openstack.ServerChange, active []nodeServ
 
 func (c *clusters) means(ctx context.Context) (texts []string) {
 	for _, object := range c.objects.all(classCluster) {
-		if due, err := c.due(ctx, object); err == nil && len(due) > 0 {
+		due, err := c.due(ctx, object)
+		if err != nil {
+			continue
+		}
+		if len(due) > 0 {
 			why, _ := c.noRoom(ctx, object, due[0].instance()) // the deployment asks again
 			texts = append(texts, "cluster "+object.Text("name")+": "+replacements(due, why))
+		}
+		if text := c.meansLoss(ctx, object, due); text != "" {
+			texts = append(texts, text)
 		}
 	}
 	return texts
@@ -69,6 +76,7 @@ func (h *heatStacks) restore(s *heatStack, resource string, definition map[strin
 // replaceNode is the action that gives a node another server.
 func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
+	c.clusters.allowLoss(call)
 	named, _ := call.Args[argumentNode].(string)
 	if externalByName(call.Object, named) != nil {
 		return nil, byHand(named)
@@ -101,6 +109,11 @@ func (c clusterClass) order(ctx context.Context, object *muranopl.Object, node a
 	name, err := c.clusters.nameOf(ctx, node.object)
 	if err != nil {
 		return err
+	}
+	if node.role == nodes.Minion {
+		if err := c.clusters.keepVolumes(ctx, object, name); err != nil {
+			return err
+		}
 	}
 	why, err := c.clusters.noRoom(ctx, object, instance)
 	if err != nil {

@@ -112,6 +112,7 @@ func (c clusterClass) grow(ctx context.Context, call muranopl.Call, l nodeList, 
 // scaleDown is the action that removes nodes: the last ones, or the one that is named.
 func (c clusterClass) scaleDown(find listed) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
+		c.clusters.allowLoss(call)
 		l, err := find(call)
 		if err != nil {
 			return nil, err

@@ -117,7 +117,7 @@ func (s servers) state(ctx context.Context, list []nodes.Node, name string) node
 	if err != nil || state.Status == openstack.Active && state.Task == "" {
 		return nodes.ServerState{}
 	}
-	return nodes.ServerState{Note: fmt.Sprintf("its server %s is %s: deploy again to have it mended", id, state), Down: state.Down()}
+	return nodes.ServerState{Note: fmt.Sprintf("its server %s is %s: deploy again to have it mended", id, state), Down: state.Down(), Gone: state.Status == openstack.Gone}
 }
 
 // consoleLines is how much of a console a report carries.

@@ -142,6 +142,7 @@ func (c *clusters) halts(ctx context.Context, object *muranopl.Object) (bool, er
 // upgrade is the action that gives the nodes of a cluster servers of another image: masters, minions, gateways. Called again it goes on.
 func (c clusterClass) upgrade(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
+	c.clusters.allowLoss(call)
 	named, _ := call.Args[argumentImage].(string)
 	force, _ := call.Args[argumentForce].(bool)
 	object := call.Object
@@ -421,6 +422,7 @@ func (c *clusters) replacements(ctx context.Context, object *muranopl.Object) (m
 // the last API server of the former version is gone, or where the minor version is the same.
 func (c clusterClass) upgradeBack(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
+	c.clusters.allowLoss(call)
 	object, task := call.Object, c.clusters.runtime.TaskID()
 	known, err := c.clusters.upgradeOf(ctx, object)
 	if err != nil {
@@ -683,6 +685,17 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 	why, err := c.noRoom(ctx, object, due[0].instance())
 	if err != nil {
 		return nil, err
+	}
+	var leaving []string
+	for _, one := range due {
+		leaving = append(leaving, one.server.name())
+	}
+	volumes, err := live.VolumesLost(ctx, leaving...)
+	if err != nil {
+		return nil, err
+	}
+	if len(volumes) > 0 && !c.mayLose() {
+		problem(true, "%v", &nodes.VolumesLost{Volumes: volumes})
 	}
 	if why != "" && minions == 1 {
 		problem(true, "the only node that takes pods would go before there is another one, %s: add a node first, or make room for one server more and set surge to 1", why)

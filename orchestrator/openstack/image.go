@@ -19,11 +19,15 @@ const KubernetesProperty = "burano_kubernetes"
 // KeepalivedProperty is the property of a node image that says which keepalived is in it, such as 1:2.2.7-1+b2.
 const KeepalivedProperty = "burano_keepalived"
 
+// StorageProperty is the property of a node image that says which controllers of volumes are in it, such as v13.0.0.
+const StorageProperty = "burano_storage"
+
 // NodeImage is an image as those want to know it who put clusters on it.
 type NodeImage struct {
 	ID, Name   string
 	Kubernetes string // which is in it, such as v1.36.3; "" where the image does not say
 	Keepalived string // which is in it; "" where the image does not say, or has none
+	Storage    string // which controllers of volumes are in it; "" where the image does not say, or has none
 }
 
 // Image finds an image by its id or its name. Faults say that there is none, or that several have the name (Invalid).
@@ -62,7 +66,8 @@ func (p *Project) Image(ctx context.Context, named string) (NodeImage, error) {
 func nodeImage(image images.Image) NodeImage {
 	kubernetes, _ := image.Properties[KubernetesProperty].(string)
 	keepalived, _ := image.Properties[KeepalivedProperty].(string)
-	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived}
+	storage, _ := image.Properties[StorageProperty].(string)
+	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage}
 }
 
 // ImageOf is the id of the image that a server was made from; "" where Nova does not say, or does not know the server.

@@ -57,6 +57,10 @@ func TestActionsOnNodesKeepWhatRuns(t *testing.T) {
 		node("taint", "murano-kube-2-r2", "slow-")
 	})
 
+	t.Run("claims get directories of nodes, which go with their claims and hold their node", func(t *testing.T) {
+		localVolumes(t, s, file)
+	})
+
 	t.Run("a reboot fails no request", func(t *testing.T) {
 		bothReplicasAnswer(t, l, endpoint)
 		before := s.began(t, "murano-kube-3")

@@ -85,7 +85,7 @@ func (p localProvisioner) Provision(ctx context.Context, order controller.Provis
 	})
 	switch status.Code(err) {
 	case codes.OK:
-	case codes.ResourceExhausted, codes.Unavailable: // another node may do
+	case codes.ResourceExhausted, codes.Unavailable, codes.DeadlineExceeded: // another node may do
 		return nil, controller.ProvisioningReschedule, err
 	default:
 		return nil, controller.ProvisioningInBackground, err

@@ -105,6 +105,10 @@ func TestClaimsGetDirectoriesOfTheirNodes(t *testing.T) {
 	if _, state, err := p.Provision(t.Context(), order("n1", nil)); state != controller.ProvisioningReschedule {
 		t.Fatalf("a node that is full: %s: %v", state, err)
 	}
+	node.answer = status.Error(codes.DeadlineExceeded, "nobody has answered")
+	if _, state, err := p.Provision(t.Context(), order("n1", nil)); state != controller.ProvisioningReschedule {
+		t.Fatalf("a node that does not answer: %s: %v", state, err)
+	}
 	if _, state, err := p.Provision(t.Context(), order("lost", nil)); state != controller.ProvisioningReschedule {
 		t.Fatalf("a node without an address: %s: %v", state, err)
 	}

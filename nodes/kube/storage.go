@@ -1,0 +1,331 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/nodes/systemd"
+)
+
+const (
+	// StorageUnit makes and removes volumes, on masters; StorageNodeUnit has pods of its minion use them. Both come with the image.
+	StorageUnit     = "storage-controllers"
+	StorageNodeUnit = "storage-node"
+	// StorageProgram is on nodes whose image can serve volumes.
+	StorageProgram = bin + StorageNodeUnit
+	// StoragePort is where the minions' program is told by the masters' to make and remove local volumes, on the minions' addresses.
+	StoragePort = 10271
+	// LocalVolumes is the folder of local volumes on a minion. A machine that leaves the cluster keeps it.
+	LocalVolumes = "/var/lib/burano-volumes"
+	// LocalDriver is the CSI driver of local volumes.
+	LocalDriver = "local.burano.io"
+	// LabelStorage is the label of the storage classes that Burano has made.
+	LabelStorage = "burano.io/storage"
+
+	storagePair     = "storage"      // of the masters' program, towards the API server and the minions
+	storageNodePair = "storage-node" // of the minions' program
+	storageUser     = "burano:storage"
+)
+
+// Storage is what makes the volumes of a class.
+type Storage string
+
+// Local is the back-end whose volumes are directories of one node.
+const Local Storage = "local"
+
+// Storages are all back-ends.
+func Storages() []Storage { return []Storage{Local} }
+
+// storage is what a back-end is to Kubernetes.
+type storage interface {
+	// driver is its CSI driver.
+	driver() string
+	// refuses says what of a class it cannot do.
+	refuses(class StorageClass) error
+	// adapt gives the object of a class what only this back-end knows.
+	adapt(class StorageClass, object map[string]any)
+	// manifests are the objects that it needs beside its classes.
+	manifests() []byte
+}
+
+// backend is what a back-end is to Kubernetes; nil for one that there is not.
+func (s Storage) backend() storage {
+	if s == Local {
+		return localStorage{}
+	}
+	return nil
+}
+
+// Driver is the CSI driver of the back-end.
+func (s Storage) Driver() string { return s.backend().driver() }
+
+// Manifests are the objects that the back-end needs beside its classes.
+func (s Storage) Manifests() []byte { return s.backend().manifests() }
+
+// StorageClass is a kind of volumes that claims may ask for.
+type StorageClass struct {
+	Name    string
+	Backend Storage
+	Type    string // of volumes, as the back-end calls it; "" for its own default
+	Default bool   // for claims that name no class
+	Reclaim string // Delete or Retain
+	Zones   []string
+}
+
+var className = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+
+// CheckStorageClasses says what is wrong with classes, all at once.
+func CheckStorageClasses(classes []StorageClass) (problems []error) {
+	var names, defaults []string
+	for _, class := range classes {
+		wrong := func(format string, arguments ...any) {
+			problems = append(problems, fmt.Errorf("storage class %q: "+format, append([]any{class.Name}, arguments...)...))
+		}
+		if !className.MatchString(class.Name) {
+			wrong("a name has small letters, digits, hyphens and dots only")
+		}
+		if slices.Contains(names, class.Name) {
+			wrong("there are two of that name")
+		}
+		names = append(names, class.Name)
+		if class.Default {
+			defaults = append(defaults, class.Name)
+		}
+		if class.Reclaim != "Delete" && class.Reclaim != "Retain" {
+			wrong("reclaimPolicy is %q: say Delete or Retain", class.Reclaim)
+		}
+		backend := class.Backend.backend()
+		if backend == nil {
+			wrong("there is no back-end %q: there are %v", class.Backend, Storages())
+			continue
+		}
+		if err := backend.refuses(class); err != nil {
+			wrong("%w", err)
+		}
+	}
+	if len(defaults) > 1 {
+		problems = append(problems, fmt.Errorf("storage classes %s are all the default: one can be", strings.Join(defaults, ", ")))
+	}
+	return problems
+}
+
+// Object is the class as Kubernetes knows it.
+func (c StorageClass) Object() *unstructured.Unstructured {
+	object := map[string]any{
+		"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+		"metadata":          map[string]any{"name": c.Name, "labels": map[string]any{LabelStorage: string(c.Backend)}},
+		"provisioner":       c.Backend.Driver(),
+		"reclaimPolicy":     c.Reclaim,
+		"volumeBindingMode": "WaitForFirstConsumer",
+	}
+	if c.Default {
+		object["metadata"].(map[string]any)["annotations"] = map[string]any{"storageclass.kubernetes.io/is-default-class": "true"}
+	}
+	c.Backend.backend().adapt(c, object)
+	return &unstructured.Unstructured{Object: object}
+}
+
+//go:embed manifests/storage-rights.yaml
+var storageRights []byte
+
+//go:embed manifests/storage-local.yaml
+var localManifests []byte
+
+// StorageRights are what the masters' program may do in Kubernetes.
+func StorageRights() []byte { return storageRights }
+
+type localStorage struct{}
+
+func (localStorage) driver() string { return LocalDriver }
+
+func (localStorage) manifests() []byte { return localManifests }
+
+func (localStorage) refuses(class StorageClass) error {
+	switch {
+	case class.Type != "":
+		return fmt.Errorf("type is %q, and a local volume is a directory, which has no type: leave it out", class.Type)
+	case len(class.Zones) > 0:
+		return fmt.Errorf("zones are %s, and a local volume is on the node of its first pod: leave them out, and have the pod say where it runs", strings.Join(class.Zones, ", "))
+	}
+	return nil
+}
+
+// adapt is storage's. A directory has no size that could change.
+func (localStorage) adapt(_ StorageClass, object map[string]any) {
+	object["allowVolumeExpansion"] = false
+}
+
+// StorageOrders are the certificates of a master's program.
+func (c Cluster) StorageOrders() map[string]pki.Order {
+	return map[string]pki.Order{storagePair: {Authority: c.Authorities.Kubernetes, Request: pki.Request{CommonName: storageUser, Usage: pki.Client}}}
+}
+
+// StorageNodeOrders are the certificates of a minion's program.
+func (c Cluster) StorageNodeOrders(node Node) map[string]pki.Order {
+	return map[string]pki.Order{storageNodePair: {Authority: c.Authorities.Kubernetes, Request: pki.Request{CommonName: "burano:storage-node", DNS: []string{node.Name},
+		IP: []netip.Addr{node.Address}, Usage: pki.Server}}}
+}
+
+// StorageControllers is the unit of a master's program, which serves these back-ends. It asks the API server, and minions, with the same certificate. name
+// is what it stands for leader as; "" where there is no other master.
+func (c Cluster) StorageControllers(backends []Storage, name string, pairs map[string]pki.Pair) (systemd.Unit, error) {
+	access, err := c.kubeconfigFile("storage", storageUser, pairs[storagePair])
+	if err != nil {
+		return systemd.Unit{}, err
+	}
+	command := program(StorageUnit, "--kubeconfig="+access.Path)
+	for _, backend := range backends {
+		command = append(command, "--"+string(backend))
+	}
+	if name != "" {
+		command = append(command, "--elect="+name)
+	}
+	return systemd.Unit{
+		Name:        StorageUnit,
+		Description: "volumes for claims",
+		Command:     command,
+		Files:       []ssh.File{access},
+	}, nil
+}
+
+// StorageNode is the unit of a minion's program, which serves these back-ends.
+func (c Cluster) StorageNode(node Node, backends []Storage, pairs map[string]pki.Pair) systemd.Unit {
+	command := program(StorageNodeUnit, "--node="+node.Name)
+	var files []ssh.File
+	if slices.Contains(backends, Local) {
+		command = append(command, "--local="+LocalVolumes,
+			"--listen="+netip.AddrPortFrom(node.Address, StoragePort).String(),
+			"--certificate="+keys+storageNodePair+".crt",
+			"--key="+keys+storageNodePair+".key",
+			"--authority="+keys+"kubernetes-ca.crt",
+			"--client="+storageUser)
+		files = append(pairFiles(storageNodePair, pairs[storageNodePair]), c.authorityFile())
+	}
+	return systemd.Unit{
+		Name:        StorageNodeUnit,
+		Description: "volumes of pods",
+		Command:     command,
+		Files:       files,
+	}
+}
+
+// replaced tells whether a class that is there has to be made anew to be as wanted: what Kubernetes lets nobody change of one.
+func replaced(there, wanted *unstructured.Unstructured) bool {
+	for _, field := range []string{"provisioner", "parameters", "reclaimPolicy", "volumeBindingMode", "allowedTopologies", "mountOptions"} {
+		former, _ := json.Marshal(there.Object[field])
+		now, _ := json.Marshal(wanted.Object[field])
+		if string(former) != string(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownClass tells whether Burano has made a class.
+func ownClass(object *unstructured.Unstructured) bool {
+	return ours(object) && object.GetLabels()[LabelStorage] != ""
+}
+
+// EnsureStorageClasses makes the classes that Burano has made in a cluster be these. Volumes are none the wiser: they have of their class what it said when
+// they were made. One that somebody else has made under such a name stays as it is, and is named in left; changed says what was done, for people.
+func EnsureStorageClasses(ctx context.Context, config *rest.Config, classes []StorageClass) (changed, left []string, err error) {
+	client, err := NewClient(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	resource := client.dynamic.Resource(schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"})
+	list, err := resource.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("look at storage classes: %w", err)
+	}
+	there := map[string]*unstructured.Unstructured{}
+	for i := range list.Items {
+		one := &list.Items[i]
+		there[one.GetName()] = one
+		wanted := slices.ContainsFunc(classes, func(class StorageClass) bool { return class.Name == one.GetName() })
+		if ownClass(one) && !wanted {
+			if err := resource.Delete(ctx, one.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				return nil, nil, fmt.Errorf("remove storage class %s: %w", one.GetName(), err)
+			}
+			changed = append(changed, one.GetName()+" removed")
+		}
+	}
+	for _, class := range classes {
+		object, former := class.Object(), there[class.Name]
+		switch {
+		case former == nil:
+			changed = append(changed, class.Name+" made")
+		case !ownClass(former):
+			left = append(left, class.Name)
+			continue
+		case replaced(former, object):
+			if err := resource.Delete(ctx, class.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				return nil, nil, fmt.Errorf("replace storage class %s: %w", class.Name, err)
+			}
+			changed = append(changed, class.Name+" replaced")
+		}
+		if err := client.Apply(ctx, Manager, object); err != nil {
+			return nil, nil, err
+		}
+	}
+	return changed, left, nil
+}
+
+// Volume is a volume that a cluster has.
+type Volume struct {
+	Name  string
+	Claim string // with its namespace; "" for none
+	Node  string // whose directory it is; "" where it is in no node
+}
+
+// String names it as users know it.
+func (v Volume) String() string {
+	if v.Claim == "" {
+		return "volume " + v.Name
+	}
+	return v.Claim
+}
+
+// Volumes are those of a back-end.
+func Volumes(ctx context.Context, config *rest.Config, of Storage) (list []Volume, err error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server: %w", err)
+	}
+	return volumesOf(ctx, client, of)
+}
+
+func volumesOf(ctx context.Context, client kubernetes.Interface, of Storage) (list []Volume, err error) {
+	all, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("look at volumes: %w", err)
+	}
+	for _, one := range all.Items {
+		if one.Spec.CSI == nil || one.Spec.CSI.Driver != of.Driver() {
+			continue
+		}
+		volume := Volume{Name: one.Name, Node: one.Spec.CSI.VolumeAttributes["node"]}
+		if claim := one.Spec.ClaimRef; claim != nil {
+			volume.Claim = claim.Namespace + "/" + claim.Name
+		}
+		list = append(list, volume)
+	}
+	slices.SortFunc(list, func(a, b Volume) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.String(), b.String())) })
+	return list, nil
+}

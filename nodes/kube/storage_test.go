@@ -1,0 +1,57 @@
+package kube
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+func TestStorageClassesAreChecked(t *testing.T) {
+	good := StorageClass{Name: "burano-local", Backend: Local, Default: true, Reclaim: "Delete"}
+	require.Empty(t, CheckStorageClasses([]StorageClass{good, {Name: "kept.local", Backend: Local, Reclaim: "Retain"}}))
+	for want, change := range map[string]func(*StorageClass){
+		`storage class "A b": a name has small letters`:                      func(c *StorageClass) { c.Name = "A b" },
+		`there is no back-end "tape": there are [local]`:                     func(c *StorageClass) { c.Backend = "tape" },
+		`reclaimPolicy is "Recycle": say Delete or Retain`:                   func(c *StorageClass) { c.Reclaim = "Recycle" },
+		`type is "ssd", and a local volume is a directory`:                   func(c *StorageClass) { c.Type = "ssd" },
+		`zones are one, two, and a local volume is on the node of its first`: func(c *StorageClass) { c.Zones = []string{"one", "two"} },
+	} {
+		class := good
+		change(&class)
+		require.ErrorContains(t, errors.Join(CheckStorageClasses([]StorageClass{class})...), want)
+	}
+	require.ErrorContains(t, errors.Join(CheckStorageClasses([]StorageClass{good, good})...), "there are two of that name\nstorage classes burano-local, burano-local are all the default: one can be")
+}
+
+func TestAClassIsReplacedForWhatKubernetesDoesNotChange(t *testing.T) {
+	class := StorageClass{Name: "burano-local", Backend: Local, Reclaim: "Delete"}
+	require.Equal(t, map[string]any{"name": "burano-local", "labels": map[string]any{LabelStorage: "local"}}, class.Object().Object["metadata"], "no class is the default that does not say so")
+	other := class
+	other.Default = true
+	require.Equal(t, map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}, other.Object().GetAnnotations())
+	require.False(t, replaced(class.Object(), other.Object()))
+	other.Reclaim = "Retain"
+	require.True(t, replaced(class.Object(), other.Object()))
+}
+
+func TestVolumesAreNamedByTheirClaims(t *testing.T) {
+	volume := func(name, driver, node, claim string) *corev1.PersistentVolume {
+		one := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		one.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeAttributes: map[string]string{"node": node}}
+		if claim != "" {
+			one.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: claim}
+		}
+		return one
+	}
+	folder := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}}
+	client := fake.NewClientset(folder, volume("pvc-1", LocalDriver, "n2", "a"), volume("pvc-2", LocalDriver, "n1", ""), volume("pvc-3", "other.example.org", "n1", "c"))
+	list, err := volumesOf(t.Context(), client, Local)
+	require.NoError(t, err)
+	require.Equal(t, []Volume{{Name: "pvc-2", Node: "n1"}, {Name: "pvc-1", Claim: "default/a", Node: "n2"}}, list)
+	require.Equal(t, "volume pvc-2", list[0].String())
+	require.Equal(t, "default/a", list[1].String())
+}

@@ -1,0 +1,335 @@
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/ssh"
+)
+
+// Pods of a cluster that has storage classes have volumes. A program on masters makes and removes them, and one on minions has pods use them; both come with
+// the image. They stay as long as there is a volume of their back-end, also when no class asks for it any more.
+
+const vaultStorage = "storage" // storageRecord as JSON
+
+// storageRecord is what is known of a cluster's volumes.
+type storageRecord struct {
+	// Backends are those that the cluster has, or has had and may have volumes of.
+	Backends []kube.Storage `json:"backends"`
+}
+
+func (c *Cluster) loadStorage(ctx context.Context) (record storageRecord, err error) {
+	text, found, err := c.config.Vault.Load(ctx, vaultStorage)
+	if err == nil && found {
+		err = json.Unmarshal(text, &record)
+	}
+	if err != nil {
+		return record, fmt.Errorf("read what is known of volumes: %w", err)
+	}
+	return record, nil
+}
+
+func (c *Cluster) saveStorage(ctx context.Context, record storageRecord) error {
+	text, err := json.Marshal(record)
+	if err == nil {
+		err = c.config.Vault.Store(ctx, vaultStorage, text)
+	}
+	if err != nil {
+		return fmt.Errorf("store what is known of volumes: %w", err)
+	}
+	return nil
+}
+
+// backends are those that classes ask for.
+func (c Config) backends() (list []kube.Storage) {
+	for _, backend := range kube.Storages() {
+		if slices.ContainsFunc(c.StorageClasses, func(class kube.StorageClass) bool { return class.Backend == backend }) {
+			list = append(list, backend)
+		}
+	}
+	return list
+}
+
+// chooseStorage finds out which back-ends the nodes are to serve, and notes it before any of them does.
+func (d *deployment) chooseStorage(ctx context.Context) error {
+	record, err := d.cluster.loadStorage(ctx)
+	if err != nil {
+		return err
+	}
+	served := len(record.Backends)
+	for _, backend := range d.cluster.config.backends() {
+		if !slices.Contains(record.Backends, backend) {
+			record.Backends = append(record.Backends, backend)
+		}
+	}
+	slices.Sort(record.Backends)
+	d.design.storage = record.Backends
+	if served == len(record.Backends) {
+		return nil
+	}
+	return d.cluster.saveStorage(ctx, record)
+}
+
+// storageOrders are the certificates that a node needs for volumes.
+func (d design) storageOrders(node Node) map[string]pki.Order {
+	switch {
+	case len(d.storage) == 0:
+	case node.Role == Master:
+		return d.kube().StorageOrders()
+	case node.Role == Minion:
+		return d.kube().StorageNodeOrders(kubeNode(node))
+	}
+	return nil
+}
+
+// storageUnits adds the unit of a node whose image can serve volumes.
+func (d design) storageUnits(l layout, node Node, pairs map[string]pki.Pair) error {
+	if len(d.storage) == 0 || !d.serves {
+		return nil
+	}
+	switch node.Role {
+	case Master:
+		name := ""
+		if d.elect {
+			name = node.Name
+		}
+		unit, err := d.kube().StorageControllers(d.storage, name, pairs)
+		if err != nil {
+			return err
+		}
+		l.add(unit)
+	case Minion:
+		l.add(d.kube().StorageNode(kubeNode(node), d.storage, pairs))
+	}
+	return nil
+}
+
+// served tells whether a node's image can serve volumes.
+func (d *deployment) served(node Node) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.installed[node.Name].facts.storage
+}
+
+// storageNode has a minion serve volumes.
+func (d *deployment) storageNode(ctx context.Context, node Node) error {
+	if !d.served(node) {
+		d.report(ctx, node, "pods with volumes cannot run here: its image has no "+kube.StorageNodeUnit+". A node of the present image has it")
+		return nil
+	}
+	return d.start(ctx, node, false, kube.StorageNodeUnit)
+}
+
+// storage has masters serve volumes, and the cluster have its classes. What no class asks for any more ends when its last volume is gone.
+func (d *deployment) storage(ctx context.Context, lead Node, serving []Node) error {
+	config, err := d.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	wanted := d.cluster.config.backends()
+	documents := [][]byte{kube.StorageRights()}
+	for _, backend := range wanted {
+		documents = append(documents, backend.Manifests())
+	}
+	if err := d.apply(ctx, lead, config, documents...); err != nil {
+		return err
+	}
+	began := false
+	for _, master := range serving {
+		if master.Role != Master || !d.served(master) {
+			continue
+		}
+		if err := d.start(ctx, master, true, kube.StorageUnit); err != nil {
+			return err
+		}
+		began = true
+	}
+	if !began && len(wanted) > 0 {
+		return fmt.Errorf("the image of the masters has no %s, without which nobody makes volumes: upgrade the cluster to the present image, or leave storageClasses out", kube.StorageUnit)
+	}
+	if err := d.storageClasses(ctx, lead, config); err != nil {
+		return err
+	}
+	left := slices.Clone(wanted)
+	for _, backend := range d.design.storage { // after the classes are gone, so that nothing new is made
+		if slices.Contains(wanted, backend) {
+			continue
+		}
+		volumes, err := kube.Volumes(ctx, config, backend)
+		if err != nil {
+			return err
+		}
+		if len(volumes) > 0 {
+			left = append(left, backend)
+			d.report(ctx, lead, fmt.Sprintf("no storage class has the back-end %s any more, and these volumes of it stay: %s", backend, some(named(volumes))))
+		}
+	}
+	if len(left) == len(d.design.storage) {
+		return nil
+	}
+	return d.endStorage(ctx, config, left)
+}
+
+// storageClasses has the cluster have its classes.
+func (d *deployment) storageClasses(ctx context.Context, lead Node, config *rest.Config) error {
+	var changed, left []string
+	err := wait.Every(pollEvery).For(time.Minute).Until(ctx, func(ctx context.Context) (err error) {
+		if changed, left, err = kube.EnsureStorageClasses(ctx, config, d.cluster.config.StorageClasses); err != nil {
+			return wait.Again(err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(changed) > 0 {
+		d.report(ctx, lead, "storage classes: "+strings.Join(changed, ", "))
+	}
+	if len(left) > 0 {
+		d.report(ctx, lead, "storage classes of these names were made by somebody else and stay as they are: "+strings.Join(left, ", "))
+	}
+	return nil
+}
+
+// endStorage has only these back-ends be known. The next deployment has nodes serve them alone; where there are none, programs end now. What was being made
+// when the classes went is looked for after that: then everything is as before, and the next deployment starts it all.
+func (d *deployment) endStorage(ctx context.Context, config *rest.Config, left []kube.Storage) error {
+	if len(left) == 0 {
+		for _, node := range d.present() {
+			unit := map[Role]string{Master: kube.StorageUnit, Minion: kube.StorageNodeUnit}[node.Role]
+			if unit == "" || !d.served(node) {
+				continue
+			}
+			out, err := d.script(ctx, node, "end "+unit, endUnitScript, map[string]string{"UNIT": unit})
+			if err != nil {
+				return err
+			}
+			if strings.TrimSpace(out) == "ended" {
+				d.report(ctx, node, unit+" ended")
+			}
+		}
+	}
+	for _, backend := range d.design.storage {
+		if slices.Contains(left, backend) {
+			continue
+		}
+		volumes, err := kube.Volumes(ctx, config, backend)
+		if err != nil {
+			return err
+		}
+		if len(volumes) > 0 {
+			return fmt.Errorf("volumes of the back-end %s were made while its last class was removed: %s. Deploy again", backend, some(named(volumes)))
+		}
+	}
+	return d.cluster.saveStorage(ctx, storageRecord{Backends: left})
+}
+
+// optional tells whether a unit may end while a cluster is deployed.
+func (d *deployment) optional(unit string) bool {
+	switch unit {
+	case kube.MetricsUnit: // it runs only where nobody else's does
+		return true
+	case kube.StorageUnit, kube.StorageNodeUnit:
+		return len(d.cluster.config.backends()) == 0
+	}
+	return false
+}
+
+func named(volumes []kube.Volume) (names []string) {
+	for _, volume := range volumes {
+		names = append(names, volume.String())
+	}
+	return names
+}
+
+// VolumesLost is the error of nodes that are not removed, because claims would lose what is in their volumes.
+type VolumesLost struct{ Volumes []kube.Volume }
+
+func (v *VolumesLost) Error() string {
+	return fmt.Sprintf("what these claims have would be lost, because it is on the disk of a node that would go: %s. Nothing was changed. Move the data to another node and delete the claims, "+
+		"or say that they may be lost (loseVolumes of the actions that remove or replace nodes)", describeVolumes(v.Volumes))
+}
+
+// describeVolumes names claims by the nodes that have them.
+func describeVolumes(volumes []kube.Volume) string {
+	var parts []string
+	for len(volumes) > 0 {
+		node := volumes[0].Node
+		end := slices.IndexFunc(volumes, func(volume kube.Volume) bool { return volume.Node != node })
+		if end < 0 {
+			end = len(volumes)
+		}
+		parts = append(parts, node+": "+some(named(volumes[:end])))
+		volumes = volumes[end:]
+	}
+	return strings.Join(parts, "; ")
+}
+
+// VolumesLost are the volumes that would be lost with nodes. What a server had that the cloud does not know any more is lost already.
+func (c *Cluster) VolumesLost(ctx context.Context, names ...string) ([]kube.Volume, error) {
+	record, err := c.loadStorage(ctx)
+	if err != nil || !slices.Contains(record.Backends, kube.Local) {
+		return nil, err
+	}
+	var there []string
+	for _, name := range names {
+		node, err := c.node(name)
+		if err == nil && node.Role == Minion && !c.config.Server(ctx, name).Gone {
+			there = append(there, name)
+		}
+	}
+	if len(there) == 0 {
+		return nil, nil
+	}
+	api, err := c.bootstrap(ctx)
+	if err != nil {
+		return nil, err
+	}
+	volumes, err := kube.Volumes(ctx, api, kube.Local)
+	return slices.DeleteFunc(volumes, func(volume kube.Volume) bool { return !slices.Contains(there, volume.Node) }), err
+}
+
+// keepVolumes refuses to remove nodes with which volumes would be lost, unless that was said.
+func (c *Cluster) keepVolumes(ctx context.Context, leaving []string) error {
+	volumes, err := c.VolumesLost(ctx, leaving...)
+	if err != nil || len(volumes) == 0 {
+		return err
+	}
+	if !c.config.LoseVolumes {
+		return &VolumesLost{volumes}
+	}
+	c.config.Report(ctx, "", "what these claims have goes with the nodes, as was said: "+describeVolumes(volumes))
+	return nil
+}
+
+// WithoutStorage are the masters and minions that answer and cannot serve volumes, because the image that they were made from has nothing that does. They
+// are asked only where the cluster has had no storage classes yet.
+func (c *Cluster) WithoutStorage(ctx context.Context) (lacking []string, err error) {
+	record, err := c.loadStorage(ctx)
+	if err != nil || len(record.Backends) > 0 {
+		return nil, err
+	}
+	for _, node := range c.config.staying() {
+		if node.Role == Gateway || node.Machine != nil {
+			continue
+		}
+		out, err := c.script(ctx, node.Name, ssh.Script{Name: "look for " + kube.StorageNodeUnit, Body: "test -x " + kube.StorageProgram + " && echo there || echo none"})
+		if err != nil {
+			c.config.Logger.InfoContext(ctx, "a node does not say whether it can serve volumes", "node", node.Name, "error", err)
+			continue
+		}
+		if strings.TrimSpace(out) == "none" {
+			lacking = append(lacking, node.Name)
+		}
+	}
+	return lacking, nil
+}

@@ -1,0 +1,145 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+const (
+	propertyStorage = "storageClasses" // of a cluster
+	argumentLose    = "loseVolumes"    // of what removes or replaces nodes
+)
+
+// storageClasses are those of a cluster.
+func storageClasses(cluster *muranopl.Object) (classes []kube.StorageClass) {
+	for _, entry := range cluster.List(propertyStorage) {
+		fields, _ := entry.(map[string]any)
+		text := func(name string) string {
+			value, _ := fields[name].(string)
+			return value
+		}
+		class := kube.StorageClass{Name: text("name"), Backend: kube.Storage(text("backend")), Type: text("type"), Reclaim: cmp.Or(text("reclaimPolicy"), "Delete")}
+		class.Default, _ = fields["default"].(bool)
+		zones, _ := fields["zones"].([]any)
+		for _, zone := range zones {
+			name, _ := zone.(string)
+			class.Zones = append(class.Zones, name)
+		}
+		classes = append(classes, class)
+	}
+	return classes
+}
+
+// checkStorage finds out what keeps a cluster from having its storage classes.
+func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
+	classes := storageClasses(cluster)
+	if len(classes) == 0 {
+		return nil, nil
+	}
+	problems = kube.CheckStorageClasses(classes)
+	members, err := c.members(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, one := range members {
+		image := one.instance().Text("image")
+		if one.role == nodes.Gateway || one.leaving || image == "" || seen[image] {
+			continue
+		}
+		seen[image] = true
+		found, err := project.Image(ctx, image)
+		if err != nil && fault.KindOf(err) != fault.Invalid {
+			return nil, err
+		}
+		if err == nil && found.Storage == "" { // that there is no such image is found out elsewhere
+			problems = append(problems, fmt.Errorf("image %s of node %s does not say that it can serve volumes, which storageClasses need: build a node image with this release and upload it, "+
+				"or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", image, one.server.modelName(), openstack.StorageProperty, found.ID))
+		}
+	}
+	if len(problems) > 0 {
+		return problems, nil
+	}
+	live, _, err := c.former(ctx, cluster)
+	if err != nil || live == nil {
+		return nil, err
+	}
+	defer live.Close()
+	lacking, err := live.WithoutStorage(ctx)
+	if err == nil && len(lacking) > 0 {
+		problems = append(problems, fmt.Errorf("%s: made from an older image, which cannot serve volumes, as storageClasses need: upgrade the cluster to the present image, or replace these "+
+			"nodes, before", strings.Join(lacking, ", ")))
+	}
+	return problems, err
+}
+
+// allowLoss notes that an action may remove nodes with which volumes are lost.
+func (c *clusters) allowLoss(call muranopl.Call) {
+	lose, _ := call.Args[argumentLose].(bool)
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.lose = c.lose || lose
+}
+
+func (c *clusters) mayLose() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.lose
+}
+
+// keepVolumes refuses what would take nodes away with which volumes are lost, before anything is made for it.
+func (c *clusters) keepVolumes(ctx context.Context, object *muranopl.Object, names ...string) error {
+	volumes, err := c.lost(ctx, object, names...)
+	if err != nil || len(volumes) == 0 || c.mayLose() {
+		return err
+	}
+	return fault.New(fault.Conflict, "%s", &nodes.VolumesLost{Volumes: volumes})
+}
+
+// lost are the volumes that go with nodes of a cluster.
+func (c *clusters) lost(ctx context.Context, object *muranopl.Object, names ...string) ([]kube.Volume, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	live, _, err := c.former(ctx, object)
+	if err != nil || live == nil {
+		return nil, err
+	}
+	defer live.Close()
+	return live.VolumesLost(ctx, names...)
+}
+
+// meansLoss says, for a preview, which volumes stand in the way of a deployment.
+func (c *clusters) meansLoss(ctx context.Context, object *muranopl.Object, due []member) string {
+	known, err := c.facts(ctx, object)
+	if err != nil || known == nil {
+		return ""
+	}
+	leaving, _, err := c.leavers(ctx, object, known)
+	if err != nil {
+		return ""
+	}
+	for _, one := range due {
+		leaving = append(leaving, one.server.name())
+	}
+	volumes, err := c.lost(ctx, object, leaving...)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("cluster %s: whether volumes are on nodes that go could not be found out (%v); the deployment asks again, and goes no further where there are", object.Text("name"), err)
+	case len(volumes) == 0:
+		return ""
+	}
+	return fmt.Sprintf("cluster %s: the deployment will be refused: %v", object.Text("name"), &nodes.VolumesLost{Volumes: volumes})
+}
