@@ -106,6 +106,12 @@ type Config struct {
 	Virtual VirtualAddress
 	SSHFrom []string // ranges from which gateways let SSH in (CIDRs), beside the cluster's own networks; nil for everywhere
 	Network Network  // of the pods; Calico when empty. A cluster keeps the one it was made with
+	// Addressing is of pods and Services; network.DefaultAddressing when zero. A cluster keeps what it was made with.
+	Addressing network.Addressing
+	// PodMTU is that of pods; 0 for what their node's interface carries, less what the network takes.
+	PodMTU int
+	// CrossSubnet has Calico send packets between nodes of one subnet as they are. A cluster keeps it.
+	CrossSubnet bool
 	// EtcdOnMasters has no other nodes be members of etcd, where there are three masters or more.
 	EtcdOnMasters bool
 	Vault         Vault
@@ -229,21 +235,24 @@ func NewCluster(config Config) (*Cluster, error) {
 	if masters%2 == 0 {
 		return nil, fmt.Errorf("a cluster has an odd number of masters, this one has %d", masters)
 	}
-	driver, err := config.Network.driver()
+	if config.Addressing == (network.Addressing{}) {
+		config.Addressing = network.DefaultAddressing()
+	}
+	driver, err := config.driver()
 	if err != nil {
 		return nil, err
 	}
 	return &Cluster{config: config, driver: driver, now: time.Now, connections: access.New(config.accessConfig())}, nil
 }
 
-func (n Network) driver() (network.Driver, error) {
-	switch n {
+func (c Config) driver() (network.Driver, error) {
+	switch c.Network {
 	case Calico, "":
-		return network.Calico{EtcdUser: etcd.Calico}, nil
+		return network.Calico{EtcdUser: etcd.Calico, Pods: c.Addressing.Pods, MTU: c.PodMTU, CrossSubnet: c.CrossSubnet}, nil
 	case Flannel:
-		return network.Flannel{EtcdUser: etcd.Flannel}, nil
+		return network.Flannel{EtcdUser: etcd.Flannel, Pods: c.Addressing.Pods, MTU: c.PodMTU}, nil
 	}
-	return nil, fmt.Errorf("there is no network %q for pods; networks are %s and %s", n, Calico, Flannel)
+	return nil, fmt.Errorf("there is no network %q for pods; networks are %s and %s", c.Network, Calico, Flannel)
 }
 
 // master is the one through which the cluster is worked with.

@@ -253,7 +253,7 @@ func (d *deployment) dns(ctx context.Context, node Node, installed []Node) error
 			minions++
 		}
 	}
-	return d.apply(ctx, node, config, kube.CoreDNS(resolvers, minions))
+	return d.apply(ctx, node, config, kube.CoreDNS(d.cluster.config.Addressing, resolvers, minions))
 }
 
 // serviceAccount waits for the account of pods that name none: without it the first pods are refused and tried again later.

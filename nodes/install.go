@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/nodes/systemd"
 )
@@ -129,6 +130,10 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	final, err := design.layout(node, pairs, found.mtu)
 	if err != nil {
 		return err
+	}
+	if most := found.mtu - network.Overhead; found.mtu > 0 && d.cluster.config.PodMTU > most {
+		return fmt.Errorf("pods are to send packets of %d bytes (podMtu), and the network of %s carries %d, of which VXLAN takes %d: ask for %d at most, or give the network a larger MTU",
+			d.cluster.config.PodMTU, node.Name, found.mtu, network.Overhead, most)
 	}
 	missing := found.missing(final.files())
 	client, err := d.cluster.connect(ctx, node)

@@ -78,7 +78,7 @@ type design struct {
 }
 
 func (d design) kube() kube.Cluster {
-	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, PodCIDR: network.PodCIDR, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Registries: d.cluster.Registries}
+	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, Addressing: d.cluster.Addressing, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Registries: d.cluster.Registries}
 }
 
 func etcdNode(node Node) etcd.Node { return etcd.Node{Name: node.Name, Address: node.Address} }
@@ -272,7 +272,7 @@ func (d design) apiForwarder(node Node) systemd.Unit {
 // gateway is the unit that serves the routes through HAProxy.
 func (d design) gateway(node Node, pairs map[string]pki.Pair) systemd.Unit {
 	cert, key := etcdFiles(gatewayPair, pairs)
-	internal := []string{network.PodCIDR, kube.ServiceCIDR}
+	internal := []string{d.cluster.Addressing.Pods.String(), d.cluster.Addressing.Services.String()}
 	for _, network := range d.cluster.networksOfNodes() {
 		internal = append(internal, network.String())
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/nodes/plan"
 	"github.com/burano/burano/nodes/ssh"
@@ -72,10 +73,12 @@ func aDesign(t *testing.T, nodes []Node, pods Network) (design, map[string]pki.P
 	t.Helper()
 	key, err := os.ReadFile("testdata/service-account.key")
 	require.NoError(t, err)
-	driver, err := pods.driver()
+	config := Config{Name: "My Cluster!", Nodes: nodes, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), SSHFrom: []string{"203.0.113.0/24"}, Network: pods,
+		Addressing: network.DefaultAddressing()}
+	driver, err := config.driver()
 	require.NoError(t, err)
 	d := design{
-		cluster: Config{Name: "My Cluster!", Nodes: nodes, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), SSHFrom: []string{"203.0.113.0/24"}},
+		cluster: config,
 		driver:  driver,
 		authorities: &pki.Cluster{
 			Etcd:       &pki.Authority{Certificate: []byte("<etcd authority>\n")},
@@ -610,4 +613,53 @@ func TestAKubeconfigOfAClusterWithSeveralMastersHasAContextForEachGateway(t *tes
 	}
 	require.Equal(t, map[string]string{"c": "https://192.0.2.14:6443", "c-murano-gateway-1": "https://192.0.2.14:6443", "c-murano-gateway-2": "https://192.0.2.15:6443"}, servers)
 	require.Equal(t, "burano:admin@c", document.Current)
+}
+
+// elsewhere is a design that has nothing of its network where others have it.
+func elsewhere(t *testing.T, d design) design {
+	t.Helper()
+	d.cluster.Addressing = network.Addressing{Pods: netip.MustParsePrefix("172.20.0.0/18"), Services: netip.MustParsePrefix("172.21.4.0/22"), Domain: "k8s.example.org"}
+	d.cluster.PodMTU, d.cluster.CrossSubnet = 1300, d.cluster.Network == Calico
+	var err error
+	d.driver, err = d.cluster.driver()
+	require.NoError(t, err)
+	return d
+}
+
+func TestWhatOtherRangesDomainAndMTUChangeIsAsReviewed(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	for _, pods := range []Network{Calico, Flannel} {
+		usual, pairs := aDesign(t, nodes, pods)
+		other := elsewhere(t, usual)
+		text := ""
+		for _, node := range nodes {
+			before, err := usual.layout(node, pairs, 1450)
+			require.NoError(t, err)
+			after, err := other.layout(node, pairs, 1450)
+			require.NoError(t, err)
+			require.Len(t, after.files(), len(before.files()))
+			for i, file := range after.files() {
+				old := strings.Split(string(before.files()[i].Content), "\n")
+				for _, line := range strings.Split(string(file.Content), "\n") {
+					require.NotRegexp(t, `10\.244\.|10\.96\.|cluster\.local`, line, file.Path)
+					if !slices.Contains(old, line) {
+						text += fmt.Sprintf("%s %s: %s\n", node.Role, file.Path, strings.TrimSpace(line))
+					}
+				}
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(other.driver.Settings())) {
+			text += fmt.Sprintf("%s: %s\n", key, other.driver.Settings()[key])
+		}
+		reviewed(t, "elsewhere-"+string(pods)+".txt", text)
+		request := other.orders(nodes[0])["apiserver"].Request
+		require.Contains(t, request.DNS, "kubernetes.default.svc.k8s.example.org")
+		require.Contains(t, request.IP, netip.MustParseAddr("172.21.4.1"))
+		require.NotContains(t, fmt.Sprint(request), "cluster.local")
+		require.NotContains(t, fmt.Sprint(request), "10.96.0.1")
+	}
+	dns := string(kube.CoreDNS(elsewhere(t, design{cluster: Config{Network: Calico}}).cluster.Addressing, nil, 1))
+	require.Contains(t, dns, "kubernetes k8s.example.org in-addr.arpa")
+	require.Contains(t, dns, "clusterIP: 172.21.4.10\n")
+	require.NotRegexp(t, "DOMAIN|ADDRESS|10.96|cluster.local", dns)
 }

@@ -80,23 +80,27 @@ func (s *Service) Preview(ctx context.Context, caller identity.Caller, environme
 	return Preview{Changes: found, Means: foreseen.Means, Losses: losses(before, found, foreseen.Kept), Problems: problems}, nil
 }
 
-// rehearse foresees what the deployment of a model does, and lists the servers for which it is refused: it would rebuild, resize or replace
-// them.
+// rehearse foresees what the deployment of a model does, and lists for what it is refused: objects that cannot be as the model says, and servers that
+// it would rebuild, resize or replace.
 func (s *Service) rehearse(ctx context.Context, caller identity.Caller, environment store.Environment, model map[string]any) (engine.Foreseen, []muranopl.Problem, error) {
 	if s.project == nil {
 		return engine.Foreseen{}, nil, nil
 	}
 	foreseen, err := s.engine.Rehearse(ctx, environment, model, func(ctx context.Context) (*openstack.Project, error) { return s.project(ctx, caller) })
 	refused := openstack.ServerChanges(err)
-	if len(refused) == 0 {
+	if err != nil && len(refused) == 0 {
 		return foreseen, nil, err
 	}
 	objects := map[string]placed{}
 	place(objects, "", store.ForAPI(model))
-	problems := make([]muranopl.Problem, len(refused))
-	for i, one := range refused {
+	var problems []muranopl.Problem
+	for _, one := range foreseen.Refused {
+		object := objects[one.ObjectID]
+		problems = append(problems, muranopl.Problem{Path: object.Path, Class: object.Type, Wanted: one.Text})
+	}
+	for _, one := range refused {
 		object := ownerOf(objects, one.Resource)
-		problems[i] = muranopl.Problem{Path: object.Path, Class: object.Type, Wanted: one.Error()}
+		problems = append(problems, muranopl.Problem{Path: object.Path, Class: object.Type, Wanted: one.Error()})
 	}
 	return foreseen, problems, nil
 }

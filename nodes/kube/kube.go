@@ -9,16 +9,13 @@ import (
 	"strings"
 
 	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/nodes/ssh"
 )
 
 // Numbers and names that are the same in each cluster.
 const (
-	ServiceCIDR   = "10.96.0.0/16"
-	DNSAddress    = "10.96.0.10"
-	apiServiceIP  = "10.96.0.1" // the first of ServiceCIDR: Service default/kubernetes
-	Domain        = "cluster.local"
 	APIServerPort = route.APIServerPort
 
 	// AdminsGroup holds every right in the cluster, through a binding that can be taken away. (The group system:masters
@@ -29,10 +26,9 @@ const (
 	ReadersGroup  = "burano:readers"
 	PublisherUser = "burano:publisher"
 
-	bin        = "/opt/burano/bin/"
-	keys       = "/etc/burano/pki/"
-	configs    = "/etc/kubernetes/"
-	serviceURL = "https://kubernetes.default.svc." + Domain
+	bin     = "/opt/burano/bin/"
+	keys    = "/etc/burano/pki/"
+	configs = "/etc/kubernetes/"
 )
 
 // PublisherKubeconfig is where the publisher finds its access on a master.
@@ -66,7 +62,7 @@ type Node struct {
 type Cluster struct {
 	Name        string
 	Authorities *pki.Cluster
-	PodCIDR     string
+	Addressing  network.Addressing
 	// EtcdAuthorityFile is where the nodes have etcd's authority.
 	EtcdAuthorityFile string
 	// Host is what the node whose units are made runs on.
@@ -74,6 +70,9 @@ type Cluster struct {
 	// Registries is what minions know of the registries of container images.
 	Registries Registries
 }
+
+// apiService is the name of the Service of the API server.
+func (c Cluster) apiService() string { return "kubernetes.default.svc." + c.Addressing.Domain }
 
 // Kubeconfig writes the access of a user on a node.
 func (c Cluster) Kubeconfig(user string, pair pki.Pair) ([]byte, error) {

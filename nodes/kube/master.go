@@ -35,8 +35,8 @@ func (c Cluster) MasterOrders(node Node, etcdUser string) map[string]pki.Order {
 	return map[string]pki.Order{
 		apiServerPair: {Authority: kubernetes, Request: pki.Request{
 			CommonName: "kube-apiserver",
-			DNS:        []string{APIServerName(c.Name), node.Name, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + Domain},
-			IP:         append(addresses, netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr(apiServiceIP)),
+			DNS:        []string{APIServerName(c.Name), node.Name, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", c.apiService()},
+			IP:         append(addresses, netip.MustParseAddr("127.0.0.1"), c.Addressing.API()),
 			Usage:      pki.Server,
 		}},
 		apiEtcdPair:    {Authority: c.Authorities.Etcd, Request: client(etcdUser)},
@@ -124,10 +124,10 @@ resources:
 			"--kubelet-client-key="+keys+apiKubeletPair+".key",
 			"--kubelet-certificate-authority="+keys+"kubernetes-ca.crt",
 			"--kubelet-preferred-address-types=InternalIP,Hostname",
-			"--service-account-issuer="+serviceURL,
+			"--service-account-issuer=https://"+c.apiService(),
 			"--service-account-key-file="+keys+"service-account.pub",
 			"--service-account-signing-key-file="+keys+"service-account.key",
-			"--service-cluster-ip-range="+ServiceCIDR,
+			"--service-cluster-ip-range="+c.Addressing.Services.String(),
 			"--requestheader-client-ca-file="+keys+"front-proxy-ca.crt",
 			"--requestheader-allowed-names=front-proxy-client",
 			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
@@ -172,7 +172,7 @@ func (c Cluster) Controllers(pairs map[string]pki.Pair, elect bool) ([]systemd.U
 				"--bind-address=127.0.0.1",
 				fmt.Sprintf("--leader-elect=%t", elect),
 				"--allocate-node-cidrs=false",
-				"--service-cluster-ip-range="+ServiceCIDR,
+				"--service-cluster-ip-range="+c.Addressing.Services.String(),
 				"--cluster-signing-cert-file="+keys+"kubernetes-signer.crt", // one certificate, whomever the nodes trust
 				"--cluster-signing-key-file="+keys+"kubernetes-ca.key",
 				"--root-ca-file="+keys+"kubernetes-ca.crt",

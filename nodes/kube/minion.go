@@ -96,7 +96,7 @@ cgroupDriver: systemd
 %shealthzBindAddress: 127.0.0.1
 # images come with the node image: none may be collected
 imageGCHighThresholdPercent: 100
-%s`, node.Address, keys+"kubernetes-ca.crt", keys, kubeletServerPair, Domain, DNSAddress, kernel, limits)
+%s`, node.Address, keys+"kubernetes-ca.crt", keys, kubeletServerPair, c.Addressing.Domain, c.Addressing.DNS(), kernel, limits)
 	proxyConfig := fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 bindAddress: 0.0.0.0
@@ -106,7 +106,7 @@ hostnameOverride: %s
 clientConnection: {kubeconfig: %s}
 clusterCIDR: %s
 mode: iptables
-%s`, node.Name, proxy.Path, c.PodCIDR, c.Host.proxy())
+%s`, node.Name, proxy.Path, c.Addressing.Pods, c.Host.proxy())
 	return []systemd.Unit{
 		{
 			Name:        "kubelet",

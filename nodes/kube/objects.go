@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/burano/burano/nodes/network"
 )
 
 //go:embed manifests/access.yaml
@@ -26,7 +28,7 @@ func Access() []byte { return accessManifests }
 
 // CoreDNS are the objects of the cluster's DNS. resolvers are where other names are asked for: the nodes' own
 // nameservers; without any, other names do not resolve. It has a replica on each of two nodes where there are as many minions.
-func CoreDNS(resolvers []netip.Addr, minions int) []byte {
+func CoreDNS(addressing network.Addressing, resolvers []netip.Addr, minions int) []byte {
 	forward := ""
 	if len(resolvers) > 0 {
 		words := make([]string, len(resolvers))
@@ -35,7 +37,7 @@ func CoreDNS(resolvers []netip.Addr, minions int) []byte {
 		}
 		forward = "        forward . " + strings.Join(words, " ") + "\n"
 	}
-	return []byte(strings.NewReplacer("        FORWARD\n", forward, "REPLICAS\n", strconv.Itoa(max(1, min(minions, 2)))+"\n").Replace(corednsManifests))
+	return []byte(strings.NewReplacer("DOMAIN", addressing.Domain, "ADDRESS", addressing.DNS().String(), "        FORWARD\n", forward, "REPLICAS\n", strconv.Itoa(max(1, min(minions, 2)))+"\n").Replace(corednsManifests))
 }
 
 // Objects reads YAML documents.

@@ -1,9 +1,11 @@
 package network
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/burano/burano/nodes/pki"
@@ -25,9 +27,6 @@ const (
 
 	cniUser         = "burano:calico-cni"
 	controllersUser = "burano:calico-controllers"
-
-	// vxlanOverhead is what VXLAN over IPv4 takes from each packet.
-	vxlanOverhead = 50
 )
 
 // Names of the pairs that Calico orders.
@@ -40,9 +39,13 @@ const (
 //go:embed manifests/calico.yaml
 var calicoManifests []byte
 
-// Calico is Calico over etcd with VXLAN between all nodes.
+// Calico is Calico over etcd, with VXLAN between nodes.
 type Calico struct {
-	EtcdUser string // whose certificate it shows to etcd
+	EtcdUser string       // whose certificate it shows to etcd
+	Pods     netip.Prefix // where they have their addresses
+	MTU      int          // of pods; 0 for what their node's interface carries, less VXLAN's share
+	// CrossSubnet has packets between nodes of one subnet go as they are, and only others through VXLAN.
+	CrossSubnet bool
 }
 
 // Units is part of Driver.
@@ -84,6 +87,10 @@ func (c Calico) Settings() map[string]string { return nil }
 // The CNI configuration is put in place last, so that a node is Ready only when Calico is: a pod made earlier fails and
 // waits 13 s for its next try. Felix ends with code 129 whenever its configuration changes and must be started again.
 func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (systemd.Unit, error) {
+	vxlan := "Always"
+	if c.CrossSubnet {
+		vxlan = "CrossSubnet"
+	}
 	env := []string{
 		"DATASTORE_TYPE=etcdv3",
 		"ETCD_ENDPOINTS=" + access.Endpoint,
@@ -94,8 +101,8 @@ func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (sys
 		fmt.Sprintf("IP=%s/%d", node.Address, node.Bits),
 		"IP6=none",
 		"CALICO_NETWORKING_BACKEND=vxlan",
-		"CALICO_IPV4POOL_CIDR=" + PodCIDR,
-		"CALICO_IPV4POOL_VXLAN=Always",
+		"CALICO_IPV4POOL_CIDR=" + c.Pods.String(),
+		"CALICO_IPV4POOL_VXLAN=" + vxlan,
 		"CALICO_IPV4POOL_IPIP=Never",
 		"CALICO_DISABLE_FILE_LOGGING=true",
 		"CLUSTER_TYPE=k8s",
@@ -118,6 +125,9 @@ func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (sys
 		"FELIX_XDPENABLED=false",
 		"FELIX_IPTABLESBACKEND=NFT",
 		"FELIX_USAGEREPORTINGENABLED=false",
+	}
+	if c.MTU != 0 {
+		env = append(env, fmt.Sprintf("FELIX_VXLANMTU=%d", c.MTU))
 	}
 	unit := systemd.Unit{
 		Name:        c.Units().Daemon,
@@ -154,9 +164,9 @@ func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (sys
 }
 
 func (c Calico) conflist(node Node, access Access) ([]byte, error) {
-	mtu := node.MTU
+	mtu := c.MTU
 	if mtu == 0 {
-		mtu = 1500
+		mtu = cmp.Or(node.MTU, 1500) - Overhead
 	}
 	type object = map[string]any
 	text, err := json.MarshalIndent(object{
@@ -167,7 +177,7 @@ func (c Calico) conflist(node Node, access Access) ([]byte, error) {
 				"type": "calico", "log_level": "warning", "log_file_path": "/var/log/calico/cni.log",
 				"datastore_type": "etcdv3", "etcd_endpoints": access.Endpoint, "etcd_ca_cert_file": access.AuthorityFile,
 				"etcd_cert_file": calicoCert, "etcd_key_file": calicoKey,
-				"nodename": node.Name, "mtu": mtu - vxlanOverhead,
+				"nodename": node.Name, "mtu": mtu,
 				"ipam": object{"type": "calico-ipam"}, "policy": object{"type": "k8s"}, "kubernetes": object{"kubeconfig": cniKubeconfig},
 			},
 			{"type": "portmap", "snat": true, "capabilities": object{"portMappings": true}},

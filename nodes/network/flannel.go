@@ -24,6 +24,8 @@ const (
 
 	// flannelVNI numbers the tunnel, and is a part of its interface's name: flannel.1.
 	flannelVNI = 1
+	// flannelSubnet is the length of the prefix that each node gets.
+	flannelSubnet = 24
 )
 
 //go:embed files/flannel.nft
@@ -31,7 +33,9 @@ var flannelRulesText string
 
 // Flannel is Flannel over etcd with VXLAN between all nodes. It knows no network policies.
 type Flannel struct {
-	EtcdUser string // whose certificate it shows to etcd
+	EtcdUser string       // whose certificate it shows to etcd
+	Pods     netip.Prefix // where they have their addresses
+	MTU      int          // of pods, as the first deployment says it; 0 for what their node's interface carries, less VXLAN's share
 }
 
 // Units is part of Driver.
@@ -47,10 +51,14 @@ func (f Flannel) Orders(_ Node, authorities *pki.Cluster) map[string]pki.Order {
 // Manifests is part of Driver: Flannel asks Kubernetes for nothing.
 func (f Flannel) Manifests() []byte { return nil }
 
-// Settings is part of Driver: the configuration that all nodes read. The MTU is each node's own.
+// Settings is part of Driver: the configuration that all nodes read. The MTU there is that of the nodes' interface; without one it is each node's own.
 func (f Flannel) Settings() map[string]string {
+	mtu := ""
+	if f.MTU != 0 {
+		mtu = fmt.Sprintf(`,"MTU":%d`, f.MTU+Overhead)
+	}
 	return map[string]string{
-		flannelPrefix + "/config": fmt.Sprintf(`{"Network":%q,"SubnetLen":24,"Backend":{"Type":"vxlan","VNI":%d,"Port":8472}}`, PodCIDR, flannelVNI),
+		flannelPrefix + "/config": fmt.Sprintf(`{"Network":%q,"SubnetLen":%d,"Backend":{"Type":"vxlan","VNI":%d,"Port":8472%s}}`, f.Pods, flannelSubnet, flannelVNI, mtu),
 	}
 }
 
@@ -66,7 +74,7 @@ func (f Flannel) Registry() Registry {
 // Daemon is part of Driver. flanneld says that it is ready when the tunnel is up and the node's subnet is known; the CNI
 // configuration is put in place only then, so that a node is Ready only when its network is.
 func (f Flannel) Daemon(node Node, pairs map[string]pki.Pair, access Access) (systemd.Unit, error) {
-	rules, err := flannelRulesFile()
+	rules, err := flannelRulesFile(f.Pods)
 	if err != nil {
 		return systemd.Unit{}, err
 	}
@@ -130,13 +138,13 @@ func flannelConflist() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-func flannelRulesFile() ([]byte, error) {
+func flannelRulesFile(pods netip.Prefix) ([]byte, error) {
 	rules, err := template.New("rules").Parse(flannelRulesText)
 	if err != nil {
 		return nil, fmt.Errorf("read the rules for Flannel's tunnel: %w", err)
 	}
 	var text bytes.Buffer
-	if err := rules.Execute(&text, map[string]any{"Pods": PodCIDR, "Tunnel": fmt.Sprintf("flannel.%d", flannelVNI)}); err != nil {
+	if err := rules.Execute(&text, map[string]any{"Pods": pods, "Tunnel": fmt.Sprintf("flannel.%d", flannelVNI)}); err != nil {
 		return nil, fmt.Errorf("write the rules for Flannel's tunnel: %w", err)
 	}
 	return text.Bytes(), nil

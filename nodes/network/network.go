@@ -11,8 +11,31 @@ import (
 	"github.com/burano/burano/nodes/systemd"
 )
 
-// PodCIDR is where pods have their addresses.
-const PodCIDR = "10.244.0.0/16"
+// Addressing says where pods and Services have their addresses, and what Services are called. A cluster keeps what it was made with.
+type Addressing struct {
+	Pods, Services netip.Prefix
+	Domain         string // behind the names of Services
+}
+
+// DefaultAddressing is that of clusters that say nothing, and of all that were made before they could.
+func DefaultAddressing() Addressing {
+	return Addressing{Pods: netip.MustParsePrefix("10.244.0.0/16"), Services: netip.MustParsePrefix("10.96.0.0/16"), Domain: "cluster.local"}
+}
+
+// API is the address of the Service of the API server: the first that there is.
+func (a Addressing) API() netip.Addr { return a.Services.Masked().Addr().Next() }
+
+// DNS is the address of the Service of the cluster's DNS: the tenth.
+func (a Addressing) DNS() netip.Addr {
+	address := a.Services.Masked().Addr()
+	for range 10 {
+		address = address.Next()
+	}
+	return address
+}
+
+// Overhead is what VXLAN over IPv4 takes from each packet.
+const Overhead = 50
 
 // Node is a node as far as the network is concerned.
 type Node struct {

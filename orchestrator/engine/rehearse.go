@@ -56,11 +56,16 @@ func (s *Stage) Project(ctx context.Context) (*openstack.Project, error) {
 type Foreseen struct {
 	Kept  []openstack.Kept // the servers and volumes of the environment's stack
 	Means []string         // for a person: what it does besides, and what that costs
+	// Refused are objects that cannot be as the model says, for which it would do nothing.
+	Refused []Refusal
 	// Model is the model with what its classes add to it when it is loaded, and Computed are the properties in it that code gives, by the
 	// objects' ids; nil where nothing was deployed before.
 	Model    map[string]any
 	Computed map[string][]string
 }
+
+// Refusal says why an object of a model cannot be as it is to be.
+type Refusal struct{ ObjectID, Text string }
 
 // Rehearsed finds out what a deployment of a model would do to what is there, and in the error the servers that it would rebuild, resize or
 // replace (openstack.ServerChanges).

@@ -161,7 +161,11 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 
 	if task.Kind() == "deployment" {
 		// Before anything is touched.
-		if _, err := e.Rehearse(ctx, environment, task.Objects, runtime.Project); err != nil {
+		foreseen, err := e.Rehearse(ctx, environment, task.Objects, runtime.Project)
+		for _, refused := range foreseen.Refused {
+			err = errors.Join(err, errors.New(refused.Text))
+		}
+		if err != nil {
 			return outcome, failedWith("", err)
 		}
 	}

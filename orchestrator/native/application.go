@@ -151,7 +151,11 @@ func (a application) connection(ctx context.Context, call muranopl.Call) (any, e
 		if err != nil {
 			return nil, err
 		}
-		endpoints = append(one.within(to), endpoints...)
+		pods, err := a.pods.clusters.podNetwork(ctx, to.Object("kubernetesCluster"))
+		if err != nil {
+			return nil, err
+		}
+		endpoints = append(one.within(to, pods.Domain), endpoints...)
 	}
 	for _, scope := range scopes {
 		for _, item := range endpoints {
@@ -175,7 +179,7 @@ func share(ctx context.Context, interpreter *muranopl.Interpreter, one, other *m
 }
 
 // within are the endpoints that a container has for others in its pod and its cluster.
-func (c container) within(pod *muranopl.Object) []any {
+func (c container) within(pod *muranopl.Object, domain string) []any {
 	var endpoints []any
 	for _, port := range c.ports {
 		endpoint := func(scope, address string, number int32) {
@@ -184,7 +188,7 @@ func (c container) within(pod *muranopl.Object) []any {
 		}
 		endpoint("host", "127.0.0.1", port.number)
 		if port.scope != "host" {
-			endpoint("internal", serviceAddress(pod.Text("name"), c.name), port.published)
+			endpoint("internal", serviceAddress(domain, pod.Text("name"), c.name), port.published)
 		}
 	}
 	return endpoints

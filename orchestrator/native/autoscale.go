@@ -271,7 +271,7 @@ func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []mod
 		return err
 	}
 	c.clusters.recall(call.Object, known)
-	live, err := c.clusters.bring(call.Object, known.Nodes)
+	live, err := c.clusters.bring(ctx, call.Object, known.Nodes)
 	if err != nil {
 		return err
 	}

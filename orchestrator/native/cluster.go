@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -13,19 +14,12 @@ import (
 	"github.com/burano/burano/nodes/pki"
 )
 
-// attributeNetwork is kept with a cluster: the network that it was made with.
-const attributeNetwork = "network"
-
 // hostName is what Kubernetes takes as the name of a node, shortened to one label (RFC 1123).
 var hostName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // clusterClass is com.mirantis.docker.kubernetes.KubernetesCluster.
 type clusterClass struct {
-	runtime interface {
-		EnvironmentID() string
-		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
-		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
-	}
+	runtime  interface{ EnvironmentID() string }
 	objects  objects
 	reports  reports
 	once     *once
@@ -123,11 +117,11 @@ func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpre
 	if err != nil {
 		return err
 	}
-	live, err := c.clusters.bring(object, list)
+	live, err := c.clusters.bring(ctx, object, list)
 	if err != nil {
 		return err
 	}
-	if err := c.runtime.SetAttribute(ctx, object, attributeNetwork, string(podNetworkOf(object))); err != nil {
+	if err := c.clusters.keepPodNetwork(ctx, object); err != nil {
 		return err
 	}
 	former, err := c.clusters.facts(ctx, object)
@@ -235,12 +229,28 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 
 // check finds what would fail later, before anything is made.
 func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error {
-	var problems []error
+	problems, err := c.clusters.unfit(ctx, object)
+	if err != nil {
+		return err
+	}
+	virtual, err := c.clusters.checkVirtual(ctx, object)
+	if err != nil {
+		return err
+	}
+	storage, err := c.clusters.checkStorage(ctx, object)
+	if err != nil {
+		return err
+	}
+	return errors.Join(slices.Concat(problems, virtual, storage)...)
+}
+
+// unfit finds what a cluster cannot be by its model, and by what it was made with.
+func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems []error, err error) {
 	seen := map[string]bool{}
 	for _, other := range c.objects.all(classCluster) {
-		members, err := c.clusters.members(ctx, other)
+		members, err := c.members(ctx, other)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, member := range members {
 			if member.leaving {
@@ -264,32 +274,21 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 		}
 	}
 	problems = append(problems, checkGroups(object)...)
-	problems = append(problems, checkExternal(object, seen, c.clusters.server.MachineNetworks)...)
-	virtual, err := c.clusters.checkVirtual(ctx, object)
+	unconnected, err := c.checkPodNetwork(ctx, object)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	problems = append(problems, virtual...)
-	storage, err := c.clusters.checkStorage(ctx, object)
-	if err != nil {
-		return err
+	problems = append(problems, unconnected...)
+	if pods, err := c.podNetwork(ctx, object); err == nil {
+		problems = append(problems, checkExternal(object, seen, c.server.MachineNetworks, pods.Addressing)...)
 	}
-	problems = append(problems, storage...)
 	if _, err := netip.ParsePrefix(object.Text("publicCidr")); err != nil {
 		problems = append(problems, fmt.Errorf("publicCidr is %q, which is no network: write it like 0.0.0.0/0", object.Text("publicCidr")))
 	}
 	if _, err := registriesOf(object); err != nil {
 		problems = append(problems, err)
 	}
-	kept, found, err := c.runtime.Attribute(ctx, object, attributeNetwork)
-	if err != nil {
-		return err
-	}
-	if wanted := podNetworkOf(object); found && kept != string(wanted) {
-		problems = append(problems, fmt.Errorf("useFlannel cannot be changed: cluster %s was made with %s, and its pods have their addresses from it; set useFlannel back, or make another cluster for %s",
-			object.Text("name"), kept, wanted))
-	}
-	return errors.Join(problems...)
+	return problems, nil
 }
 
 // destroy takes the cluster's security groups out of the stack; its servers go with their own objects, and machines that are none of the cloud's stay.

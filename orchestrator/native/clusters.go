@@ -15,13 +15,9 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/plan"
 	"github.com/burano/burano/orchestrator/openstack"
 )
-
-// podNetwork is where pods get their addresses from.
-var podNetwork = netip.MustParsePrefix(network.PodCIDR)
 
 // clusters are the Kubernetes clusters of the model during one task.
 type clusters struct {
@@ -30,6 +26,8 @@ type clusters struct {
 		TaskID() string
 		Secret(ctx context.Context, name string) ([]byte, bool, error)
 		SetSecret(ctx context.Context, name string, value []byte) error
+		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
+		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
 		Project(ctx context.Context) (*openstack.Project, error)
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 		Planned(object *muranopl.Object, steps map[string][]string)
@@ -90,8 +88,8 @@ func activeNodes(cluster *muranopl.Object) []activeNode {
 }
 
 // bring returns the cluster with the servers that its nodes have now.
-func (c *clusters) bring(object *muranopl.Object, list []nodes.Node) (*nodes.Cluster, error) {
-	return c.bringPatient(object, list, 0)
+func (c *clusters) bring(ctx context.Context, object *muranopl.Object, list []nodes.Node) (*nodes.Cluster, error) {
+	return c.bringPatient(ctx, object, list, 0)
 }
 
 // drainPatience is how long the pods of a node have to leave it where nobody says how long.
@@ -100,8 +98,11 @@ func (c *clusters) drainPatience() time.Duration {
 }
 
 // bringPatient is bring for a cluster whose pods have so long to leave a node; 0 for as long as the server says.
-func (c *clusters) bringPatient(object *muranopl.Object, list []nodes.Node, patience time.Duration) (*nodes.Cluster, error) {
-	config := c.config(object, list)
+func (c *clusters) bringPatient(ctx context.Context, object *muranopl.Object, list []nodes.Node, patience time.Duration) (*nodes.Cluster, error) {
+	config, err := c.config(ctx, object, list)
+	if err != nil {
+		return nil, err
+	}
 	config.DrainPatience = cmp.Or(patience, config.DrainPatience)
 	config.NodeNetwork, config.Further = c.nodeNetworks(object)
 	live, err := nodes.NewCluster(config)
@@ -175,14 +176,21 @@ func (c *clusters) close() {
 	}
 }
 
-func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Config {
+func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []nodes.Node) (nodes.Config, error) {
 	registries, _ := registriesOf(object) // check refuses what cannot be used
+	pods, err := c.podNetwork(ctx, object)
+	if err != nil {
+		return nodes.Config{}, err
+	}
 	return nodes.Config{
 		Name:           object.Text("name"),
 		Nodes:          list,
 		Virtual:        virtualOf(object),
 		SSHFrom:        c.server.SSHFrom,
-		Network:        podNetworkOf(object),
+		Network:        pods.kind,
+		Addressing:     pods.Addressing,
+		PodMTU:         int(pods.mtu),
+		CrossSubnet:    pods.crossSubnet,
 		EtcdOnMasters:  object.Text("etcdNodes") == "masters",
 		Vault:          vault{c.runtime, object.ID()},
 		Binary:         c.server.Binary,
@@ -212,7 +220,7 @@ func (c *clusters) config(object *muranopl.Object, list []nodes.Node) nodes.Conf
 		Server:  func(ctx context.Context, node string) nodes.ServerState { return c.servers.state(ctx, list, node) },
 		Console: func(ctx context.Context, node string) string { return c.servers.console(ctx, list, node) },
 		Logger:  c.reports.logger,
-	}
+	}, nil
 }
 
 func registriesOf(object *muranopl.Object) (kube.Registries, error) {
@@ -249,14 +257,6 @@ func waitingSteps(steps []plan.Step) map[string][]string {
 		waiting[names[step.ID()]] = all
 	}
 	return waiting
-}
-
-// podNetworkOf is what is to connect the pods of a cluster.
-func podNetworkOf(object *muranopl.Object) nodes.Network {
-	if object.Bool("useFlannel") {
-		return nodes.Flannel
-	}
-	return nodes.Calico
 }
 
 // vault keeps a cluster's secrets among those of its environment.
@@ -356,7 +356,10 @@ func (c *clusters) leavers(ctx context.Context, object *muranopl.Object, known *
 
 // remove takes nodes out of a cluster.
 func (c *clusters) remove(ctx context.Context, object *muranopl.Object, all []nodes.Node, leaving ...string) error {
-	config := c.config(object, all)
+	config, err := c.config(ctx, object, all)
+	if err != nil {
+		return err
+	}
 	config.NodeNetwork, config.Further = c.nodeNetworks(object)
 	former, err := nodes.NewCluster(config)
 	if err != nil {

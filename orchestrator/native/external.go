@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/access"
-	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/network"
 )
 
 // A cluster may have minions on machines that are no servers of the cloud: com.mirantis.docker.kubernetes.KubernetesExternalNode. Nova and Heat are
@@ -54,7 +54,7 @@ func (c *clusters) externalNodes(ctx context.Context, cluster *muranopl.Object) 
 }
 
 // checkExternal finds what is wrong with the external nodes of a cluster, whose other nodes are called so; machines are in the allowed ranges.
-func checkExternal(cluster *muranopl.Object, called map[string]bool, allowed []netip.Prefix) (problems []error) {
+func checkExternal(cluster *muranopl.Object, called map[string]bool, allowed []netip.Prefix, pods network.Addressing) (problems []error) {
 	at := map[netip.Addr]string{}
 	var where []string
 	for _, network := range allowed {
@@ -90,7 +90,7 @@ func checkExternal(cluster *muranopl.Object, called map[string]bool, allowed []n
 			problems = append(problems, fmt.Errorf("the address of %s is %s, where this Burano takes no machines: its operator says by the setting machine-networks from which "+
 				"networks it does (now: %s)", name, node.Address, listOrNone(where)))
 		}
-		for _, taken := range []netip.Prefix{podNetwork, netip.MustParsePrefix(kube.ServiceCIDR)} {
+		for _, taken := range []netip.Prefix{pods.Pods, pods.Services} {
 			if taken.Contains(node.Address) {
 				problems = append(problems, fmt.Errorf("the address of %s is %s, which is among those of the cluster's pods and Services (%s)", name, node.Address, taken))
 			}
@@ -221,7 +221,10 @@ func (c *clusters) leaveMachines(ctx context.Context, object *muranopl.Object) e
 	if err != nil || known == nil || !slices.ContainsFunc(known.Nodes, func(node nodes.Node) bool { return node.Machine != nil }) {
 		return err
 	}
-	config := c.config(object, known.Nodes)
+	config, err := c.config(ctx, object, known.Nodes)
+	if err != nil {
+		return err
+	}
 	live, err := nodes.NewCluster(config)
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ func (c clusterClass) removeGroup(ctx context.Context, call muranopl.Call) (any,
 		}
 	}
 	// Another group of the name begins anew.
-	if err := c.runtime.SetAttribute(ctx, l.of, attributeGroup, nil); err != nil {
+	if err := c.clusters.runtime.SetAttribute(ctx, l.of, attributeGroup, nil); err != nil {
 		return nil, err
 	}
 	if err := call.Object.SetObjects(propertyGroups, slices.DeleteFunc(call.Object.Objects(propertyGroups), func(group *muranopl.Object) bool { return group == l.of })); err != nil {

@@ -69,7 +69,7 @@ func (c clusterClass) lockNode(ctx context.Context, call muranopl.Call, known *f
 	if one.lastTaker() && !force {
 		return fault.New(fault.Conflict, "%s is not locked: %s. Add a node or unlock one first, or say force", one.Name, noTaker)
 	}
-	live, err := c.bringKnown(one, patience)
+	live, err := c.bringKnown(ctx, one, patience)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (c clusterClass) rebootNode(ctx context.Context, call muranopl.Call, known 
 		return err
 	}
 	patience, _ := call.Args[argumentPatience].(int64)
-	live, err := c.bringKnown(one, patience)
+	live, err := c.bringKnown(ctx, one, patience)
 	if err != nil {
 		return err
 	}

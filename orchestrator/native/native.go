@@ -24,6 +24,7 @@ const (
 	classUser             = "io.murano.User"
 	classProject          = "io.murano.Project"
 	classNeutronNetwork   = "io.murano.resources.NeutronNetwork"
+	classCustomNetwork    = "io.murano.resources.CustomNeutronNetwork"
 	classExistingNetwork  = "io.murano.resources.ExistingNeutronNetwork"
 	classAgent            = "io.murano.system.Agent"
 	classHeatStack        = "io.murano.system.HeatStack"

@@ -99,6 +99,9 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 		return nil, nil, err
 	}
 	for _, cluster := range all {
+		if err := c.separate(ctx, cluster, network); err != nil {
+			return nil, nil, err
+		}
 		if err := c.connected(ctx, cluster, byCluster[cluster], network); err != nil {
 			return nil, nil, err
 		}
@@ -148,7 +151,11 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 	if err != nil {
 		return err
 	}
-	names, err := nodes.NewCluster(c.config(cluster, nodesOf(list)))
+	config, err := c.config(ctx, cluster, nodesOf(list))
+	if err != nil {
+		return err
+	}
+	names, err := nodes.NewCluster(config)
 	if err != nil {
 		return err
 	}
@@ -164,7 +171,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 			}
 			continue // all else that the stack has of it stays as it is
 		}
-		allowed := []any{podNetwork.String()}
+		allowed := []any{config.Addressing.Pods.String()}
 		if node.role == nodes.Gateway {
 			allowed = append(allowed, virtual...)
 		}
@@ -174,7 +181,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 			stands, _ = c.wishedNetwork(instance)
 		}
 		groups[group] = map[string]any{"type": "OS::Neutron::SecurityGroup", "properties": map[string]any{
-			"name": cluster.Text("name") + "-" + string(node.role), "rules": nodeRules(node.role, network, cluster.Text("publicCidr"), c.server.SSHFrom)}}
+			"name": cluster.Text("name") + "-" + string(node.role), "rules": nodeRules(node.role, network, config.Addressing.Pods, cluster.Text("publicCidr"), c.server.SSHFrom)}}
 		maps.Copy(groups, admissions(group, withExternal(cluster, network, furtherOf(list))))
 		data, err := names.UserData(ctx, node.server.name())
 		if err != nil {
@@ -246,7 +253,7 @@ func (c *clusters) release(ctx context.Context, cluster *muranopl.Object) error 
 // nodeRules says what a node lets in: everything from the cluster's own networks, SSH from these ranges (nil for everywhere), and what its role
 // offers to the public network. On
 // gateways the daemon closes again what is not published.
-func nodeRules(role nodes.Role, network netip.Prefix, public string, sshFrom []string) []any {
+func nodeRules(role nodes.Role, network, pods netip.Prefix, public string, sshFrom []string) []any {
 	rule := func(from, protocol string, first, last int64) any {
 		made := map[string]any{"direction": "ingress", "ethertype": "IPv4", "remote_ip_prefix": from}
 		if protocol != "" {
@@ -254,7 +261,7 @@ func nodeRules(role nodes.Role, network netip.Prefix, public string, sshFrom []s
 		}
 		return made
 	}
-	rules := []any{rule(network.String(), "", 0, 0), rule(podNetwork.String(), "", 0, 0)}
+	rules := []any{rule(network.String(), "", 0, 0), rule(pods.String(), "", 0, 0)}
 	everywhere := len(sshFrom) == 0
 	if everywhere {
 		sshFrom = []string{"0.0.0.0/0"}

@@ -12,7 +12,6 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
-	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -245,6 +244,10 @@ func (c *clusters) connected(ctx context.Context, cluster *muranopl.Object, list
 	if err != nil {
 		return err
 	}
+	pods, err := c.podNetwork(ctx, cluster)
+	if err != nil {
+		return err
+	}
 	where := func(one site) string {
 		if one.place.Subnet == "" {
 			return fmt.Sprintf("the environment's network (%s)", one.place.Range)
@@ -265,7 +268,7 @@ func (c *clusters) connected(ctx context.Context, cluster *muranopl.Object, list
 		if err != nil {
 			return err
 		}
-		for _, taken := range []netip.Prefix{podNetwork, netip.MustParsePrefix(kube.ServiceCIDR)} {
+		for _, taken := range []netip.Prefix{pods.Pods, pods.Services} {
 			if one.place.Subnet != "" && taken.Overlaps(one.place.Range) {
 				return fault.New(fault.Invalid, "cluster %s cannot have %s in %s: its pods and Services have addresses of %s. Name a network with other addresses. Nothing was changed",
 					cluster.Text("name"), one.node, where(*one), taken)

@@ -281,6 +281,10 @@ func (p podClass) reportLogs(ctx context.Context, pod *muranopl.Object, waiting 
 // noteEndpoints writes to each application where it can be reached, and reports what is public.
 func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, spec podSpec, containers []container, applications []*muranopl.Object) error {
 	cluster := pod.Object("kubernetesCluster")
+	pods, err := p.clusters.podNetwork(ctx, cluster)
+	if err != nil {
+		return err
+	}
 	var gateways []string
 	for _, node := range activeNodes(cluster) {
 		if node.role == "gateway" {
@@ -305,7 +309,7 @@ func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, spec 
 				})
 			}
 			if port.scope != "host" {
-				endpoint(serviceAddress(spec.name, containers[i].name), "internal")
+				endpoint(serviceAddress(pods.Domain, spec.name, containers[i].name), "internal")
 			}
 			if !port.isPublic() {
 				continue

@@ -247,4 +247,6 @@ func (noNodes) heed(context.Context, []*openstack.ServerChange, []nodeServer) ([
 
 func (noNodes) means(context.Context) []string { return nil }
 
+func (noNodes) refused(context.Context) ([]engine.Refusal, error) { return nil, nil }
+
 func (noNodes) shrink(context.Context) error { return nil }

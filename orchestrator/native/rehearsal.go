@@ -49,7 +49,8 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 			}
 			_, _ = interpreter.Invoke(ctx, application, methodDeploy, nil) // what is refused is noted
 		}
-		return engine.Foreseen{Kept: kept, Means: own.first.nodes.means(ctx)}, own.first.refused.err()
+		refused, _ := own.first.nodes.refused(ctx) // what is not found out now is the deployment's to tell
+		return engine.Foreseen{Kept: kept, Means: own.first.nodes.means(ctx), Refused: refused}, own.first.refused.err()
 	}
 }
 

@@ -73,7 +73,7 @@ func (c clusterClass) bringBack(ctx context.Context, call muranopl.Call, known *
 // rejoin deploys a cluster as it stands, without a look at its servers.
 func (c clusterClass) rejoin(ctx context.Context, object *muranopl.Object, known *facts) error {
 	c.clusters.recall(object, known)
-	live, err := c.clusters.bring(object, known.Nodes)
+	live, err := c.clusters.bring(ctx, object, known.Nodes)
 	if err != nil {
 		return err
 	}

@@ -394,6 +394,6 @@ func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Inte
 	if list, err = c.servers(ctx, interpreter, object); err != nil {
 		return err
 	}
-	_, err = c.clusters.bring(object, list)
+	_, err = c.clusters.bring(ctx, object, list)
 	return err
 }

@@ -34,7 +34,7 @@ func (c clusterClass) rotate(all []pki.Part, argument string) func(ctx context.C
 		restart, given := call.Args[argumentRestartPods].(bool)
 		order.KeepPods = given && !restart
 		c.clusters.recall(call.Object, known)
-		live, err := c.clusters.bring(call.Object, known.Nodes)
+		live, err := c.clusters.bring(ctx, call.Object, known.Nodes)
 		if err != nil {
 			return err
 		}

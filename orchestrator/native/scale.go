@@ -102,7 +102,7 @@ func (c clusterClass) grow(ctx context.Context, call muranopl.Call, l nodeList, 
 		return nil
 	}
 	if l.list == grouped.list {
-		if err := (groups{c.runtime}).fill(ctx, call.Interpreter, l.of, target); err != nil {
+		if err := c.clusters.groups.fill(ctx, call.Interpreter, l.of, target); err != nil {
 			return err
 		}
 	}

@@ -166,13 +166,13 @@ func (c clusterClass) set(ctx context.Context, one *namedNode, settings kube.Set
 	if err := c.clusters.storeFacts(ctx, one.cluster, *one.known); err != nil {
 		return nil, err
 	}
-	return c.bringKnown(one, 0)
+	return c.bringKnown(ctx, one, 0)
 }
 
 // bringKnown returns the cluster as it stands, whose pods have so many seconds to leave a node; 0 for as long as the server says.
-func (c clusterClass) bringKnown(one *namedNode, patience int64) (*nodes.Cluster, error) {
+func (c clusterClass) bringKnown(ctx context.Context, one *namedNode, patience int64) (*nodes.Cluster, error) {
 	c.clusters.recall(one.cluster, one.known)
-	return c.clusters.bringPatient(one.cluster, one.known.Nodes, seconds(patience))
+	return c.clusters.bringPatient(ctx, one.cluster, one.known.Nodes, seconds(patience))
 }
 
 // apply has Kubernetes take what is set of a node.

@@ -104,7 +104,10 @@ func (c *clusters) former(ctx context.Context, object *muranopl.Object) (*nodes.
 	if err != nil || known == nil {
 		return nil, nil, err
 	}
-	config := c.config(object, known.Nodes)
+	config, err := c.config(ctx, object, known.Nodes)
+	if err != nil {
+		return nil, nil, err
+	}
 	config.Patience = statusReach
 	former, err := nodes.NewCluster(config)
 	return former, known, err

@@ -68,6 +68,8 @@ type nodeServers interface {
 	postpone(changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange)
 	// means says for people what a deployment does by replacing nodes.
 	means(ctx context.Context) []string
+	// refused says which clusters of the model cannot be as it says.
+	refused(ctx context.Context) ([]engine.Refusal, error)
 	// shrink takes nodes whose servers go out of their clusters.
 	shrink(ctx context.Context) error
 }

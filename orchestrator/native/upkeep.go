@@ -182,7 +182,7 @@ func (c clusterClass) renewCertificates(ctx context.Context, call muranopl.Call,
 // defragment is the action that gives the room back that is free in the files of etcd.
 func (c clusterClass) defragment(ctx context.Context, call muranopl.Call, known *facts) error {
 	c.clusters.recall(call.Object, known)
-	live, err := c.clusters.bring(call.Object, known.Nodes)
+	live, err := c.clusters.bring(ctx, call.Object, known.Nodes)
 	if err != nil {
 		return err
 	}

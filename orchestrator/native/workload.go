@@ -384,9 +384,9 @@ func (p podSpec) service(one container) *corev1.Service {
 	return service
 }
 
-// serviceAddress is the name by which pods of the cluster reach an application of a pod.
-func serviceAddress(pod, application string) string {
-	return serviceName(pod, application) + "." + namespace + ".svc.cluster.local"
+// serviceAddress is the name by which pods of the cluster of this domain reach an application of a pod.
+func serviceAddress(domain, pod, application string) string {
+	return serviceName(pod, application) + "." + namespace + ".svc." + domain
 }
 
 // serviceName names the Service of an application in a pod: a label of RFC 1035, which begins with a letter.

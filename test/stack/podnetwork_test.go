@@ -1,0 +1,124 @@
+package stack
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/native"
+)
+
+// saying is the demonstration whose cluster says more.
+func saying(t *testing.T, properties map[string]any) map[string]any {
+	model := environment(t, demo)
+	maps.Copy(clusterOf(model), properties)
+	return model
+}
+
+// refusals are what a rehearsal tells that would be refused.
+func (w *world) refusals(t *testing.T, model map[string]any) (texts []string) {
+	t.Helper()
+	natives, rehearse := native.Rehearsal(w, w.config)
+	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(source(t)), natives)
+	root, start, problems := interpreter.Prepare(t.Context(), model)
+	require.Empty(t, problems)
+	require.NoError(t, start(t.Context()))
+	foreseen, err := rehearse(t.Context(), interpreter, root)
+	require.NoError(t, err)
+	for _, one := range foreseen.Refused {
+		require.Equal(t, clusterOf(model)["?"].(map[string]any)["id"], one.ObjectID)
+		texts = append(texts, one.Text)
+	}
+	return texts
+}
+
+func TestPortsAndGroupsAreForTheRangeOfPodsThatANewClusterNames(t *testing.T) {
+	usual := newWorld(t).push(t, environment(t, demo))["resources"].(map[string]any)
+	template := newWorld(t).push(t, saying(t, map[string]any{"podRange": "172.20.0.0/18", "serviceRange": "172.21.4.0/22", "clusterDomain": "k8s.example.org", "podMtu": 1300}))
+	pairs, groups := 0, 0
+	for name, one := range template["resources"].(map[string]any) {
+		properties, _ := one.(map[string]any)["properties"].(map[string]any)
+		switch one.(map[string]any)["type"] {
+		case "OS::Neutron::Port":
+			require.Equal(t, []any{map[string]any{"ip_address": "172.20.0.0/18"}}, properties["allowed_address_pairs"])
+			pairs++
+		case "OS::Neutron::SecurityGroup":
+			require.Contains(t, properties["rules"], map[string]any{"direction": "ingress", "ethertype": "IPv4", "remote_ip_prefix": "172.20.0.0/18"})
+			require.NotContains(t, properties["rules"], map[string]any{"direction": "ingress", "ethertype": "IPv4", "remote_ip_prefix": "10.244.0.0/16"})
+			groups++
+		case "OS::Nova::Server": // with keys of its own
+		default:
+			require.Equal(t, usual[name], one, name)
+		}
+	}
+	require.Equal(t, []int{3, 3}, []int{pairs, groups})
+}
+
+func TestRangesThatCannotBeAreRefused(t *testing.T) {
+	network := func(model map[string]any, subnet string) map[string]any {
+		own := model["defaultNetworks"].(map[string]any)["environment"].(map[string]any)
+		own["?"].(map[string]any)["type"], own["subnetCidr"], own["mtu"] = "io.murano.resources.CustomNeutronNetwork", subnet, 1400
+		return model
+	}
+	for _, one := range []struct {
+		says map[string]any
+		told string
+	}{
+		{map[string]any{"podRange": "everything"}, `podRange of cluster demo-cluster is "everything", which is no range of addresses: write it like 10.244.0.0/16`},
+		{map[string]any{"podRange": "10.1.2.3/16"}, "podRange of cluster demo-cluster is 10.1.2.3/16, which is an address in 10.1.0.0/16: give the range"},
+		{map[string]any{"serviceRange": "fd00::/108"}, "pods and Services have addresses of IPv4"},
+		{map[string]any{"podRange": "10.0.0.0/12"}, "the pods of cluster demo-cluster are to have addresses of 10.0.0.0/12 (podRange), which overlaps the network of its nodes (10.9.0.0/24)"},
+		{map[string]any{"podRange": "10.96.128.0/17"}, "podRange (10.96.128.0/17) and serviceRange (10.96.0.0/16) of cluster demo-cluster overlap"},
+		{map[string]any{"serviceRange": "169.254.0.0/17"}, "link-local addresses (169.254.0.0/16), among them that of the cloud's metadata"},
+		{map[string]any{"serviceRange": "172.0.0.0/11"}, "serviceRange of cluster demo-cluster is 172.0.0.0/11"},
+		{map[string]any{"serviceRange": "172.16.0.0/28"}, "serviceRange of cluster demo-cluster is 172.16.0.0/28: give one of a size from /12 to /24"},
+		{map[string]any{"podRange": "172.16.0.0/24"}, "has addresses for the pods of 4 nodes, and the cluster may get 6 (lists of nodes, maxima of groups, surge)"},
+		{map[string]any{"podRange": "172.16.0.0/21", "useFlannel": true, "surge": 0, "masterCount": 5}, "has addresses for the pods of 7 nodes, and the cluster may get 9"},
+		{map[string]any{"clusterDomain": "Cluster.local"}, `clusterDomain of cluster demo-cluster is "Cluster.local", which is no domain`},
+		{map[string]any{"podMtu": 1351}, "podMtu of cluster demo-cluster is 1351, and the environment's network carries 1400 bytes, of which VXLAN takes 50: ask for 1350 at most"},
+		{map[string]any{"useFlannel": true, "podEncapsulation": "crossSubnet"}, "podEncapsulation of cluster demo-cluster is crossSubnet, which Flannel does not have"},
+	} {
+		require.ErrorContains(t, newWorld(t).fail(t, network(saying(t, one.says), "10.9.0.0/24")), one.told)
+	}
+	require.NotEmpty(t, newWorld(t).push(t, network(saying(t, map[string]any{"podRange": "172.16.0.0/22", "podMtu": 1350}), "10.9.0.0/24")))
+	w := newWorld(t)
+	require.ErrorContains(t, w.fail(t, saying(t, map[string]any{"podRange": "10.20.0.0/16"})), "overlaps the network of its nodes (10.20.", "the network that the environment gets")
+	require.ErrorContains(t, newWorld(t).fail(t, network(environment(t, demo), "10.244.8.0/24")), "which overlaps the network of its nodes", "though nobody has asked for the range")
+}
+
+// Clusters that were made before there was a choice have kept nothing but what connects their pods, and the first ones not even that.
+func TestWhatAClusterWasMadeWithStays(t *testing.T) {
+	const id = "cluster"
+	for name, made := range map[string]func(*world){
+		"before there was a choice": func(w *world) { w.attributes[id+"  network"] = "calico" },
+		"by the first versions":     func(w *world) { w.secrets["cluster/"+id+"/facts"] = []byte(`{"name": "demo-cluster"}`) },
+	} {
+		w := newWorld(t)
+		w.there = w.push(t, environment(t, demo))
+		made(w)
+		require.Empty(t, w.refusals(t, environment(t, demo)), name)
+		require.Empty(t, w.refusals(t, saying(t, map[string]any{"podRange": "10.244.0.0/16", "serviceRange": "10.96.0.0/16", "clusterDomain": "cluster.local", "podEncapsulation": "always"})), name)
+		told := w.refusals(t, saying(t, map[string]any{"podRange": "172.20.0.0/18", "serviceRange": "172.21.4.0/22", "clusterDomain": "k8s.example.org", "podEncapsulation": "crossSubnet"}))
+		require.Len(t, told, 4, name)
+		require.Equal(t, "podRange cannot be changed: cluster demo-cluster was made with 10.244.0.0/16, and its pods have their addresses from it; set podRange back, or make another cluster for 172.20.0.0/18", told[0])
+		require.Contains(t, told[1], "serviceRange cannot be changed: cluster demo-cluster was made with 10.96.0.0/16")
+		require.Contains(t, told[2], "clusterDomain cannot be changed: cluster demo-cluster was made with cluster.local")
+		require.Contains(t, told[3], "podEncapsulation cannot be changed: cluster demo-cluster was made with always")
+		require.ErrorContains(t, w.fail(t, saying(t, map[string]any{"podRange": "172.20.0.0/18"})), "podRange cannot be changed", name)
+		require.Empty(t, w.refusals(t, saying(t, map[string]any{"podMtu": 1300})), "new pods get it: %s", name)
+	}
+	w := newWorld(t)
+	w.there = w.push(t, environment(t, demo))
+	w.attributes[id+"  network"] = "flannel"
+	w.attributes[id+"  podNetwork"] = map[string]any{"pods": "172.20.0.0/18", "services": "172.21.4.0/22", "domain": "k8s.example.org", "crossSubnet": false, "mtu": 1300}
+	require.Empty(t, w.refusals(t, saying(t, map[string]any{"useFlannel": true})), "who says nothing means what is there")
+	told := w.refusals(t, saying(t, map[string]any{"useFlannel": true, "podMtu": 1290, "podRange": "10.244.0.0/16"}))
+	require.Len(t, told, 2)
+	require.Contains(t, told[0], "podRange cannot be changed: cluster demo-cluster was made with 172.20.0.0/18")
+	require.Contains(t, told[1], "podMtu cannot be changed: cluster demo-cluster was made with 1300, and Flannel keeps what it began with")
+	require.Contains(t, w.refusals(t, environment(t, demo))[0], "useFlannel cannot be changed: cluster demo-cluster was made with flannel")
+	require.Equal(t, []any{map[string]any{"ip_address": "172.20.0.0/18"}},
+		propertiesOf(t, w.push(t, saying(t, map[string]any{"useFlannel": true, "spreadServers": false})), minionID+"-port")["allowed_address_pairs"])
+}
