@@ -130,6 +130,8 @@ type Config struct {
 	StorageClasses []kube.StorageClass
 	// LoseVolumes has nodes be removed also where volumes are lost with them.
 	LoseVolumes bool
+	// Proxy is how minions reach what is outside of a closed network.
+	Proxy kube.Proxy
 	// Patience is how long a node may take until its sshd answers; ssh.DefaultPatience when 0.
 	Patience time.Duration
 	// Connected is told of each SSH connection to a node that begins (1) and ends (-1). May be nil.

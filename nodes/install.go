@@ -110,7 +110,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	}
 	// A machine has all the files that a container has, and more: what is looked for does not depend on which it is.
 	design := d.design
-	design.host, design.metrics, design.shares = kube.Host{Machine: true}, d.cluster.config.Metrics, true
+	design.host, design.metrics, design.shares, design.proxied = kube.Host{Machine: true}, d.cluster.config.Metrics, true, true
 	design.serves = true
 	sketch, err := design.layout(node, pairs, 0)
 	if err != nil {
@@ -127,6 +127,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	found := parseFacts(out)
 	design.host, design.metrics = found.host, found.metrics && d.cluster.config.Metrics
 	design.shares, design.device, design.serves = found.keepalived, found.device, found.storage
+	design.proxied = found.files[kube.ProxyOfContainerd] != ""
 	final, err := design.layout(node, pairs, found.mtu)
 	if err != nil {
 		return err

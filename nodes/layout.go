@@ -72,13 +72,15 @@ type design struct {
 	metrics     bool           // the master whose layout is made runs metrics-server
 	shares      bool           // the gateway whose layout is made can share the virtual address
 	serves      bool           // the node whose layout is made can serve volumes
+	proxied     bool           // the minion whose layout is made has had a proxy
 	device      string         // its interface that has its address
 	elect       bool           // controllers have a leader, because there are, or have been, several masters
 	storage     []kube.Storage // the back-ends of volumes that nodes serve
 }
 
 func (d design) kube() kube.Cluster {
-	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, Addressing: d.cluster.Addressing, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Registries: d.cluster.Registries}
+	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, Addressing: d.cluster.Addressing, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Registries: d.cluster.Registries,
+		Proxy: d.cluster.Proxy, Proxied: d.proxied, NodeNetwork: d.cluster.NodeNetwork}
 }
 
 func etcdNode(node Node) etcd.Node { return etcd.Node{Name: node.Name, Address: node.Address} }

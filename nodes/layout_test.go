@@ -663,3 +663,46 @@ func TestWhatOtherRangesDomainAndMTUChangeIsAsReviewed(t *testing.T) {
 	require.Contains(t, dns, "clusterIP: 172.21.4.10\n")
 	require.NotRegexp(t, "DOMAIN|ADDRESS|10.96|cluster.local", dns)
 }
+
+// A minion that has a proxy no more is told so once it has had one; one that never had is left alone.
+func TestMinionsHaveTheProxyOfTheirCluster(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	without, pairs := aDesign(t, nodes, Calico)
+	with := without
+	var err error
+	with.cluster.Proxy, err = kube.ParseProxy(kube.ProxySettings{HTTP: "http://user:p%40ss@proxy.example.org:3128", HTTPS: "http://proxy.example.org:3128", No: "registry.example.org"})
+	require.NoError(t, err)
+	after := without
+	after.proxied = true
+	for _, node := range nodes {
+		before, err := without.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		l, err := with.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		ended, err := after.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		if node.Role != Minion {
+			require.Equal(t, before.files(), l.files())
+			require.Equal(t, before.files(), ended.files())
+			continue
+		}
+		same := map[string]string{}
+		for _, file := range before.files() {
+			same[file.Path] = file.Digest()
+		}
+		other := func(l layout) string {
+			return written(slices.DeleteFunc(l.files(), func(file ssh.File) bool { return same[file.Path] == file.Digest() }))
+		}
+		reviewed(t, "proxy-minion.txt", other(l)+"\n## once there is none any more\n"+other(ended))
+		for _, file := range l.files() {
+			require.Equal(t, file.Path == "/etc/burano/proxy.env", strings.Contains(string(file.Content), "p%40ss"), file.Path)
+			if file.Path == "/etc/burano/proxy.env" {
+				require.EqualValues(t, 0o600, file.Mode)
+			}
+		}
+		for name, unit := range l.units {
+			require.Equal(t, name != "containerd" && name != "kubelet", unit.Fingerprint() == before.units[name].Fingerprint(), name)
+			require.Equal(t, name != "containerd", before.units[name].Fingerprint() == ended.units[name].Fingerprint(), name)
+		}
+	}
+}

@@ -174,10 +174,17 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	require.Equal(t, []any{"nova", "south"}, spread["masterZones"])
 	require.Equal(t, "", at(t, model, "masterNode", "instance", "keyname"))
 	require.Equal(t, false, model["useFlannel"])
+	for _, none := range []string{"podRange", "serviceRange", "clusterDomain", "podMtu", "httpProxy"} {
+		require.Empty(t, model[none], none)
+	}
 	require.Equal(t, "", model["dockerRegistryPassword"])
 	own := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": map[string]any{
 		"dockerRegistry": "registry.example.org", "dockerRegistryUser": "me", "dockerRegistryPassword": "short"}}})
 	require.Equal(t, "short", own["dockerRegistryPassword"])
+	elsewhere := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": map[string]any{
+		"podRange": "172.20.0.0/18", "clusterDomain": "k8s.example.org", "podMtu": 1300, "httpsProxy": "http://proxy.example.org:3128"}}})
+	require.Equal(t, []any{"172.20.0.0/18", "k8s.example.org", int64(1300), "http://proxy.example.org:3128", nil},
+		[]any{elsewhere["podRange"], elsewhere["clusterDomain"], elsewhere["podMtu"], elsewhere["httpsProxy"], elsewhere["serviceRange"]})
 	require.NotContains(t, model["?"], "name", "a definition of 2.0 has a field of its own for it")
 	ids := map[string]bool{}
 	for _, header := range headers(model) {

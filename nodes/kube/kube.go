@@ -69,6 +69,11 @@ type Cluster struct {
 	Host Host
 	// Registries is what minions know of the registries of container images.
 	Registries Registries
+	// Proxy is how minions reach what is outside; Proxied says that the node whose units are made has had one.
+	Proxy   Proxy
+	Proxied bool
+	// NodeNetwork is where the nodes are.
+	NodeNetwork netip.Prefix
 }
 
 // apiService is the name of the Service of the API server.

@@ -42,6 +42,9 @@ func kubeletUser(node Node) string { return "system:node:" + node.Name }
 // Containerd is the unit of the container runtime, which comes with the image.
 func (c Cluster) Containerd() systemd.Unit {
 	folder, files := c.Registries.runtime()
+	if c.Proxy.exists() || c.Proxied {
+		files = append(files, c.Proxy.files(c.proxyEnvironment())...)
+	}
 	registries := ""
 	if folder != "" {
 		registries = fmt.Sprintf("  [plugins.\"io.containerd.grpc.v1.cri\".registry]\n    config_path = %q\n", folder)
@@ -107,16 +110,22 @@ clientConnection: {kubeconfig: %s}
 clusterCIDR: %s
 mode: iptables
 %s`, node.Name, proxy.Path, c.Addressing.Pods, c.Host.proxy())
+	service := []string{"CPUAccounting=yes", "MemoryAccounting=yes", "ExecStartPre=" + shieldPath, "ExecStartPre=" + metadataPath}
+	var outside []ssh.File
+	if c.Proxy.exists() {
+		service = append(service, "EnvironmentFile="+proxyFile)
+		outside = c.Proxy.files(c.proxyEnvironment())[1:]
+	}
 	return []systemd.Unit{
 		{
 			Name:        "kubelet",
 			Description: "Kubernetes node agent",
 			Command:     program("kubelet", "--config="+configs+"kubelet.yaml", "--kubeconfig="+kubelet.Path, "--node-ip="+node.Address.String(), "--hostname-override="+node.Name),
-			Service:     []string{"CPUAccounting=yes", "MemoryAccounting=yes", "ExecStartPre=" + shieldPath, "ExecStartPre=" + metadataPath},
-			Files: append(pairFiles(kubeletServerPair, pairs[kubeletServerPair]), kubelet, c.authorityFile(),
+			Service:     service,
+			Files: append(append(pairFiles(kubeletServerPair, pairs[kubeletServerPair]), kubelet, c.authorityFile(),
 				ssh.File{Path: configs + "kubelet.yaml", Content: []byte(kubeletConfig)},
 				ssh.File{Path: shieldPath, Content: shieldScript, Mode: 0o755},
-				ssh.File{Path: metadataPath, Content: metadataRules, Mode: 0o755}),
+				ssh.File{Path: metadataPath, Content: metadataRules, Mode: 0o755}), outside...),
 			Live: []ssh.File{logins},
 		},
 		{

@@ -288,6 +288,9 @@ func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems
 	if _, err := registriesOf(object); err != nil {
 		problems = append(problems, err)
 	}
+	if _, err := proxyOf(object); err != nil {
+		problems = append(problems, err)
+	}
 	return problems, nil
 }
 

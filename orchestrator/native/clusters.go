@@ -178,6 +178,7 @@ func (c *clusters) close() {
 
 func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []nodes.Node) (nodes.Config, error) {
 	registries, _ := registriesOf(object) // check refuses what cannot be used
+	proxy, _ := proxyOf(object)
 	pods, err := c.podNetwork(ctx, object)
 	if err != nil {
 		return nodes.Config{}, err
@@ -203,6 +204,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		DNS:            object.Bool("enableKubeDns"),
 		Metrics:        object.Bool("enableMetrics"),
 		Registries:     registries,
+		Proxy:          proxy,
 		StorageClasses: storageClasses(object),
 		LoseVolumes:    c.mayLose(),
 		Fence:          c.runtime.Fence(),
@@ -228,6 +230,10 @@ func registriesOf(object *muranopl.Object) (kube.Registries, error) {
 		Registry: object.Text("dockerRegistry"), User: object.Text("dockerRegistryUser"), Password: object.Text("dockerRegistryPassword"),
 		Mirrors: object.Text("dockerMirror"), GoogleKey: object.Text("gcloudKey"),
 	})
+}
+
+func proxyOf(object *muranopl.Object) (kube.Proxy, error) {
+	return kube.ParseProxy(kube.ProxySettings{HTTP: object.Text("httpProxy"), HTTPS: object.Text("httpsProxy"), No: object.Text("noProxy")})
 }
 
 // stepName is what a step of a node is called among those of its cluster.
