@@ -43,7 +43,11 @@ func ParseProxy(s ProxySettings) (Proxy, error) {
 	parse := func(property, text string) string {
 		u, err := url.Parse(text)
 		if text != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || !proxyURL.MatchString(text)) {
-			problems = append(problems, fmt.Errorf("%s is %q: give the URL of a proxy, such as http://proxy.example.org:3128, special characters of a user and password as %%XX", property, withoutLogin(text)))
+			shown := text
+			if at := strings.LastIndex(text, "@"); at >= 0 {
+				shown = "…" + text[at:]
+			}
+			problems = append(problems, fmt.Errorf("%s is %q: give the URL of a proxy, such as http://proxy.example.org:3128, special characters of a user and password as %%XX", property, shown))
 		}
 		return text
 	}

@@ -98,7 +98,7 @@ func wishedPodNetwork(object *muranopl.Object, otherwise podNetwork) (wished pod
 	if encapsulation := object.Text(propertyEncapsulation); encapsulation != "" {
 		wished.crossSubnet = encapsulation == encapsulateBetween
 	}
-	if wished.crossSubnet && wished.kind == nodes.Flannel {
+	if object.Text(propertyEncapsulation) == encapsulateBetween && wished.kind == nodes.Flannel {
 		problems = append(problems, fmt.Errorf("podEncapsulation of cluster %s is %s, which Flannel does not have: leave it out, or set useFlannel to false", name, encapsulateBetween))
 	}
 	wished.mtu = int64(object.Int(propertyPodMTU))
