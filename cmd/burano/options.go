@@ -164,7 +164,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest level that is logged: DEBUG, INFO, WARN or ERROR")
 
-	flags.StringVar(&o.networks, "networks", "10.20.0.0/16", "range from which each environment gets a /24; it must not overlap those of pods and Services, by default "+network.DefaultAddressing().Pods.String()+" and "+network.DefaultAddressing().Services.String())
+	flags.StringVar(&o.networks, "networks", "10.20.0.0/16", "range from which each environment gets a /24; it must not overlap those of pods and Services, by default "+network.DefaultAddressing().Pods.String()+" and "+network.DefaultAddressing().Services.String()+" (podRange and serviceRange of a cluster)")
 	flags.StringVar(&o.external, "external-network", "", "name or id of the external network that routers lead to and floating IPs come from, for environments that name none; without it the cloud's first. An environment keeps the one that it was deployed with")
 	flags.StringSliceVar(&o.dns, "dns-servers", []string{}, "addresses of the DNS servers of networks that are made and name none; without it the cloud's")
 	flags.StringSliceVar(&o.sshFrom, "ssh-from", []string{}, "ranges from which clusters' security groups and gateways let SSH in: where the servers of Burano are, as the cloud sees them; without it from everywhere")
