@@ -138,6 +138,23 @@ func (c *clusters) live(object *muranopl.Object) (*nodes.Cluster, error) {
 	return nil, fmt.Errorf("%s is not up", object)
 }
 
+// stand has live return the cluster as it was last deployed, where this task has not brought it up: that asks nothing of the cloud, and of no node.
+// One that never was up, or that a former version deployed, stays unknown.
+func (c *clusters) stand(ctx context.Context, object *muranopl.Object) error {
+	return c.once.do("stand "+object.ID(), func() error {
+		if _, err := c.live(object); err == nil {
+			return nil
+		}
+		known, err := c.facts(ctx, object)
+		if err != nil || known == nil || !known.Network.IsValid() {
+			return err
+		}
+		c.recall(object, known)
+		_, err = c.bring(ctx, object, known.Nodes)
+		return err
+	})
+}
+
 // join says where the nodes' addresses are.
 func (c *clusters) join(network netip.Prefix) {
 	c.mutex.Lock()

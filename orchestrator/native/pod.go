@@ -19,6 +19,7 @@ import (
 type podClass struct {
 	runtime interface {
 		TaskID() string
+		Deploys() bool
 		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
@@ -204,9 +205,18 @@ func (p podClass) hasRun(ctx context.Context, application *muranopl.Object) (boo
 	return len(kept) > 0 || len(application.List(propertyEndpoints)) > 0, err
 }
 
-// kubernetes makes sure that the pod's cluster is up and returns the way to its API.
+// kubernetes returns the way to the API of the pod's cluster. A deployment brings that up first. An action takes it as it stands: what it does to a
+// pod waits for no node that it does not concern.
 func (p podClass) kubernetes(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object) (*rest.Config, error) {
 	object := pod.Object("kubernetesCluster")
+	if !p.runtime.Deploys() {
+		if err := p.clusters.stand(ctx, object); err != nil {
+			return nil, err
+		}
+		if live, err := p.clusters.live(object); err == nil {
+			return live.Kubernetes(ctx)
+		}
+	}
 	if _, err := interpreter.Invoke(ctx, object, methodDeploy, nil); err != nil {
 		return nil, err
 	}

@@ -312,6 +312,7 @@ func (s *scaling) actionsOfThePod(t *testing.T) {
 	require.Equal(t, "1", budgets())
 	lines := s.act(t, object, "scalePodDown", map[string]any{"count": 7})
 	require.Equal(t, []string{"At least one replica must remain"}, lines["warning"])
+	require.NotContains(t, lines["info"], "Kubernetes cluster scaling-cluster is up and running", "the cluster stays as it stands")
 	require.Len(t, s.pods(t), 1)
 	require.Empty(t, budgets(), "a single replica must not keep nodes from being drained")
 	s.act(t, object, "scalePodUp", map[string]any{"count": 3})

@@ -1,0 +1,77 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/catalog/apps"
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+)
+
+// acting is a runtime of a task that runs an action, or deploys.
+type acting struct {
+	sealed
+	deploys bool
+}
+
+func (a acting) Deploys() bool { return a.deploys }
+func (a acting) Fence() uint64 { return 1 }
+func (a acting) Alive() error  { return nil }
+
+func (a acting) SetSecret(_ context.Context, name string, value []byte) error {
+	a.secrets[name] = value
+	return nil
+}
+
+// TestAnActionOfAPodTakesTheClusterAsItStands asks for the way to the cluster's API, which a deployment makes first.
+func TestAnActionOfAPodTakesTheClusterAsItStands(t *testing.T) {
+	embedded, err := apps.Packages()
+	require.NoError(t, err)
+	errDeployed := errors.New("the cluster was deployed")
+	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), muranopl.Natives{packageCluster: {classCluster: {
+		methodDeploy: func(context.Context, muranopl.Call) (any, error) { return nil, errDeployed }}}})
+	pod := podOf(t, nil)
+	cluster := pod.Object("kubernetesCluster")
+	up := facts{Name: "kube", Network: netip.MustParsePrefix("10.20.0.0/24"), Nodes: []nodes.Node{{Name: "master", Role: nodes.Master, Address: netip.MustParseAddr("10.20.0.2")}}}
+	former := up
+	former.Network = netip.Prefix{}
+	for name, one := range map[string]struct {
+		known    *facts
+		deploys  bool
+		deployed bool
+	}{
+		"an action":                 {&up, false, false},
+		"a deployment":              {&up, true, true},
+		"an action, and no cluster": {nil, false, true},
+		"an action, and a cluster of a version before that": {&former, false, true},
+	} {
+		runtime := acting{sealed{secrets: map[string][]byte{}}, one.deploys}
+		if one.known != nil {
+			text, err := json.Marshal(one.known)
+			require.NoError(t, err)
+			runtime.secrets[secretName(cluster.ID(), factsName)] = text
+		}
+		once := &once{}
+		clusters := &clusters{runtime: runtime, once: once, reports: reports{runtime, slog.New(slog.DiscardHandler)}}
+		pods := podClass{runtime: runtime, once: once, clusters: clusters}
+		for range 2 {
+			api, err := pods.kubernetes(t.Context(), interpreter, pod)
+			if one.deployed {
+				require.ErrorIs(t, err, errDeployed, name)
+				continue
+			}
+			require.NoError(t, err, name)
+			require.Equal(t, kube.APIServerURL("kube"), api.Host)
+		}
+		clusters.close()
+	}
+}
