@@ -20,7 +20,9 @@ func TestFlannelConnectsThePodsToo(t *testing.T) {
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
 
 	own, mirror := startRegistry(t, "team", "not-for-everybody"), startRegistry(t, "", "")
-	registries := fmt.Sprintf("dockerRegistry: %s\n    dockerRegistryUser: team\n    dockerRegistryPassword: not-for-everybody\n    dockerMirror: http://%s\n", own.address, mirror.address)
+	proxy := startForwarder(t, mirror)
+	registries := fmt.Sprintf("dockerRegistry: %s\n    dockerRegistryUser: team\n    dockerRegistryPassword: not-for-everybody\n    dockerMirror: http://%s\n"+
+		"    httpProxy: http://%s\n    noProxy: %s\n", own.address, mirrorName, proxy.address, outside("1"))
 	file := flannelEnvironment(t, true, registries)
 	output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
 	require.Contains(t, output, "Deployment finished")
@@ -36,7 +38,7 @@ func TestFlannelConnectsThePodsToo(t *testing.T) {
 	t.Run("a Service made with kubectl alone is reachable through the gateway", func(t *testing.T) { serviceByKubectl(t, l, cluster, where) })
 	t.Run("a server reaches the cloud's metadata, a pod on it does not", func(t *testing.T) { metadataIsForServers(t, cluster) })
 	t.Run("each etcd certificate opens its own prefix and no other", func(t *testing.T) { etcdPermissions(t, cluster, etcdFlannel) })
-	t.Run("images come from registries of one's own and from a mirror", func(t *testing.T) { imagesComeFromRegistries(t, l, cluster, own, mirror) })
+	t.Run("images come from registries of one's own, and from a mirror through a proxy", func(t *testing.T) { imagesComeFromRegistries(t, l, cluster, own, mirror, proxy) })
 	t.Run("the network of a living cluster cannot be changed", func(t *testing.T) {
 		output, err := l.try(l.as("burano-demo"), "burano", "deploy", flannelEnvironment(t, false, "dockerMirror: nowhere\n"), "--follow")
 		require.Error(t, err, output)

@@ -11,20 +11,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAGroupOfMinionsGrowsAndShrinks deploys a cluster with a group of one node, has it become two and one again, and takes the group away.
+// TestAGroupOfMinionsGrowsAndShrinks deploys a cluster with a group of one node, has it become two and one again, and takes the group away. Its pods and
+// Services have other addresses and names than those of other clusters.
 func TestAGroupOfMinionsGrowsAndShrinks(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
-	text, err := os.ReadFile("testdata/groups.yaml")
+	usual, err := os.ReadFile("testdata/groups.yaml")
 	require.NoError(t, err)
+	text := strings.Replace(string(usual), "name: scaling-cluster\n", "name: scaling-cluster"+addressed, 1)
 	file := filepath.Join(t.TempDir(), "groups.yaml")
 	deploy := func(model string) {
 		t.Helper()
 		require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
 		l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
 	}
-	deploy(string(text))
+	deploy(text)
 	l.deleteIfFailed(t, "groups")
 	environment := environmentNamed(t, demo, "groups")
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
@@ -41,9 +43,13 @@ func TestAGroupOfMinionsGrowsAndShrinks(t *testing.T) {
 		return s.cluster.kubectl(t, "", "get", "nodes", "-o", "jsonpath={.items[*].metadata.uid}")
 	}
 	holds("workers-1")
+	t.Run("pods and Services have the addresses, the names and the MTU that were asked for", func(t *testing.T) {
+		podsAreAddressed(t, l, s.cluster, "murano-kube-2", "workers-1")
+	})
+	t.Run("a cluster keeps the addresses and names that it was made with", func(t *testing.T) { staysAddressed(t, l, text) })
 	former, nodes := maps.Clone(s.cluster.servers), uids()
 
-	deploy(string(text))
+	deploy(text)
 	holds("workers-1")
 	require.Equal(t, former, s.cluster.servers, "the same once more changes nothing")
 	require.Equal(t, nodes, uids())
@@ -53,7 +59,7 @@ func TestAGroupOfMinionsGrowsAndShrinks(t *testing.T) {
 	require.Equal(t, []string{"The maximum number of nodes has been reached"}, s.act(t, "scaling-cluster", "scaleGroupUp", map[string]any{"group": "workers"})["warning"])
 	larger, nodes := maps.Clone(s.cluster.servers), uids()
 	require.NotContains(t, l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--dry-run"), "KubernetesMinion", "neither the group nor its nodes would change")
-	deploy(string(text))
+	deploy(text)
 	holds("workers-1", "workers-2")
 	require.Equal(t, larger, s.cluster.servers, "a model that says no count keeps what the action made")
 	require.Equal(t, nodes, uids())
@@ -63,10 +69,10 @@ func TestAGroupOfMinionsGrowsAndShrinks(t *testing.T) {
 	result, _ := s.call(t, "scaling-cluster", "labelNode", map[string]any{"node": "workers-2", "remove": []string{"disk"}})
 	require.Contains(t, fmt.Sprint(result["result"]), "all nodes of group workers have it")
 	s.cluster.kubectl(t, "", "label", "node", "workers-2", "disk-")
-	deploy(strings.Replace(string(text), "labels: {disk: fast}", "labels: {disk: fast, tier: batch}", 1))
+	deploy(strings.Replace(text, "labels: {disk: fast}", "labels: {disk: fast, tier: batch}", 1))
 	holds("workers-1", "workers-2")
 	require.Equal(t, "batch b", s.cluster.kubectl(t, "", "get", "node", "workers-2", "-o", "jsonpath={.metadata.labels.tier} {.metadata.labels.room}"))
-	deploy(string(text))
+	deploy(text)
 	require.Equal(t, " b", s.cluster.kubectl(t, "", "get", "node", "workers-2", "-o", "jsonpath={.metadata.labels.tier} {.metadata.labels.room}"))
 
 	s.act(t, "scaling-cluster", "scaleGroupDown", map[string]any{"group": "workers", "node": "workers-1"})
@@ -79,7 +85,7 @@ func TestAGroupOfMinionsGrowsAndShrinks(t *testing.T) {
 	result, _ = s.call(t, "scaling-cluster", "setGroupCount", map[string]any{"group": "others", "count": 1})
 	require.Contains(t, fmt.Sprint(result["result"]), "others is no group of cluster scaling-cluster: there are workers")
 
-	without, _, _ := strings.Cut(string(text), "    minionGroups:")
+	without, _, _ := strings.Cut(text, "    minionGroups:")
 	deploy(without)
 	holds()
 	require.Equal(t, former["murano-kube-2"], s.cluster.servers["murano-kube-2"])

@@ -4,6 +4,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"os/exec"
 	"slices"
 	"strings"
@@ -54,6 +55,30 @@ func startRegistry(t *testing.T, user, password string) *imageRegistry {
 	return r
 }
 
+// forwarder is a proxy that asks a registry for whatever it is asked for.
+type forwarder struct {
+	address string
+	mutex   sync.Mutex
+	asked   []string // the hosts
+}
+
+func startForwarder(t *testing.T, to *imageRegistry) *forwarder {
+	t.Helper()
+	listener, err := net.Listen("tcp", outside("1")+":0")
+	require.NoError(t, err)
+	f := &forwarder{address: listener.Addr().String()}
+	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		f.mutex.Lock()
+		f.asked = append(f.asked, r.In.Host)
+		f.mutex.Unlock()
+		r.Out.URL.Scheme, r.Out.URL.Host = "http", to.address
+	}}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: forward}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return f
+}
+
 // push puts the demonstration's image, as it is in the node image, into a repository.
 func (r *imageRegistry) push(t *testing.T, l *lab, repository string) {
 	t.Helper()
@@ -80,8 +105,11 @@ func (r *imageRegistry) pulls(repository string) bool {
 	return slices.Contains(r.pulled, repository)
 }
 
-// imagesComeFromRegistries has pods run images of a registry that wants to know who asks, and of Docker Hub's mirror.
-func imagesComeFromRegistries(t *testing.T, l *lab, c *cluster, own, mirror *imageRegistry) {
+// mirrorName is a mirror that is reached through a proxy only.
+const mirrorName = "mirror.example.org"
+
+// imagesComeFromRegistries has pods run images of a registry that wants to know who asks, and, through a proxy, of Docker Hub's mirror.
+func imagesComeFromRegistries(t *testing.T, l *lab, c *cluster, own, mirror *imageRegistry, proxy *forwarder) {
 	own.push(t, l, "team/hello:1")
 	mirror.push(t, l, "library/hello:1")
 	for pod, image := range map[string]string{"of-own": own.address + "/team/hello:1", "of-hub": "hello:1"} {
@@ -90,5 +118,11 @@ func imagesComeFromRegistries(t *testing.T, l *lab, c *cluster, own, mirror *ima
 	c.kubectl(t, "", "wait", "--for=condition=Ready", "pod/of-own", "pod/of-hub", "--timeout=90s")
 	require.True(t, own.pulls("team/hello "), "%v", own.pulled)
 	require.True(t, mirror.pulls("library/hello ns=docker.io"), "%v", mirror.pulled)
+	proxy.mutex.Lock()
+	require.Contains(t, proxy.asked, mirrorName, "nobody but the proxy knows the mirror")
+	for _, host := range proxy.asked {
+		require.Equal(t, mirrorName, host, "a registry of noProxy, the API and pods are reached without")
+	}
+	proxy.mutex.Unlock()
 	c.kubectl(t, "", "delete", "pod", "of-own", "of-hub", "--now")
 }
