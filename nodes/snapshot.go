@@ -2,11 +2,13 @@ package nodes
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/pki"
 )
 
@@ -74,5 +76,32 @@ type writer func(p []byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// Keys are those without which a snapshot of the cluster cannot be used; they go with it, sealed.
-func (c *Cluster) Keys(ctx context.Context) ([]byte, error) { return pki.Keys(ctx, c.config.Vault) }
+// addressingKey is where the keys of a snapshot say what the cluster's pods and Services have their addresses from.
+const addressingKey = "addressing"
+
+// Keys are those without which a snapshot of the cluster cannot be used, and what the addresses in it are from; they go with it, sealed.
+func (c *Cluster) Keys(ctx context.Context) ([]byte, error) {
+	keys, err := pki.Keys(ctx, c.config.Vault)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal(keys, &all); err != nil {
+		return nil, fmt.Errorf("read the keys of cluster %s: %w", c.config.Name, err)
+	}
+	if all[addressingKey], err = json.Marshal(c.config.Addressing); err != nil {
+		return nil, fmt.Errorf("write what cluster %s has its addresses from: %w", c.config.Name, err)
+	}
+	return json.Marshal(all)
+}
+
+// AddressingOf is what the addresses in a snapshot are from, by its keys. Snapshots that do not say it are of clusters that had no choice.
+func AddressingOf(keys []byte) (network.Addressing, error) {
+	said := struct {
+		Addressing network.Addressing `json:"addressing"`
+	}{network.DefaultAddressing()}
+	if err := json.Unmarshal(keys, &said); err != nil {
+		return said.Addressing, fmt.Errorf("read what a snapshot has its addresses from: %w", err)
+	}
+	return said.Addressing, nil
+}

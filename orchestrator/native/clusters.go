@@ -458,7 +458,11 @@ func (c *clusters) masterStays(ctx context.Context, object *muranopl.Object, all
 func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list []nodes.Node) error {
 	api := "https://" + netip.AddrPortFrom(apiAddress(list, virtualOf(object)), kube.APIServerPort).String()
 	own, further := c.nodeNetworks(object)
-	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: api, Nodes: list, Network: own, Further: further,
+	pods, err := c.podNetwork(ctx, object)
+	if err != nil {
+		return err
+	}
+	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: api, Nodes: list, Network: own, Further: further, Addressing: pods.Addressing,
 		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(object), Virtual: virtualOf(object)})
 }
 

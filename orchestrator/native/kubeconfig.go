@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/network"
 )
 
 // factsName is the secret that keeps what a kubeconfig needs to know of a cluster that is up.
@@ -26,6 +27,8 @@ type facts struct {
 	Network netip.Prefix `json:"network,omitzero"`
 	// Further are networks in which nodes stand beside it.
 	Further []netip.Prefix `json:"further,omitempty"`
+	// Addressing is what pods and Services have their addresses from; former versions had no choice, and did not note it.
+	Addressing network.Addressing `json:"addressing,omitzero"`
 	// Virtual is the address that the gateways share; the zero value for none.
 	Virtual nodes.VirtualAddress `json:"virtual,omitzero"`
 	// SnapshotContainer is the address of the container for the cluster's snapshots, "" where there is none.
@@ -118,7 +121,7 @@ func openCluster(ctx context.Context, secrets Secrets, environmentID, objectID s
 	if err != nil {
 		return known, nil, err
 	}
-	config.Name, config.Nodes, config.Vault = known.Name, known.Nodes, keep
+	config.Name, config.Nodes, config.Addressing, config.Vault = known.Name, known.Nodes, known.Addressing, keep
 	cluster, err := nodes.NewCluster(config)
 	return known, cluster, err
 }

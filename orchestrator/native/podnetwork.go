@@ -213,7 +213,7 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 	if object.Text(propertyPodRange) != "" {
 		if room, most := wished.room(), mostNodes(object); room < most {
 			problems = append(problems, fmt.Errorf("podRange of cluster %s is %s, which has addresses for the pods of %d nodes, and the cluster may get %d (lists of nodes, maxima of groups, surge): "+
-				"give a larger range, or have fewer nodes", name, wished.Pods, room, most))
+				"lower the maxima of groups, have fewer nodes, or make a cluster with a larger range", name, wished.Pods, room, most))
 		}
 	}
 	if there {

@@ -185,6 +185,9 @@ func (c clusterClass) restore(ctx context.Context, call muranopl.Call) (any, err
 	if err != nil {
 		return nil, err
 	}
+	if err := c.clusters.fits(ctx, call.Object, from); err != nil {
+		return nil, err
+	}
 	c.reports.inform(ctx, call.Object, "%s", Loss(from))
 	return nil, c.comeBack(ctx, call, func(ctx context.Context, live *nodes.Cluster) error { return c.clusters.restoreFrom(ctx, live, from) })
 }
@@ -220,6 +223,21 @@ func (c *clusters) find(ctx context.Context, object *muranopl.Object, id string)
 		return found, fault.New(fault.Invalid, "There is no snapshot %s in the project", id)
 	}
 	return found, err
+}
+
+// fits makes sure that what the pods and Services of a snapshot have their addresses from is what the cluster has.
+func (c *clusters) fits(ctx context.Context, object *muranopl.Object, from store.Snapshot) error {
+	kept, err := nodes.AddressingOf([]byte(from.Secrets))
+	if err != nil {
+		return err
+	}
+	own, err := c.podNetwork(ctx, object)
+	if err != nil || kept == own.Addressing {
+		return err
+	}
+	return fault.New(fault.Invalid, "Snapshot %s cannot be restored into cluster %s: its pods and Services have their addresses from %s and %s and their names in %s, those of the cluster "+
+		"from %s and %s in %s. Restore it into one that is made with podRange %[3]s, serviceRange %[4]s and clusterDomain %[5]s. Nothing was changed",
+		from.ID, object.Text("name"), kept.Pods, kept.Services, kept.Domain, own.Pods, own.Services, own.Domain)
 }
 
 func (c *clusters) restoreFrom(ctx context.Context, live *nodes.Cluster, from store.Snapshot) error {

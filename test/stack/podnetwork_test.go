@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"context"
 	"maps"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/native"
+	"github.com/burano/burano/orchestrator/store"
 )
 
 // saying is the demonstration whose cluster says more.
@@ -121,4 +123,41 @@ func TestWhatAClusterWasMadeWithStays(t *testing.T) {
 	require.Contains(t, w.refusals(t, environment(t, demo))[0], "useFlannel cannot be changed: cluster demo-cluster was made with flannel")
 	require.Equal(t, []any{map[string]any{"ip_address": "172.20.0.0/18"}},
 		propertiesOf(t, w.push(t, saying(t, map[string]any{"useFlannel": true, "spreadServers": false})), minionID+"-port")["allowed_address_pairs"])
+}
+
+// archive has one snapshot.
+type archive struct {
+	native.Snapshots
+	only store.Snapshot
+}
+
+func (a archive) Environment(context.Context, string) (store.Environment, error) {
+	return store.Environment{ProjectID: a.only.ProjectID}, nil
+}
+
+func (a archive) Snapshot(context.Context, string) (store.Snapshot, error) { return a.only, nil }
+
+func TestASnapshotIsRestoredIntoAClusterWithItsAddressesOnly(t *testing.T) {
+	const elsewhere = `"addressing": {"Pods": "172.20.0.0/18", "Services": "172.21.4.0/22", "Domain": "k8s.example.org"}`
+	own := map[string]any{"podRange": "172.20.0.0/18", "serviceRange": "172.21.4.0/22", "clusterDomain": "k8s.example.org"}
+	for name, one := range map[string]struct {
+		keys, told string
+		model      map[string]any
+	}{
+		"of another cluster, elsewhere":   {keys: "{" + elsewhere + "}", told: "its pods and Services have their addresses from 172.20.0.0/18 and 172.21.4.0/22 and their names in k8s.example.org"},
+		"of a former version":             {keys: `{"encryption": "a2V5"}`, model: own, told: "its pods and Services have their addresses from 10.244.0.0/16 and 10.96.0.0/16"},
+		"of a former version, as usual":   {keys: `{"encryption": "a2V5"}`},
+		"of another cluster at the place": {keys: "{" + elsewhere + "}", model: own},
+	} {
+		w := newWorld(t)
+		w.config.Snapshots = archive{only: store.Snapshot{ID: "then", ProjectID: "project", Secrets: one.keys}}
+		interpreter, root := w.load(t, saying(t, one.model))
+		_, err := interpreter.Invoke(t.Context(), root.Objects("applications")[0], "restore", map[string]any{"snapshot": "then"})
+		if one.told != "" {
+			require.ErrorContains(t, err, one.told, name)
+			require.Empty(t, w.asked, name)
+			continue
+		}
+		require.ErrorContains(t, err, errRecorded, name)
+	}
 }
