@@ -364,8 +364,10 @@ func (p podClass) logs(ctx context.Context, call muranopl.Call) (any, error) {
 		switch {
 		case errors.As(err, &none):
 			return nil, fault.New(fault.Invalid, "pod %s: %w", pod.Name, err)
+		case apierrors.IsNotFound(err) && only == "":
+			continue // the pod has just gone
 		case err != nil && apierrors.IsBadRequest(err), apierrors.IsNotFound(err):
-			text = err.Error() // such as that the container has not begun, or the pod has just gone
+			text = err.Error() // such as that the container has not begun
 		case err != nil:
 			return nil, err
 		}

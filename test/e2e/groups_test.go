@@ -93,7 +93,7 @@ func TestAGroupOfMinionsGrowsAndShrinks(t *testing.T) {
 	group := func(args ...string) (string, error) {
 		return l.try(l.as("burano-demo"), "burano", append(append([]string{"cluster", "group"}, args...), "--follow")...)
 	}
-	output, err := group("add", "groups", "workers", "--flavor", "m1.nothing")
+	output, err := group("add", "groups", "workers", "--maximum", "2", "--flavor", "m1.nothing")
 	require.Error(t, err)
 	require.Contains(t, output, "m1.nothing")
 	require.NotContains(t, l.run(t, l.as("burano-demo"), "burano", "cluster", "show", "groups"), "workers", "a group that could not be added is not there")

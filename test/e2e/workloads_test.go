@@ -37,7 +37,7 @@ func (s *scaling) rollouts(t *testing.T, gateway string) {
 
 	result, _ := s.call(t, "web", "getLogs", map[string]any{"lines": 5})
 	logs := result["result"].([]any)
-	require.Len(t, logs, 2)
+	require.GreaterOrEqual(t, len(logs), 2, "those that end have logs, too, until they are gone")
 	for _, one := range logs {
 		require.Contains(t, one.(map[string]any)["text"], "msg=serving")
 		require.Equal(t, "hello", one.(map[string]any)["container"])

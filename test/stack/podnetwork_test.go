@@ -125,9 +125,12 @@ func TestWhatAClusterWasMadeWithStays(t *testing.T) {
 		propertiesOf(t, w.push(t, saying(t, map[string]any{"useFlannel": true, "spreadServers": false})), minionID+"-port")["allowed_address_pairs"])
 }
 
+// archived is what snapshots are kept by, under a name of its own: it has a method Snapshots.
+type archived = native.Snapshots
+
 // archive has one snapshot.
 type archive struct {
-	native.Snapshots
+	archived
 	only store.Snapshot
 }
 
