@@ -27,6 +27,10 @@ func (a acting) Deploys() bool { return a.deploys }
 func (a acting) Fence() uint64 { return 1 }
 func (a acting) Alive() error  { return nil }
 
+func (a acting) Attribute(context.Context, *muranopl.Object, string) (any, bool, error) {
+	return nil, false, nil
+}
+
 func (a acting) SetSecret(_ context.Context, name string, value []byte) error {
 	a.secrets[name] = value
 	return nil
