@@ -212,8 +212,8 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 	}
 	if object.Text(propertyPodRange) != "" {
 		if room, most := wished.room(), mostNodes(object); room < most {
-			problems = append(problems, fmt.Errorf("podRange of cluster %s is %s, which has addresses for the pods of %d nodes, and the cluster may get %d (lists of nodes, maxima of groups, surge): "+
-				"lower the maxima of groups, have fewer nodes, or make a cluster with a larger range", name, wished.Pods, room, most))
+			problems = append(problems, fmt.Errorf("podRange of cluster %s is %s, which has addresses for the pods of %d nodes, and the cluster may get %d (lists of nodes, groups, surge): "+
+				"have fewer nodes, or make a cluster with a larger range", name, wished.Pods, room, most))
 		}
 	}
 	if there {
@@ -256,12 +256,13 @@ func (n podNetwork) room() int {
 	return 1<<(bits-n.Pods.Bits()) - less
 }
 
-// mostNodes is how many nodes a cluster may get without a change of its model.
+// mostNodes is how many nodes a cluster may have as its model lists them, with those that its groups have now: whether there is room for more of a group is
+// looked at when it gets them.
 func mostNodes(object *muranopl.Object) int {
 	most := max(object.Int("masterCount"), 1+len(object.Objects("masterNodes"))) + len(object.Objects("minionNodes")) + len(object.Objects("gatewayNodes")) +
 		len(object.Objects(propertyExternal)) + object.Int("surge")
 	for _, group := range object.Objects(propertyGroups) {
-		most += group.Int("maximum")
+		most += nodeList{grouped, group}.size()
 	}
 	return most
 }

@@ -76,7 +76,7 @@ func TestRangesThatCannotBeAreRefused(t *testing.T) {
 		{map[string]any{"serviceRange": "169.254.0.0/17"}, "link-local addresses (169.254.0.0/16), among them that of the cloud's metadata"},
 		{map[string]any{"serviceRange": "172.0.0.0/11"}, "serviceRange of cluster demo-cluster is 172.0.0.0/11"},
 		{map[string]any{"serviceRange": "172.16.0.0/28"}, "serviceRange of cluster demo-cluster is 172.16.0.0/28: give one of a size from /12 to /24"},
-		{map[string]any{"podRange": "172.16.0.0/24"}, "has addresses for the pods of 4 nodes, and the cluster may get 6 (lists of nodes, maxima of groups, surge)"},
+		{map[string]any{"podRange": "172.16.0.0/24"}, "has addresses for the pods of 4 nodes, and the cluster may get 6 (lists of nodes, groups, surge)"},
 		{map[string]any{"podRange": "172.16.0.0/21", "useFlannel": true, "surge": 0, "masterCount": 5}, "has addresses for the pods of 7 nodes, and the cluster may get 9"},
 		{map[string]any{"clusterDomain": "Cluster.local"}, `clusterDomain of cluster demo-cluster is "Cluster.local", which is no domain`},
 		{map[string]any{"podMtu": 1351}, "podMtu of cluster demo-cluster is 1351, and the environment's network carries 1400 bytes, of which VXLAN takes 50: ask for 1350 at most"},
@@ -85,6 +85,13 @@ func TestRangesThatCannotBeAreRefused(t *testing.T) {
 		require.ErrorContains(t, newWorld(t).fail(t, network(saying(t, one.says), "10.9.0.0/24")), one.told)
 	}
 	require.NotEmpty(t, newWorld(t).push(t, network(saying(t, map[string]any{"podRange": "172.16.0.0/22", "podMtu": 1350}), "10.9.0.0/24")))
+	grown := func(count any) map[string]any {
+		model := withGroup(t, map[string]any{"count": count})
+		clusterOf(model)["podRange"] = "172.16.0.0/22"
+		return model
+	}
+	require.NotEmpty(t, newWorld(t).push(t, grown(nil)), "that a group may grow further than the range does asks for nothing")
+	require.ErrorContains(t, newWorld(t).fail(t, grown(20)), "has addresses for the pods of 16 nodes, and the cluster may get 26")
 	w := newWorld(t)
 	require.ErrorContains(t, w.fail(t, saying(t, map[string]any{"podRange": "10.20.0.0/16"})), "overlaps the network of its nodes (10.20.", "the network that the environment gets")
 	require.ErrorContains(t, newWorld(t).fail(t, network(environment(t, demo), "10.244.8.0/24")), "which overlaps the network of its nodes", "though nobody has asked for the range")
