@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs each fuzz target of the languages and the packages FUZZ_COUNT times (some seconds each by default). A case that fails is written
-# under testdata/fuzz of its package: mend it and commit the case. Counts, not times: when its time is over, go test can take an input
-# that is just running for a failure ("context deadline exceeded").
+# Runs each fuzz target of the languages, the packages and the gateways FUZZ_COUNT times (some seconds each by default), or that often divided by the
+# third argument. A case that fails is written under testdata/fuzz of its package: mend it and commit the case. Counts, not times: when its time is
+# over, go test can take an input that is just running for a failure ("context deadline exceeded").
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fuzz() {
   echo "== fuzz $2 of $1"
-  GOMEMLIMIT=${GOMEMLIMIT:-2GiB} go test -run '^$' -fuzz "^$2\$" -fuzztime "${FUZZ_COUNT:-10000}x" -fuzzminimizetime 1000x -parallel "${FUZZ_PARALLEL:-4}" "./$1"
+  GOMEMLIMIT=${GOMEMLIMIT:-2GiB} go test -run '^$' -fuzz "^$2\$" -fuzztime "$((${FUZZ_COUNT:-10000} / ${3:-1}))x" -fuzzminimizetime 1000x -parallel "${FUZZ_PARALLEL:-4}" "./$1"
 }
 
 fuzz catalog/yaql FuzzParseAndEvaluateNeverPanic
@@ -18,3 +18,4 @@ fuzz catalog FuzzManifest
 fuzz catalog FuzzReadZip
 fuzz catalog/ui FuzzParse
 fuzz orchestrator/execution/body FuzzParse
+fuzz gateway/haproxy FuzzWhatUsersWriteStaysWhereItIs 50
