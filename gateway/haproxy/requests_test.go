@@ -306,6 +306,10 @@ func TestTLSSessionsForNamesThatNobodyHasAreRefused(t *testing.T) {
 	listener.NoIngress = false
 	serve()
 	require.NoError(t, dials("other.com"), "Ingresses answer for any host")
+	require.NoError(t, dials("a.pods.org"))
+	sealed.Backends = nil
+	serve()
+	require.Error(t, dials("a.pods.org"), "nobody else opens what leads to nobody")
 }
 
 // TestWhatUsersWriteOfRoutesIsNoOtherConfiguration holds that a value that is valid does what it says, and that HAProxy takes every valid one.

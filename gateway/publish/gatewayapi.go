@@ -291,6 +291,7 @@ func (b *gatewayBuilder) secure(gateway *api.Gateway, l *listenerState) {
 	}
 	switch {
 	case l.Protocol == api.TLSProtocolType && mode != api.TLSModePassthrough:
+		l.kinds = []api.RouteGroupKind{}
 		l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedValue, "tls.mode: of the protocol TLS only %s is supported; to open sessions, use HTTPS.", api.TLSModePassthrough)
 		return
 	case l.Protocol == api.HTTPSProtocolType && mode != api.TLSModeTerminate:
@@ -716,26 +717,37 @@ func headersOf(filter *api.HTTPHeaderFilter) *route.Headers {
 	return h
 }
 
+// nobodyService is no name that a Service may have.
+const nobodyService = "nobody.invalid"
+
 func (b *gatewayBuilder) tlsRoute(object *api.TLSRoute) {
 	r := &routeState{kind: route.KindTLSRoute, object: object, generation: object.Generation, parents: object.Spec.ParentRefs, hostnames: object.Spec.Hostnames, status: object.Status.RouteStatus}
 	site := route.Site{Namespace: object.Namespace, Kind: r.kind, Name: object.Name, Since: object.CreationTimestamp.UTC()}
 	var refused, resolved verdict
+	// Sessions that lead to a backend that is none are refused: they lead to a pool that has nobody.
+	nobody := route.Pool{Namespace: object.Namespace, Service: nobodyService, Port: "0"}
+	b.pools[nobody.Name()] = nobody
 	var targets []route.Target
 	for _, rule := range object.Spec.Rules {
 		for _, ref := range rule.BackendRefs {
-			if target := b.target(r, ref, &resolved); target.Pool != "" && target.Weight > 0 {
+			target := b.target(r, ref, &resolved)
+			if target.Pool == "" {
+				target = route.Target{Pool: nobody.Name(), Weight: target.Weight}
+			}
+			if target.Weight > 0 {
 				targets = append(targets, target)
 			}
 		}
+	}
+	if len(targets) == 0 {
+		targets = []route.Target{{Pool: nobody.Name(), Weight: 1}}
 	}
 	if err := b.valid(r, site, nil); err != nil {
 		refused = verdict{string(api.RouteReasonUnsupportedValue), err.Error()}
 	}
 	b.attach(r, refused, resolved, func(l *listenerState, hosts, gateways []string) {
 		for _, host := range hosts {
-			if len(targets) > 0 {
-				site.Sessions = append(site.Sessions, route.Session{Port: l.port(), Host: host, Targets: targets, Gateways: gateways})
-			}
+			site.Sessions = append(site.Sessions, route.Session{Port: l.port(), Host: host, Targets: targets, Gateways: gateways})
 		}
 	})
 	if len(site.Sessions) > 0 {

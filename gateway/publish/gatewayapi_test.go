@@ -119,6 +119,28 @@ func TestRoutesOfGatewaysBecomeSites(t *testing.T) {
 	}
 }
 
+// TestSessionsThatLeadToABackendThatIsNoneAreRefused holds that nothing else that listens on the port gets them.
+func TestSessionsThatLeadToABackendThatIsNoneAreRefused(t *testing.T) {
+	nobody := route.Pool{Namespace: "default", Service: "nobody.invalid", Port: "0"}
+	for backends, shares := range map[string][]int{
+		"[{name: gone, port: 80}]": {0, 1}, "[{name: a, port: 80, weight: 0}]": {0, 1},
+		"[{name: a, port: 80, weight: 3}, {name: gone, port: 80, weight: 2}]": {3, 2}, "[{name: a, port: 80}, {name: gone, port: 80, weight: 0}]": {1, 0},
+	} {
+		var targets []route.Target
+		for i, pool := range []string{"default/a/http", nobody.Name()} {
+			if shares[i] > 0 {
+				targets = append(targets, route.Target{Pool: pool, Weight: shares[i]})
+			}
+		}
+		sites := publish.SitesOf(gatewayWorld(t, []string{gatewayText}, "kind: TLSRoute\n"+routeText("pod", "{parentRefs: [{name: edge, sectionName: sealed}], rules: [{backendRefs: "+backends+"}]}")))
+		require.Equal(t, []route.Session{{Port: 8443, Host: "pod.a.org", Targets: targets}}, siteOf(sites, route.KindTLSRoute, "pod").Sessions, backends)
+		for _, part := range sites.Parts() {
+			require.NoError(t, part.Validate())
+		}
+		require.Equal(t, shares[1] > 0, slices.ContainsFunc(sites.HTTP.Pools, func(p route.Pool) bool { return p.Name() == nobody.Name() && len(p.Backends) == 0 }), backends)
+	}
+}
+
 // TestAGatewayIsServedAtTheAddressesThatItNames has two Gateways with routes for the same requests, which are served by one gateway each.
 func TestAGatewayIsServedAtTheAddressesThatItNames(t *testing.T) {
 	at := func(name, addresses string) string {
@@ -336,7 +358,7 @@ spec:
 				return false
 			}
 		}
-		return len(mixed.Status.Listeners) == 2
+		return len(mixed.Status.Listeners) == 2 && len(mixed.Status.Listeners[0].SupportedKinds) == 0 && len(mixed.Status.Listeners[1].SupportedKinds) == 1
 	})
 	require.NoError(t, admin.CoreV1().RESTClient().Delete().AbsPath(base+"namespaces/default/gateways/mixed").Do(t.Context()).Error())
 	named := func(address, programmed string, addresses int) func() bool {
