@@ -361,17 +361,19 @@ spec:
 		return len(mixed.Status.Listeners) == 2 && len(mixed.Status.Listeners[0].SupportedKinds) == 0 && len(mixed.Status.Listeners[1].SupportedKinds) == 1
 	})
 	require.NoError(t, admin.CoreV1().RESTClient().Delete().AbsPath(base+"namespaces/default/gateways/mixed").Do(t.Context()).Error())
-	named := func(address, programmed string, addresses int) func() bool {
+	named := func(address string, addresses int, is ...string) func() bool {
 		patch := `{"spec":{"addresses":` + address + `}}`
 		require.NoError(t, admin.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(base+"namespaces/default/gateways/edge").Body([]byte(patch)).Do(t.Context()).Error())
 		return func() bool {
-			get("namespaces/default/gateways/edge", &gateway)
-			return slices.Equal([]string{"Accepted=True/ListenersNotValid", programmed}, said(gateway.Status.Conditions, gateway.Generation)) && len(gateway.Status.Addresses) == addresses
+			var edge api.Gateway
+			get("namespaces/default/gateways/edge", &edge)
+			return slices.Equal(is, said(edge.Status.Conditions, edge.Generation)) && len(edge.Status.Addresses) == addresses
 		}
 	}
-	eventually("an address that is nobody's says so", named(`[{"type":"IPAddress","value":"192.0.2.1"}]`, "Programmed=False/AddressNotUsable", 0))
-	eventually("an address of a gateway is taken", named(`[{"type":"IPAddress","value":"203.0.113.1"}]`, "Programmed=True/Programmed", 1))
-	eventually("without one it has all", named(`null`, "Programmed=True/Programmed", 1))
+	// There, no port is somebody else's.
+	eventually("an address that is nobody's says so", named(`[{"type":"IPAddress","value":"192.0.2.1"}]`, 0, "Accepted=True/Accepted", "Programmed=False/AddressNotUsable"))
+	eventually("an address of a gateway is taken", named(`[{"type":"IPAddress","value":"203.0.113.1"}]`, 1, "Accepted=True/ListenersNotValid", "Programmed=True/Programmed"))
+	eventually("without one it has all", named(`null`, 1, "Accepted=True/ListenersNotValid", "Programmed=True/Programmed"))
 	parents := func(name string, is ...string) func() bool {
 		return func() bool {
 			var object api.HTTPRoute
