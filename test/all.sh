@@ -79,12 +79,10 @@ with_servers=(
   '* everything else'
   'TestCertificates certificates and keys'
   'TestActionsChange actions'
-  'TestAClusterGets other images'
   'TestTheDashboardLeads the dashboard on a cluster'
   'TestAMachineBeside machines beside the cloud'
   'TestActionsOnNodes states of nodes'
   'TestServersThatAreStopped repairs'
-  'TestAServerThatWasPaused servers that sleep'
   'TestNodesWithout jumps'
 )
 end_to_end() {
