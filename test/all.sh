@@ -69,14 +69,12 @@ without() {
 tests=$logs/e2e.test # linked once for all of them
 first='TestAnApplicationAnswers'
 with_servers=(
-  'TestNodesAreReplaced nodes that are replaced'
   'TestChangesSurvive servers that die'
   'TestAGroup groups of nodes'
   'TestNodesThatFail nodes that fail'
   'TestApplications applications on servers'
   'TestAClusterIsBack restores'
   'TestAnyMaster masters that are lost'
-  'TestGatewaysShare gateways with one address'
   '* everything else'
   'TestCertificates certificates and keys'
   'TestActionsChange actions'
@@ -89,7 +87,7 @@ with_servers=(
 end_to_end() {
   local choice=(-test.run "${1%% *}")
   [[ $1 != \** ]] || choice=(-test.skip "$first$(printf '|%s' "${with_servers[@]%% *}" | sed 's/|\*//')")
-  suite "end to end: ${1#* }" env -C test/e2e "$tests" -test.timeout 25m -test.v "${choice[@]}"
+  suite "end to end: ${1#* }" env -C test/e2e "$tests" -test.timeout 40m -test.v "${choice[@]}"
 }
 
 # Clouds that run beside each other have different slots: one for each of the two lanes with servers, and one for that without.

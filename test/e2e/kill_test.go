@@ -50,7 +50,7 @@ var changes = []change{
 	{
 		name:     "scale-down",
 		call:     []string{"action", "call", "scaling", "scaling-cluster", "scaleNodesDown", "--arg", "count=2"},
-		sample:   []string{"end:murano-kube-1: etcd leave", "end:servers"},
+		sample:   []string{"end:murano-kube-1: etcd leave"},
 		minions:  []string{"murano-kube-2"},
 		gateways: []string{"murano-gateway-1"},
 	},
@@ -98,7 +98,7 @@ var changes = []change{
 	{
 		name:     "replacement of a minion",
 		call:     []string{"action", "call", "scaling", "scaling-cluster", "replaceNode", "--arg", "node=murano-kube-2"},
-		sample:   []string{"end:servers", "end:murano-kube-2: forget"},
+		sample:   []string{"end:servers"},
 		minions:  []string{"murano-kube-2-r2"},
 		gateways: []string{"murano-gateway-1"},
 	},
@@ -112,7 +112,7 @@ var changes = []change{
 	{
 		name:     "replacement of the master",
 		call:     []string{"action", "call", "scaling", "scaling-cluster", "replaceNode", "--arg", "node=murano-kube-1"},
-		sample:   []string{"end:murano-kube-1-r2: etcd member", "end:murano-kube-1: former controllers", "end:murano-kube-1: hand over", "end:murano-kube-1-r2: etcd leave"},
+		sample:   []string{"end:murano-kube-1-r2: etcd member", "end:murano-kube-1: hand over"},
 		minions:  []string{"murano-kube-2-r2"},
 		gateways: []string{"murano-gateway-1-r2"},
 		master:   "murano-kube-1-r2",
@@ -127,7 +127,7 @@ var changes = []change{
 	{
 		name:     "restore",
 		call:     []string{"action", "call", "scaling", "scaling-cluster", "restore"},
-		sample:   []string{"begin:murano-kube-1-r2: restore snapshot", "end:murano-kube-1-r2: etcd learners"},
+		sample:   []string{"end:murano-kube-1-r2: etcd learners"},
 		minions:  []string{"murano-kube-2-r2"},
 		gateways: []string{"murano-gateway-1-r2"},
 		master:   "murano-kube-1-r2",
@@ -285,7 +285,7 @@ func (l *lab) surviveKills(t *testing.T, kills []string, others ...string) {
 		case err := <-exited:
 			status, ok := l.server.ProcessState.Sys().(syscall.WaitStatus)
 			require.Truef(t, ok && status.Signaled() && status.Signal() == syscall.SIGKILL, "killed at %s: %v", kill, err)
-		case <-time.After(5 * time.Minute):
+		case <-time.After(10 * time.Minute):
 			require.NoError(t, l.server.Process.Kill())
 			<-exited
 			require.FailNowf(t, "the server was not killed", "the change did not come to %s", kill)

@@ -208,8 +208,8 @@ func (l *lab) healthy(t *testing.T) {
 // eventually repeats try until it succeeds, at most for the limit.
 func (l *lab) eventually(t *testing.T, limit time.Duration, what string, try func() error) {
 	t.Helper()
-	// In a cleanup the test's context has ended.
-	limit *= time.Duration(max(1, l.patience))
+	// Limits are those of a machine that is not busy, which one that runs tests is. In a cleanup the test's context has ended.
+	limit *= time.Duration(max(3, l.patience))
 	err := wait.Every(50*time.Millisecond).For(limit).Until(context.WithoutCancel(t.Context()), func(context.Context) error {
 		began := time.Now()
 		if err := try(); err != nil {

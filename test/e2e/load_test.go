@@ -16,7 +16,7 @@ const (
 	loadRate  = 100              // requests a second, half on new and half on kept connections
 	heavyRate = 200              // in tests that `make test` does not have: here the requests alone would take a tenth of the processors
 	keepers   = 20               // kept connections
-	patience  = 10 * time.Second // for a connection or an answer
+	patience  = 30 * time.Second // for a connection or an answer: longer than a busy machine lets one wait
 )
 
 // load asks an address at a steady rate and counts what fails. It repeats nothing: a request that gets no answer has failed. A
