@@ -57,10 +57,6 @@ func TestActionsOnNodesKeepWhatRuns(t *testing.T) {
 		node("taint", "murano-kube-2-r2", "slow-")
 	})
 
-	t.Run("claims get directories of nodes, which go with their claims and hold their node", func(t *testing.T) {
-		localVolumes(t, s, file)
-	})
-
 	t.Run("a reboot fails no request", func(t *testing.T) {
 		bothReplicasAnswer(t, l, endpoint)
 		before := s.began(t, "murano-kube-3")
@@ -113,6 +109,10 @@ func TestActionsOnNodesKeepWhatRuns(t *testing.T) {
 		node("unlock", "murano-kube-3")
 		require.Equal(t, " ", of("murano-kube-3", ".spec.unschedulable} {.spec.taints[?(@.key=='burano.io/locked')].effect"))
 		s.holds(t, []string{"murano-kube-2-r2", "murano-kube-3"}, []string{"murano-gateway-1"})
+	})
+
+	t.Run("claims get directories of nodes, which go with their claims and hold their node", func(t *testing.T) {
+		localVolumes(t, s, file)
 	})
 
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
