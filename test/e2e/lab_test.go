@@ -205,6 +205,14 @@ func (l *lab) healthy(t *testing.T) {
 	})
 }
 
+// soakOnly skips what `make soak` alone runs, and says why `make test` does without.
+func soakOnly(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("BURANO_SOAK") == "" {
+		t.Skip(why)
+	}
+}
+
 // eventually repeats try until it succeeds, at most for the limit.
 func (l *lab) eventually(t *testing.T, limit time.Duration, what string, try func() error) {
 	t.Helper()

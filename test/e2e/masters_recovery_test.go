@@ -14,9 +14,7 @@ import (
 // all servers are lost and come back from a snapshot, two masters are lost and the cluster goes on with the third one, a master is replaced
 // without room for another one, there are five for a while, and they stay until the first one, which was lost, is back. It is a part of `make soak`.
 func TestThreeMastersComeBack(t *testing.T) {
-	if os.Getenv("BURANO_SOAK") == "" {
-		t.Skip("it is a part of make soak")
-	}
+	soakOnly(t, "it is a part of make soak")
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)

@@ -69,9 +69,7 @@ spec:
 
 // TestPodsFollowWhatTheyUse has a HorizontalPodAutoscaler add a pod, switches metrics off, and on where somebody else answers for them.
 func TestPodsFollowWhatTheyUse(t *testing.T) {
-	if os.Getenv("BURANO_SOAK") == "" {
-		t.Skip("`make soak` runs this: TestAnApplicationAnswersThroughAGateway looks whether metrics are there")
-	}
+	soakOnly(t, "`make soak` runs this: TestAnApplicationAnswersThroughAGateway looks whether metrics are there")
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)

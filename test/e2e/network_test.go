@@ -23,9 +23,7 @@ import (
 // after another, the master last, while the cluster stands in both networks. Requests come through both gateways meanwhile, and fail
 // only at the one that is being replaced.
 func TestNodesMoveToAnotherNetwork(t *testing.T) {
-	if os.Getenv("BURANO_SOAK") == "" {
-		t.Skip("`make soak` runs this: beside two other clusters on two processors a request may wait too long for what a gateway's routes follow")
-	}
+	soakOnly(t, "`make soak` runs this: beside two other clusters on two processors a request may wait too long for what a gateway's routes follow")
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	router := demo.router(t)

@@ -20,9 +20,7 @@ import (
 // TestAServerThatWasPausedDoesNothingMore pauses one of two servers over one PostgreSQL in the middle of a deployment, for longer than
 // its lease: the other one goes on, and the first, when it wakes, does nothing more in the database, the cloud or on nodes. `make soak` has it.
 func TestAServerThatWasPausedDoesNothingMore(t *testing.T) {
-	if os.Getenv("BURANO_SOAK") == "" {
-		t.Skip("make soak runs this: the unit tests hold each fence")
-	}
+	soakOnly(t, "make soak runs this: the unit tests hold each fence")
 	flags := []string{"--database", databasetest.Postgres(t), "--lease", "15s"}
 	l := start(t)
 	demo := l.user(t, "burano-demo")

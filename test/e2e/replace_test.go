@@ -23,9 +23,7 @@ import (
 // gateways: every node gets another server, the master too, and nothing that is in the cluster is lost. Meanwhile requests come through
 // both gateways, and fail only at the one that is being replaced. `make soak` has it.
 func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
-	if os.Getenv("BURANO_SOAK") == "" {
-		t.Skip("make soak runs this: TestChangesSurvive… replaces each kind of node in make test")
-	}
+	soakOnly(t, "make soak runs this: TestChangesSurvive… replaces each kind of node in make test")
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)

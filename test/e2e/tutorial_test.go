@@ -15,9 +15,7 @@ import (
 
 // TestTheTutorialWorks runs every command of docs/tutorial.md, in its order, in an empty folder. `make test-tutorial` and `make soak` have it.
 func TestTheTutorialWorks(t *testing.T) {
-	if os.Getenv("BURANO_SOAK") == "" {
-		t.Skip("make test-tutorial runs the tutorial")
-	}
+	soakOnly(t, "make test-tutorial runs the tutorial")
 	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "tutorial.md"))
 	require.NoError(t, err)
 	commands := shellBlocks(string(document))

@@ -135,9 +135,7 @@ func (u *upgrading) upgraded(t *testing.T, before string) {
 // TestAClusterGetsAnotherImageOfTheSameKubernetes has the smallest cluster change its image by an upgrade, which is paused, goes back, and ends at
 // the second go: with the same Kubernetes it could go back at any time. `make soak` has it.
 func TestAClusterGetsAnotherImageOfTheSameKubernetes(t *testing.T) {
-	if os.Getenv("BURANO_SOAK") == "" {
-		t.Skip("make soak runs this: it replaces the nodes of a cluster three times, which other tests do once")
-	}
+	soakOnly(t, "make soak runs this: it replaces the nodes of a cluster three times, which other tests do once")
 	l := start(t)
 	u := prepareUpgrade(t, l, l.image(), "")
 	require.Regexp(t, `about 4m30s, by guess\n3 nodes are replaced one after another`, u.upgrade(t, "--image", "burano-node", "--plan"))

@@ -20,9 +20,7 @@ import (
 // stands still, its server dies, it leaves. Each time the other one takes it over, and requests through that one's own address notice nothing.
 // `make soak` has it.
 func TestGatewaysShareAnAddress(t *testing.T) {
-	if os.Getenv("BURANO_SOAK") == "" {
-		t.Skip("make soak runs this")
-	}
+	soakOnly(t, "make soak runs this")
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)

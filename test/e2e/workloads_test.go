@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -55,9 +54,7 @@ func (s *scaling) images(t *testing.T) string {
 // failingRollouts gives the pod an image and an environment that do not run, mends both, and does the same to a job, while requests come: minutes,
 // of which most are waits for what may pass by itself.
 func (s *scaling) failingRollouts(t *testing.T, gateway string) {
-	if os.Getenv("BURANO_SOAK") == "" {
-		t.Skip("`make soak` runs this: it waits minutes for containers that do not come up")
-	}
+	soakOnly(t, "`make soak` runs this: it waits minutes for containers that do not come up")
 	a := &applications{lab: s.lab, user: s.user}
 	replicas := len(s.pods(t))
 	all := func(image string) string { return fmt.Sprintf("%s %d of %d", image, replicas, replicas) }
