@@ -78,12 +78,12 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 		return err
 	}
 	c.reports.inform(ctx, object, "Kubernetes cluster %s is up and running", object.Text("name"))
-	c.tell(ctx, object)
+	c.reportOptions(ctx, object)
 	return nil
 }
 
-// tell says what became of options that Kubernetes has no part for any more.
-func (c clusterClass) tell(ctx context.Context, object *muranopl.Object) {
+// reportOptions says what became of options that Kubernetes has no part for any more.
+func (c clusterClass) reportOptions(ctx context.Context, object *muranopl.Object) {
 	if object.Bool("enableDashboard") {
 		c.reports.inform(ctx, object, "What runs in cluster %s, with events and logs, is at /dashboard/environments/%s/clusters/%s of Burano", object.Text("name"), c.runtime.EnvironmentID(), object.ID())
 	}

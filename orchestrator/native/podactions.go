@@ -13,9 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -177,11 +175,6 @@ func (p podClass) rollback(ctx context.Context, call muranopl.Call) (any, error)
 		return nil, err
 	}
 	var undo []func() error
-	back := func() {
-		for _, one := range undo {
-			p.putBack(ctx, one)
-		}
-	}
 	var others []string // what the next deployment makes otherwise again
 	for _, one := range all {
 		i := slices.IndexFunc(former.Spec.Containers, func(built corev1.Container) bool { return built.Name == kubeName(one.container.name) })
@@ -208,7 +201,9 @@ func (p podClass) rollback(ctx context.Context, call muranopl.Call) (any, error)
 		return p.waitPod(ctx, call.Object, api, waiting.spec)
 	})
 	if err != nil {
-		back()
+		for _, one := range undo {
+			p.putBack(ctx, one)
+		}
 		return nil, err
 	}
 	if len(others) > 0 {
@@ -333,19 +328,11 @@ func (p podClass) logs(ctx context.Context, call muranopl.Call) (any, error) {
 	only, _ := call.Args["pod"].(string)
 	lines, _ := call.Args["lines"].(int64)
 	previous, _ := call.Args["previous"].(bool)
-	api, err := p.kubernetes(ctx, call.Interpreter, call.Object)
+	api, client, found, err := p.running(ctx, call)
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(api)
-	if err != nil {
-		return nil, err
-	}
-	found, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: call.Object.ID()}.String()})
-	if err != nil {
-		return nil, fmt.Errorf("list the pods of %s: %w", call.Object.Text("name"), err)
-	}
-	pods, err := choosePods(found.Items, only)
+	pods, err := choosePods(found, only)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", call.Object, err)
 	}

@@ -149,20 +149,12 @@ func (p podClass) restartContainers(ctx context.Context, call muranopl.Call) (an
 	if err := refuseJob(call.Object, "to be restarted"); err != nil {
 		return nil, err
 	}
-	api, err := p.kubernetes(ctx, call.Interpreter, call.Object)
+	api, _, found, err := p.running(ctx, call)
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(api)
-	if err != nil {
-		return nil, err
-	}
-	found, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: call.Object.ID()}.String()})
-	if err != nil {
-		return nil, fmt.Errorf("list the pods of %s: %w", call.Object.Text("name"), err)
-	}
-	slices.SortFunc(found.Items, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	for _, pod := range found.Items {
+	slices.SortFunc(found, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	for _, pod := range found {
 		if pod.DeletionTimestamp != nil || pod.Spec.NodeName == "" {
 			continue
 		}
@@ -175,6 +167,20 @@ func (p podClass) restartContainers(ctx context.Context, call muranopl.Call) (an
 		p.reports.inform(ctx, call.Object, "The containers of %s on %s were restarted", pod.Name, pod.Spec.NodeName)
 	}
 	return nil, nil
+}
+
+// running gives access to the cluster of an action's pod, and lists what runs of the pod there.
+func (p podClass) running(ctx context.Context, call muranopl.Call) (*rest.Config, kubernetes.Interface, []corev1.Pod, error) {
+	api, err := p.kubernetes(ctx, call.Interpreter, call.Object)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	pods, err := listPods(ctx, client, call.Object.Text("name"), labels.Set{labelPod: call.Object.ID()})
+	return api, client, pods, err
 }
 
 func (p podClass) restartPod(ctx context.Context, api *rest.Config, object *muranopl.Object, pod corev1.Pod) error {

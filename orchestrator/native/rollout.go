@@ -144,7 +144,11 @@ func (r *rollout) wait(ctx context.Context) error {
 	if cause != nil {
 		err = cause
 	}
-	found, unknown := r.obstacles(ctx)
+	var found []obstacle
+	pods, _, unknown := r.newest(ctx)
+	if unknown == nil {
+		found, unknown = r.obstacles(ctx, pods)
+	}
 	return &failedRollout{pod: r.spec.name, obstacles: found, err: errors.Join(err, unknown)}
 }
 
@@ -180,7 +184,7 @@ func (r *rollout) hopeless(ctx context.Context) bool {
 		r.free(ctx, pods)
 		return false
 	}
-	found, err := r.obstacles(ctx)
+	found, err := r.obstacles(ctx, pods)
 	if err != nil {
 		return false
 	}
@@ -222,12 +226,12 @@ func (r *rollout) free(ctx context.Context, pods []corev1.Pod) {
 }
 
 func (r *rollout) freeSet(ctx context.Context, newest []corev1.Pod) {
-	all, err := r.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: r.spec.id}.String()})
+	all, err := listPods(ctx, r.client, r.spec.name, labels.Set{labelPod: r.spec.id})
 	if err != nil {
 		return // the wait asks again
 	}
-	for i := range all.Items {
-		pod := &all.Items[i]
+	for i := range all {
+		pod := &all[i]
 		current := slices.ContainsFunc(newest, func(one corev1.Pod) bool { return one.UID == pod.UID })
 		ready := slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
 			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
@@ -265,16 +269,25 @@ func (r *rollout) newest(ctx context.Context) (newest []corev1.Pod, known bool, 
 		}
 		mine[labelReplicaSet] = sets[0].Labels[labelReplicaSet]
 	}
-	pods, err := r.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
+	pods, err := listPods(ctx, r.client, r.spec.name, mine)
 	if err != nil {
-		return nil, false, fmt.Errorf("list the pods of %s: %w", r.spec.name, err)
+		return nil, false, err
 	}
-	for _, pod := range pods.Items {
+	for _, pod := range pods {
 		if pod.DeletionTimestamp == nil {
 			newest = append(newest, pod)
 		}
 	}
 	return newest, true, nil
+}
+
+// listPods lists what Kubernetes runs, with these labels, of the pod of this name.
+func listPods(ctx context.Context, client kubernetes.Interface, name string, with labels.Set) ([]corev1.Pod, error) {
+	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: with.String()})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of %s: %w", name, err)
+	}
+	return pods.Items, nil
 }
 
 // revisions are the ReplicaSets of the pod's Deployment, the newest first.
@@ -307,11 +320,7 @@ func (r *rollout) noteRan(ctx context.Context) error {
 }
 
 // obstacles says what keeps the newest pods from running.
-func (r *rollout) obstacles(ctx context.Context) ([]obstacle, error) {
-	pods, _, err := r.newest(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (r *rollout) obstacles(ctx context.Context, pods []corev1.Pod) ([]obstacle, error) {
 	noted, err := r.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,type=Warning"})
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
