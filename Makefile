@@ -66,6 +66,11 @@ test-servers: setup build ## Three servers behind HAProxy over PostgreSQL under 
 	@test/servers/former.sh $(FORMER) $(BUILD)/former/burano
 	BURANO_FORMER=$(BUILD)/former/burano go test -count=1 -timeout 30m -v ./test/servers
 
+.PHONY: conformance
+conformance: setup build image ## Run the conformance tests of Kubernetes on a cluster (FOCUS=REGEXP: only those; PROCS=4 at the same time; hours, with what they need built first)
+	test/conformance/build.sh $(BUILD)/conformance
+	BURANO_CONFORMANCE=$(BUILD)/conformance BURANO_FOCUS='$(FOCUS)' BURANO_PROCS=$(PROCS) BURANO_TIMEOUT=$(TIMEOUT) go test -count=1 -timeout 6h -v -run '^TestKubernetesConforms$$' ./test/e2e
+
 .PHONY: test-tutorial
 test-tutorial: setup build image ## Run every command of docs/tutorial.md on a local cloud
 	BURANO_SOAK=1 go test -count=1 -timeout 20m -v -run '^TestTheTutorialWorks$$' ./test/e2e

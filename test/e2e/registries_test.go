@@ -28,6 +28,7 @@ type imageRegistry struct {
 	user, password string // who may use it; empty: everybody
 	mutex          sync.Mutex
 	pulled         []string // the repositories whose manifests were asked for
+	wanted         []string // what was asked for by repository:tag, be it there or not
 }
 
 func startRegistry(t *testing.T, user, password string) *imageRegistry {
@@ -43,9 +44,14 @@ func startRegistry(t *testing.T, user, password string) *imageRegistry {
 			http.Error(w, "who are you?", http.StatusUnauthorized)
 			return
 		}
-		if repository, _, asked := strings.Cut(strings.TrimPrefix(request.URL.Path, "/v2/"), "/manifests/"); asked && request.Method == http.MethodGet {
+		if repository, reference, asked := strings.Cut(strings.TrimPrefix(request.URL.Path, "/v2/"), "/manifests/"); asked && request.Method != http.MethodPut {
 			r.mutex.Lock()
-			r.pulled = append(r.pulled, repository+" "+request.URL.RawQuery)
+			if request.Method == http.MethodGet {
+				r.pulled = append(r.pulled, repository+" "+request.URL.RawQuery)
+			}
+			if !strings.Contains(reference, ":") { // which a digest has
+				r.wanted = append(r.wanted, repository+":"+reference)
+			}
 			r.mutex.Unlock()
 		}
 		images.ServeHTTP(w, request)
@@ -103,6 +109,18 @@ func (r *imageRegistry) pulls(repository string) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return slices.Contains(r.pulled, repository)
+}
+
+// missing are those images that somebody wanted and are not among these, each once.
+func (r *imageRegistry) missing(there []string) (names []string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for _, name := range r.wanted {
+		if !slices.Contains(there, name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // mirrorName is a mirror that is reached through a proxy only.

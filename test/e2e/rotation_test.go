@@ -121,6 +121,6 @@ func (l *lab) write(ctx context.Context, environment, kubeconfig string) string 
 
 // tried is kubectl where it may fail.
 func (c *cluster) tried(args ...string) (string, error) {
-	output, err := exec.Command(filepath.Join(filepath.Dir(c.lab.image()), "bin", "kubectl"), append([]string{"--kubeconfig", c.kubeconfig}, args...)...).CombinedOutput()
+	output, err := exec.Command(c.lab.kubectl(), append([]string{"--kubeconfig", c.kubeconfig}, args...)...).CombinedOutput()
 	return string(output), err
 }

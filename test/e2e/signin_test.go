@@ -20,7 +20,7 @@ func readersRead(t *testing.T, l *lab, c *cluster) {
 	reader := l.reader(t)
 	folder := t.TempDir()
 	kubectl := func(config string, environment []string, args ...string) (string, error) {
-		command := exec.Command(filepath.Join(filepath.Dir(l.image()), "bin", "kubectl"), append([]string{"--kubeconfig", config}, args...)...)
+		command := exec.Command(l.kubectl(), append([]string{"--kubeconfig", config}, args...)...)
 		command.Env = append(os.Environ(), environment...)
 		command.Env = append(command.Env, "PATH="+filepath.Dir(l.program("burano"))+":"+os.Getenv("PATH"), "HOME="+folder)
 		output, err := command.CombinedOutput()

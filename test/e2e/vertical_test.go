@@ -372,6 +372,9 @@ func (l *lab) clusterOf(t *testing.T, u *user, environment map[string]any) *clus
 	return c
 }
 
+// kubectl is the program that came out of the node image.
+func (l *lab) kubectl() string { return filepath.Join(filepath.Dir(l.image()), "bin", "kubectl") }
+
 // kubectl runs the real kubectl with the downloaded kubeconfig.
 func (c *cluster) kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
@@ -381,7 +384,7 @@ func (c *cluster) kubectl(t *testing.T, input string, args ...string) string {
 }
 
 func (c *cluster) tryKubectl(input string, args ...string) (string, error) {
-	command := exec.Command(filepath.Join(filepath.Dir(c.lab.image()), "bin", "kubectl"), append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
+	command := exec.Command(c.lab.kubectl(), append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
 	command.Stdin = strings.NewReader(input)
 	output, err := command.CombinedOutput()
 	return string(output), err

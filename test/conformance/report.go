@@ -1,0 +1,124 @@
+package conformance
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Spec is one conformance test that was chosen, and what came of it.
+type Spec struct {
+	Name   string
+	Passed bool
+	// Skipped is the reason that the test itself gave for skipping; "" where it ran.
+	Skipped string
+	// Failure says in a line what a test that failed saw.
+	Failure string
+	Took    time.Duration
+}
+
+// reported are the fields that are used here of what Ginkgo says of a spec in its JSON report.
+type reported struct {
+	ContainerHierarchyTexts []string
+	LeafNodeType            string
+	LeafNodeText            string
+	State                   string
+	RunTime                 time.Duration
+	Failure                 struct{ Message string }
+}
+
+// known are tests that fail on nodes of ours, by a part of their names, and why.
+var known = map[string]string{
+	"ImageVolume should succeed with pod and pull policy of Always": "the node image has Debian 12's containerd 1.6; volumes made of images need 2.1",
+}
+
+// Known is the reason why a test is known to fail, or "".
+func (s Spec) Known() string {
+	for part, reason := range known {
+		if strings.Contains(s.Name, part) {
+			return reason
+		}
+	}
+	return ""
+}
+
+// Report is what came of a run.
+type Report struct {
+	// Specs are ordered by their names. What ran before or after all of them is among them only if it failed.
+	Specs []Spec
+	// Left are how many were chosen besides, and did not begin before the time was over.
+	Left int
+}
+
+// ReadReport reads Ginkgo's JSON report.
+func ReadReport(path string) (Report, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Report{}, err
+	}
+	var suites []struct {
+		PreRunStats struct{ SpecsThatWillRun int }
+		SpecReports []reported
+	}
+	if err := json.Unmarshal(data, &suites); err != nil {
+		return Report{}, fmt.Errorf("read Ginkgo's report %s: %w", path, err)
+	}
+	var report Report
+	for _, suite := range suites {
+		report.Left += suite.PreRunStats.SpecsThatWillRun
+		for _, r := range suite.SpecReports {
+			spec := Spec{Name: strings.Join(append(r.ContainerHierarchyTexts, r.LeafNodeText), " "), Passed: r.State == "passed", Took: r.RunTime}
+			message, _, _ := strings.Cut(strings.TrimSpace(r.Failure.Message), "\n")
+			switch {
+			case r.State == "skipped" && message != "":
+				spec.Skipped = message
+			case r.State == "skipped" || r.State == "pending":
+				continue // not chosen
+			case !spec.Passed:
+				spec.Failure = cmp.Or(message, r.State)
+			}
+			if r.LeafNodeType != "It" {
+				if spec.Passed {
+					continue
+				}
+				spec.Name = r.LeafNodeType
+			} else {
+				report.Left--
+			}
+			report.Specs = append(report.Specs, spec)
+		}
+	}
+	slices.SortFunc(report.Specs, func(a, b Spec) int { return strings.Compare(a.Name, b.Name) })
+	return report, nil
+}
+
+// Summary says how many passed, failed, were skipped and did not begin, and names those that failed or were skipped with their reasons.
+func (r Report) Summary() string {
+	var passed int
+	var failed, skipped []string
+	for _, spec := range r.Specs {
+		switch {
+		case spec.Passed:
+			passed++
+		case spec.Skipped != "":
+			skipped = append(skipped, spec.Name+": "+spec.Skipped)
+		case spec.Known() != "":
+			failed = append(failed, spec.Name+": as is known: "+spec.Known())
+		default:
+			failed = append(failed, spec.Name+": "+spec.Failure)
+		}
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d conformance tests: %d passed, %d failed, %d skipped, %d not begun\n", len(r.Specs)+r.Left, passed, len(failed), len(skipped), r.Left)
+	for _, line := range failed {
+		fmt.Fprintf(&text, "failed: %s\n", line)
+	}
+	for _, line := range skipped {
+		fmt.Fprintf(&text, "skipped: %s\n", line)
+	}
+	return text.String()
+}
