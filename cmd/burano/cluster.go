@@ -25,6 +25,14 @@ func clusterTable(s client.Cluster) func(*tabwriter.Writer) {
 	return func(table *tabwriter.Writer) { printCluster(s, table) }
 }
 
+// decided is what a scaling decided last, for people.
+func decided(last *client.ScalingDecision) string {
+	if last == nil {
+		return ""
+	}
+	return last.At.Format(time.DateTime) + ": " + last.Text
+}
+
 func printCluster(s client.Cluster, table *tabwriter.Writer) {
 	members := map[string]string{}
 	for _, one := range s.Members {
@@ -51,14 +59,14 @@ func printCluster(s client.Cluster, table *tabwriter.Writer) {
 		fmt.Fprintln(table, "\nGROUP\tNODES\tMINIMUM\tMAXIMUM\tLAST DECISION")
 	}
 	for _, one := range s.Groups {
-		minimum, last := "", ""
+		minimum := ""
 		if one.Minimum != nil {
 			minimum = strconv.Itoa(*one.Minimum)
 		}
-		if one.LastDecision != nil {
-			last = one.LastDecision.At.Format(time.DateTime) + ": " + one.LastDecision.Text
-		}
-		fmt.Fprintf(table, "%s\t%d\t%s\t%d\t%s\n", one.Name, one.Nodes, minimum, one.Maximum, last)
+		fmt.Fprintf(table, "%s\t%d\t%s\t%d\t%s\n", one.Name, one.Nodes, minimum, one.Maximum, decided(one.LastDecision))
+	}
+	if one := s.GatewayScaling; one != nil {
+		fmt.Fprintf(table, "\nGATEWAYS FOLLOW CONNECTIONS\tMINIMUM\tMAXIMUM\tSESSIONS\tLAST DECISION\n\t%d\t%d\t%d\t%s\n", one.Minimum, one.Maximum, one.Sessions, decided(one.LastDecision))
 	}
 	if len(s.Members) > 0 {
 		fmt.Fprintln(table, "\nETCD\tFILE\tIN USE\tQUOTA")

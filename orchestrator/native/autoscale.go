@@ -257,20 +257,10 @@ func (c clusterClass) scaleByLoad(ctx context.Context, call muranopl.Call) (any,
 
 // decide finds out what is to become of the groups.
 func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []modelGroup, record *scalingRecord) error {
-	known, err := c.clusters.facts(ctx, call.Object)
+	known, err := c.clusters.forScaling(ctx, call.Object)
 	if err != nil {
 		return err
 	}
-	if known == nil || !known.Network.IsValid() {
-		return fault.New(fault.Invalid, "cluster %s was never up: deploy the environment", call.Object.Text("name"))
-	}
-	if upgrade, err := c.clusters.upgradeOf(ctx, call.Object); err != nil || upgrade != nil {
-		if err == nil {
-			err = fault.New(fault.Conflict, "an upgrade of cluster %s has begun: its groups follow their load again when it has ended", call.Object.Text("name"))
-		}
-		return err
-	}
-	c.clusters.recall(call.Object, known)
 	live, err := c.clusters.bring(ctx, call.Object, known.Nodes)
 	if err != nil {
 		return err
@@ -304,6 +294,26 @@ func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []mod
 		}
 		return nil
 	})
+}
+
+// forScaling is what is known of a cluster whose number of nodes may be changed by its load.
+func (c *clusters) forScaling(ctx context.Context, cluster *muranopl.Object) (*facts, error) {
+	known, err := c.facts(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	if known == nil || !known.Network.IsValid() {
+		return nil, fault.New(fault.Invalid, "cluster %s was never up: deploy the environment", cluster.Text("name"))
+	}
+	upgrade, err := c.upgradeOf(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	if upgrade != nil {
+		return nil, fault.New(fault.Conflict, "an upgrade of cluster %s has begun: its nodes follow their load again when it has ended", cluster.Text("name"))
+	}
+	c.recall(cluster, known)
+	return known, nil
 }
 
 func kubernetesOf(ctx context.Context, live *nodes.Cluster) (kubernetes.Interface, error) {

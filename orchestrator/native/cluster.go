@@ -33,10 +33,11 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		"scaleNodesUp": c.scaleUp(ofCluster(minions)), "scaleNodesDown": c.scaleDown(ofCluster(minions)),
 		"scaleGatewaysUp": c.scaleUp(ofCluster(gateways)), "scaleGatewaysDown": c.scaleDown(ofCluster(gateways)),
 		"addExternalNode": c.addExternalNode, "removeExternalNode": c.removeExternalNode,
-		".init": c.clusters.masters.init, "setMasterCount": c.setMasterCount,
+		".init": c.init, "setMasterCount": c.setMasterCount,
 		"addGroup": c.addGroup, "removeGroup": c.removeGroup,
 		"scaleGroupUp": c.scaleUp(ofGroup), "scaleGroupDown": c.scaleDown(ofGroup), "setGroupCount": c.setGroupCount,
 		methodScale: c.scaleByLoad, "setGroupLimits": c.setGroupLimits,
+		methodScaleGateways: c.scaleGatewaysByLoad, "setGatewayLimits": c.setGatewayLimits,
 		methodRepairNode: c.repairNode,
 		"replaceNode":    c.replaceNode,
 		methodUpgrade:    c.upgrade,
@@ -49,6 +50,14 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		"lockNode": c.asItStands(c.lockNode), "unlockNode": c.asItStands(c.unlockNode), "rebootNode": c.asItStands(c.rebootNode),
 		methodRestore: c.restore, "recoverQuorum": c.recoverQuorum,
 	}
+}
+
+// init has the cluster have the nodes that follow from what it had.
+func (c clusterClass) init(ctx context.Context, call muranopl.Call) (any, error) {
+	if err := c.clusters.masters.init(ctx, call); err != nil {
+		return nil, err
+	}
+	return nil, c.followsConnections(ctx, call.Object)
 }
 
 // deploy brings the cluster's servers and then the cluster itself to what the model wants, once per task.
@@ -75,6 +84,9 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 		}
 	}
 	if err := c.clusters.masters.keep(ctx, object, true); err != nil {
+		return err
+	}
+	if err := c.keepGateways(ctx, object); err != nil {
 		return err
 	}
 	c.reports.inform(ctx, object, "Kubernetes cluster %s is up and running", object.Text("name"))
@@ -203,6 +215,9 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 		if group := one.instance().Find(classMinionGroup); group != nil {
 			node.Elastic = elastic(group)
 		}
+		if one.role == nodes.Gateway {
+			node.Elastic = comesAndGoes(object, one.object)
+		}
 		if one.role == nodes.Minion && !one.leaving {
 			if node.Settings, err = c.clusters.settings.whole(ctx, one.instance()); err != nil {
 				return nil, err
@@ -274,6 +289,9 @@ func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems
 		}
 	}
 	problems = append(problems, checkGroups(object)...)
+	if err := checkGatewayLimits(object); err != nil {
+		problems = append(problems, err)
+	}
 	unconnected, err := c.checkPodNetwork(ctx, object)
 	if err != nil {
 		return nil, err

@@ -463,7 +463,7 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 		return err
 	}
 	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: api, Nodes: list, Network: own, Further: further, Addressing: pods.Addressing,
-		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(object), Virtual: virtualOf(object)})
+		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(object), Gateways: gatewayFacts(object), Virtual: virtualOf(object)})
 }
 
 func (c *clusters) storeFacts(ctx context.Context, object *muranopl.Object, known facts) error {

@@ -35,6 +35,8 @@ type facts struct {
 	SnapshotContainer string `json:"snapshot_container,omitempty"`
 	// Groups are those of minions, as they were deployed last.
 	Groups []groupFact `json:"groups,omitempty"`
+	// Gateways are by what it has as many gateways as its connections need; nil where it does not follow them.
+	Gateways *gatewayFact `json:"gateways,omitempty"`
 }
 
 // Secrets keeps the sealed values of environments.

@@ -170,20 +170,8 @@ func (l *loads) findings(ctx context.Context, environment *keeper.Environment, c
 		if change.Count < change.From {
 			finding.Kind = "group-too-large"
 		}
-		_, err := environment.Project(ctx, "")
-		switch {
-		case upgrades:
-			finding.Mends = "End the upgrade of the cluster that has begun: until then its groups stay as they are"
-		case environment.Failed:
-			finding.Mends = "Deploy the environment again. Burano does not change the group by itself, because its newest deployment failed"
-		case errors.Is(err, keeper.ErrNoDelegation):
-			finding.Severity = keeper.Warning
-			finding.Mends = "Give the environment a standing delegation, without which Burano makes and deletes no servers: burano environment delegation set " + environment.Name
-		default:
-			finding.Mends = "Burano does so by itself, with the environment's standing delegation"
-			finding.Repair = &keeper.Repair{ObjectID: cluster.ObjectID, Method: methodScale, Cloud: true, Routine: true,
-				Text: "Groups of cluster " + cluster.Name() + " follow their load"}
-		}
+		resizes(ctx, environment, &finding, upgrades, &keeper.Repair{ObjectID: cluster.ObjectID, Method: methodScale, Cloud: true, Routine: true,
+			Text: "Groups of cluster " + cluster.Name() + " follow their load"})
 		findings = append(findings, finding)
 	}
 	if len(decision.Helpless) > 0 {
@@ -200,6 +188,23 @@ func (l *loads) findings(ctx context.Context, environment *keeper.Environment, c
 			Mends: "Give a group a higher maximum or larger nodes (setGroupLimits, its flavor), or have the pods request less"})
 	}
 	return findings
+}
+
+// resizes says what mends that a cluster has too many nodes or too few: the repair, unless something stands in its way.
+func resizes(ctx context.Context, environment *keeper.Environment, finding *keeper.Finding, upgrades bool, repair *keeper.Repair) {
+	_, err := environment.Project(ctx, "")
+	switch {
+	case upgrades:
+		finding.Mends = "End the upgrade of the cluster that has begun: until then the number of its nodes stays as it is"
+	case environment.Failed:
+		finding.Mends = "Deploy the environment again. Burano does not change the number of nodes by itself, because its newest deployment failed"
+	case errors.Is(err, keeper.ErrNoDelegation):
+		finding.Severity = keeper.Warning
+		finding.Mends = "Give the environment a standing delegation, without which Burano makes and deletes no servers: burano environment delegation set " + environment.Name
+	default:
+		finding.Mends = "Burano does so by itself, with the environment's standing delegation"
+		finding.Repair = repair
+	}
 }
 
 // connect opens a cluster, or goes on with one that was opened before and is still the same.

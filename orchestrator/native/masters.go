@@ -35,17 +35,17 @@ type keptMasters struct {
 }
 
 // init makes the masters that the cluster has.
-func (m furtherMasters) init(ctx context.Context, call muranopl.Call) (any, error) {
+func (m furtherMasters) init(ctx context.Context, call muranopl.Call) error {
 	known, err := m.known(ctx, call.Object)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if count, _ := call.Object.Get(masters.count); count == nil {
 		if err := call.Object.Set(masters.count, int64(known.Count)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return nil, m.make(ctx, call.Interpreter, call.Object, known, max(known.Made, call.Object.Int(masters.count)))
+	return m.make(ctx, call.Interpreter, call.Object, known, max(known.Made, call.Object.Int(masters.count)))
 }
 
 // make has the cluster have nodes for so many masters, all of them like the first one but for the images that are kept.

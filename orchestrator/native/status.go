@@ -40,6 +40,8 @@ type (
 		Upgrade *Upgrade `json:"upgrade"`
 		// Groups are those of minions, without the list of the cluster's own.
 		Groups []GroupStatus `json:"groups"`
+		// GatewayScaling is by what the cluster has as many gateways as its connections need; nil where it does not follow them.
+		GatewayScaling *GatewayScaling `json:"gateway_scaling"`
 	}
 	// VirtualStatus is an address that gateways share.
 	VirtualStatus struct {
@@ -51,6 +53,12 @@ type (
 		groupFact
 		Nodes int `json:"nodes"`
 		// Last is how its load changed it last; nil for never.
+		Last *ScalingDecision `json:"last_decision"`
+	}
+	// GatewayScaling is how many gateways there may be.
+	GatewayScaling struct {
+		gatewayFact
+		// Last is how connections changed their number last; nil for never.
 		Last *ScalingDecision `json:"last_decision"`
 	}
 	// RotationStatus is a rotation: parts of the cluster's trust, and how far it has come.
@@ -152,6 +160,13 @@ func Status(ctx context.Context, secrets Secrets, environmentID, objectID string
 	}
 	if status.Groups, err = groupStatuses(ctx, environmentVault{secrets, environmentID, objectID}.Load, known); err != nil {
 		return ClusterStatus{}, err
+	}
+	if known.Gateways != nil {
+		record, err := loadGatewayScaling(ctx, environmentVault{secrets, environmentID, objectID}.Load)
+		if err != nil {
+			return ClusterStatus{}, err
+		}
+		status.GatewayScaling = &GatewayScaling{gatewayFact: *known.Gateways, Last: record.Last}
 	}
 	for _, node := range found.Nodes {
 		status.Nodes = append(status.Nodes, nodeStatus(node))

@@ -69,14 +69,17 @@ type Cluster struct {
 		Maximum        int    `json:"maximum" yaml:"maximum"`
 		ScaleDownAfter int    `json:"scale_down_after" yaml:"scale_down_after"` // seconds
 		// LastDecision is how its load changed it last; nil for never.
-		LastDecision *struct {
-			At         time.Time `json:"at" yaml:"at"`
-			From       int       `json:"from" yaml:"from"`
-			To         int       `json:"to" yaml:"to"`
-			Text       string    `json:"text" yaml:"text"`
-			Deployment string    `json:"deployment" yaml:"deployment"`
-		} `json:"last_decision" yaml:"last_decision"`
+		LastDecision *ScalingDecision `json:"last_decision" yaml:"last_decision"`
 	} `json:"groups" yaml:"groups"`
+	// GatewayScaling is by what the cluster has as many gateways as their connections need; nil where their number does not follow these.
+	GatewayScaling *struct {
+		Minimum        int `json:"minimum" yaml:"minimum"`
+		Maximum        int `json:"maximum" yaml:"maximum"`
+		Sessions       int `json:"sessions" yaml:"sessions"`                 // connections at once of each gateway, at most and on average
+		ScaleDownAfter int `json:"scale_down_after" yaml:"scale_down_after"` // seconds
+		// LastDecision is how connections changed their number last; nil for never.
+		LastDecision *ScalingDecision `json:"last_decision" yaml:"last_decision"`
+	} `json:"gateway_scaling" yaml:"gateway_scaling"`
 	Routes []struct {
 		Namespace   string `json:"namespace" yaml:"namespace"`
 		Service     string `json:"service" yaml:"service"`
@@ -90,6 +93,15 @@ type Cluster struct {
 			Draining bool   `json:"draining" yaml:"draining"`
 		} `json:"backends" yaml:"backends"`
 	} `json:"routes" yaml:"routes"`
+}
+
+// ScalingDecision is a change of a number of nodes that the load of a cluster was the reason of.
+type ScalingDecision struct {
+	At         time.Time `json:"at" yaml:"at"`
+	From       int       `json:"from" yaml:"from"`
+	To         int       `json:"to" yaml:"to"`
+	Text       string    `json:"text" yaml:"text"` // with the reason, for people
+	Deployment string    `json:"deployment" yaml:"deployment"`
 }
 
 // Cluster asks how a cluster is, by the ids of its environment and of its object.

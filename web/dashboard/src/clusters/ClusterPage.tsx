@@ -197,6 +197,12 @@ function Parts({ environment, object, cluster, checked, model, details }: PartsP
             {words.virtualAddress}: <code>{cluster.virtual_address.floating_address || cluster.virtual_address.address}</code>
           </Content>
         )}
+        {cluster.gateway_scaling && (
+          <Content component="p" className="burano-breaks">
+            {words.gatewayScaling(cluster.gateway_scaling.minimum ?? 0, cluster.gateway_scaling.maximum ?? 0, cluster.gateway_scaling.sessions ?? 0)}{' '}
+            {cluster.gateway_scaling.last_decision?.text}
+          </Content>
+        )}
         <Content component="small">{words.checked(new Intl.DateTimeFormat(language, { timeStyle: 'medium' }).format(checked))}</Content>
       </PageSection>
       <PageSection>

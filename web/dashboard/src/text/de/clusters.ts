@@ -38,6 +38,8 @@ export const clusters: Texts['clusters'] = {
   maximum: 'Höchstens',
   fixed: 'Folgt nicht ihrer Last',
   lastDecision: 'Letzte Änderung durch ihre Last',
+  gatewayScaling: (minimum: number, maximum: number, sessions: number) =>
+    `Die Zahl der Gateways folgt ihren Verbindungen: ${minimum} bis ${maximum}, mit höchstens ${sessions} Verbindungen je Gateway.`,
   noMembers: 'Die Mitglieder sind zur Zeit nicht bekannt.',
   routes: 'Routen',
   service: 'Service',

@@ -36,6 +36,8 @@ export const clusters = {
   maximum: 'Maximum',
   fixed: 'Does not follow its load',
   lastDecision: 'Last change by its load',
+  gatewayScaling: (minimum: number, maximum: number, sessions: number) =>
+    `The number of gateways follows their connections: ${minimum} to ${maximum}, with at most ${sessions} connections each.`,
   noMembers: 'Its members are not known now.',
   routes: 'Routes',
   service: 'Service',

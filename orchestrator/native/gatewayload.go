@@ -1,0 +1,285 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+)
+
+// A cluster with a minimum of gateways has as many of them as its connections need: the duty of the keeper sees that they should be more or fewer, and
+// starts the action here, which decides by what it finds itself.
+
+const (
+	propertyFewest       = "gatewayMinimum"        // of a cluster; null: somebody else decides how many gateways it has
+	propertySessions     = "gatewaySessions"       // connections at once that a gateway is to have, on average
+	propertyGatewayAfter = "gatewayScaleDownAfter" // seconds
+	defaultSessions      = 5000
+
+	methodScaleGateways = "scaleGatewaysByLoad"
+	// attributeGateways is how many gateways a cluster with a minimum of them had when it was deployed last.
+	attributeGateways  = "gateways"
+	gatewayScalingName = "gateway-scaling" // gatewayRecord as JSON
+)
+
+// gatewayFact is by what a cluster has as many gateways as its connections need.
+type gatewayFact struct {
+	Minimum  int `json:"minimum"`
+	Maximum  int `json:"maximum"`
+	Sessions int `json:"sessions"`         // connections at once that a gateway is to have at most, on average
+	After    int `json:"scale_down_after"` // seconds
+}
+
+// gatewayRecord is what is kept of such a cluster.
+type gatewayRecord struct {
+	// Task is the one that decided last, and Count what it decided: taken over, it goes on with that.
+	Task  string           `json:"task,omitempty"`
+	Count int              `json:"count,omitempty"`
+	Last  *ScalingDecision `json:"last,omitempty"`
+}
+
+func loadGatewayScaling(ctx context.Context, load func(ctx context.Context, name string) ([]byte, bool, error)) (record gatewayRecord, err error) {
+	text, found, err := load(ctx, gatewayScalingName)
+	if err == nil && found {
+		err = json.Unmarshal(text, &record)
+	}
+	if err != nil {
+		return record, fmt.Errorf("read what is known of gateways that follow their connections: %w", err)
+	}
+	return record, nil
+}
+
+// gatewayFacts are those of a cluster in a task; nil where somebody else decides.
+func gatewayFacts(cluster *muranopl.Object) *gatewayFact {
+	if minimum, _ := cluster.Get(propertyFewest); minimum == nil {
+		return nil
+	}
+	return &gatewayFact{Minimum: cluster.Int(propertyFewest), Maximum: len(cluster.Objects(gateways.list)), Sessions: cluster.Int(propertySessions), After: cluster.Int(propertyGatewayAfter)}
+}
+
+// storedGateways are those of a cluster outside of tasks.
+func storedGateways(properties map[string]any) (*gatewayFact, error) {
+	if properties[propertyFewest] == nil {
+		return nil, nil
+	}
+	var cluster struct {
+		Minimum  int   `json:"gatewayMinimum"`
+		Sessions *int  `json:"gatewaySessions"`
+		After    *int  `json:"gatewayScaleDownAfter"`
+		Nodes    []any `json:"gatewayNodes"`
+	}
+	wanted := map[string]any{}
+	for _, name := range []string{propertyFewest, propertySessions, propertyGatewayAfter, gateways.list} {
+		wanted[name] = properties[name]
+	}
+	if err := convert(wanted, &cluster); err != nil {
+		return nil, fmt.Errorf("read how many gateways the cluster is to have: %w", err)
+	}
+	found := &gatewayFact{Minimum: cluster.Minimum, Maximum: len(cluster.Nodes), Sessions: defaultSessions, After: defaultAfter}
+	if cluster.Sessions != nil {
+		found.Sessions = *cluster.Sessions
+	}
+	if cluster.After != nil {
+		found.After = *cluster.After
+	}
+	return found, nil
+}
+
+// between is the number of gateways that is nearest to the one given.
+func (f gatewayFact) between(count int) int { return min(max(count, f.Minimum), f.Maximum) }
+
+// needed is how many gateways so many open connections need, where there are so many now. One goes only when the others would have at most three quarters
+// of the connections that they may have: else the next few connections would bring it back.
+func (f gatewayFact) needed(open int64, now int) int {
+	each := int64(f.Sessions)
+	enough := f.between(int(min((open+each-1)/each, int64(f.Maximum))))
+	if enough >= now {
+		return enough
+	}
+	easy := f.between(int(min((4*open+3*each-1)/(3*each), int64(f.Maximum))))
+	return min(easy, now)
+}
+
+// sizes says what is to become of the gateways by what they count. A gateway that does not answer may have connections: none goes then.
+func (f gatewayFact) sizes(counted Traffic) (now, wanted int, reason string) {
+	var open int64
+	silent := false
+	for _, gateway := range counted.Gateways {
+		silent = silent || gateway.Problem != ""
+		for _, listener := range gateway.Listeners {
+			open += listener.Connections
+		}
+	}
+	now = len(counted.Gateways)
+	wanted = f.needed(open, now)
+	if silent && wanted < now {
+		wanted = now
+	}
+	change := "grows"
+	if wanted < now {
+		change = "shrinks"
+	}
+	return now, wanted, fmt.Sprintf("The cluster %s from %d to %d gateways, because they have %d connections open and are to have %d each", change, now, wanted, open, f.Sessions)
+}
+
+// countGateways asks all gateways among nodes what they count, those that leave left out.
+func countGateways(ctx context.Context, cluster countedCluster, list []nodes.Node) Traffic {
+	counted := Traffic{Sampled: time.Now().UTC()}
+	for _, node := range list {
+		if node.Role != nodes.Gateway || node.Leaving {
+			continue
+		}
+		one := GatewayTraffic{Name: node.Name}
+		asked, cancel := context.WithTimeout(ctx, trafficPatience)
+		listeners, err := cluster.GatewayTraffic(asked, node)
+		cancel()
+		if one.Listeners = listeners; err != nil {
+			one.Problem = err.Error()
+		}
+		counted.Gateways = append(counted.Gateways, one)
+	}
+	return counted
+}
+
+// followsConnections has a cluster that is loaded have as many gateways as it was deployed with: what the model says is as old as the model.
+func (c clusterClass) followsConnections(ctx context.Context, cluster *muranopl.Object) error {
+	limits := gatewayFacts(cluster)
+	if limits == nil {
+		return nil
+	}
+	count := cluster.Int(gateways.count)
+	kept, found, err := c.clusters.runtime.Attribute(ctx, cluster, attributeGateways)
+	if err != nil {
+		return err
+	}
+	if found && kept != nil {
+		if err := convert(kept, &count); err != nil {
+			return fmt.Errorf("read how many gateways cluster %s has: %w", cluster.Text("name"), err)
+		}
+	}
+	return cluster.Set(gateways.count, int64(limits.between(count)))
+}
+
+// keepGateways keeps how many gateways there are once they are there.
+func (c clusterClass) keepGateways(ctx context.Context, cluster *muranopl.Object) error {
+	kept, found, err := c.clusters.runtime.Attribute(ctx, cluster, attributeGateways)
+	if err != nil {
+		return err
+	}
+	if gatewayFacts(cluster) != nil {
+		return c.clusters.runtime.SetAttribute(ctx, cluster, attributeGateways, int64(cluster.Int(gateways.count)))
+	}
+	if found && kept != nil {
+		return c.clusters.runtime.SetAttribute(ctx, cluster, attributeGateways, nil)
+	}
+	return nil
+}
+
+// comesAndGoes tells whether a gateway is one of those beyond the minimum of a cluster whose gateways follow their connections: the last ones go first.
+func comesAndGoes(cluster, gateway *muranopl.Object) bool {
+	limits := gatewayFacts(cluster)
+	return limits != nil && slices.Index(cluster.Objects(gateways.list), gateway) >= limits.Minimum
+}
+
+// scaleGatewaysByLoad is the action that gives a cluster as many gateways as its connections need.
+func (c clusterClass) scaleGatewaysByLoad(ctx context.Context, call muranopl.Call) (any, error) {
+	defer c.clusters.close()
+	limits := gatewayFacts(call.Object)
+	if limits == nil {
+		return nil, fault.New(fault.Invalid, "cluster %s has no minimum of gateways: give it one with setGatewayLimits", call.Object.Text("name"))
+	}
+	keep := vault{c.clusters.runtime, call.Object.ID()}
+	record, err := loadGatewayScaling(ctx, keep.Load)
+	if err != nil {
+		return nil, err
+	}
+	if record.Task != c.clusters.runtime.TaskID() {
+		if err := c.decideGateways(ctx, call, *limits, &record); err != nil {
+			return nil, err
+		}
+		text, err := json.Marshal(record)
+		if err != nil {
+			return nil, err
+		}
+		if err := keep.Store(ctx, gatewayScalingName, text); err != nil {
+			return nil, err
+		}
+	}
+	l := nodeList{gateways, call.Object}
+	if record.Count == l.size() {
+		c.reports.inform(ctx, call.Object, "The cluster needs neither more gateways nor fewer")
+		return nil, nil
+	}
+	c.reports.inform(ctx, call.Object, "%s", record.Last.Text)
+	return nil, c.resize(ctx, call, resizing{l, l.all(), record.Count})
+}
+
+// decideGateways asks the gateways what they count and decides how many there are to be.
+func (c clusterClass) decideGateways(ctx context.Context, call muranopl.Call, limits gatewayFact, record *gatewayRecord) error {
+	known, err := c.clusters.forScaling(ctx, call.Object)
+	if err != nil {
+		return err
+	}
+	live, err := c.clusters.bring(ctx, call.Object, known.Nodes)
+	if err != nil {
+		return err
+	}
+	return c.clusters.runtime.Step(ctx, call.Object, "decide on the number of gateways", func(ctx context.Context) error {
+		now, wanted, reason := limits.sizes(countGateways(ctx, live, known.Nodes))
+		record.Task, record.Count = c.clusters.runtime.TaskID(), wanted
+		if wanted != now {
+			record.Last = &ScalingDecision{At: time.Now().UTC(), From: now, To: wanted, Text: reason, Task: record.Task}
+		}
+		return nil
+	})
+}
+
+// setGatewayLimits is the action that says by what a cluster has as many gateways as it needs. When it fails the model is left as it was.
+func (c clusterClass) setGatewayLimits(ctx context.Context, call muranopl.Call) (_ any, err error) {
+	was := map[string]any{}
+	defer func() {
+		if err == nil {
+			return
+		}
+		for name, value := range was {
+			if undo := call.Object.Set(name, value); undo != nil {
+				c.reports.logger.WarnContext(ctx, "the model keeps limits of gateways that were not set", "cluster", call.Object.ID(), "error", undo)
+			}
+		}
+	}()
+	for argument, name := range map[string]string{propertyMinimum: propertyFewest, "sessions": propertySessions, propertyAfter: propertyGatewayAfter} {
+		value := call.Args[argument]
+		if value == nil {
+			continue
+		}
+		if name == propertyFewest && value == int64(-1) {
+			value = nil
+		}
+		was[name], _ = call.Object.Get(name)
+		if err := call.Object.Set(name, value); err != nil {
+			return nil, err
+		}
+	}
+	if problem := checkGatewayLimits(call.Object); problem != nil {
+		return nil, fault.New(fault.Invalid, "%s", problem)
+	}
+	l := nodeList{gateways, call.Object}
+	count := l.size()
+	if limits := gatewayFacts(call.Object); limits != nil {
+		count = limits.between(count)
+	}
+	return nil, c.resize(ctx, call, resizing{l, l.all(), count})
+}
+
+func checkGatewayLimits(cluster *muranopl.Object) error {
+	limits := gatewayFacts(cluster)
+	if limits != nil && limits.Minimum > limits.Maximum {
+		return fmt.Errorf("gatewayMinimum of cluster %s is %d but gatewayNodes lists only %d: list more, or ask for fewer", cluster.Text("name"), limits.Minimum, limits.Maximum)
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/burano/burano/orchestrator/keeper"
+)
+
+const dutyGatewayLoad = "gateway-load"
+
+// gatewayLoads is the duty that sees when a cluster should have more gateways, or fewer. Where none follows its connections it asks nobody anything.
+type gatewayLoads struct {
+	KeptConfig
+	count func(ctx context.Context, environmentID, objectID string) (Traffic, error)
+
+	mutex sync.Mutex
+	since map[string]differs // by environment and cluster
+}
+
+// differs is since when a cluster has had another number of gateways than its connections need.
+type differs struct {
+	more bool
+	from time.Time
+}
+
+func newGatewayLoads(config KeptConfig) *gatewayLoads {
+	meters := NewMeters(config.Secrets, config.Config)
+	return &gatewayLoads{KeptConfig: config, count: meters.Traffic, since: map[string]differs{}}
+}
+
+func (g *gatewayLoads) Name() string { return dutyGatewayLoad }
+
+func (g *gatewayLoads) Every() time.Duration { return loadIdle }
+
+func (g *gatewayLoads) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
+	follows := false
+	for _, cluster := range environment.Clusters {
+		limits, err := storedGateways(cluster.Properties)
+		if err != nil {
+			return result, err
+		}
+		if limits == nil {
+			g.remember(environment, cluster, nil)
+			continue
+		}
+		follows = true
+		finding, err := g.lookAt(ctx, environment, cluster, *limits)
+		if ctx.Err() != nil {
+			return result, errors.Join(err, ctx.Err())
+		}
+		if err != nil { // of which the look at nodes says more
+			finding = &keeper.Finding{ObjectID: cluster.ObjectID, Kind: "connections-unknown", Severity: keeper.Info, Mends: "It is looked again by itself",
+				Text: fmt.Sprintf("The gateways of cluster %s stay as many as they are, because it could not be found out how many connections they have: %v", cluster.Name(), err)}
+		}
+		if finding != nil {
+			result.Findings = append(result.Findings, *finding)
+		}
+	}
+	if follows {
+		result.Next = min(loadPause, g.Interval)
+	}
+	return result, nil
+}
+
+// lookAt finds out whether a cluster has as many gateways as it needs. More are made when that is so twice in a row, and one goes when it was not needed
+// for as long as the cluster says.
+func (g *gatewayLoads) lookAt(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, limits gatewayFact) (*keeper.Finding, error) {
+	counted, err := g.count(ctx, environment.ID, cluster.ObjectID)
+	if err != nil {
+		return nil, err
+	}
+	now, wanted, reason := limits.sizes(counted)
+	if now == wanted {
+		g.remember(environment, cluster, nil)
+		return nil, nil
+	}
+	more := wanted > now
+	lasted, patience := time.Since(g.remember(environment, cluster, &more)), min(loadPause, g.Interval)
+	if !more {
+		patience = time.Duration(limits.After) * time.Second
+	}
+	if lasted < patience {
+		return nil, nil
+	}
+	finding := &keeper.Finding{ObjectID: cluster.ObjectID, Kind: "too-few-gateways", Subject: strconv.Itoa(wanted), Severity: keeper.Info, Text: reason}
+	if !more {
+		finding.Kind = "too-many-gateways"
+	}
+	upgrade, err := loadUpgrade(ctx, environmentVault{g.Secrets, environment.ID, cluster.ObjectID}.Load)
+	if err != nil {
+		return nil, err
+	}
+	resizes(ctx, environment, finding, upgrade != nil, &keeper.Repair{ObjectID: cluster.ObjectID, Method: methodScaleGateways, Cloud: true, Routine: true,
+		Text: "Gateways of cluster " + cluster.Name() + " follow their connections"})
+	return finding, nil
+}
+
+// remember notes whether a cluster should have more gateways or fewer, nil for neither, and returns since when that has been so.
+func (g *gatewayLoads) remember(environment *keeper.Environment, cluster keeper.Cluster, more *bool) time.Time {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	key := environment.ID + "/" + cluster.ObjectID
+	if more == nil {
+		delete(g.since, key)
+		return time.Time{}
+	}
+	if known, there := g.since[key]; !there || known.more != *more {
+		g.since[key] = differs{*more, time.Now()}
+	}
+	return g.since[key].from
+}

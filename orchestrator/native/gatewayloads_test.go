@@ -1,0 +1,125 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/burano/burano/gateway/traffic"
+	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// However connections come and go, the number of gateways stays between its limits, suffices where it may, and does not go to and fro.
+func TestTheNumberOfGatewaysThatConnectionsNeed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := gatewayFact{Minimum: rapid.IntRange(1, 5).Draw(t, "minimum"), Sessions: rapid.IntRange(1, 10000).Draw(t, "sessions")}
+		limits.Maximum = rapid.IntRange(limits.Minimum, 20).Draw(t, "maximum")
+		open, now := rapid.Int64Range(0, 1_000_000).Draw(t, "open"), rapid.IntRange(0, 25).Draw(t, "now")
+		wanted := limits.needed(open, now)
+		require.GreaterOrEqual(t, wanted, limits.Minimum)
+		require.LessOrEqual(t, wanted, limits.Maximum)
+		if wanted < limits.Maximum {
+			require.LessOrEqual(t, open, int64(wanted*limits.Sessions))
+		}
+		require.Equal(t, wanted, limits.needed(open, wanted), "the same connections change nothing more")
+		if wanted < now && wanted > limits.Minimum && wanted < limits.Maximum {
+			require.LessOrEqual(t, 4*open, int64(3*wanted*limits.Sessions), "a few connections more do not bring one back")
+		}
+	})
+}
+
+// counting is a cluster of one to three gateways, whose connections are as given.
+func counting(t *testing.T, properties map[string]any, counted *Traffic) (*gatewayLoads, *keeper.Environment) {
+	g := newGatewayLoads(KeptConfig{Interval: time.Minute, Secrets: nothing{}})
+	g.count = func(context.Context, string, string) (Traffic, error) { return *counted, nil }
+	all := map[string]any{"name": "kube", "gatewayNodes": []any{1, 2, 3}}
+	for name, value := range properties {
+		all[name] = value
+	}
+	text, err := json.Marshal(all)
+	require.NoError(t, err)
+	var read map[string]any
+	require.NoError(t, json.Unmarshal(text, &read))
+	return g, &keeper.Environment{ID: "e", Name: "demo", Clusters: []keeper.Cluster{{ObjectID: "c", Properties: read}},
+		Project: func(context.Context, string) (*openstack.Project, error) { return nil, nil }}
+}
+
+// nothing has no secrets.
+type nothing struct{}
+
+func (nothing) Secret(context.Context, string, string) ([]byte, bool, error) { return nil, false, nil }
+func (nothing) SetSecret(context.Context, string, string, []byte) error      { return nil }
+
+// withConnections are gateways with so many connections each; -1 is one that does not answer.
+func withConnections(open ...int64) (counted Traffic) {
+	for _, one := range open {
+		gateway := GatewayTraffic{Listeners: []traffic.Listener{{Counters: traffic.Counters{Connections: one}}}}
+		if one < 0 {
+			gateway = GatewayTraffic{Problem: "it does not answer"}
+		}
+		counted.Gateways = append(counted.Gateways, gateway)
+	}
+	return counted
+}
+
+func TestAClusterWhoseGatewaysDoNotFollowTheirConnectionsIsAskedNothing(t *testing.T) {
+	g, environment := counting(t, nil, nil)
+	result, err := g.Look(t.Context(), environment)
+	require.NoError(t, err)
+	require.Equal(t, keeper.Result{}, result)
+}
+
+func TestTooFewGatewaysAreFoundAtOnceAndTooManyAfterAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counted := withConnections(100)
+		g, environment := counting(t, map[string]any{"gatewayMinimum": 1, "gatewaySessions": 100, "gatewayScaleDownAfter": 60}, &counted)
+		look := func(after time.Duration) []string {
+			t.Helper()
+			time.Sleep(after)
+			result, err := g.Look(t.Context(), environment)
+			require.NoError(t, err)
+			require.Equal(t, loadPause, result.Next)
+			return kinds(result.Findings)
+		}
+		require.Empty(t, look(0))
+		counted = withConnections(201)
+		require.Empty(t, look(0), "it may pass")
+		require.Equal(t, []string{"info too-few-gateways 3"}, look(loadPause))
+		counted = withConnections(1000)
+		result, err := g.Look(t.Context(), environment)
+		require.NoError(t, err)
+		require.Equal(t, &keeper.Repair{ObjectID: "c", Method: methodScaleGateways, Cloud: true, Routine: true, Text: "Gateways of cluster kube follow their connections"},
+			result.Findings[0].Repair)
+		require.Equal(t, "The cluster grows from 1 to 3 gateways, because they have 1000 connections open and are to have 100 each", result.Findings[0].Text)
+		environment.Project = func(context.Context, string) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }
+		require.Equal(t, []string{"warning too-few-gateways 3"}, look(loadPause))
+
+		counted = withConnections(50, 50, 40)
+		require.Empty(t, look(0))
+		require.Empty(t, look(59*time.Second))
+		counted = withConnections(80, 80, 80)
+		require.Empty(t, look(2*time.Second), "two would have more than three quarters")
+		counted = withConnections(50, 50, 40)
+		require.Empty(t, look(time.Minute), "it begins anew")
+		require.Equal(t, []string{"warning too-many-gateways 2"}, look(time.Minute))
+		counted = withConnections(50, 50, -1)
+		require.Empty(t, look(time.Minute), "nobody knows what the third one has")
+	})
+}
+
+func TestConnectionsThatCannotBeCountedAreSaid(t *testing.T) {
+	g, environment := counting(t, map[string]any{"gatewayMinimum": 1}, nil)
+	g.count = func(context.Context, string, string) (Traffic, error) {
+		return Traffic{}, errors.New("there are no keys")
+	}
+	result, err := g.Look(t.Context(), environment)
+	require.NoError(t, err)
+	require.Equal(t, []string{"info connections-unknown "}, kinds(result.Findings))
+}
