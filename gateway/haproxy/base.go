@@ -23,6 +23,8 @@ const defaultsName = "burano"
 //   - hard-stop-after: a worker replaced by a reload stays until its last connection ends, for an hour at most, and for mworker-max-reloads
 //     further reloads: each costs memory;
 //   - expose-fd listeners: the next worker takes the listening sockets over, so that a reload loses no connection;
+//   - idle-close-on-response, in frontends for HTTP: a replaced worker answers the next request of a kept connection, and says in the answer that it is
+//     the last. Without it, connections that just have no request end with the reload, and a request that is on its way with them;
 //   - log from notice up: servers that come and go, not every connection.
 func base(c Config) []byte {
 	return fmt.Appendf(nil, `# _version=1

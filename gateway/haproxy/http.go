@@ -49,7 +49,7 @@ const (
 func (c Config) listener(l route.Listener, sites []route.Site, files webFiles) listener {
 	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS, Passes: l.Passes, Names: l.Passes && l.Names}
 	wanted.Requests = requestRules(files, !l.NoIngress, setsOf(sites, l.Port))
-	said, _ := json.Marshal([]any{wanted.Requests, l.TLS, requestPatience, keptAlive, c.MaxConnections})
+	said, _ := json.Marshal([]any{wanted.Requests, l.TLS, requestPatience, keptAlive, c.MaxConnections, "idle-close-on-response"})
 	about := "Ingresses"
 	if l.NoIngress || l.Passes {
 		about = "Gateway API"

@@ -301,6 +301,33 @@ func TestWebSocketsPass(t *testing.T) {
 	l.goes(t, "http://b.org/", "b")
 }
 
+func TestAKeptConnectionIsAnsweredOnceMoreAfterAReload(t *testing.T) {
+	l := newWebLab(t)
+	a, b := echo(t, "a"), echo(t, "b")
+	h := route.HTTP{Pools: []route.Pool{a}, Sites: []route.Site{site("one", route.Path{Path: "/", Pool: a.Name()})}}
+	l.serve(t, h)
+	connection, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", l.plain))
+	require.NoError(t, err)
+	defer connection.Close()
+	reader := bufio.NewReader(connection)
+	ask := func() *http.Response {
+		t.Helper()
+		_, err := fmt.Fprint(connection, "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n")
+		require.NoError(t, err)
+		response, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		_, err = io.Copy(io.Discard, response.Body)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		return response
+	}
+	require.False(t, ask().Close)
+	h.Pools = append(h.Pools, b)
+	require.True(t, l.serve(t, h).Reloaded, "a new pool")
+	require.True(t, ask().Close, "the former worker says that it takes no more")
+}
+
 // TestWhatPassesValidationIsNoOtherConfiguration has HAProxy read what anybody may write: it takes it, and finds each path again.
 func TestWhatPassesValidationIsNoOtherConfiguration(t *testing.T) {
 	l := newWebLab(t)

@@ -68,6 +68,7 @@ func (l listener) frontend(backend string) *models.Frontend {
 		f.Mode = models.FrontendBaseModeHTTP
 		headers, silent := requestPatience.Milliseconds(), keptAlive.Milliseconds()
 		f.HTTPRequestTimeout, f.HTTPKeepAliveTimeout = &headers, &silent
+		f.IdleCloseOnResponse = models.FrontendBaseIdleCloseOnResponseEnabled // see base
 	}
 	if l.Rules.Idle > 0 {
 		idle := l.Rules.Idle.Milliseconds()
