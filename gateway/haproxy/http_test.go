@@ -270,6 +270,31 @@ func TestCertificatesChangeAtRunTimeAndAreReadByNobodyElse(t *testing.T) {
 	require.Equal(t, "renewed", shown("example.com"))
 }
 
+func TestACertificateThatCouldNotBeCheckedChangesNothing(t *testing.T) {
+	l := newWebLab(t)
+	a := echo(t, "a")
+	h := route.HTTP{Pools: []route.Pool{a}, Sites: []route.Site{site("one", route.Path{Path: "/", Pool: a.Name()})}}
+	certificate := haproxy.Certificate{Name: "default/first", Hosts: []string{"example.com"}, PEM: pair(t, "first", 0)}
+	l.serve(t, h, certificate)
+	shown := func() string {
+		t.Helper()
+		connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", l.safe), &tls.Config{InsecureSkipVerify: true, ServerName: "example.com"})
+		require.NoError(t, err)
+		defer connection.Close()
+		return connection.ConnectionState().PeerCertificates[0].Subject.CommonName
+	}
+	require.Equal(t, "first", shown())
+	certificate.PEM = pair(t, "renewed", 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h.Listeners = []route.Listener{{Port: l.plain}, {Port: l.safe, TLS: true}}
+	_, err := l.proxy.Apply(ctx, nil, haproxy.Web{HTTP: h, Certificates: []haproxy.Certificate{certificate}})
+	require.ErrorContains(t, err, "default/first")
+	require.Equal(t, "first", shown())
+	l.serve(t, h, certificate)
+	require.Equal(t, "renewed", shown())
+}
+
 func TestWebSocketsPass(t *testing.T) {
 	l := newWebLab(t)
 	a := echo(t, "a")

@@ -111,9 +111,12 @@ func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener
 	}
 	for _, certificate := range web.Certificates {
 		l, err := w.keep(ctx, certificate)
-		if err != nil {
-			p.bad[certificate.Name] = err.Error()
+		if refused := (refusal{}); errors.As(err, &refused) {
+			p.bad[certificate.Name] = refused.Error()
 			continue
+		}
+		if err != nil { // which says nothing of the certificate: the list stays as it is
+			return p, fmt.Errorf("keep the certificate %s: %w", certificate.Name, err)
 		}
 		p.certificates = append(p.certificates, l)
 	}
@@ -139,7 +142,11 @@ func replace(path string, content []byte) error {
 	return writeAtomically(path, content, 0o600)
 }
 
-// keep writes a certificate's file. HAProxy checks it first: one that it does not take would keep it from starting.
+// refusal is why HAProxy does not take a certificate.
+type refusal struct{ error }
+
+// keep writes a certificate's file. HAProxy checks it first: one that it does not take would keep it from starting. The error is a refusal where
+// the certificate is the reason.
 func (w webFiles) keep(ctx context.Context, c Certificate) (listed, error) {
 	hosts := slices.Compact(slices.Sorted(slices.Values(c.Hosts)))
 	sum := sha256.Sum256([]byte(strings.Join(hosts, " ") + "\n" + string(c.PEM)))
@@ -148,7 +155,7 @@ func (w webFiles) keep(ctx context.Context, c Certificate) (listed, error) {
 		return l, nil
 	}
 	if _, err := tls.X509KeyPair(c.PEM, c.PEM); err != nil {
-		return listed{}, err
+		return listed{}, refusal{err}
 	}
 	candidate := filepath.Join(w.directory, "candidate.pem")
 	check := filepath.Join(w.directory, "candidate.cfg")
@@ -161,8 +168,12 @@ func (w webFiles) keep(ctx context.Context, c Certificate) (listed, error) {
 	if err := writeAtomically(check, []byte(text), 0o600); err != nil {
 		return listed{}, err
 	}
-	if output, err := exec.CommandContext(ctx, w.binary, "-c", "-f", check).CombinedOutput(); err != nil {
-		return listed{}, fmt.Errorf("HAProxy does not take it: %w: %.500s", err, bytes.TrimSpace(output))
+	output, err := exec.CommandContext(ctx, w.binary, "-c", "-f", check).CombinedOutput()
+	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.Exited() {
+		return listed{}, refusal{fmt.Errorf("HAProxy does not take it: %w: %.500s", err, bytes.TrimSpace(output))}
+	}
+	if err != nil {
+		return listed{}, fmt.Errorf("check it: %w", err)
 	}
 	return l, os.Rename(candidate, l.file)
 }
