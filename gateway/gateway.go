@@ -137,7 +137,8 @@ func (g *gateway) loop(ctx context.Context, changed <-chan struct{}) {
 		if resync || !g.started {
 			g.tellKey(ctx)
 		}
-		complete, err := g.apply(ctx, routes, web, resync)
+		// A daemon that is asked to stop brings to its end what it has begun: a reload that nobody waits for may leave HAProxy with servers of before.
+		complete, err := g.apply(context.WithoutCancel(ctx), routes, web, resync)
 		if ctx.Err() == nil {
 			g.report(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -293,6 +294,42 @@ func TestBackendsAndListenersChangeUnderLoadWithoutAFailedRequest(t *testing.T) 
 	total, failed, worst := load.Stop()
 	require.Empty(t, failed)
 	t.Logf("%d requests, none failed, worst %s", total, worst.Round(time.Millisecond))
+}
+
+func TestADaemonThatIsStoppedBringsItsReloadToItsEnd(t *testing.T) {
+	n := newNode(t)
+	a := haproxytest.NewBackend(t, "a")
+	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
+	stop := n.run(t)
+	n.put(t, web(port, a.Ready()))
+	answers(t, port, "a")
+	stop()
+
+	proxy := n.process.Config()
+	begun, released := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	proxy.Reload = func(ctx context.Context) error {
+		once.Do(func() { close(begun) })
+		<-released
+		return n.process.Reload(ctx)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- gateway.Run(ctx, gateway.Config{Etcd: n.etcd, HAProxy: proxy, Firewall: n.firewall}) }()
+	n.put(t, web(other, a.Ready()))
+	<-begun
+	cancel()
+	close(released)
+	require.NoError(t, <-ended)
+	for _, served := range []uint16{port, other} {
+		answer, err := haproxytest.Get(t.Context(), served)
+		require.NoError(t, err)
+		require.Equal(t, "a", answer)
+	}
+	configuration, err := os.ReadFile(proxy.ConfigFile)
+	require.NoError(t, err)
+	require.Contains(t, string(configuration), fmt.Sprintf("frontend port-%d ", other))
 }
 
 func TestARestartedDaemonAdoptsWhatIsThereAndCatchesUp(t *testing.T) {
