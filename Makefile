@@ -75,6 +75,10 @@ conformance: setup build image ## Run the conformance tests of Kubernetes on a c
 test-tutorial: setup build image ## Run every command of docs/tutorial.md on a local cloud
 	BURANO_SOAK=1 go test -count=1 -timeout 20m -v -run '^TestTheTutorialWorks$$' ./test/e2e
 
+.PHONY: conformance-gateway
+conformance-gateway: setup build image ## Run Gateway API's own conformance suite on a cluster; its report and a summary go to build/conformance-gateway (minutes)
+	BURANO_GATEWAYAPI=$(BUILD)/conformance-gateway go test -count=1 -timeout 90m -v -run '^TestGatewayAPIsOwnSuitePasses$$' ./test/e2e
+
 .PHONY: bench-lang
 bench-lang: ## Compare our YAQL's speed with Debian's python3-yaql (installed for that), and measure MuranoPL
 	@test/setup/packages.sh python3-yaql

@@ -19,11 +19,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// container is a container image that holds one program and nothing else.
-type container struct {
-	program   string
-	reference string
-	user      string
+// Container is a container image that holds one program and nothing else.
+type Container struct {
+	Program   string // the name of its file
+	Reference string
+	User      string // uid:gid
 }
 
 // nobody is the user of images that need no right at all.
@@ -31,11 +31,11 @@ const nobody = "65535:65535"
 
 // containers lists the images. CoreDNS listens on port 53 and is therefore root, which a pod can cut down to the capability
 // NET_BIND_SERVICE.
-func containers() []container {
-	return []container{
-		{program: "pause", reference: "registry.local/pause:1", user: nobody},
-		{program: "coredns", reference: "registry.local/coredns:1.15.0", user: "0:0"},
-		{program: "demo", reference: "registry.local/demo:1", user: nobody},
+func containers() []Container {
+	return []Container{
+		{Program: "pause", Reference: "registry.local/pause:1", User: nobody},
+		{Program: "coredns", Reference: "registry.local/coredns:1.15.0", User: "0:0"},
+		{Program: "demo", Reference: "registry.local/demo:1", User: nobody},
 	}
 }
 
@@ -44,7 +44,7 @@ func (b *builder) containers(ctx context.Context, programs []piece) (piece, erro
 	key := newKey()
 	key.add("containers", b.toolchain.architecture)
 	for _, container := range containers() {
-		key.add(container.program, container.reference, container.user)
+		key.add(container.Program, container.Reference, container.User)
 	}
 	for _, program := range programs {
 		key.add(program.key)
@@ -54,12 +54,12 @@ func (b *builder) containers(ctx context.Context, programs []piece) (piece, erro
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			path, err := findProgram(programs, container.program)
+			path, err := findProgram(programs, container.Program)
 			if err != nil {
 				return err
 			}
-			if err := writeContainer(filepath.Join(out, container.program+".tar"), container, path, b.toolchain.architecture); err != nil {
-				return fmt.Errorf("pack %s: %w", container.reference, err)
+			if err := container.Write(filepath.Join(out, container.Program+".tar"), path, b.toolchain.architecture); err != nil {
+				return fmt.Errorf("pack %s: %w", container.Reference, err)
 			}
 		}
 		return nil
@@ -76,10 +76,10 @@ func findProgram(programs []piece, name string) (string, error) {
 	return "", fmt.Errorf("no module has built the program %s", name)
 }
 
-// writeContainer writes a docker archive, the same bytes for the same program. The layer is not compressed: nodes would only
-// spend time on unpacking it.
-func writeContainer(path string, c container, binary, architecture string) error {
-	layer, err := programLayer(c.program, binary)
+// Write writes a docker archive of the image, the same bytes for the same program, whose file is binary. The architecture is as Go names it. The
+// layer is not compressed: nodes would only spend time on unpacking it.
+func (c Container) Write(path, binary, architecture string) error {
+	layer, err := programLayer(c.Program, binary)
 	if err != nil {
 		return err
 	}
@@ -93,11 +93,11 @@ func writeContainer(path string, c container, binary, architecture string) error
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = "linux", architecture, v1.Time{Time: time.Unix(0, 0).UTC()}
-	config.Config = v1.Config{Entrypoint: []string{"/" + c.program}, User: c.user, WorkingDir: "/"}
+	config.Config = v1.Config{Entrypoint: []string{"/" + c.Program}, User: c.User, WorkingDir: "/"}
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return err
 	}
-	tag, err := name.NewTag(c.reference)
+	tag, err := name.NewTag(c.Reference)
 	if err != nil {
 		return err
 	}

@@ -153,7 +153,7 @@ func (b *builder) describe(ctx context.Context, key string, system piece, image 
 		}
 	}
 	for _, container := range containers() {
-		manifest.Containers = append(manifest.Containers, container.reference)
+		manifest.Containers = append(manifest.Containers, container.Reference)
 	}
 	packages, err := os.ReadFile(filepath.Join(system.folder, packagesFile))
 	if err != nil {

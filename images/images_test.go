@@ -186,7 +186,7 @@ func TestAContainerImageHoldsItsProgramAndIsTheSameEachTime(t *testing.T) {
 	write(t, binary, "program")
 	sums := map[string]bool{}
 	for _, archive := range []string{filepath.Join(folder, "1.tar"), filepath.Join(folder, "2.tar")} {
-		require.NoError(t, writeContainer(archive, container{program: "pause", reference: "registry.local/pause:1", user: nobody}, binary, "amd64"))
+		require.NoError(t, Container{Program: "pause", Reference: "registry.local/pause:1", User: nobody}.Write(archive, binary, "amd64"))
 		sum, _, err := checksum(archive)
 		require.NoError(t, err)
 		sums[sum] = true
@@ -223,13 +223,13 @@ func TestEveryModuleOfTheRepositoryPinsWhatItIsNamedAfter(t *testing.T) {
 			built[program.name] = true
 		}
 		for _, container := range containers() {
-			if container.program == module.name {
-				require.Contains(t, container.reference, ":"+strings.TrimPrefix(version, "v"))
+			if container.Program == module.name {
+				require.Contains(t, container.Reference, ":"+strings.TrimPrefix(version, "v"))
 			}
 		}
 	}
 	for _, container := range containers() {
-		require.True(t, built[container.program], "%s is in an image and must be built", container.program)
+		require.True(t, built[container.Program], "%s is in an image and must be built", container.Program)
 	}
 	folders, err := os.ReadDir("modules")
 	require.NoError(t, err)

@@ -173,7 +173,7 @@ func TestAProgramIsTakenOutOfAContainerImageInAnArchive(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "binary"), "node")
 	image := filepath.Join(folder, "calico-node.tar")
-	require.NoError(t, writeContainer(image, container{program: "calico-node", reference: "calico/node:v1", user: nobody}, filepath.Join(folder, "binary"), "amd64"))
+	require.NoError(t, Container{Program: "calico-node", Reference: "calico/node:v1", User: nobody}.Write(image, filepath.Join(folder, "binary"), "amd64"))
 	content, err := os.ReadFile(image)
 	require.NoError(t, err)
 	for _, compressed := range []bool{true, false} {

@@ -57,6 +57,7 @@ units() {
     (cd "images/modules/$module" && go vet -trimpath ./... && go test -trimpath ./...)
   done
   (cd cmd/terraform-provider-burano && go vet ./...) # its tests start a server: `make test` runs them
+  (cd test/conformance/gateway && go vet ./...)      # its test needs a cluster: `make conformance-gateway` brings one up
 }
 
 beside() {

@@ -392,9 +392,13 @@ func (c *cluster) tryKubectl(input string, args ...string) (string, error) {
 
 // on runs a command inside a server, from the host.
 func (c *cluster) on(server string, args ...string) (string, error) {
-	command := exec.Command("runc", append([]string{"--root", filepath.Join(c.lab.cloud, "hypervisor", "runc"), "exec", "blc-" + c.servers[server]}, args...)...)
-	output, err := command.CombinedOutput()
+	output, err := c.command(server, args...).CombinedOutput()
 	return string(output), err
+}
+
+// command is one that runs inside a server, for those that need more than on.
+func (c *cluster) command(server string, args ...string) *exec.Cmd {
+	return exec.Command("runc", append([]string{"--root", filepath.Join(c.lab.cloud, "hypervisor", "runc"), "exec", "blc-" + c.servers[server]}, args...)...)
 }
 
 func nodesAreReady(t *testing.T, c *cluster, u *user) {
