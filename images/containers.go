@@ -83,7 +83,13 @@ func (c Container) Write(path, binary, architecture string) error {
 	if err != nil {
 		return err
 	}
-	image, err := mutate.AppendLayers(empty.Image, static.NewLayer(layer, types.DockerUncompressedLayer))
+	return writeImage(path, c.Reference, architecture, static.NewLayer(layer, types.DockerUncompressedLayer),
+		v1.Config{Entrypoint: []string{"/" + c.Program}, User: c.User, WorkingDir: "/"})
+}
+
+// writeImage writes a docker archive of an image with one layer.
+func writeImage(path, reference, architecture string, layer v1.Layer, settings v1.Config) error {
+	image, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
 		return err
 	}
@@ -93,11 +99,11 @@ func (c Container) Write(path, binary, architecture string) error {
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = "linux", architecture, v1.Time{Time: time.Unix(0, 0).UTC()}
-	config.Config = v1.Config{Entrypoint: []string{"/" + c.Program}, User: c.User, WorkingDir: "/"}
+	config.Config = settings
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return err
 	}
-	tag, err := name.NewTag(c.Reference)
+	tag, err := name.NewTag(reference)
 	if err != nil {
 		return err
 	}

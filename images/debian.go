@@ -22,26 +22,26 @@ const (
 
 // debian makes the root file system with the packages of all elements, as system.tar, and a list of their versions.
 func (b *builder) debian(ctx context.Context) (piece, error) {
-	return b.install(ctx, "debian", allPackages(b.elements), piece{})
+	return b.install(ctx, "debian", "minbase", allPackages(b.elements), piece{})
 }
 
 // machinePackages adds to the root file system of the tar what a machine of its own needs, so that both forms have the same packages.
 func (b *builder) machinePackages(ctx context.Context, system piece) (piece, error) {
-	return b.install(ctx, "machine", allPackages(b.machine), system)
+	return b.install(ctx, "machine", "custom", allPackages(b.machine), system)
 }
 
-// install makes a root file system with packages, from nothing or over that of another piece.
-func (b *builder) install(ctx context.Context, name string, packages []string, base piece) (piece, error) {
+// install makes a root file system with packages, from nothing or over that of another piece. The variant is mmdebstrap's.
+func (b *builder) install(ctx context.Context, name, variant string, packages []string, base piece) (piece, error) {
 	sources, err := findSources("/etc/apt", release)
 	if err != nil {
 		return piece{}, err
 	}
 	key := newKey()
 	key.add(name, release, b.toolchain.architecture, sources)
-	from := []string{"--variant=minbase"}
+	from := []string{"--variant=" + variant}
 	if base.folder != "" {
 		key.add(base.key)
-		from = []string{"--variant=custom", "--setup-hook=" + `tar --extract --numeric-owner --xattrs --xattrs-include='*' --directory "$1" --file "` +
+		from = []string{"--variant=" + variant, "--setup-hook=" + `tar --extract --numeric-owner --xattrs --xattrs-include='*' --directory "$1" --file "` +
 			filepath.Join(base.folder, systemFile) + `"`}
 	}
 	key.add(packages...)

@@ -32,14 +32,9 @@ func readElements(folder string) ([]element, error) {
 		if !entry.IsDir() {
 			continue
 		}
-		element := element{name: entry.Name(), folder: filepath.Join(folder, entry.Name())}
-		if element.packages, err = readPackages(filepath.Join(element.folder, "packages")); err != nil {
-			return nil, fmt.Errorf("read element %s: %w", element.name, err)
-		}
-		element.files = existing(element.folder, "files")
-		element.install = existing(element.folder, "install")
-		if element.packages == nil && element.files == "" && element.install == "" {
-			return nil, fmt.Errorf("element %s is empty: it has neither \"packages\" nor \"files\" nor \"install\"", element.name)
+		element, err := readElement(filepath.Join(folder, entry.Name()))
+		if err != nil {
+			return nil, err
 		}
 		elements = append(elements, element)
 	}
@@ -47,6 +42,17 @@ func readElements(folder string) ([]element, error) {
 		return nil, fmt.Errorf("there are no elements in %s", folder)
 	}
 	return elements, nil
+}
+
+func readElement(folder string) (e element, err error) {
+	e = element{name: filepath.Base(folder), folder: folder, files: existing(folder, "files"), install: existing(folder, "install")}
+	if e.packages, err = readPackages(filepath.Join(folder, "packages")); err != nil {
+		return e, fmt.Errorf("read element %s: %w", e.name, err)
+	}
+	if e.packages == nil && e.files == "" && e.install == "" {
+		return e, fmt.Errorf("element %s is empty: it has neither \"packages\" nor \"files\" nor \"install\"", e.name)
+	}
+	return e, nil
 }
 
 func existing(folder, name string) string {

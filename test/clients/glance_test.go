@@ -6,10 +6,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
@@ -114,4 +121,38 @@ func TestTheNodeImageIsUploadedOnceAndFormerOnesAreKeptForTheirServers(t *testin
 	require.Contains(t, burano(false, "upload", "one.qcow2", "--name", "bare"), "was not uploaded by Burano")
 	s.image("bare", "")
 	require.Contains(t, burano(false, "check", "bare"), "2 images are called bare, and a deployment takes none of them by this name")
+}
+
+func TestAContainerImageIsPushedOnceAndFormerOnesAreKeptForWhatRuns(t *testing.T) {
+	s := startKeystone(t)
+	s.build()
+	push := func(user string, wanted bool, args ...string) string {
+		t.Helper()
+		out, ok := s.run(s.as(user, user), s.program, append([]string{"image", "push"}, args...)...)
+		require.Equal(t, wanted, ok, out)
+		return out
+	}
+	archive := func(file, called string, when time.Time) {
+		image, err := mutate.CreatedAt(empty.Image, v1.Time{Time: when})
+		require.NoError(t, err)
+		tag, err := name.NewTag(called)
+		require.NoError(t, err)
+		require.NoError(t, tarball.WriteToFile(filepath.Join(s.home, file), tag, image))
+	}
+	archive("web.tar", "glance.local/web:1", time.Unix(1, 0))
+	archive("later.tar", "glance.local/web:1", time.Unix(2, 0))
+	archive("other.tar", "registry.example.org/web:1", time.Unix(1, 0))
+	s.write(map[string]string{"note.txt": "no archive"})
+	require.Contains(t, push("demo", false, "note.txt"), "is no archive of a container image")
+	require.Contains(t, push("demo", false, "other.tar"), "only names such as glance.local/web:1 are looked for in Glance")
+
+	said := push("demo", true, "web.tar")
+	first := uuids.FindString(said)
+	require.Equal(t, "container image glance.local/web:1 ("+first+") is pushed\n", said)
+	require.Equal(t, "container image glance.local/web:1 ("+first+") is there already\n", push("demo", true, "web.tar"))
+	said = push("demo", true, "later.tar")
+	require.Contains(t, said, "is pushed")
+	require.Contains(t, said, "the former image "+first+" is hidden now")
+	s.image("glance.local/web:1", "")
+	require.Contains(t, push("demo", false, "web.tar"), "was not pushed by Burano")
 }

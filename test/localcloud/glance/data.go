@@ -32,6 +32,7 @@ func (s *Service) upload(w http.ResponseWriter, r *http.Request) error {
 		return failure{http.StatusUnsupportedMediaType, "The media type of the request must be application/octet-stream."}
 	case image.ContainerFormat == "" || image.DiskFormat == "":
 		return invalid("Properties disk_format, container_format must be set prior to saving data.")
+	case image.ContainerFormat == formatDocker && image.DiskFormat == "raw": // of containers: no server is made of it
 	case !slices.Contains(s.formats, image.DiskFormat) || image.ContainerFormat != "bare":
 		return invalid("This cloud runs images of disk_format raw and container_format bare only, with a tar of the root file "+
 			"system as data: image %s is %s in %s.", image.ID, image.DiskFormat, image.ContainerFormat)
@@ -39,7 +40,7 @@ func (s *Service) upload(w http.ResponseWriter, r *http.Request) error {
 	if err := s.beginUpload(image.ID); err != nil {
 		return err
 	}
-	done, err := s.receive(r.Context(), image.ID, r.Body)
+	done, err := s.receive(r.Context(), image, r.Body)
 	if err != nil {
 		s.log.WarnContext(r.Context(), "image upload failed", "image", image.ID, "error", err)
 		// The request may be what broke: the undoing must not end with it.
@@ -86,16 +87,18 @@ type received struct {
 	md5, sha512 string
 }
 
-func (s *Service) receive(ctx context.Context, id string, body io.Reader) (received, error) {
-	file, err := os.OpenFile(s.dataPath(id), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+func (s *Service) receive(ctx context.Context, image Image, body io.Reader) (received, error) {
+	file, err := os.OpenFile(s.dataPath(image.ID), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return received{}, err
 	}
 	defer file.Close()
 	short, long, size := md5.New(), sha512.New(), counter(0)
 	everything := io.TeeReader(body, io.MultiWriter(file, short, long, &size))
-	if err := s.store.ImportImage(ctx, id, everything); err != nil {
-		return received{}, fmt.Errorf("import: %w", err)
+	if image.ContainerFormat != formatDocker {
+		if err := s.store.ImportImage(ctx, image.ID, everything); err != nil {
+			return received{}, fmt.Errorf("import: %w", err)
+		}
 	}
 	// The reader of a tar stops at its end mark; what follows is still part of the data.
 	if _, err := io.Copy(io.Discard, everything); err != nil {
@@ -125,7 +128,7 @@ func (s *Service) undoUpload(ctx context.Context, id string) error {
 // Restore gives the hypervisor again what it has lost of the active images.
 func (s *Service) Restore(ctx context.Context) error {
 	for _, image := range s.images.All() {
-		if image.Status != StatusActive || s.store.HasImage(image.ID) {
+		if image.Status != StatusActive || image.ContainerFormat == formatDocker || s.store.HasImage(image.ID) {
 			continue
 		}
 		if err := s.importAgain(ctx, image.ID); err != nil {

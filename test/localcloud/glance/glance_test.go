@@ -297,3 +297,22 @@ const (
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("the sender went away") }
+
+func TestAnImageOfContainersIsKeptAndNotBooted(t *testing.T) {
+	c := start(t)
+	data := []byte("an archive of layers")
+	made, err := images.Create(t.Context(), c.as("demo"), images.CreateOpts{Name: "glance.local/web:1", DiskFormat: "raw", ContainerFormat: "docker"}).Extract()
+	require.NoError(t, err)
+	require.NoError(t, imagedata.Upload(t.Context(), c.as("demo"), made.ID, bytes.NewReader(data)).ExtractErr())
+	require.Empty(t, c.shelf, "no server is made of it")
+	require.NoError(t, c.Restore(t.Context()))
+	require.Empty(t, c.shelf)
+	back, err := imagedata.Download(t.Context(), c.as("demo"), made.ID).Extract()
+	require.NoError(t, err)
+	defer back.Close()
+	came, err := io.ReadAll(back)
+	require.NoError(t, err)
+	require.Equal(t, data, came)
+	require.Equal(t, []string{"glance.local/web:1"}, c.list("demo", images.ListOpts{Name: "glance.local/web:1", ContainerFormat: "docker"}))
+	require.Empty(t, c.list("demo", images.ListOpts{Name: "glance.local/web:1", ContainerFormat: "bare"}))
+}

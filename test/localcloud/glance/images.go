@@ -21,6 +21,9 @@ const (
 	StatusActive = "active" // servers can be made of it
 )
 
+// formatDocker is the container format of images of containers: archives that Glance keeps, and no server is made of.
+const formatDocker = "docker"
+
 // Image is what is known of an image.
 type Image struct {
 	ID, Name, Status string
@@ -42,7 +45,7 @@ type Image struct {
 
 var (
 	visibilities     = []string{"public", "community", "shared", "private"}
-	containerFormats = []string{"ami", "ari", "aki", "bare", "ovf", "ova", "docker", "compressed"}
+	containerFormats = []string{"ami", "ari", "aki", "bare", "ovf", "ova", formatDocker, "compressed"}
 	diskFormats      = []string{"ami", "ari", "aki", "vhd", "vhdx", "vmdk", "raw", "qcow2", "vdi", "iso", "ploop"}
 	readOnly         = []string{
 		"status", "owner", "checksum", "os_hash_algo", "os_hash_value", "size", "virtual_size", "created_at", "updated_at",

@@ -1,0 +1,112 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha512"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/imagedata"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+const (
+	// ContainerHost begins the names of container images that Glance has, in the place of a registry's host.
+	ContainerHost = "glance.local"
+	// ContainerFormat is the container format of such an image in Glance.
+	ContainerFormat = "docker"
+)
+
+// IsContainerImage tells whether a container image goes by a name that Glance has.
+func IsContainerImage(name string) bool { return strings.HasPrefix(name, ContainerHost+"/") }
+
+// ContainerImage is a container image in Glance.
+type ContainerImage struct {
+	ID string
+	// Digest tells contents apart: SHA-512 in hexadecimal digits, or what an older Glance has.
+	Digest string
+}
+
+var safeDigest = regexp.MustCompile(`^[0-9a-zA-Z-]{1,128}$`)
+
+// ContainerImage finds a container image by its name: the project's own before one that others share, and of several the newest. found is false where
+// there is none.
+func (p *Project) ContainerImage(ctx context.Context, name string) (image ContainerImage, found bool, err error) {
+	client, err := openstack.NewImageV2(p.provider, p.endpoint)
+	if err != nil {
+		return image, false, fmt.Errorf("find Glance in the service catalog: %w", err)
+	}
+	pages, err := images.List(client, images.ListOpts{Name: name, ContainerFormat: ContainerFormat, Status: images.ImageStatusActive}).AllPages(ctx)
+	if err != nil {
+		return image, false, fmt.Errorf("ask Glance for the container image %s: %w", name, err)
+	}
+	list, err := images.ExtractImages(pages)
+	if err != nil {
+		return image, false, fmt.Errorf("ask Glance for the container image %s: %w", name, err)
+	}
+	if len(list) == 0 {
+		return image, false, nil
+	}
+	own, err := p.id()
+	if err != nil {
+		return image, false, err
+	}
+	foreign := func(one images.Image) int {
+		if one.Owner == own {
+			return 0
+		}
+		return 1
+	}
+	best := slices.MinFunc(list, func(a, b images.Image) int {
+		return cmp.Or(cmp.Compare(foreign(a), foreign(b)), b.CreatedAt.Compare(a.CreatedAt), strings.Compare(a.ID, b.ID))
+	})
+	hash, _ := best.Properties["os_hash_value"].(string)
+	image = ContainerImage{ID: best.ID, Digest: cmp.Or(hash, best.Checksum, best.ID)}
+	if !safeDigest.MatchString(image.Digest) {
+		return image, false, fmt.Errorf("the hash of image %s is %q, says Glance, which is none", best.ID, image.Digest)
+	}
+	return image, true, nil
+}
+
+// DownloadImage writes the data of an image, so many bytes at most, to a file. Where Glance knows their SHA-512, that is checked. A fault of kind Invalid says
+// that they are too many.
+func (p *Project) DownloadImage(ctx context.Context, id string, file *os.File, most int64) error {
+	client, err := openstack.NewImageV2(p.provider, p.endpoint)
+	if err != nil {
+		return fmt.Errorf("find Glance in the service catalog: %w", err)
+	}
+	image, err := images.Get(ctx, client, id).Extract()
+	if err != nil {
+		return fmt.Errorf("ask Glance for image %s: %w", id, err)
+	}
+	if image.SizeBytes > most {
+		return fault.New(fault.Invalid, "image %s has %d MB, and Burano brings container images of up to %d MB to nodes: use a registry for it", image.Name, image.SizeBytes/1e6, most/1e6)
+	}
+	data, err := imagedata.Download(ctx, client, id).Extract()
+	if err != nil {
+		return fmt.Errorf("download image %s: %w", id, err)
+	}
+	defer data.Close()
+	hash := sha512.New()
+	size, err := io.Copy(io.MultiWriter(file, hash), io.LimitReader(data, most+1))
+	if err != nil {
+		return fmt.Errorf("download image %s: %w", id, err)
+	}
+	if size != image.SizeBytes {
+		return fmt.Errorf("download image %s: %d of %d bytes came", id, size, image.SizeBytes)
+	}
+	algorithm, _ := image.Properties["os_hash_algo"].(string)
+	if wanted := image.Properties["os_hash_value"]; algorithm == "sha512" && wanted != hex.EncodeToString(hash.Sum(nil)) {
+		return fmt.Errorf("download image %s: what came has another SHA-512 than Glance says", id)
+	}
+	return nil
+}
