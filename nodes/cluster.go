@@ -121,6 +121,8 @@ type Config struct {
 	Step func(ctx context.Context, node, name string, run func(context.Context) error) error
 	// Planned is told of the steps that are about to be run, and what each waits for. May be nil.
 	Planned func(steps []plan.Step)
+	// Image returns a file with a container image that nodes are to have: an archive as `docker save` makes it. May be nil where there are none.
+	Image   func(ctx context.Context, image ContainerImage) (path string, err error)
 	Binary  string // path of the burano program to copy to master and gateways; without it their units are left out
 	DNS     bool   // run CoreDNS
 	Metrics bool   // run metrics-server on masters whose image has it
@@ -172,6 +174,8 @@ type Cluster struct {
 	shrinking bool       // members of nodes that are not in config are still there
 
 	connections *access.Connections
+
+	imaging sync.Mutex // one HaveImages at a time
 
 	vaultLock sync.Mutex // makes "load, or make and store" one thing
 }

@@ -95,6 +95,8 @@ type deployment struct {
 	again   bool        // there was one before, at least the beginning of one
 	voters  []etcd.Node // set by the step "etcd voters"
 
+	images []ContainerImage // that minions have to have for pods
+
 	lead     Node // the master that the others join
 	etcdLost bool // by the step "etcd data": the master's data are gone
 	// former are members on nodes that leave and can be reached: the store is theirs, too.
@@ -197,6 +199,11 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 	if err := d.chooseStorage(ctx); err != nil {
 		return nil, err
 	}
+	images, err := loadImages(ctx, c.config.Vault)
+	if err != nil {
+		return nil, err
+	}
+	d.images = images.all()
 	d.chooseLead(ctx)
 	d.lookAtLeaving(ctx)
 	d.lookAtLocked(ctx)
@@ -459,6 +466,9 @@ func (d *deployment) plan() *plan.Plan {
 			add(node, stepNetwork, d.units(true, network.Daemon), began...)
 			add(node, stepRuntime, d.runtime, on(node, stepFiles))
 			kubelet := plan.Step{Name: stepKubelet, After: append(began, on(node, stepRuntime), on(node, stepAPIForwarder), access)}
+			if len(d.images) > 0 {
+				kubelet.After = append(kubelet.After, add(node, stepContainerImages, d.podImages, on(node, stepRuntime)))
+			}
 			if d.again || !node.Settings.IsZero() {
 				kubelet.After = append(kubelet.After, add(node, stepSettings, d.applySettings, append(began, ready)...))
 			}

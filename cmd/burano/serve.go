@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -205,7 +206,11 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			return err
 		}
 		archive := snapshot.New(rows, cloud, sealer, snapshot.Check(binary))
-		nativeConfig := native.Config{Binary: binary, Snapshots: archive, SnapshotContainer: options.snapshotContainer, ShareContainer: cloud.ShareContainer, Issued: options.tests.issued(), TokenGrace: options.tests.tokenGrace(), Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
+		containerImages, err := native.NewImageFolder(filepath.Join(options.state, "container-images"))
+		if err != nil {
+			return err
+		}
+		nativeConfig := native.Config{Binary: binary, Images: containerImages, Snapshots: archive, SnapshotContainer: options.snapshotContainer, ShareContainer: cloud.ShareContainer, Issued: options.tests.issued(), TokenGrace: options.tests.tokenGrace(), Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
 			ExternalNetwork: options.external, DNSServers: options.dns, SSHFrom: options.sshFrom, MachineNetworks: machines,
 			ServerPatience: options.serverPatience, SSHPatience: options.sshPatience, StepPatience: options.stepPatience, DrainPatience: options.drainPatience}
 		if err := checkNatives(ctx, nativeConfig); err != nil {

@@ -256,7 +256,11 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 	if err != nil {
 		return err
 	}
-	return errors.Join(slices.Concat(problems, virtual, storage)...)
+	images, err := c.clusters.checkImages(ctx, object)
+	if err != nil {
+		return err
+	}
+	return errors.Join(slices.Concat(problems, virtual, storage, images)...)
 }
 
 // unfit finds what a cluster cannot be by its model, and by what it was made with.

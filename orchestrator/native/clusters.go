@@ -211,6 +211,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		CrossSubnet:    pods.crossSubnet,
 		EtcdOnMasters:  object.Text("etcdNodes") == "masters",
 		Vault:          vault{c.runtime, object.ID()},
+		Image:          c.image,
 		Binary:         c.server.Binary,
 		Patience:       c.server.SSHPatience,
 		StepPatience:   c.server.StepPatience,

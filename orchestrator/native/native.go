@@ -92,6 +92,8 @@ type Runtime interface {
 type Config struct {
 	// Binary is the burano program that is copied onto masters and gateways.
 	Binary string
+	// Images keeps container images on their way from Glance to nodes; nil where none are brought.
+	Images *ImageFolder
 	// Networks is the range from which environments get a /24 of their own; it must not overlap the cluster's own networks.
 	Networks netip.Prefix
 	// ExternalNetwork is the name or id of the external network of environments that name none; "" for the first of the cloud.

@@ -122,7 +122,7 @@ func (p podClass) destroy(ctx context.Context, call muranopl.Call) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	return nil, p.runtime.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {
+	err = p.runtime.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {
 		mine := labels.Set{labelPod: call.Object.ID()}
 		err := errors.Join(deleteServices(ctx, api, mine), deleteWorkloads(ctx, api, mine))
 		kept, err2 := deleteClaims(ctx, api, mine)
@@ -132,6 +132,14 @@ func (p podClass) destroy(ctx context.Context, call muranopl.Call) (any, error) 
 		}
 		return errors.Join(err, err2)
 	})
+	if err != nil {
+		return nil, err
+	}
+	live, err := p.clusters.live(object)
+	if err != nil {
+		return nil, err
+	}
+	return nil, live.HaveImages(ctx, call.Object.ID(), nil)
 }
 
 // bringUp brings the pod to what the model says, once per task, and once more for applications that could not say what their container is
@@ -161,6 +169,9 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 			}
 			containers = append(containers, one)
 			applications = append(applications, application)
+		}
+		if err := p.haveImages(ctx, pod, imagesOf(containers)); err != nil {
+			return err
 		}
 		if len(containers) == 0 {
 			p.runs.ran(pod, nil)

@@ -174,6 +174,9 @@ func (p podClass) rollback(ctx context.Context, call muranopl.Call) (any, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := p.haveImages(ctx, call.Object, imagesIn(former.Spec)); err != nil {
+		return nil, err
+	}
 	var undo []func() error
 	var others []string // what the next deployment makes otherwise again
 	for _, one := range all {

@@ -237,7 +237,8 @@ func (c *clusters) refused(ctx context.Context) (refused []engine.Refusal, err e
 		if err != nil {
 			return nil, err
 		}
-		for _, problem := range problems {
+		lacking, _ := c.checkImages(ctx, object) // what Glance does not answer now is the deployment's to tell
+		for _, problem := range append(problems, lacking...) {
 			refused = append(refused, engine.Refusal{ObjectID: object.ID(), Text: problem.Error()})
 		}
 	}

@@ -85,24 +85,30 @@ func startForwarder(t *testing.T, to *imageRegistry) *forwarder {
 	return f
 }
 
-// push puts the demonstration's image, as it is in the node image, into a repository.
-func (r *imageRegistry) push(t *testing.T, l *lab, repository string) {
+// demoImage is the demonstration's image, as it is in the node image but for its time. With the same content the kubelet would take that of the node
+// image for a pulled one, and want to ask its registry, which is none.
+func (l *lab) demoImage(t *testing.T) v1.Image {
 	t.Helper()
 	file := t.TempDir() + "/demo.tar"
 	output, err := exec.Command("bash", "-c", `tar -xOf "$1" ./opt/burano/images/demo.tar >"$2"`, "extract", l.image(), file).CombinedOutput()
 	require.NoErrorf(t, err, "%s", output)
 	image, err := tarball.ImageFromPath(file, nil)
 	require.NoError(t, err)
-	// With the same content the kubelet would take that of the node image for a pulled one, and want to ask its registry, which is none.
 	image, err = mutate.CreatedAt(image, v1.Time{Time: time.Now()})
 	require.NoError(t, err)
+	return image
+}
+
+// push puts the demonstration's image into a repository.
+func (r *imageRegistry) push(t *testing.T, l *lab, repository string) {
+	t.Helper()
 	reference, err := name.ParseReference(r.address+"/"+repository, name.Insecure)
 	require.NoError(t, err)
 	login := authn.Anonymous
 	if r.user != "" {
 		login = &authn.Basic{Username: r.user, Password: r.password}
 	}
-	require.NoError(t, remote.Write(reference, image, remote.WithAuth(login)))
+	require.NoError(t, remote.Write(reference, l.demoImage(t), remote.WithAuth(login)))
 }
 
 func (r *imageRegistry) pulls(repository string) bool {

@@ -3,27 +3,35 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/stretchr/testify/require"
 )
 
 const (
 	firstImage  = "registry.local/demo:1"
-	secondImage = "registry.local/demo:2" // another name for the same
+	secondImage = "glance.local/demo:2" // the same, which Burano brings to the nodes
 )
 
-// rollouts gives the pod another image and goes back, while requests come.
+// rollouts gives the pod another image, which Glance has, and goes back, while requests come.
 func (s *scaling) rollouts(t *testing.T, gateway string) {
-	for node := range strings.FieldsSeq(s.cluster.kubectl(t, "", "get", "nodes", "-o", "jsonpath={.items[*].metadata.name}")) {
-		s.in(t, node, "ctr --namespace k8s.io images tag "+firstImage+" "+secondImage)
-	}
+	file := filepath.Join(t.TempDir(), "demo.tar")
+	tag, err := name.NewTag(secondImage)
+	require.NoError(t, err)
+	require.NoError(t, tarball.WriteToFile(file, tag, s.lab.demoImage(t)))
+	require.Contains(t, s.lab.run(t, s.lab.as("burano-demo"), "burano", "image", "push", file), "is pushed")
 	a := &applications{lab: s.lab, user: s.user}
 	load := startLoad(t, gateway)
-	s.act(t, "web", "rollout", map[string]any{"image": secondImage})
+	lines := s.act(t, "web", "rollout", map[string]any{"image": secondImage})
+	for node := range strings.FieldsSeq(s.cluster.kubectl(t, "", "get", "nodes", "-o", "jsonpath={.items[*].metadata.name}")) {
+		require.Contains(t, lines["info"], node+": container image "+secondImage+" brought")
+	}
 	require.Equal(t, secondImage+" 2 of 2", s.images(t))
 	require.Equal(t, secondImage, a.application(t, s.environment, "Hello")["image"], "the next deployment keeps it")
 	s.act(t, "web", "rollback", map[string]any{})

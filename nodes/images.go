@@ -1,0 +1,199 @@
+package nodes
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/burano/burano/nodes/ssh"
+)
+
+// Container images that no registry has, but Burano, are brought to the minions of a cluster: to all of them, since its pods may run on any, when
+// pods are to have them, and to each minion that joins before it takes pods.
+
+//go:embed scripts/container-images.sh
+var containerImagesScript string
+
+//go:embed scripts/container-image.sh
+var containerImageScript string
+
+const (
+	stepContainerImages = "images of pods"
+	vaultImages         = "container images" // imagesRecord as JSON
+	// incoming is where an archive lies on a node until it is imported.
+	incoming = "/var/lib/burano/incoming"
+)
+
+// ContainerImage is a container image that Burano has.
+type ContainerImage struct {
+	Name   string `json:"name"`   // as pods write it
+	Digest string `json:"digest"` // of its archive, in hexadecimal digits: another one is another image
+	ID     string `json:"id"`     // by which Burano finds it
+	// Former says that pods had it before: it stays for them to go back to.
+	Former bool `json:"former,omitempty"`
+}
+
+// imagesRecord are the images that pods of a cluster are to have, by whoever wants them.
+type imagesRecord map[string][]ContainerImage
+
+func loadImages(ctx context.Context, vault Vault) (imagesRecord, error) {
+	record := imagesRecord{}
+	text, found, err := vault.Load(ctx, vaultImages)
+	if err == nil && found {
+		err = json.Unmarshal(text, &record)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read which container images the nodes have: %w", err)
+	}
+	return record, nil
+}
+
+// all are the images of everybody, each once.
+func (r imagesRecord) all() (list []ContainerImage) {
+	for _, images := range r {
+		for _, image := range images {
+			image.Former = false
+			if !slices.Contains(list, image) {
+				list = append(list, image)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b ContainerImage) int { return strings.Compare(a.Name+" "+a.Digest, b.Name+" "+b.Digest) })
+	return list
+}
+
+// ImagesFor are the container images that were brought to the nodes of a cluster, whose vault this is, for a holder.
+func ImagesFor(ctx context.Context, vault Vault, holder string) ([]ContainerImage, error) {
+	record, err := loadImages(ctx, vault)
+	return record[holder], err
+}
+
+// HaveImages brings container images to all minions for a holder, in place of those that it had. Nodes that do not answer are passed over: they
+// get them with the next deployment. What nobody wants any more stays on the nodes until their kubelets need the room.
+func (c *Cluster) HaveImages(ctx context.Context, holder string, images []ContainerImage) error {
+	c.imaging.Lock() // two that bring a node the same image would be in each other's way
+	defer c.imaging.Unlock()
+	all, err := c.noteImages(ctx, holder, images)
+	if err != nil || all == nil {
+		return err
+	}
+	var mutex sync.Mutex
+	var failures []error
+	var minions, has int
+	var group sync.WaitGroup
+	for _, node := range c.config.staying() {
+		if node.Role != Minion {
+			continue
+		}
+		minions++
+		group.Go(func() {
+			err := c.bringImages(ctx, node, all)
+			mutex.Lock()
+			defer mutex.Unlock()
+			if err != nil {
+				failures = append(failures, fmt.Errorf("%s: %w", node.Name, err))
+				return
+			}
+			has++
+		})
+	}
+	group.Wait()
+	if len(failures) == 0 {
+		return nil
+	}
+	err = errors.Join(failures...)
+	if has == 0 && len(images) > 0 || ctx.Err() != nil {
+		return fmt.Errorf("bring container images to the nodes: %w", err)
+	}
+	c.config.Report(ctx, "", fmt.Sprintf("container images did not reach %d of %d nodes, which get them with the next deployment: %v", len(failures), minions, err))
+	return nil
+}
+
+// noteImages notes what a holder wants, and returns what everybody does; nil where neither it nor the record has anything to say.
+func (c *Cluster) noteImages(ctx context.Context, holder string, images []ContainerImage) ([]ContainerImage, error) {
+	c.vaultLock.Lock()
+	defer c.vaultLock.Unlock()
+	record, err := loadImages(ctx, c.config.Vault)
+	if err != nil {
+		return nil, err
+	}
+	former := record[holder]
+	if len(images) == 0 && len(former) == 0 {
+		return nil, nil
+	}
+	if record[holder] = images; len(images) == 0 {
+		delete(record, holder)
+	}
+	if !slices.Equal(former, images) {
+		text, err := json.Marshal(record)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.config.Vault.Store(ctx, vaultImages, text); err != nil {
+			return nil, fmt.Errorf("note which container images the nodes have: %w", err)
+		}
+	}
+	return append([]ContainerImage{}, record.all()...), nil
+}
+
+// bringImages has a node have these images, and no others that were brought.
+func (c *Cluster) bringImages(ctx context.Context, node Node, images []ContainerImage) error {
+	reach, cancel := context.WithTimeout(ctx, lockedReach)
+	client, err := c.connect(reach, node)
+	cancel()
+	if err != nil {
+		return err
+	}
+	var wanted []string
+	for _, image := range images {
+		wanted = append(wanted, image.Digest+" "+image.Name)
+	}
+	out, err := client.Run(ctx, ssh.Script{Name: "look for container images", Body: containerImagesScript, Env: map[string]string{"WANTED": strings.Join(wanted, "\n")}})
+	if err != nil {
+		return err
+	}
+	missing := strings.Fields(out)
+	for _, image := range images {
+		if !slices.Contains(missing, image.Digest) {
+			continue
+		}
+		if c.config.Image == nil {
+			return fmt.Errorf("nobody has the container image %s", image.Name)
+		}
+		local, err := c.config.Image(ctx, image)
+		if err != nil {
+			return err
+		}
+		file := path.Join(incoming, image.Digest+".tar")
+		if err := client.Copy(ctx, local, file); err != nil {
+			return err
+		}
+		_, err = client.Run(ctx, ssh.Script{Name: "import container image " + image.Name, Body: containerImageScript,
+			Env: map[string]string{"FILE": file, "NAME": image.Name, "DIGEST": image.Digest}})
+		if err != nil {
+			return err
+		}
+		c.config.Report(ctx, node.Name, "container image "+image.Name+" brought")
+	}
+	return nil
+}
+
+// podImages is the step that brings a node the images of pods before its kubelet runs. A node without them is better than none: what is missing
+// is said, and the next deployment tries again.
+func (d *deployment) podImages(ctx context.Context, node Node) error {
+	bounded, cancel := context.WithTimeout(ctx, d.cluster.config.StepPatience*3/4)
+	defer cancel()
+	if err := d.cluster.bringImages(bounded, node, d.images); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		d.report(ctx, node, fmt.Sprintf("container images of pods are missing, which do not start here until the next deployment brings them: %v", err))
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/images"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// Container images that Glance has come to nodes through the server: no node has a credential of the cloud, and whoever has no registry has Glance.
+
+// imagesOf are the names of the images of containers that Glance is to have, each once.
+func imagesOf(containers []container) (names []string) {
+	for _, one := range containers {
+		names = append(names, imagesOf(one.options.before)...)
+		if openstack.IsContainerImage(one.image) {
+			names = append(names, one.image)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// imagesIn is imagesOf for pods as they were applied.
+func imagesIn(pod corev1.PodSpec) (names []string) {
+	for _, one := range slices.Concat(pod.InitContainers, pod.Containers) {
+		if openstack.IsContainerImage(one.Image) {
+			names = append(names, one.Image)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// haveImages brings images of Glance to the nodes of a pod's cluster. Those that the pod had before stay there for a rollback.
+func (p podClass) haveImages(ctx context.Context, pod *muranopl.Object, names []string) error {
+	cluster := pod.Object("kubernetesCluster")
+	known, err := nodes.ImagesFor(ctx, vault{p.clusters.runtime, cluster.ID()}, pod.ID())
+	if err != nil || len(names) == 0 && len(known) == 0 {
+		return err
+	}
+	live, err := p.clusters.live(cluster)
+	if err != nil {
+		return err
+	}
+	return p.runtime.Step(ctx, pod, "bring container images", func(ctx context.Context) error {
+		var wanted []nodes.ContainerImage
+		for _, name := range names {
+			one, err := p.clusters.findImage(ctx, known, name, p.runtime.Deploys())
+			if err != nil {
+				return err
+			}
+			wanted = append(wanted, one)
+		}
+		return live.HaveImages(ctx, pod.ID(), withFormer(wanted, known))
+	})
+}
+
+// withFormer adds to the images that a pod is to have those of the form before, out of all that it had.
+func withFormer(wanted, known []nodes.ContainerImage) []nodes.ContainerImage {
+	isOf := func(list []nodes.ContainerImage) func(nodes.ContainerImage) bool {
+		return func(one nodes.ContainerImage) bool {
+			return slices.ContainsFunc(list, func(other nodes.ContainerImage) bool { return other.Name == one.Name })
+		}
+	}
+	isWanted := isOf(wanted)
+	left := slices.ContainsFunc(known, func(one nodes.ContainerImage) bool { return !one.Former && !isWanted(one) })
+	all := slices.Clone(wanted)
+	for _, one := range known {
+		if !isWanted(one) && one.Former != left {
+			one.Former = true
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// findImage finds an image in Glance, or among those that a pod had before: what runs goes on without Glance. anew says that Glance may have another one of
+// the name.
+func (c *clusters) findImage(ctx context.Context, known []nodes.ContainerImage, name string, anew bool) (nodes.ContainerImage, error) {
+	i := slices.IndexFunc(known, func(one nodes.ContainerImage) bool { return one.Name == name })
+	var had nodes.ContainerImage
+	if i >= 0 {
+		had = known[i]
+		had.Former = false
+	}
+	if i >= 0 && !anew {
+		return had, nil
+	}
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return nodes.ContainerImage{}, err
+	}
+	found, there, err := project.ContainerImage(ctx, name)
+	switch {
+	case there:
+		return nodes.ContainerImage{Name: name, ID: found.ID, Digest: found.Digest}, nil
+	case i >= 0:
+		c.reports.logger.InfoContext(ctx, "a container image is not in Glance any more; nodes have it", "image", name, "error", err)
+		return had, nil
+	case err != nil:
+		return nodes.ContainerImage{}, err
+	}
+	return nodes.ContainerImage{}, noImage(name)
+}
+
+// noImage says what to do about an image that Glance lacks.
+func noImage(name string) error {
+	what := "build it (burano image build-from DIR --name " + name + ")"
+	called, _, _ := strings.Cut(strings.TrimPrefix(name, openstack.ContainerHost+"/"), ":")
+	if slices.Contains(images.Applications(), called) {
+		what = "build it (burano image build-from " + called + ")"
+	}
+	return fault.New(fault.Invalid, "Glance has no container image %s that the project sees: %s and push it (burano image push FILE), or name an image of a registry", name, what)
+}
+
+// checkImages finds the images that applications of a cluster name and Glance does not have.
+func (c *clusters) checkImages(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
+	for _, application := range c.objects.all(classApplication) {
+		host := application.Object("host")
+		name := application.Text(propertyImage)
+		if host == nil || !host.Class().Is(classPod) || host.Object("kubernetesCluster") != cluster || !openstack.IsContainerImage(name) {
+			continue
+		}
+		known, err := nodes.ImagesFor(ctx, vault{c.runtime, cluster.ID()}, host.ID())
+		if err != nil {
+			return nil, err
+		}
+		if _, err := c.findImage(ctx, known, name, true); fault.KindOf(err) == fault.Invalid {
+			problems = append(problems, fmt.Errorf("%s: %w", application, err))
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return problems, nil
+}
+
+// image is nodes.Config.Image.
+func (c *clusters) image(ctx context.Context, image nodes.ContainerImage) (path string, err error) {
+	if c.server.Images == nil {
+		return "", errors.New("this server has no folder for container images")
+	}
+	return c.server.Images.get(ctx, image, func(ctx context.Context, file *os.File) error {
+		project, err := c.runtime.Project(ctx)
+		if err != nil {
+			return err
+		}
+		return project.DownloadImage(ctx, image.ID, file, mostImageBytes)
+	})
+}
+
+// mostImageBytes is how large an archive may be: it lies on the server's disk.
+const mostImageBytes = 4 << 30
+
+// keepImages is how long an archive stays in the folder after it was needed last: nodes that join later have it downloaded again.
+const keepImages = 24 * time.Hour
+
+// ImageFolder is where archives of container images lie between Glance and nodes.
+type ImageFolder struct {
+	folder string
+	mutex  sync.Mutex
+	busy   map[string]*sync.Mutex // by the digests of images
+}
+
+// NewImageFolder makes the folder.
+func NewImageFolder(path string) (*ImageFolder, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of container images: %w", err)
+	}
+	return &ImageFolder{folder: path, busy: map[string]*sync.Mutex{}}, nil
+}
+
+// get returns the file of an image, downloaded if it is not there. Of several who want the same one downloads it.
+func (f *ImageFolder) get(ctx context.Context, image nodes.ContainerImage, download func(context.Context, *os.File) error) (string, error) {
+	f.mutex.Lock()
+	own := f.busy[image.Digest]
+	if own == nil {
+		own = &sync.Mutex{}
+		f.busy[image.Digest] = own
+	}
+	f.mutex.Unlock()
+	own.Lock()
+	defer own.Unlock()
+	path := filepath.Join(f.folder, image.Digest+".tar")
+	now := time.Now()
+	if err := os.Chtimes(path, now, now); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return path, err
+	}
+	f.clear(now)
+	file, err := os.CreateTemp(f.folder, "coming-")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(file.Name())
+	err = download(ctx, file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return "", err
+	}
+	called, err := images.NameOf(file.Name())
+	if err != nil || called != image.Name {
+		return "", fault.New(fault.Invalid, "image %s of Glance is called %s, and holds no container image of that name: push it with burano image push", image.ID, image.Name)
+	}
+	return path, os.Rename(file.Name(), path)
+}
+
+// clear removes what nobody has needed for long, and what a server that was killed has left.
+func (f *ImageFolder) clear(now time.Time) {
+	entries, err := os.ReadDir(f.folder)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && now.Sub(info.ModTime()) > keepImages {
+			_ = os.Remove(filepath.Join(f.folder, entry.Name()))
+		}
+	}
+}
