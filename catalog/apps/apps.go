@@ -1,8 +1,9 @@
 // Package apps holds the packages that come with Burano, each in a folder of its name as it would be in a zip.
 //
 // io.murano is the core library: Environment, Application, the servers, networks and volumes of resources (resources/Instance.yaml,
-// resources/Volume.yaml), the stacks and notifiers of system. io.murano.applications is the library for groups of servers. The others are
-// Murano's Kubernetes applications. Object models that were written for Murano's load with them.
+// resources/Volume.yaml), the stacks and notifiers of system. io.murano.applications is the library for groups of servers. com.mirantis.docker
+// and com.example.docker are Murano's Kubernetes applications; object models that were written for Murano's load with them. io.burano.… are
+// applications in containers, whose images are made of Debian's packages (images/applications).
 //
 // A method that says "Native: true", or "Native: prompt" when it hardly waits, has its body in Go: in catalog/core, or in orchestrator/native
 // when it needs a cloud.
@@ -18,6 +19,7 @@ import (
 
 //go:embed all:io.murano all:io.murano.applications all:com.mirantis.docker.Interfaces all:com.mirantis.docker.kubernetes.KubernetesCluster
 //go:embed all:com.mirantis.docker.kubernetes.KubernetesPod all:com.example.docker.DockerApp
+//go:embed all:io.burano.HTTPd all:io.burano.MariaDB all:io.burano.Nginx all:io.burano.PostgreSQL all:io.burano.Redis
 var folders embed.FS
 
 // Packages returns the embedded packages, ordered by name.
