@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -78,6 +79,20 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 		require.Equal(t, "kept", rows(t, database, "it's \"mine\" \\ now", "SELECT line FROM entries"))
 		_, err := query(t.Context(), database, password, "SELECT 1")
 		require.ErrorContains(t, err, "password authentication failed")
+	})
+
+	t.Run("the guestbook keeps in PostgreSQL what visitors write", func(t *testing.T) {
+		page := "http://" + s.published(t, a, "guestbook") + "/"
+		response, err := http.PostForm(page, url.Values{"entry": {"<b>I was here"}}) // follows to the page
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		s.act(t, "front", "recreatePod", map[string]any{})
+		for range 4 { // of both replicas
+			text, err := get(page)
+			require.NoError(t, err)
+			require.Contains(t, text, "<li>&lt;b&gt;I was here</li>")
+		}
 	})
 
 	t.Run("MariaDB keeps its data", func(t *testing.T) {
