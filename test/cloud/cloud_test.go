@@ -76,6 +76,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"a stack that is being deleted is made anew", aStackThatIsBeingDeletedIsMadeAnew},
 		{"a refused template says why", aRefusedTemplateSaysWhy},
 		{"a server for which there is no room says why, and a stack is healed by applying it again", noRoomIsSaidAndHealed},
+		{"container images are found by their names", containerImagesAreFound},
 		{"what is missing is said before anything is made", whatIsMissingIsSaidBefore},
 		{"a quota that is used up is named", aQuotaIsNamed},
 		{"a container that a project shares takes a snapshot, and gives it back without the project's trust", aSharedContainerTakesASnapshot},
