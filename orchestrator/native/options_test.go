@@ -245,7 +245,7 @@ func TestPersistentVolumesNeedStorage(t *testing.T) {
 	spec := wholePod()
 	check := func(client *fake.Clientset) error { return spec.checkStorage(t.Context(), client, []container{one}) }
 	err = check(fake.NewClientset())
-	require.ErrorContains(t, err, "pod Web wants the persistent volume web-data, and the cluster has no storage class fast, nor any other: give it storage, or use a DockerHostVolume or a DockerTempVolume")
+	require.ErrorContains(t, err, "pod Web wants the persistent volume web-data, and the cluster has no storage class fast, nor any other: give it storage (its property storageClasses), or use a DockerHostVolume or a DockerTempVolume")
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	slow := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "slow"}}
 	require.ErrorContains(t, check(fake.NewClientset(slow)), "no storage class fast: name one of slow in storageClass")

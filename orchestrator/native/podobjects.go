@@ -117,7 +117,7 @@ func (p podSpec) checkStorage(ctx context.Context, client kubernetes.Interface, 
 		if there = slices.DeleteFunc(there, func(name string) bool { return name == "" }); len(there) > 0 {
 			what += ": name one of " + strings.Join(there, ", ") + " in storageClass"
 		} else {
-			what += ", nor any other: give it storage, or use a DockerHostVolume or a DockerTempVolume"
+			what += ", nor any other: give it storage (its property storageClasses), or use a DockerHostVolume or a DockerTempVolume"
 		}
 		return fault.New(fault.Invalid, "pod %s wants the persistent volume %s, and %s", p.name, claim.Name, what)
 	}
