@@ -22,12 +22,16 @@ const KeepalivedProperty = "burano_keepalived"
 // StorageProperty is the property of a node image that says which controllers of volumes are in it, such as v13.0.0.
 const StorageProperty = "burano_storage"
 
+// CinderProperty is the property of a node image that says which controller attaches volumes of Cinder in it, such as v4.12.0.
+const CinderProperty = "burano_cinder"
+
 // NodeImage is an image as those want to know it who put clusters on it.
 type NodeImage struct {
 	ID, Name   string
 	Kubernetes string // which is in it, such as v1.36.3; "" where the image does not say
 	Keepalived string // which is in it; "" where the image does not say, or has none
 	Storage    string // which controllers of volumes are in it; "" where the image does not say, or has none
+	Cinder     string // which controller attaches volumes of Cinder; "" where the image does not say, or has none
 }
 
 // Image finds an image by its id or its name. Faults say that there is none, or that several have the name (Invalid).
@@ -67,7 +71,8 @@ func nodeImage(image images.Image) NodeImage {
 	kubernetes, _ := image.Properties[KubernetesProperty].(string)
 	keepalived, _ := image.Properties[KeepalivedProperty].(string)
 	storage, _ := image.Properties[StorageProperty].(string)
-	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage}
+	cinder, _ := image.Properties[CinderProperty].(string)
+	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage, Cinder: cinder}
 }
 
 // ImageOf is the id of the image that a server was made from; "" where Nova does not say, or does not know the server.

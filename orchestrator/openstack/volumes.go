@@ -1,0 +1,186 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/volumeattach"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+// The statuses of volumes that are told apart here: https://docs.openstack.org/api-ref/block-storage/v3/#volumes-volumes.
+const (
+	VolumeAvailable = "available"
+	VolumeInUse     = "in-use"
+	VolumeDeleting  = "deleting"
+	VolumeError     = "error"
+)
+
+// growsInUse is the version of Cinder's API from which on volumes grow while servers have them.
+const growsInUse = "3.42"
+
+// Volume is what Cinder says of a volume.
+type Volume struct {
+	ID, Name, Status string
+	GiB              int
+	Servers          []string // ids of those that have it
+	Metadata         map[string]string
+	Made             time.Time
+}
+
+// NewVolume is what a volume is to be. Type and Zone are "" for the cloud's own choice.
+type NewVolume struct {
+	Name, Description, Type, Zone string
+	GiB                           int
+	Metadata                      map[string]string
+}
+
+// BlockStorage are a project's volumes. What Cinder or Nova refuses is a fault that repeats their words: TooLarge for a quota that is full, which is named.
+type BlockStorage struct {
+	cinder, nova *gophercloud.ServiceClient
+}
+
+// BlockStorage reaches the project's volumes. A catalog without Cinder is a fault (NotFound).
+func (p *Project) BlockStorage() (*BlockStorage, error) {
+	clients, err := p.clients()
+	if err != nil {
+		return nil, err
+	}
+	cinder, err := clients.Volume()
+	if isMissing(err) {
+		return nil, fault.New(fault.NotFound, "the cloud has no Cinder in its service catalog: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &BlockStorage{cinder, p.compute}, nil
+}
+
+// Tagged are the volumes with this metadata and, where it is not "", this name, the oldest first.
+func (b *BlockStorage) Tagged(ctx context.Context, name string, metadata map[string]string) ([]Volume, error) {
+	pages, err := volumes.List(b.cinder, volumes.ListOpts{Name: name, Metadata: metadata}).AllPages(ctx)
+	if err != nil {
+		return nil, refusal(ctx, "Cinder", "list volumes", err)
+	}
+	found, err := volumes.ExtractVolumes(pages)
+	if err != nil {
+		return nil, fmt.Errorf("list volumes: %w", err)
+	}
+	var list []Volume
+	for _, one := range found {
+		volume := volumeOf(one)
+		of := func(key, value string) bool { return volume.Metadata[key] == value }
+		if (name == "" || volume.Name == name) && subset(metadata, of) {
+			list = append(list, volume)
+		}
+	}
+	slices.SortFunc(list, func(a, b Volume) int { return cmp.Or(a.Made.Compare(b.Made), cmp.Compare(a.ID, b.ID)) })
+	return list, nil
+}
+
+func subset(metadata map[string]string, has func(key, value string) bool) bool {
+	for key, value := range metadata {
+		if !has(key, value) {
+			return false
+		}
+	}
+	return true
+}
+
+func volumeOf(one volumes.Volume) Volume {
+	volume := Volume{ID: one.ID, Name: one.Name, Status: one.Status, GiB: one.Size, Metadata: maps.Clone(one.Metadata), Made: one.CreatedAt}
+	for _, attachment := range one.Attachments {
+		volume.Servers = append(volume.Servers, attachment.ServerID)
+	}
+	return volume
+}
+
+// Volume is the one with this id; NotFound when there is none.
+func (b *BlockStorage) Volume(ctx context.Context, id string) (Volume, error) {
+	found, err := volumes.Get(ctx, b.cinder, id).Extract()
+	if err != nil {
+		return Volume{}, refusal(ctx, "Cinder", "look at volume "+id, err)
+	}
+	return volumeOf(*found), nil
+}
+
+// Create asks for a volume, which is there when it is available. After an error that is no fault there may be one all the same.
+func (b *BlockStorage) Create(ctx context.Context, wanted NewVolume) (Volume, error) {
+	made, err := volumes.Create(ctx, b.cinder, volumes.CreateOpts{Name: wanted.Name, Description: wanted.Description, Size: wanted.GiB, VolumeType: wanted.Type,
+		AvailabilityZone: wanted.Zone, Metadata: wanted.Metadata}, nil).Extract()
+	if err != nil {
+		return Volume{}, refusal(ctx, "Cinder", fmt.Sprintf("make volume %s of %d GiB", wanted.Name, wanted.GiB), err)
+	}
+	return volumeOf(*made), nil
+}
+
+// Delete asks for a volume to be deleted. That there is none is fine.
+func (b *BlockStorage) Delete(ctx context.Context, id string) error {
+	err := volumes.Delete(ctx, b.cinder, id, nil).ExtractErr()
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return nil
+	}
+	return refusal(ctx, "Cinder", "delete volume "+id, err)
+}
+
+// Attach asks for a server to have a volume.
+func (b *BlockStorage) Attach(ctx context.Context, id, server string) error {
+	_, err := volumeattach.Create(ctx, b.nova, server, volumeattach.CreateOpts{VolumeID: id}).Extract()
+	return refusal(ctx, "Nova", fmt.Sprintf("attach volume %s to server %s", id, server), err)
+}
+
+// Detach asks for a server to have a volume no more. That it has not, or that there is no such server, is fine.
+func (b *BlockStorage) Detach(ctx context.Context, id, server string) error {
+	err := volumeattach.Delete(ctx, b.nova, server, id).ExtractErr()
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return nil
+	}
+	return refusal(ctx, "Nova", fmt.Sprintf("detach volume %s from server %s", id, server), err)
+}
+
+// Grow asks for a volume to have this size, also while a server has it.
+func (b *BlockStorage) Grow(ctx context.Context, volume Volume, gib int) error {
+	client := *b.cinder
+	if volume.Status == VolumeInUse {
+		client.Microversion = growsInUse
+	}
+	err := volumes.ExtendSize(ctx, &client, volume.ID, volumes.ExtendSizeOpts{NewSize: gib}).ExtractErr()
+	return refusal(ctx, "Cinder", fmt.Sprintf("have volume %s grow to %d GiB", volume.ID, gib), err)
+}
+
+// refusal turns what a service refuses into a fault in its own words. What passes by itself is none.
+func refusal(ctx context.Context, service, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var unexpected gophercloud.ErrUnexpectedResponseCode
+	if _, passing := passes(ctx, err); passing || !errors.As(err, &unexpected) || unexpected.Actual >= http.StatusInternalServerError {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	kind, there := map[int]fault.Kind{http.StatusBadRequest: fault.Invalid, http.StatusForbidden: fault.Forbidden, http.StatusNotFound: fault.NotFound,
+		http.StatusConflict: fault.Conflict, http.StatusRequestEntityTooLarge: fault.TooLarge}[unexpected.Actual]
+	if !there {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	var answer map[string]struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(unexpected.Body, &answer) == nil {
+		for _, part := range answer {
+			if part.Message != "" {
+				return fault.New(kind, "%s: %s says: %s", doing, service, part.Message)
+			}
+		}
+	}
+	return fault.New(kind, "%s: %w", doing, err)
+}
