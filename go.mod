@@ -6,6 +6,7 @@ ignore ./web/dashboard/node_modules
 
 require (
 	github.com/Masterminds/semver/v3 v3.5.0
+	github.com/container-storage-interface/spec v1.12.0
 	github.com/dlclark/regexp2 v1.12.0
 	github.com/evanphx/json-patch/v5 v5.9.11
 	github.com/go-sql-driver/mysql v1.10.1
