@@ -144,6 +144,11 @@ func (b *builder) describe(ctx context.Context, key string, system piece, image 
 		if version != "" {
 			manifest.Modules[module.name] = version
 		}
+		for name, part := range module.parts {
+			if manifest.Modules[name], err = moduleVersion(ctx, module.in(b.source), part); err != nil {
+				return Manifest{}, err
+			}
+		}
 		if b.prebuilt == nil {
 			continue
 		}

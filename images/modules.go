@@ -22,6 +22,8 @@ type module struct {
 	// main is the module whose version the programs carry, and which the manifest names.
 	main     string
 	programs []program
+	// parts are modules that the programs have in them and that the manifest names, too, by the names that they have there.
+	parts map[string]string
 	// files are of the main module, by the names that they get beside the programs: each is several, one after the other, as YAML has documents.
 	files map[string][]string
 	// stamp gives the linker's -X settings for a version; nil means none.
@@ -95,7 +97,7 @@ func modules() []module {
 		{name: "storage", main: "sigs.k8s.io/sig-storage-lib-external-provisioner/v13", programs: []program{
 			{"storage-controllers", "./storage-controllers"},
 			{"storage-node", "./storage-node"},
-		}},
+		}, parts: map[string]string{"cinder": "github.com/kubernetes-csi/external-attacher/v4"}},
 		{name: "gatewayapi", main: "sigs.k8s.io/gateway-api", files: map[string][]string{"gateway-api.yaml": {
 			"config/crd/standard/gateway.networking.k8s.io_gatewayclasses.yaml",
 			"config/crd/standard/gateway.networking.k8s.io_gateways.yaml",

@@ -240,6 +240,7 @@ func contentsOf(path, digest string) map[string]string {
 		openstack.KubernetesProperty: manifest.Modules["kubernetes"],
 		openstack.KeepalivedProperty: manifest.Packages["keepalived"],
 		openstack.StorageProperty:    manifest.Modules["storage"],
+		openstack.CinderProperty:     manifest.Modules["cinder"],
 	} {
 		if version != "" {
 			said[property] = version

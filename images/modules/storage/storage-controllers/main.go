@@ -40,13 +40,14 @@ func main() {
 type part func(ctx context.Context, config *rest.Config, client kubernetes.Interface, factory informers.SharedInformerFactory) error
 
 func run(ctx context.Context, arguments []string) error {
-	var kubeconfig, elect string
+	var kubeconfig, elect, cinder string
 	var local bool
 	flags := flag.NewFlagSet("storage-controllers", flag.ContinueOnError)
 	klog.InitFlags(flags)
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "file of the access to the API server, whose certificate nodes are shown, too")
 	flags.StringVar(&elect, "elect", "", "name under which it stands for leader, where there are several; empty for the only one")
 	flags.BoolVar(&local, "local", false, "whether claims get directories of nodes")
+	flags.StringVar(&cinder, "cinder", "", "socket where the Burano server comes that has claims get volumes of Cinder; without it none do")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -63,8 +64,11 @@ func run(ctx context.Context, arguments []string) error {
 	if local {
 		parts = append(parts, provideLocal)
 	}
+	if cinder != "" {
+		parts = append(parts, provideCinder(cinder))
+	}
 	if len(parts) == 0 {
-		return errors.New("there is nothing to do: say --local")
+		return errors.New("there is nothing to do: say --local, or --cinder SOCKET")
 	}
 	work := func(ctx context.Context) error { return workOn(ctx, config, client, parts) }
 	if elect == "" {

@@ -237,10 +237,15 @@ func (n localNode) NodePublishVolume(_ context.Context, r *csi.NodePublishVolume
 }
 
 func (n localNode) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	return unpublish(n.volumes.mounter, r)
+}
+
+// unpublish takes a volume from where a pod saw it.
+func unpublish(mounter mount.Interface, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	if err := publishArguments(r.VolumeId, r.TargetPath); err != nil {
 		return nil, err
 	}
-	if err := mount.CleanupMountPoint(r.TargetPath, n.volumes.mounter, true); err != nil {
+	if err := mount.CleanupMountPoint(r.TargetPath, mounter, true); err != nil {
 		return nil, fmt.Errorf("unmount %s: %w", r.TargetPath, err)
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil

@@ -28,11 +28,13 @@ func main() {
 
 func run(ctx context.Context, arguments []string) error {
 	var node, kubelet, local string
+	var cinder bool
 	var control controlConfig
 	flags := flag.NewFlagSet("storage-node", flag.ContinueOnError)
 	flags.StringVar(&node, "node", "", "name of the Kubernetes node")
 	flags.StringVar(&kubelet, "kubelet", "/var/lib/kubelet", "folder of the kubelet")
 	flags.StringVar(&local, "local", "", "folder of local volumes; without it there are none")
+	flags.BoolVar(&cinder, "cinder", false, "whether volumes of Cinder are attached to this node")
 	flags.StringVar(&control.Listen, "listen", "", "address and port where the controllers have local volumes made and removed")
 	flags.StringVar(&control.Certificate, "certificate", "", "file of the certificate that it shows them")
 	flags.StringVar(&control.Key, "key", "", "file of its key")
@@ -55,10 +57,13 @@ func run(ctx context.Context, arguments []string) error {
 			driver{localDriver, newLocalNode(node, volumes)}.serve(kubelet),
 			control.serve(volumes))
 	}
-	if len(servers) == 0 {
-		return errors.New("there is nothing to serve: say --local FOLDER")
+	if cinder {
+		servers = append(servers, driver{cinderDriver, newCinderNode(node, mounter)}.serve(kubelet))
 	}
-	slog.Info("serving volumes", "node", node, "local", local)
+	if len(servers) == 0 {
+		return errors.New("there is nothing to serve: say --local FOLDER, or --cinder")
+	}
+	slog.Info("serving volumes", "node", node, "local", local, "cinder", cinder)
 	return all(ctx, servers)
 }
 

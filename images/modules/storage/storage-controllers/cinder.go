@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/kubernetes-csi/external-attacher/v4/pkg/attacher"
+	attaching "github.com/kubernetes-csi/external-attacher/v4/pkg/controller"
+	resizing "github.com/kubernetes-csi/external-resizer/v2/pkg/controller"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	translation "k8s.io/csi-translation-lib"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
+)
+
+const (
+	// cinderDriver is the provisioner, and the CSI driver, of volumes that are Cinder's.
+	cinderDriver = "cinder.burano.io"
+	// cinderNode is the label of nodes that such volumes can be attached to (storage-node says it to the kubelet).
+	cinderNode = "cinder.burano.io/node"
+	// cinderFileSystem is what volumes are formatted with.
+	cinderFileSystem = "ext4"
+	// cinderPatience is how long one call may take; what takes longer is asked about again.
+	cinderPatience = 90 * time.Second
+	// cinderWorkers is how much of each kind is done at the same time.
+	cinderWorkers = 10
+)
+
+// The parameters of a call that say whose a volume is to be: they are for people who look at it in Cinder.
+const (
+	claimName      = "csi.storage.k8s.io/pvc/name"
+	claimNamespace = "csi.storage.k8s.io/pvc/namespace"
+)
+
+// provideCinder has claims get volumes of Cinder, these be attached to the nodes where pods use them, and grow with their claims. What is to be done in the cloud is
+// asked of the Burano server that comes to the socket.
+func provideCinder(socket string) part {
+	return func(ctx context.Context, _ *rest.Config, client kubernetes.Interface, factory informers.SharedInformerFactory) error {
+		link, err := newLink()
+		if err != nil {
+			return err
+		}
+		defer link.client.Close()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		volumes := csi.NewControllerClient(link.client)
+
+		patience := cinderPatience
+		persistent, attachments, nodes := factory.Core().V1().PersistentVolumes(), factory.Storage().V1().VolumeAttachments(), factory.Storage().V1().CSINodes()
+		handler := attaching.NewCSIHandler(client, cinderDriver, attacher.NewAttacher(link.client), nil, persistent.Lister(), nodes.Lister(), attachments.Lister(),
+			&patience, false, true, translation.New(), cinderFileSystem)
+		attach := attaching.NewCSIAttachController(klog.FromContext(ctx), client, cinderDriver, handler, attachments, persistent, retries(), retries(), false, 0)
+		resize := resizing.NewResizeController(cinderDriver, cinderResizer{ctx, volumes}, client, resync, factory, retries(), false, time.Minute)
+		provision := controller.NewProvisionController(ctx, client, cinderDriver, cinderProvisioner{volumes},
+			controller.LeaderElection(false), // it runs only where that is decided
+			controller.FailedProvisionThreshold(0),
+			controller.FailedDeleteThreshold(0),
+			controller.Threadiness(cinderWorkers),
+			controller.AddFinalizer(true),
+			controller.ProvisionTimeout(cinderPatience),
+			controller.DeletionTimeout(cinderPatience),
+			controller.RetryIntervalMax(time.Minute))
+		factory.Start(ctx.Done())
+		ended := make(chan error, 4)
+		for _, run := range []func() error{
+			func() error { return link.listen(ctx, socket) },
+			func() error { attach.Run(ctx, cinderWorkers, nil); return ctx.Err() },
+			func() error { resize.Run(cinderWorkers, ctx, nil); return ctx.Err() },
+			func() error { provision.Run(ctx); return ctx.Err() },
+		} {
+			go func() { ended <- run() }()
+		}
+		return <-ended
+	}
+}
+
+// retries are how long is waited before something is tried again that failed.
+func retries() workqueue.TypedRateLimiter[string] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute)
+}
+
+// cinderProvisioner has volumes be made and deleted.
+type cinderProvisioner struct{ volumes csi.ControllerClient }
+
+// Provision is controller.Provisioner's.
+func (p cinderProvisioner) Provision(ctx context.Context, order controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
+	claim := order.PVC
+	if err := suitsCinder(claim.Spec); err != nil {
+		return nil, controller.ProvisioningFinished, err
+	}
+	size := claim.Spec.Resources.Requests[v1.ResourceStorage]
+	parameters := map[string]string{claimName: claim.Name, claimNamespace: claim.Namespace}
+	for name, value := range order.StorageClass.Parameters {
+		parameters[name] = value
+	}
+	made, err := p.volumes.CreateVolume(ctx, &csi.CreateVolumeRequest{Name: order.PVName, CapacityRange: &csi.CapacityRange{RequiredBytes: size.Value()}, Parameters: parameters,
+		VolumeCapabilities: []*csi.VolumeCapability{{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{FsType: cinderFileSystem}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER},
+		}}})
+	if err != nil {
+		return nil, provisioning(err), said(err)
+	}
+	return &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: order.PVName},
+		Spec: v1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: *order.StorageClass.ReclaimPolicy,
+			AccessModes:                   claim.Spec.AccessModes,
+			MountOptions:                  order.StorageClass.MountOptions,
+			Capacity:                      v1.ResourceList{v1.ResourceStorage: *resource.NewQuantity(made.Volume.CapacityBytes, resource.BinarySI)},
+			PersistentVolumeSource:        v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: cinderDriver, VolumeHandle: made.Volume.VolumeId, FSType: cinderFileSystem}},
+			NodeAffinity: &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+				MatchExpressions: []v1.NodeSelectorRequirement{{Key: cinderNode, Operator: v1.NodeSelectorOpIn, Values: []string{"true"}}},
+			}}}},
+		},
+	}, controller.ProvisioningFinished, nil
+}
+
+// provisioning tells whether a volume may be there, or may come to be, though an error says that it could not be made.
+func provisioning(err error) controller.ProvisioningState {
+	if errors.Is(err, errAlone) {
+		return controller.ProvisioningNoChange
+	}
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.NotFound, codes.ResourceExhausted, codes.FailedPrecondition, codes.OutOfRange, codes.AlreadyExists, codes.PermissionDenied:
+		return controller.ProvisioningFinished
+	}
+	return controller.ProvisioningInBackground
+}
+
+// said is what people are told of an error: without what gRPC puts around it.
+func said(err error) error {
+	if told, ok := status.FromError(err); ok {
+		return errors.New(told.Message())
+	}
+	return err
+}
+
+// suitsCinder tells what of a claim a volume of Cinder cannot be.
+func suitsCinder(claim v1.PersistentVolumeClaimSpec) error {
+	if claim.VolumeMode != nil && *claim.VolumeMode != v1.PersistentVolumeFilesystem {
+		return errors.New("volumes of Cinder are file systems here, and a block device is asked for: use volumeMode: Filesystem")
+	}
+	for _, mode := range claim.AccessModes {
+		if mode != v1.ReadWriteOnce && mode != v1.ReadWriteOncePod {
+			return fmt.Errorf("a volume of Cinder is attached to one node at a time, and %s is asked for: use a class of another back-end, or ReadWriteOnce", mode)
+		}
+	}
+	if claim.DataSource != nil || claim.DataSourceRef != nil {
+		return errors.New("a volume of Cinder begins empty here, and a source is asked for: leave it out")
+	}
+	if claim.Selector != nil {
+		return errors.New("a volume of Cinder is made for its claim, and a selector is asked for: leave it out")
+	}
+	return nil
+}
+
+// Delete is controller.Provisioner's.
+func (p cinderProvisioner) Delete(ctx context.Context, volume *v1.PersistentVolume) error {
+	if volume.Spec.CSI == nil || volume.Spec.CSI.Driver != cinderDriver {
+		return &controller.IgnoredError{Reason: "it is no volume of Cinder"}
+	}
+	_, err := p.volumes.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: volume.Spec.CSI.VolumeHandle})
+	if err != nil {
+		return said(err)
+	}
+	return nil
+}
+
+// cinderResizer has volumes grow.
+type cinderResizer struct {
+	ctx     context.Context // resizer.Resizer has none
+	volumes csi.ControllerClient
+}
+
+// Name is resizer.Resizer's.
+func (cinderResizer) Name() string { return cinderDriver }
+
+// DriverSupportsControlPlaneExpansion is resizer.Resizer's.
+func (cinderResizer) DriverSupportsControlPlaneExpansion() bool { return true }
+
+// CanSupport is resizer.Resizer's.
+func (cinderResizer) CanSupport(volume *v1.PersistentVolume, _ *v1.PersistentVolumeClaim) bool {
+	return volume.Spec.CSI != nil && volume.Spec.CSI.Driver == cinderDriver
+}
+
+// Resize is resizer.Resizer's. Errors stay gRPC's: by their code it is decided whether the size may be taken back.
+func (r cinderResizer) Resize(volume *v1.PersistentVolume, size resource.Quantity) (resource.Quantity, bool, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, cinderPatience)
+	defer cancel()
+	grown, err := r.volumes.ControllerExpandVolume(ctx, &csi.ControllerExpandVolumeRequest{VolumeId: volume.Spec.CSI.VolumeHandle, CapacityRange: &csi.CapacityRange{RequiredBytes: size.Value()}})
+	if err != nil {
+		return volume.Spec.Capacity[v1.ResourceStorage], false, err
+	}
+	return *resource.NewQuantity(grown.CapacityBytes, resource.BinarySI), grown.NodeExpansionRequired, nil
+}

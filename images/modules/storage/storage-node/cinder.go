@@ -1,0 +1,302 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/mount-utils"
+)
+
+const (
+	// cinderDriver is the driver of volumes that are Cinder's, which the cloud attaches to the server that the node is.
+	cinderDriver = "cinder.burano.io"
+	// cinderNodeLabel is the label, with the value true, of nodes that such volumes can be attached to.
+	cinderNodeLabel = "cinder.burano.io/node"
+	// cinderLimit is how many of them a node may have: a server of QEMU has 32 places for devices, of which its own disks, interfaces and controllers take some.
+	cinderLimit      = 20
+	cinderFileSystem = "ext4"
+	// devicesByID is where disks are by what they say of themselves.
+	devicesByID = "/dev/disk/by-id"
+	// devicePatience is how long an attached device may take to be there, and deviceEvery how often it is looked for.
+	devicePatience = 30 * time.Second
+	deviceEvery    = 100 * time.Millisecond
+)
+
+// cinderName is the id of a volume.
+var cinderName = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// cinderNode is the node's part of the driver.
+type cinderNode struct {
+	csi.UnimplementedNodeServer
+	name    string
+	devices string
+	mounter *mount.SafeFormatAndMount
+
+	mutex sync.Mutex
+	busy  map[string]bool // volumes with which something is done
+}
+
+func newCinderNode(name string, mounter *mount.SafeFormatAndMount) *cinderNode {
+	return &cinderNode{name: name, devices: devicesByID, mounter: mounter, busy: map[string]bool{}}
+}
+
+// alone has one thing be done with a volume at a time.
+func (n *cinderNode) alone(volume string) (done func(), err error) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if n.busy[volume] {
+		return nil, status.Errorf(codes.Aborted, "something is being done with volume %s already", volume)
+	}
+	n.busy[volume] = true
+	return func() {
+		n.mutex.Lock()
+		defer n.mutex.Unlock()
+		delete(n.busy, volume)
+	}, nil
+}
+
+func (n *cinderNode) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+	return &csi.NodeGetCapabilitiesResponse{Capabilities: capabilities(csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME, csi.NodeServiceCapability_RPC_EXPAND_VOLUME,
+		csi.NodeServiceCapability_RPC_GET_VOLUME_STATS, csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER)}, nil
+}
+
+func (n *cinderNode) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	return &csi.NodeGetInfoResponse{NodeId: n.name, MaxVolumesPerNode: cinderLimit, AccessibleTopology: &csi.Topology{Segments: map[string]string{cinderNodeLabel: "true"}}}, nil
+}
+
+// device is that of an attached volume: /dev/vdb. A disk says the first 20 characters of its volume's id as its serial number, over virtio or SCSI.
+func (n *cinderNode) device(ctx context.Context, volume string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, devicePatience)
+	defer cancel()
+	for {
+		for _, name := range []string{"virtio-" + volume[:20], "scsi-0QEMU_QEMU_HARDDISK_" + volume[:20], "scsi-0QEMU_QEMU_HARDDISK_" + volume} {
+			found, err := filepath.EvalSymlinks(filepath.Join(n.devices, name))
+			if err == nil {
+				return found, nil
+			}
+			if !errors.Is(err, os.ErrNotExist) {
+				return "", fmt.Errorf("look for the device of volume %s: %w", volume, err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return "", status.Errorf(codes.NotFound, "no device of volume %s is on this node (in %s), though the cloud says that it is attached: look at the server's kernel log, and whether its image has udev",
+				volume, n.devices)
+		case <-time.After(deviceEvery):
+		}
+	}
+}
+
+// stageArguments check what a call says of the volume and of its place on the node.
+func stageArguments(volume, path string) error {
+	if !cinderName.MatchString(volume) {
+		return status.Errorf(codes.InvalidArgument, "%q is no id of a volume", volume)
+	}
+	return publishArguments(volume, path)
+}
+
+// NodeStageVolume mounts a volume. It is formatted where nothing is on it, and never else.
+func (n *cinderNode) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+	if err := stageArguments(r.VolumeId, r.StagingTargetPath); err != nil {
+		return nil, err
+	}
+	if err := suits(r.GetVolumeCapability()); err != nil {
+		return nil, err
+	}
+	done, err := n.alone(r.VolumeId)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	device, err := n.device(ctx, r.VolumeId)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(r.StagingTargetPath, 0o750); err != nil {
+		return nil, fmt.Errorf("make the place of the volume: %w", err)
+	}
+	there, err := n.mounter.IsMountPoint(r.StagingTargetPath)
+	if err != nil {
+		return nil, fmt.Errorf("look at %s: %w", r.StagingTargetPath, err)
+	}
+	if there {
+		return &csi.NodeStageVolumeResponse{}, nil
+	}
+	if err := n.usable(device, r.VolumeId); err != nil {
+		return nil, err
+	}
+	options := r.VolumeCapability.GetMount().MountFlags
+	if err := n.mounter.FormatAndMount(device, r.StagingTargetPath, cinderFileSystem, options); err != nil {
+		return nil, fmt.Errorf("mount volume %s: %w", r.VolumeId, err)
+	}
+	if err := n.growStaged(device, r.StagingTargetPath, options); err != nil {
+		return nil, fmt.Errorf("have the file system of volume %s fill it: %w", r.VolumeId, err)
+	}
+	return &csi.NodeStageVolumeResponse{}, nil
+}
+
+func suits(capability *csi.VolumeCapability) error {
+	asked := capability.GetMount()
+	switch {
+	case asked == nil:
+		return status.Error(codes.InvalidArgument, "volumes of Cinder are file systems here, and no block devices")
+	case asked.FsType != "" && asked.FsType != cinderFileSystem:
+		return status.Errorf(codes.InvalidArgument, "the file system %s is asked for, and volumes of Cinder have %s here", asked.FsType, cinderFileSystem)
+	}
+	return nil
+}
+
+// usable makes sure that a device has our kind of file system, or nothing. What tells so takes a device that cannot be read for an empty one.
+func (n *cinderNode) usable(device, volume string) error {
+	opened, err := os.Open(device)
+	if err != nil {
+		return fmt.Errorf("open the device of volume %s: %w", volume, err)
+	}
+	defer opened.Close()
+	if _, err := opened.ReadAt(make([]byte, 64<<10), 0); err != nil {
+		return fmt.Errorf("read the device of volume %s, which is left as it is: %w", volume, err)
+	}
+	found, err := n.mounter.GetDiskFormat(device)
+	if err != nil {
+		return fmt.Errorf("find out what is on the device of volume %s, which is left as it is: %w", volume, err)
+	}
+	if found != "" && found != cinderFileSystem {
+		return status.Errorf(codes.FailedPrecondition, "volume %s has something else on it than %s (%s), and is left as it is: nothing is ever formatted that is not empty", volume, cinderFileSystem, found)
+	}
+	return nil
+}
+
+// growStaged has the file system at a place where no pod has it yet be as large as its device. The kernel lets one grow while it is mounted, unless it is that of a
+// machine of which the node is only a container.
+func (n *cinderNode) growStaged(device, place string, options []string) error {
+	err := n.grow(device, place)
+	if err == nil {
+		return nil
+	}
+	if failed := n.mounter.Unmount(place); failed != nil {
+		return errors.Join(err, failed)
+	}
+	const mended = 1 // e2fsck(8)
+	if output, failed := n.mounter.Exec.Command("e2fsck", "-f", "-p", device).CombinedOutput(); failed != nil {
+		var exit interface{ ExitStatus() int }
+		if !errors.As(failed, &exit) || exit.ExitStatus() > mended {
+			return errors.Join(err, fmt.Errorf("e2fsck: %w: %s", failed, output))
+		}
+	}
+	if output, failed := n.mounter.Exec.Command("resize2fs", device).CombinedOutput(); failed != nil {
+		return errors.Join(err, fmt.Errorf("resize2fs: %w: %s", failed, output))
+	}
+	return n.mounter.Mount(device, place, cinderFileSystem, options)
+}
+
+func (n *cinderNode) grow(device, place string) error {
+	resizer := mount.NewResizeFs(n.mounter.Exec)
+	larger, err := resizer.NeedResize(device, place)
+	if err != nil || !larger {
+		return err
+	}
+	_, err = resizer.Resize(device, place)
+	return err
+}
+
+// NodeUnstageVolume unmounts a volume.
+func (n *cinderNode) NodeUnstageVolume(_ context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+	if err := publishArguments(r.VolumeId, r.StagingTargetPath); err != nil {
+		return nil, err
+	}
+	done, err := n.alone(r.VolumeId)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := mount.CleanupMountPoint(r.StagingTargetPath, n.mounter, true); err != nil {
+		return nil, fmt.Errorf("unmount %s: %w", r.StagingTargetPath, err)
+	}
+	return &csi.NodeUnstageVolumeResponse{}, nil
+}
+
+// NodePublishVolume shows a pod its volume.
+func (n *cinderNode) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+	if err := publishArguments(r.VolumeId, r.TargetPath); err != nil {
+		return nil, err
+	}
+	if err := suits(r.GetVolumeCapability()); err != nil {
+		return nil, err
+	}
+	there, err := n.mounter.IsMountPoint(r.StagingTargetPath)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("look at %s: %w", r.StagingTargetPath, err)
+	}
+	if !there {
+		return nil, status.Errorf(codes.FailedPrecondition, "volume %s is not mounted at %q", r.VolumeId, r.StagingTargetPath)
+	}
+	options := []string{"bind"}
+	if r.Readonly {
+		options = append(options, "ro")
+	}
+	if err := bindOnce(n.mounter, r.StagingTargetPath, r.TargetPath, options); err != nil {
+		return nil, err
+	}
+	return &csi.NodePublishVolumeResponse{}, nil
+}
+
+func (n *cinderNode) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	return unpublish(n.mounter, r)
+}
+
+// NodeExpandVolume has the file system of a volume that has grown be as large as it, while pods use it.
+func (n *cinderNode) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+	if err := stageArguments(r.VolumeId, r.VolumePath); err != nil {
+		return nil, err
+	}
+	done, err := n.alone(r.VolumeId)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	device, err := n.device(ctx, r.VolumeId)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.grow(device, r.VolumePath); err != nil {
+		if strings.Contains(err.Error(), "Permission denied") {
+			return nil, status.Errorf(codes.FailedPrecondition, "the kernel lets no file system grow while this node has it mounted: it grows when the next pod of the claim starts (%v)", err)
+		}
+		return nil, err
+	}
+	return &csi.NodeExpandVolumeResponse{CapacityBytes: r.GetCapacityRange().GetRequiredBytes()}, nil
+}
+
+// NodeGetVolumeStats says how full a volume is.
+func (n *cinderNode) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
+	if err := publishArguments(r.VolumeId, r.VolumePath); err != nil {
+		return nil, err
+	}
+	there, err := n.mounter.IsMountPoint(r.VolumePath)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if !there {
+		return nil, status.Errorf(codes.NotFound, "volume %s is not at %s", r.VolumeId, r.VolumePath)
+	}
+	var state syscall.Statfs_t
+	if err := syscall.Statfs(r.VolumePath, &state); err != nil {
+		return nil, err
+	}
+	size := state.Bsize
+	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
+		{Unit: csi.VolumeUsage_BYTES, Total: int64(state.Blocks) * size, Available: int64(state.Bavail) * size, Used: int64(state.Blocks-state.Bfree) * size},
+		{Unit: csi.VolumeUsage_INODES, Total: int64(state.Files), Available: int64(state.Ffree), Used: int64(state.Files - state.Ffree)},
+	}}, nil
+}
