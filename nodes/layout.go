@@ -72,6 +72,7 @@ type design struct {
 	metrics     bool           // the master whose layout is made runs metrics-server
 	shares      bool           // the gateway whose layout is made can share the virtual address
 	serves      bool           // the node whose layout is made can serve volumes
+	attaches    bool           // also those of Cinder
 	proxied     bool           // the minion whose layout is made has had a proxy
 	device      string         // its interface that has its address
 	elect       bool           // controllers have a leader, because there are, or have been, several masters

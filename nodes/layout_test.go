@@ -20,6 +20,7 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 	"pgregory.net/rapid"
 
+	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/network"
@@ -192,6 +193,38 @@ func TestNodesWhoseImageServesVolumesDoSoWhereThereAreStorageClasses(t *testing.
 	}
 }
 
+// Volumes of Cinder are served where the image can, and by no machine that is none of the cloud's.
+func TestNodesWhoseImageServesVolumesOfCinderDoSo(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	design, pairs := aDesign(t, nodes, Calico)
+	design.storage = []kube.Storage{kube.Cinder, kube.Local}
+	design.serves = true
+	unit := func(node Node, name string) []string {
+		t.Helper()
+		for name, order := range design.orders(node) {
+			if _, there := pairs[name]; !there {
+				pairs[name] = pki.Pair{Certificate: []byte("<" + name + ": CN=" + order.Request.CommonName + ">\n"), Key: []byte("<" + name + " key>\n")}
+			}
+		}
+		made, err := design.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		return made.units[name].Command
+	}
+	design.attaches = parseFacts("mtu 1450\nstorage\n").cinder
+	require.NotContains(t, strings.Join(unit(nodes[0], kube.StorageUnit), " "), "cinder", "its program would not start")
+	require.NotContains(t, unit(nodes[1], kube.StorageNodeUnit), "--cinder")
+	design.attaches = parseFacts("mtu 1450\nstorage\ncinder\n").cinder
+	require.Contains(t, unit(nodes[0], kube.StorageUnit), "--cinder=/run/burano-storage/server.sock")
+	require.Contains(t, unit(nodes[0], kube.StorageUnit), "--local")
+	require.Contains(t, unit(nodes[1], kube.StorageNodeUnit), "--cinder")
+	machine := nodes[1]
+	machine.Machine = &access.Machine{}
+	require.NotContains(t, unit(machine, kube.StorageNodeUnit), "--cinder")
+	design.storage = []kube.Storage{kube.Cinder}
+	require.Empty(t, unit(machine, kube.StorageNodeUnit))
+	require.Equal(t, []string{"/opt/burano/bin/storage-node", "--node=" + nodes[1].Name, "--cinder"}, unit(nodes[1], kube.StorageNodeUnit))
+}
+
 func TestWhetherANodeIsAMachineIsSeenOnIt(t *testing.T) {
 	require.Equal(t, kube.Host{}, parseFacts("mtu 1500\n").host, "a container says nothing of the memory, which is its host's")
 	require.Equal(t, kube.Host{Machine: true, MemoryGiB: 2}, parseFacts("memory 2014568\n").host)
@@ -327,7 +360,7 @@ func TestAPlanCanRunForAnyShapeOfCluster(t *testing.T) {
 		}
 		c, err := NewCluster(Config{Name: "c", Nodes: nodes, NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: vault, DNS: rapid.Bool().Draw(rt, "dns"), Metrics: rapid.Bool().Draw(rt, "metrics"),
 			Network: rapid.SampledFrom([]Network{"", Calico, Flannel}).Draw(rt, "network"), Further: further, EtcdOnMasters: rapid.Bool().Draw(rt, "etcd on masters"),
-			StorageClasses: rapid.SampledFrom([][]kube.StorageClass{nil, {{Name: "local", Backend: kube.Local, Reclaim: "Delete"}}}).Draw(rt, "classes")})
+			StorageClasses: rapid.SampledFrom([][]kube.StorageClass{nil, {{Name: "local", Backend: kube.Local, Reclaim: "Delete"}}, {{Name: "cinder", Backend: kube.Cinder, Reclaim: "Delete"}}}).Draw(rt, "classes")})
 		require.NoError(rt, err)
 		d, err := c.newDeployment(context.Background())
 		require.NoError(rt, err)

@@ -23,6 +23,7 @@ import (
 const (
 	stepCordon       = "cordon"
 	stepDrain        = "drain"
+	stepDetach       = "detach volumes"
 	stepCloseGateway = "close gateway"
 	stepHandOver     = "hand over"
 	stepEtcdLeave    = "etcd leave"
@@ -207,6 +208,10 @@ func (p *PodsStay) Unwrap() error { return p.Err }
 
 // evacuate leaves nothing on the nodes that anybody needs. No pod moves from one node that leaves to another.
 func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node) error {
+	volumes, err := HasStorage(ctx, c.config.Vault, kube.Cinder)
+	if err != nil {
+		return err
+	}
 	p := &plan.Plan{}
 	var cordoned []string
 	for _, node := range leaving {
@@ -230,6 +235,10 @@ func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node
 				c.config.Report(ctx, node.Name, fmt.Sprintf("its pods have moved to other nodes (%s)", time.Since(began).Round(100*time.Millisecond)))
 				return nil
 			}))
+			if volumes {
+				drained = append(drained, c.addStep(p, plan.Step{Name: stepDetach, After: drained[len(drained)-1:]}, node, detachPatience+farewellLimit,
+					func(ctx context.Context, _ plan.Progress) error { return c.awaitDetached(ctx, api, node) }))
+			}
 		}
 	}
 	for _, node := range leaving {
@@ -241,7 +250,7 @@ func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node
 			})
 		}
 	}
-	_, err := c.run(ctx, p)
+	_, err = c.run(ctx, p)
 	return err
 }
 

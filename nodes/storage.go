@@ -27,8 +27,8 @@ type storageRecord struct {
 	Backends []kube.Storage `json:"backends"`
 }
 
-func (c *Cluster) loadStorage(ctx context.Context) (record storageRecord, err error) {
-	text, found, err := c.config.Vault.Load(ctx, vaultStorage)
+func loadStorage(ctx context.Context, vault Vault) (record storageRecord, err error) {
+	text, found, err := vault.Load(ctx, vaultStorage)
 	if err == nil && found {
 		err = json.Unmarshal(text, &record)
 	}
@@ -61,7 +61,7 @@ func (c Config) backends() (list []kube.Storage) {
 
 // chooseStorage finds out which back-ends the nodes are to serve, and notes it before any of them does.
 func (d *deployment) chooseStorage(ctx context.Context) error {
-	record, err := d.cluster.loadStorage(ctx)
+	record, err := loadStorage(ctx, d.cluster.config.Vault)
 	if err != nil {
 		return err
 	}
@@ -91,9 +91,18 @@ func (d design) storageOrders(node Node) map[string]pki.Order {
 	return nil
 }
 
+// serving are the back-ends that a node serves, as far as its image can. Cinder attaches nothing to a machine that is none of the cloud's.
+func (d design) serving(node Node) []kube.Storage {
+	if !d.serves {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(d.storage), func(backend kube.Storage) bool { return backend == kube.Cinder && (!d.attaches || node.Machine != nil) })
+}
+
 // storageUnits adds the unit of a node whose image can serve volumes.
 func (d design) storageUnits(l layout, node Node, pairs map[string]pki.Pair) error {
-	if len(d.storage) == 0 || !d.serves {
+	backends := d.serving(node)
+	if len(backends) == 0 {
 		return nil
 	}
 	switch node.Role {
@@ -102,28 +111,40 @@ func (d design) storageUnits(l layout, node Node, pairs map[string]pki.Pair) err
 		if d.elect {
 			name = node.Name
 		}
-		unit, err := d.kube().StorageControllers(d.storage, name, pairs)
+		unit, err := d.kube().StorageControllers(backends, name, pairs)
 		if err != nil {
 			return err
 		}
 		l.add(unit)
 	case Minion:
-		l.add(d.kube().StorageNode(kubeNode(node), d.storage, pairs))
+		l.add(d.kube().StorageNode(kubeNode(node), backends, pairs))
 	}
 	return nil
 }
 
-// served tells whether a node's image can serve volumes.
-func (d *deployment) served(node Node) bool {
+// served are the back-ends that a node serves.
+func (d *deployment) served(node Node) []kube.Storage {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.installed[node.Name].facts.storage
+	found := d.installed[node.Name].facts
+	d.mu.Unlock()
+	design := d.design
+	design.serves, design.attaches = found.storage, found.cinder
+	return design.serving(node)
 }
 
 // storageNode has a minion serve volumes.
 func (d *deployment) storageNode(ctx context.Context, node Node) error {
-	if !d.served(node) {
-		d.report(ctx, node, "pods with volumes cannot run here: its image has no "+kube.StorageNodeUnit+". A node of the present image has it")
+	served := d.served(node)
+	for _, backend := range d.design.storage {
+		switch {
+		case slices.Contains(served, backend):
+		case backend == kube.Cinder && node.Machine != nil:
+			d.report(ctx, node, "pods with volumes of Cinder do not run here: it is a machine that is no server of the cloud")
+		default:
+			d.report(ctx, node, fmt.Sprintf("pods with volumes of the back-end %s cannot run here: its image has nothing that serves them. A node of the present image has it", backend))
+		}
+	}
+	if len(served) == 0 {
 		return nil
 	}
 	return d.start(ctx, node, false, kube.StorageNodeUnit)
@@ -143,18 +164,22 @@ func (d *deployment) storage(ctx context.Context, lead Node, serving []Node) err
 	if err := d.apply(ctx, lead, config, documents...); err != nil {
 		return err
 	}
-	began := false
+	var began []kube.Storage
 	for _, master := range serving {
-		if master.Role != Master || !d.served(master) {
+		served := d.served(master)
+		if master.Role != Master || len(served) == 0 {
 			continue
 		}
 		if err := d.start(ctx, master, true, kube.StorageUnit); err != nil {
 			return err
 		}
-		began = true
+		began = append(began, served...)
 	}
-	if !began && len(wanted) > 0 {
-		return fmt.Errorf("the image of the masters has no %s, without which nobody makes volumes: upgrade the cluster to the present image, or leave storageClasses out", kube.StorageUnit)
+	for _, backend := range wanted {
+		if !slices.Contains(began, backend) {
+			return fmt.Errorf("the image of the masters has no %s for the back-end %s, without which nobody makes volumes: upgrade the cluster to the present image, or leave its storageClasses out",
+				kube.StorageUnit, backend)
+		}
 	}
 	if err := d.storageClasses(ctx, lead, config); err != nil {
 		return err
@@ -206,7 +231,7 @@ func (d *deployment) endStorage(ctx context.Context, config *rest.Config, left [
 	if len(left) == 0 {
 		for _, node := range d.present() {
 			unit := map[Role]string{Master: kube.StorageUnit, Minion: kube.StorageNodeUnit}[node.Role]
-			if unit == "" || !d.served(node) {
+			if unit == "" || len(d.served(node)) == 0 {
 				continue
 			}
 			out, err := d.script(ctx, node, "end "+unit, endUnitScript, map[string]string{"UNIT": unit})
@@ -276,7 +301,7 @@ func describeVolumes(volumes []kube.Volume) string {
 
 // VolumesLost are the volumes that would be lost with nodes. What a server had that the cloud does not know any more is lost already.
 func (c *Cluster) VolumesLost(ctx context.Context, names ...string) ([]kube.Volume, error) {
-	record, err := c.loadStorage(ctx)
+	record, err := loadStorage(ctx, c.config.Vault)
 	if err != nil || !slices.Contains(record.Backends, kube.Local) {
 		return nil, err
 	}
@@ -311,18 +336,26 @@ func (c *Cluster) keepVolumes(ctx context.Context, leaving []string) error {
 	return nil
 }
 
-// WithoutStorage are the masters and minions that answer and cannot serve volumes, because the image that they were made from has nothing that does. They
-// are asked only where the cluster has had no storage classes yet.
+// WithoutStorage are the masters and minions that answer and cannot serve the volumes of back-ends that the cluster has not had yet, because the image that
+// they were made from has nothing that does.
 func (c *Cluster) WithoutStorage(ctx context.Context) (lacking []string, err error) {
-	record, err := c.loadStorage(ctx)
-	if err != nil || len(record.Backends) > 0 {
+	record, err := loadStorage(ctx, c.config.Vault)
+	if err != nil {
 		return nil, err
+	}
+	added := slices.DeleteFunc(c.config.backends(), func(backend kube.Storage) bool { return slices.Contains(record.Backends, backend) })
+	if len(added) == 0 {
+		return nil, nil
+	}
+	look := "test -x " + kube.StorageProgram
+	if slices.Contains(added, kube.Cinder) {
+		look = "[[ $(" + kube.StorageProgram + " -help 2>&1) == *-cinder* ]]"
 	}
 	for _, node := range c.config.staying() {
 		if node.Role == Gateway || node.Machine != nil {
 			continue
 		}
-		out, err := c.script(ctx, node.Name, ssh.Script{Name: "look for " + kube.StorageNodeUnit, Body: "test -x " + kube.StorageProgram + " && echo there || echo none"})
+		out, err := c.script(ctx, node.Name, ssh.Script{Name: "look for " + kube.StorageNodeUnit, Body: look + " && echo there || echo none"})
 		if err != nil {
 			c.config.Logger.InfoContext(ctx, "a node does not say whether it can serve volumes", "node", node.Name, "error", err)
 			continue

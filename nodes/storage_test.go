@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,4 +57,30 @@ func TestOnlyClustersWithLocalVolumesAreAskedForThem(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.Error(t, c.keepVolumes(ctx, []string{"murano-kube-1"}), "a node is not removed where it cannot be found out")
+}
+
+func TestWhatTheControllersSayIsReadAndNotAByteMore(t *testing.T) {
+	for _, one := range []struct{ say, rest, wrong string }{
+		{"burano-storage 1 serve\nPRI * HTTP/2.0", "PRI * HTTP/2.0", ""},
+		{"burano-storage 1 held\n", "", ErrVolumesHeld.Error()},
+		{"burano-storage 2 serve\n", "", "which this version of Burano does not understand"},
+		{"a line that has no end and goes on and on", "", "which this version of Burano does not understand"},
+		{"burano", "", "they say nothing"},
+	} {
+		ours, theirs := net.Pipe()
+		go func() {
+			_, _ = theirs.Write([]byte(one.say))
+			_ = theirs.Close()
+		}()
+		err := greeted(ours)
+		if one.wrong != "" {
+			require.ErrorContains(t, err, one.wrong)
+			continue
+		}
+		require.NoError(t, err)
+		rest := make([]byte, len(one.rest))
+		_, err = ours.Read(rest)
+		require.NoError(t, err)
+		require.Equal(t, one.rest, string(rest))
+	}
 }

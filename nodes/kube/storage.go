@@ -35,6 +35,11 @@ const (
 	LocalVolumes = "/var/lib/burano-volumes"
 	// LocalDriver is the CSI driver of local volumes.
 	LocalDriver = "local.burano.io"
+	// CinderDriver is the CSI driver of Cinder's volumes, and CinderNode the label of nodes to which they can be attached.
+	CinderDriver = "cinder.burano.io"
+	CinderNode   = "cinder.burano.io/node"
+	// StorageSocket is where the Burano server comes, over SSH, that asks the cloud for what a master's program wants of it.
+	StorageSocket = "/run/burano-storage/server.sock"
 	// LabelStorage is the label of the storage classes that Burano has made.
 	LabelStorage = "burano.io/storage"
 
@@ -46,11 +51,15 @@ const (
 // Storage is what makes the volumes of a class.
 type Storage string
 
-// Local is the back-end whose volumes are directories of one node.
-const Local Storage = "local"
+const (
+	// Local is the back-end whose volumes are directories of one node.
+	Local Storage = "local"
+	// Cinder is the back-end whose volumes are the cloud's, attached to the server of the node where they are used.
+	Cinder Storage = "cinder"
+)
 
 // Storages are all back-ends.
-func Storages() []Storage { return []Storage{Local} }
+func Storages() []Storage { return []Storage{Cinder, Local} }
 
 // storage is what a back-end is to Kubernetes.
 type storage interface {
@@ -66,8 +75,11 @@ type storage interface {
 
 // backend is what a back-end is to Kubernetes; nil for one that there is not.
 func (s Storage) backend() storage {
-	if s == Local {
+	switch s {
+	case Local:
 		return localStorage{}
+	case Cinder:
+		return cinderStorage{}
 	}
 	return nil
 }
@@ -171,6 +183,41 @@ func (localStorage) adapt(_ StorageClass, object map[string]any) {
 	object["allowVolumeExpansion"] = false
 }
 
+//go:embed manifests/storage-cinder.yaml
+var cinderManifests []byte
+
+type cinderStorage struct{}
+
+func (cinderStorage) driver() string { return CinderDriver }
+
+func (cinderStorage) manifests() []byte { return cinderManifests }
+
+func (cinderStorage) refuses(class StorageClass) error {
+	if len(class.Zones) > 1 {
+		return fmt.Errorf("zones are %s, and volumes of a class of Cinder are made in one: make a class for each", strings.Join(class.Zones, ", "))
+	}
+	return nil
+}
+
+// adapt is storage's. Pods with such volumes go to nodes to which they can be attached.
+func (cinderStorage) adapt(class StorageClass, object map[string]any) {
+	object["allowVolumeExpansion"] = true
+	parameters := map[string]any{}
+	if class.Type != "" {
+		parameters["type"] = class.Type
+	}
+	if len(class.Zones) > 0 {
+		parameters["zone"] = class.Zones[0]
+	}
+	if class.Reclaim == "Retain" {
+		parameters["keep"] = "true" // also when the cluster is deleted
+	}
+	if len(parameters) > 0 {
+		object["parameters"] = parameters
+	}
+	object["allowedTopologies"] = []any{map[string]any{"matchLabelExpressions": []any{map[string]any{"key": CinderNode, "values": []any{"true"}}}}}
+}
+
 // StorageOrders are the certificates of a master's program.
 func (c Cluster) StorageOrders() map[string]pki.Order {
 	return map[string]pki.Order{storagePair: {Authority: c.Authorities.Kubernetes, Request: pki.Request{CommonName: storageUser, Usage: pki.Client}}}
@@ -190,8 +237,11 @@ func (c Cluster) StorageControllers(backends []Storage, name string, pairs map[s
 		return systemd.Unit{}, err
 	}
 	command := program(StorageUnit, "--kubeconfig="+access.Path)
-	for _, backend := range backends {
-		command = append(command, "--"+string(backend))
+	if slices.Contains(backends, Local) {
+		command = append(command, "--local")
+	}
+	if slices.Contains(backends, Cinder) {
+		command = append(command, "--cinder="+StorageSocket)
 	}
 	if name != "" {
 		command = append(command, "--elect="+name)
@@ -216,6 +266,9 @@ func (c Cluster) StorageNode(node Node, backends []Storage, pairs map[string]pki
 			"--authority="+keys+"kubernetes-ca.crt",
 			"--client="+storageUser)
 		files = append(pairFiles(storageNodePair, pairs[storageNodePair]), c.authorityFile())
+	}
+	if slices.Contains(backends, Cinder) {
+		command = append(command, "--cinder")
 	}
 	return systemd.Unit{
 		Name:        StorageNodeUnit,
@@ -289,9 +342,10 @@ func EnsureStorageClasses(ctx context.Context, config *rest.Config, classes []St
 
 // Volume is a volume that a cluster has.
 type Volume struct {
-	Name  string
-	Claim string // with its namespace; "" for none
-	Node  string // whose directory it is; "" where it is in no node
+	Name   string
+	Handle string // what its back-end calls it
+	Claim  string // with its namespace; "" for none
+	Node   string // whose directory it is; "" where it is in no node
 }
 
 // String names it as users know it.
@@ -320,7 +374,7 @@ func volumesOf(ctx context.Context, client kubernetes.Interface, of Storage) (li
 		if one.Spec.CSI == nil || one.Spec.CSI.Driver != of.Driver() {
 			continue
 		}
-		volume := Volume{Name: one.Name, Node: one.Spec.CSI.VolumeAttributes["node"]}
+		volume := Volume{Name: one.Name, Handle: one.Spec.CSI.VolumeHandle, Node: one.Spec.CSI.VolumeAttributes["node"]}
 		if claim := one.Spec.ClaimRef; claim != nil {
 			volume.Claim = claim.Namespace + "/" + claim.Name
 		}
@@ -328,4 +382,23 @@ func volumesOf(ctx context.Context, client kubernetes.Interface, of Storage) (li
 	}
 	slices.SortFunc(list, func(a, b Volume) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.String(), b.String())) })
 	return list, nil
+}
+
+// Attached are the names of the volumes of a back-end that are attached to a node, or being attached or detached.
+func Attached(ctx context.Context, config *rest.Config, node string, of Storage) (volumes []string, err error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server: %w", err)
+	}
+	all, err := client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("look at what is attached: %w", err)
+	}
+	for _, one := range all.Items {
+		if one.Spec.NodeName == node && one.Spec.Attacher == of.Driver() && one.Spec.Source.PersistentVolumeName != nil {
+			volumes = append(volumes, *one.Spec.Source.PersistentVolumeName)
+		}
+	}
+	slices.Sort(volumes)
+	return volumes, nil
 }

@@ -15,7 +15,7 @@ func TestStorageClassesAreChecked(t *testing.T) {
 	require.Empty(t, CheckStorageClasses([]StorageClass{good, {Name: "kept.local", Backend: Local, Reclaim: "Retain"}}))
 	for want, change := range map[string]func(*StorageClass){
 		`storage class "A b": a name has small letters`:                      func(c *StorageClass) { c.Name = "A b" },
-		`there is no back-end "tape": there are [local]`:                     func(c *StorageClass) { c.Backend = "tape" },
+		`there is no back-end "tape": there are [cinder local]`:              func(c *StorageClass) { c.Backend = "tape" },
 		`reclaimPolicy is "Recycle": say Delete or Retain`:                   func(c *StorageClass) { c.Reclaim = "Recycle" },
 		`type is "ssd", and a local volume is a directory`:                   func(c *StorageClass) { c.Type = "ssd" },
 		`zones are one, two, and a local volume is on the node of its first`: func(c *StorageClass) { c.Zones = []string{"one", "two"} },
@@ -38,10 +38,24 @@ func TestAClassIsReplacedForWhatKubernetesDoesNotChange(t *testing.T) {
 	require.True(t, replaced(class.Object(), other.Object()))
 }
 
+func TestAClassOfCinderSaysWhatItsVolumesAre(t *testing.T) {
+	class := StorageClass{Name: "fast", Backend: Cinder, Reclaim: "Delete"}
+	require.Empty(t, CheckStorageClasses([]StorageClass{class, {Name: "b", Backend: Local, Reclaim: "Delete"}}))
+	object := class.Object().Object
+	require.Equal(t, "cinder.burano.io", object["provisioner"])
+	require.Equal(t, true, object["allowVolumeExpansion"])
+	require.NotContains(t, object, "parameters")
+	require.Equal(t, []any{map[string]any{"matchLabelExpressions": []any{map[string]any{"key": CinderNode, "values": []any{"true"}}}}}, object["allowedTopologies"])
+	class.Type, class.Zones, class.Reclaim = "ssd", []string{"az1"}, "Retain"
+	require.Equal(t, map[string]any{"type": "ssd", "zone": "az1", "keep": "true"}, class.Object().Object["parameters"])
+	class.Zones = []string{"az1", "az2"}
+	require.ErrorContains(t, errors.Join(CheckStorageClasses([]StorageClass{class})...), "zones are az1, az2, and volumes of a class of Cinder are made in one")
+}
+
 func TestVolumesAreNamedByTheirClaims(t *testing.T) {
 	volume := func(name, driver, node, claim string) *corev1.PersistentVolume {
 		one := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		one.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeAttributes: map[string]string{"node": node}}
+		one.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "handle-" + name, VolumeAttributes: map[string]string{"node": node}}
 		if claim != "" {
 			one.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: claim}
 		}
@@ -51,7 +65,7 @@ func TestVolumesAreNamedByTheirClaims(t *testing.T) {
 	client := fake.NewClientset(folder, volume("pvc-1", LocalDriver, "n2", "a"), volume("pvc-2", LocalDriver, "n1", ""), volume("pvc-3", "other.example.org", "n1", "c"))
 	list, err := volumesOf(t.Context(), client, Local)
 	require.NoError(t, err)
-	require.Equal(t, []Volume{{Name: "pvc-2", Node: "n1"}, {Name: "pvc-1", Claim: "default/a", Node: "n2"}}, list)
+	require.Equal(t, []Volume{{Name: "pvc-2", Handle: "handle-pvc-2", Node: "n1"}, {Name: "pvc-1", Handle: "handle-pvc-1", Claim: "default/a", Node: "n2"}}, list)
 	require.Equal(t, "volume pvc-2", list[0].String())
 	require.Equal(t, "default/a", list[1].String())
 }
