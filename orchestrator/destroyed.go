@@ -14,21 +14,37 @@ import (
 const classCluster = "com.mirantis.docker.kubernetes.KubernetesCluster"
 
 // destroyedClusters are the clusters that were deployed and that a model does not have any more.
-func destroyedClusters(before, after map[string]any) (list []Change) {
+func destroyedClusters(before, after map[string]any) (list []placed) {
 	had, has := map[string]placed{}, map[string]placed{}
 	place(had, "", store.ForAPI(before))
 	place(has, "", after)
 	for id, one := range had {
 		if _, there := has[id]; !there && one.Type == classCluster {
-			list = append(list, one.Change)
+			list = append(list, one)
 		}
 	}
-	slices.SortFunc(list, func(a, b Change) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, func(a, b placed) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
+// volumes says what becomes of the volumes that a cluster has in Cinder; "" where its classes make none.
+func (p placed) volumes() string {
+	classes, _ := p.properties["storageClasses"].([]any)
+	ofCinder := slices.ContainsFunc(classes, func(class any) bool {
+		fields, _ := class.(map[string]any)
+		return fields["backend"] == "cinder"
+	})
+	switch {
+	case !ofCinder:
+		return ""
+	case p.properties["keepVolumes"] == false:
+		return "; its volumes in Cinder are deleted (keepVolumes: false), but for those of classes whose reclaimPolicy is Retain"
+	}
+	return "; its volumes in Cinder stay (keepVolumes), and are yours to delete"
+}
+
 // destroys is the fault that a deployment would destroy clusters that nobody named.
-func destroys(clusters []Change) error {
+func destroys(clusters []placed) error {
 	texts := make([]string, len(clusters))
 	for i, one := range clusters {
 		texts[i] = fmt.Sprintf("%s (%s)", one.Name, one.ID)

@@ -75,7 +75,7 @@ func (s *Service) Preview(ctx context.Context, caller identity.Caller, environme
 	before := store.ForAPI(environment.Model.ObjectsCopy)
 	found := changes(before, store.ForAPI(after), computed)
 	for _, one := range destroyedClusters(environment.Model.ObjectsCopy, session.Model.Objects) {
-		foreseen.Means = append(foreseen.Means, fmt.Sprintf("cluster %s (%s) is destroyed, with everything that is in it", one.Name, one.ID))
+		foreseen.Means = append(foreseen.Means, fmt.Sprintf("cluster %s (%s) is destroyed, with everything that is in it%s", one.Name, one.ID, one.volumes()))
 	}
 	return Preview{Changes: found, Means: foreseen.Means, Losses: losses(before, found, foreseen.Kept), Problems: problems}, nil
 }

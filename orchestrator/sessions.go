@@ -146,7 +146,7 @@ func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmen
 		return fault.New(fault.Forbidden, "Session <SessionId %s> is already deployed or deployment is in progress", sessionID)
 	}
 	destroyed := destroyedClusters(environment.Model.ObjectsCopy, session.Model.Objects)
-	destroyed = slices.DeleteFunc(destroyed, func(one Change) bool {
+	destroyed = slices.DeleteFunc(destroyed, func(one placed) bool {
 		return slices.Contains(session.Model.MayDestroy, one.ID) || slices.Contains(mayDestroy, one.ID) || one.Name != "" && slices.Contains(mayDestroy, one.Name)
 	})
 	if len(destroyed) > 0 {

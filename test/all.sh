@@ -80,6 +80,7 @@ with_servers=(
   'TestAMachineBeside machines beside the cloud'
   '* everything else'
   'TestAGroup groups of nodes'
+  'TestClaimsGet volumes of Cinder'
   'TestAClusterIsBack restores'
   'TestNodesThatFail nodes that fail'
   'TestApplications applications on servers'

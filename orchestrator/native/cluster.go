@@ -316,9 +316,13 @@ func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems
 	return problems, nil
 }
 
-// destroy takes the cluster's security groups out of the stack; its servers go with their own objects, and machines that are none of the cloud's stay.
+// destroy takes the cluster's security groups out of the stack; its servers go with their own objects, and machines that are none of the cloud's stay. What becomes of its
+// volumes in Cinder is decided when its servers are gone.
 func (c clusterClass) destroy(ctx context.Context, call muranopl.Call) (any, error) {
 	if err := c.clusters.leaveMachines(ctx, call.Object); err != nil {
+		return nil, err
+	}
+	if err := c.clusters.leaveVolumes(ctx, call.Object); err != nil {
 		return nil, err
 	}
 	return nil, c.clusters.release(ctx, call.Object)

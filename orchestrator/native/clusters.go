@@ -31,6 +31,7 @@ type clusters struct {
 		Project(ctx context.Context) (*openstack.Project, error)
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 		Planned(object *muranopl.Object, steps map[string][]string)
+		AtEnd(do func(context.Context) error)
 		Fence() uint64
 		Alive() error
 	}
@@ -62,6 +63,8 @@ type clusters struct {
 	outdated map[string][]*openstack.ServerChange
 	// lose says that nodes may go with which volumes are lost.
 	lose bool
+	// last is what waits until the servers of an environment that is deleted are gone.
+	last []func(context.Context) error
 }
 
 // cluster is a Kubernetes cluster of the model during one task.

@@ -39,7 +39,10 @@ func (e environment) deploy(ctx context.Context, call muranopl.Call) (any, error
 	return nil, e.own.each(ctx, call.Object, func(s *ownStack) error { return s.tidy(ctx, call.Interpreter, call.Object) })
 }
 
-// destroy deletes the stacks.
+// destroy deletes the stacks, and then what had to wait for that.
 func (e environment) destroy(ctx context.Context, call muranopl.Call) (any, error) {
-	return nil, e.own.each(ctx, call.Object, func(s *ownStack) error { return s.remove(ctx, call.Object) })
+	if err := e.own.each(ctx, call.Object, func(s *ownStack) error { return s.remove(ctx, call.Object) }); err != nil {
+		return nil, err
+	}
+	return nil, e.clusters.afterServers(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -53,6 +54,14 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 	if err != nil {
 		return nil, err
 	}
+	cinder := slices.ContainsFunc(classes, func(class kube.StorageClass) bool { return class.Backend == kube.Cinder })
+	if cinder {
+		if _, err := project.BlockStorage(); fault.KindOf(err) == fault.NotFound {
+			problems = append(problems, fmt.Errorf("storageClasses has the back-end cinder, and %w", err))
+		} else if err != nil {
+			return nil, err
+		}
+	}
 	seen := map[string]bool{}
 	for _, one := range members {
 		image := one.instance().Text("image")
@@ -67,6 +76,9 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 		if err == nil && found.Storage == "" { // that there is no such image is found out elsewhere
 			problems = append(problems, fmt.Errorf("image %s of node %s does not say that it can serve volumes, which storageClasses need: build a node image with this release and upload it, "+
 				"or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", image, one.server.modelName(), openstack.StorageProperty, found.ID))
+		} else if err == nil && cinder && found.Cinder == "" {
+			problems = append(problems, fmt.Errorf("image %s of node %s does not say that it can serve volumes of Cinder, which storageClasses has: build a node image with this release and upload it, "+
+				"or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", image, one.server.modelName(), openstack.CinderProperty, found.ID))
 		}
 	}
 	if len(problems) > 0 {

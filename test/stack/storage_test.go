@@ -24,6 +24,6 @@ func TestStorageClassesThatCannotBeAreRefused(t *testing.T) {
 	require.ErrorContains(t, w.fail(t, storing(t, local)), "does not say that it can serve volumes, which storageClasses need: build a node image with this release and upload it")
 	w.imageSays = `, "burano_storage": "v13.0.0"`
 	require.ErrorContains(t, w.fail(t, storing(t, local, local)), `storage class "burano-local": there are two of that name`)
-	require.ErrorContains(t, w.fail(t, storing(t, map[string]any{"name": "fast", "backend": "tape"})), `storage class "fast": there is no back-end "tape": there are [local]`)
+	require.ErrorContains(t, w.fail(t, storing(t, map[string]any{"name": "fast", "backend": "tape"})), `storage class "fast": there is no back-end "tape": there are [cinder local]`)
 	require.ErrorContains(t, w.fail(t, storing(t, map[string]any{"name": "kept", "backend": "local", "reclaimPolicy": "Keep"})), `reclaimPolicy is "Keep": say Delete or Retain`)
 }

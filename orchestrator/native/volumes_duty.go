@@ -1,0 +1,266 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/volumes"
+)
+
+const (
+	dutyStorage = "storage"
+	// storageIdle is how often it is looked where no cluster has volumes of Cinder: the end of every task has it looked, too. storagePause is how often it is made sure that
+	// the controllers of a cluster have somebody who answers them.
+	storageIdle  = time.Hour
+	storagePause = 10 * time.Second
+	// leftEvery is how often it is looked for volumes in Cinder that a cluster does not know, and leftAge how old these are at least: a younger one may be about to become known.
+	leftEvery = time.Hour
+	leftAge   = time.Hour
+)
+
+// storageDuty answers what clusters with volumes of Cinder ask for them, over a connection to a master that is kept between looks. The controllers there take one server at a
+// time, so that of several servers the others only see to it that somebody answers. Where no cluster has such volumes it asks nobody anything.
+type storageDuty struct {
+	KeptConfig
+	line func(live *nodes.Cluster, ctx context.Context) (net.Conn, error)
+	find func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) ([]openstack.Volume, error)
+
+	mutex    sync.Mutex
+	answered map[string]bool // by environment and cluster: this server answers
+	left     map[string]left // by environment and cluster
+}
+
+// left are the volumes in Cinder that a cluster did not know when it was looked last.
+type left struct {
+	looked  time.Time
+	volumes []openstack.Volume
+}
+
+func newStorageDuty(config KeptConfig) *storageDuty {
+	s := &storageDuty{KeptConfig: config, line: (*nodes.Cluster).VolumeLine, answered: map[string]bool{}, left: map[string]left{}}
+	s.find = s.unknown
+	return s
+}
+
+func (s *storageDuty) Name() string { return dutyStorage }
+
+func (s *storageDuty) Every() time.Duration { return storageIdle }
+
+func (s *storageDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
+	for _, cluster := range environment.Clusters {
+		has, err := nodes.HasStorage(ctx, environmentVault{s.Secrets, environment.ID, cluster.ObjectID}, kube.Cinder)
+		if err != nil {
+			return result, err
+		}
+		if !has {
+			continue
+		}
+		result.Next = min(storagePause, s.Interval)
+		if _, err := environment.Project(ctx, ""); errors.Is(err, keeper.ErrNoDelegation) {
+			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "volumes-undelegated", Severity: keeper.Warning,
+				Text:  fmt.Sprintf("Volumes of cluster %s are neither made, attached nor deleted in Cinder: the environment has no standing delegation. What runs with its volumes goes on", cluster.Name()),
+				Mends: "Give it one: burano environment delegation set " + environment.Name})
+		}
+		result.Findings = append(result.Findings, s.leftovers(ctx, environment, cluster)...)
+		if err := s.answer(ctx, environment, cluster); err != nil {
+			if ctx.Err() != nil {
+				return result, errors.Join(err, ctx.Err())
+			}
+			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "volumes-unanswered", Severity: keeper.Warning,
+				Text:  fmt.Sprintf("Volumes of cluster %s are neither made, attached nor deleted in Cinder, because its controllers are not reached: %v. What runs with its volumes goes on", cluster.Name(), err),
+				Mends: "It is tried again by itself. Bring back a master, or deploy the environment again, which starts what does not run there"})
+		}
+	}
+	return result, nil
+}
+
+// leftovers are a finding about volumes in Cinder that a cluster does not know. Where that cannot be found out, which others say, it is as it was.
+func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) []keeper.Finding {
+	key := environment.ID + "/" + cluster.ObjectID
+	s.mutex.Lock()
+	known := s.left[key]
+	s.mutex.Unlock()
+	if time.Since(known.looked) > leftEvery {
+		if found, err := s.find(ctx, environment, cluster); err != nil {
+			s.Logger.DebugContext(ctx, "whether volumes are left in Cinder could not be found out", "environment", environment.ID, "cluster", cluster.Name(), "error", err)
+		} else {
+			known = left{time.Now(), found}
+			s.mutex.Lock()
+			s.left[key] = known
+			s.mutex.Unlock()
+		}
+	}
+	if len(known.volumes) == 0 {
+		return nil
+	}
+	const most = 10
+	gib := 0
+	var names []string
+	for i, one := range known.volumes {
+		gib += one.GiB
+		if i < most {
+			names = append(names, fmt.Sprintf("%s (%s)", one.ID, one.Name))
+		}
+	}
+	if len(known.volumes) > most {
+		names = append(names, fmt.Sprintf("%d more", len(known.volumes)-most))
+	}
+	return []keeper.Finding{{ObjectID: cluster.ObjectID, Kind: "volumes-left", Severity: keeper.Info,
+		Text:  fmt.Sprintf("%d volumes in Cinder, of %d GiB together, were made for cluster %s, and no PersistentVolume of it is any of them: %s", len(known.volumes), gib, cluster.Name(), strings.Join(names, ", ")),
+		Mends: "Delete those in Cinder whose data nobody needs (openstack volume delete). Burano deletes none of them"}}
+}
+
+// unknown are the volumes in Cinder that were made for a cluster, and that no PersistentVolume of it is; but for those of classes that keep theirs.
+func (s *storageDuty) unknown(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) ([]openstack.Volume, error) {
+	project, err := environment.Project(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	storage, err := project.BlockStorage()
+	if err != nil {
+		return nil, err
+	}
+	// Asked for before what the cluster knows: a volume that it comes to know in between is in both.
+	all, err := storage.Tagged(ctx, "", map[string]string{volumes.ClusterMetadata: volumes.ClusterID(environment.ID, cluster.ObjectID)})
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	_, live, err := openCluster(ctx, s.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: s.Logger, Connected: s.Connected, Patience: statusReach})
+	if err != nil {
+		return nil, err
+	}
+	defer live.Close()
+	config, err := live.Kubernetes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known, err := kube.Volumes(ctx, config, kube.Cinder)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(volume openstack.Volume) bool {
+		return volume.Metadata[volumes.RetainMetadata] != "" || time.Since(volume.Made) < leftAge ||
+			slices.ContainsFunc(known, func(one kube.Volume) bool { return one.Handle == volume.ID })
+	}), nil
+}
+
+// answer sees to it that the controllers of a cluster have somebody who answers them.
+func (s *storageDuty) answer(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) error {
+	key := environment.ID + "/" + cluster.ObjectID
+	s.mutex.Lock()
+	does := s.answered[key]
+	s.mutex.Unlock()
+	if does {
+		return nil
+	}
+	_, live, err := openCluster(ctx, s.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: s.Logger, Connected: s.Connected, Patience: statusReach})
+	if err != nil {
+		return err
+	}
+	line, err := s.line(live, ctx)
+	if errors.Is(err, nodes.ErrVolumesHeld) {
+		return live.Close()
+	}
+	if err != nil {
+		return errors.Join(err, live.Close())
+	}
+	s.mutex.Lock()
+	s.answered[key] = true
+	s.mutex.Unlock()
+	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: storagePause / 2, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: storagePause, Timeout: storagePause}))
+	volumes.Serve(server, s.clusterOf(environment, cluster))
+	go func() {
+		defer func() {
+			s.mutex.Lock()
+			delete(s.answered, key)
+			s.mutex.Unlock()
+		}()
+		s.Logger.Info("answering what a cluster asks for its volumes", "environment", environment.ID, "cluster", cluster.Name())
+		err := server.Serve(newOneConnection(line))
+		s.Logger.Info("a cluster's connection for its volumes has ended", "environment", environment.ID, "cluster", cluster.Name(), "reason", errors.Join(err, live.Close()))
+		server.Stop()
+	}()
+	return nil
+}
+
+// clusterOf is a cluster as those know it who answer for its volumes. What is known of its nodes is read each time, and so is the delegation: it may be given, or revoked, at
+// any time.
+func (s *storageDuty) clusterOf(environment *keeper.Environment, cluster keeper.Cluster) volumes.Cluster {
+	return volumes.Cluster{ID: volumes.ClusterID(environment.ID, cluster.ObjectID), Name: cluster.Name(), Logger: s.Logger,
+		Cloud: func(ctx context.Context) (volumes.Cloud, error) {
+			project, err := environment.Project(ctx, "")
+			if errors.Is(err, keeper.ErrNoDelegation) {
+				return nil, fault.New(fault.Conflict, "environment %s has no standing delegation, without which Burano asks the cloud for no volumes: burano environment delegation set %s",
+					environment.Name, environment.Name)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return project.BlockStorage()
+		},
+		Servers: func(ctx context.Context) (map[string]string, error) {
+			known, err := factsOf(ctx, environmentVault{s.Secrets, environment.ID, cluster.ObjectID})
+			servers := map[string]string{}
+			for _, node := range known.Nodes {
+				servers[node.Name] = node.Server
+			}
+			return servers, err
+		}}
+}
+
+// oneConnection is a listener that has one connection, and ends with it.
+type oneConnection struct {
+	next chan net.Conn
+	over chan struct{}
+	end  func()
+	at   net.Addr
+}
+
+func newOneConnection(conn net.Conn) *oneConnection {
+	one := &oneConnection{next: make(chan net.Conn, 1), over: make(chan struct{}), at: conn.LocalAddr()}
+	one.end = sync.OnceFunc(func() { close(one.over) })
+	one.next <- endingConn{conn, one.end}
+	return one
+}
+
+func (o *oneConnection) Accept() (net.Conn, error) {
+	select {
+	case conn := <-o.next:
+		return conn, nil
+	case <-o.over:
+		return nil, net.ErrClosed
+	}
+}
+
+func (o *oneConnection) Close() error {
+	o.end()
+	return nil
+}
+
+func (o *oneConnection) Addr() net.Addr { return o.at }
+
+// endingConn tells when it is closed.
+type endingConn struct {
+	net.Conn
+	end func()
+}
+
+func (e endingConn) Close() error {
+	defer e.end()
+	return e.Conn.Close()
+}

@@ -1,0 +1,138 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// secretsOf are those of one cluster, by name.
+type secretsOf map[string]string
+
+func (s secretsOf) Secret(_ context.Context, _, name string) ([]byte, bool, error) {
+	text, there := s[name]
+	return []byte(text), there, nil
+}
+
+func (s secretsOf) SetSecret(context.Context, string, string, []byte) error { return nil }
+
+// storing is the duty for a cluster with volumes of these back-ends, of an environment without a delegation, whose controllers are reached by line.
+func storing(t *testing.T, backends string, line func() (net.Conn, error)) (*storageDuty, *keeper.Environment) {
+	t.Helper()
+	known, err := json.Marshal(facts{Name: "kube", Nodes: []nodes.Node{{Name: "kube-1", Role: nodes.Master, Server: "server-1"}}})
+	require.NoError(t, err)
+	secrets := secretsOf{secretName("c", factsName): string(known), secretName("c", "storage"): backends}
+	duty := newStorageDuty(KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: secrets, Interval: time.Minute})
+	duty.line = func(*nodes.Cluster, context.Context) (net.Conn, error) { return line() }
+	duty.find = func(context.Context, *keeper.Environment, keeper.Cluster) ([]openstack.Volume, error) {
+		return nil, nil
+	}
+	return duty, &keeper.Environment{ID: "e", Name: "demo", Clusters: []keeper.Cluster{{ObjectID: "c", Properties: map[string]any{"name": "kube"}}},
+		Project: func(context.Context, string) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }}
+}
+
+func TestAClusterWithoutVolumesOfCinderIsAskedNothing(t *testing.T) {
+	duty, environment := storing(t, `{"backends": ["local"]}`, func() (net.Conn, error) { panic("it is asked") })
+	result, err := duty.Look(t.Context(), environment)
+	require.NoError(t, err)
+	require.Equal(t, keeper.Result{}, result)
+}
+
+func TestControllersOfVolumesHaveSomebodyWhoAnswers(t *testing.T) {
+	var theirs net.Conn
+	comes := 0
+	duty, environment := storing(t, `{"backends": ["cinder"]}`, func() (ours net.Conn, err error) {
+		comes++
+		ours, theirs = net.Pipe()
+		return ours, nil
+	})
+	look := func(kinds ...string) keeper.Result {
+		t.Helper()
+		result, err := duty.Look(t.Context(), environment)
+		require.NoError(t, err)
+		require.Len(t, result.Findings, len(kinds))
+		for i, kind := range kinds {
+			require.Equal(t, kind, result.Findings[i].Kind)
+		}
+		require.Equal(t, storagePause, result.Next)
+		return result
+	}
+	require.Contains(t, look("volumes-undelegated").Findings[0].Mends, "burano environment delegation set demo")
+	look("volumes-undelegated")
+	require.Equal(t, 1, comes, "the connection is kept")
+
+	client, err := grpc.NewClient("passthrough:///controllers", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return theirs, nil }))
+	require.NoError(t, err)
+	_, err = csi.NewControllerClient(client).DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "v"})
+	require.Equal(t, codes.FailedPrecondition, status.Code(err))
+	require.ErrorContains(t, err, "environment demo has no standing delegation, without which Burano asks the cloud for no volumes: burano environment delegation set demo")
+	require.NoError(t, client.Close())
+	require.Eventually(t, func() bool {
+		duty.mutex.Lock()
+		defer duty.mutex.Unlock()
+		return len(duty.answered) == 0
+	}, 10*time.Second, 10*time.Millisecond, "the connection has ended")
+
+	duty.line = func(*nodes.Cluster, context.Context) (net.Conn, error) { return nil, nodes.ErrVolumesHeld }
+	look("volumes-undelegated")
+	duty.line = func(*nodes.Cluster, context.Context) (net.Conn, error) { return nil, errors.New("no route to kube-1") }
+	require.Contains(t, look("volumes-undelegated", "volumes-unanswered").Findings[1].Text, "no route to kube-1. What runs with its volumes goes on")
+}
+
+func TestVolumesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
+	duty, environment := storing(t, `{"backends": ["cinder"]}`, func() (net.Conn, error) { return nil, nodes.ErrVolumesHeld })
+	environment.Project = func(context.Context, string) (*openstack.Project, error) { return nil, nil }
+	looks := 0
+	var found []openstack.Volume
+	var failed error
+	duty.find = func(context.Context, *keeper.Environment, keeper.Cluster) ([]openstack.Volume, error) {
+		looks++
+		return found, failed
+	}
+	look := func() []keeper.Finding {
+		t.Helper()
+		result, err := duty.Look(t.Context(), environment)
+		require.NoError(t, err)
+		return result.Findings
+	}
+	again := func() {
+		for key, one := range duty.left {
+			one.looked = time.Now().Add(-2 * leftEvery)
+			duty.left[key] = one
+		}
+	}
+	require.Empty(t, look())
+	for i := range 12 {
+		found = append(found, openstack.Volume{ID: fmt.Sprintf("id-%d", i), Name: fmt.Sprintf("pvc-%d", i), GiB: 2})
+	}
+	require.Empty(t, look(), "it is looked for them once an hour")
+	require.Equal(t, 1, looks)
+	again()
+	list := look()
+	require.Len(t, list, 1)
+	require.Equal(t, "volumes-left", list[0].Kind)
+	require.Contains(t, list[0].Text, "12 volumes in Cinder, of 24 GiB together, were made for cluster kube, and no PersistentVolume of it is any of them: id-0 (pvc-0), ")
+	require.Contains(t, list[0].Text, ", id-9 (pvc-9), 2 more")
+	again()
+	found, failed = nil, errors.New("nobody answers")
+	require.Len(t, look(), 1, "it is as it was")
+	failed = nil
+	require.Empty(t, look())
+}
