@@ -1,6 +1,7 @@
 package localcloud_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +22,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/volumeattach"
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 )
 
 // loopDevices are the machine's loop devices over files of this cloud.
@@ -313,4 +315,46 @@ func TestServersRunFromVolumesOfImages(t *testing.T) {
 	}, waitFor, tick)
 	require.NoError(t, stacks.Delete(ctx, heat, "boots", made.ID).ExtractErr())
 	require.Eventually(t, func() bool { return len(c.loopDevices()) == 0 }, waitFor, tick)
+}
+
+// What Nova says a server has is what Cinder says of its volumes, also when several are attached and detached at the same time.
+func TestVolumesThatAreAttachedAtTheSameTimeAreAllThere(t *testing.T) {
+	needsLoops(t)
+	c := start(t)
+	storage, compute := c.client(openstack.NewBlockStorageV3), c.client(openstack.NewComputeV2)
+	ctx := t.Context()
+	made, err := servers.Create(ctx, compute, servers.CreateOpts{
+		Name: "tiny", FlavorRef: "2", ImageRef: c.upload(), Networks: []servers.Network{{UUID: c.network()}},
+	}, nil).Extract()
+	require.NoError(t, err)
+	c.wait(made.ID, "ACTIVE")
+	var ids []string
+	for range 6 {
+		volume, err := volumes.Create(ctx, storage, volumes.CreateOpts{Name: "data", Size: 1}, nil).Extract()
+		require.NoError(t, err)
+		ids = append(ids, volume.ID)
+	}
+	each := func(do func(id string) error) {
+		t.Helper()
+		var all errgroup.Group
+		for _, id := range ids {
+			all.Go(func() error { return do(id) })
+		}
+		require.NoError(t, all.Wait())
+	}
+	each(func(id string) error {
+		_, err := volumeattach.Create(ctx, compute, made.ID, volumeattach.CreateOpts{VolumeID: id}).Extract()
+		return err
+	})
+	require.Len(t, c.wait(made.ID, "ACTIVE").AttachedVolumes, len(ids))
+	each(func(id string) error {
+		volume, err := volumes.Get(ctx, storage, id).Extract()
+		if err == nil && (volume.Status != "in-use" || len(volume.Attachments) != 1) {
+			err = fmt.Errorf("volume %s is %s", id, volume.Status)
+		}
+		return err
+	})
+	each(func(id string) error { return volumeattach.Delete(ctx, compute, made.ID, id).ExtractErr() })
+	require.Empty(t, c.wait(made.ID, "ACTIVE").AttachedVolumes)
+	each(func(id string) error { return volumes.Delete(ctx, storage, id, nil).ExtractErr() })
 }

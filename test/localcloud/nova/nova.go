@@ -69,8 +69,9 @@ type Service struct {
 	background context.Context // of the work that goes on after a request's answer
 	stop       context.CancelFunc
 	group      sync.WaitGroup
-	mutex      sync.Mutex            // guards running
-	running    map[string]*operation // by server id
+	mutex      sync.Mutex             // guards running
+	running    map[string]*operation  // by server id
+	plugging   map[string]*sync.Mutex // by server id
 
 	computeChanged chan struct{} // closed and made anew when the compute service changes; guarded by mutex
 }
@@ -79,7 +80,7 @@ type Service struct {
 func New(config Config) (*Service, error) {
 	s := &Service{
 		networks: config.Networks, hypervisor: config.Hypervisor, images: config.Images, volumes: config.Volumes, endpoint: config.Endpoint,
-		memory: config.MemoryMiB, now: config.Now, log: config.Logger, running: map[string]*operation{}, computeChanged: make(chan struct{}),
+		memory: config.MemoryMiB, now: config.Now, log: config.Logger, running: map[string]*operation{}, plugging: map[string]*sync.Mutex{}, computeChanged: make(chan struct{}),
 	}
 	if s.now == nil {
 		s.now = time.Now

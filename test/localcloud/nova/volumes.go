@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/test/localcloud/answer"
@@ -43,44 +44,78 @@ func bootVolume(volumes []VolumeAttachment) (VolumeAttachment, bool) {
 
 // AttachVolume gives a server a volume, as device when that is not "", and returns when the server has it.
 func (s *Service) AttachVolume(ctx context.Context, projectID, id string, wanted VolumeAttachment) (VolumeAttachment, error) {
-	server, err := s.Get(ctx, projectID, id)
-	if err != nil {
-		return wanted, err
-	}
-	if i := slices.IndexFunc(server.Volumes, func(a VolumeAttachment) bool { return a.VolumeID == wanted.VolumeID }); i >= 0 {
-		return server.Volumes[i], nil
-	}
-	if wanted.Device, err = freeDevice(server, wanted.Device); err != nil {
-		return wanted, err
-	}
-	if err := s.volumes.Attach(server.ProjectID, wanted.VolumeID, id, wanted.Device); err != nil {
-		return wanted, err
-	}
-	op, err := s.beginWith(id, taskVolumes, runs, func(row *Server) { row.Volumes = append(row.Volumes, wanted) }, s.plugVolumes)
-	if err != nil { // the server does something else, and never got to know of it
-		kept := volumeIDs(server)
-		if giveBack := s.volumes.Keep(id, kept); giveBack != nil {
-			s.log.ErrorContext(ctx, "a volume stays reserved", "volume", wanted.VolumeID, "server", id, "error", giveBack)
+	op, err := s.oneVolume(id, func() (*operation, error) {
+		server, err := s.Get(ctx, projectID, id)
+		if err != nil {
+			return nil, err
 		}
+		if i := slices.IndexFunc(server.Volumes, func(a VolumeAttachment) bool { return a.VolumeID == wanted.VolumeID }); i >= 0 {
+			wanted = server.Volumes[i]
+			return nil, nil
+		}
+		if wanted.Device, err = freeDevice(server, wanted.Device); err != nil {
+			return nil, err
+		}
+		if err := s.volumes.Attach(server.ProjectID, wanted.VolumeID, id, wanted.Device); err != nil {
+			return nil, err
+		}
+		op, err := s.beginWith(id, taskVolumes, runs, func(row *Server) { row.Volumes = append(row.Volumes, wanted) }, s.plugVolumes)
+		if err != nil { // the server does something else, and never got to know of it
+			if giveBack := s.volumes.Keep(id, volumeIDs(server)); giveBack != nil {
+				s.log.ErrorContext(ctx, "a volume stays reserved", "volume", wanted.VolumeID, "server", id, "error", giveBack)
+			}
+		}
+		return op, err
+	})
+	if op == nil {
+		return wanted, err
 	}
 	return wanted, s.ended(ctx, op, err, id)
 }
 
+// oneVolume has a server get or give back one volume at a time, until that has ended, also when nobody waits for it any more: block storage is told which volumes a server has,
+// and the others are given back.
+func (s *Service) oneVolume(id string, begin func() (*operation, error)) (*operation, error) {
+	s.mutex.Lock()
+	lock := s.plugging[id]
+	if lock == nil {
+		lock = &sync.Mutex{}
+		s.plugging[id] = lock
+	}
+	s.mutex.Unlock()
+	lock.Lock()
+	op, err := begin()
+	if op == nil {
+		lock.Unlock()
+		return nil, err
+	}
+	go func() {
+		<-op.done
+		lock.Unlock()
+	}()
+	return op, err
+}
+
 // DetachVolume takes a volume from a server, and returns when it has it no more.
 func (s *Service) DetachVolume(ctx context.Context, projectID, id, volumeID string) error {
-	server, err := s.Get(ctx, projectID, id)
+	op, err := s.oneVolume(id, func() (*operation, error) {
+		server, err := s.Get(ctx, projectID, id)
+		if err != nil {
+			return nil, err
+		}
+		if root, ok := bootVolume(server.Volumes); ok && root.VolumeID == volumeID {
+			return nil, fault.New(fault.Forbidden, "Cannot detach a root device volume")
+		}
+		has := func(a VolumeAttachment) bool { return a.VolumeID == volumeID }
+		if !slices.ContainsFunc(server.Volumes, has) {
+			return nil, fault.New(fault.NotFound, "volume_id not found: %s", volumeID)
+		}
+		return s.beginWith(id, taskVolumes, runs, func(row *Server) { row.Volumes = slices.DeleteFunc(row.Volumes, has) }, s.plugVolumes)
+	})
 	if err != nil {
 		return err
 	}
-	if root, ok := bootVolume(server.Volumes); ok && root.VolumeID == volumeID {
-		return fault.New(fault.Forbidden, "Cannot detach a root device volume")
-	}
-	has := func(a VolumeAttachment) bool { return a.VolumeID == volumeID }
-	if !slices.ContainsFunc(server.Volumes, has) {
-		return fault.New(fault.NotFound, "volume_id not found: %s", volumeID)
-	}
-	op, err := s.beginWith(id, taskVolumes, runs, func(row *Server) { row.Volumes = slices.DeleteFunc(row.Volumes, has) }, s.plugVolumes)
-	return s.ended(ctx, op, err, id)
+	return s.ended(ctx, op, nil, id)
 }
 
 // freeDevice is the name that a server gives to its next volume, which may be asked for.
