@@ -363,6 +363,9 @@ func (d *driver) ControllerPublishVolume(ctx context.Context, r *csi.ControllerP
 		}
 		if err != nil {
 			now, failed := cloud.Volume(ctx, volume.ID)
+			if failed == nil && now.Status == openstack.VolumeAvailable { // an attachment that Nova has, and Cinder has not, is in the way of one that both have
+				failed = cloud.Detach(ctx, volume.ID, server)
+			}
 			if failed != nil || !slices.Contains(now.Servers, server) && now.Status != "attaching" && now.Status != "reserved" {
 				return nil, told(err)
 			}

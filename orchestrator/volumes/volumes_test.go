@@ -321,3 +321,27 @@ func TestWhatAVolumeOfCinderCannotBeIsRefused(t *testing.T) {
 	}
 	require.Empty(t, cloud.volumes)
 }
+
+// Nova may have an attachment of which Cinder knows nothing: then there is none that both have until it is taken back.
+func TestAnAttachmentThatNovaAloneHasIsMadeAnew(t *testing.T) {
+	cloud := newFakeCloud()
+	driver, _ := driven(t, cloud)
+	made, err := driver.CreateVolume(t.Context(), wanted("pvc-1", 1))
+	require.NoError(t, err)
+	half := true
+	cloud.fails = func(call string) error {
+		switch {
+		case call == "attach" && half:
+			return fault.New(fault.Conflict, "already attached")
+		case call == "detach":
+			half = false
+		}
+		return nil
+	}
+	attach := func() error {
+		_, err := driver.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: made.Volume.VolumeId, NodeId: "a", VolumeCapability: fileSystem})
+		return err
+	}
+	require.ErrorContains(t, attach(), "already attached")
+	require.NoError(t, attach())
+}
