@@ -35,7 +35,7 @@ type Permission struct {
 // Permissions says what each user may touch. Whatever is not here is refused.
 func Permissions() map[string][]Permission {
 	return map[string][]Permission{
-		// Refused the second one, the API server never compacts its history.
+		// Under the second one API servers tell each other what of the history they have no use for. To compact it is root's: members do it themselves.
 		APIServer: {{Prefix: "/registry/", Write: true}, {Key: "compact_rev_key", Write: true}},
 		Calico:    {{Prefix: "/calico/", Write: true}},
 		Flannel:   {{Prefix: "/coreos.com/network/", Write: true}},

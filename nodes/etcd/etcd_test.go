@@ -65,7 +65,8 @@ type cluster struct {
 	nodes []etcd.Node
 	dirs  map[string]string
 
-	peers etcd.Stage // of members that are started
+	peers    etcd.Stage        // of members that are started
+	settings map[string]string // of members that are started, in place of those that nodes have
 
 	running map[string]*process // members by node
 }
@@ -116,6 +117,9 @@ func (c *cluster) start(node etcd.Node, members map[string]string, state string)
 				name, value, _ := strings.Cut(line, "=")
 				if strings.HasSuffix(name, "_FILE") || strings.HasSuffix(name, "_DIR") {
 					value = filepath.Join(dir, value)
+				}
+				if other, there := c.settings[name]; there {
+					value = other
 				}
 				env = append(env, name+"="+value)
 			}
@@ -340,6 +344,8 @@ func TestEachUserIsAcceptedOnItsOwnKeysAndRefusedOnAllOthers(t *testing.T) {
 		require.Error(t, err, "%s adds a member", user)
 		_, err = client.UserAdd(t.Context(), "mallory", "x")
 		require.Error(t, err, "%s adds a user", user)
+		_, err = client.Compact(t.Context(), 2)
+		require.ErrorIs(t, err, rpctypes.ErrPermissionDenied, "%s compacts", user)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()

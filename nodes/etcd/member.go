@@ -89,6 +89,10 @@ func Member(node Node, authority []byte, pair pki.Pair, peers Peers) systemd.Uni
 		fmt.Sprintf("ETCD_MAX_LEARNERS=%d", MaxLearners),
 		fmt.Sprintf("ETCD_QUOTA_BACKEND_BYTES=%d", quotaBytes),
 		fmt.Sprintf("ETCD_SNAPSHOT_COUNT=%d", snapshotEntries),
+		// Only root may compact, which the API server is not: without this the history of all changes would grow until the quota is used up. The time is
+		// that after which the API server would compact.
+		"ETCD_AUTO_COMPACTION_MODE=periodic",
+		"ETCD_AUTO_COMPACTION_RETENTION=5m",
 		// The JSON gateway would dial the member with its own certificate, which is no user.
 		"ETCD_ENABLE_GRPC_GATEWAY=false",
 		"ETCD_LOG_LEVEL=warn",

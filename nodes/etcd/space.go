@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -53,11 +54,14 @@ func SpaceOf(ctx context.Context, client *clientv3.Client, member *etcdserverpb.
 	return space, nil
 }
 
-// Defragment gives the room that is free in the members' files back, one member after another and the leader last, and disarms the alarms
-// of members that have room again. Each member answers nobody meanwhile; the others do. client's user is Root.
+// Defragment compacts the history, gives the room that is then free in the members' files back, one member after another and the leader last, and
+// disarms the alarms of members that have room again. Each member answers nobody meanwhile; the others do. client's user is Root.
 func Defragment(ctx context.Context, client *clientv3.Client) error {
 	members, err := Members(ctx, client)
 	if err != nil {
+		return err
+	}
+	if err := compact(ctx, client); err != nil {
 		return err
 	}
 	leads := func(member *etcdserverpb.Member) bool {
@@ -97,6 +101,22 @@ func Defragment(ctx context.Context, client *clientv3.Client) error {
 				return fmt.Errorf("disarm the alarm of etcd member %s: %w", member.Name, err)
 			}
 		}
+	}
+	return nil
+}
+
+// compact forgets what keys were before now. Watches that have not come so far begin anew, as after any compaction.
+func compact(ctx context.Context, client *clientv3.Client) error {
+	limited, cancel := context.WithTimeout(ctx, defragmentPatience)
+	defer cancel()
+	now, err := client.Get(limited, "compact_rev_key", clientv3.WithCountOnly())
+	if err != nil {
+		return fmt.Errorf("ask etcd for its revision: %w", err)
+	}
+	// Until the room is free, which takes a while when much was written.
+	_, err = client.Compact(limited, now.Header.Revision, clientv3.WithCompactPhysical())
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		return fmt.Errorf("compact etcd's history: %w", err)
 	}
 	return nil
 }

@@ -1,12 +1,16 @@
 package etcd_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/burano/burano/nodes/etcd"
@@ -21,9 +25,7 @@ func TestAStoreThatIsFullTakesWritesAgainAfterADefragmentation(t *testing.T) {
 		_, err := root.Put(t.Context(), "/registry/large", strings.Repeat("x", 1<<20))
 		require.NoError(t, err)
 	}
-	last, err := root.Put(t.Context(), "/registry/large", "small")
-	require.NoError(t, err)
-	_, err = root.Compact(t.Context(), last.Header.Revision, clientv3.WithCompactPhysical())
+	_, err := root.Put(t.Context(), "/registry/large", "small")
 	require.NoError(t, err)
 	members, err := etcd.Members(t.Context(), root)
 	require.NoError(t, err)
@@ -51,4 +53,21 @@ func TestAStoreThatIsFullTakesWritesAgainAfterADefragmentation(t *testing.T) {
 	require.Less(t, after.Size, int64(10<<20))
 	require.False(t, after.Full)
 	require.False(t, after.Wasted())
+	require.NoError(t, etcd.Defragment(t.Context(), root), "with no history that could be compacted")
+}
+
+// The API server would compact, and may not.
+func TestMembersCompactTheHistoryByThemselves(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1)
+	c.settings = map[string]string{"ETCD_AUTO_COMPACTION_RETENTION": "1s"} // minutes on nodes
+	root := c.bootstrap()
+	first, err := root.Put(t.Context(), "/registry/a", "1")
+	require.NoError(t, err)
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		_, err := root.Put(context.Background(), "/registry/a", "2")
+		assert.NoError(t, err)
+		_, err = root.Get(context.Background(), "/registry/a", clientv3.WithRev(first.Header.Revision))
+		assert.ErrorIs(t, err, rpctypes.ErrCompacted)
+	}, time.Minute, 100*time.Millisecond)
 }
