@@ -175,7 +175,8 @@ type Cluster struct {
 
 	connections *access.Connections
 
-	imaging sync.Mutex // one HaveImages at a time
+	imaging sync.Mutex    // one HaveImages at a time
+	copying chan struct{} // has an entry for each node that is getting an archive
 
 	vaultLock sync.Mutex // makes "load, or make and store" one thing
 }
@@ -248,7 +249,7 @@ func NewCluster(config Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{config: config, driver: driver, now: time.Now, connections: access.New(config.accessConfig())}, nil
+	return &Cluster{config: config, driver: driver, now: time.Now, connections: access.New(config.accessConfig()), copying: make(chan struct{}, copiesAtOnce)}, nil
 }
 
 func (c Config) driver() (network.Driver, error) {

@@ -28,6 +28,8 @@ const (
 	vaultImages         = "container images" // imagesRecord as JSON
 	// incoming is where an archive lies on a node until it is imported.
 	incoming = "/var/lib/burano/incoming"
+	// copiesAtOnce is how many nodes of a cluster get an archive at a time.
+	copiesAtOnce = 8
 )
 
 // ContainerImage is a container image that Burano has.
@@ -166,12 +168,8 @@ func (c *Cluster) bringImages(ctx context.Context, node Node, images []Container
 		if c.config.Image == nil {
 			return fmt.Errorf("nobody has the container image %s", image.Name)
 		}
-		local, err := c.config.Image(ctx, image)
-		if err != nil {
-			return err
-		}
 		file := path.Join(incoming, image.Digest+".tar")
-		if err := client.Copy(ctx, local, file); err != nil {
+		if err := c.copyImage(ctx, client, image, file); err != nil {
 			return err
 		}
 		_, err = client.Run(ctx, ssh.Script{Name: "import container image " + image.Name, Body: containerImageScript,
@@ -182,6 +180,21 @@ func (c *Cluster) bringImages(ctx context.Context, node Node, images []Container
 		c.config.Report(ctx, node.Name, "container image "+image.Name+" brought")
 	}
 	return nil
+}
+
+// copyImage brings a node an archive, while few others get one: a hundred nodes at once would take a server's network from all else.
+func (c *Cluster) copyImage(ctx context.Context, client *ssh.Client, image ContainerImage, file string) error {
+	select {
+	case c.copying <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-c.copying }()
+	local, err := c.config.Image(ctx, image)
+	if err != nil {
+		return err
+	}
+	return client.Copy(ctx, local, file)
 }
 
 // podImages is the step that brings a node the images of pods before its kubelet runs. A node without them is better than none: what is missing
