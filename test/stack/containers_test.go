@@ -85,6 +85,31 @@ func TestApplicationsReachEachOtherByTheShortestWay(t *testing.T) {
 	}
 }
 
+func TestAGuestbookIsToldWhereItsDatabaseIs(t *testing.T) {
+	w := newWorld(t)
+	model := environment(t, demo)
+	cluster := ""
+	for _, one := range model["applications"].([]any) {
+		if header := one.(map[string]any)["?"].(map[string]any); header["type"] == "com.mirantis.docker.kubernetes.KubernetesCluster" {
+			cluster = header["id"].(string)
+		}
+	}
+	pod := func(name string) map[string]any {
+		return map[string]any{"?": map[string]any{"type": "com.mirantis.docker.kubernetes.KubernetesPod", "id": name}, "name": name, "replicas": 1, "kubernetesCluster": cluster}
+	}
+	model["applications"] = append(model["applications"].([]any), pod("data"), pod("front"),
+		map[string]any{"?": map[string]any{"type": "io.burano.PostgreSQL", "id": "store"}, "name": "Ledger", "host": "data", "database": "visits", "port": 6000},
+		map[string]any{"?": map[string]any{"type": "io.burano.Guestbook", "id": "guestbook"}, "name": "Guestbook", "host": "front", "database": "store"})
+	interpreter, _ := w.load(t, model)
+	described, err := interpreter.Invoke(t.Context(), interpreter.Object("guestbook"), "getContainer", nil)
+	require.NoError(t, err)
+	guestbook := described.(map[string]any)
+	require.Equal(t, map[string]any{"DATABASE_HOST": "data-ledger.default.svc.cluster.local", "DATABASE_PORT": "6000", "DATABASE_USER": "postgres", "DATABASE_NAME": "visits"}, guestbook["env"])
+	password, err := interpreter.Invoke(t.Context(), interpreter.Object("store"), "showPassword", nil)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"DATABASE_PASSWORD": password}, guestbook["secretEnv"])
+}
+
 // load makes the objects of an environment, as a deployment does.
 func (w *world) load(t *testing.T, environment map[string]any) (*muranopl.Interpreter, *muranopl.Object) {
 	t.Helper()
