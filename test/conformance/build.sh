@@ -41,9 +41,9 @@ for pet in kitten nautilus; do
   install -D -m 644 -t "$out/files/$pet" "$source/$pet"/html/*
 done
 
-# One root for all images with a shell but busybox. Where upstream's are made of Alpine, the shell is no dash, which drops variables with a "-" in their
-# names; tools that are Alpine's and not Debian's are busybox's.
-packages=(bash bind9-dnsutils busybox-static curl hostname iperf iproute2 netcat-openbsd nginx-light procps util-linux)
+# One root for all images with a shell but busybox. The shell of both is bash: Debian's dash and busybox drop variables with a "-" in their names, which
+# Alpine's and upstream's do not. Tools that are Alpine's and not Debian's are busybox's.
+packages=(bash bash-static bind9-dnsutils busybox-static curl hostname iperf iproute2 netcat-openbsd nginx-light procps util-linux)
 # shellcheck disable=SC2016 # they run when the root is made
 hooks=(
   'ln -sf bash "$1/usr/bin/sh"'
@@ -70,11 +70,11 @@ trap 'rm -rf "$root"' EXIT
 chmod 755 "$root"
 mkdir -p "$root"/{bin,etc,home,root,usr/local/bin,var}
 mkdir -m 1777 "$root"/{tmp,var/tmp}
-tar --extract --file "$out/debian.tar" --to-stdout ./usr/bin/busybox >"$root/bin/busybox"
-chmod 755 "$root/bin/busybox"
+tar --extract --file "$out/debian.tar" --directory "$root/bin" --strip-components 3 ./usr/bin/busybox ./usr/bin/bash-static
 for name in $("$root/bin/busybox" --list); do
   [[ $name == busybox ]] || ln -s busybox "$root/bin/$name"
 done
+ln -sf bash-static "$root/bin/sh"
 printf 'root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n' >"$root/etc/passwd"
 printf 'root:x:0:\nnogroup:x:65534:\n' >"$root/etc/group"
 tar --create --file "$out/busybox.tar" --directory "$root" --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 .
