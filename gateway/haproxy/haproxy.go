@@ -81,6 +81,7 @@ type Proxy struct {
 	admin  *admin
 	failed failure
 	last   time.Time         // when the last reload was done
+	late   time.Time         // until when HAProxy may follow a reload that was asked for more than once, with the file of then
 	bad    map[string]string // certificates that HAProxy does not take, and why, as logged
 }
 
@@ -98,7 +99,7 @@ type Outcome struct {
 	Refused  map[uint16]error // wanted ports that it does not listen on, and why; worth another try later
 	Changed  int              // servers changed at run time
 	Reloaded bool
-	Waiting  bool // a reload is due in a moment
+	Waiting  bool // a reload is due in a moment, or may still come
 }
 
 // Open takes over the configuration file, writing a first one when there is none of ours. HAProxy need not run yet.
@@ -161,6 +162,7 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 		}
 	}
 	slices.Sort(outcome.Serving)
+	outcome.Waiting = outcome.Waiting || time.Now().Before(p.late)
 	return outcome, errors.Join(changeErr, layoutErr, pagesErr)
 }
 
@@ -312,7 +314,7 @@ func (p *Proxy) reload(ctx context.Context, goal string) error {
 	defer ask.Stop()
 	look := time.NewTicker(2 * time.Millisecond)
 	defer look.Stop()
-	for asked := false; ; {
+	for asked := 0; ; {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("reload HAProxy: no worker with the new listeners answered on %s within %s; HAProxy's own log says why (journalctl -u haproxy)", p.config.Socket, p.config.ReloadTimeout)
@@ -320,10 +322,10 @@ func (p *Proxy) reload(ctx context.Context, goal string) error {
 			if err := p.config.Reload(ctx); err != nil {
 				return fmt.Errorf("reload HAProxy: %w", err)
 			}
-			asked = true
+			asked++
 			ask.Reset(reloadRepeat)
 		case <-look.C:
-			if !asked {
+			if asked == 0 {
 				continue
 			}
 			running, err := p.admin.listeners()
@@ -331,6 +333,9 @@ func (p *Proxy) reload(ctx context.Context, goal string) error {
 				continue
 			}
 			p.last = time.Now()
+			if asked > 1 {
+				p.late = p.last.Add(p.config.ReloadTimeout)
+			}
 			p.config.Logger.Info("HAProxy took over a new configuration", "duration", time.Since(start).Round(time.Millisecond))
 			return nil
 		}

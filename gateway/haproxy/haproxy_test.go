@@ -586,10 +586,17 @@ func TestAReloadThatTheMasterMissedIsAskedForAgain(t *testing.T) {
 		}
 		return process.Reload(ctx)
 	}
+	config.ReloadTimeout = 3 * time.Second
 	p := open(t, config)
 	apply(t, p, web(port, a.Ready()))
-	apply(t, p, web(port, a.Ready()), web(other, a.Ready()))
+	require.True(t, apply(t, p, web(port, a.Ready()), web(other, a.Ready())).Waiting, "the one that was missed may still come")
 	require.Equal(t, 3, missed)
+	haproxytest.Wait(t, "no reload to come", func() error {
+		if apply(t, p, web(port, a.Ready()), web(other, a.Ready())).Waiting {
+			return errors.New("one may still come")
+		}
+		return nil
+	})
 }
 
 func TestAPortThatAnotherProgramHoldsIsRefusedAndTheOthersAreServed(t *testing.T) {
