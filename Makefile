@@ -107,9 +107,10 @@ bench-load: setup ## Have 500 projects use one server for ten minutes while Keys
 .PHONY: soak
 soak: check image ## Kill the server at every step of deployment, scale-up and scale-down, and have each call of the cloud fail (hours)
 	FUZZ_COUNT=500000 test/fuzz.sh
+	BURANO_GATEWAY_CHANGES=1000 go test -count=1 -timeout 60m -v -run TestNothingIsDroppedWhileRoutesChange ./gateway
 	BURANO_ETCD_SEQUENCES=100 go test -count=1 -timeout 60m -parallel 4 -v -run TestTheQuorum ./nodes/etcd
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run SurviveTheDeathOfTheServer ./test/e2e
-	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run 'TestAClusterGets|TestAGroupFollowsItsLoad|TestAServerThatWasPaused|TestApplicationsOfTheCatalog|TestActionsChangeWhatRuns|TestActionsOnNodesKeepWhatRuns|TestGatewaysFollow|TestGatewaysShare|TestNodesAreReplaced|TestNodesMove|TestPodsFollowWhatTheyUse|TestTheTutorialWorks|TestThreeMastersComeBack' ./test/e2e
+	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run 'TestAClusterGets|TestAGroupFollowsItsLoad|TestAServerThatWasPaused|TestApplicationsOfTheCatalog|TestActionsChangeWhatRuns|TestActionsOnNodesKeepWhatRuns|TestGatewaysFollow|TestGatewaysShare|TestNodesAreReplaced|TestNodesMove|TestNothingIsDropped|TestPodsFollowWhatTheyUse|TestTheTutorialWorks|TestThreeMastersComeBack' ./test/e2e
 	go test -count=1 -timeout 20m -v -run TestEveryFault ./test/clients
 	BURANO_FAULTS=1 go test -count=1 -timeout 120m -v -run TestChangesSurviveFaultsOfTheCloudAtEveryCall ./test/e2e
 	BURANO_KILLS=2000 go test -count=1 -timeout 120m -v ./test/durability

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -97,6 +98,9 @@ type node struct {
 	journal  *journal
 	metrics  netip.AddrPort
 	resync   time.Duration // 0: the daemon's own
+	// HAProxy's time between two reloads, and how many connections it has; 0: as haproxytest has it.
+	reloadGap   time.Duration
+	connections int
 }
 
 func (n *node) socket() string { return filepath.Join(n.process.Directory, "status.sock") }
@@ -118,9 +122,11 @@ func (n *node) run(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
+	proxy := n.process.Config()
+	proxy.ReloadGap, proxy.MaxConnections = cmp.Or(n.reloadGap, proxy.ReloadGap), cmp.Or(n.connections, proxy.MaxConnections)
 	go func() {
 		ended <- gateway.Run(ctx, gateway.Config{
-			Etcd: n.etcd, Name: "murano-gateway-1", SealKey: filepath.Join(n.process.Directory, "seal.key"), HAProxy: n.process.Config(), StatusSocket: n.socket(), Metrics: n.metrics, Firewall: n.firewall,
+			Etcd: n.etcd, Name: "murano-gateway-1", SealKey: filepath.Join(n.process.Directory, "seal.key"), HAProxy: proxy, StatusSocket: n.socket(), Metrics: n.metrics, Firewall: n.firewall,
 			Resync: n.resync, Logger: slog.New(slog.NewTextHandler(n.journal, nil)),
 		})
 	}()
