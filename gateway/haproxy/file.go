@@ -103,6 +103,9 @@ func (f *file) refreshBase(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("compare HAProxy configuration: %w", err)
 	}
+	if defaults.DefaultServer != nil && defaultsNow.DefaultServer != nil && defaultsNow.DefaultServer.Inter != nil {
+		defaults.DefaultServer.Inter = defaultsNow.DefaultServer.Inter // see checkEvery
+	}
 	if global.Equal(*globalNow) && defaults.Equal(*defaultsNow) {
 		return nil
 	}
@@ -110,8 +113,21 @@ func (f *file) refreshBase(ctx context.Context) error {
 		if err := f.client.PushGlobalConfiguration(global, id, 0); err != nil {
 			return err
 		}
-		return f.client.EditDefaultsSection(defaultsName, defaults, id, 0)
+		return f.setDefaults(defaults, id)
 	})
+}
+
+// setDefaults writes the section of defaults. client-native reads keep-alives in milliseconds and writes their number as it is, which HAProxy takes for
+// seconds; other times have a unit.
+func (f *file) setDefaults(defaults *models.Defaults, id string) error {
+	written := *defaults
+	for _, keepAlive := range []**int64{&written.ClitcpkaIdle, &written.ClitcpkaIntvl, &written.SrvtcpkaIdle, &written.SrvtcpkaIntvl} {
+		if *keepAlive != nil {
+			seconds := **keepAlive / 1000
+			*keepAlive = &seconds
+		}
+	}
+	return f.client.EditDefaultsSection(defaultsName, &written, id, 0)
 }
 
 // transaction makes changes to a candidate and puts it into place when HAProxy finds it valid.
@@ -190,6 +206,23 @@ func (f *file) write(wanted map[string]listener) (changed bool, err error) {
 		default:
 			steps = append(steps, f.edits(has, want)...)
 		}
+	}
+	slots := 0
+	for _, l := range wanted {
+		slots += len(l.Slots)
+	}
+	_, defaults, err := f.client.GetDefaultsSection(defaultsName, "")
+	if err != nil {
+		return false, fmt.Errorf("read HAProxy configuration: %w", err)
+	}
+	if inter := checkEvery(slots).Milliseconds(); defaults.DefaultServer == nil || defaults.DefaultServer.Inter == nil || *defaults.DefaultServer.Inter != inter {
+		steps = append(steps, func(id string) error {
+			if defaults.DefaultServer == nil {
+				defaults.DefaultServer = &models.DefaultServer{}
+			}
+			defaults.DefaultServer.Inter = &inter
+			return f.setDefaults(defaults, id)
+		})
 	}
 	if len(steps) == 0 {
 		return false, nil

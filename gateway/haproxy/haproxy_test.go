@@ -404,6 +404,35 @@ func TestReloadsAreGathered(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(began), config.ReloadGap)
 }
 
+func TestManyServersAreCheckedLessOften(t *testing.T) {
+	process := haproxytest.New(t)
+	config := process.Config()
+	p := open(t, config)
+	inter := func() string {
+		t.Helper()
+		content, err := os.ReadFile(config.ConfigFile)
+		require.NoError(t, err)
+		return regexp.MustCompile(`default-server .*`).FindString(string(content))
+	}
+	var routes []route.Route
+	used := map[uint16]bool{}
+	for len(routes) < 63 { // of eight places each
+		if port := haproxytest.FreePort(t); !used[port] {
+			used[port] = true
+			routes = append(routes, web(port, route.Backend{Address: "127.0.0.2", Port: 8080, Ready: true}))
+		}
+	}
+	apply(t, p, routes[0])
+	require.Contains(t, inter(), " inter 500")
+	require.True(t, apply(t, p, routes...).Reloaded)
+	require.Contains(t, inter(), " inter 1000", "1,008 checks a second would be too many")
+	p = open(t, config)
+	require.False(t, apply(t, p, routes...).Reloaded, "another daemon finds it as it should be")
+	require.Contains(t, inter(), " inter 1000")
+	apply(t, p, routes[0])
+	require.Contains(t, inter(), " inter 500")
+}
+
 func TestConnectionsToAServerThatIsDownEnd(t *testing.T) {
 	process := haproxytest.New(t)
 	config := process.Config()
@@ -507,7 +536,8 @@ func TestTheConfigurationOfAFormerReleaseIsTakenOverWithoutALostConnection(t *te
 	require.NoError(t, ask(kept))
 	content, err := os.ReadFile(config.ConfigFile)
 	require.NoError(t, err)
-	require.Contains(t, string(content), "clitcpka-idle 30")
+	require.Regexp(t, `(?m)^  clitcpka-idle 30s?$`, string(content), "seconds, in HAProxy's eyes")
+	require.Regexp(t, `(?m)^  srvtcpka-intvl 10s?$`, string(content))
 	require.Contains(t, string(content), "backend clients")
 }
 
