@@ -71,8 +71,7 @@ defaults %s
 // mostChecks is how many servers a gateway checks in a second, at most: 1,000 cost about a tenth of a processor.
 const mostChecks = 1000
 
-// checkEvery is how often each server is checked where there are places for so many. It changes with the number of places only, which changes with a
-// reload. A server that fails is noticed by requests, too: they go to another one.
+// checkEvery is how often each server is checked where there are so many slots. It changes with their number only, which changes with a reload. A server that fails is noticed by requests, too: they go to another one.
 func checkEvery(slots int) time.Duration {
 	every := 500 * time.Millisecond
 	for time.Duration(slots)*time.Second > mostChecks*every {

@@ -207,15 +207,11 @@ func (f *file) write(wanted map[string]listener) (changed bool, err error) {
 			steps = append(steps, f.edits(has, want)...)
 		}
 	}
-	slots := 0
-	for _, l := range wanted {
-		slots += len(l.Slots)
-	}
 	_, defaults, err := f.client.GetDefaultsSection(defaultsName, "")
 	if err != nil {
 		return false, fmt.Errorf("read HAProxy configuration: %w", err)
 	}
-	if inter := checkEvery(slots).Milliseconds(); defaults.DefaultServer == nil || defaults.DefaultServer.Inter == nil || *defaults.DefaultServer.Inter != inter {
+	if inter := checkEvery(places(wanted)).Milliseconds(); defaults.DefaultServer == nil || defaults.DefaultServer.Inter == nil || *defaults.DefaultServer.Inter != inter {
 		steps = append(steps, func(id string) error {
 			if defaults.DefaultServer == nil {
 				defaults.DefaultServer = &models.DefaultServer{}

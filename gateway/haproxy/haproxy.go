@@ -152,7 +152,7 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 		running = now
 	}
 	if pagesErr == nil {
-		pagesErr = p.follow(ctx, pages, running, layout(wanted), &outcome)
+		pagesErr = p.follow(ctx, pages, running, wanted, &outcome)
 	}
 	for _, port := range ports(routes, web) {
 		if _, serves := running[traffic.Section(port)]; serves {
@@ -261,7 +261,7 @@ func (p *Proxy) install(ctx context.Context, wanted, running map[string]listener
 		outcome.Waiting = true
 		return nil
 	}
-	if err := p.reload(ctx, goal); err != nil {
+	if err := p.reload(ctx, wanted); err != nil {
 		restored := p.file.restore(ctx)
 		p.remember(goal, err)
 		p.keepInStep(wanted, running)
@@ -304,37 +304,44 @@ func (p *Proxy) keepInStep(wanted, running map[string]listener) {
 // while it executes itself anew.
 const reloadRepeat = time.Second
 
+// readPlace is how long HAProxy may take, on a slow machine, to read one place of a server: it is asked again, and given up, so much later.
+const readPlace = time.Millisecond
+
 // reload has HAProxy take the file over and waits until another worker than before answers, with the listeners wanted.
-func (p *Proxy) reload(ctx context.Context, goal string) error {
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, p.config.ReloadTimeout)
+func (p *Proxy) reload(ctx context.Context, wanted map[string]listener) error {
+	start, goal, more := time.Now(), layout(wanted), time.Duration(places(wanted))*readPlace
+	patience := p.config.ReloadTimeout + more
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	before := p.admin.worker()
 	ask := time.NewTimer(0)
 	defer ask.Stop()
-	look := time.NewTicker(2 * time.Millisecond)
+	look := time.NewTimer(0)
 	defer look.Stop()
 	for asked := 0; ; {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("reload HAProxy: no worker with the new listeners answered on %s within %s; HAProxy's own log says why (journalctl -u haproxy)", p.config.Socket, p.config.ReloadTimeout)
+			return fmt.Errorf("reload HAProxy: no worker with the new listeners answered on %s within %s; HAProxy's own log says why (journalctl -u haproxy)", p.config.Socket, patience)
 		case <-ask.C:
 			if err := p.config.Reload(ctx); err != nil {
 				return fmt.Errorf("reload HAProxy: %w", err)
 			}
 			asked++
-			ask.Reset(reloadRepeat)
+			ask.Reset(reloadRepeat + more)
+			look.Reset(0)
 		case <-look.C:
 			if asked == 0 {
 				continue
 			}
+			looked := time.Now()
 			running, err := p.admin.listeners()
 			if err != nil || layout(running) != goal || p.admin.worker() == before {
+				look.Reset(max(2*time.Millisecond, 3*time.Since(looked))) // a look at thousands of servers must not take the processor from HAProxy
 				continue
 			}
 			p.last = time.Now()
 			if asked > 1 {
-				p.late = p.last.Add(p.config.ReloadTimeout)
+				p.late = p.last.Add(patience)
 			}
 			p.config.Logger.Info("HAProxy took over a new configuration", "duration", time.Since(start).Round(time.Millisecond))
 			return nil

@@ -55,6 +55,14 @@ type listener struct {
 	Filters  *route.Filters          // of a pool
 }
 
+// places is how many slots all listeners have.
+func places(all map[string]listener) (sum int) {
+	for _, l := range all {
+		sum += len(l.Slots)
+	}
+	return sum
+}
+
 // minSlots is how many servers a backend has place for without a reload, at least.
 const minSlots = 8
 

@@ -231,13 +231,13 @@ func (w webFiles) unknownHosts() error {
 
 // follow tells the running HAProxy of maps and certificates as they are wanted; what it cannot be told needs a reload. It takes no entry whose
 // pool does not run yet: until then the request goes where it went.
-func (p *Proxy) follow(ctx context.Context, wanted pages, running map[string]listener, goal string, outcome *Outcome) error {
+func (p *Proxy) follow(ctx context.Context, wanted pages, running, listeners map[string]listener, outcome *Outcome) error {
 	err := errors.Join(p.admin.certificates(p.file.web, wanted.certificates), p.admin.maps(p.file.web, wanted, running))
-	if err == nil || outcome.Waiting || layout(running) != goal {
+	if err == nil || outcome.Waiting || layout(running) != layout(listeners) {
 		return err
 	}
 	p.config.Logger.Info("a change that HAProxy is not told at run time needs a reload", "reason", err)
-	if err := p.reload(ctx, goal); err != nil {
+	if err := p.reload(ctx, listeners); err != nil {
 		return err
 	}
 	outcome.Reloaded = true
