@@ -88,6 +88,11 @@ bench-lang: ## Compare our YAQL's speed with Debian's python3-yaql (installed fo
 bench-cluster: setup build image ## Measure how long clusters of several sizes take to come up and to grow (some minutes)
 	go run ./test/bench/cluster
 
+.PHONY: bench-scale
+bench-scale: setup build image ## Measure one cluster with 500 simulated minions, 5,000 pods and 1,000 Services (NODES=N; some minutes)
+	go build -C test/bench/kwok -o $(BUILD)/kwok sigs.k8s.io/kwok/cmd/kwok
+	BURANO_SCALE=$(or $(NODES),500) BURANO_KWOK=$(BUILD)/kwok go test -count=1 -timeout 60m -v -run '^TestAClusterOfManyNodes$$' ./test/e2e
+
 .PHONY: bench-servers
 bench-servers: setup build image ## Measure how long one and ten servers of an application take from the call of deploy until plans have set them up
 	go run ./test/bench/cluster -servers
