@@ -355,27 +355,9 @@ func (c clusterClass) setGroupLimits(ctx context.Context, call muranopl.Call) (a
 	if err != nil {
 		return nil, err
 	}
-	was := map[string]any{}
-	undo := func() {
-		for name, value := range was {
-			if err := l.of.Set(name, value); err != nil {
-				c.reports.logger.WarnContext(ctx, "the model keeps limits of a group that were not set", "cluster", call.Object.ID(), "error", err)
-			}
-		}
-	}
-	for _, name := range []string{propertyMinimum, propertyMaximum, propertyAfter} {
-		value := call.Args[name]
-		if value == nil {
-			continue
-		}
-		if name == propertyMinimum && value == int64(-1) {
-			value = nil
-		}
-		was[name], _ = l.of.Get(name)
-		if err := l.of.Set(name, value); err != nil {
-			undo()
-			return nil, err
-		}
+	undo, err := c.setLimits(ctx, l.of, call, map[string]string{propertyMinimum: propertyMinimum, propertyMaximum: propertyMaximum, propertyAfter: propertyAfter})
+	if err != nil {
+		return nil, err
 	}
 	if err := checkLimits(l.of); err != nil {
 		undo()
@@ -398,6 +380,34 @@ func (c clusterClass) setGroupLimits(ctx context.Context, call muranopl.Call) (a
 		return nil, err
 	}
 	return nil, nil
+}
+
+// setLimits sets the properties of an object that a call's arguments give, by the names of the arguments; a minimum of -1 is none. What undo does, it has done
+// itself when it fails.
+func (c clusterClass) setLimits(ctx context.Context, object *muranopl.Object, call muranopl.Call, properties map[string]string) (undo func(), err error) {
+	was := map[string]any{}
+	undo = func() {
+		for name, value := range was {
+			if err := object.Set(name, value); err != nil {
+				c.reports.logger.WarnContext(ctx, "the model keeps limits that were not set", "object", object.ID(), "error", err)
+			}
+		}
+	}
+	for argument, name := range properties {
+		value := call.Args[argument]
+		if value == nil {
+			continue
+		}
+		if argument == propertyMinimum && value == int64(-1) {
+			value = nil
+		}
+		was[name], _ = object.Get(name)
+		if err := object.Set(name, value); err != nil {
+			undo()
+			return nil, err
+		}
+	}
+	return undo, nil
 }
 
 // between is how many nodes a group has that follows its load and would have so many.

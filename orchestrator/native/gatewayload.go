@@ -240,40 +240,25 @@ func (c clusterClass) decideGateways(ctx context.Context, call muranopl.Call, li
 }
 
 // setGatewayLimits is the action that says by what a cluster has as many gateways as it needs. When it fails the model is left as it was.
-func (c clusterClass) setGatewayLimits(ctx context.Context, call muranopl.Call) (_ any, err error) {
-	was := map[string]any{}
-	defer func() {
-		if err == nil {
-			return
-		}
-		for name, value := range was {
-			if undo := call.Object.Set(name, value); undo != nil {
-				c.reports.logger.WarnContext(ctx, "the model keeps limits of gateways that were not set", "cluster", call.Object.ID(), "error", undo)
-			}
-		}
-	}()
-	for argument, name := range map[string]string{propertyMinimum: propertyFewest, "sessions": propertySessions, propertyAfter: propertyGatewayAfter} {
-		value := call.Args[argument]
-		if value == nil {
-			continue
-		}
-		if name == propertyFewest && value == int64(-1) {
-			value = nil
-		}
-		was[name], _ = call.Object.Get(name)
-		if err := call.Object.Set(name, value); err != nil {
-			return nil, err
-		}
+func (c clusterClass) setGatewayLimits(ctx context.Context, call muranopl.Call) (any, error) {
+	undo, err := c.setLimits(ctx, call.Object, call, map[string]string{propertyMinimum: propertyFewest, "sessions": propertySessions, propertyAfter: propertyGatewayAfter})
+	if err != nil {
+		return nil, err
 	}
-	if problem := checkGatewayLimits(call.Object); problem != nil {
-		return nil, fault.New(fault.Invalid, "%s", problem)
+	if err := checkGatewayLimits(call.Object); err != nil {
+		undo()
+		return nil, fault.New(fault.Invalid, "%s", err)
 	}
 	l := nodeList{gateways, call.Object}
 	count := l.size()
 	if limits := gatewayFacts(call.Object); limits != nil {
 		count = limits.between(count)
 	}
-	return nil, c.resize(ctx, call, resizing{l, l.all(), count})
+	if err := c.resize(ctx, call, resizing{l, l.all(), count}); err != nil {
+		undo()
+		return nil, err
+	}
+	return nil, nil
 }
 
 func checkGatewayLimits(cluster *muranopl.Object) error {
