@@ -320,7 +320,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		defer context.AfterFunc(told, stopWorking)()
 		group.Go(func() error { return tasks.Run(working) })
 		if options.keeperInterval > 0 {
-			keeping := keeper.New(keeper.Config{Store: rows, Duties: native.Duties(native.KeptConfig{Config: nativeConfig, Secrets: tasks, Interval: options.keeperInterval, FirstExpiry: measureCertificates(registry)}),
+			keeping := keeper.New(keeper.Config{Store: rows, Duties: native.Duties(native.KeptConfig{Config: nativeConfig, Secrets: tasks, Meters: meters, Interval: options.keeperInterval, FirstExpiry: measureCertificates(registry)}),
 				Clusters: func(ctx context.Context, environmentID string) ([]string, error) {
 					return native.ClusterIDs(ctx, rows, environmentID)
 				},

@@ -30,6 +30,8 @@ const hurry = 4
 type KeptConfig struct {
 	Config
 	Secrets Secrets
+	// Meters sample the gateways of clusters, for all who want to know: each gateway is asked once.
+	Meters *Meters
 	// Interval is how often an environment is looked at.
 	Interval time.Duration
 	// FirstExpiry is told when the first certificate of a cluster ends. May be nil.

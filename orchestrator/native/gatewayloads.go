@@ -29,8 +29,7 @@ type differs struct {
 }
 
 func newGatewayLoads(config KeptConfig) *gatewayLoads {
-	meters := NewMeters(config.Secrets, config.Config)
-	return &gatewayLoads{KeptConfig: config, count: meters.Traffic, since: map[string]differs{}}
+	return &gatewayLoads{KeptConfig: config, count: config.Meters.Traffic, since: map[string]differs{}}
 }
 
 func (g *gatewayLoads) Name() string { return dutyGatewayLoad }

@@ -37,7 +37,7 @@ func TestTheNumberOfGatewaysThatConnectionsNeed(t *testing.T) {
 
 // counting is a cluster of one to three gateways, whose connections are as given.
 func counting(t *testing.T, properties map[string]any, counted *Traffic) (*gatewayLoads, *keeper.Environment) {
-	g := newGatewayLoads(KeptConfig{Interval: time.Minute, Secrets: nothing{}})
+	g := newGatewayLoads(KeptConfig{Interval: time.Minute, Secrets: noSecrets{}})
 	g.count = func(context.Context, string, string) (Traffic, error) { return *counted, nil }
 	all := map[string]any{"name": "kube", "gatewayNodes": []any{1, 2, 3}}
 	for name, value := range properties {
@@ -50,12 +50,6 @@ func counting(t *testing.T, properties map[string]any, counted *Traffic) (*gatew
 	return g, &keeper.Environment{ID: "e", Name: "demo", Clusters: []keeper.Cluster{{ObjectID: "c", Properties: read}},
 		Project: func(context.Context, string) (*openstack.Project, error) { return nil, nil }}
 }
-
-// nothing has no secrets.
-type nothing struct{}
-
-func (nothing) Secret(context.Context, string, string) ([]byte, bool, error) { return nil, false, nil }
-func (nothing) SetSecret(context.Context, string, string, []byte) error      { return nil }
 
 // withConnections are gateways with so many connections each; -1 is one that does not answer.
 func withConnections(open ...int64) (counted Traffic) {
