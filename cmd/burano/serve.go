@@ -23,6 +23,7 @@ import (
 	"github.com/burano/burano/catalog/apps"
 	"github.com/burano/burano/catalog/muranopl"
 	catalogstore "github.com/burano/burano/catalog/store"
+	"github.com/burano/burano/images"
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/direct"
@@ -206,11 +207,11 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			return err
 		}
 		archive := snapshot.New(rows, cloud, sealer, snapshot.Check(binary))
-		containerImages, err := native.NewImageFolder(filepath.Join(options.state, "container-images"))
+		containerImages, err := native.NewImageFolder(filepath.Join(options.state, "container-images"), images.NameOf)
 		if err != nil {
 			return err
 		}
-		nativeConfig := native.Config{Binary: binary, Images: containerImages, Snapshots: archive, SnapshotContainer: options.snapshotContainer, ShareContainer: cloud.ShareContainer, Issued: options.tests.issued(), TokenGrace: options.tests.tokenGrace(), Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
+		nativeConfig := native.Config{Binary: binary, Images: containerImages, Applications: images.Applications(), Snapshots: archive, SnapshotContainer: options.snapshotContainer, ShareContainer: cloud.ShareContainer, Issued: options.tests.issued(), TokenGrace: options.tests.tokenGrace(), Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
 			ExternalNetwork: options.external, DNSServers: options.dns, SSHFrom: options.sshFrom, MachineNetworks: machines,
 			ServerPatience: options.serverPatience, SSHPatience: options.sshPatience, StepPatience: options.stepPatience, DrainPatience: options.drainPatience}
 		if err := checkNatives(ctx, nativeConfig); err != nil {

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/images"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -115,14 +114,14 @@ func (c *clusters) findImage(ctx context.Context, known []nodes.ContainerImage, 
 	case err != nil:
 		return nodes.ContainerImage{}, err
 	}
-	return nodes.ContainerImage{}, noImage(name)
+	return nodes.ContainerImage{}, noImage(name, c.server.Applications)
 }
 
 // noImage says what to do about an image that Glance lacks.
-func noImage(name string) error {
+func noImage(name string, applications []string) error {
 	what := "build it (burano image build-from DIR --name " + name + ")"
 	called, _, _ := strings.Cut(strings.TrimPrefix(name, openstack.ContainerHost+"/"), ":")
-	if slices.Contains(images.Applications(), called) {
+	if slices.Contains(applications, called) {
 		what = "build it (burano image build-from " + called + ")"
 	}
 	return fault.New(fault.Invalid, "Glance has no container image %s that the project sees: %s and push it (burano image push FILE), or name an image of a registry", name, what)
@@ -172,16 +171,17 @@ const keepImages = 24 * time.Hour
 // ImageFolder is where archives of container images lie between Glance and nodes.
 type ImageFolder struct {
 	folder string
+	nameOf func(archive string) (string, error)
 	mutex  sync.Mutex
 	busy   map[string]*sync.Mutex // by the digests of images
 }
 
-// NewImageFolder makes the folder.
-func NewImageFolder(path string) (*ImageFolder, error) {
+// NewImageFolder makes the folder. nameOf reads the name of the one image that an archive holds.
+func NewImageFolder(path string, nameOf func(archive string) (string, error)) (*ImageFolder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of container images: %w", err)
 	}
-	return &ImageFolder{folder: path, busy: map[string]*sync.Mutex{}}, nil
+	return &ImageFolder{folder: path, nameOf: nameOf, busy: map[string]*sync.Mutex{}}, nil
 }
 
 // get returns the file of an image, downloaded if it is not there. Of several who want the same one downloads it.
@@ -210,7 +210,7 @@ func (f *ImageFolder) get(ctx context.Context, image nodes.ContainerImage, downl
 	if err := errors.Join(err, file.Close()); err != nil {
 		return "", err
 	}
-	called, err := images.NameOf(file.Name())
+	called, err := f.nameOf(file.Name())
 	if err != nil || called != image.Name {
 		return "", fault.New(fault.Invalid, "image %s of Glance is called %s, and holds no container image of that name: push it with burano image push", image.ID, image.Name)
 	}

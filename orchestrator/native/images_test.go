@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,7 +21,13 @@ import (
 
 func TestAnArchiveIsDownloadedOnceForAllNodes(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "images")
-	images, err := NewImageFolder(folder)
+	images, err := NewImageFolder(folder, func(archive string) (string, error) {
+		manifest, err := tarball.LoadManifest(func() (io.ReadCloser, error) { return os.Open(archive) })
+		if err != nil {
+			return "", err
+		}
+		return manifest[0].RepoTags[0], nil
+	})
 	require.NoError(t, err)
 	old := filepath.Join(folder, "old.tar")
 	require.NoError(t, os.WriteFile(old, nil, 0o600))
@@ -64,8 +71,8 @@ func TestImagesOfGlanceAreToldByTheirNames(t *testing.T) {
 		{image: "registry.local/demo:1"}, {image: "glance.local.example.org/web:1"}, {image: "glance.local/web:1"},
 	}
 	require.Equal(t, []string{"glance.local/migrate:1", "glance.local/web:1"}, imagesOf(containers))
-	require.ErrorContains(t, noImage("glance.local/nginx:2"), "build it (burano image build-from nginx) and push it")
-	require.ErrorContains(t, noImage("glance.local/web:1"), "build it (burano image build-from DIR --name glance.local/web:1) and push it")
+	require.ErrorContains(t, noImage("glance.local/nginx:2", []string{"httpd", "nginx"}), "build it (burano image build-from nginx) and push it")
+	require.ErrorContains(t, noImage("glance.local/web:1", []string{"nginx"}), "build it (burano image build-from DIR --name glance.local/web:1) and push it")
 }
 
 func TestImagesOfTheFormBeforeStayForARollback(t *testing.T) {

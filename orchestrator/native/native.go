@@ -94,6 +94,8 @@ type Config struct {
 	Binary string
 	// Images keeps container images on their way from Glance to nodes; nil where none are brought.
 	Images *ImageFolder
+	// Applications are the names of the container images that `burano image build-from` knows; errors name them.
+	Applications []string
 	// Networks is the range from which environments get a /24 of their own; it must not overlap the cluster's own networks.
 	Networks netip.Prefix
 	// ExternalNetwork is the name or id of the external network of environments that name none; "" for the first of the cloud.
