@@ -93,6 +93,10 @@ bench-scale: setup build image ## Measure one cluster with 500 simulated minions
 	go build -C test/bench/kwok -o $(BUILD)/kwok sigs.k8s.io/kwok/cmd/kwok
 	BURANO_SCALE=$(or $(NODES),500) BURANO_KWOK=$(BUILD)/kwok go test -count=1 -timeout 60m -v -run '^TestAClusterOfManyNodes$$' ./test/e2e
 
+.PHONY: bench-gateway
+bench-gateway: setup ## Measure 500 changes of backends, hosts and listeners of a gateway beside a poll and restart, and one of 5,000 Services (20 minutes)
+	go test -count=1 -timeout 60m -v -run '^$$' -bench . -benchtime 1x ./test/bench/gateway
+
 .PHONY: bench-servers
 bench-servers: setup build image ## Measure how long one and ten servers of an application take from the call of deploy until plans have set them up
 	go run ./test/bench/cluster -servers

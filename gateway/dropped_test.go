@@ -138,7 +138,7 @@ func newChangingWorld(t *testing.T, takes time.Duration) *changingWorld {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	w := &changingWorld{
-		node: newNode(t), plain: quietPort(t), safe: quietPort(t), tcp: quietPort(t), trusted: x509.NewCertPool(),
+		node: newNode(t), plain: haproxytest.QuietPort(t), safe: haproxytest.QuietPort(t), tcp: haproxytest.QuietPort(t), trusted: x509.NewCertPool(),
 		spareNames: make(map[netip.AddrPort]string), pools: make(map[string]route.Pool), sites: make(map[string]route.Site), ports: make(map[uint16]bool),
 		random: rand.New(rand.NewPCG(seed, 0)), moving: haproxytest.NewBackend(t, "moving"),
 	}
@@ -158,7 +158,7 @@ func newChangingWorld(t *testing.T, takes time.Duration) *changingWorld {
 		backend := steady(t, name, takes)
 		w.spare = append(w.spare, backend)
 		w.spareNames[netip.MustParseAddrPort(fmt.Sprintf("%s:%d", backend.Address, backend.Port))] = name
-		w.ports[quietPort(t)] = false
+		w.ports[haproxytest.QuietPort(t)] = false
 	}
 	kept := []route.Backend{steady(t, "kept-1", takes), steady(t, "kept-2", takes)}
 	w.certify(t, "kept", keptHost)
@@ -183,21 +183,6 @@ func newChangingWorld(t *testing.T, takes time.Duration) *changingWorld {
 		await(t, one.name, func() error { return c.once(one) })
 	}
 	return w
-}
-
-// quietPort finds a port that nobody listens on, below those that outgoing connections get: clients have thousands of these, and a port may be closed for a
-// while before it is published again.
-func quietPort(t *testing.T) uint16 {
-	t.Helper()
-	for range 100 {
-		port := uint16(20_000 + rand.IntN(12_000))
-		if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			require.NoError(t, listener.Close())
-			return port
-		}
-	}
-	require.FailNow(t, "none of 100 ports is free")
-	return 0
 }
 
 func (w *changingWorld) put(t *testing.T, part route.Part) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -188,6 +189,21 @@ func FreePort(t testing.TB) uint16 {
 	require.NoError(t, err)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).AddrPort().Port()
+}
+
+// QuietPort finds a port that nobody listens on, below those that outgoing connections get: where there are thousands of these, a port may be
+// closed for a while before it is published again.
+func QuietPort(t testing.TB) uint16 {
+	t.Helper()
+	for range 100 {
+		port := uint16(20_000 + rand.IntN(12_000))
+		if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			require.NoError(t, listener.Close())
+			return port
+		}
+	}
+	require.FailNow(t, "none of 100 ports is free")
+	return 0
 }
 
 // Wait calls condition until it returns nil, and fails the test with its last error after ten seconds.

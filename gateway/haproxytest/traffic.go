@@ -67,13 +67,19 @@ func (b *Backend) Draining() route.Backend {
 }
 
 // Get asks for / over a new connection and returns the answer.
-func Get(ctx context.Context, port uint16) (string, error) {
+func Get(ctx context.Context, port uint16) (string, error) { return GetHost(ctx, port, "") }
+
+// GetHost asks a host for /, or, when that is empty, the address.
+func GetHost(ctx context.Context, port uint16, host string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", port), nil)
 	if err != nil {
 		return "", err
+	}
+	if host != "" {
+		request.Host = host
 	}
 	response, err := client.Do(request)
 	if err != nil {
