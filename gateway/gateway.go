@@ -90,7 +90,8 @@ func Run(ctx context.Context, c Config) error {
 		}
 	}
 	changed := make(chan struct{}, 1)
-	wait := g.watch(ctx, changed)
+	g.wake = loop.Waker(changed)
+	wait := g.watch(ctx)
 	g.known = newKnowledge(cmp.Or(c.HAProxy.Socket, traffic.Socket), g.routes.Answers)
 	told := g.known.serve(ctx, c)
 	g.loop(ctx, changed)
@@ -108,17 +109,18 @@ type gateway struct {
 	web     *follow.Folder[route.Part]
 	sealed  *follow.Folder[certificate]
 	known   *knowledge
+	wake    func()            // has the loop apply what is known
 	open    []uint16          // ports that the firewall admits, as far as we know
 	started bool              // something was applied
 	refused map[uint16]string // what was logged about ports that cannot be served
 	trouble string            // what was last logged as failing
 }
 
-// watch follows the routes in etcd until the context ends. changed receives after a change; wait returns when it is over.
-func (g *gateway) watch(ctx context.Context, changed chan<- struct{}) (wait func()) {
-	g.routes = follow.New(g.config.Etcd, route.RoutesPrefix, route.Decode, loop.Waker(changed), g.config.Logger)
-	g.web = follow.New(g.config.Etcd, route.HTTPPrefix, route.DecodePart, loop.Waker(changed), g.config.Logger)
-	g.sealed = follow.New(g.config.Etcd, route.CertificatesPrefix+g.config.Name+"/", g.unseal, loop.Waker(changed), g.config.Logger)
+// watch follows the routes in etcd until the context ends, and has changes applied; wait returns when it is over.
+func (g *gateway) watch(ctx context.Context) (wait func()) {
+	g.routes = follow.New(g.config.Etcd, route.RoutesPrefix, route.Decode, g.wake, g.config.Logger)
+	g.web = follow.New(g.config.Etcd, route.HTTPPrefix, route.DecodePart, g.wake, g.config.Logger)
+	g.sealed = follow.New(g.config.Etcd, route.CertificatesPrefix+g.config.Name+"/", g.unseal, g.wake, g.config.Logger)
 	var all sync.WaitGroup
 	for _, run := range []func(context.Context){g.routes.Run, g.web.Run, g.sealed.Run} {
 		all.Go(func() { run(ctx) })
@@ -169,6 +171,10 @@ func (g *gateway) apply(ctx context.Context, routes []route.Route, web haproxy.W
 			return false, err
 		}
 	}
+	var dead error
+	if refresh {
+		dead = g.proxy.EndDead()
+	}
 	start := time.Now()
 	outcome, err := g.proxy.Apply(ctx, winners, web)
 	g.known.note(winners, web.Listeners, outcome, err)
@@ -184,10 +190,12 @@ func (g *gateway) apply(ctx context.Context, routes []route.Route, web haproxy.W
 		g.config.Logger.Info("applied", "routes", len(winners), "servers", outcome.Changed, "reloaded", outcome.Reloaded,
 			"duration", time.Since(start).Round(100*time.Microsecond))
 	}
-	if refresh && err == nil {
-		if failed := g.proxy.EndDead(); failed != nil {
-			g.config.Logger.Warn("connections to servers that are down stay", "error", failed)
-		}
+	if dead != nil && err == nil {
+		g.config.Logger.Warn("connections to servers that are down stay", "error", dead)
+	}
+	if outcome.Due > 0 {
+		time.AfterFunc(outcome.Due, g.wake)
+		outcome.Waiting = false
 	}
 	return err == nil && len(outcome.Refused) == 0 && !outcome.Waiting, err
 }

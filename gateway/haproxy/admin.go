@@ -55,23 +55,18 @@ func (a *admin) servers() iter.Seq2[[]string, error] {
 	}
 }
 
-// endDead ends the connections to servers that are down by their checks for some time.
-func (a *admin) endDead(after time.Duration) error {
-	var problems []error
-	for fields, err := range a.servers() {
-		if err != nil {
-			return err
-		}
-		administrative, _ := strconv.ParseUint(fields[6], 10, 32)
-		seconds, err := strconv.ParseInt(fields[9], 10, 64)
-		if !ours(fields[1]) || fields[5] != "0" || administrative&maintenance != 0 || err != nil || time.Duration(seconds)*time.Second < after {
-			continue
-		}
-		if _, err := a.client.ExecuteRaw("shutdown sessions server " + fields[1] + "/" + fields[3]); err != nil {
-			problems = append(problems, fmt.Errorf("end the connections to %s of %s, which is down: %w", fields[3], fields[1], err))
-		}
+// outage is a server that is down by its checks.
+type outage struct {
+	server string // section/name
+	since  time.Duration
+}
+
+// end ends the connections to a server.
+func (a *admin) end(server string) error {
+	if _, err := a.client.ExecuteRaw("shutdown sessions server " + server); err != nil {
+		return fmt.Errorf("end the connections to %s, which is down: %w", server, err)
 	}
-	return errors.Join(problems...)
+	return nil
 }
 
 // ours tells whether a section has servers that come from routes.
@@ -80,12 +75,13 @@ func ours(section string) bool {
 	return port || strings.HasPrefix(section, poolPrefix)
 }
 
-// listeners gives the running worker's published ports and pools.
-func (a *admin) listeners() (map[string]listener, error) {
+// listeners gives the running worker's published ports and pools, and which of their servers are down.
+func (a *admin) listeners() (map[string]listener, []outage, error) {
 	found := make(map[string]listener)
+	var down []outage
 	for fields, err := range a.servers() {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		section := fields[1]
 		if !ours(section) {
@@ -93,14 +89,17 @@ func (a *admin) listeners() (map[string]listener, error) {
 		}
 		s, err := runningSlot(fields)
 		if err != nil {
-			return nil, fmt.Errorf("ask HAProxy for its servers: %q: %w", fields, err)
+			return nil, nil, fmt.Errorf("ask HAProxy for its servers: %q: %w", fields, err)
 		}
 		l := found[section]
 		l.Section, l.Slots = section, append(l.Slots, s)
 		l.Port, _ = traffic.Port(section)
 		found[section] = l
+		if seconds, err := strconv.ParseInt(fields[9], 10, 64); err == nil && s.State != free && fields[5] == "0" {
+			down = append(down, outage{section + "/" + s.Name, time.Duration(seconds) * time.Second})
+		}
 	}
-	return found, nil
+	return found, down, nil
 }
 
 // maintenance are the bits of srv_admin_state with which a server is out of service: forced, inherited, by DNS.

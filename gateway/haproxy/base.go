@@ -1,11 +1,9 @@
 package haproxy
 
 import (
-	"bytes"
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -64,36 +62,31 @@ defaults %s
   timeout server 1h
   timeout server-fin 30s
   timeout queue 10s
-  default-server inter 500ms fastinter 500ms fall 2 rise 1
-`, c.User, c.Group, c.MaxConnections, c.Socket, defaultsName, share(c.MaxConnections), c.Balance)
+  default-server inter %s fastinter 500ms fall 2 rise 1
+`, c.User, c.Group, c.MaxConnections, c.Socket, defaultsName, share(c.MaxConnections), c.Balance, checkLeast)
 }
 
 // mostChecks is how many servers a gateway checks in a second, at most: 1,000 cost about a tenth of a processor.
 const mostChecks = 1000
 
-// checkEvery is how often each server is checked where there are so many slots. It changes with their number only, which changes with a reload. A server that fails is noticed by requests, too: they go to another one.
-func checkEvery(slots int) time.Duration {
-	every := 500 * time.Millisecond
-	for time.Duration(slots)*time.Second > mostChecks*every {
+// checkLeast and checkMost are how long after a check of a server the next one comes. Where there are so many servers that it would be longer, none is
+// checked: Kubernetes takes the pods of a node that is gone out after 40 seconds by itself, and HAProxy keeps a file descriptor for each check.
+const (
+	checkLeast = 500 * time.Millisecond
+	checkMost  = 16 * time.Second
+)
+
+// checkEvery is how often each server is checked where there are so many slots, and whether they are at all. It changes with their number only, which changes
+// with a reload. A server that fails is noticed by requests, too: they go to another one.
+func checkEvery(slots int) (every time.Duration, checked bool) {
+	every = checkLeast
+	for time.Duration(slots)*time.Second > mostChecks*every && every <= checkMost {
 		every *= 2
 	}
-	return every
+	return every, every <= checkMost
 }
 
 // writeAtomically replaces a file by content in one rename.
 func writeAtomically(path string, content []byte, mode fs.FileMode) error {
 	return renameio.WriteFile(path, content, mode, renameio.WithTempDir(filepath.Dir(path)))
-}
-
-// skeleton is a configuration without what changes without a reload: the servers, the descriptions and the version line.
-func skeleton(configuration []byte) string {
-	var kept bytes.Buffer
-	for line := range bytes.Lines(configuration) {
-		text := bytes.TrimSpace(line)
-		if slices.ContainsFunc([]string{"server ", "description ", "# _version"}, func(changing string) bool { return bytes.HasPrefix(text, []byte(changing)) }) {
-			continue
-		}
-		kept.Write(line)
-	}
-	return kept.String()
 }

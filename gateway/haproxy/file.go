@@ -1,30 +1,36 @@
 package haproxy
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/haproxytech/client-native/v6/configuration"
 	"github.com/haproxytech/client-native/v6/configuration/options"
 	"github.com/haproxytech/client-native/v6/models"
-
-	"github.com/burano/burano/gateway/traffic"
 )
 
-// file is HAProxy's configuration file, which is ours alone. It changes only by transactions: a candidate is written, HAProxy
-// checks this very file, and then it is renamed into place. Beside it lies a copy of the last one that HAProxy really ran with.
+// file is HAProxy's configuration file, which is ours alone. It changes as a whole: where more changes than servers, a candidate is written, HAProxy
+// checks this very file, and then it is renamed into place. Beside it lies the last one that HAProxy really ran with.
 type file struct {
 	config Config
-	client configuration.Configuration
+	client configuration.Configuration // renders sections; its own file has the base alone
 	web    webFiles
+
+	present  text // what is in the file
+	is       map[string]listener
+	skeleton [sha256.Size]byte // of it
+	good     [sha256.Size]byte // of the last good one
 }
 
 // openFile opens the configuration file, and makes it ours first if it is not: a file of others is kept beside it.
@@ -47,190 +53,185 @@ func openFile(ctx context.Context, c Config) (*file, error) {
 			return nil, fmt.Errorf("write HAProxy configuration: %w", err)
 		}
 	}
-	if err := f.load(ctx); err != nil {
+	if err := f.openBase(ctx); err != nil {
 		return nil, err
 	}
-	if err := f.refreshBase(ctx); err != nil {
+	if err := f.load(); err != nil {
 		return nil, err
 	}
-	return f, f.shared()
-}
-
-func (f *file) open(ctx context.Context, path string) (configuration.Configuration, error) {
-	client, err := configuration.New(ctx,
-		options.ConfigurationFile(path),
-		options.HAProxyBin(f.config.Binary),
-		options.TransactionsDir(filepath.Join(filepath.Dir(f.config.ConfigFile), "transactions")),
-		options.MasterWorker,
-		options.SkipFailedTransactions, // the reason is in the error; the candidates themselves would pile up
-	)
+	// Those sections of a file that an earlier Burano wrote are brought to what they are now.
+	every, checked := checkEvery(places(f.is))
+	fresh, err := f.render(every, nil)
 	if err != nil {
-		return nil, fmt.Errorf("read HAProxy configuration %s: %w", path, err)
+		return nil, err
 	}
-	return client, nil
+	next := f.present.clone()
+	next.head, next.sections[clientsKey] = fresh.head, fresh.sections[clientsKey]
+	if next.head != f.present.head || next.sections[clientsKey] != f.present.sections[clientsKey] {
+		for _, l := range f.is {
+			next.place(l, checked)
+		}
+		return f, f.commit(context.WithoutCancel(ctx), next, f.is, true) // a daemon that is asked to stop has not failed
+	}
+	return f, nil
 }
 
-func (f *file) load(ctx context.Context) error {
-	client, err := f.open(ctx, f.config.ConfigFile)
+// openBase opens what sections are rendered with.
+func (f *file) openBase(ctx context.Context) error {
+	path := f.config.ConfigFile + ".base"
+	if err := writeAtomically(path, base(f.config), 0o644); err != nil {
+		return fmt.Errorf("write HAProxy configuration: %w", err)
+	}
+	client, err := configuration.New(ctx, options.ConfigurationFile(path), options.HAProxyBin(f.config.Binary),
+		options.TransactionsDir(filepath.Join(filepath.Dir(f.config.ConfigFile), "transactions")))
+	if err != nil {
+		return fmt.Errorf("read HAProxy configuration %s: %w", path, err)
+	}
 	f.client = client
-	return err
+	return nil
 }
 
-// refreshBase brings the sections global and defaults of a file that an earlier Burano wrote to what they are now.
-func (f *file) refreshBase(ctx context.Context) error {
-	fresh := f.config.ConfigFile + ".base"
-	if err := writeAtomically(fresh, base(f.config), 0o644); err != nil {
-		return fmt.Errorf("compare HAProxy configuration: %w", err)
-	}
-	defer os.Remove(fresh)
-	client, err := f.open(ctx, fresh)
+// load reads the file, and the last good one.
+func (f *file) load() error {
+	content, err := os.ReadFile(f.config.ConfigFile)
 	if err != nil {
-		return err
+		return fmt.Errorf("read HAProxy configuration: %w", err)
 	}
-	_, global, err := client.GetGlobalConfiguration("")
-	if err != nil {
-		return fmt.Errorf("compare HAProxy configuration: %w", err)
-	}
-	_, defaults, err := client.GetDefaultsSection(defaultsName, "")
-	if err != nil {
-		return fmt.Errorf("compare HAProxy configuration: %w", err)
-	}
-	_, globalNow, err := f.client.GetGlobalConfiguration("")
-	if err != nil {
-		return fmt.Errorf("compare HAProxy configuration: %w", err)
-	}
-	_, defaultsNow, err := f.client.GetDefaultsSection(defaultsName, "")
-	if err != nil {
-		return fmt.Errorf("compare HAProxy configuration: %w", err)
-	}
-	if defaults.DefaultServer != nil && defaultsNow.DefaultServer != nil && defaultsNow.DefaultServer.Inter != nil {
-		defaults.DefaultServer.Inter = defaultsNow.DefaultServer.Inter // see checkEvery
-	}
-	if global.Equal(*globalNow) && defaults.Equal(*defaultsNow) {
-		return nil
-	}
-	return f.transaction(func(id string) error {
-		if err := f.client.PushGlobalConfiguration(global, id, 0); err != nil {
-			return err
-		}
-		return f.setDefaults(defaults, id)
-	})
-}
-
-// setDefaults writes the section of defaults. client-native reads keep-alives in milliseconds and writes their number as it is, which HAProxy takes for
-// seconds; other times have a unit.
-func (f *file) setDefaults(defaults *models.Defaults, id string) error {
-	written := *defaults
-	for _, keepAlive := range []**int64{&written.ClitcpkaIdle, &written.ClitcpkaIntvl, &written.SrvtcpkaIdle, &written.SrvtcpkaIntvl} {
-		if *keepAlive != nil {
-			seconds := **keepAlive / 1000
-			*keepAlive = &seconds
-		}
-	}
-	return f.client.EditDefaultsSection(defaultsName, &written, id, 0)
-}
-
-// transaction makes changes to a candidate and puts it into place when HAProxy finds it valid.
-func (f *file) transaction(change func(id string) error) error {
-	version, err := f.client.GetVersion("")
-	if err != nil {
-		return fmt.Errorf("change HAProxy configuration: %w", err)
-	}
-	t, err := f.client.StartTransaction(version)
-	if err != nil {
-		return fmt.Errorf("change HAProxy configuration: %w", err)
-	}
-	if err := change(t.ID); err != nil {
-		return errors.Join(fmt.Errorf("change HAProxy configuration: %w", err), f.client.DeleteTransaction(t.ID))
-	}
-	if _, err := f.client.CommitTransaction(t.ID); err != nil {
-		return fmt.Errorf("change HAProxy configuration: the candidate is not used: %w", err)
+	f.present = readText(string(content))
+	f.is, f.skeleton = f.present.listeners(), f.present.skeleton()
+	f.good = [sha256.Size]byte{}
+	if content, err := os.ReadFile(f.lastGood()); err == nil {
+		f.good = readText(string(content)).skeleton()
 	}
 	return nil
 }
 
-// listeners reads the published ports and the pools from the file. Sections that are not ours, or were spoilt, are not among them.
-func (f *file) listeners() (map[string]listener, error) {
-	_, frontends, err := f.client.GetFrontends("")
-	if err != nil {
-		return nil, fmt.Errorf("read HAProxy configuration: %w", err)
-	}
-	_, backends, err := f.client.GetBackends("")
-	if err != nil {
-		return nil, fmt.Errorf("read HAProxy configuration: %w", err)
-	}
-	found := make(map[string]listener, len(frontends))
-	add := func(l listener) {
-		_, servers, err := f.client.GetServers("backend", l.Section, "")
+// renderAtOnce is how many listeners are rendered at once: what renders them uses much memory.
+const renderAtOnce = 100
+
+// render gives the head, where servers are checked so often, the section that all have, and those of the listeners.
+func (f *file) render(every time.Duration, listeners []listener) (text, error) {
+	base := "default-server inter " + checkLeast.String()
+	all := text{sections: make(map[string]string)}
+	for first := true; first || len(listeners) > 0; first = false {
+		some := listeners[:min(renderAtOnce, len(listeners))]
+		listeners = listeners[len(some):]
+		rendered, err := f.renderSome(some)
 		if err != nil {
-			return
+			return text{}, fmt.Errorf("change HAProxy configuration: %w", err)
 		}
-		for _, server := range servers {
-			l.Slots = append(l.Slots, slotOf(server))
-		}
-		found[l.Section] = l
+		all.head = strings.Replace(rendered.head, base, fmt.Sprintf("default-server inter %dms", every.Milliseconds()), 1)
+		maps.Copy(all.sections, rendered.sections)
 	}
-	for _, frontend := range frontends {
-		if port, ok := traffic.Port(frontend.Name); ok {
-			add(listener{Section: frontend.Name, Port: port, About: frontend.Description})
-		}
-	}
-	for _, backend := range backends {
-		if strings.HasPrefix(backend.Name, poolPrefix) {
-			add(listener{Section: backend.Name, About: backend.Description})
-		}
-	}
-	return found, nil
+	return all, nil
 }
 
-// write brings the file from the listeners that it has to those wanted, in one transaction. Without a difference nothing is written.
-func (f *file) write(wanted map[string]listener) (changed bool, err error) {
-	present, err := f.listeners()
+func (f *file) renderSome(listeners []listener) (rendered text, err error) {
+	version, err := f.client.GetVersion("")
 	if err != nil {
-		return false, err
+		return text{}, err
 	}
-	var steps []func(id string) error
-	for _, section := range slices.Sorted(maps.Keys(present)) {
+	t, err := f.client.StartTransaction(version)
+	if err != nil {
+		return text{}, err
+	}
+	defer func() { err = errors.Join(err, f.client.DeleteTransaction(t.ID)) }()
+	if err := f.shared(t.ID); err != nil {
+		return text{}, err
+	}
+	for _, l := range listeners {
+		if err := f.add(l, t.ID); err != nil {
+			return text{}, err
+		}
+	}
+	parsed, err := f.client.GetParser(t.ID)
+	if err != nil {
+		return text{}, err
+	}
+	return readText(parsed.String()), nil
+}
+
+// commit puts a configuration into place; checked by HAProxy first, where more is new of it than what its servers do.
+func (f *file) commit(ctx context.Context, next text, listeners map[string]listener, check bool) error {
+	content := []byte(next.String())
+	skeleton := f.skeleton
+	if check {
+		skeleton = next.skeleton()
+		if err := f.check(ctx, content); err != nil {
+			return fmt.Errorf("change HAProxy configuration: the candidate is not used: %w", err)
+		}
+	}
+	if err := writeAtomically(f.config.ConfigFile, content, 0o644); err != nil {
+		return fmt.Errorf("change HAProxy configuration: %w", err)
+	}
+	f.present, f.is, f.skeleton = next, listeners, skeleton
+	return nil
+}
+
+// check has HAProxy read a candidate.
+func (f *file) check(ctx context.Context, content []byte) error {
+	candidate := f.config.ConfigFile + ".candidate"
+	defer os.Remove(candidate)
+	if err := writeAtomically(candidate, content, 0o644); err != nil {
+		return err
+	}
+	output, err := exec.CommandContext(ctx, f.config.Binary, "-W", "-c", "-f", candidate).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %.2000s", err, bytes.TrimSpace(output))
+	}
+	return nil
+}
+
+// write brings the file from the listeners that it has to those wanted. Without a difference nothing is written.
+func (f *file) write(ctx context.Context, wanted map[string]listener) error {
+	var fresh, changed []listener
+	next := f.present.clone()
+	remove := func(l listener) {
+		for _, section := range []string{l.Section, inside(l.Port)} {
+			delete(next.sections, frontendKey(section))
+			delete(next.sections, backendKey(section))
+		}
+	}
+	check := false
+	for section, has := range f.is {
 		if _, stays := wanted[section]; !stays {
-			steps = append(steps, func(id string) error { return f.remove(present[section], id) })
+			remove(has)
+			check = true
 		}
 	}
-	for _, section := range slices.Sorted(maps.Keys(wanted)) {
-		want := wanted[section]
-		has, exists := present[section]
+	for section, want := range wanted {
+		has, exists := f.is[section]
 		switch {
-		case !exists:
-			steps = append(steps, func(id string) error { return f.add(want, id) })
-		case has.About != want.About || len(has.Slots) > len(want.Slots):
-			steps = append(steps, func(id string) error { return f.remove(has, id) }, func(id string) error { return f.add(want, id) })
-		default:
-			steps = append(steps, f.edits(has, want)...)
+		case !exists || has.About != want.About || len(has.Slots) > len(want.Slots):
+			remove(has)
+			fresh = append(fresh, want)
+		case !slices.Equal(has.Slots, want.Slots):
+			check = check || len(has.Slots) != len(want.Slots)
+			changed = append(changed, want)
 		}
 	}
-	_, defaults, err := f.client.GetDefaultsSection(defaultsName, "")
-	if err != nil {
-		return false, fmt.Errorf("read HAProxy configuration: %w", err)
-	}
-	if inter := checkEvery(places(wanted)).Milliseconds(); defaults.DefaultServer == nil || defaults.DefaultServer.Inter == nil || *defaults.DefaultServer.Inter != inter {
-		steps = append(steps, func(id string) error {
-			if defaults.DefaultServer == nil {
-				defaults.DefaultServer = &models.DefaultServer{}
-			}
-			defaults.DefaultServer.Inter = &inter
-			return f.setDefaults(defaults, id)
-		})
-	}
-	if len(steps) == 0 {
-		return false, nil
-	}
-	return true, f.transaction(func(id string) error {
-		for _, step := range steps {
-			if err := step(id); err != nil {
-				return err
-			}
+	every, checked := checkEvery(places(wanted))
+	was, wereChecked := checkEvery(places(f.is))
+	if check = check || len(fresh) > 0 || every != was; check {
+		rendered, err := f.render(every, fresh)
+		if err != nil {
+			return err
 		}
+		next.head = rendered.head
+		maps.Copy(next.sections, rendered.sections)
+	}
+	if checked != wereChecked {
+		changed = slices.Collect(maps.Values(wanted))
+	} else {
+		changed = append(changed, fresh...)
+	}
+	if !check && len(changed) == 0 {
 		return nil
-	})
+	}
+	for _, l := range changed {
+		next.place(l, checked)
+	}
+	return f.commit(ctx, next, wanted, check)
 }
 
 func (f *file) add(l listener, id string) error {
@@ -248,11 +249,6 @@ func (f *file) add(l listener, id string) error {
 	}
 	if err := f.client.CreateBackend(backend, id, 0); err != nil {
 		return err
-	}
-	for _, s := range l.Slots {
-		if err := f.client.CreateServer("backend", l.Section, l.server(s), id, 0); err != nil {
-			return err
-		}
 	}
 	if l.Filters != nil {
 		if err := f.filters(l.Section, l.Filters, id); err != nil {
@@ -290,43 +286,26 @@ func (f *file) bind(l listener) *models.Bind {
 	return bind
 }
 
-func (f *file) remove(l listener, id string) error {
-	if l.Port != 0 {
-		if err := f.removeInside(l.Port, id); err != nil {
-			return err
-		}
-		if err := f.client.DeleteFrontend(l.Section, id, 0); err != nil {
-			return err
-		}
-	}
-	return f.client.DeleteBackend(l.Section, id, 0)
-}
-
-func (f *file) edits(has, want listener) []func(id string) error {
-	var steps []func(id string) error
-	for i, s := range want.Slots {
-		switch {
-		case i >= len(has.Slots):
-			steps = append(steps, func(id string) error {
-				return f.client.CreateServer("backend", want.Section, want.server(s), id, 0)
-			})
-		case has.Slots[i] != s:
-			steps = append(steps, func(id string) error {
-				return f.client.EditServer(has.Slots[i].Name, "backend", want.Section, want.server(s), id, 0)
-			})
-		}
-	}
-	return steps
-}
-
-// lastGood is where the copy of the configuration is that HAProxy last ran with.
+// lastGood is where the configuration is that HAProxy last ran with.
 func (f *file) lastGood() string { return f.config.ConfigFile + ".last-good" }
 
-// keep remembers the present file as one that HAProxy runs with.
+// keep remembers the present file as one that HAProxy runs with: it gets a second name, as a change puts another file in its place.
 func (f *file) keep() error {
-	content, err := os.ReadFile(f.config.ConfigFile)
+	f.good = f.skeleton
+	present, err := os.Stat(f.config.ConfigFile)
+	if err != nil {
+		return fmt.Errorf("keep the last good HAProxy configuration: %w", err)
+	}
+	if good, err := os.Stat(f.lastGood()); err == nil && os.SameFile(present, good) {
+		return nil
+	}
+	second := f.config.ConfigFile + ".good"
+	err = os.Remove(second)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = os.Link(f.config.ConfigFile, second)
+	}
 	if err == nil {
-		err = writeAtomically(f.lastGood(), content, 0o644)
+		err = os.Rename(second, f.lastGood())
 	}
 	if err != nil {
 		return fmt.Errorf("keep the last good HAProxy configuration: %w", err)
@@ -335,7 +314,7 @@ func (f *file) keep() error {
 }
 
 // restore puts the last good configuration back.
-func (f *file) restore(ctx context.Context) error {
+func (f *file) restore() error {
 	content, err := os.ReadFile(f.lastGood())
 	if errors.Is(err, fs.ErrNotExist) {
 		content, err = base(f.config), nil // never ran yet
@@ -346,58 +325,8 @@ func (f *file) restore(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("put the last good HAProxy configuration back: %w", err)
 	}
-	if err := f.load(ctx); err != nil {
-		return err
-	}
-	return f.shared() // that of a former release has not got it, and what is written next refers to it
+	return f.load()
 }
 
 // proven says whether HAProxy is known to have run with the present file, servers aside.
-func (f *file) proven() bool {
-	present, err := os.ReadFile(f.config.ConfigFile)
-	if err != nil {
-		return false
-	}
-	good, err := os.ReadFile(f.lastGood())
-	return err == nil && skeleton(present) == skeleton(good)
-}
-
-// nowhere stands in the configuration for a free slot, which is disabled.
-func nowhere() netip.AddrPort { return netip.AddrPortFrom(netip.IPv4Unspecified(), 1) }
-
-// server is how a slot stands in the configuration.
-func (l listener) server(s slot) *models.Server {
-	address := s.Address
-	if s.State == free {
-		address = nowhere()
-	}
-	port := int64(address.Port())
-	server := &models.Server{Name: s.Name, Address: address.Addr().String(), Port: &port}
-	server.Check = models.ServerParamsCheckEnabled
-	if l.Filters != nil && l.Filters.H2C {
-		server.Proto = "h2"
-	}
-	switch s.State {
-	case free:
-		server.Maintenance = models.ServerParamsMaintenanceEnabled
-	case draining:
-		none := int64(0)
-		server.Weight = &none
-	}
-	return server
-}
-
-func slotOf(server *models.Server) slot {
-	if server.Maintenance == models.ServerParamsMaintenanceEnabled || server.Port == nil {
-		return slot{Name: server.Name}
-	}
-	address, err := netip.ParseAddr(strings.Trim(server.Address, "[]"))
-	if err != nil {
-		return slot{Name: server.Name}
-	}
-	s := slot{Name: server.Name, Address: netip.AddrPortFrom(address, uint16(*server.Port)), State: ready}
-	if server.Weight != nil && *server.Weight == 0 {
-		s.State = draining
-	}
-	return s
-}
+func (f *file) proven() bool { return f.skeleton == f.good }

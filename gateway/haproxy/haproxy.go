@@ -2,8 +2,9 @@
 // milliseconds; only a listener that appears or goes needs a new configuration, which is checked first and then taken over by
 // a seamless reload.
 //
-// The truth is what the running process and its configuration file say, asked anew at each change, not what this package
-// remembers: a restart of Burano or of HAProxy loses nothing. The file is kept in step with every change at run time.
+// The truth is what the running process and its configuration file say: a restart of Burano or of HAProxy loses nothing. Of thousands of servers it is
+// not asked at each change, but when another process answers, when a change failed, and now and then (see [Proxy.EndDead]). The file is kept in step with
+// every change at run time.
 package haproxy
 
 import (
@@ -36,7 +37,7 @@ type Config struct {
 	MaxConnections int                         // of one worker; 8000
 	Reload         func(context.Context) error // makes HAProxy take the file over, or start; systemctl reload-or-restart haproxy
 	ReloadTimeout  time.Duration               // how long a reload may take until the new worker answers; 10 s
-	ReloadGap      time.Duration               // between two reloads, so that changes gather; 1 s
+	ReloadGap      time.Duration               // from the begin of a reload to that of the next, so that changes gather; 1 s
 	RetryAfter     time.Duration               // how long a layout that failed is left alone; 30 s
 	DeadAfter      time.Duration               // how long a server is down until EndDead; more than a busy node is silent: 10 s
 	Logger         *slog.Logger
@@ -80,9 +81,15 @@ type Proxy struct {
 	file   *file
 	admin  *admin
 	failed failure
-	last   time.Time         // when the last reload was done
+	next   time.Time         // before, no reload is begun
 	late   time.Time         // until when HAProxy may follow a reload that was asked for more than once, with the file of then
 	bad    map[string]string // certificates that HAProxy does not take, and why, as logged
+	// What the worker said when it was asked last, with what was changed since; nil: nothing is known.
+	seen map[string]listener
+	by   int64 // that worker
+	// When it was asked for all, and how long that took.
+	looked   time.Time
+	lookTook time.Duration
 }
 
 // failure is a layout that HAProxy did not take. It is left alone for a while, so that a bad listener does not keep changes of
@@ -99,7 +106,8 @@ type Outcome struct {
 	Refused  map[uint16]error // wanted ports that it does not listen on, and why; worth another try later
 	Changed  int              // servers changed at run time
 	Reloaded bool
-	Waiting  bool // a reload is due in a moment, or may still come
+	Waiting  bool          // a reload is due in a moment, or may still come
+	Due      time.Duration // until that reload can be begun; 0: at once, or nobody knows
 }
 
 // Open takes over the configuration file, writing a first one when there is none of ours. HAProxy need not run yet.
@@ -128,27 +136,21 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 	defer p.mutex.Unlock()
 	outcome := Outcome{Refused: make(map[uint16]error)}
 
-	running, runningErr := p.admin.listeners()
-	written, err := p.file.listeners()
-	if err != nil {
-		return outcome, err
-	}
-	if runningErr != nil {
-		running = nil
-	}
-	wanted := p.plan(ctx, routes, web, running, written, outcome.Refused)
+	running, runningErr := p.running()
+	wanted := p.plan(ctx, routes, web, running, p.file.is, outcome.Refused)
 
 	var list []change
 	for _, section := range slices.Sorted(maps.Keys(wanted)) {
 		list = append(list, changes(section, running[section].Slots, wanted[section].Slots)...)
 	}
 	changeErr := p.admin.apply(list)
+	running = p.changed(running, list, changeErr)
 	outcome.Changed = len(list)
 
 	pages, pagesErr := p.file.web.write(ctx, web, wanted)
 	p.tell(pages.bad)
 	layoutErr := p.install(ctx, wanted, running, runningErr != nil, &outcome)
-	if now, err := p.admin.listeners(); err == nil {
+	if now, err := p.running(); err == nil {
 		running = now
 	}
 	if pagesErr == nil {
@@ -166,6 +168,30 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 	return outcome, errors.Join(changeErr, layoutErr, pagesErr)
 }
 
+// running is what the worker that answers serves.
+func (p *Proxy) running() (map[string]listener, error) {
+	if worker := p.admin.worker(); p.seen == nil || worker == 0 || worker != p.by {
+		if _, err := p.look(); err != nil {
+			return nil, err
+		}
+	}
+	return p.seen, nil
+}
+
+// changed is what runs after changes. When one of them failed, it is asked for anew next time.
+func (p *Proxy) changed(running map[string]listener, list []change, err error) map[string]listener {
+	if err != nil {
+		p.seen = nil
+		return running
+	}
+	for section, slots := range changedSlots(running, list) {
+		l := running[section]
+		l.Slots = slots
+		running[section] = l
+	}
+	return running
+}
+
 // ports are those on which HAProxy is to listen.
 func ports(routes []route.Route, web Web) (list []uint16) {
 	for _, r := range routes {
@@ -179,10 +205,39 @@ func ports(routes []route.Route, web Web) (list []uint16) {
 
 // EndDead ends the connections to servers that have not answered for a while, which TCP would keep. It is done here and not by HAProxy's
 // "on-marked-down shutdown-sessions": that also ends those of a server that is taken out while its pod goes on, and after the first failed checks.
+// It is when HAProxy is asked anew for all of its servers, less often the longer that takes.
 func (p *Proxy) EndDead() error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.admin.endDead(p.config.DeadAfter)
+	if time.Since(p.looked) < lookShare*p.lookTook {
+		return nil
+	}
+	down, err := p.look()
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, one := range down {
+		if one.since >= p.config.DeadAfter {
+			problems = append(problems, p.admin.end(one.server))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// lookShare is the part of the time that looks at all servers may take.
+const lookShare = 100
+
+// look asks the worker that answers what it serves.
+func (p *Proxy) look() (down []outage, err error) {
+	start := time.Now()
+	p.seen, p.by = nil, p.admin.worker()
+	listeners, down, err := p.admin.listeners()
+	if err != nil {
+		return nil, err
+	}
+	p.seen, p.looked, p.lookTook = listeners, time.Now(), time.Since(start)
+	return down, nil
 }
 
 // plan gives the listeners and pools wanted, with everybody's slot. A port of a new listener that somebody else on this node holds is refused.
@@ -245,11 +300,11 @@ func (p *Proxy) available(ctx context.Context, port uint16) error {
 func (p *Proxy) install(ctx context.Context, wanted, running map[string]listener, down bool, outcome *Outcome) error {
 	goal := layout(wanted)
 	if p.failed.layout == goal && p.failed.err != nil && time.Now().Before(p.failed.until) {
-		p.keepInStep(wanted, running)
+		p.keepInStep(ctx, wanted, running)
 		return p.failed.err
 	}
 	same := !down && goal == layout(running)
-	if _, err := p.file.write(wanted); err != nil {
+	if err := p.file.write(ctx, wanted); err != nil {
 		p.remember(goal, err)
 		return err
 	}
@@ -257,14 +312,14 @@ func (p *Proxy) install(ctx context.Context, wanted, running map[string]listener
 		p.failed = failure{}
 		return p.file.keep()
 	}
-	if wait := time.Until(p.last.Add(p.config.ReloadGap)); wait > 0 && !down {
-		outcome.Waiting = true
+	if wait := time.Until(p.next); wait > 0 && !down {
+		outcome.Waiting, outcome.Due = true, wait
 		return nil
 	}
 	if err := p.reload(ctx, wanted); err != nil {
-		restored := p.file.restore(ctx)
+		restored := p.file.restore()
 		p.remember(goal, err)
-		p.keepInStep(wanted, running)
+		p.keepInStep(ctx, wanted, running)
 		return errors.Join(fmt.Errorf("%w; the configuration before stays", err), restored)
 	}
 	outcome.Reloaded = true
@@ -278,12 +333,9 @@ func (p *Proxy) remember(layout string, err error) {
 
 // keepInStep writes the servers of those listeners that run, while the listeners themselves must stay as they are: should HAProxy restart
 // now, it starts with the servers of now.
-func (p *Proxy) keepInStep(wanted, running map[string]listener) {
-	written, err := p.file.listeners()
-	if err != nil {
-		return
-	}
-	for section, was := range written {
+func (p *Proxy) keepInStep(ctx context.Context, wanted, running map[string]listener) {
+	written := maps.Clone(p.file.is)
+	for section, was := range p.file.is {
 		want, stays := wanted[section]
 		if _, runs := running[section]; !stays || !runs || len(want.Slots) < len(was.Slots) {
 			continue
@@ -291,7 +343,7 @@ func (p *Proxy) keepInStep(wanted, running map[string]listener) {
 		was.Slots = want.Slots[:len(was.Slots)]
 		written[section] = was
 	}
-	if _, err := p.file.write(written); err != nil {
+	if err := p.file.write(ctx, written); err != nil {
 		p.config.Logger.Warn("the HAProxy configuration does not follow the changes at run time", "error", err)
 		return
 	}
@@ -334,14 +386,19 @@ func (p *Proxy) reload(ctx context.Context, wanted map[string]listener) error {
 				continue
 			}
 			looked := time.Now()
-			running, err := p.admin.listeners()
-			if err != nil || layout(running) != goal || p.admin.worker() == before {
+			again := true
+			if now := p.admin.worker(); now != 0 && now != before {
+				_, err := p.look()
+				again = err != nil || layout(p.seen) != goal
+			}
+			if again {
 				look.Reset(max(2*time.Millisecond, 3*time.Since(looked))) // a look at thousands of servers must not take the processor from HAProxy
 				continue
 			}
-			p.last = time.Now()
+			done := time.Now()
+			p.next = start.Add(max(p.config.ReloadGap, done.Sub(start)+p.config.ReloadGap/2)) // half of it is left for other things
 			if asked > 1 {
-				p.late = p.last.Add(patience)
+				p.late = done.Add(patience)
 			}
 			p.config.Logger.Info("HAProxy took over a new configuration", "duration", time.Since(start).Round(time.Millisecond))
 			return nil

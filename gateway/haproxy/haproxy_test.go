@@ -433,6 +433,45 @@ func TestManyServersAreCheckedLessOften(t *testing.T) {
 	require.Contains(t, inter(), " inter 500")
 }
 
+// TestTooManyServersAreNotChecked has more places than can be checked within 16 seconds.
+func TestTooManyServersAreNotChecked(t *testing.T) {
+	process := haproxytest.New(t)
+	config := process.Config()
+	p := open(t, config)
+	checked := func() (with, without int) {
+		t.Helper()
+		content, err := os.ReadFile(config.ConfigFile)
+		require.NoError(t, err)
+		with = len(regexp.MustCompile(`(?m)^  server .* check`).FindAllString(string(content), -1))
+		return with, strings.Count(string(content), "\n  server ") - with
+	}
+	a := haproxytest.NewBackend(t, "a")
+	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
+	many := web(other)
+	for i := range 8001 {
+		many.Backends = append(many.Backends, route.Backend{Address: fmt.Sprintf("127.9.%d.%d", i>>8, i&255), Port: a.Address.Port(), Ready: true})
+	}
+	answers := func() {
+		t.Helper()
+		answer, err := haproxytest.Get(t.Context(), port)
+		require.NoError(t, err)
+		require.Equal(t, "a", answer)
+	}
+	apply(t, p, web(port, a.Ready()))
+	with, without := checked()
+	require.Equal(t, []int{8, 0}, []int{with, without})
+	require.True(t, apply(t, p, web(port, a.Ready()), many).Reloaded)
+	with, without = checked()
+	require.Equal(t, []int{0, 16384 + 8}, []int{with, without})
+	answers()
+	p = open(t, config)
+	require.False(t, apply(t, p, web(port, a.Ready()), many).Reloaded, "another daemon finds it as it should be")
+	require.True(t, apply(t, p, web(port, a.Ready())).Reloaded)
+	with, without = checked()
+	require.Equal(t, []int{8, 0}, []int{with, without}, "they are checked again")
+	answers()
+}
+
 func TestConnectionsToAServerThatIsDownEnd(t *testing.T) {
 	process := haproxytest.New(t)
 	config := process.Config()

@@ -480,15 +480,3 @@ func (f *file) passing(l listener, id string) error {
 	bind.Address, bind.Port, bind.AcceptProxy = insideAddress(l.Port), nil, true
 	return f.client.CreateBind("frontend", section, bind, id, 0)
 }
-
-// removeInside takes away what passing made.
-func (f *file) removeInside(port uint16, id string) error {
-	section := inside(port)
-	if _, _, err := f.client.GetFrontend(section, id); err != nil {
-		return nil
-	}
-	if err := f.client.DeleteFrontend(section, id, 0); err != nil {
-		return err
-	}
-	return f.client.DeleteBackend(section, id, 0)
-}

@@ -51,14 +51,11 @@ func clientTable() *models.ConfigStickTable {
 	return &models.ConfigStickTable{Type: models.ConfigStickTableTypeIP, Size: &size, Expire: &expire, Store: "conn_cur"}
 }
 
+const clientsKey = "backend " + sectionClients
+
 // shared makes the section that counts the connections of clients over all listeners.
-func (f *file) shared() error {
-	if _, _, err := f.client.GetBackend(sectionClients, ""); err == nil {
-		return nil
-	}
-	return f.transaction(func(id string) error {
-		return f.client.CreateBackend(&models.Backend{BackendBase: models.BackendBase{Name: sectionClients, From: defaultsName, StickTable: clientTable()}}, id, 0)
-	})
+func (f *file) shared(id string) error {
+	return f.client.CreateBackend(&models.Backend{BackendBase: models.BackendBase{Name: sectionClients, From: defaultsName, StickTable: clientTable()}}, id, 0)
 }
 
 // frontend is the part of a listener that clients see.

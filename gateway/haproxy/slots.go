@@ -182,3 +182,19 @@ func changes(section string, are, wanted []slot) []change {
 	slices.SortStableFunc(list, func(a, b change) int { return rank[a.Slot.State] - rank[b.Slot.State] })
 	return list
 }
+
+// changedSlots are the slots of those sections that changes concern, with the changes.
+func changedSlots(running map[string]listener, list []change) map[string][]slot {
+	next := make(map[string][]slot)
+	for _, c := range list {
+		if next[c.Section] == nil {
+			next[c.Section] = slices.Clone(running[c.Section].Slots)
+		}
+		for i, s := range next[c.Section] {
+			if s.Name == c.Slot.Name {
+				next[c.Section][i] = c.Slot
+			}
+		}
+	}
+	return next
+}

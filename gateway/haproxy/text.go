@@ -1,0 +1,198 @@
+package haproxy
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/burano/burano/gateway/traffic"
+)
+
+// text is a configuration as it is written: what is there of thousands of listeners is changed without being read and understood anew.
+type text struct {
+	head     string            // global and defaults, with comments
+	sections map[string]string // by their first two words, such as "frontend port-80"
+}
+
+const (
+	versionLine  = "# _version=1\n" // client-native wants one
+	serverIndent = "  server "
+)
+
+// sectionKinds are the words that begin a section behind the head; those that Burano does not write, people may have written.
+var sectionKinds = []string{
+	"frontend", "backend", "listen", "cache", "fcgi-app", "http-errors", "log-forward", "mailers", "peers", "program", "resolvers", "ring", "userlist",
+}
+
+func frontendKey(section string) string { return "frontend " + section }
+func backendKey(section string) string  { return "backend " + section }
+
+// readText takes a configuration apart.
+func readText(content string) text {
+	t := text{sections: make(map[string]string)}
+	start, key := 0, ""
+	end := func(at int) {
+		if part := strings.TrimSpace(content[start:at]); key == "" {
+			t.head = part + "\n"
+		} else {
+			t.sections[key] = part + "\n"
+		}
+		start = at
+	}
+	at := 0
+	for line := range strings.Lines(content) {
+		if words := strings.Fields(line); len(words) > 1 && slices.Contains(sectionKinds, words[0]) {
+			end(at)
+			key = words[0] + " " + words[1]
+		}
+		at += len(line)
+	}
+	end(at)
+	if first, rest, _ := strings.Cut(t.head, "\n"); strings.HasPrefix(first, "# _version") {
+		t.head = rest
+	}
+	return t
+}
+
+func (t text) clone() text { return text{head: t.head, sections: maps.Clone(t.sections)} }
+
+// keys are the sections in the order in which they are written: frontends, and what is behind them.
+func (t text) keys() []string {
+	rank := func(key string) int {
+		kind, _, _ := strings.Cut(key, " ")
+		return slices.Index(sectionKinds, kind)
+	}
+	return slices.SortedFunc(maps.Keys(t.sections), func(a, b string) int { return cmp.Or(rank(a)-rank(b), strings.Compare(a, b)) })
+}
+
+func (t text) String() string {
+	var b strings.Builder
+	b.WriteString(versionLine + t.head)
+	for _, key := range t.keys() {
+		b.WriteString("\n" + t.sections[key])
+	}
+	return b.String()
+}
+
+// skeleton tells configurations apart by what does not change without a reload: all but servers and descriptions.
+func (t text) skeleton() [sha256.Size]byte {
+	sum := sha256.New()
+	for line := range strings.Lines(t.String()) {
+		if trimmed := strings.TrimLeft(line, " "); !strings.HasPrefix(trimmed, "server ") && !strings.HasPrefix(trimmed, "description ") {
+			sum.Write([]byte(line))
+		}
+	}
+	return [sha256.Size]byte(sum.Sum(nil))
+}
+
+// listeners are the published ports and the pools. Sections that are not ours, or were spoilt, are not among them.
+func (t text) listeners() map[string]listener {
+	found := make(map[string]listener)
+	for key := range t.sections {
+		kind, section, _ := strings.Cut(key, " ")
+		port, published := traffic.Port(section)
+		if kind == "frontend" && published || kind == "backend" && strings.HasPrefix(section, poolPrefix) {
+			l := listener{Section: section, Port: port}
+			for line := range strings.Lines(t.sections[key]) {
+				if about, is := strings.CutPrefix(line, "  description "); is {
+					l.About = strings.TrimSpace(about)
+				}
+			}
+			for line := range strings.Lines(t.sections[backendKey(section)]) {
+				if s, is := readServer(line); is {
+					l.Slots = append(l.Slots, s)
+				}
+			}
+			found[section] = l
+		}
+	}
+	return found
+}
+
+// readServer reads a slot as it stands in the configuration.
+func readServer(line string) (s slot, is bool) {
+	words := strings.Fields(line)
+	if len(words) < 3 || words[0] != "server" {
+		return slot{}, false
+	}
+	s = slot{Name: words[1]}
+	address, err := readAddress(words[2])
+	if err != nil || slices.Contains(words[3:], "disabled") {
+		return s, true
+	}
+	s.Address, s.State = address, ready
+	if i := slices.Index(words, "weight"); i > 0 && i+1 < len(words) && words[i+1] == "0" {
+		s.State = draining
+	}
+	return s, true
+}
+
+// readAddress reads an address with its port. Former releases wrote those of IPv6 without brackets.
+func readAddress(word string) (netip.AddrPort, error) {
+	if address, err := netip.ParseAddrPort(word); err == nil {
+		return address, nil
+	}
+	colon := strings.LastIndexByte(word, ':')
+	if colon < 0 {
+		return netip.AddrPort{}, fmt.Errorf("%q has no port", word)
+	}
+	address, err := netip.ParseAddr(word[:colon])
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	port, err := strconv.ParseUint(word[colon+1:], 10, 16)
+	return netip.AddrPortFrom(address, uint16(port)), err
+}
+
+// serverLine is how a slot stands in the configuration. What of it changes does so at run time, too, but for check, which is " check" or empty, and last.
+func serverLine(s slot, check, last string) string {
+	address := s.Address
+	if s.State == free {
+		address = nowhere()
+	}
+	line := serverIndent + s.Name + " " + address.String() + check
+	switch s.State {
+	case free:
+		line += " disabled"
+	case draining:
+		line += " weight 0"
+	}
+	return line + last + "\n"
+}
+
+// nowhere stands in the configuration for a free slot, which is disabled.
+func nowhere() netip.AddrPort { return netip.AddrPortFrom(netip.IPv4Unspecified(), 1) }
+
+const http2 = " proto h2"
+
+// place puts the slots of a listener into its section, where others were or behind everything else.
+func (t text) place(l listener, checked bool) {
+	var before, behind strings.Builder
+	last, lines := "", &before
+	if l.Filters != nil && l.Filters.H2C {
+		last = http2
+	}
+	for line := range strings.Lines(t.sections[backendKey(l.Section)]) {
+		if !strings.HasPrefix(line, serverIndent) {
+			lines.WriteString(line)
+			continue
+		}
+		lines = &behind
+		if strings.Contains(line, http2) { // which is not known of what was read
+			last = http2
+		}
+	}
+	check := ""
+	if checked {
+		check = " check"
+	}
+	for _, s := range l.Slots {
+		before.WriteString(serverLine(s, check, last))
+	}
+	t.sections[backendKey(l.Section)] = before.String() + behind.String()
+}
