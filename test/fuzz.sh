@@ -18,5 +18,6 @@ fuzz catalog FuzzManifest
 fuzz catalog FuzzReadZip
 fuzz catalog/ui FuzzParse
 fuzz orchestrator/execution/body FuzzParse
-# This one writes files, and has the many packages of HAProxy's configuration compiled once more: `make soak` alone has it.
+# These write files, and have the many packages of HAProxy's configuration compiled once more: `make soak` alone has them.
 [[ -z ${FUZZ_COUNT-} ]] || fuzz gateway/haproxy FuzzWhatUsersWriteStaysWhereItIs 50
+[[ -z ${FUZZ_COUNT-} ]] || fuzz gateway/haproxy FuzzRoutesWriteNothingElse 50

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -88,32 +89,52 @@ func FuzzWhatUsersWriteStaysWhereItIs(f *testing.F) {
 	})
 }
 
+// line is what a line of the configuration may be that comes from a route. All begin with the words of one directive, and none has room for another.
+var line = regexp.MustCompile(`^(` + strings.Join([]string{
+	``,
+	`(frontend|backend) port-8000 from burano`,
+	`backend clients from burano`,
+	`  description [a-z0-9.-]+/[a-z0-9.-]+:[a-z0-9.-]+ rules:[0-9a-f]{12}`,
+	`  (maxconn|timeout client|timeout server) [0-9]+`,
+	`  stick-table type ip size 100000 expire 60000 store conn_cur`,
+	`  bind 0\.0\.0\.0:8000 name port-8000`,
+	`  acl sources src( [0-9a-f.:]+/[0-9]+)+`,
+	`  tcp-request connection (track-sc[01] src table (clients|port-8000)|reject (unless sources|if \{ sc[01]_conn_cur gt [0-9]+ \}))`,
+	`  default_backend port-8000`,
+	`  server s[0-9]+ [0-9a-f.:\[\]]+:[0-9]+ check( disabled| weight 0)?`,
+}, `|`) + `)$`)
+
+// FuzzRoutesWriteNothingElse holds that no value of a route in etcd writes anything into the configuration but what a route has.
+func FuzzRoutesWriteNothingElse(f *testing.F) {
+	value := `{"version":1,"namespace":"default","service":"web","port":"http","gatewayPort":8000,"protocol":"TCP","sources":["10.0.0.0/8","fd00::/8"],"idleSeconds":60,` +
+		`"connections":10,"connectionsPerClient":2,"backends":[{"address":"10.0.0.1","port":80,"node":"n","ready":true},{"address":"fd00::1","port":80,"draining":true}]}`
+	f.Add([]byte(value))
+	for _, place := range []string{"default", "web", "http", "TCP", "10.0.0.0/8", "fd00::/8", "10.0.0.1", "fd00::1", "n"} {
+		for _, evil := range []string{`a\nfrontend x\n  bind :22`, `a # b`, `a b`, `\"`, `\\`, `%[src]`, `fe80::1%a\nb`, `é`} {
+			f.Add([]byte(strings.Replace(value, `"`+place+`"`, `"`+evil+`"`, 1)))
+		}
+	}
+	empty := len(strings.Split(configuration(f, nil, haproxy.Web{}), "\n"))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		r, err := route.Decode(route.RoutesPrefix+"8000", value)
+		if err != nil {
+			return // it reaches no gateway
+		}
+		lines := strings.Split(configuration(t, []route.Route{r}, haproxy.Web{}), "\n")
+		head := slices.Index(lines, "frontend port-8000 from burano")
+		require.Positive(t, head)
+		require.Less(t, head, empty, "the head is as it is without routes")
+		for _, text := range lines[head:] {
+			require.Regexp(t, line, text)
+			require.Less(t, len(text), 2048, "HAProxy takes no longer lines")
+		}
+	})
+}
+
 // form is how many words each line has of what is written for HAProxy, and what it has of characters with a meaning.
 func form(t testing.TB, web haproxy.Web) (lines []string) {
-	directory, err := os.MkdirTemp("", "haproxy-") // the path of a socket is short
-	require.NoError(t, err)
-	defer os.RemoveAll(directory)
-	file := filepath.Join(directory, "haproxy.cfg")
-	contents := make(map[string][]byte)
-	errNobody := errors.New("no HAProxy runs")
-	proxy, err := haproxy.Open(context.Background(), haproxy.Config{
-		ConfigFile: file, Socket: filepath.Join(directory, "socket"), Binary: "/bin/true",
-		Reload: func(context.Context) error {
-			content, err := os.ReadFile(file) // the one before comes back
-			contents[file] = content
-			return cmp.Or(err, errNobody)
-		},
-	})
-	require.NoError(t, err)
-	_, err = proxy.Apply(context.Background(), nil, web)
-	require.ErrorIs(t, err, errNobody)
-	files, err := filepath.Glob(filepath.Join(directory, "burano", "*.map"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		contents[file], err = os.ReadFile(file)
-		require.NoError(t, err)
-	}
+	contents := contents(t, nil, web)
+	require.Greater(t, len(contents), 1, "there are maps")
 	for file, content := range contents {
 		for line := range strings.Lines(string(content)) {
 			require.Less(t, len(line), 2048, "HAProxy takes no longer lines")
@@ -121,8 +142,8 @@ func form(t testing.TB, web haproxy.Web) (lines []string) {
 			if len(words) == 0 {
 				continue
 			}
-			text := fmt.Sprint(filepath.Base(file), " ", len(words))
-			if strings.HasSuffix(file, ".cfg") {
+			text := fmt.Sprint(file, " ", len(words))
+			if file == configurationFile {
 				text += " " + words[0]
 				for _, meaning := range "\"'\\#%[]{}$!" {
 					text += fmt.Sprintf(" %c%d", meaning, strings.Count(line, string(meaning)))
@@ -133,4 +154,38 @@ func form(t testing.TB, web haproxy.Web) (lines []string) {
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+const configurationFile = "haproxy.cfg"
+
+func configuration(t testing.TB, routes []route.Route, web haproxy.Web) string {
+	return string(contents(t, routes, web)[configurationFile])
+}
+
+// contents is what is written for HAProxy, by the names of files.
+func contents(t testing.TB, routes []route.Route, web haproxy.Web) map[string][]byte {
+	directory, err := os.MkdirTemp("", "haproxy-") // the path of a socket is short
+	require.NoError(t, err)
+	defer os.RemoveAll(directory)
+	file := filepath.Join(directory, configurationFile)
+	contents := make(map[string][]byte)
+	errNobody := errors.New("no HAProxy runs")
+	proxy, err := haproxy.Open(context.Background(), haproxy.Config{
+		ConfigFile: file, Socket: filepath.Join(directory, "socket"), Binary: "/bin/true",
+		Reload: func(context.Context) error {
+			content, err := os.ReadFile(file) // the one before comes back
+			contents[configurationFile] = content
+			return cmp.Or(err, errNobody)
+		},
+	})
+	require.NoError(t, err)
+	_, err = proxy.Apply(context.Background(), routes, web)
+	require.ErrorIs(t, err, errNobody)
+	files, err := filepath.Glob(filepath.Join(directory, "burano", "*.map"))
+	require.NoError(t, err)
+	for _, file := range files {
+		contents[filepath.Base(file)], err = os.ReadFile(file)
+		require.NoError(t, err)
+	}
+	return contents
 }

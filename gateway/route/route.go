@@ -98,8 +98,10 @@ func (r Route) String() string { return r.Namespace + "/" + r.Service + ":" + r.
 // Validate says what is wrong with a route, or nil.
 func (r Route) Validate() error {
 	var problems []error
-	if r.Namespace == "" || r.Service == "" || r.Port == "" {
-		problems = append(problems, errors.New("namespace, service and port must be said"))
+	for _, part := range [][2]string{{"namespace", r.Namespace}, {"service", r.Service}, {"port", r.Port}} {
+		if len(part[1]) > MaxHost || !nameForm.MatchString(part[1]) {
+			problems = append(problems, fmt.Errorf("%s %.300q is not a name", part[0], part[1]))
+		}
 	}
 	if r.Protocol != TCP {
 		problems = append(problems, fmt.Errorf("protocol %q is not published, only %s is", r.Protocol, TCP))

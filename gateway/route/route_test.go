@@ -53,7 +53,8 @@ func TestForeignAndBadValuesAreRefusedWithTheKeyAndTheReason(t *testing.T) {
 		"a host name":             {"/burano/v1/routes/tcp/80", `{"version":1,"namespace":"d","service":"s","port":"1","gatewayPort":80,"protocol":"TCP","backends":[{"address":"example","port":1}]}`, `"example" is not an IP address`},
 		"a backend without port":  {"/burano/v1/routes/tcp/80", `{"version":1,"namespace":"d","service":"s","port":"1","gatewayPort":80,"protocol":"TCP","backends":[{"address":"1.2.3.4"}]}`, "port must be"},
 		"the same backend twice":  {"/burano/v1/routes/tcp/80", `{"version":1,"namespace":"d","service":"s","port":"1","gatewayPort":80,"protocol":"TCP","backends":[{"address":"1.2.3.4","port":1},{"address":"1.2.3.4","port":1}]}`, "there twice"},
-		"a value without a name":  {"/burano/v1/routes/tcp/80", `{"version":1,"gatewayPort":80,"protocol":"TCP"}`, "must be said"},
+		"a value without a name":  {"/burano/v1/routes/tcp/80", `{"version":1,"gatewayPort":80,"protocol":"TCP"}`, `service "" is not a name`},
+		"a line in a name":        {"/burano/v1/routes/tcp/80", `{"version":1,"namespace":"d","service":"s\nfrontend x","port":"1","gatewayPort":80,"protocol":"TCP"}`, `service "s\nfrontend x" is not a name`},
 		"configuration injection": {"/burano/v1/routes/tcp/80", `{"version":1,"namespace":"d","service":"s","port":"1","gatewayPort":80,"protocol":"TCP","backends":[{"address":"1.2.3.4:1\n stats","port":1}]}`, "not an IP address"},
 	}
 	for name, c := range cases {
