@@ -101,6 +101,7 @@ type node struct {
 	// HAProxy's time between two reloads, and how many connections it has; 0: as haproxytest has it.
 	reloadGap   time.Duration
 	connections int
+	retryAfter  time.Duration // after a change that failed; 0: HAProxy's own
 }
 
 func (n *node) socket() string { return filepath.Join(n.process.Directory, "status.sock") }
@@ -123,6 +124,7 @@ func (n *node) run(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	proxy := n.process.Config()
+	proxy.RetryAfter = n.retryAfter
 	proxy.ReloadGap, proxy.MaxConnections = cmp.Or(n.reloadGap, proxy.ReloadGap), cmp.Or(n.connections, proxy.MaxConnections)
 	go func() {
 		ended <- gateway.Run(ctx, gateway.Config{

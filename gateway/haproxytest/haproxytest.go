@@ -69,7 +69,7 @@ func (p *Process) Config() haproxy.Config {
 func (p *Process) Reload(context.Context) error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if p.master != nil {
+	if p.master != nil && !p.gone() {
 		p.awaitMaster() // systemd waits for the end of a reload before it begins another, too
 		return p.master.Signal(syscall.SIGUSR2)
 	}
@@ -102,6 +102,34 @@ func (p *Process) start() error {
 	}
 	p.master, p.ended = command.Process, ended
 	return nil
+}
+
+// gone tells whether the master has ended by itself.
+func (p *Process) gone() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// KillWorkers kills the workers. The master ends then, as one that it did not stop has ended; Reload starts both again.
+func (p *Process) KillWorkers(t testing.TB) {
+	t.Helper()
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.awaitMaster()
+	workers := p.workers()
+	require.NotEmpty(t, workers)
+	for _, worker := range workers {
+		require.NoError(t, syscall.Kill(worker, syscall.SIGKILL))
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "the master does not end")
+	}
 }
 
 // Stop ends HAProxy with all its workers; Reload starts it again.
