@@ -138,7 +138,7 @@ func newChangingWorld(t *testing.T, takes time.Duration) *changingWorld {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	w := &changingWorld{
-		node: newNode(t), plain: haproxytest.QuietPort(t), safe: haproxytest.QuietPort(t), tcp: haproxytest.QuietPort(t), trusted: x509.NewCertPool(),
+		node: newNode(t), plain: haproxytest.FreePort(t), safe: haproxytest.FreePort(t), tcp: haproxytest.FreePort(t), trusted: x509.NewCertPool(),
 		spareNames: make(map[netip.AddrPort]string), pools: make(map[string]route.Pool), sites: make(map[string]route.Site), ports: make(map[uint16]bool),
 		random: rand.New(rand.NewPCG(seed, 0)), moving: haproxytest.NewBackend(t, "moving"),
 	}
@@ -158,7 +158,7 @@ func newChangingWorld(t *testing.T, takes time.Duration) *changingWorld {
 		backend := steady(t, name, takes)
 		w.spare = append(w.spare, backend)
 		w.spareNames[netip.MustParseAddrPort(fmt.Sprintf("%s:%d", backend.Address, backend.Port))] = name
-		w.ports[haproxytest.QuietPort(t)] = false
+		w.ports[haproxytest.FreePort(t)] = false
 	}
 	kept := []route.Backend{steady(t, "kept-1", takes), steady(t, "kept-2", takes)}
 	w.certify(t, "kept", keptHost)

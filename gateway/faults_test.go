@@ -44,7 +44,7 @@ func TestRoutesChangeOnWhenTheLeaderOfEtcdIsLost(t *testing.T) {
 	cluster := etcdtest.NewCluster(t, 3)
 	n.etcd = cluster.Client(t)
 	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
-	port, steady := haproxytest.QuietPort(t), haproxytest.QuietPort(t)
+	port, steady := haproxytest.FreePort(t), haproxytest.FreePort(t)
 	n.run(t)
 	write := func(r route.Route) {
 		t.Helper()
@@ -113,7 +113,7 @@ func TestTrafficGoesOnWhileEtcdIsAway(t *testing.T) {
 	n := newNode(t)
 	n.resync = time.Second
 	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
-	port := haproxytest.QuietPort(t)
+	port := haproxytest.FreePort(t)
 	stop := n.run(t)
 	n.put(t, web(port, a.Ready()))
 	answers(t, port, "a")
@@ -143,7 +143,7 @@ func TestAnHAProxyThatWasKilledComesBackWithTheRoutesOfNow(t *testing.T) {
 	n := newNode(t)
 	n.resync = 200 * time.Millisecond
 	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
-	port, other := haproxytest.QuietPort(t), haproxytest.QuietPort(t)
+	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
 	n.run(t)
 	n.put(t, web(port, a.Ready()))
 	answers(t, port, "a")
@@ -170,7 +170,7 @@ func TestBackendsChangeWhileTheDiskIsFull(t *testing.T) {
 	n := newNode(t)
 	n.retryAfter = time.Second
 	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
-	port, other := haproxytest.QuietPort(t), haproxytest.QuietPort(t)
+	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
 	n.run(t)
 	n.put(t, web(port, a.Ready()))
 	answers(t, port, "a")

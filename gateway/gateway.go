@@ -151,14 +151,14 @@ func (g *gateway) loop(ctx context.Context, changed <-chan struct{}) {
 // apply brings firewall and HAProxy to the routes. It is complete when nothing is left to be tried again.
 func (g *gateway) apply(ctx context.Context, routes []route.Route, web haproxy.Web, refresh bool) (complete bool, err error) {
 	winners, _ := route.Contest(routes)
-	wanted := make([]uint16, 0, len(winners)+len(web.Listeners))
+	wanted := make(map[uint16]bool, len(winners)+len(web.Listeners))
 	for _, r := range winners {
-		wanted = append(wanted, r.GatewayPort)
+		wanted[r.GatewayPort] = true
 	}
 	// A route has its port to itself; while the publisher gives one to the other, etcd may have both for an instant.
-	web.Listeners = slices.DeleteFunc(slices.Clone(web.Listeners), func(l route.Listener) bool { return slices.Contains(wanted, l.Port) })
+	web.Listeners = slices.DeleteFunc(slices.Clone(web.Listeners), func(l route.Listener) bool { return wanted[l.Port] })
 	for _, l := range web.Listeners {
-		wanted = append(wanted, l.Port)
+		wanted[l.Port] = true
 	}
 	if refresh {
 		if err := g.config.Firewall.Refresh(ctx); err != nil {
@@ -166,7 +166,7 @@ func (g *gateway) apply(ctx context.Context, routes []route.Route, web haproxy.W
 		}
 	}
 	if g.started {
-		staying := slices.DeleteFunc(slices.Clone(g.open), func(port uint16) bool { return !slices.Contains(wanted, port) })
+		staying := slices.DeleteFunc(slices.Clone(g.open), func(port uint16) bool { return !wanted[port] })
 		if err := g.admit(ctx, staying); err != nil {
 			return false, err
 		}

@@ -95,7 +95,7 @@ type Proxy struct {
 // failure is a layout that HAProxy did not take. It is left alone for a while, so that a bad listener does not keep changes of
 // the others waiting for reloads that fail.
 type failure struct {
-	layout string
+	wanted map[string]listener
 	err    error
 	until  time.Time
 }
@@ -262,8 +262,13 @@ func (p *Proxy) plan(ctx context.Context, routes []route.Route, web Web, running
 		}
 		wanted[l.Section] = l
 	}
+	plain := p.config.sum(rules{})
 	for _, r := range routes {
-		l := listener{Section: traffic.Section(r.GatewayPort), Port: r.GatewayPort, About: p.config.about(r), Rules: rulesOf(r)}
+		demanded, sum := rulesOf(r), plain
+		if !demanded.none() {
+			sum = p.config.sum(demanded)
+		}
+		l := listener{Section: traffic.Section(r.GatewayPort), Port: r.GatewayPort, About: p.config.about(r, sum), Rules: demanded}
 		add(l, endpointsOf(r.Backends), newSlots)
 	}
 	for _, one := range web.Listeners {
@@ -298,14 +303,13 @@ func (p *Proxy) available(ctx context.Context, port uint16) error {
 
 // install writes the file and, when the listeners or the number of slots differ from what runs, has HAProxy take it over.
 func (p *Proxy) install(ctx context.Context, wanted, running map[string]listener, down bool, outcome *Outcome) error {
-	goal := layout(wanted)
-	if p.failed.layout == goal && p.failed.err != nil && time.Now().Before(p.failed.until) {
+	if p.failed.err != nil && time.Now().Before(p.failed.until) && sameLayout(p.failed.wanted, wanted) {
 		p.keepInStep(ctx, wanted, running)
 		return p.failed.err
 	}
-	same := !down && goal == layout(running)
+	same := !down && sameLayout(wanted, running)
 	if err := p.file.write(ctx, wanted); err != nil {
-		p.remember(goal, err)
+		p.remember(wanted, err)
 		return err
 	}
 	if same && p.file.proven() {
@@ -318,7 +322,7 @@ func (p *Proxy) install(ctx context.Context, wanted, running map[string]listener
 	}
 	if err := p.reload(ctx, wanted); err != nil {
 		restored := p.file.restore()
-		p.remember(goal, err)
+		p.remember(wanted, err)
 		p.keepInStep(ctx, wanted, running)
 		return errors.Join(fmt.Errorf("%w; the configuration before stays", err), restored)
 	}
@@ -327,8 +331,8 @@ func (p *Proxy) install(ctx context.Context, wanted, running map[string]listener
 	return p.file.keep()
 }
 
-func (p *Proxy) remember(layout string, err error) {
-	p.failed = failure{layout: layout, err: err, until: time.Now().Add(p.config.RetryAfter)}
+func (p *Proxy) remember(wanted map[string]listener, err error) {
+	p.failed = failure{wanted: wanted, err: err, until: time.Now().Add(p.config.RetryAfter)}
 }
 
 // keepInStep writes the servers of those listeners that run, while the listeners themselves must stay as they are: should HAProxy restart
@@ -361,7 +365,7 @@ const readPlace = time.Millisecond
 
 // reload has HAProxy take the file over and waits until another worker than before answers, with the listeners wanted.
 func (p *Proxy) reload(ctx context.Context, wanted map[string]listener) error {
-	start, goal, more := time.Now(), layout(wanted), time.Duration(places(wanted))*readPlace
+	start, more := time.Now(), time.Duration(places(wanted))*readPlace
 	patience := p.config.ReloadTimeout + more
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -389,7 +393,7 @@ func (p *Proxy) reload(ctx context.Context, wanted map[string]listener) error {
 			again := true
 			if now := p.admin.worker(); now != 0 && now != before {
 				_, err := p.look()
-				again = err != nil || layout(p.seen) != goal
+				again = err != nil || !sameLayout(p.seen, wanted)
 			}
 			if again {
 				look.Reset(max(2*time.Millisecond, 3*time.Since(looked))) // a look at thousands of servers must not take the processor from HAProxy
@@ -406,15 +410,9 @@ func (p *Proxy) reload(ctx context.Context, wanted map[string]listener) error {
 	}
 }
 
-// layout describes what cannot change without a reload: the listeners and the names of their slots.
-func layout(listeners map[string]listener) string {
-	var b strings.Builder
-	for _, section := range slices.Sorted(maps.Keys(listeners)) {
-		b.WriteString(section + ":")
-		for _, s := range listeners[section].Slots {
-			b.WriteString(" " + s.Name)
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
+// sameLayout compares what cannot change without a reload: the listeners and the names of their slots.
+func sameLayout(a, b map[string]listener) bool {
+	return maps.EqualFunc(a, b, func(a, b listener) bool {
+		return slices.EqualFunc(a.Slots, b.Slots, func(a, b slot) bool { return a.Name == b.Name })
+	})
 }

@@ -415,12 +415,8 @@ func TestManyServersAreCheckedLessOften(t *testing.T) {
 		return regexp.MustCompile(`default-server .*`).FindString(string(content))
 	}
 	var routes []route.Route
-	used := map[uint16]bool{}
-	for len(routes) < 63 { // of eight places each
-		if port := haproxytest.FreePort(t); !used[port] {
-			used[port] = true
-			routes = append(routes, web(port, route.Backend{Address: "127.0.0.2", Port: 8080, Ready: true}))
-		}
+	for range 63 { // of eight places each
+		routes = append(routes, web(haproxytest.FreePort(t), route.Backend{Address: "127.0.0.2", Port: 8080, Ready: true}))
 	}
 	apply(t, p, routes[0])
 	require.Contains(t, inter(), " inter 500")

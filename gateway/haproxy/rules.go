@@ -28,12 +28,19 @@ func rulesOf(r route.Route) rules {
 // share is how many connections one listener, or one client, may have of those that a gateway carries, so that there is room for others.
 func share(all int) int { return all - all/8 }
 
-// about describes a listener for people who read the configuration. It tells different rules apart: by a checksum, as the rules themselves
+// about describes a listener for people who read the configuration. It tells different rules apart by their sum, as the rules themselves
 // would not always fit into a line.
-func (c Config) about(r route.Route) string {
-	rules := rulesOf(r)
-	text := fmt.Sprint(rules.Sources, rules.Idle, rules.Connections, rules.ClientConnections, c.MaxConnections)
-	return fmt.Sprintf("%s rules:%.6x", r, sha256.Sum256([]byte(text)))
+func (c Config) about(r route.Route, sum string) string { return r.String() + " rules:" + sum }
+
+// sum tells rules apart.
+func (c Config) sum(r rules) string {
+	text := fmt.Sprint(r.Sources, r.Idle, r.Connections, r.ClientConnections, c.MaxConnections)
+	return fmt.Sprintf("%.6x", sha256.Sum256([]byte(text)))
+}
+
+// none says that a route demands nothing, as most do.
+func (r rules) none() bool {
+	return len(r.Sources) == 0 && r.Idle == 0 && r.Connections == 0 && r.ClientConnections == 0
 }
 
 const (

@@ -94,6 +94,9 @@ func endpointsOf(backends []route.Backend) []endpoint {
 // more are added behind (which needs a reload). A slot that somebody leaves is not given away in the same change: it would be out
 // of service for a moment, when perhaps nobody else serves yet. The slots given are not changed.
 func place(slots []slot, endpoints []endpoint) []slot {
+	if placed(slots, endpoints) {
+		return slots
+	}
 	next := slices.Clone(slots)
 	homeless := make(map[netip.AddrPort]state, len(endpoints))
 	for _, e := range endpoints {
@@ -132,6 +135,27 @@ func place(slots []slot, endpoints []endpoint) []slot {
 	return next
 }
 
+// fewEndpoints are so many that each is sooner sought than listed.
+const fewEndpoints = 16
+
+// placed says that the endpoints, which are different ones, have these slots already, where that is quickly found.
+func placed(slots []slot, endpoints []endpoint) bool {
+	if len(endpoints) > fewEndpoints {
+		return false
+	}
+	taken := 0
+	for _, s := range slots {
+		if s.State == free {
+			continue
+		}
+		taken++
+		if !slices.Contains(endpoints, endpoint{Address: s.Address, State: s.State}) {
+			return false
+		}
+	}
+	return taken == len(endpoints)
+}
+
 // newSlots are the slots of a listener that did not exist.
 func newSlots(endpoints []endpoint) []slot {
 	slots := make([]slot, roomFor(len(endpoints)))
@@ -165,6 +189,9 @@ func (c change) String() string {
 // changes lists what to do at run time to come from the slots that are to those wanted; slots that do not exist yet are left out.
 // Newcomers come first and leavers last, so that at no instant there are fewer servers than before or after.
 func changes(section string, are, wanted []slot) []change {
+	if slices.Equal(are, wanted) {
+		return nil
+	}
 	existing := make(map[string]slot, len(are))
 	for _, s := range are {
 		existing[s.Name] = s

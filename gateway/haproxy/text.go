@@ -1,7 +1,6 @@
 package haproxy
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -61,20 +60,22 @@ func readText(content string) text {
 
 func (t text) clone() text { return text{head: t.head, sections: maps.Clone(t.sections)} }
 
-// keys are the sections in the order in which they are written: frontends, and what is behind them.
-func (t text) keys() []string {
-	rank := func(key string) int {
-		kind, _, _ := strings.Cut(key, " ")
-		return slices.Index(sectionKinds, kind)
-	}
-	return slices.SortedFunc(maps.Keys(t.sections), func(a, b string) int { return cmp.Or(rank(a)-rank(b), strings.Compare(a, b)) })
-}
-
 func (t text) String() string {
+	keys := slices.Sorted(maps.Keys(t.sections))
+	size := len(versionLine) + len(t.head)
+	for _, section := range t.sections {
+		size += 1 + len(section)
+	}
 	var b strings.Builder
+	b.Grow(size)
 	b.WriteString(versionLine + t.head)
-	for _, key := range t.keys() {
-		b.WriteString("\n" + t.sections[key])
+	for _, kind := range sectionKinds {
+		for _, key := range keys {
+			if after, is := strings.CutPrefix(key, kind); is && after[0] == ' ' {
+				b.WriteString("\n")
+				b.WriteString(t.sections[key])
+			}
+		}
 	}
 	return b.String()
 }

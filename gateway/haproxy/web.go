@@ -233,7 +233,7 @@ func (w webFiles) unknownHosts() error {
 // pool does not run yet: until then the request goes where it went.
 func (p *Proxy) follow(ctx context.Context, wanted pages, running, listeners map[string]listener, outcome *Outcome) error {
 	err := errors.Join(p.admin.certificates(p.file.web, wanted.certificates), p.admin.maps(p.file.web, wanted, running))
-	if err == nil || outcome.Waiting || layout(running) != layout(listeners) {
+	if err == nil || outcome.Waiting || !sameLayout(running, listeners) {
 		return err
 	}
 	p.config.Logger.Info("a change that HAProxy is not told at run time needs a reload", "reason", err)

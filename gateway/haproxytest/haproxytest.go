@@ -210,27 +210,25 @@ func alive(pid int) bool {
 	return err == nil && filepath.Base(target) == "haproxy"
 }
 
-// FreePort finds a TCP port on loopback that nobody listens on.
+// given are the ports that FreePort has given away.
+var given sync.Map
+
+// FreePort finds a TCP port on loopback that nobody listens on, a different one each time. It is below those that outgoing connections get: one of these
+// may take it before HAProxy listens.
 func FreePort(t testing.TB) uint16 {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).AddrPort().Port()
-}
-
-// QuietPort finds a port that nobody listens on, below those that outgoing connections get: where there are thousands of these, a port may be
-// closed for a while before it is published again.
-func QuietPort(t testing.TB) uint16 {
-	t.Helper()
-	for range 100 {
+	for range 1000 {
 		port := uint16(20_000 + rand.IntN(12_000))
-		if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			require.NoError(t, listener.Close())
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		require.NoError(t, listener.Close())
+		if _, taken := given.LoadOrStore(port, true); !taken {
 			return port
 		}
 	}
-	require.FailNow(t, "none of 100 ports is free")
+	require.FailNow(t, "none of 1,000 ports is free")
 	return 0
 }
 

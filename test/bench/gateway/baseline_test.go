@@ -40,7 +40,7 @@ type baseline struct {
 
 func startBaseline(b *testing.B, etcd *clientv3.Client) *baseline {
 	s := &baseline{
-		etcd: etcd, process: haproxytest.New(b), http: haproxytest.QuietPort(b), one: haproxytest.NewBackend(b, "one"), two: haproxytest.NewBackend(b, "two"),
+		etcd: etcd, process: haproxytest.New(b), http: haproxytest.FreePort(b), one: haproxytest.NewBackend(b, "one"), two: haproxytest.NewBackend(b, "two"),
 		took: map[string][]time.Duration{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -105,7 +105,7 @@ func (s *baseline) measure(b *testing.B, changes int) {
 	var all sync.WaitGroup
 	for _, kind := range []string{"backend", "host", "listener"} {
 		for client := range pollClients {
-			port := haproxytest.QuietPort(b)
+			port := haproxytest.FreePort(b)
 			all.Go(func() {
 				for number := client; number < changes; number += pollClients {
 					if err := s.change(b.Context(), kind, port, number, number/pollClients%2 != 0); err != nil {

@@ -102,9 +102,9 @@ type served struct {
 }
 
 func serve(b *testing.B, etcd *clientv3.Client) *served {
-	s := &served{etcd: etcd, one: haproxytest.NewBackend(b, "one"), two: haproxytest.NewBackend(b, "two"), tcp: haproxytest.QuietPort(b), http: haproxytest.QuietPort(b)}
+	s := &served{etcd: etcd, one: haproxytest.NewBackend(b, "one"), two: haproxytest.NewBackend(b, "two"), tcp: haproxytest.FreePort(b), http: haproxytest.FreePort(b)}
 	for range 20 {
-		s.ports = append(s.ports, haproxytest.QuietPort(b))
+		s.ports = append(s.ports, haproxytest.FreePort(b))
 	}
 	proxy := haproxytest.New(b).Config()
 	proxy.ReloadGap = 0 // as gateways have it

@@ -101,14 +101,9 @@ func scale(b *testing.B, services int) {
 	etcd := server.Client(b)
 	backend := hollow(b)
 	routes := make([]route.Route, services)
-	taken := make(map[uint16]bool)
 	var writes []clientv3.Op
 	for i := range routes {
-		port := haproxytest.QuietPort(b)
-		for taken[port] {
-			port = haproxytest.QuietPort(b)
-		}
-		taken[port] = true
+		port := haproxytest.FreePort(b)
 		routes[i] = route.Route{Namespace: "default", Service: fmt.Sprint("s", port), Port: "http", GatewayPort: port, Protocol: route.TCP}
 		for j := range backendsEach {
 			routes[i].Backends = append(routes[i].Backends, backend(i*backendsEach+j))
@@ -149,7 +144,7 @@ func scale(b *testing.B, services int) {
 	b.ReportMetric((processor(b, child.Process.Pid)-before).Seconds()*1000/measured, "ms-processor/backend")
 	took = nil
 	for range measured {
-		port := haproxytest.QuietPort(b)
+		port := haproxytest.FreePort(b)
 		publish(b, etcd, port, live.Ready())
 		took = append(took, until(b, func() bool { return ask(port, "", live.Name) }))
 	}
