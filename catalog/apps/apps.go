@@ -3,7 +3,7 @@
 // io.murano is the core library: Environment, Application, the servers, networks and volumes of resources (resources/Instance.yaml,
 // resources/Volume.yaml), the stacks and notifiers of system. io.murano.applications is the library for groups of servers. com.mirantis.docker
 // and com.example.docker are Murano's Kubernetes applications; object models that were written for Murano's load with them. io.burano.… are
-// applications in containers, whose images are made of Debian's packages (images/applications).
+// applications in containers, whose images are made of Debian's packages (images/applications), and what publishes applications on servers.
 //
 // A method that says "Native: true", or "Native: prompt" when it hardly waits, has its body in Go: in catalog/core, or in orchestrator/native
 // when it needs a cloud.
@@ -19,7 +19,7 @@ import (
 
 //go:embed all:io.murano all:io.murano.applications all:com.mirantis.docker.Interfaces all:com.mirantis.docker.kubernetes.KubernetesCluster
 //go:embed all:com.mirantis.docker.kubernetes.KubernetesPod all:com.example.docker.DockerApp
-//go:embed all:io.burano.Guestbook all:io.burano.HTTPd all:io.burano.MariaDB all:io.burano.Nginx all:io.burano.PostgreSQL all:io.burano.Redis
+//go:embed all:io.burano.Guestbook all:io.burano.HTTPd all:io.burano.MariaDB all:io.burano.Nginx all:io.burano.PostgreSQL all:io.burano.Redis all:io.burano.Route
 var folders embed.FS
 
 // Packages returns the embedded packages, ordered by name.

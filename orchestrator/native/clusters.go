@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
@@ -139,6 +141,15 @@ func (c *clusters) live(object *muranopl.Object) (*nodes.Cluster, error) {
 		return known.live, nil
 	}
 	return nil, fmt.Errorf("%s is not up", object)
+}
+
+// kubernetes returns the way to the API of a cluster that this task has brought up; an error when it did not.
+func (c *clusters) kubernetes(ctx context.Context, object *muranopl.Object) (*rest.Config, error) {
+	live, err := c.live(object)
+	if err != nil {
+		return nil, err
+	}
+	return live.Kubernetes(ctx)
 }
 
 // stand has live return the cluster as it was last deployed, where this task has not brought it up: that asks nothing of the cloud, and of no node.

@@ -39,11 +39,13 @@ const (
 	classPod              = "com.mirantis.docker.kubernetes.KubernetesPod"
 	classPersistentVolume = "com.mirantis.docker.DockerPersistentVolume"
 	classAnyImage         = "com.example.docker.DockerApp"
+	classRoute            = "io.burano.Route"
 	packageCore           = "io.murano"
 	packageInterfaces     = "com.mirantis.docker.Interfaces"
 	packageCluster        = "com.mirantis.docker.kubernetes.KubernetesCluster"
 	packagePod            = "com.mirantis.docker.kubernetes.KubernetesPod"
 	packageAnyImage       = "com.example.docker.DockerApp"
+	packageRoute          = "io.burano.Route"
 	methodDeploy          = "deploy"
 	methodBeginDeploy     = "beginDeploy"
 	methodEndDeploy       = "endDeploy"
@@ -183,6 +185,7 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 		},
 		packagePod:      {classPod: pods.methods()},
 		packageAnyImage: {classAnyImage: anyImage{}.methods()},
+		packageRoute:    {classRoute: routeClass{runtime, objects, regions, reports, clusters}.methods()},
 	}, own
 }
 

@@ -118,7 +118,7 @@ func (p podClass) destroy(ctx context.Context, call muranopl.Call) (any, error) 
 	if _, err := call.Interpreter.Invoke(ctx, object, methodDeploy, nil); err != nil {
 		return nil, err
 	}
-	api, err := p.api(ctx, object)
+	api, err := p.clusters.kubernetes(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -224,22 +224,14 @@ func (p podClass) kubernetes(ctx context.Context, interpreter *muranopl.Interpre
 		if err := p.clusters.stand(ctx, object); err != nil {
 			return nil, err
 		}
-		if live, err := p.clusters.live(object); err == nil {
-			return live.Kubernetes(ctx)
+		if api, err := p.clusters.kubernetes(ctx, object); err == nil {
+			return api, nil
 		}
 	}
 	if _, err := interpreter.Invoke(ctx, object, methodDeploy, nil); err != nil {
 		return nil, err
 	}
-	return p.api(ctx, object)
-}
-
-func (p podClass) api(ctx context.Context, cluster *muranopl.Object) (*rest.Config, error) {
-	live, err := p.clusters.live(cluster)
-	if err != nil {
-		return nil, err
-	}
-	return live.Kubernetes(ctx)
+	return p.clusters.kubernetes(ctx, object)
 }
 
 func podSpecOf(pod *muranopl.Object) (podSpec, error) {
@@ -306,20 +298,7 @@ func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, spec 
 	if err != nil {
 		return err
 	}
-	var gateways []string
-	for _, node := range activeNodes(cluster) {
-		if node.role == "gateway" {
-			instance := node.object.Object("instance")
-			address := instance.Text("floatingIpAddress")
-			if addresses := instance.Texts("ipAddresses"); address == "" && len(addresses) > 0 {
-				address = addresses[0]
-			}
-			gateways = append(gateways, address)
-		}
-	}
-	if virtual := virtualOf(cluster); virtual.Address.IsValid() {
-		gateways = []string{virtual.Reach().String()}
-	}
+	gateways := gatewayAddresses(cluster)
 	for i, application := range applications {
 		endpoints := []any{}
 		for _, port := range containers[i].ports {
@@ -345,4 +324,22 @@ func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, spec 
 		}
 	}
 	return nil
+}
+
+// gatewayAddresses are those at which users reach a cluster's gateways: the address that all share, or else of each its floating one, if it has one.
+func gatewayAddresses(cluster *muranopl.Object) (gateways []string) {
+	if virtual := virtualOf(cluster); virtual.Address.IsValid() {
+		return []string{virtual.Reach().String()}
+	}
+	for _, node := range activeNodes(cluster) {
+		if node.role == "gateway" {
+			instance := node.object.Object("instance")
+			address := instance.Text("floatingIpAddress")
+			if addresses := instance.Texts("ipAddresses"); address == "" && len(addresses) > 0 {
+				address = addresses[0]
+			}
+			gateways = append(gateways, address)
+		}
+	}
+	return gateways
 }

@@ -1,16 +1,21 @@
 package e2e
 
 import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// besideServers deploys an application with servers of its own beside the cluster, whose stack and network they share, and takes it out
-// again. Nothing of the cluster is made anew.
+// besideServers deploys an application with servers of its own beside the cluster, whose stack and network they share, publishes it through the
+// cluster's gateway, and takes it out again. Nothing of the cluster is made anew.
 func (s *scaling) besideServers(t *testing.T) {
 	l := s.lab
 	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/scaling.yaml", "--follow")
@@ -20,7 +25,7 @@ func (s *scaling) besideServers(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "mixed.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(strings.TrimRight(string(text), "\n")+`
-  - "?": {type: io.burano.test.Farm}
+  - "?": {type: io.burano.test.Farm, id: farm}
     servers:
       - {"?": {type: io.murano.resources.LinuxInstance}, name: plain-one, flavor: m1.small, image: burano-node, assignFloatingIp: true}
       - {"?": {type: io.murano.resources.LinuxInstance}, name: plain-two, flavor: m1.small, image: burano-node}
@@ -32,7 +37,103 @@ func (s *scaling) besideServers(t *testing.T) {
 		require.Len(t, beside[kind], len(before[kind])+more, kind)
 	}
 	require.Contains(t, beside["servers"], "plain-one")
+	s.routes(t, file)
 
 	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/scaling.yaml", "--follow")
 	require.Equal(t, before, withoutTrusts(inventory(t, s.user)))
+}
+
+// routes publishes the application of a file at a port of the gateway and under a host name. Its servers let nobody else in.
+func (s *scaling) routes(t *testing.T, file string) {
+	l := s.lab
+	const answering = "systemd-run --collect --unit answer socat TCP-LISTEN:8090,fork,reuseaddr EXEC:/srv/answer"
+	s.cluster = l.clusterOf(t, s.user, environmentNamed(t, s.user, "scaling"))
+	for _, server := range []string{"plain-one", "plain-two"} {
+		s.in(t, server, `cat >/srv/answer <<'END'
+#!/bin/bash
+while read -r line && [[ -n ${line%$'\r'} ]]; do :; done
+printf 'HTTP/1.0 200 OK\r\n\r\n`+server+`'
+END
+chmod +x /srv/answer
+`+answering)
+	}
+	with := func(lines string) string {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		published := filepath.Join(t.TempDir(), "published.yaml")
+		require.NoError(t, os.WriteFile(published, []byte(string(text)+`
+  - "?": {type: io.burano.Route, id: route}
+    name: farm
+    kubernetesCluster: cluster
+    application: farm
+    port: 8090
+`+lines), 0o600))
+		return published
+	}
+	log := l.run(t, l.as("burano-demo"), "burano", "deploy", with("    gatewayPort: 9090\n"), "--follow")
+	environment := environmentNamed(t, s.user, "scaling")
+	var endpoint string
+	for _, one := range environment["services"].([]any) {
+		if one := one.(map[string]any); one["name"] == "farm" {
+			endpoint = one["endpoints"].([]any)[0].(string)
+		}
+	}
+	require.Contains(t, log, "farm is available at "+endpoint)
+	gateway, port, err := net.SplitHostPort(endpoint)
+	require.NoError(t, err)
+	require.Equal(t, "9090", port)
+	bothAnswer := func(url, host string) {
+		t.Helper()
+		answered := map[string]bool{}
+		l.eventually(t, time.Minute, "both servers answer", func() error {
+			page, err := getOf(url, host)
+			answered[page] = true
+			if !answered["plain-one"] || !answered["plain-two"] {
+				return fmt.Errorf("only %v answered, and then %w", answered, err)
+			}
+			return nil
+		})
+	}
+	bothAnswer("http://"+endpoint+"/", "")
+	_, err = s.cluster.on("murano-kube-2", "curl", "-sS", "--max-time", "3", "http://"+s.fixed(t)["plain-one"].String()+":8090/")
+	require.Error(t, err, "who is no gateway is not let in")
+
+	s.in(t, "plain-two", "systemctl stop answer")
+	l.eventually(t, time.Minute, "one server answers for both", func() error {
+		for range 6 {
+			if page, err := getOf("http://"+endpoint+"/", ""); err != nil || page != "plain-one" {
+				return fmt.Errorf("%q, %w", page, err)
+			}
+		}
+		return nil
+	})
+	s.in(t, "plain-two", answering)
+
+	log, err = l.try(l.as("burano-demo"), "burano", "deploy", with("    gatewayPort: 80\n"), "--follow")
+	require.Error(t, err)
+	require.Contains(t, log, "gateway port 80 belongs to")
+	log, err = l.try(l.as("burano-demo"), "burano", "deploy", with("    host: farm.example.org\n"), "--follow")
+	require.Error(t, err)
+	require.Contains(t, log, "port 80 of the gateways does not serve the Ingress: it belongs to the Service default/web-hello:tcp-80")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "    host: pod\n", "    host: pod\n    ports: 8081:8080\n", 1)), 0o600))
+	log = l.run(t, l.as("burano-demo"), "burano", "deploy", with("    host: farm.example.org\n"), "--follow")
+	require.Contains(t, log, "farm is available at http://farm.example.org/")
+	bothAnswer("http://"+gateway+"/", "farm.example.org")
+
+	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	for _, kind := range []string{"services", "endpointslices", "ingresses"} {
+		require.NotContains(t, s.cluster.kubectl(t, "", "get", kind, "-n", "default", "-o", "name"), "farm", kind)
+	}
+}
+
+// getOf is get of a host that a gateway serves; "" is the address itself.
+func getOf(url, host string) (string, error) {
+	request, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	request.Host = cmp.Or(host, request.Host)
+	return asked(request)
 }

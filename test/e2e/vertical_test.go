@@ -338,15 +338,24 @@ func endpointOf(t *testing.T, environment map[string]any) string {
 
 // get returns the body of a page on a connection of its own.
 func get(url string) (string, error) {
+	request, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	return asked(request)
+}
+
+// asked is the body of what is answered to a request, over a connection of its own.
+func asked(request *http.Request) (string, error) {
 	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get(url)
+	response, err := client.Do(request)
 	if err != nil {
 		return "", err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s answers %d", url, response.StatusCode)
+		err = fmt.Errorf("%s answers %d", request.URL, response.StatusCode)
 	}
 	return string(body), err
 }

@@ -1,0 +1,338 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/nodes/kube"
+)
+
+// routeClass is io.burano.Route. In the cluster it is a Service without a selector, with an EndpointSlice that names the servers, and an Ingress
+// where there is a host: the publisher makes of them what it makes of those of pods.
+type routeClass struct {
+	runtime interface {
+		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
+	}
+	objects  objects
+	regions  regions
+	reports  reports
+	clusters *clusters
+}
+
+const (
+	// gatewayClass is the loadBalancerClass of Services for the gateways, and ingressClass that of Ingresses.
+	gatewayClass = "burano.io/gateway"
+	ingressClass = "burano"
+	// conditionPublished is the condition of a Service of type LoadBalancer in which the publisher says whether gateways serve it.
+	conditionPublished = "burano.io/Published"
+)
+
+// publishLimit is how long gateways may take until they serve what is new. They need a second, and a publisher that takes over half a minute.
+const publishLimit = 40 * time.Second
+
+// refusalLimit is how long a reason why they do not serve it may stand: it may be of what was before.
+const refusalLimit = 4 * time.Second
+
+func (r routeClass) methods() map[string]muranopl.NativeMethod {
+	return map[string]muranopl.NativeMethod{"backends": r.backends, "publish": r.publish, "withdraw": r.withdraw}
+}
+
+// backends returns the servers of the route's application, and those that it names itself, each once.
+func (r routeClass) backends(_ context.Context, call muranopl.Call) (any, error) {
+	servers := call.Object.Objects("servers")
+	if application := call.Object.Object("application"); application != nil {
+		application.Walk(func(object *muranopl.Object) bool {
+			if object.Class().Is(classInstance) {
+				servers = append(servers, object)
+			}
+			return true
+		})
+	}
+	var backends []any
+	for _, server := range servers {
+		if region := r.regions.of(server); region != "" {
+			return nil, fault.New(fault.Invalid, "%s is in region %s: gateways publish servers of their own region only, which is the environment's", server, region)
+		}
+		if owner := server.Owner(); owner != nil && owner.Class().Is(classNode) {
+			return nil, fault.New(fault.Invalid, "%s is a node of a cluster, and %s publishes servers beside it: what runs on nodes is published by its pod", server, call.Object)
+		}
+		if !slices.Contains(backends, any(server)) {
+			backends = append(backends, server)
+		}
+	}
+	if len(backends) == 0 {
+		return nil, fault.New(fault.Invalid, "%s has nothing to publish: name an application that has servers of its own, or servers", call.Object)
+	}
+	return backends, nil
+}
+
+// publish makes the route's objects be what is wanted, and waits until the gateways serve.
+func (r routeClass) publish(ctx context.Context, call muranopl.Call) (any, error) {
+	route, err := routeOf(call)
+	if err != nil {
+		return nil, err
+	}
+	cluster := call.Object.Object("kubernetesCluster")
+	gateways := gatewayAddresses(cluster)
+	if len(gateways) == 0 {
+		return nil, fault.New(fault.Invalid, "%s has no gateways to publish %s: set gatewayCount to 1 at least", cluster, call.Object)
+	}
+	api, err := r.clusters.kubernetes(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.runtime.Step(ctx, call.Object, "publish the servers", func(ctx context.Context) error { return route.apply(ctx, api) }); err != nil {
+		return nil, err
+	}
+	if err := r.runtime.Step(ctx, call.Object, "wait for the gateways", func(ctx context.Context) error { return route.wait(ctx, api) }); err != nil {
+		return nil, err
+	}
+	var endpoints []any
+	for _, endpoint := range route.endpoints(gateways) {
+		endpoints = append(endpoints, endpoint)
+		r.reports.inform(ctx, call.Object, "%s is available at %s", route.name, endpoint)
+	}
+	return nil, call.Object.Set("endpoints", endpoints)
+}
+
+// withdraw takes the route's objects out of its cluster, unless that goes as well.
+func (r routeClass) withdraw(ctx context.Context, call muranopl.Call) (any, error) {
+	cluster := call.Object.Object("kubernetesCluster")
+	if cluster == nil || r.objects.find(cluster.ID()) == nil {
+		return nil, nil
+	}
+	cluster = r.objects.find(cluster.ID())
+	if _, err := call.Interpreter.Invoke(ctx, cluster, methodDeploy, nil); err != nil {
+		return nil, err
+	}
+	api, err := r.clusters.kubernetes(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	gone := serverRoute{id: call.Object.ID(), name: call.Object.Text("name")}
+	return nil, r.runtime.Step(ctx, call.Object, "take the servers from the gateways", func(ctx context.Context) error { return gone.clear(ctx, api, "") })
+}
+
+// serverRoute is what the class is made of in a cluster.
+type serverRoute struct {
+	id, name    string
+	port, outer int32 // of the servers, and of the gateways where there is no host
+	host, path  string
+	secret      string // with the certificate of the host
+	addresses   []string
+}
+
+func routeOf(call muranopl.Call) (serverRoute, error) {
+	object := call.Object
+	route := serverRoute{id: object.ID(), name: object.Text("name"), port: int32(object.Int("port")), host: object.Text("host"), path: object.Text("path"), secret: object.Text("tlsSecret")}
+	route.outer = cmp.Or(int32(object.Int("gatewayPort")), route.port)
+	switch {
+	case route.host != "" && object.Int("gatewayPort") != 0:
+		return route, fault.New(fault.Invalid, "%s has a host and a gatewayPort: hosts are published at port 80, and at 443 with a tlsSecret. Leave gatewayPort out", object)
+	case route.host == "" && (route.secret != "" || route.path != "/"):
+		return route, fault.New(fault.Invalid, "%s has a path or a tlsSecret, which are for hosts: name a host, or leave them out", object)
+	}
+	servers, _ := call.Args["servers"].([]any)
+	for _, one := range servers {
+		server, _ := one.(map[string]any)
+		text, _ := server["address"].(string)
+		address, err := netip.ParseAddr(text)
+		if err != nil || !address.Is4() {
+			return route, fault.New(fault.Invalid, "server %v has no IPv4 address that the gateways of %s could reach, but %q", server["name"], object.Object("kubernetesCluster"), text)
+		}
+		route.addresses = append(route.addresses, address.String())
+	}
+	slices.Sort(route.addresses)
+	return route, nil
+}
+
+// labels are those of its objects.
+func (s serverRoute) labels() map[string]string { return map[string]string{kube.LabelObject: s.id} }
+
+func (s serverRoute) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: s.name, Namespace: namespace, Labels: s.labels()}
+}
+
+// objects are what the cluster has of it. A Service of type LoadBalancer gets a status from the publisher, which says what is in the way.
+func (s serverRoute) objects() []runtime.Object {
+	service := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: s.meta()}
+	service.Annotations = map[string]string{annotationPublish: strconv.FormatBool(s.host == "")}
+	service.Spec.Type = corev1.ServiceTypeClusterIP
+	service.Spec.Ports = []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: s.port, TargetPort: intstr.FromInt32(s.port)}}
+	if s.host == "" {
+		class, nodePorts := gatewayClass, false
+		service.Spec.Type, service.Spec.LoadBalancerClass, service.Spec.AllocateLoadBalancerNodePorts = corev1.ServiceTypeLoadBalancer, &class, &nodePorts
+		service.Spec.Ports[0].Port = s.outer
+	}
+	slice := &discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, ObjectMeta: s.meta(), AddressType: discoveryv1.AddressTypeIPv4}
+	slice.Labels[discoveryv1.LabelServiceName], slice.Labels[discoveryv1.LabelManagedBy] = s.name, kube.Manager
+	ready, unnamed, protocol := true, "", corev1.ProtocolTCP
+	slice.Ports = []discoveryv1.EndpointPort{{Name: &unnamed, Port: &s.port, Protocol: &protocol}}
+	for _, address := range s.addresses {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}})
+	}
+	objects := []runtime.Object{service, slice}
+	if s.host == "" {
+		return objects
+	}
+	class, prefix := ingressClass, networkingv1.PathTypePrefix
+	ingress := &networkingv1.Ingress{TypeMeta: metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "Ingress"}, ObjectMeta: s.meta()}
+	ingress.Spec.IngressClassName = &class
+	ingress.Spec.Rules = []networkingv1.IngressRule{{Host: s.host, IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
+		Paths: []networkingv1.HTTPIngressPath{{Path: s.path, PathType: &prefix, Backend: networkingv1.IngressBackend{
+			Service: &networkingv1.IngressServiceBackend{Name: s.name, Port: networkingv1.ServiceBackendPort{Number: s.port}}}}}}}}}
+	if s.secret != "" {
+		ingress.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{s.host}, SecretName: s.secret}}
+	}
+	return append(objects, ingress)
+}
+
+// apply makes the objects of the route. One of its name that somebody else made is left alone, and said.
+func (s serverRoute) apply(ctx context.Context, api *rest.Config) error {
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return err
+	}
+	service, err := client.CoreV1().Services(namespace).Get(ctx, s.name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read Service %s: %w", s.name, err)
+	}
+	if err == nil && service.Labels[kube.LabelObject] != s.id {
+		return fault.New(fault.Conflict, "the cluster has a Service %s in the namespace %s that is not of this route: give the route another name", s.name, namespace)
+	}
+	if err := kube.Apply(ctx, api, kube.Manager, s.objects()...); err != nil {
+		return err
+	}
+	if ports := service.Spec.Ports; len(ports) > 0 && ports[0].Port != s.outer {
+		// What its status says is of the former port.
+		_, err := client.CoreV1().Services(namespace).Patch(ctx, s.name, types.MergePatchType, []byte(`{"status":{"conditions":null,"loadBalancer":null}}`), metav1.PatchOptions{}, "status")
+		if err != nil {
+			return fmt.Errorf("forget the status of Service %s: %w", s.name, err)
+		}
+	}
+	return s.clear(ctx, api, s.name)
+}
+
+// clear takes away the objects that a former name, or a former host, has left: all but those of this name.
+func (s serverRoute) clear(ctx context.Context, api *rest.Config, but string) error {
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return err
+	}
+	mine := metav1.ListOptions{LabelSelector: kube.LabelObject + "=" + s.id}
+	var remove []kube.Ref
+	ingresses, err := client.NetworkingV1().Ingresses(namespace).List(ctx, mine)
+	if err != nil {
+		return fmt.Errorf("list Ingresses: %w", err)
+	}
+	for _, one := range ingresses.Items {
+		if one.Name != but || s.host == "" {
+			remove = append(remove, kube.Ref{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Namespace: namespace, Name: one.Name})
+		}
+	}
+	services, err := client.CoreV1().Services(namespace).List(ctx, mine)
+	if err != nil {
+		return fmt.Errorf("list Services: %w", err)
+	}
+	for _, one := range services.Items { // their EndpointSlices go with them
+		if one.Name != but {
+			remove = append(remove, kube.Ref{APIVersion: "v1", Kind: "Service", Namespace: namespace, Name: one.Name},
+				kube.Ref{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Namespace: namespace, Name: one.Name})
+		}
+	}
+	for _, ref := range remove {
+		if err := kube.Delete(ctx, api, ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wait waits until the gateways serve the route. What keeps them from it is in the error.
+func (s serverRoute) wait(ctx context.Context, api *rest.Config) error {
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return err
+	}
+	silent := wait.Again(errors.New("the publisher on the masters has not answered"))
+	var heard time.Time
+	refused := func(why string) error {
+		if heard.IsZero() {
+			heard = time.Now()
+		}
+		if time.Since(heard) > refusalLimit {
+			return fault.New(fault.Conflict, "the gateways do not serve %s: %s", s.name, why)
+		}
+		return wait.Again(errors.New(why))
+	}
+	return wait.Every(200*time.Millisecond).For(publishLimit).Until(ctx, func(ctx context.Context) error {
+		if s.host == "" {
+			service, err := client.CoreV1().Services(namespace).Get(ctx, s.name, metav1.GetOptions{})
+			if err != nil {
+				return fmt.Errorf("read Service %s: %w", s.name, err)
+			}
+			switch condition := apimeta.FindStatusCondition(service.Status.Conditions, conditionPublished); {
+			case condition == nil:
+				return silent
+			case condition.Status != metav1.ConditionTrue:
+				return refused(condition.Message)
+			}
+			return nil
+		}
+		ingress, err := client.NetworkingV1().Ingresses(namespace).Get(ctx, s.name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("read Ingress %s: %w", s.name, err)
+		}
+		if len(ingress.Status.LoadBalancer.Ingress) > 0 {
+			return nil
+		}
+		noted, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning,involvedObject.uid=" + string(ingress.UID)})
+		if err != nil {
+			return fmt.Errorf("list events: %w", err)
+		}
+		if len(noted.Items) == 0 {
+			return silent
+		}
+		newest := slices.MaxFunc(noted.Items, func(a, b corev1.Event) int { return timeOf(a).Compare(timeOf(b)) })
+		return refused(newest.Message)
+	})
+}
+
+// endpoints are where the gateways serve it.
+func (s serverRoute) endpoints(gateways []string) []string {
+	if s.host == "" {
+		endpoints := make([]string, len(gateways))
+		for i, address := range gateways {
+			endpoints[i] = net.JoinHostPort(address, strconv.Itoa(int(s.outer)))
+		}
+		return endpoints
+	}
+	scheme := "http"
+	if s.secret != "" {
+		scheme = "https"
+	}
+	return []string{scheme + "://" + s.host + "/" + strings.TrimPrefix(s.path, "/")}
+}
