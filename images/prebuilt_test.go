@@ -291,7 +291,7 @@ func TestTheImageHasOneProgramForAllOfKubernetesOrTheProjectsOwn(t *testing.T) {
 		for _, name := range append(programs, others...) {
 			write(t, filepath.Join(built, name), name)
 		}
-		for _, name := range []string{"pause", "coredns", "demo"} {
+		for _, name := range []string{"pause", "coredns", "demo", "registry"} {
 			write(t, filepath.Join(containers, name+".tar"), name)
 		}
 		command := exec.Command("elements/50-kubernetes/install")
