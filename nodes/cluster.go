@@ -130,6 +130,8 @@ type Config struct {
 	Registries kube.Registries
 	// StorageClasses are the kinds of volumes that pods can have.
 	StorageClasses []kube.StorageClass
+	// Registry is the one that the cluster has of its own; nil for none.
+	Registry *kube.Registry
 	// LoseVolumes has nodes be removed also where volumes are lost with them.
 	LoseVolumes bool
 	// Proxy is how minions reach what is outside of a closed network.

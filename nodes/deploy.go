@@ -97,6 +97,8 @@ type deployment struct {
 
 	images []ContainerImage // that minions have to have for pods
 
+	registry *registryRecord // of the cluster's own; nil where it never had one
+
 	lead     Node // the master that the others join
 	etcdLost bool // by the step "etcd data": the master's data are gone
 	// former are members on nodes that leave and can be reached: the store is theirs, too.
@@ -197,6 +199,9 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 	}
 	d.design = design{cluster: c.config, driver: c.driver, authorities: authorities, voters: voters, elect: d.record.Elects}
 	if err := d.chooseStorage(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.chooseRegistry(ctx); err != nil {
 		return nil, err
 	}
 	images, err := loadImages(ctx, c.config.Vault)
@@ -448,6 +453,19 @@ func (d *deployment) plan() *plan.Plan {
 		addStep(storage, master, func(ctx context.Context, node Node, done plan.Progress) error {
 			return d.storage(ctx, node, through(done, nodes, stepAPIServes))
 		})
+	}
+	if d.registry != nil && !d.registry.Ended {
+		registry := plan.Step{Name: stepRegistry, After: []string{ready, access}}
+		if len(d.design.storage) > 0 {
+			registry.After = append(registry.After, on(master, stepStorage))
+		}
+		for _, node := range nodes {
+			if node.Role == Minion {
+				registry.Soft = append(registry.Soft, plan.Soft{ID: on(node, stepNodeReady), For: d.cluster.config.StepPatience,
+					When: func(done plan.Progress) bool { return done(on(node, stepConnect)) }})
+			}
+		}
+		addStep(registry, master, func(ctx context.Context, node Node, _ plan.Progress) error { return d.serveRegistry(ctx, node) })
 	}
 	for _, node := range nodes {
 		switch node.Role {

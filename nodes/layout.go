@@ -133,6 +133,9 @@ func (d design) orders(node Node) map[string]pki.Order {
 		if d.cluster.Metrics {
 			add(d.kube().MetricsOrders(kubeNode(node)))
 		}
+		if d.cluster.Registry != nil && node.Name == d.cluster.masters()[0].Name {
+			add(d.kube().RegistryOrders())
+		}
 		orders[publisherPair] = pki.Order{Authority: d.authorities.Etcd, Request: etcd.ClientRequest(etcd.Publisher)}
 	case Minion:
 		add(d.kube().MinionOrders(kubeNode(node)))

@@ -29,6 +29,8 @@ const (
 	bin     = "/opt/burano/bin/"
 	keys    = "/etc/burano/pki/"
 	configs = "/etc/kubernetes/"
+
+	authorityPath = keys + "kubernetes-ca.crt"
 )
 
 // PublisherKubeconfig is where the publisher finds its access on a master.
@@ -38,12 +40,15 @@ var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
 // APIServerName is the name that the API server's certificate bears and every hosts file knows: api.<cluster>.internal.
 // What a DNS label cannot hold becomes a hyphen.
-func APIServerName(cluster string) string {
+func APIServerName(cluster string) string { return "api." + clusterDomain(cluster) }
+
+// clusterDomain is behind the names of what is of a cluster, on its nodes.
+func clusterDomain(cluster string) string {
 	label := strings.Trim(notInName.ReplaceAllString(strings.ToLower(cluster), "-"), "-")
 	if label = strings.Trim(label[:min(len(label), 50)], "-"); label == "" {
 		label = "cluster"
 	}
-	return "api." + label + ".internal"
+	return label + ".internal"
 }
 
 // APIServerURL is where the nodes find the API server.
@@ -90,7 +95,7 @@ func (c Cluster) kubeconfigFile(name, user string, pair pki.Pair) (ssh.File, err
 }
 
 func (c Cluster) authorityFile() ssh.File {
-	return ssh.File{Path: keys + "kubernetes-ca.crt", Content: c.Authorities.Kubernetes.Trusted()}
+	return ssh.File{Path: authorityPath, Content: c.Authorities.Kubernetes.Trusted()}
 }
 
 func pairFiles(name string, pair pki.Pair) []ssh.File {

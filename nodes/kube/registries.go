@@ -20,6 +20,8 @@ type Registries struct {
 	schemes []string // by which it is asked, in this order; empty: as any registry
 	mirrors []string // URLs that are asked before Docker Hub, in this order
 	logins  map[string]login
+	own     string // the name of the cluster's own registry; "" for none
+	address string // URL at which nodes ask that
 }
 
 // login is one of the kubelet's config.json: the format of Docker's.
@@ -105,6 +107,9 @@ func (r Registries) runtime() (folder string, files []ssh.File) {
 	}
 	if len(r.mirrors) > 0 {
 		files = append(files, ssh.File{Path: "docker.io", Content: hostsFile("https://registry-1.docker.io", "", r.mirrors)})
+	}
+	if r.own != "" {
+		files = append(files, ssh.File{Path: r.own, Content: []byte(fmt.Sprintf("\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n  ca = %q\n", r.address, authorityPath))})
 	}
 	if len(files) == 0 {
 		return "", nil

@@ -26,9 +26,14 @@ func DefaultAddressing() Addressing {
 func (a Addressing) API() netip.Addr { return a.Services.Masked().Addr().Next() }
 
 // DNS is the address of the Service of the cluster's DNS: the tenth.
-func (a Addressing) DNS() netip.Addr {
+func (a Addressing) DNS() netip.Addr { return a.service(10) }
+
+// Registry is the address of the Service of the cluster's registry: the eleventh.
+func (a Addressing) Registry() netip.Addr { return a.service(11) }
+
+func (a Addressing) service(number int) netip.Addr {
 	address := a.Services.Masked().Addr()
-	for range 10 {
+	for range number {
 		address = address.Next()
 	}
 	return address

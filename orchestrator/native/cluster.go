@@ -256,11 +256,15 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 	if err != nil {
 		return err
 	}
+	registry, err := c.clusters.checkRegistry(ctx, object)
+	if err != nil {
+		return err
+	}
 	images, err := c.clusters.checkImages(ctx, object)
 	if err != nil {
 		return err
 	}
-	return errors.Join(slices.Concat(problems, virtual, storage, images)...)
+	return errors.Join(slices.Concat(problems, virtual, storage, registry, images)...)
 }
 
 // unfit finds what a cluster cannot be by its model, and by what it was made with.

@@ -238,6 +238,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		Registries:     registries,
 		Proxy:          proxy,
 		StorageClasses: storageClasses(object),
+		Registry:       registryOf(object),
 		LoseVolumes:    c.mayLose(),
 		Fence:          c.runtime.Fence(),
 		Alive:          c.runtime.Alive,
@@ -478,7 +479,8 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 		return err
 	}
 	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: api, Nodes: list, Network: own, Further: further, Addressing: pods.Addressing,
-		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(object), Gateways: gatewayFacts(object), Virtual: virtualOf(object)})
+		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(object), Gateways: gatewayFacts(object), Virtual: virtualOf(object),
+		Registry: registryName(object)})
 }
 
 func (c *clusters) storeFacts(ctx context.Context, object *muranopl.Object, known facts) error {

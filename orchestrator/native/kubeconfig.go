@@ -37,6 +37,8 @@ type facts struct {
 	Groups []groupFact `json:"groups,omitempty"`
 	// Gateways are by what it has as many gateways as its connections need; nil where it does not follow them.
 	Gateways *gatewayFact `json:"gateways,omitempty"`
+	// Registry is the name of the cluster's own registry, "" for none.
+	Registry string `json:"registry,omitempty"`
 }
 
 // Secrets keeps the sealed values of environments.

@@ -27,11 +27,13 @@ type (
 		API  string `json:"api"` // URL at which users reach the API server
 		// VirtualAddress is the one that the gateways share; nil for none.
 		VirtualAddress *VirtualStatus `json:"virtual_address"`
-		Healthy        bool           `json:"healthy"`
-		Problems       []string       `json:"problems"`
-		Nodes          []NodeStatus   `json:"nodes"`
-		Members        []MemberStatus `json:"members"` // of etcd
-		Routes         []RouteStatus  `json:"routes"`
+		// Registry is what the cluster's own registry is called in names of images; "" for none.
+		Registry string         `json:"registry"`
+		Healthy  bool           `json:"healthy"`
+		Problems []string       `json:"problems"`
+		Nodes    []NodeStatus   `json:"nodes"`
+		Members  []MemberStatus `json:"members"` // of etcd
+		Routes   []RouteStatus  `json:"routes"`
 		// Certificates are the authorities and the nodes' certificates, the one first that ends first.
 		Certificates []CertificateStatus `json:"certificates"`
 		// Rotation of authorities or keys that has begun and not ended; nil for none.
@@ -140,7 +142,7 @@ func Status(ctx context.Context, secrets Secrets, environmentID, objectID string
 	if err != nil {
 		return ClusterStatus{}, err
 	}
-	status := ClusterStatus{Name: known.Name, API: known.API, Healthy: len(found.Problems) == 0, Problems: append([]string{}, found.Problems...),
+	status := ClusterStatus{Name: known.Name, API: known.API, Registry: known.Registry, Healthy: len(found.Problems) == 0, Problems: append([]string{}, found.Problems...),
 		Nodes: []NodeStatus{}, Members: []MemberStatus{}, Routes: []RouteStatus{}, Certificates: []CertificateStatus{}}
 	if known.Virtual.Address.IsValid() {
 		status.VirtualAddress = &VirtualStatus{Address: known.Virtual.Address.String(), Floating: addressText(known.Virtual.Access)}

@@ -25,6 +25,9 @@ const StorageProperty = "burano_storage"
 // CinderProperty is the property of a node image that says which controller attaches volumes of Cinder in it, such as v4.12.0.
 const CinderProperty = "burano_cinder"
 
+// RegistryProperty is the property of a node image that says which registry of container images is in it, such as v3.1.2.
+const RegistryProperty = "burano_registry"
+
 // NodeImage is an image as those want to know it who put clusters on it.
 type NodeImage struct {
 	ID, Name   string
@@ -32,6 +35,7 @@ type NodeImage struct {
 	Keepalived string // which is in it; "" where the image does not say, or has none
 	Storage    string // which controllers of volumes are in it; "" where the image does not say, or has none
 	Cinder     string // which controller attaches volumes of Cinder; "" where the image does not say, or has none
+	Registry   string // which registry of container images is in it; "" where the image does not say, or has none
 }
 
 // Image finds an image by its id or its name. Faults say that there is none, or that several have the name (Invalid).
@@ -72,7 +76,8 @@ func nodeImage(image images.Image) NodeImage {
 	keepalived, _ := image.Properties[KeepalivedProperty].(string)
 	storage, _ := image.Properties[StorageProperty].(string)
 	cinder, _ := image.Properties[CinderProperty].(string)
-	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage, Cinder: cinder}
+	registry, _ := image.Properties[RegistryProperty].(string)
+	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage, Cinder: cinder, Registry: registry}
 }
 
 // ImageOf is the id of the image that a server was made from; "" where Nova does not say, or does not know the server.

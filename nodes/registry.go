@@ -1,0 +1,194 @@
+package nodes
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/ssh"
+)
+
+// A cluster can have a registry of its own, from which its pods have images that users push. It is a pod on a volume. Nodes know its address, its
+// authority and a password of theirs from the files of their container runtime and kubelet.
+
+const (
+	stepRegistry  = "registry"
+	vaultRegistry = "registry" // registryRecord as JSON
+
+	// registryPatience is how long the registry's pod may take until it serves.
+	registryPatience = 2 * time.Minute
+)
+
+// registryRecord is what is known of a cluster's registry.
+type registryRecord struct {
+	Push  string `json:"push"`  // the password of who pushes
+	Pull  string `json:"pull"`  // that of nodes
+	Users []byte `json:"users"` // both users as the registry reads them
+	// Ended says that it was taken away; what was pushed is there yet.
+	Ended bool `json:"ended,omitempty"`
+}
+
+// chooseRegistry finds out what nodes are to know of the registry, and notes it before any of them does. The record is nil where the cluster never had one.
+func (d *deployment) chooseRegistry(ctx context.Context) error {
+	vault, wanted := d.cluster.config.Vault, d.cluster.config.Registry != nil
+	record := &registryRecord{}
+	text, found, err := vault.Load(ctx, vaultRegistry)
+	if err == nil && found {
+		err = json.Unmarshal(text, record)
+	}
+	if err != nil {
+		return fmt.Errorf("read what is known of the registry: %w", err)
+	}
+	if !found && !wanted {
+		return nil
+	}
+	d.registry = record
+	if wanted {
+		if !found {
+			if err := record.make(); err != nil {
+				return err
+			}
+		}
+		d.design.cluster.Registries = d.design.cluster.Registries.With(d.design.cluster.Name, d.design.cluster.Addressing.Registry(), record.Pull)
+	}
+	if !wanted || found && !record.Ended {
+		return nil
+	}
+	return d.saveRegistry(ctx, false)
+}
+
+func (d *deployment) saveRegistry(ctx context.Context, ended bool) error {
+	d.registry.Ended = ended
+	text, err := json.Marshal(d.registry)
+	if err == nil {
+		err = d.cluster.config.Vault.Store(ctx, vaultRegistry, text)
+	}
+	if err != nil {
+		return fmt.Errorf("note what is known of the registry: %w", err)
+	}
+	return nil
+}
+
+// make draws the passwords. The registry is asked with one of them each time an image is pulled: they are long, so that their hashes need not be slow.
+func (r *registryRecord) make() error {
+	r.Push, r.Pull = rand.Text(), rand.Text()
+	for user, password := range map[string]string{kube.RegistryPusher: r.Push, kube.RegistryPuller: r.Pull} {
+		hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+		if err != nil {
+			return fmt.Errorf("make the registry's passwords: %w", err)
+		}
+		r.Users = append(r.Users, user+":"+string(hash)+"\n"...)
+	}
+	return nil
+}
+
+// serveRegistry has the cluster run its registry, and waits until it serves; or ends it. One that served before holds nothing up: the deployment may be what
+// its node is mended by.
+func (d *deployment) serveRegistry(ctx context.Context, lead Node) error {
+	config, err := d.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	wanted := d.cluster.config.Registry
+	if wanted == nil {
+		for _, ref := range kube.RegistryObjects() {
+			if err := kube.Delete(ctx, config, ref); err != nil {
+				return err
+			}
+		}
+		d.report(ctx, lead, fmt.Sprintf("the registry ended; what was pushed to it stays in the claim %s/%s, for when there is one again", kube.RegistryNamespace, kube.RegistryObject))
+		return d.saveRegistry(ctx, true)
+	}
+	address := d.design.cluster.Addressing.Registry()
+	holder, err := kube.AddressHolder(ctx, config, address)
+	if err != nil {
+		return err
+	}
+	own := kube.RegistryNamespace + "/" + kube.RegistryObject
+	if holder != "" && holder != own {
+		return fmt.Errorf("the Service %s has the address %s, which is that of the cluster's registry: delete this Service and make it anew, which gives it another address, or set enableRegistry to false", holder, address)
+	}
+	different, err := kube.EnsureRegistryClaim(ctx, config, *wanted)
+	if err != nil {
+		return err
+	}
+	if different != "" {
+		d.report(ctx, lead, fmt.Sprintf("the registry's volume stays as it was made (%s): registrySize and registryStorageClass count for a new one", different))
+	}
+	// Each deployment asks for the same pair, so that the registry is not begun anew where another master leads.
+	first := d.design.cluster.masters()[0]
+	pairs, err := d.design.pairs(ctx, d.cluster, first)
+	if err != nil {
+		return err
+	}
+	if err := d.apply(ctx, lead, config, d.design.kube().RegistryManifests(pairs, d.registry.Users, d.registry.Push)); err != nil {
+		return err
+	}
+	if gone, err := d.registryLost(ctx, config, own); err != nil || gone != "" {
+		if gone != "" {
+			d.report(ctx, lead, fmt.Sprintf("the registry does not serve: what was pushed to it was on the disk of %s, which is no node of the cluster any more. Delete its claim "+
+				"(kubectl -n %s delete pvc %s) and deploy again, for an empty one", gone, kube.RegistryNamespace, kube.RegistryObject))
+		}
+		return err
+	}
+	name := kube.RegistryName(d.cluster.config.Name)
+	if holder == "" && !slices.ContainsFunc(d.cluster.config.StorageClasses, func(class kube.StorageClass) bool { return class.Name == wanted.StorageClass && class.Backend == kube.Local }) {
+		// Cinder is asked for volumes of clusters that are up: nothing to wait for.
+		d.report(ctx, lead, fmt.Sprintf("the registry %s serves as soon as Cinder has made its volume; Events of the claim %s say what is in the way", name, own))
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, min(registryPatience, d.cluster.config.StepPatience*3/4))
+	defer cancel()
+	if err := kube.Wait(waiting, config, kube.RegistryRef(), kube.Available); err != nil && holder == "" {
+		return fmt.Errorf("the registry does not serve (see the pod of the Deployment %s; enableRegistry: false does without it): %w", own, err)
+	} else if err != nil && ctx.Err() == nil {
+		d.report(ctx, lead, fmt.Sprintf("the registry %s does not serve, and images of it cannot be pulled meanwhile: %v", name, err))
+	} else if err == nil && holder == "" {
+		d.report(ctx, lead, "the registry "+name+" serves")
+	}
+	return ctx.Err()
+}
+
+// registryLost is the node that is gone and had the registry's volume; "" where it is there.
+func (d *deployment) registryLost(ctx context.Context, config *rest.Config, claim string) (node string, err error) {
+	volumes, err := kube.Volumes(ctx, config, kube.Local)
+	if err != nil {
+		return "", err
+	}
+	for _, volume := range volumes {
+		if volume.Claim == claim && !slices.ContainsFunc(d.cluster.config.Nodes, func(node Node) bool { return node.Name == volume.Node }) {
+			return volume.Node, nil
+		}
+	}
+	return "", nil
+}
+
+// WithoutRegistry are the minions that answer and cannot run a registry that the cluster has not had yet, because the image that they were made from has none.
+func (c *Cluster) WithoutRegistry(ctx context.Context) (lacking []string, err error) {
+	_, found, err := c.config.Vault.Load(ctx, vaultRegistry)
+	if err != nil || found || c.config.Registry == nil {
+		return nil, err
+	}
+	for _, node := range c.config.staying() {
+		if node.Role != Minion {
+			continue
+		}
+		out, err := c.script(ctx, node.Name, ssh.Script{Name: "look for the registry", Body: "test -e " + kube.RegistryArchive + " && echo there || echo none"})
+		if err != nil {
+			c.config.Logger.InfoContext(ctx, "a node does not say whether it can run a registry", "node", node.Name, "error", err)
+			continue
+		}
+		if strings.TrimSpace(out) == "none" {
+			lacking = append(lacking, node.Name)
+		}
+	}
+	return lacking, nil
+}

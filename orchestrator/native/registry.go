@@ -1,0 +1,116 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+const (
+	propertyRegistry      = "enableRegistry" // of a cluster
+	propertyRegistrySize  = "registrySize"
+	propertyRegistryClass = "registryStorageClass"
+)
+
+// registryName is what a cluster's own registry is called in names of images; "" where it has none.
+func registryName(cluster *muranopl.Object) string {
+	if !cluster.Bool(propertyRegistry) {
+		return ""
+	}
+	return kube.RegistryName(cluster.Text("name"))
+}
+
+// registryOf is the registry that a cluster is to have of its own; nil for none, also where it cannot have what it asks for, which check refuses.
+func registryOf(cluster *muranopl.Object) *kube.Registry {
+	registry, problems := parseRegistry(cluster)
+	if len(problems) > 0 {
+		return nil
+	}
+	return registry
+}
+
+// parseRegistry reads a cluster's properties of its own registry; nil for none.
+func parseRegistry(cluster *muranopl.Object) (registry *kube.Registry, problems []error) {
+	if !cluster.Bool(propertyRegistry) {
+		return nil, nil
+	}
+	registry = &kube.Registry{StorageClass: cluster.Text(propertyRegistryClass)}
+	var err error
+	if registry.Size, err = resource.ParseQuantity(cluster.Text(propertyRegistrySize)); err != nil || registry.Size.Sign() <= 0 {
+		problems = append(problems, fmt.Errorf("registrySize is %q, which is no size of a volume: write 20Gi or 500Gi", cluster.Text(propertyRegistrySize)))
+	}
+	classes := storageClasses(cluster)
+	var names []string
+	for _, class := range classes {
+		names = append(names, class.Name)
+		if registry.StorageClass == "" && class.Default {
+			registry.StorageClass = class.Name
+		}
+	}
+	switch {
+	case len(classes) == 0:
+		problems = append(problems, errors.New("enableRegistry is true, and the cluster has no storageClasses, so that nothing would keep what is pushed: give it one, such as "+
+			"{name: burano-local, backend: local, default: true}, or leave enableRegistry out"))
+	case registry.StorageClass == "":
+		problems = append(problems, fmt.Errorf("enableRegistry is true, and none of the storageClasses is the default: name one in registryStorageClass (%s)", strings.Join(names, ", ")))
+	case !slices.Contains(names, registry.StorageClass):
+		problems = append(problems, fmt.Errorf("registryStorageClass is %q, and storageClasses has no such class: name one of %s", registry.StorageClass, strings.Join(names, ", ")))
+	}
+	return registry, problems
+}
+
+// checkRegistry finds out what keeps a cluster from having a registry of its own.
+func (c *clusters) checkRegistry(ctx context.Context, cluster *muranopl.Object) ([]error, error) {
+	registry, problems := parseRegistry(cluster)
+	if registry == nil || len(problems) > 0 {
+		return problems, nil
+	}
+	members, err := c.members(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, one := range members {
+		image := one.instance().Text("image")
+		if one.role != nodes.Minion || one.leaving || image == "" || seen[image] {
+			continue
+		}
+		seen[image] = true
+		found, err := project.Image(ctx, image)
+		if err != nil && fault.KindOf(err) != fault.Invalid {
+			return nil, err
+		}
+		if err == nil && found.Registry == "" { // that there is no such image is found out elsewhere
+			problems = append(problems, fmt.Errorf("image %s of node %s does not say that it has a registry, which enableRegistry needs: build a node image with this release and upload it, "+
+				"or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", image, one.server.modelName(), openstack.RegistryProperty, found.ID))
+		}
+	}
+	if len(problems) > 0 {
+		return problems, nil
+	}
+	live, _, err := c.former(ctx, cluster)
+	if err != nil || live == nil {
+		return nil, err
+	}
+	defer live.Close()
+	lacking, err := live.WithoutRegistry(ctx)
+	if err == nil && len(lacking) > 0 {
+		problems = append(problems, fmt.Errorf("%s: made from an older image, which has no registry, as enableRegistry needs: upgrade the cluster to the present image, or replace these nodes, before",
+			strings.Join(lacking, ", ")))
+	}
+	return problems, err
+}
