@@ -57,8 +57,10 @@ require (
 	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
 	github.com/docker/cli v29.7.2+incompatible // indirect
 	github.com/docker/docker-credential-helpers v0.9.3 // indirect
+	github.com/moby/spdystream v0.5.1 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	gotest.tools/v3 v3.5.2 // indirect
+	k8s.io/streaming v0.36.3 // indirect
 )
 
 require (

@@ -55,6 +55,9 @@ func printCluster(s client.Cluster, table *tabwriter.Writer) {
 	if s.VirtualAddress != nil {
 		fmt.Fprintf(table, "\nGATEWAYS SHARE\t%s\t\t%s\n", s.VirtualAddress.Address, s.VirtualAddress.Floating)
 	}
+	if s.Registry != "" {
+		fmt.Fprintf(table, "\nREGISTRY\t%s\n", s.Registry)
+	}
 	if len(s.Groups) > 0 {
 		fmt.Fprintln(table, "\nGROUP\tNODES\tMINIMUM\tMAXIMUM\tLAST DECISION")
 	}

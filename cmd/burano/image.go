@@ -10,7 +10,7 @@ import (
 
 func imageCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "image", Short: "The image that nodes of clusters are made from, and container images of applications"}
-	command.AddCommand(imageBuildCommand(), imageBuildFromCommand(), imagePushCommand(connection), imageUploadCommand(connection), imageMarkCommand(connection), imageUnmarkCommand(connection), imageCheckCommand(connection))
+	command.AddCommand(imageBuildCommand(), imageBuildFromCommand(), imagePushCommand(connection), imageCopyCommand(connection), imageListCommand(connection), imageDeleteCommand(connection), imageUploadCommand(connection), imageMarkCommand(connection), imageUnmarkCommand(connection), imageCheckCommand(connection))
 	return command
 }
 

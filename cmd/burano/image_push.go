@@ -43,15 +43,26 @@ file system in ROOT). It needs root and mmdebstrap; packages come from the mirro
 
 func imagePushCommand(connection *connection) *cobra.Command {
 	var public bool
+	var to registryOption
+	var as string
 	command := &cobra.Command{
 		Use:   "push FILE",
-		Short: "Give Glance a container image, which Burano brings to the nodes that run it",
+		Short: "Give a container image to Glance, from where Burano brings it to the nodes that run it, or to the registry of a cluster",
 		Long: `Push gives Glance a container image, from an archive as ` + "`burano image build-from` or `docker save`" + ` makes it. The image is called
 ` + openstack.ContainerHost + `/NAME:TAG, and this is how applications name it: no registry is needed. Burano brings it to the minions of a cluster when something
 that runs it is deployed there. The project has it, or everybody with --public. A former image of that name in the project is hidden; what
-runs keeps it until it is deployed again.`,
-		Args: cobra.ExactArgs(1),
+runs keeps it until it is deployed again.
+
+With --to it goes to the registry of an environment's cluster (enableRegistry) instead, under any name, and pods name it as is said then.`,
+		Example: `  burano image push web.tar --to demo --as team/web:1`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
+			if to.environment != "" {
+				return pushToCluster(command, connection, to, args[0], as)
+			}
+			if as != "" || to.cluster != "" {
+				return errors.New("--as and --cluster are for the registry of a cluster: name its environment with --to")
+			}
 			client, err := connection.glance(command.Context())
 			if err != nil {
 				return err
@@ -71,7 +82,10 @@ runs keeps it until it is deployed again.`,
 			return nil
 		},
 	}
-	command.Flags().BoolVar(&public, "public", false, "let every project use the image (for administrators)")
+	command.Flags().BoolVar(&public, "public", false, "let every project use the image in Glance (for administrators)")
+	to.addFlags(command, "environment whose cluster gets the image, in its registry")
+	command.Flags().StringVar(&as, "as", "", "what the image is called there, such as team/web:1 (default: as in the archive)")
+	command.MarkFlagsMutuallyExclusive("public", "to")
 	return command
 }
 

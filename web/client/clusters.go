@@ -23,6 +23,8 @@ type Cluster struct {
 		Address  string `json:"address" yaml:"address"`
 		Floating string `json:"floating_address" yaml:"floating_address"` // "" for none
 	} `json:"virtual_address" yaml:"virtual_address"`
+	// Registry is what the cluster's own registry is called in names of images; "" for none.
+	Registry string   `json:"registry" yaml:"registry"`
 	Healthy  bool     `json:"healthy" yaml:"healthy"`
 	Problems []string `json:"problems" yaml:"problems"`
 	Nodes    []Node   `json:"nodes" yaml:"nodes"`
