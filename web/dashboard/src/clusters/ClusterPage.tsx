@@ -192,6 +192,11 @@ function Parts({ environment, object, cluster, checked, model, details }: PartsP
             {words.api}: <code>{cluster.api}</code>
           </Content>
         )}
+        {cluster.registry && (
+          <Content component="p" className="burano-breaks">
+            {words.registry}: <code>{cluster.registry}</code>
+          </Content>
+        )}
         {cluster.virtual_address && (
           <Content component="p" className="burano-breaks">
             {words.virtualAddress}: <code>{cluster.virtual_address.floating_address || cluster.virtual_address.address}</code>

@@ -5,6 +5,7 @@ export const clusters: Texts['clusters'] = {
   unhealthy: 'Hat Probleme',
   problems: 'Probleme',
   api: 'API-Server',
+  registry: 'Registry für Container-Images',
   virtualAddress: 'Adresse der Gateways',
   kubeconfig: 'Kubeconfig herunterladen',
   kubeconfigUse: 'Benutzen mit',

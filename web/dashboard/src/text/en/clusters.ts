@@ -3,6 +3,7 @@ export const clusters = {
   unhealthy: 'Has problems',
   problems: 'Problems',
   api: 'API server',
+  registry: 'Registry of container images',
   virtualAddress: 'Address of the gateways',
   kubeconfig: 'Download kubeconfig',
   kubeconfigUse: 'Use it with',
