@@ -79,6 +79,11 @@ test-tutorial: setup build image ## Run every command of docs/tutorial.md on a l
 conformance-gateway: setup build image ## Run Gateway API's own conformance suite on a cluster; its report and a summary go to build/conformance-gateway (minutes)
 	BURANO_GATEWAYAPI=$(BUILD)/conformance-gateway go test -count=1 -timeout 90m -v -run '^TestGatewayAPIsOwnSuitePasses$$' ./test/e2e
 
+.PHONY: test-acme
+test-acme: setup ## Have an ACME server (Pebble, built from its module) issue the certificate of a host of a gateway by HTTP-01
+	go build -C test/acme/pebble -o $(BUILD)/pebble/ github.com/letsencrypt/pebble/v2/cmd/pebble github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv
+	BURANO_PEBBLE=$(BUILD)/pebble go test -count=1 -v ./test/acme
+
 .PHONY: bench-lang
 bench-lang: ## Compare our YAQL's speed with Debian's python3-yaql (installed for that), and measure MuranoPL
 	@test/setup/packages.sh python3-yaql

@@ -7,6 +7,7 @@ package gateway_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -110,7 +111,9 @@ func serve(b *testing.B, etcd *clientv3.Client) *served {
 	proxy.ReloadGap = 0 // as gateways have it
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- gateway.Run(ctx, gateway.Config{Etcd: etcd, HAProxy: proxy, Firewall: open{}}) }()
+	go func() {
+		ended <- gateway.Run(ctx, gateway.Config{Etcd: etcd, HAProxy: proxy, Firewall: open{}, Logger: troubles()})
+	}()
 	b.Cleanup(func() { cancel(); require.NoError(b, <-ended) })
 	pool := s.pool()
 	put(b, etcd, route.Part{Listener: &route.Listener{Port: s.http}})
@@ -118,6 +121,11 @@ func serve(b *testing.B, etcd *clientv3.Client) *served {
 	until(b, s.backend(b, 1))
 	until(b, s.host(b, -1))
 	return s
+}
+
+// troubles logs what goes wrong.
+func troubles() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 func (s *served) pool() route.Pool {
