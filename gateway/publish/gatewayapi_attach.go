@@ -1,0 +1,119 @@
+package publish
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	api "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/burano/burano/gateway/route"
+)
+
+// granted tells whether objects of a kind may refer to an object.
+func (b *gatewayBuilder) granted(kind, namespace, toKind string, to types.NamespacedName) bool {
+	if namespace == to.Namespace {
+		return true
+	}
+	for _, grant := range b.api.Grants {
+		if grant.Namespace != to.Namespace {
+			continue
+		}
+		from := slices.ContainsFunc(grant.Spec.From, func(from api.ReferenceGrantFrom) bool {
+			return from.Group == api.GroupName && string(from.Kind) == kind && string(from.Namespace) == namespace
+		})
+		if from && slices.ContainsFunc(grant.Spec.To, func(one api.ReferenceGrantTo) bool {
+			return one.Group == "" && string(one.Kind) == toKind && (one.Name == nil || string(*one.Name) == to.Name)
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// attach says on which listeners a route is served, with which hosts, for each of its parents that is ours.
+func (b *gatewayBuilder) attach(r *routeState, refused verdict, resolved verdict, serve func(l *listenerState, hosts, gateways []string)) {
+	for _, parent := range r.parents {
+		if parent.Group != nil && *parent.Group != api.GroupName || parent.Kind != nil && *parent.Kind != route.KindGateway {
+			continue
+		}
+		gateway := b.byName[types.NamespacedName{Namespace: string(cmp.Or(deref(parent.Namespace), api.Namespace(r.object.GetNamespace()))), Name: string(parent.Name)}]
+		if gateway == nil {
+			continue
+		}
+		v := parentVerdict{parent: parent, resolved: resolved, accepted: verdict{string(api.RouteReasonNoMatchingParent), "the Gateway has no such listener."}}
+		for _, l := range gateway.listeners {
+			if parent.SectionName != nil && *parent.SectionName != l.Name || parent.Port != nil && *parent.Port != l.Port {
+				continue
+			}
+			if v.accepted.reason == string(api.RouteReasonNoMatchingParent) {
+				v.accepted = verdict{string(api.RouteReasonNotAllowedByListeners), "no listener takes such routes of this namespace."}
+			}
+			if !b.allows(gateway, l, r) {
+				continue
+			}
+			hosts := common(l.host(), r.hostnames)
+			if len(hosts) == 0 {
+				if v.accepted.reason != "" {
+					v.accepted = verdict{string(api.RouteReasonNoMatchingListenerHostname), "no listener has one of its hostnames."}
+				}
+				continue
+			}
+			v.accepted = verdict{}
+			if refused.reason != "" {
+				v.accepted = refused
+				break
+			}
+			l.attached++
+			if gateway.serves() && l.serves() {
+				serve(l, hosts, gateway.on)
+			}
+		}
+		r.verdicts = append(r.verdicts, v)
+	}
+	b.routes = append(b.routes, r)
+}
+
+func (b *gatewayBuilder) allows(gateway *gatewayState, l *listenerState, r *routeState) bool {
+	if !slices.ContainsFunc(l.kinds, func(k api.RouteGroupKind) bool { return string(k.Kind) == r.kind }) {
+		return false
+	}
+	from, selector := api.NamespacesFromSame, (*meta.LabelSelector)(nil)
+	if l.AllowedRoutes != nil && l.AllowedRoutes.Namespaces != nil {
+		from, selector = cmp.Or(deref(l.AllowedRoutes.Namespaces.From), from), l.AllowedRoutes.Namespaces.Selector
+	}
+	switch from {
+	case api.NamespacesFromAll:
+		return true
+	case api.NamespacesFromSame:
+		return r.object.GetNamespace() == gateway.Namespace
+	case api.NamespacesFromSelector:
+		chosen, err := meta.LabelSelectorAsSelector(selector)
+		return err == nil && chosen.Matches(b.namespaces[r.object.GetNamespace()])
+	}
+	return false
+}
+
+// common are the hosts that a listener and a route have in common; "" is any.
+func common(listener string, route []api.Hostname) (hosts []string) {
+	if len(route) == 0 {
+		return []string{listener}
+	}
+	for _, one := range route {
+		switch host := string(one); {
+		case listener == "" || host == listener || below(host, listener):
+			hosts = append(hosts, host)
+		case below(listener, host):
+			hosts = append(hosts, listener)
+		}
+	}
+	return hosts
+}
+
+// below tells whether all hosts of one name are those of a wildcard, too.
+func below(host, wildcard string) bool {
+	suffix, wild := strings.CutPrefix(wildcard, "*")
+	return wild && len(host) > len(suffix) && strings.HasSuffix(host, suffix)
+}

@@ -1,0 +1,212 @@
+package publish
+
+import (
+	"cmp"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	api "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/burano/burano/gateway/route"
+)
+
+// gateway takes in which listeners a Gateway has, and which of them are good.
+func (b *gatewayBuilder) gateway(gateway *api.Gateway) {
+	g := &gatewayState{Gateway: gateway}
+	b.gateways = append(b.gateways, g)
+	b.byName[types.NamespacedName{Namespace: gateway.Namespace, Name: gateway.Name}] = g
+	if infrastructure := gateway.Spec.Infrastructure; infrastructure != nil && infrastructure.ParametersRef != nil {
+		g.problem = verdict{string(api.GatewayReasonInvalidParameters), "infrastructure.parametersRef: gateways of Burano have no parameters."}
+	}
+	for _, address := range gateway.Spec.Addresses {
+		if kind := deref(address.Type); address.Type != nil && kind != api.IPAddressType {
+			g.problem = verdict{string(api.GatewayReasonUnsupportedAddress), fmt.Sprintf("addresses: the type %s is not supported, only %s is.", kind, api.IPAddressType)}
+		}
+	}
+	b.bind(g)
+	site := route.Site{Namespace: gateway.Namespace, Kind: route.KindGateway, Name: gateway.Name, Since: gateway.CreationTimestamp.UTC()}
+	for _, listener := range gateway.Spec.Listeners {
+		l := &listenerState{Listener: listener, problems: make(map[string]verdict)}
+		g.listeners = append(g.listeners, l)
+		if mixed(listener, gateway.Spec.Listeners) {
+			for _, condition := range []api.ListenerConditionType{api.ListenerConditionConflicted, api.ListenerConditionAccepted} {
+				l.problem(condition, api.ListenerReasonProtocolConflict, "tls.mode: listeners on port %d are to open sessions, and to pass them through.", l.Port)
+			}
+		}
+		b.kinds(l)
+		b.secure(gateway, l)
+		if purpose, reserved := route.Reserved(l.port()); reserved {
+			l.problem(api.ListenerConditionAccepted, api.ListenerReasonPortUnavailable, "port %d is reserved for %s.", l.Port, purpose)
+		}
+		if err := route.ValidHost(l.host()); err != nil {
+			l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedValue, "hostname: %v", err)
+		}
+		if !g.serves() || !l.serves() {
+			continue
+		}
+		since := gateway.CreationTimestamp.UTC()
+		switch has, taken := b.ports[l.port()]; {
+		case !taken:
+			b.ports[l.port()] = &route.Listener{Port: l.port(), TLS: l.tls(), Passes: l.passes(), Names: l.passes(), NoIngress: true, Since: since, Gateways: g.on}
+		case has.TLS != l.tls():
+			l.problem(api.ListenerConditionConflicted, api.ListenerReasonProtocolConflict, "port %d speaks another protocol for an Ingress or an older listener.", l.Port)
+			l.problem(api.ListenerConditionAccepted, api.ListenerReasonPortUnavailable, "port %d speaks another protocol for an Ingress or an older listener.", l.Port)
+			continue
+		default:
+			has.Passes, has.Gateways = has.Passes || l.passes(), either(has.Gateways, g.on)
+			has.Names = has.Passes
+			if since.Before(has.Since) {
+				has.Since = since
+			}
+		}
+		if l.Protocol == api.HTTPSProtocolType {
+			site.Opened = append(site.Opened, route.Opened{Port: l.port(), Host: l.host(), Gateways: g.on})
+		}
+		if l.secret != nil {
+			for _, host := range l.certified() {
+				site.Certificates = append(site.Certificates, route.Certificate{Host: host, Namespace: l.secret.Namespace, Secret: l.secret.Name, Gateways: g.on})
+			}
+		}
+	}
+	if len(site.Certificates)+len(site.Opened) > 0 {
+		b.HTTP.Sites = append(b.HTTP.Sites, site)
+	}
+}
+
+// mixed tells whether a listener is one of several for the protocol TLS on a port, of which some are to open sessions and others are not.
+func mixed(one api.Listener, all []api.Listener) bool {
+	mode := func(l api.Listener) api.TLSModeType {
+		if l.TLS == nil {
+			return api.TLSModeTerminate
+		}
+		return cmp.Or(deref(l.TLS.Mode), api.TLSModeTerminate)
+	}
+	return slices.ContainsFunc(all, func(other api.Listener) bool {
+		return other.Port == one.Port && other.Protocol == api.TLSProtocolType && one.Protocol == other.Protocol && mode(other) != mode(one)
+	})
+}
+
+// bind takes in which gateways have the addresses that a Gateway names.
+func (b *gatewayBuilder) bind(g *gatewayState) {
+	for _, address := range g.Spec.Addresses {
+		if address.Value == "" {
+			continue // any will do
+		}
+		g.bound = true
+		for _, node := range b.nodes {
+			if ip, err := netip.ParseAddr(address.Value); err == nil && ip == node.Address && !slices.Contains(g.on, node.Name) {
+				g.on = append(g.on, node.Name)
+			}
+		}
+	}
+	slices.Sort(g.on)
+}
+
+// either joins lists of gateways of which an empty one means all.
+func either(a, b []string) []string {
+	if len(a) == 0 || len(b) == 0 {
+		return nil
+	}
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
+}
+
+// certified are the hosts that show the certificate of a listener.
+func (l *listenerState) certified() []string {
+	if l.host() != "" {
+		return []string{l.host()}
+	}
+	return l.hosts
+}
+
+// kinds takes in which kinds of routes a listener takes.
+func (b *gatewayBuilder) kinds(l *listenerState) {
+	group := api.Group(api.GroupName)
+	l.kinds = []api.RouteGroupKind{}
+	var able api.Kind
+	switch l.Protocol {
+	case api.HTTPProtocolType, api.HTTPSProtocolType:
+		able = route.KindHTTPRoute
+	case api.TLSProtocolType:
+		able = route.KindTLSRoute
+	default:
+		l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedProtocol, "the protocol %s is not supported; HTTP, HTTPS and TLS are.", l.Protocol)
+		return
+	}
+	if l.AllowedRoutes == nil || len(l.AllowedRoutes.Kinds) == 0 {
+		l.kinds = append(l.kinds, api.RouteGroupKind{Group: &group, Kind: able})
+		return
+	}
+	for _, wanted := range l.AllowedRoutes.Kinds {
+		if wanted.Kind == able && (wanted.Group == nil || *wanted.Group == group) {
+			l.kinds = []api.RouteGroupKind{{Group: &group, Kind: able}}
+			continue
+		}
+		l.problem(api.ListenerConditionResolvedRefs, api.ListenerReasonInvalidRouteKinds, "allowedRoutes: the kind %s is not one of a listener with the protocol %s.", wanted.Kind, l.Protocol)
+	}
+}
+
+// secure takes in the certificate of a listener.
+func (b *gatewayBuilder) secure(gateway *api.Gateway, l *listenerState) {
+	mode := api.TLSModeTerminate
+	if l.TLS != nil && l.TLS.Mode != nil {
+		mode = *l.TLS.Mode
+	}
+	switch {
+	case l.Protocol == api.TLSProtocolType && mode != api.TLSModePassthrough:
+		l.kinds = []api.RouteGroupKind{}
+		l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedValue, "tls.mode: of the protocol TLS only %s is supported; to open sessions, use HTTPS.", api.TLSModePassthrough)
+		return
+	case l.Protocol == api.HTTPSProtocolType && mode != api.TLSModeTerminate:
+		l.problem(api.ListenerConditionAccepted, api.ListenerReasonUnsupportedValue, "tls.mode: of the protocol HTTPS only %s is supported; to pass sessions through, use TLS.", api.TLSModeTerminate)
+		return
+	case l.Protocol != api.HTTPSProtocolType:
+		return
+	}
+	if l.TLS == nil || len(l.TLS.CertificateRefs) == 0 {
+		l.problem(api.ListenerConditionResolvedRefs, api.ListenerReasonInvalidCertificateRef, "tls.certificateRefs names no certificate.")
+		return
+	}
+	for i, ref := range l.TLS.CertificateRefs {
+		name := types.NamespacedName{Namespace: string(cmp.Or(deref(ref.Namespace), api.Namespace(gateway.Namespace))), Name: string(ref.Name)}
+		if deref(ref.Group) != "" || ref.Kind != nil && *ref.Kind != "Secret" {
+			l.problem(api.ListenerConditionResolvedRefs, api.ListenerReasonInvalidCertificateRef, "tls.certificateRefs: %s %s is not a Secret.", deref(ref.Kind), ref.Name)
+			continue
+		}
+		if !b.granted(route.KindGateway, gateway.Namespace, "Secret", name) {
+			l.problem(api.ListenerConditionResolvedRefs, api.ListenerReasonRefNotPermitted, "tls.certificateRefs: no ReferenceGrant lets Gateways of the namespace %s use the Secret %s.", gateway.Namespace, name)
+			continue
+		}
+		content, err := b.certificate(name)
+		if err != nil {
+			l.problem(api.ListenerConditionResolvedRefs, api.ListenerReasonInvalidCertificateRef, "tls.certificateRefs: the Secret %s: %v", name, err)
+			continue
+		}
+		if i == 0 {
+			l.secret, l.hosts = &name, namesOf(content)
+			b.Certificates[name] = content
+		}
+	}
+}
+
+// namesOf are the hosts that a certificate is for.
+func namesOf(content []byte) (hosts []string) {
+	block, _ := pem.Decode(content)
+	if block == nil {
+		return nil
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	for _, name := range certificate.DNSNames {
+		if name = strings.ToLower(name); name != "" && route.ValidHost(name) == nil {
+			hosts = append(hosts, name)
+		}
+	}
+	return hosts
+}

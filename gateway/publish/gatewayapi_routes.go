@@ -1,0 +1,320 @@
+package publish
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	api "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/burano/burano/gateway/route"
+)
+
+func (b *gatewayBuilder) httpRoute(object *api.HTTPRoute) {
+	r := &routeState{kind: route.KindHTTPRoute, object: object, generation: object.Generation, parents: object.Spec.ParentRefs, hostnames: object.Spec.Hostnames, status: object.Status.RouteStatus}
+	site := route.Site{Namespace: object.Namespace, Kind: r.kind, Name: object.Name, Since: object.CreationTimestamp.UTC()}
+	var refused, resolved verdict
+	for i, rule := range object.Spec.Rules {
+		if err := unsupported(rule); err != nil && refused.reason == "" {
+			refused = verdict{string(api.RouteReasonUnsupportedValue), fmt.Sprintf("rules[%d]: %v", i, err)}
+		}
+		_ = b.targets(r, rule, &api.Listener{}, 0, &resolved)
+	}
+	// What it becomes is tried with a port that is always good: a rule that cannot be served makes the route one that is not.
+	try := &listenerState{Listener: api.Listener{Port: 1, Protocol: api.HTTPProtocolType}}
+	if err := b.valid(r, site, b.paths(r, object, try, []string{""}, nil)); err != nil && refused.reason == "" {
+		refused = verdict{string(api.RouteReasonUnsupportedValue), err.Error()}
+	}
+	b.attach(r, refused, resolved, func(l *listenerState, hosts, gateways []string) {
+		site.Paths = append(site.Paths, b.paths(r, object, l, hosts, gateways)...)
+	})
+	if value, err := route.EncodePart(route.Part{Site: &site}); err == nil && len(value) > maxValue {
+		for i := range r.verdicts {
+			r.verdicts[i].accepted = verdict{string(api.RouteReasonUnsupportedValue), fmt.Sprintf("its hostnames, matches and listeners make %d paths, which are too many for one route; take it apart.", len(site.Paths))}
+		}
+		return
+	}
+	if len(site.Paths) > 0 {
+		b.HTTP.Sites = append(b.HTTP.Sites, site)
+	}
+}
+
+func (b *gatewayBuilder) valid(r *routeState, site route.Site, paths []route.Path) error {
+	for _, host := range r.hostnames {
+		if err := route.ValidHost(string(host)); err != nil {
+			return err
+		}
+	}
+	site.Paths = paths
+	return route.Part{Site: &site}.Validate()
+}
+
+// unsupported says what of a rule gateways cannot do.
+func unsupported(rule api.HTTPRouteRule) error {
+	if rule.Retry != nil || rule.SessionPersistence != nil {
+		return fmt.Errorf("retry and sessionPersistence are not supported")
+	}
+	for _, match := range rule.Matches {
+		if match.Path != nil && deref(match.Path.Type) == api.PathMatchRegularExpression {
+			return fmt.Errorf("paths are matched exactly or by prefix, and not by regular expression")
+		}
+		for _, header := range match.Headers {
+			if deref(header.Type) == api.HeaderMatchRegularExpression {
+				return fmt.Errorf("headers are matched exactly, and not by regular expression")
+			}
+		}
+		for _, query := range match.QueryParams {
+			if deref(query.Type) == api.QueryParamMatchRegularExpression {
+				return fmt.Errorf("parameters are matched exactly, and not by regular expression")
+			}
+		}
+	}
+	for _, filter := range rule.Filters {
+		switch filter.Type {
+		case api.HTTPRouteFilterRequestHeaderModifier, api.HTTPRouteFilterResponseHeaderModifier, api.HTTPRouteFilterRequestRedirect, api.HTTPRouteFilterURLRewrite:
+		default:
+			return fmt.Errorf("the filter %s is not supported", filter.Type)
+		}
+	}
+	for _, backend := range rule.BackendRefs {
+		for _, filter := range backend.Filters {
+			if filter.Type != api.HTTPRouteFilterRequestHeaderModifier && filter.Type != api.HTTPRouteFilterResponseHeaderModifier {
+				return fmt.Errorf("the filter %s of a backend is not supported", filter.Type)
+			}
+		}
+	}
+	if rule.Timeouts != nil {
+		for _, one := range []*api.Duration{rule.Timeouts.Request, rule.Timeouts.BackendRequest} {
+			if _, err := time.ParseDuration(string(deref(one))); one != nil && err != nil {
+				return fmt.Errorf("timeouts: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// paths are what a route has on a listener.
+func (b *gatewayBuilder) paths(r *routeState, object *api.HTTPRoute, l *listenerState, hosts, gateways []string) (paths []route.Path) {
+	for _, rule := range object.Spec.Rules {
+		matches := rule.Matches
+		if len(matches) == 0 {
+			matches = []api.HTTPRouteMatch{{}}
+		}
+		for _, match := range matches {
+			path := route.Path{Port: l.port(), Path: "/", Match: matchOf(match), Gateways: gateways}
+			if match.Path != nil {
+				path.Path, path.Exact = cmp.Or(deref(match.Path.Value), "/"), deref(match.Path.Type) == api.PathMatchExact
+			}
+			var ignored verdict
+			path.Targets = b.targets(r, rule, &l.Listener, len(strings.TrimRight(path.Path, "/")), &ignored)
+			for _, host := range hosts {
+				path.Host = host
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
+}
+
+func matchOf(match api.HTTPRouteMatch) *route.Match {
+	m := &route.Match{Method: string(deref(match.Method))}
+	for _, header := range match.Headers {
+		// Names mean the same in any case; of those that are there twice the first counts.
+		name := strings.ToLower(string(header.Name))
+		if !slices.ContainsFunc(m.Headers, func(p route.Pair) bool { return p.Name == name }) {
+			m.Headers = append(m.Headers, route.Pair{Name: name, Value: header.Value})
+		}
+	}
+	for _, query := range match.QueryParams {
+		if !slices.ContainsFunc(m.Queries, func(p route.Pair) bool { return p.Name == string(query.Name) }) {
+			m.Queries = append(m.Queries, route.Pair{Name: string(query.Name), Value: query.Value})
+		}
+	}
+	if m.Method == "" && len(m.Headers)+len(m.Queries) == 0 {
+		return nil
+	}
+	return m
+}
+
+// targets are where requests of a rule go that have matched so many bytes of the path.
+func (b *gatewayBuilder) targets(r *routeState, rule api.HTTPRouteRule, l *api.Listener, prefix int, resolved *verdict) []route.Target {
+	filters := filtersOf(rule.Filters, l, prefix)
+	if rule.Timeouts != nil {
+		for _, one := range []*api.Duration{rule.Timeouts.Request, rule.Timeouts.BackendRequest} {
+			limit, err := time.ParseDuration(string(deref(one)))
+			if err == nil && limit > 0 && (filters.Timeout == 0 || limit < filters.Timeout) {
+				filters.Timeout = max(min(limit, route.MaxIdle).Truncate(time.Millisecond), time.Millisecond)
+			}
+		}
+	}
+	if filters.Redirect != nil {
+		return []route.Target{{Weight: 1, Filters: &filters}}
+	}
+	var targets []route.Target
+	some := false
+	for _, ref := range rule.BackendRefs {
+		target := b.target(r, ref.BackendRef, resolved)
+		some = some || target.Weight > 0
+		if target.Pool != "" {
+			own := filters
+			own.H2C = target.Filters != nil && target.Filters.H2C
+			of := filtersOf(ref.Filters, l, prefix)
+			own.Request, own.Response = own.Request.And(of.Request), own.Response.And(of.Response)
+			target.Filters = nil
+			if own != (route.Filters{}) {
+				target.Filters = &own
+			}
+		}
+		targets = append(targets, target)
+	}
+	if !some {
+		return []route.Target{failing(1)}
+	}
+	return targets
+}
+
+// failing answers requests with 500, as Gateway API asks for what leads to a backend that is none.
+func failing(weight int) route.Target {
+	return route.Target{Weight: weight, Filters: &route.Filters{Status: 500}}
+}
+
+// target is a backend of a rule.
+func (b *gatewayBuilder) target(r *routeState, ref api.BackendRef, resolved *verdict) route.Target {
+	weight := 1
+	if ref.Weight != nil {
+		weight = int(*ref.Weight)
+	}
+	problem := func(reason api.RouteConditionReason, format string, arguments ...any) route.Target {
+		if resolved.reason == "" {
+			*resolved = verdict{string(reason), fmt.Sprintf("backendRefs: "+format, arguments...)}
+		}
+		return failing(weight)
+	}
+	name := types.NamespacedName{Namespace: string(cmp.Or(deref(ref.Namespace), api.Namespace(r.object.GetNamespace()))), Name: string(ref.Name)}
+	if deref(ref.Group) != "" || ref.Kind != nil && *ref.Kind != "Service" {
+		return problem(api.RouteReasonInvalidKind, "%s %s is not a Service.", deref(ref.Kind), ref.Name)
+	}
+	if !b.granted(r.kind, r.object.GetNamespace(), "Service", name) {
+		return problem(api.RouteReasonRefNotPermitted, "no ReferenceGrant lets %ss of the namespace %s use the Service %s.", r.kind, r.object.GetNamespace(), name)
+	}
+	service, there := b.services[name]
+	if !there || service.Spec.Type == core.ServiceTypeExternalName {
+		return problem(api.RouteReasonBackendNotFound, "there is no Service %s that has endpoints.", name)
+	}
+	number := slices.IndexFunc(service.Spec.Ports, func(p core.ServicePort) bool {
+		return ref.Port != nil && p.Port == *ref.Port && (p.Protocol == core.ProtocolTCP || p.Protocol == "")
+	})
+	if number < 0 {
+		return problem(api.RouteReasonBackendNotFound, "the Service %s has no TCP port %d.", name, deref(ref.Port))
+	}
+	port := service.Spec.Ports[number]
+	protocol := deref(port.AppProtocol)
+	if r.kind == route.KindHTTPRoute && protocol == "kubernetes.io/wss" {
+		return problem(api.RouteReasonUnsupportedProtocol, "gateways speak with backends without TLS, and port %d of the Service %s wants %s.", port.Port, name, protocol)
+	}
+	pool := route.Pool{Namespace: name.Namespace, Service: name.Name, Port: portName(port), Backends: backends(service, port, b.slices[name])}
+	if err := (route.Part{Pool: &pool}).Validate(); err != nil {
+		return problem(api.RouteReasonBackendNotFound, "%v", err)
+	}
+	b.pools[pool.Name()] = pool
+	target := route.Target{Pool: pool.Name(), Weight: weight}
+	if r.kind == route.KindHTTPRoute && protocol == "kubernetes.io/h2c" {
+		target.Filters = &route.Filters{H2C: true}
+	}
+	return target
+}
+
+func filtersOf(filters []api.HTTPRouteFilter, l *api.Listener, prefix int) (f route.Filters) {
+	for _, filter := range filters {
+		switch {
+		case filter.RequestHeaderModifier != nil:
+			f.Request = f.Request.And(headersOf(filter.RequestHeaderModifier))
+		case filter.ResponseHeaderModifier != nil:
+			f.Response = f.Response.And(headersOf(filter.ResponseHeaderModifier))
+		case filter.URLRewrite != nil:
+			f.Host, f.Rewrite = string(deref(filter.URLRewrite.Hostname)), rewriteOf(filter.URLRewrite.Path, prefix)
+		case filter.RequestRedirect != nil:
+			wanted := filter.RequestRedirect
+			redirect := route.Redirect{Scheme: "http", Host: string(deref(wanted.Hostname)), Port: uint16(l.Port), Code: 302}
+			if l.Protocol == api.HTTPSProtocolType {
+				redirect.Scheme = "https"
+			}
+			if wanted.Scheme != nil {
+				redirect.Scheme, redirect.Port = *wanted.Scheme, route.HTTPPort
+				if *wanted.Scheme == "https" {
+					redirect.Port = route.HTTPSPort
+				}
+			}
+			if wanted.Port != nil {
+				redirect.Port = uint16(*wanted.Port)
+			}
+			redirect.Port = max(redirect.Port, 1)
+			redirect.Code = cmp.Or(deref(wanted.StatusCode), redirect.Code)
+			f.Redirect, f.Rewrite = &redirect, rewriteOf(wanted.Path, prefix)
+		}
+	}
+	return f
+}
+
+func rewriteOf(path *api.HTTPPathModifier, prefix int) *route.Rewrite {
+	switch {
+	case path == nil:
+		return nil
+	case path.Type == api.FullPathHTTPPathModifier:
+		return &route.Rewrite{Path: cmp.Or(deref(path.ReplaceFullPath), "/")}
+	}
+	return &route.Rewrite{Path: cmp.Or(deref(path.ReplacePrefixMatch), "/"), Prefix: &prefix}
+}
+
+func headersOf(filter *api.HTTPHeaderFilter) *route.Headers {
+	h := &route.Headers{Remove: filter.Remove}
+	for _, one := range filter.Set {
+		h.Set = append(h.Set, route.Pair{Name: string(one.Name), Value: one.Value})
+	}
+	for _, one := range filter.Add {
+		h.Add = append(h.Add, route.Pair{Name: string(one.Name), Value: one.Value})
+	}
+	return h
+}
+
+// nobodyService is no name that a Service may have.
+const nobodyService = "nobody.invalid"
+
+func (b *gatewayBuilder) tlsRoute(object *api.TLSRoute) {
+	r := &routeState{kind: route.KindTLSRoute, object: object, generation: object.Generation, parents: object.Spec.ParentRefs, hostnames: object.Spec.Hostnames, status: object.Status.RouteStatus}
+	site := route.Site{Namespace: object.Namespace, Kind: r.kind, Name: object.Name, Since: object.CreationTimestamp.UTC()}
+	var refused, resolved verdict
+	// Sessions that lead to a backend that is none are refused: they lead to a pool that has nobody.
+	nobody := route.Pool{Namespace: object.Namespace, Service: nobodyService, Port: "0"}
+	b.pools[nobody.Name()] = nobody
+	var targets []route.Target
+	for _, rule := range object.Spec.Rules {
+		for _, ref := range rule.BackendRefs {
+			target := b.target(r, ref, &resolved)
+			if target.Pool == "" {
+				target = route.Target{Pool: nobody.Name(), Weight: target.Weight}
+			}
+			if target.Weight > 0 {
+				targets = append(targets, target)
+			}
+		}
+	}
+	if len(targets) == 0 {
+		targets = []route.Target{{Pool: nobody.Name(), Weight: 1}}
+	}
+	if err := b.valid(r, site, nil); err != nil {
+		refused = verdict{string(api.RouteReasonUnsupportedValue), err.Error()}
+	}
+	b.attach(r, refused, resolved, func(l *listenerState, hosts, gateways []string) {
+		for _, host := range hosts {
+			site.Sessions = append(site.Sessions, route.Session{Port: l.port(), Host: host, Targets: targets, Gateways: gateways})
+		}
+	})
+	if len(site.Sessions) > 0 {
+		b.HTTP.Sites = append(b.HTTP.Sites, site)
+	}
+}
