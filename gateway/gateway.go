@@ -208,19 +208,27 @@ func (g *gateway) admit(ctx context.Context, ports []uint16) error {
 	return nil
 }
 
-// logRefused logs what cannot be served once, and once that it can be again.
+// logRefused logs what cannot be served once, and once that it can be again. One reload that fails refuses thousands of ports: a reason is one line.
 func (g *gateway) logRefused(refused map[uint16]error) {
+	why := map[string][]uint16{}
 	for _, port := range slices.Sorted(maps.Keys(refused)) {
 		if reason := refused[port].Error(); g.refused[port] != reason {
 			g.refused[port] = reason
-			g.config.Logger.Error("a port is not served, trying again", "port", port, "error", reason)
+			why[reason] = append(why[reason], port)
 		}
 	}
-	for port := range g.refused {
+	for _, reason := range slices.Sorted(maps.Keys(why)) {
+		g.config.Logger.Error("ports are not served, trying again", "ports", why[reason], "error", reason)
+	}
+	var again []uint16
+	for _, port := range slices.Sorted(maps.Keys(g.refused)) {
 		if refused[port] == nil {
 			delete(g.refused, port)
-			g.config.Logger.Info("a port is no longer refused", "port", port)
+			again = append(again, port)
 		}
+	}
+	if len(again) > 0 {
+		g.config.Logger.Info("ports are no longer refused", "ports", again)
 	}
 }
 

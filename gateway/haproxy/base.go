@@ -25,6 +25,8 @@ const defaultsName = "burano"
 //   - expose-fd listeners: the next worker takes the listening sockets over, so that a reload loses no connection;
 //   - idle-close-on-response, in frontends for HTTP: a replaced worker answers the next request of a kept connection, and says in the answer that it is
 //     the last. Without it, connections that just have no request end with the reload, and a request that is on its way with them;
+//   - no strict-limits: HAProxy counts a file for each server that is checked, open or not. Where a machine allows fewer files than that sum, it would
+//     refuse every further listener; so it takes what it gets;
 //   - log from notice up: servers that come and go, not every connection.
 func base(c Config) []byte {
 	return fmt.Appendf(nil, `# _version=1
@@ -39,6 +41,7 @@ global
   hard-stop-after 1h
   stats socket %s mode 600 level admin expose-fd listeners
   stats timeout 30s
+  no strict-limits
 
 defaults %s
   mode tcp

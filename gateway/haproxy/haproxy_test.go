@@ -429,6 +429,25 @@ func TestManyServersAreCheckedLessOften(t *testing.T) {
 	require.Contains(t, inter(), " inter 500")
 }
 
+// TestAMachineThatAllowsFewFilesServesManyPorts has fewer files than HAProxy's sum of two for each connection and one for each server that is checked.
+func TestAMachineThatAllowsFewFilesServesManyPorts(t *testing.T) {
+	process := haproxytest.New(t)
+	process.Files = 1500
+	p := open(t, process.Config())
+	a := haproxytest.NewBackend(t, "a")
+	var routes []route.Route
+	for range 100 { // of eight places each
+		routes = append(routes, web(haproxytest.FreePort(t), a.Ready()))
+	}
+	apply(t, p, routes[0])
+	require.Len(t, apply(t, p, routes...).Serving, len(routes))
+	for _, r := range routes {
+		answer, err := haproxytest.Get(t.Context(), r.GatewayPort)
+		require.NoError(t, err)
+		require.Equal(t, "a", answer)
+	}
+}
+
 // TestTooManyServersAreNotChecked has more places than can be checked within 16 seconds.
 func TestTooManyServersAreNotChecked(t *testing.T) {
 	process := haproxytest.New(t)

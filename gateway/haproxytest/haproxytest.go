@@ -28,6 +28,7 @@ import (
 // Process is an HAProxy with a directory of its own. It is started by the first reload, as systemd would do it, and ended with the test.
 type Process struct {
 	Directory string
+	Files     int // how many files it may have open, whatever it asks for; 0: as many as this process
 	log       string
 	mutex     sync.Mutex
 	master    *os.Process
@@ -81,7 +82,11 @@ func (p *Process) start() error {
 	if err != nil {
 		return err
 	}
-	command := exec.Command("haproxy", "-W", "-f", filepath.Join(p.Directory, "haproxy.cfg"), "-S", filepath.Join(p.Directory, "master.sock"))
+	words := []string{"haproxy", "-W", "-f", filepath.Join(p.Directory, "haproxy.cfg"), "-S", filepath.Join(p.Directory, "master.sock")}
+	if p.Files > 0 {
+		words = append([]string{"prlimit", "--nofile=" + strconv.Itoa(p.Files), "setpriv", "--bounding-set=-sys_resource"}, words...)
+	}
+	command := exec.Command(words[0], words[1:]...)
 	command.Stdout, command.Stderr = log, log
 	// Should the test's process die, HAProxy goes too. The signal is tied to the starting thread, which is therefore kept.
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
