@@ -102,6 +102,7 @@ func newHollow(t *testing.T, s *scaling, gateway string) *hollow {
 	for _, name := range []string{"node/fast/node-initialize", "node/heartbeat-with-lease/node-heartbeat-with-lease", "pod/fast/pod-ready", "pod/fast/pod-complete", "pod/fast/pod-delete"} {
 		args = append(args, "--config", filepath.Join(stages, name+".yaml"))
 	}
+	args = append(args, "--config", "../bench/kwok/pod-ready-again.yaml")
 	log, err := os.Create(filepath.Join(filepath.Dir(s.lab.serverLog), "kwok.log"))
 	require.NoError(t, err)
 	kwok := exec.CommandContext(t.Context(), program, args...)

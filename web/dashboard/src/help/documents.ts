@@ -28,7 +28,7 @@ const files = import.meta.glob<string>('../../../../docs/*.md', { query: '?raw',
 export const chapters = {
   users: ['tutorial', 'catalog', 'dashboard', 'actions', 'failures', 'api', 'commands'],
   authors: ['authors'],
-  operators: ['operators', 'configuration', 'node-image', 'terraform'],
+  operators: ['operators', 'configuration', 'node-image', 'terraform', 'scale'],
   contributors: ['architecture', 'contributing', 'local-cloud', 'openstack-test', 'dashboard-scenarios', 'measurements'],
 };
 
