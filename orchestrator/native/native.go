@@ -183,9 +183,10 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 			classCluster:     clusterClass{runtime, objects, reports, once, first, clusters}.methods(),
 			classMinionGroup: groups{runtime}.methods(),
 		},
-		packagePod:      {classPod: pods.methods()},
-		packageAnyImage: {classAnyImage: anyImage{}.methods()},
-		packageRoute:    {classRoute: routeClass{runtime, objects, regions, reports, clusters}.methods()},
+		packagePod:         {classPod: pods.methods()},
+		packageAnyImage:    {classAnyImage: anyImage{}.methods()},
+		packageRoute:       {classRoute: routeClass{runtime, objects, regions, reports, clusters}.methods()},
+		packageHelmRelease: {classHelmRelease: helmClass{runtime, objects, reports, pods}.methods()},
 	}, own
 }
 

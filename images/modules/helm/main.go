@@ -1,0 +1,142 @@
+// Command helm-release does with one Helm release on a master what Burano asks: it reads a JSON object, the request, from standard input and
+// writes another, the answer, to standard output. What went wrong with the release is in the answer; the exit code is not 0 when there is none.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+)
+
+// request is what is to be done with which release of which cluster.
+type request struct {
+	Action    string `json:"action"` // deploy, rollback, uninstall or status
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	// Owner is the id of the object whose release it is; others' releases are left alone.
+	Owner   string         `json:"owner"`
+	Chart   []byte         `json:"chart"` // an archive (.tgz), for deploy
+	Values  map[string]any `json:"values"`
+	Timeout int            `json:"timeout"` // seconds that one wait may take
+	API     struct {
+		Host        string `json:"host"`       // a URL
+		ServerName  string `json:"serverName"` // in its certificate
+		Authority   []byte `json:"authority"`  // PEM, as the next two
+		Certificate []byte `json:"certificate"`
+		Key         []byte `json:"key"`
+	} `json:"api"`
+}
+
+// answer is how it went. Without a release Revision is 0.
+type answer struct {
+	Error      string         `json:"error,omitempty"`
+	Revision   int            `json:"revision"`
+	Status     string         `json:"status"` // Helm's, such as deployed
+	Changed    bool           `json:"changed"`
+	Chart      string         `json:"chart"` // name-version
+	AppVersion string         `json:"appVersion"`
+	Values     map[string]any `json:"values"` // as they were given
+	Notes      string         `json:"notes"`
+	// Back is the revision that a rollback went back to, and OtherChart tells that it has another chart than the one before.
+	Back       int  `json:"back,omitempty"`
+	OtherChart bool `json:"otherChart,omitempty"`
+	// Pods are those of the release that are not ready, for an error.
+	Pods []pod `json:"pods,omitempty"`
+	// Logs are what hooks wrote that say so by the annotation helm.sh/hook-output-log-policy.
+	Logs string `json:"logs,omitempty"`
+}
+
+type pod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// mostText bounds notes, errors and logs in bytes: Burano takes one MiB of output.
+const mostText = 64 << 10
+
+func main() {
+	if err := run(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(input io.Reader, output io.Writer) error {
+	var asked request
+	if err := json.NewDecoder(input).Decode(&asked); err != nil {
+		return fmt.Errorf("read the request: %w", err)
+	}
+	// Helm keeps what the API server said about its kinds in files; the next call must not believe them.
+	folder, err := os.MkdirTemp("", "helm-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	r, err := open(asked, folder)
+	if err != nil {
+		return err
+	}
+	said, err := r.do()
+	if err != nil {
+		said.Error = end(err.Error())
+		if said.Changed {
+			said.Pods = r.unready()
+		}
+	}
+	said.Notes, said.Logs = end(said.Notes), end(r.logs.String())
+	return json.NewEncoder(output).Encode(said)
+}
+
+// end is the last part of a long text.
+func end(text string) string {
+	if len(text) > mostText {
+		return "… " + text[len(text)-mostText:]
+	}
+	return text
+}
+
+// open makes the way to the cluster.
+func open(asked request, folder string) (*releases, error) {
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.APIServer, flags.Namespace, flags.CacheDir = &asked.API.Host, &asked.Namespace, &folder
+	flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+		config.Host = asked.API.Host
+		config.TLSClientConfig = rest.TLSClientConfig{ServerName: asked.API.ServerName, CAData: asked.API.Authority, CertData: asked.API.Certificate, KeyData: asked.API.Key}
+		config.QPS, config.Burst, config.UserAgent = 100, 200, "burano-helm"
+		return config
+	}
+	kube.ManagedFieldsManager = "burano-helm"
+	r := &releases{asked: asked, timeout: time.Duration(asked.Timeout) * time.Second}
+	r.config = action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
+	if err := r.config.Init(flags, asked.Namespace, "secret"); err != nil {
+		return nil, fmt.Errorf("reach the cluster: %w", err)
+	}
+	r.config.HookOutputFunc = func(namespace, pod, container string) io.Writer {
+		fmt.Fprintf(&r.logs, "container %s of %s/%s:\n", container, namespace, pod)
+		return &r.logs
+	}
+	return r, nil
+}
+
+func (r *releases) do() (answer, error) {
+	switch r.asked.Action {
+	case "deploy":
+		return r.deploy()
+	case "rollback":
+		return r.rollback()
+	case "uninstall":
+		return r.uninstall()
+	case "status":
+		return r.status()
+	}
+	return answer{}, errors.New("the action is none of deploy, rollback, uninstall and status")
+}

@@ -1,0 +1,126 @@
+package nodes
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/burano/burano/nodes/ssh"
+)
+
+// Helm releases are worked on by the program helm-release of a master's image (images/modules/helm): what a chart's templates do, they do there.
+
+//go:embed scripts/helm-release.sh
+var helmReleaseScript string
+
+// HelmRequest is what is to be done with a Helm release.
+type HelmRequest struct {
+	Action    string         `json:"action"` // deploy, rollback, uninstall or status
+	Name      string         `json:"name"`
+	Namespace string         `json:"namespace"`
+	Owner     string         `json:"owner"`            // the id of the object whose release it is; those of others are refused
+	Chart     []byte         `json:"chart,omitempty"`  // an archive (.tgz), for deploy
+	Values    map[string]any `json:"values,omitempty"` // for deploy
+	Timeout   int            `json:"timeout"`          // seconds that each wait of Helm may take: for hooks, and for what is to become ready
+}
+
+// HelmAnswer is what became of it.
+type HelmAnswer struct {
+	Error      string         `json:"error"`    // "" when it went well
+	Revision   int            `json:"revision"` // the newest; 0 where there is no release
+	Status     string         `json:"status"`   // Helm's: deployed, failed, ...
+	Changed    bool           `json:"changed"`  // whether there was something to do
+	Chart      string         `json:"chart"`    // name-version
+	AppVersion string         `json:"appVersion"`
+	Values     map[string]any `json:"values"`
+	Notes      string         `json:"notes"`
+	Back       int            `json:"back"`       // the revision that a rollback went back to
+	OtherChart bool           `json:"otherChart"` // which had another chart than the one before
+	Pods       []HelmPod      `json:"pods"`       // those that are not ready, with an error
+	Logs       string         `json:"logs"`       // of hooks that say that they are to be seen
+}
+
+// HelmPod is a pod of a release.
+type HelmPod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// helmMissing is the exit code of the script where the image has no such program.
+const helmMissing = 86
+
+// helmWaits is how many waits of Helm one request may have: for custom resources, hooks before and after, and what is to become ready.
+const helmWaits = 4
+
+// ErrNoHelm is that no master's image has the program for Helm releases.
+var ErrNoHelm = errors.New("the image of the cluster's master is older than Helm releases: upgrade the cluster to a newer image (action upgrade), and deploy again")
+
+// Helm does something with a release, on the first master that answers. A release that did not come up is no error here, but one of the answer.
+func (c *Cluster) Helm(ctx context.Context, request HelmRequest) (HelmAnswer, error) {
+	api, err := c.Kubernetes(ctx)
+	if err != nil {
+		return HelmAnswer{}, err
+	}
+	type access struct {
+		Host        string `json:"host"`
+		ServerName  string `json:"serverName"`
+		Authority   []byte `json:"authority"`
+		Certificate []byte `json:"certificate"`
+		Key         []byte `json:"key"`
+	}
+	input, err := json.Marshal(struct {
+		HelmRequest
+		API access `json:"api"`
+	}{request, access{api.Host, api.ServerName, api.CAData, api.CertData, api.KeyData}})
+	if err != nil {
+		return HelmAnswer{}, fmt.Errorf("write the values of Helm release %s: %w", request.Name, err)
+	}
+	client, err := c.firstMaster(ctx)
+	if err != nil {
+		return HelmAnswer{}, err
+	}
+	limit := helmWaits*time.Duration(request.Timeout)*time.Second + time.Minute
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
+	defer cancel()
+	var output bytes.Buffer
+	err = client.Stream(ctx, ssh.Job{
+		Name: "Helm release " + request.Name, Script: helmReleaseScript, Input: bytes.NewReader(input), Stdout: &output,
+		Args: []string{request.Namespace + "." + request.Name, strconv.Itoa(int(limit.Seconds()))},
+	})
+	var exit *ssh.ExitError
+	if errors.As(err, &exit) && exit.Code == helmMissing {
+		return HelmAnswer{}, ErrNoHelm
+	}
+	if err != nil {
+		return HelmAnswer{}, err
+	}
+	var answer HelmAnswer
+	if err := json.Unmarshal(output.Bytes(), &answer); err != nil {
+		return HelmAnswer{}, fmt.Errorf("read what became of Helm release %s: %w", request.Name, err)
+	}
+	return answer, nil
+}
+
+// firstMaster connects to the first master that answers.
+func (c *Cluster) firstMaster(ctx context.Context) (*ssh.Client, error) {
+	masters := c.masters()
+	if len(masters) == 1 {
+		return c.connect(ctx, masters[0])
+	}
+	var failures []error
+	for _, master := range masters {
+		reach, cancel := context.WithTimeout(ctx, apiReach)
+		client, err := c.connect(reach, master)
+		cancel()
+		if err == nil {
+			return client, nil
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", master.Name, err))
+	}
+	return nil, fmt.Errorf("no master answers: %w", errors.Join(failures...))
+}
