@@ -147,13 +147,13 @@ type serverRoute struct {
 
 func routeOf(call muranopl.Call) (serverRoute, error) {
 	object := call.Object
-	route := serverRoute{id: object.ID(), name: object.Text("name"), port: int32(object.Int("port")), host: object.Text("host"), path: object.Text("path"), secret: object.Text("tlsSecret")}
+	route := serverRoute{id: object.ID(), name: object.Text("name"), port: int32(object.Int("port")), host: object.Text("host"), path: object.Text("path"), secret: object.Text("certificate")}
 	route.outer = cmp.Or(int32(object.Int("gatewayPort")), route.port)
 	switch {
 	case route.host != "" && object.Int("gatewayPort") != 0:
-		return route, fault.New(fault.Invalid, "%s has a host and a gatewayPort: hosts are published at port 80, and at 443 with a tlsSecret. Leave gatewayPort out", object)
+		return route, fault.New(fault.Invalid, "%s has a host and a gatewayPort: hosts are published at port 80, and at 443 with a certificate. Leave gatewayPort out", object)
 	case route.host == "" && (route.secret != "" || route.path != "/"):
-		return route, fault.New(fault.Invalid, "%s has a path or a tlsSecret, which are for hosts: name a host, or leave them out", object)
+		return route, fault.New(fault.Invalid, "%s has a path or a certificate, which are for hosts: name a host, or leave them out", object)
 	}
 	servers, _ := call.Args["servers"].([]any)
 	for _, one := range servers {
@@ -223,6 +223,9 @@ func (s serverRoute) apply(ctx context.Context, api *rest.Config) error {
 	if err == nil && service.Labels[kube.LabelObject] != s.id {
 		return fault.New(fault.Conflict, "the cluster has a Service %s in the namespace %s that is not of this route: give the route another name", s.name, namespace)
 	}
+	if err := s.checkSecret(ctx, client); err != nil {
+		return err
+	}
 	if err := kube.Apply(ctx, api, kube.Manager, s.objects()...); err != nil {
 		return err
 	}
@@ -234,6 +237,22 @@ func (s serverRoute) apply(ctx context.Context, api *rest.Config) error {
 		}
 	}
 	return s.clear(ctx, api, s.name)
+}
+
+// checkSecret makes sure that the certificate is there: with none, gateways show one that they signed themselves.
+func (s serverRoute) checkSecret(ctx context.Context, client kubernetes.Interface) error {
+	if s.secret == "" {
+		return nil
+	}
+	secret, err := client.CoreV1().Secrets(namespace).Get(ctx, s.secret, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read Secret %s: %w", s.secret, err)
+	}
+	if err != nil || secret.Type != corev1.SecretTypeTLS {
+		return fault.New(fault.Invalid, "the cluster has no Secret %s of type %s in the namespace %s with the certificate of %s: make it (kubectl create secret tls %s --cert FILE --key FILE), or leave certificate out",
+			s.secret, corev1.SecretTypeTLS, namespace, s.host, s.secret)
+	}
+	return nil
 }
 
 // clear takes away the objects that a former name, or a former host, has left: all but those of this name.
