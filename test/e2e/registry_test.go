@@ -140,6 +140,16 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 		require.Equal(t, "401", ask(ca+"--user burano:guess https://"+host+"/v2/"))
 	})
 
+	t.Run("editors may push, and readers may not", func(t *testing.T) {
+		may := func(group string) string {
+			secret, _ := c.tryKubectl("", "auth", "can-i", "get", "secrets/burano-registry-login", "-n", "kube-system", "--as=somebody", "--as-group="+group)
+			forward, _ := c.tryKubectl("", "auth", "can-i", "create", "pods", "--subresource=portforward", "-n", "kube-system", "--as=somebody", "--as-group="+group)
+			return strings.Join(strings.Fields(secret+forward), " ")
+		}
+		require.Equal(t, "yes yes", may("burano:editors"))
+		require.Equal(t, "no no", may("burano:readers"))
+	})
+
 	place := func() string {
 		return c.kubectl(t, "", "get", "pod", "-n", "kube-system", "-l", "app=burano-registry", "-o", "jsonpath={.items[0].spec.nodeName}")
 	}
@@ -152,6 +162,11 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 		result, _ := s.call(t, "scaling-cluster", "replaceNode", map[string]any{"node": place()})
 		require.Equal(t, true, result["isException"])
 		require.Contains(t, fmt.Sprint(result["result"]), place()+": kube-system/burano-registry")
+		larger := strings.ReplaceAll(own, "flavor: m1.medium", "flavor: m1.large")
+		require.NoError(t, os.WriteFile(file, []byte(larger), 0o600))
+		preview := burano("deploy", file, "--dry-run")
+		require.Contains(t, preview, "cluster scaling-cluster: the deployment will be refused")
+		require.Contains(t, preview, place()+": kube-system/burano-registry")
 	})
 	t.Run("another authority is no reason to stop", func(t *testing.T) {
 		burano("action", "call", "groups", "scaling-cluster", "rotateCertificates", "--arg", `authorities=["kubernetes"]`, "--follow")
