@@ -140,7 +140,9 @@ func (d *deployment) serveRegistry(ctx context.Context, lead Node) error {
 		return err
 	}
 	name := kube.RegistryName(d.cluster.config.Name)
-	if holder == "" && !slices.ContainsFunc(d.cluster.config.StorageClasses, func(class kube.StorageClass) bool { return class.Name == wanted.StorageClass && class.Backend == kube.Local }) {
+	if holder == "" && !slices.ContainsFunc(d.cluster.config.StorageClasses, func(class kube.StorageClass) bool {
+		return class.Name == wanted.StorageClass && class.Backend == kube.Local
+	}) {
 		// Cinder is asked for volumes of clusters that are up: nothing to wait for.
 		d.report(ctx, lead, fmt.Sprintf("the registry %s serves as soon as Cinder has made its volume; Events of the claim %s say what is in the way", name, own))
 		return nil
