@@ -237,6 +237,18 @@ func (c *Cluster) loadRecord(ctx context.Context) (record etcdRecord, err error)
 	return record, nil
 }
 
+// Forget has the next deployment of a cluster begin with an empty store, because somebody had the cluster destroyed. What its authorities and keys are stays
+// known, so that its snapshots can be restored. Data that are on its master all the same are taken up.
+func Forget(ctx context.Context, vault Vault) error {
+	if _, found, err := vault.Load(ctx, vaultEtcd); err != nil || !found {
+		return err
+	}
+	if err := vault.Store(ctx, vaultEtcd, []byte("{}")); err != nil {
+		return fmt.Errorf("forget what is known about etcd: %w", err)
+	}
+	return nil
+}
+
 func (d *deployment) saveRecord(ctx context.Context) error {
 	text, err := json.Marshal(d.record)
 	if err != nil {

@@ -329,5 +329,8 @@ func (c clusterClass) destroy(ctx context.Context, call muranopl.Call) (any, err
 	if err := c.clusters.leaveVolumes(ctx, call.Object); err != nil {
 		return nil, err
 	}
-	return nil, c.clusters.release(ctx, call.Object)
+	if err := c.clusters.release(ctx, call.Object); err != nil || c.objects.model() == nil {
+		return nil, err
+	}
+	return nil, nodes.Forget(ctx, vault{c.clusters.runtime, call.Object.ID()})
 }

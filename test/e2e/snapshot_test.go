@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +98,18 @@ func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 	environment = environmentNamed(t, demo, "scaling")
 	s = &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	where = endpointOf(t, environment)
+	back("kept")
+
+	// A cluster that somebody had destroyed begins anew when it is put back, and its snapshots are there.
+	nothing := filepath.Join(t.TempDir(), "nothing.yaml")
+	require.NoError(t, os.WriteFile(nothing, []byte("name: scaling\napplications: []\n"), 0o600))
+	l.run(t, l.as("burano-demo"), "burano", "deploy", nothing, "--allow-destroy", "scaling-cluster", "--follow")
+	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/scaling.yaml", "--follow")
+	environment = environmentNamed(t, demo, "scaling")
+	s.cluster, where = l.clusterOf(t, demo, environment), endpointOf(t, environment)
+	bothReplicasAnswer(t, l, where)
+	require.NotContains(t, s.cluster.kubectl(t, "", "get", "configmaps", "-o", "name"), "kept")
+	l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "restore", "scaling", "--snapshot", snapshots[i].ID, "--yes", "--follow")
 	back("kept")
 	for _, one := range snapshots {
 		l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "delete", one.ID)
