@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -344,6 +345,21 @@ func (c *Cluster) script(ctx context.Context, name string, script ssh.Script) (s
 		return "", err
 	}
 	return client.Run(ctx, script)
+}
+
+// without are those of these nodes that answer and fail a test (an expression of bash) for what the image that they were made from may lack.
+func (c *Cluster) without(ctx context.Context, all []Node, what, test string) (lacking []string) {
+	for _, node := range all {
+		out, err := c.script(ctx, node.Name, ssh.Script{Name: "look for " + what, Body: test + " && echo there || echo none"})
+		if err != nil {
+			c.config.Logger.InfoContext(ctx, "a node does not say whether its image has what it is to have", "node", node.Name, "what", what, "error", err)
+			continue
+		}
+		if strings.TrimSpace(out) == "none" {
+			lacking = append(lacking, node.Name)
+		}
+	}
+	return lacking
 }
 
 // Kubernetes returns the access of Burano itself to the API server, dialled through SSH to a master whose API server is ready.

@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/nodes/ssh"
 )
 
 // A cluster can have a registry of its own, from which its pods have images that users push. It is a pod on a volume. Nodes know its address, its
@@ -179,18 +177,6 @@ func (c *Cluster) WithoutRegistry(ctx context.Context) (lacking []string, err er
 	if err != nil || found || c.config.Registry == nil {
 		return nil, err
 	}
-	for _, node := range c.config.staying() {
-		if node.Role != Minion {
-			continue
-		}
-		out, err := c.script(ctx, node.Name, ssh.Script{Name: "look for the registry", Body: "test -e " + kube.RegistryArchive + " && echo there || echo none"})
-		if err != nil {
-			c.config.Logger.InfoContext(ctx, "a node does not say whether it can run a registry", "node", node.Name, "error", err)
-			continue
-		}
-		if strings.TrimSpace(out) == "none" {
-			lacking = append(lacking, node.Name)
-		}
-	}
-	return lacking, nil
+	minions := slices.DeleteFunc(c.config.staying(), func(node Node) bool { return node.Role != Minion })
+	return c.without(ctx, minions, "the registry", "test -e "+kube.RegistryArchive), nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/pki"
-	"github.com/burano/burano/nodes/ssh"
 )
 
 // Pods of a cluster that has storage classes have volumes. A program on masters makes and removes them, and one on minions has pods use them; both come with
@@ -351,18 +350,6 @@ func (c *Cluster) WithoutStorage(ctx context.Context) (lacking []string, err err
 	if slices.Contains(added, kube.Cinder) {
 		look = "[[ $(" + kube.StorageProgram + " -help 2>&1) == *-cinder* ]]"
 	}
-	for _, node := range c.config.staying() {
-		if node.Role == Gateway || node.Machine != nil {
-			continue
-		}
-		out, err := c.script(ctx, node.Name, ssh.Script{Name: "look for " + kube.StorageNodeUnit, Body: look + " && echo there || echo none"})
-		if err != nil {
-			c.config.Logger.InfoContext(ctx, "a node does not say whether it can serve volumes", "node", node.Name, "error", err)
-			continue
-		}
-		if strings.TrimSpace(out) == "none" {
-			lacking = append(lacking, node.Name)
-		}
-	}
-	return lacking, nil
+	all := slices.DeleteFunc(c.config.staying(), func(node Node) bool { return node.Role == Gateway || node.Machine != nil })
+	return c.without(ctx, all, kube.StorageNodeUnit, look), nil
 }

@@ -233,16 +233,6 @@ func (d *deployment) endVirtualAddress(ctx context.Context, node Node) error {
 }
 
 // WithoutKeepalived are the gateways that answer and cannot share an address, because the image that they were made from has no keepalived.
-func (c *Cluster) WithoutKeepalived(ctx context.Context) (names []string) {
-	for _, node := range c.config.gateways() {
-		out, err := c.script(ctx, node.Name, ssh.Script{Name: "look for keepalived", Body: "test -x /usr/sbin/keepalived && echo there || echo none"})
-		if err != nil {
-			c.config.Logger.InfoContext(ctx, "a gateway does not say whether it has keepalived", "node", node.Name, "error", err)
-			continue
-		}
-		if strings.TrimSpace(out) == "none" {
-			names = append(names, node.Name)
-		}
-	}
-	return names
+func (c *Cluster) WithoutKeepalived(ctx context.Context) []string {
+	return c.without(ctx, c.config.gateways(), "keepalived", "test -x /usr/sbin/keepalived")
 }

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -83,21 +82,14 @@ func (c *clusters) checkRegistry(ctx context.Context, cluster *muranopl.Object) 
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{}
-	for _, one := range members {
-		image := one.instance().Text("image")
-		if one.role != nodes.Minion || one.leaving || image == "" || seen[image] {
-			continue
-		}
-		seen[image] = true
-		found, err := project.Image(ctx, image)
-		if err != nil && fault.KindOf(err) != fault.Invalid {
-			return nil, err
-		}
-		if err == nil && found.Registry == "" { // that there is no such image is found out elsewhere
+	err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role == nodes.Minion }, func(image openstack.NodeImage, of member) {
+		if image.Registry == "" {
 			problems = append(problems, fmt.Errorf("image %s of node %s does not say that it has a registry, which enableRegistry needs: build a node image with this release and upload it, "+
-				"or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", image, one.server.modelName(), openstack.RegistryProperty, found.ID))
+				"or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", of.instance().Text("image"), of.server.modelName(), openstack.RegistryProperty, image.ID))
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(problems) > 0 {
 		return problems, nil

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/openstack"
 )
 
 // The gateways of a cluster may share an address: an io.murano.SharedIp, whose port the stack has, and which the ports of the gateways may use.
@@ -120,7 +120,6 @@ func (c *clusters) checkVirtual(ctx context.Context, cluster *muranopl.Object) (
 	if err != nil {
 		return nil, err
 	}
-	images := map[string]string{} // those without keepalived, and a gateway that is made of each
 	for _, one := range members {
 		if one.role != nodes.Gateway || one.leaving {
 			continue
@@ -129,19 +128,16 @@ func (c *clusters) checkVirtual(ctx context.Context, cluster *muranopl.Object) (
 			problems = append(problems, fmt.Errorf("gateway %s of cluster %s stands in a network of its own (%s), and gateways with a virtualAddress all stand in that of the environment",
 				one.server.modelName(), name, asked))
 		}
-		image := one.instance().Text("image")
-		if image == "" || images[image] != "" {
-			continue
-		}
-		found, err := project.Image(ctx, image)
-		if err != nil && fault.KindOf(err) != fault.Invalid {
-			return nil, err
-		}
-		if err == nil && found.Keepalived == "" { // that there is no such image is found out elsewhere
-			images[image] = one.server.modelName()
+	}
+	err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role == nodes.Gateway }, func(image openstack.NodeImage, of member) {
+		if image.Keepalived == "" {
 			problems = append(problems, fmt.Errorf("image %s of gateway %s does not say that it has keepalived, which a virtualAddress needs: build a node image with this "+
-				"release and upload it, or, where keepalived is in this one, say so (openstack image set --property burano_keepalived=VERSION %s)", image, one.server.modelName(), found.ID))
+				"release and upload it, or, where keepalived is in this one, say so (openstack image set --property %s=VERSION %s)",
+				of.instance().Text("image"), of.server.modelName(), openstack.KeepalivedProperty, image.ID))
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(problems) > 0 {
 		return problems, nil

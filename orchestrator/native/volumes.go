@@ -62,24 +62,19 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 			return nil, err
 		}
 	}
-	seen := map[string]bool{}
-	for _, one := range members {
-		image := one.instance().Text("image")
-		if one.role == nodes.Gateway || one.leaving || image == "" || seen[image] {
-			continue
+	err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role != nodes.Gateway }, func(image openstack.NodeImage, of member) {
+		lacks := func(what, property string) {
+			problems = append(problems, fmt.Errorf("image %s of node %s does not say that it can serve volumes%s: build a node image with this release and upload it, "+
+				"or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", of.instance().Text("image"), of.server.modelName(), what, property, image.ID))
 		}
-		seen[image] = true
-		found, err := project.Image(ctx, image)
-		if err != nil && fault.KindOf(err) != fault.Invalid {
-			return nil, err
+		if image.Storage == "" {
+			lacks(", which storageClasses need", openstack.StorageProperty)
+		} else if cinder && image.Cinder == "" {
+			lacks(" of Cinder, which storageClasses has", openstack.CinderProperty)
 		}
-		if err == nil && found.Storage == "" { // that there is no such image is found out elsewhere
-			problems = append(problems, fmt.Errorf("image %s of node %s does not say that it can serve volumes, which storageClasses need: build a node image with this release and upload it, "+
-				"or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", image, one.server.modelName(), openstack.StorageProperty, found.ID))
-		} else if err == nil && cinder && found.Cinder == "" {
-			problems = append(problems, fmt.Errorf("image %s of node %s does not say that it can serve volumes of Cinder, which storageClasses has: build a node image with this release and upload it, "+
-				"or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", image, one.server.modelName(), openstack.CinderProperty, found.ID))
-		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(problems) > 0 {
 		return problems, nil
