@@ -152,6 +152,22 @@ func (c *clusters) kubernetes(ctx context.Context, object *muranopl.Object) (*re
 	return live.Kubernetes(ctx)
 }
 
+// remaining is the cluster of an object (its property kubernetesCluster) that leaves the model, brought up; nil where the cluster goes as well.
+func (c *clusters) remaining(ctx context.Context, call muranopl.Call) (*muranopl.Object, error) {
+	was := call.Object.Object("kubernetesCluster")
+	if was == nil {
+		return nil, nil
+	}
+	cluster := c.objects.find(was.ID())
+	if cluster == nil {
+		return nil, nil
+	}
+	if _, err := call.Interpreter.Invoke(ctx, cluster, methodDeploy, nil); err != nil {
+		return nil, err
+	}
+	return cluster, nil
+}
+
 // stand has live return the cluster as it was last deployed, where this task has not brought it up: that asks nothing of the cloud, and of no node.
 // One that never was up, or that a former version deployed, stays unknown.
 func (c *clusters) stand(ctx context.Context, object *muranopl.Object) error {

@@ -40,7 +40,6 @@ type helmClass struct {
 	runtime interface {
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
-	objects objects
 	reports reports
 	pods    podClass
 }
@@ -120,14 +119,8 @@ func (h helmClass) status(ctx context.Context, call muranopl.Call) (any, error) 
 
 // destroy uninstalls the release, unless its cluster goes as well.
 func (h helmClass) destroy(ctx context.Context, call muranopl.Call) (any, error) {
-	object := call.Object.Object("kubernetesCluster")
+	object, err := h.pods.clusters.remaining(ctx, call)
 	if object == nil {
-		return nil, nil
-	}
-	if object = h.objects.find(object.ID()); object == nil {
-		return nil, nil
-	}
-	if _, err := call.Interpreter.Invoke(ctx, object, methodDeploy, nil); err != nil {
 		return nil, err
 	}
 	live, err := h.pods.clusters.live(object)

@@ -185,8 +185,8 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 		},
 		packagePod:         {classPod: pods.methods()},
 		packageAnyImage:    {classAnyImage: anyImage{}.methods()},
-		packageRoute:       {classRoute: routeClass{runtime, objects, regions, reports, clusters}.methods()},
-		packageHelmRelease: {classHelmRelease: helmClass{runtime, objects, reports, pods}.methods()},
+		packageRoute:       {classRoute: routeClass{runtime, regions, reports, clusters}.methods()},
+		packageHelmRelease: {classHelmRelease: helmClass{runtime, reports, pods}.methods()},
 	}, own
 }
 

@@ -108,14 +108,8 @@ func (p podClass) dropContainer(ctx context.Context, call muranopl.Call) (any, e
 
 // destroy takes the pod out of its cluster, unless the cluster goes as well.
 func (p podClass) destroy(ctx context.Context, call muranopl.Call) (any, error) {
-	object := call.Object.Object("kubernetesCluster")
+	object, err := p.clusters.remaining(ctx, call)
 	if object == nil {
-		return nil, nil
-	}
-	if object = p.objects.find(object.ID()); object == nil {
-		return nil, nil
-	}
-	if _, err := call.Interpreter.Invoke(ctx, object, methodDeploy, nil); err != nil {
 		return nil, err
 	}
 	api, err := p.clusters.kubernetes(ctx, object)

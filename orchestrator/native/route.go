@@ -36,7 +36,6 @@ type routeClass struct {
 	runtime interface {
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
-	objects  objects
 	regions  regions
 	reports  reports
 	clusters *clusters
@@ -120,12 +119,8 @@ func (r routeClass) publish(ctx context.Context, call muranopl.Call) (any, error
 
 // withdraw takes the route's objects out of its cluster, unless that goes as well.
 func (r routeClass) withdraw(ctx context.Context, call muranopl.Call) (any, error) {
-	cluster := call.Object.Object("kubernetesCluster")
-	if cluster == nil || r.objects.find(cluster.ID()) == nil {
-		return nil, nil
-	}
-	cluster = r.objects.find(cluster.ID())
-	if _, err := call.Interpreter.Invoke(ctx, cluster, methodDeploy, nil); err != nil {
+	cluster, err := r.clusters.remaining(ctx, call)
+	if cluster == nil {
 		return nil, err
 	}
 	api, err := r.clusters.kubernetes(ctx, cluster)
