@@ -1,10 +1,8 @@
 package e2e
 
 import (
-	"cmp"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,7 +99,7 @@ chmod +x /srv/answer
 	s.in(t, "plain-two", "systemctl stop answer")
 	l.eventually(t, time.Minute, "one server answers for both", func() error {
 		for range 6 {
-			if page, err := getOf("http://"+endpoint+"/", ""); err != nil || page != "plain-one" {
+			if page, err := get("http://" + endpoint + "/"); err != nil || page != "plain-one" {
 				return fmt.Errorf("%q, %w", page, err)
 			}
 		}
@@ -126,14 +124,4 @@ chmod +x /srv/answer
 	for _, kind := range []string{"services", "endpointslices", "ingresses"} {
 		require.NotContains(t, s.cluster.kubectl(t, "", "get", kind, "-n", "default", "-o", "name"), "farm", kind)
 	}
-}
-
-// getOf is get of a host that a gateway serves; "" is the address itself.
-func getOf(url, host string) (string, error) {
-	request, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	request.Host = cmp.Or(host, request.Host)
-	return asked(request)
 }

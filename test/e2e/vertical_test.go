@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -337,16 +338,15 @@ func endpointOf(t *testing.T, environment map[string]any) string {
 }
 
 // get returns the body of a page on a connection of its own.
-func get(url string) (string, error) {
+func get(url string) (string, error) { return getOf(url, "") }
+
+// getOf is get of a host that a gateway serves; "" is the address itself.
+func getOf(url, host string) (string, error) {
 	request, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
 	}
-	return asked(request)
-}
-
-// asked is the body of what is answered to a request, over a connection of its own.
-func asked(request *http.Request) (string, error) {
+	request.Host = cmp.Or(host, request.Host)
 	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
@@ -355,7 +355,7 @@ func asked(request *http.Request) (string, error) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s answers %d", request.URL, response.StatusCode)
+		err = fmt.Errorf("%s answers %d", url, response.StatusCode)
 	}
 	return string(body), err
 }
