@@ -19,6 +19,7 @@ func networkFiles(n network) (files map[string]string, nameServers, problems []s
 			continue
 		}
 		var settings, sections []string
+		local, announced := "no", "no"
 		for _, subnet := range n.Networks {
 			if subnet.Link != link.ID {
 				continue
@@ -29,6 +30,12 @@ func networkFiles(n network) (files map[string]string, nameServers, problems []s
 				continue
 			}
 			settings, sections = append(settings, setting...), append(sections, section...)
+			if strings.HasPrefix(subnet.Type, "ipv6") {
+				local = "ipv6" // from which neighbours are looked for
+				if subnet.Address == "" {
+					announced = "yes"
+				}
+			}
 			nameServers = append(nameServers, dnsServers(subnet.Services)...)
 		}
 		if len(settings)+len(sections) == 0 {
@@ -39,7 +46,7 @@ func networkFiles(n network) (files map[string]string, nameServers, problems []s
 		if link.MTU > 0 {
 			fmt.Fprintf(&file, "\n[Link]\nMTUBytes=%d\n", link.MTU)
 		}
-		file.WriteString("\n[Network]\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n")
+		fmt.Fprintf(&file, "\n[Network]\nLinkLocalAddressing=%s\nIPv6AcceptRA=%s\n", local, announced)
 		for _, line := range append(unique(settings), sections...) {
 			file.WriteString(line + "\n")
 		}
@@ -49,14 +56,17 @@ func networkFiles(n network) (files map[string]string, nameServers, problems []s
 	return files, unique(nameServers), problems
 }
 
-// subnetLines are what one network adds to the section [Network] of its link, and the sections of its own.
+// subnetLines are what one network adds to the section [Network] of its link, and the sections of its own. An address of IPv6 that Nova
+// says is written down, however a server without a config drive would come by it: it needs no announcements, which not all clouds make.
 func subnetLines(s subnet) (settings, sections []string, err error) {
 	switch s.Type {
 	case "ipv4", "ipv6":
 	case "ipv4_dhcp":
 		return []string{"DHCP=ipv4"}, nil, nil
 	case "ipv6_dhcp", "ipv6_dhcpv6-stateful", "ipv6_dhcpv6-stateless", "ipv6_slaac":
-		return []string{"DHCP=ipv6"}, nil, nil
+		if s.Address == "" {
+			return []string{"DHCP=ipv6"}, nil, nil
+		}
 	default:
 		return nil, nil, fmt.Errorf("type %q is not known", s.Type)
 	}

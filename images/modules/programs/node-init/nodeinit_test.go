@@ -105,7 +105,8 @@ func TestNetworkDataBecomesNetworkdFiles(t *testing.T) {
 	files, nameServers, problems := networkFiles(network{
 		Links: []link{
 			{ID: "a", MAC: "fa:16:3e:00:00:01", MTU: 1450}, {ID: "b", MAC: "fa:16:3e:00:00:02"},
-			{ID: "c", MAC: "nonsense"}, {ID: "d", MAC: "fa:16:3e:00:00:04"},
+			{ID: "c", MAC: "nonsense"}, {ID: "d", MAC: "fa:16:3e:00:00:04"}, {ID: "e", MAC: "fa:16:3e:00:00:05"},
+			{ID: "f", MAC: "fa:16:3e:00:00:06"},
 		},
 		Networks: []subnet{
 			{ID: "n0", Link: "a", Type: "ipv4", Address: "192.0.2.5", Netmask: "255.255.255.0",
@@ -113,6 +114,8 @@ func TestNetworkDataBecomesNetworkdFiles(t *testing.T) {
 				Services: []service{{"dns", "192.0.2.53"}}},
 			{ID: "n1", Link: "a", Type: "ipv6", Address: "2001:db8::5/64", Gateway: "2001:db8::1"},
 			{ID: "n2", Link: "b", Type: "ipv4_dhcp"},
+			{ID: "n5", Link: "d", Type: "ipv6_dhcpv6-stateful", Address: "2001:db8:1::5", Netmask: "ffff:ffff:ffff:ffff::", Routes: []route{{"::", "::", "2001:db8:1::1"}}},
+			{ID: "n6", Link: "e", Type: "ipv6_slaac"},
 			{ID: "n3", Link: "b", Type: "token-ring"},
 			{ID: "n4", Link: "b", Type: "ipv4", Address: "192.0.2.6", Netmask: "ffff:ffff::"},
 		},
@@ -127,7 +130,7 @@ MACAddress=fa:16:3e:00:00:01
 MTUBytes=1450
 
 [Network]
-LinkLocalAddressing=no
+LinkLocalAddressing=ipv6
 IPv6AcceptRA=no
 
 [Address]
@@ -154,6 +157,29 @@ MACAddress=fa:16:3e:00:00:02
 LinkLocalAddressing=no
 IPv6AcceptRA=no
 DHCP=ipv4
+`,
+		"10-config-drive-3.network": `# From the network data of the config drive.
+[Match]
+MACAddress=fa:16:3e:00:00:04
+
+[Network]
+LinkLocalAddressing=ipv6
+IPv6AcceptRA=no
+
+[Address]
+Address=2001:db8:1::5/64
+
+[Route]
+Gateway=2001:db8:1::1
+`,
+		"10-config-drive-4.network": `# From the network data of the config drive.
+[Match]
+MACAddress=fa:16:3e:00:00:05
+
+[Network]
+LinkLocalAddressing=ipv6
+IPv6AcceptRA=yes
+DHCP=ipv6
 `,
 	}, files)
 	require.Equal(t, []string{"192.0.2.53", "192.0.2.54"}, nameServers)
