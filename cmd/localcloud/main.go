@@ -30,7 +30,7 @@ func main() {
 
 // options are the flags that every command has.
 type options struct {
-	state, listen, external, second, prefix string
+	state, listen, external, external6, second, prefix string
 }
 
 func root() *cobra.Command {
@@ -51,6 +51,7 @@ func root() *cobra.Command {
 	flags.StringVar(&o.state, "state", "/var/lib/burano-localcloud", "folder of everything the cloud keeps")
 	flags.StringVar(&o.listen, "listen", localcloud.DefaultListen, "address and port of all APIs")
 	flags.StringVar(&o.external, "external-cidr", localcloud.DefaultExternal, "external network, free on this host; floating IPs are of it")
+	flags.StringVar(&o.external6, "external-ipv6", "", "network of IPv6 of the external network, free on this host, such as fd00:88::/64; this host has routes to the networks behind it")
 	flags.StringVar(&o.second, "second-region-cidr", "", "gives the cloud a second region, "+keystone.SecondRegion+", with this external network, free on this host")
 	flags.StringVar(&o.prefix, "prefix", "", "beginning of the names of network namespaces and interfaces, to keep two clouds apart")
 	_ = flags.MarkHidden("prefix")
@@ -63,7 +64,12 @@ func (o *options) config() (localcloud.Config, error) {
 	if err != nil {
 		return localcloud.Config{}, fmt.Errorf("--external-cidr %s: a network such as %s is wanted", o.external, localcloud.DefaultExternal)
 	}
-	var second netip.Prefix
+	var second, external6 netip.Prefix
+	if o.external6 != "" {
+		if external6, err = netip.ParsePrefix(o.external6); err != nil {
+			return localcloud.Config{}, fmt.Errorf("--external-ipv6 %s: a network such as fd00:88::/64 is wanted", o.external6)
+		}
+	}
 	if o.second != "" {
 		if second, err = netip.ParsePrefix(o.second); err != nil {
 			return localcloud.Config{}, fmt.Errorf("--second-region-cidr %s: a network such as 10.89.0.0/24 is wanted", o.second)
@@ -73,5 +79,5 @@ func (o *options) config() (localcloud.Config, error) {
 	if err != nil {
 		return localcloud.Config{}, fmt.Errorf("--state %s: %w", o.state, err)
 	}
-	return localcloud.Config{StateDir: state, Listen: o.listen, ExternalCIDR: external, SecondCIDR: second, Prefix: o.prefix}, nil
+	return localcloud.Config{StateDir: state, Listen: o.listen, ExternalCIDR: external, External6: external6, SecondCIDR: second, Prefix: o.prefix}, nil
 }

@@ -42,6 +42,7 @@ type Config struct {
 	StateDir     string       // folder of everything it keeps, made when missing
 	Listen       string       // address and port, DefaultListen when ""; also in the catalog
 	ExternalCIDR netip.Prefix // external network, DefaultExternal when it is not valid
+	External6    netip.Prefix // its network of IPv6, /64 or larger; none when it is not valid
 	// SecondCIDR is the external network of a second region, keystone.SecondRegion, with networks, images, servers, volumes and stacks of
 	// its own; when it is not valid the cloud has one region.
 	SecondCIDR netip.Prefix
@@ -81,7 +82,7 @@ func (c Config) hypervisor() hypervisor.Config {
 
 // second is the configuration of the second region's services.
 func (c Config) second() Config {
-	c.StateDir, c.ExternalCIDR = filepath.Join(c.StateDir, keystone.SecondRegion), c.SecondCIDR
+	c.StateDir, c.ExternalCIDR, c.External6 = filepath.Join(c.StateDir, keystone.SecondRegion), c.SecondCIDR, netip.Prefix{}
 	c.Prefix = strings.TrimSuffix(c.Prefix, "-") + "b-"
 	return c
 }
@@ -157,7 +158,7 @@ func (c *Cloud) add(ctx context.Context, config Config, below string, identity *
 		return err
 	}
 	networks, err := neutron.New(neutron.Config{
-		StateDir: config.StateDir, ExternalCIDR: config.ExternalCIDR, Prefix: config.Prefix, Logger: logger("neutron"),
+		StateDir: config.StateDir, ExternalCIDR: config.ExternalCIDR, External6: config.External6, Prefix: config.Prefix, Logger: logger("neutron"),
 	})
 	if err != nil {
 		return err

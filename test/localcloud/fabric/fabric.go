@@ -22,6 +22,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,7 +43,10 @@ type Config struct {
 	Prefix string
 	// External is the external network; the host takes its first address.
 	External netip.Prefix
-	Logger   *slog.Logger
+	// External6 is its network of IPv6, of which the host takes the first address too; none when it is not valid. To networks of IPv6 behind
+	// routers the host has routes: there is no NAT between versions of IPv6, and no floating IP.
+	External6 netip.Prefix
+	Logger    *slog.Logger
 }
 
 // Fabric makes and removes the data plane. It is safe for concurrent use.
@@ -68,11 +72,22 @@ func New(config Config) (*Fabric, error) {
 	if !config.External.Addr().Is4() || config.External != config.External.Masked() || config.External.Bits() > 28 {
 		return nil, fmt.Errorf("external network %s: wanted is an IPv4 network of /28 or larger, for example 10.88.0.0/24", config.External)
 	}
+	if six := config.External6; six.IsValid() && (!six.Addr().Is6() || six != six.Masked() || six.Bits() > 64) {
+		return nil, fmt.Errorf("external network %s: wanted is an IPv6 network of /64 or larger, for example fd00:88::/64", six)
+	}
 	return &Fabric{config: config, rulesets: map[string]string{}}, nil
 }
 
 // HostAddress is the host's own address on the external network: its first one.
 func (f *Fabric) HostAddress() netip.Addr { return f.config.External.Addr().Next() }
+
+// HostAddress6 is the host's own address of IPv6 on the external network; not valid when that has none.
+func (f *Fabric) HostAddress6() netip.Addr {
+	if !f.config.External6.IsValid() {
+		return netip.Addr{}
+	}
+	return f.config.External6.Addr().Next()
+}
 
 // ExternalBridge is the name of the host's bridge.
 func (f *Fabric) ExternalBridge() string { return f.config.Prefix + "ext" }
@@ -96,7 +111,14 @@ func (f *Fabric) ApplyExternal(_ context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make external network: %w", err)
 	}
-	if err := setAddresses(host, bridge, []netip.Prefix{netip.PrefixFrom(address, f.config.External.Bits())}); err != nil {
+	addresses := []netip.Prefix{netip.PrefixFrom(address, f.config.External.Bits())}
+	if f.config.External6.IsValid() {
+		if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte("0"), 0); err != nil {
+			return fmt.Errorf("make external network %s: this kernel has no IPv6: %w", f.config.External6, err)
+		}
+		addresses = append(addresses, netip.PrefixFrom(f.HostAddress6(), f.config.External6.Bits()))
+	}
+	if err := setAddresses(host, bridge, addresses); err != nil {
 		return fmt.Errorf("make external network: %w", err)
 	}
 	return nil
@@ -115,28 +137,42 @@ func (f *Fabric) checkOverlap(host *netlink.Handle) error {
 	for _, link := range all {
 		links[link.Attrs().Index] = link.Attrs().Name
 	}
-	refuse := func(what string, index int) error {
-		return fmt.Errorf("external network %s overlaps with %s of interface %s on this host: choose another network for the local cloud", f.config.External, what, links[index])
+	refuse := func(external netip.Prefix, what string, index int) error {
+		return fmt.Errorf("external network %s overlaps with %s of interface %s on this host: choose another network for the local cloud", external, what, links[index])
 	}
-	routes, err := Dump(func() ([]netlink.Route, error) { return host.RouteList(nil, netlink.FAMILY_V4) })
+	routes, err := Dump(func() ([]netlink.Route, error) { return host.RouteList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return fmt.Errorf("list the host's routes: %w", err)
 	}
 	for _, route := range routes {
-		if prefix, ok := prefixOf(route.Dst); ok && prefix.Bits() > 0 && prefix.Overlaps(f.config.External) && route.LinkIndex != own {
-			return refuse("the route to "+prefix.String(), route.LinkIndex)
+		if prefix, ok := prefixOf(route.Dst); ok && prefix.Bits() > 0 && route.LinkIndex != own {
+			if external, overlaps := f.overlapping(prefix); overlaps {
+				return refuse(external, "the route to "+prefix.String(), route.LinkIndex)
+			}
 		}
 	}
-	addresses, err := Dump(func() ([]netlink.Addr, error) { return host.AddrList(nil, netlink.FAMILY_V4) })
+	addresses, err := Dump(func() ([]netlink.Addr, error) { return host.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return fmt.Errorf("list the host's addresses: %w", err)
 	}
 	for _, address := range addresses {
-		if prefix, ok := prefixOf(address.IPNet); ok && prefix.Overlaps(f.config.External) && address.LinkIndex != own {
-			return refuse("the address "+prefix.String(), address.LinkIndex)
+		if prefix, ok := prefixOf(address.IPNet); ok && address.LinkIndex != own {
+			if external, overlaps := f.overlapping(prefix); overlaps {
+				return refuse(external, "the address "+prefix.String(), address.LinkIndex)
+			}
 		}
 	}
 	return nil
+}
+
+// overlapping finds the external network that a network shares addresses with.
+func (f *Fabric) overlapping(prefix netip.Prefix) (external netip.Prefix, overlaps bool) {
+	for _, external := range []netip.Prefix{f.config.External, f.config.External6} {
+		if external.IsValid() && prefix.Overlaps(external) {
+			return external, true
+		}
+	}
+	return netip.Prefix{}, false
 }
 
 // DeleteAll removes everything that carries the fabric's prefix, whoever made it, and undoes what the record says was changed

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"os/exec"
 	"slices"
@@ -28,45 +29,46 @@ type Source struct {
 	Addresses []netip.Prefix
 }
 
-// Match matches IPv4 packets that begin something.
+// Match matches packets that begin something.
 type Match struct {
+	IPv6     bool           // packets of IPv6 in place of IPv4
 	Protocol uint8          // 0 for all
 	Ports    [2]uint16      // first and last destination port; zeros for all
 	ICMP     []uint8        // type, or type and code
-	Remote   []netip.Prefix // where it comes from or goes to; anywhere when empty
+	Remote   []netip.Prefix // where it comes from or goes to, of the same version of IP; anywhere when empty
 }
 
 // memory are the tables of what is going on, by the port's index and the port's own side first, so that both directions of a
 // connection have one key. They stay when the rules change.
 //
 // The kernel's own connection tracking is not used: for bridges it is an option that many kernels were built without.
-const memory = `	set connections {
-		typeof meta iif . ip saddr . ip daddr . tcp sport . tcp dport
+const memory = `	set connectionsSIX {
+		typeof TCP
 		size 262144
 		flags dynamic,timeout
 	}
-	set closing {
-		typeof meta iif . ip saddr . ip daddr . tcp sport . tcp dport
+	set closingSIX {
+		typeof TCP
 		size 262144
 		flags dynamic,timeout
 	}
-	set datagrams {
-		typeof meta iif . ip saddr . ip daddr . udp sport . udp dport
+	set datagramsSIX {
+		typeof UDP
 		size 262144
 		flags dynamic,timeout
 	}
-	set echoes {
-		typeof meta iif . ip saddr . ip daddr . icmp id
+	set echoesSIX {
+		typeof ECHO
 		size 65536
 		flags dynamic,timeout
 	}
-	set others {
-		typeof meta iif . ip saddr . ip daddr . ip protocol
+	set othersSIX {
+		typeof OTHER
 		size 65536
 		flags dynamic,timeout
 	}
-	set fragments {
-		typeof meta iif . ip saddr . ip daddr . ip protocol . ip id
+	set fragmentsSIX {
+		typeof PART
 		size 65536
 		flags dynamic,timeout
 	}
@@ -74,57 +76,73 @@ const memory = `	set connections {
 
 // known lets pass what belongs to something that was let pass before. A SYN always begins something new. What quotes a packet in an
 // ICMP error cannot be looked up, so those errors pass.
-const known = `		ether type arp return
-		ether type != ip drop
-		ip frag-off & 0x1fff != 0 FRAGMENT @fragments return
-		ip frag-off & 0x1fff != 0 drop
-		tcp flags & (fin | rst) != 0 TCP @connections update @closing { TCP timeout 2m } delete @connections { TCP }
-		tcp flags & (syn | ack) != syn TCP @connections update @connections { TCP timeout 5d } goto CHAIN-passed
-		tcp flags & (syn | ack) != syn TCP @closing update @closing { TCP timeout 2m } goto CHAIN-passed
-		UDP @datagrams update @datagrams { UDP timeout 3m } goto CHAIN-passed
-		icmp type echo-reply ECHO @echoes goto CHAIN-passed
-		icmp type { destination-unreachable, time-exceeded, parameter-problem } return
-		ip protocol != { icmp, tcp, udp } OTHER @others update @others { OTHER timeout 10m } goto CHAIN-passed
+const known = `		LATER PART @fragmentsSIX return
+		LATER drop
+		tcp flags & (fin | rst) != 0 TCP @connectionsSIX update @closingSIX { TCP timeout 2m } delete @connectionsSIX { TCP }
+		tcp flags & (syn | ack) != syn TCP @connectionsSIX update @connectionsSIX { TCP timeout 5d } goto CHAIN-passed
+		tcp flags & (syn | ack) != syn TCP @closingSIX update @closingSIX { TCP timeout 2m } goto CHAIN-passed
+		UDP @datagramsSIX update @datagramsSIX { UDP timeout 3m } goto CHAIN-passed
+		ICMP type echo-reply ECHO @echoesSIX goto CHAIN-passed
+		ICMP type { ERRORS } return
+		PROTOCOL != { CONTROL, tcp, udp } OTHER @othersSIX update @othersSIX { OTHER timeout 10m } goto CHAIN-passed
 `
 
 // begun remembers what a rule let pass. A TCP connection that is not answered is forgotten soon.
-const begun = `		tcp flags & (syn | ack) != 0 update @connections { TCP timeout 2m } delete @closing { TCP }
-		ip protocol udp update @datagrams { UDP timeout 3m }
-		icmp type echo-request update @echoes { ECHO timeout 30s }
-		ip protocol != { icmp, tcp, udp } update @others { OTHER timeout 10m }
+const begun = `		tcp flags & (syn | ack) != 0 update @connectionsSIX { TCP timeout 2m } delete @closingSIX { TCP }
+		PROTOCOL udp update @datagramsSIX { UDP timeout 3m }
+		ICMP type echo-request update @echoesSIX { ECHO timeout 30s }
+		PROTOCOL != { CONTROL, tcp, udp } update @othersSIX { OTHER timeout 10m }
 		goto CHAIN-passed
 `
 
 // passed remembers that the rest of a fragmented packet may follow its first part.
-const passed = `		ip frag-off & 0x2000 != 0 update @fragments { FRAGMENT timeout 30s }
+const passed = `		MORE update @fragmentsSIX { PART timeout 30s }
 `
 
-// direction is the view of a packet from a port: sent by the server behind it, or received.
+// What goes through whatever the rules say, as Neutron lets it (ICMPV6_ALLOWED_INGRESS_TYPES and _EGRESS_TYPES of its constants):
+// without neighbour discovery there is no IPv6, and without DHCPv6 no address.
+const (
+	alwaysSent     = "\t\ticmpv6 type { 130-133, 135, 136, 143 } return\n\t\tudp sport 546 udp dport 547 return\n"
+	alwaysReceived = "\t\ticmpv6 type { 130, 134-136 } return\n\t\tudp sport 547 udp dport 546 return\n"
+)
+
+// direction is the view of a packet of one version of IP from a port: sent by the server behind it, or received.
 type direction struct {
 	chain, remote, name string // name matches the port's interface
+	six                 bool
 	fill                *strings.Replacer
 }
 
-func newDirection(chain, name, index, local, remote, localPort, remotePort string) direction {
-	key := index + " . ip " + local + " . ip " + remote
-	return direction{chain: chain, name: name, remote: "ip " + remote, fill: strings.NewReplacer(
-		"CHAIN", chain,
+func newDirection(six bool, suffix, chain, name, index, local, remote, localPort, remotePort string) direction {
+	ip, icmp, control, protocol := "ip", "icmp", "icmp", "ip protocol"
+	later, more, part, mistakes := "ip frag-off & 0x1fff != 0", "ip frag-off & 0x2000 != 0", "ip id", "destination-unreachable, time-exceeded, parameter-problem"
+	if six {
+		ip, icmp, control, protocol = "ip6", "icmpv6", "ipv6-icmp", "meta l4proto"
+		later, more, part, mistakes = "frag frag-off != 0", "frag more-fragments 1", "frag id", "destination-unreachable, packet-too-big, time-exceeded, parameter-problem"
+	}
+	chain += suffix
+	key := index + " . " + ip + " " + local + " . " + ip + " " + remote
+	return direction{chain: chain, name: name, remote: ip + " " + remote, six: six, fill: strings.NewReplacer(
+		"CHAIN", chain, "SIX", suffix, "ICMP", icmp, "CONTROL", control, "PROTOCOL", protocol, "LATER", later, "MORE", more, "ERRORS", mistakes,
 		"TCP", key+" . tcp "+localPort+" . tcp "+remotePort,
 		"UDP", key+" . udp "+localPort+" . udp "+remotePort,
-		"ECHO", key+" . icmp id",
-		"OTHER", key+" . ip protocol",
-		"FRAGMENT", key+" . ip protocol . ip id",
+		"ECHO", key+" . "+icmp+" id",
+		"OTHER", key+" . "+protocol,
+		"PART", key+" . "+protocol+" . "+part,
 	)}
 }
 
-func (d direction) write(b *strings.Builder, ports []string, rules func(i int) []Match) {
+// write gives the chains of a direction. Each of the ports has the rules of its guard; first is what the chain begins with.
+func (d direction) write(b *strings.Builder, first string, ports []string, rules func(i int) []Match) {
 	fmt.Fprintf(b, "\tchain %s-passed {\n%s\t}\n", d.chain, d.fill.Replace(passed))
 	fmt.Fprintf(b, "\tchain %s-begun {\n%s\t}\n", d.chain, d.fill.Replace(begun))
-	fmt.Fprintf(b, "\tchain %s {\n%s", d.chain, d.fill.Replace(known))
+	fmt.Fprintf(b, "\tchain %s {\n%s%s", d.chain, first, d.fill.Replace(known))
 	for i, port := range ports {
 		fmt.Fprintf(b, "\t\t%s %q goto {\n", d.name, port)
 		for _, match := range rules(i) {
-			fmt.Fprintf(b, "\t\t\t%sgoto %s-begun\n", match.text(d.remote), d.chain)
+			if match.IPv6 == d.six {
+				fmt.Fprintf(b, "\t\t\t%sgoto %s-begun\n", match.text(d.remote), d.chain)
+			}
 		}
 		b.WriteString("\t\t\tdrop\n\t\t}\n")
 	}
@@ -132,18 +150,22 @@ func (d direction) write(b *strings.Builder, ports []string, rules func(i int) [
 }
 
 func (m Match) text(remote string) string {
+	icmp, protocol := "icmp", "ip protocol"
+	if m.IPv6 {
+		icmp, protocol = "icmpv6", "meta l4proto"
+	}
 	var b strings.Builder
 	if len(m.Remote) > 0 {
 		fmt.Fprintf(&b, "%s { %s } ", remote, join(m.Remote))
 	}
 	switch {
 	case len(m.ICMP) > 0:
-		fmt.Fprintf(&b, "icmp type %d ", m.ICMP[0])
+		fmt.Fprintf(&b, "%s type %d ", icmp, m.ICMP[0])
 		if len(m.ICMP) > 1 {
-			fmt.Fprintf(&b, "icmp code %d ", m.ICMP[1])
+			fmt.Fprintf(&b, "%s code %d ", icmp, m.ICMP[1])
 		}
 	case m.Protocol != 0:
-		fmt.Fprintf(&b, "ip protocol %d ", m.Protocol)
+		fmt.Fprintf(&b, "%s %d ", protocol, m.Protocol)
 	}
 	if m.Ports[0] != 0 {
 		fmt.Fprintf(&b, "th dport %d-%d ", m.Ports[0], m.Ports[1])
@@ -152,30 +174,46 @@ func (m Match) text(remote string) string {
 }
 
 // guardRules is the whole firewall of a network's bridge; loaded in one go, it takes the place of the one before without a gap
-// and without forgetting what goes on.
+// and without forgetting what goes on. Of IPv6 it has nothing where no port has an address of it.
 func guardRules(table string, name func(portID string) string, guards []Guard) string {
 	guards = slices.SortedFunc(slices.Values(guards), func(a, b Guard) int { return cmp.Compare(a.PortID, b.PortID) })
 	ports := make([]string, len(guards))
 	quoted := make([]string, len(guards))
+	dual := false
 	for i, guard := range guards {
 		ports[i] = name(guard.PortID)
 		quoted[i] = fmt.Sprintf("%q", ports[i])
+		dual = dual || slices.ContainsFunc(guard.Allowed, func(s Source) bool { return len(s.of(true)) > 0 })
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "add table bridge %s\nflush table bridge %s\ntable bridge %s {\n%s", table, table, table, memory)
-	sent := newDirection("sent", "iifname", "meta iif", "saddr", "daddr", "sport", "dport")
-	received := newDirection("received", "oifname", "meta oif", "daddr", "saddr", "dport", "sport")
-	sent.write(&b, ports, func(i int) []Match { return guards[i].Egress })
-	received.write(&b, ports, func(i int) []Match { return guards[i].Ingress })
+	fmt.Fprintf(&b, "add table bridge %s\nflush table bridge %s\ntable bridge %s {\n", table, table, table)
+	write := func(six bool, suffix, firstSent, firstReceived string) {
+		sent := newDirection(six, suffix, "sent", "iifname", "meta iif", "saddr", "daddr", "sport", "dport")
+		received := newDirection(six, suffix, "received", "oifname", "meta oif", "daddr", "saddr", "dport", "sport")
+		b.WriteString(sent.fill.Replace(memory))
+		sent.write(&b, firstSent, ports, func(i int) []Match { return guards[i].Egress })
+		received.write(&b, firstReceived, ports, func(i int) []Match { return guards[i].Ingress })
+	}
+	arp, rest := "\t\tether type arp return\n", "\t\tether type != ip drop\n"
+	if dual {
+		write(true, "6", alwaysSent, alwaysReceived)
+		write(false, "", arp+"\t\tether type ip6 goto sent6\n"+rest, arp+"\t\tether type ip6 goto received6\n"+rest)
+	} else {
+		write(false, "", arp+rest, arp+rest)
+	}
 	// Before the bridge learns where a MAC address is.
 	b.WriteString("\tchain speaker {\n\t\ttype filter hook prerouting priority filter; policy accept;\n")
 	for i, guard := range guards {
 		fmt.Fprintf(&b, "\t\tiifname %q jump {\n", ports[i])
 		for _, source := range guard.Allowed {
 			nobody := netip.PrefixFrom(netip.IPv4Unspecified(), 32) // who asks whether an address is free (RFC 5227) speaks as nobody
-			fmt.Fprintf(&b, "\t\t\tether saddr %s arp saddr ether %s arp saddr ip { %s } return\n", source.MAC, source.MAC, join(append([]netip.Prefix{nobody}, source.Addresses...)))
-			if len(source.Addresses) > 0 {
-				fmt.Fprintf(&b, "\t\t\tether saddr %s ip saddr { %s } return\n", source.MAC, join(source.Addresses))
+			addresses := source.of(false)
+			fmt.Fprintf(&b, "\t\t\tether saddr %s arp saddr ether %s arp saddr ip { %s } return\n", source.MAC, source.MAC, join(append([]netip.Prefix{nobody}, addresses...)))
+			if len(addresses) > 0 {
+				fmt.Fprintf(&b, "\t\t\tether saddr %s ip saddr { %s } return\n", source.MAC, join(addresses))
+			}
+			if addresses := source.of(true); len(addresses) > 0 {
+				writeSpeaker6(&b, source.MAC, addresses)
 			}
 		}
 		b.WriteString("\t\t\tdrop\n\t\t}\n")
@@ -197,6 +235,55 @@ func guardRules(table string, name func(portID string) string, guards []Guard) s
 	}
 	b.WriteString("}\n")
 	return b.String()
+}
+
+// writeSpeaker6 lets a MAC address speak as these addresses of IPv6 and as its own link-local one, from which neighbours and routers are
+// looked for, and as nobody where it asks whether an address is free (RFC 4862, 5.4). It announces no other's address, itself as no
+// router, and gives nobody an address.
+func writeSpeaker6(b *strings.Builder, mac string, addresses []netip.Prefix) {
+	addresses = append([]netip.Prefix{netip.PrefixFrom(linkLocal(mac), 128)}, addresses...)
+	targets := make([]string, len(addresses))
+	for i, prefix := range addresses {
+		first := prefix.Masked().Addr().As16()
+		last := first
+		for bit := prefix.Bits(); bit < 128; bit++ {
+			last[bit/8] |= 0x80 >> (bit % 8)
+		}
+		if targets[i] = fmt.Sprintf("0x%x", first); last != first {
+			targets[i] += fmt.Sprintf("-0x%x", last)
+		}
+	}
+	fmt.Fprintf(b, "\t\t\tether saddr %s icmpv6 type nd-neighbor-advert @th,64,128 != { %s } drop\n", mac, strings.Join(targets, ", "))
+	fmt.Fprintf(b, "\t\t\tether saddr %s icmpv6 type nd-router-advert drop\n", mac)
+	fmt.Fprintf(b, "\t\t\tether saddr %s udp sport 547 udp dport 546 drop\n", mac)
+	fmt.Fprintf(b, "\t\t\tether saddr %s ip6 saddr :: icmpv6 type { 131, 133, 135, 143 } return\n", mac)
+	fmt.Fprintf(b, "\t\t\tether saddr %s ip6 saddr { %s } return\n", mac, join(addresses))
+}
+
+// linkLocal is the address that a kernel gives an interface with this MAC address by itself (RFC 4291, appendix A).
+func linkLocal(mac string) netip.Addr {
+	hardware, err := net.ParseMAC(mac)
+	if err != nil || len(hardware) != 6 {
+		return netip.IPv6Unspecified()
+	}
+	return EUI64(netip.MustParsePrefix("fe80::/64"), hardware)
+}
+
+// EUI64 is the address in a /64 that an interface gives itself from its MAC address.
+func EUI64(prefix netip.Prefix, mac net.HardwareAddr) netip.Addr {
+	bytes := prefix.Addr().As16()
+	copy(bytes[8:], []byte{mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]})
+	return netip.AddrFrom16(bytes)
+}
+
+// of are the addresses of one version of IP.
+func (s Source) of(six bool) (addresses []netip.Prefix) {
+	for _, address := range s.Addresses {
+		if address.Addr().Is6() == six {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
 }
 
 // guardTable is the firewall's table beside a network's own bridge; beside the host's bridge it carries the fabric's prefix.

@@ -126,14 +126,14 @@ func deleteLink(h *netlink.Handle, link netlink.Link) error {
 	return nil
 }
 
-// setAddresses gives link exactly these IPv4 addresses.
+// setAddresses gives link exactly these addresses, beside the link-local one of IPv6 that it gives itself.
 func setAddresses(h *netlink.Handle, link netlink.Link, wanted []netip.Prefix) error {
-	have, err := Dump(func() ([]netlink.Addr, error) { return h.AddrList(link, netlink.FAMILY_V4) })
+	have, err := Dump(func() ([]netlink.Addr, error) { return h.AddrList(link, netlink.FAMILY_ALL) })
 	if err != nil {
 		return fmt.Errorf("list addresses of %s: %w", link.Attrs().Name, err)
 	}
 	for _, address := range have {
-		if prefix, ok := prefixOf(address.IPNet); ok && !slices.Contains(wanted, prefix) {
+		if prefix, ok := prefixOf(address.IPNet); ok && !slices.Contains(wanted, prefix) && !(prefix.Addr().Is6() && prefix.Addr().IsLinkLocalUnicast()) {
 			if err := h.AddrDel(link, &address); err != nil && !errors.Is(err, syscall.EADDRNOTAVAIL) {
 				return fmt.Errorf("take %s from %s: %w", prefix, link.Attrs().Name, err)
 			}
@@ -143,7 +143,11 @@ func setAddresses(h *netlink.Handle, link netlink.Link, wanted []netip.Prefix) e
 		if slices.ContainsFunc(have, func(a netlink.Addr) bool { p, _ := prefixOf(a.IPNet); return p == prefix }) {
 			continue
 		}
-		if err := h.AddrReplace(link, &netlink.Addr{IPNet: ipnetOf(prefix)}); err != nil {
+		address := &netlink.Addr{IPNet: ipnetOf(prefix)}
+		if prefix.Addr().Is6() {
+			address.Flags = syscall.IFA_F_NODAD // Neutron gives an address to one port only, and nothing waits for the kernel to find that out
+		}
+		if err := h.AddrReplace(link, address); err != nil {
 			return fmt.Errorf("give %s to %s: %w", prefix, link.Attrs().Name, err)
 		}
 	}
@@ -153,7 +157,7 @@ func setAddresses(h *netlink.Handle, link netlink.Link, wanted []netip.Prefix) e
 // setNeighbours gives link exactly these permanent neighbours among those that mine says are the caller's to decide on.
 func setNeighbours(h *netlink.Handle, link netlink.Link, wanted map[netip.Addr]net.HardwareAddr, mine func(netlink.Neigh) bool) error {
 	index := link.Attrs().Index
-	have, err := Dump(func() ([]netlink.Neigh, error) { return h.NeighList(index, netlink.FAMILY_V4) })
+	have, err := Dump(func() ([]netlink.Neigh, error) { return h.NeighList(index, netlink.FAMILY_ALL) })
 	if err != nil {
 		return fmt.Errorf("list neighbours of %s: %w", link.Attrs().Name, err)
 	}
@@ -176,7 +180,11 @@ func setNeighbours(h *netlink.Handle, link netlink.Link, wanted map[netip.Addr]n
 		if known[address] {
 			continue
 		}
-		neighbour := &netlink.Neigh{LinkIndex: index, Family: netlink.FAMILY_V4, State: netlink.NUD_PERMANENT, IP: address.AsSlice(), HardwareAddr: mac}
+		family := netlink.FAMILY_V4
+		if address.Is6() {
+			family = netlink.FAMILY_V6
+		}
+		neighbour := &netlink.Neigh{LinkIndex: index, Family: family, State: netlink.NUD_PERMANENT, IP: address.AsSlice(), HardwareAddr: mac}
 		if err := h.NeighSet(neighbour); err != nil {
 			return fmt.Errorf("tell %s its neighbour %s: %w", link.Attrs().Name, address, err)
 		}

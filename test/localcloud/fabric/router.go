@@ -31,7 +31,7 @@ type Leg struct {
 	PortID    string
 	Network   Network
 	MAC       string
-	Addresses []netip.Prefix // the first is the one traffic is translated to
+	Addresses []netip.Prefix // the first of IPv4 is the one traffic is translated to
 	// Neighbours are the ports of the network, address → MAC. The router does not ask for them, so that the first packet waits for
 	// nothing and a server that takes another one's address is found at once.
 	Neighbours map[netip.Addr]string
@@ -64,7 +64,8 @@ func (f *Fabric) ApplyRouter(_ context.Context, r Router) error {
 			"net/ipv4/ip_forward":             "1",
 			"net/ipv4/conf/all/rp_filter":     "0",
 			"net/ipv4/conf/default/rp_filter": "0",
-			"net/ipv6/conf/all/disable_ipv6":  "1",
+			"net/ipv6/conf/all/forwarding":    "1",
+			"net/ipv6/conf/all/disable_ipv6":  "0",
 		})
 		if err != nil {
 			return fmt.Errorf("make router %s: %w", r.ID, err)
@@ -117,7 +118,7 @@ func (f *Fabric) DeleteRouter(_ context.Context, id string) error {
 			}
 			for _, link := range links {
 				if strings.HasPrefix(link.Attrs().Name, outside) {
-					err = errors.Join(err, f.setHostNeighbours(link.Attrs().HardwareAddr, nil))
+					err = errors.Join(err, f.setHostNeighbours(link.Attrs().HardwareAddr, nil, nil))
 				}
 			}
 			return err
@@ -147,7 +148,7 @@ func (f *Fabric) removeOtherLegs(h *netlink.Handle, r Router) error {
 			continue
 		}
 		if strings.HasPrefix(name, outside) {
-			err = errors.Join(err, f.setHostNeighbours(link.Attrs().HardwareAddr, nil))
+			err = errors.Join(err, f.setHostNeighbours(link.Attrs().HardwareAddr, nil, nil))
 		}
 		err = errors.Join(err, deleteLink(h, link))
 	}
@@ -191,6 +192,9 @@ func (f *Fabric) applyGateway(h *netlink.Handle, ns netns.NsHandle, r Router) er
 	}
 	host := f.HostAddress()
 	leg.Neighbours = map[netip.Addr]string{host: macOf("external", host).String()}
+	if six := f.HostAddress6(); six.IsValid() {
+		leg.Neighbours[six] = macOf("external", host).String()
+	}
 	maps.Copy(leg.Neighbours, r.Gateway.Neighbours)
 	if err := f.applyLeg(h, ns, leg, outside); err != nil {
 		return err
@@ -203,6 +207,23 @@ func (f *Fabric) applyGateway(h *netlink.Handle, ns netns.NsHandle, r Router) er
 	if err := h.RouteReplace(route); err != nil {
 		return fmt.Errorf("default route: %w", err)
 	}
+	routes := map[netip.Prefix]netip.Addr{}
+	for _, address := range r.Gateway.Addresses {
+		if !address.Addr().Is6() || !f.HostAddress6().IsValid() {
+			continue
+		}
+		route := &netlink.Route{LinkIndex: link.Attrs().Index, Gw: f.HostAddress6().AsSlice(), Dst: ipnetOf(netip.PrefixFrom(netip.IPv6Unspecified(), 0))}
+		if err := h.RouteReplace(route); err != nil {
+			return fmt.Errorf("default route of IPv6: %w", err)
+		}
+		for _, leg := range r.Interfaces {
+			for _, inside := range leg.Addresses {
+				if inside.Addr().Is6() {
+					routes[inside.Masked()] = address.Addr()
+				}
+			}
+		}
+	}
 	mac, err := net.ParseMAC(leg.MAC)
 	if err != nil {
 		return err
@@ -211,12 +232,13 @@ func (f *Fabric) applyGateway(h *netlink.Handle, ns netns.NsHandle, r Router) er
 	for _, address := range leg.Addresses {
 		own[address.Addr()] = mac
 	}
-	return f.setHostNeighbours(mac, own)
+	return f.setHostNeighbours(mac, own, routes)
 }
 
 // setHostNeighbours tells the host which external addresses are behind this MAC. A floating address moves between routers, and
-// the host would look for it at the old one for half a minute.
-func (f *Fabric) setHostNeighbours(mac net.HardwareAddr, addresses map[netip.Addr]net.HardwareAddr) error {
+// the host would look for it at the old one for half a minute. routes are the networks of IPv6 behind it, by the address of the router
+// that has them; one to which the host has a way already keeps that.
+func (f *Fabric) setHostNeighbours(mac net.HardwareAddr, addresses map[netip.Addr]net.HardwareAddr, routes map[netip.Prefix]netip.Addr) error {
 	defer f.lock(f.ExternalBridge())()
 	h, err := netlink.NewHandle(syscall.NETLINK_ROUTE)
 	if err != nil {
@@ -227,14 +249,63 @@ func (f *Fabric) setHostNeighbours(mac net.HardwareAddr, addresses map[netip.Add
 	if err != nil {
 		return fmt.Errorf("find bridge %s: %w", f.ExternalBridge(), err)
 	}
-	return setNeighbours(h, link, addresses, func(n netlink.Neigh) bool { return slices.Equal(n.HardwareAddr, mac) })
+	mine := func(n netlink.Neigh) bool { return slices.Equal(n.HardwareAddr, mac) }
+	if err := f.setHostRoutes(h, link, routes, mine); err != nil {
+		return err
+	}
+	return setNeighbours(h, link, addresses, mine)
+}
+
+// setHostRoutes gives the host exactly these routes through the neighbours that are mine, as setNeighbours has noted them before. A new
+// router has none yet, and nothing to take away.
+func (f *Fabric) setHostRoutes(h *netlink.Handle, link netlink.Link, wanted map[netip.Prefix]netip.Addr, mine func(netlink.Neigh) bool) error {
+	if !f.config.External6.IsValid() {
+		return nil
+	}
+	neighbours, err := Dump(func() ([]netlink.Neigh, error) { return h.NeighList(link.Attrs().Index, netlink.FAMILY_V6) })
+	if err != nil {
+		return fmt.Errorf("list neighbours of %s: %w", link.Attrs().Name, err)
+	}
+	have, err := Dump(func() ([]netlink.Route, error) { return h.RouteList(link, netlink.FAMILY_V6) })
+	if err != nil {
+		return fmt.Errorf("list routes of %s: %w", link.Attrs().Name, err)
+	}
+	taken := map[netip.Prefix]bool{}
+	for _, route := range have {
+		prefix, ok := prefixOf(route.Dst)
+		if !ok || route.Gw == nil {
+			continue
+		}
+		through, _ := netip.AddrFromSlice(route.Gw)
+		if own := slices.ContainsFunc(neighbours, func(n netlink.Neigh) bool { return mine(n) && n.IP.Equal(route.Gw) }); !own || wanted[prefix] == through {
+			taken[prefix] = true
+			continue
+		}
+		if err := h.RouteDel(&route); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("take the route to %s from %s: %w", prefix, link.Attrs().Name, err)
+		}
+	}
+	for prefix, through := range wanted {
+		if taken[prefix] {
+			continue
+		}
+		route := &netlink.Route{LinkIndex: link.Attrs().Index, Gw: through.AsSlice(), Dst: ipnetOf(prefix)}
+		if err := h.RouteAdd(route); err != nil && !errors.Is(err, syscall.EEXIST) {
+			return fmt.Errorf("route to %s through %s: %w", prefix, through, err)
+		}
+	}
+	return nil
 }
 
 // ruleset is the whole NAT of a router; loaded in one go, it takes the place of the one before without a gap.
 func ruleset(r Router) string {
 	var b strings.Builder
 	b.WriteString("add table ip burano\ndelete table ip burano\ntable ip burano {\n")
-	if r.Gateway == nil || len(r.Gateway.Addresses) == 0 {
+	var router netip.Addr
+	if r.Gateway != nil {
+		router = first4(r.Gateway.Addresses)
+	}
+	if !router.IsValid() {
 		b.WriteString("}\n")
 		return b.String()
 	}
@@ -259,7 +330,6 @@ func ruleset(r Router) string {
 	writeMap("fixed", outward)
 	b.WriteString("\tchain prerouting {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t\tdnat to ip daddr map @floating\n\t}\n")
 	b.WriteString("\tchain postrouting {\n\t\ttype nat hook postrouting priority srcnat; policy accept;\n")
-	router := r.Gateway.Addresses[0].Addr()
 	translate := func(match string) {
 		fmt.Fprintf(&b, "\t\t%ssnat to ip saddr map @fixed\n", match)
 		if r.SNAT {
@@ -271,7 +341,9 @@ func ruleset(r Router) string {
 	var networks []string
 	for _, leg := range r.Interfaces {
 		for _, address := range leg.Addresses {
-			networks = append(networks, address.Masked().String())
+			if address.Addr().Is4() {
+				networks = append(networks, address.Masked().String())
+			}
 		}
 	}
 	if slices.Sort(networks); len(networks) > 0 {
@@ -279,6 +351,15 @@ func ruleset(r Router) string {
 	}
 	b.WriteString("\t}\n}\n")
 	return b.String()
+}
+
+func first4(addresses []netip.Prefix) netip.Addr {
+	for _, address := range addresses {
+		if address.Addr().Is4() {
+			return address.Addr()
+		}
+	}
+	return netip.Addr{}
 }
 
 func setSysctls(namespace string, values map[string]string) error {

@@ -173,7 +173,7 @@ func subnetType() resourceType {
 	}
 	t := resourceType{
 		properties: map[string]property{
-			"network": {kind: words, required: true}, "cidr": {kind: words, required: true}, "ip_version": {kind: number}, "name": {kind: words, update: true},
+			"network": {kind: words, required: true}, "cidr": {kind: words, required: true}, "ip_version": {kind: number}, "ipv6_address_mode": {kind: words}, "ipv6_ra_mode": {kind: words}, "name": {kind: words, update: true},
 			"gateway_ip": {kind: words, update: true}, "allocation_pools": {kind: aList, update: true}, "dns_nameservers": {kind: aList, update: true},
 			"enable_dhcp": {kind: truth, update: true}, "host_routes": {kind: aList, update: true}, "tenant_id": {kind: words}, "value_specs": {kind: aMap, update: true},
 			"tags": {kind: aList, update: true},
@@ -186,6 +186,11 @@ func subnetType() resourceType {
 		r.CIDR = j.text("cidr")
 		if version := j.text("ip_version"); version == "6" {
 			r.IPVersion = 6
+		}
+		for name, mode := range map[string]**string{"ipv6_address_mode": &r.IPv6AddressMode, "ipv6_ra_mode": &r.IPv6RAMode} {
+			if text := j.text(name); text != "" {
+				*mode = &text
+			}
 		}
 		r.NetworkID, err = j.findNetwork(j.text("network"))
 		return err

@@ -3,6 +3,7 @@ package neutron
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 )
 
 // This file is arithmetic on addresses and the choice of a free one.
@@ -13,19 +14,27 @@ func nth(address netip.Addr, n uint32) netip.Addr {
 	return netip.AddrFrom4(bytes)
 }
 
-// last is the broadcast address.
+// last is the last address of a network, which of IPv4 is its broadcast address.
 func last(prefix netip.Prefix) netip.Addr {
-	return nth(prefix.Masked().Addr(), 1<<(32-prefix.Bits())-1)
+	bytes := prefix.Masked().Addr().AsSlice()
+	for bit := prefix.Bits(); bit < len(bytes)*8; bit++ {
+		bytes[bit/8] |= 0x80 >> (bit % 8)
+	}
+	address, _ := netip.AddrFromSlice(bytes)
+	return address
 }
 
-// usable says whether a port can have the address.
+// usable says whether a port can have the address. The first one of an IPv6 network is that of all its routers (RFC 4291, 2.6.1).
 func usable(prefix netip.Prefix, address netip.Addr) bool {
-	return prefix.Contains(address) && address != prefix.Masked().Addr() && address != last(prefix)
+	return prefix.Contains(address) && address != prefix.Masked().Addr() && (address.Is6() || address != last(prefix))
 }
 
 // defaultPools are all usable addresses but the gateway's.
 func defaultPools(prefix netip.Prefix, gateway netip.Addr) []AllocationPool {
-	first, end := prefix.Addr().Next(), last(prefix).Prev()
+	first, end := prefix.Addr().Next(), last(prefix)
+	if prefix.Addr().Is4() {
+		end = end.Prev()
+	}
 	pools := []AllocationPool{}
 	add := func(a, b netip.Addr) {
 		if a.Compare(b) <= 0 {
@@ -70,19 +79,11 @@ func (s *Service) used(subnet Subnet) map[netip.Addr]bool {
 // fixedIPs decides on the addresses of a port. The caller holds the lock. had are those it has now, which it may keep.
 func (s *Service) fixedIPs(network Network, wanted *[]FixedIP, had []FixedIP) ([]FixedIP, error) {
 	if wanted == nil {
-		if network.subnet() == "" {
+		if len(network.Subnets) == 0 {
 			return []FixedIP{}, nil // a port without an address, as Neutron makes it in a network without subnets
 		}
-		wanted = &[]FixedIP{{}}
-		// One address of the first subnet that has one left.
-		for _, id := range network.Subnets {
-			if subnet, ok := s.subnets.Get(id); ok {
-				if _, err := s.free(subnet, nil); err == nil {
-					wanted = &[]FixedIP{{SubnetID: id}}
-					break
-				}
-			}
-		}
+		ofEach := s.addressOfEach(network)
+		wanted = &ofEach
 	}
 	chosen, taken := []FixedIP{}, map[netip.Addr]bool{}
 	for _, want := range *wanted {
@@ -90,10 +91,33 @@ func (s *Service) fixedIPs(network Network, wanted *[]FixedIP, had []FixedIP) ([
 		if err != nil {
 			return nil, err
 		}
-		taken[netip.MustParseAddr(fixed.IPAddress)] = true
+		if fixed.IPAddress != "" {
+			taken[netip.MustParseAddr(fixed.IPAddress)] = true
+		}
 		chosen = append(chosen, fixed)
 	}
 	return chosen, nil
+}
+
+// addressOfEach is what a port gets that asks for nothing: an address of the first subnet of each version of IP that has one left, and one
+// of each subnet whose addresses servers make themselves.
+func (s *Service) addressOfEach(network Network) []FixedIP {
+	wanted, done := []FixedIP{}, map[int]bool{}
+	for _, id := range network.Subnets {
+		subnet, ok := s.subnets.Get(id)
+		if !ok || !subnet.automatic() && done[subnet.IPVersion] {
+			continue
+		}
+		if _, err := s.free(subnet, nil); err != nil {
+			continue
+		}
+		done[subnet.IPVersion] = done[subnet.IPVersion] || !subnet.automatic()
+		wanted = append(wanted, FixedIP{SubnetID: id})
+	}
+	if len(wanted) == 0 {
+		return []FixedIP{{}} // which says that there is none
+	}
+	return wanted
 }
 
 func (s *Service) fixedIP(network Network, want FixedIP, had []FixedIP, taken map[netip.Addr]bool) (FixedIP, error) {
@@ -112,6 +136,9 @@ func (s *Service) fixedIP(network Network, want FixedIP, had []FixedIP, taken ma
 		return FixedIP{}, problem(400, "InvalidIpForNetwork", "IP address %s is not a valid IP for any of the subnets on the specified network.", want.IPAddress)
 	}
 	if !address.IsValid() {
+		if subnet.automatic() {
+			return FixedIP{SubnetID: subnet.ID}, nil // of the port's MAC address, which it may not have yet
+		}
 		for _, old := range had { // a port keeps what it has in that subnet
 			if old := old; old.SubnetID == subnet.ID && !taken[netip.MustParseAddr(old.IPAddress)] {
 				return old, nil
@@ -119,6 +146,9 @@ func (s *Service) fixedIP(network Network, want FixedIP, had []FixedIP, taken ma
 		}
 		address, err := s.free(subnet, taken)
 		return FixedIP{SubnetID: subnet.ID, IPAddress: address.String()}, err
+	}
+	if subnet.automatic() && string(subnet.GatewayIP) != address.String() && !slices.Contains(had, FixedIP{SubnetID: subnet.ID, IPAddress: address.String()}) {
+		return FixedIP{}, problem(400, "AllocationOnAutoAddressSubnet", "IPv6 address %s can not be directly assigned to a port on subnet %s as the subnet is configured for automatic addresses", address, subnet.ID)
 	}
 	if !usable(subnet.prefix(), address) {
 		return FixedIP{}, problem(400, "InvalidIpForSubnet", "IP address %s is not a valid IP for the specified subnet.", address)

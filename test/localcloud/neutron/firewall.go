@@ -82,7 +82,7 @@ func (p Port) sources() []fabric.Source {
 	}
 	for _, pair := range p.AllowedAddressPairs {
 		prefix, err := parsePair(pair.IPAddress)
-		if err != nil || !prefix.Addr().Is4() {
+		if err != nil {
 			continue
 		}
 		at := slices.IndexFunc(sources, func(s fabric.Source) bool { return s.MAC == pair.MACAddress })
@@ -104,15 +104,19 @@ func parsePair(text string) (netip.Prefix, error) {
 	return prefix.Masked(), err
 }
 
-// match is what a rule lets through; false when that is nothing that occurs here, such as IPv6 or the members of an empty group.
+// match is what a rule lets through; false when that is nothing that occurs here: the members of an empty group.
 func (r SecurityGroupRule) match(members map[string][]netip.Prefix) (fabric.Match, bool) {
-	if r.EtherType != "IPv4" {
-		return fabric.Match{}, false
+	match := fabric.Match{IPv6: r.EtherType == "IPv6", Protocol: r.number()}
+	if match.IPv6 && match.Protocol == protocols["icmp"] { // which Neutron takes for ICMPv6
+		match.Protocol = protocols["icmpv6"]
 	}
-	match := fabric.Match{Protocol: r.number()}
 	switch {
 	case r.RemoteGroupID != "":
-		match.Remote = members[string(r.RemoteGroupID)]
+		for _, member := range members[string(r.RemoteGroupID)] {
+			if member.Addr().Is6() == match.IPv6 {
+				match.Remote = append(match.Remote, member)
+			}
+		}
 		if len(match.Remote) == 0 {
 			return match, false
 		}
@@ -121,7 +125,7 @@ func (r SecurityGroupRule) match(members map[string][]netip.Prefix) (fabric.Matc
 	}
 	switch {
 	case r.PortRangeMin == nil:
-	case match.Protocol == protocols["icmp"]: // type and code
+	case match.Protocol == protocols["icmp"] || match.Protocol == protocols["icmpv6"]: // type and code
 		match.ICMP = []uint8{uint8(*r.PortRangeMin)}
 		if r.PortRangeMax != nil {
 			match.ICMP = append(match.ICMP, uint8(*r.PortRangeMax))

@@ -78,6 +78,8 @@ func (s *Service) createFloatingIP(ctx context.Context, projectID string, reques
 	var wanted *[]FixedIP
 	if request.FloatingIPAddress != "" || request.SubnetID != "" {
 		wanted = &[]FixedIP{{SubnetID: request.SubnetID, IPAddress: request.FloatingIPAddress}}
+	} else if subnet, ok := s.subnetOf4(network); ok { // there are none of IPv6
+		wanted = &[]FixedIP{{SubnetID: subnet.ID}}
 	}
 	if err := s.addressPort(&port, network, wanted, ""); err != nil {
 		return FloatingIP{}, err
@@ -161,10 +163,11 @@ func (s *Service) associate(ctx context.Context, floating *FloatingIP, projectID
 	if err != nil {
 		return err
 	}
-	if len(port.FixedIPs) == 0 {
+	first := slices.IndexFunc(port.FixedIPs, func(f FixedIP) bool { return netip.MustParseAddr(f.IPAddress).Is4() })
+	if first < 0 {
 		return problem(400, "BadRequest", "Bad floatingip request: Cannot add floating IP to port %s that has no fixed IPv4 addresses.", port.ID)
 	}
-	fixed := port.FixedIPs[0]
+	fixed := port.FixedIPs[first]
 	if request.FixedIPAddress != "" {
 		at := slices.IndexFunc(port.FixedIPs, func(f FixedIP) bool { return f.IPAddress == request.FixedIPAddress })
 		if at < 0 {

@@ -42,11 +42,14 @@ func (n Network) visible(projectID string) bool {
 	return n.belongs(projectID) || n.Shared || n.External
 }
 
-func (n Network) subnet() string {
-	if len(n.Subnets) == 0 {
-		return ""
+// subnetOf4 is the first subnet of IPv4 of a network.
+func (s *Service) subnetOf4(n Network) (Subnet, bool) {
+	for _, id := range n.Subnets {
+		if subnet, ok := s.subnets.Get(id); ok && subnet.IPVersion == 4 {
+			return subnet, true
+		}
 	}
-	return n.Subnets[0]
+	return Subnet{}, false
 }
 
 func (n Network) fabric() fabric.Network {

@@ -35,6 +35,7 @@ const Public = "public"
 type Config struct {
 	StateDir     string
 	ExternalCIDR netip.Prefix
+	External6    netip.Prefix // the external network's subnet of IPv6; none when it is not valid
 	// Prefix begins the names of everything made on the machine, at most 6 letters; fabric.Prefix when empty. Two local clouds on one
 	// machine (tests) need different ones, and different external networks.
 	Prefix string
@@ -75,7 +76,7 @@ func New(config Config) (*Service, error) {
 		config.Now = time.Now
 	}
 	dir := filepath.Join(config.StateDir, "neutron")
-	plane, err := fabric.New(fabric.Config{StateDir: dir, Prefix: config.Prefix, External: config.ExternalCIDR, Logger: config.Logger})
+	plane, err := fabric.New(fabric.Config{StateDir: dir, Prefix: config.Prefix, External: config.ExternalCIDR, External6: config.External6, Logger: config.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("start neutron: %w", err)
 	}
@@ -107,9 +108,9 @@ func (s *Service) open(dir string) error {
 func (s *Service) makePublic() error {
 	for _, network := range s.networks.All() {
 		if network.External {
-			subnet, _ := s.subnets.Get(network.subnet())
+			subnet, _ := s.subnetOf4(network)
 			if subnet.CIDR == s.config.ExternalCIDR.String() {
-				return nil
+				return s.makePublic6(network)
 			}
 			return fmt.Errorf("this local cloud was made with the external network %s and is started with %s: take it down first, or start it as before", subnet.CIDR, s.config.ExternalCIDR)
 		}
@@ -124,6 +125,31 @@ func (s *Service) makePublic() error {
 	if err := s.subnets.Put(subnet.ID, subnet); err != nil {
 		return err
 	}
+	if err := s.networks.Put(network.ID, network); err != nil {
+		return err
+	}
+	return s.makePublic6(network)
+}
+
+// makePublic6 gives the external network its subnet of IPv6, also one that had none before.
+func (s *Service) makePublic6(network Network) error {
+	for _, id := range network.Subnets {
+		if subnet, ok := s.subnets.Get(id); ok && subnet.IPVersion == 6 {
+			if subnet.CIDR == s.config.External6.String() {
+				return nil
+			}
+			return fmt.Errorf("this local cloud was made with the external IPv6 network %s and is started with another: take it down first, or start it as before", subnet.CIDR)
+		}
+	}
+	if !s.config.External6.IsValid() {
+		return nil
+	}
+	prefix, host := s.config.External6, s.fabric.HostAddress6()
+	subnet := Subnet{Common: s.common("", "", Public+"-subnet6"), NetworkID: network.ID, IPVersion: 6, CIDR: prefix.String(), GatewayIP: OrNull(host.String()), AllocationPools: defaultPools(prefix, host)}
+	if err := s.subnets.Put(subnet.ID, subnet); err != nil {
+		return err
+	}
+	network.Subnets = append(network.Subnets, subnet.ID)
 	return s.networks.Put(network.ID, network)
 }
 

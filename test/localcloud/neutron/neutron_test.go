@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -107,9 +108,17 @@ func (c cloud) boot(t *testing.T, serverID, portID string) neutron.Interface {
 	link, err := h.LinkByName("eth0")
 	require.NoError(t, err)
 	require.Equal(t, plugged.MAC, link.Attrs().HardwareAddr.String())
-	address := plugged.Addresses[0]
-	require.NoError(t, h.AddrReplace(link, &netlink.Addr{IPNet: &net.IPNet{IP: address.Addr().AsSlice(), Mask: net.CIDRMask(address.Bits(), 32)}}))
-	require.NoError(t, h.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: plugged.Gateway.AsSlice()}))
+	for _, address := range plugged.Addresses {
+		flags := 0
+		if address.Addr().Is6() {
+			flags = syscall.IFA_F_NODAD // to be used at once
+		}
+		given := &netlink.Addr{IPNet: &net.IPNet{IP: address.Addr().AsSlice(), Mask: net.CIDRMask(address.Bits(), address.Addr().BitLen())}, Flags: flags}
+		require.NoError(t, h.AddrReplace(link, given))
+		if address.Gateway.IsValid() {
+			require.NoError(t, h.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: address.Gateway.AsSlice()}))
+		}
+	}
 	return plugged
 }
 
@@ -148,8 +157,7 @@ func TestAServerIsReachedByItsFloatingAddressAndLeavesNothing(t *testing.T) {
 	require.Len(t, port.SecurityGroups, 1)
 
 	plugged := c.boot(t, "11111111-0000-0000-0000-000000000000", port.ID)
-	require.Equal(t, []netip.Prefix{netip.MustParsePrefix("10.10.0.2/24")}, plugged.Addresses)
-	require.Equal(t, netip.MustParseAddr("10.10.0.1"), plugged.Gateway)
+	require.Equal(t, []neutron.Fixed{{Prefix: netip.MustParsePrefix("10.10.0.2/24"), Gateway: netip.MustParseAddr("10.10.0.1")}}, plugged.Addresses)
 	require.Equal(t, []netip.Addr{netip.MustParseAddr("192.0.2.53")}, plugged.DNS)
 	require.Equal(t, 1450, plugged.MTU)
 	require.Equal(t, "net", plugged.NetworkName)
@@ -381,7 +389,7 @@ func TestWhatCannotBeIsRefusedInNeutronsWords(t *testing.T) {
 	}
 	requireProblem(t, subnet(subnets.CreateOpts{CIDR: "10.10.0.0/24"}), 400, "InvalidInput", "overlaps with another subnet")
 	requireProblem(t, subnet(subnets.CreateOpts{CIDR: "ten"}), 400, "InvalidInput", "'ten' is not a valid IP subnet")
-	requireProblem(t, subnet(subnets.CreateOpts{CIDR: "fd00::/64"}), 400, "InvalidInput", "not an IPv4 network")
+	requireProblem(t, subnet(subnets.CreateOpts{CIDR: "fd00::/64"}), 400, "InvalidInput", "does not match the ip_version")
 	outside := "10.99.0.1"
 	requireProblem(t, subnet(subnets.CreateOpts{CIDR: "10.11.0.0/24", GatewayIP: &outside}), 400, "InvalidInput", "Gateway is not valid on subnet")
 	requireProblem(t, subnet(subnets.CreateOpts{CIDR: "10.11.0.0/24", AllocationPools: []subnets.AllocationPool{{Start: "10.11.0.9", End: "10.12.0.1"}}}), 400, "OutOfBoundsAllocationPool", "spans beyond the subnet cidr")

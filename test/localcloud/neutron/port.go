@@ -150,6 +150,11 @@ func (s *Service) addressPort(port *Port, network Network, wanted *[]FixedIP, ma
 	if port.FixedIPs, err = s.fixedIPs(network, wanted, port.FixedIPs); err != nil {
 		return err
 	}
+	defer func() {
+		if err == nil {
+			err = s.makeAutomatic(port)
+		}
+	}()
 	taken := map[string]bool{}
 	for _, other := range s.ports.All() {
 		if other.NetworkID == network.ID && other.ID != port.ID {
@@ -168,12 +173,27 @@ func (s *Service) addressPort(port *Port, network Network, wanted *[]FixedIP, ma
 	if port.MACAddress != "" {
 		return nil
 	}
-	if len(port.FixedIPs) > 0 {
+	if len(port.FixedIPs) > 0 && port.FixedIPs[0].IPAddress != "" {
 		port.MACAddress = fabric.MAC(network.ID, netip.MustParseAddr(port.FixedIPs[0].IPAddress)).String()
 	}
 	for port.MACAddress == "" || taken[port.MACAddress] {
 		random := uuid.New()
 		port.MACAddress = net.HardwareAddr{0xfa, 0x16, 0x3e, random[0], random[1], random[2]}.String()
+	}
+	return nil
+}
+
+// makeAutomatic gives a port the addresses that its server makes itself from its MAC address.
+func (s *Service) makeAutomatic(port *Port) error {
+	mac, err := net.ParseMAC(port.MACAddress)
+	if err != nil {
+		return err
+	}
+	for i, fixed := range port.FixedIPs {
+		if fixed.IPAddress == "" {
+			subnet, _ := s.subnets.Get(fixed.SubnetID)
+			port.FixedIPs[i].IPAddress = fabric.EUI64(subnet.prefix(), mac).String()
+		}
 	}
 	return nil
 }

@@ -84,11 +84,17 @@ type server struct{ ID string }
 
 // Interface is a plugged port, as the server behind it must be configured.
 type Interface struct {
-	PortID, Device, MAC, NetworkID, NetworkName, SubnetID string
+	PortID, Device, MAC, NetworkID, NetworkName, SubnetID string // the subnet is that of the first address
 	MTU                                                   int
-	Addresses                                             []netip.Prefix // with the length of the subnet's prefix
-	Gateway                                               netip.Addr     // invalid when the subnet has none
+	Addresses                                             []Fixed
 	DNS                                                   []netip.Addr
+}
+
+// Fixed is an address of a port.
+type Fixed struct {
+	netip.Prefix            // with the length of the subnet's prefix
+	Gateway      netip.Addr // by which everything else is reached; invalid when there is none, or an address before has told one
+	Mode         string     // ipv6_address_mode of the subnet
 }
 
 // Address is one address of a server, as Nova shows it.
@@ -154,16 +160,21 @@ func (s *Service) bind(portID, serverID, device string) (Port, error) {
 func (s *Service) describe(port Port) Interface {
 	network, _ := s.networks.Get(port.NetworkID)
 	described := Interface{PortID: port.ID, Device: port.Device, MAC: port.MACAddress, NetworkID: network.ID, NetworkName: network.Name, MTU: network.MTU}
+	told := map[int]bool{}
 	for i, fixed := range port.FixedIPs {
-		described.Addresses = append(described.Addresses, s.prefixOf(fixed))
-		if i > 0 {
-			continue
-		}
 		subnet, _ := s.subnets.Get(fixed.SubnetID)
-		described.SubnetID, described.Gateway = subnet.ID, subnet.gateway()
-		for _, text := range subnet.DNSNameservers {
-			described.DNS = append(described.DNS, netip.MustParseAddr(text))
+		address := Fixed{Prefix: s.prefixOf(fixed), Mode: string(subnet.IPv6AddressMode)}
+		if i == 0 {
+			described.SubnetID = subnet.ID
 		}
+		if !told[subnet.IPVersion] {
+			told[subnet.IPVersion] = true
+			address.Gateway = subnet.gateway()
+			for _, text := range subnet.DNSNameservers {
+				described.DNS = append(described.DNS, netip.MustParseAddr(text))
+			}
+		}
+		described.Addresses = append(described.Addresses, address)
 	}
 	return described
 }

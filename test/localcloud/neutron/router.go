@@ -303,7 +303,8 @@ func (s *Service) removeRouterInterface(ctx context.Context, projectID, id strin
 	}
 	port := ports[at]
 	for _, floating := range s.floatingIPs.All() {
-		if behind, ok := s.ports.Get(string(floating.PortID)); ok && string(floating.RouterID) == id && behind.in(port.FixedIPs[0].SubnetID) {
+		leads := FixedIP{SubnetID: port.FixedIPs[0].SubnetID, IPAddress: string(floating.FixedIPAddress)}
+		if behind, ok := s.ports.Get(string(floating.PortID)); ok && string(floating.RouterID) == id && slices.Contains(behind.FixedIPs, leads) {
 			return RouterInterface{}, conflict("RouterInterfaceInUseByFloatingIP", "Router interface for subnet %s on router %s cannot be deleted, as it is required by one or more floating IPs.", port.FixedIPs[0].SubnetID, id)
 		}
 	}

@@ -238,8 +238,8 @@ func (s *Service) newRule(ctx context.Context, group SecurityGroup, projectID st
 	}
 	if request.RemoteIPPrefix != nil && *request.RemoteIPPrefix != "" {
 		text := *request.RemoteIPPrefix
-		if !strings.Contains(text, "/") {
-			text += "/32"
+		if address, err := netip.ParseAddr(text); err == nil {
+			text = netip.PrefixFrom(address, address.BitLen()).String()
 		}
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Subnet is a subnet as the API shows it. Only IPv4.
+// Subnet is a subnet as the API shows it. Nobody announces one of IPv6: servers have their addresses from the config drive, as those of IPv4.
 type Subnet struct {
 	Common
 	NetworkID       string           `json:"network_id"`
@@ -50,9 +50,16 @@ type SubnetRequest struct {
 	HostRoutes      *[]HostRoute     `json:"host_routes"`
 	ServiceTypes    *[]string        `json:"service_types"`
 	EnableDHCP      *bool            `json:"enable_dhcp"`
+	IPv6AddressMode *string          `json:"ipv6_address_mode"`
+	IPv6RAMode      *string          `json:"ipv6_ra_mode"`
 }
 
 func (n Subnet) prefix() netip.Prefix { return netip.MustParsePrefix(n.CIDR) }
+
+// automatic says whether servers make their addresses themselves, from their MAC addresses.
+func (n Subnet) automatic() bool {
+	return n.IPv6AddressMode == "slaac" || n.IPv6AddressMode == "dhcpv6-stateless"
+}
 
 func (n Subnet) gateway() netip.Addr {
 	gateway, _ := netip.ParseAddr(string(n.GatewayIP))
@@ -110,6 +117,12 @@ func (s *Service) CreateSubnet(ctx context.Context, projectID string, request Su
 		return Subnet{}, err
 	}
 	subnet := Subnet{Common: s.common(request.ID, projectID, ""), NetworkID: network.ID, IPVersion: 4, CIDR: prefix.String(), EnableDHCP: true}
+	if prefix.Addr().Is6() {
+		subnet.IPVersion = 6
+	}
+	if err := setModes(&subnet, request); err != nil {
+		return Subnet{}, err
+	}
 	if !request.GatewayIP.Given {
 		request.GatewayIP = Some(prefix.Addr().Next().String())
 	}
@@ -134,6 +147,11 @@ func (s *Service) UpdateSubnet(ctx context.Context, projectID, id string, reques
 	}
 	if request.CIDR != "" && request.CIDR != subnet.CIDR || request.NetworkID != "" && request.NetworkID != subnet.NetworkID {
 		return Subnet{}, problem(400, "HTTPBadRequest", "Cannot update read-only attribute cidr or network_id")
+	}
+	for _, mode := range []*string{request.IPv6AddressMode, request.IPv6RAMode} {
+		if mode != nil {
+			return Subnet{}, problem(400, "HTTPBadRequest", "Cannot update read-only attribute ipv6_address_mode or ipv6_ra_mode")
+		}
 	}
 	if gateway := subnet.gateway(); request.GatewayIP.Given && request.GatewayIP.Value != string(subnet.GatewayIP) {
 		for _, port := range s.ports.All() {
@@ -177,8 +195,8 @@ func (s *Service) ownSubnet(ctx context.Context, projectID, id, rule string) (Su
 }
 
 func parseCIDR(request SubnetRequest) (netip.Prefix, error) {
-	if request.IPVersion != 0 && request.IPVersion != 4 {
-		return netip.Prefix{}, invalid("ip_version %d: the local cloud has IPv4 only", request.IPVersion)
+	if request.IPVersion != 0 && request.IPVersion != 4 && request.IPVersion != 6 {
+		return netip.Prefix{}, invalid("'%d' is not in [4, 6]", request.IPVersion)
 	}
 	if request.CIDR == "" {
 		return netip.Prefix{}, problem(400, "BadRequest", "Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
@@ -188,10 +206,45 @@ func parseCIDR(request SubnetRequest) (netip.Prefix, error) {
 		return netip.Prefix{}, invalid("cidr: '%s' is not a valid IP subnet", request.CIDR)
 	}
 	// Neutron takes 10.0.0.5/24 for 10.0.0.0/24.
-	if prefix = prefix.Masked(); !prefix.Addr().Is4() || prefix.Bits() == 0 || prefix.Bits() > 30 {
-		return netip.Prefix{}, invalid("cidr: '%s' is not an IPv4 network with room for a gateway and a port", request.CIDR)
+	prefix = prefix.Masked()
+	if six := request.IPVersion == 6; six != prefix.Addr().Is6() {
+		return netip.Prefix{}, problem(400, "InvalidInput", "Invalid input for operation: cidr %s does not match the ip_version '%d'.", prefix, max(request.IPVersion, 4))
+	}
+	if prefix.Bits() == 0 || prefix.Bits() > prefix.Addr().BitLen()-2 {
+		return netip.Prefix{}, invalid("cidr: '%s' is not a network with room for a gateway and a port", request.CIDR)
 	}
 	return prefix, nil
+}
+
+// setModes says how servers get their addresses of IPv6, and what routers announce
+// (https://docs.openstack.org/neutron/latest/admin/config-ipv6.html).
+func setModes(subnet *Subnet, request SubnetRequest) error {
+	for _, mode := range []struct {
+		name   string
+		target *OrNull
+		value  *string
+	}{{"ipv6_address_mode", &subnet.IPv6AddressMode, request.IPv6AddressMode}, {"ipv6_ra_mode", &subnet.IPv6RAMode, request.IPv6RAMode}} {
+		if mode.value == nil || *mode.value == "" {
+			continue
+		}
+		if !slices.Contains([]string{"dhcpv6-stateful", "dhcpv6-stateless", "slaac"}, *mode.value) {
+			return invalid("%s: '%s' is not in ['dhcpv6-stateful', 'dhcpv6-stateless', 'slaac']", mode.name, *mode.value)
+		}
+		if subnet.IPVersion != 6 {
+			return problem(400, "InvalidInput", "Invalid input for operation: %s is not valid when ip_version is 4.", mode.name)
+		}
+		if request.EnableDHCP != nil && !*request.EnableDHCP {
+			return problem(400, "InvalidInput", "Invalid input for operation: ipv6_ra_mode or ipv6_address_mode cannot be set when enable_dhcp is set to False.")
+		}
+		*mode.target = OrNull(*mode.value)
+	}
+	if announced, chosen := subnet.IPv6RAMode, subnet.IPv6AddressMode; announced != "" && chosen != "" && announced != chosen {
+		return problem(400, "InvalidInput", "Invalid input for operation: ipv6_ra_mode set to '%s' with ipv6_address_mode set to '%s' is not valid. If both attributes are set, they must be the same value.", announced, chosen)
+	}
+	if subnet.automatic() && subnet.prefix().Bits() != 64 {
+		return problem(400, "InvalidInput", "Invalid input for operation: Invalid CIDR %s for IPv6 address mode. OpenStack uses the EUI-64 address format, which requires the prefix to be /64.", subnet.CIDR)
+	}
+	return nil
 }
 
 func (s *Service) changeSubnet(subnet *Subnet, request SubnetRequest) error {

@@ -62,14 +62,21 @@ func networkData(plugged []neutron.Interface) map[string]any {
 				services = append(services, service)
 			}
 		}
-		for i, address := range in.Addresses {
+		for _, address := range in.Addresses {
+			kind, everything := "ipv4", "0.0.0.0"
+			if address.Addr().Is6() {
+				kind, everything = "ipv6", "::"
+			}
+			if address.Mode != "" {
+				kind += "_" + address.Mode
+			}
 			routes := []any{}
-			if i == 0 && in.Gateway.IsValid() {
-				routes = append(routes, map[string]any{"network": "0.0.0.0", "netmask": "0.0.0.0", "gateway": in.Gateway.String()})
+			if address.Gateway.IsValid() {
+				routes = append(routes, map[string]any{"network": everything, "netmask": everything, "gateway": address.Gateway.String()})
 			}
 			networks = append(networks, map[string]any{
-				"id": fmt.Sprintf("network%d", len(networks)), "type": "ipv4", "link": link, "network_id": in.NetworkID,
-				"ip_address": address.Addr().String(), "netmask": net.IP(net.CIDRMask(address.Bits(), 32)).String(),
+				"id": fmt.Sprintf("network%d", len(networks)), "type": kind, "link": link, "network_id": in.NetworkID,
+				"ip_address": address.Addr().String(), "netmask": net.IP(net.CIDRMask(address.Bits(), address.Addr().BitLen())).String(),
 				"routes": routes, "services": dns,
 			})
 		}

@@ -102,8 +102,12 @@ func configure(path string) error {
 				if network.Link != described.ID {
 					continue
 				}
-				mask := net.IPMask(net.ParseIP(network.Netmask).To4())
-				address := &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(network.Address), Mask: mask}}
+				ip := net.ParseIP(network.Address)
+				mask := net.IPMask(net.ParseIP(network.Netmask).To16())
+				if ip.To4() != nil {
+					mask = mask[len(mask)-net.IPv4len:]
+				}
+				address := &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: mask}}
 				if err := netlink.AddrReplace(link, address); err != nil {
 					return err
 				}
