@@ -97,6 +97,7 @@ func gatewayCommand() *cobra.Command {
 	var internal, ssh []string
 	var open []uint
 	var metrics, name, key string
+	var six bool
 	command := &cobra.Command{
 		Use:   "gateway",
 		Short: "Keep HAProxy and the published ports in step with the routes in etcd (runs on gateways)",
@@ -122,11 +123,15 @@ func gatewayCommand() *cobra.Command {
 					return fmt.Errorf("--metrics %s: %w", metrics, err)
 				}
 			}
+			listeners := haproxy.Config{ConfigFile: config}
+			if six {
+				listeners.Bind6 = netip.IPv6Unspecified()
+			}
 			client, err := store.connect()
 			if err != nil {
 				return err
 			}
-			err = gateway.Run(command.Context(), gateway.Config{Etcd: client, Name: name, SealKey: key, HAProxy: haproxy.Config{ConfigFile: config}, Internal: networks, AllowSSH: from, Open: ports,
+			err = gateway.Run(command.Context(), gateway.Config{Etcd: client, Name: name, SealKey: key, HAProxy: listeners, Internal: networks, AllowSSH: from, Open: ports,
 				Metrics: told, StatusSocket: gateway.StatusSocket, Logger: slog.Default()})
 			return errors.Join(err, client.Close())
 		},
@@ -134,6 +139,7 @@ func gatewayCommand() *cobra.Command {
 	store.add(command)
 	command.Flags().StringVar(&config, "haproxy-config", "/etc/haproxy/haproxy.cfg", "HAProxy's configuration file, which this daemon writes")
 	command.Flags().StringSliceVar(&internal, "internal", nil, "networks of the cluster, whose traffic is all let in (CIDRs)")
+	command.Flags().BoolVar(&six, "ipv6", false, "listen on addresses of IPv6 too")
 	command.Flags().StringSliceVar(&ssh, "ssh-from", nil, "from where SSH is let in (CIDRs); without it from everywhere")
 	command.Flags().UintSliceVar(&open, "open", nil, "ports of the node itself that are let in from everywhere")
 	command.Flags().StringVar(&name, "name", "", "name of this node, under which certificates are sealed for it; without it HTTPS has none")

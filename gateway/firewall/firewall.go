@@ -114,6 +114,8 @@ func (f *Firewall) Ruleset(published []uint16) string {
 	}
 	b.WriteString("\t}\n\tchain input {\n\t\ttype filter hook input priority filter; policy drop;\n")
 	b.WriteString("\t\tct state established,related accept\n\t\tiifname \"lo\" accept\n\t\tmeta l4proto { icmp, ipv6-icmp } accept\n")
+	// What answers a node that asks for an address of IPv6 is no reply: it was asked for by multicast.
+	b.WriteString("\t\tip6 saddr fe80::/10 udp sport 547 udp dport 546 accept\n")
 	for _, rule := range from(f.config.Internal) {
 		fmt.Fprintf(&b, "\t\t%saccept\n", rule)
 	}

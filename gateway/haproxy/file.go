@@ -273,7 +273,13 @@ func (f *file) add(l listener, id string) error {
 			return err
 		}
 	}
-	return f.client.CreateBind("frontend", l.Section, f.bind(l), id, 0)
+	bind := f.bind(l)
+	if err := f.client.CreateBind("frontend", l.Section, bind, id, 0); err != nil || !f.config.Bind6.IsValid() {
+		return err
+	}
+	// One socket for both versions of IP would see the addresses of IPv4 as such of IPv6.
+	bind.Name, bind.Address, bind.V6only = l.Section+"-ipv6", f.config.Bind6.String(), true
+	return f.client.CreateBind("frontend", l.Section, bind, id, 0)
 }
 
 func (f *file) bind(l listener) *models.Bind {

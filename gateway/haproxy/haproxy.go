@@ -33,6 +33,7 @@ type Config struct {
 	Binary         string                      // /usr/sbin/haproxy
 	User, Group    string                      // whom the workers run as; haproxy
 	Bind           netip.Addr                  // address of the listeners; 0.0.0.0
+	Bind6          netip.Addr                  // their address of IPv6, for example ::; none when it is not valid
 	Balance        string                      // leastconn (if empty) or roundrobin
 	MaxConnections int                         // of one worker; 8000
 	Reload         func(context.Context) error // makes HAProxy take the file over, or start; systemctl reload-or-restart haproxy
@@ -294,11 +295,23 @@ func (p *Proxy) plan(ctx context.Context, routes []route.Route, web Web, running
 // is taken would make the whole reload fail.
 func (p *Proxy) available(ctx context.Context, port uint16) error {
 	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", netip.AddrPortFrom(p.config.Bind, port).String())
-	if err != nil {
-		return fmt.Errorf("another program on this gateway holds port %d: %w", port, err)
+	for _, address := range []netip.Addr{p.config.Bind, p.config.Bind6} {
+		if !address.IsValid() {
+			continue
+		}
+		network := "tcp4"
+		if address.Is6() {
+			network = "tcp6" // which leaves IPv4 alone
+		}
+		l, err := config.Listen(ctx, network, netip.AddrPortFrom(address, port).String())
+		if err != nil {
+			return fmt.Errorf("another program on this gateway holds port %d: %w", port, err)
+		}
+		if err := l.Close(); err != nil {
+			return err
+		}
 	}
-	return l.Close()
+	return nil
 }
 
 // install writes the file and, when the listeners or the number of slots differ from what runs, has HAProxy take it over.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"os/user"
@@ -66,6 +67,33 @@ func TestTheConfigurationIsWhatWeMean(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	require.Equal(t, string(want), text)
+}
+
+func TestListenersAndBackendsAreOfBothVersionsOfIP(t *testing.T) {
+	process := haproxytest.New(t)
+	config := process.Config()
+	config.Bind6 = netip.IPv6Loopback()
+	p := open(t, config)
+	port := haproxytest.FreePort(t)
+	listener, err := net.Listen("tcp6", "[::1]:0")
+	require.NoError(t, err)
+	six := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "six")
+	})}}
+	six.Start()
+	defer six.Close()
+	backend := route.Backend{Address: "::1", Port: netip.MustParseAddrPort(listener.Addr().String()).Port(), Ready: true}
+	published := web(port, backend)
+	require.True(t, apply(t, p, published).Reloaded)
+	require.False(t, apply(t, p, published).Reloaded, "what is as wanted is left alone")
+	for _, from := range []string{"127.0.0.1", "::1"} {
+		response, err := http.Get("http://" + net.JoinHostPort(from, fmt.Sprint(port)) + "/")
+		require.NoError(t, err)
+		answer, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, "six", string(answer))
+	}
 }
 
 func TestServersChangeAtRunTimeWithoutAReloadAndWithoutAFailedRequest(t *testing.T) {
