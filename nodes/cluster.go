@@ -55,6 +55,8 @@ type Node struct {
 	Name    string // of the server, of the Kubernetes node, and in etcd
 	Role    Role
 	Address netip.Addr // fixed: what the nodes call each other
+	// Six is its fixed address of IPv6; not valid where the cluster has none. What makes the cluster is reached by IPv4 only.
+	Six netip.Addr `json:",omitzero"`
 	// Access is where Burano connects first: the floating address. A node without one is reached at Address, directly or
 	// through a node that has one, whatever answers.
 	Access netip.Addr
@@ -101,6 +103,8 @@ type Config struct {
 	Name        string       // of the cluster; becomes a part of the API server's name
 	Nodes       []Node       // masters first: one, three or five
 	NodeNetwork netip.Prefix // where the nodes' fixed addresses are
+	// NodeNetwork6 is where their fixed addresses of IPv6 are, in a cluster whose Addressing has both.
+	NodeNetwork6 netip.Prefix
 	// Further are networks in which nodes stand beside it, with routers between all of them.
 	Further []netip.Prefix
 	// Virtual is an address that the gateways share; the zero value for none.
@@ -258,7 +262,7 @@ func NewCluster(config Config) (*Cluster, error) {
 func (c Config) driver() (network.Driver, error) {
 	switch c.Network {
 	case Calico, "":
-		return network.Calico{EtcdUser: etcd.Calico, Pods: c.Addressing.Pods, MTU: c.PodMTU, CrossSubnet: c.CrossSubnet}, nil
+		return network.Calico{EtcdUser: etcd.Calico, Pods: c.Addressing.Pods, Pods6: c.Addressing.Pods6, MTU: c.PodMTU, CrossSubnet: c.CrossSubnet}, nil
 	case Flannel:
 		return network.Flannel{EtcdUser: etcd.Flannel, Pods: c.Addressing.Pods, MTU: c.PodMTU}, nil
 	}

@@ -81,7 +81,7 @@ type design struct {
 
 func (d design) kube() kube.Cluster {
 	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, Addressing: d.cluster.Addressing, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Registries: d.cluster.Registries,
-		Proxy: d.cluster.Proxy, Proxied: d.proxied, NodeNetwork: d.cluster.NodeNetwork}
+		Proxy: d.cluster.Proxy, Proxied: d.proxied, NodeNetwork: d.cluster.NodeNetwork, NodeNetwork6: d.cluster.NodeNetwork6}
 }
 
 func etcdNode(node Node) etcd.Node { return etcd.Node{Name: node.Name, Address: node.Address} }
@@ -91,7 +91,7 @@ func kubeNode(node Node) kube.Node {
 	if !access.IsValid() {
 		access = node.Inherits
 	}
-	return kube.Node{Name: node.Name, Address: node.Address, Access: access}
+	return kube.Node{Name: node.Name, Address: node.Address, Six: node.Six, Access: access}
 }
 
 func (d design) networkNode(node Node, mtu int) network.Node {
@@ -101,7 +101,11 @@ func (d design) networkNode(node Node, mtu int) network.Node {
 			bits = network.Bits()
 		}
 	}
-	return network.Node{Name: node.Name, Address: node.Address, Bits: bits, MTU: mtu, Kubelet: node.Role == Minion, Master: node.Role == Master}
+	made := network.Node{Name: node.Name, Address: node.Address, Bits: bits, MTU: mtu, Kubelet: node.Role == Minion, Master: node.Role == Master}
+	if node.Six.IsValid() {
+		made.Six = netip.PrefixFrom(node.Six, d.cluster.NodeNetwork6.Bits())
+	}
+	return made
 }
 
 // etcdNodes are the nodes that run a member.
@@ -278,12 +282,15 @@ func (d design) apiForwarder(node Node) systemd.Unit {
 // gateway is the unit that serves the routes through HAProxy.
 func (d design) gateway(node Node, pairs map[string]pki.Pair) systemd.Unit {
 	cert, key := etcdFiles(gatewayPair, pairs)
-	internal := []string{d.cluster.Addressing.Pods.String(), d.cluster.Addressing.Services.String()}
-	for _, network := range d.cluster.networksOfNodes() {
-		internal = append(internal, network.String())
+	internal := slices.Concat([]netip.Prefix{d.cluster.Addressing.Pods, d.cluster.Addressing.Services}, d.cluster.networksOfNodes())
+	if d.cluster.Addressing.Dual() {
+		internal = append(internal, d.cluster.Addressing.Pods6, d.cluster.Addressing.Services6, d.cluster.NodeNetwork6)
 	}
 	command := append([]string{remoteBinary, "gateway"}, etcdFlags(cert, key)...)
-	command = append(command, "--name", node.Name, "--haproxy-config", "/etc/haproxy/haproxy.cfg", "--internal", strings.Join(internal, ","))
+	command = append(command, "--name", node.Name, "--haproxy-config", "/etc/haproxy/haproxy.cfg", "--internal", network.Text(internal))
+	if d.cluster.Addressing.Dual() {
+		command = append(command, "--ipv6")
+	}
 	if len(d.cluster.SSHFrom) > 0 {
 		command = append(command, "--ssh-from", strings.Join(d.cluster.SSHFrom, ","))
 	}

@@ -111,6 +111,38 @@ func TestEveryFileOfEveryRoleIsAsReviewed(t *testing.T) {
 	}
 }
 
+// Everything else is as with IPv4 only, whose files stay as they are.
+func TestWhatADualStackClusterHasOtherwiseIsAsReviewed(t *testing.T) {
+	list := nodesOf(1, 1, 1)
+	usual, pairs := aDesign(t, list, Calico)
+	dual := usual
+	dual.cluster.Addressing.Pods6, dual.cluster.Addressing.Services6 = netip.MustParsePrefix("fd00:10:244::/64"), netip.MustParsePrefix("fd00:10:96::/112")
+	dual.cluster.NodeNetwork6 = netip.MustParsePrefix("fd00:20::/64")
+	var err error
+	dual.driver, err = dual.cluster.driver()
+	require.NoError(t, err)
+	var told strings.Builder
+	for i, node := range list {
+		before, err := usual.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		node.Six = netip.MustParseAddr(fmt.Sprintf("fd00:20::%d", i+1))
+		require.Equal(t, usual.orders(list[i]), dual.orders(node), "the certificates are the same")
+		after, err := dual.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		require.Equal(t, before.hosts, after.hosts)
+		require.Len(t, after.files(), len(before.files()))
+		for i, file := range after.files() {
+			old := strings.Split(string(before.files()[i].Content), "\n")
+			for _, line := range strings.Split(string(file.Content), "\n") {
+				if !slices.Contains(old, line) {
+					fmt.Fprintf(&told, "%s %s: %s\n", node.Role, file.Path, strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+	reviewed(t, "dual.txt", told.String())
+}
+
 // Everything else is as on a container.
 func TestWhatAMachineHasOtherwiseThanAContainerIsAsReviewed(t *testing.T) {
 	nodes := nodesOf(1, 1, 1)

@@ -60,6 +60,7 @@ func APIServerURL(cluster string) string {
 type Node struct {
 	Name    string
 	Address netip.Addr
+	Six     netip.Addr // of IPv6; not valid where the cluster has none
 	Access  netip.Addr // where it is reached from outside; the API server's certificate names it
 }
 
@@ -79,6 +80,8 @@ type Cluster struct {
 	Proxied bool
 	// NodeNetwork is where the nodes are.
 	NodeNetwork netip.Prefix
+	// NodeNetwork6 is where they have their addresses of IPv6; not valid where they have none.
+	NodeNetwork6 netip.Prefix
 }
 
 // apiService is the name of the Service of the API server.

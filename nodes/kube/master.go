@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/nodes/systemd"
@@ -127,7 +128,7 @@ resources:
 			"--service-account-issuer=https://"+c.apiService(),
 			"--service-account-key-file="+keys+"service-account.pub",
 			"--service-account-signing-key-file="+keys+"service-account.key",
-			"--service-cluster-ip-range="+c.Addressing.Services.String(),
+			"--service-cluster-ip-range="+network.Text(c.Addressing.ServiceRanges()),
 			"--requestheader-client-ca-file="+keys+"front-proxy-ca.crt",
 			"--requestheader-allowed-names=front-proxy-client",
 			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
@@ -172,7 +173,7 @@ func (c Cluster) Controllers(pairs map[string]pki.Pair, elect bool) ([]systemd.U
 				"--bind-address=127.0.0.1",
 				fmt.Sprintf("--leader-elect=%t", elect),
 				"--allocate-node-cidrs=false",
-				"--service-cluster-ip-range="+c.Addressing.Services.String(),
+				"--service-cluster-ip-range="+network.Text(c.Addressing.ServiceRanges()),
 				"--cluster-signing-cert-file="+keys+"kubernetes-signer.crt", // one certificate, whomever the nodes trust
 				"--cluster-signing-key-file="+keys+"kubernetes-ca.key",
 				"--root-ca-file="+keys+"kubernetes-ca.crt",

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/nodes/systemd"
@@ -64,6 +65,14 @@ func (c Cluster) Containerd() systemd.Unit {
 ` + registries)})}
 }
 
+// addresses are those that Kubernetes knows of a node.
+func (n Node) addresses() string {
+	if n.Six.IsValid() {
+		return n.Address.String() + "," + n.Six.String()
+	}
+	return n.Address.String()
+}
+
 // Kubelet are the units of the kubelet and of kube-proxy. No pod starts before the way to the cloud's metadata is closed to pods.
 func (c Cluster) Kubelet(node Node, pairs map[string]pki.Pair) ([]systemd.Unit, error) {
 	kubelet, err := c.kubeconfigFile("kubelet", kubeletUser(node), pairs[kubeletPair])
@@ -109,7 +118,7 @@ hostnameOverride: %s
 clientConnection: {kubeconfig: %s}
 clusterCIDR: %s
 mode: iptables
-%s`, node.Name, proxy.Path, c.Addressing.Pods, c.Host.proxy())
+%s`, node.Name, proxy.Path, network.Text(c.Addressing.PodRanges()), c.Host.proxy())
 	service := []string{"CPUAccounting=yes", "MemoryAccounting=yes", "ExecStartPre=" + shieldPath, "ExecStartPre=" + metadataPath}
 	var outside []ssh.File
 	if c.Proxy.exists() {
@@ -120,7 +129,7 @@ mode: iptables
 		{
 			Name:        "kubelet",
 			Description: "Kubernetes node agent",
-			Command:     program("kubelet", "--config="+configs+"kubelet.yaml", "--kubeconfig="+kubelet.Path, "--node-ip="+node.Address.String(), "--hostname-override="+node.Name),
+			Command:     program("kubelet", "--config="+configs+"kubelet.yaml", "--kubeconfig="+kubelet.Path, "--node-ip="+node.addresses(), "--hostname-override="+node.Name),
 			Service:     service,
 			Files: append(append(pairFiles(kubeletServerPair, pairs[kubeletServerPair]), kubelet, c.authorityFile(),
 				ssh.File{Path: configs + "kubelet.yaml", Content: []byte(kubeletConfig)},

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/burano/burano/nodes/network"
@@ -86,15 +87,17 @@ func (c Cluster) proxyEnvironment() []byte {
 			fmt.Fprintf(&text, "%s=%s\n", one[0], one[1])
 		}
 	}
-	except := append([]string{"localhost", "127.0.0.0/8", "169.254.169.254"}, ranges(c.NodeNetwork, c.Addressing)...)
+	except := append([]string{"localhost", "127.0.0.0/8", "169.254.169.254"}, ranges(c.NodeNetwork, c.NodeNetwork6, c.Addressing)...)
 	except = append(except, APIServerName(c.Name), ".svc", "."+c.Addressing.Domain)
 	fmt.Fprintf(&text, "NO_PROXY=%s\n", strings.Join(append(except, c.Proxy.except...), ","))
 	return []byte(text.String())
 }
 
-func ranges(nodes netip.Prefix, addressing network.Addressing) (list []string) {
-	if nodes.IsValid() {
-		list = append(list, nodes.String())
+func ranges(nodes, nodes6 netip.Prefix, addressing network.Addressing) (list []string) {
+	for _, one := range slices.Concat([]netip.Prefix{nodes, nodes6}, addressing.PodRanges(), addressing.ServiceRanges()) {
+		if one.IsValid() {
+			list = append(list, one.String())
+		}
 	}
-	return append(list, addressing.Pods.String(), addressing.Services.String())
+	return list
 }

@@ -43,6 +43,7 @@ var calicoManifests []byte
 type Calico struct {
 	EtcdUser string       // whose certificate it shows to etcd
 	Pods     netip.Prefix // where they have their addresses
+	Pods6    netip.Prefix // those of IPv6 that they have beside; not valid for none
 	MTU      int          // of pods; 0 for what their node's interface carries, less VXLAN's share
 	// CrossSubnet has packets between nodes of one subnet go as they are, and only others through VXLAN.
 	CrossSubnet bool
@@ -91,6 +92,10 @@ func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (sys
 	if c.CrossSubnet {
 		vxlan = "CrossSubnet"
 	}
+	six := "none"
+	if c.Pods6.IsValid() {
+		six = node.Six.String()
+	}
 	env := []string{
 		"DATASTORE_TYPE=etcdv3",
 		"ETCD_ENDPOINTS=" + access.Endpoint,
@@ -99,7 +104,7 @@ func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (sys
 		"ETCD_KEY_FILE=" + calicoKey,
 		"NODENAME=" + node.Name,
 		fmt.Sprintf("IP=%s/%d", node.Address, node.Bits),
-		"IP6=none",
+		"IP6=" + six,
 		"CALICO_NETWORKING_BACKEND=vxlan",
 		"CALICO_IPV4POOL_CIDR=" + c.Pods.String(),
 		"CALICO_IPV4POOL_VXLAN=" + vxlan,
@@ -115,7 +120,7 @@ func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (sys
 		"FELIX_ETCDCERTFILE=" + calicoCert,
 		"FELIX_ETCDKEYFILE=" + calicoKey,
 		"FELIX_FELIXHOSTNAME=" + node.Name,
-		"FELIX_IPV6SUPPORT=false",
+		fmt.Sprintf("FELIX_IPV6SUPPORT=%t", c.Pods6.IsValid()),
 		"FELIX_DEFAULTENDPOINTTOHOSTACTION=ACCEPT",
 		"FELIX_LOGSEVERITYSCREEN=warning",
 		"FELIX_LOGFILEPATH=none",
@@ -128,6 +133,9 @@ func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (sys
 	}
 	if c.MTU != 0 {
 		env = append(env, fmt.Sprintf("FELIX_VXLANMTU=%d", c.MTU))
+	}
+	if c.Pods6.IsValid() {
+		env = append(env, c.six(vxlan)...)
 	}
 	unit := systemd.Unit{
 		Name:        c.Units().Daemon,
@@ -163,12 +171,30 @@ func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (sys
 	return unit, nil
 }
 
+// six is what calico-node is told where pods have IPv6 too. Packets of theirs that leave the cluster have their node's address, as those of IPv4
+// have, because no router knows the way to them.
+func (c Calico) six(vxlan string) []string {
+	env := []string{
+		"CALICO_IPV6POOL_CIDR=" + c.Pods6.String(),
+		"CALICO_IPV6POOL_VXLAN=" + vxlan,
+		"CALICO_IPV6POOL_NAT_OUTGOING=true",
+	}
+	if c.MTU != 0 {
+		env = append(env, fmt.Sprintf("FELIX_VXLANMTUV6=%d", c.MTU))
+	}
+	return env
+}
+
 func (c Calico) conflist(node Node, access Access) ([]byte, error) {
+	type object = map[string]any
+	overhead, ipam := Overhead, object{"type": "calico-ipam"}
+	if c.Pods6.IsValid() {
+		overhead, ipam = Overhead6, object{"type": "calico-ipam", "assign_ipv4": "true", "assign_ipv6": "true"}
+	}
 	mtu := c.MTU
 	if mtu == 0 {
-		mtu = cmp.Or(node.MTU, 1500) - Overhead
+		mtu = cmp.Or(node.MTU, 1500) - overhead
 	}
-	type object = map[string]any
 	text, err := json.MarshalIndent(object{
 		"name":       "k8s-pod-network",
 		"cniVersion": "0.3.1",
@@ -178,7 +204,7 @@ func (c Calico) conflist(node Node, access Access) ([]byte, error) {
 				"datastore_type": "etcdv3", "etcd_endpoints": access.Endpoint, "etcd_ca_cert_file": access.AuthorityFile,
 				"etcd_cert_file": calicoCert, "etcd_key_file": calicoKey,
 				"nodename": node.Name, "mtu": mtu,
-				"ipam": object{"type": "calico-ipam"}, "policy": object{"type": "k8s"}, "kubernetes": object{"kubeconfig": cniKubeconfig},
+				"ipam": ipam, "policy": object{"type": "k8s"}, "kubernetes": object{"kubeconfig": cniKubeconfig},
 			},
 			{"type": "portmap", "snat": true, "capabilities": object{"portMappings": true}},
 		},

@@ -5,6 +5,7 @@ package network
 
 import (
 	"net/netip"
+	"strings"
 
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/nodes/ssh"
@@ -14,7 +15,35 @@ import (
 // Addressing says where pods and Services have their addresses, and what Services are called. A cluster keeps what it was made with.
 type Addressing struct {
 	Pods, Services netip.Prefix
-	Domain         string // behind the names of Services
+	// Pods6 and Services6 are of IPv6, in a cluster that has both; the zero value where it has IPv4 only.
+	Pods6     netip.Prefix `json:",omitzero"`
+	Services6 netip.Prefix `json:",omitzero"`
+	Domain    string       // behind the names of Services
+}
+
+// Dual says whether pods and Services have addresses of IPv6 beside those of IPv4.
+func (a Addressing) Dual() bool { return a.Pods6.IsValid() }
+
+// PodRanges are where pods have their addresses, IPv4 first.
+func (a Addressing) PodRanges() []netip.Prefix { return both(a.Pods, a.Pods6) }
+
+// ServiceRanges are where Services have their addresses, IPv4 first.
+func (a Addressing) ServiceRanges() []netip.Prefix { return both(a.Services, a.Services6) }
+
+func both(four, six netip.Prefix) []netip.Prefix {
+	if six.IsValid() {
+		return []netip.Prefix{four, six}
+	}
+	return []netip.Prefix{four}
+}
+
+// Text writes ranges as Kubernetes reads them: with commas between them.
+func Text(ranges []netip.Prefix) string {
+	texts := make([]string, len(ranges))
+	for i, one := range ranges {
+		texts[i] = one.String()
+	}
+	return strings.Join(texts, ",")
 }
 
 // DefaultAddressing is that of clusters that say nothing, and of all that were made before they could.
@@ -39,17 +68,21 @@ func (a Addressing) service(number int) netip.Addr {
 	return address
 }
 
-// Overhead is what VXLAN over IPv4 takes from each packet.
-const Overhead = 50
+// Overhead is what VXLAN over IPv4 takes from each packet, and Overhead6 what it takes over IPv6.
+const (
+	Overhead  = 50
+	Overhead6 = 70
+)
 
 // Node is a node as far as the network is concerned.
 type Node struct {
 	Name    string
 	Address netip.Addr
-	Bits    int  // prefix length of the node network
-	MTU     int  // of the interface with Address; 1500 when 0
-	Kubelet bool // pods run here
-	Master  bool // the network's controllers run here
+	Bits    int          // prefix length of the node network
+	Six     netip.Prefix // its address of IPv6, with the length of its network's prefix; not valid where the cluster has none
+	MTU     int          // of the interface with Address; 1500 when 0
+	Kubelet bool         // pods run here
+	Master  bool         // the network's controllers run here
 }
 
 // Units are the names of a network's units.

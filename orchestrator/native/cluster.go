@@ -193,6 +193,10 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 	if err != nil {
 		return nil, err
 	}
+	pods, err := c.clusters.podNetwork(ctx, object)
+	if err != nil {
+		return nil, err
+	}
 	var list []nodes.Node
 	for _, one := range members {
 		if !one.leaving && !one.waits {
@@ -212,6 +216,11 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 			return nil, err
 		}
 		node := nodes.Node{Name: one.server.name(), Role: one.role, Address: addresses.Fixed, Server: addresses.ServerID, Launched: launched, Leaving: one.leaving}
+		if pods.Dual() {
+			if node.Six = addresses.Six; !node.Six.IsValid() && !one.leaving {
+				return nil, fmt.Errorf("the stack does not say which address of IPv6 %s has", node.Name)
+			}
+		}
 		if group := one.instance().Find(classMinionGroup); group != nil {
 			node.Elastic = elastic(group)
 		}

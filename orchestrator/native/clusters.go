@@ -237,6 +237,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		SSHFrom:        c.server.SSHFrom,
 		Network:        pods.kind,
 		Addressing:     pods.Addressing,
+		NodeNetwork6:   pods.nodes6,
 		PodMTU:         int(pods.mtu),
 		CrossSubnet:    pods.crossSubnet,
 		EtcdOnMasters:  object.Text("etcdNodes") == "masters",

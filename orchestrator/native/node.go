@@ -171,7 +171,10 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 			}
 			continue // all else that the stack has of it stays as it is
 		}
-		allowed := []any{config.Addressing.Pods.String()}
+		allowed := []any{}
+		for _, pods := range config.Addressing.PodRanges() {
+			allowed = append(allowed, pods.String())
+		}
 		if node.role == nodes.Gateway {
 			allowed = append(allowed, virtual...)
 		}
@@ -180,8 +183,12 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 		if node.place.Subnet != "" && !node.otherwise {
 			stands, _ = c.wishedNetwork(instance)
 		}
+		rules := nodeRules(node.role, network, config.Addressing.Pods, cluster.Text("publicCidr"), c.server.SSHFrom)
+		if config.Addressing.Dual() {
+			rules = append(rules, nodeRules6(node.role, config.NodeNetwork6, config.Addressing.Pods6, public6(cluster))...)
+		}
 		groups[group] = map[string]any{"type": "OS::Neutron::SecurityGroup", "properties": map[string]any{
-			"name": cluster.Text("name") + "-" + string(node.role), "rules": nodeRules(node.role, network, config.Addressing.Pods, cluster.Text("publicCidr"), c.server.SSHFrom)}}
+			"name": cluster.Text("name") + "-" + string(node.role), "rules": rules}}
 		maps.Copy(groups, admissions(group, withExternal(cluster, network, furtherOf(list))))
 		data, err := names.UserData(ctx, node.server.name())
 		if err != nil {
@@ -277,6 +284,22 @@ func nodeRules(role nodes.Role, network, pods netip.Prefix, public string, sshFr
 			return append(rules, rule(public, "tcp", 1, 65535))
 		}
 		rules = append(rules, rule(public, "tcp", 1, 21), rule(public, "tcp", 23, 65535))
+	}
+	return rules
+}
+
+// nodeRules6 are those of IPv6: what the cluster's own networks send, and on gateways what users do. SSH and the API are reached by IPv4.
+func nodeRules6(role nodes.Role, network, pods netip.Prefix, public string) []any {
+	rule := func(from string) map[string]any {
+		return map[string]any{"direction": "ingress", "ethertype": "IPv6", "remote_ip_prefix": from}
+	}
+	rules := []any{rule(network.String()), rule(pods.String())}
+	if role == nodes.Gateway && public != "" {
+		for _, ports := range [][2]int64{{1, 21}, {23, 65535}} {
+			open := rule(public)
+			open["protocol"], open["port_range_min"], open["port_range_max"] = "tcp", ports[0], ports[1]
+			rules = append(rules, open)
+		}
 	}
 	return rules
 }

@@ -268,6 +268,10 @@ func (c *clusters) connected(ctx context.Context, cluster *muranopl.Object, list
 		if err != nil {
 			return err
 		}
+		if one.place.Subnet != "" && pods.Dual() {
+			return fault.New(fault.Invalid, "cluster %s cannot have %s in %s: its nodes have addresses of IPv6, which Burano gives them in the environment's network only. Nothing was changed",
+				cluster.Text("name"), one.node, where(*one))
+		}
 		for _, taken := range []netip.Prefix{pods.Pods, pods.Services} {
 			if one.place.Subnet != "" && taken.Overlaps(one.place.Range) {
 				return fault.New(fault.Invalid, "cluster %s cannot have %s in %s: its pods and Services have addresses of %s. Name a network with other addresses. Nothing was changed",

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
@@ -28,6 +30,8 @@ const (
 	propertyDomain        = "clusterDomain"
 	propertyPodMTU        = "podMtu"
 	propertyEncapsulation = "podEncapsulation"
+	propertyPublic6       = "publicIpv6Cidr"
+	propertyNetwork6      = "ipv6Cidr" // of the environment's network
 
 	encapsulateAlways  = "always"
 	encapsulateBetween = "crossSubnet"
@@ -36,6 +40,7 @@ const (
 // podNetwork is what connects the pods of a cluster.
 type podNetwork struct {
 	network.Addressing
+	nodes6      netip.Prefix // where nodes have their addresses of IPv6; not valid where they have none
 	kind        nodes.Network
 	crossSubnet bool
 	mtu         int64 // 0: what their node's network carries
@@ -59,31 +64,49 @@ var (
 		{netip.MustParsePrefix("127.0.0.0/8"), "each node's own addresses (127.0.0.0/8)"},
 		{netip.MustParsePrefix("169.254.0.0/16"), "link-local addresses (169.254.0.0/16), among them that of the cloud's metadata"},
 		{netip.MustParsePrefix("224.0.0.0/3"), "addresses of groups and reserved ones (224.0.0.0/3)"},
+		{netip.MustParsePrefix("::/16"), "each node's own addresses and reserved ones (::/16)"},
+		{netip.MustParsePrefix("fe80::/10"), "link-local addresses (fe80::/10)"},
+		{netip.MustParsePrefix("ff00::/8"), "addresses of groups (ff00::/8)"},
 	}
 )
 
 // wishedPodNetwork is what the model says, on top of what counts where it says nothing.
 func wishedPodNetwork(object *muranopl.Object, otherwise podNetwork) (wished podNetwork, problems []error) {
 	wished, name := otherwise, object.Text("name")
-	parse := func(property string, into *netip.Prefix) {
+	parse := func(property string, four, six *netip.Prefix, example string) {
 		text := object.Text(property)
 		if text == "" {
 			return
 		}
-		parsed, err := netip.ParsePrefix(text)
-		switch {
-		case err != nil:
-			problems = append(problems, fmt.Errorf("%s of cluster %s is %q, which is no range of addresses: write it like %s", property, name, text, *into))
-		case !parsed.Addr().Is4():
-			problems = append(problems, fmt.Errorf("%s of cluster %s is %s: pods and Services have addresses of IPv4, as %s", property, name, text, *into))
-		case parsed != parsed.Masked():
-			problems = append(problems, fmt.Errorf("%s of cluster %s is %s, which is an address in %s: give the range", property, name, text, parsed.Masked()))
-		default:
-			*into = parsed
+		list := strings.Split(text, ",")
+		found := make([]netip.Prefix, len(list))
+		for i, one := range list {
+			parsed, err := netip.ParsePrefix(strings.TrimSpace(one))
+			switch {
+			case err != nil:
+				problems = append(problems, fmt.Errorf("%s of cluster %s is %q, which is no range of addresses: write it like %s, or with one of IPv6 behind it: %[4]s,%s", property, name, text, *four, example))
+				return
+			case parsed != parsed.Masked():
+				problems = append(problems, fmt.Errorf("%s of cluster %s is %s, which is an address in %s: give the range", property, name, one, parsed.Masked()))
+				return
+			}
+			found[i] = parsed
+		}
+		if !found[0].Addr().Is4() || len(found) > 2 || len(found) == 2 && !found[1].Addr().Is6() {
+			problems = append(problems, fmt.Errorf("%s of cluster %s is %s: pods and Services have addresses of IPv4, and of IPv6 beside them where a range of that comes second, as in %s,%s",
+				property, name, text, *four, example))
+			return
+		}
+		if *four, *six = found[0], (netip.Prefix{}); len(found) == 2 {
+			*six = found[1]
 		}
 	}
-	parse(propertyPodRange, &wished.Pods)
-	parse(propertyServiceRange, &wished.Services)
+	parse(propertyPodRange, &wished.Pods, &wished.Pods6, "fd00:10:244::/64")
+	parse(propertyServiceRange, &wished.Services, &wished.Services6, "fd00:10:96::/112")
+	if len(problems) == 0 && wished.Pods6.IsValid() != wished.Services6.IsValid() {
+		problems = append(problems, fmt.Errorf("podRange of cluster %s is %s, and serviceRange is %s: give both a range of IPv6, or none",
+			name, network.Text(wished.PodRanges()), network.Text(wished.ServiceRanges())))
+	}
 	if domain := object.Text(propertyDomain); domain != "" {
 		if !domainName.MatchString(domain) || len(domain) > 150 { // with the names of Services in front it is one of DNS, of 253 at most
 			problems = append(problems, fmt.Errorf("clusterDomain of cluster %s is %q, which is no domain: use lower-case letters, digits, hyphens and dots, at most 150, as in cluster.local", name, domain))
@@ -124,16 +147,17 @@ func (c *clusters) madeWith(ctx context.Context, object *muranopl.Object) (made 
 		return made, true, err
 	}
 	var kept struct {
-		Pods, Services netip.Prefix
-		Domain         string
-		CrossSubnet    bool
-		MTU            int64
+		Pods, Services, Pods6, Services6, Nodes6 netip.Prefix
+
+		Domain      string
+		CrossSubnet bool
+		MTU         int64
 	}
 	if err := convert(value, &kept); err != nil {
 		return made, true, fmt.Errorf("read what the pods of cluster %s have their addresses from: %w", object.Text("name"), err)
 	}
-	made.Addressing = network.Addressing{Pods: kept.Pods, Services: kept.Services, Domain: kept.Domain}
-	made.crossSubnet, made.mtu = kept.CrossSubnet, kept.MTU
+	made.Addressing = network.Addressing{Pods: kept.Pods, Services: kept.Services, Pods6: kept.Pods6, Services6: kept.Services6, Domain: kept.Domain}
+	made.nodes6, made.crossSubnet, made.mtu = kept.Nodes6, kept.CrossSubnet, kept.MTU
 	return made, true, nil
 }
 
@@ -144,6 +168,9 @@ func (c *clusters) keepPodNetwork(ctx context.Context, object *muranopl.Object) 
 		return err
 	}
 	kept := map[string]any{"pods": made.Pods.String(), "services": made.Services.String(), "domain": made.Domain, "crossSubnet": made.crossSubnet}
+	if made.Dual() {
+		kept["pods6"], kept["services6"], kept["nodes6"] = made.Pods6.String(), made.Services6.String(), made.nodes6.String()
+	}
 	if made.kind == nodes.Flannel { // Calico takes another one
 		kept["mtu"] = made.mtu
 	}
@@ -161,6 +188,9 @@ func (c *clusters) podNetwork(ctx context.Context, object *muranopl.Object) (pod
 	}
 	if !there {
 		wished, problems := wishedPodNetwork(object, podNetwork{Addressing: network.DefaultAddressing()})
+		if wished.Dual() {
+			wished.nodes6 = c.network6()
+		}
 		return wished, errors.Join(problems...)
 	}
 	if made.kind == nodes.Calico {
@@ -187,8 +217,8 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 			}
 		}
 		differs("useFlannel", string(made.kind), string(wished.kind), "its pods have their addresses from it")
-		differs(propertyPodRange, made.Pods.String(), wished.Pods.String(), "its pods have their addresses from it")
-		differs(propertyServiceRange, made.Services.String(), wished.Services.String(), "its Services have their addresses from it, and its certificates name one")
+		differs(propertyPodRange, network.Text(made.PodRanges()), network.Text(wished.PodRanges()), "its pods have their addresses from it")
+		differs(propertyServiceRange, network.Text(made.ServiceRanges()), network.Text(wished.ServiceRanges()), "its Services have their addresses from it, and its certificates name one")
 		differs(propertyDomain, made.Domain, wished.Domain, "its Services, certificates and tokens of ServiceAccounts are called by it")
 		if made.kind == nodes.Calico {
 			differs(propertyEncapsulation, made.encapsulation(), wished.encapsulation(), "the addresses of its pods belong to a pool that says so")
@@ -203,11 +233,12 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 			return problems, nil
 		}
 	}
+	problems = append(problems, c.checkDual(object, wished, made, there)...)
 	environment := environmentNetwork(c.objects.model(), "")
 	if wished.mtu != 0 && environment != nil && environment.Class().Is(classCustomNetwork) {
-		if carries := int64(environment.Int("mtu")); carries > 0 && wished.mtu > carries-network.Overhead {
+		if carries := int64(environment.Int("mtu")); carries > 0 && wished.mtu > carries-wished.overhead() {
 			problems = append(problems, fmt.Errorf("podMtu of cluster %s is %d, and the environment's network carries %d bytes, of which VXLAN takes %d: ask for %d at most, or give the network a larger mtu",
-				name, wished.mtu, carries, network.Overhead, carries-network.Overhead))
+				name, wished.mtu, carries, wished.overhead(), carries-wished.overhead()))
 		}
 	}
 	if object.Text(propertyPodRange) != "" {
@@ -222,12 +253,80 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 	if bits := wished.Services.Bits(); bits < 12 || bits > 24 {
 		problems = append(problems, fmt.Errorf("serviceRange of cluster %s is %s: give one of a size from /12 to /24", name, wished.Services))
 	}
+	if wished.nodes6 = c.network6(); !wished.Dual() {
+		wished.nodes6 = netip.Prefix{}
+	}
 	if own := c.knownNetwork(ctx); own.IsValid() {
 		problems = append(problems, wished.overlaps(name, own)...)
 	} else {
 		problems = append(problems, wished.overlaps(name)...)
 	}
 	return problems, nil
+}
+
+func (n podNetwork) overhead() int64 {
+	if n.Dual() {
+		return network.Overhead6
+	}
+	return network.Overhead
+}
+
+// network6 is where the environment's network has addresses of IPv6; not valid when it has none.
+func (c *clusters) network6() netip.Prefix {
+	environment := environmentNetwork(c.objects.model(), "")
+	if environment == nil || !environment.Class().Is(classCustomNetwork) {
+		return netip.Prefix{}
+	}
+	six, _ := netip.ParsePrefix(environment.Text(propertyNetwork6))
+	return six
+}
+
+// checkDual finds what keeps a cluster from having, or one that is there from keeping, addresses of IPv6.
+func (c *clusters) checkDual(object *muranopl.Object, wished, made podNetwork, there bool) (problems []error) {
+	name := object.Text("name")
+	refuse := func(format string, arguments ...any) { problems = append(problems, fmt.Errorf(format, arguments...)) }
+	if text := object.Text(propertyPublic6); text != "" {
+		if parsed, err := netip.ParsePrefix(text); err != nil || !parsed.Addr().Is6() {
+			refuse("publicIpv6Cidr of cluster %s is %q, which is no network of IPv6: write it like ::/0", name, text)
+		} else if !wished.Dual() {
+			refuse("publicIpv6Cidr of cluster %s says who reaches it by IPv6, which it does not have: leave it out, or make a cluster with ranges of IPv6", name)
+		}
+	}
+	if !wished.Dual() {
+		return problems
+	}
+	if wished.kind == nodes.Flannel {
+		refuse("useFlannel: the pods of cluster %s are to have addresses of IPv6, which Burano gives with Calico only: set useFlannel to false, or leave out the ranges of IPv6", name)
+	}
+	if external := object.Objects(propertyExternal); len(external) > 0 {
+		refuse("%s cannot be a node of cluster %s: machines beside the cloud have no addresses of IPv6 that Burano knows, and the cluster's pods have", external[0].Text("name"), name)
+	}
+	switch six := c.network6(); {
+	case there && six != made.nodes6:
+		refuse("ipv6Cidr of the environment's network cannot be changed: the nodes of cluster %s have addresses of %s; set ipv6Cidr back", name, made.nodes6)
+	case !six.IsValid():
+		refuse("the pods of cluster %s are to have addresses of IPv6, and its nodes have none: make the environment's network a %s with an ipv6Cidr such as fd00:20::/64", name, classCustomNetwork)
+	case six.Bits() != 64:
+		refuse("ipv6Cidr of the environment's network is %s: give it a /64, as in fd00:20::/64", six)
+	}
+	if there {
+		return problems
+	}
+	if bits := wished.Services6.Bits(); bits < 108 || bits > 120 {
+		refuse("the range of IPv6 in serviceRange of cluster %s is %s: give one of a size from /108 to /120", name, wished.Services6)
+	}
+	if bits := wished.Pods6.Bits(); bits < 48 || bits > 112 {
+		refuse("the range of IPv6 in podRange of cluster %s is %s: give one of a size from /48 to /112", name, wished.Pods6)
+	}
+	return problems
+}
+
+// public6 is who reaches a cluster from outside by IPv6; "" for nobody. Who says nothing and lets in everybody by IPv4 lets in everybody.
+func public6(object *muranopl.Object) string {
+	if text := object.Text(propertyPublic6); text != "" || object.Text("publicCidr") != "0.0.0.0/0" {
+		return text
+	}
+	return "::/0"
 }
 
 // refused is part of nodeServers.
@@ -270,13 +369,23 @@ func mostNodes(object *muranopl.Object) int {
 
 // overlaps finds what has addresses that pods or Services are to have; networks are those of nodes.
 func (n podNetwork) overlaps(cluster string, networks ...netip.Prefix) (problems []error) {
-	if n.Pods.Overlaps(n.Services) {
-		problems = append(problems, fmt.Errorf("podRange (%s) and serviceRange (%s) of cluster %s overlap: give ranges that do not", n.Pods, n.Services, cluster))
-	}
-	for _, one := range []struct {
+	type taker struct {
 		property, whose string
 		netip.Prefix
-	}{{propertyPodRange, "pods", n.Pods}, {propertyServiceRange, "Services", n.Services}} {
+	}
+	takers := []taker{{propertyPodRange, "pods", n.Pods}, {propertyServiceRange, "Services", n.Services}}
+	if n.Dual() {
+		takers = append(takers, taker{propertyPodRange, "pods", n.Pods6}, taker{propertyServiceRange, "Services", n.Services6})
+	}
+	if n.nodes6.IsValid() {
+		networks = append(slices.Clone(networks), n.nodes6)
+	}
+	for i := 0; i < len(takers); i += 2 {
+		if pods, services := takers[i].Prefix, takers[i+1].Prefix; pods.Overlaps(services) {
+			problems = append(problems, fmt.Errorf("podRange (%s) and serviceRange (%s) of cluster %s overlap: give ranges that do not", pods, services, cluster))
+		}
+	}
+	for _, one := range takers {
 		refuse := func(what string) {
 			problems = append(problems, fmt.Errorf("the %s of cluster %s are to have addresses of %s (%s), which overlaps %s: give %s another range", one.whose, cluster, one.Prefix, one.property, what, one.property))
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -237,7 +238,7 @@ func (c *clusters) fits(ctx context.Context, object *muranopl.Object, from store
 	}
 	return fault.New(fault.Invalid, "Snapshot %s cannot be restored into cluster %s: its pods and Services have their addresses from %s and %s and their names in %s, those of the cluster "+
 		"from %s and %s in %s. Restore it into one that is made with podRange %[3]s, serviceRange %[4]s and clusterDomain %[5]s. Nothing was changed",
-		from.ID, object.Text("name"), kept.Pods, kept.Services, kept.Domain, own.Pods, own.Services, own.Domain)
+		from.ID, object.Text("name"), network.Text(kept.PodRanges()), network.Text(kept.ServiceRanges()), kept.Domain, network.Text(own.PodRanges()), network.Text(own.ServiceRanges()), own.Domain)
 }
 
 func (c *clusters) restoreFrom(ctx context.Context, live *nodes.Cluster, from store.Snapshot) error {

@@ -16,18 +16,33 @@ func ServerResource(id string) string { return id + serverSuffix }
 type Addresses struct {
 	ServerID string
 	Fixed    netip.Addr
+	Six      netip.Addr // of IPv6; not valid when the server has none
 	Floating netip.Addr // not valid when the server has none
 }
 
 // Addresses reads what the stack tells of the server with this id.
 func (s Stack) Addresses(id string) (Addresses, bool) {
 	server, _ := s.Outputs[id+serverSuffix].(string)
+	found := Addresses{ServerID: server, Floating: s.Floating(id)}
 	fixed, _ := s.Outputs[id+"-address"].(string)
-	address, err := netip.ParseAddr(fixed)
-	if server == "" || err != nil {
+	found.Fixed, _ = netip.ParseAddr(fixed)
+	// Where there are several, Neutron says them in an order of its own.
+	all, _ := s.Outputs[id+"-addresses"].([]any)
+	for _, one := range all {
+		entry, _ := one.(map[string]any)
+		text, _ := entry["ip_address"].(string)
+		switch address, err := netip.ParseAddr(text); {
+		case err != nil:
+		case address.Is4():
+			found.Fixed = address
+		default:
+			found.Six = address
+		}
+	}
+	if server == "" || !found.Fixed.IsValid() {
 		return Addresses{}, false
 	}
-	return Addresses{ServerID: server, Fixed: address, Floating: s.Floating(id)}, true
+	return found, true
 }
 
 // Floating reads what the stack tells of the floating address of the object with this id; it is not valid when there is none.

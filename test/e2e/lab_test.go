@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,7 +48,10 @@ type lab struct {
 }
 
 // start brings up what BURANO_LAB does not name already. The server is the program in build/, or one built with the tags.
-func start(t *testing.T, tags ...string) *lab {
+func start(t *testing.T, tags ...string) *lab { return startIn(t, nil, tags...) }
+
+// startIn is start with more flags of the local cloud; one that is there stays as it is.
+func startIn(t *testing.T, cloud []string, tags ...string) *lab {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	l := &lab{root: root}
@@ -63,7 +67,7 @@ func start(t *testing.T, tags ...string) *lab {
 	}
 	l.cloud = filepath.Join(folder, "cloud")
 	if _, err := os.Stat(filepath.Join(l.cloud, "clouds.yaml")); l.ownCloud || errors.Is(err, fs.ErrNotExist) {
-		l.bringUp(t)
+		l.bringUp(t, cloud...)
 	}
 	l.serves = l.program("burano")
 	if len(tags) > 0 {
@@ -74,10 +78,10 @@ func start(t *testing.T, tags ...string) *lab {
 }
 
 // bringUp brings up a local cloud with the node image; one that is the test's own goes with it.
-func (l *lab) bringUp(t *testing.T) {
+func (l *lab) bringUp(t *testing.T, flags ...string) {
 	l.run(t, nil, "localcloud", append([]string{"down", "--abandoned"}, placeOfCloud()...)...) // what a killed test left
 	l.before = look(t)
-	l.run(t, nil, "localcloud", append([]string{"up", "--state", l.cloud}, placeOfCloud()...)...)
+	l.run(t, nil, "localcloud", slices.Concat([]string{"up", "--state", l.cloud}, placeOfCloud(), flags)...)
 	if l.ownCloud {
 		t.Cleanup(func() {
 			l.run(t, nil, "localcloud", "down", "--state", l.cloud)

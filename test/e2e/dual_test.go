@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// outside6 is the range of IPv6 outside of the slot's local cloud; this machine has its first address.
+func outside6() string { return "fd00:89:" + slot() + "::" }
+
+// TestADualStackClusterAnswersByIPv4AndIPv6 deploys the demonstration with pods, Services and nodes of both versions of IP.
+func TestADualStackClusterAnswersByIPv4AndIPv6(t *testing.T) {
+	if os.Getenv("BURANO_SOAK") == "" {
+		t.Skip("`make soak` runs it")
+	}
+	l := startIn(t, []string{"--external-ipv6", outside6() + "/64"})
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	model := dualEnvironment(t)
+	file := filepath.Join(t.TempDir(), "dual.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
+	began := time.Now()
+	output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	require.Contains(t, output, "Deployment finished")
+	t.Logf("deployed after %.1f s:\n%s", time.Since(began).Seconds(), output)
+	l.deleteIfFailed(t, "dual")
+	environment := environmentNamed(t, demo, "dual")
+	where := endpointOf(t, environment)
+	bothReplicasAnswer(t, l, where)
+	c := l.clusterOf(t, demo, environment)
+	gateway, _, err := net.SplitHostPort(where)
+	require.NoError(t, err)
+
+	t.Run("nodes, pods and Services have addresses of both", func(t *testing.T) { hasBoth(t, l, c) })
+	t.Run("pods reach pods, Services and the world by both", func(t *testing.T) { podsReachBoth(t, l, c) })
+	t.Run("gateways are reached by both, and lead to pods of both", func(t *testing.T) { gatewaysLeadToBoth(t, l, c, gateway) })
+	t.Run("a deployment that changes nothing restarts nothing, and one without IPv6 is refused", func(t *testing.T) {
+		before := c.processes(t)
+		output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+		require.Contains(t, output, "Deployment finished")
+		require.Equal(t, before, c.processes(t))
+		other := filepath.Join(t.TempDir(), "other.yaml")
+		require.NoError(t, os.WriteFile(other, []byte(strings.Replace(model, ",fd00:10:244::/64", "", 1)), 0o600))
+		output, err := l.try(l.as("burano-demo"), "burano", "deploy", other, "--dry-run")
+		require.Error(t, err, output)
+		require.Contains(t, output, "give both a range of IPv6, or none")
+	})
+
+	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "dual")
+	require.Contains(t, output, "is deleted")
+	asBefore(t, demo, found)
+}
+
+// dualEnvironment is the demonstration's environment under the name dual, with two minions and ranges of both versions of IP.
+func dualEnvironment(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../environments/demo.yaml")
+	require.NoError(t, err)
+	changed := string(text)
+	for old, with := range map[string]string{
+		"\nname: demo\n": "\nname: dual\ndefaultNetworks:\n  environment:\n    ?: {type: io.murano.resources.CustomNeutronNetwork, id: network}\n" +
+			"    name: dual-network\n    ipv6Cidr: fd00:20:" + slot() + "::/64\n  flat: null\n",
+		"name: demo-cluster\n": "name: demo-cluster\n    podRange: 10.244.0.0/16,fd00:10:244::/64\n    serviceRange: 10.96.0.0/16,fd00:10:96::/112\n",
+		"nodeCount: 1\n":       "nodeCount: 2\n",
+	} {
+		require.Equal(t, 1, strings.Count(changed, old), old)
+		changed = strings.Replace(changed, old, with, 1)
+	}
+	return changed
+}
+
+// Services of both versions, and of IPv6 alone, over a pod on each minion.
+const dualServices = `
+apiVersion: v1
+kind: Service
+metadata: {name: both}
+spec: {type: LoadBalancer, ipFamilyPolicy: RequireDualStack, selector: {app: placed}, ports: [{port: 8126, targetPort: 8080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: six}
+spec: {type: LoadBalancer, ipFamilyPolicy: SingleStack, ipFamilies: [IPv6], selector: {app: placed}, ports: [{port: 8127, targetPort: 8080}]}
+---
+`
+
+var dualNodes = []string{"murano-kube-2", "murano-kube-3"}
+
+func hasBoth(t *testing.T, l *lab, c *cluster) {
+	manifests := dualServices
+	for _, node := range dualNodes {
+		manifests += fmt.Sprintf(onNode, node)
+	}
+	c.kubectl(t, manifests, "apply", "-f", "-")
+	c.kubectl(t, "", "wait", "--for=condition=Ready", "pod", "-l", "app=placed", "--timeout=60s")
+	require.Regexp(t, `^10\.96\.\S+ fd00:10:96::\S+$`, c.kubectl(t, "", "get", "service", "both", "-o", "jsonpath={.spec.clusterIPs[*]}"))
+	for _, node := range dualNodes {
+		require.Regexp(t, `^10\.244\.\S+ fd00:10:244:\S+$`, c.kubectl(t, "", "get", "pod", "on-"+node, "-o", "jsonpath={.status.podIPs[*].ip}"))
+		require.Regexp(t, `^10\.20\.\S+ fd00:20:\S+$`, c.kubectl(t, "", "get", "node", node, "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`))
+	}
+	require.Equal(t, "10.96.0.1", c.kubectl(t, "", "get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}"), "the API server is asked by IPv4")
+}
+
+func podsReachBoth(t *testing.T, l *lab, c *cluster) {
+	world := &httptest.Server{Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "seen as "+r.RemoteAddr) })}}
+	listener, err := net.Listen("tcp6", "["+outside6()+"1]:0")
+	require.NoError(t, err)
+	world.Listener = listener
+	world.Start()
+	defer world.Close()
+	services := strings.Fields(c.kubectl(t, "", "get", "service", "both", "-o", "jsonpath={.spec.clusterIPs[*]}"))
+	for i, node := range dualNodes {
+		other := "on-" + dualNodes[(i+1)%2]
+		ask := func(url string) (string, error) {
+			return c.on(node, "/bin/bash", "-c", "nsenter --net --target $(pidof -s demo) curl --globoff --silent --show-error --max-time 3 "+url)
+		}
+		for _, address := range strings.Fields(c.kubectl(t, "", "get", "pod", other, "-o", "jsonpath={.status.podIPs[*].ip}")) {
+			l.eventually(t, 20*time.Second, "the pod of the other node answers at "+address, func() error {
+				if out, err := ask("http://" + net.JoinHostPort(address, "8080") + "/"); err != nil || !strings.Contains(out, other) {
+					return fmt.Errorf("%q: %v", out, err)
+				}
+				return nil
+			})
+			out, err := c.on("murano-gateway-1", "curl", "--globoff", "--silent", "--show-error", "--max-time", "3", "http://"+net.JoinHostPort(address, "8080")+"/")
+			require.NoError(t, err, out)
+		}
+		for _, address := range services {
+			replicas := map[string]bool{}
+			l.eventually(t, 20*time.Second, "both pods answer at the Service's address "+address, func() error {
+				out, err := ask("http://" + net.JoinHostPort(address, "8126") + "/")
+				if err != nil {
+					return fmt.Errorf("%s: %w", out, err)
+				}
+				if replicas[out] = true; len(replicas) < 2 {
+					return errors.New("one has answered")
+				}
+				return nil
+			})
+		}
+		out, err := ask("http://" + listener.Addr().String() + "/")
+		require.NoError(t, err, out)
+		require.Contains(t, out, "seen as [fd00:20:", "who leaves the cluster is seen as the node")
+	}
+}
+
+func gatewaysLeadToBoth(t *testing.T, l *lab, c *cluster, gateway string) {
+	out, err := c.on("murano-gateway-1", "/bin/bash", "-c", "ip -6 -o address show dev eth0 scope global | grep -o 'fd00:20:[^/]*'")
+	require.NoError(t, err, out)
+	six := strings.TrimSpace(out)
+	for _, place := range []string{gateway, six} {
+		for _, port := range []string{"8126", "8127", "8080"} {
+			at := net.JoinHostPort(place, port)
+			if port == "8080" { // of the application
+				at = net.JoinHostPort(place, applicationPort(t, c))
+			}
+			l.eventually(t, 20*time.Second, "the gateway answers at "+at, func() error {
+				_, err := get("http://" + at + "/")
+				return err
+			})
+		}
+	}
+	for _, port := range []string{"22", "179", "2379", "10256"} {
+		connection, err := net.DialTimeout("tcp6", net.JoinHostPort(six, port), time.Second)
+		if err == nil {
+			_ = connection.Close()
+		}
+		var failure net.Error
+		require.Truef(t, errors.As(err, &failure) && failure.Timeout(), "port %s of the gateway: %v", port, err)
+	}
+	c.kubectl(t, "", "delete", "service/both", "service/six", "pod/on-"+dualNodes[0], "pod/on-"+dualNodes[1], "--now")
+}
+
+func applicationPort(t *testing.T, c *cluster) string {
+	return c.kubectl(t, "", "get", "service", "demo-hello", "-o", "jsonpath={.spec.ports[0].port}")
+}
