@@ -71,6 +71,11 @@ conformance: setup build image ## Run the conformance tests of Kubernetes on a c
 	test/conformance/build.sh $(BUILD)/conformance
 	BURANO_CONFORMANCE=$(BUILD)/conformance BURANO_FOCUS='$(FOCUS)' BURANO_PROCS=$(PROCS) BURANO_TIMEOUT=$(TIMEOUT) go test -count=1 -timeout 6h -v -run '^TestKubernetesConforms$$' ./test/e2e
 
+.PHONY: conformance-storage
+conformance-storage: setup build image ## Run the tests that Kubernetes has for storage drivers, with volumes of Cinder (FOCUS=REGEXP: only those; PROCS=4; an hour or more)
+	test/conformance/build.sh $(BUILD)/conformance
+	BURANO_CONFORMANCE=$(BUILD)/conformance BURANO_FOCUS='$(FOCUS)' BURANO_PROCS=$(PROCS) BURANO_TIMEOUT=$(TIMEOUT) go test -count=1 -timeout 6h -v -run '^TestKubernetesTestsTheStorageDriver$$' ./test/e2e
+
 .PHONY: test-tutorial
 test-tutorial: setup build image ## Run every command of docs/tutorial.md on a local cloud
 	BURANO_SOAK=1 go test -count=1 -timeout 20m -v -run '^TestTheTutorialWorks$$' ./test/e2e

@@ -66,6 +66,8 @@ type Node struct {
 	// Launched says when the cloud set that server up last: it changes when the server is rebuilt, and its disk with it. Empty when
 	// not known.
 	Launched string `json:",omitempty"`
+	// Zone is the availability zone of the cloud in which the server is. Empty when not known.
+	Zone string `json:",omitempty"`
 	// Leaving says that another node has taken its place, and that it goes next (Remove): Deploy leaves it alone, and counts on it for
 	// nothing but the ways through it. Of a master, its API server serves until then.
 	Leaving bool `json:",omitempty"`

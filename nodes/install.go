@@ -41,6 +41,7 @@ type facts struct {
 	metrics bool   // its image has metrics-server
 	storage bool   // its image can serve volumes
 	cinder  bool   // also those of Cinder
+	zoned   bool   // also those that are in the zone of the node
 	// keepalived says that its image has it, and virtual that it shares the address of the gateways, or did when it ran last.
 	keepalived, virtual bool
 	machine             string // its machine-id: another server has another one
@@ -69,6 +70,8 @@ func parseFacts(text string) facts {
 			f.storage = true
 		case "cinder":
 			f.cinder = true
+		case "zoned":
+			f.zoned = true
 		case "keepalived":
 			f.keepalived = true
 		case "virtual":
@@ -114,7 +117,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	// A machine has all the files that a container has, and more: what is looked for does not depend on which it is.
 	design := d.design
 	design.host, design.metrics, design.shares, design.proxied = kube.Host{Machine: true}, d.cluster.config.Metrics, true, true
-	design.serves, design.attaches = true, true
+	design.serves, design.attaches, design.zoned = true, true, true
 	sketch, err := design.layout(node, pairs, 0)
 	if err != nil {
 		return err
@@ -130,7 +133,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	found := parseFacts(out)
 	design.host, design.metrics = found.host, found.metrics && d.cluster.config.Metrics
 	design.shares, design.device, design.serves = found.keepalived, found.device, found.storage
-	design.attaches = found.cinder
+	design.attaches, design.zoned = found.cinder, found.zoned
 	design.proxied = found.files[kube.ProxyOfContainerd] != ""
 	final, err := design.layout(node, pairs, found.mtu)
 	if err != nil {

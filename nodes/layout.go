@@ -73,6 +73,7 @@ type design struct {
 	shares      bool           // the gateway whose layout is made can share the virtual address
 	serves      bool           // the node whose layout is made can serve volumes
 	attaches    bool           // also those of Cinder
+	zoned       bool           // also those that are in the zone of the node
 	proxied     bool           // the minion whose layout is made has had a proxy
 	device      string         // its interface that has its address
 	elect       bool           // controllers have a leader, because there are, or have been, several masters

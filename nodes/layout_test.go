@@ -249,6 +249,11 @@ func TestNodesWhoseImageServesVolumesOfCinderDoSo(t *testing.T) {
 	require.Contains(t, unit(nodes[0], kube.StorageUnit), "--cinder=/run/burano-storage/server.sock")
 	require.Contains(t, unit(nodes[0], kube.StorageUnit), "--local")
 	require.Contains(t, unit(nodes[1], kube.StorageNodeUnit), "--cinder")
+	nodes[1].Zone = "az1"
+	require.NotContains(t, unit(nodes[1], kube.StorageNodeUnit), "--zone=az1", "its program would not start")
+	design.zoned = parseFacts("mtu 1450\nstorage\ncinder\nzoned\n").zoned
+	require.Contains(t, unit(nodes[1], kube.StorageNodeUnit), "--zone=az1")
+	nodes[1].Zone = "no label"
 	machine := nodes[1]
 	machine.Machine = &access.Machine{}
 	require.NotContains(t, unit(machine, kube.StorageNodeUnit), "--cinder")

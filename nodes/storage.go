@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/internal/wait"
@@ -24,6 +25,8 @@ const vaultStorage = "storage" // storageRecord as JSON
 type storageRecord struct {
 	// Backends are those that the cluster has, or has had and may have volumes of.
 	Backends []kube.Storage `json:"backends"`
+	// Newer says that classes ask, or have asked, for what nodes of older images do not have.
+	Newer bool `json:"newer,omitempty"`
 }
 
 func loadStorage(ctx context.Context, vault Vault) (record storageRecord, err error) {
@@ -58,13 +61,21 @@ func (c Config) backends() (list []kube.Storage) {
 	return list
 }
 
+// newerStorage tells whether a class asks for what nodes of older images do not have.
+func (c Config) newerStorage() bool {
+	return slices.ContainsFunc(c.StorageClasses, kube.StorageClass.Newer)
+}
+
 // chooseStorage finds out which back-ends the nodes are to serve, and notes it before any of them does.
 func (d *deployment) chooseStorage(ctx context.Context) error {
 	record, err := loadStorage(ctx, d.cluster.config.Vault)
 	if err != nil {
 		return err
 	}
-	served := len(record.Backends)
+	former := len(record.Backends)
+	newer := record.Newer || d.cluster.config.newerStorage()
+	changed := newer != record.Newer
+	record.Newer = newer
 	for _, backend := range d.cluster.config.backends() {
 		if !slices.Contains(record.Backends, backend) {
 			record.Backends = append(record.Backends, backend)
@@ -72,7 +83,7 @@ func (d *deployment) chooseStorage(ctx context.Context) error {
 	}
 	slices.Sort(record.Backends)
 	d.design.storage = record.Backends
-	if served == len(record.Backends) {
+	if former == len(record.Backends) && !changed {
 		return nil
 	}
 	return d.cluster.saveStorage(ctx, record)
@@ -116,7 +127,11 @@ func (d design) storageUnits(l layout, node Node, pairs map[string]pki.Pair) err
 		}
 		l.add(unit)
 	case Minion:
-		l.add(d.kube().StorageNode(kubeNode(node), backends, pairs))
+		zone := ""
+		if d.zoned && len(validation.IsValidLabelValue(node.Zone)) == 0 { // it becomes a label of the node
+			zone = node.Zone
+		}
+		l.add(d.kube().StorageNode(kubeNode(node), zone, backends, pairs))
 	}
 	return nil
 }
@@ -335,7 +350,7 @@ func (c *Cluster) keepVolumes(ctx context.Context, leaving []string) error {
 	return nil
 }
 
-// WithoutStorage are the masters and minions that answer and cannot serve the volumes of back-ends that the cluster has not had yet, because the image that
+// WithoutStorage are the masters and minions that answer and cannot serve the volumes of back-ends or kinds that the cluster has not had yet, because the image that
 // they were made from has nothing that does.
 func (c *Cluster) WithoutStorage(ctx context.Context) (lacking []string, err error) {
 	record, err := loadStorage(ctx, c.config.Vault)
@@ -343,11 +358,15 @@ func (c *Cluster) WithoutStorage(ctx context.Context) (lacking []string, err err
 		return nil, err
 	}
 	added := slices.DeleteFunc(c.config.backends(), func(backend kube.Storage) bool { return slices.Contains(record.Backends, backend) })
-	if len(added) == 0 {
+	newer := c.config.newerStorage() && !record.Newer
+	if len(added) == 0 && !newer {
 		return nil, nil
 	}
 	look := "test -x " + kube.StorageProgram
-	if slices.Contains(added, kube.Cinder) {
+	switch {
+	case newer:
+		look = "[[ $(" + kube.StorageProgram + " -help 2>&1) == *-zone* ]] && command -v mkfs.xfs >/dev/null"
+	case slices.Contains(added, kube.Cinder):
 		look = "[[ $(" + kube.StorageProgram + " -help 2>&1) == *-cinder* ]]"
 	}
 	all := slices.DeleteFunc(c.config.staying(), func(node Node) bool { return node.Role == Gateway || node.Machine != nil })

@@ -52,7 +52,7 @@ func TestOnlyClustersWithLocalVolumesAreAskedForThem(t *testing.T) {
 	c, err := NewCluster(Config{Name: "c", Nodes: nodesOf(1, 2, 1), Vault: newVault(), Server: func(_ context.Context, name string) ServerState { return ServerState{Gone: name == "murano-kube-2"} }})
 	require.NoError(t, err)
 	require.NoError(t, c.keepVolumes(t.Context(), []string{"murano-kube-1", "murano-kube-2"}))
-	require.NoError(t, c.saveStorage(t.Context(), storageRecord{[]kube.Storage{kube.Local}}))
+	require.NoError(t, c.saveStorage(t.Context(), storageRecord{Backends: []kube.Storage{kube.Local}}))
 	require.NoError(t, c.keepVolumes(t.Context(), []string{"murano-gateway-1", "murano-kube-2", "nobody"}), "they have none that could be lost")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

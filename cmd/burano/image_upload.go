@@ -241,6 +241,7 @@ func contentsOf(path, digest string) map[string]string {
 		openstack.KeepalivedProperty: manifest.Packages["keepalived"],
 		openstack.StorageProperty:    manifest.Modules["storage"],
 		openstack.CinderProperty:     manifest.Modules["cinder"],
+		openstack.XFSProperty:        manifest.Packages["xfsprogs"],
 		openstack.RegistryProperty:   manifest.Modules["distribution"],
 	} {
 		if version != "" {

@@ -31,6 +31,7 @@ func main() {
 // options are the flags that every command has.
 type options struct {
 	state, listen, external, external6, second, prefix string
+	zones                                              []string
 }
 
 func root() *cobra.Command {
@@ -53,6 +54,7 @@ func root() *cobra.Command {
 	flags.StringVar(&o.external, "external-cidr", localcloud.DefaultExternal, "external network, free on this host; floating IPs are of it")
 	flags.StringVar(&o.external6, "external-ipv6", "", "network of IPv6 of the external network, free on this host, such as fd00:88::/64; this host has routes to the networks behind it")
 	flags.StringVar(&o.second, "second-region-cidr", "", "gives the cloud a second region, "+keystone.SecondRegion+", with this external network, free on this host")
+	flags.StringSliceVar(&o.zones, "zones", nil, "availability zones of Nova and Cinder, the default first; volumes are attached within one (without it: nova)")
 	flags.StringVar(&o.prefix, "prefix", "", "beginning of the names of network namespaces and interfaces, to keep two clouds apart")
 	_ = flags.MarkHidden("prefix")
 	command.AddCommand(upCommand(&o), downCommand(&o), statusCommand(&o), serveCommand(&o))
@@ -79,5 +81,5 @@ func (o *options) config() (localcloud.Config, error) {
 	if err != nil {
 		return localcloud.Config{}, fmt.Errorf("--state %s: %w", o.state, err)
 	}
-	return localcloud.Config{StateDir: state, Listen: o.listen, ExternalCIDR: external, External6: external6, SecondCIDR: second, Prefix: o.prefix}, nil
+	return localcloud.Config{StateDir: state, Listen: o.listen, ExternalCIDR: external, External6: external6, SecondCIDR: second, Zones: o.zones, Prefix: o.prefix}, nil
 }

@@ -82,7 +82,8 @@ func start(ctx context.Context, o *options, config localcloud.Config) error {
 		return err
 	}
 	defer log.Close()
-	child := exec.Command(self, "serve", "--state", config.StateDir, "--listen", config.Listen, "--external-cidr", o.external, "--external-ipv6", o.external6, "--second-region-cidr", o.second, "--prefix", o.prefix)
+	child := exec.Command(self, "serve", "--state", config.StateDir, "--listen", config.Listen, "--external-cidr", o.external, "--external-ipv6", o.external6, "--second-region-cidr", o.second,
+		"--zones", strings.Join(o.zones, ","), "--prefix", o.prefix)
 	child.Stdout, child.Stderr = log, log
 	child.Dir = "/"
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives this terminal

@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -35,9 +37,10 @@ const (
 	LocalVolumes = "/var/lib/burano-volumes"
 	// LocalDriver is the CSI driver of local volumes.
 	LocalDriver = "local.burano.io"
-	// CinderDriver is the CSI driver of Cinder's volumes, and CinderNode the label of nodes to which they can be attached.
+	// CinderDriver is the CSI driver of Cinder's volumes, CinderNode the label of nodes to which they can be attached, and CinderZone that of these nodes' zones.
 	CinderDriver = "cinder.burano.io"
 	CinderNode   = "cinder.burano.io/node"
+	CinderZone   = "cinder.burano.io/zone"
 	// StorageSocket is where the Burano server comes, over SSH, that asks the cloud for what a master's program wants of it.
 	StorageSocket = "/run/burano-storage/server.sock"
 	// LabelStorage is the label of the storage classes that Burano has made.
@@ -97,8 +100,20 @@ type StorageClass struct {
 	Type    string // of volumes, as the back-end calls it; "" for its own default
 	Default bool   // for claims that name no class
 	Reclaim string // Delete or Retain
-	Zones   []string
+	// Zones are where volumes are made: in the one, or of several in that of the node which uses the volume. None are the back-end's own choice.
+	Zones        []string
+	FileSystem   string // ext4 or xfs; "" for ext4
+	MountOptions []string
 }
+
+// Follows tells whether volumes of the class are made in the zones of the nodes that use them.
+func (c StorageClass) Follows() bool { return len(c.Zones) > 1 }
+
+// XFS is the file system that nodes have whose image has xfsprogs.
+const XFS = "xfs"
+
+// Newer tells whether the class asks for what nodes of older images do not have: such with xfsprogs have it all.
+func (c StorageClass) Newer() bool { return c.FileSystem == XFS || c.Follows() }
 
 var className = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
@@ -174,6 +189,8 @@ func (localStorage) refuses(class StorageClass) error {
 		return fmt.Errorf("type is %q, and a local volume is a directory, which has no type: leave it out", class.Type)
 	case len(class.Zones) > 0:
 		return fmt.Errorf("zones are %s, and a local volume is on the node of its first pod: leave them out, and have the pod say where it runs", strings.Join(class.Zones, ", "))
+	case class.FileSystem != "" || len(class.MountOptions) > 0:
+		return errors.New("a local volume is a directory, and has no file system of its own: leave fsType and mountOptions out")
 	}
 	return nil
 }
@@ -193,8 +210,21 @@ func (cinderStorage) driver() string { return CinderDriver }
 func (cinderStorage) manifests() []byte { return cinderManifests }
 
 func (cinderStorage) refuses(class StorageClass) error {
-	if len(class.Zones) > 1 {
-		return fmt.Errorf("zones are %s, and volumes of a class of Cinder are made in one: make a class for each", strings.Join(class.Zones, ", "))
+	if class.FileSystem != "" && class.FileSystem != "ext4" && class.FileSystem != XFS {
+		return fmt.Errorf("fsType is %q: say ext4 or xfs", class.FileSystem)
+	}
+	for _, option := range class.MountOptions {
+		if option == "" || strings.ContainsAny(option, ", \t\n") {
+			return fmt.Errorf("mountOptions have %q: say one option in each entry, such as noatime", option)
+		}
+	}
+	for i, zone := range class.Zones {
+		if wrong := validation.IsValidLabelValue(zone); class.Follows() && (zone == "" || len(wrong) > 0) {
+			return fmt.Errorf("zones have %q, which cannot be the label of a node, by which pods find their volumes: name one zone alone, or zones whose names are labels", zone)
+		}
+		if slices.Contains(class.Zones[:i], zone) {
+			return fmt.Errorf("zones have %s twice", zone)
+		}
 	}
 	return nil
 }
@@ -206,8 +236,14 @@ func (cinderStorage) adapt(class StorageClass, object map[string]any) {
 	if class.Type != "" {
 		parameters["type"] = class.Type
 	}
-	if len(class.Zones) > 0 {
+	switch {
+	case class.Follows():
+		parameters["zones"] = strings.Join(class.Zones, ",")
+	case len(class.Zones) > 0:
 		parameters["zone"] = class.Zones[0]
+	}
+	if class.FileSystem == XFS {
+		parameters["csi.storage.k8s.io/fstype"] = XFS
 	}
 	if class.Reclaim == "Retain" {
 		parameters["keep"] = "true" // also when the cluster is deleted
@@ -215,7 +251,21 @@ func (cinderStorage) adapt(class StorageClass, object map[string]any) {
 	if len(parameters) > 0 {
 		object["parameters"] = parameters
 	}
-	object["allowedTopologies"] = []any{map[string]any{"matchLabelExpressions": []any{map[string]any{"key": CinderNode, "values": []any{"true"}}}}}
+	if len(class.MountOptions) > 0 {
+		object["mountOptions"] = texts(class.MountOptions)
+	}
+	where := []any{map[string]any{"key": CinderNode, "values": []any{"true"}}}
+	if class.Follows() {
+		where = append(where, map[string]any{"key": CinderZone, "values": texts(class.Zones)})
+	}
+	object["allowedTopologies"] = []any{map[string]any{"matchLabelExpressions": where}}
+}
+
+func texts(list []string) (all []any) {
+	for _, one := range list {
+		all = append(all, one)
+	}
+	return all
 }
 
 // StorageOrders are the certificates of a master's program.
@@ -254,8 +304,8 @@ func (c Cluster) StorageControllers(backends []Storage, name string, pairs map[s
 	}, nil
 }
 
-// StorageNode is the unit of a minion's program, which serves these back-ends.
-func (c Cluster) StorageNode(node Node, backends []Storage, pairs map[string]pki.Pair) systemd.Unit {
+// StorageNode is the unit of a minion's program, which serves these back-ends. zone is the node's; "" where it is not known, or its program does not take it.
+func (c Cluster) StorageNode(node Node, zone string, backends []Storage, pairs map[string]pki.Pair) systemd.Unit {
 	command := program(StorageNodeUnit, "--node="+node.Name)
 	var files []ssh.File
 	if slices.Contains(backends, Local) {
@@ -269,6 +319,9 @@ func (c Cluster) StorageNode(node Node, backends []Storage, pairs map[string]pki
 	}
 	if slices.Contains(backends, Cinder) {
 		command = append(command, "--cinder")
+		if zone != "" {
+			command = append(command, "--zone="+zone)
+		}
 	}
 	return systemd.Unit{
 		Name:        StorageNodeUnit,

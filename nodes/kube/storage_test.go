@@ -48,8 +48,30 @@ func TestAClassOfCinderSaysWhatItsVolumesAre(t *testing.T) {
 	require.Equal(t, []any{map[string]any{"matchLabelExpressions": []any{map[string]any{"key": CinderNode, "values": []any{"true"}}}}}, object["allowedTopologies"])
 	class.Type, class.Zones, class.Reclaim = "ssd", []string{"az1"}, "Retain"
 	require.Equal(t, map[string]any{"type": "ssd", "zone": "az1", "keep": "true"}, class.Object().Object["parameters"])
-	class.Zones = []string{"az1", "az2"}
-	require.ErrorContains(t, errors.Join(CheckStorageClasses([]StorageClass{class})...), "zones are az1, az2, and volumes of a class of Cinder are made in one")
+	require.Equal(t, object["allowedTopologies"], class.Object().Object["allowedTopologies"], "pods of all nodes use volumes of one zone")
+	require.False(t, replaced(StorageClass{Name: "fast", Backend: Cinder, Reclaim: "Delete"}.Object(), StorageClass{Name: "fast", Backend: Cinder, Reclaim: "Delete", FileSystem: "ext4"}.Object()))
+	class.Zones, class.FileSystem, class.MountOptions = []string{"az1", "az2"}, "xfs", []string{"noatime", "nodiratime"}
+	require.Empty(t, CheckStorageClasses([]StorageClass{class}))
+	object = class.Object().Object
+	require.Equal(t, map[string]any{"type": "ssd", "zones": "az1,az2", "keep": "true", "csi.storage.k8s.io/fstype": "xfs"}, object["parameters"])
+	require.Equal(t, []any{"noatime", "nodiratime"}, object["mountOptions"])
+	require.Equal(t, []any{map[string]any{"matchLabelExpressions": []any{map[string]any{"key": CinderNode, "values": []any{"true"}},
+		map[string]any{"key": CinderZone, "values": []any{"az1", "az2"}}}}}, object["allowedTopologies"])
+	for want, change := range map[string]func(*StorageClass){
+		`fsType is "btrfs": say ext4 or xfs`:                func(c *StorageClass) { c.FileSystem = "btrfs" },
+		`mountOptions have "noatime,ro": say one option in`: func(c *StorageClass) { c.MountOptions = []string{"noatime,ro"} },
+		`zones have "a b", which cannot be the label`:       func(c *StorageClass) { c.Zones = []string{"a b", "c"} },
+		`zones have az1 twice`:                              func(c *StorageClass) { c.Zones = []string{"az1", "az1"} },
+		`leave fsType and mountOptions out`: func(c *StorageClass) {
+			*c = StorageClass{Name: "l", Backend: Local, Reclaim: "Delete", FileSystem: "xfs"}
+		},
+	} {
+		wrong := class
+		change(&wrong)
+		require.ErrorContains(t, errors.Join(CheckStorageClasses([]StorageClass{wrong})...), want)
+	}
+	class.Zones = []string{"a b"}
+	require.Empty(t, CheckStorageClasses([]StorageClass{class}), "one zone may be called anything")
 }
 
 func TestVolumesAreNamedByTheirClaims(t *testing.T) {

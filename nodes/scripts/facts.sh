@@ -1,6 +1,6 @@
 #!/bin/bash
 # Prints what is on the node already, one fact a line:
-# mtu N | device NAME | machine ID | memory KIB | resolver ADDRESS | metrics | storage | cinder | keepalived | virtual | file SHA256 PATH | link PATH TARGET
+# mtu N | device NAME | machine ID | memory KIB | resolver ADDRESS | metrics | storage | cinder | zoned | keepalived | virtual | file SHA256 PATH | link PATH TARGET
 # ADDRESS is the node's own address; PATHS are the files asked for, one a line.
 set -euo pipefail
 device=$(ip -o addr show to "${ADDRESS:?}" | awk 'NR == 1 {print $2}')
@@ -24,8 +24,12 @@ fi
 if [ -x /opt/burano/bin/storage-node ]; then
 	echo storage
 	# it lists what it knows
-	if [[ $(/opt/burano/bin/storage-node -help 2>&1) == *-cinder* ]]; then
+	known=$(/opt/burano/bin/storage-node -help 2>&1) || true
+	if [[ $known == *-cinder* ]]; then
 		echo cinder
+	fi
+	if [[ $known == *-zone* ]]; then
+		echo zoned
 	fi
 fi
 if [ -x /usr/sbin/keepalived ]; then

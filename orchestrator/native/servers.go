@@ -23,9 +23,9 @@ type servers struct {
 }
 
 // mend starts servers that were stopped, and returns those that are gone, by their ids in the stack, with what to say of them: new ones
-// are to take their places. One in ERROR is left to people, because its disk may hold what nothing else does. launched says when Nova set
-// each server up last.
-func (s servers) mend(ctx context.Context, project *openstack.Project, stack openstack.Stack, list []nodeServer) (launched, gone map[string]string, err error) {
+// are to take their places. One in ERROR is left to people, because its disk may hold what nothing else does. found is what Nova says of each
+// server, by its id there.
+func (s servers) mend(ctx context.Context, project *openstack.Project, stack openstack.Stack, list []nodeServer) (found map[string]openstack.ServerState, gone map[string]string, err error) {
 	states := make([]openstack.ServerState, len(list))
 	errs := make([]error, len(list))
 	var group sync.WaitGroup
@@ -45,12 +45,12 @@ func (s servers) mend(ctx context.Context, project *openstack.Project, stack ope
 	if err := errors.Join(errs...); err != nil {
 		return nil, nil, err
 	}
-	launched, gone = map[string]string{}, map[string]string{}
+	found, gone = map[string]openstack.ServerState{}, map[string]string{}
 	var problems []error
 	for i, server := range list {
 		instance, name := server.instance, server.name()
 		addresses, _ := stack.Addresses(server.id())
-		launched[addresses.ServerID] = states[i].Launched
+		found[addresses.ServerID] = states[i]
 		switch states[i].Status {
 		case openstack.Gone:
 			s.reports.inform(ctx, instance, "Server %s (%s) is gone from Nova: a new one takes its place", name, addresses.ServerID)
@@ -67,7 +67,7 @@ func (s servers) mend(ctx context.Context, project *openstack.Project, stack ope
 			problems = append(problems, fmt.Errorf("server %s is %s: mend it, or delete it in Nova and deploy again for a new one in its place", name, states[i]))
 		}
 	}
-	return launched, gone, errors.Join(problems...)
+	return found, gone, errors.Join(problems...)
 }
 
 // revive starts those nodes of a cluster that are off, and returns the names of those that Nova does not know any more: these can only

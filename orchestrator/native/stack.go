@@ -53,8 +53,8 @@ type ownStack struct {
 	applied *openstack.Content
 	state   openstack.Stack
 	zones   []string // of the cloud; nil before it was asked
-	// launched says of the servers that were looked at when Nova set them up last.
-	launched map[string]string
+	// found is what Nova said of the servers that were looked at, by their ids there.
+	found map[string]openstack.ServerState
 }
 
 // nodeServers are the servers of clusters.
@@ -259,28 +259,36 @@ func (s *ownStack) content(ctx context.Context, nodes []nodeServer) (openstack.C
 
 // mend starts servers that are off, and replaces those that are gone.
 func (s *ownStack) mend(ctx context.Context, project *openstack.Project, content openstack.Content, list []nodeServer) error {
-	launched, gone, err := s.servers.mend(ctx, project, s.state, list)
-	s.launched = launched
+	found, gone, err := s.servers.mend(ctx, project, s.state, list)
+	s.found = found
 	if err != nil || len(gone) == 0 {
 		return err
 	}
 	state, err := project.ReplaceServers(ctx, s.stack().name, content, gone)
-	if err == nil {
-		s.state = state
+	if err != nil {
+		return err
 	}
-	return err
+	s.state = state
+	for _, server := range list {
+		if addresses, ok := s.state.Addresses(server.id()); ok && gone[server.id()] != "" {
+			if s.found[addresses.ServerID], err = project.Server(ctx, addresses.ServerID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-// addresses is what the stack says of a server after a push, with the time when Nova set it up last.
-func (s *ownStack) addresses(server nodeServer) (openstack.Addresses, string, error) {
+// addresses is what the stack says of a server after a push, with what Nova said of it then.
+func (s *ownStack) addresses(server nodeServer) (openstack.Addresses, openstack.ServerState, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	addresses, ok := s.state.Addresses(server.id())
 	if !ok {
-		return addresses, "", fmt.Errorf("the stack tells no address of server %s", server.name())
+		return addresses, openstack.ServerState{}, fmt.Errorf("the stack tells no address of server %s", server.name())
 	}
 	addresses.Floating = s.state.Floating(server.instance.ID())
-	return addresses, s.launched[addresses.ServerID], nil
+	return addresses, s.found[addresses.ServerID], nil
 }
 
 // tidyAtEnd has the stack tidied up once when the task's action is done.

@@ -27,13 +27,17 @@ func storageClasses(cluster *muranopl.Object) (classes []kube.StorageClass) {
 			value, _ := fields[name].(string)
 			return value
 		}
-		class := kube.StorageClass{Name: text("name"), Backend: kube.Storage(text("backend")), Type: text("type"), Reclaim: cmp.Or(text("reclaimPolicy"), "Delete")}
+		class := kube.StorageClass{Name: text("name"), Backend: kube.Storage(text("backend")), Type: text("type"), Reclaim: cmp.Or(text("reclaimPolicy"), "Delete"), FileSystem: text("fsType")}
 		class.Default, _ = fields["default"].(bool)
-		zones, _ := fields["zones"].([]any)
-		for _, zone := range zones {
-			name, _ := zone.(string)
-			class.Zones = append(class.Zones, name)
+		list := func(name string) (all []string) {
+			entries, _ := fields[name].([]any)
+			for _, entry := range entries {
+				one, _ := entry.(string)
+				all = append(all, one)
+			}
+			return all
 		}
+		class.Zones, class.MountOptions = list("zones"), list("mountOptions")
 		classes = append(classes, class)
 	}
 	return classes
@@ -55,6 +59,7 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 		return nil, err
 	}
 	cinder := slices.ContainsFunc(classes, func(class kube.StorageClass) bool { return class.Backend == kube.Cinder })
+	newer := slices.ContainsFunc(classes, kube.StorageClass.Newer)
 	if cinder {
 		if _, err := project.BlockStorage(); fault.KindOf(err) == fault.NotFound {
 			problems = append(problems, fmt.Errorf("storageClasses has the back-end cinder, and %w", err))
@@ -71,6 +76,8 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 			lacks(", which storageClasses need", openstack.StorageProperty)
 		} else if cinder && image.Cinder == "" {
 			lacks(" of Cinder, which storageClasses has", openstack.CinderProperty)
+		} else if newer && image.XFS == "" {
+			lacks(" of Cinder with the file system xfs, or in the zones of their nodes, which storageClasses asks for", openstack.XFSProperty)
 		}
 	})
 	if err != nil {

@@ -25,6 +25,9 @@ const StorageProperty = "burano_storage"
 // CinderProperty is the property of a node image that says which controller attaches volumes of Cinder in it, such as v4.12.0.
 const CinderProperty = "burano_cinder"
 
+// XFSProperty is the property of a node image that says which xfsprogs is in it, such as 6.1.0-1. With it come storage classes of Cinder whose volumes are in the zones of their nodes.
+const XFSProperty = "burano_xfs"
+
 // RegistryProperty is the property of a node image that says which registry of container images is in it, such as v3.1.2.
 const RegistryProperty = "burano_registry"
 
@@ -35,6 +38,7 @@ type NodeImage struct {
 	Keepalived string // which is in it; "" where the image does not say, or has none
 	Storage    string // which controllers of volumes are in it; "" where the image does not say, or has none
 	Cinder     string // which controller attaches volumes of Cinder; "" where the image does not say, or has none
+	XFS        string // which xfsprogs is in it; "" where the image does not say, or has none
 	Registry   string // which registry of container images is in it; "" where the image does not say, or has none
 }
 
@@ -76,8 +80,9 @@ func nodeImage(image images.Image) NodeImage {
 	keepalived, _ := image.Properties[KeepalivedProperty].(string)
 	storage, _ := image.Properties[StorageProperty].(string)
 	cinder, _ := image.Properties[CinderProperty].(string)
+	xfs, _ := image.Properties[XFSProperty].(string)
 	registry, _ := image.Properties[RegistryProperty].(string)
-	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage, Cinder: cinder, Registry: registry}
+	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage, Cinder: cinder, XFS: xfs, Registry: registry}
 }
 
 // ImageOf is the id of the image that a server was made from; "" where Nova does not say, or does not know the server.

@@ -28,6 +28,7 @@ type ServerState struct {
 	Fault  string // why it is in ERROR
 	// Launched is when it was set up last: also a rebuild changes it. Empty before the first time.
 	Launched string
+	Zone     string // Nova's availability zone in which it is; "" where that is not known
 }
 
 func (s ServerState) String() string {
@@ -121,7 +122,7 @@ func (p *Project) server(ctx context.Context, id string) (ServerState, *servers.
 	if server.Status == "DELETED" || server.Status == "SOFT_DELETED" {
 		return ServerState{Status: Gone}, server, nil
 	}
-	state := ServerState{Status: server.Status, Task: server.TaskState, Fault: server.Fault.Message}
+	state := ServerState{Status: server.Status, Task: server.TaskState, Fault: server.Fault.Message, Zone: server.AvailabilityZone}
 	if !server.LaunchedAt.IsZero() {
 		state.Launched = server.LaunchedAt.UTC().Format(time.RFC3339Nano)
 	}

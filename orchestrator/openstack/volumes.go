@@ -32,6 +32,7 @@ const growsInUse = "3.42"
 // Volume is what Cinder says of a volume.
 type Volume struct {
 	ID, Name, Status string
+	Zone             string // availability zone of Cinder
 	GiB              int
 	Servers          []string // ids of those that have it
 	Metadata         map[string]string
@@ -98,7 +99,7 @@ func subset(metadata map[string]string, has func(key, value string) bool) bool {
 }
 
 func volumeOf(one volumes.Volume) Volume {
-	volume := Volume{ID: one.ID, Name: one.Name, Status: one.Status, GiB: one.Size, Metadata: maps.Clone(one.Metadata), Made: one.CreatedAt}
+	volume := Volume{ID: one.ID, Name: one.Name, Status: one.Status, Zone: one.AvailabilityZone, GiB: one.Size, Metadata: maps.Clone(one.Metadata), Made: one.CreatedAt}
 	for _, attachment := range one.Attachments {
 		volume.Servers = append(volume.Servers, attachment.ServerID)
 	}

@@ -25,6 +25,9 @@ import (
 // Driver is the name of the CSI driver.
 const Driver = "cinder.burano.io"
 
+// Zone is the key of the zone of a volume, and the label of nodes with theirs.
+const Zone = "cinder.burano.io/zone"
+
 // The parameters of a storage class, and what a claim is called.
 const (
 	ParameterType  = "type" // of Cinder
@@ -156,8 +159,8 @@ func suits(capabilities []*csi.VolumeCapability) error {
 		default:
 			return status.Errorf(codes.InvalidArgument, "a volume of Cinder is attached to one node at a time, and %s is asked for", one.GetAccessMode().GetMode())
 		}
-		if one.GetMount() == nil {
-			return status.Error(codes.InvalidArgument, "volumes of Cinder are file systems here, and no block devices")
+		if one.GetMount() == nil && one.GetBlock() == nil {
+			return status.Error(codes.InvalidArgument, "say whether the volume is to be a file system or a block device")
 		}
 	}
 	return nil
@@ -243,7 +246,11 @@ func (d *driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	if volume.GiB < size {
 		return nil, status.Errorf(codes.AlreadyExists, "volume %s is called %s already, and has %d GiB and not %d", volume.ID, r.Name, volume.GiB, size)
 	}
-	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: volume.ID, CapacityBytes: int64(volume.GiB) * gib}}, nil
+	made := &csi.Volume{VolumeId: volume.ID, CapacityBytes: int64(volume.GiB) * gib}
+	if volume.Zone != "" {
+		made.AccessibleTopology = []*csi.Topology{{Segments: map[string]string{Zone: volume.Zone}}}
+	}
+	return &csi.CreateVolumeResponse{Volume: made}, nil
 }
 
 func (d *driver) tag() map[string]string { return map[string]string{ClusterMetadata: d.ID} }
@@ -485,7 +492,8 @@ func (d *driver) ControllerExpandVolume(ctx context.Context, r *csi.ControllerEx
 			return nil, err
 		}
 	}
-	return &csi.ControllerExpandVolumeResponse{CapacityBytes: int64(volume.GiB) * gib, NodeExpansionRequired: true}, nil
+	fileSystem := r.VolumeCapability.GetBlock() == nil // controllers that know no block devices do not say
+	return &csi.ControllerExpandVolumeResponse{CapacityBytes: int64(volume.GiB) * gib, NodeExpansionRequired: fileSystem}, nil
 }
 
 // told is an error as gRPC has it. What is no fault may pass, and what was asked for may be done.

@@ -90,7 +90,7 @@ func (f *fakeCloud) Create(_ context.Context, wanted openstack.NewVolume) (opens
 		return openstack.Volume{}, err
 	}
 	f.made++
-	volume := openstack.Volume{ID: fmt.Sprintf("volume-%d", f.made), Name: wanted.Name, Status: "creating", GiB: wanted.GiB, Metadata: wanted.Metadata, Made: time.Unix(int64(f.made), 0)}
+	volume := openstack.Volume{ID: fmt.Sprintf("volume-%d", f.made), Name: wanted.Name, Status: "creating", Zone: wanted.Zone, GiB: wanted.GiB, Metadata: wanted.Metadata, Made: time.Unix(int64(f.made), 0)}
 	f.volumes[volume.ID] = volume
 	f.next[volume.ID] = func(v *openstack.Volume) { v.Status = openstack.VolumeAvailable }
 	return volume, f.after("create")
@@ -236,6 +236,36 @@ func TestACallThatIsMadeAgainFindsWhatTheFirstOneMade(t *testing.T) {
 	}
 }
 
+func TestAVolumeIsInTheZoneThatIsAskedForAndSaysInWhich(t *testing.T) {
+	driver, _ := driven(t, newFakeCloud())
+	order := wanted("pvc-1", 1)
+	order.Parameters = map[string]string{ParameterZone: "az1"}
+	made, err := driver.CreateVolume(t.Context(), order)
+	require.NoError(t, err)
+	require.Equal(t, "az1", made.Volume.AccessibleTopology[0].Segments[Zone])
+	order.Parameters[ParameterZone] = "az2"
+	again, err := driver.CreateVolume(t.Context(), order)
+	require.NoError(t, err)
+	require.Equal(t, "az1", again.Volume.AccessibleTopology[0].Segments[Zone], "it stays where it is")
+}
+
+func TestABlockDeviceGrowsWithoutItsNode(t *testing.T) {
+	driver, _ := driven(t, newFakeCloud())
+	block := &csi.VolumeCapability{AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}},
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER}}
+	order := wanted("pvc-1", 1)
+	order.VolumeCapabilities = []*csi.VolumeCapability{block}
+	made, err := driver.CreateVolume(t.Context(), order)
+	require.NoError(t, err)
+	_, err = driver.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: made.Volume.VolumeId, NodeId: "a", VolumeCapability: block})
+	require.NoError(t, err)
+	grown, err := driver.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: made.Volume.VolumeId, VolumeCapability: block,
+		CapacityRange: &csi.CapacityRange{RequiredBytes: 3 * gib}})
+	require.NoError(t, err)
+	require.EqualValues(t, 3*gib, grown.CapacityBytes)
+	require.False(t, grown.NodeExpansionRequired)
+}
+
 func TestACreationThatIsHeardTooLateLeavesNothing(t *testing.T) {
 	cloud := newFakeCloud()
 	driver, _ := driven(t, cloud)
@@ -311,11 +341,11 @@ func TestWhatAVolumeOfCinderCannotBeIsRefused(t *testing.T) {
 	driver, _ := driven(t, cloud)
 	shared := wanted("pvc-1", 1)
 	shared.VolumeCapabilities = []*csi.VolumeCapability{{AccessType: fileSystem.AccessType, AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER}}}
-	block := wanted("pvc-1", 1)
-	block.VolumeCapabilities = []*csi.VolumeCapability{{AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}, AccessMode: fileSystem.AccessMode}}
+	unsaid := wanted("pvc-1", 1)
+	unsaid.VolumeCapabilities = []*csi.VolumeCapability{{AccessMode: fileSystem.AccessMode}}
 	narrow := wanted("pvc-1", 100)
 	narrow.CapacityRange.LimitBytes = 1000
-	for text, request := range map[string]*csi.CreateVolumeRequest{"attached to one node at a time": shared, "no block devices": block, "none is between 100 and 1000 bytes": narrow} {
+	for text, request := range map[string]*csi.CreateVolumeRequest{"attached to one node at a time": shared, "a file system or a block device": unsaid, "none is between 100 and 1000 bytes": narrow} {
 		_, err := driver.CreateVolume(t.Context(), request)
 		require.ErrorContains(t, err, text)
 	}

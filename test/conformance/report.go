@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -96,16 +97,19 @@ func ReadReport(path string) (Report, error) {
 	return report, nil
 }
 
-// Summary says how many passed, failed, were skipped and did not begin, and names those that failed or were skipped with their reasons.
-func (r Report) Summary() string {
-	var passed int
-	var failed, skipped []string
+// Summary says how many tests of a kind passed, failed, were skipped and did not begin, and names those that failed with their reasons, and the reasons of those that
+// were skipped: with the test's name where it is one, and with how many they are otherwise.
+func (r Report) Summary(kind string) string {
+	var passed, skips int
+	var failed []string
+	skipped := map[string][]string{} // by reason
 	for _, spec := range r.Specs {
 		switch {
 		case spec.Passed:
 			passed++
 		case spec.Skipped != "":
-			skipped = append(skipped, spec.Name+": "+spec.Skipped)
+			skips++
+			skipped[spec.Skipped] = append(skipped[spec.Skipped], spec.Name)
 		case spec.Known() != "":
 			failed = append(failed, spec.Name+": as is known: "+spec.Known())
 		default:
@@ -113,12 +117,16 @@ func (r Report) Summary() string {
 		}
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d conformance tests: %d passed, %d failed, %d skipped, %d not begun\n", len(r.Specs)+r.Left, passed, len(failed), len(skipped), r.Left)
+	fmt.Fprintf(&text, "%d %s: %d passed, %d failed, %d skipped, %d not begun\n", len(r.Specs)+r.Left, kind, passed, len(failed), skips, r.Left)
 	for _, line := range failed {
 		fmt.Fprintf(&text, "failed: %s\n", line)
 	}
-	for _, line := range skipped {
-		fmt.Fprintf(&text, "skipped: %s\n", line)
+	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
+		who := skipped[reason][0]
+		if more := len(skipped[reason]); more > 1 {
+			who = fmt.Sprintf("%d tests", more)
+		}
+		fmt.Fprintf(&text, "skipped: %s: %s\n", who, reason)
 	}
 	return text.String()
 }

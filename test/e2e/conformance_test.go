@@ -20,47 +20,63 @@ import (
 // conformanceVariable names the folder in which test/conformance/build.sh has built.
 const conformanceVariable = "BURANO_CONFORMANCE"
 
-// TestKubernetesConforms runs the conformance tests of Kubernetes, or those of them that BURANO_FOCUS matches, on a cluster of two minions. Nodes know the
-// images that they ask for from a registry of this test alone. The report, what the tests wrote and the summary are left in the folder reports beside
-// their program.
+// TestKubernetesConforms runs the conformance tests of Kubernetes, or those of them that BURANO_FOCUS matches, on a cluster of two minions.
 func TestKubernetesConforms(t *testing.T) {
+	u := startUpstream(t, start, nil)
+	// Those that are serial run after all others, one by one, which is Ginkgo's doing.
+	u.run(t, "conformance tests", "", []string{"--label-filter=Conformance", "--focus=" + os.Getenv("BURANO_FOCUS")}, nil)
+}
+
+// upstream is a cluster of two minions on which tests of Kubernetes' own run, whose nodes know the images that these ask for from a registry of this test alone.
+type upstream struct {
+	lab     *lab
+	cluster *cluster
+	built   string // the folder in which build.sh has built
+	own     *imageRegistry
+	made    []string // names of the images
+}
+
+// startUpstream deploys the cluster, in whose model replacements (old, new, …) are made, on what is started.
+func startUpstream(t *testing.T, start func(*testing.T, ...string) *lab, replacements []string) *upstream {
 	built := os.Getenv(conformanceVariable)
 	if built == "" {
 		t.Skipf("%s is not set: make conformance sets it", conformanceVariable)
 	}
 	images, err := conformance.Images(built)
 	require.NoError(t, err)
-	l := start(t)
-	own := startRegistry(t, "", "")
-	var made []string
+	u := &upstream{lab: start(t), built: built, own: startRegistry(t, "", "")}
 	for _, image := range images {
-		made = append(made, image.Name)
-		reference, err := name.ParseReference(own.address+"/"+image.Name, name.Insecure)
+		u.made = append(u.made, image.Name)
+		reference, err := name.ParseReference(u.own.address+"/"+image.Name, name.Insecure)
 		require.NoError(t, err)
 		require.NoError(t, remote.Write(reference, image.Content))
 	}
 	text, err := os.ReadFile("testdata/conformance.yaml")
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "conformance.yaml")
-	model := strings.NewReplacer("REGISTRY", conformance.Registry, "PROXY", startForwarder(t, own).address).Replace(string(text))
+	model := strings.NewReplacer(append(replacements, "REGISTRY", conformance.Registry, "PROXY", startForwarder(t, u.own).address)...).Replace(string(text))
 	require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
 	began := time.Now()
-	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	u.lab.run(t, u.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
 	t.Logf("the cluster was deployed in %.1f s", time.Since(began).Seconds())
-	demo := l.user(t, "burano-demo")
-	cluster := l.clusterOf(t, demo, environmentNamed(t, demo, "conformance"))
+	demo := u.lab.user(t, "burano-demo")
+	u.cluster = u.lab.clusterOf(t, demo, environmentNamed(t, demo, "conformance"))
+	return u
+}
 
-	reports := filepath.Join(built, "reports")
+// run runs the tests of a kind that options of Ginkgo and of the tests choose. The report, what the tests wrote and the summary, with what else is to be said in it, are
+// left in the folder reports beside their program.
+func (u *upstream) run(t *testing.T, kind, besides string, choice, options []string) {
+	reports := filepath.Join(u.built, "reports")
 	require.NoError(t, os.MkdirAll(reports, 0o755))
 	output, err := os.Create(filepath.Join(reports, "output.txt"))
 	require.NoError(t, err)
 	defer output.Close()
-	began = time.Now()
-	// Those that are serial run after all others, one by one, which is Ginkgo's doing.
-	run := exec.CommandContext(t.Context(), filepath.Join(built, "ginkgo"), "--procs="+cmp.Or(os.Getenv("BURANO_PROCS"), "4"), "--label-filter=Conformance",
-		"--focus="+os.Getenv("BURANO_FOCUS"), "--timeout="+cmp.Or(os.Getenv("BURANO_TIMEOUT"), "5h"), "--no-color", "--silence-skips", "--output-dir="+reports, "--json-report=report.json",
-		filepath.Join(built, "e2e.test"), "--",
-		"--provider=skeleton", "--kubeconfig="+cluster.kubeconfig, "--kubectl-path="+l.kubectl(), "--e2e-output-dir="+reports)
+	began := time.Now()
+	arguments := append(slices.Clone(choice), "--procs="+cmp.Or(os.Getenv("BURANO_PROCS"), "4"), "--timeout="+cmp.Or(os.Getenv("BURANO_TIMEOUT"), "5h"), "--no-color", "--silence-skips",
+		"--output-dir="+reports, "--json-report=report.json", filepath.Join(u.built, "e2e.test"), "--",
+		"--provider=skeleton", "--kubeconfig="+u.cluster.kubeconfig, "--kubectl-path="+u.lab.kubectl(), "--e2e-output-dir="+reports)
+	run := exec.CommandContext(t.Context(), filepath.Join(u.built, "ginkgo"), append(arguments, options...)...)
 	run.Stdout, run.Stderr = output, output
 	require.NoError(t, os.RemoveAll(filepath.Join(reports, "report.json")))
 	ended := run.Run()
@@ -68,13 +84,13 @@ func TestKubernetesConforms(t *testing.T) {
 
 	report, err := conformance.ReadReport(filepath.Join(reports, "report.json"))
 	require.NoErrorf(t, err, "what they wrote is in %s", output.Name())
-	summary := report.Summary()
-	for _, name := range own.missing(made) {
+	summary := report.Summary(kind) + besides
+	for _, name := range u.own.missing(u.made) {
 		summary += "not made: the image " + name + "\n"
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(reports, "summary.txt"), []byte(summary), 0o644))
 	t.Log("\n" + summary)
-	require.NotEmpty(t, report.Specs, "no conformance test matches BURANO_FOCUS")
+	require.NotEmpty(t, report.Specs, "no test matches BURANO_FOCUS")
 	require.False(t, slices.ContainsFunc(report.Specs, func(s conformance.Spec) bool { return s.Failure != "" && s.Known() == "" }), "the summary above says what failed")
 	require.False(t, slices.ContainsFunc(report.Specs, func(s conformance.Spec) bool { return s.Passed && s.Known() != "" }), "what was known to fail has passed: it is known no more")
 	require.Zero(t, report.Left, "the time was over before all had begun")

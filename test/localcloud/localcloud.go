@@ -46,6 +46,8 @@ type Config struct {
 	// SecondCIDR is the external network of a second region, keystone.SecondRegion, with networks, images, servers, volumes and stacks of
 	// its own; when it is not valid the cloud has one region.
 	SecondCIDR netip.Prefix
+	// Zones are the availability zones of Nova and Cinder, of which the first is the default; "nova" when there are none.
+	Zones []string
 	// Prefix begins the names of everything made on the machine, "blc-" when "". Two local clouds on one machine (tests) need
 	// different ones.
 	Prefix        string
@@ -57,6 +59,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.Listen = cmp.Or(c.Listen, DefaultListen)
 	c.Prefix = cmp.Or(c.Prefix, fabric.Prefix)
+	if len(c.Zones) == 0 {
+		c.Zones = []string{"nova"}
+	}
 	if !c.ExternalCIDR.IsValid() {
 		c.ExternalCIDR = netip.MustParsePrefix(DefaultExternal)
 	}
@@ -167,7 +172,7 @@ func (c *Cloud) add(ctx context.Context, config Config, below string, identity *
 	if err != nil {
 		return err
 	}
-	volumes, err := cinder.New(cinder.Config{StateDir: dir("cinder"), Images: disks{images, machines}, Endpoint: endpoint, Logger: logger("cinder")})
+	volumes, err := cinder.New(cinder.Config{StateDir: dir("cinder"), Images: disks{images, machines}, Endpoint: endpoint, Zones: config.Zones, Logger: logger("cinder")})
 	if err != nil {
 		return err
 	}
@@ -176,7 +181,7 @@ func (c *Cloud) add(ctx context.Context, config Config, below string, identity *
 		return err
 	}
 	made.compute, err = nova.New(nova.Config{
-		StateDir: dir("nova"), Endpoint: endpoint, Networks: networks, Hypervisor: machines, Images: images, Volumes: volumes,
+		StateDir: dir("nova"), Endpoint: endpoint, Zones: config.Zones, Networks: networks, Hypervisor: machines, Images: images, Volumes: volumes,
 		Logger: logger("nova"),
 	})
 	if err != nil {

@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   ca-certificates curl e2fsprogs haproxy iproute2 iptables jq mariadb-server mmdebstrap nftables openssh-client openssh-server postgresql
-  procps runc shellcheck zopfli "$@"
+  procps runc shellcheck xfsprogs zopfli "$@"
 )
 
 missing=()

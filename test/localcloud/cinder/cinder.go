@@ -24,6 +24,7 @@ type Config struct {
 	StateDir string           // folder of tables and files, made when missing
 	Images   Images           // what volumes can be made of
 	Endpoint string           // base of the cloud's addresses, such as "http://127.0.0.1:5050"
+	Zones    []string         // availability zones, one at least
 	Now      func() time.Time // clock, time.Now when nil
 	Logger   *slog.Logger
 }
@@ -45,6 +46,7 @@ type Service struct {
 	images   Images
 	dir      string
 	endpoint string
+	zones    []string
 	now      func() time.Time
 	log      *slog.Logger
 
@@ -53,7 +55,7 @@ type Service struct {
 
 // New opens the tables. What the process's end has cut off is taken back: files of which nothing is known go.
 func New(config Config) (*Service, error) {
-	s := &Service{dir: filepath.Join(config.StateDir, "files"), images: config.Images, endpoint: config.Endpoint, now: config.Now, log: config.Logger}
+	s := &Service{dir: filepath.Join(config.StateDir, "files"), images: config.Images, endpoint: config.Endpoint, zones: config.Zones, now: config.Now, log: config.Logger}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -155,8 +157,10 @@ func (s *Service) showVersion(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (s *Service) listZones(w http.ResponseWriter, _ *http.Request) error {
-	answer.JSON(w, http.StatusOK, map[string]any{"availabilityZoneInfo": []any{
-		map[string]any{"zoneName": zone, "zoneState": map[string]any{"available": true}},
-	}})
+	var zones []any
+	for _, zone := range s.zones {
+		zones = append(zones, map[string]any{"zoneName": zone, "zoneState": map[string]any{"available": true}})
+	}
+	answer.JSON(w, http.StatusOK, map[string]any{"availabilityZoneInfo": zones})
 	return nil
 }

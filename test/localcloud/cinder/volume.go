@@ -1,6 +1,7 @@
 package cinder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,9 +22,6 @@ import (
 	"github.com/burano/burano/test/localcloud/hypervisor"
 )
 
-// zone is the one that the local cloud has.
-const zone = "nova"
-
 // The statuses of a volume; a snapshot has the first only.
 const (
 	StatusAvailable = "available"
@@ -35,6 +33,7 @@ type Volume struct {
 	ID, ProjectID, UserID, Name, Description string
 	SizeGB                                   int
 	Type                                     string // its name
+	Zone                                     string // "" is the first of the cloud's
 	SnapshotID, SourceID                     string // what its data were copied from
 	ReadOnly, Bootable                       bool
 	ImageID, ImageName                       string // what the disk was made of on which its data build, "" for none
@@ -55,6 +54,14 @@ func (v Volume) Status() string {
 		return StatusInUse
 	}
 	return StatusAvailable
+}
+
+func (s *Service) zone(volume Volume) string { return cmp.Or(volume.Zone, s.zones[0]) }
+
+// ZoneOf is the availability zone of a volume of the project.
+func (s *Service) ZoneOf(projectID, id string) (string, error) {
+	volume, err := s.Get(projectID, id)
+	return s.zone(volume), err
 }
 
 // CreateVolume says what volume is wanted. With an ID making it again finds it.
@@ -78,7 +85,7 @@ func (s *Service) Create(ctx context.Context, projectID string, request CreateVo
 	if known, ok := s.volumes.Get(request.ID); ok {
 		return known, nil
 	}
-	if request.AvailabilityZone != "" && request.AvailabilityZone != zone {
+	if request.AvailabilityZone != "" && !slices.Contains(s.zones, request.AvailabilityZone) {
 		return Volume{}, fault.New(fault.Invalid, "Invalid input received: Availability zone '%s' is invalid.", request.AvailabilityZone)
 	}
 	of, known := s.findType(request.Type)
@@ -87,7 +94,7 @@ func (s *Service) Create(ctx context.Context, projectID string, request CreateVo
 	}
 	volume := Volume{
 		ID: request.ID, ProjectID: projectID, UserID: identity.From(ctx).UserID, Name: request.Name, Description: request.Description,
-		Type: of.Name, SnapshotID: request.SnapshotID, SourceID: request.SourceID, Metadata: request.Metadata, CreatedAt: s.now(), UpdatedAt: s.now(),
+		Type: of.Name, Zone: request.AvailabilityZone, SnapshotID: request.SnapshotID, SourceID: request.SourceID, Metadata: request.Metadata, CreatedAt: s.now(), UpdatedAt: s.now(),
 	}
 	source, size := "", 0
 	switch {
@@ -316,7 +323,7 @@ func (s *Service) Show(volume Volume) map[string]any {
 	shown := map[string]any{
 		"id": volume.ID, "name": volume.Name, "description": optional(volume.Description), "size": volume.SizeGB, "status": volume.Status(),
 		"volume_type": volume.Type, "snapshot_id": optional(volume.SnapshotID), "source_volid": optional(volume.SourceID),
-		"bootable": fmt.Sprint(volume.Bootable), "encrypted": false, "multiattach": false, "availability_zone": zone, "metadata": metadata,
+		"bootable": fmt.Sprint(volume.Bootable), "encrypted": false, "multiattach": false, "availability_zone": s.zone(volume), "metadata": metadata,
 		"attachments": attachments, "created_at": timestamp(volume.CreatedAt), "updated_at": timestamp(volume.UpdatedAt),
 		"user_id": volume.UserID, "os-vol-tenant-attr:tenant_id": volume.ProjectID, "replication_status": nil, "consistencygroup_id": nil,
 		"migration_status": nil, "links": links,

@@ -118,6 +118,11 @@ const byID = "disk/by-id"
 
 // plug shows its disks to a server that runs.
 func plug(ctx context.Context, container container, disks []Disk) error {
+	if len(disks) > 0 {
+		if err := showLoops(devices(container)); err != nil {
+			return fmt.Errorf("show loop devices to the server: %w", err)
+		}
+	}
 	for _, disk := range disks {
 		loop, err := openLoop(ctx, disk)
 		if err != nil {
@@ -137,6 +142,24 @@ func plug(ctx context.Context, container container, disks []Disk) error {
 		}
 	}
 	return nil
+}
+
+// shownLoops are how many loop devices a server with disks sees. They are the machine's, of which all servers take those that are free.
+const shownLoops = 256
+
+// showLoops gives a server's folder of devices the machine's loop devices: a kubelet holds on by them to the disks that pods have as devices.
+func showLoops(folder string) error {
+	control := filepath.Join(folder, "loop-control")
+	if _, err := os.Stat(control); err == nil {
+		return nil
+	}
+	for i := range shownLoops {
+		node := filepath.Join(folder, fmt.Sprintf("loop%d", i))
+		if err := unix.Mknod(node, unix.S_IFBLK|0o660, int(unix.Mkdev(7, uint32(i)))); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	return unix.Mknod(control, unix.S_IFCHR|0o660, int(unix.Mkdev(10, 237)))
 }
 
 func unplug(ctx context.Context, container container, disks []Disk) error {
@@ -197,12 +220,37 @@ func GrowLoop(ctx context.Context, file string) error {
 func closeLoops(ctx context.Context, over func(file string) bool) error {
 	known, err := loops()
 	for device, file := range known {
-		if over(file) {
-			_, failed := losetup(ctx, "--detach", device)
+		if !over(file) {
+			continue
+		}
+		above, failed := loopsOver(device, known)
+		err = errors.Join(err, failed)
+		for _, one := range append(above, device) {
+			_, failed := losetup(ctx, "--detach", one)
 			err = errors.Join(err, failed)
 		}
 	}
 	return err
+}
+
+// loopsOver are the loop devices that a server has made over one, whatever it called that.
+func loopsOver(device string, known map[string]string) (above []string, err error) {
+	var below unix.Stat_t
+	if err := unix.Stat(device, &below); err != nil {
+		return nil, fmt.Errorf("look at %s: %w", device, err)
+	}
+	for other := range known {
+		opened, failed := os.Open(other)
+		if failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		if info, failed := unix.IoctlLoopGetStatus64(int(opened.Fd())); failed == nil && info.Rdevice == below.Rdev { // it fails for one that was freed meanwhile
+			above = append(above, other)
+		}
+		err = errors.Join(err, opened.Close())
+	}
+	return above, err
 }
 
 // loops are the files below the machine's loop devices, by device.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -21,10 +22,7 @@ import (
 	"github.com/burano/burano/test/localcloud/glance"
 )
 
-const (
-	zone        = "nova"
-	maxUserData = 65535 // characters of base64, Nova's limit
-)
+const maxUserData = 65535 // characters of base64, Nova's limit
 
 // CreateServer says what server is wanted. Flavor and image may be given by id or name.
 type CreateServer struct {
@@ -84,9 +82,9 @@ func (s *Service) accept(ctx context.Context, projectID string, request CreateSe
 		return Server{}, fault.New(fault.Invalid, "User data too large. User data must be no larger than 64KB once base64 encoded. "+
 			"Your data is %d bytes", base64.StdEncoding.EncodedLen(len(request.UserData)))
 	}
-	if request.AvailabilityZone != "" && request.AvailabilityZone != zone {
-		return Server{}, fault.New(fault.Invalid, "The requested availability zone is not available: %s. This cloud has the zone %s.",
-			request.AvailabilityZone, zone)
+	zone := cmp.Or(request.AvailabilityZone, s.zones[0])
+	if !slices.Contains(s.zones, zone) {
+		return Server{}, fault.New(fault.Invalid, "The requested availability zone is not available: %s. This cloud has %s.", zone, strings.Join(s.zones, ", "))
 	}
 	if request.GroupID != "" {
 		if _, err := s.serverGroup(projectID, request.GroupID); err != nil {

@@ -43,6 +43,7 @@ type Config struct {
 	Hypervisor Hypervisor
 	Images     Images
 	Volumes    Volumes
+	Zones      []string         // availability zones, one at least; volumes are attached within one
 	MemoryMiB  int              // of the machine, asked for when 0; no server may have more
 	Now        func() time.Time // clock, time.Now when nil
 	Logger     *slog.Logger
@@ -62,6 +63,7 @@ type Service struct {
 	images     Images
 	volumes    Volumes
 	endpoint   string
+	zones      []string
 	memory     int // MiB of the machine
 	now        func() time.Time
 	log        *slog.Logger
@@ -79,7 +81,7 @@ type Service struct {
 // New opens the tables. Nothing is done to servers before Restore.
 func New(config Config) (*Service, error) {
 	s := &Service{
-		networks: config.Networks, hypervisor: config.Hypervisor, images: config.Images, volumes: config.Volumes, endpoint: config.Endpoint,
+		networks: config.Networks, hypervisor: config.Hypervisor, images: config.Images, volumes: config.Volumes, endpoint: config.Endpoint, zones: config.Zones,
 		memory: config.MemoryMiB, now: config.Now, log: config.Logger, running: map[string]*operation{}, plugging: map[string]*sync.Mutex{}, computeChanged: make(chan struct{}),
 	}
 	if s.now == nil {

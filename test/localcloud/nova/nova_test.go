@@ -164,7 +164,7 @@ func start(t *testing.T) *cloud {
 }
 
 func (c *cloud) open() {
-	service, err := nova.New(nova.Config{StateDir: c.dir + "/nova", Endpoint: c.url, Networks: c.networks, Hypervisor: c.machines, Images: shelf{}})
+	service, err := nova.New(nova.Config{StateDir: c.dir + "/nova", Endpoint: c.url, Networks: c.networks, Hypervisor: c.machines, Images: shelf{}, Zones: []string{"nova"}})
 	require.NoError(c.t, err)
 	c.Service = service
 }

@@ -33,7 +33,7 @@ func (s *Service) computeBody(ctx context.Context) map[string]any {
 		state = "down"
 	}
 	body := map[string]any{
-		"id": any(1), "binary": "nova-compute", "host": "localhost", "zone": zone, "status": status, "state": state, "disabled_reason": nil, "updated_at": nil,
+		"id": any(1), "binary": "nova-compute", "host": "localhost", "zone": s.zones[0], "status": status, "state": state, "disabled_reason": nil, "updated_at": nil,
 	}
 	if since(ctx, 53) {
 		body["id"] = computeID

@@ -20,6 +20,8 @@ type Volumes interface {
 	// Disk is a volume as the hypervisor takes it.
 	Disk(volumeID, device string) (hypervisor.Disk, error)
 	Delete(projectID, volumeID string) error
+	// ZoneOf is the availability zone of a volume of the project.
+	ZoneOf(projectID, volumeID string) (string, error)
 	// CheckBootable is an error for a volume that no server can run from, or that is not the project's.
 	CheckBootable(projectID, volumeID string) error
 }
@@ -55,6 +57,14 @@ func (s *Service) AttachVolume(ctx context.Context, projectID, id string, wanted
 		}
 		if wanted.Device, err = freeDevice(server, wanted.Device); err != nil {
 			return nil, err
+		}
+		zone, err := s.volumes.ZoneOf(server.ProjectID, wanted.VolumeID)
+		if err != nil {
+			return nil, err
+		}
+		if zone != server.AvailabilityZone { // as Nova does with cross_az_attach = false
+			return nil, fault.New(fault.Invalid, "Invalid volume: Instance %s and volume %s are not in the same availability_zone. Instance is in %s. Volume is in %s", id, wanted.VolumeID,
+				server.AvailabilityZone, zone)
 		}
 		if err := s.volumes.Attach(server.ProjectID, wanted.VolumeID, id, wanted.Device); err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	translation "k8s.io/csi-translation-lib"
 	"k8s.io/klog/v2"
@@ -27,9 +30,10 @@ import (
 const (
 	// cinderDriver is the provisioner, and the CSI driver, of volumes that are Cinder's.
 	cinderDriver = "cinder.burano.io"
-	// cinderNode is the label of nodes that such volumes can be attached to (storage-node says it to the kubelet).
+	// cinderNode is the label of nodes that such volumes can be attached to, and cinderZone that of their zone (storage-node says both to the kubelet).
 	cinderNode = "cinder.burano.io/node"
-	// cinderFileSystem is what volumes are formatted with.
+	cinderZone = "cinder.burano.io/zone"
+	// cinderFileSystem is what volumes are formatted with whose class does not say.
 	cinderFileSystem = "ext4"
 	// cinderPatience is how long one call may take; what takes longer is asked about again.
 	cinderPatience = 90 * time.Second
@@ -58,11 +62,13 @@ func provideCinder(socket string) part {
 
 		patience := cinderPatience
 		persistent, attachments, nodes := factory.Core().V1().PersistentVolumes(), factory.Storage().V1().VolumeAttachments(), factory.Storage().V1().CSINodes()
+		places := factory.Core().V1().Nodes()
+		placesKnown := places.Informer().HasSynced
 		handler := attaching.NewCSIHandler(client, cinderDriver, attacher.NewAttacher(link.client), nil, persistent.Lister(), nodes.Lister(), attachments.Lister(),
 			&patience, false, true, translation.New(), cinderFileSystem)
 		attach := attaching.NewCSIAttachController(klog.FromContext(ctx), client, cinderDriver, handler, attachments, persistent, retries(), retries(), false, 0)
 		resize := resizing.NewResizeController(cinderDriver, cinderResizer{ctx, volumes}, client, resync, factory, retries(), false, time.Minute)
-		provision := controller.NewProvisionController(ctx, client, cinderDriver, cinderProvisioner{volumes},
+		provision := controller.NewProvisionController(ctx, client, cinderDriver, cinderProvisioner{volumes, places.Lister()},
 			controller.LeaderElection(false), // it runs only where that is decided
 			controller.FailedProvisionThreshold(0),
 			controller.FailedDeleteThreshold(0),
@@ -72,6 +78,9 @@ func provideCinder(socket string) part {
 			controller.DeletionTimeout(cinderPatience),
 			controller.RetryIntervalMax(time.Minute))
 		factory.Start(ctx.Done())
+		if !cache.WaitForCacheSync(ctx.Done(), placesKnown) {
+			return ctx.Err()
+		}
 		ended := make(chan error, 4)
 		for _, run := range []func() error{
 			func() error { return link.listen(ctx, socket) },
@@ -90,8 +99,13 @@ func retries() workqueue.TypedRateLimiter[string] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute)
 }
 
+var _ controller.BlockProvisioner = cinderProvisioner{}
+
 // cinderProvisioner has volumes be made and deleted.
-type cinderProvisioner struct{ volumes csi.ControllerClient }
+type cinderProvisioner struct {
+	volumes csi.ControllerClient
+	nodes   listers.NodeLister
+}
 
 // Provision is controller.Provisioner's.
 func (p cinderProvisioner) Provision(ctx context.Context, order controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
@@ -99,30 +113,45 @@ func (p cinderProvisioner) Provision(ctx context.Context, order controller.Provi
 	if err := suitsCinder(claim.Spec); err != nil {
 		return nil, controller.ProvisioningFinished, err
 	}
+	fileSystem, err := fileSystemOf(order.StorageClass.Parameters)
+	if err != nil {
+		return nil, controller.ProvisioningFinished, err
+	}
+	zone, err := p.zone(order)
+	if err != nil {
+		return nil, controller.ProvisioningFinished, err
+	}
 	size := claim.Spec.Resources.Requests[v1.ResourceStorage]
 	parameters := map[string]string{claimName: claim.Name, claimNamespace: claim.Namespace}
 	for name, value := range order.StorageClass.Parameters {
 		parameters[name] = value
 	}
+	if zone != "" {
+		parameters[zoneParameter] = zone
+	}
 	made, err := p.volumes.CreateVolume(ctx, &csi.CreateVolumeRequest{Name: order.PVName, CapacityRange: &csi.CapacityRange{RequiredBytes: size.Value()}, Parameters: parameters,
-		VolumeCapabilities: []*csi.VolumeCapability{{
-			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{FsType: cinderFileSystem}},
-			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER},
-		}}})
+		VolumeCapabilities: capabilitiesOf(claim.Spec, fileSystem, order.StorageClass.MountOptions)})
 	if err != nil {
 		return nil, provisioning(err), said(err)
+	}
+	if isBlock(claim.Spec.VolumeMode) {
+		fileSystem = ""
+	}
+	if zone != "" { // an earlier call, for another node, may have made it elsewhere
+		for _, place := range made.Volume.AccessibleTopology {
+			zone = cmp.Or(place.Segments[cinderZone], zone)
+		}
 	}
 	return &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: order.PVName},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: *order.StorageClass.ReclaimPolicy,
 			AccessModes:                   claim.Spec.AccessModes,
+			VolumeMode:                    claim.Spec.VolumeMode,
 			MountOptions:                  order.StorageClass.MountOptions,
 			Capacity:                      v1.ResourceList{v1.ResourceStorage: *resource.NewQuantity(made.Volume.CapacityBytes, resource.BinarySI)},
-			PersistentVolumeSource:        v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: cinderDriver, VolumeHandle: made.Volume.VolumeId, FSType: cinderFileSystem}},
-			NodeAffinity: &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-				MatchExpressions: []v1.NodeSelectorRequirement{{Key: cinderNode, Operator: v1.NodeSelectorOpIn, Values: []string{"true"}}},
-			}}}},
+			PersistentVolumeSource:        v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: cinderDriver, VolumeHandle: made.Volume.VolumeId, FSType: fileSystem}},
+			NodeAffinity:                  affinity(zone),
 		},
 	}, controller.ProvisioningFinished, nil
 }
@@ -149,9 +178,6 @@ func said(err error) error {
 
 // suitsCinder tells what of a claim a volume of Cinder cannot be.
 func suitsCinder(claim v1.PersistentVolumeClaimSpec) error {
-	if claim.VolumeMode != nil && *claim.VolumeMode != v1.PersistentVolumeFilesystem {
-		return errors.New("volumes of Cinder are file systems here, and a block device is asked for: use volumeMode: Filesystem")
-	}
 	for _, mode := range claim.AccessModes {
 		if mode != v1.ReadWriteOnce && mode != v1.ReadWriteOncePod {
 			return fmt.Errorf("a volume of Cinder is attached to one node at a time, and %s is asked for: use a class of another back-end, or ReadWriteOnce", mode)
@@ -199,7 +225,11 @@ func (cinderResizer) CanSupport(volume *v1.PersistentVolume, _ *v1.PersistentVol
 func (r cinderResizer) Resize(volume *v1.PersistentVolume, size resource.Quantity) (resource.Quantity, bool, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, cinderPatience)
 	defer cancel()
-	grown, err := r.volumes.ControllerExpandVolume(ctx, &csi.ControllerExpandVolumeRequest{VolumeId: volume.Spec.CSI.VolumeHandle, CapacityRange: &csi.CapacityRange{RequiredBytes: size.Value()}})
+	request := &csi.ControllerExpandVolumeRequest{VolumeId: volume.Spec.CSI.VolumeHandle, CapacityRange: &csi.CapacityRange{RequiredBytes: size.Value()}}
+	if isBlock(volume.Spec.VolumeMode) {
+		request.VolumeCapability = &csi.VolumeCapability{AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}
+	}
+	grown, err := r.volumes.ControllerExpandVolume(ctx, request)
 	if err != nil {
 		return volume.Spec.Capacity[v1.ResourceStorage], false, err
 	}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,11 +23,14 @@ import (
 const (
 	// cinderDriver is the driver of volumes that are Cinder's, which the cloud attaches to the server that the node is.
 	cinderDriver = "cinder.burano.io"
-	// cinderNodeLabel is the label, with the value true, of nodes that such volumes can be attached to.
+	// cinderNodeLabel is the label, with the value true, of nodes that such volumes can be attached to, and cinderZoneLabel that of their zone.
 	cinderNodeLabel = "cinder.burano.io/node"
+	cinderZoneLabel = "cinder.burano.io/zone"
 	// cinderLimit is how many of them a node may have: a server of QEMU has 32 places for devices, of which its own disks, interfaces and controllers take some.
-	cinderLimit      = 20
-	cinderFileSystem = "ext4"
+	cinderLimit = 20
+	// What a volume is formatted with: ext4 where nothing else is asked for.
+	ext4 = "ext4"
+	xfs  = "xfs"
 	// devicesByID is where disks are by what they say of themselves.
 	devicesByID = "/dev/disk/by-id"
 	// devicePatience is how long an attached device may take to be there, and deviceEvery how often it is looked for.
@@ -39,16 +44,16 @@ var cinderName = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$
 // cinderNode is the node's part of the driver.
 type cinderNode struct {
 	csi.UnimplementedNodeServer
-	name    string
-	devices string
-	mounter *mount.SafeFormatAndMount
+	name, zone string // zone is "" where it is not known
+	devices    string
+	mounter    *mount.SafeFormatAndMount
 
 	mutex sync.Mutex
 	busy  map[string]bool // volumes with which something is done
 }
 
-func newCinderNode(name string, mounter *mount.SafeFormatAndMount) *cinderNode {
-	return &cinderNode{name: name, devices: devicesByID, mounter: mounter, busy: map[string]bool{}}
+func newCinderNode(name, zone string, mounter *mount.SafeFormatAndMount) *cinderNode {
+	return &cinderNode{name: name, zone: zone, devices: devicesByID, mounter: mounter, busy: map[string]bool{}}
 }
 
 // alone has one thing be done with a volume at a time.
@@ -72,7 +77,11 @@ func (n *cinderNode) NodeGetCapabilities(context.Context, *csi.NodeGetCapabiliti
 }
 
 func (n *cinderNode) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	return &csi.NodeGetInfoResponse{NodeId: n.name, MaxVolumesPerNode: cinderLimit, AccessibleTopology: &csi.Topology{Segments: map[string]string{cinderNodeLabel: "true"}}}, nil
+	where := map[string]string{cinderNodeLabel: "true"}
+	if n.zone != "" {
+		where[cinderZoneLabel] = n.zone
+	}
+	return &csi.NodeGetInfoResponse{NodeId: n.name, MaxVolumesPerNode: cinderLimit, AccessibleTopology: &csi.Topology{Segments: where}}, nil
 }
 
 // device is that of an attached volume: /dev/vdb. A disk says the first 20 characters of its volume's id as its serial number, over virtio or SCSI.
@@ -106,7 +115,7 @@ func stageArguments(volume, path string) error {
 	return publishArguments(volume, path)
 }
 
-// NodeStageVolume mounts a volume. It is formatted where nothing is on it, and never else.
+// NodeStageVolume mounts a volume. It is formatted where nothing is on it, and never else. One that is used as a block device stays as it is.
 func (n *cinderNode) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	if err := stageArguments(r.VolumeId, r.StagingTargetPath); err != nil {
 		return nil, err
@@ -123,6 +132,9 @@ func (n *cinderNode) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolume
 	if err != nil {
 		return nil, err
 	}
+	if r.VolumeCapability.GetBlock() != nil {
+		return &csi.NodeStageVolumeResponse{}, nil
+	}
 	if err := os.MkdirAll(r.StagingTargetPath, 0o750); err != nil {
 		return nil, fmt.Errorf("make the place of the volume: %w", err)
 	}
@@ -133,32 +145,38 @@ func (n *cinderNode) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolume
 	if there {
 		return &csi.NodeStageVolumeResponse{}, nil
 	}
-	if err := n.usable(device, r.VolumeId); err != nil {
+	kind := cmp.Or(r.VolumeCapability.GetMount().FsType, ext4)
+	if err := n.usable(device, r.VolumeId, kind); err != nil {
 		return nil, err
 	}
-	options := r.VolumeCapability.GetMount().MountFlags
-	if err := n.mounter.FormatAndMount(device, r.StagingTargetPath, cinderFileSystem, options); err != nil {
+	options := slices.Clone(r.VolumeCapability.GetMount().MountFlags)
+	if kind == xfs {
+		options = append(options, "nouuid") // a copy of a volume has its UUID, and may be mounted on the same node
+	}
+	if err := n.mounter.FormatAndMount(device, r.StagingTargetPath, kind, options); err != nil {
 		return nil, fmt.Errorf("mount volume %s: %w", r.VolumeId, err)
 	}
-	if err := n.growStaged(device, r.StagingTargetPath, options); err != nil {
+	if err := n.growStaged(device, r.StagingTargetPath, kind, options); err != nil {
 		return nil, fmt.Errorf("have the file system of volume %s fill it: %w", r.VolumeId, err)
 	}
 	return &csi.NodeStageVolumeResponse{}, nil
 }
 
+// suits refuses what a volume cannot be on a node.
 func suits(capability *csi.VolumeCapability) error {
 	asked := capability.GetMount()
 	switch {
+	case capability.GetBlock() != nil:
 	case asked == nil:
-		return status.Error(codes.InvalidArgument, "volumes of Cinder are file systems here, and no block devices")
-	case asked.FsType != "" && asked.FsType != cinderFileSystem:
-		return status.Errorf(codes.InvalidArgument, "the file system %s is asked for, and volumes of Cinder have %s here", asked.FsType, cinderFileSystem)
+		return status.Error(codes.InvalidArgument, "say whether the volume is to be a file system or a block device")
+	case asked.FsType != "" && asked.FsType != ext4 && asked.FsType != xfs:
+		return status.Errorf(codes.InvalidArgument, "the file system %s is asked for, and volumes of Cinder have %s or %s here", asked.FsType, ext4, xfs)
 	}
 	return nil
 }
 
-// usable makes sure that a device has our kind of file system, or nothing. What tells so takes a device that cannot be read for an empty one.
-func (n *cinderNode) usable(device, volume string) error {
+// usable makes sure that a device has this kind of file system, or nothing. What tells so takes a device that cannot be read for an empty one.
+func (n *cinderNode) usable(device, volume, kind string) error {
 	opened, err := os.Open(device)
 	if err != nil {
 		return fmt.Errorf("open the device of volume %s: %w", volume, err)
@@ -171,18 +189,18 @@ func (n *cinderNode) usable(device, volume string) error {
 	if err != nil {
 		return fmt.Errorf("find out what is on the device of volume %s, which is left as it is: %w", volume, err)
 	}
-	if found != "" && found != cinderFileSystem {
-		return status.Errorf(codes.FailedPrecondition, "volume %s has something else on it than %s (%s), and is left as it is: nothing is ever formatted that is not empty", volume, cinderFileSystem, found)
+	if found != "" && found != kind {
+		return status.Errorf(codes.FailedPrecondition, "volume %s has something else on it than %s (%s), and is left as it is: nothing is ever formatted that is not empty", volume, kind, found)
 	}
 	return nil
 }
 
-// growStaged has the file system at a place where no pod has it yet be as large as its device. The kernel lets one grow while it is mounted, unless it is that of a
-// machine of which the node is only a container.
-func (n *cinderNode) growStaged(device, place string, options []string) error {
+// growStaged has the file system at a place where no pod has it yet be as large as its device. The kernel lets one grow while it is mounted, unless it is an ext4 and the
+// kernel that of a machine of which the node is only a container.
+func (n *cinderNode) growStaged(device, place, kind string, options []string) error {
 	err := n.grow(device, place)
-	if err == nil {
-		return nil
+	if err == nil || kind != ext4 {
+		return err
 	}
 	if failed := n.mounter.Unmount(place); failed != nil {
 		return errors.Join(err, failed)
@@ -197,7 +215,7 @@ func (n *cinderNode) growStaged(device, place string, options []string) error {
 	if output, failed := n.mounter.Exec.Command("resize2fs", device).CombinedOutput(); failed != nil {
 		return errors.Join(err, fmt.Errorf("resize2fs: %w: %s", failed, output))
 	}
-	return n.mounter.Mount(device, place, cinderFileSystem, options)
+	return n.mounter.Mount(device, place, kind, options)
 }
 
 func (n *cinderNode) grow(device, place string) error {
@@ -227,12 +245,15 @@ func (n *cinderNode) NodeUnstageVolume(_ context.Context, r *csi.NodeUnstageVolu
 }
 
 // NodePublishVolume shows a pod its volume.
-func (n *cinderNode) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+func (n *cinderNode) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	if err := publishArguments(r.VolumeId, r.TargetPath); err != nil {
 		return nil, err
 	}
 	if err := suits(r.GetVolumeCapability()); err != nil {
 		return nil, err
+	}
+	if r.VolumeCapability.GetBlock() != nil {
+		return n.publishDevice(ctx, r)
 	}
 	there, err := n.mounter.IsMountPoint(r.StagingTargetPath)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -265,6 +286,13 @@ func (n *cinderNode) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolu
 		return nil, err
 	}
 	defer done()
+	block, err := isDevice(r.VolumePath)
+	if err != nil {
+		return nil, err
+	}
+	if block { // it is as large as the cloud says
+		return &csi.NodeExpandVolumeResponse{CapacityBytes: r.GetCapacityRange().GetRequiredBytes()}, nil
+	}
 	device, err := n.device(ctx, r.VolumeId)
 	if err != nil {
 		return nil, err
@@ -289,6 +317,13 @@ func (n *cinderNode) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeS
 	}
 	if !there {
 		return nil, status.Errorf(codes.NotFound, "volume %s is not at %s", r.VolumeId, r.VolumePath)
+	}
+	if block, err := isDevice(r.VolumePath); err != nil || block {
+		size, failed := sizeOfDevice(r.VolumePath)
+		if err := errors.Join(err, failed); err != nil {
+			return nil, err
+		}
+		return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{{Unit: csi.VolumeUsage_BYTES, Total: size}}}, nil
 	}
 	var state syscall.Statfs_t
 	if err := syscall.Statfs(r.VolumePath, &state); err != nil {

@@ -33,7 +33,7 @@ func attached(t *testing.T, content []byte) (node *cinderNode, device string, st
 	if err := os.Truncate(device, 8<<20); err != nil {
 		t.Fatal(err)
 	}
-	node = newCinderNode("n1", mount.NewSafeFormatAndMount(mount.NewFakeMounter(nil), exec.New()))
+	node = newCinderNode("n1", "", mount.NewSafeFormatAndMount(mount.NewFakeMounter(nil), exec.New()))
 	node.devices = filepath.Join(folder, "by-id")
 	if err := os.Mkdir(node.devices, 0o700); err != nil {
 		t.Fatal(err)
@@ -116,14 +116,13 @@ func TestADeviceThatCannotBeReadIsLeftAlone(t *testing.T) {
 }
 
 func TestWhatAVolumeOfCinderCannotBeIsRefused(t *testing.T) {
-	node := newCinderNode("n1", mount.NewSafeFormatAndMount(mount.NewFakeMounter(nil), exec.New()))
+	node := newCinderNode("n1", "", mount.NewSafeFormatAndMount(mount.NewFakeMounter(nil), exec.New()))
 	node.devices = t.TempDir()
-	block := &csi.VolumeCapability{AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}
 	for text, request := range map[string]*csi.NodeStageVolumeRequest{
-		"is no id of a volume":   {VolumeId: "../../etc", StagingTargetPath: "/x", VolumeCapability: mounted("")},
-		"and no block devices":   {VolumeId: cinderVolume, StagingTargetPath: "/x", VolumeCapability: block},
-		"the file system xfs":    {VolumeId: cinderVolume, StagingTargetPath: "/x", VolumeCapability: mounted("xfs")},
-		"at which absolute path": {VolumeId: cinderVolume, StagingTargetPath: "x", VolumeCapability: mounted("")},
+		"is no id of a volume":            {VolumeId: "../../etc", StagingTargetPath: "/x", VolumeCapability: mounted("")},
+		"a file system or a block device": {VolumeId: cinderVolume, StagingTargetPath: "/x", VolumeCapability: &csi.VolumeCapability{}},
+		"the file system btrfs":           {VolumeId: cinderVolume, StagingTargetPath: "/x", VolumeCapability: mounted("btrfs")},
+		"at which absolute path":          {VolumeId: cinderVolume, StagingTargetPath: "x", VolumeCapability: mounted("")},
 	} {
 		_, err := node.NodeStageVolume(t.Context(), request)
 		expect(t, err, codes.InvalidArgument, text)
@@ -138,4 +137,120 @@ func TestWhatAVolumeOfCinderCannotBeIsRefused(t *testing.T) {
 	_, err = node.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: cinderVolume, StagingTargetPath: "/x"})
 	expect(t, err, codes.Aborted, "already")
 	done()
+}
+
+func TestAVolumeIsABlockDeviceAndStaysEmpty(t *testing.T) {
+	node, device, _ := attached(t, nil)
+	block := &csi.VolumeCapability{AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}
+	folder := filepath.Dir(device)
+	staged, target := filepath.Join(folder, "staged"), filepath.Join(folder, "pod")
+	stage := &csi.NodeStageVolumeRequest{VolumeId: cinderVolume, StagingTargetPath: staged, VolumeCapability: block}
+	must(node.NodeStageVolume(t.Context(), stage))(t)
+	publish := &csi.NodePublishVolumeRequest{VolumeId: cinderVolume, StagingTargetPath: staged, TargetPath: target, VolumeCapability: block}
+	for range 2 { // again is fine
+		must(node.NodePublishVolume(t.Context(), publish))(t)
+	}
+	points := must(node.mounter.List())(t)
+	if len(points) != 1 || points[0].Device != device || points[0].Path != target {
+		t.Fatalf("mounted is %v", points)
+	}
+	if content := must(os.ReadFile(device))(t); !bytes.Equal(content, make([]byte, len(content))) {
+		t.Fatal("something was written to it")
+	}
+	size := must(os.Stat(device))(t).Size()
+	must("", os.WriteFile(target, make([]byte, size), 0o600))(t) // what is bound nowhere here
+	stats := must(node.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: cinderVolume, VolumePath: target}))(t)
+	if len(stats.Usage) != 1 || stats.Usage[0].Total != size {
+		t.Fatalf("it says %v", stats.Usage)
+	}
+	must(node.NodeExpandVolume(t.Context(), &csi.NodeExpandVolumeRequest{VolumeId: cinderVolume, VolumePath: target, VolumeCapability: block}))(t)
+	publish.Readonly = true
+	_, err := node.NodePublishVolume(t.Context(), publish)
+	expect(t, err, codes.InvalidArgument, "read-only is asked for")
+	must(node.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: cinderVolume, TargetPath: target}))(t)
+	if _, err := os.Stat(target); !os.IsNotExist(err) {
+		t.Fatalf("its place is left: %v", err)
+	}
+	must(node.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: cinderVolume, StagingTargetPath: staged}))(t)
+	_, err = node.NodeExpandVolume(t.Context(), &csi.NodeExpandVolumeRequest{VolumeId: cinderVolume, VolumePath: target})
+	expect(t, err, codes.NotFound, "no volume is at")
+}
+
+// A kernel that has xfs mounts it, has it grow while it is mounted, and mounts a copy of it beside it.
+func TestAVolumeWithXFSGrowsWhileItIsMounted(t *testing.T) {
+	_, device, _ := attached(t, nil)
+	for _, program := range []string{"mkfs.xfs", "xfs_growfs", "losetup"} {
+		if _, err := osexec.LookPath(program); err != nil {
+			t.Skipf("it needs %s: %v", program, err)
+		}
+	}
+	if kernel, err := os.ReadFile("/proc/filesystems"); err != nil || !bytes.Contains(kernel, []byte("\txfs\n")) || os.Getuid() != 0 {
+		t.Skipf("nobody mounts xfs here: %v", err)
+	}
+	const small, large = 512 << 20, 1 << 30
+	folder := filepath.Dir(device)
+	show := func(name, file string) (loop string) {
+		t.Helper()
+		output, err := osexec.Command("losetup", "--find", "--show", file).CombinedOutput()
+		if err != nil {
+			t.Skipf("this machine has no loop devices: %v: %s", err, output)
+		}
+		loop = strings.TrimSpace(string(output))
+		t.Cleanup(func() { _ = osexec.Command("losetup", "--detach", loop).Run() })
+		link := filepath.Join(folder, "by-id", "virtio-"+name[:20])
+		_ = os.Remove(link)
+		must("", os.Symlink(loop, link))(t)
+		return loop
+	}
+	must("", os.Truncate(device, small))(t)
+	loop := show(cinderVolume, device)
+	node := newCinderNode("n1", "", mount.NewSafeFormatAndMount(mount.New(""), exec.New()))
+	node.devices = filepath.Join(folder, "by-id")
+	stage := func(volume, place string) {
+		t.Helper()
+		must(node.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: volume, StagingTargetPath: place, VolumeCapability: mounted("xfs")}))(t)
+		t.Cleanup(func() { _ = osexec.Command("umount", place).Run() })
+	}
+	place := filepath.Join(folder, "staged")
+	stage(cinderVolume, place)
+	must("", os.WriteFile(filepath.Join(place, "file"), []byte("kept"), 0o600))(t)
+	size := func(place string) int64 {
+		t.Helper()
+		stats := must(node.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: cinderVolume, VolumePath: place}))(t)
+		return stats.Usage[0].Total
+	}
+	if now := size(place); now > small {
+		t.Fatalf("it has %d bytes", now)
+	}
+	must("", os.Truncate(device, large))(t)
+	if output, err := osexec.Command("losetup", "--set-capacity", loop).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	must(node.NodeExpandVolume(t.Context(), &csi.NodeExpandVolumeRequest{VolumeId: cinderVolume, VolumePath: place}))(t)
+	if now := size(place); now < large*9/10 {
+		t.Fatalf("it has %d bytes", now)
+	}
+	must("", osexec.Command("sync", "-f", place).Run())(t)
+	const other = "1b1b2c3d-0000-4000-8000-0123456789ab"
+	copied := filepath.Join(folder, "vdc")
+	must("", osexec.Command("cp", "--sparse=always", device, copied).Run())(t)
+	show(other, copied)
+	beside := filepath.Join(folder, "beside")
+	stage(other, beside)
+	if content := must(os.ReadFile(filepath.Join(beside, "file")))(t); string(content) != "kept" {
+		t.Fatalf("it has %q", content)
+	}
+}
+
+func TestANodeSaysInWhichZoneItIs(t *testing.T) {
+	where := func(zone string) map[string]string {
+		t.Helper()
+		return must(newCinderNode("n1", zone, nil).NodeGetInfo(t.Context(), nil))(t).AccessibleTopology.Segments
+	}
+	if found := where("az1"); found[cinderNodeLabel] != "true" || found[cinderZoneLabel] != "az1" {
+		t.Fatalf("it says %v", found)
+	}
+	if found := where(""); len(found) != 1 {
+		t.Fatalf("it says %v", found)
+	}
 }

@@ -27,11 +27,12 @@ func main() {
 }
 
 func run(ctx context.Context, arguments []string) error {
-	var node, kubelet, local string
+	var node, zone, kubelet, local string
 	var cinder bool
 	var control controlConfig
 	flags := flag.NewFlagSet("storage-node", flag.ContinueOnError)
 	flags.StringVar(&node, "node", "", "name of the Kubernetes node")
+	flags.StringVar(&zone, "zone", "", "availability zone of its server, for volumes of Cinder that are made where their pods run")
 	flags.StringVar(&kubelet, "kubelet", "/var/lib/kubelet", "folder of the kubelet")
 	flags.StringVar(&local, "local", "", "folder of local volumes; without it there are none")
 	flags.BoolVar(&cinder, "cinder", false, "whether volumes of Cinder are attached to this node")
@@ -58,7 +59,7 @@ func run(ctx context.Context, arguments []string) error {
 			control.serve(volumes))
 	}
 	if cinder {
-		servers = append(servers, driver{cinderDriver, newCinderNode(node, mounter)}.serve(kubelet))
+		servers = append(servers, driver{cinderDriver, newCinderNode(node, zone, mounter)}.serve(kubelet))
 	}
 	if len(servers) == 0 {
 		return errors.New("there is nothing to serve: say --local FOLDER, or --cinder")
