@@ -21,7 +21,7 @@ const thirdMinion = `      - "?": {type: com.mirantis.docker.kubernetes.Kubernet
 `
 
 // TestKubernetesTestsTheStorageDriver runs the tests that Kubernetes has for storage drivers, or those of them that BURANO_FOCUS matches, with the driver of Cinder's
-// volumes. Left out are those that are disruptive, which stop the kubelets of a cluster.
+// volumes.
 func TestKubernetesTestsTheStorageDriver(t *testing.T) {
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
 		t.Skipf("servers' volumes are loop devices, which this machine has not: %v", err)
@@ -43,7 +43,7 @@ func TestKubernetesTestsTheStorageDriver(t *testing.T) {
 	if more := os.Getenv("BURANO_FOCUS"); more != "" {
 		focus += ".*(" + more + ")"
 	}
-	u.run(t, "tests of the storage driver", driver.Unclaimed(), []string{"--label-filter=!Disruptive", "--focus=" + focus}, []string{"--storage.testdriver=" + file})
+	u.run(t, "tests of the storage driver", driver.Unclaimed()+conformance.LeftOut(), append(conformance.Choice(), "--focus="+focus), []string{"--storage.testdriver=" + file})
 	pages, err := volumes.List(u.lab.user(t, "burano-demo").service(t, openstack.NewBlockStorageV3), volumes.ListOpts{}).AllPages(t.Context())
 	require.NoError(t, err)
 	left, err := volumes.ExtractVolumes(pages)
