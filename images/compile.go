@@ -60,15 +60,13 @@ func (m module) collect(ctx context.Context, folder string, files []string, to s
 	if decoded := json.Unmarshal(said.Bytes(), &module); err != nil || decoded != nil {
 		return fmt.Errorf("fetch the sources of %s: %w: %s", m.main, cmp.Or(err, decoded), module.Error)
 	}
-	var all []byte
-	for _, file := range files {
-		content, err := os.ReadFile(filepath.Join(module.Dir, filepath.FromSlash(file)))
-		if err != nil {
+	all := make([][]byte, len(files))
+	for i, file := range files {
+		if all[i], err = os.ReadFile(filepath.Join(module.Dir, filepath.FromSlash(file))); err != nil {
 			return fmt.Errorf("take a file of %s: %w", m.main, err)
 		}
-		all = append(append(all, content...), "\n---\n"...)
 	}
-	return os.WriteFile(to, all, 0o644)
+	return os.WriteFile(to, bytes.Join(all, []byte("\n---\n")), 0o644)
 }
 
 // compiling is a writer for what the Go command says. Lines that are names of packages are counted, first those to be compiled and, after

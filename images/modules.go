@@ -17,7 +17,7 @@ import (
 // module is a folder below modules/ and the programs that are built from it.
 type module struct {
 	name string
-	// folder is its own below modules/ where that is not called as the module.
+	// folder is the one below modules/ that it is built from where that is not called as the module.
 	folder string
 	// main is the module whose version the programs carry, and which the manifest names.
 	main     string
@@ -71,6 +71,14 @@ func (m module) in(source string) string {
 	return filepath.Join(source, "modules", cmp.Or(m.folder, m.name))
 }
 
+// piece is what its built programs are called: another version of the module is another piece.
+func (m module) piece() string {
+	if strings.HasPrefix(m.folder, m.name+"-") {
+		return m.folder
+	}
+	return m.name
+}
+
 // modules are in the order in which they are built: what fails soonest comes first.
 func modules() []module {
 	return []module{
@@ -107,6 +115,15 @@ func modules() []module {
 			"config/crd/standard/gateway.networking.k8s.io_referencegrants.yaml",
 			"config/crd/standard/gateway.networking.k8s.io_tlsroutes.yaml",
 		}}},
+		// Apart from the programs, which take long to build, and which a project publishes without them.
+		{name: "calico-files", folder: "calico", main: "github.com/projectcalico/calico", files: map[string][]string{
+			"bird.toml":              {"confd/etc/calico/confd/conf.d/bird.toml"},
+			"bird_aggr.toml":         {"confd/etc/calico/confd/conf.d/bird_aggr.toml"},
+			"bird_ipam.toml":         {"confd/etc/calico/confd/conf.d/bird_ipam.toml"},
+			"bird.cfg.template":      {"confd/etc/calico/confd/templates/bird.cfg.template"},
+			"bird_aggr.cfg.template": {"confd/etc/calico/confd/templates/bird_aggr.cfg.template"},
+			"bird_ipam.cfg.template": {"confd/etc/calico/confd/templates/bird_ipam.cfg.template"},
+		}},
 		{name: "calico", main: "github.com/projectcalico/calico", programs: []program{
 			{"calico-node", "github.com/projectcalico/calico/node/cmd/calico-node"},
 			{"calico-cni", "github.com/projectcalico/calico/cni-plugin/cmd/calico"},
@@ -176,7 +193,7 @@ func (b *builder) module(ctx context.Context, m module) (piece, error) {
 		return piece{}, fmt.Errorf("module %s: read its source: %w", m.name, err)
 	}
 	doing := "building " + strings.Join(m.names(), ", ")
-	return b.cache.piece(b.progress, cmp.Or(m.folder, m.name), key.String(), doing, func(out string, output io.Writer) error {
+	return b.cache.piece(b.progress, m.piece(), key.String(), doing, func(out string, output io.Writer) error {
 		return m.compile(ctx, folder, out, flags, output)
 	})
 }

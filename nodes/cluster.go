@@ -117,8 +117,8 @@ type Config struct {
 	Addressing network.Addressing
 	// PodMTU is that of pods; 0 for what their node's interface carries, less what the network takes.
 	PodMTU int
-	// CrossSubnet has Calico send packets between nodes of one subnet as they are. A cluster keeps it.
-	CrossSubnet bool
+	// Encapsulation is of packets between pods of two nodes; network.Always when empty. A cluster keeps it.
+	Encapsulation network.Encapsulation
 	// EtcdOnMasters has no other nodes be members of etcd, where there are three masters or more.
 	EtcdOnMasters bool
 	Vault         Vault
@@ -264,7 +264,7 @@ func NewCluster(config Config) (*Cluster, error) {
 func (c Config) driver() (network.Driver, error) {
 	switch c.Network {
 	case Calico, "":
-		return network.Calico{EtcdUser: etcd.Calico, Pods: c.Addressing.Pods, Pods6: c.Addressing.Pods6, MTU: c.PodMTU, CrossSubnet: c.CrossSubnet}, nil
+		return network.Calico{EtcdUser: etcd.Calico, Pods: c.Addressing.Pods, Pods6: c.Addressing.Pods6, MTU: c.PodMTU, Encapsulation: c.Encapsulation}, nil
 	case Flannel:
 		return network.Flannel{EtcdUser: etcd.Flannel, Pods: c.Addressing.Pods, MTU: c.PodMTU}, nil
 	}

@@ -275,7 +275,7 @@ func (d *deployment) nodeReady(ctx context.Context, node Node) error {
 		return err
 	}
 	waited := false
-	err = d.guarded(ctx, node, []string{"kubelet", "containerd", d.design.driver.Units().Daemon}, func(ctx context.Context) error {
+	err = d.guarded(ctx, node, append([]string{"kubelet", "containerd"}, d.design.driver.Units().Daemons...), func(ctx context.Context) error {
 		return kube.Wait(ctx, config, kube.NodeRef(node.Name), func(object *unstructured.Unstructured) (bool, string, error) {
 			done, missing, err := kube.NodeReady(object)
 			waited = waited || !done

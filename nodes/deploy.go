@@ -487,13 +487,13 @@ func (d *deployment) plan() *plan.Plan {
 			if len(d.dead) > 0 && node.Name == master.Name {
 				after = append(after, add(node, stepForgetDead, d.forgetDead, on(node, stepForwarder)))
 			}
-			add(node, stepNetwork, d.units(true, network.Daemon), after...)
+			add(node, stepNetwork, d.units(true, network.Daemons...), after...)
 		case Minion:
 			began := []string{on(node, stepForwarder)}
 			if d.again {
 				began = append(began, add(node, stepFormerNode, d.formerNode, ready, on(node, stepForwarder)))
 			}
-			add(node, stepNetwork, d.units(true, network.Daemon), began...)
+			add(node, stepNetwork, d.units(true, network.Daemons...), began...)
 			add(node, stepRuntime, d.runtime, on(node, stepFiles))
 			kubelet := plan.Step{Name: stepKubelet, After: append(began, on(node, stepRuntime), on(node, stepAPIForwarder), access)}
 			if len(d.images) > 0 {
@@ -512,7 +512,7 @@ func (d *deployment) plan() *plan.Plan {
 			})
 			add(node, stepNodeReady, d.nodeReady, on(node, stepKubelet), on(node, stepNetwork))
 		case Gateway:
-			add(node, stepNetwork, d.units(true, network.Daemon), on(node, stepForwarder))
+			add(node, stepNetwork, d.units(true, network.Daemons...), on(node, stepForwarder))
 			if withBinary {
 				// The daemon writes HAProxy's configuration and starts it.
 				add(node, stepGateway, d.units(admits, "burano-gateway"), on(node, stepBinary), on(node, stepForwarder))

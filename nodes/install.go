@@ -16,7 +16,6 @@ import (
 	"syscall"
 
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/nodes/systemd"
 )
@@ -139,9 +138,9 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	if err != nil {
 		return err
 	}
-	if most := found.mtu - network.Overhead; found.mtu > 0 && d.cluster.config.PodMTU > most {
-		return fmt.Errorf("pods are to send packets of %d bytes (podMtu), and the network of %s carries %d, of which VXLAN takes %d: ask for %d at most, or give the network a larger MTU",
-			d.cluster.config.PodMTU, node.Name, found.mtu, network.Overhead, most)
+	if most := found.mtu - d.design.driver.Overhead(); found.mtu > 0 && d.cluster.config.PodMTU > most {
+		return fmt.Errorf("pods are to send packets of %d bytes (podMtu), and the network of %s carries %d, of which %d are left for them: ask for %d at most, or give the network a larger MTU",
+			d.cluster.config.PodMTU, node.Name, found.mtu, most, most)
 	}
 	missing := found.missing(final.files())
 	client, err := d.cluster.connect(ctx, node)

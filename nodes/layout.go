@@ -161,11 +161,11 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 	l.add(etcd.Forwarder(d.etcdNodes()))
 	cluster, networkNode := d.kube(), d.networkNode(node, mtu)
 	access := network.Access{Endpoint: etcd.LocalEndpoint, AuthorityFile: etcd.AuthorityFile, Authority: d.authorities.Etcd.Trusted(), Kubeconfig: cluster.Kubeconfig}
-	daemon, err := d.driver.Daemon(networkNode, pairs, access)
+	daemons, err := d.driver.Daemons(networkNode, pairs, access)
 	if err != nil {
 		return layout{}, err
 	}
-	l.add(daemon)
+	l.add(daemons...)
 	switch node.Role {
 	case Master:
 		server, err := cluster.APIServer(kubeNode(node), etcdNode(node).ClientURL(), d.authorities.Etcd.Trusted(), pairs)

@@ -689,7 +689,10 @@ func TestAKubeconfigOfAClusterWithSeveralMastersHasAContextForEachGateway(t *tes
 func elsewhere(t *testing.T, d design) design {
 	t.Helper()
 	d.cluster.Addressing = network.Addressing{Pods: netip.MustParsePrefix("172.20.0.0/18"), Services: netip.MustParsePrefix("172.21.4.0/22"), Domain: "k8s.example.org"}
-	d.cluster.PodMTU, d.cluster.CrossSubnet = 1300, d.cluster.Network == Calico
+	d.cluster.PodMTU = 1300
+	if d.cluster.Network == Calico {
+		d.cluster.Encapsulation = network.CrossSubnet
+	}
 	var err error
 	d.driver, err = d.cluster.driver()
 	require.NoError(t, err)
@@ -775,4 +778,38 @@ func TestMinionsHaveTheProxyOfTheirCluster(t *testing.T) {
 			require.Equal(t, name != "containerd", before.units[name].Fingerprint() == ended.units[name].Fingerprint(), name)
 		}
 	}
+}
+
+func TestWhatNodesHaveMoreWherePacketsAreNotWrappedIsAsReviewed(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	usual, pairs := aDesign(t, nodes, Calico)
+	routed := usual
+	routed.cluster.Encapsulation = network.Unwrapped
+	var err error
+	routed.driver, err = routed.cluster.driver()
+	require.NoError(t, err)
+	text := ""
+	for _, node := range nodes {
+		before, err := usual.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		after, err := routed.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		had := map[string][]string{}
+		for _, file := range before.files() {
+			had[file.Path] = strings.Split(string(file.Content), "\n")
+		}
+		for _, file := range after.files() {
+			old, there := had[file.Path]
+			if !there {
+				text += written([]ssh.File{file})
+				continue
+			}
+			for _, line := range strings.Split(string(file.Content), "\n") {
+				if !slices.Contains(old, line) {
+					text += fmt.Sprintf("%s %s: %s\n", node.Role, file.Path, strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+	reviewed(t, "unwrapped.txt", text)
 }

@@ -61,7 +61,7 @@ func (d *deployment) takeMachine(ctx context.Context, node Node) error {
 		return err
 	}
 	network := cmp.Or(d.cluster.config.Network, Calico)
-	said, err := d.script(ctx, node, "look at the machine", machineScript, map[string]string{"ADDRESS": node.Address.String(), "NETWORK": string(network), "LEAVE": leavePath,
+	said, err := d.script(ctx, node, "look at the machine", machineScript, map[string]string{"ADDRESS": node.Address.String(), "NETWORK": string(network), "ALSO": strings.Join(d.design.driver.Units().Parts, " "), "LEAVE": leavePath,
 		"OWNER": d.cluster.config.Name + " " + xssh.FingerprintSHA256(own.PublicKey())})
 	if err != nil {
 		return fmt.Errorf("the machine cannot be a node of cluster %s: %w", d.cluster.config.Name, err)

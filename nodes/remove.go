@@ -297,7 +297,7 @@ func (c *Cluster) stopPolitely(ctx context.Context, node Node, units ...string) 
 // forget deletes what Kubernetes and the network know of a node. Its kubelet and the network's daemon are stopped before, because
 // they would register the node again. Should another server get the node's name, it may begin with the host key of its user-data.
 func (c *Cluster) forget(ctx context.Context, api *rest.Config, node Node) error {
-	units := []string{c.driver.Units().Daemon}
+	units := slices.Clone(c.driver.Units().Daemons)
 	if node.Role == Minion {
 		units = append([]string{"kubelet", "kube-proxy"}, units...)
 	}

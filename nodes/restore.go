@@ -155,7 +155,7 @@ func (d *deployment) isRestored(ctx context.Context, node Node, run string) (boo
 func (d *deployment) halt(ctx context.Context, node Node) error {
 	units := []string{"etcd"}
 	// A kubelet registers its node when it starts, and not again when the store knows nothing of it.
-	restart := []string{d.design.driver.Units().Daemon, "burano-gateway", "kubelet", "kube-proxy"}
+	restart := append(slices.Clone(d.design.driver.Units().Daemons), "burano-gateway", "kubelet", "kube-proxy")
 	if node.Role == Master {
 		units = append(units, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "burano-publish")
 		units = append(units, d.design.driver.Units().Controllers...)

@@ -76,8 +76,11 @@ type writer func(p []byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// addressingKey is where the keys of a snapshot say what the cluster's pods and Services have their addresses from.
-const addressingKey = "addressing"
+// Where the keys of a snapshot say what the cluster's pods and Services have their addresses from, and that packets between its pods are not wrapped.
+const (
+	addressingKey = "addressing"
+	unwrappedKey  = "unwrapped"
+)
 
 // Keys are those without which a snapshot of the cluster cannot be used, and what the addresses in it are from; they go with it, sealed.
 func (c *Cluster) Keys(ctx context.Context) ([]byte, error) {
@@ -92,7 +95,19 @@ func (c *Cluster) Keys(ctx context.Context) ([]byte, error) {
 	if all[addressingKey], err = json.Marshal(c.config.Addressing); err != nil {
 		return nil, fmt.Errorf("write what cluster %s has its addresses from: %w", c.config.Name, err)
 	}
+	if c.config.Encapsulation == network.Unwrapped {
+		all[unwrappedKey] = json.RawMessage("true")
+	}
 	return json.Marshal(all)
+}
+
+// UnwrappedIn says whether a snapshot is of a cluster whose pods' packets are not wrapped, by its keys.
+func UnwrappedIn(keys []byte) (bool, error) {
+	var said struct{ Unwrapped bool }
+	if err := json.Unmarshal(keys, &said); err != nil {
+		return false, fmt.Errorf("read how packets went between the pods of a snapshot: %w", err)
+	}
+	return said.Unwrapped, nil
 }
 
 // AddressingOf is what the addresses in a snapshot are from, by its keys. Snapshots that do not say it are of clusters that had no choice.

@@ -243,6 +243,7 @@ func contentsOf(path, digest string) map[string]string {
 		openstack.CinderProperty:     manifest.Modules["cinder"],
 		openstack.XFSProperty:        manifest.Packages["xfsprogs"],
 		openstack.RegistryProperty:   manifest.Modules["distribution"],
+		openstack.CalicoProperty:     manifest.Modules["calico-files"],
 	} {
 		if version != "" {
 			said[property] = version

@@ -25,6 +25,13 @@ const (
 	controllersEnv = "/etc/calico/controllers.env"
 	controllersCfg = "/etc/kubernetes/calico-controllers.conf"
 
+	felixUnit = "calico-node"
+	birdUnit  = "calico-bird"
+	confdUnit = "calico-confd"
+
+	// confdFolder is where the node image has the templates of BIRD's configuration.
+	confdFolder = "/opt/burano/calico"
+
 	cniUser         = "burano:calico-cni"
 	controllersUser = "burano:calico-controllers"
 )
@@ -39,20 +46,30 @@ const (
 //go:embed manifests/calico.yaml
 var calicoManifests []byte
 
-// Calico is Calico over etcd, with VXLAN between nodes.
+// Calico is Calico over etcd.
 type Calico struct {
 	EtcdUser string       // whose certificate it shows to etcd
 	Pods     netip.Prefix // where they have their addresses
 	Pods6    netip.Prefix // those of IPv6 that they have beside; not valid for none
-	MTU      int          // of pods; 0 for what their node's interface carries, less VXLAN's share
-	// CrossSubnet has packets between nodes of one subnet go as they are, and only others through VXLAN.
-	CrossSubnet bool
+	MTU      int          // of pods; 0 for what their node's interface carries, less the encapsulation's share
+	// Encapsulation is of packets between nodes; Always when empty. Unwrapped is for IPv4 alone.
+	Encapsulation Encapsulation
 }
 
 // Units is part of Driver.
 func (c Calico) Units() Units {
-	return Units{Daemon: "calico-node", Controllers: []string{"calico-kube-controllers"}}
+	units := Units{Daemons: []string{felixUnit}, Controllers: []string{"calico-kube-controllers"}}
+	if c.routed() {
+		units.Daemons = append(units.Daemons, birdUnit, confdUnit)
+		units.Parts = []string{"/usr/sbin/bird", "/usr/sbin/birdc", confdFolder}
+	}
+	return units
 }
+
+// Overhead is part of Driver.
+func (c Calico) Overhead() int { return c.Encapsulation.Overhead(c.Pods6.IsValid()) }
+
+func (c Calico) routed() bool { return c.Encapsulation == Unwrapped }
 
 // Orders is part of Driver.
 func (c Calico) Orders(node Node, authorities *pki.Cluster) map[string]pki.Order {
@@ -83,14 +100,18 @@ func (c Calico) Manifests() []byte { return calicoManifests }
 // Settings is part of Driver: the first calico-node that starts writes its own.
 func (c Calico) Settings() map[string]string { return nil }
 
-// Daemon is part of Driver: Felix, started after the node has registered itself and has its tunnel's address.
+// Daemons is part of Driver: Felix, started after the node has registered itself and has its tunnel's address where there is one,
+// and where nothing is wrapped BIRD, which exchanges routes by BGP with that of each other node.
 //
 // The CNI configuration is put in place last, so that a node is Ready only when Calico is: a pod made earlier fails and
 // waits 13 s for its next try. Felix ends with code 129 whenever its configuration changes and must be started again.
-func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (systemd.Unit, error) {
-	vxlan := "Always"
-	if c.CrossSubnet {
+func (c Calico) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]systemd.Unit, error) {
+	backend, vxlan := "vxlan", "Always"
+	switch c.Encapsulation {
+	case CrossSubnet:
 		vxlan = "CrossSubnet"
+	case Unwrapped:
+		backend, vxlan = "bird", "Never"
 	}
 	six := "none"
 	if c.Pods6.IsValid() {
@@ -105,7 +126,7 @@ func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (sys
 		"NODENAME=" + node.Name,
 		fmt.Sprintf("IP=%s/%d", node.Address, node.Bits),
 		"IP6=" + six,
-		"CALICO_NETWORKING_BACKEND=vxlan",
+		"CALICO_NETWORKING_BACKEND=" + backend,
 		"CALICO_IPV4POOL_CIDR=" + c.Pods.String(),
 		"CALICO_IPV4POOL_VXLAN=" + vxlan,
 		"CALICO_IPV4POOL_IPIP=Never",
@@ -131,14 +152,14 @@ func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (sys
 		"FELIX_IPTABLESBACKEND=NFT",
 		"FELIX_USAGEREPORTINGENABLED=false",
 	}
-	if c.MTU != 0 {
+	if c.MTU != 0 && !c.routed() {
 		env = append(env, fmt.Sprintf("FELIX_VXLANMTU=%d", c.MTU))
 	}
 	if c.Pods6.IsValid() {
 		env = append(env, c.six(vxlan)...)
 	}
 	unit := systemd.Unit{
-		Name:        c.Units().Daemon,
+		Name:        felixUnit,
 		Description: "Calico: routes to the pods of all nodes",
 		Command:     []string{bin + "calico-node", "-felix"},
 		Service: []string{
@@ -146,7 +167,6 @@ func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (sys
 			"TimeoutStartSec=120",
 			"ExecStartPre=/bin/mkdir -p /var/lib/calico /var/log/calico /run/calico /etc/cni/net.d",
 			"ExecStartPre=" + bin + "calico-node -startup",
-			"ExecStartPre=" + bin + "calico-node -allocate-tunnel-addrs -allocate-tunnel-addrs-run-once",
 		},
 		Files: []ssh.File{
 			{Path: access.AuthorityFile, Content: access.Authority},
@@ -154,21 +174,58 @@ func (c Calico) Daemon(node Node, pairs map[string]pki.Pair, access Access) (sys
 			{Path: calicoKey, Content: pairs[calicoEtcdPair].Key, Mode: 0o600},
 		},
 	}
+	if c.routed() {
+		env = append(env, "BGP_LOGSEVERITYSCREEN=warning")
+	} else {
+		unit.Service = append(unit.Service, "ExecStartPre="+bin+"calico-node -allocate-tunnel-addrs -allocate-tunnel-addrs-run-once")
+	}
 	if node.Kubelet {
 		env = append(env, "CALICO_K8S_NODE_REF="+node.Name)
 		conflist, err := c.conflist(node, access)
 		if err != nil {
-			return systemd.Unit{}, err
+			return nil, err
 		}
 		kubeconfig, err := access.Kubeconfig(cniUser, pairs[calicoCNIPair])
 		if err != nil {
-			return systemd.Unit{}, err
+			return nil, err
 		}
 		unit.Files = append(unit.Files, ssh.File{Path: cniSource, Content: conflist}, ssh.File{Path: cniKubeconfig, Content: kubeconfig, Mode: 0o600})
 		unit.Service = append(unit.Service, "ExecStartPost=/bin/cp "+cniSource+" "+cniConfig)
 	}
 	unit.Files = append(unit.Files, environment(daemonEnv, env))
-	return unit, nil
+	if !c.routed() {
+		return []systemd.Unit{unit}, nil
+	}
+	return append([]systemd.Unit{unit}, routers(unit.Files)...), nil
+}
+
+// routers are the units that exchange routes by BGP: BIRD, and what writes its configuration anew with each change of Calico's store,
+// and once before BIRD starts. While BIRD starts anew its routes stay, those that the other nodes have from it too, as it ends without
+// a word to them.
+func routers(files []ssh.File) []systemd.Unit {
+	confd := []string{bin + "calico-node", "-confd", "-confd-confdir=" + confdFolder}
+	return []systemd.Unit{
+		{
+			Name:        birdUnit,
+			Description: "BIRD: exchanges routes to pods with the other nodes",
+			Command:     []string{"/usr/sbin/bird", "-f", "-R", "-c", "/run/calico/bird/bird.cfg", "-s", "/run/calico/bird.ctl"},
+			Service: []string{
+				"EnvironmentFile=" + daemonEnv,
+				"KillSignal=SIGKILL",
+				"ExecStartPre=/bin/mkdir -p /run/calico/bird",
+				"ExecStartPre=" + strings.Join(append(confd, "-confd-run-once"), " "),
+			},
+			After: felixUnit + ".service",
+		},
+		{
+			Name:        confdUnit,
+			Description: "Calico: the other nodes and the blocks of pods, for BIRD",
+			Command:     confd,
+			Service:     []string{"EnvironmentFile=" + daemonEnv},
+			Files:       files,
+			After:       birdUnit + ".service",
+		},
+	}
 }
 
 // six is what calico-node is told where pods have IPv6 too. Packets of theirs that leave the cluster have their node's address, as those of IPv4
@@ -187,13 +244,13 @@ func (c Calico) six(vxlan string) []string {
 
 func (c Calico) conflist(node Node, access Access) ([]byte, error) {
 	type object = map[string]any
-	overhead, ipam := Overhead, object{"type": "calico-ipam"}
+	ipam := object{"type": "calico-ipam"}
 	if c.Pods6.IsValid() {
-		overhead, ipam = Overhead6, object{"type": "calico-ipam", "assign_ipv4": "true", "assign_ipv6": "true"}
+		ipam = object{"type": "calico-ipam", "assign_ipv4": "true", "assign_ipv6": "true"}
 	}
 	mtu := c.MTU
 	if mtu == 0 {
-		mtu = cmp.Or(node.MTU, 1500) - overhead
+		mtu = cmp.Or(node.MTU, 1500) - c.Overhead()
 	}
 	text, err := json.MarshalIndent(object{
 		"name":       "k8s-pod-network",

@@ -39,7 +39,10 @@ type Flannel struct {
 }
 
 // Units is part of Driver.
-func (f Flannel) Units() Units { return Units{Daemon: "flanneld"} }
+func (f Flannel) Units() Units { return Units{Daemons: []string{"flanneld"}} }
+
+// Overhead is part of Driver.
+func (f Flannel) Overhead() int { return Overhead }
 
 // Orders is part of Driver.
 func (f Flannel) Orders(_ Node, authorities *pki.Cluster) map[string]pki.Order {
@@ -71,15 +74,15 @@ func (f Flannel) Registry() Registry {
 	}}
 }
 
-// Daemon is part of Driver. flanneld says that it is ready when the tunnel is up and the node's subnet is known; the CNI
+// Daemons is part of Driver. flanneld says that it is ready when the tunnel is up and the node's subnet is known; the CNI
 // configuration is put in place only then, so that a node is Ready only when its network is.
-func (f Flannel) Daemon(node Node, pairs map[string]pki.Pair, access Access) (systemd.Unit, error) {
+func (f Flannel) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]systemd.Unit, error) {
 	rules, err := flannelRulesFile(f.Pods)
 	if err != nil {
-		return systemd.Unit{}, err
+		return nil, err
 	}
 	unit := systemd.Unit{
-		Name:        f.Units().Daemon,
+		Name:        f.Units().Daemons[0],
 		Description: "Flannel: routes to the pods of all nodes",
 		Command: []string{
 			bin + "flanneld", "-address=" + node.Address.String(), "-etcd-endpoint=" + access.Endpoint, "-etcd-prefix=" + flannelPrefix,
@@ -101,12 +104,12 @@ func (f Flannel) Daemon(node Node, pairs map[string]pki.Pair, access Access) (sy
 	if node.Kubelet {
 		conflist, err := flannelConflist()
 		if err != nil {
-			return systemd.Unit{}, err
+			return nil, err
 		}
 		unit.Files = append(unit.Files, ssh.File{Path: flannelCNISource, Content: conflist})
 		unit.Service = append(unit.Service, "ExecStartPost=/bin/cp "+flannelCNISource+" "+flannelCNIConfig)
 	}
-	return unit, nil
+	return []systemd.Unit{unit}, nil
 }
 
 // Controllers is part of Driver: there are none.

@@ -1,6 +1,6 @@
 // Package network gives pods their addresses and lets every node reach every pod, gateways and masters too.
 //
-// Driver is what a network has to offer: [Calico] or [Flannel], both with VXLAN over etcd.
+// Driver is what a network has to offer: [Calico] or [Flannel], both over etcd.
 package network
 
 import (
@@ -74,6 +74,27 @@ const (
 	Overhead6 = 70
 )
 
+// Encapsulation says which packets between pods of two nodes go inside of other packets. A cluster keeps it.
+type Encapsulation string
+
+// The encapsulations.
+const (
+	Always      Encapsulation = "always"      // all, by VXLAN
+	CrossSubnet Encapsulation = "crossSubnet" // those between nodes of different subnets, by VXLAN
+	Unwrapped   Encapsulation = "none"        // none: nodes, all in one subnet, tell each other by BGP which pods they have
+)
+
+// Overhead is what it takes from each packet, in bytes; dual where nodes send packets of IPv6 too.
+func (e Encapsulation) Overhead(dual bool) int {
+	switch {
+	case e == Unwrapped:
+		return 0
+	case dual:
+		return Overhead6
+	}
+	return Overhead
+}
+
 // Node is a node as far as the network is concerned.
 type Node struct {
 	Name    string
@@ -87,19 +108,22 @@ type Node struct {
 
 // Units are the names of a network's units.
 type Units struct {
-	Daemon      string   // on every node
+	Daemons     []string // on every node, in the order in which they start
 	Controllers []string // on masters
+	Parts       []string // what the daemons need of a node image that not all have: paths
 }
 
 // Driver makes the units of a network. All methods are pure.
 type Driver interface {
-	// Units are the names of what Daemon and Controllers make.
+	// Units are the names of what Daemons and Controllers make.
 	Units() Units
-	// Orders are the certificates that a node needs, by name; Unit and Controllers get the pairs under the same names.
+	// Orders are the certificates that a node needs, by name; Daemons and Controllers get the pairs under the same names.
 	Orders(node Node, authorities *pki.Cluster) map[string]pki.Order
-	// Daemon is the unit that connects a node. It must be started only when the store answers, and a kubelet's node is
-	// Ready only after it started.
-	Daemon(node Node, pairs map[string]pki.Pair, access Access) (systemd.Unit, error)
+	// Daemons are the units that connect a node. They must be started only when the store answers, and a kubelet's node is
+	// Ready only after they started.
+	Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]systemd.Unit, error)
+	// Overhead is how many bytes of each packet of a node the network needs for itself.
+	Overhead() int
 	// Controllers are the units of a master, which need the API server.
 	Controllers(node Node, pairs map[string]pki.Pair, access Access) ([]systemd.Unit, error)
 	// Manifests are the Kubernetes objects that the units need first: YAML documents.

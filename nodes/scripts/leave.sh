@@ -27,8 +27,10 @@ done
 
 # The pods' network.
 ip -o link show | awk -F '[:@ ]+' '$2 ~ /^(cali[0-9a-f]+|vxlan\.calico|flannel\.1)$/ {print $2}' | xargs -r -n 1 ip link del
-ip route flush proto 80 2>/dev/null || true
-ip route flush type blackhole proto 80 2>/dev/null || true
+for protocol in 80 bird; do
+	ip route flush proto "$protocol" 2>/dev/null || true
+	ip route flush type blackhole proto "$protocol" 2>/dev/null || true
+done
 for family in iptables ip6tables; do
 	rules=$("$family-save" 2>/dev/null || true)
 	if grep -qE 'KUBE-|cali' <<<"$rules"; then

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Makes sure that a machine which nobody made for Burano can be a node: OWNER says of which cluster, ADDRESS is its own address, NETWORK what connects
-# the pods (calico or flannel), LEAVE a script that takes the node away again. All that is wrong is said at once, one thing a line. Notes whose
+# the pods (calico or flannel), ALSO what else it must have (paths), LEAVE a script that takes the node away again. All that is wrong is said at once, one thing a line. Notes whose
 # it is, and prints the version of its Kubernetes.
 set -euo pipefail
 notes=${NOTES:-/var/lib/burano}
@@ -22,7 +22,8 @@ case ${NETWORK:?} in
 calico) programs+=(/opt/burano/bin/calico-node /opt/cni/bin/calico /opt/cni/bin/calico-ipam) ;;
 flannel) programs+=(/opt/burano/bin/flanneld /opt/cni/bin/flannel /opt/cni/bin/ptp /opt/cni/bin/host-local) ;;
 esac
-for program in "${programs[@]}" /opt/burano/images/pause.tar /lib/systemd/system/containerd.service; do
+read -ra also <<<"${ALSO-}"
+for program in "${programs[@]}" "${also[@]}" /opt/burano/images/pause.tar /lib/systemd/system/containerd.service; do
 	if [ ! -e "$program" ]; then
 		missing+=("$program")
 	fi

@@ -273,7 +273,11 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 	if err != nil {
 		return err
 	}
-	return errors.Join(slices.Concat(problems, virtual, storage, registry, images)...)
+	routers, err := c.clusters.checkRouters(ctx, object)
+	if err != nil {
+		return err
+	}
+	return errors.Join(slices.Concat(problems, virtual, storage, registry, images, routers)...)
 }
 
 // unfit finds what a cluster cannot be by its model, and by what it was made with.

@@ -239,7 +239,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		Addressing:     pods.Addressing,
 		NodeNetwork6:   pods.nodes6,
 		PodMTU:         int(pods.mtu),
-		CrossSubnet:    pods.crossSubnet,
+		Encapsulation:  pods.encapsulation,
 		EtcdOnMasters:  object.Text("etcdNodes") == "masters",
 		Vault:          vault{c.runtime, object.ID()},
 		Image:          c.image,

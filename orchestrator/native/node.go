@@ -105,10 +105,14 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 		if err := c.connected(ctx, cluster, byCluster[cluster], network); err != nil {
 			return nil, nil, err
 		}
+		further := withExternal(cluster, network, furtherOf(byCluster[cluster]))
+		if err := c.oneSubnet(ctx, cluster, network, further); err != nil {
+			return nil, nil, err
+		}
 		if err := c.recordPlaces(ctx, cluster, byCluster[cluster]); err != nil {
 			return nil, nil, err
 		}
-		c.joinFurther(cluster, withExternal(cluster, network, furtherOf(byCluster[cluster])))
+		c.joinFurther(cluster, further)
 	}
 	for _, prefix := range unwanted {
 		if _, err := c.stacks.replace(ctx, own, prefix, nil); err != nil {

@@ -10,9 +10,11 @@ import (
 	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/openstack"
 )
 
 // The pods of a cluster have what it was made with: what connects them, their addresses and those of Services, and the names of these. Certificates, rules,
@@ -32,25 +34,20 @@ const (
 	propertyEncapsulation = "podEncapsulation"
 	propertyPublic6       = "publicIpv6Cidr"
 	propertyNetwork6      = "ipv6Cidr" // of the environment's network
-
-	encapsulateAlways  = "always"
-	encapsulateBetween = "crossSubnet"
 )
 
 // podNetwork is what connects the pods of a cluster.
 type podNetwork struct {
 	network.Addressing
-	nodes6      netip.Prefix // where nodes have their addresses of IPv6; not valid where they have none
-	kind        nodes.Network
-	crossSubnet bool
-	mtu         int64 // 0: what their node's network carries
+	nodes6        netip.Prefix // where nodes have their addresses of IPv6; not valid where they have none
+	kind          nodes.Network
+	encapsulation network.Encapsulation
+	mtu           int64 // 0: what their node's network carries
 }
 
-func (n podNetwork) encapsulation() string {
-	if n.crossSubnet {
-		return encapsulateBetween
-	}
-	return encapsulateAlways
+// usualPodNetwork is that of clusters that say nothing, and of all that were made before they could.
+func usualPodNetwork() podNetwork {
+	return podNetwork{Addressing: network.DefaultAddressing(), kind: nodes.Calico, encapsulation: network.Always}
 }
 
 var (
@@ -118,11 +115,11 @@ func wishedPodNetwork(object *muranopl.Object, otherwise podNetwork) (wished pod
 	if object.Bool("useFlannel") {
 		wished.kind = nodes.Flannel
 	}
-	if encapsulation := object.Text(propertyEncapsulation); encapsulation != "" {
-		wished.crossSubnet = encapsulation == encapsulateBetween
-	}
-	if object.Text(propertyEncapsulation) == encapsulateBetween && wished.kind == nodes.Flannel {
-		problems = append(problems, fmt.Errorf("podEncapsulation of cluster %s is %s, which Flannel does not have: leave it out, or set useFlannel to false", name, encapsulateBetween))
+	if encapsulation := network.Encapsulation(object.Text(propertyEncapsulation)); encapsulation != "" {
+		wished.encapsulation = encapsulation
+		if encapsulation != network.Always && wished.kind == nodes.Flannel {
+			problems = append(problems, fmt.Errorf("podEncapsulation of cluster %s is %s, which Flannel does not have: leave it out, or set useFlannel to false", name, encapsulation))
+		}
 	}
 	wished.mtu = int64(object.Int(propertyPodMTU))
 	return wished, problems
@@ -134,7 +131,7 @@ func (c *clusters) madeWith(ctx context.Context, object *muranopl.Object) (made 
 	if err != nil {
 		return made, false, err
 	}
-	made = podNetwork{Addressing: network.DefaultAddressing(), kind: nodes.Calico}
+	made = usualPodNetwork()
 	if !there { // the first versions did not note it
 		known, err := c.facts(ctx, object)
 		return made, known != nil, err
@@ -149,15 +146,22 @@ func (c *clusters) madeWith(ctx context.Context, object *muranopl.Object) (made 
 	var kept struct {
 		Pods, Services, Pods6, Services6, Nodes6 netip.Prefix
 
-		Domain      string
-		CrossSubnet bool
-		MTU         int64
+		Domain        string
+		CrossSubnet   bool // what there was in place of Encapsulation before that could be none
+		Encapsulation network.Encapsulation
+		MTU           int64
 	}
 	if err := convert(value, &kept); err != nil {
 		return made, true, fmt.Errorf("read what the pods of cluster %s have their addresses from: %w", object.Text("name"), err)
 	}
 	made.Addressing = network.Addressing{Pods: kept.Pods, Services: kept.Services, Pods6: kept.Pods6, Services6: kept.Services6, Domain: kept.Domain}
-	made.nodes6, made.crossSubnet, made.mtu = kept.Nodes6, kept.CrossSubnet, kept.MTU
+	made.nodes6, made.mtu = kept.Nodes6, kept.MTU
+	switch {
+	case kept.Encapsulation != "":
+		made.encapsulation = kept.Encapsulation
+	case kept.CrossSubnet:
+		made.encapsulation = network.CrossSubnet
+	}
 	return made, true, nil
 }
 
@@ -167,7 +171,7 @@ func (c *clusters) keepPodNetwork(ctx context.Context, object *muranopl.Object) 
 	if err != nil {
 		return err
 	}
-	kept := map[string]any{"pods": made.Pods.String(), "services": made.Services.String(), "domain": made.Domain, "crossSubnet": made.crossSubnet}
+	kept := map[string]any{"pods": made.Pods.String(), "services": made.Services.String(), "domain": made.Domain, "encapsulation": string(made.encapsulation)}
 	if made.Dual() {
 		kept["pods6"], kept["services6"], kept["nodes6"] = made.Pods6.String(), made.Services6.String(), made.nodes6.String()
 	}
@@ -187,7 +191,7 @@ func (c *clusters) podNetwork(ctx context.Context, object *muranopl.Object) (pod
 		return made, err
 	}
 	if !there {
-		wished, problems := wishedPodNetwork(object, podNetwork{Addressing: network.DefaultAddressing()})
+		wished, problems := wishedPodNetwork(object, usualPodNetwork())
 		if wished.Dual() {
 			wished.nodes6 = c.network6()
 		}
@@ -221,7 +225,7 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 		differs(propertyServiceRange, network.Text(made.ServiceRanges()), network.Text(wished.ServiceRanges()), "its Services have their addresses from it, and its certificates name one")
 		differs(propertyDomain, made.Domain, wished.Domain, "its Services, certificates and tokens of ServiceAccounts are called by it")
 		if made.kind == nodes.Calico {
-			differs(propertyEncapsulation, made.encapsulation(), wished.encapsulation(), "the addresses of its pods belong to a pool that says so")
+			differs(propertyEncapsulation, string(made.encapsulation), string(wished.encapsulation), "the addresses of its pods belong to a pool that says so")
 		} else if wished.mtu != 0 {
 			had := fmt.Sprint(made.mtu)
 			if made.mtu == 0 {
@@ -237,8 +241,12 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 	environment := environmentNetwork(c.objects.model(), "")
 	if wished.mtu != 0 && environment != nil && environment.Class().Is(classCustomNetwork) {
 		if carries := int64(environment.Int("mtu")); carries > 0 && wished.mtu > carries-wished.overhead() {
-			problems = append(problems, fmt.Errorf("podMtu of cluster %s is %d, and the environment's network carries %d bytes, of which VXLAN takes %d: ask for %d at most, or give the network a larger mtu",
-				name, wished.mtu, carries, wished.overhead(), carries-wished.overhead()))
+			taken := ""
+			if wished.overhead() > 0 {
+				taken = fmt.Sprintf(", of which VXLAN takes %d", wished.overhead())
+			}
+			problems = append(problems, fmt.Errorf("podMtu of cluster %s is %d, and the environment's network carries %d bytes%s: ask for %d at most, or give the network a larger mtu",
+				name, wished.mtu, carries, taken, carries-wished.overhead()))
 		}
 	}
 	if object.Text(propertyPodRange) != "" {
@@ -264,12 +272,7 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 	return problems, nil
 }
 
-func (n podNetwork) overhead() int64 {
-	if n.Dual() {
-		return network.Overhead6
-	}
-	return network.Overhead
-}
+func (n podNetwork) overhead() int64 { return int64(n.encapsulation.Overhead(n.Dual())) }
 
 // network6 is where the environment's network has addresses of IPv6; not valid when it has none.
 func (c *clusters) network6() netip.Prefix {
@@ -297,6 +300,9 @@ func (c *clusters) checkDual(object *muranopl.Object, wished, made podNetwork, t
 	}
 	if wished.kind == nodes.Flannel {
 		refuse("useFlannel: the pods of cluster %s are to have addresses of IPv6, which Burano gives with Calico only: set useFlannel to false, or leave out the ranges of IPv6", name)
+	}
+	if wished.encapsulation == network.Unwrapped {
+		refuse("podEncapsulation of cluster %s is %s, by which nodes tell each other routes of IPv4 only: set it to %s, or leave out the ranges of IPv6", name, network.Unwrapped, network.CrossSubnet)
 	}
 	if external := object.Objects(propertyExternal); len(external) > 0 {
 		refuse("%s cannot be a node of cluster %s: machines beside the cloud have no addresses of IPv6 that Burano knows, and the cluster's pods have", external[0].Text("name"), name)
@@ -430,4 +436,38 @@ func (c *clusters) separate(ctx context.Context, object *muranopl.Object, own ne
 		return err
 	}
 	return errors.Join(wished.overlaps(object.Text("name"), own)...)
+}
+
+// oneSubnet makes sure that the nodes of a cluster whose packets are not wrapped stand in one network: no router of the cloud knows where pods are.
+func (c *clusters) oneSubnet(ctx context.Context, object *muranopl.Object, own netip.Prefix, further []netip.Prefix) error {
+	wished, err := c.podNetwork(ctx, object)
+	if err != nil || wished.encapsulation != network.Unwrapped || len(further) == 0 {
+		return err
+	}
+	return fault.New(fault.Invalid, "cluster %s cannot have nodes in %s and in %s with podEncapsulation: %s, which wraps no packet: routers between networks do not know where pods are. "+
+		"Leave all nodes in one network, or make a cluster with podEncapsulation: %s. Nothing was changed", object.Text("name"), own, further[0], network.Unwrapped, network.CrossSubnet)
+}
+
+// checkRouters finds images of nodes that cannot exchange routes as the cluster asks for.
+func (c *clusters) checkRouters(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
+	wished, err := c.podNetwork(ctx, cluster)
+	if err != nil || wished.encapsulation != network.Unwrapped {
+		return nil, nil //nolint:nilerr // what is wrong with the model is told elsewhere
+	}
+	members, err := c.members(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = eachImage(ctx, project, members, func(nodes.Role) bool { return true }, func(image openstack.NodeImage, of member) {
+		if image.Calico == "" {
+			problems = append(problems, fmt.Errorf("image %s of node %s does not say that its Calico can exchange routes by BGP, which podEncapsulation: %s needs: build a node image with this "+
+				"release and upload it, or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", of.instance().Text("image"), of.server.modelName(),
+				network.Unwrapped, openstack.CalicoProperty, image.ID))
+		}
+	})
+	return problems, err
 }

@@ -233,8 +233,23 @@ func (c *clusters) fits(ctx context.Context, object *muranopl.Object, from store
 		return err
 	}
 	own, err := c.podNetwork(ctx, object)
-	if err != nil || kept == own.Addressing {
+	if err != nil {
 		return err
+	}
+	unwrapped, err := nodes.UnwrappedIn([]byte(from.Secrets))
+	if err != nil {
+		return err
+	}
+	if unwrapped != (own.encapsulation == network.Unwrapped) {
+		holds := "which wraps packets"
+		if unwrapped {
+			holds = "with podEncapsulation: none"
+		}
+		return fault.New(fault.Invalid, "Snapshot %s cannot be restored into cluster %s: it is of a cluster %s, and this one has podEncapsulation: %s; the addresses of pods belong to a pool "+
+			"that says so. Restore it into one that is made like it. Nothing was changed", from.ID, object.Text("name"), holds, own.encapsulation)
+	}
+	if kept == own.Addressing {
+		return nil
 	}
 	return fault.New(fault.Invalid, "Snapshot %s cannot be restored into cluster %s: its pods and Services have their addresses from %s and %s and their names in %s, those of the cluster "+
 		"from %s and %s in %s. Restore it into one that is made with podRange %[3]s, serviceRange %[4]s and clusterDomain %[5]s. Nothing was changed",

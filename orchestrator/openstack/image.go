@@ -31,6 +31,9 @@ const XFSProperty = "burano_xfs"
 // RegistryProperty is the property of a node image that says which registry of container images is in it, such as v3.1.2.
 const RegistryProperty = "burano_registry"
 
+// CalicoProperty is the property of a node image that says of which Calico it has all that BGP needs, such as v3.28.5.
+const CalicoProperty = "burano_calico"
+
 // NodeImage is an image as those want to know it who put clusters on it.
 type NodeImage struct {
 	ID, Name   string
@@ -40,6 +43,7 @@ type NodeImage struct {
 	Cinder     string // which controller attaches volumes of Cinder; "" where the image does not say, or has none
 	XFS        string // which xfsprogs is in it; "" where the image does not say, or has none
 	Registry   string // which registry of container images is in it; "" where the image does not say, or has none
+	Calico     string // of which it has all that BGP needs; "" where the image does not say, or has it not
 }
 
 // Image finds an image by its id or its name. Faults say that there is none, or that several have the name (Invalid).
@@ -82,7 +86,8 @@ func nodeImage(image images.Image) NodeImage {
 	cinder, _ := image.Properties[CinderProperty].(string)
 	xfs, _ := image.Properties[XFSProperty].(string)
 	registry, _ := image.Properties[RegistryProperty].(string)
-	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage, Cinder: cinder, XFS: xfs, Registry: registry}
+	calico, _ := image.Properties[CalicoProperty].(string)
+	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage, Cinder: cinder, XFS: xfs, Registry: registry, Calico: calico}
 }
 
 // ImageOf is the id of the image that a server was made from; "" where Nova does not say, or does not know the server.

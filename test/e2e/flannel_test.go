@@ -34,7 +34,7 @@ func TestFlannelConnectsThePodsToo(t *testing.T) {
 	bothReplicasAnswer(t, l, where)
 
 	cluster := l.clusterOf(t, demo, environment)
-	t.Run("pods reach Services, pods of their own and of other nodes, and the nodes", func(t *testing.T) { podsReachEachOther(t, l, cluster) })
+	t.Run("pods reach Services, pods of their own and of other nodes, and the nodes", func(t *testing.T) { podsReachEachOther(t, l, cluster, "demo") })
 	t.Run("a Service made with kubectl alone is reachable through the gateway", func(t *testing.T) { serviceByKubectl(t, l, cluster, where) })
 	t.Run("a server reaches the cloud's metadata, a pod on it does not", func(t *testing.T) { metadataIsForServers(t, cluster) })
 	t.Run("each etcd certificate opens its own prefix and no other", func(t *testing.T) { etcdPermissions(t, cluster, etcdFlannel) })
@@ -86,8 +86,8 @@ func flannelEnvironment(t *testing.T, useFlannel bool, lines string) string {
 
 // podsReachEachOther calls from inside of each replica: the application's Service, until both replicas have answered (so one of
 // them to itself and one across nodes), and the API server, which stands outside of the pods' network.
-func podsReachEachOther(t *testing.T, l *lab, c *cluster) {
-	service := c.kubectl(t, "", "get", "service", "demo-hello", "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
+func podsReachEachOther(t *testing.T, l *lab, c *cluster, application string) {
+	service := c.kubectl(t, "", "get", "service", application+"-hello", "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
 	where := func() []string {
 		return strings.Fields(c.kubectl(t, "", "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}"))
 	}
@@ -97,7 +97,7 @@ func podsReachEachOther(t *testing.T, l *lab, c *cluster) {
 		c.kubectl(t, "", "cordon", places[0])
 		pod := c.kubectl(t, "", "get", "pods", "-o", "jsonpath={.items[0].metadata.name}")
 		c.kubectl(t, "", "delete", "pod", pod, "--timeout=60s")
-		c.kubectl(t, "", "rollout", "status", "deployment/demo", "--timeout=60s")
+		c.kubectl(t, "", "rollout", "status", "deployment/"+application, "--timeout=60s")
 		c.kubectl(t, "", "uncordon", places[0])
 		places = where()
 	}

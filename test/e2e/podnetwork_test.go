@@ -83,3 +83,99 @@ func staysAddressed(t *testing.T, l *lab, model string) {
 		require.Contains(t, output, "clusterDomain cannot be changed: cluster scaling-cluster was made with k8s.example.org")
 	}
 }
+
+// routed demands that the nodes exchange routes with all others by BGP, and reach the pods of the others, minions, by plain routes.
+func routed(t *testing.T, l *lab, c *cluster, minions []string, others ...string) {
+	t.Helper()
+	all := append(minions, others...)
+	for _, node := range all {
+		l.eventually(t, 60*time.Second, node+" has routes from all others", func() error {
+			sessions, err := c.on(node, "birdc", "-s", "/run/calico/bird.ctl", "show", "protocols")
+			if err != nil {
+				return fmt.Errorf("%w: %s", err, sessions)
+			}
+			if found, up := strings.Count(sessions, "Mesh_"), strings.Count(sessions, "Established"); found != len(all)-1 || up != found {
+				return fmt.Errorf("%d of %d nodes: %s", up, len(all)-1, sessions)
+			}
+			routes, err := c.on(node, "ip", "-4", "route", "show", "type", "unicast", "proto", "bird")
+			if err != nil {
+				return fmt.Errorf("%w: %s", err, routes)
+			}
+			through := map[string]bool{}
+			for line := range strings.Lines(routes) {
+				words := strings.Fields(line)
+				if len(words) < 5 || !strings.HasPrefix(words[0], "10.244.") || words[1] != "via" || words[4] != "eth0" {
+					return fmt.Errorf("a route that is none to pods: %s", routes)
+				}
+				through[words[2]] = true
+			}
+			for _, minion := range minions {
+				address := c.kubectl(t, "", "get", "node", minion, "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`)
+				if minion != node && !through[address] {
+					return fmt.Errorf("no route to pods of %s: %s", minion, routes)
+				}
+			}
+			return nil
+		})
+		links, err := c.on(node, "ip", "-o", "link", "show")
+		require.NoError(t, err, links)
+		require.NotRegexp(t, `vxlan|tunl0`, links, "nothing is wrapped")
+	}
+}
+
+// TestPodsAreRoutedByBGP has a cluster whose packets are not wrapped: pods and gateways reach pods by routes that the nodes tell each other, policies hold, and
+// nodes come and go.
+func TestPodsAreRoutedByBGP(t *testing.T) {
+	soakOnly(t, "`make soak` runs this: TestAGroupOfMinionsGrowsAndShrinks has packets that are not wrapped, by routes of Calico's own")
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	usual, err := os.ReadFile("testdata/scaling.yaml")
+	require.NoError(t, err)
+	text := strings.NewReplacer("nodeCount: 1", "nodeCount: 2", "name: scaling-cluster\n", "name: scaling-cluster\n    podEncapsulation: none\n").Replace(string(usual))
+	file := filepath.Join(t.TempDir(), "routed.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	l.deleteIfFailed(t, "scaling")
+	environment := environmentNamed(t, demo, "scaling")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	s.holds(t, []string{"murano-kube-2", "murano-kube-3"}, []string{"murano-gateway-1"})
+	where := endpointOf(t, environment)
+	bothReplicasAnswer(t, l, where)
+	routed(t, l, s.cluster, []string{"murano-kube-2", "murano-kube-3"}, "murano-kube-1", "murano-gateway-1")
+	podsReachEachOther(t, l, s.cluster, "web")
+	networkPolicies(t, l, s.cluster, where)
+	link, err := s.cluster.on("murano-kube-2", "/bin/bash", "-c", "nsenter --net --target $(pidof -s demo) cat /sys/class/net/eth0/mtu; cat /sys/class/net/eth0/mtu")
+	require.NoError(t, err, link)
+	mtus := strings.Fields(link)
+	require.Len(t, mtus, 2)
+	require.Equal(t, mtus[1], mtus[0], "pods send packets as large as their node's")
+
+	load := startLoad(t, where)
+	s.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})
+	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1"})
+	s.cluster.kubectl(t, fmt.Sprintf(onNode, "murano-kube-4"), "apply", "-f", "-") // a node that never had a pod has no addresses to tell of
+	routed(t, l, s.cluster, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, "murano-kube-1", "murano-gateway-1")
+	for _, node := range []string{"murano-kube-2", "murano-gateway-1"} {
+		output, err := s.cluster.on(node, "systemctl", "restart", "calico-bird")
+		require.NoError(t, err, output)
+		routed(t, l, s.cluster, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, "murano-kube-1", "murano-gateway-1")
+	}
+	load.end()
+	t.Log(load)
+	require.Empty(t, load.failed, load.String())
+
+	s.act(t, "scaling-cluster", "scaleNodesDown", map[string]any{"node": "murano-kube-3"})
+	s.holds(t, []string{"murano-kube-2", "murano-kube-4"}, []string{"murano-gateway-1"})
+	routed(t, l, s.cluster, []string{"murano-kube-2", "murano-kube-4"}, "murano-kube-1", "murano-gateway-1")
+	bothReplicasAnswer(t, l, where)
+
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(text, "podEncapsulation: none", "podEncapsulation: always", 1)), 0o600))
+	output, err := l.try(l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	require.Error(t, err)
+	require.Contains(t, output, "podEncapsulation cannot be changed: cluster scaling-cluster was made with none")
+
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	asBefore(t, demo, found)
+}

@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,8 +82,12 @@ func TestRangesThatCannotBeAreRefused(t *testing.T) {
 		{map[string]any{"clusterDomain": "Cluster.local"}, `clusterDomain of cluster demo-cluster is "Cluster.local", which is no domain`},
 		{map[string]any{"podMtu": 1351}, "podMtu of cluster demo-cluster is 1351, and the environment's network carries 1400 bytes, of which VXLAN takes 50: ask for 1350 at most"},
 		{map[string]any{"useFlannel": true, "podEncapsulation": "crossSubnet"}, "podEncapsulation of cluster demo-cluster is crossSubnet, which Flannel does not have"},
+		{map[string]any{"useFlannel": true, "podEncapsulation": "none"}, "podEncapsulation of cluster demo-cluster is none, which Flannel does not have"},
+		{map[string]any{"podMtu": 1401, "podEncapsulation": "none"}, "podMtu of cluster demo-cluster is 1401, and the environment's network carries 1400 bytes: ask for 1400 at most"},
 	} {
-		require.ErrorContains(t, newWorld(t).fail(t, network(saying(t, one.says), "10.9.0.0/24")), one.told)
+		w := newWorld(t)
+		w.imageSays = `, "burano_calico": "v3.28.5"`
+		require.ErrorContains(t, w.fail(t, network(saying(t, one.says), "10.9.0.0/24")), one.told)
 	}
 	require.NotEmpty(t, newWorld(t).push(t, network(saying(t, map[string]any{"podRange": "172.16.0.0/22", "podMtu": 1350}), "10.9.0.0/24")))
 	grown := func(count any) map[string]any {
@@ -92,8 +97,7 @@ func TestRangesThatCannotBeAreRefused(t *testing.T) {
 	}
 	require.NotEmpty(t, newWorld(t).push(t, grown(nil)), "that a group may grow further than the range does asks for nothing")
 	require.ErrorContains(t, newWorld(t).fail(t, grown(20)), "has addresses for the pods of 16 nodes, and the cluster may get 26")
-	w := newWorld(t)
-	require.ErrorContains(t, w.fail(t, saying(t, map[string]any{"podRange": "10.20.0.0/16"})), "overlaps the network of its nodes (10.20.", "the network that the environment gets")
+	require.ErrorContains(t, newWorld(t).fail(t, saying(t, map[string]any{"podRange": "10.20.0.0/16"})), "overlaps the network of its nodes (10.20.", "the network that the environment gets")
 	require.ErrorContains(t, newWorld(t).fail(t, network(environment(t, demo), "10.244.8.0/24")), "which overlaps the network of its nodes", "though nobody has asked for the range")
 }
 
@@ -170,4 +174,33 @@ func TestASnapshotIsRestoredIntoAClusterWithItsAddressesOnly(t *testing.T) {
 		}
 		require.ErrorContains(t, err, errRecorded, name)
 	}
+}
+
+func TestPacketsThatAreNotWrappedAskForAnImageWithBGPAndForOneNetwork(t *testing.T) {
+	unwrapped := map[string]any{"podEncapsulation": "none"}
+	w := newWorld(t)
+	w.imageSays = `, "burano_kubernetes": "v1.36.3"`
+	err := w.fail(t, saying(t, unwrapped))
+	require.ErrorContains(t, err, "does not say that its Calico can exchange routes by BGP, which podEncapsulation: none needs")
+	require.ErrorContains(t, err, "openstack image set --property burano_calico=VERSION image-id")
+	w.imageSays = `, "burano_calico": "v3.28.5"`
+	w.there = w.push(t, saying(t, unwrapped))
+
+	w = newWorld(t)
+	w.imageSays = `, "burano_calico": "v3.28.5"`
+	model := saying(t, unwrapped)
+	clusterOf(model)["externalNodes"] = []any{map[string]any{"?": map[string]any{"type": "com.mirantis.docker.kubernetes.KubernetesExternalNode", "id": "lab-1"}, "name": "lab-1", "address": "198.51.100.7"}}
+	w.config.MachineNetworks = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
+	require.ErrorContains(t, w.fail(t, model), "in 198.51.100.7/32 with podEncapsulation: none, which wraps no packet: routers between networks do not know where pods are")
+
+	w = newWorld(t)
+	w.imageSays = `, "burano_calico": "v3.28.5"`
+	w.there = w.push(t, environment(t, demo))
+	w.attributes["cluster  network"] = "calico"
+	require.Contains(t, w.refusals(t, saying(t, unwrapped))[0], "podEncapsulation cannot be changed: cluster demo-cluster was made with always")
+	w.attributes["cluster  podNetwork"] = map[string]any{"pods": "10.244.0.0/16", "services": "10.96.0.0/16", "domain": "cluster.local", "crossSubnet": true}
+	require.Contains(t, w.refusals(t, saying(t, unwrapped))[0], "podEncapsulation cannot be changed: cluster demo-cluster was made with crossSubnet")
+	w.attributes["cluster  podNetwork"] = map[string]any{"pods": "10.244.0.0/16", "services": "10.96.0.0/16", "domain": "cluster.local", "encapsulation": "none"}
+	require.Empty(t, w.refusals(t, environment(t, demo)), "who says nothing means what is there")
+	require.Contains(t, w.refusals(t, saying(t, map[string]any{"podEncapsulation": "always"}))[0], "podEncapsulation cannot be changed: cluster demo-cluster was made with none")
 }
