@@ -47,6 +47,7 @@ const (
 	stepNodeReady          = "node ready"
 	stepDNS                = "cluster dns"
 	stepPublisher          = "publisher"
+	stepWay                = "way to registries"
 	stepMetrics            = "metrics"
 	stepStorage            = "storage"
 	stepStorageNode        = "volumes of pods"
@@ -422,6 +423,11 @@ func (d *deployment) plan() *plan.Plan {
 		}
 		if withBinary {
 			add(node, stepPublisher, d.units(false, "burano-publish"), append(begun, on(node, stepBinary))...)
+			if d.cluster.config.Proxy.ThroughMasters() {
+				add(node, stepWay, d.way, on(node, stepBinary), on(node, stepFiles))
+			} else if d.again {
+				add(node, stepWay, d.endWay, on(node, stepFiles))
+			}
 		}
 	}
 	add(master, stepServiceAccount, d.serviceAccount, ready, on(master, stepControllers))

@@ -141,6 +141,9 @@ func (d design) orders(node Node) map[string]pki.Order {
 		if d.cluster.Registry != nil && node.Name == d.cluster.masters()[0].Name {
 			add(d.kube().RegistryOrders())
 		}
+		if d.cluster.Proxy.ThroughMasters() {
+			add(d.kube().WayOrders())
+		}
 		orders[publisherPair] = pki.Order{Authority: d.authorities.Etcd, Request: etcd.ClientRequest(etcd.Publisher)}
 	case Minion:
 		add(d.kube().MinionOrders(kubeNode(node)))
@@ -196,6 +199,9 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 				return layout{}, err
 			}
 			l.add(publisher)
+			if d.cluster.Proxy.ThroughMasters() {
+				l.add(cluster.Way(kubeNode(node), pairs, remoteBinary, d.binary))
+			}
 		}
 	case Minion:
 		kubelet, err := cluster.Kubelet(kubeNode(node), pairs)
@@ -204,7 +210,7 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		}
 		l.add(cluster.Containerd())
 		l.add(kubelet...)
-		l.add(kube.Forwarder(d.apis(), nil))
+		l.add(cluster.MinionForwarder(d.apis(), pairs))
 	case Gateway:
 		l.add(systemd.Unit{Name: "haproxy", Packaged: true})
 		l.add(d.apiForwarder(node))

@@ -780,19 +780,13 @@ func TestMinionsHaveTheProxyOfTheirCluster(t *testing.T) {
 	}
 }
 
-func TestWhatNodesHaveMoreWherePacketsAreNotWrappedIsAsReviewed(t *testing.T) {
-	nodes := nodesOf(1, 1, 1)
-	usual, pairs := aDesign(t, nodes, Calico)
-	routed := usual
-	routed.cluster.Encapsulation = network.Unwrapped
-	var err error
-	routed.driver, err = routed.cluster.driver()
-	require.NoError(t, err)
-	text := ""
+// more is what nodes have in one design that they do not have in another: files, and lines of files.
+func more(t *testing.T, nodes []Node, pairs map[string]pki.Pair, than, design design) (text string) {
+	t.Helper()
 	for _, node := range nodes {
-		before, err := usual.layout(node, pairs, 1450)
+		before, err := than.layout(node, pairs, 1450)
 		require.NoError(t, err)
-		after, err := routed.layout(node, pairs, 1450)
+		after, err := design.layout(node, pairs, 1450)
 		require.NoError(t, err)
 		had := map[string][]string{}
 		for _, file := range before.files() {
@@ -811,5 +805,40 @@ func TestWhatNodesHaveMoreWherePacketsAreNotWrappedIsAsReviewed(t *testing.T) {
 			}
 		}
 	}
-	reviewed(t, "unwrapped.txt", text)
+	return text
+}
+
+func TestWhatNodesHaveMoreWherePacketsAreNotWrappedIsAsReviewed(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	usual, pairs := aDesign(t, nodes, Calico)
+	routed := usual
+	routed.cluster.Encapsulation = network.Unwrapped
+	var err error
+	routed.driver, err = routed.cluster.driver()
+	require.NoError(t, err)
+	reviewed(t, "unwrapped.txt", more(t, nodes, pairs, usual, routed))
+}
+
+func TestWhatNodesHaveMoreWhereMastersAreTheWayToRegistriesIsAsReviewed(t *testing.T) {
+	nodes := nodesOf(3, 1, 1)
+	usual, pairs := aDesign(t, nodes, Calico)
+	led := usual
+	var err error
+	led.cluster.Registries, err = kube.ParseRegistries(kube.RegistrySettings{Registry: "http://own.example.org:5000", Mirrors: "https://mirror.example.org/v2/hub"})
+	require.NoError(t, err)
+	usual.cluster.Registries = led.cluster.Registries
+	led.cluster.Proxy, err = kube.ParseProxy(kube.ProxySettings{Masters: "registry.example.org, .example.net:443", No: "192.0.2.0/24"})
+	require.NoError(t, err)
+	for role, some := range map[Role][]Node{Master: nodes[:1], Minion: nodes[3:4], Gateway: nodes[4:]} {
+		want := ""
+		for name, order := range led.orders(some[0]) {
+			if _, there := usual.orders(some[0])[name]; !there {
+				want += name
+				pairs[name] = pki.Pair{Certificate: []byte("<" + name + " certificate>\n"), Key: []byte("<" + name + " key>\n")}
+				require.Equal(t, led.authorities.Kubernetes, order.Authority)
+			}
+		}
+		require.Equal(t, map[Role]string{Master: "registries-way", Minion: "registries-way-client", Gateway: ""}[role], want)
+	}
+	reviewed(t, "registries-way.txt", more(t, append(nodes[:1:1], nodes[3:]...), pairs, usual, led))
 }

@@ -73,6 +73,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"server", auditCommand(connection)},
 		{"server", imageCommand(connection)},
 		{"node", publishCommand()},
+		{"node", forwardCommand()},
 		{"node", gatewayCommand()},
 		{"node", etcdCommand()},
 		{"server", releaseFilesCommand()},

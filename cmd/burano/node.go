@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"text/tabwriter"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/burano/burano/gateway"
 	"github.com/burano/burano/gateway/haproxy"
+	"github.com/burano/burano/gateway/outward"
 	"github.com/burano/burano/gateway/publish"
 	"github.com/burano/burano/gateway/traffic"
 	"github.com/burano/burano/nodes/etcd"
@@ -88,6 +90,46 @@ func publishCommand() *cobra.Command {
 	store.add(command)
 	command.Flags().StringVar(&kubeconfig, "kubeconfig", "/etc/kubernetes/publisher.conf", "kubeconfig for the Kubernetes API")
 	command.Flags().StringVar(&name, "elect", "", "publish only while leading, under this name: for one of several masters")
+	return command
+}
+
+func forwardCommand() *cobra.Command {
+	var listen, certificate, key, authority, client string
+	var hosts []string
+	command := &cobra.Command{
+		Use:   "forward",
+		Short: "Let nodes that have no way out reach registries (runs on masters)",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			pair, err := tls.LoadX509KeyPair(certificate, key)
+			if err != nil {
+				return fmt.Errorf("read the certificate: %w", err)
+			}
+			pem, err := os.ReadFile(authority)
+			if err != nil {
+				return fmt.Errorf("read the authority of clients: %w", err)
+			}
+			clients := x509.NewCertPool()
+			if !clients.AppendCertsFromPEM(pem) {
+				return fmt.Errorf("%s holds no certificate", authority)
+			}
+			listener, err := (&net.ListenConfig{}).Listen(command.Context(), "tcp", listen)
+			if err != nil {
+				return err
+			}
+			return outward.Run(command.Context(), outward.Config{Listener: listener, TLS: &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, MinVersion: tls.VersionTLS12},
+				Client: client, Hosts: hosts, Closed: outward.Own(), Logger: slog.Default()})
+		},
+	}
+	command.Flags().StringVar(&listen, "listen", "", "address and port")
+	command.Flags().StringVar(&certificate, "cert", "", "file with the certificate that is shown (PEM)")
+	command.Flags().StringVar(&key, "key", "", "file with its key (PEM)")
+	command.Flags().StringVar(&authority, "client-ca", "", "file with the authorities of clients' certificates (PEM)")
+	command.Flags().StringVar(&client, "client", "", "the common name of clients' certificates")
+	command.Flags().StringSliceVar(&hosts, "hosts", nil, "hosts that are reached, each with a port or without, and domains with a dot in front")
+	for _, name := range []string{"listen", "cert", "key", "client-ca", "client"} {
+		cobra.CheckErr(command.MarkFlagRequired(name))
+	}
 	return command
 }
 

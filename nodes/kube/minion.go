@@ -31,11 +31,15 @@ var metadataRules []byte
 // MinionOrders are the certificates of a minion.
 func (c Cluster) MinionOrders(node Node) map[string]pki.Order {
 	kubernetes := c.Authorities.Kubernetes
-	return map[string]pki.Order{
+	orders := map[string]pki.Order{
 		kubeletPair:       {Authority: kubernetes, Request: pki.Request{CommonName: kubeletUser(node), Organization: []string{"system:nodes"}, Usage: pki.Client}},
 		kubeletServerPair: {Authority: kubernetes, Request: pki.Request{CommonName: kubeletUser(node), Organization: []string{"system:nodes"}, DNS: []string{node.Name}, IP: []netip.Addr{node.Address}, Usage: pki.Server}},
 		proxyPair:         {Authority: kubernetes, Request: pki.Request{CommonName: proxyUser, Usage: pki.Client}},
 	}
+	if c.Proxy.ThroughMasters() {
+		orders[wayClientPair] = pki.Order{Authority: kubernetes, Request: pki.Request{CommonName: wayUser, Usage: pki.Client}}
+	}
+	return orders
 }
 
 func kubeletUser(node Node) string { return "system:node:" + node.Name }

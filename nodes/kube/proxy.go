@@ -23,12 +23,14 @@ const (
 type Proxy struct {
 	http, https string   // URLs
 	except      []string // hosts, domains and ranges that are reached without, beside those of the cluster
+	masters     []string // hosts and domains that are reached through masters, which are the proxy then; empty where they are not
 }
 
 // ProxySettings are a cluster's properties of proxies, each empty for none.
 type ProxySettings struct {
 	HTTP, HTTPS string // URLs of proxies for requests by HTTP, and by HTTPS
 	No          string // hosts, domains, addresses and ranges, between commas or spaces
+	Masters     string // hosts and domains, between commas or spaces, that are reached through the masters
 }
 
 var (
@@ -36,6 +38,8 @@ var (
 	proxyURL = regexp.MustCompile(`^[a-zA-Z0-9:/?#\[\]@!$&()*+,;=._~%-]+$`)
 	// exempt is a host, a domain with or without a dot in front, an address or a range.
 	exempt = regexp.MustCompile(`^\.?[a-zA-Z0-9_*:.-]+(/[0-9]{1,3})?(:[0-9]{1,5})?$`)
+	// reached is a host, or a domain with a dot in front, with a port or without.
+	reached = regexp.MustCompile(`^\.?[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?(:[0-9]{1,5})?$`)
 )
 
 // ParseProxy checks the settings.
@@ -53,19 +57,38 @@ func ParseProxy(s ProxySettings) (Proxy, error) {
 		return text
 	}
 	p := Proxy{http: parse("httpProxy", s.HTTP), https: parse("httpsProxy", s.HTTPS)}
-	for _, one := range strings.FieldsFunc(s.No, func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' }) {
+	for _, one := range listed(s.Masters) {
+		if !reached.MatchString(one) {
+			problems = append(problems, fmt.Errorf("registriesThroughMasters has %q: give hosts and domains, such as registry.example.org, registry.example.org:5000 and .example.org, with commas between them", one))
+		}
+		p.masters = append(p.masters, one)
+	}
+	if len(p.masters) > 0 {
+		if s.HTTP != "" || s.HTTPS != "" {
+			problems = append(problems, errors.New("minions reach registries through masters (registriesThroughMasters) or through a proxy (httpProxy, httpsProxy): leave one of them out"))
+		}
+		p.http, p.https = wayURL, wayURL
+	}
+	for _, one := range listed(s.No) {
 		if !exempt.MatchString(one) {
 			problems = append(problems, fmt.Errorf("noProxy has %q: give hosts, domains, addresses and ranges, such as registry.example.org, .example.org and 192.0.2.0/24, with commas between them", one))
 		}
 		p.except = append(p.except, one)
 	}
-	if s.HTTP == "" && s.HTTPS == "" && len(p.except) > 0 {
+	if !p.exists() && len(p.except) > 0 {
 		problems = append(problems, errors.New("noProxy says what is reached without a proxy, and there is none: name one in httpProxy or httpsProxy, or leave noProxy out"))
 	}
 	return p, errors.Join(problems...)
 }
 
+func listed(text string) []string {
+	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' })
+}
+
 func (p Proxy) exists() bool { return p.http != "" || p.https != "" }
+
+// ThroughMasters says that the masters are the proxy.
+func (p Proxy) ThroughMasters() bool { return len(p.masters) > 0 }
 
 // files are what containerd reads of the proxy when it starts. Where there is none any more, they say so.
 func (p Proxy) files(environment []byte) []ssh.File {

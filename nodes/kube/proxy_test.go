@@ -67,3 +67,20 @@ func TestWhatIsOfTheClusterIsReachedWithoutItsProxy(t *testing.T) {
 		require.Equal(t, through, host, asked)
 	}
 }
+
+func TestMastersAreTheWayToRegistriesOrAProxyIs(t *testing.T) {
+	p, err := ParseProxy(ProxySettings{Masters: "registry.example.org:5000, .example.org 192.0.2.7", No: "own.example.org"})
+	require.NoError(t, err)
+	require.True(t, p.ThroughMasters())
+	require.True(t, p.exists())
+	require.Equal(t, []string{"registry.example.org:5000", ".example.org", "192.0.2.7"}, p.masters)
+	for settings, told := range map[ProxySettings]string{
+		{Masters: "https://registry.example.org"}: `registriesThroughMasters has "https://registry.example.org": give hosts and domains`,
+		{Masters: "registry.example.org/team"}:    `registriesThroughMasters has "registry.example.org/team"`,
+		{Masters: "*"}:                            `registriesThroughMasters has "*"`,
+		{Masters: "registry.example.org", HTTPS: "http://proxy.example.org:3128"}: "through masters (registriesThroughMasters) or through a proxy (httpProxy, httpsProxy): leave one of them out",
+	} {
+		_, err := ParseProxy(settings)
+		require.ErrorContains(t, err, told)
+	}
+}

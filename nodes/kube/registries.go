@@ -86,6 +86,19 @@ func ParseRegistries(s RegistrySettings) (Registries, error) {
 	return r, errors.Join(problems...)
 }
 
+// hosts are those of the registry and the mirrors.
+func (r Registries) hosts() (list []string) {
+	if r.host != "" {
+		list = append(list, r.host)
+	}
+	for _, mirror := range r.mirrors {
+		if u, err := url.Parse(mirror); err == nil {
+			list = append(list, u.Host)
+		}
+	}
+	return list
+}
+
 // withoutLogin is a URL as it may be shown.
 func withoutLogin(text string) string {
 	scheme, rest, _ := strings.Cut(text, "://")

@@ -283,7 +283,8 @@ func registriesOf(object *muranopl.Object) (kube.Registries, error) {
 }
 
 func proxyOf(object *muranopl.Object) (kube.Proxy, error) {
-	return kube.ParseProxy(kube.ProxySettings{HTTP: object.Text("httpProxy"), HTTPS: object.Text("httpsProxy"), No: object.Text("noProxy")})
+	return kube.ParseProxy(kube.ProxySettings{HTTP: object.Text("httpProxy"), HTTPS: object.Text("httpsProxy"), No: object.Text("noProxy"),
+		Masters: object.Text("registriesThroughMasters")})
 }
 
 // stepName is what a step of a node is called among those of its cluster.

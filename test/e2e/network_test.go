@@ -98,13 +98,20 @@ func TestNodesMoveToAnotherNetwork(t *testing.T) {
 // router makes a router that leads outside.
 func (u *user) router(t *testing.T) string {
 	t.Helper()
+	return u.routerWith(t, &routers.GatewayInfo{})
+}
+
+// routerWith is router, whose way outside is as told but for the network.
+func (u *user) routerWith(t *testing.T, gateway *routers.GatewayInfo) string {
+	t.Helper()
 	isExternal := true
 	pages, err := networks.List(u.neutron(t), external.ListOptsExt{ListOptsBuilder: networks.ListOpts{}, External: &isExternal}).AllPages(t.Context())
 	require.NoError(t, err)
 	found, err := networks.ExtractNetworks(pages)
 	require.NoError(t, err)
 	require.NotEmpty(t, found)
-	made, err := routers.Create(t.Context(), u.neutron(t), routers.CreateOpts{Name: "shared", GatewayInfo: &routers.GatewayInfo{NetworkID: found[0].ID}}).Extract()
+	gateway.NetworkID = found[0].ID
+	made, err := routers.Create(t.Context(), u.neutron(t), routers.CreateOpts{Name: "shared", GatewayInfo: gateway}).Extract()
 	require.NoError(t, err)
 	client := u.neutron(t)
 	t.Cleanup(func() { require.NoError(t, routers.Delete(context.Background(), client, made.ID).ExtractErr()) })

@@ -1,11 +1,14 @@
 package e2e
 
 import (
+	"fmt"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
 	"github.com/stretchr/testify/require"
 )
 
@@ -149,4 +153,86 @@ func imagesComeFromRegistries(t *testing.T, l *lab, c *cluster, own, mirror *ima
 	}
 	proxy.mutex.Unlock()
 	c.kubectl(t, "", "delete", "pod", "of-own", "of-hub", "--now")
+}
+
+// TestMinionsReachRegistriesThroughTheMaster has a network whose router leads nobody outside but servers with a floating address, which minions have not: they
+// have images of the registries that their cluster names, through the master, and of no others.
+func TestMinionsReachRegistriesThroughTheMaster(t *testing.T) {
+	soakOnly(t, "`make soak` runs this: TestFlannelConnectsThePodsToo has minions reach a mirror through a proxy")
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	router := demo.routerWith(t, &routers.GatewayInfo{EnableSNAT: new(bool)})
+	found := inventory(t, demo)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	own, mirror, other := startRegistry(t, "team", "not-for-everybody"), startRegistry(t, "", ""), startRegistry(t, "", "")
+	own.push(t, l, "team/hello:1")
+	mirror.push(t, l, "library/hello:1")
+	other.push(t, l, "hello:1")
+
+	usual, err := os.ReadFile("testdata/scaling.yaml")
+	require.NoError(t, err)
+	text := strings.Replace(string(usual), "applications:\n",
+		"defaultNetworks:\n  flat: null\n  environment: {\"?\": {type: io.murano.resources.NeutronNetwork}, name: own, externalRouterId: "+router+"}\n\napplications:\n", 1)
+	for _, minion := range []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"} {
+		const end = ", flavor: m1.medium, image: burano-node, assignFloatingIp: "
+		require.Contains(t, text, minion+end+"true")
+		text = strings.Replace(text, minion+end+"true", minion+end+"false", 1)
+	}
+	registries := fmt.Sprintf("\n    dockerRegistry: %s\n    dockerRegistryUser: team\n    dockerRegistryPassword: not-for-everybody\n    dockerMirror: http://%s\n", own.address, mirror.address)
+	file := filepath.Join(t.TempDir(), "closed.yaml")
+	deploy := func(through string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(file, []byte(strings.Replace(text, "name: scaling-cluster\n", "name: scaling-cluster"+registries+through, 1)), 0o600))
+		l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	}
+	deploy("")
+	l.deleteIfFailed(t, "scaling")
+	environment := environmentNamed(t, demo, "scaling")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	c := s.cluster
+	output, err := c.on("murano-kube-2", "curl", "--silent", "--show-error", "--max-time", "5", "http://"+mirror.address+"/v2/")
+	require.Error(t, err, "a minion has a way out of its own: %s", output)
+	output, err = c.on("murano-kube-1", "curl", "--silent", "--show-error", "--fail", "--max-time", "5", "http://"+mirror.address+"/v2/")
+	require.NoError(t, err, output)
+	run := func(pod, image string) { c.kubectl(t, "", "run", pod, "--image="+image, "--image-pull-policy=Always") }
+	failure := func(pod, told string) {
+		t.Helper()
+		l.eventually(t, 60*time.Second, pod+" has no image", func() error {
+			if events := c.kubectl(t, "", "get", "events", "--field-selector", "involvedObject.name="+pod, "-o", "jsonpath={.items[*].message}"); !strings.Contains(events, told) {
+				return fmt.Errorf("events: %s", events)
+			}
+			return nil
+		})
+	}
+	run("before", own.address+"/team/hello:1")
+	failure("before", "Failed to pull image")
+
+	deploy("    registriesThroughMasters: registry.example.org, .example.net\n")
+	run("of-own", own.address+"/team/hello:1")
+	run("of-hub", "hello:1")
+	c.kubectl(t, "", "wait", "--for=condition=Ready", "pod/before", "pod/of-own", "pod/of-hub", "--timeout=180s")
+	require.True(t, own.pulls("team/hello "), "%v", own.pulled)
+	require.True(t, mirror.pulls("library/hello ns=docker.io"), "%v", mirror.pulled)
+	run("of-other", other.address+"/hello:1")
+	failure("of-other", "Forbidden")
+	require.False(t, other.pulls("hello "), "%v", other.pulled)
+	output, err = c.on("murano-kube-2", "curl", "--silent", "--show-error", "--insecure", "--max-time", "5", "https://"+s.fixed(t)["murano-kube-1"].String()+":6444/")
+	require.Error(t, err, "whoever shows no certificate is not served: %s", output)
+	require.Regexp(t, "certificate|alert|SSL", output)
+
+	// A minion that comes has it from the beginning.
+	s.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})
+	c = l.clusterOf(t, demo, environment)
+	s.cluster = c
+	c.kubectl(t, "", "run", "of-new", "--image="+own.address+"/team/hello:1", "--image-pull-policy=Always", "--overrides", `{"spec": {"nodeName": "murano-kube-3"}}`)
+	c.kubectl(t, "", "wait", "--for=condition=Ready", "pod/of-new", "--timeout=90s")
+
+	deploy("")
+	output, _ = c.on("murano-kube-1", "systemctl", "is-active", "registries-way")
+	require.Equal(t, "inactive", strings.TrimSpace(output))
+	run("after", own.address+"/team/hello:1")
+	failure("after", "Failed to pull image")
+
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	asBefore(t, demo, found)
 }
