@@ -1,11 +1,14 @@
 package etcd_test
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -120,6 +123,29 @@ func TestTheBestMemberThatIsLeftHasWhatWasWrittenLast(t *testing.T) {
 	// A member of the former cluster that comes back is of another cluster, and changes nothing.
 	c.start(c.nodes[3], nil, "existing")
 	c.holds(c.client(etcd.Root), "9")
+}
+
+// TestASnapshotIsCheckedWhereTheWorkingDirectoryIsReadOnly does so in a process of its own, as under the package's unit, whose working directory is the root.
+func TestASnapshotIsCheckedWhereTheWorkingDirectoryIsReadOnly(t *testing.T) {
+	t.Parallel()
+	const variable = "BURANO_TEST_SNAPSHOT"
+	if file := os.Getenv(variable); file != "" {
+		_, err := restore.Check(t.Context(), file, t.TempDir())
+		require.NoError(t, err)
+		return
+	}
+	c := newCluster(t, 1)
+	_, err := c.bootstrap().Put(t.Context(), "/registry/kept/1", "1")
+	require.NoError(t, err)
+	program, err := os.Executable()
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, "unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", `mount -t tmpfs -o ro none "$1"; cd "$1"; exec "$2" -test.run "^$3$"`, "sh",
+		t.TempDir(), program, t.Name())
+	command.Env = append(os.Environ(), variable+"="+c.snapshot(c.nodes[0]))
+	output, err := command.CombinedOutput()
+	require.NoErrorf(t, err, "%s", output)
 }
 
 func TestADamagedSnapshotIsFoundOut(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/secret"
@@ -72,6 +73,9 @@ type Archive struct {
 // maxChecks is how many snapshots are opened at the same time: each takes a processor for about a second, and twice its size on the disk.
 const maxChecks = 2
 
+// checkLimit is how long the opening of a snapshot may take: whoever takes one before a change must not wait for ever.
+const checkLimit = 10 * time.Minute
+
 // New makes an archive; objects may be nil where no snapshot is in a container. check opens the snapshot that is in a file, see Check.
 func New(rows Rows, objects Objects, sealer Sealer, check func(ctx context.Context, file string) (Checked, error)) *Archive {
 	return &Archive{Rows: rows, objects: objects, sealer: sealer, check: check, checks: make(chan struct{}, maxChecks)}
@@ -80,10 +84,15 @@ func New(rows Rows, objects Objects, sealer Sealer, check func(ctx context.Conte
 // Check opens snapshots with the burano program, in a process of its own: a damaged file may end it.
 func Check(program string) func(ctx context.Context, file string) (Checked, error) {
 	return func(ctx context.Context, file string) (checked Checked, err error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, checkLimit, fmt.Errorf("it took longer than %s", checkLimit))
+		defer cancel()
 		command := exec.CommandContext(ctx, program, "etcd", "check", file)
 		var said bytes.Buffer
 		command.Stderr = &said
 		out, err := command.Output()
+		if ctx.Err() != nil {
+			return checked, context.Cause(ctx)
+		}
 		if err != nil {
 			first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
 			return checked, fmt.Errorf("%s (%w)", strings.TrimPrefix(first, "burano: "), err)

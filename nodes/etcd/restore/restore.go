@@ -83,7 +83,8 @@ func open(ctx context.Context, data string, wanted func(*etcdserver.EtcdServer) 
 	}
 	config.AdvertisePeerUrls, config.AdvertiseClientUrls = []url.URL{*said}, []url.URL{*said}
 	for suffix, list := range map[string]*[]url.URL{"peer": &config.ListenPeerUrls, "client": &config.ListenClientUrls} {
-		*list = []url.URL{{Scheme: "unix", Path: filepath.Join(filepath.Dir(data), suffix)}}
+		// etcd takes a peer's socket from the host alone. Without one it listens at a name that it cannot close where the working directory is read-only.
+		*list = []url.URL{{Scheme: "unix", Host: filepath.Join(filepath.Dir(data), suffix)}}
 	}
 	opened, err := embed.StartEtcd(config)
 	if err != nil {
