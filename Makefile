@@ -176,6 +176,10 @@ test-openstack-disk: setup image-disk ## The disk as servers of that OpenStack's
 test-openstack-cluster: setup build image ## A whole cluster on that OpenStack, whose servers are containers of libvirt (KEEP=1 keeps it up)
 	@SERVERS=containers STATE=$(BUILD)/openstack-cluster test/openstack/test.sh
 
+.PHONY: test-operator
+test-operator: setup build image ## The package on a clean Debian with systemd: registered at that OpenStack, serving a cluster, upgraded meanwhile, removed
+	@test/package/operator.sh
+
 .PHONY: demo
 demo: ## From nothing to an application that answers through a gateway of a real Kubernetes cluster (PREBUILT=1: compiles less)
 	@test/demo/demo.sh up

@@ -85,7 +85,7 @@ func (e *examination) images(ctx context.Context) bool {
 	}
 	list = slices.DeleteFunc(list, func(one openstack.ImageChoice) bool { return one.Type != nodeType })
 	if len(list) == 0 {
-		e.add("node image", Failed, "build it (make image-disk) and upload it: burano image upload FILE --public, run as an administrator; or mark one that is there: burano image mark",
+		e.add("node image", Failed, "build it (make image-disk) and upload it: burano image upload FILE --public, run as an administrator; or mark one that is there: burano image mark IMAGE-ID --type "+nodeType,
 			"Glance has no image that is marked as a node of clusters")
 		return true
 	}

@@ -194,8 +194,8 @@ func (s *scaling) stands(t *testing.T, minions, gateways []string) {
 	}
 }
 
-// serverImage uploads what servers are made from, until the test ends.
-func (u *user) serverImage(t *testing.T, path string) {
+// serverImage uploads what servers are made from, until the test ends, and returns its id.
+func (u *user) serverImage(t *testing.T, path string) string {
 	client := u.service(t, openstack.NewImageV2)
 	public := images.ImageVisibilityPublic
 	made, err := images.Create(t.Context(), client, images.CreateOpts{Name: "burano-node", DiskFormat: "raw", ContainerFormat: "bare", Visibility: &public}).Extract()
@@ -205,11 +205,12 @@ func (u *user) serverImage(t *testing.T, path string) {
 	require.NoError(t, err)
 	defer file.Close()
 	require.NoError(t, imagedata.Upload(t.Context(), client, made.ID, file).ExtractErr())
+	return made.ID
 }
 
 // flavor is one that ends with the test.
 func (u *user) flavor(t *testing.T, name string, memory int) {
-	client, disk := u.nova(t), 8
+	client, disk := u.nova(t), 10
 	made, err := flavors.Create(t.Context(), client, flavors.CreateOpts{Name: name, RAM: memory, VCPUs: 2, Disk: &disk}).Extract()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, flavors.Delete(context.Background(), client, made.ID).ExtractErr()) })

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs tests against a real OpenStack, which it brings up first and removes afterwards: those of the cloud driver and of a plan on a server or, with
-# SERVERS=containers, those of a whole cluster. With KEEP=1 it stays, for trying again in less time; `test/openstack/openstack.sh down`
+# SERVERS=containers, one of a whole cluster: TEST names it. With KEEP=1 it stays, for trying again in less time; `test/openstack/openstack.sh down`
 # removes it. Arguments go to `go test`.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,7 +14,7 @@ run() { BURANO_TEST_CLOUDS=$STATE/clouds.yaml go test -count=1 -v -timeout 120m 
 if [[ $SERVERS == containers ]]; then
   export BURANO_SERVER_IMAGE=$STATE/container.raw
   IMAGE=${BURANO_NODE_IMAGE:?the node image} OUT=$BURANO_SERVER_IMAGE "$here/container.sh"
-  run ./test/e2e -run TestAClusterLivesOnARealOpenStack "$@"
+  run ./test/e2e -run "${TEST:-TestAClusterLivesOnARealOpenStack}" "$@"
 else
   run ./test/cloud "$@"
   (($#)) || run ./test/e2e -run TestAPlanRunsOnARealOpenStack

@@ -35,10 +35,8 @@ jq -e '.spdxVersion == "SPDX-2.3" and any(.packages[]; .name == "github.com/goph
 BURANO_PACKAGE_VERSION=99.0 images/package/build.sh "$program" "$work/newer" >/dev/null
 
 step "a clean Debian"
-# shellcheck disable=SC2016 # the words are apt-get's
-mirror=$(apt-get indextargets --format '$(REPO_URI) $(LABEL)' 'Created-By: Packages' | awk '$2 == "Debian" { print $1; exit }')
 root=$work/root
-mmdebstrap --quiet --mode=root --variant=minbase --aptopt='APT::Install-Recommends "false"' --dpkgopt=force-unsafe-io --include=ca-certificates,systemd bookworm "$root" "$mirror"
+test/package/debian.sh "$root"
 mount -t proc proc "$root/proc"
 inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "$@"; }
 # as runs something as the unit's user, with an address of Keystone at which nobody answers.
