@@ -38,6 +38,13 @@ func (c *cloud) loopDevices() []string {
 	return found
 }
 
+// loopOver is the machine's loop device over a volume.
+func (c *cloud) loopOver(volume string) string {
+	output, err := exec.Command("losetup", "--noheadings", "--output", "NAME", "--associated", filepath.Join(c.config.StateDir, "cinder", "files", volume)).Output()
+	require.NoError(c.t, err)
+	return strings.TrimSpace(string(output))
+}
+
 // needsLoops skips what a machine without loop devices cannot do.
 func needsLoops(t *testing.T) {
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
@@ -80,7 +87,8 @@ func TestVolumesAreBlockDevicesOfServersAndKeepTheirData(t *testing.T) {
 	require.True(t, gophercloud.ResponseCodeIs(err, http.StatusConflict), err)
 	require.True(t, gophercloud.ResponseCodeIs(volumes.Delete(ctx, storage, volume.ID, nil).Err, http.StatusBadRequest), "a server has it")
 
-	// It is there again after the server was off, and grows while the server has it.
+	// It is there again after the server was off, though that has made a device of its own of it, and grows while the server has it.
+	require.NoError(t, exec.Command("losetup", "--find", c.loopOver(volume.ID)).Run())
 	require.NoError(t, servers.Stop(ctx, compute, made.ID).ExtractErr())
 	c.wait(made.ID, "SHUTOFF")
 	require.Empty(t, c.loopDevices())
@@ -130,9 +138,27 @@ func TestVolumesAreBlockDevicesOfServersAndKeepTheirData(t *testing.T) {
 	require.Equal(t, "local", types[0].Name)
 
 	// The process ends and begins again. A deleted server gives its volume back.
+	// It has two zones then, and what was there is in the first.
 	c.stop()
+	c.config.Zones = []string{"nova", "east"}
 	c.begin()
 	require.Equal(t, "in-use", get(volume.ID).Status)
+	require.Equal(t, "nova", get(volume.ID).AvailabilityZone)
+	east, err := volumes.Create(ctx, storage, volumes.CreateOpts{Size: 1, AvailabilityZone: "east"}, nil).Extract()
+	require.NoError(t, err)
+	require.Equal(t, "east", east.AvailabilityZone)
+	_, err = volumeattach.Create(ctx, compute, made.ID, volumeattach.CreateOpts{VolumeID: east.ID}).Extract()
+	require.ErrorContains(t, err, "are not in the same availability_zone. Instance is in nova. Volume is in east")
+	_, err = volumes.Create(ctx, storage, volumes.CreateOpts{Size: 1, AvailabilityZone: "nova", SourceVolID: east.ID}, nil).Extract()
+	require.ErrorContains(t, err, "must be in the same availability zone as the source volume")
+	beside, err := volumes.Create(ctx, storage, volumes.CreateOpts{SourceVolID: east.ID}, nil).Extract()
+	require.NoError(t, err)
+	require.Equal(t, "east", beside.AvailabilityZone)
+	for _, id := range []string{east.ID, beside.ID} {
+		require.NoError(t, volumes.Delete(ctx, storage, id, nil).ExtractErr())
+	}
+	_, err = volumes.Create(ctx, storage, volumes.CreateOpts{Size: 1, AvailabilityZone: "west"}, nil).Extract()
+	require.ErrorContains(t, err, "Availability zone 'west' is invalid")
 	require.NoError(t, servers.Delete(ctx, compute, made.ID).ExtractErr())
 	require.Eventually(t, func() bool { return get(volume.ID).Status == "available" }, waitFor, tick)
 	require.Empty(t, c.loopDevices())

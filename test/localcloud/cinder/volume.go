@@ -58,6 +58,17 @@ func (v Volume) Status() string {
 
 func (s *Service) zone(volume Volume) string { return cmp.Or(volume.Zone, s.zones[0]) }
 
+// sameZone has a copy be where the volume is of which it is made, as Cinder does unless its operator says otherwise (cloned_volume_same_az).
+func (s *Service) sameZone(made *Volume, of, kind string) error {
+	original, _ := s.volumes.Get(of)
+	zone := s.zone(original)
+	if made.Zone != "" && made.Zone != zone {
+		return fault.New(fault.Invalid, "Invalid input received: Volume must be in the same availability zone as the %s", kind)
+	}
+	made.Zone = zone
+	return nil
+}
+
 // ZoneOf is the availability zone of a volume of the project.
 func (s *Service) ZoneOf(projectID, id string) (string, error) {
 	volume, err := s.Get(projectID, id)
@@ -112,11 +123,17 @@ func (s *Service) Create(ctx context.Context, projectID string, request CreateVo
 		if err != nil {
 			return Volume{}, err
 		}
+		if err := s.sameZone(&volume, snapshot.VolumeID, "snapshot"); err != nil {
+			return Volume{}, err
+		}
 		source, size = snapshot.ID, snapshot.SizeGB
 		volume.Bootable, volume.ImageID, volume.ImageName = snapshot.Bootable, snapshot.ImageID, snapshot.ImageName
 	case request.SourceID != "":
 		original, err := s.Get(projectID, request.SourceID)
 		if err != nil {
+			return Volume{}, err
+		}
+		if err := s.sameZone(&volume, original.ID, "source volume"); err != nil {
 			return Volume{}, err
 		}
 		source, size = original.ID, original.SizeGB
