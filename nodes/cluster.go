@@ -119,6 +119,8 @@ type Config struct {
 	PodMTU int
 	// Encapsulation is of packets between pods of two nodes; network.Always when empty. A cluster keeps it.
 	Encapsulation network.Encapsulation
+	// Peers are routers with which the nodes exchange routes to pods, where packets are not wrapped.
+	Peers []network.Peer
 	// EtcdOnMasters has no other nodes be members of etcd, where there are three masters or more.
 	EtcdOnMasters bool
 	Vault         Vault
@@ -264,7 +266,7 @@ func NewCluster(config Config) (*Cluster, error) {
 func (c Config) driver() (network.Driver, error) {
 	switch c.Network {
 	case Calico, "":
-		return network.Calico{EtcdUser: etcd.Calico, Pods: c.Addressing.Pods, Pods6: c.Addressing.Pods6, MTU: c.PodMTU, Encapsulation: c.Encapsulation}, nil
+		return network.Calico{EtcdUser: etcd.Calico, Pods: c.Addressing.Pods, Pods6: c.Addressing.Pods6, MTU: c.PodMTU, Encapsulation: c.Encapsulation, Peers: c.Peers}, nil
 	case Flannel:
 		return network.Flannel{EtcdUser: etcd.Flannel, Pods: c.Addressing.Pods, MTU: c.PodMTU}, nil
 	}

@@ -40,6 +40,7 @@ const (
 	stepGatewayAPI         = "gateway api"
 	stepNetwork            = "network"
 	stepNetworkControllers = "network controllers"
+	stepSettle             = "network settings"
 	stepRuntime            = "container runtime"
 	stepFormerNode         = "former node"
 	stepSettings           = "labels and taints"
@@ -494,6 +495,9 @@ func (d *deployment) plan() *plan.Plan {
 				after = append(after, add(node, stepForgetDead, d.forgetDead, on(node, stepForwarder)))
 			}
 			add(node, stepNetwork, d.units(true, network.Daemons...), after...)
+			if _, some := d.design.driver.Settle(); some && node.Name == master.Name {
+				add(node, stepSettle, d.settle, on(node, stepNetwork))
+			}
 		case Minion:
 			began := []string{on(node, stepForwarder)}
 			if d.again {
@@ -562,6 +566,13 @@ func through(done plan.Progress, nodes []Node, step string) []Node {
 // units is the step that starts units. Those that block are waited for until they are up.
 func (d *deployment) units(block bool, names ...string) func(context.Context, Node) error {
 	return func(ctx context.Context, node Node) error { return d.start(ctx, node, block, names...) }
+}
+
+// settle tells the network's store what it is to say.
+func (d *deployment) settle(ctx context.Context, node Node) error {
+	script, _ := d.design.driver.Settle()
+	_, err := d.script(ctx, node, script.Name, script.Body, script.Env)
+	return err
 }
 
 func (d *deployment) connect(ctx context.Context, node Node) error {

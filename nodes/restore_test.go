@@ -25,3 +25,20 @@ func TestTheNetworkForgetsNodesOfASnapshotThatTheClusterHasNot(t *testing.T) {
 	require.Equal(t, []network.Node{{Address: netip.MustParseAddr("10.0.0.99")}}, orphaned(network.Flannel{}.Registry(),
 		pairs(flannel+"10.244.5.0-24", `{"PublicIP":"10.0.0.10","BackendType":"vxlan"}`, flannel+"10.244.6.0-24", `{"PublicIP":"10.0.0.99"}`, flannel+"10.244.7.0-24", "no lease"), own))
 }
+
+func TestASnapshotSaysWhetherPacketsBetweenItsPodsWereWrapped(t *testing.T) {
+	for encapsulation, unwrapped := range map[network.Encapsulation]bool{"": false, network.CrossSubnet: false, network.Unwrapped: true} {
+		c, err := NewCluster(Config{Name: "c", Nodes: nodesOf(1, 1, 1), Vault: newVault(), Encapsulation: encapsulation})
+		require.NoError(t, err)
+		_, err = c.authorities(t.Context())
+		require.NoError(t, err)
+		keys, err := c.Keys(t.Context())
+		require.NoError(t, err)
+		said, err := UnwrappedIn(keys)
+		require.NoError(t, err)
+		require.Equal(t, unwrapped, said)
+	}
+	said, err := UnwrappedIn([]byte(`{}`))
+	require.NoError(t, err)
+	require.False(t, said, "of a cluster that had no choice")
+}

@@ -54,6 +54,7 @@ type Calico struct {
 	MTU      int          // of pods; 0 for what their node's interface carries, less the encapsulation's share
 	// Encapsulation is of packets between nodes; Always when empty. Unwrapped is for IPv4 alone.
 	Encapsulation Encapsulation
+	Peers         []Peer // where nothing is wrapped
 }
 
 // Units is part of Driver.

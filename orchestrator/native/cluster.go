@@ -319,6 +319,8 @@ func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems
 	}
 	problems = append(problems, unconnected...)
 	if pods, err := c.podNetwork(ctx, object); err == nil {
+		_, wrong := peersOf(object, pods)
+		problems = append(problems, wrong...)
 		problems = append(problems, checkExternal(object, seen, c.server.MachineNetworks, pods.Addressing)...)
 	}
 	if _, err := netip.ParsePrefix(object.Text("publicCidr")); err != nil {

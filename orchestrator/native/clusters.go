@@ -230,6 +230,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 	if err != nil {
 		return nodes.Config{}, err
 	}
+	peers, _ := peersOf(object, pods)
 	return nodes.Config{
 		Name:           object.Text("name"),
 		Nodes:          list,
@@ -240,6 +241,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		NodeNetwork6:   pods.nodes6,
 		PodMTU:         int(pods.mtu),
 		Encapsulation:  pods.encapsulation,
+		Peers:          peers,
 		EtcdOnMasters:  object.Text("etcdNodes") == "masters",
 		Vault:          vault{c.runtime, object.ID()},
 		Image:          c.image,

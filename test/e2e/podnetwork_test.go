@@ -94,7 +94,14 @@ func routed(t *testing.T, l *lab, c *cluster, minions []string, others ...string
 			if err != nil {
 				return fmt.Errorf("%w: %s", err, sessions)
 			}
-			if found, up := strings.Count(sessions, "Mesh_"), strings.Count(sessions, "Established"); found != len(all)-1 || up != found {
+			found, up := 0, 0
+			for line := range strings.Lines(sessions) {
+				if strings.HasPrefix(line, "Mesh_") {
+					found++
+					up += strings.Count(line, "Established")
+				}
+			}
+			if found != len(all)-1 || up != found {
 				return fmt.Errorf("%d of %d nodes: %s", up, len(all)-1, sessions)
 			}
 			routes, err := c.on(node, "ip", "-4", "route", "show", "type", "unicast", "proto", "bird")
@@ -133,7 +140,9 @@ func TestPodsAreRoutedByBGP(t *testing.T) {
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
 	usual, err := os.ReadFile("testdata/scaling.yaml")
 	require.NoError(t, err)
-	text := strings.NewReplacer("nodeCount: 1", "nodeCount: 2", "name: scaling-cluster\n", "name: scaling-cluster\n    podEncapsulation: none\n").Replace(string(usual))
+	router := startSpeaker(t, 64601)
+	peers := "    bgpPeers: [{address: " + outside("1") + ", as: 64601}]\n"
+	text := strings.NewReplacer("nodeCount: 1", "nodeCount: 2", "name: scaling-cluster\n", "name: scaling-cluster\n    podEncapsulation: none\n"+peers).Replace(string(usual))
 	file := filepath.Join(t.TempDir(), "routed.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
@@ -145,6 +154,7 @@ func TestPodsAreRoutedByBGP(t *testing.T) {
 	bothReplicasAnswer(t, l, where)
 	routed(t, l, s.cluster, []string{"murano-kube-2", "murano-kube-3"}, "murano-kube-1", "murano-gateway-1")
 	podsReachEachOther(t, l, s.cluster, "web")
+	l.eventually(t, 60*time.Second, "a router outside is told where pods are", func() error { return router.knows(4, 2) })
 	networkPolicies(t, l, s.cluster, where)
 	link, err := s.cluster.on("murano-kube-2", "/bin/bash", "-c", "nsenter --net --target $(pidof -s demo) cat /sys/class/net/eth0/mtu; cat /sys/class/net/eth0/mtu")
 	require.NoError(t, err, link)
@@ -171,7 +181,11 @@ func TestPodsAreRoutedByBGP(t *testing.T) {
 	routed(t, l, s.cluster, []string{"murano-kube-2", "murano-kube-4"}, "murano-kube-1", "murano-gateway-1")
 	bothReplicasAnswer(t, l, where)
 
-	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(text, "podEncapsulation: none", "podEncapsulation: always", 1)), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(text, peers, "", 1)), 0o600))
+	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	l.eventually(t, 60*time.Second, "the router is told nothing any more", func() error { return router.knows(0, 0) })
+
+	require.NoError(t, os.WriteFile(file, []byte(strings.NewReplacer("podEncapsulation: none", "podEncapsulation: always", peers, "").Replace(text)), 0o600))
 	output, err := l.try(l.as("burano-demo"), "burano", "deploy", file, "--follow")
 	require.Error(t, err)
 	require.Contains(t, output, "podEncapsulation cannot be changed: cluster scaling-cluster was made with none")

@@ -83,6 +83,10 @@ func TestRangesThatCannotBeAreRefused(t *testing.T) {
 		{map[string]any{"podMtu": 1351}, "podMtu of cluster demo-cluster is 1351, and the environment's network carries 1400 bytes, of which VXLAN takes 50: ask for 1350 at most"},
 		{map[string]any{"useFlannel": true, "podEncapsulation": "crossSubnet"}, "podEncapsulation of cluster demo-cluster is crossSubnet, which Flannel does not have"},
 		{map[string]any{"useFlannel": true, "podEncapsulation": "none"}, "podEncapsulation of cluster demo-cluster is none, which Flannel does not have"},
+		{map[string]any{"bgpPeers": []any{map[string]any{"address": "192.0.2.1", "as": 64601}}}, "bgpPeers of cluster demo-cluster are routers that learn where its pods are, and packets between its nodes are wrapped (podEncapsulation: always)"},
+		{map[string]any{"podEncapsulation": "none", "bgpPeers": []any{map[string]any{"address": "router", "as": 64601}}}, `bgpPeers of cluster demo-cluster has the address "router": give the one of a router`},
+		{map[string]any{"podEncapsulation": "none", "bgpPeers": []any{map[string]any{"address": "10.244.0.1", "as": 64601}}}, "has the address 10.244.0.1, which is among those of its pods and Services"},
+		{map[string]any{"podEncapsulation": "none", "bgpPeers": []any{map[string]any{"address": "192.0.2.1", "as": 1}, map[string]any{"address": "192.0.2.1", "as": 2}}}, "has the address 192.0.2.1 twice"},
 		{map[string]any{"podMtu": 1401, "podEncapsulation": "none"}, "podMtu of cluster demo-cluster is 1401, and the environment's network carries 1400 bytes: ask for 1400 at most"},
 	} {
 		w := newWorld(t)
