@@ -93,7 +93,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			host = net.JoinHostPort(r.URL.Hostname(), "80")
 		}
 	}
-	if !Admits(p.Hosts, host) {
+	if !admits(p.Hosts, host) {
 		p.Logger.InfoContext(r.Context(), "a host was asked for that nodes do not reach through masters", "host", host)
 		http.Error(w, host+" is not among the hosts that this cluster's nodes reach through its masters (registriesThroughMasters)", http.StatusForbidden)
 		return
@@ -105,8 +105,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.plain.ServeHTTP(w, r)
 }
 
-// Admits tells whether a host and port are among hosts.
-func Admits(hosts []string, hostPort string) bool {
+// admits tells whether a host and port are among hosts.
+func admits(hosts []string, hostPort string) bool {
 	name, port, err := net.SplitHostPort(hostPort)
 	if err != nil {
 		return false

@@ -31,9 +31,9 @@ func TestHostsAreAdmittedByNameDomainAndPort(t *testing.T) {
 		"a.b.example.net:443": true, "example.net:443": false, "evilexample.net:443": false, "192.0.2.7:5000": true, "192.0.2.7:443": false,
 		"[2001:db8::7]:5000": true, "[2001:db8::8]:443": true, "[2001:db8::9]:443": false, "": false, ":443": false,
 	} {
-		require.Equal(t, admitted, Admits(hosts, asked), asked)
+		require.Equal(t, admitted, admits(hosts, asked), asked)
 	}
-	require.False(t, Admits(nil, "registry.example.org:443"))
+	require.False(t, admits(nil, "registry.example.org:443"))
 }
 
 // authority issues certificates.
