@@ -27,20 +27,26 @@ func destroyedClusters(before, after map[string]any) (list []placed) {
 	return list
 }
 
-// volumes says what becomes of the volumes that a cluster has in Cinder; "" where its classes make none.
+// volumes says what becomes of the volumes that a cluster has; "" where its classes make none, and nothing says that those of former classes go.
 func (p placed) volumes() string {
 	classes, _ := p.properties["storageClasses"].([]any)
-	ofCinder := slices.ContainsFunc(classes, func(class any) bool {
-		fields, _ := class.(map[string]any)
-		return fields["backend"] == "cinder"
-	})
-	switch {
-	case !ofCinder:
-		return ""
-	case p.properties["keepVolumes"] == false:
-		return "; its volumes in Cinder are deleted (keepVolumes: false), but for those of classes whose reclaimPolicy is Retain"
+	of := func(backend string) bool {
+		return slices.ContainsFunc(classes, func(class any) bool {
+			fields, _ := class.(map[string]any)
+			return fields["backend"] == backend
+		})
 	}
-	return "; its volumes in Cinder stay (keepVolumes), and are yours to delete"
+	text := ""
+	if of("local") {
+		text = "; its local volumes go with its servers"
+	}
+	switch {
+	case p.properties["keepVolumes"] == false:
+		return text + "; its volumes in Cinder, where it has any, are deleted (keepVolumes: false), but for those of classes whose reclaimPolicy is Retain"
+	case of("cinder"):
+		return text + "; its volumes in Cinder stay (keepVolumes), and are yours to delete"
+	}
+	return text
 }
 
 // destroys is the fault that a deployment would destroy clusters that nobody named.

@@ -12,8 +12,11 @@ func TestAPreviewSaysWhatBecomesOfTheVolumesOfAClusterThatIsDestroyed(t *testing
 	}
 	local, cinder := map[string]any{"backend": "local"}, map[string]any{"backend": "cinder"}
 	require.Empty(t, placed{}.volumes())
-	require.Empty(t, with([]any{local}, false).volumes())
-	require.Equal(t, "; its volumes in Cinder stay (keepVolumes), and are yours to delete", with([]any{local, cinder}, nil).volumes())
+	require.Empty(t, with([]any{}, true).volumes())
+	require.Equal(t, "; its local volumes go with its servers", with([]any{local}, true).volumes())
+	require.Equal(t, "; its local volumes go with its servers; its volumes in Cinder stay (keepVolumes), and are yours to delete", with([]any{local, cinder}, nil).volumes())
 	require.Equal(t, "; its volumes in Cinder stay (keepVolumes), and are yours to delete", with([]any{cinder}, true).volumes())
-	require.Contains(t, with([]any{cinder}, false).volumes(), "are deleted (keepVolumes: false)")
+	for _, classes := range [][]any{{cinder}, {local}, nil} { // volumes of former classes go, too
+		require.Contains(t, with(classes, false).volumes(), "its volumes in Cinder, where it has any, are deleted (keepVolumes: false)")
+	}
 }
