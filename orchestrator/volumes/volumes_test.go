@@ -28,6 +28,7 @@ type fakeCloud struct {
 	volumes map[string]openstack.Volume
 	next    map[string]func(*openstack.Volume) // what a look brings about; a volume without a status is gone then
 	made    int
+	hangs   bool                    // looks bring nothing about
 	fails   func(call string) error // before anything is done
 	after   func(call string) error // when it is done
 }
@@ -71,7 +72,7 @@ func (f *fakeCloud) Volume(_ context.Context, id string) (openstack.Volume, erro
 	if !there {
 		return volume, fault.New(fault.NotFound, "there is no volume %s", id)
 	}
-	if next := f.next[id]; next != nil {
+	if next := f.next[id]; next != nil && !f.hangs {
 		now := volume
 		now.Servers = slices.Clone(volume.Servers)
 		next(&now)
@@ -374,4 +375,52 @@ func TestAnAttachmentThatNovaAloneHasIsMadeAnew(t *testing.T) {
 	}
 	require.ErrorContains(t, attach(), "already attached")
 	require.NoError(t, attach())
+}
+
+func TestADetachmentThatHangsIsToldAndGoesOnWhenItIsDone(t *testing.T) {
+	cloud := newFakeCloud()
+	driver, _ := driven(t, cloud)
+	ctx := t.Context()
+	made, err := driver.CreateVolume(ctx, wanted("pvc-1", 1))
+	require.NoError(t, err)
+	id := made.Volume.VolumeId
+	attach := func(node string) error {
+		_, err := driver.ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{VolumeId: id, NodeId: node, VolumeCapability: fileSystem})
+		return err
+	}
+	require.NoError(t, attach("a"))
+	hangs, asked := func(now bool) {
+		cloud.mutex.Lock()
+		defer cloud.mutex.Unlock()
+		cloud.hangs = now
+	}, 0
+	cloud.fails = func(call string) error { // Nova says so of what is under way
+		if call != "detach" {
+			return nil
+		}
+		if asked++; asked > 1 {
+			return fault.New(fault.Conflict, "volume %s is detaching", id)
+		}
+		return nil
+	}
+	detach := func(patience time.Duration) codes.Code {
+		limited, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		_, err := driver.ControllerUnpublishVolume(limited, &csi.ControllerUnpublishVolumeRequest{VolumeId: id, NodeId: "a"})
+		return status.Code(err)
+	}
+	hangs(true)
+	require.Equal(t, codes.DeadlineExceeded, detach(300*time.Millisecond))
+	becomes := func(want codes.Code, ask func() codes.Code) { // a call that was given up may be ending still
+		t.Helper()
+		require.Eventually(t, func() bool { return ask() == want }, time.Minute, 20*time.Millisecond)
+	}
+	var refused error
+	becomes(codes.FailedPrecondition, func() codes.Code { refused = attach("b"); return status.Code(refused) })
+	require.ErrorContains(t, refused, "is attached to a: it is attached to b when it is not any more")
+	hangs(false)
+	becomes(codes.OK, func() codes.Code { return detach(time.Minute) })
+	require.NoError(t, attach("b"))
+	require.Equal(t, 2, asked)
+	require.Equal(t, []string{"server-b"}, cloud.volumes[id].Servers)
 }
