@@ -91,6 +91,15 @@ func greeted(conn net.Conn) error {
 	return fmt.Errorf("they say %q, which this version of Burano does not understand", line.String())
 }
 
+// OutOfService tells Kubernetes which nodes' servers are known to be off (kube.OutOfService). It returns the names of those that are marked.
+func (c *Cluster) OutOfService(ctx context.Context, off []string) (marked []string, err error) {
+	config, err := c.Kubernetes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return kube.OutOfService(ctx, config, off)
+}
+
 // awaitDetached waits until the volumes of a node, which has no pods any more, are detached from its server: that may be deleted then, and they are attached elsewhere at
 // once. What does not come to that is told, and waits for the deletion of the server, which detaches them as well.
 func (c *Cluster) awaitDetached(ctx context.Context, api *rest.Config, node Node) error {

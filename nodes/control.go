@@ -275,10 +275,11 @@ func (d *deployment) nodeReady(ctx context.Context, node Node) error {
 		return err
 	}
 	waited := false
+	var found *unstructured.Unstructured
 	err = d.guarded(ctx, node, append([]string{"kubelet", "containerd"}, d.design.driver.Units().Daemons...), func(ctx context.Context) error {
 		return kube.Wait(ctx, config, kube.NodeRef(node.Name), func(object *unstructured.Unstructured) (bool, string, error) {
 			done, missing, err := kube.NodeReady(object)
-			waited = waited || !done
+			waited, found = waited || !done, object
 			return done, missing, err
 		})
 	})
@@ -287,6 +288,9 @@ func (d *deployment) nodeReady(ctx context.Context, node Node) error {
 	}
 	if waited {
 		d.report(ctx, node, "ready for pods")
+	}
+	if err := kube.InService(ctx, config, found); err != nil { // its server may have been off
+		return err
 	}
 	return kube.Uncordon(ctx, config, node.Name) // its removal may have been given up
 }

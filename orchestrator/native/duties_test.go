@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -164,18 +165,62 @@ func TestServersThatMuranoMadeAreFoundAndLeftAlone(t *testing.T) {
 		servers = append(servers, keeper.Server{ObjectID: id, Name: id, ID: "nova-" + id})
 	}
 	environment := &keeper.Environment{Servers: servers, Project: func(context.Context, string) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }}
-	result, err := kept{KeptConfig{Secrets: templateKept{text: string(text)}, Interval: time.Minute}}.Look(t.Context(), environment)
+	result, err := newKept(KeptConfig{Secrets: templateKept{text: string(text)}, Interval: time.Minute}).Look(t.Context(), environment)
 	require.NoError(t, err)
 	require.Equal(t, []string{"info server-without-key murano", "info no-delegation "}, kinds(result.Findings))
 	require.Nil(t, result.Findings[0].Repair)
 	require.Zero(t, result.Next, "what stays so is not looked at in a hurry")
 }
 
+func TestNodesWhoseServersAreOffGiveTheirVolumesToOthers(t *testing.T) {
+	cluster := keeper.Cluster{ObjectID: "c", Properties: map[string]any{"name": "kube"}}
+	environment := &keeper.Environment{ID: "e", Clusters: []keeper.Cluster{cluster}}
+	server := func(name string, role nodes.Role, state openstack.ServerState) keptServer {
+		return keptServer{Server: keeper.Server{ID: name}, node: nodes.Node{Name: name, Role: role}, state: state}
+	}
+	servers := []keptServer{server("stopped", nodes.Minion, openstack.ServerState{Status: openstack.Shut}), server("deleted", nodes.Minion, openstack.ServerState{Status: openstack.Gone}),
+		server("starts", nodes.Minion, openstack.ServerState{Status: openstack.Shut, Task: "powering-on"}), server("runs", nodes.Minion, openstack.ServerState{Status: openstack.Active}),
+		server("failed", nodes.Minion, openstack.ServerState{Status: "ERROR"}), server("paused", nodes.Minion, openstack.ServerState{Status: "PAUSED"}),
+		server("gateway", nodes.Gateway, openstack.ServerState{Status: openstack.Shut}), server("elsewhere", nodes.Minion, openstack.ServerState{Status: openstack.Shut})}
+	of := map[string]keeper.Cluster{}
+	for _, one := range servers[:7] {
+		of[one.ID] = cluster
+	}
+	var asked [][]string
+	var fails error
+	duty := newKept(KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
+	duty.mark = func(_ context.Context, _ *keeper.Environment, _ keeper.Cluster, off []string) ([]string, error) {
+		asked = append(asked, off)
+		return []string{"stopped"}, fails
+	}
+	found, hurried, err := duty.outOfService(t.Context(), environment, servers, of)
+	require.NoError(t, err)
+	require.True(t, hurried)
+	require.Equal(t, [][]string{{"stopped", "deleted"}}, asked)
+	require.Equal(t, []string{"warning node-out-of-service stopped"}, kinds(found))
+
+	fails = errors.New("no API")
+	found, _, err = duty.outOfService(t.Context(), environment, servers, of)
+	require.NoError(t, err, "what is found of servers counts all the same")
+	require.Equal(t, []string{"warning node-out-of-service stopped", "warning volumes-held "}, kinds(found))
+	require.Contains(t, found[1].Text, "stopped, deleted of cluster kube, whose servers are off")
+	found, _, err = duty.outOfService(t.Context(), environment, servers[2:], of)
+	require.NoError(t, err)
+	require.Equal(t, []string{"warning node-out-of-service stopped"}, kinds(found), "nobody waits for a volume")
+
+	duty.Secrets = secretsOf{secretName("c", "storage"): `{"backends": ["local"]}`}
+	found, hurried, err = duty.outOfService(t.Context(), environment, servers, of)
+	require.NoError(t, err)
+	require.False(t, hurried)
+	require.Empty(t, found)
+	require.Len(t, asked, 3)
+}
+
 func TestWithoutADelegationServersAreNotLookedAtWhichAFindingSays(t *testing.T) {
 	ask := func(clusters ...keeper.Cluster) keeper.Result {
 		environment := &keeper.Environment{Name: "one", Clusters: clusters, Servers: []keeper.Server{{ID: "s"}},
 			Project: func(context.Context, string) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }}
-		result, err := kept{KeptConfig{Secrets: noSecrets{}, Interval: time.Minute}}.Look(t.Context(), environment)
+		result, err := newKept(KeptConfig{Secrets: noSecrets{}, Interval: time.Minute}).Look(t.Context(), environment)
 		require.NoError(t, err)
 		return result
 	}

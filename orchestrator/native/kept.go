@@ -5,17 +5,36 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/access"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
 // kept is the duty that looks at the servers of environments in Nova, for what happened to them behind Burano's back.
-type kept struct{ KeptConfig }
+type kept struct {
+	KeptConfig
+	// mark tells the Kubernetes of a cluster which nodes' servers are off, and returns which nodes are marked as out of service.
+	mark func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, off []string) (marked []string, err error)
+}
+
+func newKept(config KeptConfig) kept {
+	return kept{config, func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, off []string) ([]string, error) {
+		_, live, err := openCluster(ctx, config.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: statusReach})
+		if err != nil {
+			return nil, err
+		}
+		defer live.Close()
+		return live.OutOfService(ctx, off)
+	}}
+}
 
 func (k kept) Name() string { return dutyServers }
 
@@ -42,7 +61,9 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 	_, err = environment.Project(ctx, "")
 	if errors.Is(err, keeper.ErrNoDelegation) {
 		result.Findings = append(result.Findings, undelegated(environment))
-		return result, nil
+		marks, _, err := k.outOfService(ctx, environment, nil, nil) // what was marked before is taken back all the same
+		result.Findings = append(result.Findings, marks...)
+		return result, err
 	}
 	if err != nil {
 		return result, err
@@ -80,10 +101,49 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 		}
 		result.Findings = append(result.Findings, finding)
 	}
-	if len(result.Findings) > lasting {
+	marks, hurried, err := k.outOfService(ctx, environment, servers, of)
+	result.Findings = append(result.Findings, marks...)
+	if len(result.Findings) > lasting || hurried {
 		result.Next = k.Interval / hurry
 	}
-	return result, nil
+	return result, err
+}
+
+// outOfService has volumes of nodes whose servers are off be attached elsewhere. Only clusters with volumes of Cinder are asked, for which it hurries: pods wait for them.
+func (k kept) outOfService(ctx context.Context, environment *keeper.Environment, servers []keptServer, of map[string]keeper.Cluster) (findings []keeper.Finding, hurried bool, err error) {
+	for _, cluster := range environment.Clusters {
+		has, err := nodes.HasStorage(ctx, environmentVault{k.Secrets, environment.ID, cluster.ObjectID}, kube.Cinder)
+		if err != nil {
+			return findings, hurried, err
+		}
+		if !has {
+			continue
+		}
+		hurried = true
+		var off []string
+		for _, server := range servers {
+			if of[server.ID].ObjectID == cluster.ObjectID && server.node.Role == nodes.Minion && server.state.Down() {
+				off = append(off, server.node.Name)
+			}
+		}
+		marked, err := k.mark(ctx, environment, cluster, off)
+		if err != nil {
+			k.Logger.DebugContext(ctx, "nodes could not be marked as out of service, or taken back", "environment", environment.ID, "cluster", cluster.Name(), "error", err)
+		}
+		for _, node := range marked {
+			findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "node-out-of-service", Subject: node, Severity: keeper.Warning,
+				Text: fmt.Sprintf("Node %s of cluster %s is marked as out of service (%s), because its server was off: its pods are made anew on other nodes, with their volumes of Cinder",
+					node, cluster.Name(), corev1.TaintNodeOutOfService),
+				Mends: "Burano takes the mark back when its server runs and its kubelet is ready"})
+		}
+		if err != nil && len(off) > 0 {
+			findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "volumes-held", Severity: keeper.Warning,
+				Text: fmt.Sprintf("Volumes of Cinder that are attached to %s of cluster %s, whose servers are off, may be held there for some minutes, because Kubernetes was not told of it: %v",
+					strings.Join(off, ", "), cluster.Name(), err),
+				Mends: "It is tried again by itself. Bring back a master, if none answers"})
+		}
+	}
+	return findings, hurried, nil
 }
 
 // keyless are findings about servers of applications that were made without Burano's key: by Murano, or by a former version. They run on, and are

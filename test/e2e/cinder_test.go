@@ -12,6 +12,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/quotasets"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/stretchr/testify/require"
 )
 
@@ -206,7 +207,7 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		c.kubectl(t, "", "delete", "pvc", "much")
 	})
 
-	part("a node that is removed gives its volume to the next one", func() {
+	part("a node that is removed gives its volume to the next one, and so does one whose server is off", func() {
 		c.kubectl(t, moving, "apply", "-f", "-")
 		of := func() string {
 			return c.kubectl(t, "", "get", "pod", "-l", "app=moving", "--field-selector", "status.phase=Running", "-o", "jsonpath={.items[*].spec.nodeName}")
@@ -227,8 +228,47 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 			return nil
 		})
 		t.Logf("%s was replaced, with a pod with a volume, in %.1f s", node, time.Since(began).Seconds())
+
+		s.find(t)
+		l.eventually(t, time.Minute, "it runs", func() error {
+			if node = of(); node == "" {
+				return fmt.Errorf("it does not run: %s", c.kubectl(t, "", "describe", "pods", "-l", "app=moving"))
+			}
+			return nil
+		})
+		require.NoError(t, servers.Stop(t.Context(), demo.nova(t), c.servers[node]).ExtractErr())
+		s.becomes(t, c.servers[node], "SHUTOFF")
+		began = time.Now()
+		l.eventually(t, time.Minute, "it runs elsewhere", func() error {
+			if now := of(); now == "" || now == node {
+				return fmt.Errorf("it runs on %q: %s", now, c.kubectl(t, "", "get", "pods,volumeattachments,nodes"))
+			}
+			return nil
+		})
+		t.Logf("%.1f s after the server of %s was off, its pod with a volume ran elsewhere", time.Since(began).Seconds(), node)
+		s.finds(t, "server-stopped", "node-out-of-service")
+		require.NoError(t, servers.Start(t.Context(), demo.nova(t), c.servers[node]).ExtractErr())
+		s.finds(t)
+		require.NotContains(t, c.kubectl(t, "", "get", "node", node, "-o", "jsonpath={.spec.taints}"), "out-of-service")
 		c.kubectl(t, "", "delete", "statefulset", "moving")
 		require.Len(t, all(), 1)
+	})
+
+	part("a claim that is deleted while a pod uses it goes when the pod has gone", func() {
+		c.kubectl(t, fmt.Sprintf(claimOfCinder, "used"), "apply", "-f", "-")
+		pod("user", "used", "", "while :; do date +%s > /data/now; sleep 1; done")
+		becomes("user", "Running")
+		c.kubectl(t, "", "delete", "pvc", "used", "--wait=false")
+		require.NotEmpty(t, c.kubectl(t, "", "get", "pvc", "used", "-o", "jsonpath={.metadata.deletionTimestamp}"))
+		c.kubectl(t, "", "exec", "user", "--", "bash", "-c", "echo on > /data/still && sync /data/still")
+		require.Len(t, all(), 2)
+		c.kubectl(t, "", "delete", "pod", "user")
+		l.eventually(t, 2*time.Minute, "its volume is gone", func() error {
+			if list := all(); len(list) != 1 {
+				return fmt.Errorf("there are %v", list)
+			}
+			return nil
+		})
 	})
 
 	part("a claim that is deleted takes its volume with it", func() {
