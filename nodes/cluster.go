@@ -139,6 +139,8 @@ type Config struct {
 	Registries kube.Registries
 	// StorageClasses are the kinds of volumes that pods can have.
 	StorageClasses []kube.StorageClass
+	// Storing is told, by Deploy, that the controllers of volumes of Cinder run, and wait for somebody who answers them (VolumeLine). May be nil.
+	Storing func()
 	// Registry is the one that the cluster has of its own; nil for none.
 	Registry *kube.Registry
 	// LoseVolumes has nodes be removed also where volumes are lost with them.

@@ -195,6 +195,9 @@ func (d *deployment) storage(ctx context.Context, lead Node, serving []Node) err
 				kube.StorageUnit, backend)
 		}
 	}
+	if d.cluster.config.Storing != nil && slices.Contains(began, kube.Cinder) {
+		d.cluster.config.Storing()
+	}
 	if err := d.storageClasses(ctx, lead, config); err != nil {
 		return err
 	}

@@ -73,6 +73,7 @@ type clusters struct {
 type cluster struct {
 	object *muranopl.Object
 	live   *nodes.Cluster // knows addresses; nil before the servers are there
+	stop   func()         // ends what answers for its volumes
 }
 
 // activeNode is a node of a cluster that is to run.
@@ -110,8 +111,11 @@ func (c *clusters) bringPatient(ctx context.Context, object *muranopl.Object, li
 	}
 	config.DrainPatience = cmp.Or(patience, config.DrainPatience)
 	config.NodeNetwork, config.Further = c.nodeNetworks(object)
-	live, err := nodes.NewCluster(config)
-	if err != nil {
+	answering, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var live *nodes.Cluster
+	config.Storing = sync.OnceFunc(func() { go c.answer(answering, object, live, list) })
+	if live, err = nodes.NewCluster(config); err != nil {
+		stop()
 		return nil, err
 	}
 	c.mutex.Lock()
@@ -119,7 +123,7 @@ func (c *clusters) bringPatient(ctx context.Context, object *muranopl.Object, li
 	if c.known == nil {
 		c.known = map[string]*cluster{}
 	}
-	c.known[object.ID()] = &cluster{object: object, live: live}
+	c.known[object.ID()] = &cluster{object: object, live: live, stop: stop}
 	c.mutex.Unlock()
 	if former != nil {
 		c.end(former)
@@ -128,6 +132,7 @@ func (c *clusters) bringPatient(ctx context.Context, object *muranopl.Object, li
 }
 
 func (c *clusters) end(known *cluster) {
+	known.stop()
 	if err := known.live.Close(); err != nil {
 		c.reports.logger.Debug("closing the connections of a cluster", "cluster", known.object.ID(), "error", err)
 	}

@@ -181,9 +181,6 @@ func (s *storageDuty) answer(ctx context.Context, environment *keeper.Environmen
 	s.mutex.Lock()
 	s.answered[key] = true
 	s.mutex.Unlock()
-	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: storagePause / 2, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: storagePause, Timeout: storagePause}))
-	volumes.Serve(server, s.clusterOf(environment, cluster))
 	go func() {
 		defer func() {
 			s.mutex.Lock()
@@ -191,11 +188,20 @@ func (s *storageDuty) answer(ctx context.Context, environment *keeper.Environmen
 			s.mutex.Unlock()
 		}()
 		s.Logger.Info("answering what a cluster asks for its volumes", "environment", environment.ID, "cluster", cluster.Name())
-		err := server.Serve(newOneConnection(line))
+		err := answerOn(context.Background(), line, s.clusterOf(environment, cluster)) // until it ends
 		s.Logger.Info("a cluster's connection for its volumes has ended", "environment", environment.ID, "cluster", cluster.Name(), "reason", errors.Join(err, live.Close()))
-		server.Stop()
 	}()
 	return nil
+}
+
+// answerOn answers what a cluster asks for its volumes on a connection to its controllers, until that or ctx ends.
+func answerOn(ctx context.Context, line net.Conn, cluster volumes.Cluster) error {
+	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: storagePause / 2, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: storagePause, Timeout: storagePause}))
+	defer server.Stop()
+	defer context.AfterFunc(ctx, server.Stop)()
+	volumes.Serve(server, cluster)
+	return server.Serve(newOneConnection(line))
 }
 
 // clusterOf is a cluster as those know it who answer for its volumes. What is known of its nodes is read each time, and so is the delegation: it may be given, or revoked, at

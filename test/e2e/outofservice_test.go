@@ -13,6 +13,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -33,7 +34,8 @@ func TestADatabaseOutlivesTheServerOfItsNode(t *testing.T) {
 	l.run(t, l.as("burano-demo"), "burano", "environment", "create", "ledger")
 	l.deleteIfFailed(t, "ledger")
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delegation", "set", "ledger")
-	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/ledger.yaml", "--follow")
+	output, err := l.try(l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/ledger.yaml", "--follow")
+	assert.NoError(t, err, "the volume is made for the deployment that waits for it: %s", output)
 	environment := environmentNamed(t, demo, "ledger")
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	c := s.cluster

@@ -1,0 +1,43 @@
+package native
+
+import (
+	"context"
+	"errors"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/panics"
+	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/volumes"
+)
+
+// answer answers what a cluster asks for its volumes of Cinder, with the task's own project, until ctx ends. The keeper does not begin to while a task runs, and what the task
+// deploys may wait for volumes. Where the keeper of some server does so already, that one goes on.
+func (c *clusters) answer(ctx context.Context, object *muranopl.Object, live *nodes.Cluster, list []nodes.Node) {
+	servers := map[string]string{}
+	for _, node := range list {
+		servers[node.Name] = node.Server
+	}
+	asked := volumes.Cluster{ID: volumes.ClusterID(c.runtime.EnvironmentID(), object.ID()), Name: object.Text("name"), Logger: c.reports.logger,
+		Servers: func(context.Context) (map[string]string, error) { return servers, nil },
+		Cloud: func(ctx context.Context) (volumes.Cloud, error) {
+			project, err := c.runtime.Project(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return project.BlockStorage()
+		}}
+	_ = wait.Every(storagePause/5).Until(ctx, func(ctx context.Context) error {
+		err := panics.Run(func() error {
+			line, err := live.VolumeLine(ctx)
+			if err != nil {
+				return err
+			}
+			return answerOn(ctx, line, asked)
+		})
+		if err != nil && !errors.Is(err, nodes.ErrVolumesHeld) && ctx.Err() == nil {
+			c.reports.logger.DebugContext(ctx, "a task could not answer what a cluster asks for its volumes; trying again", "cluster", object.ID(), "error", err)
+		}
+		return wait.Again(errors.New("until the task is done"))
+	})
+}
