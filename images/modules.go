@@ -106,6 +106,11 @@ func modules() []module {
 			{"storage-controllers", "./storage-controllers"},
 			{"storage-node", "./storage-node"},
 		}, parts: map[string]string{"cinder": "github.com/kubernetes-csi/external-attacher/v4"}},
+		{name: "volumesnapshots", folder: "storage", main: "github.com/kubernetes-csi/external-snapshotter/client/v8", files: map[string][]string{"volume-snapshots.yaml": {
+			"config/crd/snapshot.storage.k8s.io_volumesnapshotclasses.yaml",
+			"config/crd/snapshot.storage.k8s.io_volumesnapshotcontents.yaml",
+			"config/crd/snapshot.storage.k8s.io_volumesnapshots.yaml",
+		}}},
 		{name: "distribution", main: "github.com/distribution/distribution/v3", programs: []program{{"registry", "."}}},
 		{name: "helm", main: "helm.sh/helm/v4", programs: []program{{"helm-release", "."}}},
 		{name: "gatewayapi", main: "sigs.k8s.io/gateway-api", files: map[string][]string{"gateway-api.yaml": {

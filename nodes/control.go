@@ -194,38 +194,46 @@ func (d *deployment) apply(ctx context.Context, node Node, config *rest.Config, 
 // gatewayAPI makes the cluster know Gateways, where its master's image has their definitions. The cluster is good without them: what stands in the way is
 // reported, and tried again at the next deployment.
 func (d *deployment) gatewayAPI(ctx context.Context, node Node) error {
-	out, err := d.script(ctx, node, "look for Gateway API", "if [ -e "+kube.GatewayAPIFile+" ]; then echo there; fi", nil)
+	refused, err := d.definitions(ctx, node, "Gateway API", kube.GatewayAPIFile, kube.EnsureGatewayAPI)
+	if refused != nil {
+		d.report(ctx, node, fmt.Sprintf("Gateway API is not installed, Services and Ingresses are served all the same: %v", refused))
+	}
+	return err
+}
+
+// definitions makes the cluster know kinds of objects by a file of a master's image, where it has one. What somebody else made of them is reported; refused is why the API server does
+// not take them.
+func (d *deployment) definitions(ctx context.Context, node Node, what, file string, ensure func(ctx context.Context, config *rest.Config, definitions []byte) (left []string, err error)) (refused, err error) {
+	out, err := d.script(ctx, node, "look for "+what, "if [ -e "+file+" ]; then echo there; fi", nil)
 	if err != nil || strings.TrimSpace(out) != "there" {
-		return err
+		return nil, err
 	}
 	client, err := d.cluster.connect(ctx, node)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var definitions bytes.Buffer
-	if err := client.Receive(ctx, kube.GatewayAPIFile, &definitions); err != nil {
-		return err
+	if err := client.Receive(ctx, file, &definitions); err != nil {
+		return nil, err
 	}
 	config, err := d.bootstrap(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var left []string
-	err = wait.Every(pollEvery).For(time.Minute).Until(ctx, func(ctx context.Context) error {
-		if left, err = kube.EnsureGatewayAPI(ctx, config, definitions.Bytes()); err != nil {
+	refused = wait.Every(pollEvery).For(time.Minute).Until(ctx, func(ctx context.Context) (err error) {
+		if left, err = ensure(ctx, config, definitions.Bytes()); err != nil {
 			return wait.Again(err)
 		}
 		return nil
 	})
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		d.report(ctx, node, fmt.Sprintf("Gateway API is not installed, Services and Ingresses are served all the same: %v", err))
-	case len(left) > 0:
-		d.report(ctx, node, "of Gateway API, these were made by somebody else and stay: "+strings.Join(left, ", "))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
-	return nil
+	if refused == nil && len(left) > 0 {
+		d.report(ctx, node, "of "+what+", these were made by somebody else and stay: "+strings.Join(left, ", "))
+	}
+	return refused, nil
 }
 
 // dns applies CoreDNS, which asks the resolvers of the nodes that are installed. It does not wait for its pod, which comes while the

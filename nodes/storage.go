@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -197,6 +198,12 @@ func (d *deployment) storage(ctx context.Context, lead Node, serving []Node) err
 	}
 	if d.cluster.config.Storing != nil && slices.Contains(began, kube.Cinder) {
 		d.cluster.config.Storing()
+	}
+	if slices.Contains(wanted, kube.Cinder) { // before its classes, so that the first claim may be of a snapshot; an older image has none of it
+		refused, err := d.definitions(ctx, lead, "VolumeSnapshots", kube.SnapshotsFile, kube.EnsureSnapshots)
+		if err := errors.Join(refused, err); err != nil {
+			return err
+		}
 	}
 	if err := d.storageClasses(ctx, lead, config); err != nil {
 		return err

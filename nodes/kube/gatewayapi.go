@@ -25,7 +25,13 @@ const bundleVersion = "gateway.networking.k8s.io/bundle-version"
 // EnsureGatewayAPI makes a cluster know the kinds of Gateway API by their definitions, and the class of gateways, burano. A definition that somebody else made stays as it is,
 // and so does one of this or a later release, and a class of that name. They are named in left.
 func EnsureGatewayAPI(ctx context.Context, config *rest.Config, definitions []byte) (left []string, err error) {
-	objects, err := Objects(definitions, gatewayClass)
+	return ensureDefinitions(ctx, config, older, definitions, gatewayClass)
+}
+
+// ensureDefinitions makes a cluster know kinds of objects by their definitions, and have objects of them. What is there stays as it is unless it is outdated; what somebody else has
+// made is named in left.
+func ensureDefinitions(ctx context.Context, config *rest.Config, outdated func(has, wanted *unstructured.Unstructured) bool, documents ...[]byte) (left []string, err error) {
+	objects, err := Objects(documents...)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +47,7 @@ func EnsureGatewayAPI(ctx context.Context, config *rest.Config, definitions []by
 		}
 		has, err := resource.Get(ctx, object.GetName(), metav1.GetOptions{})
 		switch {
-		case err == nil && !older(has, object):
+		case err == nil && !outdated(has, object):
 			if !ours(has) {
 				left = append(left, describe(object))
 			}

@@ -37,17 +37,18 @@ const (
 type storageDuty struct {
 	KeptConfig
 	line func(live *nodes.Cluster, ctx context.Context) (net.Conn, error)
-	find func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) ([]openstack.Volume, error)
+	find func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) (left, error)
 
 	mutex    sync.Mutex
 	answered map[string]bool // by environment and cluster: this server answers
 	left     map[string]left // by environment and cluster
 }
 
-// left are the volumes in Cinder that a cluster did not know when it was looked last.
+// left are the volumes and snapshots in Cinder that a cluster did not know when it was looked last.
 type left struct {
-	looked  time.Time
-	volumes []openstack.Volume
+	looked    time.Time
+	volumes   []openstack.Volume
+	snapshots []openstack.Snapshot
 }
 
 func newStorageDuty(config KeptConfig) *storageDuty {
@@ -88,8 +89,8 @@ func (s *storageDuty) Look(ctx context.Context, environment *keeper.Environment)
 	return result, nil
 }
 
-// leftovers are a finding about volumes in Cinder that a cluster does not know. Where that cannot be found out, which others say, it is as it was.
-func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) []keeper.Finding {
+// leftovers are findings about volumes and snapshots in Cinder that a cluster does not know. Where that cannot be found out, which others say, they are as they were.
+func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) (findings []keeper.Finding) {
 	key := environment.ID + "/" + cluster.ObjectID
 	s.mutex.Lock()
 	known := s.left[key]
@@ -98,64 +99,89 @@ func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environ
 		if found, err := s.find(ctx, environment, cluster); err != nil {
 			s.Logger.DebugContext(ctx, "whether volumes are left in Cinder could not be found out", "environment", environment.ID, "cluster", cluster.Name(), "error", err)
 		} else {
-			known = left{time.Now(), found}
+			known = found
+			known.looked = time.Now()
 			s.mutex.Lock()
 			s.left[key] = known
 			s.mutex.Unlock()
 		}
 	}
-	if len(known.volumes) == 0 {
-		return nil
+	add := func(kind, plural, object, command string, gib int, names []string) {
+		if len(names) == 0 {
+			return
+		}
+		findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: kind, Severity: keeper.Info,
+			Text:  fmt.Sprintf("%d %s in Cinder, of %d GiB together, were made for cluster %s, and no %s of it is any of them: %s", len(names), plural, gib, cluster.Name(), object, some(names)),
+			Mends: "Delete those in Cinder whose data nobody needs (" + command + "). Burano deletes none of them"})
 	}
-	const most = 10
 	gib := 0
 	var names []string
-	for i, one := range known.volumes {
-		gib += one.GiB
-		if i < most {
-			names = append(names, fmt.Sprintf("%s (%s)", one.ID, one.Name))
-		}
+	for _, one := range known.volumes {
+		gib, names = gib+one.GiB, append(names, fmt.Sprintf("%s (%s)", one.ID, one.Name))
 	}
-	if len(known.volumes) > most {
-		names = append(names, fmt.Sprintf("%d more", len(known.volumes)-most))
+	add("volumes-left", "volumes", "PersistentVolume", "openstack volume delete", gib, names)
+	gib, names = 0, nil
+	for _, one := range known.snapshots {
+		gib, names = gib+one.GiB, append(names, fmt.Sprintf("%s (%s)", one.ID, one.Name))
 	}
-	return []keeper.Finding{{ObjectID: cluster.ObjectID, Kind: "volumes-left", Severity: keeper.Info,
-		Text:  fmt.Sprintf("%d volumes in Cinder, of %d GiB together, were made for cluster %s, and no PersistentVolume of it is any of them: %s", len(known.volumes), gib, cluster.Name(), strings.Join(names, ", ")),
-		Mends: "Delete those in Cinder whose data nobody needs (openstack volume delete). Burano deletes none of them"}}
+	add("volume-snapshots-left", "snapshots of volumes", "VolumeSnapshotContent", "openstack volume snapshot delete", gib, names)
+	return findings
 }
 
-// unknown are the volumes in Cinder that were made for a cluster, and that no PersistentVolume of it is; but for those of classes that keep theirs.
-func (s *storageDuty) unknown(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) ([]openstack.Volume, error) {
+// some names the first of many.
+func some(names []string) string {
+	const most = 10
+	if len(names) > most {
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("%d more", len(names)-most))
+	}
+	return strings.Join(names, ", ")
+}
+
+// unknown are the volumes in Cinder that were made for a cluster, and that no PersistentVolume of it is, and the snapshots that no VolumeSnapshotContent is; but for those of classes
+// that keep theirs.
+func (s *storageDuty) unknown(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) (found left, err error) {
 	project, err := environment.Project(ctx, "")
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	storage, err := project.BlockStorage()
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	// Asked for before what the cluster knows: a volume that it comes to know in between is in both.
-	all, err := storage.Tagged(ctx, "", map[string]string{volumes.ClusterMetadata: volumes.ClusterID(environment.ID, cluster.ObjectID)})
-	if err != nil || len(all) == 0 {
-		return nil, err
+	tag := map[string]string{volumes.ClusterMetadata: volumes.ClusterID(environment.ID, cluster.ObjectID)}
+	if found.volumes, err = storage.Tagged(ctx, "", tag); err != nil {
+		return found, err
+	}
+	if found.snapshots, err = storage.TaggedSnapshots(ctx, "", tag); err != nil || len(found.volumes)+len(found.snapshots) == 0 {
+		return found, err
 	}
 	_, live, err := openCluster(ctx, s.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: s.Logger, Connected: s.Connected, Patience: statusReach})
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	defer live.Close()
 	config, err := live.Kubernetes(ctx)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	known, err := kube.Volumes(ctx, config, kube.Cinder)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	return slices.DeleteFunc(all, func(volume openstack.Volume) bool {
-		return volume.Metadata[volumes.RetainMetadata] != "" || time.Since(volume.Made) < leftAge ||
-			slices.ContainsFunc(known, func(one kube.Volume) bool { return one.Handle == volume.ID })
-	}), nil
+	handles, err := kube.VolumeSnapshots(ctx, config, kube.Cinder)
+	if err != nil {
+		return found, err
+	}
+	for _, one := range known {
+		handles = append(handles, one.Handle)
+	}
+	stays := func(id string, metadata map[string]string, made time.Time) bool {
+		return retained(metadata) || time.Since(made) < leftAge || slices.Contains(handles, id)
+	}
+	found.volumes = slices.DeleteFunc(found.volumes, func(one openstack.Volume) bool { return stays(one.ID, one.Metadata, one.Made) })
+	found.snapshots = slices.DeleteFunc(found.snapshots, func(one openstack.Snapshot) bool { return stays(one.ID, one.Metadata, one.Made) })
+	return found, nil
 }
 
 // answer sees to it that the controllers of a cluster have somebody who answers them.

@@ -40,9 +40,7 @@ func storing(t *testing.T, backends string, line func() (net.Conn, error)) (*sto
 	secrets := secretsOf{secretName("c", factsName): string(known), secretName("c", "storage"): backends}
 	duty := newStorageDuty(KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: secrets, Interval: time.Minute})
 	duty.line = func(*nodes.Cluster, context.Context) (net.Conn, error) { return line() }
-	duty.find = func(context.Context, *keeper.Environment, keeper.Cluster) ([]openstack.Volume, error) {
-		return nil, nil
-	}
+	duty.find = func(context.Context, *keeper.Environment, keeper.Cluster) (left, error) { return left{}, nil }
 	return duty, &keeper.Environment{ID: "e", Name: "demo", Clusters: []keeper.Cluster{{ObjectID: "c", Properties: map[string]any{"name": "kube"}}},
 		Project: func(context.Context, string) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }}
 }
@@ -100,9 +98,9 @@ func TestVolumesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
 	duty, environment := storing(t, `{"backends": ["cinder"]}`, func() (net.Conn, error) { return nil, nodes.ErrVolumesHeld })
 	environment.Project = func(context.Context, string) (*openstack.Project, error) { return nil, nil }
 	looks := 0
-	var found []openstack.Volume
+	var found left
 	var failed error
-	duty.find = func(context.Context, *keeper.Environment, keeper.Cluster) ([]openstack.Volume, error) {
+	duty.find = func(context.Context, *keeper.Environment, keeper.Cluster) (left, error) {
 		looks++
 		return found, failed
 	}
@@ -120,7 +118,7 @@ func TestVolumesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
 	}
 	require.Empty(t, look())
 	for i := range 12 {
-		found = append(found, openstack.Volume{ID: fmt.Sprintf("id-%d", i), Name: fmt.Sprintf("pvc-%d", i), GiB: 2})
+		found.volumes = append(found.volumes, openstack.Volume{ID: fmt.Sprintf("id-%d", i), Name: fmt.Sprintf("pvc-%d", i), GiB: 2})
 	}
 	require.Empty(t, look(), "it is looked for them once an hour")
 	require.Equal(t, 1, looks)
@@ -131,8 +129,14 @@ func TestVolumesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
 	require.Contains(t, list[0].Text, "12 volumes in Cinder, of 24 GiB together, were made for cluster kube, and no PersistentVolume of it is any of them: id-0 (pvc-0), ")
 	require.Contains(t, list[0].Text, ", id-9 (pvc-9), 2 more")
 	again()
-	found, failed = nil, errors.New("nobody answers")
-	require.Len(t, look(), 1, "it is as it was")
+	found.snapshots = []openstack.Snapshot{{ID: "id", Name: "snapshot-1", GiB: 2}}
+	list = look()
+	require.Len(t, list, 2)
+	require.Equal(t, "volume-snapshots-left", list[1].Kind)
+	require.Contains(t, list[1].Text, "1 snapshots of volumes in Cinder, of 2 GiB together, were made for cluster kube, and no VolumeSnapshotContent of it is any of them: id (snapshot-1)")
+	again()
+	found, failed = left{}, errors.New("nobody answers")
+	require.Len(t, look(), 2, "they are as they were")
 	failed = nil
 	require.Empty(t, look())
 }

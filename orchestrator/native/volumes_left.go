@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +52,7 @@ func (c *clusters) afterServers(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// endVolumes deletes the volumes of a cluster that is destroyed where keepVolumes says so, but for those of classes that keep theirs, and names those that stay.
+// endVolumes deletes the volumes of a cluster that is destroyed, with their snapshots, where keepVolumes says so, but for those of classes that keep theirs, and names those that stay.
 func (c *clusters) endVolumes(ctx context.Context, object *muranopl.Object) error {
 	project, err := c.runtime.Project(ctx)
 	if err != nil {
@@ -61,16 +62,39 @@ func (c *clusters) endVolumes(ctx context.Context, object *muranopl.Object) erro
 	if err != nil {
 		return err
 	}
-	all, err := storage.Tagged(ctx, "", map[string]string{volumes.ClusterMetadata: volumes.ClusterID(c.runtime.EnvironmentID(), object.ID())})
+	tag := map[string]string{volumes.ClusterMetadata: volumes.ClusterID(c.runtime.EnvironmentID(), object.ID())}
+	all, err := storage.Tagged(ctx, "", tag)
 	if err != nil {
 		return err
 	}
+	var snapshots []openstack.Snapshot
+	if len(all) > 0 {
+		if snapshots, err = storage.TaggedSnapshots(ctx, "", tag); err != nil {
+			return err
+		}
+	}
+	keep := object.Bool(propertyKeepVolumes)
 	var kept []string
 	deleted := 0
 	for _, volume := range all {
-		if object.Bool(propertyKeepVolumes) || volume.Metadata[volumes.RetainMetadata] != "" {
-			kept = append(kept, fmt.Sprintf("%s (%s, %d GiB)", volume.ID, volume.Name, volume.GiB))
+		of := slices.DeleteFunc(slices.Clone(snapshots), func(one openstack.Snapshot) bool { return one.Volume != volume.ID })
+		// Cinder deletes no volume that has snapshots, so one that is kept keeps its volume.
+		if keep || retained(volume.Metadata) || slices.ContainsFunc(of, func(one openstack.Snapshot) bool { return retained(one.Metadata) }) {
+			with := ""
+			if len(of) > 0 {
+				with = fmt.Sprintf(", with snapshots: %d", len(of))
+			}
+			kept = append(kept, fmt.Sprintf("%s (%s, %d GiB%s)", volume.ID, volume.Name, volume.GiB, with))
 			continue
+		}
+		for _, one := range of {
+			err := storage.DeleteSnapshot(ctx, one.ID)
+			if err == nil {
+				err = volumes.SnapshotGone(ctx, storage, one.ID)
+			}
+			if err != nil {
+				return fmt.Errorf("delete snapshot %s of volume %s of cluster %s: %w", one.ID, volume.ID, object.Text("name"), err)
+			}
 		}
 		if err := deleteReleased(ctx, storage, volume.ID); err != nil {
 			return fmt.Errorf("delete volume %s of cluster %s: %w", volume.ID, object.Text("name"), err)
@@ -78,13 +102,16 @@ func (c *clusters) endVolumes(ctx context.Context, object *muranopl.Object) erro
 		deleted++
 	}
 	if deleted > 0 {
-		c.reports.inform(ctx, object, "Cluster %s: %d of its volumes in Cinder were deleted, as keepVolumes says", object.Text("name"), deleted)
+		c.reports.inform(ctx, object, "Cluster %s: %d of its volumes in Cinder were deleted with their snapshots, as keepVolumes says", object.Text("name"), deleted)
 	}
 	if len(kept) > 0 {
 		c.reports.inform(ctx, object, "Cluster %s: these of its volumes stay in Cinder, and are yours to delete: %s", object.Text("name"), strings.Join(kept, ", "))
 	}
 	return nil
 }
+
+// retained tells whether something in Cinder is kept whatever becomes of its cluster.
+func retained(metadata map[string]string) bool { return metadata[volumes.RetainMetadata] != "" }
 
 // deleteReleased deletes a volume when no server has it any more.
 func deleteReleased(ctx context.Context, storage *openstack.BlockStorage, id string) error {

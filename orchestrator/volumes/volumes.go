@@ -61,6 +61,10 @@ type Cloud interface {
 	Attach(ctx context.Context, id, server string) error
 	Detach(ctx context.Context, id, server string) error
 	Grow(ctx context.Context, volume openstack.Volume, gib int) error
+	TaggedSnapshots(ctx context.Context, name string, metadata map[string]string) ([]openstack.Snapshot, error)
+	Snapshot(ctx context.Context, id string) (openstack.Snapshot, error)
+	CreateSnapshot(ctx context.Context, wanted openstack.NewSnapshot) (openstack.Snapshot, error)
+	DeleteSnapshot(ctx context.Context, id string) error
 }
 
 // Cluster is whose volumes they are.
@@ -126,7 +130,8 @@ func (*driver) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, er
 func (*driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	var all []*csi.ControllerServiceCapability
 	for _, one := range []csi.ControllerServiceCapability_RPC_Type{csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME, csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME,
-		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME, csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER} {
+		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME, csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER, csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,
+		csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS, csi.ControllerServiceCapability_RPC_CLONE_VOLUME} {
 		all = append(all, &csi.ControllerServiceCapability{Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: one}}})
 	}
 	return &csi.ControllerGetCapabilitiesResponse{Capabilities: all}, nil
@@ -179,9 +184,13 @@ func (d *driver) own(ctx context.Context, cloud Cloud, id string) (openstack.Vol
 		return volume, told(err)
 	}
 	if volume.Metadata[ClusterMetadata] != d.ID {
-		return volume, status.Errorf(codes.PermissionDenied, "volume %s was not made for cluster %s (its metadata has no %s=%s), and is left alone", id, d.Name, ClusterMetadata, d.ID)
+		return volume, d.foreign("volume", id)
 	}
 	return volume, nil
+}
+
+func (d *driver) foreign(kind, id string) error {
+	return status.Errorf(codes.PermissionDenied, "%s %s was not made for cluster %s (its metadata has no %s=%s), and is left alone", kind, id, d.Name, ClusterMetadata, d.ID)
 }
 
 // CreateVolume makes a volume, or finds the one that an earlier call has made: its name says for which claim it is.
@@ -191,9 +200,6 @@ func (d *driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	}
 	if err := suits(r.VolumeCapabilities); err != nil {
 		return nil, err
-	}
-	if r.VolumeContentSource != nil {
-		return nil, status.Error(codes.InvalidArgument, "a volume of Cinder begins empty here")
 	}
 	size, err := sizeOf(r.CapacityRange)
 	if err != nil {
@@ -221,12 +227,11 @@ func (d *driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 		if claim := r.Parameters[claimName]; claim != "" {
 			description = fmt.Sprintf("Claim %s/%s of cluster %s, made by Burano", r.Parameters[claimNamespace], claim, d.Name)
 		}
-		metadata := d.tag()
-		if r.Parameters[ParameterKeep] != "" {
-			metadata[RetainMetadata] = "true"
+		wanted := openstack.NewVolume{Name: r.Name, Description: description, Type: r.Parameters[ParameterType], Zone: r.Parameters[ParameterZone], GiB: size, Metadata: d.metadata(r.Parameters)}
+		if err := d.source(ctx, cloud, r.VolumeContentSource, &wanted, r.CapacityRange.GetLimitBytes()); err != nil {
+			return nil, err
 		}
-		volume, err = cloud.Create(ctx, openstack.NewVolume{Name: r.Name, Description: description, Type: r.Parameters[ParameterType], Zone: r.Parameters[ParameterZone], GiB: size, Metadata: metadata})
-		if err != nil {
+		if volume, err = cloud.Create(ctx, wanted); err != nil {
 			return nil, told(err)
 		}
 		d.Logger.InfoContext(ctx, "a volume is made", "cluster", d.Name, "volume", volume.ID, "name", r.Name, "gib", size)
@@ -246,11 +251,20 @@ func (d *driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	if volume.GiB < size {
 		return nil, status.Errorf(codes.AlreadyExists, "volume %s is called %s already, and has %d GiB and not %d", volume.ID, r.Name, volume.GiB, size)
 	}
-	made := &csi.Volume{VolumeId: volume.ID, CapacityBytes: int64(volume.GiB) * gib}
+	made := &csi.Volume{VolumeId: volume.ID, CapacityBytes: int64(volume.GiB) * gib, ContentSource: r.VolumeContentSource}
 	if volume.Zone != "" {
 		made.AccessibleTopology = []*csi.Topology{{Segments: map[string]string{Zone: volume.Zone}}}
 	}
 	return &csi.CreateVolumeResponse{Volume: made}, nil
+}
+
+// metadata is that of something new, as its class has it.
+func (d *driver) metadata(parameters map[string]string) map[string]string {
+	metadata := d.tag()
+	if parameters[ParameterKeep] != "" {
+		metadata[RetainMetadata] = "true"
+	}
+	return metadata
 }
 
 func (d *driver) tag() map[string]string { return map[string]string{ClusterMetadata: d.ID} }
@@ -273,15 +287,20 @@ func (d *driver) until(ctx context.Context, cloud Cloud, id string, done func(op
 			return err
 		}
 		last = now
-		switch {
-		case done(now):
+		if done(now) {
 			return nil
-		case strings.HasPrefix(now.Status, openstack.VolumeError):
-			return fault.New(fault.Conflict, "volume %s is in status %s: look at it in Cinder, and have the cloud's operator reset it", id, now.Status)
 		}
-		return wait.Again(fmt.Errorf("volume %s is in status %s", id, now.Status))
+		return stillThere("volume", id, now.Status)
 	})
 	return last, told(err)
+}
+
+// stillThere has whoever waits for something in Cinder go on waiting, unless it went to an error.
+func stillThere(kind, id, now string) error {
+	if strings.HasPrefix(now, openstack.VolumeError) {
+		return fault.New(fault.Conflict, "%s %s is in status %s: look at it in Cinder, and have the cloud's operator reset it", kind, id, now)
+	}
+	return wait.Again(fmt.Errorf("%s %s is in status %s", kind, id, now))
 }
 
 // DeleteVolume deletes a volume of the cluster that no server has, and what an interrupted call may have made under the same name.
@@ -316,7 +335,7 @@ func (d *driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 		}
 		if one.Status != openstack.VolumeDeleting {
 			if err := cloud.Delete(ctx, one.ID); err != nil {
-				return nil, told(err)
+				return nil, d.withSnapshots(ctx, cloud, one, err)
 			}
 			d.Logger.InfoContext(ctx, "a volume is deleted", "cluster", d.Name, "volume", one.ID, "name", one.Name)
 		}
@@ -326,6 +345,27 @@ func (d *driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 		return nil, err
 	}
 	return &csi.DeleteVolumeResponse{}, nil
+}
+
+// withSnapshots is the error of a volume that Cinder does not delete. Mostly that is for its snapshots, which it does not name.
+func (d *driver) withSnapshots(ctx context.Context, cloud Cloud, volume openstack.Volume, refused error) error {
+	if kind := fault.KindOf(refused); kind != fault.Invalid && kind != fault.Conflict {
+		return told(refused)
+	}
+	list, err := cloud.TaggedSnapshots(ctx, "", d.tag())
+	if err != nil {
+		return told(refused)
+	}
+	var names []string
+	for _, one := range list {
+		if one.Volume == volume.ID {
+			names = append(names, fmt.Sprintf("%s (%s)", one.ID, one.Name))
+		}
+	}
+	if len(names) == 0 {
+		return told(refused)
+	}
+	return status.Errorf(codes.FailedPrecondition, "volume %s has snapshots still, and is deleted when these are: %s", volume.ID, strings.Join(names, ", "))
 }
 
 // ControllerPublishVolume attaches a volume to the server of a node.

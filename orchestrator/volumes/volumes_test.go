@@ -27,15 +27,17 @@ type fakeCloud struct {
 	mutex   sync.Mutex
 	volumes map[string]openstack.Volume
 	next    map[string]func(*openstack.Volume) // what a look brings about; a volume without a status is gone then
-	made    int
-	hangs   bool                    // looks bring nothing about
-	fails   func(call string) error // before anything is done
-	after   func(call string) error // when it is done
+	copied  map[string]string                  // what volumes were made of, by their ids
+	fakeSnapshots
+	made  int
+	hangs bool                    // looks bring nothing about
+	fails func(call string) error // before anything is done
+	after func(call string) error // when it is done
 }
 
 func newFakeCloud() *fakeCloud {
 	none := func(string) error { return nil }
-	return &fakeCloud{volumes: map[string]openstack.Volume{}, next: map[string]func(*openstack.Volume){}, fails: none, after: none}
+	return &fakeCloud{volumes: map[string]openstack.Volume{}, copied: map[string]string{}, fakeSnapshots: fakeSnapshots{}, next: map[string]func(*openstack.Volume){}, fails: none, after: none}
 }
 
 func (f *fakeCloud) change(call, id, now string, next func(*openstack.Volume)) error {
@@ -92,12 +94,17 @@ func (f *fakeCloud) Create(_ context.Context, wanted openstack.NewVolume) (opens
 	}
 	f.made++
 	volume := openstack.Volume{ID: fmt.Sprintf("volume-%d", f.made), Name: wanted.Name, Status: "creating", Zone: wanted.Zone, GiB: wanted.GiB, Metadata: wanted.Metadata, Made: time.Unix(int64(f.made), 0)}
-	f.volumes[volume.ID] = volume
+	f.volumes[volume.ID], f.copied[volume.ID] = volume, wanted.Snapshot+wanted.Source
 	f.next[volume.ID] = func(v *openstack.Volume) { v.Status = openstack.VolumeAvailable }
 	return volume, f.after("create")
 }
 
 func (f *fakeCloud) Delete(_ context.Context, id string) error {
+	for _, one := range f.fakeSnapshots {
+		if one.Volume == id {
+			return fault.New(fault.Invalid, "delete volume %s: Cinder says: Invalid volume: Volume status must be available, and it must not have snapshots", id)
+		}
+	}
 	return f.change("delete", id, openstack.VolumeDeleting, func(v *openstack.Volume) { v.Status = "" })
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/kubernetes-csi/external-attacher/v4/pkg/attacher"
 	attaching "github.com/kubernetes-csi/external-attacher/v4/pkg/controller"
 	resizing "github.com/kubernetes-csi/external-resizer/v2/pkg/controller"
+	snapshotclient "github.com/kubernetes-csi/external-snapshotter/client/v8/clientset/versioned"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
@@ -50,7 +51,11 @@ const (
 // provideCinder has claims get volumes of Cinder, these be attached to the nodes where pods use them, and grow with their claims. What is to be done in the cloud is
 // asked of the Burano server that comes to the socket.
 func provideCinder(socket string) part {
-	return func(ctx context.Context, _ *rest.Config, client kubernetes.Interface, factory informers.SharedInformerFactory) error {
+	return func(ctx context.Context, config *rest.Config, client kubernetes.Interface, factory informers.SharedInformerFactory) error {
+		snapshots, err := snapshotclient.NewForConfig(config)
+		if err != nil {
+			return err
+		}
 		link, err := newLink()
 		if err != nil {
 			return err
@@ -68,7 +73,7 @@ func provideCinder(socket string) part {
 			&patience, false, true, translation.New(), cinderFileSystem)
 		attach := attaching.NewCSIAttachController(klog.FromContext(ctx), client, cinderDriver, handler, attachments, persistent, retries(), retries(), false, 0)
 		resize := resizing.NewResizeController(cinderDriver, cinderResizer{ctx, volumes}, client, resync, factory, retries(), false, time.Minute)
-		provision := controller.NewProvisionController(ctx, client, cinderDriver, cinderProvisioner{volumes, places.Lister()},
+		provision := controller.NewProvisionController(ctx, client, cinderDriver, cinderProvisioner{client, snapshots, volumes, places.Lister()},
 			controller.LeaderElection(false), // it runs only where that is decided
 			controller.FailedProvisionThreshold(0),
 			controller.FailedDeleteThreshold(0),
@@ -81,12 +86,13 @@ func provideCinder(socket string) part {
 		if !cache.WaitForCacheSync(ctx.Done(), placesKnown) {
 			return ctx.Err()
 		}
-		ended := make(chan error, 4)
+		ended := make(chan error, 5)
 		for _, run := range []func() error{
 			func() error { return link.listen(ctx, socket) },
 			func() error { attach.Run(ctx, cinderWorkers, nil); return ctx.Err() },
 			func() error { resize.Run(cinderWorkers, ctx, nil); return ctx.Err() },
 			func() error { provision.Run(ctx); return ctx.Err() },
+			func() error { return serveSnapshots(ctx, link.client, snapshots, client, factory) },
 		} {
 			go func() { ended <- run() }()
 		}
@@ -103,8 +109,10 @@ var _ controller.BlockProvisioner = cinderProvisioner{}
 
 // cinderProvisioner has volumes be made and deleted.
 type cinderProvisioner struct {
-	volumes csi.ControllerClient
-	nodes   listers.NodeLister
+	client    kubernetes.Interface
+	snapshots snapshotclient.Interface
+	volumes   csi.ControllerClient
+	nodes     listers.NodeLister
 }
 
 // Provision is controller.Provisioner's.
@@ -121,6 +129,10 @@ func (p cinderProvisioner) Provision(ctx context.Context, order controller.Provi
 	if err != nil {
 		return nil, controller.ProvisioningFinished, err
 	}
+	source, err := sourceOf(ctx, p.client, p.snapshots, claim)
+	if err != nil {
+		return nil, controller.ProvisioningFinished, err
+	}
 	size := claim.Spec.Resources.Requests[v1.ResourceStorage]
 	parameters := map[string]string{claimName: claim.Name, claimNamespace: claim.Namespace}
 	for name, value := range order.StorageClass.Parameters {
@@ -129,7 +141,7 @@ func (p cinderProvisioner) Provision(ctx context.Context, order controller.Provi
 	if zone != "" {
 		parameters[zoneParameter] = zone
 	}
-	made, err := p.volumes.CreateVolume(ctx, &csi.CreateVolumeRequest{Name: order.PVName, CapacityRange: &csi.CapacityRange{RequiredBytes: size.Value()}, Parameters: parameters,
+	made, err := p.volumes.CreateVolume(ctx, &csi.CreateVolumeRequest{Name: order.PVName, CapacityRange: &csi.CapacityRange{RequiredBytes: size.Value()}, Parameters: parameters, VolumeContentSource: source,
 		VolumeCapabilities: capabilitiesOf(claim.Spec, fileSystem, order.StorageClass.MountOptions)})
 	if err != nil {
 		return nil, provisioning(err), said(err)
@@ -182,9 +194,6 @@ func suitsCinder(claim v1.PersistentVolumeClaimSpec) error {
 		if mode != v1.ReadWriteOnce && mode != v1.ReadWriteOncePod {
 			return fmt.Errorf("a volume of Cinder is attached to one node at a time, and %s is asked for: use a class of another back-end, or ReadWriteOnce", mode)
 		}
-	}
-	if claim.DataSource != nil || claim.DataSourceRef != nil {
-		return errors.New("a volume of Cinder begins empty here, and a source is asked for: leave it out")
 	}
 	if claim.Selector != nil {
 		return errors.New("a volume of Cinder is made for its claim, and a selector is asked for: leave it out")

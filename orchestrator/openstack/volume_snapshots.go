@@ -1,0 +1,84 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/snapshots"
+)
+
+// Snapshot is a snapshot of a volume, as Cinder has it. Its statuses are called as a volume's.
+type Snapshot struct {
+	ID, Name, Status string
+	Volume           string // its id
+	GiB              int    // of the volume, when the snapshot was made
+	Metadata         map[string]string
+	Made             time.Time
+}
+
+// NewSnapshot is what a snapshot is to be.
+type NewSnapshot struct {
+	Name, Description string
+	Volume            string // its id
+	Metadata          map[string]string
+}
+
+func snapshotOf(one snapshots.Snapshot) Snapshot {
+	return Snapshot{ID: one.ID, Name: one.Name, Status: one.Status, Volume: one.VolumeID, GiB: one.Size, Metadata: maps.Clone(one.Metadata), Made: one.CreatedAt}
+}
+
+// TaggedSnapshots are the project's snapshots with all of this metadata, and of this name unless it is "", the oldest first.
+func (b *BlockStorage) TaggedSnapshots(ctx context.Context, name string, metadata map[string]string) ([]Snapshot, error) {
+	// Metadata are no filter here: only administrators may have it in older releases of Cinder.
+	pages, err := snapshots.List(b.cinder, snapshots.ListOpts{Name: name}).AllPages(ctx)
+	if err != nil {
+		return nil, refusal(ctx, "Cinder", "list snapshots of volumes", err)
+	}
+	found, err := snapshots.ExtractSnapshots(pages)
+	if err != nil {
+		return nil, fmt.Errorf("list snapshots of volumes: %w", err)
+	}
+	var list []Snapshot
+	for _, one := range found {
+		snapshot := snapshotOf(one)
+		of := func(key, value string) bool { return snapshot.Metadata[key] == value }
+		if (name == "" || snapshot.Name == name) && subset(metadata, of) {
+			list = append(list, snapshot)
+		}
+	}
+	slices.SortFunc(list, func(a, b Snapshot) int { return cmp.Or(a.Made.Compare(b.Made), cmp.Compare(a.ID, b.ID)) })
+	return list, nil
+}
+
+// Snapshot is the one with this id; NotFound when there is none.
+func (b *BlockStorage) Snapshot(ctx context.Context, id string) (Snapshot, error) {
+	found, err := snapshots.Get(ctx, b.cinder, id).Extract()
+	if err != nil {
+		return Snapshot{}, refusal(ctx, "Cinder", "look at snapshot "+id, err)
+	}
+	return snapshotOf(*found), nil
+}
+
+// CreateSnapshot asks for a snapshot of a volume, also of one that servers have; it is complete when it is available. After an error that is no fault there may be one all the same.
+func (b *BlockStorage) CreateSnapshot(ctx context.Context, wanted NewSnapshot) (Snapshot, error) {
+	made, err := snapshots.Create(ctx, b.cinder, snapshots.CreateOpts{VolumeID: wanted.Volume, Force: true, Name: wanted.Name, Description: wanted.Description, Metadata: wanted.Metadata}).Extract()
+	if err != nil {
+		return Snapshot{}, refusal(ctx, "Cinder", "make a snapshot of volume "+wanted.Volume, err)
+	}
+	return snapshotOf(*made), nil
+}
+
+// DeleteSnapshot asks for a snapshot to be deleted. That there is none is fine.
+func (b *BlockStorage) DeleteSnapshot(ctx context.Context, id string) error {
+	err := snapshots.Delete(ctx, b.cinder, id).ExtractErr()
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return nil
+	}
+	return refusal(ctx, "Cinder", "delete snapshot "+id, err)
+}
