@@ -11,6 +11,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/quotasets"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/snapshots"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,24 @@ metadata: {name: %s}
 spec:
   accessModes: [ReadWriteOnce]
   resources: {requests: {storage: 1Gi}}
+`
+
+const snapshotOfClaim = `
+apiVersion: snapshot.storage.k8s.io/v1
+kind: VolumeSnapshot
+metadata: {name: %s}
+spec: {source: {persistentVolumeClaimName: %s}}
+`
+
+// claimMadeOf has a name, what the claim is made of, and a size.
+const claimMadeOf = `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: %s}
+spec:
+  accessModes: [ReadWriteOnce]
+  dataSource: %s
+  resources: {requests: {storage: %s}}
 `
 
 // moving is a pod that is made anew where its node goes, with the program of the tests, which serves and never ends.
@@ -61,6 +80,14 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		pages, err := volumes.List(cinder, volumes.ListOpts{}).AllPages(t.Context())
 		require.NoError(t, err)
 		list, err := volumes.ExtractVolumes(pages)
+		require.NoError(t, err)
+		return list
+	}
+	allSnapshots := func() []snapshots.Snapshot {
+		t.Helper()
+		pages, err := snapshots.List(cinder, snapshots.ListOpts{}).AllPages(t.Context())
+		require.NoError(t, err)
+		list, err := snapshots.ExtractSnapshots(pages)
 		require.NoError(t, err)
 		return list
 	}
@@ -207,6 +234,31 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		c.kubectl(t, "", "delete", "pvc", "much")
 	})
 
+	snapshot := func(name, claim string) {
+		t.Helper()
+		c.kubectl(t, fmt.Sprintf(snapshotOfClaim, name, claim), "apply", "-f", "-")
+		c.kubectl(t, "", "wait", "volumesnapshot", name, "--for=jsonpath={.status.readyToUse}=true", "--timeout=120s")
+	}
+	part("a claim has a snapshot while a pod uses it, and others are made of the snapshot and of the claim", func() {
+		pod("holder", "data", "murano-kube-2", "while :; do sleep 1; done")
+		becomes("holder", "Running")
+		began := time.Now()
+		snapshot("before", "data")
+		t.Logf("the snapshot was there after %.1f s", time.Since(began).Seconds())
+		require.Len(t, allSnapshots(), 1)
+		require.Equal(t, s.environment+"/"+s.clusterID(t), allSnapshots()[0].Metadata["burano_cluster"])
+		c.kubectl(t, "", "delete", "pod", "holder")
+		run("changer", "data", "murano-kube-2", "echo changed > /data/file")
+		const ofSnapshot, ofClaim = "{apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot, name: before}", "{kind: PersistentVolumeClaim, name: data}"
+		c.kubectl(t, fmt.Sprintf(claimMadeOf, "restored", ofSnapshot, "3Gi")+"---"+fmt.Sprintf(claimMadeOf, "copied", ofClaim, "2Gi")+"---"+fmt.Sprintf(claimMadeOf, "small", ofSnapshot, "1Gi"), "apply", "-f", "-")
+		run("restored", "restored", "murano-kube-3", "[[ $(</data/file) == kept ]]; (( $(df --output=size -k /data | tail -1) > 2900000 ))")
+		run("copied", "copied", "murano-kube-3", "[[ $(</data/file) == changed ]]")
+		pod("small", "small", "", "true")
+		told("small", "VolumeSnapshot before, of which the volume is to be made: it has 2Gi, and a volume of 1Gi is asked for: ask for as much at least")
+		c.kubectl(t, "", "delete", "pod", "small")
+		c.kubectl(t, "", "delete", "pvc", "restored", "copied", "small")
+	})
+
 	part("a node that is removed gives its volume to the next one, and so does one whose server is off", func() {
 		c.kubectl(t, moving, "apply", "-f", "-")
 		of := func() string {
@@ -251,7 +303,12 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		s.finds(t)
 		require.NotContains(t, c.kubectl(t, "", "get", "node", node, "-o", "jsonpath={.spec.taints}"), "out-of-service")
 		c.kubectl(t, "", "delete", "statefulset", "moving")
-		require.Len(t, all(), 1)
+		l.eventually(t, time.Minute, "one volume is left", func() error {
+			if list := all(); len(list) != 1 {
+				return fmt.Errorf("there are %v", list)
+			}
+			return nil
+		})
 	})
 
 	part("a claim that is deleted while a pod uses it goes when the pod has gone", func() {
@@ -271,9 +328,19 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		})
 	})
 
-	part("a claim that is deleted takes its volume with it", func() {
+	part("a claim that is deleted takes its volume with it, once that has no snapshot any more", func() {
 		c.kubectl(t, "", "delete", "pvc", "data")
+		l.eventually(t, time.Minute, "its volume says what is in the way", func() error {
+			events := c.kubectl(t, "", "get", "events", "--field-selector", "involvedObject.kind=PersistentVolume", "-o", "jsonpath={.items[*].message}")
+			if !strings.Contains(events, "has snapshots still, and is deleted when these are") {
+				return fmt.Errorf("they say: %s", events)
+			}
+			return nil
+		})
+		require.Len(t, all(), 1)
+		c.kubectl(t, "", "delete", "volumesnapshot", "before")
 		gone()
+		require.Empty(t, allSnapshots())
 	})
 
 	part("many come and go at once, with the server killed meanwhile", func() {
@@ -316,9 +383,11 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 	part("the volumes of a cluster that is deleted go with it, as keepVolumes says", func() {
 		c.kubectl(t, fmt.Sprintf(claimOfCinder, "last"), "apply", "-f", "-")
 		run("last", "last", "", "true")
+		snapshot("last", "last")
 		require.Len(t, all(), 1)
 	})
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
 	require.Empty(t, all())
+	require.Empty(t, allSnapshots())
 	asBefore(t, demo, found)
 }
