@@ -51,7 +51,7 @@ func claimed(t *testing.T, parameters map[string]string) (*cinderServer, cinderP
 		AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
 		Resources:   v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}}}}
 	class := &storage.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Parameters: parameters, ReclaimPolicy: &retain, MountOptions: []string{"noatime"}}
-	return server, cinderProvisioner{server, listers.NewNodeLister(nodes)}, controller.ProvisionOptions{PVName: "pvc-1", PVC: claim, StorageClass: class}
+	return server, cinderProvisioner{volumes: server, nodes: listers.NewNodeLister(nodes)}, controller.ProvisionOptions{PVName: "pvc-1", PVC: claim, StorageClass: class}
 }
 
 func provisioned(t *testing.T, p cinderProvisioner, order controller.ProvisionOptions) *v1.PersistentVolume {
