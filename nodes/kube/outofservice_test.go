@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 )
@@ -96,4 +97,26 @@ func TestPodsOfANodeThatIsOffAreDeletedUnlessTheyTolerateIt(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err))
 	_, err = client.CoreV1().Pods("default").Get(t.Context(), "agent", metav1.GetOptions{})
 	require.NoError(t, err)
+}
+
+func TestANodeThatADeploymentHasBroughtBackIsInService(t *testing.T) {
+	for name, taints := range map[string][]any{
+		"Burano's mark goes, and others stay": {map[string]any{"key": "disk", "value": "slow", "effect": "NoSchedule"},
+			map[string]any{"key": corev1.TaintNodeOutOfService, "value": "burano", "effect": "NoExecute"}},
+		"somebody's mark stays": {map[string]any{"key": corev1.TaintNodeOutOfService, "value": "nodeshutdown", "effect": "NoExecute"}},
+		"there is none":         nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := map[string]any{"kind": "Node", "apiVersion": "v1", "metadata": map[string]any{"name": "a", "resourceVersion": "7"}, "spec": map[string]any{"taints": taints}}
+			config, now, changes := oneNode(t, node)
+			require.NoError(t, InService(t.Context(), config, &unstructured.Unstructured{Object: node}))
+			if len(taints) == 2 {
+				require.Equal(t, []corev1.Taint{{Key: "disk", Value: "slow", Effect: corev1.TaintEffectNoSchedule}}, now().Spec.Taints)
+				require.Equal(t, 1, *changes)
+				return
+			}
+			require.Len(t, now().Spec.Taints, len(taints))
+			require.Zero(t, *changes)
+		})
+	}
 }
