@@ -37,6 +37,7 @@ type facts struct {
 	mtu     int
 	host    kube.Host
 	device  string // the interface that has its address
+	six     bool   // it has the address of IPv6 that was asked for
 	metrics bool   // its image has metrics-server
 	storage bool   // its image can serve volumes
 	cinder  bool   // also those of Cinder
@@ -75,6 +76,8 @@ func parseFacts(text string) facts {
 			f.keepalived = true
 		case "virtual":
 			f.virtual = true
+		case "six":
+			f.six = true
 		case "machine":
 			f.machine = first
 		case "resolver":
@@ -125,11 +128,18 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	for _, file := range sketch.files() {
 		paths = append(paths, file.Path)
 	}
-	out, err := d.script(ctx, node, "look around", factsScript, map[string]string{"ADDRESS": node.Address.String(), "PATHS": strings.Join(paths, "\n")})
+	look := map[string]string{"ADDRESS": node.Address.String(), "PATHS": strings.Join(paths, "\n")}
+	if node.Six.IsValid() {
+		look["ADDRESS6"] = node.Six.String()
+	}
+	out, err := d.script(ctx, node, "look around", factsScript, look)
 	if err != nil {
 		return err
 	}
 	found := parseFacts(out)
+	if node.Six.IsValid() && !found.six {
+		return fmt.Errorf("%s does not have its address of IPv6, %s: images of former versions take none of subnets with an ipv6_address_mode; use a newer image, or a subnet without", node.Name, node.Six)
+	}
 	design.host, design.metrics = found.host, found.metrics && d.cluster.config.Metrics
 	design.shares, design.device, design.serves = found.keepalived, found.device, found.storage
 	design.attaches, design.zoned = found.cinder, found.zoned

@@ -52,6 +52,10 @@ func TestFactsAreOfTheFilesAndLinksThatAreThere(t *testing.T) {
 	require.Equal(t, map[string]string{dir + "/a b": "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"}, f.files)
 	require.Equal(t, map[string]string{dir + "/link": "/some/where"}, f.links)
 	require.Equal(t, 65536, f.mtu)
+	require.False(t, f.six)
+	for address, has := range map[string]bool{"::1": true, "2001:db8::1": false} {
+		require.Equal(t, has, parseFacts(bash(t, factsScript, nil, "ADDRESS=127.0.0.1", "ADDRESS6="+address)).six, address)
+	}
 }
 
 func TestResolversOnTheNodeItselfAreNoneForPods(t *testing.T) {

@@ -1,12 +1,15 @@
 #!/bin/bash
 # Prints what is on the node already, one fact a line:
-# mtu N | device NAME | machine ID | memory KIB | resolver ADDRESS | metrics | storage | cinder | zoned | keepalived | virtual | file SHA256 PATH | link PATH TARGET
-# ADDRESS is the node's own address; PATHS are the files asked for, one a line.
+# mtu N | device NAME | six | machine ID | memory KIB | resolver ADDRESS | metrics | storage | cinder | zoned | keepalived | virtual | file SHA256 PATH | link PATH TARGET
+# ADDRESS is the node's own address, and ADDRESS6 that of IPv6 that it is to have too; PATHS are the files asked for, one a line.
 set -euo pipefail
 device=$(ip -o addr show to "${ADDRESS:?}" | awk 'NR == 1 {print $2}')
 if [ -n "$device" ]; then
 	echo "mtu $(cat "/sys/class/net/$device/mtu")"
 	echo "device $device"
+fi
+if [ -n "${ADDRESS6-}" ] && [ -n "$(ip -o -6 addr show to "$ADDRESS6")" ]; then
+	echo six
 fi
 if [ -r /etc/machine-id ]; then
 	echo "machine $(cat /etc/machine-id)"

@@ -33,7 +33,8 @@ const (
 	propertyPodMTU        = "podMtu"
 	propertyEncapsulation = "podEncapsulation"
 	propertyPublic6       = "publicIpv6Cidr"
-	propertyNetwork6      = "ipv6Cidr" // of the environment's network
+	propertyNetwork6      = "ipv6Cidr"           // of the environment's network
+	propertySubnet6       = "ipv6SubnetworkName" // of one that is there
 )
 
 // podNetwork is what connects the pods of a cluster.
@@ -193,7 +194,9 @@ func (c *clusters) podNetwork(ctx context.Context, object *muranopl.Object) (pod
 	if !there {
 		wished, problems := wishedPodNetwork(object, usualPodNetwork())
 		if wished.Dual() {
-			wished.nodes6 = c.network6()
+			if wished.nodes6, err = c.network6(ctx); err != nil {
+				problems = append(problems, err)
+			}
 		}
 		return wished, errors.Join(problems...)
 	}
@@ -237,7 +240,7 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 			return problems, nil
 		}
 	}
-	problems = append(problems, c.checkDual(object, wished, made, there)...)
+	problems = append(problems, c.checkDual(ctx, object, wished, made, there)...)
 	environment := environmentNetwork(c.objects.model(), "")
 	if wished.mtu != 0 && environment != nil && environment.Class().Is(classCustomNetwork) {
 		if carries := int64(environment.Int("mtu")); carries > 0 && wished.mtu > carries-wished.overhead() {
@@ -261,8 +264,8 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 	if bits := wished.Services.Bits(); bits < 12 || bits > 24 {
 		problems = append(problems, fmt.Errorf("serviceRange of cluster %s is %s: give one of a size from /12 to /24", name, wished.Services))
 	}
-	if wished.nodes6 = c.network6(); !wished.Dual() {
-		wished.nodes6 = netip.Prefix{}
+	if wished.Dual() {
+		wished.nodes6, _ = c.network6(ctx) // it was complained about
 	}
 	if own := c.knownNetwork(ctx); own.IsValid() {
 		problems = append(problems, wished.overlaps(name, own)...)
@@ -275,17 +278,32 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 func (n podNetwork) overhead() int64 { return int64(n.encapsulation.Overhead(n.Dual())) }
 
 // network6 is where the environment's network has addresses of IPv6; not valid when it has none.
-func (c *clusters) network6() netip.Prefix {
+func (c *clusters) network6(ctx context.Context) (netip.Prefix, error) {
 	environment := environmentNetwork(c.objects.model(), "")
-	if environment == nil || !environment.Class().Is(classCustomNetwork) {
-		return netip.Prefix{}
+	switch {
+	case environment == nil:
+	case environment.Class().Is(classCustomNetwork):
+		six, _ := netip.ParsePrefix(environment.Text(propertyNetwork6)) // the class has looked at it
+		if six.IsValid() && six.Bits() != 64 {
+			return six, fmt.Errorf("ipv6Cidr of the environment's network is %s: give it a /64, as in fd00:20::/64", six)
+		}
+		return six, nil
+	case environment.Class().Is(classExistingNetwork) && environment.Text(propertySubnet6) != "":
+		if environment.Text("internalSubnetworkName") == "" {
+			return netip.Prefix{}, errors.New("the environment's network names its subnet of IPv6 (ipv6SubnetworkName) and not that of IPv4: name that, too (internalSubnetworkName)")
+		}
+		project, err := c.runtime.Project(ctx)
+		if err != nil {
+			return netip.Prefix{}, err
+		}
+		found, err := project.Subnet6(ctx, environment.Text("internalNetworkName"), environment.Text(propertySubnet6))
+		return found.Range, err
 	}
-	six, _ := netip.ParsePrefix(environment.Text(propertyNetwork6))
-	return six
+	return netip.Prefix{}, nil
 }
 
 // checkDual finds what keeps a cluster from having, or one that is there from keeping, addresses of IPv6.
-func (c *clusters) checkDual(object *muranopl.Object, wished, made podNetwork, there bool) (problems []error) {
+func (c *clusters) checkDual(ctx context.Context, object *muranopl.Object, wished, made podNetwork, there bool) (problems []error) {
 	name := object.Text("name")
 	refuse := func(format string, arguments ...any) { problems = append(problems, fmt.Errorf(format, arguments...)) }
 	if text := object.Text(propertyPublic6); text != "" {
@@ -307,13 +325,14 @@ func (c *clusters) checkDual(object *muranopl.Object, wished, made podNetwork, t
 	if external := object.Objects(propertyExternal); len(external) > 0 {
 		refuse("%s cannot be a node of cluster %s: machines beside the cloud have no addresses of IPv6 that Burano knows, and the cluster's pods have", external[0].Text("name"), name)
 	}
-	switch six := c.network6(); {
+	switch six, err := c.network6(ctx); {
+	case err != nil:
+		problems = append(problems, err)
 	case there && six != made.nodes6:
-		refuse("ipv6Cidr of the environment's network cannot be changed: the nodes of cluster %s have addresses of %s; set ipv6Cidr back", name, made.nodes6)
+		refuse("the environment's network cannot have other addresses of IPv6: the nodes of cluster %s have such of %s; set its ipv6Cidr, or ipv6SubnetworkName, back", name, made.nodes6)
 	case !six.IsValid():
-		refuse("the pods of cluster %s are to have addresses of IPv6, and its nodes have none: make the environment's network a %s with an ipv6Cidr such as fd00:20::/64", name, classCustomNetwork)
-	case six.Bits() != 64:
-		refuse("ipv6Cidr of the environment's network is %s: give it a /64, as in fd00:20::/64", six)
+		refuse("the pods of cluster %s are to have addresses of IPv6, and its nodes have none: make the environment's network a %s with an ipv6Cidr such as fd00:20::/64, or name a subnet of IPv6 "+
+			"(ipv6SubnetworkName) of one that is there", name, classCustomNetwork)
 	}
 	if there {
 		return problems

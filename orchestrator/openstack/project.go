@@ -137,7 +137,7 @@ func (p *Project) ExternalNetwork(ctx context.Context, named string) (External, 
 	return External{ID: chosen.ID, Name: chosen.Name, Of: len(found)}, nil
 }
 
-// Subnet is a subnet of IPv4, with the network that it is in.
+// Subnet is a subnet, with the network that it is in.
 type Subnet struct {
 	ID, Network string
 	Range       netip.Prefix
@@ -145,6 +145,15 @@ type Subnet struct {
 
 // Subnet finds an existing network's subnet, both by name or id. Without a subnet the network's only one of IPv4 counts.
 func (p *Project) Subnet(ctx context.Context, network, subnet string) (Subnet, error) {
+	return p.subnet(ctx, network, subnet, 4)
+}
+
+// Subnet6 finds an existing network's subnet of IPv6, both by name or id.
+func (p *Project) Subnet6(ctx context.Context, network, subnet string) (Subnet, error) {
+	return p.subnet(ctx, network, subnet, 6)
+}
+
+func (p *Project) subnet(ctx context.Context, network, subnet string, version int) (Subnet, error) {
 	pages, err := networks.List(p.network, networks.ListOpts{}).AllPages(ctx)
 	if err != nil {
 		return Subnet{}, fmt.Errorf("list networks: %w", err)
@@ -157,7 +166,7 @@ func (p *Project) Subnet(ctx context.Context, network, subnet string) (Subnet, e
 	if err != nil {
 		return Subnet{}, err
 	}
-	pages, err = subnets.List(p.network, subnets.ListOpts{NetworkID: found.ID, IPVersion: 4}).AllPages(ctx)
+	pages, err = subnets.List(p.network, subnets.ListOpts{NetworkID: found.ID, IPVersion: version}).AllPages(ctx)
 	if err != nil {
 		return Subnet{}, fmt.Errorf("list the subnets of network %s: %w", network, err)
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 	"github.com/stretchr/testify/require"
 )
 
@@ -45,6 +50,7 @@ func TestADualStackClusterAnswersByIPv4AndIPv6(t *testing.T) {
 	t.Run("nodes, pods and Services have addresses of both", func(t *testing.T) { hasBoth(t, l, c) })
 	t.Run("pods reach pods, Services and the world by both", func(t *testing.T) { podsReachBoth(t, l, c) })
 	t.Run("gateways are reached by both, and lead to pods of both", func(t *testing.T) { gatewaysLeadToBoth(t, l, c, gateway) })
+	t.Run("a node that leaves is forgotten, and one that comes has both", func(t *testing.T) { comesAndGoesWithBoth(t, l, c) })
 	t.Run("a deployment that changes nothing restarts nothing, and one without IPv6 is refused", func(t *testing.T) {
 		before := c.processes(t)
 		output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
@@ -60,6 +66,7 @@ func TestADualStackClusterAnswersByIPv4AndIPv6(t *testing.T) {
 	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "dual")
 	require.Contains(t, output, "is deleted")
 	asBefore(t, demo, found)
+	t.Run("so does one in a network that was there before", func(t *testing.T) { dualInExistingNetwork(t, l, demo) })
 }
 
 // dualEnvironment is the demonstration's environment under the name dual, with two minions and ranges of both versions of IP.
@@ -178,6 +185,78 @@ func gatewaysLeadToBoth(t *testing.T, l *lab, c *cluster, gateway string) {
 		require.Truef(t, errors.As(err, &failure) && failure.Timeout(), "port %s of the gateway: %v", port, err)
 	}
 	c.kubectl(t, "", "delete", "service/both", "service/six", "pod/on-"+dualNodes[0], "pod/on-"+dualNodes[1], "--now")
+}
+
+// blocksOf are the blocks of addresses of IPv6 that a node holds, and addressesOf all that pods have.
+func blocksOf(t *testing.T, c *cluster, node string) []string {
+	out, err := c.on("murano-gateway-1", etcdctl("calico", "get", "--prefix", "/calico/ipam/v2/host/"+node+"/ipv6/block/", "--keys-only")...)
+	require.NoError(t, err, out)
+	return strings.Fields(out)
+}
+
+func comesAndGoesWithBoth(t *testing.T, l *lab, c *cluster) {
+	const node = "murano-kube-3"
+	require.NotEmpty(t, blocksOf(t, c, node))
+	l.run(t, l.as("burano-demo"), "burano", "action", "call", "dual", "demo-cluster", "scaleNodesDown", "--follow")
+	require.Empty(t, blocksOf(t, c, node))
+	l.run(t, l.as("burano-demo"), "burano", "action", "call", "dual", "demo-cluster", "scaleNodesUp", "--follow")
+	c.kubectl(t, fmt.Sprintf(onNode, node), "apply", "-f", "-")
+	c.kubectl(t, "", "wait", "--for=condition=Ready", "pod/on-"+node, "--timeout=60s")
+	for _, address := range strings.Fields(c.kubectl(t, "", "get", "pod", "on-"+node, "-o", "jsonpath={.status.podIPs[*].ip}")) {
+		l.eventually(t, 20*time.Second, "the gateway reaches the pod of the new node at "+address, func() error {
+			out, err := c.on("murano-gateway-1", "curl", "--globoff", "--silent", "--show-error", "--max-time", "3", "http://"+net.JoinHostPort(address, "8080")+"/")
+			if err != nil {
+				return fmt.Errorf("%s: %w", out, err)
+			}
+			return nil
+		})
+	}
+	c.kubectl(t, "", "delete", "pod/on-"+node, "--now")
+}
+
+// dualInExistingNetwork deploys a cluster in a network that somebody else made, with addresses of IPv6 that servers make themselves.
+func dualInExistingNetwork(t *testing.T, l *lab, demo *user) {
+	api := demo.neutron(t)
+	made, err := networks.Create(t.Context(), api, networks.CreateOpts{Name: "dual-there"}).Extract()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, networks.Delete(context.Background(), api, made.ID).ExtractErr()) })
+	router := demo.router(t)
+	for _, opts := range []subnets.CreateOpts{
+		{Name: "dual-four", CIDR: "10.77.0.0/24", IPVersion: gophercloud.IPv4},
+		{Name: "dual-six", CIDR: "fd00:77::/64", IPVersion: gophercloud.IPv6, IPv6AddressMode: "slaac", IPv6RAMode: "slaac"},
+	} {
+		opts.NetworkID = made.ID
+		subnet, err := subnets.Create(t.Context(), api, opts).Extract()
+		require.NoError(t, err)
+		_, err = routers.AddInterface(t.Context(), api, router, routers.AddInterfaceOpts{SubnetID: subnet.ID}).Extract()
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			_, err := routers.RemoveInterface(context.Background(), api, router, routers.RemoveInterfaceOpts{SubnetID: subnet.ID}).Extract()
+			require.NoError(t, err)
+		})
+	}
+	model := dualEnvironment(t)
+	for old, with := range map[string]string{
+		"CustomNeutronNetwork": "ExistingNeutronNetwork", "name: dual-network\n": "internalNetworkName: dual-there\n    internalSubnetworkName: dual-four\n",
+		"ipv6Cidr: fd00:20:" + slot() + "::/64": "ipv6SubnetworkName: dual-six", "\nname: dual\n": "\nname: dual-there\n", "nodeCount: 2\n": "nodeCount: 1\n",
+	} {
+		require.Equal(t, 1, strings.Count(model, old), old)
+		model = strings.Replace(model, old, with, 1)
+	}
+	file := filepath.Join(t.TempDir(), "there.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
+	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	l.deleteIfFailed(t, "dual-there")
+	environment := environmentNamed(t, demo, "dual-there")
+	bothReplicasAnswer(t, l, endpointOf(t, environment))
+	c := l.clusterOf(t, demo, environment)
+	out, err := c.on("murano-gateway-1", "/bin/bash", "-c", "ip -6 -o address show dev eth0 scope global | grep -o 'fd00:77:[^/]*'")
+	require.NoError(t, err, out)
+	_, err = get("http://" + net.JoinHostPort(strings.TrimSpace(out), applicationPort(t, c)) + "/")
+	require.NoError(t, err)
+	pods := c.kubectl(t, "", "get", "pods", "-o", "jsonpath={.items[*].status.podIPs[*].ip}")
+	require.Equal(t, 2, strings.Count(pods, "fd00:10:244:"), pods)
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "dual-there")
 }
 
 func applicationPort(t *testing.T, c *cluster) string {

@@ -109,7 +109,7 @@ func TestAClusterKeepsTheVersionsOfIPThatItWasMadeWith(t *testing.T) {
 	require.Empty(t, w.refusals(t, inDual(t, "fd00:20::/64", dual)))
 	require.Empty(t, w.refusals(t, inDual(t, "fd00:20::/64")), "who says nothing means what is there")
 	require.Contains(t, w.refusals(t, inDual(t, "fd00:20::/64", map[string]any{"podRange": "10.244.0.0/16"}))[0], "podRange")
-	require.Equal(t, []string{"ipv6Cidr of the environment's network cannot be changed: the nodes of cluster demo-cluster have addresses of fd00:20::/64; set ipv6Cidr back"},
+	require.Equal(t, []string{"the environment's network cannot have other addresses of IPv6: the nodes of cluster demo-cluster have such of fd00:20::/64; set its ipv6Cidr, or ipv6SubnetworkName, back"},
 		w.refusals(t, inDual(t, nil, dual)))
 	require.ErrorContains(t, w.fail(t, inDual(t, "fd00:20::/64")), "the stack tells no address", "and has nothing to push")
 }
