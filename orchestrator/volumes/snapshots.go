@@ -168,8 +168,8 @@ func (d *driver) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest)
 	return answer, nil
 }
 
-// source finds what a volume is to have on it from the beginning, and sees to it that the volume is large enough for that.
-func (d *driver) source(ctx context.Context, cloud Cloud, from *csi.VolumeContentSource, wanted *openstack.NewVolume, limit int64) error {
+// source finds what a volume is to have on it from the beginning, and sees to it that the volume is large enough for that. zones are those of its class.
+func (d *driver) source(ctx context.Context, cloud Cloud, from *csi.VolumeContentSource, wanted *openstack.NewVolume, zones string, limit int64) error {
 	what, size := "", 0
 	switch {
 	case from == nil:
@@ -196,5 +196,8 @@ func (d *driver) source(ctx context.Context, cloud Cloud, from *csi.VolumeConten
 		return status.Errorf(codes.OutOfRange, "%s has %d GiB, and the volume may have %d bytes at most", what, size, limit)
 	}
 	wanted.GiB = max(wanted.GiB, size)
+	if zones != "" { // a copy is where its source is, and pods follow it: the scheduler has not known of that
+		wanted.Zone = ""
+	}
 	return nil
 }

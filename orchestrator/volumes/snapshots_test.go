@@ -132,6 +132,22 @@ func TestAVolumeIsMadeOfAnother(t *testing.T) {
 	require.Equal(t, made.Volume.VolumeId, cloud.copied[copied.Volume.VolumeId])
 }
 
+// Cinder makes a copy where its source is, whatever node is to use it: pods follow it there.
+func TestACopyIsInTheZoneOfItsSource(t *testing.T) {
+	cloud := newFakeCloud()
+	driver, _ := driven(t, cloud)
+	first := wanted("pvc-1", gib)
+	first.Parameters = map[string]string{ParameterZone: "az1", ParameterZones: "az1,az2"}
+	made, err := driver.CreateVolume(t.Context(), first)
+	require.NoError(t, err)
+	again := wanted("pvc-2", gib)
+	again.Parameters = map[string]string{ParameterZone: "az2", ParameterZones: "az1,az2"}
+	again.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: made.Volume.VolumeId}}}
+	copied, err := driver.CreateVolume(t.Context(), again)
+	require.NoError(t, err)
+	require.Equal(t, "az1", copied.Volume.AccessibleTopology[0].Segments[Zone])
+}
+
 func TestASnapshotWhoseAnswerWasLostIsNotMadeTwice(t *testing.T) {
 	cloud := newFakeCloud()
 	driver, _ := driven(t, cloud)

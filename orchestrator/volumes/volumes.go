@@ -30,9 +30,10 @@ const Zone = "cinder.burano.io/zone"
 
 // The parameters of a storage class, and what a claim is called.
 const (
-	ParameterType  = "type" // of Cinder
-	ParameterZone  = "zone" // of Cinder
-	ParameterKeep  = "keep" // "true": the volume is kept when its claim is deleted
+	ParameterType  = "type"  // of Cinder
+	ParameterZone  = "zone"  // of Cinder
+	ParameterZones = "zones" // of a class whose volumes are in the zones of the nodes that use them
+	ParameterKeep  = "keep"  // "true": the volume is kept when its claim is deleted
 	claimName      = "csi.storage.k8s.io/pvc/name"
 	claimNamespace = "csi.storage.k8s.io/pvc/namespace"
 )
@@ -228,7 +229,7 @@ func (d *driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 			description = fmt.Sprintf("Claim %s/%s of cluster %s, made by Burano", r.Parameters[claimNamespace], claim, d.Name)
 		}
 		wanted := openstack.NewVolume{Name: r.Name, Description: description, Type: r.Parameters[ParameterType], Zone: r.Parameters[ParameterZone], GiB: size, Metadata: d.metadata(r.Parameters)}
-		if err := d.source(ctx, cloud, r.VolumeContentSource, &wanted, r.CapacityRange.GetLimitBytes()); err != nil {
+		if err := d.source(ctx, cloud, r.VolumeContentSource, &wanted, r.Parameters[ParameterZones], r.CapacityRange.GetLimitBytes()); err != nil {
 			return nil, err
 		}
 		if volume, err = cloud.Create(ctx, wanted); err != nil {

@@ -1,6 +1,7 @@
 package volumes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,7 +94,7 @@ func (f *fakeCloud) Create(_ context.Context, wanted openstack.NewVolume) (opens
 		return openstack.Volume{}, err
 	}
 	f.made++
-	volume := openstack.Volume{ID: fmt.Sprintf("volume-%d", f.made), Name: wanted.Name, Status: "creating", Zone: wanted.Zone, GiB: wanted.GiB, Metadata: wanted.Metadata, Made: time.Unix(int64(f.made), 0)}
+	volume := openstack.Volume{ID: fmt.Sprintf("volume-%d", f.made), Name: wanted.Name, Status: "creating", Zone: cmp.Or(wanted.Zone, f.volumes[wanted.Source].Zone), GiB: wanted.GiB, Metadata: wanted.Metadata, Made: time.Unix(int64(f.made), 0)}
 	f.volumes[volume.ID], f.copied[volume.ID] = volume, wanted.Snapshot+wanted.Source
 	f.next[volume.ID] = func(v *openstack.Volume) { v.Status = openstack.VolumeAvailable }
 	return volume, f.after("create")

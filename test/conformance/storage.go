@@ -19,8 +19,8 @@ type StorageDriver struct {
 
 // claimed are the features of the driver, by what is known as Capability there.
 func claimed() []string {
-	return []string{"block", "controllerExpansion", "exec", "fsGroup", "multiplePVsSameID", "multipods", "nodeExpansion", "offlineExpansion", "persistence", "readWriteOncePod", "topology",
-		"volumeLimits"}
+	return []string{"block", "controllerExpansion", "exec", "fsGroup", "multiplePVsSameID", "multipods", "nodeExpansion", "offlineExpansion", "persistence", "pvcDataSource", "readWriteOncePod",
+		"snapshotDataSource", "topology", "volumeLimits"}
 }
 
 const onlineExpansion = "onlineExpansion"
@@ -32,9 +32,7 @@ func unclaimed() map[string]string {
 		"capReadOnlyMany":                "a volume of Cinder is attached to one node at a time",
 		"singleNodeVolume":               "its opposite is claimed: volumes follow their pods to other nodes",
 		"capacity":                       "Cinder does not tell projects how much room it has",
-		"snapshotDataSource":             "claims begin empty",
-		"pvcDataSource":                  "claims begin empty",
-		"FSResizeFromSourceNotSupported": "claims begin empty",
+		"FSResizeFromSourceNotSupported": "its opposite is claimed: copies may be larger than what they are made of",
 		"snapshotMetadata":               "Cinder does not tell which blocks of a snapshot differ",
 		"groupSnapshot":                  "Cinder's groups of volumes are not used",
 		"volumeMountGroup":               "the kubelet gives what is on a volume to fsGroup",
@@ -53,15 +51,17 @@ func (d StorageDriver) File() ([]byte, error) {
 	}
 	none := map[string]any{}
 	return yaml.Marshal(map[string]any{
-		"StorageClass": map[string]any{"FromExistingClassName": d.Class},
+		"StorageClass":  map[string]any{"FromExistingClassName": d.Class},
+		"SnapshotClass": map[string]any{"FromName": true},
 		"DriverInfo": map[string]any{
-			"Name":                 "cinder.burano.io",
-			"SupportedSizeRange":   map[string]any{"Min": "1Gi"},
-			"SupportedFsType":      map[string]any{"": none, "ext4": none, "xfs": none},
-			"SupportedMountOption": map[string]any{"noatime": none},
-			"TopologyKeys":         []string{"cinder.burano.io/zone"},
-			"Capabilities":         capabilities,
-			"StressTestOptions":    map[string]any{"NumPods": 3, "NumRestarts": 3},
+			"Name":                            "cinder.burano.io",
+			"SupportedSizeRange":              map[string]any{"Min": "1Gi"},
+			"SupportedFsType":                 map[string]any{"": none, "ext4": none, "xfs": none},
+			"SupportedMountOption":            map[string]any{"noatime": none},
+			"TopologyKeys":                    []string{"cinder.burano.io/zone"},
+			"Capabilities":                    capabilities,
+			"StressTestOptions":               map[string]any{"NumPods": 3, "NumRestarts": 3},
+			"VolumeSnapshotStressTestOptions": map[string]any{"NumPods": 3, "NumSnapshots": 3},
 		},
 	})
 }
