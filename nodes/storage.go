@@ -129,12 +129,20 @@ func (d design) storageUnits(l layout, node Node, pairs map[string]pki.Pair) err
 		l.add(unit)
 	case Minion:
 		zone := ""
-		if d.zoned && len(validation.IsValidLabelValue(node.Zone)) == 0 { // it becomes a label of the node
-			zone = node.Zone
+		if d.zoned {
+			zone = zoneLabel(node)
 		}
 		l.add(d.kube().StorageNode(kubeNode(node), zone, backends, pairs))
 	}
 	return nil
+}
+
+// zoneLabel is a node's zone as its label; "" for what cannot be one.
+func zoneLabel(node Node) string {
+	if len(validation.IsValidLabelValue(node.Zone)) > 0 {
+		return ""
+	}
+	return node.Zone
 }
 
 // served are the back-ends that a node serves.
@@ -204,6 +212,17 @@ func (d *deployment) storage(ctx context.Context, lead Node, serving []Node) err
 		if err := errors.Join(refused, err); err != nil {
 			return err
 		}
+	}
+	zones := map[string]string{}
+	for _, node := range d.present() {
+		zones[node.Name] = zoneLabel(node)
+	}
+	moved, err := kube.MoveZones(ctx, config, zones)
+	if err != nil {
+		return err
+	}
+	if len(moved) > 0 {
+		d.report(ctx, lead, "servers are in other zones than before, and so are the volumes that their pods can use: "+strings.Join(moved, ", "))
 	}
 	if err := d.storageClasses(ctx, lead, config); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -454,4 +455,36 @@ func Attached(ctx context.Context, config *rest.Config, node string, of Storage)
 	}
 	slices.Sort(volumes)
 	return volumes, nil
+}
+
+// MoveZones has nodes that say that they are in another zone than these (by the names of nodes, "" where it is not known) say the right one: of the label of a driver
+// that is there the kubelet changes nothing, and refuses the driver. It returns the names of those nodes.
+func MoveZones(ctx context.Context, config *rest.Config, zones map[string]string) (moved []string, err error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server: %w", err)
+	}
+	return moveZones(ctx, client, zones)
+}
+
+func moveZones(ctx context.Context, client kubernetes.Interface, zones map[string]string) (moved []string, err error) {
+	all, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: CinderZone})
+	if err != nil {
+		return nil, fmt.Errorf("look at the zones of nodes: %w", err)
+	}
+	for _, node := range all.Items {
+		zone := zones[node.Name]
+		if zone == "" || zone == node.Labels[CinderZone] {
+			continue
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{CinderZone: zone}}})
+		if err != nil {
+			return moved, err
+		}
+		if _, err := client.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return moved, fmt.Errorf("have node %s say that it is in zone %s: %w", node.Name, zone, err)
+		}
+		moved = append(moved, node.Name)
+	}
+	return moved, nil
 }

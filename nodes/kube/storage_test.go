@@ -74,6 +74,21 @@ func TestAClassOfCinderSaysWhatItsVolumesAre(t *testing.T) {
 	require.Empty(t, CheckStorageClasses([]StorageClass{class}), "one zone may be called anything")
 }
 
+func TestANodeWhoseServerIsInAnotherZoneSaysSo(t *testing.T) {
+	node := func(name string, labels map[string]string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	}
+	client := fake.NewClientset(node("a", map[string]string{CinderZone: "az1", "theirs": "yes"}), node("b", map[string]string{CinderZone: "az2"}), node("c", map[string]string{CinderZone: "az1"}), node("old", nil))
+	moved, err := moveZones(t.Context(), client, map[string]string{"a": "az2", "b": "az2", "c": "", "old": "az1"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a"}, moved)
+	for name, labels := range map[string]map[string]string{"a": {CinderZone: "az2", "theirs": "yes"}, "b": {CinderZone: "az2"}, "c": {CinderZone: "az1"}, "old": nil} {
+		now, err := client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, labels, now.Labels, "the kubelet of a node gives it its first label")
+	}
+}
+
 func TestVolumesAreNamedByTheirClaims(t *testing.T) {
 	volume := func(name, driver, node, claim string) *corev1.PersistentVolume {
 		one := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -34,6 +34,9 @@ func TestKubernetesTestsTheStorageDriver(t *testing.T) {
 	})
 	u.lab.relaunch(t, watchful...)
 	u.lab.run(t, u.lab.as("burano-demo"), "burano", "environment", "delegation", "set", "conformance")
+	u.cluster.kubectl(t, "", "label", "node", "murano-kube-2", "cinder.burano.io/zone=east", "--overwrite")
+	require.Contains(t, u.lab.run(t, u.lab.as("burano-demo"), "burano", "deploy", u.model, "--follow"), "servers are in other zones than before")
+	require.Equal(t, "nova nova east", u.cluster.kubectl(t, "", "get", "nodes", "-o", `jsonpath={.items[*].metadata.labels.cinder\.burano\.io/zone}`))
 	driver := conformance.StorageDriver{Class: "burano-cinder", Grows: has(t, unix.CAP_SYS_RESOURCE)}
 	text, err := driver.File()
 	require.NoError(t, err)

@@ -34,6 +34,7 @@ type upstream struct {
 	built   string // the folder in which build.sh has built
 	own     *imageRegistry
 	made    []string // names of the images
+	model   string   // the file from which the cluster was deployed
 }
 
 // startUpstream deploys the cluster, in whose model replacements (old, new, …) are made, on what is started.
@@ -57,6 +58,7 @@ func startUpstream(t *testing.T, start func(*testing.T, ...string) *lab, replace
 	model := strings.NewReplacer(append(replacements, "REGISTRY", conformance.Registry, "PROXY", startForwarder(t, u.own).address)...).Replace(string(text))
 	require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
 	began := time.Now()
+	u.model = file
 	u.lab.run(t, u.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
 	t.Logf("the cluster was deployed in %.1f s", time.Since(began).Seconds())
 	demo := u.lab.user(t, "burano-demo")
