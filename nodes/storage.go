@@ -232,13 +232,13 @@ func (d *deployment) storage(ctx context.Context, lead Node, serving []Node) err
 		if slices.Contains(wanted, backend) {
 			continue
 		}
-		volumes, err := kube.Volumes(ctx, config, backend)
+		held, err := heldBy(ctx, config, backend)
 		if err != nil {
 			return err
 		}
-		if len(volumes) > 0 {
+		if len(held) > 0 {
 			left = append(left, backend)
-			d.report(ctx, lead, fmt.Sprintf("no storage class has the back-end %s any more, and these volumes of it stay: %s", backend, some(named(volumes))))
+			d.report(ctx, lead, fmt.Sprintf("no storage class has the back-end %s any more, and these volumes of it stay: %s", backend, some(held)))
 		}
 	}
 	if len(left) == len(d.design.storage) {
@@ -290,12 +290,12 @@ func (d *deployment) endStorage(ctx context.Context, config *rest.Config, left [
 		if slices.Contains(left, backend) {
 			continue
 		}
-		volumes, err := kube.Volumes(ctx, config, backend)
+		held, err := heldBy(ctx, config, backend)
 		if err != nil {
 			return err
 		}
-		if len(volumes) > 0 {
-			return fmt.Errorf("volumes of the back-end %s were made while its last class was removed: %s. Deploy again", backend, some(named(volumes)))
+		if len(held) > 0 {
+			return fmt.Errorf("volumes of the back-end %s were made while its last class was removed: %s. Deploy again", backend, some(held))
 		}
 	}
 	return d.cluster.saveStorage(ctx, storageRecord{Backends: left})
@@ -310,6 +310,23 @@ func (d *deployment) optional(unit string) bool {
 		return len(d.cluster.config.backends()) == 0
 	}
 	return false
+}
+
+// heldBy names the volumes of a back-end that a cluster has, and the snapshots of such volumes.
+func heldBy(ctx context.Context, config *rest.Config, backend kube.Storage) (names []string, err error) {
+	volumes, err := kube.Volumes(ctx, config, backend)
+	if err != nil {
+		return nil, err
+	}
+	snapshots, err := kube.VolumeSnapshots(ctx, config, backend)
+	if err != nil {
+		return nil, err
+	}
+	names = named(volumes)
+	for _, one := range snapshots {
+		names = append(names, "snapshot "+one)
+	}
+	return names, nil
 }
 
 func named(volumes []kube.Volume) (names []string) {

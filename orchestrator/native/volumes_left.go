@@ -52,7 +52,8 @@ func (c *clusters) afterServers(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// endVolumes deletes the volumes of a cluster that is destroyed, with their snapshots, where keepVolumes says so, but for those of classes that keep theirs, and names those that stay.
+// endVolumes deletes the volumes of a cluster that is destroyed, with their snapshots, where keepVolumes says so, but for those of classes that keep theirs, and names those that
+// stay. Cinder deletes no volume that has snapshots, so one that stays, also because it is not the cluster's, keeps its volume.
 func (c *clusters) endVolumes(ctx context.Context, object *muranopl.Object) error {
 	project, err := c.runtime.Project(ctx)
 	if err != nil {
@@ -69,17 +70,19 @@ func (c *clusters) endVolumes(ctx context.Context, object *muranopl.Object) erro
 	}
 	var snapshots []openstack.Snapshot
 	if len(all) > 0 {
-		if snapshots, err = storage.TaggedSnapshots(ctx, "", tag); err != nil {
+		if snapshots, err = storage.TaggedSnapshots(ctx, "", nil); err != nil {
 			return err
 		}
 	}
 	keep := object.Bool(propertyKeepVolumes)
 	var kept []string
 	deleted := 0
-	for _, volume := range all {
+	for _, volume := range slices.Backward(all) { // the youngest first: back-ends keep what they made others of
 		of := slices.DeleteFunc(slices.Clone(snapshots), func(one openstack.Snapshot) bool { return one.Volume != volume.ID })
-		// Cinder deletes no volume that has snapshots, so one that is kept keeps its volume.
-		if keep || retained(volume.Metadata) || slices.ContainsFunc(of, func(one openstack.Snapshot) bool { return retained(one.Metadata) }) {
+		stays := func(one openstack.Snapshot) bool {
+			return retained(one.Metadata) || one.Metadata[volumes.ClusterMetadata] != volume.Metadata[volumes.ClusterMetadata]
+		}
+		if keep || retained(volume.Metadata) || slices.ContainsFunc(of, stays) {
 			with := ""
 			if len(of) > 0 {
 				with = fmt.Sprintf(", with snapshots: %d", len(of))
@@ -88,11 +91,7 @@ func (c *clusters) endVolumes(ctx context.Context, object *muranopl.Object) erro
 			continue
 		}
 		for _, one := range of {
-			err := storage.DeleteSnapshot(ctx, one.ID)
-			if err == nil {
-				err = volumes.SnapshotGone(ctx, storage, one.ID)
-			}
-			if err != nil {
+			if err := deleteSnapshot(ctx, storage, one.ID); err != nil {
 				return fmt.Errorf("delete snapshot %s of volume %s of cluster %s: %w", one.ID, volume.ID, object.Text("name"), err)
 			}
 		}
@@ -112,6 +111,15 @@ func (c *clusters) endVolumes(ctx context.Context, object *muranopl.Object) erro
 
 // retained tells whether something in Cinder is kept whatever becomes of its cluster.
 func retained(metadata map[string]string) bool { return metadata[volumes.RetainMetadata] != "" }
+
+func deleteSnapshot(ctx context.Context, storage *openstack.BlockStorage, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, releasePatience)
+	defer cancel()
+	if err := storage.DeleteSnapshot(ctx, id); err != nil {
+		return err
+	}
+	return volumes.SnapshotGone(ctx, storage, id)
+}
 
 // deleteReleased deletes a volume when no server has it any more.
 func deleteReleased(ctx context.Context, storage *openstack.BlockStorage, id string) error {

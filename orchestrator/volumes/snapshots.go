@@ -129,7 +129,8 @@ func (d *driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReques
 	return &csi.DeleteSnapshotResponse{}, nil
 }
 
-// SnapshotGone waits until Cinder has deleted a snapshot. One that it could not delete is a fault.
+// SnapshotGone waits until Cinder has deleted a snapshot. One that it could not delete is a fault, and so is one that it keeps: some back-ends do while volumes need it that were
+// made of it.
 func SnapshotGone(ctx context.Context, cloud interface {
 	Snapshot(ctx context.Context, id string) (openstack.Snapshot, error)
 }, id string) error {
@@ -137,6 +138,9 @@ func SnapshotGone(ctx context.Context, cloud interface {
 		now, err := cloud.Snapshot(ctx, id)
 		if err != nil {
 			return err
+		}
+		if now.Status == openstack.VolumeAvailable {
+			return fault.New(fault.Conflict, "Cinder does not delete snapshot %s: its back-end keeps it while there are volumes that were made of it", id)
 		}
 		return stillThere("snapshot", id, now.Status)
 	})

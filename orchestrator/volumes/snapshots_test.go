@@ -201,3 +201,12 @@ func TestSnapshotsOfOthersAreLeftAlone(t *testing.T) {
 	require.Empty(t, listed.Entries)
 	require.Equal(t, openstack.VolumeAvailable, cloud.fakeSnapshots["theirs"].Status)
 }
+
+// Back-ends that make volumes of snapshots without copying keep these as long as there are such volumes: Cinder's answer to a deletion does not say so.
+func TestASnapshotThatTheBackEndKeepsIsNotTakenForDeleted(t *testing.T) {
+	cloud := newFakeCloud()
+	cloud.fakeSnapshots["snapshot-1"] = openstack.Snapshot{ID: "snapshot-1", Status: openstack.VolumeAvailable}
+	err := SnapshotGone(t.Context(), cloud, "snapshot-1")
+	require.Equal(t, fault.Conflict, fault.KindOf(err))
+	require.ErrorContains(t, err, "keeps it while there are volumes that were made of it")
+}
