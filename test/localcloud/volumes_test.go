@@ -13,6 +13,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/backups"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/limits"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/quotasets"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/snapshots"
@@ -383,4 +384,50 @@ func TestVolumesThatAreAttachedAtTheSameTimeAreAllThere(t *testing.T) {
 	each(func(id string) error { return volumeattach.Delete(ctx, compute, made.ID, id).ExtractErr() })
 	require.Empty(t, c.wait(made.ID, "ACTIVE").AttachedVolumes)
 	each(func(id string) error { return volumes.Delete(ctx, storage, id, nil).ExtractErr() })
+}
+
+func TestABackupHasWhatItsVolumeHadAndOutlivesIt(t *testing.T) {
+	c := start(t)
+	storage, ctx := c.client(openstack.NewBlockStorageV3), t.Context()
+	storage.Microversion = "3.47"
+	file := func(id string) string {
+		t.Helper()
+		found, err := filepath.Glob(filepath.Join(c.config.StateDir, "*", "files", id))
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		return found[0]
+	}
+	volume, err := volumes.Create(ctx, storage, volumes.CreateOpts{Name: "data", Size: 1}, nil).Extract()
+	require.NoError(t, err)
+	write := func(text string) {
+		t.Helper()
+		opened, err := os.OpenFile(file(volume.ID), os.O_WRONLY, 0)
+		require.NoError(t, err)
+		_, err = opened.WriteString(text)
+		require.NoError(t, err)
+		require.NoError(t, opened.Close())
+	}
+	write("valued")
+	made, err := backups.Create(ctx, storage, backups.CreateOpts{VolumeID: volume.ID, Name: "before", Metadata: map[string]string{"of": "test"}}).Extract()
+	require.NoError(t, err)
+	write("others")
+	require.NoError(t, volumes.Delete(ctx, storage, volume.ID, nil).ExtractErr())
+	shown, err := backups.Get(ctx, storage, made.ID).Extract()
+	require.NoError(t, err)
+	require.Equal(t, "before available 1 test", fmt.Sprint(shown.Name, " ", shown.Status, " ", shown.Size, " ", (*shown.Metadata)["of"]))
+	restored, err := volumes.Create(ctx, storage, volumes.CreateOpts{Name: "restored", Size: 1, BackupID: made.ID}, nil).Extract()
+	require.NoError(t, err)
+	content := make([]byte, len("valued"))
+	opened, err := os.Open(file(restored.ID))
+	require.NoError(t, err)
+	defer opened.Close()
+	_, err = opened.ReadAt(content, 0)
+	require.NoError(t, err)
+	require.Equal(t, "valued", string(content))
+	state, err := limits.Get(ctx, storage).Extract()
+	require.NoError(t, err)
+	require.Equal(t, 1, state.Absolute.TotalBackupsUsed)
+	require.NoError(t, backups.Delete(ctx, storage, made.ID).ExtractErr())
+	_, err = backups.Get(ctx, storage, made.ID).Extract()
+	require.True(t, gophercloud.ResponseCodeIs(err, http.StatusNotFound))
 }

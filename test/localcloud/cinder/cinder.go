@@ -1,6 +1,6 @@
 // Package cinder is the block storage service of the local cloud, answered in the shapes of Cinder v3
-// (https://docs.openstack.org/api-ref/block-storage/v3/): volumes and snapshots are sparse files, which the hypervisor shows to servers
-// as block devices. Backups, groups and transfers are not there.
+// (https://docs.openstack.org/api-ref/block-storage/v3/): volumes, snapshots and backups are sparse files, of which the hypervisor shows
+// servers the volumes as block devices. Groups and transfers are not there.
 package cinder
 
 import (
@@ -40,6 +40,7 @@ type Images interface {
 type Service struct {
 	volumes   *state.Table[Volume]
 	snapshots *state.Table[Snapshot]
+	backups   *state.Table[Backup]
 	types     *state.Table[volumeType]
 	quotas    *state.Table[Quota] // by project
 
@@ -62,11 +63,12 @@ func New(config Config) (*Service, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	var failures [5]error
+	var failures [6]error
 	s.volumes, failures[0] = state.Open[Volume](config.StateDir, "volumes")
 	s.snapshots, failures[1] = state.Open[Snapshot](config.StateDir, "snapshots")
 	s.types, failures[2] = state.Open[volumeType](config.StateDir, "types")
 	s.quotas, failures[3] = state.Open[Quota](config.StateDir, "quotas")
+	s.backups, failures[5] = state.Open[Backup](config.StateDir, "backups")
 	failures[4] = os.MkdirAll(s.dir, 0o700)
 	if err := errors.Join(failures[:]...); err != nil {
 		return nil, fmt.Errorf("open cinder: %w", err)
@@ -83,7 +85,8 @@ func New(config Config) (*Service, error) {
 	for _, entry := range entries {
 		_, volume := s.volumes.Get(entry.Name())
 		_, snapshot := s.snapshots.Get(entry.Name())
-		if !volume && !snapshot {
+		_, backup := s.backups.Get(entry.Name())
+		if !volume && !snapshot && !backup {
 			if err := os.Remove(s.file(entry.Name())); err != nil {
 				return nil, fmt.Errorf("open cinder: %w", err)
 			}
@@ -92,7 +95,7 @@ func New(config Config) (*Service, error) {
 	return s, nil
 }
 
-// file is where the data of a volume or a snapshot are.
+// file is where the data of a volume, a snapshot or a backup are.
 func (s *Service) file(id string) string { return filepath.Join(s.dir, id) }
 
 // Handler answers the block storage API; it sees paths from "/v3" on, and "/" for the list of versions. The caller comes with the
@@ -121,6 +124,10 @@ func (s *Service) Handler() http.Handler {
 	serve("GET", "/snapshots/{id}", s.showSnapshot)
 	serve("PUT", "/snapshots/{id}", s.updateSnapshot)
 	serve("DELETE", "/snapshots/{id}", s.deleteSnapshot)
+	serve("GET", "/backups/detail", s.listBackups)
+	serve("POST", "/backups", s.createBackup)
+	serve("GET", "/backups/{id}", s.showBackup)
+	serve("DELETE", "/backups/{id}", s.deleteBackup)
 	serve("GET", "/types", s.listTypes)
 	serve("POST", "/types", s.createType)
 	serve("GET", "/types/{id}", s.showType)

@@ -15,18 +15,21 @@ type Quota struct {
 	Volumes   *int `json:"volumes,omitempty"`
 	Gigabytes *int `json:"gigabytes,omitempty"` // of volumes and snapshots
 	Snapshots *int `json:"snapshots,omitempty"`
+	Backups   *int `json:"backups,omitempty"`
 }
 
 // usage is what a project uses, or what it may use.
-type usage struct{ volumes, gigabytes, snapshots int }
+type usage struct{ volumes, gigabytes, snapshots, backups, backupGigabytes int }
 
 // generous is the quota of a project for which an admin has said nothing.
-func generous() usage { return usage{volumes: 100, gigabytes: 1000, snapshots: 100} }
+func generous() usage {
+	return usage{volumes: 100, gigabytes: 1000, snapshots: 100, backups: 100, backupGigabytes: 1000}
+}
 
 func (s *Service) quotaOf(projectID string) usage {
 	limit := generous()
 	set, _ := s.quotas.Get(projectID)
-	for wanted, field := range map[*int]*int{set.Volumes: &limit.volumes, set.Gigabytes: &limit.gigabytes, set.Snapshots: &limit.snapshots} {
+	for wanted, field := range map[*int]*int{set.Volumes: &limit.volumes, set.Gigabytes: &limit.gigabytes, set.Snapshots: &limit.snapshots, set.Backups: &limit.backups} {
 		if wanted != nil {
 			*field = *wanted
 		}
@@ -41,6 +44,9 @@ func (s *Service) used(projectID string) (sum usage) {
 	for _, snapshot := range s.snapshots.Where(func(one Snapshot) bool { return one.ProjectID == projectID }) {
 		sum.snapshots, sum.gigabytes = sum.snapshots+1, sum.gigabytes+snapshot.SizeGB
 	}
+	for _, backup := range s.backups.Where(func(one Backup) bool { return one.ProjectID == projectID }) {
+		sum.backups, sum.backupGigabytes = sum.backups+1, sum.backupGigabytes+backup.SizeGB
+	}
 	return sum
 }
 
@@ -53,6 +59,11 @@ func (s *Service) checkQuota(projectID string, more usage) error {
 		return fault.New(fault.TooLarge, "VolumeLimitExceeded: Maximum number of volumes allowed (%d) exceeded for quota 'volumes'.", limit.volumes)
 	case exceeds(more.snapshots, used.snapshots, limit.snapshots):
 		return fault.New(fault.TooLarge, "SnapshotLimitExceeded: Maximum number of snapshots allowed (%d) exceeded for quota 'snapshots'.", limit.snapshots)
+	case exceeds(more.backups, used.backups, limit.backups):
+		return fault.New(fault.TooLarge, "BackupLimitExceeded: Maximum number of backups allowed (%d) exceeded", limit.backups)
+	case exceeds(more.backupGigabytes, used.backupGigabytes, limit.backupGigabytes):
+		return fault.New(fault.TooLarge, "VolumeBackupSizeExceedsAvailableQuota: Requested backup exceeds allowed Backup gigabytes quota. Requested %dG, quota is %dG and %dG has been consumed.",
+			more.backupGigabytes, limit.backupGigabytes, used.backupGigabytes)
 	case exceeds(more.gigabytes, used.gigabytes, limit.gigabytes):
 		return fault.New(fault.TooLarge, "VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes quota. Requested %dG, "+
 			"quota is %dG and %dG has been consumed.", more.gigabytes, limit.gigabytes, used.gigabytes)
@@ -65,8 +76,8 @@ func (s *Service) showLimits(w http.ResponseWriter, r *http.Request) error {
 	limit, used := s.quotaOf(project), s.used(project)
 	answer.JSON(w, http.StatusOK, map[string]any{"limits": map[string]any{"rate": []any{}, "absolute": map[string]any{
 		"maxTotalVolumes": limit.volumes, "maxTotalVolumeGigabytes": limit.gigabytes, "maxTotalSnapshots": limit.snapshots,
-		"maxTotalBackups": 0, "maxTotalBackupGigabytes": 0, "totalVolumesUsed": used.volumes, "totalGigabytesUsed": used.gigabytes,
-		"totalSnapshotsUsed": used.snapshots, "totalBackupsUsed": 0, "totalBackupGigabytesUsed": 0,
+		"maxTotalBackups": limit.backups, "maxTotalBackupGigabytes": limit.backupGigabytes, "totalVolumesUsed": used.volumes, "totalGigabytesUsed": used.gigabytes,
+		"totalSnapshotsUsed": used.snapshots, "totalBackupsUsed": used.backups, "totalBackupGigabytesUsed": used.backupGigabytes,
 	}}})
 	return nil
 }
@@ -81,7 +92,8 @@ func (s *Service) quotaBody(project string, limit usage, withUsage bool) map[str
 	}
 	return map[string]any{
 		"id": project, "volumes": value(limit.volumes, used.volumes), "gigabytes": value(limit.gigabytes, used.gigabytes),
-		"snapshots": value(limit.snapshots, used.snapshots), "backups": value(0, 0), "backup_gigabytes": value(0, 0),
+		"snapshots": value(limit.snapshots, used.snapshots), "backups": value(limit.backups, used.backups),
+		"backup_gigabytes":     value(limit.backupGigabytes, used.backupGigabytes),
 		"per_volume_gigabytes": value(-1, 0), "groups": value(0, 0),
 	}
 }
@@ -118,6 +130,7 @@ func (s *Service) updateQuota(w http.ResponseWriter, r *http.Request) error {
 	set.Volumes = cmp.Or(body.Quota.Volumes, set.Volumes)
 	set.Gigabytes = cmp.Or(body.Quota.Gigabytes, set.Gigabytes)
 	set.Snapshots = cmp.Or(body.Quota.Snapshots, set.Snapshots)
+	set.Backups = cmp.Or(body.Quota.Backups, set.Backups)
 	if err := s.quotas.Put(project, set); err != nil {
 		return fmt.Errorf("store a quota: %w", err)
 	}

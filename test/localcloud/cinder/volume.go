@@ -84,6 +84,7 @@ type CreateVolume struct {
 	Type             string            `json:"volume_type"`
 	SnapshotID       string            `json:"snapshot_id"`
 	SourceID         string            `json:"source_volid"`
+	BackupID         string            `json:"backup_id"`
 	ImageID          string            `json:"imageRef"`
 	AvailabilityZone string            `json:"availability_zone"`
 	Metadata         map[string]string `json:"metadata"`
@@ -128,6 +129,12 @@ func (s *Service) Create(ctx context.Context, projectID string, request CreateVo
 		}
 		source, size = snapshot.ID, snapshot.SizeGB
 		volume.Bootable, volume.ImageID, volume.ImageName = snapshot.Bootable, snapshot.ImageID, snapshot.ImageName
+	case request.BackupID != "":
+		backup, err := s.backupOf(projectID, request.BackupID)
+		if err != nil {
+			return Volume{}, err
+		}
+		source, size = backup.ID, backup.SizeGB
 	case request.SourceID != "":
 		original, err := s.Get(projectID, request.SourceID)
 		if err != nil {
@@ -163,7 +170,7 @@ func (s *Service) Create(ctx context.Context, projectID string, request CreateVo
 	return volume, s.volumes.Put(volume.ID, volume)
 }
 
-// makeFile makes the file of a volume or snapshot: a sparse one, with what is in that of source when one is named.
+// makeFile makes the file of a volume, snapshot or backup: a sparse one, with what is in that of source when one is named.
 func (s *Service) makeFile(ctx context.Context, id, source string, gigabytes int) error {
 	if source != "" {
 		output, err := exec.CommandContext(ctx, "cp", "--sparse=always", "--reflink=auto", s.file(source), s.file(id)).CombinedOutput()
