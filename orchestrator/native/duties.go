@@ -40,7 +40,7 @@ type KeptConfig struct {
 
 // Duties are what is looked after in clusters and servers.
 func Duties(config KeptConfig) []keeper.Duty {
-	duties := []keeper.Duty{health{config, clusterStatus}, newKept(config), newCertificates(config), newLoads(config), newGatewayLoads(config), newStorageDuty(config)}
+	duties := []keeper.Duty{health{config, clusterStatus}, newKept(config), newCertificates(config), newLoads(config), newGatewayLoads(config), newStorageDuty(config), newBackupsDuty(config)}
 	if config.Snapshots != nil {
 		duties = append(duties, newScheduled(config))
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/volumes"
 )
 
 // secretsOf are those of one cluster, by name.
@@ -139,4 +140,40 @@ func TestVolumesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
 	require.Len(t, look(), 2, "they are as they were")
 	failed = nil
 	require.Empty(t, look())
+}
+
+func TestClaimsAreBackedUpWhenThatIsDue(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	claims := []volumes.Claim{{Namespace: "default", Name: "data"}}
+	var list []volumes.Backup
+	var failure error
+	duty := newBackupsDuty(KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}})
+	duty.now = func() time.Time { return now }
+	duty.look = func(context.Context, *keeper.Environment, keeper.Cluster) ([]volumes.Claim, []volumes.Backup, error) {
+		return claims, list, failure
+	}
+	environment := &keeper.Environment{ID: "e", Clusters: []keeper.Cluster{{ObjectID: "c", Properties: map[string]any{"name": "kube", "claimBackupEvery": int64(24)}},
+		{ObjectID: "never", Properties: map[string]any{}}, {ObjectID: "without", Properties: map[string]any{"claimBackupEvery": int64(24)}}}}
+	look := func(want ...string) []keeper.Finding {
+		t.Helper()
+		result, err := duty.Look(t.Context(), environment)
+		require.NoError(t, err)
+		require.Equal(t, append([]string{}, want...), kinds(result.Findings))
+		return result.Findings
+	}
+	found := look("info claim-backup-due ")
+	require.Contains(t, found[0].Text, "Claims of cluster kube have no backup of the last 24 hours: default/data")
+	require.Equal(t, &keeper.Repair{ObjectID: "c", Method: "backUpClaims", Args: map[string]any{"scheduled": true}, Cloud: true, Routine: true, AfterFailure: true,
+		Text: "Claims of cluster kube are backed up, every 24 hours"}, found[0].Repair)
+	list = []volumes.Backup{{Why: volumes.Scheduled, Status: "creating", Claim: claims[0], Made: now}}
+	look()
+	now = now.Add(25 * time.Hour)
+	look("info claim-backup-due ")
+	list = []volumes.Backup{{Why: volumes.Scheduled, Status: "error", Failure: "the object store is full", Claim: claims[0], Made: now}}
+	require.Contains(t, look("info claim-backup-due ", "warning claim-backup-failed default/data")[1].Text, "it is in status error the object store is full")
+	failure = keeper.ErrNoDelegation
+	look()
+	failure = errors.New("Cinder is away")
+	_, err := duty.Look(t.Context(), environment)
+	require.Error(t, err)
 }

@@ -39,10 +39,11 @@ type Volume struct {
 	Made             time.Time
 }
 
-// NewVolume is what a volume is to be. Type and Zone are "" for the cloud's own choice. It begins as a copy of the snapshot, or the volume, with the id Snapshot or Source, or empty.
+// NewVolume is what a volume is to be. Type and Zone are "" for the cloud's own choice. It begins as a copy of the snapshot, the volume or the backup with the id Snapshot,
+// Source or Backup, or empty.
 type NewVolume struct {
 	Name, Description, Type, Zone string
-	Snapshot, Source              string
+	Snapshot, Source, Backup      string
 	GiB                           int
 	Metadata                      map[string]string
 }
@@ -118,8 +119,12 @@ func (b *BlockStorage) Volume(ctx context.Context, id string) (Volume, error) {
 
 // Create asks for a volume, which is there when it is available. After an error that is no fault there may be one all the same.
 func (b *BlockStorage) Create(ctx context.Context, wanted NewVolume) (Volume, error) {
-	made, err := volumes.Create(ctx, b.cinder, volumes.CreateOpts{Name: wanted.Name, Description: wanted.Description, Size: wanted.GiB, VolumeType: wanted.Type,
-		AvailabilityZone: wanted.Zone, SnapshotID: wanted.Snapshot, SourceVolID: wanted.Source, Metadata: wanted.Metadata}, nil).Extract()
+	client := b.cinder
+	if wanted.Backup != "" {
+		client = b.withBackups()
+	}
+	made, err := volumes.Create(ctx, client, volumes.CreateOpts{Name: wanted.Name, Description: wanted.Description, Size: wanted.GiB, VolumeType: wanted.Type,
+		AvailabilityZone: wanted.Zone, SnapshotID: wanted.Snapshot, SourceVolID: wanted.Source, BackupID: wanted.Backup, Metadata: wanted.Metadata}, nil).Extract()
 	if err != nil {
 		return Volume{}, refusal(ctx, "Cinder", fmt.Sprintf("make volume %s of %d GiB", wanted.Name, wanted.GiB), err)
 	}
