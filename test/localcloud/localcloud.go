@@ -1,4 +1,4 @@
-// Package localcloud puts the services of the local cloud together: Keystone, Glance, Nova, Neutron, Cinder, Swift and Heat behind one listener on
+// Package localcloud puts the services of the local cloud together: Keystone, Glance, Nova, Neutron, Cinder, Manila, Swift and Heat behind one listener on
 // loopback, with real servers and networks on this machine, and takes all of it down again.
 //
 // It is for development, demonstration and tests: its passwords are known, and its servers share the kernel of this machine.
@@ -26,6 +26,7 @@ import (
 	"github.com/burano/burano/test/localcloud/heat"
 	"github.com/burano/burano/test/localcloud/hypervisor"
 	"github.com/burano/burano/test/localcloud/keystone"
+	"github.com/burano/burano/test/localcloud/manila"
 	"github.com/burano/burano/test/localcloud/neutron"
 	"github.com/burano/burano/test/localcloud/nova"
 	"github.com/burano/burano/test/localcloud/swift"
@@ -176,6 +177,10 @@ func (c *Cloud) add(ctx context.Context, config Config, below string, identity *
 	if err != nil {
 		return err
 	}
+	shares, err := manila.New(manila.Config{StateDir: dir("manila"), Server: config.ExternalCIDR.Masked().Addr().Next().String(), Endpoint: endpoint, Logger: logger("manila")})
+	if err != nil {
+		return err
+	}
 	objects, err := swift.New(swift.Config{StateDir: dir("swift"), Logger: logger("swift")})
 	if err != nil {
 		return err
@@ -208,7 +213,7 @@ func (c *Cloud) add(ctx context.Context, config Config, below string, identity *
 		return fmt.Errorf("restore stacks: %w", err)
 	}
 	for path, handler := range map[string]http.Handler{"/image": images.Handler(), "/compute": made.compute.Handler(), "/network": networks.Handler(),
-		"/volume": volumes.Handler(), "/object-store": objects.Handler(), "/orchestration/v1": made.stacks.Handler()} {
+		"/volume": volumes.Handler(), "/share": shares.Handler(), "/object-store": objects.Handler(), "/orchestration/v1": made.stacks.Handler()} {
 		services[below+path] = handler
 	}
 	return nil

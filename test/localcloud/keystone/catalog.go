@@ -21,6 +21,7 @@ func localServices() []CatalogService {
 		{"compute", "nova", "/compute/v2.1"},
 		{"network", "neutron", "/network"},
 		{"volumev3", "cinderv3", "/volume/v3/{project}"},
+		{"sharev2", "manilav2", "/share/v2"},
 		{"object-store", "swift", "/object-store/v1/AUTH_{project}"},
 		{"orchestration", "heat", "/orchestration/v1/{project}"},
 	}

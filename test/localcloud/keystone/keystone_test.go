@@ -130,7 +130,7 @@ func TestAPasswordGivesATokenWithProjectRolesAndCatalog(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{
 		"identity": c.url + "/identity/v3", "image": c.url + "/image", "compute": c.url + "/compute/v2.1",
-		"network": c.url + "/network", "volumev3": c.url + "/volume/v3/" + c.project(demo).ID,
+		"network": c.url + "/network", "volumev3": c.url + "/volume/v3/" + c.project(demo).ID, "sharev2": c.url + "/share/v2",
 		"object-store": c.url + "/object-store/v1/AUTH_" + c.project(demo).ID, "orchestration": c.url + "/orchestration/v1/" + c.project(demo).ID,
 	}, addresses)
 }
