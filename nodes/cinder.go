@@ -16,7 +16,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// Volumes of Cinder are made, attached and deleted by a Burano server, which has what the cloud wants to see. The controllers on the masters have nothing: the one that
+// Volumes of Cinder, and shares of Manila, are made, attached and deleted by a Burano server, which has what the cloud wants to see. The controllers on the masters have nothing: the one that
 // leads listens on a socket, to which the server comes over SSH, and asks on the connection that the server has made.
 
 const (
@@ -32,13 +32,13 @@ const (
 // ErrVolumesHeld says that another server answers what a cluster asks for its volumes.
 var ErrVolumesHeld = errors.New("another Burano server answers what the cluster asks for its volumes")
 
-// HasStorage tells whether the cluster whose vault it is has, or may have, volumes of a back-end.
-func HasStorage(ctx context.Context, vault Vault, of kube.Storage) (bool, error) {
+// HasStorage tells whether the cluster whose vault it is has, or may have, volumes of one of these back-ends.
+func HasStorage(ctx context.Context, vault Vault, of ...kube.Storage) (bool, error) {
 	record, err := loadStorage(ctx, vault)
-	return slices.Contains(record.Backends, of), err
+	return slices.ContainsFunc(of, func(one kube.Storage) bool { return slices.Contains(record.Backends, one) }), err
 }
 
-// VolumeLine connects to the controllers of a cluster with volumes of Cinder. Whoever has the connection answers CSI calls (gRPC) on it until it ends. ErrVolumesHeld says
+// VolumeLine connects to the controllers of a cluster with volumes of Cinder or shares of Manila. Whoever has the connection answers CSI calls (gRPC) on it until it ends. ErrVolumesHeld says
 // that another one does already.
 func (c *Cluster) VolumeLine(ctx context.Context) (net.Conn, error) {
 	var failures []error
@@ -108,7 +108,7 @@ func (c *Cluster) awaitDetached(ctx context.Context, api *rest.Config, node Node
 	}
 	var left []string
 	err := wait.Every(pollEvery).For(detachPatience).Until(ctx, func(ctx context.Context) (err error) {
-		if left, err = kube.Attached(ctx, api, node.Name, kube.Cinder); err != nil {
+		if left, err = kube.Attached(ctx, api, node.Name, kube.Cinder, kube.Manila); err != nil {
 			return wait.Again(err)
 		}
 		if len(left) > 0 {

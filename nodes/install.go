@@ -42,6 +42,7 @@ type facts struct {
 	storage bool   // its image can serve volumes
 	cinder  bool   // also those of Cinder
 	zoned   bool   // also those that are in the zone of the node
+	manila  bool   // also shares of Manila
 	// keepalived says that its image has it, and virtual that it shares the address of the gateways, or did when it ran last.
 	keepalived, virtual bool
 	machine             string // its machine-id: another server has another one
@@ -72,6 +73,8 @@ func parseFacts(text string) facts {
 			f.cinder = true
 		case "zoned":
 			f.zoned = true
+		case "manila":
+			f.manila = true
 		case "keepalived":
 			f.keepalived = true
 		case "virtual":
@@ -119,7 +122,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	// A machine has all the files that a container has, and more: what is looked for does not depend on which it is.
 	design := d.design
 	design.host, design.metrics, design.shares, design.proxied = kube.Host{Machine: true}, d.cluster.config.Metrics, true, true
-	design.serves, design.attaches, design.zoned = true, true, true
+	design.serves, design.attaches, design.zoned, design.mounts = true, true, true, true
 	sketch, err := design.layout(node, pairs, 0)
 	if err != nil {
 		return err
@@ -142,7 +145,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	}
 	design.host, design.metrics = found.host, found.metrics && d.cluster.config.Metrics
 	design.shares, design.device, design.serves = found.keepalived, found.device, found.storage
-	design.attaches, design.zoned = found.cinder, found.zoned
+	design.attaches, design.zoned, design.mounts = found.cinder, found.zoned, found.manila
 	design.proxied = found.files[kube.ProxyOfContainerd] != ""
 	final, err := design.layout(node, pairs, found.mtu)
 	if err != nil {

@@ -74,6 +74,7 @@ type design struct {
 	serves      bool           // the node whose layout is made can serve volumes
 	attaches    bool           // also those of Cinder
 	zoned       bool           // also those that are in the zone of the node
+	mounts      bool           // also shares of Manila
 	proxied     bool           // the minion whose layout is made has had a proxy
 	device      string         // its interface that has its address
 	elect       bool           // controllers have a leader, because there are, or have been, several masters

@@ -186,6 +186,28 @@ func TestMastersWhoseImageHasMetricsServerRunIt(t *testing.T) {
 	})))
 }
 
+// Nodes of images without mount.nfs, and clusters without shares, stay as they are.
+func TestNodesWhoseImageMountsSharesDoSoWhereThereAreClassesOfManila(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	design, pairs := aDesign(t, nodes, Calico)
+	design.storage, design.serves = []kube.Storage{kube.Local, kube.Manila}, true
+	require.Equal(t, []kube.Storage{kube.Local}, design.serving(nodes[1]))
+	design.mounts = parseFacts("mtu 1450\nstorage\nmanila\n").manila
+	require.Equal(t, []kube.Storage{kube.Local, kube.Manila}, design.serving(nodes[1]))
+	for i, flag := range []string{"--manila=" + kube.StorageSocket, "--manila"} {
+		for name, order := range design.orders(nodes[i]) {
+			if _, there := pairs[name]; !there {
+				pairs[name] = pki.Pair{Certificate: []byte("<" + name + ": CN=" + order.Request.CommonName + ">\n"), Key: []byte("<" + name + " key>\n")}
+			}
+		}
+		l, err := design.layout(nodes[i], pairs, 1450)
+		require.NoError(t, err)
+		require.Contains(t, written(l.files()), flag)
+	}
+	design.cluster.Nodes[1].Machine = &access.Machine{}
+	require.Equal(t, []kube.Storage{kube.Local, kube.Manila}, design.serving(design.cluster.Nodes[1]), "a machine beside the cloud mounts shares, too")
+}
+
 // Clusters without storage classes, and nodes of former images, stay as they are.
 func TestNodesWhoseImageServesVolumesDoSoWhereThereAreStorageClasses(t *testing.T) {
 	nodes := nodesOf(1, 1, 1)

@@ -208,7 +208,7 @@ func (p *PodsStay) Unwrap() error { return p.Err }
 
 // evacuate leaves nothing on the nodes that anybody needs. No pod moves from one node that leaves to another.
 func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node) error {
-	volumes, err := HasStorage(ctx, c.config.Vault, kube.Cinder)
+	volumes, err := HasStorage(ctx, c.config.Vault, kube.Cinder, kube.Manila)
 	if err != nil {
 		return err
 	}

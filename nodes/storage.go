@@ -107,7 +107,9 @@ func (d design) serving(node Node) []kube.Storage {
 	if !d.serves {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(d.storage), func(backend kube.Storage) bool { return backend == kube.Cinder && (!d.attaches || node.Machine != nil) })
+	return slices.DeleteFunc(slices.Clone(d.storage), func(backend kube.Storage) bool {
+		return backend == kube.Cinder && (!d.attaches || node.Machine != nil) || backend == kube.Manila && !d.mounts
+	})
 }
 
 // storageUnits adds the unit of a node whose image can serve volumes.
@@ -151,7 +153,7 @@ func (d *deployment) served(node Node) []kube.Storage {
 	found := d.installed[node.Name].facts
 	d.mu.Unlock()
 	design := d.design
-	design.serves, design.attaches = found.storage, found.cinder
+	design.serves, design.attaches, design.mounts = found.storage, found.cinder, found.manila
 	return design.serving(node)
 }
 
@@ -204,7 +206,7 @@ func (d *deployment) storage(ctx context.Context, lead Node, serving []Node) err
 				kube.StorageUnit, backend)
 		}
 	}
-	if d.cluster.config.Storing != nil && slices.Contains(began, kube.Cinder) {
+	if d.cluster.config.Storing != nil && (slices.Contains(began, kube.Cinder) || slices.Contains(began, kube.Manila)) {
 		d.cluster.config.Storing()
 	}
 	if slices.Contains(wanted, kube.Cinder) { // before its classes, so that the first claim may be of a snapshot; an older image has none of it
@@ -409,11 +411,17 @@ func (c *Cluster) WithoutStorage(ctx context.Context) (lacking []string, err err
 		return nil, nil
 	}
 	look := "test -x " + kube.StorageProgram
-	switch {
-	case newer:
-		look = "[[ $(" + kube.StorageProgram + " -help 2>&1) == *-zone* ]] && command -v mkfs.xfs >/dev/null"
-	case slices.Contains(added, kube.Cinder):
-		look = "[[ $(" + kube.StorageProgram + " -help 2>&1) == *-cinder* ]]"
+	knows := func(flag string) { look += " && [[ $(" + kube.StorageProgram + " -help 2>&1) == *" + flag + "* ]]" }
+	if slices.Contains(added, kube.Cinder) {
+		knows("-cinder")
+	}
+	if slices.Contains(added, kube.Manila) {
+		knows("-manila")
+		look += " && test -x /sbin/mount.nfs"
+	}
+	if newer {
+		knows("-zone")
+		look += " && command -v mkfs.xfs >/dev/null"
 	}
 	all := slices.DeleteFunc(c.config.staying(), func(node Node) bool { return node.Role == Gateway || node.Machine != nil })
 	return c.without(ctx, all, kube.StorageNodeUnit, look), nil

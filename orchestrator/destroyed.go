@@ -42,7 +42,11 @@ func (p placed) volumes() string {
 	}
 	switch {
 	case p.properties["keepVolumes"] == false:
-		return text + "; its volumes in Cinder, where it has any, are deleted (keepVolumes: false), but for those of classes whose reclaimPolicy is Retain"
+		return text + "; its volumes in Cinder and shares in Manila, where it has any, are deleted (keepVolumes: false), but for those of classes whose reclaimPolicy is Retain"
+	case of("cinder") && of("manila"):
+		return text + "; its volumes in Cinder and shares in Manila stay (keepVolumes), and are yours to delete"
+	case of("manila"):
+		return text + "; its shares in Manila stay (keepVolumes), and are yours to delete"
 	case of("cinder"):
 		return text + "; its volumes in Cinder stay (keepVolumes), and are yours to delete"
 	}

@@ -242,6 +242,7 @@ func contentsOf(path, digest string) map[string]string {
 		openstack.StorageProperty:    manifest.Modules["storage"],
 		openstack.CinderProperty:     manifest.Modules["cinder"],
 		openstack.XFSProperty:        manifest.Packages["xfsprogs"],
+		openstack.NFSProperty:        manifest.Packages["nfs-common"],
 		openstack.RegistryProperty:   manifest.Modules["distribution"],
 		openstack.CalicoProperty:     manifest.Modules["calico-files"],
 	} {

@@ -60,10 +60,12 @@ const (
 	Local Storage = "local"
 	// Cinder is the back-end whose volumes are the cloud's, attached to the server of the node where they are used.
 	Cinder Storage = "cinder"
+	// Manila is the back-end whose volumes are shares of the cloud, which all nodes that use one mount over NFS.
+	Manila Storage = "manila"
 )
 
 // Storages are all back-ends.
-func Storages() []Storage { return []Storage{Cinder, Local} }
+func Storages() []Storage { return []Storage{Cinder, Local, Manila} }
 
 // storage is what a back-end is to Kubernetes.
 type storage interface {
@@ -84,6 +86,8 @@ func (s Storage) backend() storage {
 		return localStorage{}
 	case Cinder:
 		return cinderStorage{}
+	case Manila:
+		return manilaStorage{}
 	}
 	return nil
 }
@@ -105,6 +109,7 @@ type StorageClass struct {
 	Zones        []string
 	FileSystem   string // ext4 or xfs; "" for ext4
 	MountOptions []string
+	ShareNetwork string // of Manila, by name or id; "" for none
 }
 
 // Follows tells whether volumes of the class are made in the zones of the nodes that use them.
@@ -192,6 +197,8 @@ func (localStorage) refuses(class StorageClass) error {
 		return fmt.Errorf("zones are %s, and a local volume is on the node of its first pod: leave them out, and have the pod say where it runs", strings.Join(class.Zones, ", "))
 	case class.FileSystem != "" || len(class.MountOptions) > 0:
 		return errors.New("a local volume is a directory, and has no file system of its own: leave fsType and mountOptions out")
+	case class.ShareNetwork != "":
+		return fmt.Errorf("shareNetwork is %q, which shares of Manila alone have: leave it out", class.ShareNetwork)
 	}
 	return nil
 }
@@ -214,10 +221,11 @@ func (cinderStorage) refuses(class StorageClass) error {
 	if class.FileSystem != "" && class.FileSystem != "ext4" && class.FileSystem != XFS {
 		return fmt.Errorf("fsType is %q: say ext4 or xfs", class.FileSystem)
 	}
-	for _, option := range class.MountOptions {
-		if option == "" || strings.ContainsAny(option, ", \t\n") {
-			return fmt.Errorf("mountOptions have %q: say one option in each entry, such as noatime", option)
-		}
+	if class.ShareNetwork != "" {
+		return fmt.Errorf("shareNetwork is %q, which shares of Manila alone have: leave it out", class.ShareNetwork)
+	}
+	if err := checkMountOptions(class.MountOptions); err != nil {
+		return err
 	}
 	for i, zone := range class.Zones {
 		if wrong := validation.IsValidLabelValue(zone); class.Follows() && (zone == "" || len(wrong) > 0) {
@@ -225,6 +233,15 @@ func (cinderStorage) refuses(class StorageClass) error {
 		}
 		if slices.Contains(class.Zones[:i], zone) {
 			return fmt.Errorf("zones have %s twice", zone)
+		}
+	}
+	return nil
+}
+
+func checkMountOptions(options []string) error {
+	for _, option := range options {
+		if option == "" || strings.ContainsAny(option, ", \t\n") {
+			return fmt.Errorf("mountOptions have %q: say one option in each entry, such as noatime", option)
 		}
 	}
 	return nil
@@ -294,6 +311,9 @@ func (c Cluster) StorageControllers(backends []Storage, name string, pairs map[s
 	if slices.Contains(backends, Cinder) {
 		command = append(command, "--cinder="+StorageSocket)
 	}
+	if slices.Contains(backends, Manila) {
+		command = append(command, "--manila="+StorageSocket)
+	}
 	if name != "" {
 		command = append(command, "--elect="+name)
 	}
@@ -323,6 +343,9 @@ func (c Cluster) StorageNode(node Node, zone string, backends []Storage, pairs m
 		if zone != "" {
 			command = append(command, "--zone="+zone)
 		}
+	}
+	if slices.Contains(backends, Manila) {
+		command = append(command, "--manila")
 	}
 	return systemd.Unit{
 		Name:        StorageNodeUnit,
@@ -438,8 +461,8 @@ func volumesOf(ctx context.Context, client kubernetes.Interface, of Storage) (li
 	return list, nil
 }
 
-// Attached are the names of the volumes of a back-end that are attached to a node, or being attached or detached.
-func Attached(ctx context.Context, config *rest.Config, node string, of Storage) (volumes []string, err error) {
+// Attached are the names of the volumes of back-ends that are attached to a node, or being attached or detached.
+func Attached(ctx context.Context, config *rest.Config, node string, of ...Storage) (volumes []string, err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
@@ -449,7 +472,7 @@ func Attached(ctx context.Context, config *rest.Config, node string, of Storage)
 		return nil, fmt.Errorf("look at what is attached: %w", err)
 	}
 	for _, one := range all.Items {
-		if one.Spec.NodeName == node && one.Spec.Attacher == of.Driver() && one.Spec.Source.PersistentVolumeName != nil {
+		if one.Spec.NodeName == node && slices.ContainsFunc(of, func(s Storage) bool { return s.Driver() == one.Spec.Attacher }) && one.Spec.Source.PersistentVolumeName != nil {
 			volumes = append(volumes, *one.Spec.Source.PersistentVolumeName)
 		}
 	}

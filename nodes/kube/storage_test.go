@@ -15,7 +15,7 @@ func TestStorageClassesAreChecked(t *testing.T) {
 	require.Empty(t, CheckStorageClasses([]StorageClass{good, {Name: "kept.local", Backend: Local, Reclaim: "Retain"}}))
 	for want, change := range map[string]func(*StorageClass){
 		`storage class "A b": a name has small letters`:                      func(c *StorageClass) { c.Name = "A b" },
-		`there is no back-end "tape": there are [cinder local]`:              func(c *StorageClass) { c.Backend = "tape" },
+		`there is no back-end "tape": there are [cinder local manila]`:       func(c *StorageClass) { c.Backend = "tape" },
 		`reclaimPolicy is "Recycle": say Delete or Retain`:                   func(c *StorageClass) { c.Reclaim = "Recycle" },
 		`type is "ssd", and a local volume is a directory`:                   func(c *StorageClass) { c.Type = "ssd" },
 		`zones are one, two, and a local volume is on the node of its first`: func(c *StorageClass) { c.Zones = []string{"one", "two"} },
@@ -86,6 +86,32 @@ func TestANodeWhoseServerIsInAnotherZoneSaysSo(t *testing.T) {
 		now, err := client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 		require.NoError(t, err)
 		require.Equal(t, labels, now.Labels, "the kubelet of a node gives it its first label")
+	}
+}
+
+func TestAClassOfManilaSaysWhatItsSharesAre(t *testing.T) {
+	class := StorageClass{Name: "shared", Backend: Manila, Reclaim: "Delete"}
+	require.Empty(t, CheckStorageClasses([]StorageClass{class}))
+	object := class.Object().Object
+	require.Equal(t, "manila.burano.io", object["provisioner"])
+	require.Equal(t, true, object["allowVolumeExpansion"])
+	require.NotContains(t, object, "parameters")
+	require.Equal(t, []any{map[string]any{"matchLabelExpressions": []any{map[string]any{"key": ManilaNode, "values": []any{"true"}}}}}, object["allowedTopologies"])
+	class.Type, class.Zones, class.Reclaim, class.ShareNetwork, class.MountOptions = "fast", []string{"az1"}, "Retain", "storage", []string{"nconnect=4"}
+	object = class.Object().Object
+	require.Equal(t, map[string]any{"type": "fast", "zone": "az1", "keep": "true", "shareNetwork": "storage"}, object["parameters"])
+	require.Equal(t, []any{"nconnect=4"}, object["mountOptions"])
+	for want, change := range map[string]func(*StorageClass){
+		"has the file system of its server: leave fsType out":       func(c *StorageClass) { c.FileSystem = "ext4" },
+		"zones are az1, az2, and shares of a class are made in one": func(c *StorageClass) { c.Zones = []string{"az1", "az2"} },
+		`mountOptions have "a,b": say one option in each entry`:     func(c *StorageClass) { c.MountOptions = []string{"a,b"} },
+		`shareNetwork is "storage", which shares of Manila alone have: `: func(c *StorageClass) {
+			*c = StorageClass{Name: "c", Backend: Cinder, Reclaim: "Delete", ShareNetwork: "storage"}
+		},
+	} {
+		wrong := class
+		change(&wrong)
+		require.ErrorContains(t, errors.Join(CheckStorageClasses([]StorageClass{wrong})...), want)
 	}
 }
 

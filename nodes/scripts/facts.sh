@@ -1,6 +1,6 @@
 #!/bin/bash
 # Prints what is on the node already, one fact a line:
-# mtu N | device NAME | six | machine ID | memory KIB | resolver ADDRESS | metrics | storage | cinder | zoned | keepalived | virtual | file SHA256 PATH | link PATH TARGET
+# mtu N | device NAME | six | machine ID | memory KIB | resolver ADDRESS | metrics | storage | cinder | zoned | manila | keepalived | virtual | file SHA256 PATH | link PATH TARGET
 # ADDRESS is the node's own address, and ADDRESS6 that of IPv6 that it is to have too; PATHS are the files asked for, one a line.
 set -euo pipefail
 device=$(ip -o addr show to "${ADDRESS:?}" | awk 'NR == 1 {print $2}')
@@ -33,6 +33,9 @@ if [ -x /opt/burano/bin/storage-node ]; then
 	fi
 	if [[ $known == *-zone* ]]; then
 		echo zoned
+	fi
+	if [[ $known == *-manila* ]] && [ -x /sbin/mount.nfs ]; then
+		echo manila
 	fi
 fi
 if [ -x /usr/sbin/keepalived ]; then

@@ -27,7 +27,8 @@ func storageClasses(cluster *muranopl.Object) (classes []kube.StorageClass) {
 			value, _ := fields[name].(string)
 			return value
 		}
-		class := kube.StorageClass{Name: text("name"), Backend: kube.Storage(text("backend")), Type: text("type"), Reclaim: cmp.Or(text("reclaimPolicy"), "Delete"), FileSystem: text("fsType")}
+		class := kube.StorageClass{Name: text("name"), Backend: kube.Storage(text("backend")), Type: text("type"), Reclaim: cmp.Or(text("reclaimPolicy"), "Delete"), FileSystem: text("fsType"),
+			ShareNetwork: text("shareNetwork")}
 		class.Default, _ = fields["default"].(bool)
 		list := func(name string) (all []string) {
 			entries, _ := fields[name].([]any)
@@ -67,6 +68,14 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 			return nil, err
 		}
 	}
+	manila := slices.ContainsFunc(classes, func(class kube.StorageClass) bool { return class.Backend == kube.Manila })
+	if manila {
+		if _, err := project.SharedFileSystems(); fault.KindOf(err) == fault.NotFound {
+			problems = append(problems, fmt.Errorf("storageClasses has the back-end manila, and %w", err))
+		} else if err != nil {
+			return nil, err
+		}
+	}
 	err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role != nodes.Gateway }, func(image openstack.NodeImage, of member) {
 		lacks := func(what, property string) {
 			problems = append(problems, fmt.Errorf("image %s of node %s does not say that it can serve volumes%s: build a node image with this release and upload it, "+
@@ -76,6 +85,8 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 			lacks(", which storageClasses need", openstack.StorageProperty)
 		} else if cinder && image.Cinder == "" {
 			lacks(" of Cinder, which storageClasses has", openstack.CinderProperty)
+		} else if manila && image.NFS == "" {
+			lacks(" that are shares of Manila, which storageClasses has", openstack.NFSProperty)
 		} else if newer && image.XFS == "" {
 			lacks(" of Cinder with the file system xfs, or in the zones of their nodes, which storageClasses asks for", openstack.XFSProperty)
 		}

@@ -23,7 +23,7 @@ import (
 
 const (
 	dutyStorage = "storage"
-	// storageIdle is how often it is looked where no cluster has volumes of Cinder: the end of every task has it looked, too. storagePause is how often it is made sure that
+	// storageIdle is how often it is looked where no cluster has volumes of the cloud: the end of every task has it looked, too. storagePause is how often it is made sure that
 	// the controllers of a cluster have somebody who answers them.
 	storageIdle  = time.Hour
 	storagePause = 10 * time.Second
@@ -32,7 +32,7 @@ const (
 	leftAge   = time.Hour
 )
 
-// storageDuty answers what clusters with volumes of Cinder ask for them, over a connection to a master that is kept between looks. The controllers there take one server at a
+// storageDuty answers what clusters with volumes of Cinder or shares of Manila ask for them, over a connection to a master that is kept between looks. The controllers there take one server at a
 // time, so that of several servers the others only see to it that somebody answers. Where no cluster has such volumes it asks nobody anything.
 type storageDuty struct {
 	KeptConfig
@@ -44,16 +44,17 @@ type storageDuty struct {
 	left     map[string]left // by environment and cluster
 }
 
-// left are the volumes and snapshots in Cinder that a cluster did not know when it was looked last.
+// left are the volumes and snapshots in Cinder, and the shares in Manila, that a cluster did not know when it was looked last.
 type left struct {
 	looked    time.Time
 	volumes   []openstack.Volume
 	snapshots []openstack.Snapshot
+	shares    []openstack.Share
 }
 
 func newStorageDuty(config KeptConfig) *storageDuty {
 	s := &storageDuty{KeptConfig: config, line: (*nodes.Cluster).VolumeLine, answered: map[string]bool{}, left: map[string]left{}}
-	s.find = s.unknown
+	s.find = s.strange
 	return s
 }
 
@@ -63,7 +64,7 @@ func (s *storageDuty) Every() time.Duration { return storageIdle }
 
 func (s *storageDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	for _, cluster := range environment.Clusters {
-		has, err := nodes.HasStorage(ctx, environmentVault{s.Secrets, environment.ID, cluster.ObjectID}, kube.Cinder)
+		has, err := nodes.HasStorage(ctx, environmentVault{s.Secrets, environment.ID, cluster.ObjectID}, kube.Cinder, kube.Manila)
 		if err != nil {
 			return result, err
 		}
@@ -73,7 +74,7 @@ func (s *storageDuty) Look(ctx context.Context, environment *keeper.Environment)
 		result.Next = min(storagePause, s.Interval)
 		if _, err := environment.Project(ctx, ""); errors.Is(err, keeper.ErrNoDelegation) {
 			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "volumes-undelegated", Severity: keeper.Warning,
-				Text:  fmt.Sprintf("Volumes of cluster %s are neither made, attached nor deleted in Cinder: the environment has no standing delegation. What runs with its volumes goes on", cluster.Name()),
+				Text:  fmt.Sprintf("Volumes of cluster %s are neither made, attached nor deleted in the cloud: the environment has no standing delegation. What runs with its volumes goes on", cluster.Name()),
 				Mends: "Give it one: burano environment delegation set " + environment.Name})
 		}
 		result.Findings = append(result.Findings, s.leftovers(ctx, environment, cluster)...)
@@ -82,14 +83,14 @@ func (s *storageDuty) Look(ctx context.Context, environment *keeper.Environment)
 				return result, errors.Join(err, ctx.Err())
 			}
 			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "volumes-unanswered", Severity: keeper.Warning,
-				Text:  fmt.Sprintf("Volumes of cluster %s are neither made, attached nor deleted in Cinder, because its controllers are not reached: %v. What runs with its volumes goes on", cluster.Name(), err),
+				Text:  fmt.Sprintf("Volumes of cluster %s are neither made, attached nor deleted in the cloud, because its controllers are not reached: %v. What runs with its volumes goes on", cluster.Name(), err),
 				Mends: "It is tried again by itself. Bring back a master, or deploy the environment again, which starts what does not run there"})
 		}
 	}
 	return result, nil
 }
 
-// leftovers are findings about volumes and snapshots in Cinder that a cluster does not know. Where that cannot be found out, which others say, they are as they were.
+// leftovers are findings about volumes and snapshots in Cinder, and shares in Manila, that a cluster does not know. Where that cannot be found out, which others say, they are as they were.
 func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) (findings []keeper.Finding) {
 	key := environment.ID + "/" + cluster.ObjectID
 	s.mutex.Lock()
@@ -97,7 +98,7 @@ func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environ
 	s.mutex.Unlock()
 	if time.Since(known.looked) > leftEvery {
 		if found, err := s.find(ctx, environment, cluster); err != nil {
-			s.Logger.DebugContext(ctx, "whether volumes are left in Cinder could not be found out", "environment", environment.ID, "cluster", cluster.Name(), "error", err)
+			s.Logger.DebugContext(ctx, "whether volumes are left in the cloud could not be found out", "environment", environment.ID, "cluster", cluster.Name(), "error", err)
 		} else {
 			known = found
 			known.looked = time.Now()
@@ -106,25 +107,30 @@ func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environ
 			s.mutex.Unlock()
 		}
 	}
-	add := func(kind, plural, object, command string, gib int, names []string) {
+	add := func(kind, service, plural, object, command string, gib int, names []string) {
 		if len(names) == 0 {
 			return
 		}
 		findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: kind, Severity: keeper.Info,
-			Text:  fmt.Sprintf("%d %s in Cinder, of %d GiB together, were made for cluster %s, and no %s of it is any of them: %s", len(names), plural, gib, cluster.Name(), object, some(names)),
-			Mends: "Delete those in Cinder whose data nobody needs (" + command + "). Burano deletes none of them"})
+			Text:  fmt.Sprintf("%d %s in %s, of %d GiB together, were made for cluster %s, and no %s of it is any of them: %s", len(names), plural, service, gib, cluster.Name(), object, some(names)),
+			Mends: "Delete those in " + service + " whose data nobody needs (" + command + "). Burano deletes none of them"})
 	}
 	gib := 0
 	var names []string
 	for _, one := range known.volumes {
 		gib, names = gib+one.GiB, append(names, fmt.Sprintf("%s (%s)", one.ID, one.Name))
 	}
-	add("volumes-left", "volumes", "PersistentVolume", "openstack volume delete", gib, names)
+	add("volumes-left", "Cinder", "volumes", "PersistentVolume", "openstack volume delete", gib, names)
 	gib, names = 0, nil
 	for _, one := range known.snapshots {
 		gib, names = gib+one.GiB, append(names, fmt.Sprintf("%s (%s)", one.ID, one.Name))
 	}
-	add("volume-snapshots-left", "snapshots of volumes", "VolumeSnapshotContent", "openstack volume snapshot delete", gib, names)
+	add("volume-snapshots-left", "Cinder", "snapshots of volumes", "VolumeSnapshotContent", "openstack volume snapshot delete", gib, names)
+	gib, names = 0, nil
+	for _, one := range known.shares {
+		gib, names = gib+one.GiB, append(names, fmt.Sprintf("%s (%s)", one.ID, one.Name))
+	}
+	add("shares-left", "Manila", "shares", "PersistentVolume", "openstack share delete", gib, names)
 	return findings
 }
 
@@ -230,20 +236,48 @@ func answerOn(ctx context.Context, line net.Conn, cluster volumes.Cluster) error
 	return server.Serve(newOneConnection(line))
 }
 
+// strange is all in the cloud that was made for a cluster and that it does not know. Back-ends that it has not are not asked.
+func (s *storageDuty) strange(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) (found left, err error) {
+	vault := environmentVault{s.Secrets, environment.ID, cluster.ObjectID}
+	if has, err := nodes.HasStorage(ctx, vault, kube.Cinder); err != nil {
+		return found, err
+	} else if has {
+		if found, err = s.unknown(ctx, environment, cluster); err != nil {
+			return found, err
+		}
+	}
+	if has, err := nodes.HasStorage(ctx, vault, kube.Manila); err != nil || !has {
+		return found, err
+	}
+	found.shares, err = s.unknownShares(ctx, environment, cluster)
+	return found, err
+}
+
 // clusterOf is a cluster as those know it who answer for its volumes. What is known of its nodes is read each time, and so is the delegation: it may be given, or revoked, at
 // any time.
 func (s *storageDuty) clusterOf(environment *keeper.Environment, cluster keeper.Cluster) volumes.Cluster {
 	return volumes.Cluster{ID: volumes.ClusterID(environment.ID, cluster.ObjectID), Name: cluster.Name(), Logger: s.Logger,
 		Cloud: func(ctx context.Context) (volumes.Cloud, error) {
-			project, err := environment.Project(ctx, "")
-			if errors.Is(err, keeper.ErrNoDelegation) {
-				return nil, fault.New(fault.Conflict, "environment %s has no standing delegation, without which Burano asks the cloud for no volumes: burano environment delegation set %s",
-					environment.Name, environment.Name)
-			}
+			project, err := delegated(ctx, environment)
 			if err != nil {
 				return nil, err
 			}
 			return project.BlockStorage()
+		},
+		Shares: func(ctx context.Context) (volumes.Shares, error) {
+			project, err := delegated(ctx, environment)
+			if err != nil {
+				return nil, err
+			}
+			return project.SharedFileSystems()
+		},
+		Addresses: func(ctx context.Context) (map[string]string, error) {
+			known, err := factsOf(ctx, environmentVault{s.Secrets, environment.ID, cluster.ObjectID})
+			addresses := map[string]string{}
+			for _, node := range known.Nodes {
+				addresses[node.Name] = node.Address.String()
+			}
+			return addresses, err
 		},
 		Servers: func(ctx context.Context) (map[string]string, error) {
 			known, err := factsOf(ctx, environmentVault{s.Secrets, environment.ID, cluster.ObjectID})
@@ -253,6 +287,16 @@ func (s *storageDuty) clusterOf(environment *keeper.Environment, cluster keeper.
 			}
 			return servers, err
 		}}
+}
+
+// delegated is the project of an environment, which says what to do where it has no delegation.
+func delegated(ctx context.Context, environment *keeper.Environment) (*openstack.Project, error) {
+	project, err := environment.Project(ctx, "")
+	if errors.Is(err, keeper.ErrNoDelegation) {
+		return nil, fault.New(fault.Conflict, "environment %s has no standing delegation, without which Burano asks the cloud for no volumes: burano environment delegation set %s",
+			environment.Name, environment.Name)
+	}
+	return project, err
 }
 
 // oneConnection is a listener that has one connection, and ends with it.

@@ -95,6 +95,20 @@ func TestControllersOfVolumesHaveSomebodyWhoAnswers(t *testing.T) {
 	require.Contains(t, look("volumes-undelegated", "volumes-unanswered").Findings[1].Text, "no route to kube-1. What runs with its volumes goes on")
 }
 
+func TestSharesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
+	duty, environment := storing(t, `{"backends": ["manila"]}`, func() (net.Conn, error) { return nil, nodes.ErrVolumesHeld })
+	environment.Project = func(context.Context, string) (*openstack.Project, error) { return nil, nil }
+	duty.find = func(context.Context, *keeper.Environment, keeper.Cluster) (left, error) {
+		return left{shares: []openstack.Share{{ID: "id", Name: "pvc-1", GiB: 3}}}, nil
+	}
+	result, err := duty.Look(t.Context(), environment)
+	require.NoError(t, err)
+	require.Len(t, result.Findings, 1)
+	require.Equal(t, "shares-left", result.Findings[0].Kind)
+	require.Equal(t, "1 shares in Manila, of 3 GiB together, were made for cluster kube, and no PersistentVolume of it is any of them: id (pvc-1)", result.Findings[0].Text)
+	require.Contains(t, result.Findings[0].Mends, "openstack share delete")
+}
+
 func TestVolumesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
 	duty, environment := storing(t, `{"backends": ["cinder"]}`, func() (net.Conn, error) { return nil, nodes.ErrVolumesHeld })
 	environment.Project = func(context.Context, string) (*openstack.Project, error) { return nil, nil }

@@ -17,19 +17,34 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// propertyKeepVolumes says that a cluster's volumes in Cinder stay when it is destroyed.
+// propertyKeepVolumes says that a cluster's volumes in Cinder, and its shares in Manila, stay when it is destroyed.
 const propertyKeepVolumes = "keepVolumes"
 
 // releasePatience is how long Nova may take to give back the volumes of servers that it has deleted.
 const releasePatience = 2 * time.Minute
 
-// leaveVolumes has it be decided what becomes of the volumes that a cluster has in Cinder, once its servers are gone.
+// leaveVolumes has it be decided what becomes of the volumes that a cluster has in Cinder, and of its shares in Manila, once its servers are gone.
 func (c *clusters) leaveVolumes(ctx context.Context, object *muranopl.Object) error {
-	has, err := nodes.HasStorage(ctx, vault{c.runtime, object.ID()}, kube.Cinder)
-	if err != nil || !has {
-		return err
+	ends := map[kube.Storage]func(context.Context, *muranopl.Object) error{kube.Cinder: c.endVolumes, kube.Manila: c.endShares}
+	for backend := range ends {
+		has, err := nodes.HasStorage(ctx, vault{c.runtime, object.ID()}, backend)
+		if err != nil {
+			return err
+		}
+		if !has {
+			delete(ends, backend)
+		}
 	}
-	decide := func(ctx context.Context) error { return c.endVolumes(ctx, object) }
+	if len(ends) == 0 {
+		return nil
+	}
+	decide := func(ctx context.Context) error {
+		var failures []error
+		for _, end := range ends {
+			failures = append(failures, end(ctx, object))
+		}
+		return errors.Join(failures...)
+	}
 	if c.objects.model() != nil {
 		c.runtime.AtEnd(decide)
 		return nil

@@ -11,15 +11,23 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// answer answers what a cluster asks for its volumes of Cinder, with the task's own project, until ctx ends. The keeper does not begin to while a task runs, and what the task
+// answer answers what a cluster asks for its volumes of Cinder and shares of Manila, with the task's own project, until ctx ends. The keeper does not begin to while a task runs, and what the task
 // deploys may wait for volumes. Where the keeper of some server does so already, that one goes on.
 func (c *clusters) answer(ctx context.Context, object *muranopl.Object, live *nodes.Cluster, list []nodes.Node) {
-	servers := map[string]string{}
+	servers, addresses := map[string]string{}, map[string]string{}
 	for _, node := range list {
-		servers[node.Name] = node.Server
+		servers[node.Name], addresses[node.Name] = node.Server, node.Address.String()
 	}
 	asked := volumes.Cluster{ID: volumes.ClusterID(c.runtime.EnvironmentID(), object.ID()), Name: object.Text("name"), Logger: c.reports.logger,
-		Servers: func(context.Context) (map[string]string, error) { return servers, nil },
+		Servers:   func(context.Context) (map[string]string, error) { return servers, nil },
+		Addresses: func(context.Context) (map[string]string, error) { return addresses, nil },
+		Shares: func(ctx context.Context) (volumes.Shares, error) {
+			project, err := c.runtime.Project(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return project.SharedFileSystems()
+		},
 		Cloud: func(ctx context.Context) (volumes.Cloud, error) {
 			project, err := c.runtime.Project(ctx)
 			if err != nil {

@@ -28,6 +28,9 @@ const CinderProperty = "burano_cinder"
 // XFSProperty is the property of a node image that says which xfsprogs is in it, such as 6.1.0-1. With it come storage classes of Cinder whose volumes are in the zones of their nodes.
 const XFSProperty = "burano_xfs"
 
+// NFSProperty is the property of a node image that says which nfs-common is in it, such as 1:2.6.2-4+deb12u1. With it come storage classes of Manila.
+const NFSProperty = "burano_nfs"
+
 // RegistryProperty is the property of a node image that says which registry of container images is in it, such as v3.1.2.
 const RegistryProperty = "burano_registry"
 
@@ -42,6 +45,7 @@ type NodeImage struct {
 	Storage    string // which controllers of volumes are in it; "" where the image does not say, or has none
 	Cinder     string // which controller attaches volumes of Cinder; "" where the image does not say, or has none
 	XFS        string // which xfsprogs is in it; "" where the image does not say, or has none
+	NFS        string // which nfs-common is in it; "" where the image does not say, or has none
 	Registry   string // which registry of container images is in it; "" where the image does not say, or has none
 	Calico     string // of which it has all that BGP needs; "" where the image does not say, or has it not
 }
@@ -85,9 +89,10 @@ func nodeImage(image images.Image) NodeImage {
 	storage, _ := image.Properties[StorageProperty].(string)
 	cinder, _ := image.Properties[CinderProperty].(string)
 	xfs, _ := image.Properties[XFSProperty].(string)
+	nfs, _ := image.Properties[NFSProperty].(string)
 	registry, _ := image.Properties[RegistryProperty].(string)
 	calico, _ := image.Properties[CalicoProperty].(string)
-	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage, Cinder: cinder, XFS: xfs, Registry: registry, Calico: calico}
+	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage, Cinder: cinder, XFS: xfs, NFS: nfs, Registry: registry, Calico: calico}
 }
 
 // ImageOf is the id of the image that a server was made from; "" where Nova does not say, or does not know the server.

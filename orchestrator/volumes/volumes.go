@@ -1,6 +1,6 @@
 // Package volumes answers what the controllers of a cluster ask of the cloud for the volumes of its claims: it is the CSI driver's Controller service
-// (https://github.com/container-storage-interface/spec), over Cinder and Nova. The controllers run on the cluster's masters, and have no credential of the cloud. So what they may
-// ask for is narrow: volumes that were made for this cluster, and its own servers.
+// (https://github.com/container-storage-interface/spec), over Cinder and Nova, and over Manila. The controllers run on the cluster's masters, and have no credential of the cloud. So what they may
+// ask for is narrow: volumes and shares that were made for this cluster, and its own servers.
 package volumes
 
 import (
@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -73,16 +72,21 @@ type Cluster struct {
 	ID, Name string // ID is its ClusterID
 	// Cloud reaches the cluster's project. Its faults are told to those who wait for a volume.
 	Cloud func(ctx context.Context) (Cloud, error)
+	// Shares reaches the project's shares.
+	Shares func(ctx context.Context) (Shares, error)
 	// Servers are the ids in Nova of the nodes' servers, by the names of the nodes; "" for a machine that is none of the cloud's.
 	Servers func(ctx context.Context) (map[string]string, error)
-	Logger  *slog.Logger
+	// Addresses are those of the nodes, by their names, from which they reach shares.
+	Addresses func(ctx context.Context) (map[string]string, error)
+	Logger    *slog.Logger
 }
 
-// Serve registers the driver of a cluster at a server.
+// Serve registers the drivers of a cluster at a server.
 func Serve(at *grpc.Server, cluster Cluster) {
-	d := &driver{Cluster: cluster, busy: map[string]bool{}}
+	d := &driver{Cluster: cluster, turns: newTurns("volume")}
 	csi.RegisterIdentityServer(at, d)
 	csi.RegisterControllerServer(at, d)
+	serveShares(at, cluster)
 }
 
 type driver struct {
@@ -90,24 +94,11 @@ type driver struct {
 	csi.UnimplementedControllerServer
 	Cluster
 
-	mutex sync.Mutex
-	busy  map[string]bool
+	turns *turns
 }
 
 // alone has one thing be done with a volume at a time.
-func (d *driver) alone(volume string) (done func(), err error) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	if d.busy[volume] {
-		return nil, status.Errorf(codes.Aborted, "something is being done with volume %s already", volume)
-	}
-	d.busy[volume] = true
-	return func() {
-		d.mutex.Lock()
-		defer d.mutex.Unlock()
-		delete(d.busy, volume)
-	}, nil
-}
+func (d *driver) alone(volume string) (done func(), err error) { return d.turns.take(volume) }
 
 // GetPluginInfo is csi.IdentityServer's.
 func (*driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {

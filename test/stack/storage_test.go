@@ -26,7 +26,9 @@ func TestStorageClassesThatCannotBeAreRefused(t *testing.T) {
 	require.ErrorContains(t, w.fail(t, storing(t, local)), "does not say that it can serve volumes, which storageClasses need: build a node image with this release and upload it")
 	w.imageSays = `, "burano_storage": "v13.0.0"`
 	require.ErrorContains(t, w.fail(t, storing(t, local, local)), `storage class "burano-local": there are two of that name`)
-	require.ErrorContains(t, w.fail(t, storing(t, map[string]any{"name": "fast", "backend": "tape"})), `storage class "fast": there is no back-end "tape": there are [cinder local]`)
+	require.ErrorContains(t, w.fail(t, storing(t, map[string]any{"name": "fast", "backend": "tape"})), `storage class "fast": there is no back-end "tape": there are [cinder local manila]`)
+	require.ErrorContains(t, w.fail(t, storing(t, map[string]any{"name": "shared", "backend": "manila"})),
+		"does not say that it can serve volumes that are shares of Manila, which storageClasses has: build a node image with this release")
 	w.imageSays = `, "burano_storage": "v13.0.0", "burano_cinder": "v4.12.0"`
 	xfs := map[string]any{"name": "fast", "backend": "cinder", "fsType": "xfs", "mountOptions": []any{"noatime"}}
 	const newer = "does not say that it can serve volumes of Cinder with the file system xfs, or in the zones of their nodes, which storageClasses asks for: build a node image with this release"

@@ -49,18 +49,13 @@ const (
 )
 
 // provideCinder has claims get volumes of Cinder, these be attached to the nodes where pods use them, and grow with their claims. What is to be done in the cloud is
-// asked of the Burano server that comes to the socket.
-func provideCinder(socket string) part {
+// asked of the Burano server that comes to the link.
+func provideCinder(link *link) part {
 	return func(ctx context.Context, config *rest.Config, client kubernetes.Interface, factory informers.SharedInformerFactory) error {
 		snapshots, err := snapshotclient.NewForConfig(config)
 		if err != nil {
 			return err
 		}
-		link, err := newLink()
-		if err != nil {
-			return err
-		}
-		defer link.client.Close()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		volumes := csi.NewControllerClient(link.client)
@@ -86,9 +81,8 @@ func provideCinder(socket string) part {
 		if !cache.WaitForCacheSync(ctx.Done(), placesKnown) {
 			return ctx.Err()
 		}
-		ended := make(chan error, 5)
+		ended := make(chan error, 4)
 		for _, run := range []func() error{
-			func() error { return link.listen(ctx, socket) },
 			func() error { attach.Run(ctx, cinderWorkers, nil); return ctx.Err() },
 			func() error { resize.Run(cinderWorkers, ctx, nil); return ctx.Err() },
 			func() error { provision.Run(ctx); return ctx.Err() },

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -40,7 +41,7 @@ func main() {
 type part func(ctx context.Context, config *rest.Config, client kubernetes.Interface, factory informers.SharedInformerFactory) error
 
 func run(ctx context.Context, arguments []string) error {
-	var kubeconfig, elect, cinder string
+	var kubeconfig, elect, cinder, manila string
 	var local bool
 	flags := flag.NewFlagSet("storage-controllers", flag.ContinueOnError)
 	klog.InitFlags(flags)
@@ -48,6 +49,7 @@ func run(ctx context.Context, arguments []string) error {
 	flags.StringVar(&elect, "elect", "", "name under which it stands for leader, where there are several; empty for the only one")
 	flags.BoolVar(&local, "local", false, "whether claims get directories of nodes")
 	flags.StringVar(&cinder, "cinder", "", "socket where the Burano server comes that has claims get volumes of Cinder; without it none do")
+	flags.StringVar(&manila, "manila", "", "socket where the Burano server comes that has claims get shares of Manila, the same as for volumes of Cinder; without it none do")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -64,11 +66,24 @@ func run(ctx context.Context, arguments []string) error {
 	if local {
 		parts = append(parts, provideLocal)
 	}
-	if cinder != "" {
-		parts = append(parts, provideCinder(cinder))
+	if socket := cmp.Or(cinder, manila); socket != "" {
+		link, err := newLink()
+		if err != nil {
+			return err
+		}
+		defer link.client.Close()
+		parts = append(parts, func(ctx context.Context, _ *rest.Config, _ kubernetes.Interface, _ informers.SharedInformerFactory) error {
+			return link.listen(ctx, socket)
+		})
+		if cinder != "" {
+			parts = append(parts, provideCinder(link))
+		}
+		if manila != "" {
+			parts = append(parts, provideManila(link))
+		}
 	}
 	if len(parts) == 0 {
-		return errors.New("there is nothing to do: say --local, or --cinder SOCKET")
+		return errors.New("there is nothing to do: say --local, --cinder SOCKET, or --manila SOCKET")
 	}
 	work := func(ctx context.Context) error { return workOn(ctx, config, client, parts) }
 	if elect == "" {

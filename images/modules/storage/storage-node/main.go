@@ -28,7 +28,7 @@ func main() {
 
 func run(ctx context.Context, arguments []string) error {
 	var node, zone, kubelet, local string
-	var cinder bool
+	var cinder, manila bool
 	var control controlConfig
 	flags := flag.NewFlagSet("storage-node", flag.ContinueOnError)
 	flags.StringVar(&node, "node", "", "name of the Kubernetes node")
@@ -36,6 +36,7 @@ func run(ctx context.Context, arguments []string) error {
 	flags.StringVar(&kubelet, "kubelet", "/var/lib/kubelet", "folder of the kubelet")
 	flags.StringVar(&local, "local", "", "folder of local volumes; without it there are none")
 	flags.BoolVar(&cinder, "cinder", false, "whether volumes of Cinder are attached to this node")
+	flags.BoolVar(&manila, "manila", false, "whether shares of Manila are mounted on this node")
 	flags.StringVar(&control.Listen, "listen", "", "address and port where the controllers have local volumes made and removed")
 	flags.StringVar(&control.Certificate, "certificate", "", "file of the certificate that it shows them")
 	flags.StringVar(&control.Key, "key", "", "file of its key")
@@ -61,10 +62,13 @@ func run(ctx context.Context, arguments []string) error {
 	if cinder {
 		servers = append(servers, driver{cinderDriver, newCinderNode(node, zone, mounter)}.serve(kubelet))
 	}
-	if len(servers) == 0 {
-		return errors.New("there is nothing to serve: say --local FOLDER, or --cinder")
+	if manila {
+		servers = append(servers, driver{manilaDriver, newManilaNode(node, mounter)}.serve(kubelet))
 	}
-	slog.Info("serving volumes", "node", node, "local", local, "cinder", cinder)
+	if len(servers) == 0 {
+		return errors.New("there is nothing to serve: say --local FOLDER, --cinder, or --manila")
+	}
+	slog.Info("serving volumes", "node", node, "local", local, "cinder", cinder, "manila", manila)
 	return all(ctx, servers)
 }
 

@@ -1,0 +1,246 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/sharedfilesystems/v2/messages"
+	"github.com/gophercloud/gophercloud/v2/openstack/sharedfilesystems/v2/sharenetworks"
+	"github.com/gophercloud/gophercloud/v2/openstack/sharedfilesystems/v2/shares"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+// The statuses of shares that are told apart here: https://docs.openstack.org/api-ref/shared-file-system/#shares. An error has more than one, which begin so.
+const (
+	ShareAvailable = "available"
+	ShareDeleting  = "deleting"
+	ShareError     = "error"
+)
+
+// The states of access to a share that are told apart here.
+const (
+	AccessActive = "active"
+	AccessError  = "error"
+)
+
+// The versions of Manila's API that are asked for: shares, with export locations that are preferred; and messages, which say why something failed.
+const (
+	manilaShares   = "2.14"
+	manilaMessages = "2.37"
+)
+
+// Share is what Manila says of a share.
+type Share struct {
+	ID, Name, Status string
+	GiB              int
+	Metadata         map[string]string
+	Made             time.Time
+}
+
+// NewShare is what a share is to be: one of NFS. Type and Zone are "" for the cloud's own choice; Network is the name or id of a share network, "" for none.
+type NewShare struct {
+	Name, Description, Type, Zone, Network string
+	GiB                                    int
+	Metadata                               map[string]string
+}
+
+// Access is what an address may do with a share: read and write.
+type Access struct {
+	ID, Address, State string
+}
+
+// SharedFileSystems are a project's shares. What Manila refuses is a fault that repeats its words: TooLarge for a quota that is full, which is named.
+type SharedFileSystems struct {
+	manila *gophercloud.ServiceClient
+}
+
+// SharedFileSystems reaches the project's shares. A catalog without Manila is a fault (NotFound).
+func (p *Project) SharedFileSystems() (*SharedFileSystems, error) {
+	manila, err := openstack.NewSharedFileSystemV2(p.provider, p.endpoint)
+	if isMissing(err) {
+		return nil, fault.New(fault.NotFound, "the cloud has no Manila in its service catalog: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	manila.Microversion = manilaShares
+	return &SharedFileSystems{manila}, nil
+}
+
+// Tagged are the shares with this metadata and, where it is not "", this name, the oldest first.
+func (s *SharedFileSystems) Tagged(ctx context.Context, name string, metadata map[string]string) ([]Share, error) {
+	pages, err := shares.ListDetail(s.manila, shares.ListOpts{Name: name, Metadata: metadata}).AllPages(ctx)
+	if err != nil {
+		return nil, refusal(ctx, "Manila", "list shares", err)
+	}
+	found, err := shares.ExtractShares(pages)
+	if err != nil {
+		return nil, fmt.Errorf("list shares: %w", err)
+	}
+	var list []Share
+	for _, one := range found {
+		share := shareOf(one)
+		of := func(key, value string) bool { return share.Metadata[key] == value }
+		if (name == "" || share.Name == name) && subset(metadata, of) {
+			list = append(list, share)
+		}
+	}
+	slices.SortFunc(list, func(a, b Share) int { return cmp.Or(a.Made.Compare(b.Made), cmp.Compare(a.ID, b.ID)) })
+	return list, nil
+}
+
+func shareOf(one shares.Share) Share {
+	return Share{ID: one.ID, Name: one.Name, Status: one.Status, GiB: one.Size, Metadata: maps.Clone(one.Metadata), Made: one.CreatedAt}
+}
+
+// Share is the one with this id; NotFound when there is none.
+func (s *SharedFileSystems) Share(ctx context.Context, id string) (Share, error) {
+	found, err := shares.Get(ctx, s.manila, id).Extract()
+	if err != nil {
+		return Share{}, refusal(ctx, "Manila", "look at share "+id, err)
+	}
+	return shareOf(*found), nil
+}
+
+// Create asks for a share, which is there when it is available. After an error that is no fault there may be one all the same.
+func (s *SharedFileSystems) Create(ctx context.Context, wanted NewShare) (Share, error) {
+	network, err := s.network(ctx, wanted.Network)
+	if err != nil {
+		return Share{}, err
+	}
+	made, err := shares.Create(ctx, s.manila, shares.CreateOpts{ShareProto: "NFS", Name: wanted.Name, Description: wanted.Description, Size: wanted.GiB, ShareType: wanted.Type,
+		AvailabilityZone: wanted.Zone, ShareNetworkID: network, Metadata: wanted.Metadata}).Extract()
+	if err != nil {
+		return Share{}, refusal(ctx, "Manila", fmt.Sprintf("make share %s of %d GiB", wanted.Name, wanted.GiB), err)
+	}
+	return shareOf(*made), nil
+}
+
+// network is the id of a share network of this name or id.
+func (s *SharedFileSystems) network(ctx context.Context, wanted string) (string, error) {
+	if wanted == "" {
+		return "", nil
+	}
+	pages, err := sharenetworks.ListDetail(s.manila, sharenetworks.ListOpts{}).AllPages(ctx)
+	if err != nil {
+		return "", refusal(ctx, "Manila", "list share networks", err)
+	}
+	found, err := sharenetworks.ExtractShareNetworks(pages)
+	if err != nil {
+		return "", fmt.Errorf("list share networks: %w", err)
+	}
+	var ids []string
+	for _, one := range found {
+		if one.ID == wanted {
+			return wanted, nil
+		}
+		if one.Name == wanted {
+			ids = append(ids, one.ID)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return "", fault.New(fault.Invalid, "Manila has no share network %s: make it (openstack share network create), or name another one", wanted)
+	case 1:
+		return ids[0], nil
+	}
+	return "", fault.New(fault.Invalid, "Manila has %d share networks called %s: name one by its id", len(ids), wanted)
+}
+
+// Delete asks for a share to be deleted, whoever has access to it. That there is none is fine.
+func (s *SharedFileSystems) Delete(ctx context.Context, id string) error {
+	return withoutMissing(ctx, "delete share "+id, shares.Delete(ctx, s.manila, id).ExtractErr())
+}
+
+func withoutMissing(ctx context.Context, doing string, err error) error {
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return nil
+	}
+	return refusal(ctx, "Manila", doing, err)
+}
+
+// Grow asks for a share to have this size, also while it is mounted.
+func (s *SharedFileSystems) Grow(ctx context.Context, id string, gib int) error {
+	err := shares.Extend(ctx, s.manila, id, shares.ExtendOpts{NewSize: gib}).ExtractErr()
+	return refusal(ctx, "Manila", fmt.Sprintf("have share %s grow to %d GiB", id, gib), err)
+}
+
+// Export is where a share is mounted from, such as 10.0.0.5:/shares/share-1; "" where Manila says nothing yet.
+func (s *SharedFileSystems) Export(ctx context.Context, id string) (string, error) {
+	found, err := shares.ListExportLocations(ctx, s.manila, id).Extract()
+	if err != nil {
+		return "", refusal(ctx, "Manila", "look where share "+id+" is mounted from", err)
+	}
+	found = slices.DeleteFunc(found, func(one shares.ExportLocation) bool { return one.IsAdminOnly })
+	slices.SortStableFunc(found, func(a, b shares.ExportLocation) int {
+		switch {
+		case a.Preferred == b.Preferred:
+			return cmp.Compare(a.Path, b.Path)
+		case a.Preferred:
+			return -1
+		}
+		return 1
+	})
+	if len(found) == 0 {
+		return "", nil
+	}
+	return found[0].Path, nil
+}
+
+// Allowed are the addresses that have access to a share.
+func (s *SharedFileSystems) Allowed(ctx context.Context, id string) (list []Access, err error) {
+	found, err := shares.ListAccessRights(ctx, s.manila, id).Extract()
+	if err != nil {
+		return nil, refusal(ctx, "Manila", "look who has access to share "+id, err)
+	}
+	for _, one := range found {
+		if one.AccessType == "ip" {
+			list = append(list, Access{ID: one.ID, Address: one.AccessTo, State: one.State})
+		}
+	}
+	return list, nil
+}
+
+// Allow asks for an address to have access to a share, which it has when that is active. That it has it already is a fault: a Conflict, or Invalid.
+func (s *SharedFileSystems) Allow(ctx context.Context, id, address string) error {
+	_, err := shares.GrantAccess(ctx, s.manila, id, shares.GrantAccessOpts{AccessType: "ip", AccessTo: address, AccessLevel: "rw"}).Extract()
+	return refusal(ctx, "Manila", fmt.Sprintf("give %s access to share %s", address, id), err)
+}
+
+// Deny asks for access, by its id, to be taken back. That there is none is fine.
+func (s *SharedFileSystems) Deny(ctx context.Context, id, access string) error {
+	return withoutMissing(ctx, fmt.Sprintf("take back access %s to share %s", access, id), shares.RevokeAccess(ctx, s.manila, id, shares.RevokeAccessOpts{AccessID: access}).ExtractErr())
+}
+
+// Note adds to the metadata of a share, and Forget takes a key out of it. That it is not there is fine.
+func (s *SharedFileSystems) Note(ctx context.Context, id string, metadata map[string]string) error {
+	return refusal(ctx, "Manila", "note something of share "+id, shares.SetMetadata(ctx, s.manila, id, shares.SetMetadataOpts{Metadata: metadata}).Err)
+}
+
+// Forget is described with Note.
+func (s *SharedFileSystems) Forget(ctx context.Context, id, key string) error {
+	return withoutMissing(ctx, "forget something of share "+id, shares.DeleteMetadatum(ctx, s.manila, id, key).ExtractErr())
+}
+
+// Why is what Manila says of why something failed with a share; "" where it says nothing.
+func (s *SharedFileSystems) Why(ctx context.Context, id string) string {
+	client := *s.manila
+	client.Microversion = manilaMessages
+	pages, err := messages.List(&client, messages.ListOpts{ResourceID: id}).AllPages(ctx)
+	if err != nil {
+		return ""
+	}
+	found, err := messages.ExtractMessages(pages)
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return slices.MaxFunc(found, func(a, b messages.Message) int { return a.CreatedAt.Compare(b.CreatedAt) }).UserMessage
+}
