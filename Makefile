@@ -89,6 +89,12 @@ test-acme: setup ## Have an ACME server (Pebble, built from its module) issue th
 	go build -C test/acme/pebble -o $(BUILD)/pebble/ github.com/letsencrypt/pebble/v2/cmd/pebble github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv
 	BURANO_PEBBLE=$(BUILD)/pebble go test -count=1 -v ./test/acme
 
+.PHONY: test-nfs
+test-nfs: setup ## Have the nodes' driver of Manila's shares mount one over NFS, in a guest of QEMU with Debian's kernel, from a server in user space
+	@test/setup/packages.sh qemu-system-x86
+	go test -C images/modules/storage -c -o $(BUILD)/storage-node.test ./storage-node
+	@DRIVER=$(BUILD)/storage-node.test test/nfs/nfs.sh
+
 .PHONY: bench-lang
 bench-lang: ## Compare our YAQL's speed with Debian's python3-yaql (installed for that), and measure MuranoPL
 	@test/setup/packages.sh python3-yaql
