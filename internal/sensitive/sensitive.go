@@ -3,6 +3,7 @@
 package sensitive
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -26,7 +27,8 @@ func Path(path string) bool {
 }
 
 // Texts calls found for each text of a JSON value that is a secret, and gives a copy with its answers in their places. A value that stands
-// under a secret's name is one, and so are the items of a list there; what is in a map goes by the map's own keys.
+// under a secret's name is one, and so are the items of a list there; what is in a map goes by the map's own keys. The value of a pair {name,
+// value}, as Kubernetes lists variables, goes by that name, and a line of a text in YAML that gives a name a value by that one.
 func Texts(name string, value any, found func(text string) string) any {
 	return texts(Name(name), value, found)
 }
@@ -37,6 +39,7 @@ func texts(secret bool, value any, found func(string) string) any {
 		if secret && v != "" {
 			return found(v)
 		}
+		return inLines(v, found)
 	case []any:
 		if v == nil {
 			return v
@@ -54,7 +57,33 @@ func texts(secret bool, value any, found func(string) string) any {
 		for key, item := range v {
 			fields[key] = texts(Name(key), item, found)
 		}
+		if named, _ := v["name"].(string); Name(named) {
+			if text, is := v["value"].(string); is {
+				fields["value"] = texts(true, text, found)
+			}
+		}
 		return fields
 	}
 	return value
+}
+
+// given is a line of YAML that gives a name a value of one line.
+var given = regexp.MustCompile(`(?m)^([\t -]*["']?([\w.-]+)["']?[\t ]*:[\t ]+)("(?:[^"\\]|\\.)+"|'[^']+'|[^\s"'|>&*!{\[#]\S*)([\t ]*(?:#.*)?)$`)
+
+// inLines is Texts for the lines of a text.
+func inLines(text string, found func(string) string) string {
+	if !strings.Contains(text, ":") {
+		return text
+	}
+	return given.ReplaceAllStringFunc(text, func(line string) string {
+		part := given.FindStringSubmatch(line)
+		if !Name(part[2]) {
+			return line
+		}
+		value, quote := part[3], ""
+		if value[0] == '"' || value[0] == '\'' {
+			value, quote = value[1:len(value)-1], value[:1]
+		}
+		return part[1] + quote + found(value) + quote + part[4]
+	})
 }

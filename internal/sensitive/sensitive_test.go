@@ -27,3 +27,17 @@ func TestTextsGoByTheNearestKeyAndListsByTheirs(t *testing.T) {
 	require.ElementsMatch(t, []string{"a", "b", "c"}, seen)
 	require.Equal(t, map[string]any{"token": []any{"*", []any{"*"}, 1}, "users": []any{map[string]any{"pass": "*", "name": "d"}}, "secrets": map[string]any{"user": "e"}, "none": nil}, masked)
 }
+
+func TestTextsOfPairsAndOfLines(t *testing.T) {
+	mask := func(value any) (any, []string) {
+		var seen []string
+		return sensitive.Texts("", value, func(text string) string { seen = append(seen, text); return "*" }), seen
+	}
+	masked, seen := mask([]any{map[string]any{"name": "DB_PASSWORD", "value": "a"}, map[string]any{"name": "DB_USER", "value": "b"}, map[string]any{"name": "token", "value": 1}})
+	require.Equal(t, []string{"a"}, seen)
+	require.Equal(t, []any{map[string]any{"name": "DB_PASSWORD", "value": "*"}, map[string]any{"name": "DB_USER", "value": "b"}, map[string]any{"name": "token", "value": 1}}, masked)
+
+	masked, seen = mask("db:\n  password: one # a comment\n  'apiKey': \"two words\"\n  user: x\n- token: 'three'\ntokens: [a]\nsecret: |\n  b\nThe password: of whom\npass: \n")
+	require.Equal(t, []string{"one", "two words", "three"}, seen)
+	require.Equal(t, "db:\n  password: * # a comment\n  'apiKey': \"*\"\n  user: x\n- token: '*'\ntokens: [a]\nsecret: |\n  b\nThe password: of whom\npass: \n", masked)
+}
