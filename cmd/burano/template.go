@@ -78,16 +78,21 @@ func templateCreateCommand(connection *connection) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			options := client.TemplateOptions{Name: args[0], Public: public, Description: description}
+			var described client.EnvironmentFile
+			var err error
 			if file != "" {
-				described, err := client.ReadEnvironmentFile(file)
-				if err != nil {
+				if described, err = client.ReadEnvironmentFile(file); err != nil {
 					return err
 				}
-				options.Applications = client.StableIDs("template "+args[0], described.Applications)
 			}
 			api, err := connection.connect(command.Context())
 			if err != nil {
 				return err
+			}
+			if file != "" {
+				if options.Applications, err = api.StableIDs(command.Context(), "template "+args[0], described.Applications); err != nil {
+					return err
+				}
 			}
 			row, err := api.CreateTemplate(command.Context(), options)
 			if err != nil {
@@ -110,7 +115,10 @@ func templateAddCommand(connection *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			added := client.StableIDs("template "+found.ID, described.Applications)
+			added, err := api.StableIDs(ctx, "template "+found.ID, described.Applications)
+			if err != nil {
+				return err
+			}
 			if err := api.AddToTemplate(ctx, found.ID, added); err != nil {
 				return err
 			}

@@ -2,8 +2,10 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -100,7 +102,11 @@ func (c *Client) inNew(ctx context.Context, file EnvironmentFile, deploy func(ct
 
 // DeployInto replaces the applications of an environment by those of the file, and begins to deploy them.
 func (c *Client) DeployInto(ctx context.Context, environment string, file EnvironmentFile, allowDestroy ...string) error {
-	session, err := c.draft(ctx, environment, StableIDs(environment, file.Applications), true)
+	applications, err := c.StableIDs(ctx, environment, file.Applications)
+	if err != nil {
+		return err
+	}
+	session, err := c.draft(ctx, environment, applications, true)
 	if err != nil {
 		return err
 	}
@@ -112,7 +118,11 @@ func (c *Client) DeployInto(ctx context.Context, environment string, file Enviro
 
 // PreviewFile says what Deploy would do with an environment that is there; it does so by a draft that is dropped again.
 func (c *Client) PreviewFile(ctx context.Context, environment string, file EnvironmentFile) (Preview, error) {
-	session, err := c.draft(ctx, environment, StableIDs(environment, file.Applications), false)
+	applications, err := c.StableIDs(ctx, environment, file.Applications)
+	if err != nil {
+		return Preview{}, err
+	}
+	session, err := c.draft(ctx, environment, applications, false)
 	if err != nil {
 		return Preview{}, err
 	}
@@ -121,66 +131,169 @@ func (c *Client) PreviewFile(ctx context.Context, environment string, file Envir
 }
 
 // StableIDs replaces the readable ids of objects, and the references to them, by ids that are unique but the same each time
-// for one environment. Objects without an id get one from their place in the file.
-func StableIDs(environment string, applications []map[string]any) []any {
-	space := uuid.NewSHA1(uuid.NameSpaceURL, []byte("burano:environment:"+environment))
-	ids := map[string]string{}
-	identify := func(name string) string {
-		if _, err := uuid.Parse(name); err == nil {
-			return name
-		}
-		if ids[name] == "" {
-			ids[name] = strings.ReplaceAll(uuid.NewSHA1(space, []byte(name)).String(), "-", "")
-		}
-		return ids[name]
-	}
-	var collect func(value any, path string)
-	collect = func(value any, path string) {
-		switch value := value.(type) {
-		case map[string]any:
-			if header, ok := value["?"].(map[string]any); ok {
-				name, _ := header["id"].(string)
-				if name == "" {
-					name = path
-				}
-				header["id"] = identify(name)
-			}
-			for key, inner := range value {
-				if key != "?" {
-					collect(inner, path+"/"+key)
-				}
-			}
-		case []any:
-			for i, inner := range value {
-				collect(inner, fmt.Sprintf("%s/%d", path, i))
-			}
-		}
-	}
+// for one environment. Objects without an id get one from their place in the file. A text is a reference where the class of its object expects an
+// object; in objects of classes that the server does not know, wherever it stands, but under the key "name".
+func (c *Client) StableIDs(ctx context.Context, environment string, applications []map[string]any) ([]any, error) {
+	r := references{space: uuid.NewSHA1(uuid.NameSpaceURL, []byte("burano:environment:"+environment)), ids: map[string]string{}, schemas: map[string]any{}}
 	result := make([]any, len(applications))
 	for i, application := range applications {
-		collect(application, fmt.Sprintf("/%d", i))
+		r.collect(application, fmt.Sprintf("/%d", i))
 		result[i] = application
 	}
-	// Only a whole string that is some object's readable id, under a key that is not a name, is a reference to it.
-	var refer func(value any, key string) any
-	refer = func(value any, key string) any {
-		switch value := value.(type) {
-		case map[string]any:
-			for key, inner := range value {
-				if key != "?" {
-					value[key] = refer(inner, key)
-				}
+	for class := range r.naming(result, "") {
+		answer, err := c.Schemas(ctx, ClassOfType(class))
+		if IsStatus(err, http.StatusNotFound) || IsStatus(err, http.StatusBadRequest) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ask what class %s expects: %w", class, err)
+		}
+		var schemas map[string]any
+		if err := json.Unmarshal(answer, &schemas); err != nil {
+			return nil, fmt.Errorf("read the schema of class %s: %w", class, err)
+		}
+		r.schemas[class] = schemas[""]
+	}
+	return r.refer(result, anywhere{}).([]any), nil
+}
+
+// references are the readable ids of a file.
+type references struct {
+	space   uuid.UUID
+	ids     map[string]string
+	schemas map[string]any // by class, as far as they are known
+}
+
+// anywhere is in the place of the schema of what is not known.
+type anywhere struct{}
+
+func (r *references) identify(name string) string {
+	if _, err := uuid.Parse(name); err == nil {
+		return name
+	}
+	if r.ids[name] == "" {
+		r.ids[name] = strings.ReplaceAll(uuid.NewSHA1(r.space, []byte(name)).String(), "-", "")
+	}
+	return r.ids[name]
+}
+
+// collect gives each object its id.
+func (r *references) collect(value any, path string) {
+	switch value := value.(type) {
+	case map[string]any:
+		if header, ok := value["?"].(map[string]any); ok {
+			name, _ := header["id"].(string)
+			if name == "" {
+				name = path
 			}
-		case []any:
-			for i, inner := range value {
-				value[i] = refer(inner, key)
-			}
-		case string:
-			if id, ok := ids[value]; ok && key != "name" {
-				return id
+			header["id"] = r.identify(name)
+		}
+		for key, inner := range value {
+			if key != "?" {
+				r.collect(inner, path+"/"+key)
 			}
 		}
-		return value
+	case []any:
+		for i, inner := range value {
+			r.collect(inner, fmt.Sprintf("%s/%d", path, i))
+		}
 	}
-	return refer(result, "").([]any)
+}
+
+// classOf is the class of an object, as its header has it; "" for what is none.
+func classOf(value map[string]any) string {
+	header, _ := value["?"].(map[string]any)
+	class, _ := header["type"].(string)
+	return class
+}
+
+// naming are the classes of objects with texts that may be references.
+func (r *references) naming(value any, class string) map[string]bool {
+	classes := map[string]bool{}
+	switch value := value.(type) {
+	case map[string]any:
+		if own := classOf(value); own != "" {
+			class = own
+		}
+		for key, inner := range value {
+			if key != "?" {
+				maps.Copy(classes, r.naming(inner, class))
+			}
+		}
+	case []any:
+		for _, inner := range value {
+			maps.Copy(classes, r.naming(inner, class))
+		}
+	case string:
+		if _, is := r.ids[value]; is && class != "" {
+			classes[class] = true
+		}
+	}
+	return classes
+}
+
+// refer replaces the references in a value of which a class has this schema.
+func (r *references) refer(value, schema any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		if class := classOf(value); class != "" {
+			if schema = r.schemas[class]; schema == nil {
+				schema = anywhere{}
+			}
+		}
+		for key, inner := range value {
+			if key != "?" {
+				value[key] = r.refer(inner, below(schema, key))
+			}
+		}
+	case []any:
+		for i, inner := range value {
+			value[i] = r.refer(inner, item(schema, i))
+		}
+	case string:
+		if id, is := r.ids[value]; is && expectsObject(schema) {
+			return id
+		}
+	}
+	return value
+}
+
+// below is the schema of the value of a key.
+func below(schema any, key string) any {
+	if _, unknown := schema.(anywhere); unknown {
+		if key == "name" {
+			return nil
+		}
+		return schema
+	}
+	of, _ := schema.(map[string]any)
+	properties, _ := of["properties"].(map[string]any)
+	if inner, has := properties[key]; has {
+		return inner
+	}
+	return of["additionalProperties"]
+}
+
+// item is the schema of an item of a list.
+func item(schema any, i int) any {
+	if _, unknown := schema.(anywhere); unknown {
+		return schema
+	}
+	of, _ := schema.(map[string]any)
+	if items, several := of["items"].([]any); several {
+		if i < len(items) {
+			return items[i]
+		}
+		return of["additionalItems"]
+	}
+	return of["items"]
+}
+
+// expectsObject tells whether a schema, as Murano writes them, is that of an object of a class.
+func expectsObject(schema any) bool {
+	if _, unknown := schema.(anywhere); unknown {
+		return true
+	}
+	of, _ := schema.(map[string]any)
+	return of["muranoType"] != nil
 }

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,27 +10,57 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// expecting is a client of a server that knows the classes C, with nodes, and P, of whose properties only some are of objects.
+func expecting(t *testing.T) *Client {
+	object := `{"type": ["muranoObject", "null"], "muranoType": "C"}`
+	return following(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v1/schemas/C":
+			fmt.Fprint(w, `{"": {"type": "object", "properties": {"name": {"type": "string"}, "nodes": {"type": "array", "items": {"muranoType": "N"}}}}}`)
+		case "/v1/schemas/P":
+			fmt.Fprint(w, `{"": {"type": "object", "properties": {"on": `+object+`, "list": {"type": "array", "items": `+object+`}, "name": {"type": "string"},
+				"certificate": {"type": "string"}, "any": {}, "byName": {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": `+object+`},
+				"pair": {"type": "array", "items": [{"type": "string"}, `+object+`], "additionalItems": `+object+`}}}}`)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
 func TestReadableIDsBecomeStableOnes(t *testing.T) {
 	model := func() []map[string]any {
 		return []map[string]any{
 			{"?": map[string]any{"type": "C", "id": "cluster"}, "name": "cluster", "nodes": []any{map[string]any{"?": map[string]any{"type": "N"}}}},
-			{"?": map[string]any{"type": "P", "id": "pod"}, "name": "pod", "on": "cluster", "list": []any{"cluster", "other"}},
+			{"?": map[string]any{"type": "P", "id": "pod"}, "name": "pod", "on": "cluster", "list": []any{"cluster", "other"},
+				"certificate": "cluster", "any": map[string]any{"a": []any{"cluster"}}, "byName": map[string]any{"a": "cluster", "b": "cluster"},
+				"pair": []any{"cluster", "cluster", "cluster"}, "none": "cluster"},
 			{"?": map[string]any{"type": "Q", "id": "0fc7ac48-3d4b-4f0e-8f2f-2f1f3f4f5f6f"}},
+			{"?": map[string]any{"type": "Unknown", "id": "last"}, "name": "cluster", "of": map[string]any{"a": "cluster"}, "in": map[string]any{"name": "cluster"}},
 		}
 	}
-	one := StableIDs("e1", model())
-	require.Equal(t, one, StableIDs("e1", model()), "the same environment and file give the same ids")
-	require.NotEqual(t, one, StableIDs("e2", model()), "another environment gives others")
+	c := expecting(t)
+	stable := func(environment string) []any {
+		list, err := c.StableIDs(t.Context(), environment, model())
+		require.NoError(t, err)
+		return list
+	}
+	one := stable("e1")
+	require.Equal(t, one, stable("e1"), "the same environment and file give the same ids")
+	require.NotEqual(t, one, stable("e2"), "another environment gives others")
 
 	header := func(object any) map[string]any { return object.(map[string]any)["?"].(map[string]any) }
-	cluster, pod := one[0].(map[string]any), one[1].(map[string]any)
+	cluster, pod, unknown := one[0].(map[string]any), one[1].(map[string]any), one[3].(map[string]any)
 	id := header(cluster)["id"]
 	require.Regexp(t, "^[0-9a-f]{32}$", id)
-	require.Equal(t, id, pod["on"], "a reference follows")
-	require.Equal(t, []any{id, "other"}, pod["list"])
 	require.Equal(t, "cluster", cluster["name"], "a name is not a reference")
 	require.Regexp(t, "^[0-9a-f]{32}$", header(cluster["nodes"].([]any)[0])["id"], "an object without an id gets one")
 	require.Equal(t, "0fc7ac48-3d4b-4f0e-8f2f-2f1f3f4f5f6f", header(one[2])["id"], "an id that is one already stays")
+	delete(pod, "?")
+	require.Equal(t, map[string]any{"name": "pod", "on": id, "list": []any{id, "other"}, "certificate": "cluster", "any": map[string]any{"a": []any{"cluster"}},
+		"byName": map[string]any{"a": "cluster", "b": id}, "pair": []any{"cluster", id, id}, "none": "cluster"}, pod, "a reference is where the class expects an object")
+	delete(unknown, "?")
+	require.Equal(t, map[string]any{"name": "cluster", "of": map[string]any{"a": id}, "in": map[string]any{"name": "cluster"}}, unknown,
+		"what the class expects is not known")
 }
 
 func TestAnEnvironmentFileSaysWhatIsWrongWithIt(t *testing.T) {
