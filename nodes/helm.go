@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/burano/burano/nodes/ssh"
@@ -20,12 +21,12 @@ var helmReleaseScript string
 
 // HelmRequest is what is to be done with a Helm release.
 type HelmRequest struct {
-	Action    string         `json:"action"` // deploy, rollback, uninstall or status
+	Action    string         `json:"action"` // deploy, rollback, uninstall, or, which change nothing, diff and status
 	Name      string         `json:"name"`
 	Namespace string         `json:"namespace"`
 	Owner     string         `json:"owner"`            // the id of the object whose release it is; those of others are refused
-	Chart     []byte         `json:"chart,omitempty"`  // an archive (.tgz), for deploy
-	Values    map[string]any `json:"values,omitempty"` // for deploy
+	Chart     []byte         `json:"chart,omitempty"`  // an archive (.tgz), for deploy and diff
+	Values    map[string]any `json:"values,omitempty"` // for deploy and diff
 	Timeout   int            `json:"timeout"`          // seconds that each wait of Helm may take: for hooks, and for what is to become ready
 }
 
@@ -43,6 +44,26 @@ type HelmAnswer struct {
 	OtherChart bool           `json:"otherChart"` // which had another chart than the one before
 	Pods       []HelmPod      `json:"pods"`       // those that are not ready, with an error
 	Logs       string         `json:"logs"`       // of hooks that say that they are to be seen
+	// Changes are what a deployment would change in Kubernetes, for a diff, and MoreChanges is how many there are besides.
+	Changes     []HelmChange `json:"changes"`
+	MoreChanges int          `json:"moreChanges"`
+}
+
+// HelmChange is an object of Kubernetes that a deployment of a release would add, change or remove.
+type HelmChange struct {
+	What      string      `json:"what"` // added, changed or removed
+	Kind      string      `json:"kind"`
+	Namespace string      `json:"namespace"` // "" where the chart does not say it
+	Name      string      `json:"name"`
+	Fields    []HelmField `json:"fields"` // of a changed object
+	More      int         `json:"more"`   // of its fields, besides
+}
+
+// HelmField is a part of an object that would be other than it is; nil stands for one that is not there. What Secrets hold is masked.
+type HelmField struct {
+	Path   string `json:"path"` // such as spec.template.spec.containers[web].image
+	Before any    `json:"before"`
+	After  any    `json:"after"`
 }
 
 // HelmPod is a pod of a release.
@@ -56,6 +77,15 @@ const helmMissing = 86
 
 // helmWaits is how many waits of Helm one request may have: for custom resources, hooks before and after, and what is to become ready.
 const helmWaits = 4
+
+// ErrNoDiff is that the program of the master's image is older than diffs.
+var ErrNoDiff = errors.New("the image of the cluster's master is older than previews of Helm releases: upgrade the cluster to a newer image (action upgrade)")
+
+// ofOlder is how a program that is older than diffs says that it knows none.
+const ofOlder = "the action is none of deploy, rollback"
+
+// helmLook is how long it may take to find out what a deployment would change.
+const helmLook = 30 * time.Second
 
 // ErrNoHelm is that no master's image has the program for Helm releases.
 var ErrNoHelm = errors.New("the image of the cluster's master is older than Helm releases: upgrade the cluster to a newer image (action upgrade), and deploy again")
@@ -84,13 +114,16 @@ func (c *Cluster) Helm(ctx context.Context, request HelmRequest) (HelmAnswer, er
 	if err != nil {
 		return HelmAnswer{}, err
 	}
-	limit := helmWaits*time.Duration(request.Timeout)*time.Second + time.Minute
+	limit, lock := helmWaits*time.Duration(request.Timeout)*time.Second+time.Minute, request.Namespace+"."+request.Name
+	if request.Action == "diff" {
+		limit, lock = helmLook, ""
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	defer cancel()
 	var output bytes.Buffer
 	err = client.Stream(ctx, ssh.Job{
 		Name: "Helm release " + request.Name, Script: helmReleaseScript, Input: bytes.NewReader(input), Stdout: &output,
-		Args: []string{request.Namespace + "." + request.Name, strconv.Itoa(int(limit.Seconds()))},
+		Args: []string{lock, strconv.Itoa(int(limit.Seconds()))},
 	})
 	var exit *ssh.ExitError
 	if errors.As(err, &exit) && exit.Code == helmMissing {
@@ -102,6 +135,9 @@ func (c *Cluster) Helm(ctx context.Context, request HelmRequest) (HelmAnswer, er
 	var answer HelmAnswer
 	if err := json.Unmarshal(output.Bytes(), &answer); err != nil {
 		return HelmAnswer{}, fmt.Errorf("read what became of Helm release %s: %w", request.Name, err)
+	}
+	if request.Action == "diff" && strings.HasPrefix(answer.Error, ofOlder) {
+		return HelmAnswer{}, ErrNoDiff
 	}
 	return answer, nil
 }

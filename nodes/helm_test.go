@@ -14,7 +14,12 @@ import (
 // helmScript runs the script with a program in the place of the image's.
 func helmScript(t *testing.T, program, input string) (string, error) {
 	t.Helper()
-	command := exec.Command("bash", "-c", helmReleaseScript, "helm", "shop.pages", "5")
+	return helmScriptLocking(t, program, input, "shop.pages")
+}
+
+func helmScriptLocking(t *testing.T, program, input, lock string) (string, error) {
+	t.Helper()
+	command := exec.Command("bash", "-c", helmReleaseScript, "helm", lock, "5")
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HELM_RELEASE=" + program, "HELM_LOCKS=" + t.TempDir()}
 	command.Stdin = strings.NewReader(input)
 	output, err := command.Output()
@@ -27,6 +32,9 @@ func TestTheProgramForHelmReleasesGetsTheRequest(t *testing.T) {
 	output, err := helmScript(t, program, `{"action":"status"}`)
 	require.NoError(t, err)
 	require.Equal(t, `{"action":"status"}`, output)
+	output, err = helmScriptLocking(t, program, `{"action":"diff"}`, "")
+	require.NoError(t, err)
+	require.Equal(t, `{"action":"diff"}`, output)
 }
 
 func TestAnImageWithoutTheProgramForHelmReleasesIsToldFromOneThatFails(t *testing.T) {

@@ -43,9 +43,10 @@ type Engine interface {
 	Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any,
 		computed map[string][]string, problems []muranopl.Problem)
 	// Rehearse finds out which servers the deployment of a model, in the classes' form, would rebuild, resize or replace: an error with
-	// openstack.ServerChanges; and which servers and volumes of the environment's stack the model still wants.
+	// openstack.ServerChanges; which servers and volumes of the environment's stack the model still wants; and, where looks says so, what it
+	// changes in Kubernetes through Helm releases.
 	Rehearse(ctx context.Context, environment store.Environment, objects map[string]any,
-		project func(context.Context) (*openstack.Project, error)) (engine.Foreseen, error)
+		project func(context.Context) (*openstack.Project, error), looks bool) (engine.Foreseen, error)
 	// Ask asks a question of an environment as it was deployed last, and changes nothing.
 	Ask(ctx context.Context, environment store.Environment, project func(context.Context) (*openstack.Project, error), question engine.Question) (any, error)
 	// CallStatic runs a static method at once.

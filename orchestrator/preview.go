@@ -21,10 +21,12 @@ import (
 
 // Preview is what the deployment of a session would do.
 type Preview struct {
-	Changes  []Change
-	Means    []string           // what it does besides, and what that costs, in sentences
-	Losses   []Loss             // what it would delete in the cloud
-	Problems []muranopl.Problem // for which it would do nothing
+	Changes []Change
+	Means   []string // what it does besides, and what that costs, in sentences
+	Losses  []Loss   // what it would delete in the cloud
+	// Kubernetes is what it would add, change and remove in clusters through Helm releases.
+	Kubernetes []engine.KubernetesChange
+	Problems   []muranopl.Problem // for which it would do nothing
 }
 
 // Loss is a server, a volume or a stack of a Heat template that a deployment would delete with all that is on it.
@@ -77,7 +79,7 @@ func (s *Service) Preview(ctx context.Context, caller identity.Caller, environme
 	for _, one := range destroyedClusters(environment.Model.ObjectsCopy, session.Model.Objects) {
 		foreseen.Means = append(foreseen.Means, fmt.Sprintf("cluster %s (%s) is destroyed, with everything that is in it%s", one.Name, one.ID, one.volumes()))
 	}
-	return Preview{Changes: found, Means: foreseen.Means, Losses: losses(before, found, foreseen.Kept), Problems: problems}, nil
+	return Preview{Changes: found, Means: foreseen.Means, Losses: losses(before, found, foreseen.Kept), Kubernetes: foreseen.Objects, Problems: problems}, nil
 }
 
 // rehearse foresees what the deployment of a model does, and lists for what it is refused: objects that cannot be as the model says, and servers that
@@ -86,7 +88,7 @@ func (s *Service) rehearse(ctx context.Context, caller identity.Caller, environm
 	if s.project == nil {
 		return engine.Foreseen{}, nil, nil
 	}
-	foreseen, err := s.engine.Rehearse(ctx, environment, model, func(ctx context.Context) (*openstack.Project, error) { return s.project(ctx, caller) })
+	foreseen, err := s.engine.Rehearse(ctx, environment, model, func(ctx context.Context) (*openstack.Project, error) { return s.project(ctx, caller) }, true)
 	refused := openstack.ServerChanges(err)
 	if err != nil && len(refused) == 0 {
 		return foreseen, nil, err

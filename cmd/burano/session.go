@@ -31,6 +31,15 @@ func previewTable(p client.Preview) func(*tabwriter.Writer) {
 		for _, one := range p.Losses {
 			fmt.Fprintf(table, "x the %s %s is deleted, with all that is on it\n", one.Kind, strings.TrimSpace(one.Object+" "+one.CloudID))
 		}
+		for _, one := range p.Kubernetes {
+			fmt.Fprintf(table, "%s in %s: %s %s\n", signs[one.Change], one.Object, one.Kind, strings.TrimPrefix(one.Namespace+"/"+one.Name, "/"))
+			for _, field := range one.Fields {
+				fmt.Fprintf(table, "    %s: %s → %s\n", field.Path, shortJSON(field.Before), shortJSON(field.After))
+			}
+			if one.More > 0 {
+				fmt.Fprintf(table, "    and %d more\n", one.More)
+			}
+		}
 		for _, one := range p.Problems {
 			fmt.Fprintf(table, "! %s\t%s\t%s\t\n", one.Path, one.Class, one.Message)
 		}

@@ -20,7 +20,11 @@ type Stage struct {
 	environmentID string
 	region        string
 	project       func(context.Context) (*openstack.Project, error)
+	looks         bool
 }
+
+// Looks tells whether somebody wants to see what the deployment would do; else only what would have it refused is of interest.
+func (s *Stage) Looks() bool { return s.looks }
 
 // EnvironmentID is the id of the environment.
 func (s *Stage) EnvironmentID() string { return s.environmentID }
@@ -58,10 +62,28 @@ type Foreseen struct {
 	Means []string         // for a person: what it does besides, and what that costs
 	// Refused are objects that cannot be as the model says, for which it would do nothing.
 	Refused []Refusal
+	// Objects are what of Kubernetes it would add, change and remove through Helm releases; found out for who looks only.
+	Objects []KubernetesChange
 	// Model is the model with what its classes add to it when it is loaded, and Computed are the properties in it that code gives, by the
 	// objects' ids; nil where nothing was deployed before.
 	Model    map[string]any
 	Computed map[string][]string
+}
+
+// KubernetesChange is an object of Kubernetes that a deployment would add, change or remove.
+type KubernetesChange struct {
+	ObjectID, Object string // the object of the model that it belongs to, and its name
+	What             string // added, changed or removed
+	Kind             string
+	Namespace, Name  string            // the namespace may be ""
+	Fields           []KubernetesField // of a changed object
+	More             int               // of its fields, besides
+}
+
+// KubernetesField is a part of an object of Kubernetes that would be other than it is; nil stands for one that is not there. Secrets are masked.
+type KubernetesField struct {
+	Path          string // such as spec.template.spec.containers[web].image
+	Before, After any
 }
 
 // Refusal says why an object of a model cannot be as it is to be.
@@ -73,9 +95,9 @@ type Rehearsed func(context.Context, *muranopl.Interpreter, *muranopl.Object) (F
 
 // Rehearse finds out whether the deployment of a model, in the classes' form, would rebuild, resize or replace servers of an environment
 // that was deployed before: an error with openstack.ServerChanges; and which of its servers and volumes the model still wants, besides those
-// of objects that it no longer has. It changes nothing. A model that cannot be loaded is the deployment's to tell.
+// of objects that it no longer has. It changes nothing. A model that cannot be loaded is the deployment's to tell. looks is Stage.Looks.
 func (e *Engine) Rehearse(ctx context.Context, environment store.Environment, objects map[string]any,
-	project func(context.Context) (*openstack.Project, error)) (Foreseen, error) {
+	project func(context.Context) (*openstack.Project, error), looks bool) (Foreseen, error) {
 	if e.Rehearsal == nil || environment.Model.ObjectsCopy == nil {
 		return Foreseen{}, nil
 	}
@@ -85,7 +107,7 @@ func (e *Engine) Rehearse(ctx context.Context, environment store.Environment, ob
 	if err := classes.Fix(ctx, environment.Model.Packages); err != nil {
 		return Foreseen{}, nil
 	}
-	natives, run := e.Rehearsal(&Stage{engine: e, environmentID: environment.ID, region: regionOf(objects, environment), project: project})
+	natives, run := e.Rehearsal(&Stage{engine: e, environmentID: environment.ID, region: regionOf(objects, environment), project: project, looks: looks})
 	interpreter := muranopl.NewInterpreter(classes, natives, muranopl.WithLimits(e.Code))
 	root, start, problems := interpreter.Prepare(ctx, objects)
 	if len(problems) > 0 {

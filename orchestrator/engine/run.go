@@ -161,7 +161,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 
 	if task.Kind() == "deployment" {
 		// Before anything is touched.
-		foreseen, err := e.Rehearse(ctx, environment, task.Objects, runtime.Project)
+		foreseen, err := e.Rehearse(ctx, environment, task.Objects, runtime.Project, false)
 		for _, refused := range foreseen.Refused {
 			err = errors.Join(err, errors.New(refused.Text))
 		}

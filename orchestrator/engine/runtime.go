@@ -167,6 +167,9 @@ const (
 // CodeAttribute is what an attribute is stored as that code in MuranoPL knows by this name.
 func CodeAttribute(name string) string { return codePrefix + name }
 
+// Conceal makes known what is secret in a value, as JSON has it, so that nothing that is written of the task tells it.
+func (r *Runtime) Conceal(value any) { r.held.known.Note("", value) }
+
 // Secret returns what SetSecret stored in the environment; false when there is nothing.
 func (r *Runtime) Secret(ctx context.Context, name string) ([]byte, bool, error) {
 	value, found, err := r.engine.Secret(ctx, r.environment.ID, name)

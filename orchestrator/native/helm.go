@@ -1,23 +1,20 @@
 package native
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/burano/burano/catalog/charts"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
@@ -28,16 +25,13 @@ const (
 	packageHelmRelease = "io.burano.HelmRelease"
 )
 
-// Helm keeps chart and values of each revision in a Secret, which has one MiB of room.
-const (
-	maxChart     = 700 << 10 // bytes of the archive
-	maxChartFile = 5 << 20   // bytes of a file in it, Helm's own limit
-	maxValues    = 256 << 10
-)
+// maxValues is in bytes: Helm keeps chart and values of each revision in a Secret, which has one MiB of room.
+const maxValues = 256 << 10
 
 // helmClass is io.burano.HelmRelease.
 type helmClass struct {
 	runtime interface {
+		Conceal(value any)
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
 	reports reports
@@ -50,11 +44,7 @@ func (h helmClass) methods() map[string]muranopl.NativeMethod {
 
 // deploy installs or upgrades the release. The chart is looked at before the cluster is brought up.
 func (h helmClass) deploy(ctx context.Context, call muranopl.Call) (any, error) {
-	chart, err := chartOf(call.Object)
-	if err != nil {
-		return nil, fault.New(fault.Invalid, "the chart of %s: %w", call.Object, err)
-	}
-	values, err := releaseValues(call.Object)
+	request, err := requestOf("deploy", call.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -62,18 +52,26 @@ func (h helmClass) deploy(ctx context.Context, call muranopl.Call) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	request := h.request("deploy", call.Object)
-	request.Chart, request.Values = chart, values
 	return nil, h.runtime.Step(ctx, call.Object, "deploy the Helm release", func(ctx context.Context) error {
 		answer, err := h.do(ctx, live, call.Object, request)
 		if err != nil {
 			return err
 		}
 		if answer.Changed {
-			h.reports.inform(ctx, call.Object, "Helm release %s is at revision %d, with chart %s", request.Name, answer.Revision, answer.Chart)
+			h.reports.inform(ctx, call.Object, "Helm release %s is at revision %d, with chart %s%s", request.Name, answer.Revision, answer.Chart, originOf(call.Object))
 		}
 		return nil
 	})
+}
+
+// originOf says where the package's chart was fetched from; "" where it came with the package.
+func originOf(object *muranopl.Object) string {
+	if of, ok := object.Class().Package.(interface{ ChartOrigin() (from, digest string) }); ok {
+		if from, digest := of.ChartOrigin(); from != "" {
+			return fmt.Sprintf(" (%s, digest %s)", from, digest)
+		}
+	}
+	return ""
 }
 
 // rollback is the action that goes back to the revision that came up before the newest. The model has its values then.
@@ -84,14 +82,14 @@ func (h helmClass) rollback(ctx context.Context, call muranopl.Call) (any, error
 		return nil, err
 	}
 	return nil, h.runtime.Step(ctx, call.Object, "roll the Helm release back", func(ctx context.Context) error {
-		answer, err := h.do(ctx, live, call.Object, h.request("rollback", call.Object))
+		answer, err := h.do(ctx, live, call.Object, helmRequest("rollback", call.Object))
 		if err != nil {
 			return err
 		}
 		if answer.Values == nil {
 			answer.Values = map[string]any{}
 		}
-		if err := call.Object.Initialise("values", answer.Values); err != nil {
+		if err := errors.Join(call.Object.Initialise("values", answer.Values), call.Object.Initialise("texts", map[string]any{})); err != nil {
 			return fmt.Errorf("note the values of revision %d: %w", answer.Back, err)
 		}
 		h.reports.inform(ctx, call.Object, "Helm release %s went back to revision %d, as revision %d", call.Object.Text("name"), answer.Back, answer.Revision)
@@ -110,7 +108,7 @@ func (h helmClass) status(ctx context.Context, call muranopl.Call) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	answer, err := h.do(ctx, live, call.Object, h.request("status", call.Object))
+	answer, err := h.do(ctx, live, call.Object, helmRequest("status", call.Object))
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +126,7 @@ func (h helmClass) destroy(ctx context.Context, call muranopl.Call) (any, error)
 		return nil, err
 	}
 	return nil, h.runtime.Step(ctx, call.Object, "uninstall the Helm release", func(ctx context.Context) error {
-		_, err := h.do(ctx, live, call.Object, h.request("uninstall", call.Object))
+		_, err := h.do(ctx, live, call.Object, helmRequest("uninstall", call.Object))
 		return err
 	})
 }
@@ -141,15 +139,36 @@ func (h helmClass) cluster(ctx context.Context, call muranopl.Call) (*nodes.Clus
 	return h.pods.clusters.live(call.Object.Object("kubernetesCluster"))
 }
 
-func (h helmClass) request(action string, object *muranopl.Object) nodes.HelmRequest {
+func helmRequest(action string, object *muranopl.Object) nodes.HelmRequest {
 	return nodes.HelmRequest{Action: action, Name: object.Text("name"), Namespace: object.Text("namespace"), Owner: object.ID(), Timeout: object.Int("timeout")}
+}
+
+// requestOf is a request with chart and values.
+func requestOf(action string, object *muranopl.Object) (request nodes.HelmRequest, err error) {
+	request = helmRequest(action, object)
+	var chart *charts.Chart
+	if request.Chart, chart, err = chartOf(object); err != nil {
+		return request, fault.New(fault.Invalid, "the chart of %s: %w", object, err)
+	}
+	if request.Values, err = releaseValues(object); err != nil {
+		return request, err
+	}
+	if err := chart.CheckValues(request.Values); err != nil {
+		return request, fault.New(fault.Invalid, "the values of %s: %w", object, err)
+	}
+	return request, nil
 }
 
 // do has the master work on the release and notes how that is then.
 func (h helmClass) do(ctx context.Context, live *nodes.Cluster, object *muranopl.Object, request nodes.HelmRequest) (nodes.HelmAnswer, error) {
+	h.runtime.Conceal(request.Values)
 	answer, err := live.Helm(ctx, request)
 	if err != nil {
 		return answer, err
+	}
+	h.runtime.Conceal(answer.Values)
+	if answer.Error != "" || answer.Logs != "" {
+		h.concealSecrets(ctx, live, request)
 	}
 	if answer.Revision > 0 {
 		if err := errors.Join(object.Set("revision", int64(answer.Revision)), object.Set("status", answer.Status)); err != nil {
@@ -167,6 +186,36 @@ func (h helmClass) do(ctx context.Context, live *nodes.Cluster, object *muranopl
 		text += "; " + one.String()
 	}
 	return answer, errors.New(text)
+}
+
+// Helm's label of what it made, and its annotation that names the release.
+const (
+	labelOfHelm       = "app.kubernetes.io/managed-by=Helm"
+	annotationRelease = "meta.helm.sh/release-name"
+)
+
+// concealSecrets makes known what the release's Secrets hold: a chart may have made it up. What cannot be found out now is left out.
+func (h helmClass) concealSecrets(ctx context.Context, live *nodes.Cluster, release nodes.HelmRequest) {
+	api, err := live.Kubernetes(ctx)
+	if err != nil {
+		return
+	}
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return
+	}
+	list, err := client.CoreV1().Secrets(release.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labelOfHelm})
+	if err != nil {
+		return
+	}
+	for _, one := range list.Items {
+		if one.Annotations[annotationRelease] != release.Name {
+			continue
+		}
+		for _, value := range one.Data {
+			h.runtime.Conceal(map[string]any{"secret": string(value)})
+		}
+	}
 }
 
 // obstacles are what keeps pods from being ready. What cannot be found out is left out.
@@ -194,9 +243,12 @@ func (h helmClass) obstacles(ctx context.Context, live *nodes.Cluster, pods []no
 	return found
 }
 
-// releaseValues are the values of a release, as JSON has them.
+// releaseValues are the values of a release, as JSON has them, with those that are written in YAML.
 func releaseValues(object *muranopl.Object) (map[string]any, error) {
-	values := object.Map("values")
+	values, err := written(object.Map("values"), object.Map("texts"))
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "the values of %s: %w", object, err)
+	}
 	text, err := yaml.Marshal(values)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "the values of %s: %w", object, err)
@@ -207,102 +259,71 @@ func releaseValues(object *muranopl.Object) (map[string]any, error) {
 	return values, nil
 }
 
-// packageFiles are the files of a package.
-type packageFiles interface {
-	File(name string) ([]byte, error) // fails with fs.ErrNotExist
-	FileNames() []string
-}
-
-// chartOf is the chart of a release as an archive; the same files give the same bytes.
-func chartOf(object *muranopl.Object) ([]byte, error) {
-	files, ok := object.Class().Package.(packageFiles)
-	if !ok {
-		return nil, errors.New("its package has no files")
-	}
-	return archiveOf(files, object.Text("chart"))
-}
-
-// archiveOf makes the archive of a chart in a package's folder Resources, or takes the one that is there.
-func archiveOf(files packageFiles, chart string) ([]byte, error) {
-	place := path.Join("Resources", chart)
-	if !strings.HasPrefix(place, "Resources/") {
-		return nil, fmt.Errorf("%q is no place in the package's folder Resources", chart)
-	}
-	if strings.HasSuffix(place, ".tgz") {
-		archive, err := files.File(place)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("the package has no file %s", place)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return archive, fits(place, archive)
-	}
-	var archive bytes.Buffer
-	compressed := gzip.NewWriter(&archive)
-	writer := tar.NewWriter(compressed)
-	name := ""
-	for _, file := range slices.Sorted(slices.Values(files.FileNames())) {
-		inside, ok := strings.CutPrefix(file, place+"/")
-		if !ok || strings.HasSuffix(file, "/") {
+// written puts values in YAML over others, at the places that their names are (RFC 6901), the shortest first.
+func written(values, texts map[string]any) (map[string]any, error) {
+	values = charts.Over(values, nil)
+	for _, pointer := range slices.Sorted(maps.Keys(texts)) {
+		text, _ := texts[pointer].(string)
+		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		content, err := files.File(file)
-		if err != nil {
-			return nil, err
+		var value any
+		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+			return nil, fmt.Errorf("what is written for %q is no YAML: %s", pointer, lineOf.FindString(err.Error()))
 		}
-		if len(content) > maxChartFile {
-			return nil, fmt.Errorf("%s has %d bytes, more than the %d that Helm takes", file, len(content), maxChartFile)
+		if pointer != "" && pointer[0] != '/' {
+			return nil, fmt.Errorf("%q is no place among the values: write it like /ingress/hosts", pointer)
 		}
-		if inside == "Chart.yaml" {
-			if name, err = checkChart(file, content); err != nil {
-				return nil, err
-			}
+		value = named(value)
+		keys := strings.Split(pointer, "/")[1:]
+		for _, key := range slices.Backward(keys) {
+			value = map[string]any{strings.NewReplacer("~1", "/", "~0", "~").Replace(key): value}
 		}
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: "chart/" + inside, Mode: 0o644, Size: int64(len(content)), ModTime: time.Unix(0, 0)}
-		if err := writer.WriteHeader(header); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+		inner, isMap := value.(map[string]any)
+		if !isMap {
+			return nil, errors.New("what is written should be a map of values, such as replicas: 2")
 		}
-		if _, err := writer.Write(content); err != nil {
-			return nil, err
-		}
+		values = charts.Over(values, inner)
 	}
-	if name == "" {
-		return nil, fmt.Errorf("the package has no file %s/Chart.yaml: put the chart's folder there, or say by the property chart where it is", place)
-	}
-	if err := errors.Join(writer.Close(), compressed.Close()); err != nil {
-		return nil, err
-	}
-	return archive.Bytes(), fits(place, archive.Bytes())
+	return values, nil
 }
 
-func fits(place string, archive []byte) error {
-	if len(archive) > maxChart {
-		return fmt.Errorf("%s has %d bytes as an archive, more than the %d for which Kubernetes has room: leave out what its templates do not read", place, len(archive), maxChart)
+// named gives maps names as keys, whatever YAML has there.
+func named(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, item := range v {
+			v[key] = named(item)
+		}
+	case map[any]any:
+		plain := map[string]any{}
+		for key, item := range v {
+			plain[fmt.Sprint(key)] = named(item)
+		}
+		return plain
+	case []any:
+		for i, item := range v {
+			v[i] = named(item)
+		}
 	}
-	return nil
+	return value
 }
 
-// checkChart looks at what Helm wants to know of a chart, and returns its name.
-func checkChart(file string, text []byte) (string, error) {
-	var chart struct {
-		APIVersion string `yaml:"apiVersion"`
-		Name       string `yaml:"name"`
-		Version    string `yaml:"version"`
-		Type       string `yaml:"type"`
+// lineOf is where YAML is wrong. The rest of such an error may tell what stands there.
+var lineOf = regexp.MustCompile(`line [0-9]+|$`)
+
+// chartOf is the chart of a release as an archive, and read; the same files give the same bytes.
+func chartOf(object *muranopl.Object) (archive []byte, chart *charts.Chart, err error) {
+	files, ok := object.Class().Package.(charts.Files)
+	if !ok {
+		return nil, nil, errors.New("its package has no files")
 	}
-	if err := yaml.Unmarshal(text, &chart); err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
+	if object.Text("chart") == "" {
+		return nil, nil, errors.New("its package only names the chart, and was imported by a Burano that did not fetch it: import the package again")
 	}
-	switch {
-	case chart.APIVersion != "v1" && chart.APIVersion != "v2":
-		return "", fmt.Errorf("%s: apiVersion is %q, and should be v2 or v1", file, chart.APIVersion)
-	case chart.Name == "":
-		return "", fmt.Errorf("%s: it has no name", file)
-	case chart.Version == "":
-		return "", fmt.Errorf("%s: it has no version", file)
-	case chart.Type == "library":
-		return "", fmt.Errorf("%s: a chart of type library cannot be installed", file)
+	if archive, err = charts.Archive(files, object.Text("chart")); err != nil {
+		return nil, nil, err
 	}
-	return chart.Name, nil
+	chart, err = charts.Read(archive)
+	return archive, chart, err
 }

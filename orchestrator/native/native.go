@@ -70,6 +70,8 @@ type Runtime interface {
 	SetCodeAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error
 	Secret(ctx context.Context, name string) ([]byte, bool, error)
 	SetSecret(ctx context.Context, name string, value []byte) error
+	// Conceal makes known what is secret in a value, so that nothing that is written of the task tells it.
+	Conceal(value any)
 	// Deploys tells whether the task deploys the environment, and does not only run an action in it or delete it.
 	Deploys() bool
 	// TrackApplication, TrackServer and Untrack keep the statistics of instances.

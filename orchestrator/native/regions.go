@@ -249,4 +249,6 @@ func (noNodes) means(context.Context) []string { return nil }
 
 func (noNodes) refused(context.Context) ([]engine.Refusal, error) { return nil, nil }
 
+func (noNodes) previewReleases(context.Context, *engine.Foreseen) {}
+
 func (noNodes) shrink(context.Context) error { return nil }

@@ -19,6 +19,7 @@ type Stage interface {
 	CodeAttribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error)
 	Secret(ctx context.Context, name string) ([]byte, bool, error)
 	Project(ctx context.Context) (*openstack.Project, error)
+	Looks() bool
 }
 
 // Rehearsal gives bodies that change nothing, and a function that finds out with them which servers the deployment of a model would
@@ -50,7 +51,11 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 			_, _ = interpreter.Invoke(ctx, application, methodDeploy, nil) // what is refused is noted
 		}
 		refused, _ := own.first.nodes.refused(ctx) // what is not found out now is the deployment's to tell
-		return engine.Foreseen{Kept: kept, Means: own.first.nodes.means(ctx), Refused: refused}, own.first.refused.err()
+		foreseen := engine.Foreseen{Kept: kept, Means: own.first.nodes.means(ctx), Refused: refused}
+		if stage.Looks() {
+			own.first.nodes.previewReleases(ctx, &foreseen)
+		}
+		return foreseen, own.first.refused.err()
 	}
 }
 
@@ -171,6 +176,8 @@ func (r *rehearsal) Model() *muranopl.Object { return r.model }
 func (r *rehearsal) Deploys() bool           { return false } // so that nothing waits for the environment's deploy
 func (r *rehearsal) Fence() uint64           { return 0 }
 func (r *rehearsal) Alive() error            { return nil }
+
+func (r *rehearsal) Conceal(any) {} // nothing is written
 
 func (r *rehearsal) Planned(*muranopl.Object, map[string][]string) {}
 

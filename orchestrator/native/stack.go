@@ -70,6 +70,8 @@ type nodeServers interface {
 	means(ctx context.Context) []string
 	// refused says which clusters of the model cannot be as it says.
 	refused(ctx context.Context) ([]engine.Refusal, error)
+	// previewReleases adds what is foreseen of Helm releases.
+	previewReleases(ctx context.Context, foreseen *engine.Foreseen)
 	// shrink takes nodes whose servers go out of their clusters.
 	shrink(ctx context.Context) error
 }

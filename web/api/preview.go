@@ -7,6 +7,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/engine"
 )
 
 // previewHandlers answer what a deployment would do.
@@ -58,6 +59,37 @@ type lossJSON struct {
 	CloudID  string `json:"cloud_id"`
 }
 
+// kubernetesJSON is an object of Kubernetes that a deployment would add, change or remove through a Helm release.
+type kubernetesJSON struct {
+	Change    string      `json:"change"` // added, changed, removed
+	ObjectID  string      `json:"object_id"`
+	Object    string      `json:"object"`
+	Kind      string      `json:"kind"`
+	Namespace string      `json:"namespace"`
+	Name      string      `json:"name"`
+	Fields    []fieldJSON `json:"fields"` // of a changed object
+	More      int         `json:"more"`   // of them, besides
+}
+
+// fieldJSON is a part of such an object with what it is and what it would be.
+type fieldJSON struct {
+	Path   string `json:"path"`
+	Before any    `json:"before"`
+	After  any    `json:"after"`
+}
+
+func kubernetesChanges(list []engine.KubernetesChange) []kubernetesJSON {
+	answer := make([]kubernetesJSON, len(list))
+	for i, one := range list {
+		fields := make([]fieldJSON, len(one.Fields))
+		for k, field := range one.Fields {
+			fields[k] = fieldJSON(field)
+		}
+		answer[i] = kubernetesJSON{one.What, one.ObjectID, one.Object, one.Kind, one.Namespace, one.Name, fields, one.More}
+	}
+	return answer
+}
+
 // preview answers what the deployment of a session would do.
 func (h previewHandlers) preview(c echo.Context) error {
 	ctx, caller := calling(c)
@@ -79,9 +111,10 @@ func (h previewHandlers) preview(c echo.Context) error {
 		losses[i] = lossJSON(one)
 	}
 	return c.JSON(http.StatusOK, struct {
-		Changes  []changeJSON  `json:"changes"`
-		Means    []string      `json:"means"`
-		Losses   []lossJSON    `json:"losses"`
-		Problems []problemJSON `json:"problems"`
-	}{changes, append([]string{}, preview.Means...), losses, problems(preview.Problems)})
+		Changes    []changeJSON     `json:"changes"`
+		Means      []string         `json:"means"`
+		Losses     []lossJSON       `json:"losses"`
+		Kubernetes []kubernetesJSON `json:"kubernetes"`
+		Problems   []problemJSON    `json:"problems"`
+	}{changes, append([]string{}, preview.Means...), losses, kubernetesChanges(preview.Kubernetes), problems(preview.Problems)})
 }

@@ -81,10 +81,12 @@ func (c *Client) SetApplications(ctx context.Context, environment, session strin
 
 // Preview says what the deployment of a draft would do.
 type Preview struct {
-	Changes  []Change  `json:"changes"`
-	Means    []string  `json:"means"` // what it would do besides, and what that costs, in sentences
-	Losses   []Loss    `json:"losses"`
-	Problems []Problem `json:"problems"` // with any, the deployment would fail at once
+	Changes []Change `json:"changes"`
+	Means   []string `json:"means"` // what it would do besides, and what that costs, in sentences
+	Losses  []Loss   `json:"losses"`
+	// Kubernetes is what it would add, change and remove in clusters through Helm releases.
+	Kubernetes []KubernetesChange `json:"kubernetes"`
+	Problems   []Problem          `json:"problems"` // with any, the deployment would fail at once
 }
 
 // Change is an object that a deployment would add, change or remove.
@@ -111,6 +113,25 @@ type Loss struct {
 	ObjectID string `json:"object_id" yaml:"object_id"`
 	Object   string `json:"object"`                   // its name
 	CloudID  string `json:"cloud_id" yaml:"cloud_id"` // of a stack its name
+}
+
+// KubernetesChange is an object of Kubernetes that a deployment would add, change or remove.
+type KubernetesChange struct {
+	Change    string  `json:"change"` // added, changed or removed
+	ObjectID  string  `json:"object_id" yaml:"object_id"`
+	Object    string  `json:"object"` // the name of the release's object
+	Kind      string  `json:"kind"`
+	Namespace string  `json:"namespace"` // "" where the chart does not say it
+	Name      string  `json:"name"`
+	Fields    []Field `json:"fields"` // of a changed object
+	More      int     `json:"more"`   // of its fields, besides
+}
+
+// Field is a part of an object of Kubernetes with what it is and what it would be, null where it is not there. Secrets are masked.
+type Field struct {
+	Path   string `json:"path"`
+	Before any    `json:"before"`
+	After  any    `json:"after"`
 }
 
 // Problem is a place of a model that breaks a rule of a class.

@@ -3,12 +3,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
@@ -19,12 +21,12 @@ import (
 
 // request is what is to be done with which release of which cluster.
 type request struct {
-	Action    string `json:"action"` // deploy, rollback, uninstall or status
+	Action    string `json:"action"` // deploy, diff, rollback, uninstall or status
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
 	// Owner is the id of the object whose release it is; others' releases are left alone.
 	Owner   string         `json:"owner"`
-	Chart   []byte         `json:"chart"` // an archive (.tgz), for deploy
+	Chart   []byte         `json:"chart"` // an archive (.tgz), for deploy and diff
 	Values  map[string]any `json:"values"`
 	Timeout int            `json:"timeout"` // seconds that one wait may take
 	API     struct {
@@ -51,6 +53,9 @@ type answer struct {
 	OtherChart bool `json:"otherChart,omitempty"`
 	// Pods are those of the release that are not ready, for an error.
 	Pods []pod `json:"pods,omitempty"`
+	// Changes are what a deployment would change in Kubernetes, for a diff, and MoreChanges is how many there are besides.
+	Changes     []change `json:"changes,omitempty"`
+	MoreChanges int      `json:"moreChanges,omitempty"`
 	// Logs are what hooks wrote that say so by the annotation helm.sh/hook-output-log-policy.
 	Logs string `json:"logs,omitempty"`
 }
@@ -88,8 +93,10 @@ func run(input io.Reader, output io.Writer) error {
 	said, err := r.do()
 	if err != nil {
 		said.Error = end(err.Error())
-		if said.Changed {
-			said.Pods = r.unready()
+		if said.Changed && asked.Action != "diff" {
+			for _, one := range r.unready() {
+				said.Pods = append(said.Pods, pod{one.Namespace, one.Name})
+			}
 		}
 	}
 	said.Notes, said.Logs = end(said.Notes), end(r.logs.String())
@@ -127,16 +134,44 @@ func open(asked request, folder string) (*releases, error) {
 	return r, nil
 }
 
-func (r *releases) do() (answer, error) {
+func (r *releases) do() (said answer, err error) {
 	switch r.asked.Action {
 	case "deploy":
-		return r.deploy()
+		return r.alone(r.deploy)
 	case "rollback":
-		return r.rollback()
+		return r.alone(r.rollback)
 	case "uninstall":
-		return r.uninstall()
+		said, err = r.alone(r.uninstall)
+		if err == nil {
+			r.forget()
+		}
+		return said, err
+	case "diff":
+		return r.diff()
 	case "status":
 		return r.status()
 	}
-	return answer{}, errors.New("the action is none of deploy, rollback, uninstall and status")
+	return answer{}, errors.New("the action is none of deploy, diff, rollback, uninstall and status")
+}
+
+// waits is how many waits of Helm one request may have: for custom resources, hooks before and after, and what is to become ready.
+const waits = 4
+
+// alone works on the release while nobody else does, and ends what waits for its pods once it waits in vain.
+func (r *releases) alone(work func() (answer, error)) (said answer, err error) {
+	lockErr := r.locked(waits*r.timeout, func(ctx context.Context) error {
+		watched, giveUp := context.WithCancelCause(ctx)
+		defer giveUp(nil)
+		r.waits = []kube.WaitOption{kube.WithWaitContext(watched)}
+		if r.asked.Action != "uninstall" { // which waits for no pod to become ready
+			go r.watch(watched, giveUp)
+		}
+		said, err = work()
+		if cause := context.Cause(watched); err != nil && cause != nil {
+			// Helm itself only knows that its wait was ended.
+			err = fmt.Errorf("%s; %w", strings.TrimSpace(strings.ReplaceAll(err.Error(), context.Canceled.Error(), "")), cause)
+		}
+		return nil
+	})
+	return said, errors.Join(err, lockErr)
 }

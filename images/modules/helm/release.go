@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
@@ -18,6 +19,7 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,6 +36,12 @@ const (
 	labelDigest = "burano.io/digest"
 )
 
+// Annotations by which Helm knows what belongs to a release.
+const (
+	annotationName      = "meta.helm.sh/release-name"
+	annotationNamespace = "meta.helm.sh/release-namespace"
+)
+
 // mostRevisions of a release are kept, as Helm's program keeps them.
 const mostRevisions = 10
 
@@ -42,12 +50,26 @@ type releases struct {
 	asked   request
 	timeout time.Duration
 	config  *action.Configuration
+	waits   []kube.WaitOption // of Helm's waits: when they end
 	logs    bytes.Buffer
 }
 
-// history are the revisions, the newest first; none for no release. One of somebody else's is an error. Nobody else works on the release: its
-// lock is held. So what began and did not end was broken off, and has failed.
+// history are the revisions, for whoever holds the release's lock: nobody else works on it, so what began and did not end was broken off, and has
+// failed.
 func (r *releases) history() ([]*releasev1.Release, error) {
+	list, err := r.revisions()
+	if err != nil || len(list) == 0 || !list[0].Info.Status.IsPending() {
+		return list, err
+	}
+	list[0].Info.Status, list[0].Info.Description = common.StatusFailed, "It was broken off"
+	if err := r.config.Releases.Update(list[0]); err != nil {
+		return nil, fmt.Errorf("note that revision %d was broken off: %w", list[0].Version, err)
+	}
+	return list, nil
+}
+
+// revisions are those of the release, the newest first; none for no release. One of somebody else's is an error.
+func (r *releases) revisions() ([]*releasev1.Release, error) {
 	kept, err := r.config.Releases.History(r.asked.Name)
 	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil, nil
@@ -69,12 +91,6 @@ func (r *releases) history() ([]*releasev1.Release, error) {
 		return nil, fmt.Errorf("namespace %s has a release %s that this application did not make: give the application another name or namespace, "+
 			"or uninstall that release", r.asked.Namespace, r.asked.Name)
 	}
-	if list[0].Info.Status.IsPending() {
-		list[0].Info.Status, list[0].Info.Description = common.StatusFailed, "It was broken off"
-		if err := r.config.Releases.Update(list[0]); err != nil {
-			return nil, fmt.Errorf("note that revision %d was broken off: %w", list[0].Version, err)
-		}
-	}
 	return list, nil
 }
 
@@ -86,19 +102,29 @@ func ran(release *releasev1.Release) bool {
 	return release.Info.Status == common.StatusDeployed || release.Info.Status == common.StatusSuperseded && release.Info.Description != replaced
 }
 
-// deploy installs the release, or upgrades it where chart or values are others. An install that failed is begun anew, with its hooks.
-func (r *releases) deploy() (answer, error) {
-	loaded, err := loader.LoadArchive(bytes.NewReader(r.asked.Chart))
-	if err != nil {
-		return answer{}, fmt.Errorf("read the chart: %w", err)
+// read reads the chart, and makes the digest of what is asked for.
+func (r *releases) read() (loaded *chartv2.Chart, digest string, err error) {
+	if loaded, err = loader.LoadArchive(bytes.NewReader(r.asked.Chart)); err != nil {
+		return nil, "", fmt.Errorf("read the chart: %w", err)
 	}
 	if err := loaded.Validate(); err != nil {
-		return answer{}, fmt.Errorf("read the chart: %w", err)
+		return nil, "", fmt.Errorf("read the chart: %w", err)
 	}
 	if err := action.CheckDependencies(loaded, dependencies(loaded)); err != nil {
-		return answer{}, fmt.Errorf("the chart lacks parts, which belong into its folder charts: %w", err)
+		return nil, "", fmt.Errorf("the chart lacks parts, which belong into its folder charts: %w", err)
 	}
-	digest, err := r.digest()
+	digest, err = r.digest()
+	return loaded, digest, err
+}
+
+// unchanged tells whether a revision runs, and has this chart and these values.
+func unchanged(release *releasev1.Release, digest string) bool {
+	return release.Info.Status == common.StatusDeployed && release.Labels[labelDigest] == digest
+}
+
+// deploy installs the release, or upgrades it where chart or values are others. An install that failed is begun anew, with its hooks.
+func (r *releases) deploy() (answer, error) {
+	loaded, digest, err := r.read()
 	if err != nil {
 		return answer{}, err
 	}
@@ -106,7 +132,7 @@ func (r *releases) deploy() (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if len(list) > 0 && list[0].Info.Status == common.StatusDeployed && list[0].Labels[labelDigest] == digest {
+	if len(list) > 0 && unchanged(list[0], digest) {
 		return describe(list[0]), nil
 	}
 	marks := map[string]string{labelOwner: r.asked.Owner, labelDigest: digest}
@@ -115,27 +141,42 @@ func (r *releases) deploy() (answer, error) {
 	} else {
 		err = r.upgrade(loaded, marks)
 	}
+	if err == nil {
+		err = r.clear(failures(list))
+	}
 	said, unknown := r.last()
 	said.Changed = true
 	return said, errors.Join(err, unknown)
 }
 
 func (r *releases) install(loaded *chartv2.Chart, marks map[string]string, failed []*releasev1.Release) error {
-	install := action.NewInstall(r.config)
-	install.ReleaseName, install.Namespace, install.CreateNamespace = r.asked.Name, r.asked.Namespace, true
-	install.Replace = len(failed) > 0
-	install.Labels, install.Timeout, install.WaitStrategy, install.WaitForJobs = marks, r.timeout, kube.StatusWatcherStrategy, true
-	if _, err := install.Run(loaded, r.asked.Values); err != nil {
-		return err
-	}
-	if len(failed) > 0 {
-		return r.clear(failed[0])
-	}
-	return nil
+	install := r.newInstall()
+	install.Replace, install.Labels = len(failed) > 0, marks
+	_, err := install.Run(loaded, r.asked.Values)
+	return err
 }
 
-// clear removes what a failed install has made and the one after it does not have.
-func (r *releases) clear(failed *releasev1.Release) error {
+func (r *releases) newInstall() *action.Install {
+	install := action.NewInstall(r.config)
+	install.ReleaseName, install.Namespace, install.CreateNamespace = r.asked.Name, r.asked.Namespace, true
+	install.Timeout, install.WaitStrategy, install.WaitOptions, install.WaitForJobs = r.timeout, kube.StatusWatcherStrategy, r.waits, true
+	return install
+}
+
+// failures are the revisions after the one that came up last.
+func failures(list []*releasev1.Release) []*releasev1.Release {
+	if i := slices.IndexFunc(list, ran); i >= 0 {
+		return list[:i]
+	}
+	return list
+}
+
+// clear removes what revisions have made, or left, that the newest one does not have, and that nobody else has taken over. Helm itself looks at no
+// other revisions than the newest and the one that ran before it.
+func (r *releases) clear(former []*releasev1.Release) error {
+	if len(former) == 0 {
+		return nil
+	}
 	now, err := r.config.Releases.Last(r.asked.Name)
 	if err != nil {
 		return err
@@ -144,17 +185,49 @@ func (r *releases) clear(failed *releasev1.Release) error {
 	if !ok {
 		return nil
 	}
-	before, err := r.config.KubeClient.Build(bytes.NewBufferString(failed.Manifest), false)
+	left, err := r.left(former, current)
 	if err != nil {
-		return fmt.Errorf("read what the failed install made: %w", err)
+		return err
 	}
+	return r.remove(left)
+}
+
+// left are the objects of former revisions that another one does not have.
+func (r *releases) left(former []*releasev1.Release, current *releasev1.Release) (left kube.ResourceList, err error) {
 	wanted, err := r.config.KubeClient.Build(bytes.NewBufferString(current.Manifest), false)
 	if err != nil {
-		return fmt.Errorf("read what is installed: %w", err)
+		return nil, fmt.Errorf("read what is installed: %w", err)
 	}
-	gone := before.Difference(wanted).Filter(func(info *resource.Info) bool {
+	for _, one := range former {
+		for _, manifest := range releaseutil.SplitManifests(one.Manifest) {
+			had, err := r.config.KubeClient.Build(bytes.NewBufferString(manifest), false)
+			if err != nil && strings.Contains(err.Error(), unknownKind) {
+				continue // nothing of that kind can be there
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read what revision %d made: %w", one.Version, err)
+			}
+			left = append(left, had.Difference(wanted).Difference(left)...)
+		}
+	}
+	return left, nil
+}
+
+// unknownKind is what Helm's client says of an object whose kind the cluster does not have.
+const unknownKind = "no matches for kind"
+
+// remove deletes those of the objects that are there and belong to this release, but for what is to be kept.
+func (r *releases) remove(left kube.ResourceList) error {
+	gone := left.Filter(func(info *resource.Info) bool {
+		if err := info.Get(); err != nil {
+			return false
+		}
 		object, err := meta.Accessor(info.Object)
-		return err == nil && object.GetAnnotations()[kube.ResourcePolicyAnno] != kube.KeepPolicy
+		if err != nil {
+			return false
+		}
+		marks := object.GetAnnotations()
+		return marks[annotationName] == r.asked.Name && marks[annotationNamespace] == r.asked.Namespace && marks[kube.ResourcePolicyAnno] != kube.KeepPolicy
 	})
 	if len(gone) == 0 {
 		return nil
@@ -164,11 +237,17 @@ func (r *releases) clear(failed *releasev1.Release) error {
 }
 
 func (r *releases) upgrade(loaded *chartv2.Chart, marks map[string]string) error {
-	upgrade := action.NewUpgrade(r.config)
-	upgrade.Namespace, upgrade.MaxHistory, upgrade.ResetValues = r.asked.Namespace, mostRevisions, true
-	upgrade.Labels, upgrade.Timeout, upgrade.WaitStrategy, upgrade.WaitForJobs = marks, r.timeout, kube.StatusWatcherStrategy, true
+	upgrade := r.newUpgrade()
+	upgrade.Labels = marks
 	_, err := upgrade.Run(r.asked.Name, loaded, r.asked.Values)
 	return err
+}
+
+func (r *releases) newUpgrade() *action.Upgrade {
+	upgrade := action.NewUpgrade(r.config)
+	upgrade.Namespace, upgrade.MaxHistory, upgrade.ResetValues = r.asked.Namespace, mostRevisions, true
+	upgrade.Timeout, upgrade.WaitStrategy, upgrade.WaitOptions, upgrade.WaitForJobs = r.timeout, kube.StatusWatcherStrategy, r.waits, true
+	return upgrade
 }
 
 // rollback goes back to the revision that came up last before the newest.
@@ -187,8 +266,10 @@ func (r *releases) rollback() (answer, error) {
 	target := list[1+i]
 	rollback := action.NewRollback(r.config)
 	rollback.Version, rollback.MaxHistory = target.Version, mostRevisions
-	rollback.Timeout, rollback.WaitStrategy, rollback.WaitForJobs = r.timeout, kube.StatusWatcherStrategy, true
-	err = rollback.Run(r.asked.Name)
+	rollback.Timeout, rollback.WaitStrategy, rollback.WaitOptions, rollback.WaitForJobs = r.timeout, kube.StatusWatcherStrategy, r.waits, true
+	if err = rollback.Run(r.asked.Name); err == nil {
+		err = r.clear(failures(list))
+	}
 	said, unknown := r.last()
 	said.Changed, said.Back, said.OtherChart = true, target.Version, !sameChart(list[0], target)
 	return said, errors.Join(err, unknown)
@@ -201,12 +282,19 @@ func (r *releases) uninstall() (answer, error) {
 	}
 	uninstall := action.NewUninstall(r.config)
 	uninstall.IgnoreNotFound, uninstall.Timeout, uninstall.WaitStrategy = true, r.timeout, kube.StatusWatcherStrategy
-	_, err = uninstall.Run(r.asked.Name)
+	uninstall.WaitOptions = r.waits
+	left, err := r.left(list[1:], list[0])
+	if err != nil {
+		return answer{}, err
+	}
+	if _, err = uninstall.Run(r.asked.Name); err == nil {
+		err = r.remove(left)
+	}
 	return answer{Changed: true}, err
 }
 
 func (r *releases) status() (answer, error) {
-	list, err := r.history()
+	list, err := r.revisions()
 	if err != nil || len(list) == 0 {
 		return answer{}, err
 	}
@@ -259,7 +347,7 @@ func dependencies(loaded *chartv2.Chart) (list []chart.Dependency) {
 }
 
 // unready are the pods of the newest revision, and of its hooks, that are not ready. What cannot be found out is left out: an error is told already.
-func (r *releases) unready() (list []pod) {
+func (r *releases) unready() (list []corev1.Pod) {
 	now, err := r.config.Releases.Last(r.asked.Name)
 	release, ok := now.(*releasev1.Release)
 	if err != nil || !ok {
@@ -292,7 +380,7 @@ func (r *releases) unready() (list []pod) {
 		}
 		for i := range found.Items {
 			if found.Items[i].DeletionTimestamp == nil && !isReady(&found.Items[i]) {
-				list = append(list, pod{info.Namespace, found.Items[i].Name})
+				list = append(list, found.Items[i])
 			}
 		}
 	}
