@@ -10,6 +10,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/burano/burano/catalog/charts"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 )
@@ -18,7 +19,10 @@ import (
 type manifest struct {
 	format       string // as known: "MuranoPL/1.3", "Heat.HOT/1.0"
 	hot          bool
-	language     string // version of MuranoPL
+	helm         bool
+	chart        string            // in Resources, of a package with a Helm chart; "" as long as it is only named
+	reference    *charts.Reference // of a chart that is not the author's; nil for others
+	language     string            // version of MuranoPL
 	kind         string
 	fullName     string
 	name         string
@@ -82,6 +86,9 @@ func parseManifest(text []byte) (manifest, error) {
 	m.readTexts(&r)
 	m.readFiles(&r)
 	m.requires = r.stringMap("Require")
+	if _, said := m.requires[helmRelease]; m.helm && !said {
+		m.requires[helmRelease] = helmReleases
+	}
 	if node := r.value("Meta"); node != nil {
 		if err := node.Decode(&m.meta); err != nil {
 			r.fail(incorrect("Meta: %w", err))
@@ -106,6 +113,9 @@ func (m *manifest) readFormat(r *manifestReader) {
 		m.language = language
 	case m.format == "Heat.HOT/1.0":
 		m.hot, m.language = true, "1.0"
+	case m.format == formatHelm:
+		m.helm, m.language = true, "1.0"
+		m.readChart(r)
 	default:
 		r.fail(incorrect("Unsupported format %s", short(m.format)))
 	}
@@ -120,6 +130,9 @@ func (m *manifest) readNames(r *manifestReader) {
 		r.fail(incorrect("Invalid FullName %s", short(m.fullName)))
 	}
 	m.kind = r.text("Type")
+	if m.helm && m.kind == "" {
+		m.kind = typeApplication
+	}
 	if m.kind != typeApplication && m.kind != typeLibrary {
 		r.fail(incorrect("Invalid package Type %s", short(cmp.Or(m.kind, "None"))))
 	}
@@ -166,7 +179,7 @@ func (m *manifest) readFiles(r *manifestReader) {
 	if name, ok := m.supplier["Logo"].(string); ok && name != "" {
 		m.supplierLogo = name
 	}
-	if m.hot {
+	if m.hot || m.helm {
 		m.classes = []string{m.fullName}
 		return
 	}

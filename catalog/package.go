@@ -23,8 +23,11 @@ type Package struct {
 	embedded bool
 	held     int // bytes of memory, about
 
-	// What is made of a Heat template; "" for MuranoPL.
+	// What is made of a Heat template or a Helm chart; "" for MuranoPL.
 	madeClass, madeForm string
+
+	chartIcon []byte      // of a Helm chart; nil where it has none
+	origin    chartOrigin // of one that was fetched
 }
 
 var _ muranopl.Package = (*Package)(nil)
@@ -37,8 +40,9 @@ const (
 	supplierLogoFile = "supplier_logo.png"
 	uiFile           = "ui.yaml"
 
-	// generatedFile is the name of a class file that is not in the package.
-	generatedFile = "<made of template.yaml>"
+	// generatedFile and generatedOfChart are the names of class files that are not in the package.
+	generatedFile    = "<made of template.yaml>"
+	generatedOfChart = "<made of the chart>"
 
 	// maxManifest is in bytes.
 	maxManifest = 1 << 20
@@ -89,7 +93,7 @@ func (p *Package) Requires() map[string]string { return maps.Clone(p.manifest.re
 // Meta is the manifest's metadata of the package, as its YAML has it, nil where there is none.
 func (p *Package) Meta() any { return p.manifest.meta }
 
-// ClassNames lists the classes of the manifest in its order; a HOT package has one class, of its own name.
+// ClassNames lists the classes of the manifest in its order; a package of a Heat template or a Helm chart has one class, of its own name.
 func (p *Package) ClassNames() []string { return slices.Clone(p.manifest.classes) }
 
 // ClassFile returns the file that declares the class, its name inside the package and its text. It is a fault of kind NotFound
@@ -97,6 +101,9 @@ func (p *Package) ClassNames() []string { return slices.Clone(p.manifest.classes
 func (p *Package) ClassFile(class string) (string, []byte, error) {
 	if p.manifest.hot && class == p.manifest.fullName {
 		return generatedFile, []byte(p.madeClass), nil
+	}
+	if p.manifest.helm && class == p.manifest.fullName {
+		return generatedOfChart, []byte(p.madeClass), nil
 	}
 	name, ok := p.manifest.classFiles[class]
 	if !ok {
@@ -110,9 +117,9 @@ func (p *Package) ClassFile(class string) (string, []byte, error) {
 	return file, text, err
 }
 
-// UI is the dynamic UI definition as YAML text, that of a Heat template made from it; nil where the package has none.
+// UI is the dynamic UI definition as YAML text, that of a Heat template or a Helm chart made from it; nil where the package has none.
 func (p *Package) UI() ([]byte, error) {
-	if p.manifest.hot {
+	if p.manifest.hot || p.manifest.helm {
 		return []byte(p.madeForm), nil
 	}
 	return p.optional(p.UIFile())
@@ -144,8 +151,14 @@ func (p *Package) ManifestPlace(key, inner string) (line, column int) {
 	return line, column
 }
 
-// Logo is the package's logo (PNG, JPEG or GIF), nil where it has none.
-func (p *Package) Logo() ([]byte, error) { return p.optional(p.manifest.logo) }
+// Logo is the package's logo (PNG, JPEG or GIF), or that of its Helm chart; nil where it has none.
+func (p *Package) Logo() ([]byte, error) {
+	logo, err := p.optional(p.manifest.logo)
+	if logo == nil && err == nil {
+		logo = p.chartIcon
+	}
+	return logo, err
+}
 
 // SupplierLogo is the supplier's logo (PNG, JPEG or GIF), nil where the package has none.
 func (p *Package) SupplierLogo() ([]byte, error) { return p.optional(p.manifest.supplierLogo) }
@@ -204,13 +217,18 @@ func newPackage(files contents) (*Package, error) {
 		}
 		p.madeClass, p.madeForm = template.class(&p.manifest, files), template.form(&p.manifest)
 	}
+	if m.helm {
+		if err := p.takeChart(); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.checkImage(m.logo, m.logo != logoFile, "Logo"); err != nil {
 		return nil, err
 	}
 	if err := p.checkImage(m.supplierLogo, m.supplierLogo != supplierLogoFile, "Supplier Logo"); err != nil {
 		return nil, err
 	}
-	p.held = files.held() + ofManifest*len(text) + len(p.madeClass) + len(p.madeForm)
+	p.held = files.held() + ofManifest*len(text) + len(p.madeClass) + len(p.madeForm) + len(p.chartIcon)
 	return p, nil
 }
 

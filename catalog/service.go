@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/burano/burano/catalog/charts"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 )
@@ -30,7 +31,16 @@ type Service struct {
 	reading  singleflight.Group // packages that are not in the cache, by id
 	now      func() time.Time
 	newID    func() string
+	charts   ChartSource // nil: none are fetched
 }
+
+// ChartSource is where charts are fetched from that packages only name. What may not be fetched, or is not there, is a fault.
+type ChartSource interface {
+	Fetch(ctx context.Context, reference charts.Reference) (archive []byte, err error)
+}
+
+// ChartsFrom has charts that packages name fetched when a package is uploaded. The package is kept with its chart from then on.
+func ChartsFrom(source ChartSource) Option { return func(s *Service) { s.charts = source } }
 
 // Option changes how a Service works.
 type Option func(*Service)
@@ -143,6 +153,11 @@ func (s *Service) Upload(ctx context.Context, caller identity.Caller, meta Metad
 	if err != nil {
 		return Record{}, fault.New(fault.Invalid, "Couldn't load package from file: %w", err)
 	}
+	if reference := p.ChartReference(); reference != nil {
+		if p, archive, err = s.withChart(ctx, p, *reference); err != nil {
+			return Record{}, fault.New(fault.Invalid, "Couldn't load package from file: %w", err)
+		}
+	}
 	if err := p.CheckLengths(); err != nil {
 		return Record{}, err
 	}
@@ -151,6 +166,25 @@ func (s *Service) Upload(ctx context.Context, caller identity.Caller, meta Metad
 		return Record{}, err
 	}
 	return s.record(ctx, record.ID)
+}
+
+// withChart is a package with the chart that it names, and its archive.
+func (s *Service) withChart(ctx context.Context, p *Package, reference charts.Reference) (*Package, []byte, error) {
+	if s.charts == nil {
+		return nil, nil, fault.New(fault.Invalid, "the package names the chart %s, and this Burano fetches none: put the chart itself into the package", &reference)
+	}
+	chart, err := s.charts.Fetch(ctx, reference)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p, err = p.Fetched(chart); err != nil {
+		return nil, nil, err
+	}
+	var archive bytes.Buffer
+	if err := p.WriteZip(&archive); err != nil {
+		return nil, nil, err
+	}
+	return p, archive.Bytes(), nil
 }
 
 // record reads a package's record as callers see it.

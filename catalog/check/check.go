@@ -36,13 +36,14 @@ const (
 	Requirement    Rule = "requirement"      // a package that is required and not at hand
 	UI             Rule = "ui"               // a form that the dashboard cannot show
 	Images         Rule = "images"           // a list of images that clients cannot read
+	Chart          Rule = "chart"            // a Helm chart that is not in the package, so that it is not checked
 	Plan           Rule = "plan"             // an execution plan that cannot run as it is written
 	UnknownCall    Rule = "unknown-function" // a function or method that nothing at hand has
 )
 
 // Rules are all rules there are.
 func Rules() []Rule {
-	return []Rule{Manifest, Requirement, UI, Images, ClassFile, UnknownClass, UnknownCall, Metadata, NoExpression, Unreachable, Plan, UnusedResource, UnusedFile}
+	return []Rule{Manifest, Requirement, UI, Images, Chart, ClassFile, UnknownClass, UnknownCall, Metadata, NoExpression, Unreachable, Plan, UnusedResource, UnusedFile}
 }
 
 // Finding is one thing that is wrong.
@@ -77,7 +78,7 @@ func Package(ctx context.Context, pkg *catalog.Package, others catalog.Shelf, pl
 	if len(pkg.Requires()) > 0 {
 		c.requirements(others)
 	}
-	if !pkg.HOT() {
+	if !pkg.HOT() && !pkg.Helm() {
 		c.all()
 	}
 	if err := pkg.CheckLengths(); err != nil {
@@ -86,7 +87,10 @@ func Package(ctx context.Context, pkg *catalog.Package, others catalog.Shelf, pl
 	c.plans(plans)
 	c.uiFile()
 	c.images()
-	c.resources()
+	c.chart()
+	if !pkg.Helm() { // which parts of a chart are used, Helm knows
+		c.resources()
+	}
 	slices.SortFunc(c.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
 	})
@@ -218,6 +222,14 @@ func (c *checker) resources() {
 		if !used {
 			c.findings = append(c.findings, Finding{UnusedResource, file, 1, 1, "no other file of the package names this one", true})
 		}
+	}
+}
+
+// chart says that a chart is not at hand. One that is was checked when the package was read.
+func (c *checker) chart() {
+	if reference := c.pkg.ChartReference(); reference != nil {
+		line, column := c.pkg.ManifestPlace("Chart", "")
+		c.findings = append(c.findings, Finding{Chart, "manifest.yaml", line, column, fmt.Sprintf("the chart %s is fetched and checked when the package is imported", reference), true})
 	}
 }
 

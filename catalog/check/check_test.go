@@ -166,9 +166,12 @@ var complete = fstest.MapFS{
 	"Resources/Set.template": {Data: []byte("FormatVersion: 2.0.0\nParameters: {a: $a, b: $b, c: '$c-{d}'}\nBody: return 1\n")},
 }
 
+// named breaks the rule that a chart is at hand.
+var named = fstest.MapFS{"manifest.yaml": {Data: []byte("Format: Helm/1.0\nFullName: org.example.Pages\nChart: oci://registry.example.org/pages:1.0.0\n")}}
+
 func TestEachRuleFindsSomethingAndIsDocumented(t *testing.T) {
 	found := map[check.Rule]string{}
-	for _, folder := range []fstest.MapFS{everything, complete} {
+	for _, folder := range []fstest.MapFS{everything, complete, named} {
 		pkg, err := catalog.ReadFolder(folder)
 		require.NoError(t, err)
 		for _, finding := range check.Package(t.Context(), pkg, embedded(t), nil) {
@@ -184,6 +187,7 @@ func TestEachRuleFindsSomethingAndIsDocumented(t *testing.T) {
 		check.Requirement:    "manifest.yaml:5:3 (warning)",
 		check.UI:             "UI/ui.yaml:1:10",
 		check.Images:         "images.lst:1:9 (warning)",
+		check.Chart:          "manifest.yaml:3:8 (warning)",
 		check.ClassFile:      "Classes/Bad.yaml:3:17",
 		check.UnknownClass:   "Classes/Thing.yaml:6:15",
 		check.Metadata:       "Classes/Thing.yaml:10:7",

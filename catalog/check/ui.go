@@ -2,10 +2,10 @@ package check
 
 import "github.com/burano/burano/catalog/ui"
 
-// uiFile checks the dynamic UI definition. That of a HOT package is generated.
+// uiFile checks the dynamic UI definition. Those of Heat templates and Helm charts are generated.
 func (c *checker) uiFile() {
 	text, err := c.pkg.UI()
-	if err != nil || text == nil || c.pkg.HOT() {
+	if err != nil || text == nil || c.pkg.HOT() || c.pkg.Helm() {
 		return
 	}
 	_, problems := ui.Parse(c.pkg.UIFile(), text)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
+	"github.com/burano/burano/catalog/charts"
 	catalogstore "github.com/burano/burano/catalog/store"
 	"github.com/burano/burano/internal/quota"
 	"github.com/burano/burano/internal/requestid"
@@ -66,6 +67,7 @@ type serveOptions struct {
 	roles    []string
 	configs  string
 	embedded []string
+	charts   []string
 	stacks   string // who makes them
 
 	auditLog  string
@@ -146,6 +148,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.stacks, "orchestration", string(openstack.Auto), "who makes stacks: auto (Heat, and Burano itself by Nova, Neutron and Cinder where the service catalog has no Heat), heat or direct (Burano itself). A stack that is there stays with who made it")
 	flags.StringVar(&o.configs, "class-configs", "", "folder of files CLASS.yaml or CLASS-VERSION.yaml (or .json) with values of properties of usage Config and defaults of others, like Murano's class_configs; read at each use")
 	flags.StringSliceVar(&o.embedded, "embedded-packages", nil, "names of the packages to offer of those that come with Burano, io.murano among them; without it all of them")
+	flags.StringSliceVar(&o.charts, "chart-sources", []string{}, "registries and repositories that Helm charts are fetched from which packages only name: oci://registry.example.org/charts or https://charts.example.org, each with all that is below; the server fetches them when a package is imported; without it none are")
 
 	flags.StringVar(&o.auditLog, "audit-log", "", "file to which each audit event is appended as a line of JSON in CADF's words: calls that change something, sign-ins, refusals, downloads of kubeconfigs; - is standard error; without it no file is written")
 	flags.DurationVar(&o.auditKeep, "audit-time", 30*24*time.Hour, "how long audit events are kept in the database, for burano audit list; 0s: none are kept")
@@ -239,6 +242,9 @@ func (o *serveOptions) check(s *settings) error {
 	}
 	if _, err := ranges(o.sshFrom); err != nil {
 		return s.wrong("ssh-from", "%w", err)
+	}
+	if _, err := charts.NewSources(o.charts); err != nil {
+		return s.wrong("chart-sources", "%w", err)
 	}
 	if _, err := ranges(o.machineNetworks); err != nil {
 		return s.wrong("machine-networks", "%w", err)

@@ -20,20 +20,22 @@ import (
 
 // createOptions are the flags of package create.
 type createOptions struct {
-	template, classes, resources, ui, logo, output     string
-	fullName, name, kind, author, description, version string
-	tags                                               []string
-	force                                              bool
+	template, classes, chart, resources, ui, logo, output string
+	fullName, name, kind, author, description, version    string
+	tags                                                  []string
+	force                                                 bool
 }
 
 func packageCreateCommand() *cobra.Command {
 	var options createOptions
 	command := &cobra.Command{
 		Use:   "create [FOLDER]",
-		Short: "Create a package's zip from a folder, a Heat template (-t) or classes (-c)",
+		Short: "Create a package's zip from a folder, a Heat template (-t), classes (-c) or a Helm chart (--chart)",
 		Example: `  burano package create ./io.example.App
   burano package create -t wordpress.yaml --name WordPress --full-name io.example.WordPress
-  burano package create -c ./Classes -r ./Resources --full-name io.example.App`,
+  burano package create -c ./Classes -r ./Resources --full-name io.example.App
+  burano package create --chart ./pages --full-name io.example.Pages
+  burano package create --chart oci://registry.example.org/charts/pages:1.2.3 --full-name io.example.Pages`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			pkg, err := options.read(args)
@@ -61,6 +63,7 @@ func packageCreateCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVarP(&options.template, "template", "t", "", "Heat template to make the package of; files that it names by get_file are not packed: put them into --resources under HotFiles")
 	flags.StringVarP(&options.classes, "classes", "c", "", "folder of class files, each of which starts with the Name of its class")
+	flags.StringVar(&options.chart, "chart", "", "Helm chart to make the package of: its folder, its archive (.tgz), or its address in a registry (oci://…), from where the server fetches it")
 	flags.StringVarP(&options.resources, "resources", "r", "", "folder of resources")
 	flags.StringVarP(&options.ui, "ui", "u", "", "file of the dynamic UI")
 	flags.StringVarP(&options.logo, "logo", "l", "", "file of the logo: PNG, JPEG or GIF")
@@ -79,21 +82,24 @@ func packageCreateCommand() *cobra.Command {
 // read reads the package from the folder, or makes its files.
 func (o createOptions) read(args []string) (*catalog.Package, error) {
 	switch {
-	case len(args) == 1 && o.template+o.classes+o.resources+o.ui != "":
-		return nil, errors.New("name either a folder, or what the package is made of (-t, -c, -r, -u)")
+	case len(args) == 1 && o.template+o.classes+o.chart+o.resources+o.ui != "":
+		return nil, errors.New("name either a folder, or what the package is made of (-t, -c, --chart, -r, -u)")
 	case len(args) == 1:
 		if _, err := os.Stat(args[0]); err != nil {
 			return nil, err
 		}
 		return catalog.ReadFolder(os.DirFS(args[0]))
-	case (o.template == "") == (o.classes == ""):
-		return nil, errors.New("name a folder, or a Heat template with -t, or a folder of classes with -c")
+	case o.sources() != 1:
+		return nil, errors.New("name a folder, or a Heat template with -t, or a folder of classes with -c, or a Helm chart with --chart")
 	}
 	files, manifest := map[string][]byte{}, map[string]any{"Type": o.kind}
 	var err error
-	if o.template != "" {
+	switch {
+	case o.template != "":
 		err = o.hot(files, manifest)
-	} else {
+	case o.chart != "":
+		err = o.helm(files, manifest)
+	default:
 		err = o.muranoPL(files, manifest)
 	}
 	if err == nil && o.resources != "" {
@@ -117,6 +123,37 @@ func (o createOptions) read(args []string) (*catalog.Package, error) {
 		return nil, err
 	}
 	return catalog.ReadFiles(files)
+}
+
+// sources is how many of what a package can be made of are named.
+func (o createOptions) sources() (count int) {
+	for _, one := range []string{o.template, o.classes, o.chart} {
+		if one != "" {
+			count++
+		}
+	}
+	return count
+}
+
+// helm puts a chart into the package, or its address.
+func (o createOptions) helm(files map[string][]byte, manifest map[string]any) error {
+	if o.fullName == "" {
+		return errors.New("--full-name is needed for a package of a Helm chart")
+	}
+	manifest["Format"] = "Helm/1.0"
+	if strings.Contains(o.chart, "://") {
+		manifest["Chart"] = o.chart
+		return nil
+	}
+	about, err := os.Stat(o.chart)
+	if err != nil {
+		return err
+	}
+	if about.IsDir() {
+		return addFolder(files, "Resources/chart", o.chart)
+	}
+	manifest["Chart"] = filepath.Base(o.chart)
+	return addFile(files, "Resources/"+filepath.Base(o.chart), o.chart)
 }
 
 var noPartOfAName = regexp.MustCompile(`[^\pL\pN]+`)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/apps"
+	"github.com/burano/burano/catalog/charts"
 	"github.com/burano/burano/catalog/muranopl"
 	catalogstore "github.com/burano/burano/catalog/store"
 	"github.com/burano/burano/images"
@@ -369,7 +370,11 @@ func openCatalog(ctx context.Context, db *gorm.DB, options *serveOptions, servic
 	if options.sole() {
 		kept = catalog.Remember(rows)
 	}
-	service, err := catalog.New(kept, embedded, catalog.OfferEmbedded(options.embedded...), catalog.EmbeddedOwner(serviceProject))
+	sources, err := charts.NewSources(options.charts)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--chart-sources: %w", err)
+	}
+	service, err := catalog.New(kept, embedded, catalog.OfferEmbedded(options.embedded...), catalog.EmbeddedOwner(serviceProject), catalog.ChartsFrom(sources))
 	return service, rows, err
 }
 
