@@ -118,7 +118,7 @@ func TestAChartWithASchemaGetsAForm(t *testing.T) {
 	require.True(t, fields["values.adminPassword"].Secret)
 	require.Equal(t, "", fields["values.adminPassword"].Initial, "what the chart has for a password is not shown")
 	require.True(t, fields["values.pin"].Secret)
-	require.Equal(t, []ui.Choice{{"", "-"}, {"fast", "fast"}, {"safe", "safe"}}, fields["values.mode"].Choices)
+	require.Equal(t, []ui.Choice{{Label: "-"}, {Value: "fast", Label: "fast"}, {Value: "safe", Label: "safe"}}, fields["values.mode"].Choices)
 	require.Equal(t, "Pull: Retries max", fields["image.pull_retries_max"].Label)
 	require.Equal(t, "The port", fields["service.port"].Label)
 	require.Equal(t, "Names. In YAML", fields["values.hosts"].Description)

@@ -132,6 +132,9 @@ func TestAHelmReleaseFailsIsMendedRolledBackAndRemoved(t *testing.T) {
 	require.Contains(t, log, "replicas")
 	require.Equal(t, firstImage+" 2", running())
 
+	state, log = deploy(map[string]any{"replicas": 2, "password": "battery-staple"})
+	require.Equal(t, "success", state, log)
+
 	s.packagesOfCharts(t, a, named)
 
 	session := a.draft(t, s.environment)

@@ -273,6 +273,10 @@ func (w *world) AtEnd(func(context.Context) error) {}
 
 func (w *world) Ended(func()) {}
 
+func (w *world) Conceal(any) {}
+
+func (w *world) Looks() bool { return false }
+
 func (w *world) Planned(*muranopl.Object, map[string][]string) {}
 
 func (w *world) Project(context.Context) (*openstack.Project, error) { return w.project, nil }
