@@ -40,7 +40,7 @@ const (
 	stepGatewayAPI         = "gateway api"
 	stepNetwork            = "network"
 	stepNetworkControllers = "network controllers"
-	stepSettle             = "network settings"
+	stepConfigureNetwork   = "network settings"
 	stepRuntime            = "container runtime"
 	stepFormerNode         = "former node"
 	stepSettings           = "labels and taints"
@@ -495,8 +495,8 @@ func (d *deployment) plan() *plan.Plan {
 				after = append(after, add(node, stepForgetDead, d.forgetDead, on(node, stepForwarder)))
 			}
 			add(node, stepNetwork, d.units(true, network.Daemons...), after...)
-			if _, some := d.design.driver.Settle(); some && node.Name == master.Name {
-				add(node, stepSettle, d.settle, on(node, stepNetwork))
+			if _, some := d.design.driver.Configure(); some && node.Name == master.Name {
+				add(node, stepConfigureNetwork, d.configureNetwork, on(node, stepNetwork))
 			}
 		case Minion:
 			began := []string{on(node, stepForwarder)}
@@ -568,9 +568,9 @@ func (d *deployment) units(block bool, names ...string) func(context.Context, No
 	return func(ctx context.Context, node Node) error { return d.start(ctx, node, block, names...) }
 }
 
-// settle tells the network's store what it is to say.
-func (d *deployment) settle(ctx context.Context, node Node) error {
-	script, _ := d.design.driver.Settle()
+// configureNetwork tells the network's store what it is to say beside what nodes write there.
+func (d *deployment) configureNetwork(ctx context.Context, node Node) error {
+	script, _ := d.design.driver.Configure()
 	_, err := d.script(ctx, node, script.Name, script.Body, script.Env)
 	return err
 }

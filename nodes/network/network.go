@@ -131,8 +131,8 @@ type Driver interface {
 	// Settings are keys that etcd must hold before a daemon starts. They are written once and never changed: addresses of
 	// pods hang on them.
 	Settings() map[string]string
-	// Settle is what a master runs in each deployment, once its daemons run: what the network's store is to say. False for nothing.
-	Settle() (ssh.Script, bool)
+	// Configure is what a master runs in each deployment, once its daemons run: what the network's store is to say. False for nothing.
+	Configure() (ssh.Script, bool)
 	// Registry is what the network keeps of nodes.
 	Registry() Registry
 	// Forget deletes what the network keeps of a node that leaves. A master runs it; the node's daemon is stopped before.

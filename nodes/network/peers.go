@@ -18,8 +18,8 @@ type Peer struct {
 //go:embed scripts/calico-peers.sh
 var calicoPeersScript string
 
-// Settle is part of Driver: the routers outside.
-func (c Calico) Settle() (ssh.Script, bool) {
+// Configure is part of Driver: the routers outside.
+func (c Calico) Configure() (ssh.Script, bool) {
 	var lines strings.Builder
 	for _, peer := range c.Peers {
 		fmt.Fprintf(&lines, "%s %d\n", peer.Address, peer.AS)
@@ -27,5 +27,5 @@ func (c Calico) Settle() (ssh.Script, bool) {
 	return ssh.Script{Name: "bgp peers", Body: calicoPeersScript, Env: map[string]string{"PEERS": lines.String(), "ENVIRONMENT": daemonEnv}}, c.routed()
 }
 
-// Settle is part of Driver: there is nothing.
-func (f Flannel) Settle() (ssh.Script, bool) { return ssh.Script{}, false }
+// Configure is part of Driver: there is nothing.
+func (f Flannel) Configure() (ssh.Script, bool) { return ssh.Script{}, false }

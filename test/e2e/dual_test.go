@@ -187,7 +187,7 @@ func gatewaysLeadToBoth(t *testing.T, l *lab, c *cluster, gateway string) {
 	c.kubectl(t, "", "delete", "service/both", "service/six", "pod/on-"+dualNodes[0], "pod/on-"+dualNodes[1], "--now")
 }
 
-// blocksOf are the blocks of addresses of IPv6 that a node holds, and addressesOf all that pods have.
+// blocksOf are the blocks of addresses of IPv6 that a node holds.
 func blocksOf(t *testing.T, c *cluster, node string) []string {
 	out, err := c.on("murano-gateway-1", etcdctl("calico", "get", "--prefix", "/calico/ipam/v2/host/"+node+"/ipv6/block/", "--keys-only")...)
 	require.NoError(t, err, out)
