@@ -47,10 +47,12 @@ func (l lineListener) Addr() net.Addr { return &net.UnixAddr{} }
 // come goes to the socket, and answers when it is asked to.
 func come(t *testing.T, socket, name string) (greeting string, server *answering) {
 	t.Helper()
-	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var conn net.Conn
+	var err error
+	until(t, func() bool {
+		conn, err = net.Dial("unix", socket)
+		return err == nil
+	})
 	t.Cleanup(func() { conn.Close() })
 	greeting, err = bufio.NewReaderSize(conn, 16).ReadString('\n')
 	if err != nil {
@@ -88,14 +90,6 @@ func TestOneServerAtATimeIsAsked(t *testing.T) {
 	if _, err := ask(); !errors.Is(err, errAlone) || provisioning(err) != "NoChange" {
 		t.Fatalf("it says %v", err)
 	}
-	until(t, func() bool {
-		conn, err := net.Dial("unix", socket)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
-	until(t, func() bool { return !link.connected() })
 	greeting, first := come(t, socket, "first")
 	if first == nil {
 		t.Fatalf("it says %q", greeting)
