@@ -19,7 +19,7 @@ import (
 
 // parts is what a local cloud puts into its state folder.
 var parts = []string{
-	"keystone", "glance", "nova", "neutron", "cinder", "heat", "swift", "hypervisor", keystone.SecondRegion, "clouds.yaml", "localcloud.log", "process.json",
+	"keystone", "glance", "nova", "neutron", "cinder", "manila", "heat", "swift", "hypervisor", keystone.SecondRegion, "clouds.yaml", "localcloud.log", "process.json",
 	"lock", "config.json",
 }
 
