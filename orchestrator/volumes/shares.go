@@ -49,14 +49,19 @@ type Shares interface {
 type sharing struct {
 	csi.UnimplementedControllerServer
 	Cluster
-	alone *turns
+	turns *turns
+}
+
+// begin has one thing be done with a share at a time.
+func (d *sharing) begin(ctx context.Context, share string) (shares Shares, done func(), err error) {
+	return begin(ctx, d.turns, share, d.shares)
 }
 
 // serveShares registers the driver of a cluster's shares at a server.
 func serveShares(at *grpc.Server, cluster Cluster) {
 	description := csi.Controller_ServiceDesc
 	description.ServiceName = sharesService
-	at.RegisterService(&description, &sharing{Cluster: cluster, alone: newTurns("share")})
+	at.RegisterService(&description, &sharing{Cluster: cluster, turns: newTurns("share")})
 }
 
 // suitsShare refuses what a share cannot be.
@@ -104,15 +109,11 @@ func (d *sharing) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) 
 	if err != nil {
 		return nil, err
 	}
-	done, err := d.alone.take(r.Name)
+	shares, done, err := d.begin(ctx, r.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	shares, err := d.shares(ctx)
-	if err != nil {
-		return nil, err
-	}
 	metadata := map[string]string{ClusterMetadata: d.ID}
 	there, err := shares.Tagged(ctx, r.Name, metadata)
 	if err != nil {
@@ -182,15 +183,11 @@ func (d *sharing) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) 
 	if r.VolumeId == "" {
 		return nil, status.Error(codes.InvalidArgument, "say which share")
 	}
-	done, err := d.alone.take(r.VolumeId)
+	shares, done, err := d.begin(ctx, r.VolumeId)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	shares, err := d.shares(ctx)
-	if err != nil {
-		return nil, err
-	}
 	share, err := d.own(ctx, shares, r.VolumeId)
 	if status.Code(err) == codes.NotFound {
 		return &csi.DeleteVolumeResponse{}, nil
@@ -235,7 +232,7 @@ func (d *sharing) ControllerPublishVolume(ctx context.Context, r *csi.Controller
 	if err := suitsShare([]*csi.VolumeCapability{r.VolumeCapability}); err != nil {
 		return nil, err
 	}
-	done, err := d.alone.take(r.VolumeId + " " + r.NodeId)
+	done, err := d.turns.take(r.VolumeId + " " + r.NodeId)
 	if err != nil {
 		return nil, err
 	}
@@ -316,15 +313,11 @@ func (d *sharing) ControllerUnpublishVolume(ctx context.Context, r *csi.Controll
 	if r.VolumeId == "" {
 		return nil, status.Error(codes.InvalidArgument, "say which share")
 	}
-	done, err := d.alone.take(r.VolumeId + " " + r.NodeId)
+	shares, done, err := d.begin(ctx, r.VolumeId+" "+r.NodeId)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	shares, err := d.shares(ctx)
-	if err != nil {
-		return nil, err
-	}
 	share, err := d.own(ctx, shares, r.VolumeId)
 	if status.Code(err) == codes.NotFound {
 		return &csi.ControllerUnpublishVolumeResponse{}, nil
@@ -415,15 +408,11 @@ func (d *sharing) ControllerExpandVolume(ctx context.Context, r *csi.ControllerE
 	if err != nil {
 		return nil, err
 	}
-	done, err := d.alone.take(r.VolumeId)
+	shares, done, err := d.begin(ctx, r.VolumeId)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	shares, err := d.shares(ctx)
-	if err != nil {
-		return nil, err
-	}
 	share, err := d.own(ctx, shares, r.VolumeId)
 	if err != nil {
 		return nil, err

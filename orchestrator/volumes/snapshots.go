@@ -27,15 +27,11 @@ func (d *driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 	if r.Name == "" || r.SourceVolumeId == "" {
 		return nil, status.Error(codes.InvalidArgument, "say what the snapshot is called, and of which volume it is")
 	}
-	done, err := d.alone(r.Name)
+	cloud, done, err := d.begin(ctx, r.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	cloud, err := d.cloud(ctx)
-	if err != nil {
-		return nil, err
-	}
 	volume, err := d.own(ctx, cloud, r.SourceVolumeId)
 	if err != nil {
 		return nil, err
@@ -93,15 +89,11 @@ func (d *driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReques
 	if r.SnapshotId == "" {
 		return nil, status.Error(codes.InvalidArgument, "say which snapshot")
 	}
-	done, err := d.alone(r.SnapshotId)
+	cloud, done, err := d.begin(ctx, r.SnapshotId)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	cloud, err := d.cloud(ctx)
-	if err != nil {
-		return nil, err
-	}
 	snapshot, err := d.ownSnapshot(ctx, cloud, r.SnapshotId)
 	if status.Code(err) == codes.NotFound {
 		return &csi.DeleteSnapshotResponse{}, nil

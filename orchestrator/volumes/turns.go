@@ -1,6 +1,7 @@
 package volumes
 
 import (
+	"context"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -28,4 +29,16 @@ func (t *turns) take(volume string) (done func(), err error) {
 		defer t.mutex.Unlock()
 		delete(t.busy, volume)
 	}, nil
+}
+
+// begin takes the turn of a volume, and reaches what knows it. After an error there is no turn to give back.
+func begin[C any](ctx context.Context, turns *turns, volume string, reach func(context.Context) (C, error)) (cloud C, done func(), err error) {
+	if done, err = turns.take(volume); err != nil {
+		return cloud, nil, err
+	}
+	if cloud, err = reach(ctx); err != nil {
+		done()
+		return cloud, nil, err
+	}
+	return cloud, done, nil
 }

@@ -97,8 +97,10 @@ type driver struct {
 	turns *turns
 }
 
-// alone has one thing be done with a volume at a time.
-func (d *driver) alone(volume string) (done func(), err error) { return d.turns.take(volume) }
+// begin has one thing be done with a volume at a time.
+func (d *driver) begin(ctx context.Context, volume string) (cloud Cloud, done func(), err error) {
+	return begin(ctx, d.turns, volume, d.cloud)
+}
 
 // GetPluginInfo is csi.IdentityServer's.
 func (*driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
@@ -197,15 +199,11 @@ func (d *driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	if err != nil {
 		return nil, err
 	}
-	done, err := d.alone(r.Name)
+	cloud, done, err := d.begin(ctx, r.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	cloud, err := d.cloud(ctx)
-	if err != nil {
-		return nil, err
-	}
 	there, err := cloud.Tagged(ctx, r.Name, d.tag())
 	if err != nil {
 		return nil, told(err)
@@ -300,15 +298,11 @@ func (d *driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 	if r.VolumeId == "" {
 		return nil, status.Error(codes.InvalidArgument, "say which volume")
 	}
-	done, err := d.alone(r.VolumeId)
+	cloud, done, err := d.begin(ctx, r.VolumeId)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	cloud, err := d.cloud(ctx)
-	if err != nil {
-		return nil, err
-	}
 	volume, err := d.own(ctx, cloud, r.VolumeId)
 	if status.Code(err) == codes.NotFound {
 		return &csi.DeleteVolumeResponse{}, nil
@@ -368,7 +362,7 @@ func (d *driver) ControllerPublishVolume(ctx context.Context, r *csi.ControllerP
 	if err := suits([]*csi.VolumeCapability{r.VolumeCapability}); err != nil {
 		return nil, err
 	}
-	done, err := d.alone(r.VolumeId)
+	done, err := d.turns.take(r.VolumeId)
 	if err != nil {
 		return nil, err
 	}
@@ -441,7 +435,7 @@ func (d *driver) ControllerUnpublishVolume(ctx context.Context, r *csi.Controlle
 	if r.VolumeId == "" {
 		return nil, status.Error(codes.InvalidArgument, "say which volume")
 	}
-	done, err := d.alone(r.VolumeId)
+	done, err := d.turns.take(r.VolumeId)
 	if err != nil {
 		return nil, err
 	}
@@ -500,15 +494,11 @@ func (d *driver) ControllerExpandVolume(ctx context.Context, r *csi.ControllerEx
 	if err != nil {
 		return nil, err
 	}
-	done, err := d.alone(r.VolumeId)
+	cloud, done, err := d.begin(ctx, r.VolumeId)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	cloud, err := d.cloud(ctx)
-	if err != nil {
-		return nil, err
-	}
 	volume, err := d.own(ctx, cloud, r.VolumeId)
 	if err != nil {
 		return nil, err
