@@ -85,16 +85,7 @@ func (s *SharedFileSystems) Tagged(ctx context.Context, name string, metadata ma
 	if err != nil {
 		return nil, fmt.Errorf("list shares: %w", err)
 	}
-	var list []Share
-	for _, one := range found {
-		share := shareOf(one)
-		of := func(key, value string) bool { return share.Metadata[key] == value }
-		if (name == "" || share.Name == name) && subset(metadata, of) {
-			list = append(list, share)
-		}
-	}
-	slices.SortFunc(list, func(a, b Share) int { return cmp.Or(a.Made.Compare(b.Made), cmp.Compare(a.ID, b.ID)) })
-	return list, nil
+	return tagged(found, shareOf, name, metadata, func(one Share) label { return label{one.ID, one.Name, one.Made, one.Metadata} }), nil
 }
 
 func shareOf(one shares.Share) Share {

@@ -1,12 +1,10 @@
 package openstack
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -44,16 +42,7 @@ func (b *BlockStorage) TaggedSnapshots(ctx context.Context, name string, metadat
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots of volumes: %w", err)
 	}
-	var list []Snapshot
-	for _, one := range found {
-		snapshot := snapshotOf(one)
-		of := func(key, value string) bool { return snapshot.Metadata[key] == value }
-		if (name == "" || snapshot.Name == name) && subset(metadata, of) {
-			list = append(list, snapshot)
-		}
-	}
-	slices.SortFunc(list, func(a, b Snapshot) int { return cmp.Or(a.Made.Compare(b.Made), cmp.Compare(a.ID, b.ID)) })
-	return list, nil
+	return tagged(found, snapshotOf, name, metadata, func(one Snapshot) label { return label{one.ID, one.Name, one.Made, one.Metadata} }), nil
 }
 
 // Snapshot is the one with this id; NotFound when there is none.

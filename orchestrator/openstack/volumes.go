@@ -79,16 +79,30 @@ func (b *BlockStorage) Tagged(ctx context.Context, name string, metadata map[str
 	if err != nil {
 		return nil, fmt.Errorf("list volumes: %w", err)
 	}
-	var list []Volume
+	return tagged(found, volumeOf, name, metadata, func(one Volume) label { return label{one.ID, one.Name, one.Made, one.Metadata} }), nil
+}
+
+// label is by what something in the cloud is found.
+type label struct {
+	id, name string
+	made     time.Time
+	metadata map[string]string
+}
+
+// tagged are those of what was found with this metadata and, where it is not "", this name, the oldest first: not every cloud filters its lists.
+func tagged[F, T any](found []F, of func(F) T, name string, metadata map[string]string, labelOf func(T) label) (list []T) {
 	for _, one := range found {
-		volume := volumeOf(one)
-		of := func(key, value string) bool { return volume.Metadata[key] == value }
-		if (name == "" || volume.Name == name) && subset(metadata, of) {
-			list = append(list, volume)
+		item := of(one)
+		label := labelOf(item)
+		if (name == "" || label.name == name) && subset(metadata, func(key, value string) bool { return label.metadata[key] == value }) {
+			list = append(list, item)
 		}
 	}
-	slices.SortFunc(list, func(a, b Volume) int { return cmp.Or(a.Made.Compare(b.Made), cmp.Compare(a.ID, b.ID)) })
-	return list, nil
+	slices.SortFunc(list, func(a, b T) int {
+		one, two := labelOf(a), labelOf(b)
+		return cmp.Or(one.made.Compare(two.made), cmp.Compare(one.id, two.id))
+	})
+	return list
 }
 
 func subset(metadata map[string]string, has func(key, value string) bool) bool {
