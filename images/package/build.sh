@@ -29,6 +29,7 @@ install -D -m 644 "$work/of-program/completion/_burano" "$root/usr/share/zsh/ven
 install -D -m 644 "$work/of-program/completion/burano.fish" "$root/usr/share/fish/vendor_completions.d/burano.fish"
 install -D -m 644 docs/alerts.yaml "$root/usr/share/burano/alerts.yaml"
 install -D -m 644 docs/grafana-dashboard.json "$root/usr/share/burano/grafana-dashboard.json"
+install -D -m 644 --target-directory="$root/usr/share/doc/burano/book" docs/*.md docs/alerts.yaml docs/grafana-dashboard.json
 install -D -m 644 "$from/copyright" "$root/usr/share/doc/burano/copyright"
 install -D -m 644 "$work/of-program/burano.spdx.json" "$root/usr/share/doc/burano/burano.spdx.json"
 gzip -9n <CHANGELOG.md >"$root/usr/share/doc/burano/changelog.gz"

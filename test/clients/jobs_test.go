@@ -15,12 +15,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// job is what a job of docs/operators.md says to Burano: when a change is proposed, and when it was taken over.
+// job is what a job of docs/automation.md says to Burano: when a change is proposed, and when it was taken over.
 type job struct{ proposed, taken string }
 
 // jobs reads the jobs of GitLab and GitHub out of the document.
 func jobs(t *testing.T) (gitlab, github job) {
-	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "operators.md"))
+	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "automation.md"))
 	require.NoError(t, err)
 	read := func(name string, into any) {
 		block := regexp.MustCompile("(?s)```yaml\n# " + regexp.QuoteMeta(name) + "\n(.*?)```").FindSubmatch(document)

@@ -76,6 +76,10 @@ done
 inside bash -n /usr/share/bash-completion/completions/burano
 [[ -s $root/usr/share/burano/alerts.yaml && -s $root/usr/share/burano/grafana-dashboard.json ]]
 
+for chapter in docs/*.md; do
+  cmp -s "$chapter" "$root/usr/share/doc/burano/book/${chapter##*/}" || fail "the package has not the chapter $chapter"
+done
+
 step "the program as the unit's user"
 as burano version
 as burano serve --config /etc/burano/burano.yaml --print-config | grep -q '^state: /var/lib/burano' || fail "the settings of the package are not in force"

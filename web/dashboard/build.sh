@@ -24,7 +24,7 @@ install() {
 
 case ${1:-build} in
   build)
-    readarray -d '' files < <(find src public ./*.json ./*.ts ./*.html ../api/openapi.yaml ../../docs/*.md -type f ! -name schema.d.ts ! -name '*.test.*' -print0 | sort -z)
+    readarray -d '' files < <(find src public ./*.json ./*.ts ./*.html ../api/openapi.yaml ../../docs/*.md ../../docs/moved.json -type f ! -name schema.d.ts ! -name '*.test.*' -print0 | sort -z)
     wanted=$(sum "${files[@]}")
     [[ $(cat dist/.built 2>/dev/null) != "$wanted" ]] || exit 0
     install
@@ -37,7 +37,7 @@ case ${1:-build} in
     install
     ;;
   check)
-    readarray -d '' files < <(find src public ./*.* .npmrc ../api/openapi.yaml ../../docs/*.md -type f ! -name schema.d.ts -print0 | sort -z)
+    readarray -d '' files < <(find src public ./*.* .npmrc ../api/openapi.yaml ../../docs/*.md ../../docs/moved.json -type f ! -name schema.d.ts -print0 | sort -z)
     wanted="$(node --version) $(sum "${files[@]}")"
     if [[ $(cat node_modules/.checked 2>/dev/null) == "$wanted" ]]; then
       echo "dashboard: checked as it is"

@@ -39,7 +39,7 @@ export function AuditPage() {
   const turn = (next: Partial<Look>) => void navigate({ to: '.', search: { ...look, after: undefined, ...next }, replace: !('after' in next) });
   return (
     <>
-      <Heading title={words.title} what={words.what} help="operators" />
+      <Heading title={words.title} what={words.what} help="monitoring" />
       <PageSection isFilled>
         <Filters look={look} onLook={turn} />
         <Loaded query={events}>

@@ -60,7 +60,7 @@ export function Snapshots({ environment, cluster, object, busy }: Props) {
       </CardHeader>
       <CardBody>
         <Content component="p">
-          {words.what} {hours === null ? words.never : words.every(hours)} <HelpLink page="actions" />
+          {words.what} {hours === null ? words.never : words.every(hours)} <HelpLink page="recovery" section="snapshots-and-the-worst-day" />
         </Content>
         <Loaded query={asked}>
           {(list) =>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { anchorOf, chapters, documents, find, readDocument, targetOf } from './documents';
+import { anchorOf, contents, documents, find, headlinesOf, movedTo, readContents, readDocument, targetOf } from './documents';
 
 const list = [readDocument('api', '# The API\n\nIt answers.\n\n## Lists in pages\n\nA `limit`.\n\n```sh\n## no headline, limit\n```\n')];
 
@@ -27,27 +27,27 @@ test('a headline with signs has the anchor that others link to', () => {
   expect(anchorOf('Where `/v1` differs, on purpose')).toBe('where-v1-differs-on-purpose');
 });
 
-test('links between the project’s documents lead somewhere', () => {
-  expect(documents.length).toBeGreaterThan(10);
-  for (const document of documents) {
-    for (const [, href = ''] of document.text.matchAll(/\]\(([^)]+)\)/g)) {
-      const target = targetOf(href);
-      if (target.kind === 'file') expect(href, document.name).not.toMatch(/^[\w-]+\.md/);
-      if (target.kind === 'page' && target.section) {
-        const other = documents.find((one) => one.name === target.page);
-        const anchors = [...(other?.text.matchAll(/^#{2,}\s+(.*)$/gm) ?? [])].map(([, headline = '']) => anchorOf(headline));
-        expect(anchors, `${document.name}: ${href}`).toContain(target.section);
-      }
-    }
-  }
+test('the contents say which chapters there are, for whom, and in which order', () => {
+  expect(readContents('# Contents\n\n## Find your way\n\n[x](y.md)\n\n## For users\n\n- [A](a.md): one\n- [B](b-c.md): two\n\n## For authors of packages\n\n- [D](d.md)\n')).toEqual([
+    { reader: 'users', chapters: ['a', 'b-c'] },
+    { reader: 'authors', chapters: ['d'] },
+  ]);
+  expect(documents[0]?.name).toBe(contents);
+  expect(documents.length).toBeGreaterThan(30);
+  for (const document of documents) expect(document.text, document.name).not.toBe('');
 });
 
-test('each document is in one chapter, and what chapters name is there', () => {
-  expect(documents.map((one) => one.name)).toEqual(Object.values(chapters).flat());
+test('headlines are listed as links lead to them', () => {
+  expect(headlinesOf(list[0]!)).toEqual([{ level: 2, text: 'Lists in pages', section: 'lists-in-pages' }]);
+});
+
+test('a place that has moved to another chapter is found there', () => {
+  expect(movedTo('actions', 'volumes-for-pods')).toEqual({ page: 'volumes', section: 'volumes-for-pods' });
+  expect(movedTo('volumes', 'volumes-for-pods')).toBeUndefined();
 });
 
 test('pages that the dashboard leads to exist', () => {
-  for (const name of ['catalog', 'authors', 'api', 'node-image', 'operators', 'actions', 'configuration']) {
+  for (const name of ['catalog', 'authors', 'api', 'node-image', 'operators', 'recovery', 'dashboard', 'configuration']) {
     expect(documents.map((one) => one.name)).toContain(name);
   }
 });

@@ -1,5 +1,7 @@
 // The project's documents, built into the dashboard.
 
+import moved from '../../../../docs/moved.json';
+
 export interface Document {
   name: string;
   title: string;
@@ -24,22 +26,61 @@ export function readDocument(name: string, source: string): Document {
 
 const files = import.meta.glob<string>('../../../../docs/*.md', { query: '?raw', import: 'default', eager: true });
 
-/** For whom the documents are, with their names in the order in which one reads them. */
-export const chapters = {
-  users: ['tutorial', 'catalog', 'dashboard', 'actions', 'failures', 'api', 'commands'],
-  authors: ['authors'],
-  operators: ['operators', 'configuration', 'node-image', 'terraform', 'scale'],
-  contributors: ['architecture', 'contributing', 'local-cloud', 'openstack-test', 'dashboard-scenarios', 'measurements'],
+const sources = Object.fromEntries(Object.entries(files).map(([path, source]) => [path.split('/').at(-1)!.replace(/\.md$/, ''), source]));
+
+/** The chapter that lists the others. */
+export const contents = 'README';
+
+export const readers = ['users', 'authors', 'operators', 'contributors'] as const;
+
+export interface Part {
+  /** For whom its chapters are. */
+  reader: (typeof readers)[number];
+  /** Their names, in the order in which one reads them. */
+  chapters: string[];
+}
+
+/** The parts of the book, of a list of its chapters in Markdown: below a headline "For …", each in a line that begins with a link. */
+export function readContents(source: string): Part[] {
+  const parts: Part[] = [];
+  for (const line of source.split('\n')) {
+    const [, headline] = /^##\s+(.*)/.exec(line) ?? [];
+    const reader = readers.find((one) => headline?.startsWith(`For ${one}`));
+    if (reader) parts.push({ reader, chapters: [] });
+    const [, chapter] = /^- \[[^\]]+\]\(([\w-]+)\.md\)/.exec(line) ?? [];
+    if (chapter) parts.at(-1)?.chapters.push(chapter);
+  }
+  return parts;
+}
+
+export const parts = readContents(sources[contents] ?? '');
+
+/** All documents, in the order in which one reads them; the contents come first. */
+export const documents: Document[] = [contents, ...parts.flatMap((part) => part.chapters)].map((name) => readDocument(name, sources[name] ?? ''));
+
+/** Where a place is today that was in another chapter: `scaling#masters` for `actions#masters`. */
+export const movedTo = (page: string, section: string): { page: string; section?: string } | undefined => {
+  const [there, headline] = (moved as Record<string, string>)[`${page}#${section}`]?.split('#') ?? [];
+  return there ? { page: there, section: headline } : undefined;
 };
 
-export type Chapter = keyof typeof chapters;
+export interface Headline {
+  level: number;
+  text: string;
+  section: string;
+}
 
-const order: string[] = Object.values(chapters).flat();
-
-/** All documents, in the order of their chapters. */
-export const documents: Document[] = Object.entries(files)
-  .map(([path, source]) => readDocument(path.split('/').at(-1)!.replace(/\.md$/, ''), source))
-  .sort((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
+/** The headlines of a document, outside of its blocks of code. */
+export function headlinesOf(document: Document): Headline[] {
+  const headlines: Headline[] = [];
+  let fenced = false;
+  for (const line of document.text.split('\n')) {
+    if (line.startsWith('```')) fenced = !fenced;
+    const [, signs, text] = (!fenced && /^(#{2,})\s+(.*)/.exec(line)) || [];
+    if (signs && text) headlines.push({ level: signs.length, text: text.replaceAll('`', ''), section: anchorOf(text) });
+  }
+  return headlines;
+}
 
 /** The name by which a headline is gone to, as on the pages of common code hosts. */
 export const anchorOf = (headline: string): string =>

@@ -32,7 +32,7 @@ export function Palette({ onCreate, onKeyboard, onAbout, onClose }: Props) {
 
   const own: Entry[] = [
     ...groups.flatMap((group) => group.pages.filter((page) => mayOpen(page, session)).map((page) => ({ id: page.to, name: page.name(text), kind: words.page, run: () => void navigate({ to: page.to }) }))),
-    { id: 'help', name: text.help.title, kind: words.page, run: () => void navigate({ to: '/help/$page', params: { page: 'dashboard' } }) },
+    { id: 'help', name: text.help.title, kind: words.page, run: () => void navigate({ to: '/help/$page', params: { page: 'README' } }) },
     { id: 'create', name: text.environments.create, kind: words.action, run: onCreate },
     { id: 'light', name: words.theme(text.shell.light), kind: words.action, run: () => choose('light') },
     { id: 'dark', name: words.theme(text.shell.dark), kind: words.action, run: () => choose('dark') },

@@ -40,7 +40,7 @@ export function QuotasPage() {
   const choose = (id: string) => void navigate({ to: '.', search: { project: id === own ? undefined : id } });
   return (
     <>
-      <Heading title={words.title} what={words.what} help="operators" />
+      <Heading title={words.title} what={words.what} help="monitoring" />
       <PageSection isFilled>
         {session.admin && <ChooseProject project={project} projects={projects.data ?? []} onChoose={choose} />}
         <Loaded query={quotas}>

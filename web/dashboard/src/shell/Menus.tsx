@@ -134,7 +134,7 @@ export function Help({ onShow, ...look }: Look & { onShow: (dialog: 'keyboard' |
   return (
     <Opened look={look} isOpen={open} onOpen={setOpen} onSelect={() => setOpen(false)}>
       <DropdownList>
-        <DropdownItem onClick={() => void navigate({ to: '/help/$page', params: { page: 'dashboard' } })}>{text.help.pages}</DropdownItem>
+        <DropdownItem onClick={() => void navigate({ to: '/help/$page', params: { page: 'README' } })}>{text.help.pages}</DropdownItem>
         <DropdownItem onClick={() => onShow('keyboard')}>{text.palette.keyboard}</DropdownItem>
         <DropdownItem onClick={() => onShow('about')}>{text.palette.about}</DropdownItem>
       </DropdownList>
