@@ -108,7 +108,7 @@ func TestTheElementsOfTheRepositoryAreSound(t *testing.T) {
 	elements, err := readElements("elements")
 	require.NoError(t, err)
 	packages := allPackages(elements)
-	for _, needed := range []string{"systemd", "openssh-server", "containerd", "haproxy", "nftables", "iptables"} {
+	for _, needed := range []string{"systemd", "openssh-server", "runc", "haproxy", "nftables", "iptables"} {
 		require.Contains(t, packages, needed)
 	}
 	for _, element := range elements {

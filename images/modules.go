@@ -99,6 +99,11 @@ func modules() []module {
 			{"etcd", "go.etcd.io/etcd/server/v3"},
 			{"etcdctl", "go.etcd.io/etcd/etcdctl/v3"},
 		}},
+		{name: "containerd", main: "github.com/containerd/containerd/v2", stamp: containerdVersion, programs: []program{
+			{"containerd", "github.com/containerd/containerd/v2/cmd/containerd"},
+			{"containerd-shim-runc-v2", "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"},
+			{"ctr", "github.com/containerd/containerd/v2/cmd/ctr"},
+		}},
 		{name: "coredns", main: "github.com/coredns/coredns", programs: []program{{"coredns", "."}}},
 		{name: kubernetesModule, main: "k8s.io/kubernetes", stamp: kubernetesVersion, programs: []program{{"kubernetes", "."}}},
 		{name: "metricsserver", main: "sigs.k8s.io/metrics-server", programs: []program{{"metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server"}}},
@@ -156,6 +161,11 @@ func kubernetesVersion(version string) []string {
 		}
 	}
 	return settings
+}
+
+// containerdVersion sets what containerd says of itself: without it "unknown" is part of that.
+func containerdVersion(version string) []string {
+	return []string{"github.com/containerd/containerd/v2/version.Version=" + version}
 }
 
 // toolchain is the Go that builds the programs.

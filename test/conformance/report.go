@@ -32,21 +32,6 @@ type reported struct {
 	Failure                 struct{ Message string }
 }
 
-// known are tests that fail on nodes of ours, by a part of their names, and why.
-var known = map[string]string{
-	"ImageVolume should succeed with pod and pull policy of Always": "the node image has Debian 12's containerd 1.6; volumes made of images need 2.1",
-}
-
-// Known is the reason why a test is known to fail, or "".
-func (s Spec) Known() string {
-	for part, reason := range known {
-		if strings.Contains(s.Name, part) {
-			return reason
-		}
-	}
-	return ""
-}
-
 // Report is what came of a run.
 type Report struct {
 	// Specs are ordered by their names. What ran before or after all of them is among them only if it failed.
@@ -110,8 +95,6 @@ func (r Report) Summary(kind string) string {
 		case spec.Skipped != "":
 			skips++
 			skipped[spec.Skipped] = append(skipped[spec.Skipped], spec.Name)
-		case spec.Known() != "":
-			failed = append(failed, spec.Name+": as is known: "+spec.Known())
 		default:
 			failed = append(failed, spec.Name+": "+spec.Failure)
 		}

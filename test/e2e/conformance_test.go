@@ -93,7 +93,6 @@ func (u *upstream) run(t *testing.T, kind, besides string, choice, options []str
 	require.NoError(t, os.WriteFile(filepath.Join(reports, "summary.txt"), []byte(summary), 0o644))
 	t.Log("\n" + summary)
 	require.NotEmpty(t, report.Specs, "no test matches BURANO_FOCUS")
-	require.False(t, slices.ContainsFunc(report.Specs, func(s conformance.Spec) bool { return s.Failure != "" && s.Known() == "" }), "the summary above says what failed")
-	require.False(t, slices.ContainsFunc(report.Specs, func(s conformance.Spec) bool { return s.Passed && s.Known() != "" }), "what was known to fail has passed: it is known no more")
+	require.False(t, slices.ContainsFunc(report.Specs, func(s conformance.Spec) bool { return s.Failure != "" }), "the summary above says what failed")
 	require.Zero(t, report.Left, "the time was over before all had begun")
 }
