@@ -48,13 +48,35 @@ func (anyImage) container(_ context.Context, call muranopl.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	described := map[string]any{"name": kubeName(application.Text("name")), "image": application.Text("image"), "ports": ports, "env": env, "secretEnv": secrets}
-	for _, property := range []string{"entryPoint", "commands", "volumes", "livenessProbe", "readinessProbe", "startupProbe", "resources", "initContainers"} {
+	sources, err := sourcesOf(application)
+	if err != nil {
+		return nil, err
+	}
+	described := map[string]any{"name": kubeName(application.Text("name")), "image": application.Text("image"), "ports": ports, "env": env, "secretEnv": secrets,
+		"envValueFrom": sources}
+	for _, property := range []string{"entryPoint", "commands", "volumes", "livenessProbe", "readinessProbe", "startupProbe", "resources", "securityContext", "initContainers"} {
 		if value, ok := application.Get(property); ok {
 			described[property] = value
 		}
 	}
 	return described, nil
+}
+
+// sourcesOf reads envValueFrom, such as "PASSWORD=secret/db/password, MODE=configMap/settings/mode".
+func sourcesOf(application *muranopl.Object) (map[string]any, error) {
+	written, err := settings(application, "envValueFrom")
+	if err != nil {
+		return nil, err
+	}
+	for name, place := range written {
+		parts := strings.Split(fmt.Sprint(place), "/")
+		ref, known := map[string]string{"secret": "secretKeyRef", "configMap": "configMapKeyRef"}[parts[0]]
+		if len(parts) != 3 || !known || parts[1] == "" || parts[2] == "" {
+			return nil, fmt.Errorf("envValueFrom of %s: %s comes from %q: write secret/NAME/KEY or configMap/NAME/KEY, of what the namespace default has", application, name, place)
+		}
+		written[name] = map[string]any{ref: map[string]any{"name": parts[1], "key": parts[2]}}
+	}
+	return written, nil
 }
 
 // settings reads a property such as "NAME=value, OTHER=value".

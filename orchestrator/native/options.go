@@ -2,12 +2,19 @@ package native
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/burano/burano/catalog/muranopl"
 )
@@ -18,6 +25,8 @@ type containerOptions struct {
 	secrets                      map[string]string // environment variables that stand in a Secret
 	liveness, readiness, startup *corev1.Probe
 	resources                    corev1.ResourceRequirements
+	valueFrom                    map[string]corev1.EnvVarSource // environment variables from what is in the cluster
+	security                     *corev1.SecurityContext
 	before                       []container // run to their end, one after another, before the pod's containers start
 }
 
@@ -46,6 +55,10 @@ type podOptions struct {
 	timeZone       string
 	retries        int32 // of a job
 	deadline       int64 // of a job, in seconds; 0 for none
+	strategy       appsv1.DeploymentStrategy
+	security       *corev1.PodSecurityContext
+	spread         []corev1.TopologySpreadConstraint
+	grace          *int64 // seconds; nil for Kubernetes' own
 }
 
 // workloadKind is what keeps the pods of a KubernetesPod.
@@ -126,9 +139,22 @@ func (v values) containerOptions(application *muranopl.Object, env map[string]st
 		}
 	}
 	err = errors.Join(v.kubernetes("livenessProbe", &o.liveness), v.kubernetes("readinessProbe", &o.readiness), v.kubernetes("startupProbe", &o.startup),
-		v.kubernetes("resources", &o.resources))
+		v.kubernetes("resources", &o.resources), v.kubernetes("envValueFrom", &o.valueFrom), v.kubernetes("securityContext", &o.security))
 	if err != nil {
 		return o, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.valueFrom)) {
+		if err := checkSource(o.valueFrom[name]); err != nil {
+			return o, fmt.Errorf("the variable %s in envValueFrom: %w", name, err)
+		}
+		for _, other := range []struct {
+			property string
+			has      map[string]string
+		}{{"env", env}, {"secretEnv", o.secrets}} {
+			if _, both := other.has[name]; both {
+				return o, fmt.Errorf("the variable %s stands in %s and in envValueFrom: leave it in one of them", name, other.property)
+			}
+		}
 	}
 	before, _ := v("initContainers").([]any)
 	for _, described := range before {
@@ -142,6 +168,26 @@ func (v values) containerOptions(application *muranopl.Object, env map[string]st
 		o.before = append(o.before, one)
 	}
 	return o, nil
+}
+
+// checkSource makes sure that a variable comes from one place, and that it is said which.
+func checkSource(source corev1.EnvVarSource) error {
+	places := 0
+	for _, given := range []bool{source.SecretKeyRef != nil, source.ConfigMapKeyRef != nil, source.FieldRef != nil, source.ResourceFieldRef != nil} {
+		if given {
+			places++
+		}
+	}
+	if places != 1 {
+		return errors.New("write one of secretKeyRef: {name, key}, configMapKeyRef: {name, key}, fieldRef: {fieldPath} and resourceFieldRef: {resource}")
+	}
+	if ref := source.SecretKeyRef; ref != nil && (ref.Name == "" || ref.Key == "") {
+		return errors.New("secretKeyRef needs the name of a Secret of the namespace default, and a key of it")
+	}
+	if ref := source.ConfigMapKeyRef; ref != nil && (ref.Name == "" || ref.Key == "") {
+		return errors.New("configMapKeyRef needs the name of a ConfigMap of the namespace default, and a key of it")
+	}
+	return nil
 }
 
 // volumeOf reads a DockerVolume: an object of one of its classes, or a map with the properties of one.
@@ -180,7 +226,17 @@ func podOptionsOf(pod *muranopl.Object) (o podOptions, err error) {
 	if o.kind == "" {
 		o.kind = kindDeployment
 	}
-	err = errors.Join(read.kubernetes("affinity", &o.affinity), read.kubernetes("tolerations", &o.tolerations))
+	err = errors.Join(read.kubernetes("affinity", &o.affinity), read.kubernetes("tolerations", &o.tolerations),
+		read.kubernetes("securityContext", &o.security), read.kubernetes("topologySpread", &o.spread))
+	if err == nil {
+		o.strategy, err = read.strategy(o.kind)
+	}
+	if seconds, ok := read("terminationGracePeriod").(int64); ok {
+		o.grace = &seconds
+	}
+	for i := range o.spread {
+		err = errors.Join(err, completeSpread(&o.spread[i], pod.ID()))
+	}
 	retries, hasRetries := read("retries").(int64)
 	deadline, hasDeadline := read("deadline").(int64)
 	if hasRetries {
@@ -202,13 +258,75 @@ func podOptionsOf(pod *muranopl.Object) (o podOptions, err error) {
 	return o, nil
 }
 
+// strategy reads how a changed pod's replicas are replaced.
+func (v values) strategy(kind workloadKind) (s appsv1.DeploymentStrategy, err error) {
+	how, surge, unavailable := v.text("updateStrategy"), v.text("maxSurge"), v.text("maxUnavailable")
+	if how == "" && surge == "" && unavailable == "" {
+		return s, nil
+	}
+	if kind != kindDeployment {
+		return s, fmt.Errorf("updateStrategy, maxSurge and maxUnavailable are for the workload deployment, and this is a %s: leave them out", kind)
+	}
+	if how == "recreate" {
+		if surge != "" || unavailable != "" {
+			return s, errors.New("maxSurge and maxUnavailable are for the updateStrategy rollingUpdate: recreate ends all pods before it makes others")
+		}
+		s.Type = appsv1.RecreateDeploymentStrategyType
+		return s, nil
+	}
+	s.Type = appsv1.RollingUpdateDeploymentStrategyType
+	if surge == "" && unavailable == "" {
+		return s, nil
+	}
+	s.RollingUpdate = &appsv1.RollingUpdateDeployment{}
+	s.RollingUpdate.MaxSurge, err = portion(surge, "maxSurge")
+	var err2 error
+	s.RollingUpdate.MaxUnavailable, err2 = portion(unavailable, "maxUnavailable")
+	none := func(one *intstr.IntOrString) bool { return one != nil && (one.String() == "0" || one.String() == "0%") }
+	if none(s.RollingUpdate.MaxSurge) && none(s.RollingUpdate.MaxUnavailable) {
+		err = errors.Join(err, errors.New("maxSurge and maxUnavailable are both 0, so that no pod could ever be replaced: let one of them be 1"))
+	}
+	return s, errors.Join(err, err2)
+}
+
+// portion reads a number of pods, or a percentage of the replicas; nil for "".
+func portion(text, property string) (*intstr.IntOrString, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if !portionForm.MatchString(text) {
+		return nil, fmt.Errorf("%s is %q: write a number of pods (1), or a share of the replicas (25%%)", property, text)
+	}
+	value := intstr.Parse(text)
+	return &value, nil
+}
+
+var portionForm = regexp.MustCompile(`^([0-9]{1,5}|[0-9]{1,2}%|100%)$`)
+
+// completeSpread fills in what a constraint leaves out: pods are spread evenly among those of the same KubernetesPod, where that is possible.
+func completeSpread(constraint *corev1.TopologySpreadConstraint, pod string) error {
+	if constraint.TopologyKey == "" {
+		return errors.New("topologySpread: a constraint needs its topologyKey, a label of nodes: kubernetes.io/hostname, or topology.kubernetes.io/zone")
+	}
+	constraint.MaxSkew = cmp.Or(constraint.MaxSkew, 1)
+	constraint.WhenUnsatisfiable = cmp.Or(constraint.WhenUnsatisfiable, corev1.ScheduleAnyway)
+	if constraint.LabelSelector == nil {
+		constraint.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{labelPod: pod}}
+	}
+	return nil
+}
+
 // digest tells options apart that a host would follow differently.
 func (o containerOptions) digest() string {
 	var before []string
 	for _, one := range o.before {
 		before = append(before, one.digest())
 	}
-	return digestOf(o.entryPoint, o.secrets, o.liveness, o.readiness, o.startup, o.resources, before)
+	told := []any{o.entryPoint, o.secrets, o.liveness, o.readiness, o.startup, o.resources, before}
+	if len(o.valueFrom) > 0 || o.security != nil { // digests of before there were these stay what they were
+		told = append(told, o.valueFrom, o.security)
+	}
+	return digestOf(told...)
 }
 
 func (o volumeOptions) digest() string {

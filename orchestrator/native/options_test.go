@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -13,12 +14,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 	"pgregory.net/rapid"
@@ -27,6 +30,7 @@ import (
 	"github.com/burano/burano/catalog/apps"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/engine"
 )
 
 // containerIn reads a container as getContainer writes one.
@@ -91,14 +95,19 @@ func TestThePropertiesOfAPodAreRead(t *testing.T) {
 	spec, err := podSpecOf(podOf(t, map[string]any{
 		"workload": "cronJob", "schedule": "0 3 * * *", "timeZone": "Europe/Berlin", "retries": 0, "deadline": 60,
 		"annotations": map[string]any{"a": "b"}, "serviceAccount": "web", "nodeSelector": map[string]any{"disk": "fast"},
-		"affinity":    map[string]any{"nodeAffinity": map[string]any{}},
-		"tolerations": []any{map[string]any{"key": "batch", "operator": "Exists", "tolerationSeconds": 30}}}))
+		"affinity":        map[string]any{"nodeAffinity": map[string]any{}},
+		"tolerations":     []any{map[string]any{"key": "batch", "operator": "Exists", "tolerationSeconds": 30}},
+		"securityContext": map[string]any{"runAsUser": 1000, "fsGroup": 2000}, "terminationGracePeriod": 0,
+		"topologySpread": []any{map[string]any{"topologyKey": "kubernetes.io/hostname"}}}))
 	require.NoError(t, err)
 	seconds := int64(30)
 	require.Equal(t, podOptions{kind: kindCronJob, schedule: "0 3 * * *", timeZone: "Europe/Berlin", retries: 0, deadline: 60,
 		annotations: map[string]string{"a": "b"}, serviceAccount: "web", nodeSelector: map[string]string{"disk": "fast"},
 		affinity:    &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}},
-		tolerations: []corev1.Toleration{{Key: "batch", Operator: corev1.TolerationOpExists, TolerationSeconds: &seconds}}}, spec.options)
+		tolerations: []corev1.Toleration{{Key: "batch", Operator: corev1.TolerationOpExists, TolerationSeconds: &seconds}},
+		security:    &corev1.PodSecurityContext{RunAsUser: new(int64(1000)), FSGroup: new(int64(2000))}, grace: new(int64(0)),
+		spread: []corev1.TopologySpreadConstraint{{TopologyKey: "kubernetes.io/hostname", MaxSkew: 1, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelPod: spec.id}}}}}, spec.options)
 
 	for want, properties := range map[string]map[string]any{
 		"a cronJob needs its schedule":                               {"workload": "cronJob"},
@@ -106,9 +115,73 @@ func TestThePropertiesOfAPodAreRead(t *testing.T) {
 		"retries and deadline are for the workloads job and cronJob": {"retries": 3},
 		"affinity is not what Kubernetes takes there":                {"affinity": map[string]any{"nodes": 1}},
 		"tolerations is not what Kubernetes takes there":             {"tolerations": map[string]any{"key": "a"}},
+		"securityContext is not what Kubernetes takes there":         {"securityContext": map[string]any{"privileged": true}},
+		"topologySpread is not what Kubernetes takes there":          {"topologySpread": map[string]any{"topologyKey": "zone"}},
+		"a constraint needs its topologyKey":                         {"topologySpread": []any{map[string]any{"maxSkew": 1}}},
+		"are for the workload deployment, and this is a statefulSet": {"workload": "statefulSet", "updateStrategy": "recreate"},
+		"recreate ends all pods before it makes others":              {"updateStrategy": "recreate", "maxSurge": "1"},
+		"are both 0, so that no pod could ever be replaced":          {"maxSurge": "0", "maxUnavailable": "0%"},
 	} {
 		_, err := podSpecOf(podOf(t, properties))
 		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestADeploymentReplacesPodsAsThePodSays(t *testing.T) {
+	one, zero := intstr.FromInt32(1), intstr.FromString("0%")
+	plain := []container{{name: "web", image: "i"}}
+	for _, c := range []struct {
+		says map[string]any
+		want appsv1.DeploymentStrategy
+	}{
+		{nil, appsv1.DeploymentStrategy{}},
+		{map[string]any{"updateStrategy": "recreate"}, appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}},
+		{map[string]any{"updateStrategy": "rollingUpdate"}, appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType}},
+		{map[string]any{"maxSurge": "1", "maxUnavailable": "0%"}, appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType,
+			RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &one, MaxUnavailable: &zero}}},
+	} {
+		spec, err := podSpecOf(podOf(t, c.says))
+		require.NoError(t, err)
+		require.Equal(t, c.want, spec.keeper(metav1.ObjectMeta{}, spec.template(plain), plain)[0].(*appsv1.Deployment).Spec.Strategy)
+	}
+	with, err := containerIn(t, wholeContainer)
+	require.NoError(t, err)
+	spec, err := podSpecOf(podOf(t, map[string]any{"updateStrategy": "rollingUpdate"}))
+	require.NoError(t, err)
+	require.ErrorContains(t, spec.checkStorage(t.Context(), fake.NewClientset(), []container{with}), "pod web has persistent volumes and the updateStrategy rollingUpdate")
+}
+
+// reported keeps what is reported, each line after its level.
+type reported struct{ lines []string }
+
+func (r *reported) Report(_ context.Context, _ *muranopl.Object, level engine.Level, text, _ string) error {
+	r.lines = append(r.lines, string(level)+": "+text)
+	return nil
+}
+
+func TestADeploymentTellsHowACronJobRanLast(t *testing.T) {
+	spec := podSpec{id: "p", name: "tick", options: podOptions{kind: kindCronJob, schedule: "* * * * *"}}
+	run := func(name string, minute int, conditions ...batchv1.JobCondition) *batchv1.Job {
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{labelPod: "p"},
+			CreationTimestamp: metav1.NewTime(time.Date(2026, 11, 26, 3, minute, 0, 0, time.UTC))}, Status: batchv1.JobStatus{Conditions: conditions}}
+	}
+	well := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}
+	badly := batchv1.JobCondition{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Message: "Job has reached the specified backoff limit"}
+	pulls := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "tick-2-x", Namespace: namespace, Labels: map[string]string{labelPod: "p", batchv1.JobNameLabel: "tick-2"}},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "work", Image: "registry.local/none:1",
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}}}}
+	for want, there := range map[string][]runtime.Object{
+		"info: The cron job tick runs at * * * * *; it has not run yet":                                                           nil,
+		"info: The cron job tick ran last at 2026-11-26T03:02:00Z, and succeeded":                                                 {run("tick-1", 1, badly), run("tick-2", 2, well)},
+		"warning: The cron job tick ran last at 2026-11-26T03:02:00Z, and failed: Job has reached the specified backoff limit":    {run("tick-2", 2, badly), run("tick-1", 1, well)},
+		"info: The cron job tick runs since 2026-11-26T03:02:00Z":                                                                 {run("tick-2", 2)},
+		"warning: The cron job tick runs since 2026-11-26T03:02:00Z, and something keeps it from its end: container work of tick": {run("tick-2", 2), pulls},
+	} {
+		told := &reported{}
+		pods := podClass{reports: reports{told, slog.New(slog.DiscardHandler)}}
+		require.NoError(t, pods.reportRuns(t.Context(), podOf(t, nil), &rollout{client: fake.NewClientset(there...), spec: spec}))
+		require.Len(t, told.lines, 1)
+		require.Contains(t, told.lines[0], want)
 	}
 }
 
@@ -122,6 +195,8 @@ func TestAJobIsNotScaled(t *testing.T) {
 const wholeContainer = `{
 	"name": "Web", "image": "registry.local/web:1", "entryPoint": ["/bin/web"], "commands": ["--port", "8080"],
 	"env": {"MODE": "fast"}, "secretEnv": {"PASSWORD": "pencil-and-paper", "API_TOKEN": "t0ken-of-web"},
+	"envValueFrom": {"WORD": {"secretKeyRef": {"name": "words", "key": "first"}}, "LEVEL": {"configMapKeyRef": {"name": "levels", "key": "web", "optional": true}}},
+	"securityContext": {"readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}},
 	"ports": [{"port": 8080, "publishedPort": 80}],
 	"livenessProbe": {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 5},
 	"readinessProbe": {"exec": {"command": ["/bin/web", "ready"]}},
@@ -135,7 +210,9 @@ func wholePod() podSpec {
 		kind: kindDeployment, annotations: map[string]string{"example.org/team": "blue"}, serviceAccount: "web", nodeSelector: map[string]string{"disk": "fast"},
 		affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
 			{TopologyKey: "kubernetes.io/hostname", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"id": "web"}}}}}},
-		tolerations: []corev1.Toleration{{Key: "batch", Operator: corev1.TolerationOpExists}}, retries: defaultRetries}}
+		tolerations: []corev1.Toleration{{Key: "batch", Operator: corev1.TolerationOpExists}}, retries: defaultRetries,
+		security: &corev1.PodSecurityContext{RunAsUser: new(int64(1000)), FSGroup: new(int64(2000))}, grace: new(int64(5)),
+		spread: []corev1.TopologySpreadConstraint{{TopologyKey: "kubernetes.io/hostname", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}}}
 }
 
 func TestAPodMaySayAllThatKubernetesKnows(t *testing.T) {
@@ -182,6 +259,9 @@ func TestEachOptionOfAContainerChangesItsDigest(t *testing.T) {
 		"readiness": `{"name": "n", "image": "i", "readinessProbe": {"tcpSocket": {"port": 1}}}`,
 		"startup":   `{"name": "n", "image": "i", "startupProbe": {"tcpSocket": {"port": 1}}}`,
 		"resources": `{"name": "n", "image": "i", "resources": {"limits": {"cpu": 1}}}`,
+		"foreign":   `{"name": "n", "image": "i", "envValueFrom": {"A": {"secretKeyRef": {"name": "s", "key": "a"}}}}`,
+		"another's": `{"name": "n", "image": "i", "envValueFrom": {"A": {"configMapKeyRef": {"name": "s", "key": "a"}}}}`,
+		"security":  `{"name": "n", "image": "i", "securityContext": {"runAsUser": 1}}`,
 		"init":      `{"name": "n", "image": "i", "initContainers": [{"name": "m", "image": "i"}]}`,
 		"temporary": `{"name": "n", "image": "i", "volumes": {"/d": {}}}`,
 		"bounded":   `{"name": "n", "image": "i", "volumes": {"/d": {"size": "1Gi"}}}`,
@@ -197,19 +277,50 @@ func TestEachOptionOfAContainerChangesItsDigest(t *testing.T) {
 
 func TestWhatAContainerCannotBeIsSaid(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"name": "n", "image": "i", "livenessProbe": {"http": {}}}`:                                           "livenessProbe is not what Kubernetes takes there: json: unknown field \"http\"",
-		`{"name": "n", "image": "i", "resources": {"limits": {"cpu": "much"}}}`:                                "resources is not what Kubernetes takes there",
-		`{"name": "n", "image": "i", "env": {"A": "1"}, "secretEnv": {"A": "2"}}`:                              "the variable A stands in env and in secretEnv",
-		`{"name": "n", "image": "i", "volumes": {"/d": {"persistent": true}}}`:                                 "the volume at /d: a persistent volume needs its size",
-		`{"name": "n", "image": "i", "volumes": {"/d": {"size": "big"}}}`:                                      "size is \"big\", which is no amount",
-		`{"name": "n", "image": "i", "volumes": {"/d": {"size": "1Gi", "path": "/srv"}}}`:                      "a folder of a node has no size",
-		`{"name": "n", "image": "i", "initContainers": [{"name": "m", "image": "i", "ports": [{"port": 1}]}]}`: "m has ports, volumes or init containers of its own",
-		`{"name": "n", "image": "i", "initContainers": [{"name": "m"}]}`:                                       "a container without a name or an image",
-		`{"name": "n", "image": "i", "volumes": {"/d": {"persistent": true, "size": "1Gi", "path": "/srv"}}}`:  "a persistent volume is no folder of a node",
+		`{"name": "n", "image": "i", "livenessProbe": {"http": {}}}`:                                                          "livenessProbe is not what Kubernetes takes there: json: unknown field \"http\"",
+		`{"name": "n", "image": "i", "resources": {"limits": {"cpu": "much"}}}`:                                               "resources is not what Kubernetes takes there",
+		`{"name": "n", "image": "i", "env": {"A": "1"}, "secretEnv": {"A": "2"}}`:                                             "the variable A stands in env and in secretEnv",
+		`{"name": "n", "image": "i", "volumes": {"/d": {"persistent": true}}}`:                                                "the volume at /d: a persistent volume needs its size",
+		`{"name": "n", "image": "i", "volumes": {"/d": {"size": "big"}}}`:                                                     "size is \"big\", which is no amount",
+		`{"name": "n", "image": "i", "volumes": {"/d": {"size": "1Gi", "path": "/srv"}}}`:                                     "a folder of a node has no size",
+		`{"name": "n", "image": "i", "initContainers": [{"name": "m", "image": "i", "ports": [{"port": 1}]}]}`:                "m has ports, volumes or init containers of its own",
+		`{"name": "n", "image": "i", "env": {"A": "1"}, "envValueFrom": {"A": {"fieldRef": {"fieldPath": "metadata.name"}}}}`: "the variable A stands in env and in envValueFrom",
+		`{"name": "n", "image": "i", "envValueFrom": {"A": {}}}`:                                                              "the variable A in envValueFrom: write one of secretKeyRef",
+		`{"name": "n", "image": "i", "envValueFrom": {"A": {"secretKeyRef": {"name": "s"}}}}`:                                 "secretKeyRef needs the name of a Secret of the namespace default, and a key of it",
+		`{"name": "n", "image": "i", "envValueFrom": {"A": {"configMapKeyRef": {"key": "s"}}}}`:                               "configMapKeyRef needs the name of a ConfigMap",
+		`{"name": "n", "image": "i", "securityContext": {"fsGroup": 1}}`:                                                      "securityContext is not what Kubernetes takes there: json: unknown field \"fsGroup\"",
+		`{"name": "n", "image": "i", "initContainers": [{"name": "m"}]}`:                                                      "a container without a name or an image",
+		`{"name": "n", "image": "i", "volumes": {"/d": {"persistent": true, "size": "1Gi", "path": "/srv"}}}`:                 "a persistent volume is no folder of a node",
 	} {
 		_, err := containerIn(t, text)
 		require.ErrorContains(t, err, want, text)
 	}
+}
+
+func TestVariablesOfAnyImageComeFromTheCluster(t *testing.T) {
+	read := func(written string) (map[string]any, error) {
+		return sourcesOf(loaded(t, map[string]any{"?": map[string]any{"id": "a", "type": classAnyImage}, "name": "a", "image": "i", "envValueFrom": written,
+			"host": map[string]any{"?": map[string]any{"id": "h", "type": classContainerHost}, "name": "h"}}))
+	}
+	got, err := read("PASSWORD=secret/db/password, MODE=configMap/settings/mode")
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"PASSWORD": map[string]any{"secretKeyRef": map[string]any{"name": "db", "key": "password"}},
+		"MODE": map[string]any{"configMapKeyRef": map[string]any{"name": "settings", "key": "mode"}}}, got)
+	got, err = read("")
+	require.NoError(t, err)
+	require.Empty(t, got)
+}
+
+func TestSecretsOfOthersAreNotToldByLogs(t *testing.T) {
+	word := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "words", Namespace: namespace}, Data: map[string][]byte{"first": []byte("pencil-and-paper")}}
+	from := func(name string) corev1.EnvVar {
+		return corev1.EnvVar{Name: strings.ToUpper(name), ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: namespace, Labels: map[string]string{labelPod: "p"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{{Name: "A", Value: "b"}, from("gone"), from("words")}}}}}
+	known, err := knownOf(t.Context(), fake.NewClientset(word, pod), "p")
+	require.NoError(t, err)
+	require.NotContains(t, known.Hide("it is pencil-and-paper"), "pencil")
 }
 
 func TestPersistentVolumesOfAPodWithOneNameAreOne(t *testing.T) {
@@ -447,7 +558,7 @@ func TestARollbackKeepsHowADeploymentReplacesPods(t *testing.T) {
 		set := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Template: *now.Spec.Template.DeepCopy()}}
 		set.Spec.Template.Labels[labelReplicaSet] = "abc"
 		set.Spec.Template.Annotations[annotationRecreated] = "task"
-		back := withForm(now, formIn(set))
+		back := withForm(now, formIn(set), spec.options.strategy)
 		require.Equal(t, kind, back.Spec.Strategy.Type)
 		require.Equal(t, now.Spec, back.Spec, "the same form is the same Deployment")
 	}

@@ -8,7 +8,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
@@ -257,6 +260,8 @@ func (p podClass) waitPod(ctx context.Context, pod *muranopl.Object, api *rest.C
 	err = waiting.wait(ctx)
 	var failed *failedRollout
 	switch {
+	case err == nil && spec.options.kind == kindCronJob:
+		return p.reportRuns(ctx, pod, waiting)
 	case errors.Is(err, errJobRuns):
 		p.reports.inform(ctx, pod, "The job %s still runs after %s; the deployment does not wait for its end", spec.name, rolloutLimit)
 		return nil
@@ -264,6 +269,38 @@ func (p podClass) waitPod(ctx context.Context, pod *muranopl.Object, api *rest.C
 		p.reportLogs(ctx, pod, waiting, failed.obstacles)
 	}
 	return err
+}
+
+// reportRuns reports when a cron job ran last, and what became of that.
+func (p podClass) reportRuns(ctx context.Context, pod *muranopl.Object, waiting *rollout) error {
+	spec := waiting.spec
+	jobs, err := waiting.client.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: spec.id}.String()})
+	if err != nil {
+		return fmt.Errorf("list the runs of cron job %s: %w", spec.name, err)
+	}
+	if len(jobs.Items) == 0 {
+		p.reports.inform(ctx, pod, "The cron job %s runs at %s; it has not run yet", spec.name, spec.options.schedule)
+		return nil
+	}
+	last := slices.MaxFunc(jobs.Items, func(a, b batchv1.Job) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	began := last.CreationTimestamp.UTC().Format(time.RFC3339)
+	found, err := waiting.obstaclesOfJob(ctx, last.Name)
+	if err != nil {
+		return err
+	}
+	switch end, message := endOf(&last); {
+	case end == batchv1.JobComplete:
+		p.reports.inform(ctx, pod, "The cron job %s ran last at %s, and succeeded", spec.name, began)
+		return nil
+	case end == batchv1.JobFailed:
+		p.reports.warn(ctx, pod, fmt.Sprintf("The cron job %s ran last at %s, and failed: %s", spec.name, began, message), inOneLine(found))
+	case len(found) > 0:
+		p.reports.warn(ctx, pod, fmt.Sprintf("The cron job %s runs since %s, and something keeps it from its end: %s", spec.name, began, inOneLine(found)), "")
+	default:
+		p.reports.inform(ctx, pod, "The cron job %s runs since %s", spec.name, began)
+	}
+	p.reportLogs(ctx, pod, waiting, found)
+	return nil
 }
 
 // mostLogs is of how many containers a failed rollout tells the last lines.

@@ -198,7 +198,7 @@ func (p podClass) rollback(ctx context.Context, call muranopl.Call) (any, error)
 	others = append(others, differences(wanted.Spec.Containers, former.Spec.Containers)...)
 	p.reports.inform(ctx, call.Object, "Pod %s goes back to the form it had before", waiting.spec.name)
 	err = p.runtime.Step(ctx, call.Object, "roll the pod back", func(ctx context.Context) error {
-		if err := kube.Apply(ctx, api, kube.Manager, withForm(deployment, former)); err != nil {
+		if err := kube.Apply(ctx, api, kube.Manager, withForm(deployment, former, waiting.spec.options.strategy)); err != nil {
 			return err
 		}
 		return p.waitPod(ctx, call.Object, api, waiting.spec)
@@ -238,14 +238,14 @@ func formIn(set *appsv1.ReplicaSet) corev1.PodTemplateSpec {
 
 // withForm is a Deployment as it is applied, with another form of its pods. What is left out of what was applied before is taken away, so all of
 // that is there.
-func withForm(now *appsv1.Deployment, form corev1.PodTemplateSpec) *appsv1.Deployment {
+func withForm(now *appsv1.Deployment, form corev1.PodTemplateSpec, strategy appsv1.DeploymentStrategy) *appsv1.Deployment {
 	wanted := &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{Name: now.Name, Namespace: now.Namespace, Labels: form.Labels},
-		Spec:       appsv1.DeploymentSpec{Replicas: now.Spec.Replicas, Selector: now.Spec.Selector, Template: form},
+		Spec:       appsv1.DeploymentSpec{Replicas: now.Spec.Replicas, Selector: now.Spec.Selector, Template: form, Strategy: strategy},
 	}
 	if now.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
-		wanted.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+		wanted.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}
 	return wanted
 }

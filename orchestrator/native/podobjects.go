@@ -90,6 +90,9 @@ func (p podSpec) checkStorage(ctx context.Context, client kubernetes.Interface, 
 	if p.replicas > 1 && p.exclusive(containers) {
 		return fault.New(fault.Invalid, "pod %s has persistent volumes and %d replicas: one pod at a time can have such a volume. Set replicas to 1, or workload to statefulSet, which gives each replica volumes of its own", p.name, p.replicas)
 	}
+	if p.options.strategy.Type == appsv1.RollingUpdateDeploymentStrategyType && p.exclusive(containers) {
+		return fault.New(fault.Invalid, "pod %s has persistent volumes and the updateStrategy rollingUpdate: a new pod gets such a volume once the former one has ended. Leave updateStrategy, maxSurge and maxUnavailable out, or say recreate", p.name)
+	}
 	found, err := client.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the cluster's storage classes: %w", err)

@@ -75,6 +75,14 @@ func (o obstacle) String() string {
 	return fmt.Sprintf("container %s of %s: %s", o.container, o.pod, o.why)
 }
 
+func inOneLine(obstacles []obstacle) string {
+	var texts []string
+	for _, one := range obstacles {
+		texts = append(texts, one.String())
+	}
+	return strings.Join(texts, "; ")
+}
+
 // rollout waits until pods run as they are wanted.
 type rollout struct {
 	api    *rest.Config
@@ -99,11 +107,7 @@ type failedRollout struct {
 func (f *failedRollout) Error() string {
 	why := "Kubernetes gives no reason"
 	if len(f.obstacles) > 0 {
-		var texts []string
-		for _, one := range f.obstacles {
-			texts = append(texts, one.String())
-		}
-		why = strings.Join(texts, "; ")
+		why = inOneLine(f.obstacles)
 	}
 	return fmt.Sprintf("pod %s does not run: %s (%v)", f.pod, why, f.err)
 }
@@ -342,6 +346,15 @@ func (r *rollout) obstacles(ctx context.Context, pods []corev1.Pod) ([]obstacle,
 	return found, nil
 }
 
+// obstaclesOfJob says what keeps, or kept, the pods of one Job from their end.
+func (r *rollout) obstaclesOfJob(ctx context.Context, name string) ([]obstacle, error) {
+	pods, err := listPods(ctx, r.client, r.spec.name, labels.Set{labelPod: r.spec.id, batchv1.JobNameLabel: name})
+	if err != nil {
+		return nil, err
+	}
+	return r.obstacles(ctx, pods)
+}
+
 func timeOf(event corev1.Event) time.Time {
 	for _, at := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time} {
 		if !at.IsZero() {
@@ -486,13 +499,48 @@ func knownOf(ctx context.Context, client kubernetes.Interface, pod string) (*sec
 	if err != nil {
 		return nil, fmt.Errorf("list the pod's Secrets: %w", err)
 	}
+	others, err := foreignSecrets(ctx, client, pod)
+	if err != nil {
+		return nil, err
+	}
 	known := &secret.Known{}
-	for _, one := range secrets.Items {
+	for _, one := range slices.Concat(secrets.Items, others) {
 		for _, value := range one.Data {
 			known.Add(string(value))
 		}
 	}
 	return known, nil
+}
+
+// foreignSecrets are those that a pod's containers have variables from, and that others made. One that is not there has nothing to tell.
+func foreignSecrets(ctx context.Context, client kubernetes.Interface, pod string) (found []corev1.Secret, err error) {
+	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: pod}.String()})
+	if err != nil {
+		return nil, fmt.Errorf("list the pod's replicas: %w", err)
+	}
+	asked := map[string]bool{}
+	for _, one := range pods.Items {
+		for _, container := range slices.Concat(one.Spec.InitContainers, one.Spec.Containers) {
+			for _, variable := range container.Env {
+				if variable.ValueFrom == nil || variable.ValueFrom.SecretKeyRef == nil || asked[variable.ValueFrom.SecretKeyRef.Name] {
+					continue
+				}
+				name := variable.ValueFrom.SecretKeyRef.Name
+				asked[name] = true
+				secret, err := client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+				if apierrors.IsNotFound(err) {
+					continue
+				}
+				if err != nil {
+					return nil, fmt.Errorf("read Secret %s: %w", name, err)
+				}
+				if secret.Labels[labelPod] != pod {
+					found = append(found, *secret)
+				}
+			}
+		}
+	}
+	return found, nil
 }
 
 // readLast reads the last lines of a log, as many as have room in so many bytes.

@@ -169,8 +169,9 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: meta,
 		Spec: appsv1.DeploymentSpec{Replicas: &p.replicas, Selector: p.selector(), Template: template},
 	}
+	deployment.Spec.Strategy = p.options.strategy
 	if p.exclusive(containers) {
-		deployment.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+		deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}
 	return []runtime.Object{deployment}
 }
@@ -270,7 +271,8 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: p.options.annotations},
 		Spec: corev1.PodSpec{ServiceAccountName: p.options.serviceAccount, NodeSelector: p.options.nodeSelector, Affinity: p.options.affinity,
-			Tolerations: p.options.tolerations},
+			Tolerations: p.options.tolerations, SecurityContext: p.options.security, TopologySpreadConstraints: p.options.spread,
+			TerminationGracePeriodSeconds: p.options.grace},
 	}
 	shared := map[string]string{} // claim → volume
 	for _, one := range containers {
@@ -333,8 +335,16 @@ func (c container) build() corev1.Container {
 		built.Env = append(built.Env, corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
 			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: c.secretName}, Key: name}}})
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.options.valueFrom)) {
+		source := c.options.valueFrom[name]
+		built.Env = append(built.Env, corev1.EnvVar{Name: name, ValueFrom: &source})
+	}
+	built.SecurityContext = c.options.security.DeepCopy()
 	if c.privileged {
-		built.SecurityContext = &corev1.SecurityContext{Privileged: &c.privileged}
+		if built.SecurityContext == nil {
+			built.SecurityContext = &corev1.SecurityContext{}
+		}
+		built.SecurityContext.Privileged = &c.privileged
 	}
 	return built
 }

@@ -1,0 +1,129 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWorkloadsOfEachKindRunOnACluster has a stateful set and a cron job of the catalog's classes keep their volumes, and a pod use everything
+// that limits it together.
+func TestWorkloadsOfEachKindRunOnACluster(t *testing.T) {
+	soakOnly(t, "make soak runs this: it waits for the clock to have a cron job run; the objects that Kubernetes is given are tested as such")
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	text, err := os.ReadFile("testdata/kinds.yaml")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "kinds.yaml")
+	deploy := func(model string) string {
+		t.Helper()
+		require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
+		return l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	}
+	began := time.Now()
+	require.Contains(t, deploy(string(text)), "The cron job tick runs at * * * * *; it has not run yet")
+	t.Logf("cluster and workloads took %.1f s", time.Since(began).Seconds())
+	l.deleteIfFailed(t, "kinds")
+	environment := environmentNamed(t, demo, "kinds")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+
+	t.Run("each replica of a stateful set keeps a volume of its own", s.keepsVolumes)
+	t.Run("a cron job runs by the clock and keeps its volume", func(t *testing.T) {
+		s.ranAtItsTime(t)
+		require.Regexp(t, `The cron job tick ran last at \S+, and succeeded`, deploy(string(text)))
+	})
+	t.Run("a cron job that fails says why", func(t *testing.T) {
+		broken := strings.Replace(string(text), "cat /data/runs", "echo the hand is broken; exit 3", 1)
+		deploy(broken)
+		s.runNow(t, "broken", "Failed")
+		log := deploy(broken)
+		require.Regexp(t, `The cron job tick ran last at \S+, and failed: `, log)
+		require.Contains(t, log, "it ended with exit code 3 (Error)")
+		require.Contains(t, log, "the hand is broken")
+	})
+	t.Run("a pod has its variables from the cluster, and its limits", func(t *testing.T) {
+		guarded, err := os.ReadFile("testdata/guarded.yaml")
+		require.NoError(t, err)
+		s.cluster.kubectl(t, "", "create", "secret", "generic", "words", "--from-literal=first=pencil-and-paper")
+		s.cluster.kubectl(t, "", "create", "configmap", "levels", "--from-literal=cell=deep", "--from-literal=first=high")
+		deploy(string(text) + string(guarded))
+		s.isGuarded(t)
+	})
+
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "kinds")
+	asBefore(t, demo, found)
+}
+
+func (s *scaling) keepsVolumes(t *testing.T) {
+	lines := func(pod string) string {
+		return s.cluster.kubectl(t, "", "exec", pod, "--", "/usr/bin/cat", "/data/log")
+	}
+	require.Equal(t, "book-0 began\n", lines("book-0"))
+	s.act(t, "book", "scalePodUp", map[string]any{})
+	require.Equal(t, "book-1 began\n", lines("book-1"))
+	s.act(t, "book", "recreatePod", map[string]any{})
+	require.Equal(t, "book-0 began\nbook-0 began\n", lines("book-0"))
+	require.Equal(t, "book-1 began\nbook-1 began\n", lines("book-1"))
+	s.act(t, "book", "scalePodDown", map[string]any{})
+	s.lab.eventually(t, time.Minute, "the second replica ends", func() error {
+		if pods := s.cluster.kubectl(t, "", "get", "pods", "-l", "id=book", "-o", "name"); strings.TrimSpace(pods) != "pod/book-0" {
+			return fmt.Errorf("there are %s", pods)
+		}
+		return nil
+	})
+	require.Contains(t, s.cluster.kubectl(t, "", "get", "pvc", "-o", "name"), "book-1", "its data stay")
+	s.act(t, "book", "scalePodUp", map[string]any{})
+	require.Equal(t, strings.Repeat("book-1 began\n", 3), lines("book-1"))
+}
+
+// ranAtItsTime waits for the clock to have the cron job run, has it run once more, and reads what both have left on its volume.
+func (s *scaling) ranAtItsTime(t *testing.T) {
+	began := time.Now()
+	s.lab.eventually(t, 2*time.Minute, "the clock has the cron job run", func() error {
+		if last := s.cluster.kubectl(t, "", "get", "cronjob", "tick", "-o", "jsonpath={.status.lastSuccessfulTime}"); last == "" {
+			return fmt.Errorf("it has not: %s", s.cluster.kubectl(t, "", "get", "job,pod", "-l", "id=tick"))
+		}
+		return nil
+	})
+	t.Logf("it ran after %.1f s", time.Since(began).Seconds())
+	s.runNow(t, "again", "Complete")
+	require.GreaterOrEqual(t, strings.Count(s.cluster.kubectl(t, "", "logs", "job/again"), "run"), 2, "the volume of the run before")
+	result, _ := s.call(t, "tick", "getLogs", map[string]any{})
+	require.GreaterOrEqual(t, len(result["result"].([]any)), 2)
+}
+
+// runNow has the cron job run besides its times, and waits for that to end as it is to.
+func (s *scaling) runNow(t *testing.T, name, end string) {
+	t.Helper()
+	s.cluster.kubectl(t, "", "create", "job", name, "--from=cronjob/tick")
+	s.lab.eventually(t, time.Minute, "the run is "+end, func() error {
+		if conditions := s.cluster.kubectl(t, "", "get", "job", name, "-o", "jsonpath={.status.conditions[*].type}"); !strings.Contains(conditions, end) {
+			return fmt.Errorf("it is %q: %s", conditions, s.cluster.kubectl(t, "", "get", "pod", "-l", "job-name="+name))
+		}
+		return nil
+	})
+}
+
+func (s *scaling) isGuarded(t *testing.T) {
+	result, _ := s.call(t, "guarded", "getLogs", map[string]any{})
+	all := result["result"].([]any)
+	require.Len(t, all, 2)
+	for _, one := range all {
+		wrote := one.(map[string]any)["text"].(string)
+		require.Contains(t, wrote, "first was user 1001, level high\n")
+		require.Contains(t, wrote, "user 1000, groups 1000 2000, level deep, word ")
+		require.NotContains(t, wrote, "pencil-and-paper", "a log does not tell a secret of the cluster")
+		require.Contains(t, wrote, "/spoilt: Read-only file system")
+		require.Regexp(t, `CapBnd:\s+0{16}`, wrote)
+	}
+	require.Contains(t, s.cluster.kubectl(t, "", "logs", "deployment/guarded"), "word pencil-and-paper")
+	require.Equal(t, "0 1", s.cluster.kubectl(t, "", "get", "deployment", "guarded", "-o", "jsonpath={.spec.strategy.rollingUpdate.maxSurge} {.spec.strategy.rollingUpdate.maxUnavailable}"))
+	s.act(t, "guarded", "recreatePod", map[string]any{})
+	require.Equal(t, "2 of 2", s.cluster.kubectl(t, "", "get", "deployment", "guarded", "-o", "jsonpath={.status.updatedReplicas} of {.status.replicas}"))
+}
