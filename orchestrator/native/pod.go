@@ -293,7 +293,10 @@ func (p podClass) reportRuns(ctx context.Context, pod *muranopl.Object, waiting 
 		p.reports.inform(ctx, pod, "The cron job %s ran last at %s, and succeeded", spec.name, began)
 		return nil
 	case end == batchv1.JobFailed:
-		p.reports.warn(ctx, pod, fmt.Sprintf("The cron job %s ran last at %s, and failed: %s", spec.name, began, message), inOneLine(found))
+		if len(found) > 0 {
+			message += " (" + inOneLine(found) + ")"
+		}
+		p.reports.warn(ctx, pod, fmt.Sprintf("The cron job %s ran last at %s, and failed: %s", spec.name, began, message), "")
 	case len(found) > 0:
 		p.reports.warn(ctx, pod, fmt.Sprintf("The cron job %s runs since %s, and something keeps it from its end: %s", spec.name, began, inOneLine(found)), "")
 	default:
