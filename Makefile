@@ -132,7 +132,7 @@ bench-load: setup ## Have 500 projects use one server for ten minutes while Keys
 .PHONY: soak
 soak: check image ## Kill the server at every step of deployment, scale-up and scale-down, and have each call of the cloud fail (hours)
 	FUZZ_COUNT=500000 test/fuzz.sh
-	BURANO_GATEWAY_CHANGES=1000 go test -count=1 -timeout 60m -v -run TestNothingIsDroppedWhileRoutesChange ./gateway
+	BURANO_GATEWAY_CHANGES=1000 go test -count=1 -timeout 60m -v -run 'TestNothingIsDroppedWhileRoutesChange|TestAnyHistoryOfChanges' ./gateway ./gateway/haproxy
 	BURANO_ETCD_AWAY=1m go test -count=1 -timeout 30m -v -run 'TestRoutesChangeOnWhenTheLeaderOfEtcdIsLost|TestTrafficGoesOnWhileEtcdIsAway' ./gateway
 	BURANO_ETCD_SEQUENCES=100 go test -count=1 -timeout 60m -parallel 4 -v -run TestTheQuorum ./nodes/etcd
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run SurviveTheDeathOfTheServer ./test/e2e

@@ -158,6 +158,43 @@ func TestAnHAProxyThatWasKilledComesBackWithTheRoutesOfNow(t *testing.T) {
 	answers(t, port, "b")
 }
 
+// TestAnHAProxyThatEndsBeforeItsFileFollowsHasTheServersOfNow has nothing else tell the daemon to look: etcd is silent, and resyncs are far away.
+func TestAnHAProxyThatEndsBeforeItsFileFollowsHasTheServersOfNow(t *testing.T) {
+	n := newNode(t)
+	n.resync, n.writeAfter = time.Hour, time.Hour
+	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
+	port := haproxytest.FreePort(t)
+	stop := n.run(t)
+	has := func(backend *haproxytest.Backend) bool {
+		t.Helper()
+		content, err := os.ReadFile(n.process.Config().ConfigFile)
+		require.NoError(t, err)
+		return strings.Contains(string(content), backend.Address.String())
+	}
+	n.put(t, web(port, a.Ready()))
+	answers(t, port, "a")
+	n.says(t, "msg=serving", 1)
+	for _, backends := range [][2]*haproxytest.Backend{{a, b}, {b, a}, {a, b}} {
+		n.put(t, web(port, backends[1].Ready()))
+		answers(t, port, backends[1].Name)
+		require.True(t, has(backends[0]))
+		require.False(t, has(backends[1]))
+		n.process.KillWorkers(t)
+		answers(t, port, backends[1].Name)
+		await(t, "the file", func() error {
+			if !has(backends[1]) {
+				return errors.New("it is behind")
+			}
+			return nil
+		})
+	}
+	n.put(t, web(port, a.Ready()))
+	answers(t, port, "a")
+	require.False(t, has(a))
+	stop()
+	require.True(t, has(a), "a daemon that ends leaves the file as it is to be")
+}
+
 func TestBackendsChangeWhileTheDiskIsFull(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("none", disk, "tmpfs", 0, "size=1m"); errors.Is(err, syscall.EPERM) {

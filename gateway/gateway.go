@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -78,25 +79,29 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.Firewall.Guard(ctx); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
-	proxy, err := haproxy.Open(ctx, c.HAProxy)
-	if err != nil {
+	g := &gateway{config: c, refused: make(map[uint16]string)}
+	changed := make(chan struct{}, 1)
+	g.wake = loop.Waker(changed)
+	c.HAProxy.Ended = g.again
+	var err error
+	if g.proxy, err = haproxy.Open(ctx, c.HAProxy); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
-	g := &gateway{config: c, proxy: proxy, refused: make(map[uint16]string)}
 	if c.Name != "" {
 		if g.key, err = seal.Load(c.SealKey); err != nil {
 			c.Logger.Error("there are no certificates until the daemon starts again", "error", err)
 			g.config.Name = ""
 		}
 	}
-	changed := make(chan struct{}, 1)
-	g.wake = loop.Waker(changed)
 	wait := g.watch(ctx)
 	g.known = newKnowledge(cmp.Or(c.HAProxy.Socket, traffic.Socket), g.routes.Answers)
 	told := g.known.serve(ctx, c)
 	g.loop(ctx, changed)
 	wait()
 	told()
+	if err := g.proxy.Close(); err != nil {
+		c.Logger.Error("a start of HAProxy without this daemon would be with servers of before", "error", err)
+	}
 	c.Logger.Info("the gateway daemon ends; HAProxy goes on serving")
 	return nil
 }
@@ -109,7 +114,9 @@ type gateway struct {
 	web     *follow.Folder[route.Part]
 	sealed  *follow.Folder[certificate]
 	known   *knowledge
-	wake    func()            // has the loop apply what is known
+	wake    func()            // has the loop apply what has changed
+	all     atomic.Bool       // it is to apply everything
+	done    bool              // everything that was known is applied
 	open    []uint16          // ports that the firewall admits, as far as we know
 	started bool              // something was applied
 	refused map[uint16]string // what was logged about ports that cannot be served
@@ -128,9 +135,20 @@ func (g *gateway) watch(ctx context.Context) (wait func()) {
 	return all.Wait
 }
 
-// loop applies what is known of etcd.
+// again has the loop apply everything.
+func (g *gateway) again() {
+	g.all.Store(true)
+	g.wake()
+}
+
+// loop applies what is known of etcd: what has changed, where that is enough, or everything.
 func (g *gateway) loop(ctx context.Context, changed <-chan struct{}) {
 	loop.Run(ctx, loop.Config{Changed: changed, Coalesce: g.config.Coalesce, Resync: g.config.Resync}, func(ctx context.Context, resync bool) bool {
+		all := g.all.Swap(false) || resync || !g.done
+		if g.changed() && !all {
+			return true
+		}
+		g.done = false
 		routes, known := g.routes.Values()
 		web, webKnown := g.wanted()
 		if !known || !webKnown {
@@ -144,8 +162,35 @@ func (g *gateway) loop(ctx context.Context, changed <-chan struct{}) {
 		if ctx.Err() == nil {
 			g.report(err)
 		}
+		g.done = complete
 		return complete
 	})
+}
+
+// changed applies what has changed in etcd, if that is backends alone, as most of the time. It is not done when everything has to be looked at.
+func (g *gateway) changed() (done bool) {
+	start := time.Now()
+	routes, moreRoutes := g.routes.Changed()
+	parts, moreParts := g.web.Changed()
+	certificates, moreCertificates := g.sealed.Changed()
+	var pools []route.Pool
+	for _, part := range parts {
+		if part.Pool != nil {
+			pools = append(pools, *part.Pool)
+		}
+	}
+	switch {
+	case moreRoutes || moreParts || moreCertificates || len(certificates) > 0 || len(pools) < len(parts):
+		return false
+	case len(routes)+len(pools) == 0:
+		return true
+	}
+	servers, done := g.proxy.Change(routes, pools)
+	if done && servers > 0 {
+		g.known.noteServers(servers)
+		g.config.Logger.Info("applied", "servers", servers, "duration", time.Since(start).Round(100*time.Microsecond))
+	}
+	return done
 }
 
 // apply brings firewall and HAProxy to the routes. It is complete when nothing is left to be tried again.
@@ -194,7 +239,7 @@ func (g *gateway) apply(ctx context.Context, routes []route.Route, web haproxy.W
 		g.config.Logger.Warn("connections to servers that are down stay", "error", dead)
 	}
 	if outcome.Due > 0 {
-		time.AfterFunc(outcome.Due, g.wake)
+		time.AfterFunc(outcome.Due, g.again)
 		outcome.Waiting = false
 	}
 	return err == nil && len(outcome.Refused) == 0 && !outcome.Waiting, err

@@ -102,6 +102,7 @@ type node struct {
 	reloadGap   time.Duration
 	connections int
 	retryAfter  time.Duration // after a change that failed; 0: HAProxy's own
+	writeAfter  time.Duration // until the file follows changes of servers; 0: HAProxy's own
 }
 
 func (n *node) socket() string { return filepath.Join(n.process.Directory, "status.sock") }
@@ -124,7 +125,7 @@ func (n *node) run(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	proxy := n.process.Config()
-	proxy.RetryAfter = n.retryAfter
+	proxy.RetryAfter, proxy.WriteAfter = n.retryAfter, n.writeAfter
 	proxy.ReloadGap, proxy.MaxConnections = cmp.Or(n.reloadGap, proxy.ReloadGap), cmp.Or(n.connections, proxy.MaxConnections)
 	go func() {
 		ended <- gateway.Run(ctx, gateway.Config{

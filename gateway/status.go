@@ -93,6 +93,14 @@ func (k *knowledge) note(routes []route.Route, web []route.Listener, outcome hap
 	}
 }
 
+// noteServers takes in that backends alone have changed, and servers with them.
+func (k *knowledge) noteServers(changed int) {
+	k.changes.Add(float64(changed))
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	k.applied = time.Now()
+}
+
 // status asks HAProxy what it counts, and adds what is known. The error is HAProxy's, and among the trouble.
 func (k *knowledge) status() (Status, error) {
 	listeners, err := k.listeners()

@@ -19,23 +19,41 @@ import (
 
 // Folder is the picture of the keys that begin with a prefix.
 type Folder[T any] struct {
-	etcd    *clientv3.Client
-	prefix  string
-	decode  func(key string, value []byte) (T, error)
-	changed func()
-	logger  *slog.Logger
-	probe   time.Duration // how often etcd is asked whether it is there
+	etcd   *clientv3.Client
+	prefix string
+	decode func(key string, value []byte) (T, error)
+	tell   func()
+	logger *slog.Logger
+	probe  time.Duration // how often etcd is asked whether it is there
 
 	mutex   sync.Mutex
 	known   bool
 	answers bool // etcd did when it was asked last
 	picture map[string]T
+	changed map[string]bool   // keys with another value than when it was asked last
+	whole   bool              // more than these has changed since then
 	bad     map[string]string // keys that decode refused, and why, so that each is logged once
 }
 
-// New follows nothing yet. What decode refuses is logged and left out; changed is called after a change, from another goroutine.
-func New[T any](etcd *clientv3.Client, prefix string, decode func(key string, value []byte) (T, error), changed func(), logger *slog.Logger) *Folder[T] {
-	return &Folder[T]{etcd: etcd, prefix: prefix, decode: decode, changed: changed, logger: logger, probe: 2 * time.Second, bad: make(map[string]string)}
+// New follows nothing yet. What decode refuses is logged and left out; tell is called after a change, from another goroutine.
+func New[T any](etcd *clientv3.Client, prefix string, decode func(key string, value []byte) (T, error), tell func(), logger *slog.Logger) *Folder[T] {
+	return &Folder[T]{
+		etcd: etcd, prefix: prefix, decode: decode, tell: tell, logger: logger, probe: 2 * time.Second,
+		changed: make(map[string]bool), bad: make(map[string]string),
+	}
+}
+
+// Changed gives the values that are others, or new, since it was asked last. whole says that this is not all: keys went, or everything was read anew.
+// A picture that is asked for afterwards has at least these.
+func (f *Folder[T]) Changed() (list []T, whole bool) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for key := range f.changed {
+		list = append(list, f.picture[key])
+	}
+	whole, f.whole = f.whole, false
+	clear(f.changed)
+	return list, whole
 }
 
 // Values gives the picture, in the order of keys; known is false as long as etcd was never read.
@@ -101,11 +119,12 @@ func (f *Folder[T]) follow(ctx context.Context, connected func()) error {
 	connected()
 	f.mutex.Lock()
 	f.picture, f.known = make(map[string]T, len(response.Kvs)), true
+	f.whole = true
 	for _, kv := range response.Kvs {
 		f.put(string(kv.Key), kv.Value)
 	}
 	f.mutex.Unlock()
-	f.changed()
+	f.tell()
 
 	watch := f.etcd.Watch(ctx, f.prefix, clientv3.WithPrefix(), clientv3.WithRev(response.Header.Revision+1))
 	probe := time.NewTicker(f.probe)
@@ -135,14 +154,14 @@ func (f *Folder[T]) follow(ctx context.Context, connected func()) error {
 		for _, event := range news.Events {
 			key := string(event.Kv.Key)
 			if event.Type == clientv3.EventTypeDelete {
-				delete(f.picture, key)
+				f.drop(key)
 				delete(f.bad, key)
 				continue
 			}
 			f.put(key, event.Kv.Value)
 		}
 		f.mutex.Unlock()
-		f.changed()
+		f.tell()
 	}
 }
 
@@ -160,13 +179,20 @@ func (f *Folder[T]) alive(ctx context.Context) error {
 func (f *Folder[T]) put(key string, value []byte) {
 	decoded, err := f.decode(key, value)
 	if err == nil {
-		f.picture[key] = decoded
+		f.picture[key], f.changed[key] = decoded, true
 		delete(f.bad, key)
 		return
 	}
-	delete(f.picture, key)
+	f.drop(key)
 	if f.bad[key] != err.Error() {
 		f.bad[key] = err.Error()
 		f.logger.Error("a key in etcd is left alone, as it cannot be understood", "error", err)
 	}
+}
+
+// drop takes a key out of the picture.
+func (f *Folder[T]) drop(key string) {
+	delete(f.picture, key)
+	delete(f.changed, key)
+	f.whole = true
 }

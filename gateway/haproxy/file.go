@@ -20,17 +20,19 @@ import (
 	"github.com/haproxytech/client-native/v6/models"
 )
 
-// file is HAProxy's configuration file, which is ours alone. It changes as a whole: where more changes than servers, a candidate is written, HAProxy
+// file is HAProxy's configuration file, which is ours alone. It is replaced as a whole: where more changes than servers, a candidate is written, HAProxy
 // checks this very file, and then it is renamed into place. Beside it lies the last one that HAProxy really ran with.
 type file struct {
 	config Config
 	client configuration.Configuration // renders sections; its own file has the base alone
 	web    webFiles
 
-	present  text // what is in the file
+	present  text // what is in the file, or will be soon
 	is       map[string]listener
 	skeleton [sha256.Size]byte // of it
 	good     [sha256.Size]byte // of the last good one
+	behind   bool              // on the disk are other servers than in present
+	writes   int               // how often another one took its place, or was read
 }
 
 // openFile opens the configuration file, and makes it ours first if it is not: a file of others is kept beside it.
@@ -98,7 +100,8 @@ func (f *file) load() error {
 		return fmt.Errorf("read HAProxy configuration: %w", err)
 	}
 	f.present = readText(string(content))
-	f.is, f.skeleton = f.present.listeners(), f.present.skeleton()
+	f.is, f.skeleton, f.behind = f.present.listeners(), f.present.skeleton(), false
+	f.writes++
 	f.good = [sha256.Size]byte{}
 	if content, err := os.ReadFile(f.lastGood()); err == nil {
 		f.good = readText(string(content)).skeleton()
@@ -165,6 +168,7 @@ func (f *file) commit(ctx context.Context, next text, listeners map[string]liste
 		return fmt.Errorf("change HAProxy configuration: %w", err)
 	}
 	f.present, f.is, f.skeleton = next, listeners, skeleton
+	f.behind, f.writes = false, f.writes+1
 	return nil
 }
 
@@ -225,13 +229,26 @@ func (f *file) write(ctx context.Context, wanted map[string]listener) error {
 	} else {
 		changed = append(changed, fresh...)
 	}
-	if !check && len(changed) == 0 {
+	if !check && len(changed) == 0 && !f.behind {
 		return nil
 	}
 	for _, l := range changed {
 		next.place(l, checked)
 	}
 	return f.commit(ctx, next, wanted, check)
+}
+
+// follow takes over where other servers are in the places of listeners. The file is behind then, until it is written.
+func (f *file) follow(listeners map[string]listener) {
+	_, checked := checkEvery(places(f.is))
+	for section, l := range listeners {
+		if slices.Equal(f.is[section].Slots, l.Slots) {
+			continue
+		}
+		f.present.place(l, checked)
+		f.is[section] = l
+		f.behind = true
+	}
 }
 
 func (f *file) add(l listener, id string) error {

@@ -3,8 +3,8 @@
 // a seamless reload.
 //
 // The truth is what the running process and its configuration file say: a restart of Burano or of HAProxy loses nothing. Of thousands of servers it is
-// not asked at each change, but when another process answers, when a change failed, and now and then (see [Proxy.EndDead]). The file is kept in step with
-// every change at run time.
+// not asked at each change, but when another process answers, when a change failed, and now and then (see [Proxy.EndDead]). The file follows
+// every change at run time: at once, or where servers alone have changed within a second (see [Proxy.Change]).
 package haproxy
 
 import (
@@ -16,6 +16,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -41,6 +42,8 @@ type Config struct {
 	ReloadGap      time.Duration               // from the begin of a reload to that of the next, so that changes gather; 1 s
 	RetryAfter     time.Duration               // how long a layout that failed is left alone; 30 s
 	DeadAfter      time.Duration               // how long a server is down until EndDead; more than a busy node is silent: 10 s
+	WriteAfter     time.Duration               // how long the file may be behind servers that Change has changed, so that changes gather; 1 s
+	Ended          func()                      // is called when the worker that was asked last has ended, from another goroutine; may be nil
 	Logger         *slog.Logger
 }
 
@@ -57,6 +60,7 @@ func (c Config) withDefaults() Config {
 	c.ReloadGap = cmp.Or(c.ReloadGap, time.Second)
 	c.DeadAfter = cmp.Or(c.DeadAfter, 10*time.Second)
 	c.RetryAfter = cmp.Or(c.RetryAfter, 30*time.Second)
+	c.WriteAfter = cmp.Or(c.WriteAfter, time.Second)
 	if c.Reload == nil {
 		c.Reload = reloadUnit
 	}
@@ -81,6 +85,7 @@ type Proxy struct {
 	mutex  sync.Mutex
 	file   *file
 	admin  *admin
+	plain  string // the sum of no rules
 	failed failure
 	next   time.Time         // before, no reload is begun
 	late   time.Time         // until when HAProxy may follow a reload that was asked for more than once, with the file of then
@@ -91,6 +96,11 @@ type Proxy struct {
 	// When it was asked for all, and how long that took.
 	looked   time.Time
 	lookTook time.Duration
+
+	settled *settled    // nil while anything is left to be done
+	writer  sync.Mutex  // held while the file is written that is behind, and taken before mutex
+	writing *time.Timer // begins that; nil: none does
+	watched *os.File    // the process that answered last
 }
 
 // failure is a layout that HAProxy did not take. It is left alone for a while, so that a bad listener does not keep changes of
@@ -126,7 +136,7 @@ func Open(ctx context.Context, c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Proxy{config: c, file: f, admin: a}, nil
+	return &Proxy{config: c, file: f, admin: a, plain: c.sum(rules{})}, nil
 }
 
 // Apply makes HAProxy serve exactly these routes and this web, whose gateway ports differ from each other. Changes of servers are in effect
@@ -136,14 +146,11 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	outcome := Outcome{Refused: make(map[uint16]error)}
+	p.settled = nil
 
 	running, runningErr := p.running()
-	wanted := p.plan(ctx, routes, web, running, p.file.is, outcome.Refused)
-
-	var list []change
-	for _, section := range slices.Sorted(maps.Keys(wanted)) {
-		list = append(list, changes(section, running[section].Slots, wanted[section].Slots)...)
-	}
+	wanted, pools := p.plan(ctx, routes, web, running, p.file.is, outcome.Refused)
+	list := difference(running, wanted)
 	changeErr := p.admin.apply(list)
 	running = p.changed(running, list, changeErr)
 	outcome.Changed = len(list)
@@ -153,6 +160,10 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 	layoutErr := p.install(ctx, wanted, running, runningErr != nil, &outcome)
 	if now, err := p.running(); err == nil {
 		running = now
+	}
+	if late := difference(running, wanted); changeErr == nil && len(late) > 0 { // of a worker that had read an older file
+		changeErr = p.admin.apply(late)
+		running = p.changed(running, late, changeErr)
 	}
 	if pagesErr == nil {
 		pagesErr = p.follow(ctx, pages, running, wanted, &outcome)
@@ -166,7 +177,20 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 	}
 	slices.Sort(outcome.Serving)
 	outcome.Waiting = outcome.Waiting || time.Now().Before(p.late)
-	return outcome, errors.Join(changeErr, layoutErr, pagesErr)
+	err := errors.Join(changeErr, layoutErr, pagesErr)
+	if err == nil && !outcome.Waiting && len(outcome.Refused) == 0 {
+		p.settled = &settled{listeners: maps.Clone(wanted), pools: pools} // wanted is what the file has
+	}
+	return outcome, err
+}
+
+// difference lists what to do at run time so that what runs is as wanted.
+func difference(running, wanted map[string]listener) (list []change) {
+	for section, want := range wanted {
+		list = append(list, changes(section, running[section].Slots, want.Slots)...)
+	}
+	slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(a.Section, b.Section) })
+	return list
 }
 
 // running is what the worker that answers serves.
@@ -238,12 +262,16 @@ func (p *Proxy) look() (down []outage, err error) {
 		return nil, err
 	}
 	p.seen, p.looked, p.lookTook = listeners, time.Now(), time.Since(start)
+	p.watch()
 	return down, nil
 }
 
-// plan gives the listeners and pools wanted, with everybody's slot. A port of a new listener that somebody else on this node holds is refused.
-func (p *Proxy) plan(ctx context.Context, routes []route.Route, web Web, running, written map[string]listener, refused map[uint16]error) map[string]listener {
-	wanted := make(map[string]listener, len(routes))
+// plan gives the listeners and pools wanted, with everybody's slot, and of each pool, by its name, the sections that its backends are in.
+// A port of a new listener that somebody else on this node holds is refused.
+func (p *Proxy) plan(
+	ctx context.Context, routes []route.Route, web Web, running, written map[string]listener, refused map[uint16]error,
+) (wanted map[string]listener, sections map[string][]string) {
+	wanted, sections = make(map[string]listener, len(routes)), make(map[string][]string, len(web.Pools))
 	add := func(l listener, endpoints []endpoint, room func([]endpoint) []slot) {
 		is, runs := running[l.Section]
 		if !runs && l.Port != 0 {
@@ -263,32 +291,39 @@ func (p *Proxy) plan(ctx context.Context, routes []route.Route, web Web, running
 		}
 		wanted[l.Section] = l
 	}
-	plain := p.config.sum(rules{})
 	for _, r := range routes {
-		demanded, sum := rulesOf(r), plain
-		if !demanded.none() {
-			sum = p.config.sum(demanded)
-		}
-		l := listener{Section: traffic.Section(r.GatewayPort), Port: r.GatewayPort, About: p.config.about(r, sum), Rules: demanded}
-		add(l, endpointsOf(r.Backends), newSlots)
+		add(p.listener(r), endpointsOf(r.Backends), newSlots)
 	}
 	for _, one := range web.Listeners {
 		add(p.config.listener(one, web.Sites, p.file.web), nil, oneSlot)
 	}
 	pools := make(map[string]route.Pool, len(web.Pools))
 	for _, pool := range web.Pools {
-		pools[pool.Name()] = pool
-		add(poolListener(pool), endpointsOf(pool.Backends), newSlots)
+		l, name := poolListener(pool), pool.Name()
+		pools[name] = pool
+		sections[name] = append(sections[name], l.Section)
+		add(l, endpointsOf(pool.Backends), newSlots)
 	}
 	for _, t := range targetsOf(web.Sites) {
 		switch pool, there := pools[t.pool]; {
 		case there:
-			add(t.listener(), endpointsOf(pool.Backends), newSlots)
+			l := t.listener()
+			sections[t.pool] = append(sections[t.pool], l.Section)
+			add(l, endpointsOf(pool.Backends), newSlots)
 		case t.pool == "":
 			add(t.listener(), nil, oneSlot)
 		}
 	}
-	return wanted
+	return wanted, sections
+}
+
+// listener is how a route stands in HAProxy, without its slots.
+func (p *Proxy) listener(r route.Route) listener {
+	demanded, sum := rulesOf(r), p.plain
+	if !demanded.none() {
+		sum = p.config.sum(demanded)
+	}
+	return listener{Section: traffic.Section(r.GatewayPort), Port: r.GatewayPort, About: p.config.about(r, sum), Rules: demanded}
 }
 
 // available tells whether HAProxy will be able to listen on a port. A check of the configuration does not find that out, and one port that
