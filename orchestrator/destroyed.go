@@ -2,11 +2,13 @@ package orchestrator
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -25,6 +27,25 @@ func destroyedClusters(before, after map[string]any) (list []placed) {
 	}
 	slices.SortFunc(list, func(a, b placed) int { return cmp.Compare(a.ID, b.ID) })
 	return list
+}
+
+// destroyed says what the loss of a cluster costs.
+func (p placed) destroyed() string {
+	return fmt.Sprintf("cluster %s (%s) is destroyed, with everything that is in it%s", p.Name, p.ID, p.volumes())
+}
+
+// Deletion says in sentences, without doing anything, what the deletion of an environment costs besides the servers, networks and stacks that it has: a cluster with
+// what is in it, and what becomes of its volumes and shares. The list is empty for an environment without clusters.
+func (s *Service) Deletion(ctx context.Context, caller identity.Caller, environmentID string) ([]string, error) {
+	environment, err := s.environment(ctx, caller, environmentID)
+	if err != nil {
+		return nil, err
+	}
+	means := []string{}
+	for _, one := range destroyedClusters(environment.Model.ObjectsCopy, nil) {
+		means = append(means, one.destroyed())
+	}
+	return means, nil
 }
 
 // volumes says what becomes of the volumes that a cluster has; "" where its classes make none, and nothing says that those of former classes go.

@@ -59,6 +59,12 @@ func TestADeploymentDestroysAClusterOnlyWhenThatIsMeant(t *testing.T) {
 		require.ErrorContains(t, s.Deploy(t.Context(), reader, "e2", draft), "first (c1)")
 		require.NoError(t, s.Deploy(t.Context(), reader, "e2", draft, "c1"))
 	})
+	t.Run("a deletion says what it costs", func(t *testing.T) {
+		environment(t, "e4")
+		means, err := s.Deletion(t.Context(), reader, "e4")
+		require.NoError(t, err)
+		require.Equal(t, []string{"cluster first (c1) is destroyed, with everything that is in it", "cluster second (c2) is destroyed, with everything that is in it"}, means)
+	})
 	t.Run("one that its user has removed by itself goes", func(t *testing.T) {
 		draft := environment(t, "e3")
 		require.NoError(t, s.DeleteServices(t.Context(), reader, "e3", draft, []string{"c1"}))

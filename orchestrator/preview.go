@@ -77,7 +77,7 @@ func (s *Service) Preview(ctx context.Context, caller identity.Caller, environme
 	before := store.ForAPI(environment.Model.ObjectsCopy)
 	found := changes(before, store.ForAPI(after), computed)
 	for _, one := range destroyedClusters(environment.Model.ObjectsCopy, session.Model.Objects) {
-		foreseen.Means = append(foreseen.Means, fmt.Sprintf("cluster %s (%s) is destroyed, with everything that is in it%s", one.Name, one.ID, one.volumes()))
+		foreseen.Means = append(foreseen.Means, one.destroyed())
 	}
 	return Preview{Changes: found, Means: foreseen.Means, Losses: losses(before, found, foreseen.Kept), Kubernetes: foreseen.Objects, Problems: problems}, nil
 }

@@ -174,7 +174,7 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	require.Equal(t, []any{"nova", "south"}, spread["masterZones"])
 	require.Equal(t, "", at(t, model, "masterNode", "instance", "keyname"))
 	require.Equal(t, false, model["useFlannel"])
-	for _, none := range []string{"podRange", "serviceRange", "clusterDomain", "podMtu", "httpProxy"} {
+	for _, none := range []string{"podRange", "serviceRange", "publicIpv6Cidr", "clusterDomain", "podMtu", "httpProxy"} {
 		require.Empty(t, model[none], none)
 	}
 	require.Equal(t, "", model["dockerRegistryPassword"])
@@ -185,6 +185,15 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 		"podRange": "172.20.0.0/18", "clusterDomain": "k8s.example.org", "podMtu": 1300, "httpsProxy": "http://proxy.example.org:3128"}}})
 	require.Equal(t, []any{"172.20.0.0/18", "k8s.example.org", int64(1300), "http://proxy.example.org:3128", nil},
 		[]any{elsewhere["podRange"], elsewhere["clusterDomain"], elsewhere["podMtu"], elsewhere["httpsProxy"], elsewhere["serviceRange"]})
+	dual := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {
+		"podRange6": "fd00:10:244::/64", "serviceRange6": "fd00:10:96::/112", "publicIpv6Cidr": "2001:db8::/32"}}})
+	require.Equal(t, []any{"10.244.0.0/16,fd00:10:244::/64", "10.96.0.0/16,fd00:10:96::/112", "2001:db8::/32"}, []any{dual["podRange"], dual["serviceRange"], dual["publicIpv6Cidr"]})
+	own6 := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {
+		"podRange": "172.20.0.0/18", "podRange6": "fd00:10:244::/64", "serviceRange": "172.21.0.0/16", "serviceRange6": "fd00:10:96::/112"}}})
+	require.Equal(t, []any{"172.20.0.0/18,fd00:10:244::/64", "172.21.0.0/16,fd00:10:96::/112"}, []any{own6["podRange"], own6["serviceRange"]})
+	half := filled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {"podRange6": "fd00:10:244::/64", "useFlannel": true}}}).Errors
+	require.Equal(t, []ui.InputError{{"kubeNetConfiguration", "", "IPv6 needs a range for pods and one for Services; give both, or leave both empty"},
+		{"kubeNetConfiguration", "", "Flannel connects pods by IPv4 alone; choose Calico, or leave the ranges of IPv6 empty"}}, half)
 	require.NotContains(t, model["?"], "name", "a definition of 2.0 has a field of its own for it")
 	ids := map[string]bool{}
 	for _, header := range headers(model) {

@@ -10,11 +10,12 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 )
 
-// previewHandlers answer what a deployment would do.
+// previewHandlers answer what a deployment, or a deletion, would do.
 type previewHandlers struct{ orchestrator *orchestrator.Service }
 
 func (h previewHandlers) register(v1 *echo.Group) {
 	v1.GET("/environments/:environment/sessions/:session/preview", h.preview)
+	v1.GET("/environments/:environment/deletion", h.deletion)
 }
 
 // problemJSON is one thing that is wrong with an object model: at a path like "services[0].name", by the rule of a class or of one of its
@@ -117,4 +118,16 @@ func (h previewHandlers) preview(c echo.Context) error {
 		Kubernetes []kubernetesJSON `json:"kubernetes"`
 		Problems   []problemJSON    `json:"problems"`
 	}{changes, append([]string{}, preview.Means...), losses, kubernetesChanges(preview.Kubernetes), problems(preview.Problems)})
+}
+
+// deletion answers what the deletion of an environment would cost.
+func (h previewHandlers) deletion(c echo.Context) error {
+	ctx, caller := calling(c)
+	means, err := h.orchestrator.Deletion(ctx, caller, c.Param("environment"))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, struct {
+		Means []string `json:"means"`
+	}{means})
 }

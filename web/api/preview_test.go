@@ -50,6 +50,14 @@ func TestAPreviewSaysWhatADeploymentWouldDo(t *testing.T) {
 	require.Equal(t, "services[0].count", field(problems[0], "path"))
 }
 
+func TestADeletionSaysWhatItWouldCost(t *testing.T) {
+	s := newServer(t)
+	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
+	require.Equal(t, map[string]any{"means": []any{}}, s.call("demo", "", "GET", "/burano/v1/environments/"+id+"/deletion", nil, 200), "it has no cluster")
+	s.call("other", "", "GET", "/burano/v1/environments/"+id+"/deletion", nil, 403)
+	s.call("demo", "", "GET", "/burano/v1/environments/gone/deletion", nil, 404)
+}
+
 func TestADraftIsCheckedWhenItIsAskedFor(t *testing.T) {
 	s := newServer(t)
 	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)

@@ -1,3 +1,4 @@
+import { payload } from './cluster.mjs';
 import { assert, call, deploy, draft, environment, eventually, scenario, sees } from './harness.mjs';
 
 const acts = { type: 'io.burano.test.Acts', name: 'acts', adminPassword: 'former secret' };
@@ -63,6 +64,41 @@ scenario('a draft begun elsewhere is taken up, and shows what each property was 
   await eventually(() => call(request, 'GET', `/v1/environments/${id}`), (now) => now.status === 'ready', 'the other deployment');
   await page.reload();
   await sees(page, 'Your draft is out of date');
+});
+
+scenario('a draft shows what it changes in Kubernetes: secrets are hidden, and what is long is folded', {}, async (page) => {
+  const { request } = page.context();
+  const { environment: id, component } = await deployed(request);
+  const session = (await call(request, 'POST', `/v1/environments/${id}/configure`)).id;
+  await call(request, 'PUT', `/v1/environments/${id}/services`, [{ ...component, size: 5 }], { headers: { 'X-Configuration-Session': session } });
+  const mark = '*** SANITIZED ***';
+  const web = { change: 'changed', object_id: 'r1', object: 'shop', kind: 'Deployment', namespace: 'default', name: 'web', more: 3,
+    fields: [{ path: 'spec.template.spec.containers[web].image', before: 'web:1', after: 'web:2' },
+      ...Array.from({ length: 9 }, (_, i) => ({ path: `spec.template.metadata.annotations.part-${i}`, before: `was ${i}`, after: `is ${i}` }))] };
+  const secret = { change: 'changed', object_id: 'r1', object: 'shop', kind: 'Secret', namespace: 'default', name: 'login', more: 0, fields: [{ path: 'data.password', before: mark, after: mark }] };
+  const gone = { change: 'removed', object_id: 'r1', object: 'shop', kind: 'ConfigMap', namespace: 'default', name: payload, more: 0, fields: [] };
+  await page.route('**/preview', async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...(await answer.json()), kubernetes: [web, secret, gone], means: ['the deployment says this besides'] } });
+  });
+  await page.goto(`environments/${id}`);
+  await page.getByRole('button', { name: 'Who holds them' }).click();
+  await page.getByRole('button', { name: 'Go on with it' }).click();
+  await sees(page, 'the deployment says this besides');
+  await page.getByRole('button', { name: 'The 3 changes in Kubernetes' }).click();
+  await sees(page, 'Changed: Deployment default/web');
+  await page.locator('del', { hasText: 'web:1' }).waitFor();
+  await page.locator('ins', { hasText: 'web:2' }).waitFor();
+  assert.equal(await page.getByText('part-8').count(), 0, 'what is long is folded');
+  await page.getByRole('button', { name: '5 more fields' }).click();
+  await page.locator('ins', { hasText: 'is 8' }).waitFor();
+  await sees(page, 'and 3 more, which the server does not list');
+  await page.getByRole('button', { name: 'Fewer fields' }).click();
+  await page.getByText('part-8').waitFor({ state: 'detached' });
+  await sees(page, 'data.password: another secret');
+  assert.equal(await page.getByText(mark).count(), 0);
+  await sees(page, `Removed: ConfigMap default/${payload}`);
+  assert.equal(await page.locator('main img[src=x]').count(), 0);
 });
 
 scenario('a component is edited in the draft: what was not changed stays as it was, and a secret is kept unseen', {}, async (page) => {

@@ -61,6 +61,45 @@ scenario('deleting is asked for first, and saying no keeps the environment', {},
   assert.equal((await call(page.context().request, 'GET', `/v1/environments/${id}`)).name, name);
 });
 
+scenario('the dialog that deletes says what becomes of volumes and shares, in the list and for several, too', {}, async (page) => {
+  const { request } = page.context();
+  const [first, second] = [fresh('with volumes'), fresh('with volumes')];
+  const sentence = (id) => `cluster kube (${id}) is destroyed, with everything that is in it; its volumes in Cinder and shares in Manila stay (keepVolumes), and are yours to delete`;
+  const ids = [await environment(request, first), await environment(request, second)];
+  assert.deepEqual(await call(request, 'GET', `/burano/v1/environments/${ids[0]}/deletion`), { means: [] });
+  await page.route('**/deletion', (route) => route.fulfill({ json: { means: [sentence(new URL(route.request().url()).pathname.split('/').at(-2))] } }));
+  const dialog = page.getByRole('dialog');
+  await page.goto(`environments/${ids[0]}`);
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await dialog.getByText(sentence(ids[0])).waitFor();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+
+  await page.goto('environments');
+  await rowOf(page, first).getByRole('checkbox').check();
+  await rowOf(page, second).getByRole('checkbox').check();
+  await page.getByRole('button', { name: 'Delete', exact: true }).first().click();
+  for (const id of ids) await dialog.getByText(sentence(id)).waitFor();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+});
+
+scenario('an environment is created with a network of IPv4 and IPv6', {}, async (page) => {
+  await page.goto('environments');
+  await page.getByRole('button', { name: 'Create environment' }).first().click();
+  const dialog = page.getByRole('dialog');
+  const name = fresh('of both');
+  await dialog.getByRole('textbox', { name: 'Name' }).fill(name);
+  const range = dialog.getByRole('textbox', { name: 'IPv6 range of the new network (optional)' });
+  const create = dialog.getByRole('button', { name: 'Create environment' });
+  await range.fill('10.0.0.0/24');
+  assert.equal(await create.isDisabled(), true, 'that is no range of IPv6');
+  await range.fill('fd00:20::/64');
+  await create.click();
+  await page.getByRole('heading', { level: 1, name }).waitFor();
+  const id = new URL(page.url()).pathname.split('/').at(-1);
+  const { environment: made } = await call(page.context().request, 'GET', `/v1/environments/${id}/model/defaultNetworks`);
+  assert.deepEqual([made['?'].type.split('/')[0], made.name, made.ipv6Cidr], ['io.murano.resources.CustomNeutronNetwork', `${name}-network`, 'fd00:20::/64']);
+});
+
 scenario('a deployed environment is abandoned', {}, async (page) => {
   const { request } = page.context();
   const made = await deploy(request, { type: 'io.burano.test.Hello', greeting: 'Hello' });

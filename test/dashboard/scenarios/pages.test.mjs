@@ -158,3 +158,21 @@ for (const [what, isSignedIn, shown] of [
     if (process.env.BURANO_THOROUGH) assert.ok(took < 1500, `${took} ms`);
   });
 }
+
+scenario('the book is read from its contents on, chapter by chapter, and a link to a former place leads to today\'s', {}, async (page) => {
+  await page.goto('help/README');
+  await page.getByRole('heading', { level: 1, name: 'Contents' }).waitFor();
+  await page.getByRole('main').getByRole('link', { name: 'A first cluster' }).last().click();
+  await page.getByRole('heading', { level: 1, name: 'A first cluster' }).waitFor();
+  const neighbours = page.getByRole('navigation', { name: 'Chapters before and after this one' });
+  await neighbours.getByRole('link', { name: 'The web dashboard →' }).click();
+  await page.getByRole('heading', { level: 1, name: 'The web dashboard' }).waitFor();
+  await neighbours.getByRole('link', { name: '← A first cluster' }).waitFor();
+  await page.getByRole('button', { name: 'In this chapter' }).click();
+  await page.getByRole('list', { name: 'In this chapter' }).getByRole('link', { name: 'What it needs' }).click();
+  await page.waitForURL(/\/help\/dashboard#what-it-needs$/);
+
+  await page.goto('help/actions#volumes-for-pods');
+  await page.waitForURL(/\/help\/volumes#volumes-for-pods$/);
+  await page.getByRole('heading', { level: 1, name: 'Volumes and their backups' }).waitFor();
+});

@@ -8,7 +8,9 @@ import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { Changes } from './Changes';
 import { countChanges, discard, type Draft } from './draft';
+import { KubernetesChanges } from './KubernetesChanges';
 import { Losses } from './Losses';
+import { Means } from './Means';
 
 interface Props {
   environment: string;
@@ -60,6 +62,7 @@ function Undeployed({ environment, session, onDiscard }: { environment: string; 
   const changes = preview.data?.changes ?? [];
   const problems = preview.data?.problems ?? [];
   const losses = preview.data?.losses ?? [];
+  const kubernetes = preview.data?.kubernetes ?? [];
   const counts = countChanges(changes);
   return (
     <Alert
@@ -80,6 +83,8 @@ function Undeployed({ environment, session, onDiscard }: { environment: string; 
       )}
       {preview.data && <p role="status">{changes.length === 0 ? words.nothing : words.counts(counts.added, counts.changed, counts.removed)}</p>}
       {changes.length > 0 && <Changes changes={changes} />}
+      {kubernetes.length > 0 && <KubernetesChanges changes={kubernetes} />}
+      <Means means={preview.data?.means ?? []} />
       {losses.length > 0 && <Losses losses={losses} />}
     </Alert>
   );

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { differencesOf } from './differences';
+import { differencesOf, fieldsOf } from './differences';
 
 const pairs = (path: string, before: unknown, after: unknown, names = new Map<string, string>()) =>
   differencesOf(path, before, after, names).map((one) => [one.path, one.before, one.after]);
@@ -55,4 +55,11 @@ it('shows a structure in the place of a value as one that comes and one that goe
     ['x.size', 1, null],
     ['x[0].size', null, 2],
   ]);
+});
+
+it('hides what is secret in a field of Kubernetes, also where it is masked alike', () => {
+  const mark = '*** SANITIZED ***';
+  expect(fieldsOf({ path: 'data.password', before: mark, after: mark })).toEqual([{ path: 'data.password', before: null, after: null, secret: true }]);
+  expect(fieldsOf({ path: 'data.login', before: null, after: mark })[0]?.secret).toBe(true);
+  expect(fieldsOf({ path: 'spec.replicas', before: 1, after: 2 })).toEqual([{ path: 'spec.replicas', before: 1, after: 2, secret: false }]);
 });

@@ -21,6 +21,15 @@ type Names = Map<string, string>;
 export const differencesOf = (path: string, before: unknown, after: unknown, names: Names = new Map()): Difference[] =>
   between(path, reduced(before, names), reduced(after, names), isSecret(path));
 
+/** What the server says in the place of a secret. */
+const mark = '*** SANITIZED ***';
+
+/** What is other in a field of an object of Kubernetes. A secret is masked in both values, and so it stands for itself. */
+export function fieldsOf({ path, before, after }: { path: string; before?: unknown; after?: unknown }): Difference[] {
+  const found = differencesOf(path, before, after).map((one) => ({ ...one, secret: one.secret || one.before === mark || one.after === mark }));
+  return found.length > 0 ? found : [{ path, before: null, after: null, secret: true }];
+}
+
 /** The value with objects and their ids as names, and nothing for what is empty. */
 function reduced(value: unknown, names: Names): unknown {
   if (value === undefined || value === '') return null;

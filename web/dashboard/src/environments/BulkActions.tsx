@@ -1,12 +1,13 @@
-import { Alert, Button, List, ListItem, ToolbarItem } from '@patternfly/react-core';
+import { Alert, Button, Content, List, ListItem, ToolbarItem } from '@patternfly/react-core';
 import { useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useState, type ReactNode } from 'react';
 
 import { deploy } from '../draft/draft';
 import { useSession } from '../session/session';
 import { Confirm } from '../shell/Confirm';
 import { useText } from '../text';
 import { forEach, namesOfAll, type Refused } from './bulk';
+import { DeletionMeans } from './DeletionMeans';
 import { deleteEnvironment, environmentsQuery, isBusy, type Environment } from './environments';
 
 type Kind = 'deploy' | 'delete' | 'abandon';
@@ -18,9 +19,9 @@ export function BulkActions({ chosen, onDone }: { chosen: Environment[]; onDone:
   const user = useSession().user?.id ?? '';
   const [asked, setAsked] = useState<Kind | null>(null);
   const idle = chosen.filter((one) => !isBusy(one));
-  const doing: Record<Kind, { title: string; what: string; of: Environment[]; send: (one: Environment) => Promise<unknown> }> = {
+  const doing: Record<Kind, { title: string; what: ReactNode; of: Environment[]; send: (one: Environment) => Promise<unknown> }> = {
     deploy: { title: words.deployMany(idle.length), what: namesOfAll(idle), of: idle, send: (one) => deploy(client, user, one.id ?? '') },
-    delete: { title: words.deleteMany(chosen.length), what: `${namesOfAll(chosen)}. ${words.deleteWhat}`, of: chosen, send: (one) => deleteEnvironment(one.id ?? '') },
+    delete: { title: words.deleteMany(chosen.length), what: <Deletion of={chosen} />, of: chosen, send: (one) => deleteEnvironment(one.id ?? '') },
     abandon: { title: words.abandonMany(chosen.length), what: `${namesOfAll(chosen)}. ${words.abandonWhat}`, of: chosen, send: (one) => deleteEnvironment(one.id ?? '', true) },
   };
   const run = asked && doing[asked];
@@ -46,6 +47,15 @@ export function BulkActions({ chosen, onDone }: { chosen: Environment[]; onDone:
           onClose={() => setAsked(null)}
         />
       )}
+    </>
+  );
+}
+
+function Deletion({ of }: { of: Environment[] }) {
+  return (
+    <>
+      <Content component="p">{namesOfAll(of)}</Content>
+      <DeletionMeans environments={of.map((one) => one.id ?? '')} />
     </>
   );
 }

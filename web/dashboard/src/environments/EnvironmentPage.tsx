@@ -24,6 +24,7 @@ import { DelegationCard } from '../delegation/DelegationCard';
 import { deploy as deployDraft, shownQuery } from '../draft/draft';
 import { DraftBanner } from '../draft/DraftBanner';
 import { Losses } from '../draft/Losses';
+import { Means } from '../draft/Means';
 import { OtherDrafts } from '../draft/OtherDrafts';
 import { useDraft } from '../draft/useDraft';
 import { FindingCard } from '../findings/FindingCard';
@@ -39,6 +40,7 @@ import {
   renameEnvironment,
   shownState,
 } from './environments';
+import { DeletionMeans } from './DeletionMeans';
 import { EnvironmentTrail } from './EnvironmentTrail';
 import { ForeignProject } from './ForeignProject';
 import { History } from './History';
@@ -178,7 +180,12 @@ export function EnvironmentPage() {
       {dialog === 'deploy' && (
         <Confirm
           title={text.draft.deployTitle}
-          what={<Losses losses={losses} />}
+          what={
+            <>
+              <Losses losses={losses} />
+              <Means means={preview.data?.means ?? []} />
+            </>
+          }
           action={words.deploy}
           send={() => deploy.mutateAsync()}
           onDone={() => setDialog(null)}
@@ -188,7 +195,7 @@ export function EnvironmentPage() {
       {dialog === 'delete' && (
         <Confirm
           title={words.deleteTitle(details.data?.name ?? '')}
-          what={words.deleteWhat}
+          what={<DeletionMeans environments={[environment]} />}
           action={words.delete}
           send={() => deleteEnvironment(environment)}
           onDone={() => {

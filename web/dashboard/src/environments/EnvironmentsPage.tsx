@@ -31,6 +31,7 @@ import { useLanguage } from '../text';
 import { BulkActions, RefusedList } from './BulkActions';
 import type { Refused } from './bulk';
 import { CreateDialog } from './CreateDialog';
+import { DeletionMeans } from './DeletionMeans';
 import { deleteEnvironment, environmentsQuery, shownState, type Environment } from './environments';
 import { listsAll } from './projects';
 import { StateLabel } from './StateLabel';
@@ -215,7 +216,7 @@ export function EnvironmentsPage() {
       {dialog && dialog.kind !== 'create' && (
         <Confirm
           title={dialog.kind === 'abandon' ? words.abandonTitle(dialog.of.name ?? '') : words.deleteTitle(dialog.of.name ?? '')}
-          what={dialog.kind === 'abandon' ? words.abandonWhat : words.deleteWhat}
+          what={dialog.kind === 'abandon' ? words.abandonWhat : <DeletionMeans environments={[dialog.of.id ?? '']} />}
           action={dialog.kind === 'abandon' ? words.abandon : words.delete}
           send={() => deleteEnvironment(dialog.of.id ?? '', dialog.kind === 'abandon')}
           onDone={renew}

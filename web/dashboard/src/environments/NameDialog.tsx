@@ -13,19 +13,21 @@ interface Props<T> {
   send: (name: string) => Promise<T>;
   onDone: (result: T) => void;
   onClose: () => void;
+  /** Whether one of the further fields has what cannot be sent. */
+  isRefused?: boolean;
   /** Further fields. */
   children?: ReactNode;
 }
 
 /** Asks for a name of at most 255 characters. */
-export function NameDialog<T>({ title, action, initial = '', send, onDone, onClose, children }: Props<T>) {
+export function NameDialog<T>({ title, action, initial = '', send, onDone, onClose, isRefused = false, children }: Props<T>) {
   const text = useText();
   const id = useId();
   const [name, setName] = useState(initial);
   const attempt = useMutation({ mutationFn: send, onSuccess: onDone });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (name.trim()) attempt.mutate(name.trim());
+    if (name.trim() && !isRefused) attempt.mutate(name.trim());
   };
   return (
     <Modal isOpen variant="small" aria-labelledby={`${id}-title`} onClose={onClose}>
@@ -40,7 +42,7 @@ export function NameDialog<T>({ title, action, initial = '', send, onDone, onClo
         </Form>
       </ModalBody>
       <ModalFooter>
-        <Button type="submit" form={id} isDisabled={!name.trim() || attempt.isPending} isLoading={attempt.isPending}>
+        <Button type="submit" form={id} isDisabled={!name.trim() || isRefused || attempt.isPending} isLoading={attempt.isPending}>
           {action}
         </Button>
         <Button variant="link" onClick={onClose}>

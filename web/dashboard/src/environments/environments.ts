@@ -61,6 +61,13 @@ export const deleteEnvironment = (environment: string, abandon = false): Promise
     }),
   );
 
+/** What the deletion of an environment costs besides its servers, networks and stacks, in sentences. */
+export const deletionQuery = (environment: string) =>
+  queryOptions({
+    queryKey: ['environments', environment, 'deletion'],
+    queryFn: async () => (await answered(api.GET('/burano/v1/environments/{environment}/deletion', { params: { path: { environment } } }))).means,
+  });
+
 /** Opens a draft of the environment and returns its id. */
 export const openSession = async (environment: string): Promise<string> =>
   (await answered(api.POST('/v1/environments/{environment}/configure', { params: { path: { environment } } }))).id ?? '';
