@@ -10,9 +10,12 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -214,7 +217,7 @@ func TestChartsAreFetchedFromWhereTheOperatorAdmitsIt(t *testing.T) {
 		}
 	}))
 	defer web.Close()
-	sources, err := charts.NewSources([]string{"oci://" + host + "/charts/", web.URL + "/stable"})
+	sources, err := charts.NewSources([]string{"oci://" + host + "/charts/", web.URL + "/stable"}, charts.Logins{})
 	require.NoError(t, err)
 	fetch := func(of charts.Reference) error {
 		got, err := sources.Fetch(t.Context(), of)
@@ -249,6 +252,114 @@ func TestChartsAreFetchedFromWhereTheOperatorAdmitsIt(t *testing.T) {
 	} {
 		require.ErrorContains(t, fetch(wrong), says)
 	}
-	_, err = charts.NewSources([]string{"registry.example.org/charts"})
+	_, err = charts.NewSources([]string{"registry.example.org/charts"}, charts.Logins{})
 	require.ErrorContains(t, err, "is no source of charts")
+}
+
+// closed lets in who says this user and password, by HTTP's basic authentication.
+func closed(user, password string, inside http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if name, word, _ := r.BasicAuth(); name != user || word != password {
+			w.Header().Set("WWW-Authenticate", `Basic realm="charts"`)
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		inside.ServeHTTP(w, r)
+	})
+}
+
+func TestChartsAreFetchedFromWhatWantsAPassword(t *testing.T) {
+	packed := archive(t, filesOf{"values.yaml": "a: 1\n"})
+	oci := httptest.NewServer(closed("ann", "right", registry.New(registry.Logger(log.New(io.Discard, "", 0)))))
+	defer oci.Close()
+	host := strings.TrimPrefix(oci.URL, "http://")
+	image := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
+	image, err := mutate.Append(image, mutate.Addendum{Layer: static.NewLayer(packed, "application/vnd.cncf.helm.chart.content.v1.tar+gzip")})
+	require.NoError(t, err)
+	tag, err := name.ParseReference(host + "/charts/pages:1.0.0")
+	require.NoError(t, err)
+	require.NoError(t, remote.Write(tag, image, remote.WithAuth(&authn.Basic{Username: "ann", Password: "right"})))
+
+	told := make(chan string, 1) // what somebody hears to whom the repository sends whoever asks
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		told <- r.Header.Get("Authorization")
+		_, _ = w.Write(packed)
+	}))
+	defer elsewhere.Close()
+	other := strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1)
+	web := httptest.NewServer(closed("bob", "good", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/index.yaml":
+			_, _ = io.WriteString(w, "entries:\n  pages:\n  - {version: 1.0.0, urls: [pages.tgz]}\n  - {version: 2.0.0, urls: [moved.tgz]}\n")
+		case "/pages.tgz":
+			_, _ = w.Write(packed)
+		case "/moved.tgz":
+			http.Redirect(w, r, other, http.StatusFound)
+		}
+	})))
+	defer web.Close()
+
+	file := filepath.Join(t.TempDir(), "logins.json")
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write(`{"auths": {}}`)
+	logins, err := charts.NewLogins(file)
+	require.NoError(t, err)
+	sources, err := charts.NewSources([]string{"oci://" + host + "/charts", web.URL}, logins)
+	require.NoError(t, err)
+	fetch := func(of charts.Reference) error {
+		got, err := sources.Fetch(t.Context(), of)
+		if err == nil {
+			require.Equal(t, packed, got)
+			return nil
+		}
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+		for _, secret := range []string{"right", "guessed", "good", "YW5uOnJpZ2h0"} {
+			require.NotContains(t, err.Error(), secret)
+		}
+		return err
+	}
+	inRegistry, inRepository := charts.Reference{OCI: "oci://" + host + "/charts/pages:1.0.0"}, charts.Reference{Repository: web.URL, Name: "pages", Version: "1.0.0"}
+	at := strings.TrimPrefix(web.URL, "http://")
+
+	require.ErrorContains(t, fetch(inRegistry), host+" wants a login")
+	require.ErrorContains(t, fetch(inRepository), at+" wants a login")
+
+	// The file is read each time. Both forms of Docker's are known.
+	write(`{"auths": {"` + host + `": {"auth": "YW5uOnJpZ2h0"}, "http://` + at + `/": {"username": "bob", "password": "good"}}}`)
+	require.NoError(t, fetch(inRegistry))
+	require.NoError(t, fetch(inRepository))
+	require.NoError(t, fetch(charts.Reference{Repository: web.URL, Name: "pages", Version: "2.0.0"}))
+	require.Empty(t, <-told, "a login is for its own host")
+
+	write(`{"auths": {"` + host + `": {"username": "ann", "password": "guessed"}, "` + at + `": {"username": "bob", "password": "guessed"}}}`)
+	require.ErrorContains(t, fetch(inRegistry), host+" refuses the login of user ann")
+	require.ErrorContains(t, fetch(inRepository), at+" refuses the login of user bob")
+	require.NoError(t, os.Remove(file))
+	require.ErrorContains(t, fetch(inRegistry), "read the operator's logins (setting chart-credentials)")
+}
+
+func TestAFileOfLoginsThatIsNoneIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "logins.json")
+	for text, says := range map[string]string{
+		"hunter2":      "is not as Docker's config.json is",
+		`{"auth": 1}`:  "is not as Docker's config.json is",
+		`{"auths": 1}`: "is not as Docker's config.json is",
+		`{"auths": {"registry.example.org": {}}, "credsStore": "x"}`:                                 "the entry of registry.example.org has no login",
+		`{"auths": {"registry.example.org": {"auth": "hunter2"}}}`:                                   "the entry of registry.example.org has no login",
+		`{"auths": {"registry.example.org/charts": {"username": "a", "password": "hunter2"}}}`:       `"registry.example.org/charts" is no host such as`,
+		`{"auths": {"https://index.docker.io/v1/": {"username": "a", "password": "hunter2"}, "": 1}`: "is not as Docker's config.json is",
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err := charts.NewLogins(file)
+		require.ErrorContains(t, err, says, text)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+	require.NoError(t, os.WriteFile(file, []byte(`{"auths": {"https://index.docker.io/v1/": {"username": "a", "password": "hunter2"}}}`), 0o600))
+	_, err := charts.NewLogins(file)
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(file, 0o640))
+	_, err = charts.NewLogins(file)
+	require.ErrorContains(t, err, "chmod 600")
+	_, err = charts.NewLogins(file + ".none")
+	require.ErrorContains(t, err, "no such file")
 }

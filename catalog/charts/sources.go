@@ -72,12 +72,13 @@ const (
 // Sources are the registries and repositories that charts may be fetched from.
 type Sources struct {
 	admitted []*url.URL
+	logins   Logins
 	client   *http.Client
 }
 
-// NewSources admits what is at these addresses, oci://… or https://…, and below. An error names one that is none.
-func NewSources(addresses []string) (*Sources, error) {
-	s := &Sources{client: &http.Client{Timeout: fetchTimeout}}
+// NewSources admits what is at these addresses, oci://… or https://…, and below, and asks there with the logins of their hosts. An error names an address that is none.
+func NewSources(addresses []string, logins Logins) (*Sources, error) {
+	s := &Sources{logins: logins, client: &http.Client{Timeout: fetchTimeout}}
 	for _, one := range addresses {
 		address, err := url.Parse(one)
 		if err != nil || address.Host == "" || !slices.Contains([]string{"oci", "https", "http"}, address.Scheme) || address.User != nil || address.RawQuery != "" {
@@ -140,9 +141,13 @@ func (s *Sources) fromRegistry(ctx context.Context, reference Reference) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	image, err := remote.Image(parsed, remote.WithContext(ctx))
+	as, err := s.logins.authenticator(parsed.Context().Registry)
 	if err != nil {
 		return nil, err
+	}
+	image, err := remote.Image(parsed, remote.WithContext(ctx), remote.WithAuth(as))
+	if err != nil {
+		return nil, s.logins.asRefusal(parsed.Context().Registry, err)
 	}
 	manifest, err := image.Manifest()
 	if err != nil {
@@ -228,11 +233,17 @@ func (s *Sources) get(ctx context.Context, address string, most int) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
+	if err := s.logins.signIn(request); err != nil {
+		return nil, err
+	}
 	response, err := s.client.Do(request)
 	if err != nil {
 		return nil, err
 	}
 	defer response.Body.Close()
+	if refused := s.logins.refusal(response.Request.URL.Host, response.StatusCode); refused != nil {
+		return nil, refused
+	}
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers %s", address, response.Status)
 	}

@@ -68,6 +68,7 @@ type serveOptions struct {
 	configs  string
 	embedded []string
 	charts   []string
+	logins   string // file with those of charts
 	stacks   string // who makes them
 
 	auditLog  string
@@ -149,6 +150,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.configs, "class-configs", "", "folder of files CLASS.yaml or CLASS-VERSION.yaml (or .json) with values of properties of usage Config and defaults of others, like Murano's class_configs; read at each use")
 	flags.StringSliceVar(&o.embedded, "embedded-packages", nil, "names of the packages to offer of those that come with Burano, io.murano among them; without it all of them")
 	flags.StringSliceVar(&o.charts, "chart-sources", []string{}, "registries and repositories that Helm charts are fetched from which packages only name: oci://registry.example.org/charts or https://charts.example.org, each with all that is below; the server fetches them when a package is imported; without it none are")
+	flags.StringVar(&o.logins, "chart-credentials", "", "file with the logins of those among chart-sources that want a password, in the form of Docker's config.json ({\"auths\": {\"registry.example.org\": {\"username\": …, \"password\": …}}}), which only the server's user can read; read at each use. Whoever may import packages gets at the charts there")
 
 	flags.StringVar(&o.auditLog, "audit-log", "", "file to which each audit event is appended as a line of JSON in CADF's words: calls that change something, sign-ins, refusals, downloads of kubeconfigs; - is standard error; without it no file is written")
 	flags.DurationVar(&o.auditKeep, "audit-time", 30*24*time.Hour, "how long audit events are kept in the database, for burano audit list; 0s: none are kept")
@@ -243,7 +245,11 @@ func (o *serveOptions) check(s *settings) error {
 	if _, err := ranges(o.sshFrom); err != nil {
 		return s.wrong("ssh-from", "%w", err)
 	}
-	if _, err := charts.NewSources(o.charts); err != nil {
+	logins, err := charts.NewLogins(o.logins)
+	if err != nil {
+		return s.wrong("chart-credentials", "%w", err)
+	}
+	if _, err := charts.NewSources(o.charts, logins); err != nil {
 		return s.wrong("chart-sources", "%w", err)
 	}
 	if _, err := ranges(o.machineNetworks); err != nil {

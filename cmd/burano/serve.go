@@ -370,7 +370,11 @@ func openCatalog(ctx context.Context, db *gorm.DB, options *serveOptions, servic
 	if options.sole() {
 		kept = catalog.Remember(rows)
 	}
-	sources, err := charts.NewSources(options.charts)
+	logins, err := charts.NewLogins(options.logins)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--chart-credentials: %w", err)
+	}
+	sources, err := charts.NewSources(options.charts, logins)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--chart-sources: %w", err)
 	}
