@@ -81,7 +81,9 @@ func ImagesFor(ctx context.Context, vault Vault, holder string) ([]ContainerImag
 func (c *Cluster) HaveImages(ctx context.Context, holder string, images []ContainerImage) error {
 	c.imaging.Lock() // two that bring a node the same image would be in each other's way
 	defer c.imaging.Unlock()
-	all, err := c.noteImages(ctx, holder, images)
+	c.vaultLock.Lock()
+	all, err := noteImages(ctx, c.config.Vault, holder, images)
+	c.vaultLock.Unlock()
 	if err != nil || all == nil {
 		return err
 	}
@@ -118,10 +120,8 @@ func (c *Cluster) HaveImages(ctx context.Context, holder string, images []Contai
 }
 
 // noteImages notes what a holder wants, and returns what everybody does; nil where neither it nor the record has anything to say.
-func (c *Cluster) noteImages(ctx context.Context, holder string, images []ContainerImage) ([]ContainerImage, error) {
-	c.vaultLock.Lock()
-	defer c.vaultLock.Unlock()
-	record, err := loadImages(ctx, c.config.Vault)
+func noteImages(ctx context.Context, vault Vault, holder string, images []ContainerImage) ([]ContainerImage, error) {
+	record, err := loadImages(ctx, vault)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (c *Cluster) noteImages(ctx context.Context, holder string, images []Contai
 		if err != nil {
 			return nil, err
 		}
-		if err := c.config.Vault.Store(ctx, vaultImages, text); err != nil {
+		if err := vault.Store(ctx, vaultImages, text); err != nil {
 			return nil, fmt.Errorf("note which container images the nodes have: %w", err)
 		}
 	}
@@ -152,6 +152,14 @@ func (c *Cluster) bringImages(ctx context.Context, node Node, images []Container
 	if err != nil {
 		return err
 	}
+	copied := func(ctx context.Context, image ContainerImage, file string) error {
+		return c.copyImage(ctx, client, image, file)
+	}
+	return bringImages(ctx, client, images, copied, func(ctx context.Context, text string) { c.config.Report(ctx, node.Name, text) })
+}
+
+// bringImages has a server have these images, and no others that were brought. copied brings it the archive of one as a file.
+func bringImages(ctx context.Context, client *ssh.Client, images []ContainerImage, copied func(ctx context.Context, image ContainerImage, file string) error, report func(ctx context.Context, text string)) error {
 	var wanted []string
 	for _, image := range images {
 		wanted = append(wanted, image.Digest+" "+image.Name)
@@ -165,11 +173,8 @@ func (c *Cluster) bringImages(ctx context.Context, node Node, images []Container
 		if !slices.Contains(missing, image.Digest) {
 			continue
 		}
-		if c.config.Image == nil {
-			return fmt.Errorf("nobody has the container image %s", image.Name)
-		}
 		file := path.Join(incoming, image.Digest+".tar")
-		if err := c.copyImage(ctx, client, image, file); err != nil {
+		if err := copied(ctx, image, file); err != nil {
 			return err
 		}
 		_, err = client.Run(ctx, ssh.Script{Name: "import container image " + image.Name, Body: containerImageScript,
@@ -177,13 +182,16 @@ func (c *Cluster) bringImages(ctx context.Context, node Node, images []Container
 		if err != nil {
 			return err
 		}
-		c.config.Report(ctx, node.Name, "container image "+image.Name+" brought")
+		report(ctx, "container image "+image.Name+" brought")
 	}
 	return nil
 }
 
 // copyImage brings a node an archive, while few others get one: a hundred nodes at once would take a server's network from all else.
 func (c *Cluster) copyImage(ctx context.Context, client *ssh.Client, image ContainerImage, file string) error {
+	if c.config.Image == nil {
+		return fmt.Errorf("nobody has the container image %s", image.Name)
+	}
 	select {
 	case c.copying <- struct{}{}:
 	case <-ctx.Done():

@@ -58,13 +58,10 @@ esac`}
 
 func TestImagesAreNotedForEachWhoWantsThem(t *testing.T) {
 	vault := newVault()
-	nodes := nodesOf(1, 1, 0)
-	c, err := NewCluster(Config{Name: "c", Nodes: nodes, Vault: vault})
-	require.NoError(t, err)
 	web, base := ContainerImage{Name: "glance.local/web:1", Digest: "aa", ID: "1"}, ContainerImage{Name: "glance.local/base:1", Digest: "bb", ID: "2"}
 	note := func(holder string, images ...ContainerImage) []ContainerImage {
 		t.Helper()
-		all, err := c.noteImages(t.Context(), holder, images)
+		all, err := noteImages(t.Context(), vault, holder, images)
 		require.NoError(t, err)
 		return all
 	}

@@ -293,7 +293,7 @@ func TestAnApplicationRefersToAnObjectOfAClass(t *testing.T) {
 	result := filled(t, definition, ui.Input{})
 	host := fieldOf(t, result.Forms, "appConfiguration", "host")
 	require.Equal(t, "object", host.Type)
-	require.Equal(t, []string{"com.mirantis.docker.kubernetes.KubernetesPod"}, host.Classes)
+	require.Equal(t, []string{"com.mirantis.docker.kubernetes.KubernetesPod", "com.mirantis.docker.DockerStandaloneHost"}, host.Classes)
 	require.Equal(t, []ui.InputError{{"appConfiguration", "host", "This field is required."}, {"appConfiguration", "image", "This field is required."}}, result.Errors)
 	license := fieldOf(t, result.Forms, "appConfiguration", "license")
 	require.True(t, license.Hidden)

@@ -24,21 +24,22 @@ type application struct {
 	}
 	objects objects
 	pods    podClass
+	alone   standaloneClass
 }
 
 func (a application) methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{methodDeploy: a.deploy, methodDestroy: a.destroy, "getConnectionTo": a.connection}
 }
 
-// deploy deploys the application's host and has it run the container. A pod finds in the model all applications that it is to run; what was
-// not ready for that then comes now.
+// deploy deploys the application's host and has it run the container. Pods and standalone hosts find in the model all applications that
+// they are to run; what was not ready for that then comes now.
 func (a application) deploy(ctx context.Context, call muranopl.Call) (any, error) {
 	host := call.Object.Object("host")
 	if host == nil || !host.Class().Is(classContainerHost) {
 		return nil, fmt.Errorf("%s has no host to run on", call.Object)
 	}
-	isPod := host.Class().Is(classPod)
-	if !isPod { // what the container is may depend on its server
+	include := a.gathers(host)
+	if include == nil { // what the container is may depend on its server
 		if _, err := call.Interpreter.Invoke(ctx, host, methodDeploy, nil); err != nil {
 			return nil, err
 		}
@@ -57,8 +58,8 @@ func (a application) deploy(ctx context.Context, call muranopl.Call) (any, error
 			return nil, err
 		}
 	}
-	if isPod {
-		err = a.pods.include(ctx, call.Interpreter, host, one.name)
+	if include != nil {
+		err = include(ctx, call.Interpreter, host, one.name)
 	} else if changed {
 		err = handOver(ctx, call, host, described)
 	}
@@ -69,6 +70,17 @@ func (a application) deploy(ctx context.Context, call muranopl.Call) (any, error
 		return nil, err
 	}
 	return nil, a.runtime.SetAttribute(ctx, call.Object, attributeContainer, map[string]any{"name": one.name, "digest": one.digest()})
+}
+
+// gathers is how a host that finds its applications in the model is told of one of them; nil for other hosts.
+func (a application) gathers(host *muranopl.Object) func(ctx context.Context, interpreter *muranopl.Interpreter, host *muranopl.Object, name string) error {
+	switch {
+	case host.Class().Is(classPod):
+		return a.pods.include
+	case host.Class().Is(classStandaloneHost):
+		return a.alone.include
+	}
+	return nil
 }
 
 // handOver has a host run a container and notes the endpoints that it returns.
@@ -156,6 +168,17 @@ func (a application) connection(ctx context.Context, call muranopl.Call) (any, e
 			return nil, err
 		}
 		endpoints = append(one.within(to, pods.Domain), endpoints...)
+	}
+	if to.Class().Is(classStandaloneHost) {
+		_, one, err := describe(ctx, call.Interpreter, other)
+		if err != nil {
+			return nil, err
+		}
+		network, err := containerNetwork(to)
+		if err != nil {
+			return nil, err
+		}
+		endpoints = append(one.beside(network), endpoints...)
 	}
 	for _, scope := range scopes {
 		for _, item := range endpoints {

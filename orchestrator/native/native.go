@@ -37,6 +37,7 @@ const (
 	classMinionGroup      = "com.mirantis.docker.kubernetes.KubernetesMinionGroup"
 	classNode             = "com.mirantis.docker.kubernetes.KubernetesNode"
 	classPod              = "com.mirantis.docker.kubernetes.KubernetesPod"
+	classStandaloneHost   = "com.mirantis.docker.DockerStandaloneHost"
 	classPersistentVolume = "com.mirantis.docker.DockerPersistentVolume"
 	classAnyImage         = "com.example.docker.DockerApp"
 	classRoute            = "io.burano.Route"
@@ -44,6 +45,7 @@ const (
 	packageInterfaces     = "com.mirantis.docker.Interfaces"
 	packageCluster        = "com.mirantis.docker.kubernetes.KubernetesCluster"
 	packagePod            = "com.mirantis.docker.kubernetes.KubernetesPod"
+	packageStandaloneHost = "com.mirantis.docker.DockerStandaloneHost"
 	packageAnyImage       = "com.example.docker.DockerApp"
 	packageRoute          = "io.burano.Route"
 	methodDeploy          = "deploy"
@@ -164,7 +166,9 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 	first.all = own
 	reached := &applicationServers{runtime: runtime, objects: objects, reports: reports, stacks: stacks, config: config, rehearsal: rehearsal}
 
-	pods := podClass{runtime, objects, reports, once, &podRuns{}, clusters}
+	hosting := &hosting{runtime: runtime, objects: objects, reports: reports}
+	pods := podClass{runtime, reports, once, hosting, clusters}
+	hosts := standaloneClass{runtime, regions, objects, reports, once, hosting, reached, clusters}
 
 	language := core.Methods(host{runtime, regions}, config.Logger)
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
@@ -180,15 +184,16 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 	})
 	return muranopl.Natives{
 		packageCore:       language,
-		packageInterfaces: {classApplication: application{runtime, objects, pods}.methods()},
+		packageInterfaces: {classApplication: application{runtime, objects, pods, hosts}.methods()},
 		packageCluster: {
 			classCluster:     clusterClass{runtime, objects, reports, once, first, clusters}.methods(),
 			classMinionGroup: groups{runtime}.methods(),
 		},
-		packagePod:         {classPod: pods.methods()},
-		packageAnyImage:    {classAnyImage: anyImage{}.methods()},
-		packageRoute:       {classRoute: routeClass{runtime, regions, reports, clusters}.methods()},
-		packageHelmRelease: {classHelmRelease: helmClass{runtime, reports, pods}.methods()},
+		packagePod:            {classPod: pods.methods()},
+		packageStandaloneHost: {classStandaloneHost: hosts.methods()},
+		packageAnyImage:       {classAnyImage: anyImage{}.methods()},
+		packageRoute:          {classRoute: routeClass{runtime, regions, reports, clusters}.methods()},
+		packageHelmRelease:    {classHelmRelease: helmClass{runtime, reports, pods}.methods()},
 	}, own
 }
 

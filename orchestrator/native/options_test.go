@@ -496,7 +496,7 @@ func TestOnlyTheNewestPodsCount(t *testing.T) {
 	failing.Namespace, failing.Labels = namespace, mine("former")
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: namespace, Generation: 2}, Status: appsv1.DeploymentStatus{ObservedGeneration: 1}}
 	client := fake.NewClientset(set("former", "9"), set("newest", "10"), failing, deployment)
-	r := &rollout{client: client, spec: spec, since: map[string]time.Time{}}
+	r := &rollout{client: client, spec: spec, delays: delays{}}
 	_, known, err := r.newest(t.Context())
 	require.NoError(t, err)
 	require.False(t, known, "the controller has not seen it")

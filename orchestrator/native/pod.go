@@ -1,13 +1,11 @@
 package native
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -26,41 +24,10 @@ type podClass struct {
 		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
-	objects  objects
 	reports  reports
 	once     *once
-	runs     *podRuns
+	hosting  *hosting
 	clusters *clusters
-}
-
-// podRuns is how often pods were brought up in this task, and with which containers the last time.
-type podRuns struct {
-	mutex sync.Mutex
-	pods  map[string]podRun // by id
-}
-
-type podRun struct {
-	count      int
-	containers []string // their names
-}
-
-func (r *podRuns) of(pod *muranopl.Object) podRun {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	return r.pods[pod.ID()]
-}
-
-func (r *podRuns) ran(pod *muranopl.Object, containers []container) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if r.pods == nil {
-		r.pods = map[string]podRun{}
-	}
-	run := podRun{count: r.pods[pod.ID()].count + 1}
-	for _, one := range containers {
-		run.containers = append(run.containers, one.name)
-	}
-	r.pods[pod.ID()] = run
 }
 
 func (p podClass) methods() map[string]muranopl.NativeMethod {
@@ -82,19 +49,9 @@ func (p podClass) hostContainer(ctx context.Context, call muranopl.Call) (any, e
 	return nil, p.include(ctx, call.Interpreter, call.Object, described.Text("name"))
 }
 
-// include brings the pod up with a container of that name. When it was brought up without it, it is again: the second time at the latest with
-// a run that began after the application could say what its container is.
+// include has the pod run with a container of that name.
 func (p podClass) include(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object, name string) error {
-	for range 3 {
-		run := p.runs.of(pod)
-		if slices.Contains(run.containers, name) {
-			return nil
-		}
-		if err := p.bringUp(ctx, interpreter, pod, run.count); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("no application of %s describes a container %s in getContainer", pod, name)
+	return p.hosting.include(pod, name, func(before int) error { return p.bringUp(ctx, interpreter, pod, before) })
 }
 
 // dropContainer takes away the Service of a container; the container itself leaves the pod when the pod is brought up next.
@@ -147,31 +104,16 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 		if err != nil {
 			return err
 		}
-		var containers []container
-		var applications []*muranopl.Object
-		for _, application := range p.objects.all(classApplication) {
-			if application.Object("host") != pod {
-				continue
-			}
-			_, one, err := describe(ctx, interpreter, application)
-			if err != nil && ctx.Err() == nil {
-				has, known := p.hasRun(ctx, application)
-				if known == nil && !has {
-					p.reports.inform(ctx, application, "Pod %s begins without %s: %v", pod.Text("name"), application, err)
-					continue // its own deploy brings it, or says what is wrong
-				}
-			}
-			if err != nil {
-				return err
-			}
-			containers = append(containers, one)
-			applications = append(applications, application)
+		all, err := p.hosting.ready(ctx, interpreter, pod)
+		if err != nil {
+			return err
 		}
+		containers := containersIn(all)
 		if err := p.haveImages(ctx, pod, imagesOf(containers)); err != nil {
 			return err
 		}
 		if len(containers) == 0 {
-			p.runs.ran(pod, nil)
+			p.hosting.ran(pod, nil)
 			return p.runtime.Step(ctx, pod, "remove the empty pod", func(ctx context.Context) error {
 				return deleteWorkloads(ctx, api, labels.Set{labelPod: pod.ID()})
 			})
@@ -201,16 +143,9 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 				return err
 			}
 		}
-		p.runs.ran(pod, containers)
-		return p.noteEndpoints(ctx, pod, spec, containers, applications)
+		p.hosting.ran(pod, all)
+		return p.noteEndpoints(ctx, pod, spec, all)
 	})
-}
-
-// hasRun tells whether the application's container was in the pod before.
-func (p podClass) hasRun(ctx context.Context, application *muranopl.Object) (bool, error) {
-	value, _, err := p.runtime.Attribute(ctx, application, attributeContainer)
-	kept, _ := value.(map[string]any)
-	return len(kept) > 0 || len(application.List(propertyEndpoints)) > 0, err
 }
 
 // kubernetes returns the way to the API of the pod's cluster. A deployment brings that up first. An action takes it as it stands: what it does to a
@@ -266,7 +201,7 @@ func (p podClass) waitPod(ctx context.Context, pod *muranopl.Object, api *rest.C
 		p.reports.inform(ctx, pod, "The job %s still runs after %s; the deployment does not wait for its end", spec.name, rolloutLimit)
 		return nil
 	case errors.As(err, &failed):
-		p.reportLogs(ctx, pod, waiting, failed.obstacles)
+		p.reports.lastLines(ctx, pod, failed.obstacles, waiting.lastOf)
 	}
 	return err
 }
@@ -302,58 +237,39 @@ func (p podClass) reportRuns(ctx context.Context, pod *muranopl.Object, waiting 
 	default:
 		p.reports.inform(ctx, pod, "The cron job %s runs since %s", spec.name, began)
 	}
-	p.reportLogs(ctx, pod, waiting, found)
+	p.reports.lastLines(ctx, pod, found, waiting.lastOf)
 	return nil
 }
 
-// mostLogs is of how many containers a failed rollout tells the last lines.
-const mostLogs = 3
-
-// reportLogs reports what the containers that keep a pod from running wrote last, once for each name.
-func (p podClass) reportLogs(ctx context.Context, pod *muranopl.Object, waiting *rollout, obstacles []obstacle) {
-	told := map[string]bool{}
-	for _, one := range obstacles {
-		if !one.wrote || told[one.container] || len(told) == mostLogs {
-			continue
-		}
-		told[one.container] = true
-		text, err := waiting.lastOf(ctx, one)
-		if err != nil {
-			text = fmt.Sprintf("its log cannot be read: %v", err)
-		}
-		p.reports.warn(ctx, pod, fmt.Sprintf("The last lines of container %s of %s:\n%s", one.container, one.pod, cmp.Or(text, "it wrote none")), "")
-	}
-}
-
 // noteEndpoints writes to each application where it can be reached, and reports what is public.
-func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, spec podSpec, containers []container, applications []*muranopl.Object) error {
+func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, spec podSpec, all []hosted) error {
 	cluster := pod.Object("kubernetesCluster")
 	pods, err := p.clusters.podNetwork(ctx, cluster)
 	if err != nil {
 		return err
 	}
 	gateways := gatewayAddresses(cluster)
-	for i, application := range applications {
+	for _, one := range all {
 		endpoints := []any{}
-		for _, port := range containers[i].ports {
+		for _, port := range one.container.ports {
 			endpoint := func(address, scope string) {
 				endpoints = append(endpoints, map[string]any{
 					"address": address, "port": int64(port.published), "containerPort": int64(port.number), "protocol": port.protocol,
-					"scope": scope, "portScope": port.scope, "applicationName": containers[i].name, "podId": pod.ID(),
+					"scope": scope, "portScope": port.scope, "applicationName": one.container.name, "podId": pod.ID(),
 				})
 			}
 			if port.scope != "host" {
-				endpoint(serviceAddress(pods.Domain, spec.name, containers[i].name), "internal")
+				endpoint(serviceAddress(pods.Domain, spec.name, one.container.name), "internal")
 			}
 			if !port.isPublic() {
 				continue
 			}
 			for _, address := range gateways {
 				endpoint(address, port.scope)
-				p.reports.inform(ctx, application, "%s is available at %s:%d", containers[i].name, address, port.published)
+				p.reports.inform(ctx, one.application, "%s is available at %s:%d", one.container.name, address, port.published)
 			}
 		}
-		if err := application.Set(propertyEndpoints, endpoints); err != nil {
+		if err := one.application.Set(propertyEndpoints, endpoints); err != nil {
 			return err
 		}
 	}

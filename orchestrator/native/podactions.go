@@ -30,28 +30,6 @@ const (
 	propertyImage = "image"
 )
 
-// hosted is an application of a pod with its container.
-type hosted struct {
-	application *muranopl.Object
-	container   container
-}
-
-// hosted lists the applications of a pod.
-func (p podClass) hosted(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object) ([]hosted, error) {
-	var all []hosted
-	for _, application := range p.objects.all(classApplication) {
-		if application.Object("host") != pod {
-			continue
-		}
-		_, one, err := describe(ctx, interpreter, application)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, hosted{application, one})
-	}
-	return all, nil
-}
-
 // choose returns the application whose container has this name; "" stands for the only one.
 func choose(pod *muranopl.Object, all []hosted, name string) (hosted, error) {
 	var names []string
@@ -73,7 +51,7 @@ func (p podClass) rollout(ctx context.Context, call muranopl.Call) (any, error) 
 	defer p.clusters.close()
 	image, _ := call.Args["image"].(string)
 	name, _ := call.Args["container"].(string)
-	all, err := p.hosted(ctx, call.Interpreter, call.Object)
+	all, err := p.hosting.all(ctx, call.Interpreter, call.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +148,7 @@ func (p podClass) rollback(ctx context.Context, call muranopl.Call) (any, error)
 		return nil, fault.New(fault.Conflict, "pod %s has had one form only: there is nothing to go back to", waiting.spec.name)
 	}
 	former := formIn(last)
-	all, err := p.hosted(ctx, call.Interpreter, call.Object)
+	all, err := p.hosting.all(ctx, call.Interpreter, call.Object)
 	if err != nil {
 		return nil, err
 	}

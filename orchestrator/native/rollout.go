@@ -88,13 +88,13 @@ type rollout struct {
 	api    *rest.Config
 	client kubernetes.Interface
 	spec   podSpec
-	since  map[string]time.Time // when an obstacle was seen first
-	freed  bool                 // pods of before were looked at
+	delays delays
+	freed  bool // pods of before were looked at
 }
 
 func newRollout(api *rest.Config, spec podSpec) (*rollout, error) {
 	client, err := kubernetes.NewForConfig(api)
-	return &rollout{api: api, client: client, spec: spec, since: map[string]time.Time{}}, err
+	return &rollout{api: api, client: client, spec: spec}, err
 }
 
 // failedRollout says why replicas do not run.
@@ -192,19 +192,26 @@ func (r *rollout) hopeless(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	now := time.Now()
-	seen := map[string]time.Time{}
+	return r.delays.over(found, time.Now())
+}
+
+// delays says since when obstacles are in the way.
+type delays map[string]time.Time
+
+// over tells whether one of them is there for longer than it may be; those that are not found any more are forgotten.
+func (d *delays) over(found []obstacle, now time.Time) bool {
+	seen := delays{}
 	over := false
 	for _, one := range found {
 		key := one.pod + " " + one.container + " " + one.kind
-		first, ok := r.since[key]
+		first, ok := (*d)[key]
 		if !ok {
 			first = now
 		}
 		seen[key] = first
 		over = over || one.patience != endless && now.Sub(first) >= one.patience
 	}
-	r.since = seen
+	*d = seen
 	return over
 }
 

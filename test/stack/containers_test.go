@@ -57,11 +57,15 @@ func TestApplicationsReachEachOtherByTheShortestWay(t *testing.T) {
 		}
 		return made
 	}
+	alone := map[string]any{"?": map[string]any{"type": "com.mirantis.docker.DockerStandaloneHost", "id": "alone"}, "name": "alone", "instance": map[string]any{
+		"?": map[string]any{"type": "io.murano.resources.LinuxMuranoInstance", "id": "server"}, "name": "server", "flavor": "m1.small", "image": "node"}}
 	idOf := func(object map[string]any) string { return object["?"].(map[string]any)["id"].(string) }
 	redis := map[string]any{"image": "redis"}
 	inPods, onHosts := map[string]any{"backend": "inPod"}, map[string]any{"backend": "onHost"}
 	model["applications"] = append(model["applications"].([]any),
-		host("here", "a"), host("beside", "a"), host("elsewhere", "b"),
+		host("here", "a"), host("beside", "a"), host("elsewhere", "b"), alone,
+		application("onServer", "Backend", "alone", redis), application("sameServer", "Frontend", "alone", map[string]any{"backend": "onServer"}),
+		application("otherServer", "Frontend", "here", map[string]any{"backend": "onServer"}),
 		map[string]any{"?": map[string]any{"type": "com.mirantis.docker.kubernetes.KubernetesPod", "id": "otherPod"}, "name": "other", "replicas": 1, "kubernetesCluster": idOf(cluster)},
 		application("inPod", "Backend", idOf(pod), redis), application("onHost", "Backend", "here", redis),
 		application("samePod", "Frontend", idOf(pod), inPods), application("otherPodOfTheCluster", "Frontend", "otherPod", inPods),
@@ -75,6 +79,8 @@ func TestApplicationsReachEachOtherByTheShortestWay(t *testing.T) {
 		"samePod":              "127.0.0.1:6379",
 		"otherPodOfTheCluster": pod["name"].(string) + "-backend.default.svc.cluster.local:6379",
 		"outside":              "none", // so long as it is not deployed
+		"sameServer":           "172.31.0.1:6379",
+		"otherServer":          "none",
 		"sameHost":             "127.0.0.1:7379",
 		"sameSite":             "10.0.0.1:7379",
 		"otherSite":            "10.20.0.1:7379",

@@ -1,0 +1,137 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/burano/burano/catalog/muranopl"
+)
+
+// hosting is what hosts that bring up the containers of all their applications at once share: how often each was brought up in this task, and with which
+// containers the last time.
+type hosting struct {
+	runtime interface {
+		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
+	}
+	objects objects
+	reports reports
+
+	mutex sync.Mutex
+	runs  map[string]hostRun // by the ids of hosts
+}
+
+type hostRun struct {
+	count      int
+	containers []string // their names
+}
+
+// hosted is an application of a host with its container.
+type hosted struct {
+	application *muranopl.Object
+	container   container
+}
+
+func containersIn(all []hosted) (containers []container) {
+	for _, one := range all {
+		containers = append(containers, one.container)
+	}
+	return containers
+}
+
+func (h *hosting) of(host *muranopl.Object) hostRun {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.runs[host.ID()]
+}
+
+// ran notes that a host was brought up.
+func (h *hosting) ran(host *muranopl.Object, all []hosted) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if h.runs == nil {
+		h.runs = map[string]hostRun{}
+	}
+	run := hostRun{count: h.runs[host.ID()].count + 1}
+	for _, one := range all {
+		run.containers = append(run.containers, one.container.name)
+	}
+	h.runs[host.ID()] = run
+}
+
+// include has a host brought up with a container of that name. When it was brought up without it, it is again: the second time at the latest with
+// a run that began after the application could say what its container is. bringUp is told how often it was.
+func (h *hosting) include(host *muranopl.Object, name string, bringUp func(before int) error) error {
+	for range 3 {
+		run := h.of(host)
+		if slices.Contains(run.containers, name) {
+			return nil
+		}
+		if err := bringUp(run.count); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("no application of %s describes a container %s in getContainer", host, name)
+}
+
+// all lists the applications of a host.
+func (h *hosting) all(ctx context.Context, interpreter *muranopl.Interpreter, host *muranopl.Object) ([]hosted, error) {
+	return h.list(ctx, interpreter, host, func(*muranopl.Object, error) bool { return false })
+}
+
+// ready lists the applications of a host but for those that have never run and cannot say yet what their containers are: their own deploy brings
+// them, or says what is wrong.
+func (h *hosting) ready(ctx context.Context, interpreter *muranopl.Interpreter, host *muranopl.Object) ([]hosted, error) {
+	return h.list(ctx, interpreter, host, func(application *muranopl.Object, err error) bool {
+		has, known := h.hasRun(ctx, application)
+		if ctx.Err() != nil || known != nil || has {
+			return false
+		}
+		h.reports.inform(ctx, application, "%s begins without %s: %v", host, application, err)
+		return true
+	})
+}
+
+func (h *hosting) list(ctx context.Context, interpreter *muranopl.Interpreter, host *muranopl.Object, leaveOut func(*muranopl.Object, error) bool) (all []hosted, err error) {
+	for _, application := range h.objects.all(classApplication) {
+		if application.Object("host") != host {
+			continue
+		}
+		_, one, err := describe(ctx, interpreter, application)
+		switch {
+		case err == nil:
+			all = append(all, hosted{application, one})
+		case !leaveOut(application, err):
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// hasRun tells whether the application's container ran on its host before.
+func (h *hosting) hasRun(ctx context.Context, application *muranopl.Object) (bool, error) {
+	value, _, err := h.runtime.Attribute(ctx, application, attributeContainer)
+	kept, _ := value.(map[string]any)
+	return len(kept) > 0 || len(application.List(propertyEndpoints)) > 0, err
+}
+
+// mostLogs is of how many containers a failed rollout tells the last lines.
+const mostLogs = 3
+
+// lastLines reports what the containers that keep a host from being up wrote last, once for each name. lastOf reads it.
+func (r reports) lastLines(ctx context.Context, host *muranopl.Object, obstacles []obstacle, lastOf func(context.Context, obstacle) (string, error)) {
+	told := map[string]bool{}
+	for _, one := range obstacles {
+		if !one.wrote || told[one.container] || len(told) == mostLogs {
+			continue
+		}
+		told[one.container] = true
+		text, err := lastOf(ctx, one)
+		if err != nil {
+			text = fmt.Sprintf("its log cannot be read: %v", err)
+		}
+		r.warn(ctx, host, fmt.Sprintf("The last lines of container %s of %s:\n%s", one.container, one.pod, cmp.Or(text, "it wrote none")), "")
+	}
+}
