@@ -22,7 +22,7 @@ func (p *Placed) Unwrap() error { return p.Err }
 // yamlLine is how the YAML decoder, and measure, say where something is wrong.
 var yamlLine = regexp.MustCompile(`\bline ([0-9]+):`)
 
-// placed gives an error about YAML the place that its text tells of.
+// placed gives an error about YAML the place that its text names.
 func placed(file string, err error, about error) error {
 	p := &Placed{File: file, Line: 1, Column: 1, Err: err}
 	if said := yamlLine.FindStringSubmatch(about.Error()); said != nil {

@@ -128,7 +128,7 @@ type Config struct {
 	Report func(ctx context.Context, node, text string)
 	// Step runs a step of Deploy; it may refuse it, or note its beginning and end. May be nil.
 	Step func(ctx context.Context, node, name string, run func(context.Context) error) error
-	// Planned is told of the steps that are about to be run, and what each waits for. May be nil.
+	// Planned is called with the steps that are about to be run, and what each waits for. May be nil.
 	Planned func(steps []plan.Step)
 	// Image returns a file with a container image that nodes are to have: an archive as `docker save` makes it. May be nil where there are none.
 	Image   func(ctx context.Context, image ContainerImage) (path string, err error)
@@ -149,7 +149,7 @@ type Config struct {
 	Proxy kube.Proxy
 	// Patience is how long a node may take until its sshd answers; ssh.DefaultPatience when 0.
 	Patience time.Duration
-	// Connected is told of each SSH connection to a node that begins (1) and ends (-1). May be nil.
+	// Connected is called for each SSH connection to a node, with 1 when it begins and with -1 when it ends. May be nil.
 	Connected func(change int)
 	// StepPatience is how long one step of a node may take; DefaultStepPatience when 0.
 	StepPatience time.Duration

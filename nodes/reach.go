@@ -139,7 +139,7 @@ func (c Config) networksOfNodes() []netip.Prefix {
 	return all
 }
 
-// admit lets what comes from the other networks into a gateway now: its daemon, which has just been told of them, does so when it has read
+// admit lets what comes from the other networks into a gateway now: its daemon, which has just heard of them, does so when it has read
 // etcd, and what a pod answers from there before that would be dropped.
 func (d *deployment) admit(ctx context.Context, node Node) error {
 	lines := make([]string, len(d.cluster.config.Further))

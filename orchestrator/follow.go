@@ -19,7 +19,7 @@ const (
 	behind = 256
 )
 
-// Follower is told of a deployment what is there and what comes. An error of its functions ends the following.
+// Follower is called with what a deployment has reported and with what comes. An error of its functions ends the following.
 type Follower struct {
 	// Report is called for each line of the log whose number is above After.
 	Report func(Report) error

@@ -138,7 +138,7 @@ func (w *walker) bound(at *yaml.Node, n *yaql.Binary) {
 // inBraces are names within a text that begins with $; those that have no value are left out of it.
 var inBraces = regexp.MustCompile(`\{\w+\}`)
 
-// placeholders tells of the names that texts of a document stand for.
+// placeholders lists the names that texts of a document stand for.
 func (w *walker) placeholders(node *yaml.Node, tell func(name string)) {
 	if w.nodes++; w.nodes > maxNodes {
 		return

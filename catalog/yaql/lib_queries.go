@@ -76,7 +76,7 @@ func mapped(of func(i *Invocation, item any, n int) (any, error)) body {
 	})
 }
 
-// fold joins items two by two; each tells of every step.
+// fold joins items two by two; each also returns every step.
 func fold(i *Invocation, items []any, seed any, step func(a, b any) (any, error), each func(any)) (any, error) {
 	if _, without := seed.(absent); without {
 		if len(items) == 0 {

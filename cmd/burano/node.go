@@ -191,7 +191,7 @@ func gatewayCommand() *cobra.Command {
 	return command
 }
 
-// gatewayStatusCommand is for whoever is logged in to a gateway; "burano traffic" tells of all gateways of a cluster.
+// gatewayStatusCommand is for whoever is logged in to a gateway; "burano cluster traffic" shows all gateways of a cluster.
 func gatewayStatusCommand() *cobra.Command {
 	var print output
 	var socket string

@@ -27,7 +27,7 @@ import (
 	"github.com/burano/burano/gateway/traffic"
 )
 
-// webFiles are the maps and certificates that HAProxy reads when it starts or reloads. They are always as is wanted; a running HAProxy is told of
+// webFiles are the maps and certificates that HAProxy reads when it starts or reloads. They are always as is wanted; a running HAProxy is told about
 // changes (see follow).
 type webFiles struct {
 	directory string

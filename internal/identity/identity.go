@@ -1,4 +1,4 @@
-// Package identity says who is calling: what Keystone told of a token.
+// Package identity says who is calling: what Keystone says about a token.
 package identity
 
 import (

@@ -48,7 +48,7 @@ type Config struct {
 	// Down says that the server does not run, and will not until somebody starts it. It is asked every few seconds while nobody answers;
 	// when it says so twice in a row, Dial waits no longer. May be nil.
 	Down func(ctx context.Context) bool
-	// Connected is told of each connection that begins (1) and ends (-1). May be nil.
+	// Connected is called for each connection, with 1 when it begins and with -1 when it ends. May be nil.
 	Connected func(change int)
 }
 

@@ -115,7 +115,7 @@ var (
 	errMadeWay   = errors.New("a task over which Burano servers had died was to run alone on the server")
 )
 
-// GoesOn tells of the cause of a task's cancellation whether the task goes on, on this server or another: then what it has under way
+// GoesOn says by the cause of a task's cancellation whether the task goes on, on this server or another: then what it has under way
 // elsewhere, and finds again, is better left to itself.
 func GoesOn(cause error) bool {
 	return errors.Is(cause, errStopped) || errors.Is(cause, errTakenOver) || errors.Is(cause, errMadeWay) || errors.Is(cause, lease.ErrLost)

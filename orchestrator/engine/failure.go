@@ -97,7 +97,7 @@ func reportProblems(ctx context.Context, h *held, prefix string, problems []mura
 	return &failure{message: lines[0], details: strings.Join(lines, "\n")}
 }
 
-// failedWith tells of an error; method is where it came from, "" when from no class. Joined errors get a report each.
+// failedWith reports an error; method is where it came from, "" when from no class. Joined errors get a report each.
 func failedWith(method string, err error) *failure {
 	failed := &failure{message: err.Error()}
 	errors.As(err, &failed.defect)

@@ -9,7 +9,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// withOutages gives a task the patience for outages of the cloud, which its log tells of: once for each service that is away, and once
+// withOutages gives a task the patience for outages of the cloud, which its log reports: once for each service that is away, and once
 // when it is back.
 func (e *Engine) withOutages(ctx context.Context, h *held) context.Context {
 	var mutex sync.Mutex

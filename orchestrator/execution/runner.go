@@ -32,12 +32,12 @@ type Runner struct {
 	Server Server
 	Name   string // of the server, for errors
 	Task   string // whose plans they are: what other tasks left on the server is ended and removed
-	// Line is told of each line that a script writes, as it comes. May be nil.
+	// Line is called for each line that a script writes, as it comes. May be nil.
 	Line func(ctx context.Context, script, line string)
-	// GoesOn tells of what has ended a context whether somebody goes on with the plan: then what runs is left to them, and else ended.
+	// GoesOn says by what has ended a context whether somebody goes on with the plan: then what runs is left to them, and else ended.
 	// nil: nobody does.
 	GoesOn func(cause error) bool
-	// Notice is told of what happens to the plan beside: connections that are lost, results of a former worker. May be nil.
+	// Notice is called for what happens to the plan beside: connections that are lost, results of a former worker. May be nil.
 	Notice func(ctx context.Context, text string)
 
 	// For tests.
@@ -243,7 +243,7 @@ func (x *execution) run(ctx context.Context, c command, s script) (result, error
 	if c.last {
 		after = cleanAction
 	}
-	quiet := &atomic.Bool{} // what a former worker has told of is not told again
+	quiet := &atomic.Bool{} // what a former worker has reported is not reported again
 	out, problems := x.lines(ctx, c.name, quiet), x.lines(ctx, c.name, quiet)
 	for lost := 0; ; {
 		out.again()
@@ -358,7 +358,7 @@ func (x *execution) reboot(ctx context.Context) error {
 
 const keptOutput = 4 << 20 // bytes of each stream of a command that the body sees
 
-// lines takes a stream of output: it keeps its text and tells of its lines.
+// lines takes a stream of output: it keeps its text and reports its lines.
 type lines struct {
 	told  func(line string)
 	quiet *atomic.Bool // whether this is what was told already
@@ -403,7 +403,7 @@ func (l *lines) Write(p []byte) (int, error) {
 }
 
 const (
-	lineBytes = 4 << 10 // of a line that is told of
+	lineBytes = 4 << 10 // of a line that is reported
 	endBytes  = 64      // of the last line
 )
 

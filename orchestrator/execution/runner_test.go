@@ -21,7 +21,7 @@ import (
 	"github.com/burano/burano/nodes/ssh/sshtest"
 )
 
-// host is a server that plans run on, and what was told of them.
+// host is a server that plans run on, and what was reported about them.
 type host struct {
 	*sshtest.Server
 	client *ssh.Client

@@ -65,7 +65,7 @@ type Import struct {
 	EndUnfinished bool
 	// NewID makes ids of 32 hexadecimal digits.
 	NewID func() string
-	// Say is told of each row once its fate is known.
+	// Say is called for each row once its fate is known.
 	Say func(Line)
 
 	categories map[string]bool // those that are here, or would be after a preview

@@ -53,7 +53,7 @@ func Open(ctx context.Context, dsn string) (*Source, error) {
 	return s, nil
 }
 
-// mysqlConfig is what the driver is told of a URL as SQLAlchemy understands it. Murano's times are in UTC.
+// mysqlConfig is what the driver is given for a URL as SQLAlchemy understands it. Murano's times are in UTC.
 func mysqlConfig(address *url.URL) *mysql.Config {
 	config := mysql.NewConfig()
 	config.User = address.User.Username()

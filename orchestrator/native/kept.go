@@ -138,7 +138,7 @@ func (k kept) outOfService(ctx context.Context, environment *keeper.Environment,
 		}
 		if err != nil && len(off) > 0 {
 			findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "volumes-held", Severity: keeper.Warning,
-				Text: fmt.Sprintf("Volumes of Cinder that are attached to %s of cluster %s, whose servers are off, may be held there for some minutes, because Kubernetes was not told of it: %v",
+				Text: fmt.Sprintf("Volumes of Cinder that are attached to %s of cluster %s, whose servers are off, may be held there for some minutes, because Kubernetes could not be told: %v",
 					strings.Join(off, ", "), cluster.Name(), err),
 				Mends: "It is tried again by itself. Bring back a master, if none answers"})
 		}

@@ -121,7 +121,7 @@ type Config struct {
 	SSHPatience time.Duration
 	// StepPatience is how long one step of a node may take, and DrainPatience how long the pods of a node that is removed.
 	StepPatience, DrainPatience time.Duration
-	// Connected is told of each SSH connection to a node that begins (1) and ends (-1). May be nil.
+	// Connected is called for each SSH connection to a node, with 1 when it begins and with -1 when it ends. May be nil.
 	Connected func(change int)
 	// Issued is nodes.Config.Issued.
 	Issued func() time.Time

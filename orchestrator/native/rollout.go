@@ -37,7 +37,7 @@ const (
 	othersPatience = 2 * time.Minute
 	// crashes is how often at least a container has been started again before its rollout counts as failed.
 	crashes = 3
-	// lastLines and lastBytes bound what an error tells of a container's log.
+	// lastLines and lastBytes bound what an error shows of a container's log.
 	lastLines = 20
 	lastBytes = 4 << 10
 )

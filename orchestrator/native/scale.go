@@ -186,7 +186,7 @@ func (c clusterClass) resize(ctx context.Context, call muranopl.Call, changes ..
 	return err
 }
 
-// redeploy deploys the cluster, and what tells of its gateways when these are others.
+// redeploy deploys the cluster, and what names its gateways when these are others.
 func (c clusterClass) redeploy(ctx context.Context, call muranopl.Call, otherGateways bool) error {
 	if _, err := call.Interpreter.Invoke(ctx, call.Object, methodDeploy, nil); err != nil {
 		return err

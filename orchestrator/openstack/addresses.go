@@ -12,7 +12,7 @@ const serverSuffix = "-server"
 // ServerResource is the name of a server's resource.
 func ServerResource(id string) string { return id + serverSuffix }
 
-// Addresses is what a stack tells of one of its servers.
+// Addresses is what a stack says about one of its servers.
 type Addresses struct {
 	ServerID string
 	Fixed    netip.Addr
@@ -20,7 +20,7 @@ type Addresses struct {
 	Floating netip.Addr // not valid when the server has none
 }
 
-// Addresses reads what the stack tells of the server with this id.
+// Addresses reads what the stack says about the server with this id.
 func (s Stack) Addresses(id string) (Addresses, bool) {
 	server, _ := s.Outputs[id+serverSuffix].(string)
 	found := Addresses{ServerID: server, Floating: s.Floating(id)}
@@ -45,7 +45,7 @@ func (s Stack) Addresses(id string) (Addresses, bool) {
 	return found, true
 }
 
-// Floating reads what the stack tells of the floating address of the object with this id; it is not valid when there is none.
+// Floating reads what the stack says about the floating address of the object with this id; it is not valid when there is none.
 func (s Stack) Floating(id string) netip.Addr {
 	floating, _ := s.Outputs[id+"-floating"].(string)
 	address, _ := netip.ParseAddr(strings.TrimSpace(floating))

@@ -19,7 +19,7 @@ type Adoption struct {
 }
 
 // Adopting returns the project in which the stacks of these names are what Murano has made, until there are ones that Burano has made. What the
-// project tells of them, and is told, is in Burano's names. A stack of a package in HOT keeps its name and those of its resources.
+// project says about them, and is given, is in Burano's names. A stack of a package in HOT keeps its name and those of its resources.
 func (p *Project) Adopting(from map[string]Adoption) *Project {
 	adopting := *p
 	adopting.adopted = from

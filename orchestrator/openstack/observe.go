@@ -20,7 +20,7 @@ type Call struct {
 	Took    time.Duration
 }
 
-// observedTransport tells of each call, and gives it the id of the request on whose behalf it is made, which OpenStack's services write
+// observedTransport reports each call, and gives it the id of the request on whose behalf it is made, which OpenStack's services write
 // into their logs.
 type observedTransport struct {
 	next  http.RoundTripper

@@ -16,7 +16,7 @@ const callerPatience = 5 * time.Second
 type Outages struct {
 	// Patience is how long one call is tried again.
 	Patience time.Duration
-	// Notice is told of a call that has failed for a while and is tried again, and with a nil error of one that succeeded after that.
+	// Notice is called for a call that has failed for a while and is tried again, and with a nil error of one that succeeded after that.
 	Notice func(ctx context.Context, service string, err error)
 }
 

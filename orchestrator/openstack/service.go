@@ -37,7 +37,7 @@ type Service struct {
 
 // NewService signs in as the service user. The options must hold a password: the service signs in again whenever a token ends, and
 // once for each trust, which Keystone grants to neither tokens nor application credentials (those are bound to a project). trusted says
-// which certificates the cloud's services may show; nil stands for those that the machine trusts. observe is told of every call; it may be
+// which certificates the cloud's services may show; nil stands for those that the machine trusts. observe is called for every call; it may be
 // left out.
 func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint gophercloud.EndpointOpts, trusted *tls.Config, observe ...func(Call)) (*Service, error) {
 	if options.Password == "" {

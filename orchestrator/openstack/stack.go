@@ -29,7 +29,7 @@ type Stack struct {
 	Outputs map[string]any
 }
 
-// Content is all that Heat is told of a stack.
+// Content is all that Heat is given for a stack.
 type Content struct {
 	Template    map[string]any // in HOT
 	Parameters  map[string]any
@@ -393,7 +393,7 @@ func (p *Project) resources(ctx context.Context, name, id string) ([]stackresour
 	return resources, nil
 }
 
-// hiddenParameter is what Heat tells of a parameter that the template hides.
+// hiddenParameter is what Heat shows for a parameter that the template hides.
 const hiddenParameter = "******"
 
 // FindStack returns the stack of ours with that name and what it was made of, once nothing is in progress in it; nil when there is none.

@@ -73,7 +73,7 @@ const resealed = 16
 const passes = 5
 
 // Reseal seals every value again that is not sealed under the active key, while others read and write: a value that somebody changes at
-// the same time stays as that one wrote it. Ended early and begun again, it goes on with what is left. did is told of each batch. Values
+// the same time stays as that one wrote it. Ended early and begun again, it goes on with what is left. did is called for each batch. Values
 // that cannot be opened stay, and are named by the error.
 func (s *Store) Reseal(ctx context.Context, ring Ring, did func(column string, values int64)) error {
 	places, err := s.places()

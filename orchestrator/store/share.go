@@ -62,7 +62,7 @@ func (s *Store) Share(ctx context.Context, given func()) error {
 			case <-ctx.Done():
 				return nil
 			case taskID := <-s.shared:
-				// An error is one of the database, which others tell of too.
+				// An error is one of the database, which others report too.
 				_ = s.db.WithContext(ctx).Exec("SELECT pg_notify(?, ?)", sharing, own+taskID).Error
 			}
 		}

@@ -24,7 +24,7 @@ type stackResource struct {
 	DependsOn  []string       `json:"depends_on,omitempty"`
 }
 
-// stackOutput is one value that a stack tells of its resources.
+// stackOutput is one value that a stack gives of its resources.
 type stackOutput struct {
 	Value any `json:"value"`
 }

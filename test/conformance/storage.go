@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// StorageDriver is what Kubernetes' tests of storage drivers are told of ours, cinder.burano.io: a storage class of a cluster that uses it, the zones' label, and which of
+// StorageDriver is what Kubernetes' tests of storage drivers are told about ours, cinder.burano.io: a storage class of a cluster that uses it, the zones' label, and which of
 // the features that they know it claims (test/e2e/storage/external in the module k8s.io/kubernetes).
 type StorageDriver struct {
 	Class string // of the cluster, of which each test makes a copy

@@ -136,7 +136,7 @@ endpoint() {
 
 answers() {
   local where
-  where=$(endpoint) || fail "the environment tells of no public endpoint"
+  where=$(endpoint) || fail "the environment has no public endpoint"
   local seen=() answer
   for ((i = 0; i < 300; i++)); do
     if answer=$(curl --silent --fail --max-time 2 "http://$where/"); then

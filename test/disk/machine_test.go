@@ -60,7 +60,7 @@ const patience = 20 * time.Minute
 
 const diskGiB = 10
 
-// metadata is what a server is told of itself, by file.
+// metadata is what a server is told about itself, by file.
 type metadata map[string][]byte
 
 func newMetadata(t *testing.T, name string, publicKeys map[string]string, userData []byte) metadata {

@@ -61,13 +61,13 @@ func (s *speaker) knows(nodes, blocks int) error {
 	for _, routes := range s.sessions {
 		for route := range routes {
 			if route.Bits() != 26 || !netip.MustParsePrefix("10.244.0.0/16").Contains(route.Addr()) {
-				return fmt.Errorf("told of %s, which is no block of pods", route)
+				return fmt.Errorf("it heard of %s, which is no block of pods", route)
 			}
 			told[route] = true
 		}
 	}
 	if s.wrong != nil || len(s.sessions) != nodes || len(told) < blocks {
-		return fmt.Errorf("%d nodes tell of %v: %w", len(s.sessions), told, s.wrong)
+		return fmt.Errorf("%d nodes announce %v: %w", len(s.sessions), told, s.wrong)
 	}
 	return nil
 }

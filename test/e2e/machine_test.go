@@ -62,7 +62,7 @@ func look(t *testing.T) machine {
 	return m
 }
 
-// volatile tells of settings that are counters or random numbers of the kernel.
+// volatile says which settings are counters or random numbers of the kernel.
 func volatile(path string) bool {
 	for _, part := range []string{"/kernel/random/", "/kernel/ns_last_pid", "/kernel/pty/nr", "/vm/stat_refresh", "/tcp_fastopen_key", "/kernel/perf_"} {
 		if strings.Contains(path, part) {
@@ -138,7 +138,7 @@ func guests(t *testing.T, programs string, except ...int) []string {
 	return found
 }
 
-// elsewhere tells of a process, by its folder in /proc, that it was started with another slot.
+// elsewhere says of a process, by its folder in /proc, whether it was started with another slot.
 func elsewhere(folder string) bool {
 	environment, _ := os.ReadFile(filepath.Join(folder, "environ"))
 	for variable := range strings.SplitSeq(string(environment), "\x00") {

@@ -165,7 +165,7 @@ func TestPodsAreRoutedByBGP(t *testing.T) {
 	load := startLoad(t, where)
 	s.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})
 	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1"})
-	s.cluster.kubectl(t, fmt.Sprintf(onNode, "murano-kube-4"), "apply", "-f", "-") // a node that never had a pod has no addresses to tell of
+	s.cluster.kubectl(t, fmt.Sprintf(onNode, "murano-kube-4"), "apply", "-f", "-") // a node that never had a pod has no addresses to announce
 	routed(t, l, s.cluster, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, "murano-kube-1", "murano-gateway-1")
 	for _, node := range []string{"murano-kube-2", "murano-gateway-1"} {
 		output, err := s.cluster.on(node, "systemctl", "restart", "calico-bird")

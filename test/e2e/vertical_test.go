@@ -333,7 +333,7 @@ func endpointOf(t *testing.T, environment map[string]any) string {
 			}
 		}
 	}
-	require.FailNow(t, "no application tells of a public endpoint", "%v", environment)
+	require.FailNow(t, "no application has a public endpoint", "%v", environment)
 	return ""
 }
 

@@ -62,7 +62,7 @@ func TestGatewaysShareAnAddress(t *testing.T) {
 	own, floating := s.shared(t)
 	host, port, err := net.SplitHostPort(endpointOf(t, environmentNamed(t, demo, "scaling")))
 	require.NoError(t, err)
-	require.Equal(t, floating, host, "applications are told of at the shared address")
+	require.Equal(t, floating, host, "applications are published at the shared address")
 	l.eventually(t, 10*time.Second, "the Service's status has the shared address alone", func() error {
 		if has := s.cluster.kubectl(t, "", "get", "service", "shared", "-o", "jsonpath={.status.loadBalancer.ingress[*].ip}"); has != floating {
 			return fmt.Errorf("it has %q, and the shared address is %s", has, floating)
@@ -185,7 +185,7 @@ func (s *scaling) shared(t *testing.T) (own, floating string) {
 	t.Helper()
 	status := s.user.must(t, http.MethodGet, "/burano/v1/environments/"+s.environment+"/clusters/"+s.clusterID(t), nil)
 	shared, _ := status["virtual_address"].(map[string]any)
-	require.NotNil(t, shared, "the cluster tells of its shared address")
+	require.NotNil(t, shared, "the cluster shows its shared address")
 	return shared["address"].(string), shared["floating_address"].(string)
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/burano/burano/catalog"
 )
 
-// packageHandlers tell of packages what Murano does not.
+// packageHandlers say about packages what Murano does not.
 type packageHandlers struct{ catalog *catalog.Service }
 
 func (h packageHandlers) register(v1 *echo.Group) {
@@ -16,7 +16,7 @@ func (h packageHandlers) register(v1 *echo.Group) {
 	v1.GET("/packages/:package", h.show)
 }
 
-// describedPackage is a package as Murano tells of it, and more.
+// describedPackage is a package as Murano describes it, and more.
 type describedPackage struct {
 	packageJSON
 	Version         string `json:"version"`

@@ -205,7 +205,7 @@ func TestAnotherProjectReachesNothing(t *testing.T) {
 			if statuses != nil {
 				require.Contains(t, statuses, recorder.Code, "%s, %s: %s", name, what, recorder.Body)
 			}
-			require.NotContains(t, recorder.Body.String(), "demos-", "%s, %s, tells of another project", name, what)
+			require.NotContains(t, recorder.Body.String(), "demos-", "%s, %s, shows something of another project", name, what)
 		}
 		check(s.visit(route, merged(theirs, everybodys), "other", theirs["session"]), "all ids of another project", refused)
 		sessionless := refused

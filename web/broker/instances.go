@@ -195,7 +195,7 @@ func className(object map[string]any) string {
 	return client.ClassOfType(text).Name
 }
 
-// show tells of which service an instance is.
+// show answers of which service an instance is.
 func (b *broker) show(w http.ResponseWriter, r *http.Request, api *client.Client) error {
 	found, err := find(r, api)
 	if errors.Is(err, errNoInstance) || err == nil && (len(found.Services) == 0 || found.Status != stateReady && found.Status != stateFailed) {

@@ -86,7 +86,7 @@ func (m *manager) keep(ctx context.Context, own *lease.Lease) error {
 	}
 }
 
-// WatchLeases is part of subnet.Manager. It tells of the leases of all other nodes until ctx ends: as a snapshot first and
+// WatchLeases is part of subnet.Manager. It reports the leases of all other nodes until ctx ends: as a snapshot first and
 // whenever the watch had to begin anew, then of each change.
 func (m *manager) WatchLeases(ctx context.Context, receiver chan []lease.LeaseWatchResult) error {
 	defer close(receiver)

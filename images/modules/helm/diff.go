@@ -38,7 +38,7 @@ type field struct {
 	After  any    `json:"after"`
 }
 
-// Bounds of what is told of the changes of a release.
+// Bounds of what is shown of the changes of a release.
 const (
 	mostChanges = 500
 	mostFields  = 40

@@ -131,7 +131,7 @@ func (s *Server) Stop() {
 		return
 	}
 	// Connections have processes in sessions of their own: find them as descendants. All stand still before the first one ends, parents
-	// before their children: else one could still tell of the end of another.
+	// before their children: else one could still report the end of another.
 	s.signal(syscall.SIGSTOP, syscall.SIGKILL)
 	_ = s.daemon.Wait()
 	s.daemon = nil

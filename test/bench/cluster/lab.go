@@ -154,7 +154,7 @@ func (l *lab) get(ctx context.Context, path string, answer any) error {
 	return json.Unmarshal(body, answer)
 }
 
-// environment is what the API tells of the bench's environment.
+// environment is what the API says about the bench's environment.
 type environment struct {
 	ID, Name, Status string
 	Services         []struct {
@@ -221,7 +221,7 @@ func (l *lab) everyGatewayAnswers(ctx context.Context, gateways int) error {
 		}
 	}
 	if len(asked) != gateways {
-		return fmt.Errorf("the application tells of %d gateways, %d were expected", len(asked), gateways)
+		return fmt.Errorf("the application names %d gateways, %d were expected", len(asked), gateways)
 	}
 	return nil
 }

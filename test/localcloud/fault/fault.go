@@ -196,7 +196,7 @@ func (n nowhere) Header() http.Header            { return n.header }
 func (n nowhere) Write(text []byte) (int, error) { return len(text), nil }
 func (n nowhere) WriteHeader(int)                {}
 
-// ServeHTTP orders faults (POST of a list), tells of those that did not happen and of the calls (GET), and forgets both (DELETE).
+// ServeHTTP orders faults (POST of a list), answers those that did not happen and the calls (GET), and forgets both (DELETE).
 func (f *Faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet:

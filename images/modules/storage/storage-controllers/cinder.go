@@ -174,7 +174,7 @@ func provisioning(err error) controller.ProvisioningState {
 	return controller.ProvisioningInBackground
 }
 
-// said is what people are told of an error: without what gRPC puts around it.
+// said is what people read of an error: without what gRPC puts around it.
 func said(err error) error {
 	if told, ok := status.FromError(err); ok {
 		return errors.New(told.Message())

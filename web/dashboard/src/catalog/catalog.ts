@@ -3,7 +3,7 @@ import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, type Schema } from '../api/client';
 
-/** A package; what its files hold is not told of one that was just uploaded or changed. */
+/** A package; what its files hold is not known of one that was just uploaded or changed. */
 export type Package = Schema<'Package'> & Partial<Schema<'DescribedPackage'>>;
 
 /** Applications that can be put into environments, those of other projects too where they are public. */

@@ -85,7 +85,7 @@ function growth(before: Map<string, Listener>, after: Map<string, Listener>, of:
 
 const timeOf = (sample: Traffic | undefined): number => Date.parse(sample?.sampled ?? '');
 
-/** What of a port is shown; null where no gateway has told of it. */
+/** What of a port is shown; null where no gateway has reported it. */
 export function portTraffic(history: Traffic[], port: number): PortTraffic | null {
   const samples = history.map((sample) => listenersOf(sample, port));
   const now = samples.at(-1);
