@@ -32,6 +32,7 @@ compile "$tests" agnhost k8s.io/kubernetes/test/images/agnhost
 compile "$tests" sample-apiserver k8s.io/sample-apiserver
 compile "$tests" ginkgo github.com/onsi/ginkgo/v2/ginkgo
 compile "$tests" e2e.test k8s.io/kubernetes/test/e2e test
+compile "$PWD" shell ./test/conformance/shell
 
 # Files that upstream's images have besides.
 rm -rf "$out/files"
@@ -41,8 +42,8 @@ for pet in kitten nautilus; do
   install -D -m 644 -t "$out/files/$pet" "$source/$pet"/html/*
 done
 
-# One root for all images with a shell but busybox. The shell of both is bash: Debian's dash and busybox drop variables with a "-" in their names, which
-# Alpine's and upstream's do not. Tools that are Alpine's and not Debian's are busybox's.
+# One root for all images with a shell but busybox. Its shell is bash: Debian's dash drops variables with a "-" in their names, which Alpine's does not.
+# Tools that are Alpine's and not Debian's are busybox's.
 packages=(bash bash-static bind9-dnsutils busybox-static curl hostname iperf iproute2 netcat-openbsd nginx-light procps util-linux)
 # shellcheck disable=SC2016 # they run when the root is made
 hooks=(
@@ -74,7 +75,7 @@ tar --extract --file "$out/debian.tar" --directory "$root/bin" --strip-component
 for name in $("$root/bin/busybox" --list); do
   [[ $name == busybox ]] || ln -s busybox "$root/bin/$name"
 done
-ln -sf bash-static "$root/bin/sh"
+ln -f "$out/shell" "$root/bin/sh"
 printf 'root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n' >"$root/etc/passwd"
 printf 'root:x:0:\nnogroup:x:65534:\n' >"$root/etc/group"
 tar --create --file "$out/busybox.tar" --directory "$root" --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 .

@@ -77,6 +77,8 @@ func recipes() []recipe {
 		{path: "localhost.crt", from: "files/agnhost/localhost.crt"},
 		{path: "localhost.key", from: "files/agnhost/localhost.key"},
 		{path: "uploads/", mode: 0o755},
+		// A test of volumes made of images looks for this name in the file.
+		{path: "etc/os-release", text: "NAME=\"Debian GNU/Linux\"\nVARIANT=\"in the place of Alpine Linux\"\n"},
 	}
 	pet := func(name string) recipe {
 		return recipe{names: []string{"e2e-test-images/" + name + ":1.8"}, root: debian, entrypoint: []string{"/agnhost"}, command: []string{"test-webserver"},

@@ -1,0 +1,25 @@
+// Command shell is /bin/sh of the images that stand in for upstream's with busybox: busybox's shell, whose messages tests compare, or bash where the
+// environment has a name that is none of a shell's variables ("a-1"). Debian's busybox keeps such variables from the programs that it starts, which
+// upstream's does not.
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+
+func main() {
+	program := "/bin/busybox"
+	if slices.ContainsFunc(os.Environ(), func(entry string) bool { return !variable.MatchString(entry) }) {
+		program = "/bin/bash-static"
+	}
+	arguments := append([]string{strings.TrimPrefix(os.Args[0], "-")}, os.Args[1:]...)
+	fmt.Fprintln(os.Stderr, "sh:", syscall.Exec(program, arguments, os.Environ()))
+	os.Exit(126)
+}
