@@ -101,8 +101,10 @@ bench-lang: ## Compare our YAQL's speed with Debian's python3-yaql (installed fo
 	go run ./test/bench/lang
 
 .PHONY: bench-cluster
-bench-cluster: setup build image ## Measure how long clusters of several sizes take to come up and to grow (some minutes)
-	go run ./test/bench/cluster
+bench-cluster: setup build image ## Measure how long clusters of several sizes take to come up and to grow, beside kubeadm (some minutes)
+	version=$$(go list -C test/bench/kubeadm -m -f '{{.Version}}' k8s.io/kubernetes) && go build -C test/bench/kubeadm \
+		-ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$version" -o $(BUILD)/kubeadm k8s.io/kubernetes/cmd/kubeadm
+	go run ./test/bench/cluster -kubeadm $(BUILD)/kubeadm
 
 .PHONY: bench-scale
 bench-scale: setup build image ## Measure one cluster with 500 simulated minions, 5,000 pods and 1,000 Services (NODES=N; some minutes)

@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-func TestTheTestsAreOfTheNodeImagesKubernetes(t *testing.T) {
+func TestWhatIsTriedBesideTheNodeImageIsOfItsKubernetes(t *testing.T) {
 	pinned := func(folder string) string {
 		command := exec.Command("go", "mod", "edit", "-print")
 		command.Dir = folder
@@ -25,6 +25,7 @@ func TestTheTestsAreOfTheNodeImagesKubernetes(t *testing.T) {
 		require.NoError(t, err)
 		var lines []string
 		for line := range strings.Lines(string(output)) {
+			line, _, _ = strings.Cut(line, "//")
 			// the version, and from where what goes with it comes
 			if strings.HasPrefix(strings.TrimSpace(line), "k8s.io/kubernetes ") || strings.Contains(line, " => ") {
 				lines = append(lines, strings.Join(strings.Fields(line), " "))
@@ -33,7 +34,9 @@ func TestTheTestsAreOfTheNodeImagesKubernetes(t *testing.T) {
 		slices.Sort(lines)
 		return strings.Join(lines, "\n")
 	}
-	require.Equal(t, pinned("../../images/modules/kubernetes"), pinned("kubernetes"))
+	for _, folder := range []string{"kubernetes", "../bench/kubeadm"} {
+		require.Equal(t, pinned("../../images/modules/kubernetes"), pinned(folder), folder)
+	}
 }
 
 func TestAReportTellsWhatCameOfEachTestThatWasChosen(t *testing.T) {

@@ -45,17 +45,19 @@ var growths = []int{1, 3}
 func main() {
 	rounds := flag.Int("rounds", 3, "how often everything is measured")
 	servers := flag.Bool("servers", false, "measure one and ten servers of an application in place of clusters")
+	kubeadm := flag.String("kubeadm", "", "have this program make a cluster in each round, too")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *rounds, *servers); err != nil {
+	if err := run(ctx, *rounds, *servers, *kubeadm); err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, rounds int, servers bool) (err error) {
-	l, err := openLab(ctx, cmp.Or(os.Getenv("BURANO_NODE_IMAGE"), "build/node-image.tar"))
+func run(ctx context.Context, rounds int, servers bool, kubeadm string) (err error) {
+	image := cmp.Or(os.Getenv("BURANO_NODE_IMAGE"), "build/node-image.tar")
+	l, err := openLab(ctx, image)
 	if l != nil {
 		defer func() { err = errors.Join(err, l.close()) }()
 	}
@@ -64,6 +66,12 @@ func run(ctx context.Context, rounds int, servers bool) (err error) {
 	}
 	if servers {
 		return l.measureServers(ctx, rounds)
+	}
+	var other *peer
+	if kubeadm != "" {
+		if other, err = l.newPeer(ctx, kubeadm, image); err != nil {
+			return err
+		}
 	}
 	results := map[string][]measurement{}
 	var order []string
@@ -75,6 +83,13 @@ func run(ctx context.Context, rounds int, servers bool) (err error) {
 		results[one.change] = append(results[one.change], one)
 	}
 	for range rounds {
+		if other != nil {
+			one, err := other.measure(ctx)
+			if err != nil {
+				return fmt.Errorf("%s: %w", peerChange, err)
+			}
+			note(one)
+		}
 		for _, s := range deployments {
 			if err := l.deploy(ctx, s, note); err != nil {
 				return fmt.Errorf("deploy %s: %w", s, err)
