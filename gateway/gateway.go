@@ -144,8 +144,10 @@ func (g *gateway) again() {
 // loop applies what is known of etcd: what has changed, where that is enough, or everything.
 func (g *gateway) loop(ctx context.Context, changed <-chan struct{}) {
 	loop.Run(ctx, loop.Config{Changed: changed, Coalesce: g.config.Coalesce, Resync: g.config.Resync}, func(ctx context.Context, resync bool) bool {
+		at := route.Applied{Routes: g.routes.Revision(), HTTP: g.web.Revision(), Certificates: g.sealed.Revision()}
 		all := g.all.Swap(false) || resync || !g.done
 		if g.changed() && !all {
+			g.known.reached(at)
 			return true
 		}
 		g.done = false
@@ -158,7 +160,7 @@ func (g *gateway) loop(ctx context.Context, changed <-chan struct{}) {
 			g.tellKey(ctx)
 		}
 		// A daemon that is asked to stop brings to its end what it has begun: a reload that nobody waits for may leave HAProxy with servers of before.
-		complete, err := g.apply(context.WithoutCancel(ctx), routes, web, resync)
+		complete, err := g.apply(context.WithoutCancel(ctx), routes, web, at, resync)
 		if ctx.Err() == nil {
 			g.report(err)
 		}
@@ -193,8 +195,8 @@ func (g *gateway) changed() (done bool) {
 	return done
 }
 
-// apply brings firewall and HAProxy to the routes. It is complete when nothing is left to be tried again.
-func (g *gateway) apply(ctx context.Context, routes []route.Route, web haproxy.Web, refresh bool) (complete bool, err error) {
+// apply brings firewall and HAProxy to the routes, as they are at some revisions of etcd. It is complete when nothing is left to be tried again.
+func (g *gateway) apply(ctx context.Context, routes []route.Route, web haproxy.Web, at route.Applied, refresh bool) (complete bool, err error) {
 	winners, _ := route.Contest(routes)
 	wanted := make(map[uint16]bool, len(winners)+len(web.Listeners))
 	for _, r := range winners {
@@ -225,6 +227,9 @@ func (g *gateway) apply(ctx context.Context, routes []route.Route, web haproxy.W
 	g.known.note(winners, web.Listeners, outcome, err)
 	if err := g.admit(ctx, outcome.Serving); err != nil {
 		return false, err
+	}
+	if err == nil && len(outcome.Refused) == 0 && !outcome.Waiting {
+		g.known.reached(at)
 	}
 	g.logRefused(outcome.Refused)
 	switch {

@@ -23,9 +23,6 @@ import (
 	"github.com/burano/burano/gateway/traffic"
 )
 
-// StatusSocket is where the daemon of a gateway tells how it is, for whoever may read it: root.
-const StatusSocket = "/run/burano-gateway.sock"
-
 // SealKey is where a gateway has the key that certificates for it are sealed to.
 const SealKey = "/etc/burano/gateway-seal.key"
 
@@ -35,6 +32,8 @@ type Status struct {
 	Trouble string    `json:"trouble,omitempty"` // why the routes could not be applied fully, or HAProxy does not tell what it counts
 	Applied time.Time `json:"applied,omitzero"`  // when the routes were last applied fully
 	Ports   []Port    `json:"ports"`
+	// Reached is up to which changes in etcd everything is served.
+	Reached route.Applied `json:"reached"`
 }
 
 // Port is a route that the gateway is to serve.
@@ -62,6 +61,7 @@ type knowledge struct {
 	refused map[uint16]string
 	trouble string
 	applied time.Time
+	at      route.Applied
 }
 
 func newKnowledge(socket string, etcd func() bool) *knowledge {
@@ -101,12 +101,19 @@ func (k *knowledge) noteServers(changed int) {
 	k.applied = time.Now()
 }
 
+// reached takes in up to which changes in etcd everything is served, and admitted by the firewall.
+func (k *knowledge) reached(at route.Applied) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	k.at = at
+}
+
 // status asks HAProxy what it counts, and adds what is known. The error is HAProxy's, and among the trouble.
 func (k *knowledge) status() (Status, error) {
 	listeners, err := k.listeners()
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	s := Status{Etcd: k.etcd(), Trouble: k.trouble, Applied: k.applied, Ports: make([]Port, 0, len(k.routes))}
+	s := Status{Etcd: k.etcd(), Trouble: k.trouble, Applied: k.applied, Reached: k.at, Ports: make([]Port, 0, len(k.routes))}
 	if err != nil && len(k.routes)+len(k.web) > 0 {
 		s.Trouble = cmp.Or(s.Trouble, err.Error())
 	}

@@ -103,7 +103,7 @@ type Vault = access.Vault
 // Config says what a cluster is made of.
 type Config struct {
 	Name        string       // of the cluster; becomes a part of the API server's name
-	Nodes       []Node       // masters first: one, three or five
+	Nodes       []Node       // masters first: one, three or five; or gateways alone
 	NodeNetwork netip.Prefix // where the nodes' fixed addresses are
 	// NodeNetwork6 is where their fixed addresses of IPv6 are, in a cluster whose Addressing has both.
 	NodeNetwork6 netip.Prefix
@@ -172,7 +172,7 @@ type Config struct {
 	Alive func() error
 }
 
-// Cluster is a Kubernetes cluster on servers. Its methods may be called at the same time.
+// Cluster is a Kubernetes cluster on servers, or gateways alone. Its methods may be called at the same time.
 type Cluster struct {
 	config Config
 	driver network.Driver
@@ -183,8 +183,9 @@ type Cluster struct {
 		name string
 	}
 
-	deploying sync.Mutex // one Deploy at a time
-	shrinking bool       // members of nodes that are not in config are still there
+	deploying  sync.Mutex // one Deploy at a time
+	publishing sync.Mutex // one Publish at a time
+	shrinking  bool       // members of nodes that are not in config are still there
 
 	connections *access.Connections
 
@@ -252,7 +253,7 @@ func NewCluster(config Config) (*Cluster, error) {
 	if config.Virtual.Address.IsValid() && len(config.gateways()) == 0 {
 		return nil, fmt.Errorf("the gateways are to share the address %s, and there is none that stays: have at least one, or no such address", config.Virtual.Address)
 	}
-	if masters%2 == 0 {
+	if masters%2 == 0 && !config.Alone() {
 		return nil, fmt.Errorf("a cluster has an odd number of masters, this one has %d", masters)
 	}
 	if config.Addressing == (network.Addressing{}) {
@@ -393,6 +394,9 @@ func (c *Cluster) bootstrapOn(ctx context.Context, master Node) (*rest.Config, e
 }
 
 func (c *Cluster) kubernetes(ctx context.Context, user, group string) (*rest.Config, error) {
+	if c.config.Alone() {
+		return nil, errAlone
+	}
 	authorities, err := c.authorities(ctx)
 	if err != nil {
 		return nil, err
@@ -454,6 +458,9 @@ func (c *Cluster) Credential(ctx context.Context, person Person) (pair pki.Pair,
 // Kubeconfig writes the access of a person. server is the URL they will use, or empty for the master's access address. Where there are several masters, each
 // gateway has a context of its own, called as it is, for when another one is away.
 func (c *Cluster) Kubeconfig(ctx context.Context, server string, person Person) ([]byte, error) {
+	if c.config.Alone() {
+		return nil, errAlone
+	}
 	user := pki.User{Name: person.User, Command: person.Command, Hint: person.Hint}
 	if len(person.Command) == 0 {
 		var err error

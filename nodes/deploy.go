@@ -118,6 +118,9 @@ type deployment struct {
 func (c *Cluster) Deploy(ctx context.Context) error {
 	c.deploying.Lock()
 	defer c.deploying.Unlock()
+	if c.config.Alone() {
+		return c.deployAlone(ctx)
+	}
 	return c.deploy(ctx)
 }
 

@@ -29,7 +29,11 @@ var diagnoseScript string
 // its server, and the console of one that cannot be reached are added to the error.
 func (c *Cluster) persist(ctx context.Context, node Node, name string, limit time.Duration, run func(context.Context) error) error {
 	for try := 1; ; try++ {
-		before := c.connectionsTo(node, c.master())
+		concerned := []Node{node}
+		if !c.config.Alone() {
+			concerned = append(concerned, c.master())
+		}
+		before := c.connectionsTo(concerned...)
 		err := limited(ctx, limit, run)
 		if err == nil || ctx.Err() != nil {
 			return err

@@ -32,7 +32,7 @@ func (d *deployment) listGateways(ctx context.Context, node Node, serve []Node) 
 	}
 	return d.guarded(ctx, node, []string{"etcd"}, func(ctx context.Context) error {
 		// Certificates are sealed for gateways of the cluster only.
-		err := etcd.Fold(ctx, client, route.KeysPrefix, func(held map[string]string) (map[string]string, error) {
+		_, err := etcd.Fold(ctx, client, route.KeysPrefix, func(held map[string]string) (map[string]string, error) {
 			wanted := map[string]string{}
 			for _, gateway := range d.cluster.config.staying() {
 				if value, there := held[route.KeyOf(gateway.Name)]; there && gateway.Role == Gateway {
@@ -44,7 +44,7 @@ func (d *deployment) listGateways(ctx context.Context, node Node, serve []Node) 
 		if err != nil {
 			return err
 		}
-		return etcd.Fold(ctx, client, route.GatewaysPrefix, func(held map[string]string) (map[string]string, error) {
+		_, err = etcd.Fold(ctx, client, route.GatewaysPrefix, func(held map[string]string) (map[string]string, error) {
 			wanted := map[string]string{}
 			for _, gateway := range d.cluster.config.staying() {
 				one := d.cluster.config.serving(gateway)
@@ -61,6 +61,7 @@ func (d *deployment) listGateways(ctx context.Context, node Node, serve []Node) 
 			}
 			return wanted, nil
 		})
+		return err
 	})
 }
 

@@ -123,6 +123,9 @@ func (d design) etcdNodes() []etcd.Node {
 
 // orders are the certificates that a node needs.
 func (d design) orders(node Node) map[string]pki.Order {
+	if d.cluster.Alone() {
+		return d.ordersAlone(node)
+	}
 	orders := d.driver.Orders(d.networkNode(node, 0), d.authorities)
 	add := func(more map[string]pki.Order) {
 		for name, order := range more {
@@ -162,14 +165,16 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		l.add(etcd.Member(etcdNode(node), d.authorities.Etcd.Trusted(), pairs[memberPair],
 			etcd.Peers{Stage: d.peers, Authority: d.authorities.EtcdPeers.Trusted(), Pair: pairs[peerPair]}))
 	}
-	l.add(etcd.Forwarder(d.etcdNodes()))
+	l.add(etcd.Forwarder(d.membersFor(node)))
 	cluster, networkNode := d.kube(), d.networkNode(node, mtu)
 	access := network.Access{Endpoint: etcd.LocalEndpoint, AuthorityFile: etcd.AuthorityFile, Authority: d.authorities.Etcd.Trusted(), Kubeconfig: cluster.Kubeconfig}
-	daemons, err := d.driver.Daemons(networkNode, pairs, access)
-	if err != nil {
-		return layout{}, err
+	if !d.cluster.Alone() {
+		daemons, err := d.driver.Daemons(networkNode, pairs, access)
+		if err != nil {
+			return layout{}, err
+		}
+		l.add(daemons...)
 	}
-	l.add(daemons...)
 	switch node.Role {
 	case Master:
 		server, err := cluster.APIServer(kubeNode(node), etcdNode(node).ClientURL(), d.authorities.Etcd.Trusted(), pairs)
@@ -214,7 +219,9 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		l.add(cluster.MinionForwarder(d.apis(), pairs))
 	case Gateway:
 		l.add(systemd.Unit{Name: "haproxy", Packaged: true})
-		l.add(d.apiForwarder(node))
+		if !d.cluster.Alone() {
+			l.add(d.apiForwarder(node))
+		}
 		if d.binary != "" {
 			l.add(d.gateway(node, pairs))
 			if d.cluster.Virtual.Address.IsValid() && d.shares {
@@ -290,7 +297,10 @@ func (d design) apiForwarder(node Node) systemd.Unit {
 // gateway is the unit that serves the routes through HAProxy.
 func (d design) gateway(node Node, pairs map[string]pki.Pair) systemd.Unit {
 	cert, key := etcdFiles(gatewayPair, pairs)
-	internal := slices.Concat([]netip.Prefix{d.cluster.Addressing.Pods, d.cluster.Addressing.Services}, d.cluster.networksOfNodes())
+	internal := d.cluster.networksOfNodes()
+	if !d.cluster.Alone() {
+		internal = slices.Concat([]netip.Prefix{d.cluster.Addressing.Pods, d.cluster.Addressing.Services}, internal)
+	}
 	if d.cluster.Addressing.Dual() {
 		internal = append(internal, d.cluster.Addressing.Pods6, d.cluster.Addressing.Services6, d.cluster.NodeNetwork6)
 	}

@@ -62,6 +62,9 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 		}
 		leaving = append(leaving, node)
 	}
+	if c.config.Alone() {
+		return c.removeAlone(ctx, leaving)
+	}
 	if !slices.ContainsFunc(c.config.masters(), func(node Node) bool { return !slices.Contains(names, node.Name) }) {
 		return fmt.Errorf("%s cannot be removed: cluster %s would have no master", strings.Join(names, ", "), c.config.Name)
 	}

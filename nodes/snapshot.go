@@ -14,6 +14,9 @@ import (
 
 // Snapshot writes the state of the cluster's etcd as it is now, with all that was acknowledged before, from a member that answers.
 func (c *Cluster) Snapshot(ctx context.Context, to io.Writer) error {
+	if c.config.Alone() {
+		return errAlone
+	}
 	authorities, err := c.authorities(ctx)
 	if err != nil {
 		return err

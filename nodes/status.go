@@ -66,6 +66,12 @@ func (c *Cluster) Status(ctx context.Context) Status {
 			a.noteNode(node, node.Problem)
 		})
 	}
+	if c.config.Alone() {
+		all.Go(func() { a.note("gateways", panics.Run(func() error { return a.stores(ctx) })) })
+		all.Wait()
+		slices.Sort(a.status.Problems)
+		return a.status
+	}
 	all.Go(func() {
 		a.status.Etcd = panics.Run(func() error { return a.etcd(ctx) })
 		a.note("etcd", a.status.Etcd)

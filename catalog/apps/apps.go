@@ -19,7 +19,7 @@ import (
 
 //go:embed all:io.murano all:io.murano.applications all:com.mirantis.docker.Interfaces all:com.mirantis.docker.kubernetes.KubernetesCluster
 //go:embed all:com.mirantis.docker.DockerStandaloneHost all:com.mirantis.docker.kubernetes.KubernetesPod all:com.example.docker.DockerApp
-//go:embed all:io.burano.Guestbook all:io.burano.HTTPd all:io.burano.HelmRelease all:io.burano.MariaDB all:io.burano.Nginx all:io.burano.PostgreSQL all:io.burano.Redis all:io.burano.Route
+//go:embed all:io.burano.Gateways all:io.burano.Guestbook all:io.burano.HTTPd all:io.burano.HelmRelease all:io.burano.MariaDB all:io.burano.Nginx all:io.burano.PostgreSQL all:io.burano.Redis all:io.burano.Route
 var folders embed.FS
 
 // Packages returns the embedded packages, ordered by name.

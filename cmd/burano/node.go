@@ -21,6 +21,7 @@ import (
 	"github.com/burano/burano/gateway/haproxy"
 	"github.com/burano/burano/gateway/outward"
 	"github.com/burano/burano/gateway/publish"
+	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/gateway/traffic"
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/etcd/restore"
@@ -174,7 +175,7 @@ func gatewayCommand() *cobra.Command {
 				return err
 			}
 			err = gateway.Run(command.Context(), gateway.Config{Etcd: client, Name: name, SealKey: key, HAProxy: listeners, Internal: networks, AllowSSH: from, Open: ports,
-				Metrics: told, StatusSocket: gateway.StatusSocket, Logger: slog.Default()})
+				Metrics: told, StatusSocket: route.StatusSocket, Logger: slog.Default()})
 			return errors.Join(err, client.Close())
 		},
 	}
@@ -225,7 +226,7 @@ func gatewayStatusCommand() *cobra.Command {
 		},
 	}
 	print.addFlag(command)
-	command.Flags().StringVar(&socket, "socket", gateway.StatusSocket, "where the daemon answers")
+	command.Flags().StringVar(&socket, "socket", route.StatusSocket, "where the daemon answers")
 	return command
 }
 

@@ -32,6 +32,7 @@ type Folder[T any] struct {
 	picture map[string]T
 	changed map[string]bool   // keys with another value than when it was asked last
 	whole   bool              // more than these has changed since then
+	at      int64             // the revision of etcd of the last change of the picture
 	bad     map[string]string // keys that decode refused, and why, so that each is logged once
 }
 
@@ -64,6 +65,13 @@ func (f *Folder[T]) Values() (list []T, known bool) {
 		list = append(list, f.picture[key])
 	}
 	return list, f.known
+}
+
+// Revision is that of etcd when the picture changed last; Values that are asked for afterwards have this change.
+func (f *Folder[T]) Revision() int64 {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.at
 }
 
 // Answers says whether etcd answered when it was asked last.
@@ -118,7 +126,7 @@ func (f *Folder[T]) follow(ctx context.Context, connected func()) error {
 	}
 	connected()
 	f.mutex.Lock()
-	f.picture, f.known = make(map[string]T, len(response.Kvs)), true
+	f.picture, f.known, f.at = make(map[string]T, len(response.Kvs)), true, response.Header.Revision
 	f.whole = true
 	for _, kv := range response.Kvs {
 		f.put(string(kv.Key), kv.Value)
@@ -151,6 +159,7 @@ func (f *Folder[T]) follow(ctx context.Context, connected func()) error {
 			continue
 		}
 		f.mutex.Lock()
+		f.at = news.Header.Revision
 		for _, event := range news.Events {
 			key := string(event.Kv.Key)
 			if event.Type == clientv3.EventTypeDelete {

@@ -145,16 +145,19 @@ func PutOnce(ctx context.Context, client *clientv3.Client, settings map[string]s
 	return nil
 }
 
-// Fold has the keys that begin with a prefix be what wanted makes of those that are there. client's user is Root.
-func Fold(ctx context.Context, client *clientv3.Client, prefix string, wanted func(held map[string]string) (map[string]string, error)) error {
-	return patiently(ctx, "write "+prefix+" into etcd", func(ctx context.Context) error {
+// Fold has the keys that begin with a prefix be what wanted makes of those that are there, and returns the revision of their last change, as far as keys tell
+// it that are there still. client's user is Root.
+func Fold(ctx context.Context, client *clientv3.Client, prefix string, wanted func(held map[string]string) (map[string]string, error)) (revision int64, err error) {
+	return revision, patiently(ctx, "write "+prefix+" into etcd", func(ctx context.Context) error {
 		response, err := client.Get(ctx, prefix, clientv3.WithPrefix())
 		if err != nil {
 			return err
 		}
 		held := make(map[string]string, len(response.Kvs))
+		revision = 0
 		for _, pair := range response.Kvs {
 			held[string(pair.Key)] = string(pair.Value)
+			revision = max(revision, pair.ModRevision)
 		}
 		keep, err := wanted(held)
 		if err != nil {
@@ -174,8 +177,12 @@ func Fold(ctx context.Context, client *clientv3.Client, prefix string, wanted fu
 		if len(changes) == 0 {
 			return nil
 		}
-		_, err = client.Txn(ctx).Then(changes...).Commit()
-		return err
+		done, err := client.Txn(ctx).Then(changes...).Commit()
+		if err != nil {
+			return err
+		}
+		revision = done.Header.Revision
+		return nil
 	})
 }
 

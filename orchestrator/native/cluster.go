@@ -53,6 +53,16 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 	}
 }
 
+// gatewayMethods are those of io.burano.Gateways, which are a cluster without anything else.
+func (c clusterClass) gatewayMethods() map[string]muranopl.NativeMethod {
+	return map[string]muranopl.NativeMethod{
+		methodDeploy: c.deploy, methodDestroy: c.destroy,
+		"scaleGatewaysUp": c.scaleUp(ofCluster(gateways)), "scaleGatewaysDown": c.scaleDown(ofCluster(gateways)),
+		methodRepairNode: c.repairNode, "replaceNode": c.replaceNode,
+		methodRenew: c.asItStands(c.renewCertificates), methodDefragment: c.asItStands(c.defragment),
+	}
+}
+
 // init has the cluster have the nodes that follow from what it had.
 func (c clusterClass) init(ctx context.Context, call muranopl.Call) (any, error) {
 	if err := c.clusters.masters.init(ctx, call); err != nil {
@@ -90,9 +100,17 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 	if err := c.keepGateways(ctx, object); err != nil {
 		return err
 	}
-	c.reports.inform(ctx, object, "Kubernetes cluster %s is up and running", object.Text("name"))
+	c.reportUp(ctx, object)
 	c.reportOptions(ctx, object)
 	return nil
+}
+
+func (c clusterClass) reportUp(ctx context.Context, object *muranopl.Object) {
+	what := "Kubernetes cluster %s is up and running"
+	if alone(object) {
+		what = "The gateways %s are up and running"
+	}
+	c.reports.inform(ctx, object, what, object.Text("name"))
 }
 
 // reportOptions says what became of options that Kubernetes has no part for any more.
@@ -284,7 +302,7 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 // unfit finds what a cluster cannot be by its model, and by what it was made with.
 func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems []error, err error) {
 	seen := map[string]bool{}
-	for _, other := range c.objects.all(classCluster) {
+	for _, other := range c.objects.clusters() {
 		members, err := c.members(ctx, other)
 		if err != nil {
 			return nil, err

@@ -84,7 +84,10 @@ type activeNode struct {
 
 // activeNodes lists the nodes that are to run, masters first: of all but the first master as many as the counts say.
 func activeNodes(cluster *muranopl.Object) []activeNode {
-	active := []activeNode{{cluster.Object("masterNode"), nodes.Master}}
+	var active []activeNode
+	if !alone(cluster) {
+		active = append(active, activeNode{cluster.Object("masterNode"), nodes.Master})
+	}
 	for _, list := range nodeLists(cluster) {
 		for _, node := range list.active() {
 			active = append(active, activeNode{node, list.role})
@@ -159,7 +162,11 @@ func (c *clusters) kubernetes(ctx context.Context, object *muranopl.Object) (*re
 
 // remaining is the cluster of an object (its property kubernetesCluster) that leaves the model, brought up; nil where the cluster goes as well.
 func (c *clusters) remaining(ctx context.Context, call muranopl.Call) (*muranopl.Object, error) {
-	was := call.Object.Object("kubernetesCluster")
+	return c.stillThere(ctx, call.Interpreter, call.Object.Object("kubernetesCluster"))
+}
+
+// stillThere is a cluster, brought up, if the model has it; else nil.
+func (c *clusters) stillThere(ctx context.Context, interpreter *muranopl.Interpreter, was *muranopl.Object) (*muranopl.Object, error) {
 	if was == nil {
 		return nil, nil
 	}
@@ -167,7 +174,7 @@ func (c *clusters) remaining(ctx context.Context, call muranopl.Call) (*muranopl
 	if cluster == nil {
 		return nil, nil
 	}
-	if _, err := call.Interpreter.Invoke(ctx, cluster, methodDeploy, nil); err != nil {
+	if _, err := interpreter.Invoke(ctx, cluster, methodDeploy, nil); err != nil {
 		return nil, err
 	}
 	return cluster, nil
@@ -356,7 +363,7 @@ func (c *clusters) facts(ctx context.Context, object *muranopl.Object) (*facts, 
 // shrink takes out of all clusters the nodes that run in them and are not wanted any more, once per task. It must be done before their
 // servers go.
 func (c *clusters) shrink(ctx context.Context) error {
-	return each(c.objects.all(classCluster), func(object *muranopl.Object) error { return c.shrinkOne(ctx, object) })
+	return each(c.objects.clusters(), func(object *muranopl.Object) error { return c.shrinkOne(ctx, object) })
 }
 
 func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error {
@@ -377,7 +384,7 @@ func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error
 			return err
 		}
 		staying = slices.DeleteFunc(staying, func(node nodes.Node) bool { return slices.Contains(gone, node.Name) })
-		if !slices.ContainsFunc(staying, func(node nodes.Node) bool { return node.Role == nodes.Minion }) {
+		if !alone(object) && !slices.ContainsFunc(staying, func(node nodes.Node) bool { return node.Role == nodes.Minion }) {
 			return fmt.Errorf("%s cannot be removed: of the nodes that are to stay Nova does not know %s any more, so that nobody would take the pods. "+
 				"Deploy the cluster with the nodes that it had, for new servers in the place of those that are gone, and make it smaller then",
 				strings.Join(leaving, ", "), strings.Join(gone, ", "))
@@ -436,6 +443,14 @@ func (c *clusters) remove(ctx context.Context, object *muranopl.Object, all []no
 		return err
 	}
 	return c.keepFacts(ctx, object, slices.DeleteFunc(slices.Clone(all), func(node nodes.Node) bool { return slices.Contains(leaving, node.Name) }))
+}
+
+// apiURL is that of the API, for users; "" where there is none.
+func apiURL(list []nodes.Node, virtual nodes.VirtualAddress) string {
+	if len(list) == 0 || nodes.Alone(list) {
+		return ""
+	}
+	return "https://" + netip.AddrPortFrom(apiAddress(list, virtual), kube.APIServerPort).String()
 }
 
 // apiAddress is where users reach the API: at the master, or where there are several, at the address that the gateways share, or at a gateway, which
@@ -497,13 +512,12 @@ func (c *clusters) masterStays(ctx context.Context, object *muranopl.Object, all
 
 // keepFacts keeps what a kubeconfig needs to know of the cluster.
 func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list []nodes.Node) error {
-	api := "https://" + netip.AddrPortFrom(apiAddress(list, virtualOf(object)), kube.APIServerPort).String()
 	own, further := c.nodeNetworks(object)
 	pods, err := c.podNetwork(ctx, object)
 	if err != nil {
 		return err
 	}
-	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: api, Nodes: list, Network: own, Further: further, Addressing: pods.Addressing,
+	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: apiURL(list, virtualOf(object)), Nodes: list, Network: own, Further: further, Addressing: pods.Addressing,
 		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(object), Gateways: gatewayFacts(object), Virtual: virtualOf(object),
 		Registry: registryName(object)})
 }

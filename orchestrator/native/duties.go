@@ -173,7 +173,7 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 		// A node that is not reached is for the look at its server to judge.
 		reached := slices.ContainsFunc(status.Nodes, func(node nodes.NodeStatus) bool { return node.Name == finding.Subject && node.Reached })
 		if reached && finding.Kind != kindLocked && !locked(status.Nodes, finding.Subject) {
-			findings[i].Repair, findings[i].Mends = repairOf(environment, cluster, len(known.Nodes), len(bad), finding)
+			findings[i].Repair, findings[i].Mends = repairOf(environment, cluster, len(known.Nodes), len(bad), nodes.Alone(known.Nodes), finding)
 		}
 	}
 	return findings
@@ -185,14 +185,14 @@ func locked(list []nodes.NodeStatus, name string) bool {
 }
 
 // repairOf is what mends the node that a finding is about, and what is said of it; nil where it is not allowed, or where so many nodes are bad that the fault may be
-// elsewhere.
-func repairOf(environment *keeper.Environment, cluster keeper.Cluster, all, bad int, finding keeper.Finding) (*keeper.Repair, string) {
+// elsewhere. Gateways alone are few, and independent of each other: of them one may always be bad.
+func repairOf(environment *keeper.Environment, cluster keeper.Cluster, all, bad int, alone bool, finding keeper.Finding) (*keeper.Repair, string) {
 	switch {
 	case !cluster.AutoRepair():
 		return nil, finding.Mends + ", or set the cluster's autoRepair to have Burano do so"
 	case environment.Failed:
 		return nil, finding.Mends + ". Burano does nothing by itself, because the environment's newest deployment failed"
-	case bad*3 > all:
+	case bad*3 > all && !(alone && bad == 1):
 		return nil, fmt.Sprintf("%s. Burano does nothing by itself, because more than a third of the nodes are bad (%d of %d), so that the fault may be elsewhere", finding.Mends, bad, all)
 	}
 	return &keeper.Repair{ObjectID: cluster.ObjectID, Method: methodRepairNode, Args: map[string]any{argumentNode: finding.Subject}, Cloud: true,

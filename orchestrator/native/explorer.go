@@ -146,7 +146,7 @@ func (e *explorer) externalNetwork(ctx context.Context, call muranopl.Call) (any
 	defer e.choosing.Unlock()
 	named, _ := call.Args["name"].(string)
 	region := e.regions.of(call.Object)
-	for _, cluster := range e.objects.all(classCluster) {
+	for _, cluster := range e.objects.clusters() {
 		if region == "" { // where all clusters are
 			named = cmp.Or(named, cluster.Text("externalNetwork"))
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/burano/burano/orchestrator/openstack"
@@ -149,6 +150,27 @@ func (h *heatStacks) template(ctx context.Context, s *heatStack) (map[string]any
 	defer s.mutex.Unlock()
 	err := h.learn(ctx, s)
 	return s.content.Template, err
+}
+
+// amend has the resources of a stack's template be what change makes of a copy of them, in one turn, without keeping it.
+func (h *heatStacks) amend(ctx context.Context, s *heatStack, change func(resources map[string]any)) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if err := h.learn(ctx, s); err != nil {
+		return err
+	}
+	made := maps.Clone(s.content.Template)
+	resources, _ := made["resources"].(map[string]any)
+	if resources = maps.Clone(resources); resources == nil {
+		resources = map[string]any{}
+	}
+	change(resources)
+	if made == nil {
+		made = map[string]any{}
+	}
+	made["resources"] = resources
+	s.content.Template = made
+	return nil
 }
 
 // replace replaces what begins with the prefix in a stack's template, without keeping it, and tells whether anything changed.

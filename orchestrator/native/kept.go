@@ -45,8 +45,8 @@ type keptServer struct {
 	keeper.Server
 	node  nodes.Node // of a cluster; the zero value for none
 	state openstack.ServerState
-	// others says that the cluster has other masters.
-	others bool
+	// others says that the cluster has other masters, and alone that it is of gateways only.
+	others, alone bool
 }
 
 func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper.Result, error) {
@@ -96,7 +96,7 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 			}
 			finding.ObjectID, finding.Subject = cluster.ObjectID, server.node.Name
 			if server.state.Down() && !server.node.Settings.Locked {
-				finding.Repair, finding.Mends = repairOf(environment, cluster, all, bad[cluster.ObjectID], finding)
+				finding.Repair, finding.Mends = repairOf(environment, cluster, all, bad[cluster.ObjectID], server.alone, finding)
 			}
 		}
 		result.Findings = append(result.Findings, finding)
@@ -197,7 +197,7 @@ func (k kept) list(ctx context.Context, environment *keeper.Environment) (server
 		for _, node := range known.Nodes {
 			if node.Server != "" && !node.Leaving {
 				of[node.Server] = cluster
-				servers = append(servers, keptServer{Server: keeper.Server{Name: node.Name, ID: node.Server}, node: node, others: masters > 1})
+				servers = append(servers, keptServer{Server: keeper.Server{Name: node.Name, ID: node.Server}, node: node, others: masters > 1, alone: nodes.Alone(known.Nodes)})
 			}
 		}
 	}

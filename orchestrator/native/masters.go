@@ -106,6 +106,9 @@ func (m furtherMasters) known(ctx context.Context, cluster *muranopl.Object) (ke
 
 // keep keeps how many masters there are before anything is made of them; deployed, that the cluster has as many as it is to have.
 func (m furtherMasters) keep(ctx context.Context, cluster *muranopl.Object, deployed bool) error {
+	if alone(cluster) {
+		return nil
+	}
 	known, err := m.known(ctx, cluster)
 	if err != nil {
 		return err

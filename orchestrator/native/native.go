@@ -41,6 +41,7 @@ const (
 	classPersistentVolume = "com.mirantis.docker.DockerPersistentVolume"
 	classAnyImage         = "com.example.docker.DockerApp"
 	classRoute            = "io.burano.Route"
+	classGateways         = "io.burano.Gateways"
 	packageCore           = "io.murano"
 	packageInterfaces     = "com.mirantis.docker.Interfaces"
 	packageCluster        = "com.mirantis.docker.kubernetes.KubernetesCluster"
@@ -48,6 +49,7 @@ const (
 	packageStandaloneHost = "com.mirantis.docker.DockerStandaloneHost"
 	packageAnyImage       = "com.example.docker.DockerApp"
 	packageRoute          = "io.burano.Route"
+	packageGateways       = "io.burano.Gateways"
 	methodDeploy          = "deploy"
 	methodBeginDeploy     = "beginDeploy"
 	methodEndDeploy       = "endDeploy"
@@ -169,6 +171,7 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 	hosting := &hosting{runtime: runtime, objects: objects, reports: reports}
 	pods := podClass{runtime, reports, once, hosting, clusters}
 	hosts := standaloneClass{runtime, regions, objects, reports, once, hosting, reached, clusters}
+	cluster := clusterClass{runtime, objects, reports, once, first, clusters}
 
 	language := core.Methods(host{runtime, regions}, config.Logger)
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
@@ -186,13 +189,14 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 		packageCore:       language,
 		packageInterfaces: {classApplication: application{runtime, objects, pods, hosts}.methods()},
 		packageCluster: {
-			classCluster:     clusterClass{runtime, objects, reports, once, first, clusters}.methods(),
+			classCluster:     cluster.methods(),
 			classMinionGroup: groups{runtime}.methods(),
 		},
 		packagePod:            {classPod: pods.methods()},
 		packageStandaloneHost: {classStandaloneHost: hosts.methods()},
 		packageAnyImage:       {classAnyImage: anyImage{}.methods()},
-		packageRoute:          {classRoute: routeClass{runtime, regions, reports, clusters}.methods()},
+		packageGateways:       {classGateways: cluster.gatewayMethods()},
+		packageRoute:          {classRoute: routeClass{runtime, objects, first, regions, reports, clusters}.methods()},
 		packageHelmRelease:    {classHelmRelease: helmClass{runtime, reports, pods}.methods()},
 	}, own
 }

@@ -22,7 +22,7 @@ const propertyNode = "node"
 // and takes those of the other nodes out. It returns the servers of the ones, the former ones of nodes that are replaced among them, and the
 // instances of the others.
 func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []nodeServer, idle []*muranopl.Object, err error) {
-	all := c.objects.all(classCluster)
+	all := c.objects.clusters()
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
@@ -176,8 +176,10 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 			continue // all else that the stack has of it stays as it is
 		}
 		allowed := []any{}
-		for _, pods := range config.Addressing.PodRanges() {
-			allowed = append(allowed, pods.String())
+		if !alone(cluster) {
+			for _, pods := range config.Addressing.PodRanges() {
+				allowed = append(allowed, pods.String())
+			}
 		}
 		if node.role == nodes.Gateway {
 			allowed = append(allowed, virtual...)
@@ -261,7 +263,7 @@ func (c *clusters) release(ctx context.Context, cluster *muranopl.Object) error 
 	return c.stacks.keep(ctx, own)
 }
 
-// nodeRules says what a node lets in: everything from the cluster's own networks, SSH from these ranges (nil for everywhere), and what its role
+// nodeRules says what a node lets in: everything from the cluster's own networks (no pods where there are none), SSH from these ranges (nil for everywhere), and what its role
 // offers to the public network. On
 // gateways the daemon closes again what is not published.
 func nodeRules(role nodes.Role, network, pods netip.Prefix, public string, sshFrom []string) []any {
@@ -272,7 +274,10 @@ func nodeRules(role nodes.Role, network, pods netip.Prefix, public string, sshFr
 		}
 		return made
 	}
-	rules := []any{rule(network.String(), "", 0, 0), rule(pods.String(), "", 0, 0)}
+	rules := []any{rule(network.String(), "", 0, 0)}
+	if pods.IsValid() {
+		rules = append(rules, rule(pods.String(), "", 0, 0))
+	}
 	everywhere := len(sshFrom) == 0
 	if everywhere {
 		sshFrom = []string{"0.0.0.0/0"}

@@ -41,6 +41,22 @@ func (o objects) all(class string) []*muranopl.Object {
 	return found
 }
 
+// clusters returns every cluster, and all gateways without one.
+func (o objects) clusters() []*muranopl.Object {
+	return append(o.all(classCluster), o.all(classGateways)...)
+}
+
+// clusterOf is whose node an instance, or another object, is; nil for nobody's.
+func clusterOf(object *muranopl.Object) *muranopl.Object {
+	if cluster := object.Find(classCluster); cluster != nil {
+		return cluster
+	}
+	return object.Find(classGateways)
+}
+
+// alone says whether a cluster is of gateways and nothing else.
+func alone(cluster *muranopl.Object) bool { return cluster.Class().Is(classGateways) }
+
 // each calls do for every object at once, waits for all, and joins their errors.
 func each(objects []*muranopl.Object, do func(*muranopl.Object) error) error {
 	errs := make([]error, len(objects))

@@ -168,6 +168,9 @@ func (c *clusters) madeWith(ctx context.Context, object *muranopl.Object) (made 
 
 // keepPodNetwork notes what a cluster is made with, before its nodes are set up.
 func (c *clusters) keepPodNetwork(ctx context.Context, object *muranopl.Object) error {
+	if alone(object) {
+		return nil
+	}
 	made, err := c.podNetwork(ctx, object)
 	if err != nil {
 		return err
@@ -185,8 +188,12 @@ func (c *clusters) keepPodNetwork(ctx context.Context, object *muranopl.Object) 
 	return c.runtime.SetAttribute(ctx, object, attributeNetwork, string(made.kind))
 }
 
-// podNetwork is what connects the pods of a cluster: what it was made with, whatever the model says, or is to be made with.
+// podNetwork is what connects the pods of a cluster: what it was made with, whatever the model says, or is to be made with. Gateways without a cluster have
+// none.
 func (c *clusters) podNetwork(ctx context.Context, object *muranopl.Object) (podNetwork, error) {
+	if alone(object) {
+		return podNetwork{}, nil
+	}
 	made, there, err := c.madeWith(ctx, object)
 	if err != nil {
 		return made, err
@@ -208,6 +215,9 @@ func (c *clusters) podNetwork(ctx context.Context, object *muranopl.Object) (pod
 
 // checkPodNetwork finds what keeps a cluster from having, or a cluster that is there from keeping, the network of pods that the model says.
 func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object) (problems []error, err error) {
+	if alone(object) {
+		return nil, nil
+	}
 	made, there, err := c.madeWith(ctx, object)
 	if err != nil {
 		return nil, err
@@ -356,7 +366,7 @@ func public6(object *muranopl.Object) string {
 
 // refused is part of nodeServers.
 func (c *clusters) refused(ctx context.Context) (refused []engine.Refusal, err error) {
-	for _, object := range c.objects.all(classCluster) {
+	for _, object := range c.objects.clusters() {
 		problems, err := c.unfit(ctx, object)
 		if err != nil {
 			return nil, err
@@ -446,6 +456,9 @@ func (c *clusters) knownNetwork(ctx context.Context) (known netip.Prefix) {
 
 // separate makes sure that the pods and Services of a cluster that is about to be made are not where its nodes are.
 func (c *clusters) separate(ctx context.Context, object *muranopl.Object, own netip.Prefix) error {
+	if alone(object) {
+		return nil
+	}
 	_, there, err := c.madeWith(ctx, object)
 	if err != nil || there {
 		return err

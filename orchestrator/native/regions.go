@@ -101,7 +101,7 @@ func (r regions) check(ctx context.Context, environment *muranopl.Object, made s
 				return true
 			}
 			elsewhere[region] = object
-			if object.Class().Is(classInstance) && object.Find(classCluster) != nil {
+			if object.Class().Is(classInstance) && clusterOf(object) != nil {
 				problems = append(problems, fault.New(fault.Invalid, "node %s is to stand in region %s: all nodes of a cluster stand in the environment's region, which is %s. "+
 					"Leave regionName out, or make an environment there", object.Text("name"), region, own))
 			}

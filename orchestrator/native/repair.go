@@ -80,6 +80,6 @@ func (c clusterClass) rejoin(ctx context.Context, object *muranopl.Object, known
 	if err := live.Deploy(ctx); err != nil {
 		return err
 	}
-	c.reports.inform(ctx, object, "Kubernetes cluster %s is up and running", object.Text("name"))
+	c.reportUp(ctx, object)
 	return nil
 }

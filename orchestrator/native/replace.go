@@ -45,7 +45,7 @@ func (c *clusters) postpone(changes []*openstack.ServerChange, active []nodeServ
 }
 
 func (c *clusters) means(ctx context.Context) (texts []string) {
-	for _, object := range c.objects.all(classCluster) {
+	for _, object := range c.objects.clusters() {
 		due, err := c.due(ctx, object)
 		if err != nil {
 			continue

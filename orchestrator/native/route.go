@@ -30,12 +30,14 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// routeClass is io.burano.Route. In the cluster it is a Service without a selector, with an EndpointSlice that names the servers, and an Ingress
+// routeClass is io.burano.Route. Gateways of their own are told of it (ownRoute). In a cluster it is a Service without a selector, with an EndpointSlice that names the servers, and an Ingress
 // where there is a host: the publisher makes of them what it makes of those of pods.
 type routeClass struct {
 	runtime interface {
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
+	objects  objects
+	own      *ownStack
 	regions  regions
 	reports  reports
 	clusters *clusters
@@ -56,22 +58,27 @@ const publishLimit = 40 * time.Second
 const refusalLimit = 4 * time.Second
 
 func (r routeClass) methods() map[string]muranopl.NativeMethod {
-	return map[string]muranopl.NativeMethod{"backends": r.backends, "publish": r.publish, "withdraw": r.withdraw}
+	return map[string]muranopl.NativeMethod{"publisher": r.publisher, "backends": r.backends, "letIn": r.letIn, "publish": r.publish, "withdraw": r.withdraw}
+}
+
+// publisher returns whose gateways publish the route: a cluster's, or those that are nothing else.
+func (r routeClass) publisher(_ context.Context, call muranopl.Call) (any, error) {
+	cluster, gateways := call.Object.Object("kubernetesCluster"), call.Object.Object("gateways")
+	switch {
+	case cluster != nil && gateways != nil:
+		return nil, fault.New(fault.Invalid, "%s names both a kubernetesCluster and gateways: name the one whose gateways are to publish it", call.Object)
+	case cluster != nil:
+		return cluster, nil
+	case gateways != nil:
+		return gateways, nil
+	}
+	return nil, fault.New(fault.Invalid, "%s names no gateways: name a kubernetesCluster, or gateways of their own (%s)", call.Object, classGateways)
 }
 
 // backends returns the servers of the route's application, and those that it names itself, each once.
 func (r routeClass) backends(_ context.Context, call muranopl.Call) (any, error) {
-	servers := call.Object.Objects("servers")
-	if application := call.Object.Object("application"); application != nil {
-		application.Walk(func(object *muranopl.Object) bool {
-			if object.Class().Is(classInstance) {
-				servers = append(servers, object)
-			}
-			return true
-		})
-	}
 	var backends []any
-	for _, server := range servers {
+	for _, server := range routeServers(call.Object) {
 		if region := r.regions.of(server); region != "" {
 			return nil, fault.New(fault.Invalid, "%s is in region %s: gateways publish servers of their own region only, which is the environment's", server, region)
 		}
@@ -88,8 +95,96 @@ func (r routeClass) backends(_ context.Context, call muranopl.Call) (any, error)
 	return backends, nil
 }
 
+// routeServers are the servers of a route's application, and those that it names itself.
+func routeServers(route *muranopl.Object) []*muranopl.Object {
+	servers := route.Objects("servers")
+	if application := route.Object("application"); application != nil {
+		application.Walk(func(object *muranopl.Object) bool {
+			if object.Class().Is(classInstance) {
+				servers = append(servers, object)
+			}
+			return true
+		})
+	}
+	return servers
+}
+
+// letIn has the template let gateways reach the servers' ports, by rules in the security groups that these were given, and takes out those rules that no route
+// of the model needs. Neutron takes no rule twice: routes that need the same have one together, called by the route that was there first.
+func (r routeClass) letIn(ctx context.Context, call muranopl.Call) (any, error) {
+	manager, _ := call.Args["manager"].(*muranopl.Object)
+	type need struct {
+		group, gateways string
+		port            int
+	}
+	needs := map[need]string{} // the name of a rule for it
+	for _, route := range append(r.objects.all(classRoute), call.Object) {
+		publisher := cmp.Or(route.Object("kubernetesCluster"), route.Object("gateways"))
+		if publisher == nil || route == call.Object && r.objects.find(route.ID()) == nil {
+			continue
+		}
+		for _, server := range routeServers(route) {
+			called, _ := server.Get("securityGroupName") // null for the group of all servers
+			group, err := call.Interpreter.Invoke(ctx, manager, "resource", map[string]any{"groupName": called})
+			if err != nil {
+				return nil, err
+			}
+			one := need{fmt.Sprint(group), publisher.ID() + "-gateway", route.Int("port")}
+			if route == call.Object {
+				needs[one] = route.ID() + "-" + one.group
+			} else if _, there := needs[one]; !there {
+				needs[one] = "" // it makes one itself
+			}
+		}
+	}
+	own, changed := r.clusters.stacks.own(), false
+	err := r.clusters.stacks.amend(ctx, own, func(resources map[string]any) {
+		for name, resource := range resources {
+			described, _ := resource.(map[string]any)
+			properties, _ := described["properties"].(map[string]any)
+			to, _ := properties["security_group"].(map[string]any)
+			from, _ := properties["remote_group"].(map[string]any)
+			if described["type"] != typeRule || to == nil || from == nil {
+				continue
+			}
+			var port int
+			_ = convert(properties["port_range_min"], &port)
+			one := need{fmt.Sprint(to["get_resource"]), fmt.Sprint(from["get_resource"]), port}
+			if _, needed := needs[one]; needed {
+				needs[one] = ""
+			} else if strings.HasSuffix(one.gateways, "-gateway") && strings.HasSuffix(name, "-"+one.group) {
+				delete(resources, name)
+				changed = true
+			}
+		}
+		for one, name := range needs {
+			if name == "" {
+				continue
+			}
+			changed = true
+			resources[name] = map[string]any{"type": typeRule, "properties": map[string]any{"security_group": map[string]any{"get_resource": one.group}, "direction": "ingress", "ethertype": "IPv4",
+				"protocol": "tcp", "port_range_min": int64(one.port), "port_range_max": int64(one.port), "remote_group": map[string]any{"get_resource": one.gateways}}}
+		}
+	})
+	if err != nil || !changed {
+		return nil, err
+	}
+	r.own.tidyAtEnd(call.Interpreter)
+	own.mutex.Lock()
+	defer own.mutex.Unlock()
+	return nil, r.clusters.stacks.keep(ctx, own)
+}
+
+const typeRule = "OS::Neutron::SecurityGroupRule"
+
 // publish makes the route's objects be what is wanted, and waits until the gateways serve.
 func (r routeClass) publish(ctx context.Context, call muranopl.Call) (any, error) {
+	if err := r.withdrawElsewhere(ctx, call); err != nil {
+		return nil, err
+	}
+	if own := call.Object.Object("gateways"); own != nil {
+		return nil, r.publishOwn(ctx, call, own)
+	}
 	route, err := routeOf(call)
 	if err != nil {
 		return nil, err
@@ -117,8 +212,11 @@ func (r routeClass) publish(ctx context.Context, call muranopl.Call) (any, error
 	return nil, call.Object.Set("endpoints", endpoints)
 }
 
-// withdraw takes the route's objects out of its cluster, unless that goes as well.
+// withdraw takes the route's objects out of its cluster, or it out of its gateways, unless that goes as well.
 func (r routeClass) withdraw(ctx context.Context, call muranopl.Call) (any, error) {
+	if own := call.Object.Object("gateways"); own != nil {
+		return nil, r.withdrawFrom(ctx, call, own)
+	}
 	cluster, err := r.clusters.remaining(ctx, call)
 	if cluster == nil {
 		return nil, err
@@ -149,19 +247,29 @@ func routeOf(call muranopl.Call) (serverRoute, error) {
 		return route, fault.New(fault.Invalid, "%s has a host and a gatewayPort: hosts are published at port 80, and at 443 with a certificate. Leave gatewayPort out", object)
 	case route.host == "" && (route.secret != "" || route.path != "/"):
 		return route, fault.New(fault.Invalid, "%s has a path or a certificate, which are for hosts: name a host, or leave them out", object)
+	case object.Text("tls")+object.Text("certificateChain")+object.Text("certificateKey") != "":
+		return route, fault.New(fault.Invalid, "%s has tls, a certificateChain or a certificateKey, which are for gateways of their own (%s): in a cluster name the Secret with the certificate (certificate)",
+			object, classGateways)
 	}
+	var err error
+	route.addresses, err = serverAddresses(call, object.Object("kubernetesCluster"))
+	return route, err
+}
+
+// serverAddresses are those of the servers that a call is about, in order.
+func serverAddresses(call muranopl.Call, of *muranopl.Object) (addresses []string, err error) {
 	servers, _ := call.Args["servers"].([]any)
 	for _, one := range servers {
 		server, _ := one.(map[string]any)
 		text, _ := server["address"].(string)
 		address, err := netip.ParseAddr(text)
 		if err != nil || !address.Is4() {
-			return route, fault.New(fault.Invalid, "server %v has no IPv4 address that the gateways of %s could reach, but %q", server["name"], object.Object("kubernetesCluster"), text)
+			return nil, fault.New(fault.Invalid, "server %v has no IPv4 address that the gateways of %s could reach, but %q", server["name"], of, text)
 		}
-		route.addresses = append(route.addresses, address.String())
+		addresses = append(addresses, address.String())
 	}
-	slices.Sort(route.addresses)
-	return route, nil
+	slices.Sort(addresses)
+	return addresses, nil
 }
 
 // labels are those of its objects.

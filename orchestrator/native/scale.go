@@ -44,6 +44,9 @@ type nodeList struct {
 
 // nodeLists are all of a cluster.
 func nodeLists(cluster *muranopl.Object) []nodeList {
+	if alone(cluster) {
+		return []nodeList{{gateways, cluster}}
+	}
 	lists := []nodeList{{masters, cluster}, {minions, cluster}}
 	for _, group := range cluster.Objects(propertyGroups) {
 		lists = append(lists, nodeList{grouped, group})
@@ -197,8 +200,11 @@ func (c clusterClass) redeploy(ctx context.Context, call muranopl.Call, otherGat
 	return c.retell(ctx, call)
 }
 
-// retell deploys the applications of a cluster again, which tell by which gateways they can be reached.
+// retell deploys the applications of a cluster again, which tell by which gateways they can be reached. Routes of gateways of their own only say so.
 func (c clusterClass) retell(ctx context.Context, call muranopl.Call) error {
+	if alone(call.Object) {
+		return c.clusters.retellRoutes(ctx, call.Object)
+	}
 	var pods []*muranopl.Object
 	for _, pod := range c.objects.all(classPod) {
 		if pod.Object("kubernetesCluster") == call.Object {

@@ -272,7 +272,7 @@ func (c *clusters) heed(ctx context.Context, changes []*openstack.ServerChange, 
 		if i < 0 || change.Property != "image" {
 			continue
 		}
-		cluster := active[i].instance.Find(classCluster)
+		cluster := clusterOf(active[i].instance)
 		if cluster == nil {
 			continue
 		}

@@ -120,7 +120,7 @@ func (c *clusters) former(ctx context.Context, object *muranopl.Object) (*nodes.
 // where that one has another master through some of its own.
 func (c *clusters) saveBefore(ctx context.Context, object *muranopl.Object, changes *nodes.Cluster, change string) (wait func()) {
 	wait = func() {}
-	if c.server.Snapshots == nil {
+	if c.server.Snapshots == nil || alone(object) { // what gateways serve is kept with Burano
 		return wait
 	}
 	cluster, known, err := c.former(ctx, object)

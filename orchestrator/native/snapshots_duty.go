@@ -42,8 +42,8 @@ func (s scheduled) Every() time.Duration { return snapshotPause }
 func (s scheduled) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	for _, cluster := range environment.Clusters {
 		every := time.Duration(number(cluster.Properties["snapshotEvery"], defaultSnapshotHours)) * time.Hour
-		if every == 0 {
-			continue
+		if _, kubernetes := cluster.Properties["masterNode"]; every == 0 || !kubernetes && cluster.Properties["gatewayNodes"] != nil {
+			continue // gateways alone have nothing that Burano does not
 		}
 		list, err := s.Snapshots.Snapshots(ctx, store.SnapshotFilter{EnvironmentID: environment.ID, ClusterID: cluster.ObjectID})
 		if err != nil {

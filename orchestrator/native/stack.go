@@ -305,7 +305,7 @@ func (s *ownStack) tidyAtEnd(interpreter *muranopl.Interpreter) {
 // tidy takes out of the stack what nobody wants any more; one in which nothing stands but the environment's network and the security
 // groups of servers is deleted. These are still wanted, and made again with the next server.
 func (s *ownStack) tidy(ctx context.Context, interpreter *muranopl.Interpreter, environment *muranopl.Object) error {
-	if s.region == "" && len(s.objects.all(classCluster)) > 0 {
+	if s.region == "" && len(s.objects.clusters()) > 0 {
 		return s.push(ctx, interpreter)
 	}
 	own := s.stack()

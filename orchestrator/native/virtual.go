@@ -104,7 +104,7 @@ func (c *clusters) checkVirtual(ctx context.Context, cluster *muranopl.Object) (
 		return nil, nil
 	}
 	name := cluster.Text("name")
-	for _, other := range c.objects.all(classCluster) {
+	for _, other := range c.objects.clusters() {
 		if other != cluster && other.Object(propertyVirtual) == shared {
 			problems = append(problems, fmt.Errorf("clusters %s and %s have the same virtualAddress: give each an io.murano.SharedIp of its own", name, other.Text("name")))
 		}

@@ -25,7 +25,7 @@ var mayImport = map[string][]string{
 	"web":                 {"orchestrator", "catalog", "internal"},
 	"web/client":          {"catalog", "internal"}, // others use it: nothing of the server comes with it
 	"orchestrator":        {"catalog", "nodes", "gateway/route", "gateway/traffic", "internal"},
-	"nodes":               {"gateway/route", "gateway/traffic", "internal/panics", "internal/wait"},
+	"nodes":               {"gateway/route", "gateway/seal", "gateway/traffic", "internal/panics", "internal/wait"},
 	"gateway":             {"internal/wait"},
 	"catalog":             {"internal"},
 	"images":              {},

@@ -14,6 +14,9 @@ import (
 // ClusterClass is the class whose objects are Kubernetes clusters.
 const ClusterClass = "com.mirantis.docker.kubernetes.KubernetesCluster"
 
+// GatewaysClass is the class whose objects are gateways without a cluster. What is asked of a cluster's nodes is asked of them, too.
+const GatewaysClass = "io.burano.Gateways"
+
 // Cluster is a Kubernetes cluster: what it is made of and how it is now.
 type Cluster struct {
 	Name string `json:"name" yaml:"name"`
@@ -202,21 +205,28 @@ func (c *Client) GiveSSHKey(ctx context.Context, environment, cluster, node, pri
 	return found.PublicKey, c.Call(ctx, http.MethodPut, path, map[string]string{"private_key": private}, &found)
 }
 
-// ClusterID returns the id of the environment's cluster of that name or id, or of its only one when none is named.
+// ClusterID returns the id of the environment's cluster, or of its gateways without one, of that name or id. When none is named it is the only cluster, or, where there is
+// none, the only gateways.
 func (e Environment) ClusterID(wanted string) (id string, err error) {
-	var names []string
+	var names, gateways []string
+	var alone string
 	for _, service := range e.Services {
 		header, _ := service["?"].(map[string]any)
 		kind, _ := header["type"].(string)
-		if kind, _, _ = strings.Cut(kind, "/"); kind != ClusterClass {
-			continue
-		}
+		kind, _, _ = strings.Cut(kind, "/")
 		name, _ := service["name"].(string)
 		key, _ := header["id"].(string)
-		if wanted == "" || wanted == name || wanted == key {
+		switch {
+		case kind == ClusterClass && (wanted == "" || wanted == name || wanted == key), kind == GatewaysClass && (wanted == name || wanted == key):
 			id = key
 			names = append(names, name)
+		case kind == GatewaysClass && wanted == "":
+			alone = key
+			gateways = append(gateways, name)
 		}
+	}
+	if len(names) == 0 {
+		id, names = alone, gateways
 	}
 	switch {
 	case len(names) == 1:

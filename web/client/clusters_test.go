@@ -25,6 +25,18 @@ func TestAClusterIsFoundByItsNameOrBecauseItIsTheOnlyOne(t *testing.T) {
 	require.ErrorContains(t, err, "a, c")
 	_, err = environment.ClusterID("b")
 	require.ErrorContains(t, err, `no cluster "b"`)
+	environment.Services = append(environment.Services, service(GatewaysClass, "4", "doors"))
+	id, err = environment.ClusterID("doors")
+	require.NoError(t, err)
+	require.Equal(t, "4", id)
+	environment.Services = environment.Services[2:]
+	id, err = environment.ClusterID("")
+	require.NoError(t, err)
+	require.Equal(t, "3", id, "gateways without a cluster are meant only where there is no cluster")
+	environment.Services = environment.Services[1:]
+	id, err = environment.ClusterID("")
+	require.NoError(t, err)
+	require.Equal(t, "4", id)
 }
 
 func TestALogOfAPodThatBreaksOffGoesOnWhereItWas(t *testing.T) {

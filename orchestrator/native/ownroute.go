@@ -1,0 +1,135 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+)
+
+// publishOwn has gateways of their own serve the route.
+func (r routeClass) publishOwn(ctx context.Context, call muranopl.Call, own *muranopl.Object) error {
+	wanted, err := publicationOf(call, own)
+	if err != nil {
+		return err
+	}
+	live, err := r.clusters.live(own)
+	if err != nil {
+		return err
+	}
+	err = r.runtime.Step(ctx, call.Object, "publish the servers", func(ctx context.Context) error { return live.Publish(ctx, call.Object.ID(), &wanted) })
+	if err != nil {
+		return err
+	}
+	var endpoints []any
+	for _, endpoint := range endpointsOf(wanted, gatewayAddresses(own)) {
+		endpoints = append(endpoints, endpoint)
+		r.reports.inform(ctx, call.Object, "%s is available at %s", wanted.Name, endpoint)
+	}
+	return call.Object.Set("endpoints", endpoints)
+}
+
+// withdrawElsewhere takes the route out of gateways of their own that it has named before.
+func (r routeClass) withdrawElsewhere(ctx context.Context, call muranopl.Call) error {
+	for _, other := range r.objects.all(classGateways) {
+		if other == call.Object.Object("gateways") {
+			continue
+		}
+		published, err := nodes.Published(ctx, vault{r.clusters.runtime, other.ID()}, call.Object.ID())
+		if err == nil && published != nil {
+			err = r.withdrawFrom(ctx, call, other)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withdrawFrom takes the route out of gateways of their own, unless these go as well.
+func (r routeClass) withdrawFrom(ctx context.Context, call muranopl.Call, own *muranopl.Object) error {
+	there, err := r.clusters.stillThere(ctx, call.Interpreter, own)
+	if err != nil || there == nil {
+		return err
+	}
+	live, err := r.clusters.live(there)
+	if err != nil {
+		return err
+	}
+	return r.runtime.Step(ctx, call.Object, "take the servers from the gateways", func(ctx context.Context) error { return live.Publish(ctx, call.Object.ID(), nil) })
+}
+
+// publicationOf is what the route asks of gateways of their own.
+func publicationOf(call muranopl.Call, own *muranopl.Object) (nodes.Publication, error) {
+	object := call.Object
+	wanted := nodes.Publication{Name: object.Text("name"), Host: object.Text("host"), TLS: nodes.TLS(object.Text("tls")), Chain: []byte(object.Text("certificateChain")), Key: []byte(object.Text("certificateKey"))}
+	refuse := func(format string, args ...any) (nodes.Publication, error) {
+		return wanted, fault.New(fault.Invalid, format, append([]any{object}, args...)...)
+	}
+	port := object.Int("port")
+	switch {
+	case object.Text("certificate") != "":
+		return refuse("%s names a Secret with a certificate, which gateways without a Kubernetes do not have: set tls to %s, and give certificateChain and certificateKey", nodes.OpensTLS)
+	case wanted.Host != "" && object.Int("gatewayPort") != 0:
+		return refuse("%s has a host and a gatewayPort: hosts are published at port 80, and at 443 with TLS. Leave gatewayPort out")
+	case wanted.Host == "" && (wanted.TLS != nodes.NoTLS || object.Text("path") != "/"):
+		return refuse("%s has a path or tls, which are for hosts: name a host, or leave them out")
+	case wanted.TLS != nodes.OpensTLS && len(wanted.Chain)+len(wanted.Key) > 0:
+		return refuse("%s has a certificate for TLS that the gateways do not open: set tls to %s, or leave certificateChain and certificateKey out", nodes.OpensTLS)
+	case len(wanted.Chain) == 0 && len(wanted.Key) > 0 || len(wanted.Chain) > 0 && len(wanted.Key) == 0:
+		return refuse("%s has a certificateChain or a certificateKey, and not the other one: give both, or none for a certificate that each gateway signs itself")
+	case wanted.TLS == nodes.PassTLS && object.Text("path") != "/":
+		return refuse("%s has a path, and passes TLS through, in which nobody sees paths: leave the path out, or set tls to %s", nodes.OpensTLS)
+	case wanted.Host == "":
+		wanted.Port = uint16(cmp.Or(object.Int("gatewayPort"), port))
+	case wanted.TLS != nodes.PassTLS:
+		wanted.Path = object.Text("path")
+	}
+	addresses, err := serverAddresses(call, own)
+	for _, address := range addresses {
+		wanted.Backends = append(wanted.Backends, route.Backend{Address: address, Port: uint16(port), Ready: true})
+	}
+	return wanted, err
+}
+
+// retellRoutes has the routes of gateways of their own say where these serve them now.
+func (c *clusters) retellRoutes(ctx context.Context, own *muranopl.Object) error {
+	for _, object := range c.objects.all(classRoute) {
+		if object.Object("gateways") != own {
+			continue
+		}
+		published, err := nodes.Published(ctx, vault{c.runtime, own.ID()}, object.ID())
+		if err != nil || published == nil {
+			return err
+		}
+		endpoints := []any{}
+		for _, endpoint := range endpointsOf(*published, gatewayAddresses(own)) {
+			endpoints = append(endpoints, endpoint)
+		}
+		if err := object.Set("endpoints", endpoints); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endpointsOf are where gateways serve it.
+func endpointsOf(published nodes.Publication, gateways []string) (endpoints []string) {
+	if published.Host == "" {
+		for _, address := range gateways {
+			endpoints = append(endpoints, net.JoinHostPort(address, strconv.Itoa(int(published.Port))))
+		}
+		return endpoints
+	}
+	scheme := "http"
+	if published.TLS != nodes.NoTLS {
+		scheme = "https"
+	}
+	return []string{scheme + "://" + published.Host + "/" + strings.TrimPrefix(published.Path, "/")}
+}
