@@ -20,8 +20,8 @@ import (
 	"github.com/haproxytech/client-native/v6/models"
 )
 
-// file is HAProxy's configuration file, which is ours alone. It is replaced as a whole: where more changes than servers, a candidate is written, HAProxy
-// checks this very file, and then it is renamed into place. Beside it lies the last one that HAProxy really ran with.
+// file is HAProxy's configuration file, which is ours alone. It is replaced as a whole: where more changes than servers, HAProxy
+// checks what is new of it, and then it is renamed into place. Beside it lies the last one that HAProxy really ran with.
 type file struct {
 	config Config
 	client configuration.Configuration // renders sections; its own file has the base alone
@@ -31,6 +31,7 @@ type file struct {
 	is       map[string]listener
 	skeleton [sha256.Size]byte // of it
 	good     [sha256.Size]byte // of the last good one
+	checked  bool              // HAProxy has checked all of it, or run with it
 	behind   bool              // on the disk are other servers than in present
 	writes   int               // how often another one took its place, or was read
 }
@@ -73,7 +74,7 @@ func openFile(ctx context.Context, c Config) (*file, error) {
 		for _, l := range f.is {
 			next.place(l, checked)
 		}
-		return f, f.commit(context.WithoutCancel(ctx), next, f.is, true) // a daemon that is asked to stop has not failed
+		return f, f.commit(context.WithoutCancel(ctx), next, f.is, &next) // a daemon that is asked to stop has not failed
 	}
 	return f, nil
 }
@@ -106,6 +107,7 @@ func (f *file) load() error {
 	if content, err := os.ReadFile(f.lastGood()); err == nil {
 		f.good = readText(string(content)).skeleton()
 	}
+	f.checked = f.proven()
 	return nil
 }
 
@@ -154,15 +156,17 @@ func (f *file) renderSome(listeners []listener) (rendered text, err error) {
 	return readText(parsed.String()), nil
 }
 
-// commit puts a configuration into place; checked by HAProxy first, where more is new of it than what its servers do.
-func (f *file) commit(ctx context.Context, next text, listeners map[string]listener, check bool) error {
+// commit puts a configuration into place. Where more is new of it than what its servers do, HAProxy checks fresh first: the part that is,
+// or all of it.
+func (f *file) commit(ctx context.Context, next text, listeners map[string]listener, fresh *text) error {
 	content := []byte(next.String())
 	skeleton := f.skeleton
-	if check {
+	if fresh != nil {
 		skeleton = next.skeleton()
-		if err := f.check(ctx, content); err != nil {
+		if err := f.check(ctx, []byte(fresh.String())); err != nil {
 			return fmt.Errorf("change HAProxy configuration: the candidate is not used: %w", err)
 		}
+		f.checked = true
 	}
 	if err := writeAtomically(f.config.ConfigFile, content, 0o644); err != nil {
 		return fmt.Errorf("change HAProxy configuration: %w", err)
@@ -196,11 +200,11 @@ func (f *file) write(ctx context.Context, wanted map[string]listener) error {
 			delete(next.sections, backendKey(section))
 		}
 	}
-	check := false
+	restructured := false
 	for section, has := range f.is {
 		if _, stays := wanted[section]; !stays {
 			remove(has)
-			check = true
+			restructured = true
 		}
 	}
 	for section, want := range wanted {
@@ -210,15 +214,16 @@ func (f *file) write(ctx context.Context, wanted map[string]listener) error {
 			remove(has)
 			fresh = append(fresh, want)
 		case !slices.Equal(has.Slots, want.Slots):
-			check = check || len(has.Slots) != len(want.Slots)
+			restructured = restructured || len(has.Slots) != len(want.Slots)
 			changed = append(changed, want)
 		}
 	}
 	every, checked := checkEvery(places(wanted))
 	was, wereChecked := checkEvery(places(f.is))
-	if check = check || len(fresh) > 0 || every != was; check {
-		rendered, err := f.render(every, fresh)
-		if err != nil {
+	var rendered text
+	if restructured = restructured || len(fresh) > 0 || every != was; restructured {
+		var err error
+		if rendered, err = f.render(every, fresh); err != nil {
 			return err
 		}
 		next.head = rendered.head
@@ -229,13 +234,23 @@ func (f *file) write(ctx context.Context, wanted map[string]listener) error {
 	} else {
 		changed = append(changed, fresh...)
 	}
-	if !check && len(changed) == 0 && !f.behind {
+	if !restructured && len(changed) == 0 && !f.behind {
 		return nil
 	}
 	for _, l := range changed {
 		next.place(l, checked)
 	}
-	return f.commit(ctx, next, wanted, check)
+	switch {
+	case !restructured:
+		return f.commit(ctx, next, wanted, nil)
+	case !f.checked:
+		return f.commit(ctx, next, wanted, &next)
+	}
+	// Sections do not depend on those of other listeners: what is as it was has been checked before.
+	for _, l := range changed {
+		rendered.sections[backendKey(l.Section)] = next.sections[backendKey(l.Section)]
+	}
+	return f.commit(ctx, next, wanted, &rendered)
 }
 
 // follow takes over where other servers are in the places of listeners. The file is behind then, until it is written.

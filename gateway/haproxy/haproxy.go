@@ -136,7 +136,7 @@ func Open(ctx context.Context, c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Proxy{config: c, file: f, admin: a, plain: c.sum(rules{})}, nil
+	return &Proxy{config: c, file: f, admin: a, plain: rules{}.sum()}, nil
 }
 
 // Apply makes HAProxy serve exactly these routes and this web, whose gateway ports differ from each other. Changes of servers are in effect
@@ -295,7 +295,7 @@ func (p *Proxy) plan(
 		add(p.listener(r), endpointsOf(r.Backends), newSlots)
 	}
 	for _, one := range web.Listeners {
-		add(p.config.listener(one, web.Sites, p.file.web), nil, oneSlot)
+		add(portListener(one, web.Sites, p.file.web), nil, oneSlot)
 	}
 	pools := make(map[string]route.Pool, len(web.Pools))
 	for _, pool := range web.Pools {
@@ -321,9 +321,9 @@ func (p *Proxy) plan(
 func (p *Proxy) listener(r route.Route) listener {
 	demanded, sum := rulesOf(r), p.plain
 	if !demanded.none() {
-		sum = p.config.sum(demanded)
+		sum = demanded.sum()
 	}
-	return listener{Section: traffic.Section(r.GatewayPort), Port: r.GatewayPort, About: p.config.about(r, sum), Rules: demanded}
+	return listener{Section: traffic.Section(r.GatewayPort), Port: r.GatewayPort, About: about(r, sum), Rules: demanded}
 }
 
 // available tells whether HAProxy will be able to listen on a port. A check of the configuration does not find that out, and one port that

@@ -361,6 +361,27 @@ func TestAClientHasAsManyConnectionsAsARouteLets(t *testing.T) {
 	haproxytest.Wait(t, "room for another one", func() error { _, err := hold(t, port); return err })
 }
 
+func TestAClientHasItsShareOfTheConnectionsOfAllPorts(t *testing.T) {
+	process := haproxytest.New(t)
+	config := process.Config()
+	config.MaxConnections = 16
+	a := haproxytest.NewBackend(t, "a")
+	ports := []uint16{haproxytest.FreePort(t), haproxytest.FreePort(t)}
+	apply(t, open(t, config), web(ports[0], a.Ready()), web(ports[1], a.Ready()))
+	var first net.Conn
+	for i := range 14 {
+		connection, err := hold(t, ports[i%2])
+		require.NoError(t, err)
+		first = connection
+	}
+	for _, port := range ports {
+		_, err := hold(t, port)
+		require.Error(t, err, "the fifteenth")
+	}
+	require.NoError(t, first.Close())
+	haproxytest.Wait(t, "room for another one", func() error { _, err := hold(t, ports[0]); return err })
+}
+
 func TestConnectionsAreSilentAsLongAsARouteLets(t *testing.T) {
 	process := haproxytest.New(t)
 	a := haproxytest.NewBackend(t, "a")

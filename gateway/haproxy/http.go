@@ -45,11 +45,11 @@ const (
 	keptAlive       = time.Minute      // a connection without a request
 )
 
-// listener is how a port for HTTP stands in HAProxy. Its requests to pods differ from those of clients: they say from where they came.
-func (c Config) listener(l route.Listener, sites []route.Site, files webFiles) listener {
+// portListener is how a port for HTTP stands in HAProxy. Its requests to pods differ from those of clients: they say from where they came.
+func portListener(l route.Listener, sites []route.Site, files webFiles) listener {
 	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS, Passes: l.Passes, Names: l.Passes && l.Names}
 	wanted.Requests = requestRules(files, !l.NoIngress, setsOf(sites, l.Port))
-	said, _ := json.Marshal([]any{wanted.Requests, l.TLS, requestPatience, keptAlive, c.MaxConnections, "idle-close-on-response"})
+	said, _ := json.Marshal([]any{wanted.Requests, l.TLS, requestPatience, keptAlive, portsName, "idle-close-on-response"})
 	about := "Ingresses"
 	if l.NoIngress || l.Passes {
 		about = "Gateway API"

@@ -470,7 +470,9 @@ func (f *file) passing(l listener, id string) error {
 	}
 	frontend := l
 	frontend.Section, frontend.Passes = section, false
-	if err := f.client.CreateFrontend(frontend.frontend(l.Section), id, 0); err != nil {
+	within := frontend.frontend(l.Section)
+	within.From = defaultsName // clients were counted outside
+	if err := f.client.CreateFrontend(within, id, 0); err != nil {
 		return err
 	}
 	if err := f.requests(frontend, id); err != nil {

@@ -30,11 +30,11 @@ func share(all int) int { return all - all/8 }
 
 // about describes a listener for people who read the configuration. It tells different rules apart by their sum, as the rules themselves
 // would not always fit into a line.
-func (c Config) about(r route.Route, sum string) string { return r.String() + " rules:" + sum }
+func about(r route.Route, sum string) string { return r.String() + " rules:" + sum }
 
 // sum tells rules apart.
-func (c Config) sum(r rules) string {
-	text := fmt.Sprint(r.Sources, r.Idle, r.Connections, r.ClientConnections, c.MaxConnections)
+func (r rules) sum() string {
+	text := fmt.Sprint(r.Sources, r.Idle, r.Connections, r.ClientConnections, portsName)
 	return fmt.Sprintf("%.6x", sha256.Sum256([]byte(text)))
 }
 
@@ -67,7 +67,7 @@ func (f *file) shared(id string) error {
 
 // frontend is the part of a listener that clients see.
 func (l listener) frontend(backend string) *models.Frontend {
-	f := &models.Frontend{FrontendBase: models.FrontendBase{Name: l.Section, From: defaultsName, Description: l.About, DefaultBackend: backend}}
+	f := &models.Frontend{FrontendBase: models.FrontendBase{Name: l.Section, From: portsName, Description: l.About, DefaultBackend: backend}}
 	if l.HTTP && !l.Passes {
 		f.Mode = models.FrontendBaseModeHTTP
 		headers, silent := requestPatience.Milliseconds(), keptAlive.Milliseconds()
@@ -102,21 +102,20 @@ func (f *file) rules(frontend string, r rules, id string) error {
 	reject := func(condition, test string) {
 		list = append(list, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeConnection, Action: models.TCPRequestRuleActionReject, Cond: condition, CondTest: test})
 	}
-	limit := func(counter int64, table string, most int) {
-		list = append(list, &models.TCPRequestRule{
-			Type: models.TCPRequestRuleTypeConnection, Action: models.TCPRequestRuleActionTrackDashSc, TrackStickCounter: &counter, TrackKey: "src", TrackTable: table,
-		})
-		reject(models.TCPRequestRuleCondIf, fmt.Sprintf("{ sc%d_conn_cur gt %d }", counter, most))
-	}
 	if len(acls) > 0 {
 		if err := f.client.ReplaceAcls("frontend", frontend, acls, id, 0); err != nil {
 			return err
 		}
 		reject(models.TCPRequestRuleCondUnless, aclSources)
 	}
-	limit(0, sectionClients, share(f.config.MaxConnections))
 	if r.ClientConnections > 0 {
-		limit(1, frontend, r.ClientConnections)
+		counter := int64(1) // another than that of all ports has (see base)
+		list = append(list, &models.TCPRequestRule{
+			Type: models.TCPRequestRuleTypeConnection, Action: models.TCPRequestRuleActionTrackDashSc, TrackStickCounter: &counter, TrackKey: "src", TrackTable: frontend,
+		})
+		reject(models.TCPRequestRuleCondIf, fmt.Sprintf("{ sc1_conn_cur gt %d }", r.ClientConnections))
 	}
+	// HAProxy 2.6 looks at the rules of defaults only where a frontend has one of its own.
+	list = append(list, &models.TCPRequestRule{Type: models.TCPRequestRuleTypeConnection, Action: models.TCPRequestRuleActionAccept})
 	return f.client.ReplaceTCPRequestRules("frontend", frontend, list, id, 0)
 }

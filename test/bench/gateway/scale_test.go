@@ -143,12 +143,15 @@ func scale(b *testing.B, services int) {
 	report(b, "backend", took)
 	b.ReportMetric((processor(b, child.Process.Pid)-before).Seconds()*1000/measured, "ms-processor/backend")
 	took = nil
+	before, others := processor(b, child.Process.Pid), processors(b, process.Directory)
 	for range measured {
 		port := haproxytest.FreePort(b)
 		publish(b, etcd, port, live.Ready())
 		took = append(took, until(b, func() bool { return ask(port, "", live.Name) }))
 	}
 	report(b, "listener", took)
+	b.ReportMetric((processor(b, child.Process.Pid)-before).Seconds()*1000/measured, "ms-processor/listener")
+	b.ReportMetric((processors(b, process.Directory)-others).Seconds()*1000/measured, "ms-processor-of-HAProxy/listener")
 	b.ReportMetric(peak(b, child.Process.Pid), "MiB-peak/daemon")
 
 	stopDaemon(b, child)
@@ -219,7 +222,7 @@ func stopDaemon(b *testing.B, child *exec.Cmd) {
 	require.NoError(b, child.Wait())
 }
 
-// processor is how much time of processors a process has used.
+// processor is how much time of processors a process has used, with those of its children that have ended.
 func processor(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -227,7 +230,7 @@ func processor(b *testing.B, pid int) time.Duration {
 	_, after, _ := strings.Cut(string(content), ") ")
 	fields := strings.Fields(after)
 	var ticks int64
-	for _, field := range fields[11:13] { // utime and stime, of which there are 100 a second (proc(5))
+	for _, field := range fields[11:15] { // utime, stime, cutime and cstime, of which there are 100 a second (proc(5))
 		number, err := strconv.ParseInt(field, 10, 64)
 		require.NoError(b, err)
 		ticks += number
@@ -249,6 +252,15 @@ func peak(b *testing.B, pid int) float64 {
 	}
 	require.FailNow(b, "no VmHWM")
 	return 0
+}
+
+// processors is how much time of processors the HAProxy of a directory has used.
+func processors(b *testing.B, directory string) (sum time.Duration) {
+	b.Helper()
+	for pid := range haproxies(b, directory) {
+		sum += processor(b, pid)
+	}
+	return sum
 }
 
 // haproxies are the processes whose configuration is in a directory.
