@@ -95,6 +95,12 @@ test-nfs: setup ## Have the nodes' driver of Manila's shares mount one over NFS,
 	go test -C images/modules/storage -c -o $(BUILD)/storage-node.test ./storage-node
 	@DRIVER=$(BUILD)/storage-node.test test/nfs/nfs.sh
 
+.PHONY: test-clock
+test-clock: setup ## Have the clock of a gateway jump an hour and a year, in a guest of QEMU with Debian's kernel (minutes)
+	@test/setup/packages.sh qemu-system-x86
+	go test -c -o $(BUILD)/gateway.test ./gateway
+	@GATEWAY=$(BUILD)/gateway.test test/clock/clock.sh
+
 .PHONY: bench-lang
 bench-lang: ## Compare our YAQL's speed with Debian's python3-yaql (installed for that), and measure MuranoPL
 	@test/setup/packages.sh python3-yaql

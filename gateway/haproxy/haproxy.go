@@ -413,7 +413,7 @@ const readPlace = time.Millisecond
 
 // reload has HAProxy take the file over and waits until another worker than before answers, with the listeners wanted.
 func (p *Proxy) reload(ctx context.Context, wanted map[string]listener) error {
-	start, more := time.Now(), time.Duration(places(wanted))*readPlace
+	start, more := time.Now(), time.Duration(max(places(wanted), places(p.seen)))*readPlace // the worker before has to hand over, too
 	patience := p.config.ReloadTimeout + more
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -3,11 +3,17 @@ package haproxy_test
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha1"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -268,6 +275,42 @@ func TestCertificatesChangeAtRunTimeAndAreReadByNobodyElse(t *testing.T) {
 	l.proxy = open(t, l.process.Config())
 	l.serve(t, h, renewed)
 	require.Equal(t, "renewed", shown("example.com"))
+}
+
+// TestTheCertificateOfUnknownHostsIsValidWhateverTheClockWas has one of a former release beside it, which a gateway made whose clock was a year ahead.
+func TestTheCertificateOfUnknownHostsIsValidWhateverTheClockWas(t *testing.T) {
+	l := newWebLab(t)
+	file := filepath.Join(l.process.Directory, "burano", "default.pem")
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	begins := time.Now().AddDate(1, 0, 0)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"this-host-has-no-certificate.invalid"}, NotBefore: begins, NotAfter: begins.AddDate(20, 0, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	content := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)
+	require.NoError(t, os.WriteFile(file, content, 0o600))
+
+	shown := func() *x509.Certificate {
+		t.Helper()
+		connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", l.safe), &tls.Config{InsecureSkipVerify: true})
+		require.NoError(t, err)
+		defer connection.Close()
+		return connection.ConnectionState().PeerCertificates[0]
+	}
+	l.serve(t, route.HTTP{})
+	certificate := shown()
+	trusted := x509.NewCertPool()
+	trusted.AddCert(certificate)
+	for _, years := range []int{-5, 0, 1, 100} {
+		_, err := certificate.Verify(x509.VerifyOptions{Roots: trusted, CurrentTime: time.Now().AddDate(years, 0, 0)})
+		require.NoError(t, err, "%d years", years)
+	}
+	l.proxy = open(t, l.process.Config())
+	l.serve(t, route.HTTP{})
+	require.Equal(t, certificate.Raw, shown().Raw, "it stays")
 }
 
 func TestACertificateThatCouldNotBeCheckedChangesNothing(t *testing.T) {

@@ -196,10 +196,17 @@ func (w webFiles) list(certificates []listed) error {
 	return err
 }
 
-// unknownHosts makes the certificate for hosts that have none, signed by itself.
+// The certificate for hosts that have none does not depend on the gateway's clock, which may be wrong when it is made: it began before there was a
+// gateway, and has no end that is known (RFC 5280, 4.1.2.5).
+var (
+	unknownBegins = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
+	unknownEnds   = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+)
+
+// unknownHosts makes the certificate for hosts that have none, signed by itself. One that has not begun yet, or has ended, is made anew.
 func (w webFiles) unknownHosts() error {
 	if present, err := os.ReadFile(w.unknown()); err == nil {
-		if _, err := tls.X509KeyPair(present, present); err == nil {
+		if pair, err := tls.X509KeyPair(present, present); err == nil && !time.Now().Before(pair.Leaf.NotBefore) && time.Now().Before(pair.Leaf.NotAfter) {
 			return nil
 		}
 	}
@@ -213,7 +220,7 @@ func (w webFiles) unknownHosts() error {
 	}
 	const name = "this-host-has-no-certificate.invalid"
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(20, 0, 0),
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: unknownBegins, NotAfter: unknownEnds,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	signed, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
