@@ -179,11 +179,13 @@ func TestNodesWhoseServersAreOffGiveTheirVolumesToOthers(t *testing.T) {
 		return keptServer{Server: keeper.Server{ID: name}, node: nodes.Node{Name: name, Role: role}, state: state}
 	}
 	servers := []keptServer{server("stopped", nodes.Minion, openstack.ServerState{Status: openstack.Shut}), server("deleted", nodes.Minion, openstack.ServerState{Status: openstack.Gone}),
+		server("shelved", nodes.Minion, openstack.ServerState{Status: openstack.Shelved}), server("offloaded", nodes.Minion, openstack.ServerState{Status: openstack.Offloaded}),
+		server("unshelved", nodes.Minion, openstack.ServerState{Status: openstack.Offloaded, Task: "spawning"}),
 		server("starts", nodes.Minion, openstack.ServerState{Status: openstack.Shut, Task: "powering-on"}), server("runs", nodes.Minion, openstack.ServerState{Status: openstack.Active}),
 		server("failed", nodes.Minion, openstack.ServerState{Status: "ERROR"}), server("paused", nodes.Minion, openstack.ServerState{Status: "PAUSED"}),
 		server("gateway", nodes.Gateway, openstack.ServerState{Status: openstack.Shut}), server("elsewhere", nodes.Minion, openstack.ServerState{Status: openstack.Shut})}
 	of := map[string]keeper.Cluster{}
-	for _, one := range servers[:7] {
+	for _, one := range servers[:10] {
 		of[one.ID] = cluster
 	}
 	var asked [][]string
@@ -196,24 +198,30 @@ func TestNodesWhoseServersAreOffGiveTheirVolumesToOthers(t *testing.T) {
 	found, hurried, err := duty.outOfService(t.Context(), environment, servers, of)
 	require.NoError(t, err)
 	require.True(t, hurried)
-	require.Equal(t, [][]string{{"stopped", "deleted"}}, asked)
+	require.Equal(t, [][]string{{"stopped", "deleted", "shelved", "offloaded"}}, asked)
 	require.Equal(t, []string{"warning node-out-of-service stopped"}, kinds(found))
 
 	fails = errors.New("no API")
 	found, _, err = duty.outOfService(t.Context(), environment, servers, of)
 	require.NoError(t, err, "what is found of servers counts all the same")
 	require.Equal(t, []string{"warning node-out-of-service stopped", "warning volumes-held "}, kinds(found))
-	require.Contains(t, found[1].Text, "stopped, deleted of cluster kube, whose servers are off")
-	found, _, err = duty.outOfService(t.Context(), environment, servers[2:], of)
+	require.Contains(t, found[1].Text, "stopped, deleted, shelved, offloaded of cluster kube, whose servers are off")
+	found, _, err = duty.outOfService(t.Context(), environment, servers[4:], of)
 	require.NoError(t, err)
 	require.Equal(t, []string{"warning node-out-of-service stopped"}, kinds(found), "nobody waits for a volume")
+
+	duty.Secrets = secretsOf{secretName("c", "storage"): `{"backends": ["manila"]}`}
+	_, hurried, err = duty.outOfService(t.Context(), environment, servers, of)
+	require.NoError(t, err)
+	require.True(t, hurried, "shares too are for other nodes")
+	require.Len(t, asked, 4)
 
 	duty.Secrets = secretsOf{secretName("c", "storage"): `{"backends": ["local"]}`}
 	found, hurried, err = duty.outOfService(t.Context(), environment, servers, of)
 	require.NoError(t, err)
 	require.False(t, hurried)
 	require.Empty(t, found)
-	require.Len(t, asked, 3)
+	require.Len(t, asked, 4)
 }
 
 func TestWithoutADelegationServersAreNotLookedAtWhichAFindingSays(t *testing.T) {

@@ -109,12 +109,17 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 	return result, err
 }
 
-// outOfService has volumes of nodes whose servers are off be attached elsewhere. Only clusters with volumes of Cinder are asked, for which it hurries: pods wait for them.
+// outOfService has volumes of nodes whose servers are off be attached elsewhere, and shares be taken from them. Only clusters with volumes of Cinder or shares of Manila are asked, for
+// which it hurries: pods wait for them.
 func (k kept) outOfService(ctx context.Context, environment *keeper.Environment, servers []keptServer, of map[string]keeper.Cluster) (findings []keeper.Finding, hurried bool, err error) {
 	for _, cluster := range environment.Clusters {
-		has, err := nodes.HasStorage(ctx, environmentVault{k.Secrets, environment.ID, cluster.ObjectID}, kube.Cinder)
-		if err != nil {
-			return findings, hurried, err
+		vault, has := environmentVault{k.Secrets, environment.ID, cluster.ObjectID}, false
+		for _, backend := range []kube.Storage{kube.Cinder, kube.Manila} {
+			if !has {
+				if has, err = nodes.HasStorage(ctx, vault, backend); err != nil {
+					return findings, hurried, err
+				}
+			}
 		}
 		if !has {
 			continue
@@ -122,7 +127,7 @@ func (k kept) outOfService(ctx context.Context, environment *keeper.Environment,
 		hurried = true
 		var off []string
 		for _, server := range servers {
-			if of[server.ID].ObjectID == cluster.ObjectID && server.node.Role == nodes.Minion && server.state.Down() {
+			if of[server.ID].ObjectID == cluster.ObjectID && server.node.Role == nodes.Minion && server.state.Off() {
 				off = append(off, server.node.Name)
 			}
 		}
@@ -132,13 +137,13 @@ func (k kept) outOfService(ctx context.Context, environment *keeper.Environment,
 		}
 		for _, node := range marked {
 			findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "node-out-of-service", Subject: node, Severity: keeper.Warning,
-				Text: fmt.Sprintf("Node %s of cluster %s is marked as out of service (%s), because its server was off: its pods are made anew on other nodes, with their volumes of Cinder",
+				Text: fmt.Sprintf("Node %s of cluster %s is marked as out of service (%s), because its server was off: its pods are made anew on other nodes, with their volumes and shares",
 					node, cluster.Name(), corev1.TaintNodeOutOfService),
 				Mends: "Burano takes the mark back when its server runs and its kubelet is ready"})
 		}
 		if err != nil && len(off) > 0 {
 			findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "volumes-held", Severity: keeper.Warning,
-				Text: fmt.Sprintf("Volumes of Cinder that are attached to %s of cluster %s, whose servers are off, may be held there for some minutes, because Kubernetes could not be told: %v",
+				Text: fmt.Sprintf("Volumes and shares that are attached to %s of cluster %s, whose servers are off, may be held there for some minutes, because Kubernetes could not be told: %v",
 					strings.Join(off, ", "), cluster.Name(), err),
 				Mends: "It is tried again by itself. Bring back a master, if none answers"})
 		}

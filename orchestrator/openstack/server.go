@@ -19,6 +19,9 @@ const (
 	Active = "ACTIVE"
 	Shut   = "SHUTOFF"
 	Gone   = "" // Nova has no such server
+
+	Shelved   = "SHELVED"           // it was shut down, and its disk is kept as an image
+	Offloaded = "SHELVED_OFFLOADED" // and it is on no host any more
 )
 
 // ServerState is what Nova says of a server.
@@ -49,6 +52,11 @@ func (s ServerState) String() string {
 // or deleted it, from inside or outside.
 func (s ServerState) Down() bool {
 	return s.Status == Gone || s.Status == Shut && s.Task == ""
+}
+
+// Off says that the server certainly runs nowhere, and that Nova is doing nothing about it: beside one that is Down, one that is shelved, whose disk is an image by now or soon.
+func (s ServerState) Off() bool {
+	return s.Down() || (s.Status == Shelved || s.Status == Offloaded) && s.Task == ""
 }
 
 // foundServer is what Nova says a server was made of. Names are "" where they are not known.
