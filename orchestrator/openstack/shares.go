@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -161,7 +162,11 @@ func withoutMissing(ctx context.Context, doing string, err error) error {
 // Grow asks for a share to have this size, also while it is mounted.
 func (s *SharedFileSystems) Grow(ctx context.Context, id string, gib int) error {
 	err := shares.Extend(ctx, s.manila, id, shares.ExtendOpts{NewSize: gib}).ExtractErr()
-	return refusal(ctx, "Manila", fmt.Sprintf("have share %s grow to %d GiB", id, gib), err)
+	refused := refusal(ctx, "Manila", fmt.Sprintf("have share %s grow to %d GiB", id, gib), err)
+	if fault.KindOf(refused) == fault.Forbidden && strings.Contains(refused.Error(), "quota") { // so Manila answers here where a quota is full
+		return fault.New(fault.TooLarge, "%w", refused)
+	}
+	return refused
 }
 
 // Export is where a share is mounted from, such as 10.0.0.5:/shares/share-1; "" where Manila says nothing yet.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A real OpenStack on this machine, from Debian's packages and without systemd, to try Burano's cloud driver on: Keystone, Glance,
-# Placement, Nova, Neutron, Swift and Heat, over MariaDB, RabbitMQ and memcached. Nova's servers are machines that QEMU emulates or, with
+# Placement, Nova, Neutron, Swift and Heat, over MariaDB, RabbitMQ and memcached; and where they are wanted Cinder, over Ceph, and Manila. Nova's servers are machines that QEMU emulates or, with
 # SERVERS=containers, system containers of libvirt, which are as quick as the machine and can carry a whole cluster.
 #
 #   openstack.sh up            brings it up, in a few minutes; what runs already is left alone
@@ -15,7 +15,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 STATE=${STATE:-$root/build/openstack}
 
-# PARTS are the services that `up` brings up, in this order; murano is one more, which needs no Glance, Placement and Nova.
+# PARTS are the services that `up` brings up, in this order. ceph, cinder and manila are more (before nova), and murano, which needs no Glance, Placement and Nova.
 export PARTS=${PARTS:-base keystone glance placement neutron nova swift heat}
 
 # SERVERS are machines or containers; it is said once, when the box is made.
@@ -34,6 +34,9 @@ declare -A packages=(
     genisoimage libvirt-daemon libvirt-daemon-system qemu-system-x86 qemu-utils"
   [swift]="swift-proxy swift-account swift-container swift-object"
   [heat]="heat-api heat-engine"
+  [ceph]="ceph-common ceph-mgr ceph-mon ceph-osd jq python3-rbd qemu-block-extra"
+  [cinder]="cinder-api cinder-backup cinder-scheduler cinder-volume"
+  [manila]="manila-api manila-scheduler manila-share"
   [murano]="murano-api murano-engine murano-common"
 )
 [[ $SERVERS != containers ]] || packages[nova]+=" e2fsprogs libvirt-daemon-driver-lxc"

@@ -54,19 +54,19 @@ func (s *Service) used(projectID string) (sum usage) {
 func (s *Service) checkQuota(projectID string, more usage) error {
 	limit, used := s.quotaOf(projectID), s.used(projectID)
 	exceeds := func(more, used, limit int) bool { return more > 0 && limit >= 0 && used+more > limit }
-	switch {
-	case exceeds(more.volumes, used.volumes, limit.volumes):
-		return fault.New(fault.TooLarge, "VolumeLimitExceeded: Maximum number of volumes allowed (%d) exceeded for quota 'volumes'.", limit.volumes)
-	case exceeds(more.snapshots, used.snapshots, limit.snapshots):
-		return fault.New(fault.TooLarge, "SnapshotLimitExceeded: Maximum number of snapshots allowed (%d) exceeded for quota 'snapshots'.", limit.snapshots)
-	case exceeds(more.backups, used.backups, limit.backups):
-		return fault.New(fault.TooLarge, "BackupLimitExceeded: Maximum number of backups allowed (%d) exceeded", limit.backups)
-	case exceeds(more.backupGigabytes, used.backupGigabytes, limit.backupGigabytes):
-		return fault.New(fault.TooLarge, "VolumeBackupSizeExceedsAvailableQuota: Requested backup exceeds allowed Backup gigabytes quota. Requested %dG, quota is %dG and %dG has been consumed.",
-			more.backupGigabytes, limit.backupGigabytes, used.backupGigabytes)
+	switch { // as Cinder: of what is full at the same time it names the room first
 	case exceeds(more.gigabytes, used.gigabytes, limit.gigabytes):
 		return fault.New(fault.TooLarge, "VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes quota. Requested %dG, "+
 			"quota is %dG and %dG has been consumed.", more.gigabytes, limit.gigabytes, used.gigabytes)
+	case exceeds(more.backupGigabytes, used.backupGigabytes, limit.backupGigabytes):
+		return fault.New(fault.TooLarge, "VolumeBackupSizeExceedsAvailableQuota: Requested backup exceeds allowed Backup gigabytes quota. Requested %dG, quota is %dG and %dG has been consumed.",
+			more.backupGigabytes, limit.backupGigabytes, used.backupGigabytes)
+	case exceeds(more.volumes, used.volumes, limit.volumes):
+		return fault.New(fault.TooLarge, "VolumeLimitExceeded: Maximum number of volumes allowed (%d) exceeded for quota 'volumes'.", limit.volumes)
+	case exceeds(more.snapshots, used.snapshots, limit.snapshots):
+		return fault.New(fault.TooLarge, "SnapshotLimitExceeded: Maximum number of snapshots allowed (%d) exceeded", limit.snapshots)
+	case exceeds(more.backups, used.backups, limit.backups):
+		return fault.New(fault.TooLarge, "BackupLimitExceeded: Maximum number of backups allowed (%d) exceeded", limit.backups)
 	}
 	return nil
 }

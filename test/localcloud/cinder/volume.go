@@ -265,7 +265,7 @@ func (s *Service) Delete(projectID, id string) error {
 	snapshots := s.snapshots.Where(func(one Snapshot) bool { return one.VolumeID == id })
 	if volume.Attachment != nil || len(snapshots) > 0 {
 		return fault.New(fault.Conflict, "Invalid volume: Volume status must be available or error or error_restoring or error_extending or error_managing "+
-			"and must not be migrating, attached, belong to a group, have snapshots or be disassociated from snapshots after volume transfer.")
+			"and must not be migrating, attached, belong to a group, have snapshots, awaiting a transfer, or be disassociated from snapshots after volume transfer.")
 	}
 	if _, err := s.volumes.Delete(id); err != nil {
 		return err

@@ -94,7 +94,7 @@ func (s *Service) createShare(w http.ResponseWriter, r *http.Request) error {
 	case wanted.Size < 1:
 		return fault.New(fault.Invalid, "Share size '%d' must be an integer and greater than 0", wanted.Size)
 	case wanted.Type != "" && wanted.Type != shareType:
-		return fault.New(fault.NotFound, "Share type specified could not be found.")
+		return fault.New(fault.NotFound, "Share type not found.")
 	case wanted.Zone != "" && wanted.Zone != zone:
 		return fault.New(fault.NotFound, "Availability zone %s could not be found.", wanted.Zone)
 	}
@@ -271,8 +271,8 @@ func (s *Service) act(w http.ResponseWriter, r *http.Request) error {
 		if body.Extend.Size <= found.SizeGB {
 			return fault.New(fault.Invalid, "New size for extend must be greater than current size. (current: %d, extended: %d).", found.SizeGB, body.Extend.Size)
 		}
-		if err := s.checkQuota(found.ProjectID, 0, body.Extend.Size-found.SizeGB); err != nil {
-			return err
+		if s.checkQuota(found.ProjectID, 0, body.Extend.Size-found.SizeGB) != nil { // it is not said as of a new share
+			return fault.New(fault.Forbidden, "Requested share exceeds allowed project/user or share type gigabytes quota.")
 		}
 		if _, err := s.change(r, func(row *share) { row.SizeGB = body.Extend.Size }); err != nil {
 			return err

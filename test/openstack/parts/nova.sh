@@ -68,7 +68,9 @@ $(credentials neutron)
 [placement]
 $(credentials placement)
 [service_user]
-send_service_user_token = false
+send_service_user_token = $(nova_vouches)
+$(credentials nova)
+[cinder]
 $(credentials nova)
 [scheduler]
 workers = 1
@@ -94,6 +96,9 @@ enforce_scope = false
 $(common nova)
 END
 }
+
+# nova_vouches tells whether it sends a token of its own with its users': without one Cinder lets nobody detach a volume (CVE-2023-2088).
+nova_vouches() { [[ " $PARTS " == *" cinder "* ]] && echo true || echo false; }
 
 nova_servers() {
   local socket=/srv/libvirt/run/libvirt-sock

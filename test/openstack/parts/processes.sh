@@ -106,6 +106,7 @@ common() {
 [keystone_authtoken]
 www_authenticate_uri = http://127.0.0.1:5000/v3
 memcached_servers = 127.0.0.1:11211
+service_token_roles_required = true
 $(credentials "$1")
 [oslo_concurrency]
 lock_path = /srv/run/lock

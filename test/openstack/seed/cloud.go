@@ -17,7 +17,7 @@ import (
 )
 
 func seedCloud(ctx context.Context, client *gophercloud.ProviderClient) error {
-	for _, step := range []func(context.Context, *gophercloud.ProviderClient) error{externalNetwork, flavor, guest} {
+	for _, step := range []func(context.Context, *gophercloud.ProviderClient) error{externalNetwork, flavor, guest, volumeTypes, shareTypes} {
 		if err := step(ctx, client); err != nil {
 			return err
 		}

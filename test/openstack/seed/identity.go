@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -31,23 +32,35 @@ func accounts() []account {
 		{"demo", "demo", []string{"member"}},
 		{"other", "other", []string{"member"}},
 	}
-	for _, service := range []string{"burano", "glance", "heat", "murano", "neutron", "nova", "placement", "swift"} {
+	for _, service := range []string{"burano", "cinder", "glance", "heat", "manila", "murano", "neutron", "nova", "placement", "swift"} {
 		list = append(list, account{service, "service", []string{"admin", "service"}})
 	}
 	return list
 }
 
-// endpointsOfServices are the addresses in the catalog, by type and name.
+// endpointsOfServices are the addresses in the catalog, by type and name; Heat's and those of storage where they are wanted (PARTS).
 func endpointsOfServices() map[[2]string]string {
-	return map[[2]string]string{
+	all := map[[2]string]string{
 		{"image", "glance"}:        "http://127.0.0.1:9292",
 		{"placement", "placement"}: "http://127.0.0.1:8778",
 		{"compute", "nova"}:        "http://127.0.0.1:8774/v2.1",
 		{"network", "neutron"}:     "http://127.0.0.1:9696",
 		{"object-store", "swift"}:  "http://127.0.0.1:8080/v1/AUTH_%(tenant_id)s",
-		{"orchestration", "heat"}:  "http://127.0.0.1:8004/v1/%(tenant_id)s",
 	}
+	if wanted("heat") {
+		all[[2]string{"orchestration", "heat"}] = "http://127.0.0.1:8004/v1/%(tenant_id)s"
+	}
+	if wanted("cinder") {
+		all[[2]string{"volumev3", "cinderv3"}] = "http://127.0.0.1:8776/v3/%(project_id)s"
+	}
+	if wanted("manila") {
+		all[[2]string{"sharev2", "manilav2"}] = "http://127.0.0.1:8786/v2"
+	}
+	return all
 }
+
+// wanted tells whether this OpenStack has a service (openstack.sh).
+func wanted(part string) bool { return slices.Contains(strings.Fields(os.Getenv("PARTS")), part) }
 
 func seedIdentity(ctx context.Context, provider *gophercloud.ProviderClient) error {
 	client, err := openstack.NewIdentityV3(provider, gophercloud.EndpointOpts{Region: region})
