@@ -67,6 +67,8 @@ func (b *builder) install(ctx context.Context, name, variant string, packages []
 			"--dpkgopt=path-exclude=/usr/share/locale/*",
 			"--dpkgopt=path-exclude=/usr/share/doc/*",
 			"--dpkgopt=path-include=/usr/share/doc/*/copyright",
+			// Programs with alternatives link their manuals there, and are not configured where they cannot.
+			`--essential-hook=mkdir -p "$1"/usr/share/man/man1`,
 			// The machine's mirror is nobody's business on a node, and may not be reached from there.
 			`--customize-hook=rm -f "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*`,
 			`--customize-hook=chroot "$1" dpkg-query --show --showformat='${Package} ${Version}\n' >"`+filepath.Join(out, packagesFile)+`"`,
