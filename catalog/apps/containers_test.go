@@ -43,8 +43,9 @@ func TestContainersOfDatabasesHaveAPasswordAndAVolume(t *testing.T) {
 		"io.burano.PostgreSQL": {"POSTGRES_PASSWORD", "POSTGRES_DB", "/var/lib/postgresql/data", 5432},
 		"io.burano.MariaDB":    {"MARIADB_ROOT_PASSWORD", "MARIADB_DATABASE", "/var/lib/mysql", 3306},
 		"io.burano.Redis":      {"REDIS_PASSWORD", "", "/var/lib/redis", 6379},
+		"io.burano.Tomcat":     {"TOMCAT_PASSWORD", "", "/srv/webapps", 8080},
 	} {
-		made, password := container(t, class, "")
+		made, password := container(t, class, `"publish": false,`)
 		require.Regexp(t, "^[a-z0-9]{30}$", password, class)
 		require.Equal(t, map[string]any{c.secret: password}, made["secretEnv"], class)
 		require.Equal(t, map[string]any{c.path: map[string]any{"persistent": true, "size": "10Gi", "storageClass": nil}}, made["volumes"], class)
@@ -80,4 +81,44 @@ func TestContainersOfWebServersServeAPageOrAVolume(t *testing.T) {
 		require.Equal(t, map[string]any{"PAGE": "<h1>Here"}, made["env"], class)
 		require.Contains(t, made["volumes"], "/srv/www", class)
 	}
+}
+
+func TestContainersOfSitesFetchTheirFilesFirst(t *testing.T) {
+	for class, image := range map[string]string{"io.burano.NginxSite": "glance.local/nginx:1.22", "io.burano.HTTPdSite": "glance.local/httpd:2.4"} {
+		made, _ := container(t, class, `"siteRepo": "https://git.example.org/pages.git",`)
+		require.Equal(t, image, made["image"])
+		require.Equal(t, map[string]any{"/srv/www": map[string]any{}}, made["volumes"], class)
+		require.Equal(t, []any{map[string]any{"port": 80.0, "publishedPort": 80.0, "protocol": "TCP", "scope": "public"}}, made["ports"], class)
+		require.Equal(t, []any{map[string]any{"name": "one-files", "image": "glance.local/git:2.39", "env": map[string]any{"SITE_REPO": "https://git.example.org/pages.git"}}}, made["initContainers"])
+
+		made, _ = container(t, class, `"siteRepo": "git://git.example.org/pages", "branch": "stable", "folder": "public", "size": "50Mi", "port": 8000,`)
+		require.Equal(t, map[string]any{"/srv/www": map[string]any{"size": "50Mi"}}, made["volumes"], class)
+		require.Equal(t, map[string]any{"SITE_REPO": "git://git.example.org/pages", "SITE_BRANCH": "stable", "SITE_FOLDER": "public"}, made["initContainers"].([]any)[0].(map[string]any)["env"])
+	}
+}
+
+func TestContainersOfPublicImagesDifferInWhatIsKnownOfThem(t *testing.T) {
+	for kind, want := range map[string][]any{
+		"CrateDB": {"crate:5.10", 4200.0, "/data", ""}, "Elasticsearch": {"elasticsearch:8.19.0", 9200.0, "/usr/share/elasticsearch/data", "ELASTIC_PASSWORD"},
+		"Grafana": {"grafana/grafana:12.0.0", 3000.0, "/var/lib/grafana", "GF_SECURITY_ADMIN_PASSWORD"}, "InfluxDB": {"influxdb:1.11", 8086.0, "/var/lib/influxdb", "INFLUXDB_ADMIN_PASSWORD"},
+		"Jenkins": {"jenkins/jenkins:lts", 8080.0, "/var/jenkins_home", ""}, "MongoDB": {"mongo:7.0", 27017.0, "/data/db", "MONGO_INITDB_ROOT_PASSWORD"},
+		"MySQL": {"mysql:8.4", 3306.0, "/var/lib/mysql", "MYSQL_ROOT_PASSWORD"}, "Orion": {"fiware/orion:latest", 1026.0, "", ""}, "WildFly": {"jboss/wildfly:latest", 8080.0, "", ""},
+	} {
+		made, password := container(t, "io.burano.PublicImage", fmt.Sprintf(`"kind": %q,`, kind))
+		require.Equal(t, want[0], made["image"], kind)
+		require.Equal(t, []any{map[string]any{"port": want[1], "publishedPort": want[1], "protocol": "TCP", "scope": "internal"}}, made["ports"], kind)
+		volumes, secrets := map[string]any{}, map[string]any{}
+		if want[2] != "" {
+			volumes[want[2].(string)] = map[string]any{"persistent": true, "size": "10Gi", "storageClass": nil}
+		}
+		if want[3] != "" {
+			secrets[want[3].(string)] = password
+		}
+		require.Equal(t, volumes, made["volumes"], kind)
+		require.Equal(t, secrets, made["secretEnv"], kind)
+	}
+	made, _ := container(t, "io.burano.PublicImage", `"kind": "MongoDB", "image": "registry.example.org/mongo:6", "port": 1000, "publish": true, "env": {"MONGO_INITDB_ROOT_USERNAME": "me", "A": "b"},`)
+	require.Equal(t, "registry.example.org/mongo:6", made["image"])
+	require.Equal(t, map[string]any{"MONGO_INITDB_ROOT_USERNAME": "me", "A": "b"}, made["env"])
+	require.Equal(t, []any{map[string]any{"port": 27017.0, "publishedPort": 1000.0, "protocol": "TCP", "scope": "public"}}, made["ports"])
 }

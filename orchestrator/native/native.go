@@ -42,6 +42,7 @@ const (
 	classAnyImage         = "com.example.docker.DockerApp"
 	classRoute            = "io.burano.Route"
 	classGateways         = "io.burano.Gateways"
+	classPrometheus       = "io.burano.Prometheus"
 	packageCore           = "io.murano"
 	packageInterfaces     = "com.mirantis.docker.Interfaces"
 	packageCluster        = "com.mirantis.docker.kubernetes.KubernetesCluster"
@@ -50,6 +51,7 @@ const (
 	packageAnyImage       = "com.example.docker.DockerApp"
 	packageRoute          = "io.burano.Route"
 	packageGateways       = "io.burano.Gateways"
+	packagePrometheus     = "io.burano.Prometheus"
 	methodDeploy          = "deploy"
 	methodBeginDeploy     = "beginDeploy"
 	methodEndDeploy       = "endDeploy"
@@ -197,6 +199,7 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 		packageAnyImage:       {classAnyImage: anyImage{}.methods()},
 		packageGateways:       {classGateways: cluster.gatewayMethods()},
 		packageRoute:          {classRoute: routeClass{runtime, objects, first, regions, reports, clusters}.methods()},
+		packagePrometheus:     {classPrometheus: prometheusClass{runtime, pods}.methods()},
 		packageHelmRelease:    {classHelmRelease: helmClass{runtime, reports, pods}.methods()},
 	}, own
 }

@@ -1,14 +1,21 @@
 package e2e
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/cgi"
 	"net/url"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,18 +42,12 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 	}
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "catalog")
 
-	folder := t.TempDir()
-	for _, name := range images.Applications() {
-		file := filepath.Join(folder, name+".tar")
-		t.Log(l.run(t, nil, "burano", "image", "build-from", name, "--output", file))
-		require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "image", "push", file), "is pushed")
-		require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "image", "push", file), "is there already")
-	}
+	l.pushApplications(t, catalogImages...)
 	began := time.Now()
 	log := l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/catalog.yaml", "--follow")
 	l.deleteIfFailed(t, "catalog")
 	t.Logf("cluster and applications took %.1f s", time.Since(began).Seconds())
-	for _, name := range images.Applications() {
+	for _, name := range catalogImages {
 		require.Contains(t, log, "murano-kube-2: container image glance.local/"+name)
 	}
 	environment := environmentNamed(t, demo, "catalog")
@@ -129,7 +130,7 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 
 	t.Run("a node that joins has the images before it takes pods", func(t *testing.T) {
 		lines := s.act(t, "catalog-cluster", "scaleNodesUp", map[string]any{})
-		for _, name := range images.Applications() {
+		for _, name := range catalogImages {
 			require.Contains(t, strings.Join(lines["info"], "\n"), "murano-kube-3: container image glance.local/"+name)
 		}
 		s.cluster.kubectl(t, "", "cordon", "murano-kube-2")
@@ -145,10 +146,262 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
+// catalogImages and webImages are those that the tests of applications run: together all that come with Burano.
+var (
+	catalogImages = []string{"guestbook", "httpd", "mariadb", "nginx", "postgresql", "redis"}
+	webImages     = []string{"git", "httpd", "nginx", "prometheus", "tomcat"}
+)
+
+// pushApplications builds container images of Debian's packages, and gives them to Glance.
+func (l *lab) pushApplications(t *testing.T, names ...string) {
+	folder := t.TempDir()
+	for _, name := range names {
+		file := filepath.Join(folder, name+".tar")
+		t.Log(l.run(t, nil, "burano", "image", "build-from", name, "--output", file))
+		require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "image", "push", file), "is pushed")
+		require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "image", "push", file), "is there already")
+		require.NoError(t, os.Remove(file))
+	}
+}
+
+// documents is MongoDB, of an image that nobody has here.
+const documents = `
+  - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod, id: documents}
+    name: documents
+    kubernetesCluster: cluster
+    replicas: 1
+
+  - "?": {type: io.burano.PublicImage}
+    name: papers
+    host: documents
+    kind: MongoDB
+    size: ""
+`
+
+// TestSitesServletsAndMetricsOfTheCatalogRunOnACluster has sites of a git repository, Tomcat and Prometheus on a cluster, and uses each by its protocol.
+func TestSitesServletsAndMetricsOfTheCatalogRunOnACluster(t *testing.T) {
+	soakOnly(t, "make soak runs this: it installs Debian's packages for each image, and waits minutes for a repository that is not there")
+	require.ElementsMatch(t, images.Applications(), slices.Compact(slices.Sorted(slices.Values(slices.Concat(catalogImages, webImages)))), "each image is run by a test")
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	l.pushApplications(t, webImages...)
+	repository := newRepository(t)
+	text, err := os.ReadFile("testdata/sites.yaml")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "sites.yaml")
+	require.NoError(t, os.WriteFile(file, bytes.ReplaceAll(text, []byte("REPOSITORY"), []byte(repository.address)), 0o600))
+	began := time.Now()
+	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	l.deleteIfFailed(t, "sites")
+	t.Logf("cluster and applications took %.1f s", time.Since(began).Seconds())
+	environment := environmentNamed(t, demo, "sites")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	a := &applications{lab: l, user: demo}
+
+	t.Run("Tomcat keeps the applications that are deployed to it", func(t *testing.T) {
+		shown, _ := s.call(t, "servlets", "showPassword", map[string]any{})
+		sum := func() {
+			l.eventually(t, time.Minute, "the page is compiled and answers", func() error {
+				text, err := get("http://" + s.published(t, a, "servlets") + "/sum/")
+				if err == nil && text != "6 times 7 is 42\n" {
+					err = fmt.Errorf("it is %q", text)
+				}
+				return err
+			})
+		}
+		server := "http://" + s.published(t, a, "servlets")
+		text, err := get(server + "/")
+		require.NoError(t, err)
+		require.Contains(t, text, "<h1>Tomcat runs</h1>")
+		require.Contains(t, deployWAR(t, server, "admin", "wrong"), "401")
+		require.Contains(t, deployWAR(t, server, "admin", shown["result"].(string)), "OK - Deployed application at context path [/sum]")
+		sum()
+		s.act(t, "java", "recreatePod", map[string]any{})
+		sum()
+	})
+
+	t.Run("sites are what their repositories have", func(t *testing.T) {
+		leaflet, booklet := "http://"+s.published(t, a, "leaflet"), "http://"+s.published(t, a, "booklet")
+		require.Equal(t, "first leaflet\n", page(t, leaflet+"/"))
+		require.Equal(t, "stable\n", page(t, booklet+"/version"))
+		for _, hidden := range []string{leaflet + "/.git/config", booklet + "/.git/config"} {
+			_, err := get(hidden)
+			require.ErrorContains(t, err, "404")
+		}
+		repository.commit(t, "second leaflet")
+		require.Equal(t, "first leaflet\n", page(t, leaflet+"/"), "nobody has asked for another")
+		load := startLoad(t, strings.TrimPrefix(leaflet, "http://"))
+		s.act(t, "leaflet", "updateSite", map[string]any{})
+		load.end()
+		t.Logf("%s", load)
+		for _, failed := range load.failed {
+			require.Contains(t, failed, "keep-alive", "nginx ends connections that wait for another request when it ends, and refuses no new one")
+		}
+		require.Equal(t, "second leaflet\n", page(t, leaflet+"/"))
+
+		began := time.Now()
+		task, log := s.changed(t, a, "leaflet", func(leaflet map[string]any) {
+			leaflet["siteRepo"] = strings.Replace(repository.address, "pages", "nowhere", 1)
+		})
+		require.NotEqual(t, "success", task["state"])
+		require.Regexp(t, `container leaflet-files of leaves-\S+: it ended with exit code 1 \(Error\)`, log)
+		require.Regexp(t, `the repository http://\S+/nowhere.git cannot be had`, log)
+		t.Logf("a wrong repository was said after %.1f s", time.Since(began).Seconds())
+		require.Less(t, time.Since(began), 6*time.Minute)
+		require.Equal(t, "second leaflet\n", page(t, leaflet+"/"), "what there was goes on")
+		task, log = s.changed(t, a, "leaflet", func(leaflet map[string]any) { leaflet["siteRepo"] = repository.address })
+		require.Equal(t, "success", task["state"], log)
+	})
+
+	t.Run("Prometheus has the metrics of the cluster, and may do nothing else", func(t *testing.T) { s.watches(t, s.published(t, a, "prometheus")) })
+
+	t.Run("an image that no registry gives is refused with the reason", func(t *testing.T) {
+		model, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(file, append(model, documents...), 0o600))
+		began := time.Now()
+		output, err := l.try(l.as("burano-demo"), "burano", "deploy", file, "--follow")
+		require.Error(t, err, output)
+		require.Regexp(t, `container papers of documents-\S+: its image \S*mongo:7.0 cannot be pulled`, output)
+		t.Logf("it was said after %.1f s", time.Since(began).Seconds())
+		require.Less(t, time.Since(began), 5*time.Minute)
+	})
+
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "sites")
+	asBefore(t, demo, found)
+}
+
 // published is where an application is reached from outside.
 func (s *scaling) published(t *testing.T, a *applications, name string) string {
 	t.Helper()
 	return endpointOf(t, map[string]any{"services": []any{a.application(t, s.environment, name)}})
+}
+
+func page(t *testing.T, address string) string {
+	t.Helper()
+	text, err := get(address)
+	require.NoError(t, err)
+	return text
+}
+
+// deployWAR gives Tomcat an application whose page is compiled there, and returns its answer, or the status of one that is no success.
+func deployWAR(t *testing.T, server, user, password string) string {
+	t.Helper()
+	var war bytes.Buffer
+	archive := zip.NewWriter(&war)
+	file, err := archive.Create("index.jsp")
+	require.NoError(t, err)
+	_, err = io.WriteString(file, "<%@ page contentType=\"text/plain\" %>6 times 7 is <%= 6 * 7 %>\n")
+	require.NoError(t, err)
+	require.NoError(t, archive.Close())
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server+"/manager/text/deploy?path=/sum", &war)
+	require.NoError(t, err)
+	request.SetBasicAuth(user, password)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	if response.StatusCode != http.StatusOK {
+		return response.Status
+	}
+	return string(text)
+}
+
+// watches looks at what Prometheus collects, and at what its certificates do not open.
+func (s *scaling) watches(t *testing.T, address string) {
+	var answer struct {
+		Data struct {
+			ActiveTargets []struct {
+				Health, LastError, ScrapeURL string
+				Labels                       map[string]string
+			}
+			Result []struct{ Value []any }
+		}
+	}
+	ask := func(path string) error {
+		text, err := get("http://" + address + path)
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &answer)
+		}
+		return err
+	}
+	s.lab.eventually(t, time.Minute, "all targets answer", func() error {
+		if err := ask("/api/v1/targets?state=active"); err != nil {
+			return err
+		}
+		jobs := map[string]bool{}
+		for _, target := range answer.Data.ActiveTargets {
+			if target.Health != "up" {
+				return fmt.Errorf("%s is %s: %s", target.ScrapeURL, target.Health, target.LastError)
+			}
+			jobs[target.Labels["job"]] = true
+		}
+		if len(jobs) != 6 {
+			return fmt.Errorf("there are only %v", jobs)
+		}
+		return nil
+	})
+	for _, metric := range []string{"etcd_server_has_leader", `kubelet_running_pods{node="murano-kube-2"}`, `container_memory_working_set_bytes{id="/"}`, "burano_gateway_haproxy_up", "apiserver_request_total"} {
+		require.NoError(t, ask("/api/v1/query?query="+url.QueryEscape("count("+metric+")")))
+		require.NotEmpty(t, answer.Data.Result, metric)
+	}
+	for variable, file := range map[string]string{"ETCD_CERTIFICATE": "watcher.crt", "ETCD_KEY": "watcher.key"} {
+		content := s.cluster.kubectl(t, "", "get", "secret", "-l", "burano.io/container=prometheus", "-o", "jsonpath={.items[0].data."+variable+"}")
+		s.in(t, "murano-kube-1", "base64 -d <<<'"+content+"' > /etc/burano/pki/"+file)
+	}
+	output, err := s.cluster.on("murano-kube-1", etcdctl("watcher", "get", "/", "--prefix", "--keys-only", "--limit=3")...)
+	require.Error(t, err)
+	require.Contains(t, output, "permission denied")
+	user := strings.TrimPrefix(strings.TrimSpace(s.cluster.kubectl(t, "", "get", "clusterrole", "-l", "burano.io/pod", "-o", "name")), "clusterrole.rbac.authorization.k8s.io/")
+	for _, refused := range []string{"list secrets", "list pods", "get nodes/proxy", "create nodes", "watch configmaps"} {
+		verb, resource, _ := strings.Cut(refused, " ")
+		output, err := s.cluster.tryKubectl("", "auth", "can-i", verb, resource, "--all-namespaces", "--as="+user)
+		require.Error(t, err, refused)
+		require.Contains(t, output, "no", refused)
+	}
+}
+
+// gitRepository is a git repository that is served where pods of the local cloud reach it.
+type gitRepository struct{ folder, address string }
+
+// newRepository has a page in the folder public of its branch main, and the tag stable with another file.
+func newRepository(t *testing.T) *gitRepository {
+	r := &gitRepository{folder: filepath.Join(t.TempDir(), "pages.git")}
+	r.git(t, filepath.Dir(r.folder), "init", "--quiet", "--initial-branch=main", r.folder)
+	require.NoError(t, os.WriteFile(filepath.Join(r.folder, "version"), []byte("stable\n"), 0o600))
+	r.commit(t, "first leaflet")
+	r.git(t, r.folder, "tag", "stable")
+	require.NoError(t, os.WriteFile(filepath.Join(r.folder, "version"), []byte("main\n"), 0o600))
+	r.commit(t, "first leaflet")
+	listener, err := net.Listen("tcp", outside("1")+":0")
+	require.NoError(t, err)
+	programs := r.git(t, r.folder, "--exec-path")
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: &cgi.Handler{Path: filepath.Join(strings.TrimSpace(programs), "git-http-backend"),
+		Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(r.folder), "GIT_HTTP_EXPORT_ALL=1"}}}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	r.address = "http://" + listener.Addr().String() + "/pages.git"
+	return r
+}
+
+// commit has the page say this.
+func (r *gitRepository) commit(t *testing.T, page string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Join(r.folder, "public"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(r.folder, "public", "index.html"), []byte(page+"\n"), 0o600))
+	r.git(t, r.folder, "add", "--all")
+	r.git(t, r.folder, "-c", "user.name=Somebody", "-c", "user.email=somebody@example.org", "commit", "--quiet", "--message", page)
+}
+
+func (r *gitRepository) git(t *testing.T, folder string, args ...string) string {
+	t.Helper()
+	command := exec.Command("git", args...)
+	command.Dir = folder
+	output, err := command.CombinedOutput()
+	require.NoErrorf(t, err, "%s", output)
+	return string(output)
 }
 
 // redis sends commands on a connection of its own, and returns the lines of what came back, with spaces between.
