@@ -379,7 +379,7 @@ func newRepository(t *testing.T) *gitRepository {
 	require.NoError(t, err)
 	programs := r.git(t, r.folder, "--exec-path")
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: &cgi.Handler{Path: filepath.Join(strings.TrimSpace(programs), "git-http-backend"),
-		Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(r.folder), "GIT_HTTP_EXPORT_ALL=1"}}}
+		Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(r.folder), "GIT_HTTP_EXPORT_ALL=1"}, Stderr: io.Discard}}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	r.address = "http://" + listener.Addr().String() + "/pages.git"
