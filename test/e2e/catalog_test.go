@@ -138,7 +138,8 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 		page, err := get("http://" + s.published(t, a, "pages") + "/")
 		require.NoError(t, err)
 		require.Equal(t, "<h1>A page of nginx</h1>\n", page)
-		require.Equal(t, "murano-kube-3", s.cluster.kubectl(t, "", "get", "pod", "-l", "id=web", "--field-selector", "status.phase=Running", "-o", "jsonpath={.items[0].spec.nodeName}"))
+		require.Equal(t, "murano-kube-3", s.cluster.kubectl(t, "", "get", "pod", "-l", "id=web", "--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[-1:].spec.nodeName}"),
+			"the former one may still be ending")
 		s.cluster.kubectl(t, "", "uncordon", "murano-kube-2")
 	})
 
@@ -416,6 +417,7 @@ func redis(t *testing.T, address string, commands ...string) string {
 	answer, err := io.ReadAll(connection)
 	require.NoError(t, err)
 	lines := strings.Fields(string(answer))
+	require.NotEmpty(t, lines, "the connection ended without an answer")
 	return strings.Join(lines[:len(lines)-1], " ") // the last one is QUIT's
 }
 
