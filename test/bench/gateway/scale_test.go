@@ -143,7 +143,7 @@ func scale(b *testing.B, services int) {
 	report(b, "backend", took)
 	b.ReportMetric((processor(b, child.Process.Pid)-before).Seconds()*1000/measured, "ms-processor/backend")
 	took = nil
-	before, others := processor(b, child.Process.Pid), processors(b, process.Directory)
+	before = processor(b, child.Process.Pid)
 	for range measured {
 		port := haproxytest.FreePort(b)
 		publish(b, etcd, port, live.Ready())
@@ -151,7 +151,6 @@ func scale(b *testing.B, services int) {
 	}
 	report(b, "listener", took)
 	b.ReportMetric((processor(b, child.Process.Pid)-before).Seconds()*1000/measured, "ms-processor/listener")
-	b.ReportMetric((processors(b, process.Directory)-others).Seconds()*1000/measured, "ms-processor-of-HAProxy/listener")
 	b.ReportMetric(peak(b, child.Process.Pid), "MiB-peak/daemon")
 
 	stopDaemon(b, child)
@@ -252,15 +251,6 @@ func peak(b *testing.B, pid int) float64 {
 	}
 	require.FailNow(b, "no VmHWM")
 	return 0
-}
-
-// processors is how much time of processors the HAProxy of a directory has used.
-func processors(b *testing.B, directory string) (sum time.Duration) {
-	b.Helper()
-	for pid := range haproxies(b, directory) {
-		sum += processor(b, pid)
-	}
-	return sum
 }
 
 // haproxies are the processes whose configuration is in a directory.
