@@ -49,7 +49,7 @@ scenario('a cluster and an application on it are made, used, made larger and del
   await box(page, 'Cluster name').fill('cluster');
   await box(page, 'Initial/current number of Kubernetes nodes').or(page.getByLabel(/^Initial\/current number of Kubernetes nodes/)).first().fill('1');
   await next(page);
-  await box(page, 'Who may reach the gateways').waitFor();
+  await page.getByRole('textbox', { name: 'Who may reach the gateways', exact: true }).waitFor();
   await next(page);
   await choose(list(page, 'Instance flavor'), 'm1.medium');
   await choose(list(page, 'Instance image'), 'Burano node');

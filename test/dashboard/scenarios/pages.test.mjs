@@ -127,7 +127,7 @@ for (const [what, isSignedIn, shown] of [
   ['the sign-in', false, '#signin-user'],
   ['the catalog', true, '.burano-tile-text'],
 ]) {
-  scenario(`the first load of ${what} takes less than 250 kB over plain HTTP, and less than 1.5 s where nothing else runs`, { user: null, base: afar }, async (page, t) => {
+  scenario(`the first load of ${what} takes less than 250 kB and the logos over plain HTTP, and less than 1.5 s where nothing else runs`, { user: null, base: afar }, async (page, t) => {
     if (isSignedIn) {
       await page.goto('');
       await page.locator('#signin-user').fill('demo');
@@ -145,14 +145,17 @@ for (const [what, isSignedIn, shown] of [
       await calm(first);
       const all = await first.evaluate(() => [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map((one) => ({ size: one.transferSize, name: one.name })));
       assert.ok(all.every((one) => one.size > 0), `all is loaded anew: ${JSON.stringify(all)}`);
-      loads.push({ bytes: all.reduce((sum, one) => sum + one.size, 0), took });
+      // Logos come with packages: they are as many and as large as somebody made them.
+      const isLogo = (one) => /\/packages\/[^/]+\/logo$/.test(new URL(one.name).pathname);
+      const sum = (list) => list.reduce((bytes, one) => bytes + one.size, 0);
+      loads.push({ bytes: sum(all.filter((one) => !isLogo(one))), logos: sum(all.filter(isLogo)), took });
       page.seen.push(...first.seen);
       await first.context().close();
     }
-    const { bytes } = loads[0];
+    const { bytes, logos } = loads[0];
     // The quickest of three: what else this machine does is no concern of the page.
     const took = Math.min(...loads.map((one) => one.took));
-    t.diagnostic(`${what}: ${(bytes / 1000).toFixed(0)} kB, ${took.toFixed(0)} ms`);
+    t.diagnostic(`${what}: ${(bytes / 1000).toFixed(0)} kB and ${(logos / 1000).toFixed(0)} kB of logos, ${took.toFixed(0)} ms`);
     assert.ok(bytes > 10_000 && bytes < 250_000, `${bytes} bytes`);
     // In make test clusters run beside it.
     if (process.env.BURANO_THOROUGH) assert.ok(took < 1500, `${took} ms`);

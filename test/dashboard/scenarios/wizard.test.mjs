@@ -104,7 +104,7 @@ scenario('a cluster, a pod on it and a container in that are added one after ano
   await page.goto(await addressOf(request, id, 'com.mirantis.docker.kubernetes.KubernetesCluster'));
   await box(page, 'Cluster name').fill('cluster');
   await next(page);
-  await box(page, 'Who may reach the gateways').waitFor();
+  await page.getByRole('textbox', { name: 'Who may reach the gateways', exact: true }).waitFor();
   await next(page);
   await choose(list(page, 'Instance flavor'));
   await choose(list(page, 'Instance image'));
