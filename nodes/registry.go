@@ -25,11 +25,24 @@ const (
 	registryPatience = 2 * time.Minute
 )
 
+// registryLogin are the passwords of a registry's users.
+type registryLogin struct {
+	Push string `json:"push"` // the password of who pushes
+	Pull string `json:"pull"` // that of nodes
+	// Other says that they are of the other users of these two kinds.
+	Other bool `json:"other,omitempty"`
+}
+
 // registryRecord is what is known of a cluster's registry.
 type registryRecord struct {
-	Push  string `json:"push"`  // the password of who pushes
-	Pull  string `json:"pull"`  // that of nodes
-	Users []byte `json:"users"` // both users as the registry reads them
+	registryLogin
+	Users []byte `json:"users"`           // all users as the registry reads them
+	First []byte `json:"first,omitempty"` // those with which it began, once they are others
+	// Others says that the registry's configuration names the other puller.
+	Others bool `json:"others,omitempty"`
+	// Next are passwords that take the place of the present ones, and are accepted beside them; Used, that nodes and who pushes have them. Nil for none.
+	Next *registryLogin `json:"next,omitempty"`
+	Used bool           `json:"used,omitempty"`
 	// Ended says that it was taken away; what was pushed is there yet.
 	Ended bool `json:"ended,omitempty"`
 }
@@ -55,7 +68,7 @@ func (d *deployment) chooseRegistry(ctx context.Context) error {
 				return err
 			}
 		}
-		d.design.cluster.Registries = d.design.cluster.Registries.With(d.design.cluster.Name, d.design.cluster.Addressing.Registry(), record.Pull)
+		d.design.cluster.Registries = d.design.cluster.Registries.With(d.design.cluster.Name, d.design.cluster.Addressing.Registry(), record.login().puller(), record.login().Pull)
 	}
 	if !wanted || found && !record.Ended {
 		return nil
@@ -75,17 +88,55 @@ func (d *deployment) saveRegistry(ctx context.Context, ended bool) error {
 	return nil
 }
 
-// make draws the passwords. The registry is asked with one of them each time an image is pulled: they are long, so that their hashes need not be slow.
-func (r *registryRecord) make() error {
-	r.Push, r.Pull = rand.Text(), rand.Text()
-	for user, password := range map[string]string{kube.RegistryPusher: r.Push, kube.RegistryPuller: r.Pull} {
-		hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-		if err != nil {
-			return fmt.Errorf("make the registry's passwords: %w", err)
-		}
-		r.Users = append(r.Users, user+":"+string(hash)+"\n"...)
+// make draws the passwords.
+func (r *registryRecord) make() (err error) {
+	r.registryLogin, r.Others = drawRegistryLogin(false), true
+	r.Users, err = r.registryLogin.lines()
+	return err
+}
+
+func drawRegistryLogin(other bool) registryLogin {
+	return registryLogin{Push: rand.Text(), Pull: rand.Text(), Other: other}
+}
+
+func (l registryLogin) pusher() string {
+	if l.Other {
+		return kube.RegistryOtherPusher
 	}
-	return nil
+	return kube.RegistryPusher
+}
+
+func (l registryLogin) puller() string {
+	if l.Other {
+		return kube.RegistryOtherPuller
+	}
+	return kube.RegistryPuller
+}
+
+// lines are both users as the registry reads them. It is asked with a password each time an image is pulled: they are long, so that their hashes need not be
+// slow.
+func (l registryLogin) lines() (users []byte, err error) {
+	for _, one := range [][2]string{{l.pusher(), l.Push}, {l.puller(), l.Pull}} {
+		hash, err := bcrypt.GenerateFromPassword([]byte(one[1]), bcrypt.MinCost)
+		if err != nil {
+			return nil, fmt.Errorf("make the registry's passwords: %w", err)
+		}
+		users = append(users, one[0]+":"+string(hash)+"\n"...)
+	}
+	return users, nil
+}
+
+// login is that of nodes and of who pushes.
+func (r *registryRecord) login() registryLogin {
+	if r.Next != nil && r.Used {
+		return *r.Next
+	}
+	return r.registryLogin
+}
+
+func (r *registryRecord) logins() kube.RegistryLogins {
+	login := r.login()
+	return kube.RegistryLogins{User: login.pusher(), Password: login.Push, Users: r.Users, First: r.First, Others: r.Others}
 }
 
 // serveRegistry has the cluster run its registry, and waits until it serves; or ends it. One that served before holds nothing up: the deployment may be what
@@ -127,7 +178,7 @@ func (d *deployment) serveRegistry(ctx context.Context, lead Node) error {
 	if err != nil {
 		return err
 	}
-	if err := d.apply(ctx, lead, config, d.design.kube().RegistryManifests(pairs, d.registry.Users, d.registry.Push)); err != nil {
+	if err := d.apply(ctx, lead, config, d.design.kube().RegistryManifests(pairs, d.registry.logins())); err != nil {
 		return err
 	}
 	if gone, err := d.registryLost(ctx, config, own); err != nil || gone != "" {

@@ -26,11 +26,12 @@ const (
 	ReadersGroup  = "burano:readers"
 	PublisherUser = "burano:publisher"
 
+	// TrustedFile is where nodes have the certificates of Kubernetes' authority.
+	TrustedFile = keys + "kubernetes-ca.crt"
+
 	bin     = "/opt/burano/bin/"
 	keys    = "/etc/burano/pki/"
 	configs = "/etc/kubernetes/"
-
-	authorityPath = keys + "kubernetes-ca.crt"
 )
 
 // PublisherKubeconfig is where the publisher finds its access on a master.
@@ -98,7 +99,7 @@ func (c Cluster) kubeconfigFile(name, user string, pair pki.Pair) (ssh.File, err
 }
 
 func (c Cluster) authorityFile() ssh.File {
-	return ssh.File{Path: authorityPath, Content: c.Authorities.Kubernetes.Trusted()}
+	return ssh.File{Path: TrustedFile, Content: c.Authorities.Kubernetes.Trusted()}
 }
 
 func pairFiles(name string, pair pki.Pair) []ssh.File {

@@ -122,7 +122,7 @@ func (r Registries) runtime() (folder string, files []ssh.File) {
 		files = append(files, ssh.File{Path: "docker.io", Content: hostsFile("https://registry-1.docker.io", "", r.mirrors)})
 	}
 	if r.own != "" {
-		files = append(files, ssh.File{Path: r.own, Content: []byte(fmt.Sprintf("\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n  ca = %q\n", r.address, authorityPath))})
+		files = append(files, ssh.File{Path: r.own, Content: []byte(fmt.Sprintf("\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n  ca = %q\n", r.address, TrustedFile))})
 	}
 	if len(files) == 0 {
 		return "", nil

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -30,9 +32,12 @@ const (
 	RegistryLogin = RegistryObject + "-login"
 	// RegistryArchive has the registry's image, on nodes whose image has one.
 	RegistryArchive = "/opt/burano/images/registry.tar"
-	// RegistryPusher may push and pull, RegistryPuller, which nodes are, pull only.
-	RegistryPusher = "burano"
-	RegistryPuller = "node"
+	// RegistryPusher may push and pull, RegistryPuller, which nodes are, pull only. While passwords are rotated there is another one of each, so that both are
+	// let in.
+	RegistryPusher      = "burano"
+	RegistryPuller      = "node"
+	RegistryOtherPusher = "burano-2"
+	RegistryOtherPuller = "node-2"
 
 	// RegistryPort is where its pod listens.
 	RegistryPort = 5000
@@ -70,10 +75,18 @@ func RegistryObjects() []Ref {
 	}
 }
 
-// With are these registries and the cluster's own, from which nodes pull with this password.
-func (r Registries) With(cluster string, address netip.Addr, password string) Registries {
+// RegistryLogins are what a cluster's registry knows of its users.
+type RegistryLogins struct {
+	User, Password string // of who pushes
+	Users          []byte // all, in htpasswd's form, which the registry reads again when they change
+	First          []byte // those that it began with, for which it was begun; nil: Users
+	Others         bool   // it knows that RegistryOtherPuller may only pull
+}
+
+// With are these registries and the cluster's own, from which nodes pull as this user.
+func (r Registries) With(cluster string, address netip.Addr, user, password string) Registries {
 	r.own, r.address = RegistryName(cluster), "https://"+netip.AddrPortFrom(address, 443).String()
-	logins := map[string]login{r.own: loginOf(RegistryPuller, password)}
+	logins := map[string]login{r.own: loginOf(user, password)}
 	maps.Copy(logins, r.logins)
 	r.logins = logins
 	return r
@@ -86,17 +99,44 @@ func (c Cluster) RegistryOrders() map[string]pki.Order {
 		DNS: []string{name, RegistryObject + "." + RegistryNamespace + ".svc"}, IP: []netip.Addr{c.Addressing.Registry()}, Usage: pki.Server}}}
 }
 
-// RegistryManifests are the registry's objects but for its claim. users is in htpasswd's form; password is RegistryPusher's.
-func (c Cluster) RegistryManifests(pairs map[string]pki.Pair, users []byte, password string) []byte {
-	pair := pairs[registryPair]
+// RegistryManifests are the registry's objects but for its claim.
+func (c Cluster) RegistryManifests(pairs map[string]pki.Pair, logins RegistryLogins) []byte {
+	pair, config, first := pairs[registryPair], registryConfig, logins.First
+	if logins.Others {
+		config = bytes.Replace(config, []byte("pullers: ["+RegistryPuller+"]"), []byte("pullers: ["+RegistryPuller+", "+RegistryOtherPuller+"]"), 1)
+	}
+	if first == nil {
+		first = logins.Users
+	}
 	sum := sha256.New()
-	for _, part := range [][]byte{registryConfig, users, pair.Certificate, pair.Key} {
+	for _, part := range [][]byte{config, first, pair.Certificate, pair.Key} {
 		fmt.Fprintf(sum, "%d\n%s\n", len(part), part)
 	}
 	text := base64.StdEncoding.EncodeToString
-	return []byte(strings.NewReplacer("ADDRESS", c.Addressing.Registry().String(), "CONFIG", text(registryConfig), "USERS", text(users), "CERTIFICATE", text(pair.Certificate), "KEY", text(pair.Key),
-		"USERNAME", text([]byte(RegistryPusher)), "PASSWORD", text([]byte(password)), "HOST", text([]byte(RegistryName(c.Name))), "AUTHORITY", text(c.Authorities.Kubernetes.Trusted()),
+	return []byte(strings.NewReplacer("ADDRESS", c.Addressing.Registry().String(), "CONFIG", text(config), "USERS", text(logins.Users), "CERTIFICATE", text(pair.Certificate), "KEY", text(pair.Key),
+		"USERNAME", text([]byte(logins.User)), "PASSWORD", text([]byte(logins.Password)), "HOST", text([]byte(RegistryName(c.Name))), "AUTHORITY", text(c.Authorities.Kubernetes.Trusted()),
 		"DIGEST", fmt.Sprintf("%.8x", sum.Sum(nil))).Replace(registryManifests))
+}
+
+// HurryRegistry has the kubelet of the registry's pod look at once at the users that the registry is to know; else it does so within two minutes.
+func HurryRegistry(ctx context.Context, config *rest.Config, logins RegistryLogins) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"burano.io/users":"%.8x"}}}`, sha256.Sum256(logins.Users))
+	return persist(ctx, func(ctx context.Context) error {
+		pods, err := client.CoreV1().Pods(RegistryNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + RegistryObject})
+		if err != nil {
+			return err
+		}
+		for _, pod := range pods.Items {
+			if _, err := client.CoreV1().Pods(RegistryNamespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // AddressHolder is the Service, as namespace/name, that has an address of Services; "" where none has.

@@ -16,7 +16,7 @@ import (
 func TestNodesFindTheClustersOwnRegistryByItsAddressAndMayLogIn(t *testing.T) {
 	others, err := ParseRegistries(RegistrySettings{Mirrors: "https://mirror.example.org", GoogleKey: `{"a": 1}`})
 	require.NoError(t, err)
-	both := others.With("My Cluster", netip.MustParseAddr("10.96.0.11"), "secret")
+	both := others.With("My Cluster", netip.MustParseAddr("10.96.0.11"), RegistryPuller, "secret")
 	folder, files := both.runtime()
 	require.Len(t, files, 2)
 	require.Equal(t, folder+"/registry.my-cluster.internal/hosts.toml", files[1].Path)
@@ -38,7 +38,7 @@ func TestTheRegistryBeginsAnewForWhatItReadsAndForNothingElse(t *testing.T) {
 	require.Equal(t, []string{"registry.demo.internal", "burano-registry.kube-system.svc"}, order.Request.DNS)
 	require.Equal(t, []netip.Addr{netip.MustParseAddr("10.96.0.11")}, order.Request.IP)
 	objects := func(pair pki.Pair, users, password string) (template map[string]any, login map[string]any) {
-		list, err := Objects(c.RegistryManifests(map[string]pki.Pair{"registry": pair}, []byte(users), password))
+		list, err := Objects(c.RegistryManifests(map[string]pki.Pair{"registry": pair}, RegistryLogins{User: RegistryPusher, Password: password, Users: []byte(users)}))
 		require.NoError(t, err)
 		var refs []Ref
 		for _, one := range list {

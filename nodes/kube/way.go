@@ -40,7 +40,7 @@ func (c Cluster) Way(node Node, pairs map[string]pki.Pair, program, digest strin
 		Name:        WayUnit,
 		Description: "Burano: minions reach registries through this master",
 		Command: []string{program, "forward", "--listen", netip.AddrPortFrom(node.Address, WayPort).String(), "--cert", keys + wayPair + ".crt", "--key", keys + wayPair + ".key",
-			"--client-ca", authorityPath, "--client", wayUser, "--hosts", strings.Join(hosts, ",")},
+			"--client-ca", TrustedFile, "--client", wayUser, "--hosts", strings.Join(hosts, ",")},
 		Files:  files,
 		Binary: digest,
 	}
@@ -66,7 +66,7 @@ listen registries
   timeout server 1h
   timeout server-fin 30s
   default-server check inter 2s fall 2 rise 1 ssl verify required ca-file %s crt %s verifyhost %s
-`, WayPort, authorityPath, wayClientFile, wayName(c.Name))
+`, WayPort, TrustedFile, wayClientFile, wayName(c.Name))
 	for _, master := range masters {
 		fmt.Fprintf(&text, "  server %s %s\n", master.Name, netip.AddrPortFrom(master.Address, WayPort))
 	}

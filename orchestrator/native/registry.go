@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -19,7 +20,26 @@ const (
 	propertyRegistry      = "enableRegistry" // of a cluster
 	propertyRegistrySize  = "registrySize"
 	propertyRegistryClass = "registryStorageClass"
+
+	methodRotateRegistry = "rotateRegistryPasswords"
 )
+
+// rotateRegistry is the action that gives the cluster's registry other passwords.
+func (c clusterClass) rotateRegistry(ctx context.Context, call muranopl.Call, known *facts) error {
+	if known.Registry == "" {
+		return fault.New(fault.Invalid, "cluster %s has no registry of its own: set enableRegistry to true, and deploy", call.Object.Text("name"))
+	}
+	c.clusters.recall(call.Object, known)
+	live, err := c.clusters.bring(ctx, call.Object, known.Nodes)
+	if err != nil {
+		return err
+	}
+	if err := live.RotateRegistry(ctx); err != nil {
+		return err
+	}
+	c.reports.inform(ctx, call.Object, "The registry %s accepts the former passwords no more; nodes have others, and so has who pushes, in the Secret %s/%s", known.Registry, kube.RegistryNamespace, kube.RegistryLogin)
+	return nil
+}
 
 // registryName is what a cluster's own registry is called in names of images; "" where it has none.
 func registryName(cluster *muranopl.Object) string {

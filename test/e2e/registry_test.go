@@ -153,6 +153,59 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 	place := func() string {
 		return c.kubectl(t, "", "get", "pod", "-n", "kube-system", "-l", "app=burano-registry", "-o", "jsonpath={.items[0].spec.nodeName}")
 	}
+	t.Run("its passwords are others, and images can be pulled meanwhile", func(t *testing.T) {
+		login := func() string {
+			return c.kubectl(t, "", "get", "secret", "-n", "kube-system", "burano-registry-login", "-o", "jsonpath={.data.username} {.data.password}")
+		}
+		node := func() string {
+			return s.in(t, "murano-kube-2", `grep -oP '"`+host+`":\{"auth":"\K[^"]+' /var/lib/kubelet/config.json`)
+		}
+		asked := func(auth string) string {
+			return strings.TrimSpace(s.in(t, "murano-kube-2", "curl --silent --output /dev/null --write-out %{http_code} --resolve "+host+":443:10.96.0.11 --cacert /etc/burano/pki/kubernetes-ca.crt "+
+				"--header 'Authorization: Basic "+strings.TrimSpace(auth)+"' https://"+host+"/v2/team/hello/manifests/1 || true"))
+		}
+		formerLogin, formerNode, restarts := login(), node(), place()
+		require.Equal(t, "200", asked(formerNode))
+		began := c.kubectl(t, "", "get", "pod", "-n", "kube-system", "-l", "app=burano-registry", "-o", "jsonpath={.items[0].metadata.uid}")
+		stop, ended := make(chan struct{}), make(chan error, 1)
+		go func() { // a pod that pulls, one after the other
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					ended <- nil
+					return
+				default:
+				}
+				pod := fmt.Sprintf("pulls-%d", n)
+				output, err := c.tryKubectl("", "run", pod, "--image="+pushed, "--image-pull-policy=Always")
+				if err == nil {
+					output, err = c.tryKubectl("", "wait", "--for=condition=Ready", "pod/"+pod, "--timeout=90s")
+				}
+				if err == nil {
+					output, err = c.tryKubectl("", "get", "events", "--field-selector", "involvedObject.name="+pod+",type=Warning", "-o", "jsonpath={.items[*].message}")
+				}
+				if err != nil || strings.Contains(output, "pull") {
+					ended <- fmt.Errorf("%s: %s %w", pod, output, err)
+					return
+				}
+				_, _ = c.tryKubectl("", "delete", "pod", pod, "--now")
+			}
+		}()
+		s.act(t, "scaling-cluster", "rotateRegistryPasswords", map[string]any{})
+		close(stop)
+		require.NoError(t, <-ended)
+		require.Equal(t, restarts, place())
+		require.Equal(t, began, c.kubectl(t, "", "get", "pod", "-n", "kube-system", "-l", "app=burano-registry", "-o", "jsonpath={.items[0].metadata.uid}"), "it has not begun anew")
+		require.NotEqual(t, formerLogin, login())
+		require.NotEqual(t, formerNode, node())
+		require.Equal(t, "401", asked(formerNode))
+		require.Equal(t, "200", asked(node()))
+		require.Contains(t, burano("image", "list", "groups"), pushed)
+		burano("image", "push", archive, "--to", "groups")
+		s.act(t, "scaling-cluster", "rotateRegistryPasswords", map[string]any{})
+		require.Equal(t, "200", asked(node()))
+		pulled("after the passwords were rotated twice")
+	})
 	t.Run("images are there when the node has started anew", func(t *testing.T) {
 		burano("action", "call", "groups", "scaling-cluster", "rebootNode", "--arg", "node="+place(), "--follow")
 		c.kubectl(t, "", "rollout", "status", "-n", "kube-system", "deployment/burano-registry", "--timeout=120s")
