@@ -132,7 +132,7 @@ func TestAWaitGoesOnWhenItsWatchEnds(t *testing.T) {
 func TestAWaitThatIsOverSaysWhatWasMissing(t *testing.T) {
 	config, _ := api(t, 1000)
 	why := errors.New("time is up")
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, why)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, why)
 	defer cancel()
 	err := kube.Wait(ctx, config, kube.NodeRef("n1"), kube.NodeReady)
 	require.ErrorIs(t, err, why)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,12 +53,16 @@ func Wait(ctx context.Context, config *rest.Config, ref Ref, condition Condition
 		if !passing(err) {
 			return fmt.Errorf("wait for %s: %w", ref, err)
 		}
-		if !errors.Is(err, errWatchEnded) {
+		if !errors.Is(err, errWatchEnded) && !cutShort(err) {
 			missing = err.Error()
 		}
 		_ = wait.Pause(ctx, 100*time.Millisecond) // at its end the next look says what is missing
 	}
 }
+
+// cutShort says that a request was not sent because its turn would come after the context's deadline, which says nothing of the object. The error of
+// golang.org/x/time/rate has no type.
+func cutShort(err error) bool { return strings.Contains(err.Error(), "would exceed context deadline") }
 
 // conditionError is an error of the condition itself: the wait cannot succeed any more.
 type conditionError struct{ error }
