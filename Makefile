@@ -56,7 +56,7 @@ test: check image ## Everything that must hold, end to end too
 .PHONY: test-upgrade
 test-upgrade: setup build image ## Upgrade a cluster from the minor version of Kubernetes before, under load (builds that image first: 10 minutes)
 	$(BUILD)/burano image build --source images --kubernetes 1.35 --output $(BUILD)/former/node-image.tar $(PREBUILT_FLAGS)
-	BURANO_FORMER_NODE_IMAGE=$(BUILD)/former/node-image.tar go test -count=1 -timeout 40m -v -run '^TestAClusterIsUpgraded$$' ./test/e2e
+	BURANO_FORMER_NODE_IMAGE=$(BUILD)/former/node-image.tar go test -count=1 -timeout 60m -v -run '^(TestAClusterIsUpgraded|TestAClusterOfThreeMastersIsUpgraded)$$' ./test/e2e
 
 # A version whose database has fewer tables than today's.
 FORMER ?= $(shell git rev-list -1 --before=2026-11-23T00:00Z HEAD)

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAClusterOfThreeMastersIsUpgraded upgrades a cluster with three masters to an image with a newer Kubernetes, and has the server die at steps of it. While the
+// masters are replaced, one after another, ConfigMaps are written and the application is asked through the gateway: none that was acknowledged is lost, no write
+// fails twice, and no request fails. `make test-upgrade` makes the former image.
+func TestAClusterOfThreeMastersIsUpgraded(t *testing.T) {
+	former := os.Getenv(formerImageVariable)
+	if former == "" {
+		t.Skipf("%s is not set: make test-upgrade sets it", formerImageVariable)
+	}
+	l := start(t, "faults")
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	l.run(t, l.as("burano-admin"), "burano", "image", "upload", "--name", "burano-former", "--public", former)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	l.deleteIfFailed(t, "scaling")
+	text, err := os.ReadFile("testdata/masters.yaml")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "masters.yaml")
+	model := strings.NewReplacer("image: burano-node", "image: burano-former", "name: masters\n", "name: scaling\n", "    nodeCount: 1", "    masterCount: 3\n    nodeCount: 1").Replace(string(text))
+	require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
+	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	environment := environmentNamed(t, demo, "scaling")
+	u := &upgrading{file: file, found: found, scaling: &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string),
+		further: []string{"murano-kube-1-m2", "murano-kube-1-m3"}}}
+	u.cluster.kubectl(t, "", "create", "configmap", "precious", "--from-literal=word=swordfish")
+	u.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
+	before := u.version(t)
+	plan := u.upgrade(t, "--image", "burano-node", "--plan")
+	t.Logf("the plan:\n%s", plan)
+	for i, node := range []string{"murano-kube-1 +master", "murano-kube-1-m2 +master", "murano-kube-1-m3 +master", "murano-kube-2 +minion", "murano-gateway-1 +gateway"} {
+		require.Regexp(t, fmt.Sprintf(`(?m)^%d +%s +v1\.`, i+1, node), plan)
+	}
+
+	_, port, err := net.SplitHostPort(endpointOf(t, environment))
+	require.NoError(t, err)
+	requests := startLoad(t, net.JoinHostPort(u.floating(t, "murano-gateway-1")["murano-gateway-1"], port))
+	w := u.write(t)
+	w.more(t, 20)
+	kills := []string{"end:murano-kube-1-r2: etcd member", "end:murano-kube-1: hand over"}
+	l.stop(t)
+	l.launch(t, "--kill-at-step", kills[0], "--max-deaths", strconv.Itoa(len(kills)))
+	l.healthy(t)
+	_, _ = l.try(l.as("burano-demo"), "burano", "cluster", "upgrade", "scaling", "--image", "burano-node") // the server may die before it has answered
+	l.surviveKills(t, kills)
+	l.eventually(t, 10*time.Minute, "the masters are replaced", func() error {
+		shown := u.show(t)
+		for done := 3; done <= 5; done++ {
+			if strings.Contains(shown, fmt.Sprintf("%d of 5 nodes are done", done)) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the cluster is so: %s", shown)
+	})
+	w.more(t, 20)
+	w.end()
+	requests.end()
+	u.ends(t)
+	t.Logf("%d ConfigMaps were written, %d of them in a second try, the slowest within %s; the application: %s", len(w.acknowledged), w.again, w.slowest, requests)
+	require.Empty(t, w.failed, "requests that failed twice")
+	require.Empty(t, requests.failed)
+
+	u.master, u.further = "murano-kube-1-r2", []string{"murano-kube-1-m2-r2", "murano-kube-1-m3-r2"}
+	u.cluster = l.clusterOf(t, demo, environmentNamed(t, demo, "scaling"))
+	u.holds(t, []string{"murano-kube-2-r2"}, []string{"murano-gateway-1-r2"})
+	require.Subset(t, strings.Fields(u.cluster.kubectl(t, "", "get", "configmaps", "-o", "jsonpath={.items[*].metadata.name}")), w.acknowledged, "what was acknowledged is there")
+	u.precious(t)
+	require.NotEqual(t, before, u.version(t))
+	require.NotContains(t, u.show(t), "UPGRADE")
+	bothReplicasAnswer(t, l, endpointOf(t, environmentNamed(t, demo, "scaling")))
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	asBefore(t, demo, found)
+}
