@@ -89,6 +89,11 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, http.StatusOK, response.StatusCode)
 		s.act(t, "front", "recreatePod", map[string]any{})
+		// The former pods end at once when they are told to, and gateways hear of it a moment later.
+		l.eventually(t, 10*time.Second, "the guestbook answers", func() error {
+			_, err := get(page)
+			return err
+		})
 		for range 4 { // of both replicas
 			text, err := get(page)
 			require.NoError(t, err)
@@ -114,7 +119,9 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 		}
 		s.act(t, "shop", "recreatePod", map[string]any{})
 		var line string
-		require.NoError(t, open(shown["result"].(string)).QueryRowContext(t.Context(), "SELECT line FROM entries").Scan(&line))
+		l.eventually(t, 10*time.Second, "MariaDB answers", func() error {
+			return open(shown["result"].(string)).QueryRowContext(t.Context(), "SELECT line FROM entries").Scan(&line)
+		})
 		require.Equal(t, "kept", line)
 		require.ErrorContains(t, open("").PingContext(t.Context()), "Access denied")
 	})
