@@ -30,12 +30,16 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/burano/burano/internal/wait"
 	nodes "github.com/burano/burano/nodes/ssh"
 )
 
 // peerChange is what kubeadm's measurement is called. It makes less than Burano does for 1+1+1: no gateway, no DNS, no kube-proxy, no network between nodes,
 // and its one member of etcd asks for no users.
 const peerChange = "kubeadm 1+1"
+
+// stackPolicy is how often Heat is asked about the stack of kubeadm's servers.
+var stackPolicy = wait.Every(100 * time.Millisecond)
 
 var (
 	//go:embed peer.yaml
@@ -224,29 +228,24 @@ func (p *peer) create(ctx context.Context, stack string) (map[string]string, err
 		Parameters: map[string]any{"user_data": "#cloud-config\n" + string(userData)}}).Extract(); err != nil {
 		return nil, err
 	}
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	addresses := map[string]string{}
+	err = stackPolicy.Until(ctx, func(ctx context.Context) error {
 		found, err := stacks.Find(ctx, p.heat, stack).Extract()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		switch found.Status {
 		case "CREATE_COMPLETE":
-			addresses := map[string]string{}
 			for _, one := range found.Outputs {
 				addresses[fmt.Sprint(one["output_key"])] = fmt.Sprint(one["output_value"])
 			}
-			return addresses, nil
+			return nil
 		case "CREATE_FAILED":
-			return nil, fmt.Errorf("the stack of kubeadm's servers failed: %s", found.StatusReason)
+			return fmt.Errorf("the stack of kubeadm's servers failed: %s", found.StatusReason)
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-ticker.C:
-		}
-	}
+		return wait.Again(fmt.Errorf("the stack of kubeadm's servers is %s", found.Status))
+	})
+	return addresses, err
 }
 
 func (p *peer) remove(ctx context.Context, stack string) error {
@@ -259,9 +258,7 @@ func (p *peer) remove(ctx context.Context, stack string) error {
 	if err := stacks.Delete(ctx, p.heat, stack, found.ID).ExtractErr(); err != nil {
 		return err
 	}
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	return stackPolicy.Until(ctx, func(ctx context.Context) error {
 		now, err := stacks.Get(ctx, p.heat, stack, found.ID).Extract()
 		switch {
 		case gophercloud.ResponseCodeIs(err, 404) || err == nil && now.Status == "DELETE_COMPLETE":
@@ -271,12 +268,8 @@ func (p *peer) remove(ctx context.Context, stack string) error {
 		case now.Status == "DELETE_FAILED":
 			return fmt.Errorf("the stack of kubeadm's servers stays: %s", now.StatusReason)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-		}
-	}
+		return wait.Again(fmt.Errorf("the stack of kubeadm's servers is %s", now.Status))
+	})
 }
 
 // join is what somebody with two prepared servers types.
