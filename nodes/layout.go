@@ -298,15 +298,15 @@ func (d design) apiForwarder(node Node) systemd.Unit {
 func (d design) gateway(node Node, pairs map[string]pki.Pair) systemd.Unit {
 	cert, key := etcdFiles(gatewayPair, pairs)
 	internal := d.cluster.networksOfNodes()
-	if !d.cluster.Alone() {
+	if d.cluster.Addressing.Four() {
 		internal = slices.Concat([]netip.Prefix{d.cluster.Addressing.Pods, d.cluster.Addressing.Services}, internal)
 	}
-	if d.cluster.Addressing.Dual() {
+	if d.cluster.Addressing.Six() {
 		internal = append(internal, d.cluster.Addressing.Pods6, d.cluster.Addressing.Services6, d.cluster.NodeNetwork6)
 	}
 	command := append([]string{remoteBinary, "gateway"}, etcdFlags(cert, key)...)
 	command = append(command, "--name", node.Name, "--haproxy-config", "/etc/haproxy/haproxy.cfg", "--internal", network.Text(internal))
-	if d.cluster.Addressing.Dual() {
+	if d.cluster.Addressing.Six() {
 		command = append(command, "--ipv6")
 	}
 	if len(d.cluster.SSHFrom) > 0 {

@@ -115,19 +115,59 @@ func TestEveryFileOfEveryRoleIsAsReviewed(t *testing.T) {
 func TestWhatADualStackClusterHasOtherwiseIsAsReviewed(t *testing.T) {
 	list := nodesOf(1, 1, 1)
 	usual, pairs := aDesign(t, list, Calico)
-	dual := usual
-	dual.cluster.Addressing.Pods6, dual.cluster.Addressing.Services6 = netip.MustParsePrefix("fd00:10:244::/64"), netip.MustParsePrefix("fd00:10:96::/112")
-	dual.cluster.NodeNetwork6 = netip.MustParsePrefix("fd00:20::/64")
+	dual := withSix(t, usual, usual.cluster.Addressing)
+	for i, node := range list {
+		node.Six = sixth(i)
+		require.Equal(t, usual.orders(list[i]), dual.orders(node), "the certificates are the same")
+	}
+	reviewed(t, "dual.txt", otherwise(t, list, pairs, usual, dual))
+}
+
+// Pods and Services have IPv6 alone; what makes the cluster goes by IPv4.
+func TestWhatAClusterOfIPv6HasOtherwiseIsAsReviewed(t *testing.T) {
+	list := nodesOf(1, 1, 1)
+	usual, pairs := aDesign(t, list, Calico)
+	six := withSix(t, usual, network.Addressing{Domain: usual.cluster.Addressing.Domain})
+	for i, node := range list {
+		node.Six = sixth(i)
+		for name, order := range six.orders(node) {
+			former := usual.orders(list[i])[name].Request
+			switch name {
+			case "apiserver":
+				require.Equal(t, []netip.Addr{node.Address, node.Six, node.Access, netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("fd00:10:96::1")}, order.Request.IP)
+			case "kubelet-server":
+				require.Equal(t, []netip.Addr{node.Six}, order.Request.IP)
+			default:
+				require.Equal(t, former, order.Request, name)
+			}
+		}
+	}
+	reviewed(t, "six.txt", otherwise(t, list, pairs, usual, six))
+}
+
+// sixth is the address of IPv6 of a node in a list.
+func sixth(i int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("fd00:20::%d", i+1)) }
+
+// withSix is a design with ranges of IPv6 beside those of an addressing.
+func withSix(t *testing.T, usual design, addressing network.Addressing) design {
+	made := usual
+	made.cluster.Addressing = addressing
+	made.cluster.Addressing.Pods6, made.cluster.Addressing.Services6 = netip.MustParsePrefix("fd00:10:244::/64"), netip.MustParsePrefix("fd00:10:96::/112")
+	made.cluster.NodeNetwork6 = netip.MustParsePrefix("fd00:20::/64")
 	var err error
-	dual.driver, err = dual.cluster.driver()
+	made.driver, err = made.cluster.driver()
 	require.NoError(t, err)
+	return made
+}
+
+// otherwise are the lines of all files that nodes with addresses of IPv6 have, and those of the usual design do not.
+func otherwise(t *testing.T, list []Node, pairs map[string]pki.Pair, usual, made design) string {
 	var told strings.Builder
 	for i, node := range list {
 		before, err := usual.layout(node, pairs, 1450)
 		require.NoError(t, err)
-		node.Six = netip.MustParseAddr(fmt.Sprintf("fd00:20::%d", i+1))
-		require.Equal(t, usual.orders(list[i]), dual.orders(node), "the certificates are the same")
-		after, err := dual.layout(node, pairs, 1450)
+		node.Six = sixth(i)
+		after, err := made.layout(node, pairs, 1450)
 		require.NoError(t, err)
 		require.Equal(t, before.hosts, after.hosts)
 		require.Len(t, after.files(), len(before.files()))
@@ -140,7 +180,7 @@ func TestWhatADualStackClusterHasOtherwiseIsAsReviewed(t *testing.T) {
 			}
 		}
 	}
-	reviewed(t, "dual.txt", told.String())
+	return told.String()
 }
 
 // Everything else is as on a container.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -70,7 +69,7 @@ func (d *deployment) beginMetrics(ctx context.Context, lead Node, config *rest.C
 	if err := d.apply(ctx, lead, config, kube.MetricsRights()); err != nil {
 		return err
 	}
-	var addresses []netip.Addr
+	var serving []kube.Node
 	for _, master := range masters {
 		if err := d.start(ctx, master, false, kube.MetricsUnit); err != nil {
 			return err
@@ -78,9 +77,9 @@ func (d *deployment) beginMetrics(ctx context.Context, lead Node, config *rest.C
 		if err := d.metricsServe(ctx, master); err != nil {
 			return err
 		}
-		addresses = append(addresses, master.Address)
+		serving = append(serving, kubeNode(master))
 	}
-	return d.apply(ctx, lead, config, d.design.kube().Metrics(addresses))
+	return d.apply(ctx, lead, config, d.design.kube().Metrics(serving))
 }
 
 // metricsServe waits until a master's metrics-server answers: kinds that nobody answers for disturb everybody who asks for all kinds.
@@ -91,7 +90,7 @@ func (d *deployment) metricsServe(ctx context.Context, master Node) error {
 	}
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(d.design.authorities.Kubernetes.Trusted())
-	address := net.JoinHostPort(master.Address.String(), strconv.Itoa(kube.MetricsPort))
+	address := net.JoinHostPort(d.design.kube().Primary(kubeNode(master)).String(), strconv.Itoa(kube.MetricsPort))
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return client.DialContext(ctx, "tcp", address)

@@ -252,10 +252,12 @@ func backends(service *core.Service, port core.ServicePort, endpointSlices []*di
 	if len(service.Spec.IPFamilies) > 0 && service.Spec.IPFamilies[0] == core.IPv6Protocol {
 		family = discovery.AddressTypeIPv6
 	}
+	// Who lists endpoints himself lists them of the version that they have; gateways reach both.
+	own := len(service.Spec.Selector) == 0
 	found := make(map[netip.AddrPort]route.Backend)
 	for _, s := range endpointSlices {
 		number, has := slicePort(s, port.Name)
-		if s.AddressType != family || !has {
+		if !has || s.AddressType != family && (!own || s.AddressType == discovery.AddressTypeFQDN) {
 			continue
 		}
 		for _, e := range s.Endpoints {

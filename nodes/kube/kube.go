@@ -85,6 +85,37 @@ type Cluster struct {
 	NodeNetwork6 netip.Prefix
 }
 
+// addresses are those that Kubernetes knows of a node: of the versions of IP that pods have, IPv4 first.
+func (c Cluster) addresses(node Node) []netip.Addr {
+	var list []netip.Addr
+	if c.Addressing.Four() {
+		list = append(list, node.Address)
+	}
+	if c.Addressing.Six() {
+		list = append(list, node.Six)
+	}
+	return list
+}
+
+func (c Cluster) addressesText(node Node) string {
+	var texts []string
+	for _, address := range c.addresses(node) {
+		texts = append(texts, address.String())
+	}
+	return strings.Join(texts, ",")
+}
+
+// Primary is the address of a node by which Kubernetes reaches what runs there.
+func (c Cluster) Primary(node Node) netip.Addr { return c.addresses(node)[0] }
+
+// everywhere are all addresses of a node, of the version of IP by which Kubernetes reaches it, or of both.
+func (c Cluster) everywhere() string {
+	if c.Addressing.Four() {
+		return netip.IPv4Unspecified().String()
+	}
+	return netip.IPv6Unspecified().String()
+}
+
 // apiService is the name of the Service of the API server.
 func (c Cluster) apiService() string { return "kubernetes.default.svc." + c.Addressing.Domain }
 

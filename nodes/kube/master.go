@@ -30,6 +30,9 @@ func (c Cluster) MasterOrders(node Node, etcdUser string) map[string]pki.Order {
 		return pki.Request{CommonName: name, Usage: pki.Client}
 	}
 	addresses := []netip.Addr{node.Address}
+	if !c.Addressing.Four() {
+		addresses = append(addresses, node.Six)
+	}
 	if node.Access.IsValid() && node.Access != node.Address {
 		addresses = append(addresses, node.Access)
 	}
@@ -107,8 +110,8 @@ resources:
 		// A server that stops ends its API server first, which sends its clients to others, and then its member of etcd, without which that fails what it is asked.
 		After: "etcd.service",
 		Command: append(program("kube-apiserver",
-			"--advertise-address="+node.Address.String(),
-			"--bind-address=0.0.0.0",
+			"--advertise-address="+c.Primary(node).String(),
+			"--bind-address="+c.everywhere(), // of IPv6 it is both
 			fmt.Sprintf("--secure-port=%d", APIServerPort),
 			"--etcd-servers="+etcdURL,
 			"--etcd-cafile="+c.EtcdAuthorityFile,

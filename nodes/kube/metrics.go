@@ -47,7 +47,7 @@ func MetricsObjects() []Ref {
 // MetricsOrders are the certificates of a master's metrics-server.
 func (c Cluster) MetricsOrders(node Node) map[string]pki.Order {
 	return map[string]pki.Order{
-		metricsPair: {Authority: c.Authorities.Kubernetes, Request: pki.Request{CommonName: metricsService, DNS: []string{metricsService}, IP: []netip.Addr{node.Address},
+		metricsPair: {Authority: c.Authorities.Kubernetes, Request: pki.Request{CommonName: metricsService, DNS: []string{metricsService}, IP: []netip.Addr{c.Primary(node)},
 			Usage: pki.Server}},
 		metricsClientPair: {Authority: c.Authorities.Kubernetes, Request: pki.Request{CommonName: metricsUser, Usage: pki.Client}},
 	}
@@ -69,7 +69,7 @@ func (c Cluster) MetricsServer(node Node, pairs map[string]pki.Pair) (systemd.Un
 			"--kubeconfig="+access.Path,
 			"--authentication-kubeconfig="+access.Path,
 			"--authorization-kubeconfig="+access.Path,
-			"--bind-address="+node.Address.String(),
+			"--bind-address="+c.Primary(node).String(),
 			fmt.Sprintf("--secure-port=%d", MetricsPort),
 			"--tls-cert-file="+keys+metricsPair+".crt",
 			"--tls-private-key-file="+keys+metricsPair+".key",
@@ -83,11 +83,11 @@ func (c Cluster) MetricsServer(node Node, pairs map[string]pki.Pair) (systemd.Un
 }
 
 // Metrics are the objects that have the API server ask metrics-server, on these masters.
-func (c Cluster) Metrics(masters []netip.Addr) []byte {
+func (c Cluster) Metrics(masters []Node) []byte {
 	var endpoints []string
-	for _, address := range masters {
-		endpoints = append(endpoints, `{addresses: ["`+address.String()+`"], conditions: {ready: true}}`)
+	for _, master := range masters {
+		endpoints = append(endpoints, `{addresses: ["`+c.Primary(master).String()+`"], conditions: {ready: true}}`)
 	}
-	return []byte(strings.NewReplacer("ENDPOINTS", strings.Join(endpoints, ", "), "PORT", fmt.Sprint(MetricsPort),
+	return []byte(strings.NewReplacer("VERSION", c.Addressing.Version(), "ENDPOINTS", strings.Join(endpoints, ", "), "PORT", fmt.Sprint(MetricsPort),
 		"AUTHORITY", base64.StdEncoding.EncodeToString(c.Authorities.Kubernetes.Trusted())).Replace(metricsManifests))
 }

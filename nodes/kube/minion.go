@@ -33,7 +33,7 @@ func (c Cluster) MinionOrders(node Node) map[string]pki.Order {
 	kubernetes := c.Authorities.Kubernetes
 	orders := map[string]pki.Order{
 		kubeletPair:       {Authority: kubernetes, Request: pki.Request{CommonName: kubeletUser(node), Organization: []string{"system:nodes"}, Usage: pki.Client}},
-		kubeletServerPair: {Authority: kubernetes, Request: pki.Request{CommonName: kubeletUser(node), Organization: []string{"system:nodes"}, DNS: []string{node.Name}, IP: []netip.Addr{node.Address}, Usage: pki.Server}},
+		kubeletServerPair: {Authority: kubernetes, Request: pki.Request{CommonName: kubeletUser(node), Organization: []string{"system:nodes"}, DNS: []string{node.Name}, IP: []netip.Addr{c.Primary(node)}, Usage: pki.Server}},
 		proxyPair:         {Authority: kubernetes, Request: pki.Request{CommonName: proxyUser, Usage: pki.Client}},
 	}
 	if c.Proxy.ThroughMasters() {
@@ -67,14 +67,6 @@ func (c Cluster) Containerd() systemd.Unit {
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
       SystemdCgroup = true
 ` + registries)})}
-}
-
-// addresses are those that Kubernetes knows of a node.
-func (n Node) addresses() string {
-	if n.Six.IsValid() {
-		return n.Address.String() + "," + n.Six.String()
-	}
-	return n.Address.String()
 }
 
 // Kubelet are the units of the kubelet and of kube-proxy. No pod starts before the way to the cloud's metadata is closed to pods.
@@ -112,17 +104,21 @@ cgroupDriver: systemd
 %shealthzBindAddress: 127.0.0.1
 # images come with the node image: none may be collected
 imageGCHighThresholdPercent: 100
-%s`, node.Address, keys+"kubernetes-ca.crt", keys, kubeletServerPair, c.Addressing.Domain, c.Addressing.DNS(), kernel, limits)
+%s`, c.Primary(node), keys+"kubernetes-ca.crt", keys, kubeletServerPair, c.Addressing.Domain, c.Addressing.DNS(), kernel, limits)
+	bind := c.everywhere()
+	if !c.Addressing.Four() {
+		bind = strconv.Quote(bind) // YAML takes it for something else otherwise
+	}
 	proxyConfig := fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
-bindAddress: 0.0.0.0
+bindAddress: %s
 healthzBindAddress: 127.0.0.1:10256
 metricsBindAddress: 127.0.0.1:10249
 hostnameOverride: %s
 clientConnection: {kubeconfig: %s}
 clusterCIDR: %s
 mode: iptables
-%s`, node.Name, proxy.Path, network.Text(c.Addressing.PodRanges()), c.Host.proxy())
+%s`, bind, node.Name, proxy.Path, network.Text(c.Addressing.PodRanges()), c.Host.proxy())
 	service := []string{"CPUAccounting=yes", "MemoryAccounting=yes", "ExecStartPre=" + shieldPath, "ExecStartPre=" + metadataPath}
 	var outside []ssh.File
 	if c.Proxy.exists() {
@@ -133,7 +129,7 @@ mode: iptables
 		{
 			Name:        "kubelet",
 			Description: "Kubernetes node agent",
-			Command:     program("kubelet", "--config="+configs+"kubelet.yaml", "--kubeconfig="+kubelet.Path, "--node-ip="+node.addresses(), "--hostname-override="+node.Name),
+			Command:     program("kubelet", "--config="+configs+"kubelet.yaml", "--kubeconfig="+kubelet.Path, "--node-ip="+c.addressesText(node), "--hostname-override="+node.Name),
 			Service:     service,
 			Files: append(append(pairFiles(kubeletServerPair, pairs[kubeletServerPair]), kubelet, c.authorityFile(),
 				ssh.File{Path: configs + "kubelet.yaml", Content: []byte(kubeletConfig)},

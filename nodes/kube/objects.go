@@ -27,14 +27,16 @@ var corednsManifests string
 func Access() []byte { return accessManifests }
 
 // CoreDNS are the objects of the cluster's DNS. resolvers are where other names are asked for: the nodes' own
-// nameservers; without any, other names do not resolve. It has a replica on each of two nodes where there are as many minions.
+// nameservers, of the versions of IP that pods have; without any, other names do not resolve. It has a replica on each of two nodes where there are as many minions.
 func CoreDNS(addressing network.Addressing, resolvers []netip.Addr, minions int) []byte {
 	forward := ""
-	if len(resolvers) > 0 {
-		words := make([]string, len(resolvers))
-		for i, resolver := range resolvers {
-			words[i] = resolver.String()
+	var words []string
+	for _, resolver := range resolvers {
+		if addressing.Four() || resolver.Is6() {
+			words = append(words, resolver.String())
 		}
+	}
+	if len(words) > 0 {
 		forward = "        forward . " + strings.Join(words, " ") + "\n"
 	}
 	return []byte(strings.NewReplacer("DOMAIN", addressing.Domain, "ADDRESS", addressing.DNS().String(), "        FORWARD\n", forward, "REPLICAS\n", strconv.Itoa(max(1, min(minions, 2)))+"\n").Replace(corednsManifests))

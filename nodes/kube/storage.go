@@ -294,7 +294,7 @@ func (c Cluster) StorageOrders() map[string]pki.Order {
 // StorageNodeOrders are the certificates of a minion's program.
 func (c Cluster) StorageNodeOrders(node Node) map[string]pki.Order {
 	return map[string]pki.Order{storageNodePair: {Authority: c.Authorities.Kubernetes, Request: pki.Request{CommonName: "burano:storage-node", DNS: []string{node.Name},
-		IP: []netip.Addr{node.Address}, Usage: pki.Server}}}
+		IP: []netip.Addr{c.Primary(node)}, Usage: pki.Server}}}
 }
 
 // StorageControllers is the unit of a master's program, which serves these back-ends. It asks the API server, and minions, with the same certificate. name
@@ -331,7 +331,7 @@ func (c Cluster) StorageNode(node Node, zone string, backends []Storage, pairs m
 	var files []ssh.File
 	if slices.Contains(backends, Local) {
 		command = append(command, "--local="+LocalVolumes,
-			"--listen="+netip.AddrPortFrom(node.Address, StoragePort).String(),
+			"--listen="+netip.AddrPortFrom(c.Primary(node), StoragePort).String(),
 			"--certificate="+keys+storageNodePair+".crt",
 			"--key="+keys+storageNodePair+".key",
 			"--authority="+keys+"kubernetes-ca.crt",

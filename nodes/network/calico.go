@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/burano/burano/nodes/pki"
@@ -32,6 +33,9 @@ const (
 	// confdFolder is where the node image has the templates of BIRD's configuration.
 	confdFolder = "/opt/burano/calico"
 
+	// nobodys is the range of the pool of IPv4 that calico-node makes whatever it is told, where no pod has such an address: one of RFC 5737.
+	nobodys = "192.0.2.0/24"
+
 	cniUser         = "burano:calico-cni"
 	controllersUser = "burano:calico-controllers"
 )
@@ -49,8 +53,8 @@ var calicoManifests []byte
 // Calico is Calico over etcd.
 type Calico struct {
 	EtcdUser string       // whose certificate it shows to etcd
-	Pods     netip.Prefix // where they have their addresses
-	Pods6    netip.Prefix // those of IPv6 that they have beside; not valid for none
+	Pods     netip.Prefix // where they have their addresses of IPv4; not valid for none
+	Pods6    netip.Prefix // where they have those of IPv6; not valid for none
 	MTU      int          // of pods; 0 for what their node's interface carries, less the encapsulation's share
 	// Encapsulation is of packets between nodes; Always when empty. Unwrapped is for IPv4 alone.
 	Encapsulation Encapsulation
@@ -114,7 +118,10 @@ func (c Calico) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]
 	case Unwrapped:
 		backend, vxlan = "bird", "Never"
 	}
-	six := "none"
+	four, six, pool, wrapped := "none", "none", nobodys, "Never"
+	if c.Pods.IsValid() {
+		four, pool, wrapped = fmt.Sprintf("%s/%d", node.Address, node.Bits), c.Pods.String(), vxlan
+	}
 	if c.Pods6.IsValid() {
 		six = node.Six.String()
 	}
@@ -125,11 +132,11 @@ func (c Calico) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]
 		"ETCD_CERT_FILE=" + calicoCert,
 		"ETCD_KEY_FILE=" + calicoKey,
 		"NODENAME=" + node.Name,
-		fmt.Sprintf("IP=%s/%d", node.Address, node.Bits),
+		"IP=" + four,
 		"IP6=" + six,
 		"CALICO_NETWORKING_BACKEND=" + backend,
-		"CALICO_IPV4POOL_CIDR=" + c.Pods.String(),
-		"CALICO_IPV4POOL_VXLAN=" + vxlan,
+		"CALICO_IPV4POOL_CIDR=" + pool,
+		"CALICO_IPV4POOL_VXLAN=" + wrapped,
 		"CALICO_IPV4POOL_IPIP=Never",
 		"CALICO_DISABLE_FILE_LOGGING=true",
 		"CLUSTER_TYPE=k8s",
@@ -155,6 +162,9 @@ func (c Calico) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]
 	}
 	if c.MTU != 0 && !c.routed() {
 		env = append(env, fmt.Sprintf("FELIX_VXLANMTU=%d", c.MTU))
+	}
+	if !c.Pods.IsValid() {
+		env = append(env, "CALICO_IPV4POOL_NAT_OUTGOING=false", "CALICO_IPV4POOL_NODE_SELECTOR=!all()")
 	}
 	if c.Pods6.IsValid() {
 		env = append(env, c.six(vxlan)...)
@@ -229,7 +239,7 @@ func routers(files []ssh.File) []systemd.Unit {
 	}
 }
 
-// six is what calico-node is told where pods have IPv6 too. Packets of theirs that leave the cluster have their node's address, as those of IPv4
+// six is what calico-node is told where pods have IPv6. Packets of theirs that leave the cluster have their node's address, as those of IPv4
 // have, because no router knows the way to them.
 func (c Calico) six(vxlan string) []string {
 	env := []string{
@@ -247,7 +257,7 @@ func (c Calico) conflist(node Node, access Access) ([]byte, error) {
 	type object = map[string]any
 	ipam := object{"type": "calico-ipam"}
 	if c.Pods6.IsValid() {
-		ipam = object{"type": "calico-ipam", "assign_ipv4": "true", "assign_ipv6": "true"}
+		ipam = object{"type": "calico-ipam", "assign_ipv4": strconv.FormatBool(c.Pods.IsValid()), "assign_ipv6": "true"}
 	}
 	mtu := c.MTU
 	if mtu == 0 {

@@ -5,6 +5,7 @@ package network
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/burano/burano/nodes/pki"
@@ -12,17 +13,29 @@ import (
 	"github.com/burano/burano/nodes/systemd"
 )
 
-// Addressing says where pods and Services have their addresses, and what Services are called. A cluster keeps what it was made with.
+// Addressing says where pods and Services have their addresses, and what Services are called. A cluster keeps what it was made with: ranges of IPv4,
+// of IPv6, or of both.
 type Addressing struct {
-	Pods, Services netip.Prefix
-	// Pods6 and Services6 are of IPv6, in a cluster that has both; the zero value where it has IPv4 only.
+	Pods, Services netip.Prefix // of IPv4; not valid where there is none
+	// Pods6 and Services6 are of IPv6; the zero value where there is none.
 	Pods6     netip.Prefix `json:",omitzero"`
 	Services6 netip.Prefix `json:",omitzero"`
 	Domain    string       // behind the names of Services
 }
 
-// Dual says whether pods and Services have addresses of IPv6 beside those of IPv4.
-func (a Addressing) Dual() bool { return a.Pods6.IsValid() }
+// Four says whether pods and Services have addresses of IPv4.
+func (a Addressing) Four() bool { return a.Pods.IsValid() }
+
+// Six says whether pods and Services have addresses of IPv6.
+func (a Addressing) Six() bool { return a.Pods6.IsValid() }
+
+// Version is the one of IP by which Kubernetes reaches nodes, and that Services have which ask for none: IPv4 or IPv6.
+func (a Addressing) Version() string {
+	if a.Four() {
+		return "IPv4"
+	}
+	return "IPv6"
+}
 
 // PodRanges are where pods have their addresses, IPv4 first.
 func (a Addressing) PodRanges() []netip.Prefix { return both(a.Pods, a.Pods6) }
@@ -31,10 +44,7 @@ func (a Addressing) PodRanges() []netip.Prefix { return both(a.Pods, a.Pods6) }
 func (a Addressing) ServiceRanges() []netip.Prefix { return both(a.Services, a.Services6) }
 
 func both(four, six netip.Prefix) []netip.Prefix {
-	if six.IsValid() {
-		return []netip.Prefix{four, six}
-	}
-	return []netip.Prefix{four}
+	return slices.DeleteFunc([]netip.Prefix{four, six}, func(one netip.Prefix) bool { return !one.IsValid() })
 }
 
 // Text writes ranges as Kubernetes reads them: with commas between them.
@@ -52,7 +62,7 @@ func DefaultAddressing() Addressing {
 }
 
 // API is the address of the Service of the API server: the first that there is.
-func (a Addressing) API() netip.Addr { return a.Services.Masked().Addr().Next() }
+func (a Addressing) API() netip.Addr { return a.service(1) }
 
 // DNS is the address of the Service of the cluster's DNS: the tenth.
 func (a Addressing) DNS() netip.Addr { return a.service(10) }
@@ -61,7 +71,7 @@ func (a Addressing) DNS() netip.Addr { return a.service(10) }
 func (a Addressing) Registry() netip.Addr { return a.service(11) }
 
 func (a Addressing) service(number int) netip.Addr {
-	address := a.Services.Masked().Addr()
+	address := a.ServiceRanges()[0].Addr()
 	for range number {
 		address = address.Next()
 	}
@@ -84,12 +94,12 @@ const (
 	Unwrapped   Encapsulation = "none"        // none: nodes, all in one subnet, tell each other by BGP which pods they have
 )
 
-// Overhead is what it takes from each packet, in bytes; dual where nodes send packets of IPv6 too.
-func (e Encapsulation) Overhead(dual bool) int {
+// Overhead is what it takes from each packet, in bytes; six where nodes send packets of IPv6.
+func (e Encapsulation) Overhead(six bool) int {
 	switch {
 	case e == Unwrapped:
 		return 0
-	case dual:
+	case six:
 		return Overhead6
 	}
 	return Overhead

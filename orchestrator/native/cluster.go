@@ -236,7 +236,7 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 			return nil, err
 		}
 		node := nodes.Node{Name: one.server.name(), Role: one.role, Address: addresses.Fixed, Server: addresses.ServerID, Launched: found.Launched, Zone: found.Zone, Leaving: one.leaving}
-		if pods.Dual() {
+		if pods.Six() {
 			if node.Six = addresses.Six; !node.Six.IsValid() && !one.leaving {
 				return nil, fmt.Errorf("the stack does not say which address of IPv6 %s has", node.Name)
 			}

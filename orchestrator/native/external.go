@@ -90,7 +90,7 @@ func checkExternal(cluster *muranopl.Object, called map[string]bool, allowed []n
 			problems = append(problems, fmt.Errorf("the address of %s is %s, where this Burano takes no machines: its operator says by the setting machine-networks from which "+
 				"networks it does (now: %s)", name, node.Address, listOrNone(where)))
 		}
-		for _, taken := range []netip.Prefix{pods.Pods, pods.Services} {
+		for _, taken := range slices.Concat(pods.PodRanges(), pods.ServiceRanges()) {
 			if taken.Contains(node.Address) {
 				problems = append(problems, fmt.Errorf("the address of %s is %s, which is among those of the cluster's pods and Services (%s)", name, node.Address, taken))
 			}

@@ -190,7 +190,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 			stands, _ = c.wishedNetwork(instance)
 		}
 		rules := nodeRules(node.role, network, config.Addressing.Pods, cluster.Text("publicCidr"), c.server.SSHFrom)
-		if config.Addressing.Dual() {
+		if config.Addressing.Six() {
 			rules = append(rules, nodeRules6(node.role, config.NodeNetwork6, config.Addressing.Pods6, public6(cluster))...)
 		}
 		groups[group] = map[string]any{"type": "OS::Neutron::SecurityGroup", "properties": map[string]any{

@@ -268,7 +268,7 @@ func (c *clusters) connected(ctx context.Context, cluster *muranopl.Object, list
 		if err != nil {
 			return err
 		}
-		if one.place.Subnet != "" && pods.Dual() {
+		if one.place.Subnet != "" && pods.Six() {
 			return fault.New(fault.Invalid, "cluster %s cannot have %s in %s: its nodes have addresses of IPv6, which Burano gives them in the environment's network only. Nothing was changed",
 				cluster.Text("name"), one.node, where(*one))
 		}

@@ -71,7 +71,7 @@ var (
 // wishedPodNetwork is what the model says, on top of what counts where it says nothing.
 func wishedPodNetwork(object *muranopl.Object, otherwise podNetwork) (wished podNetwork, problems []error) {
 	wished, name := otherwise, object.Text("name")
-	parse := func(property string, four, six *netip.Prefix, example string) {
+	parse := func(property string, four, six *netip.Prefix, usual netip.Prefix, example string) {
 		text := object.Text(property)
 		if text == "" {
 			return
@@ -82,7 +82,7 @@ func wishedPodNetwork(object *muranopl.Object, otherwise podNetwork) (wished pod
 			parsed, err := netip.ParsePrefix(strings.TrimSpace(one))
 			switch {
 			case err != nil:
-				problems = append(problems, fmt.Errorf("%s of cluster %s is %q, which is no range of addresses: write it like %s, or with one of IPv6 behind it: %[4]s,%s", property, name, text, *four, example))
+				problems = append(problems, fmt.Errorf("%s of cluster %s is %q, which is no range of addresses: write it like %s, like %s, or as both: %[4]s,%[5]s", property, name, text, usual, example))
 				return
 			case parsed != parsed.Masked():
 				problems = append(problems, fmt.Errorf("%s of cluster %s is %s, which is an address in %s: give the range", property, name, one, parsed.Masked()))
@@ -90,19 +90,25 @@ func wishedPodNetwork(object *muranopl.Object, otherwise podNetwork) (wished pod
 			}
 			found[i] = parsed
 		}
-		if !found[0].Addr().Is4() || len(found) > 2 || len(found) == 2 && !found[1].Addr().Is6() {
-			problems = append(problems, fmt.Errorf("%s of cluster %s is %s: pods and Services have addresses of IPv4, and of IPv6 beside them where a range of that comes second, as in %s,%s",
-				property, name, text, *four, example))
-			return
-		}
-		if *four, *six = found[0], (netip.Prefix{}); len(found) == 2 {
+		*four, *six = netip.Prefix{}, netip.Prefix{}
+		switch {
+		case len(found) == 1 && found[0].Addr().Is6():
+			*six = found[0]
+		case len(found) > 2 || !found[0].Addr().Is4() || len(found) == 2 && !found[1].Addr().Is6():
+			problems = append(problems, fmt.Errorf("%s of cluster %s is %s: pods and Services have addresses of IPv4, of IPv6, or of both, where a range of IPv6 comes second, as in %s,%s",
+				property, name, text, usual, example))
+		case len(found) == 2:
 			*six = found[1]
+			fallthrough
+		default:
+			*four = found[0]
 		}
 	}
-	parse(propertyPodRange, &wished.Pods, &wished.Pods6, "fd00:10:244::/64")
-	parse(propertyServiceRange, &wished.Services, &wished.Services6, "fd00:10:96::/112")
-	if len(problems) == 0 && wished.Pods6.IsValid() != wished.Services6.IsValid() {
-		problems = append(problems, fmt.Errorf("podRange of cluster %s is %s, and serviceRange is %s: give both a range of IPv6, or none",
+	standard := network.DefaultAddressing()
+	parse(propertyPodRange, &wished.Pods, &wished.Pods6, standard.Pods, "fd00:10:244::/64")
+	parse(propertyServiceRange, &wished.Services, &wished.Services6, standard.Services, "fd00:10:96::/112")
+	if len(problems) == 0 && (wished.Pods6.IsValid() != wished.Services6.IsValid() || wished.Pods.IsValid() != wished.Services.IsValid()) {
+		problems = append(problems, fmt.Errorf("podRange of cluster %s is %s, and serviceRange is %s: pods and Services have the same versions of IP; give both a range of IPv6, or none, and the same of IPv4",
 			name, network.Text(wished.PodRanges()), network.Text(wished.ServiceRanges())))
 	}
 	if domain := object.Text(propertyDomain); domain != "" {
@@ -175,8 +181,11 @@ func (c *clusters) keepPodNetwork(ctx context.Context, object *muranopl.Object) 
 	if err != nil {
 		return err
 	}
-	kept := map[string]any{"pods": made.Pods.String(), "services": made.Services.String(), "domain": made.Domain, "encapsulation": string(made.encapsulation)}
-	if made.Dual() {
+	kept := map[string]any{"domain": made.Domain, "encapsulation": string(made.encapsulation)}
+	if made.Four() {
+		kept["pods"], kept["services"] = made.Pods.String(), made.Services.String()
+	}
+	if made.Six() {
 		kept["pods6"], kept["services6"], kept["nodes6"] = made.Pods6.String(), made.Services6.String(), made.nodes6.String()
 	}
 	if made.kind == nodes.Flannel { // Calico takes another one
@@ -200,7 +209,7 @@ func (c *clusters) podNetwork(ctx context.Context, object *muranopl.Object) (pod
 	}
 	if !there {
 		wished, problems := wishedPodNetwork(object, usualPodNetwork())
-		if wished.Dual() {
+		if wished.Six() {
 			if wished.nodes6, err = c.network6(ctx); err != nil {
 				problems = append(problems, err)
 			}
@@ -250,7 +259,7 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 			return problems, nil
 		}
 	}
-	problems = append(problems, c.checkDual(ctx, object, wished, made, there)...)
+	problems = append(problems, c.checkSix(ctx, object, wished, made, there)...)
 	environment := environmentNetwork(c.objects.model(), "")
 	if wished.mtu != 0 && environment != nil && environment.Class().Is(classCustomNetwork) {
 		if carries := int64(environment.Int("mtu")); carries > 0 && wished.mtu > carries-wished.overhead() {
@@ -262,7 +271,7 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 				name, wished.mtu, carries, taken, carries-wished.overhead()))
 		}
 	}
-	if object.Text(propertyPodRange) != "" {
+	if object.Text(propertyPodRange) != "" && wished.Four() {
 		if room, most := wished.room(), mostNodes(object); room < most {
 			problems = append(problems, fmt.Errorf("podRange of cluster %s is %s, which has addresses for the pods of %d nodes, and the cluster may get %d (lists of nodes, groups, surge): "+
 				"have fewer nodes, or make a cluster with a larger range", name, wished.Pods, room, most))
@@ -271,10 +280,10 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 	if there {
 		return problems, nil
 	}
-	if bits := wished.Services.Bits(); bits < 12 || bits > 24 {
+	if bits := wished.Services.Bits(); wished.Four() && (bits < 12 || bits > 24) {
 		problems = append(problems, fmt.Errorf("serviceRange of cluster %s is %s: give one of a size from /12 to /24", name, wished.Services))
 	}
-	if wished.Dual() {
+	if wished.Six() {
 		wished.nodes6, _ = c.network6(ctx) // it was complained about
 	}
 	if own := c.knownNetwork(ctx); own.IsValid() {
@@ -285,7 +294,7 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 	return problems, nil
 }
 
-func (n podNetwork) overhead() int64 { return int64(n.encapsulation.Overhead(n.Dual())) }
+func (n podNetwork) overhead() int64 { return int64(n.encapsulation.Overhead(n.Six())) }
 
 // network6 is where the environment's network has addresses of IPv6; not valid when it has none.
 func (c *clusters) network6(ctx context.Context) (netip.Prefix, error) {
@@ -312,25 +321,25 @@ func (c *clusters) network6(ctx context.Context) (netip.Prefix, error) {
 	return netip.Prefix{}, nil
 }
 
-// checkDual finds what keeps a cluster from having, or one that is there from keeping, addresses of IPv6.
-func (c *clusters) checkDual(ctx context.Context, object *muranopl.Object, wished, made podNetwork, there bool) (problems []error) {
+// checkSix finds what keeps a cluster from having, or one that is there from keeping, addresses of IPv6.
+func (c *clusters) checkSix(ctx context.Context, object *muranopl.Object, wished, made podNetwork, there bool) (problems []error) {
 	name := object.Text("name")
 	refuse := func(format string, arguments ...any) { problems = append(problems, fmt.Errorf(format, arguments...)) }
 	if text := object.Text(propertyPublic6); text != "" {
 		if parsed, err := netip.ParsePrefix(text); err != nil || !parsed.Addr().Is6() {
 			refuse("publicIpv6Cidr of cluster %s is %q, which is no network of IPv6: write it like ::/0", name, text)
-		} else if !wished.Dual() {
+		} else if !wished.Six() {
 			refuse("publicIpv6Cidr of cluster %s says who reaches it by IPv6, which it does not have: leave it out, or make a cluster with ranges of IPv6", name)
 		}
 	}
-	if !wished.Dual() {
+	if !wished.Six() {
 		return problems
 	}
 	if wished.kind == nodes.Flannel {
-		refuse("useFlannel: the pods of cluster %s are to have addresses of IPv6, which Burano gives with Calico only: set useFlannel to false, or leave out the ranges of IPv6", name)
+		refuse("useFlannel: the pods of cluster %s are to have addresses of IPv6, which Burano gives with Calico only: set useFlannel to false, or give ranges of IPv4 alone", name)
 	}
 	if wished.encapsulation == network.Unwrapped {
-		refuse("podEncapsulation of cluster %s is %s, by which nodes tell each other routes of IPv4 only: set it to %s, or leave out the ranges of IPv6", name, network.Unwrapped, network.CrossSubnet)
+		refuse("podEncapsulation of cluster %s is %s, by which nodes tell each other routes of IPv4 only: set it to %s, or give ranges of IPv4 alone", name, network.Unwrapped, network.CrossSubnet)
 	}
 	if external := object.Objects(propertyExternal); len(external) > 0 {
 		refuse("%s cannot be a node of cluster %s: machines beside the cloud have no addresses of IPv6 that Burano knows, and the cluster's pods have", external[0].Text("name"), name)
@@ -408,8 +417,11 @@ func (n podNetwork) overlaps(cluster string, networks ...netip.Prefix) (problems
 		property, whose string
 		netip.Prefix
 	}
-	takers := []taker{{propertyPodRange, "pods", n.Pods}, {propertyServiceRange, "Services", n.Services}}
-	if n.Dual() {
+	var takers []taker
+	if n.Four() {
+		takers = append(takers, taker{propertyPodRange, "pods", n.Pods}, taker{propertyServiceRange, "Services", n.Services})
+	}
+	if n.Six() {
 		takers = append(takers, taker{propertyPodRange, "pods", n.Pods6}, taker{propertyServiceRange, "Services", n.Services6})
 	}
 	if n.nodes6.IsValid() {

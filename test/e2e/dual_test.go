@@ -50,7 +50,7 @@ func TestADualStackClusterAnswersByIPv4AndIPv6(t *testing.T) {
 	t.Run("nodes, pods and Services have addresses of both", func(t *testing.T) { hasBoth(t, l, c) })
 	t.Run("pods reach pods, Services and the world by both", func(t *testing.T) { podsReachBoth(t, l, c) })
 	t.Run("gateways are reached by both, and lead to pods of both", func(t *testing.T) { gatewaysLeadToBoth(t, l, c, gateway) })
-	t.Run("a node that leaves is forgotten, and one that comes has both", func(t *testing.T) { comesAndGoesWithBoth(t, l, c) })
+	t.Run("a node that leaves is forgotten, and one that comes has both", func(t *testing.T) { comesAndGoesWith(t, l, c, "dual") })
 	t.Run("a deployment that changes nothing restarts nothing, and one without IPv6 is refused", func(t *testing.T) {
 		before := c.processes(t)
 		output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
@@ -71,14 +71,19 @@ func TestADualStackClusterAnswersByIPv4AndIPv6(t *testing.T) {
 
 // dualEnvironment is the demonstration's environment under the name dual, with two minions and ranges of both versions of IP.
 func dualEnvironment(t *testing.T) string {
+	return environmentWithSix(t, "dual", "10.244.0.0/16,fd00:10:244::/64", "10.96.0.0/16,fd00:10:96::/112")
+}
+
+// environmentWithSix is the demonstration's environment under another name, in a network that has IPv6, with two minions and these ranges.
+func environmentWithSix(t *testing.T, name, pods, services string) string {
 	t.Helper()
 	text, err := os.ReadFile("../environments/demo.yaml")
 	require.NoError(t, err)
 	changed := string(text)
 	for old, with := range map[string]string{
-		"\nname: demo\n": "\nname: dual\ndefaultNetworks:\n  environment:\n    ?: {type: io.murano.resources.CustomNeutronNetwork, id: network}\n" +
-			"    name: dual-network\n    ipv6Cidr: fd00:20:" + slot() + "::/64\n  flat: null\n",
-		"name: demo-cluster\n": "name: demo-cluster\n    podRange: 10.244.0.0/16,fd00:10:244::/64\n    serviceRange: 10.96.0.0/16,fd00:10:96::/112\n",
+		"\nname: demo\n": "\nname: " + name + "\ndefaultNetworks:\n  environment:\n    ?: {type: io.murano.resources.CustomNeutronNetwork, id: network}\n" +
+			"    name: " + name + "-network\n    ipv6Cidr: fd00:20:" + slot() + "::/64\n  flat: null\n",
+		"name: demo-cluster\n": "name: demo-cluster\n    podRange: " + pods + "\n    serviceRange: " + services + "\n",
 		"nodeCount: 1\n":       "nodeCount: 2\n",
 	} {
 		require.Equal(t, 1, strings.Count(changed, old), old)
@@ -119,12 +124,7 @@ func hasBoth(t *testing.T, l *lab, c *cluster) {
 }
 
 func podsReachBoth(t *testing.T, l *lab, c *cluster) {
-	world := &httptest.Server{Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "seen as "+r.RemoteAddr) })}}
-	listener, err := net.Listen("tcp6", "["+outside6()+"1]:0")
-	require.NoError(t, err)
-	world.Listener = listener
-	world.Start()
-	defer world.Close()
+	world := outsideBySix(t)
 	services := strings.Fields(c.kubectl(t, "", "get", "service", "both", "-o", "jsonpath={.spec.clusterIPs[*]}"))
 	for i, node := range dualNodes {
 		other := "on-" + dualNodes[(i+1)%2]
@@ -154,10 +154,21 @@ func podsReachBoth(t *testing.T, l *lab, c *cluster) {
 				return nil
 			})
 		}
-		out, err := ask("http://" + listener.Addr().String() + "/")
+		out, err := ask("http://" + world + "/")
 		require.NoError(t, err, out)
 		require.Contains(t, out, "seen as [fd00:20:", "who leaves the cluster is seen as the node")
 	}
+}
+
+// outsideBySix is where somebody outside of the cloud answers by IPv6, with whom he sees.
+func outsideBySix(t *testing.T) string {
+	world := &httptest.Server{Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "seen as "+r.RemoteAddr) })}}
+	listener, err := net.Listen("tcp6", "["+outside6()+"1]:0")
+	require.NoError(t, err)
+	world.Listener = listener
+	world.Start()
+	t.Cleanup(world.Close)
+	return listener.Addr().String()
 }
 
 func gatewaysLeadToBoth(t *testing.T, l *lab, c *cluster, gateway string) {
@@ -194,12 +205,12 @@ func blocksOf(t *testing.T, c *cluster, node string) []string {
 	return strings.Fields(out)
 }
 
-func comesAndGoesWithBoth(t *testing.T, l *lab, c *cluster) {
+func comesAndGoesWith(t *testing.T, l *lab, c *cluster, environment string) {
 	const node = "murano-kube-3"
 	require.NotEmpty(t, blocksOf(t, c, node))
-	l.run(t, l.as("burano-demo"), "burano", "action", "call", "dual", "demo-cluster", "scaleNodesDown", "--follow")
+	l.run(t, l.as("burano-demo"), "burano", "action", "call", environment, "demo-cluster", "scaleNodesDown", "--follow")
 	require.Empty(t, blocksOf(t, c, node))
-	l.run(t, l.as("burano-demo"), "burano", "action", "call", "dual", "demo-cluster", "scaleNodesUp", "--follow")
+	l.run(t, l.as("burano-demo"), "burano", "action", "call", environment, "demo-cluster", "scaleNodesUp", "--follow")
 	c.kubectl(t, fmt.Sprintf(onNode, node), "apply", "-f", "-")
 	c.kubectl(t, "", "wait", "--for=condition=Ready", "pod/on-"+node, "--timeout=60s")
 	for _, address := range strings.Fields(c.kubectl(t, "", "get", "pod", "on-"+node, "-o", "jsonpath={.status.podIPs[*].ip}")) {

@@ -31,6 +31,13 @@ spec:
 ---
 `
 
+// inPod runs a command on a node in the network of a pod, with its way to ask for names.
+func (c *cluster) inPod(node, command string) (string, error) {
+	out, err := c.on(node, "/bin/bash", "-c", `set -e; pid=$(pidof -s demo); cat "/proc/$pid/root/etc/resolv.conf" >/run/names-of-pod
+exec nsenter --net --target "$pid" unshare --mount bash -c 'mount --bind /run/names-of-pod /etc/resolv.conf && `+command+`'`)
+	return strings.TrimSpace(out), err
+}
+
 // podsAreAddressed looks from pods on two nodes whether they, Services, names and packets are as a cluster with the lines of addressed has them.
 func podsAreAddressed(t *testing.T, l *lab, c *cluster, nodes ...string) {
 	manifests := "apiVersion: v1\nkind: Service\nmetadata: {name: placed}\nspec: {selector: {app: placed}, ports: [{port: 80, targetPort: 8080}]}\n---\n"
@@ -45,11 +52,7 @@ func podsAreAddressed(t *testing.T, l *lab, c *cluster, nodes ...string) {
 		other := nodes[(i+1)%len(nodes)]
 		address := c.kubectl(t, "", "get", "pod", "on-"+other, "-o", "jsonpath={.status.podIP}")
 		require.Regexp(t, `^172\.20\.([0-9]|[1-5][0-9]|6[0-3])\.`, address)
-		inPod := func(command string) (string, error) { // in its network, with its way to ask for names
-			out, err := c.on(node, "/bin/bash", "-c", `set -e; pid=$(pidof -s demo); cat "/proc/$pid/root/etc/resolv.conf" >/run/names-of-pod
-exec nsenter --net --target "$pid" unshare --mount bash -c 'mount --bind /run/names-of-pod /etc/resolv.conf && `+command+`'`)
-			return strings.TrimSpace(out), err
-		}
+		inPod := func(command string) (string, error) { return c.inPod(node, command) }
 		out, err := inPod("ip link show eth0")
 		require.NoError(t, err, out)
 		require.Contains(t, out, " mtu 1300 ")

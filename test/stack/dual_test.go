@@ -10,6 +10,9 @@ import (
 // dual are ranges of both versions of IP.
 var dual = map[string]any{"podRange": "10.244.0.0/16,fd00:10:244::/64", "serviceRange": "10.96.0.0/16,fd00:10:96::/112"}
 
+// six are ranges of IPv6 alone.
+var six = map[string]any{"podRange": "fd00:10:244::/64", "serviceRange": "fd00:10:96::/112"}
+
 // inDual is the demonstration whose cluster says more, in a network with IPv6.
 func inDual(t *testing.T, six any, properties ...map[string]any) map[string]any {
 	model := environment(t, demo)
@@ -39,7 +42,7 @@ func TestADualStackClusterHasASubnetPortsAndRulesOfIPv6(t *testing.T) {
 		}
 		return made
 	}
-	six := func(template map[string]any, role string) (rules []any) {
+	rulesOf := func(template map[string]any, role string) (rules []any) {
 		for _, one := range propertiesOf(t, template, "cluster-"+role)["rules"].([]any) {
 			if one.(map[string]any)["ethertype"] == "IPv6" {
 				rules = append(rules, one)
@@ -48,13 +51,13 @@ func TestADualStackClusterHasASubnetPortsAndRulesOfIPv6(t *testing.T) {
 		return rules
 	}
 	inside := []any{rule("fd00:20::/64"), rule("fd00:10:244::/64")}
-	require.Equal(t, inside, six(template, "minion"))
-	require.Equal(t, inside, six(template, "master"))
-	require.Equal(t, append(inside, rule("::/0", 1, 21), rule("::/0", 23, 65535)), six(template, "gateway"))
+	require.Equal(t, inside, rulesOf(template, "minion"))
+	require.Equal(t, inside, rulesOf(template, "master"))
+	require.Equal(t, append(inside, rule("::/0", 1, 21), rule("::/0", 23, 65535)), rulesOf(template, "gateway"))
 	some := newWorld(t).push(t, inDual(t, "fd00:20::/64", dual, map[string]any{"publicCidr": "192.0.2.0/24"}))
-	require.Equal(t, inside, six(some, "gateway"), "who lets in some by IPv4 lets in nobody by IPv6 before he says so")
+	require.Equal(t, inside, rulesOf(some, "gateway"), "who lets in some by IPv4 lets in nobody by IPv6 before he says so")
 	some = newWorld(t).push(t, inDual(t, "fd00:20::/64", dual, map[string]any{"publicIpv6Cidr": "2001:db8::/32"}))
-	require.Equal(t, append(inside, rule("2001:db8::/32", 1, 21), rule("2001:db8::/32", 23, 65535)), six(some, "gateway"))
+	require.Equal(t, append(inside, rule("2001:db8::/32", 1, 21), rule("2001:db8::/32", 23, 65535)), rulesOf(some, "gateway"))
 
 	before := newWorld(t).push(t, inDual(t, nil))
 	after := newWorld(t).push(t, inDual(t, "fd00:20::/64"))
@@ -64,16 +67,32 @@ func TestADualStackClusterHasASubnetPortsAndRulesOfIPv6(t *testing.T) {
 	require.NotContains(t, before["outputs"], minionID+"-addresses")
 }
 
+func TestPodsAndServicesMayHaveIPv6Alone(t *testing.T) {
+	template := newWorld(t).push(t, inDual(t, "fd00:20::/64", six))
+	require.Equal(t, []any{map[string]any{"ip_address": "fd00:10:244::/64"}}, propertiesOf(t, template, minionID+"-port")["allowed_address_pairs"])
+	require.Len(t, propertiesOf(t, template, minionID+"-port")["fixed_ips"], 2, "nodes have both: what makes the cluster goes by IPv4")
+	var from []any
+	for _, one := range propertiesOf(t, template, "cluster-minion")["rules"].([]any) {
+		from = append(from, one.(map[string]any)["remote_ip_prefix"])
+	}
+	require.Contains(t, from, "fd00:10:244::/64")
+	require.NotContains(t, from, "10.244.0.0/16")
+}
+
 func TestRangesOfIPv6ThatCannotBeAreRefused(t *testing.T) {
 	for _, one := range []struct {
 		six  any
 		says map[string]any
 		told string
 	}{
-		{"fd00:20::/64", map[string]any{"podRange": "fd00:10:244::/64", "serviceRange": "fd00:10:96::/112"}, "podRange of cluster demo-cluster is fd00:10:244::/64: pods and Services have addresses of IPv4, and of IPv6 beside them where a range of that comes second, as in 10.244.0.0/16,fd00:10:244::/64"},
-		{"fd00:20::/64", map[string]any{"podRange": "fd00:10:244::/64,10.244.0.0/16"}, "where a range of that comes second"},
-		{"fd00:20::/64", map[string]any{"podRange": "10.244.0.0/16,10.245.0.0/16"}, "where a range of that comes second"},
-		{"fd00:20::/64", map[string]any{"serviceRange": nil}, "podRange of cluster demo-cluster is 10.244.0.0/16,fd00:10:244::/64, and serviceRange is 10.96.0.0/16: give both a range of IPv6, or none"},
+		{"fd00:20::/64", map[string]any{"podRange": "fd00:10:244::/64,10.244.0.0/16"}, "podRange of cluster demo-cluster is fd00:10:244::/64,10.244.0.0/16: pods and Services have addresses of IPv4, of IPv6, or of both, where a range of IPv6 comes second, as in 10.244.0.0/16,fd00:10:244::/64"},
+		{"fd00:20::/64", map[string]any{"podRange": "10.244.0.0/16,10.245.0.0/16"}, "where a range of IPv6 comes second"},
+		{"fd00:20::/64", map[string]any{"podRange": "fd00:10:244::/64,fd00:10:245::/64"}, "where a range of IPv6 comes second"},
+		{"fd00:20::/64", map[string]any{"podRange": "fd00:10:244::/64"}, "podRange of cluster demo-cluster is fd00:10:244::/64, and serviceRange is 10.96.0.0/16,fd00:10:96::/112: pods and Services have the same versions of IP"},
+		{"fd00:20::/64", map[string]any{"podRange": "fd00:10:244::/64", "serviceRange": nil}, "podRange of cluster demo-cluster is fd00:10:244::/64, and serviceRange is 10.96.0.0/16: pods and Services have the same versions of IP"},
+		{nil, six, "the pods of cluster demo-cluster are to have addresses of IPv6, and its nodes have none"},
+		{"fd00:20::/64", map[string]any{"podRange": "fd00:10:96::/64", "serviceRange": "fd00:10:96::/112"}, "podRange (fd00:10:96::/64) and serviceRange (fd00:10:96::/112) of cluster demo-cluster overlap"},
+		{"fd00:20::/64", map[string]any{"serviceRange": nil}, "podRange of cluster demo-cluster is 10.244.0.0/16,fd00:10:244::/64, and serviceRange is 10.96.0.0/16: pods and Services have the same versions of IP; give both a range of IPv6, or none"},
 		{nil, nil, "its nodes have none: make the environment's network a io.murano.resources.CustomNeutronNetwork with an ipv6Cidr such as fd00:20::/64"},
 		{"fd00:20::/80", nil, "ipv6Cidr of the environment's network is fd00:20::/80: give it a /64"},
 		{"fd00:20::/64", map[string]any{"podEncapsulation": "none"}, "podEncapsulation of cluster demo-cluster is none, by which nodes tell each other routes of IPv4 only: set it to crossSubnet"},
@@ -109,7 +128,16 @@ func TestAClusterKeepsTheVersionsOfIPThatItWasMadeWith(t *testing.T) {
 	require.Empty(t, w.refusals(t, inDual(t, "fd00:20::/64", dual)))
 	require.Empty(t, w.refusals(t, inDual(t, "fd00:20::/64")), "who says nothing means what is there")
 	require.Contains(t, w.refusals(t, inDual(t, "fd00:20::/64", map[string]any{"podRange": "10.244.0.0/16"}))[0], "podRange")
+	require.Contains(t, w.refusals(t, inDual(t, "fd00:20::/64", six))[0], "podRange cannot be changed: cluster demo-cluster was made with 10.244.0.0/16,fd00:10:244::/64")
 	require.Equal(t, []string{"the environment's network cannot have other addresses of IPv6: the nodes of cluster demo-cluster have such of fd00:20::/64; set its ipv6Cidr, or ipv6SubnetworkName, back"},
 		w.refusals(t, inDual(t, nil, dual)))
 	require.ErrorContains(t, w.fail(t, inDual(t, "fd00:20::/64")), "the stack tells no address", "and has nothing to push")
+
+	w = newWorld(t)
+	w.there = w.push(t, inDual(t, "fd00:20::/64", six))
+	w.attributes["cluster  network"] = "calico"
+	w.attributes["cluster  podNetwork"] = map[string]any{"pods6": "fd00:10:244::/64", "services6": "fd00:10:96::/112", "nodes6": "fd00:20::/64", "domain": "cluster.local", "encapsulation": "always"}
+	require.Empty(t, w.refusals(t, inDual(t, "fd00:20::/64", six)))
+	require.Empty(t, w.refusals(t, inDual(t, "fd00:20::/64")), "who says nothing means what is there")
+	require.Contains(t, w.refusals(t, inDual(t, "fd00:20::/64", dual))[0], "podRange cannot be changed: cluster demo-cluster was made with fd00:10:244::/64,")
 }
