@@ -54,7 +54,7 @@ func TestAClusterOfIPv6AloneAnswersByBoth(t *testing.T) {
 			other := c.kubectl(t, "", "get", "pod", "on-"+dualNodes[(i+1)%2], "-o", "jsonpath={.status.podIP}")
 			for _, url := range []string{"http://" + net.JoinHostPort(other, "8080") + "/", "--insecure https://[fd00:10:96::1]/healthz", "http://" + world + "/"} {
 				l.eventually(t, 20*time.Second, "a pod of "+node+" reaches "+url, func() error {
-					if out, err := c.inPod(node, "curl --globoff --silent --show-error --max-time 3 " + url); err != nil {
+					if out, err := c.inPod(node, "curl --globoff --silent --show-error --max-time 3 "+url); err != nil {
 						return fmt.Errorf("%q: %w", out, err)
 					}
 					return nil
