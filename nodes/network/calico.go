@@ -33,7 +33,7 @@ const (
 	// confdFolder is where the node image has the templates of BIRD's configuration.
 	confdFolder = "/opt/burano/calico"
 
-	// nobodys is the range of the pool of IPv4 that calico-node makes whatever it is told, where no pod has such an address: one of RFC 5737.
+	// nobodys is the range of the pool of IPv4 that calico-node makes whatever it is told, and of which no pod has an address: one of RFC 5737.
 	nobodys = "192.0.2.0/24"
 
 	cniUser         = "burano:calico-cni"
@@ -164,7 +164,7 @@ func (c Calico) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]
 		env = append(env, fmt.Sprintf("FELIX_VXLANMTU=%d", c.MTU))
 	}
 	if !c.Pods.IsValid() {
-		env = append(env, "CALICO_IPV4POOL_NAT_OUTGOING=false", "CALICO_IPV4POOL_NODE_SELECTOR=!all()")
+		env = append(env, "CALICO_IPV4POOL_NAT_OUTGOING=false")
 	}
 	if c.Pods6.IsValid() {
 		env = append(env, c.six(vxlan)...)
