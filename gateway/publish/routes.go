@@ -252,12 +252,15 @@ func backends(service *core.Service, port core.ServicePort, endpointSlices []*di
 	if len(service.Spec.IPFamilies) > 0 && service.Spec.IPFamilies[0] == core.IPv6Protocol {
 		family = discovery.AddressTypeIPv6
 	}
-	// Who lists endpoints himself lists them of the version that they have; gateways reach both.
-	own := len(service.Spec.Selector) == 0
+	// Who lists endpoints himself lists them of the version that they have, and gateways reach both.
+	listed := func(s *discovery.EndpointSlice) bool { return s.AddressType == family }
+	if len(service.Spec.Selector) == 0 && !slices.ContainsFunc(endpointSlices, listed) {
+		family = map[discovery.AddressType]discovery.AddressType{discovery.AddressTypeIPv4: discovery.AddressTypeIPv6, discovery.AddressTypeIPv6: discovery.AddressTypeIPv4}[family]
+	}
 	found := make(map[netip.AddrPort]route.Backend)
 	for _, s := range endpointSlices {
 		number, has := slicePort(s, port.Name)
-		if !has || s.AddressType != family && (!own || s.AddressType == discovery.AddressTypeFQDN) {
+		if !has || s.AddressType != family {
 			continue
 		}
 		for _, e := range s.Endpoints {

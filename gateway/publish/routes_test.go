@@ -252,6 +252,33 @@ func TestBackendsAreReadyEndpointsAndThoseThatEndButStillServe(t *testing.T) {
 	}, routes[0].Backends)
 }
 
+func TestEndpointsThatSomebodyListsHimselfMayBeOfTheOtherVersionOfIP(t *testing.T) {
+	six := func(s *core.Service) { s.Spec.IPFamilies = []core.IPFamily{core.IPv6Protocol} }
+	own := func(s *core.Service) { s.Spec.Selector = nil }
+	published := note("burano.io/publish", "true")
+	plain, both := slice("web", "http", 8080, at("10.0.0.10", true, true, false)), slice("web", "http", 8080, at("fd00::1", true, true, false))
+	both.AddressType = discovery.AddressTypeIPv6
+	for name, one := range map[string]struct {
+		service *core.Service
+		slices  []*discovery.EndpointSlice
+		want    string
+	}{
+		"they are taken":                      {service("web", six, own, published), []*discovery.EndpointSlice{plain}, "10.0.0.10"},
+		"unless there are some of the first":  {service("web", six, own, published), []*discovery.EndpointSlice{plain, both}, "fd00::1"},
+		"those that Kubernetes lists are not": {service("web", six), []*discovery.EndpointSlice{plain}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			routes, complaints := publish.Routes([]*core.Service{one.service}, one.slices, nil)
+			require.Empty(t, complaints)
+			found := ""
+			for _, backend := range routes[0].Backends {
+				found += backend.Address
+			}
+			require.Equal(t, one.want, found)
+		})
+	}
+}
+
 func TestRoutesAreValidAndIndependentOfTheOrderOfWhatKubernetesSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[a-c]`)
