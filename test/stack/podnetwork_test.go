@@ -71,7 +71,7 @@ func TestRangesThatCannotBeAreRefused(t *testing.T) {
 	}{
 		{map[string]any{"podRange": "everything"}, `podRange of cluster demo-cluster is "everything", which is no range of addresses: write it like 10.244.0.0/16`},
 		{map[string]any{"podRange": "10.1.2.3/16"}, "podRange of cluster demo-cluster is 10.1.2.3/16, which is an address in 10.1.0.0/16: give the range"},
-		{map[string]any{"serviceRange": "fd00::/108"}, "pods and Services have addresses of IPv4"},
+		{map[string]any{"serviceRange": "fd00::/108"}, "pods and Services have the same versions of IP"},
 		{map[string]any{"podRange": "10.0.0.0/12"}, "the pods of cluster demo-cluster are to have addresses of 10.0.0.0/12 (podRange), which overlaps the network of its nodes (10.9.0.0/24)"},
 		{map[string]any{"podRange": "10.96.128.0/17"}, "podRange (10.96.128.0/17) and serviceRange (10.96.0.0/16) of cluster demo-cluster overlap"},
 		{map[string]any{"serviceRange": "169.254.0.0/17"}, "link-local addresses (169.254.0.0/16), among them that of the cloud's metadata"},
