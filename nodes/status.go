@@ -167,20 +167,45 @@ func (a *asking) etcd(ctx context.Context) error {
 	}
 	all.Wait()
 	slices.SortFunc(a.status.Members, func(x, y MemberStatus) int { return strings.Compare(x.Name, y.Name) })
+	routes, broken, err := routesIn(ctx, client)
+	for _, err := range broken {
+		a.note("a route", err)
+	}
+	a.status.Routes = routes
+	return err
+}
+
+// Routes are the ports that the gateways publish, as etcd has them now, by gateway port. Those that cannot be read are left out.
+func (c *Cluster) Routes(ctx context.Context) ([]route.Route, error) {
+	authorities, err := c.authorities(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client, err := c.etcdAs(ctx, authorities, etcd.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	routes, _, err := routesIn(ctx, client)
+	return routes, err
+}
+
+// routesIn reads all routes, by gateway port, and says what is wrong with those that cannot be read.
+func routesIn(ctx context.Context, client *clientv3.Client) (routes []route.Route, broken []error, err error) {
 	kept, err := client.Get(ctx, route.RoutesPrefix, clientv3.WithPrefix())
 	if err != nil {
-		return fmt.Errorf("read the routes: %w", err)
+		return nil, nil, fmt.Errorf("read the routes: %w", err)
 	}
 	for _, pair := range kept.Kvs {
 		one, err := route.Decode(string(pair.Key), pair.Value)
 		if err != nil {
-			a.note("a route", err)
+			broken = append(broken, err)
 			continue
 		}
-		a.status.Routes = append(a.status.Routes, one)
+		routes = append(routes, one)
 	}
-	slices.SortFunc(a.status.Routes, func(x, y route.Route) int { return int(x.GatewayPort) - int(y.GatewayPort) })
-	return nil
+	slices.SortFunc(routes, func(x, y route.Route) int { return int(x.GatewayPort) - int(y.GatewayPort) })
+	return routes, broken, nil
 }
 
 func (a *asking) kubelets(ctx context.Context) ([]corev1.Node, error) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -64,6 +66,40 @@ func (c *Client) Apply(ctx context.Context, fieldManager string, objects ...runt
 		}
 	}
 	return nil
+}
+
+// Leaves tells whether Apply of an object would leave a field of the one that is there as it is. It is false when there is none, or when it would be
+// refused.
+func Leaves(ctx context.Context, config *rest.Config, fieldManager string, object runtime.Object, field ...string) (bool, error) {
+	content, err := plain(object)
+	if err != nil {
+		return false, err
+	}
+	client, err := NewClient(config)
+	if err != nil {
+		return false, err
+	}
+	resource, err := client.resource(content.GroupVersionKind(), content.GetNamespace())
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", describe(content), err)
+	}
+	now, err := resource.Get(ctx, content.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", describe(content), err)
+	}
+	then, err := resource.Apply(ctx, content.GetName(), content, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: []string{metav1.DryRunAll}})
+	if apierrors.IsInvalid(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("try to apply %s: %w", describe(content), err)
+	}
+	before, _, _ := unstructured.NestedFieldNoCopy(now.Object, field...)
+	after, _, _ := unstructured.NestedFieldNoCopy(then.Object, field...)
+	return equality.Semantic.DeepEqual(before, after), nil
 }
 
 // plain gives an object the form that server-side apply sends: only what was set, no status, no server's fields.

@@ -150,3 +150,41 @@ func TestApplyFindsTheWayToEachKind(t *testing.T) {
 	require.ErrorContains(t, err, "apply Gadget x")
 	require.True(t, strings.Contains(err.Error(), "no matches for kind"))
 }
+
+// TestLeavesTellsWhatApplyWouldChange has the API server try what is applied, and answer with what it would make of it.
+func TestLeavesTellsWhatApplyWouldChange(t *testing.T) {
+	const there = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"demo","resourceVersion":"1"},"spec":{"ports":[{"port":80,"protocol":"TCP"}],"clusterIP":"10.96.0.9"}}`
+	for name, one := range map[string]struct {
+		now, then string // "" is not found; what an apply would make of it, or "invalid"
+		leaves    bool
+	}{
+		"another field changes": {there, strings.ReplaceAll(there, "10.96.0.9", "10.96.0.8"), true},
+		"that field changes":    {there, strings.ReplaceAll(there, "80", "81"), false},
+		"there is none":         {"", there, false},
+		"it would be refused":   {there, "invalid", false},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case r.URL.Path == "/api/v1":
+				_, _ = fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"services","namespaced":true,"kind":"Service"}]}`)
+			case r.URL.Path != "/api/v1/namespaces/default/services/demo" || r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") != "All":
+				w.WriteHeader(http.StatusTeapot)
+			case r.Method == http.MethodGet && one.now == "":
+				w.WriteHeader(http.StatusNotFound)
+				_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+			case r.Method == http.MethodGet:
+				_, _ = fmt.Fprint(w, one.now)
+			case one.then == "invalid":
+				w.WriteHeader(http.StatusUnprocessableEntity)
+				_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+			default:
+				_, _ = fmt.Fprint(w, one.then)
+			}
+		}))
+		leaves, err := kube.Leaves(t.Context(), &rest.Config{Host: server.URL}, "burano", object(there), "spec", "ports")
+		server.Close()
+		require.NoError(t, err, name)
+		require.Equal(t, one.leaves, leaves, name)
+	}
+}

@@ -469,6 +469,8 @@ func TestWhatKeepsAPodFromRunningIsSaid(t *testing.T) {
 			"web-1: a port that it wants of its node is another's on every node: 0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.", endless, false},
 		"a full disk": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: ephemeral-storage."}}, nil,
 			"web-1: it was ended: Evicted The node was low on resource: ephemeral-storage.", endless, false},
+		"a full volume": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: `Usage of EmptyDir volume "web-0" exceeds the limit "10Mi". `}}, nil,
+			`web-1: it was ended: Evicted Usage of EmptyDir volume "web-0" exceeds the limit "10Mi". `, othersPatience, false},
 	} {
 		found := obstaclesOf(one.pod, one.events)
 		require.Len(t, found, 1, name)
@@ -510,6 +512,25 @@ func TestOnlyTheNewestPodsCount(t *testing.T) {
 	_, err = client.CoreV1().Pods(namespace).Update(t.Context(), failing, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.True(t, r.hopeless(t.Context()))
+}
+
+func TestPodsThatCouldNotBeMadeAreTriedAtOnce(t *testing.T) {
+	spec := wholePod()
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: namespace, ResourceVersion: "7", Labels: map[string]string{labelPod: spec.id}}}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: namespace}}
+	client := fake.NewClientset(set, deployment)
+	r := &rollout{client: client, spec: spec}
+	tried := func() string {
+		r.nudge(t.Context())
+		now, err := client.AppsV1().ReplicaSets(namespace).Get(t.Context(), "web-1", metav1.GetOptions{})
+		require.NoError(t, err)
+		return now.Annotations[annotationTried]
+	}
+	require.Empty(t, tried(), "nothing has kept them from being made")
+	deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}}
+	_, err := client.AppsV1().Deployments(namespace).UpdateStatus(t.Context(), deployment, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "7", tried())
 }
 
 func TestLogsAreOfPodsThatThereAre(t *testing.T) {

@@ -122,6 +122,9 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 		if err != nil {
 			return err
 		}
+		if err := p.checkClash(ctx, pod, api, spec, containers); err != nil {
+			return err
+		}
 		p.reports.inform(ctx, pod, "Starting pod %s with %d replicas", spec.name, spec.replicas)
 		paused := false
 		err = p.runtime.Step(ctx, pod, "apply the pod", func(ctx context.Context) (err error) {
@@ -144,7 +147,7 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 			}
 		}
 		p.hosting.ran(pod, all)
-		return p.noteEndpoints(ctx, pod, spec, all)
+		return p.noteEndpoints(ctx, pod, api, spec, all)
 	})
 }
 
@@ -242,13 +245,14 @@ func (p podClass) reportRuns(ctx context.Context, pod *muranopl.Object, waiting 
 }
 
 // noteEndpoints writes to each application where it can be reached, and reports what is public.
-func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, spec podSpec, all []hosted) error {
+func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, api *rest.Config, spec podSpec, all []hosted) error {
 	cluster := pod.Object("kubernetesCluster")
 	pods, err := p.clusters.podNetwork(ctx, cluster)
 	if err != nil {
 		return err
 	}
 	gateways := gatewayAddresses(cluster)
+	closed := p.closedPorts(ctx, pod, api, spec, all)
 	for _, one := range all {
 		endpoints := []any{}
 		for _, port := range one.container.ports {
@@ -262,6 +266,11 @@ func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, spec 
 				endpoint(serviceAddress(pods.Domain, spec.name, one.container.name), "internal")
 			}
 			if !port.isPublic() {
+				continue
+			}
+			if why, ok := closed[portKey{serviceName(spec.name, one.container.name), port.published}]; ok {
+				p.reports.warn(ctx, one.application, fmt.Sprintf("%s is not published at port %d: %s", one.container.name, port.published, why),
+					"Give one of the two another port, and deploy again.")
 				continue
 			}
 			for _, address := range gateways {

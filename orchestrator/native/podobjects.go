@@ -42,6 +42,9 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 	if err := p.keepSecrets(ctx, client, containers); err != nil {
 		return false, err
 	}
+	if p.abrupt, err = p.staysAbrupt(ctx, api, containers); err != nil {
+		return false, err
+	}
 	for _, object := range p.objects(containers) {
 		var err error
 		switch object := object.(type) {
@@ -65,6 +68,22 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 		}
 	}
 	return paused, nil
+}
+
+// staysAbrupt tells whether pods run that do not linger at their end, and that nothing else would change: it is no reason to make them anew. They
+// linger from their next change on.
+func (p podSpec) staysAbrupt(ctx context.Context, api *rest.Config, containers []container) (bool, error) {
+	if !p.lingers(containers) {
+		return false, nil
+	}
+	p.abrupt = true
+	for _, object := range p.objects(containers) {
+		switch object.(type) {
+		case *appsv1.Deployment, *appsv1.StatefulSet:
+			return kube.Leaves(ctx, api, kube.Manager, object, "spec", "template")
+		}
+	}
+	return false, nil
 }
 
 // clear takes away what another number of replicas or another kind of workload has left, and Secrets that nothing refers to any more.

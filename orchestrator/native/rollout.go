@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,6 +55,8 @@ const (
 	// labelRan is on forms of a Deployment that came up: a rollback leaves others out. It is no annotation, since kubectl rollout undo copies those
 	// to the Deployment, from where each new form would have it.
 	labelRan = "burano.io/ran"
+	// annotationTried is on a ReplicaSet that was to be tried again: of which version it was.
+	annotationTried = "burano.io/tried-again"
 )
 
 // obstacle is what keeps a pod from running.
@@ -67,6 +70,9 @@ type obstacle struct {
 }
 
 const endless = time.Duration(-1)
+
+// ownLimit matches what kubelets say of pods that they end for writing more than they may: what takes their place does so, too.
+var ownLimit = regexp.MustCompile(`exceed(s|ed) (the|its) .*limit`)
 
 func (o obstacle) String() string {
 	if o.container == "" {
@@ -186,6 +192,7 @@ func (r *rollout) hopeless(ctx context.Context) bool {
 	if !r.freed {
 		r.freed = true
 		r.free(ctx, pods)
+		r.nudge(ctx)
 		return false
 	}
 	found, err := r.obstacles(ctx, pods)
@@ -251,6 +258,24 @@ func (r *rollout) freeSet(ctx context.Context, newest []corev1.Pod) {
 			r.deletePod(ctx, pod)
 		}
 	}
+}
+
+// nudge has Kubernetes try again to make pods that it could not make, such as for a quota. After each failure it waits longer by itself, up to a quarter of
+// an hour; any change of the ReplicaSet has it try at once.
+func (r *rollout) nudge(ctx context.Context) {
+	if !r.keepsForms() {
+		return
+	}
+	deployment, err := r.client.AppsV1().Deployments(namespace).Get(ctx, kubeName(r.spec.name), metav1.GetOptions{})
+	if err != nil || len(obstaclesOfDeployment(deployment)) == 0 {
+		return
+	}
+	sets, err := r.revisions(ctx)
+	if err != nil || len(sets) == 0 {
+		return
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotationTried, sets[0].ResourceVersion)
+	_, _ = r.client.AppsV1().ReplicaSets(namespace).Patch(ctx, sets[0].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kube.Manager})
 }
 
 // deletePod deletes this very pod. What does not succeed is seen by the wait.
@@ -396,7 +421,11 @@ func obstaclesOf(pod *corev1.Pod, warnings []corev1.Event) (found []obstacle) {
 		return ""
 	}
 	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {
-		return []obstacle{{pod: pod.Name, kind: "ended", why: fmt.Sprintf("it was ended: %s %s", pod.Status.Reason, pod.Status.Message), patience: endless}}
+		one := obstacle{pod: pod.Name, kind: "ended", why: fmt.Sprintf("it was ended: %s %s", pod.Status.Reason, pod.Status.Message), patience: endless}
+		if ownLimit.MatchString(pod.Status.Message) {
+			one.patience = othersPatience
+		}
+		return []obstacle{one}
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {

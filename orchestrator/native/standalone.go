@@ -282,12 +282,12 @@ func asked(err error) error {
 
 // portConflict is the exception of ports that two containers ask for.
 type portConflict struct {
-	port int32
-	host string
+	port  int32
+	where string // such as "on the Docker host web"
 }
 
 func (p portConflict) Error() string {
-	return fmt.Sprintf("Port %d is already used on the Docker host %s", p.port, p.host)
+	return fmt.Sprintf("Port %d is already used %s", p.port, p.where)
 }
 
 // ExceptionNames are those of Murano's exception.
@@ -315,7 +315,7 @@ func checkPorts(host *muranopl.Object, all []hosted) error {
 		for _, port := range one.container.ports {
 			key := fmt.Sprint(port.published, port.protocol)
 			if taken[key] {
-				return portConflict{port.published, host.Text("name")}
+				return portConflict{port.published, "on the Docker host " + host.Text("name")}
 			}
 			taken[key] = true
 		}

@@ -77,7 +77,16 @@ type podSpec struct {
 	labels   map[string]string
 	replicas int32
 	options  podOptions
+	abrupt   bool // its pods do not linger, since those that run do not
 }
+
+const (
+	// lingerSeconds is how long pods go on serving once they are told to end. Gateways hear of their end within milliseconds, kube-proxy within a second
+	// or two, and until then both still send new connections.
+	lingerSeconds = 3
+	// graceSeconds is Kubernetes' own limit for the end of a pod.
+	graceSeconds = 30
+)
 
 // invalidName matches what may not stand in a name of Kubernetes.
 var invalidName = regexp.MustCompile(`[^a-z0-9-]+`)
@@ -308,7 +317,35 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 		}
 		template.Spec.Containers = append(template.Spec.Containers, built)
 	}
+	if p.lingers(containers) && !p.abrupt {
+		linger(&template.Spec)
+	}
 	return template
+}
+
+// lingers tells whether pods are to go on for a moment when others take their place: those that others reach, but not where each ends before the next
+// begins, which would only come later, nor where nobody is to wait for their end.
+func (p podSpec) lingers(containers []container) bool {
+	replaced := p.options.kind == kindStatefulSet ||
+		p.options.kind == kindDeployment && p.replicas > 0 && p.options.strategy.Type != appsv1.RecreateDeploymentStrategyType && !p.exclusive(containers)
+	if !replaced || p.options.grace != nil && *p.options.grace == 0 {
+		return false
+	}
+	return slices.ContainsFunc(containers, func(one container) bool { return p.service(one) != nil })
+}
+
+// linger has all containers of a pod go on for a moment when it is to end, also those that only others of the pod reach. What they have to end by
+// themselves stays as long as it is.
+func linger(spec *corev1.PodSpec) {
+	for i := range spec.Containers {
+		spec.Containers[i].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: lingerSeconds}}}
+	}
+	grace := int64(graceSeconds)
+	if spec.TerminationGracePeriodSeconds != nil {
+		grace = *spec.TerminationGracePeriodSeconds
+	}
+	grace += lingerSeconds
+	spec.TerminationGracePeriodSeconds = &grace
 }
 
 // source is where a volume's content lies, and the name of its claim, "" for one that is not persistent.
@@ -371,7 +408,7 @@ func (p podSpec) service(one container) *corev1.Service {
 		if port.scope == "host" {
 			continue
 		}
-		name := fmt.Sprintf("%s-%d", strings.ToLower(port.protocol), port.published)
+		name := portName(corev1.Protocol(port.protocol), port.published)
 		if !port.isPublic() {
 			internal = append(internal, name)
 		}
@@ -392,6 +429,11 @@ func (p podSpec) service(one container) *corev1.Service {
 		service.Annotations = map[string]string{annotationInternalPorts: strings.Join(internal, ",")}
 	}
 	return service
+}
+
+// portName names a port of a Service.
+func portName(protocol corev1.Protocol, published int32) string {
+	return fmt.Sprintf("%s-%d", strings.ToLower(string(protocol)), published)
 }
 
 // serviceAddress is the name by which pods of the cluster of this domain reach an application of a pod.
