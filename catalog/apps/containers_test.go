@@ -100,7 +100,8 @@ func TestContainersOfSitesFetchTheirFilesFirst(t *testing.T) {
 func TestContainersOfPublicImagesDifferInWhatIsKnownOfThem(t *testing.T) {
 	for kind, want := range map[string][]any{
 		"CrateDB": {"crate:5.10", 4200.0, "/data", ""}, "Elasticsearch": {"elasticsearch:8.19.0", 9200.0, "/usr/share/elasticsearch/data", "ELASTIC_PASSWORD"},
-		"Grafana": {"grafana/grafana:12.0.0", 3000.0, "/var/lib/grafana", "GF_SECURITY_ADMIN_PASSWORD"}, "InfluxDB": {"influxdb:1.11", 8086.0, "/var/lib/influxdb", "INFLUXDB_ADMIN_PASSWORD"},
+		"GlassFish": {"ghcr.io/eclipse-ee4j/glassfish:7.1.0", 8080.0, "", ""},
+		"Grafana":   {"grafana/grafana:12.0.0", 3000.0, "/var/lib/grafana", "GF_SECURITY_ADMIN_PASSWORD"}, "InfluxDB": {"influxdb:1.11", 8086.0, "/var/lib/influxdb", "INFLUXDB_ADMIN_PASSWORD"},
 		"Jenkins": {"jenkins/jenkins:lts", 8080.0, "/var/jenkins_home", ""}, "MongoDB": {"mongo:7.0", 27017.0, "/data/db", "MONGO_INITDB_ROOT_PASSWORD"},
 		"MySQL": {"mysql:8.4", 3306.0, "/var/lib/mysql", "MYSQL_ROOT_PASSWORD"}, "Orion": {"fiware/orion:latest", 1026.0, "", ""}, "WildFly": {"jboss/wildfly:latest", 8080.0, "", ""},
 	} {

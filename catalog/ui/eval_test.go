@@ -134,6 +134,23 @@ func fieldOf(t *testing.T, forms []ui.FormView, form, field string) ui.FieldView
 	return ui.FieldView{}
 }
 
+func TestTheFormOfAPodSaysWhereAndAsWhomItRuns(t *testing.T) {
+	definition := embedded(t, "com.mirantis.docker.kubernetes.KubernetesPod")
+	first := map[string]any{"name": "web", "kubernetesCluster": "cluster"}
+	model := modelled(t, definition, ui.Input{Values: values{"appConfiguration": first}})
+	for property, none := range map[string]any{"nodeSelector": map[string]any{}, "tolerations": []any{}, "securityContext": map[string]any{}, "topologySpread": nil} {
+		require.Equal(t, none, model[property], property)
+	}
+	model = modelled(t, definition, ui.Input{Values: values{"appConfiguration": first, "advanced": {"nodeSelector": "disk = fast,example.org/room=", "tolerations": "batch, example.org/gpu",
+		"runAsUser": 1000, "fsGroup": 2000, "runAsNonRoot": true, "serviceAccount": "web"}}})
+	require.Equal(t, map[string]any{"disk": "fast", "example.org/room": ""}, model["nodeSelector"])
+	require.Equal(t, []any{map[string]any{"key": "batch", "operator": "Exists"}, map[string]any{"key": "example.org/gpu", "operator": "Exists"}}, model["tolerations"])
+	require.Equal(t, map[string]any{"runAsUser": int64(1000), "fsGroup": int64(2000), "runAsNonRoot": true}, model["securityContext"])
+	require.Equal(t, "web", model["serviceAccount"])
+	refused := filled(t, definition, ui.Input{Values: values{"appConfiguration": first, "advanced": {"nodeSelector": "fast", "tolerations": "batch=yes"}}})
+	require.Len(t, refused.Errors, 2)
+}
+
 func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	definition := embedded(t, "com.mirantis.docker.kubernetes.KubernetesCluster")
 	forms, err := definition.Describe(t.Context(), nil)

@@ -120,8 +120,14 @@ scenario('a cluster, a pod on it and a container in that are added one after ano
   await page.goto(await addressOf(request, id, 'com.mirantis.docker.kubernetes.KubernetesPod'));
   await box(page, 'Pod name').fill('pod');
   await choose(list(page, 'Kubernetes cluster'));
+  await next(page);
+  await box(page, 'Labels of nodes').fill('disk=fast');
+  await box(page, 'Group of the volumes').fill('1000');
   await through(page);
   await sees(page, 'Your draft has changes that are not deployed');
+
+  const [, pod] = await eventually(() => services(page, id), (now) => now.length === 2, 'the draft');
+  assert.deepEqual([pod.nodeSelector, pod.securityContext], [{ disk: 'fast' }, { fsGroup: 1000 }]);
 
   await page.goto(await addressOf(request, id, 'com.example.docker.DockerApp'));
   await box(page, 'Image').fill('registry.example.org/web:1');
