@@ -104,14 +104,23 @@ const lines = (texts) => `event: lines\nid: ${created}\ndata: ${JSON.stringify({
 /** A log with what a pod may write, of which one line is very long. */
 export const written = ['starting', payload, '\u001b[31mred\u001b[0m', `${payload}${'x'.repeat(9_000)}`, ...Array.from({ length: 200 }, (_, i) => `line ${i}`)];
 
+/** Gateways without a cluster, as a component, and how they are. */
+export const gateways = {
+  component: { '?': { ...component['?'], type: 'io.burano.Gateways', name: 'doors', _actions: { c1_renewCertificates: { name: 'renewCertificates', enabled: true, title: 'renewCertificates' } } }, name: 'doors' },
+  status: {
+    ...status, name: 'doors', api: '', members: [], nodes: [status.nodes[2]], virtual_address: { address: '10.0.0.100', floating_address: '203.0.113.100' },
+    certificates: [{ node: 'murano-gateway-1', name: 'gateway', expires: new Date(Date.now() + 600 * 86_400_000).toISOString() }],
+  },
+};
+
 /** Has the browser get these answers for every cluster; returns what was asked. */
-export async function pretend(page) {
+export async function pretend(page, is = { component, status }) {
   const asked = [];
   let samples = 0;
   let snapshots = [snapshot('s2', {}), snapshot('s1', { kind: 'requested', reason: payload })];
   await page.route(/\/v1\/environments\/[^/]+$/, async (route) => {
     const answer = await route.fetch();
-    await route.fulfill({ response: answer, json: { ...(await answer.json()), services: [component] } });
+    await route.fulfill({ response: answer, json: { ...(await answer.json()), services: [is.component] } });
   });
   await page.route(/\/v1\/environments\/[^/]+\/actions\//, (route) => {
     asked.push(`${route.request().method()} ${new URL(route.request().url()).pathname.replace(/.*\/actions/, '')} ${route.request().postData()}`);
@@ -126,7 +135,7 @@ export async function pretend(page) {
     asked.push(url.pathname + url.search);
     const rest = url.pathname.replace(/.*\/clusters\/[^/]+/, '');
     const json = (body) => route.fulfill({ json: body });
-    if (rest === '') return json(status);
+    if (rest === '') return json(is.status);
     if (rest === '/traffic') return json(traffic(samples++));
     if (rest === '/snapshots') {
       snapshots = [snapshot('s3', { kind: 'requested', reason: JSON.parse(route.request().postData()).reason }), ...snapshots];

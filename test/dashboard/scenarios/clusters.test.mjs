@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 
 import { axe, barriers } from './axe.mjs';
-import { pretend } from './cluster.mjs';
+import { gateways, pretend } from './cluster.mjs';
 import { assert, environment, scenario, sees } from './harness.mjs';
 
 async function clusterPage(page, rest = '') {
@@ -27,6 +27,25 @@ scenario('what runs in a cluster is found by name, namespace and problems, and t
   await sees(page, 'Nothing matches');
   await page.getByRole('button', { name: 'Show everything' }).click();
   await page.getByRole('heading', { name: 'Pods (62)' }).waitFor();
+});
+
+scenario('gateways without a cluster show their nodes, their address, their routes and what they count, and nothing of Kubernetes', {}, async (page) => {
+  await page.addInitScript(axe);
+  const asked = await pretend(page, gateways);
+  const id = await environment(page.context().request);
+  await page.goto(`environments/${id}/components/c1`);
+  await page.getByRole('button', { name: 'Nodes and routes' }).click();
+  await page.getByRole('heading', { level: 1, name: 'doors' }).waitFor();
+  await sees(page, 'Address of the gateways: 203.0.113.100');
+  await page.getByRole('grid', { name: 'Nodes' }).getByRole('row').filter({ hasText: 'murano-gateway-1' }).waitFor();
+  await page.getByRole('grid', { name: 'Routes' }).getByRole('row').filter({ hasText: '8080' }).filter({ hasText: /\d+\/s/ }).waitFor();
+  for (const name of ['Download kubeconfig', 'Machines beside the cloud']) assert.equal(await page.getByRole('button', { name }).count(), 0, name);
+  for (const name of ['etcd members', 'Kubernetes']) assert.equal(await page.getByRole('heading', { name, exact: true }).count(), 0, name);
+  assert.deepEqual(await page.getByRole('tab').allInnerTexts(), ['Overview', 'Certificates']);
+  assert.deepEqual(await barriers(page), []);
+  await page.getByRole('tab', { name: 'Certificates' }).click();
+  await page.getByRole('button', { name: 'renewCertificates' }).waitFor();
+  assert.ok(!asked.some((path) => /running|snapshots|upgrade|ssh-key/.test(path)), asked.join('\n'));
 });
 
 scenario('a log of a pod is followed, found in and saved, and shown as text whatever it holds', {}, async (page) => {

@@ -23,7 +23,7 @@ import { linkOptions, useNavigate, useParams, useSearch } from '@tanstack/react-
 import { useState } from 'react';
 
 import { ActionMenu } from '../actions/ActionMenu';
-import { findObject } from '../components/components';
+import { findObject, standsAlone } from '../components/components';
 import { environmentQuery, isBusy, nameOf, type EnvironmentDetails, type ObjectModel } from '../environments/environments';
 import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { FindingCard } from '../findings/FindingCard';
@@ -44,7 +44,7 @@ import { ScaleDialog } from './ScaleDialog';
 import { scales } from './scaling';
 import { UpgradeCard } from './UpgradeCard';
 
-/** A Kubernetes cluster: how it is now, and what can be done with it. */
+/** A Kubernetes cluster, or gateways without one: how it is now, and what can be done with it. */
 export function ClusterPage() {
   const { text } = useLanguage();
   const words = text.clusters;
@@ -52,6 +52,7 @@ export function ClusterPage() {
   const details = useQuery(environmentQuery(environment));
   const cluster = useQuery(clusterQuery(environment, object));
   const found = findObject(details.data?.services, object)?.object;
+  const alone = standsAlone(found);
   const name = cluster.data?.name || (found ? nameOf(found) : object);
   const [kubeconfig, setKubeconfig] = useState<'' | 'asked' | 'saved'>('');
   const [scaling, setScaling] = useState(false);
@@ -72,11 +73,13 @@ export function ClusterPage() {
           <FlexItem grow={{ default: 'grow' }}>
             <span role="status">{cluster.data && <Health cluster={cluster.data} />}</span>
           </FlexItem>
-          <FlexItem>
-            <Button icon={<DownloadIcon />} onClick={() => setKubeconfig('asked')} isDisabled={!cluster.data}>
-              {words.kubeconfig}
-            </Button>
-          </FlexItem>
+          {!alone && (
+            <FlexItem>
+              <Button icon={<DownloadIcon />} onClick={() => setKubeconfig('asked')} isDisabled={!cluster.data}>
+                {words.kubeconfig}
+              </Button>
+            </FlexItem>
+          )}
           {found && scales(found) && (
             <FlexItem>
               <Button variant="secondary" onClick={() => setScaling(true)} isDisabled={isBusy(details.data)}>
@@ -103,8 +106,8 @@ export function ClusterPage() {
           aria-label={name}
         >
           <Tab eventKey="overview" title={<TabTitleText>{text.running.overview}</TabTitleText>} tabContentId="overview" />
-          <Tab eventKey="running" title={<TabTitleText>{text.running.title}</TabTitleText>} tabContentId="running" />
-          <Tab eventKey="protection" title={<TabTitleText>{text.snapshots.tab}</TabTitleText>} tabContentId="protection" />
+          {!alone && <Tab eventKey="running" title={<TabTitleText>{text.running.title}</TabTitleText>} tabContentId="running" />}
+          <Tab eventKey="protection" title={<TabTitleText>{alone ? text.certificates.title : text.snapshots.tab}</TabTitleText>} tabContentId="protection" />
         </Tabs>
       </PageSection>
       <div id={tab} style={{ display: 'contents' }}>
@@ -119,9 +122,11 @@ export function ClusterPage() {
         {tab === 'protection' && (
           <PageSection isFilled>
             <Stack hasGutter>
-              <StackItem>
-                <Snapshots environment={environment} cluster={object} object={found} busy={isBusy(details.data)} />
-              </StackItem>
+              {!alone && (
+                <StackItem>
+                  <Snapshots environment={environment} cluster={object} object={found} busy={isBusy(details.data)} />
+                </StackItem>
+              )}
               {cluster.data && (
                 <StackItem>
                   <Certificates environment={environment} cluster={cluster.data} object={found} busy={isBusy(details.data)} />
@@ -173,6 +178,7 @@ function Parts({ environment, object, cluster, checked, model, details }: PartsP
   const { text, language } = useLanguage();
   const words = text.clusters;
   const problems = cluster.problems ?? [];
+  const alone = standsAlone(model);
   return (
     <>
       <PageSection>
@@ -212,7 +218,7 @@ function Parts({ environment, object, cluster, checked, model, details }: PartsP
       </PageSection>
       <PageSection>
         <Nodes cluster={cluster} object={model} environment={details} />
-        <MachineKey environment={environment} cluster={object} />
+        {!alone && <MachineKey environment={environment} cluster={object} />}
       </PageSection>
       {(cluster.groups ?? []).length > 0 && (
         <PageSection>
@@ -220,14 +226,18 @@ function Parts({ environment, object, cluster, checked, model, details }: PartsP
         </PageSection>
       )}
       <PageSection>
-        <Routes environment={environment} object={object} cluster={cluster} />
+        <Routes environment={environment} object={object} cluster={cluster} none={alone ? words.noOwnRoutesWhat : words.noRoutesWhat} />
       </PageSection>
-      <PageSection>
-        <UpgradeCard environment={environment} cluster={object} status={cluster} object={model} busy={isBusy(details)} />
-      </PageSection>
-      <PageSection isFilled>
-        <Members cluster={cluster} />
-      </PageSection>
+      {!alone && (
+        <>
+          <PageSection>
+            <UpgradeCard environment={environment} cluster={object} status={cluster} object={model} busy={isBusy(details)} />
+          </PageSection>
+          <PageSection isFilled>
+            <Members cluster={cluster} />
+          </PageSection>
+        </>
+      )}
     </>
   );
 }

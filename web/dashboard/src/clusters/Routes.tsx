@@ -13,8 +13,16 @@ import { portTraffic, trafficQuery, type PortTraffic } from './traffic';
 type Route = NonNullable<Cluster['routes']>[number];
 type Backend = NonNullable<Route['backends']>[number];
 
+interface Props {
+  environment: string;
+  object: string;
+  cluster: Cluster;
+  /** What would be listed, for where there is none. */
+  none: string;
+}
+
 /** What the gateways of a cluster pass on, to where, and how much of it now. */
-export function Routes({ environment, object, cluster }: { environment: string; object: string; cluster: Cluster }) {
+export function Routes({ environment, object, cluster, none }: Props) {
   const words = useLanguage().text.clusters;
   const list = cluster.routes ?? [];
   const asked = useQuery({ ...trafficQuery(environment, object), enabled: list.length > 0 });
@@ -25,7 +33,7 @@ export function Routes({ environment, object, cluster }: { environment: string; 
       <Title headingLevel="h2">{words.routes}</Title>
       {list.length === 0 ? (
         <EmptyState titleText={words.noRoutes} icon={RouteIcon} headingLevel="h3" variant="sm">
-          <EmptyStateBody>{words.noRoutesWhat}</EmptyStateBody>
+          <EmptyStateBody>{none}</EmptyStateBody>
         </EmptyState>
       ) : (
         <>

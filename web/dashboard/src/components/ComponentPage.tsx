@@ -34,7 +34,7 @@ import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { ClassLogo } from './ClassLogo';
 import { ComponentLog } from './ComponentLog';
-import { clusterClass, endpointsOf, findObject, headerOf, lastReportsQuery, modelQuery, type Found } from './components';
+import { endpointsOf, findObject, hasNodes, headerOf, lastReportsQuery, modelQuery, type Found } from './components';
 import { EditComponent } from './EditComponent';
 import { pathOf } from './editing';
 import { Endpoints } from './Endpoints';
@@ -106,7 +106,7 @@ export function ComponentPage() {
               <FlexItem grow={{ default: 'grow' }}>
                 <StateLabel state={headerOf(found.object).status} />
               </FlexItem>
-              {classOf(found.object) === clusterClass && (
+              {hasNodes(found.object) && (
                 <FlexItem>
                   <Button
                     variant="secondary"

@@ -2,7 +2,7 @@
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, type Schema } from '../api/client';
-import { isBusy, type EnvironmentDetails, type EnvironmentState, type ObjectModel } from '../environments/environments';
+import { classOf, isBusy, type EnvironmentDetails, type EnvironmentState, type ObjectModel } from '../environments/environments';
 import { walk } from '../environments/objects';
 
 /** What the header of a deployed object says besides its class and its id. */
@@ -17,7 +17,14 @@ export interface Header {
 
 export const headerOf = (object: ObjectModel): Header => (object['?'] ?? {}) as Header;
 
-export const clusterClass = 'com.mirantis.docker.kubernetes.KubernetesCluster';
+const clusterClass = 'com.mirantis.docker.kubernetes.KubernetesCluster';
+const gatewaysClass = 'io.burano.Gateways';
+
+/** Gateways without a cluster: of what clusters have, their nodes, routes and certificates. */
+export const standsAlone = (object: ObjectModel | undefined): boolean => object !== undefined && classOf(object) === gatewaysClass;
+
+/** Whether an object is made of nodes, which have a page. */
+export const hasNodes = (object: ObjectModel): boolean => classOf(object) === clusterClass || standsAlone(object);
 
 /** An object with those that hold it, the outermost first. */
 export interface Found {

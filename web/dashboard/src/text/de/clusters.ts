@@ -65,6 +65,7 @@ export const clusters: Texts['clusters'] = {
   draining: 'Läuft aus',
   noRoutes: 'Noch keine Routen',
   noRoutesWhat: 'Services vom Typ LoadBalancer und Ports, die Pods veröffentlichen, sind durch die Gateways erreichbar und stehen dann hier.',
+  noOwnRoutesWhat: 'Ports, die Routen durch diese Gateways veröffentlichen, stehen hier.',
   scale: 'Skalieren',
   scaleTitle: (name) => `${name} skalieren`,
   limits: (most) => `1 bis ${most}, so viele, wie der Cluster in seiner Beschreibung nennt`,

@@ -63,6 +63,7 @@ export const clusters = {
   draining: 'Draining',
   noRoutes: 'No routes yet',
   noRoutesWhat: 'Services of the type LoadBalancer, and ports that pods publish, are reached through the gateways and listed here.',
+  noOwnRoutesWhat: 'Ports that routes publish through these gateways are listed here.',
   scale: 'Scale',
   scaleTitle: (name: string) => `Scale ${name}`,
   limits: (most: number) => `1 to ${most}, as many as the cluster lists in its description`,
