@@ -11,6 +11,8 @@ BUILD := $(CURDIR)/build
 export BURANO_NODE_IMAGE := $(BUILD)/node-image.tar
 PREBUILT_FLAGS = $(if $(PREBUILT),--prebuilt $(if $(PREBUILT_BASE),--prebuilt-base $(PREBUILT_BASE)))
 
+IMAGE_FLAGS = $(PREBUILT_FLAGS) $(addprefix --with ,$(WITH))
+
 .PHONY: help
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,14 +38,14 @@ release: setup build ## Pack the program for Debian and as a container image, wi
 	@images/package/build.sh $(BUILD)/burano $(BUILD)/release
 
 .PHONY: image
-image: setup build ## Build the node image (about 10 minutes the first time, then seconds; PREBUILT=1: with the projects' own programs)
-	@$(BUILD)/burano image build --source images --output $(BURANO_NODE_IMAGE) $(PREBUILT_FLAGS)
+image: setup build ## Build the node image (about 10 minutes the first time, then seconds; PREBUILT=1: with the projects' own programs; WITH=docker: with Docker)
+	@$(BUILD)/burano image build --source images --output $(BURANO_NODE_IMAGE) $(IMAGE_FLAGS)
 	@test/setup/tools.sh $(BURANO_NODE_IMAGE) $(BUILD)/bin
 
 .PHONY: image-disk
-image-disk: setup build ## Build the node image as a disk for machines of a real cloud (FORMAT=raw: not compressed)
+image-disk: setup build ## Build the node image as a disk for machines of a real cloud (FORMAT=raw: not compressed; WITH=docker: with Docker)
 	@test/setup/packages.sh dosfstools e2fsprogs fdisk grub-common grub-efi-amd64-bin grub-pc-bin mtools qemu-utils
-	@$(BUILD)/burano image build --source images --format $(or $(FORMAT),qcow2) --output $(BUILD)/node-image.$(or $(FORMAT),qcow2) $(PREBUILT_FLAGS)
+	@$(BUILD)/burano image build --source images --format $(or $(FORMAT),qcow2) --output $(BUILD)/node-image.$(or $(FORMAT),qcow2) $(IMAGE_FLAGS)
 
 .PHONY: lab
 lab: setup build image ## Keep local cloud and image up, so that an end-to-end case can be repeated in seconds
@@ -65,6 +67,12 @@ FORMER ?= $(shell git rev-list -1 --before=2026-11-23T00:00Z HEAD)
 test-servers: setup build ## Three servers behind HAProxy over PostgreSQL under load: upgraded from a former version (FORMER=COMMIT), stopped, killed; the database fails over
 	@test/servers/former.sh $(FORMER) $(BUILD)/former/burano
 	BURANO_FORMER=$(BUILD)/former/burano go test -count=1 -timeout 30m -v ./test/servers
+
+.PHONY: test-docker
+test-docker: setup build ## A cluster and a host whose containerRuntime is docker, on a node image with Docker (builds it first)
+	$(BUILD)/burano image build --source images --with docker --output $(BUILD)/node-image-docker.tar $(PREBUILT_FLAGS)
+	@test/setup/tools.sh $(BUILD)/node-image-docker.tar $(BUILD)/bin
+	BURANO_NODE_IMAGE=$(BUILD)/node-image-docker.tar go test -count=1 -timeout 40m -v -run '^TestDockerRuns' ./test/e2e
 
 .PHONY: conformance
 conformance: setup build image ## Run the conformance tests of Kubernetes on a cluster (FOCUS=REGEXP: only those; PROCS=4 at the same time; hours, with what they need built first)

@@ -14,7 +14,7 @@ import (
 
 // Options say what to build, and where.
 type Options struct {
-	// Source is the folder with "modules", "elements" and "machine": the folder of this package.
+	// Source is the folder with "modules", "elements", "optional" and "machine": the folder of this package.
 	Source string
 	// Format is the form to make; the zero value is Tar.
 	Format Format
@@ -26,6 +26,8 @@ type Options struct {
 	Out string
 	// Kubernetes is the minor version of Kubernetes that the image is to have, such as 1.35; "" is the newest.
 	Kubernetes string
+	// With are the names of elements that an image has only when it is asked for them (Optional).
+	With []string
 	// Prebuilt has programs fetched that are else compiled; nil means none.
 	Prebuilt *Prebuilt
 	// Progress is written one line as each step begins, ends, and now and then in between; nil is silence.
@@ -114,6 +116,11 @@ func newBuilder(ctx context.Context, options Options) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
+	asked, more, err := optional(source, options.With)
+	if err != nil {
+		return nil, err
+	}
+	elements = append(elements, asked...)
 	machine, err := readElements(filepath.Join(source, "machine"))
 	if err != nil {
 		return nil, err
@@ -139,6 +146,7 @@ func newBuilder(ctx context.Context, options Options) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
+	modules = append(modules, more...)
 	// One step for each module, one each for container images, packages and the image itself, and for a disk the packages of a machine.
 	steps := len(modules) + 3
 	if options.Format != Tar {

@@ -76,10 +76,8 @@ func (b *builder) disk(ctx context.Context, system piece, programs []piece, cont
 	for _, program := range programs {
 		key.add(program.key)
 	}
-	for _, folder := range []string{"elements", "machine"} {
-		if err := key.addTree(filepath.Join(b.source, folder), nil); err != nil {
-			return piece{}, fmt.Errorf("read the elements: %w", err)
-		}
+	if err := b.addElements(key, "elements", "machine"); err != nil {
+		return piece{}, err
 	}
 	id := key.String()
 	elements := append(append([]element{}, b.elements...), b.machine...)

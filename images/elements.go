@@ -55,6 +55,34 @@ func readElement(folder string) (e element, err error) {
 	return e, nil
 }
 
+// optionalFolder has elements that only images have which are asked for them.
+const optionalFolder = "optional"
+
+// optional are the elements of these names that an image does not have by itself, and the modules that they need.
+func optional(source string, names []string) (elements []element, more []module, err error) {
+	if len(names) == 0 {
+		return nil, nil, nil
+	}
+	there, err := readElements(filepath.Join(source, optionalFolder))
+	if err != nil {
+		return nil, nil, err
+	}
+	var known []string
+	for _, one := range there {
+		known = append(known, one.name)
+		if slices.Contains(names, one.name) {
+			elements = append(elements, one)
+			more = append(more, optionalModules()[one.name]...)
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, nil, fmt.Errorf("no image can be built with %s: there is %s", name, strings.Join(known, ", "))
+		}
+	}
+	return elements, more, nil
+}
+
 func existing(folder, name string) string {
 	path := filepath.Join(folder, name)
 	if _, err := os.Stat(path); err != nil {

@@ -51,8 +51,8 @@ func (b *builder) image(ctx context.Context, system piece, programs []piece, con
 	for _, program := range programs {
 		key.add(program.key)
 	}
-	if err := key.addTree(filepath.Join(b.source, "elements"), nil); err != nil {
-		return piece{}, fmt.Errorf("read the elements: %w", err)
+	if err := b.addElements(key, "elements"); err != nil {
+		return piece{}, err
 	}
 	id := key.String()
 	doing := fmt.Sprintf("applying %d elements and packing the image", len(b.elements))
@@ -70,6 +70,21 @@ func (b *builder) image(ctx context.Context, system piece, programs []piece, con
 		}
 		return errors.Join(writeJSON(filepath.Join(out, manifestFile), manifest), os.RemoveAll(root))
 	})
+}
+
+// addElements adds the elements of these folders to a key, and the optional ones that the image has.
+func (b *builder) addElements(key key, folders ...string) error {
+	for _, element := range b.elements {
+		if filepath.Base(filepath.Dir(element.folder)) == optionalFolder {
+			folders = append(folders, filepath.Join(optionalFolder, element.name))
+		}
+	}
+	for _, folder := range folders {
+		if err := key.addTree(filepath.Join(b.source, folder), nil); err != nil {
+			return fmt.Errorf("read the elements: %w", err)
+		}
+	}
+	return nil
 }
 
 // fill makes the root file system: the Debian system and over it the elements, in their order.

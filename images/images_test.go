@@ -2,6 +2,7 @@ package images
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,6 +108,9 @@ func FuzzSources(f *testing.F) {
 func TestTheElementsOfTheRepositoryAreSound(t *testing.T) {
 	elements, err := readElements("elements")
 	require.NoError(t, err)
+	more, err := readElements(optionalFolder)
+	require.NoError(t, err)
+	elements = append(elements, more...)
 	packages := allPackages(elements)
 	for _, needed := range []string{"systemd", "openssh-server", "runc", "haproxy", "nftables", "iptables"} {
 		require.Contains(t, packages, needed)
@@ -138,6 +142,26 @@ func TestElementsThatAreNoneAreRefused(t *testing.T) {
 	elements, err := readElements(folder)
 	require.NoError(t, err)
 	require.Equal(t, []string{"vim", "less"}, elements[0].packages)
+}
+
+func TestAnImageHasMoreWhenItIsAskedForIt(t *testing.T) {
+	elements, more, err := optional(".", nil)
+	require.NoError(t, err)
+	require.Empty(t, elements)
+	require.Empty(t, more)
+	elements, more, err = optional(".", []string{"docker"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"docker.io"}, allPackages(elements))
+	require.Equal(t, "cri-dockerd", more[0].programs[0].name)
+	_, _, err = optional(".", []string{"docker", "podman"})
+	require.EqualError(t, err, "no image can be built with podman: there is docker")
+
+	keyOf := func(elements []element) string {
+		key := newKey()
+		require.NoError(t, (&builder{source: ".", elements: elements}).addElements(key, "elements"))
+		return key.String()
+	}
+	require.NotEqual(t, keyOf(nil), keyOf(elements), "it is another image")
 }
 
 func TestAnElementLaysItsFilesAndRunsItsScript(t *testing.T) {
@@ -212,7 +236,7 @@ func TestAContainerImageHoldsItsProgramAndIsTheSameEachTime(t *testing.T) {
 
 func TestEveryModuleOfTheRepositoryPinsWhatItIsNamedAfter(t *testing.T) {
 	built, from := map[string]bool{}, map[string]bool{}
-	for _, module := range modules() {
+	for _, module := range slices.Concat(append([][]module{modules()}, slices.Collect(maps.Values(optionalModules()))...)...) {
 		from[module.in(".")] = true
 		version, err := moduleVersion(t.Context(), module.in("."), module.main)
 		require.NoError(t, err, module.name)

@@ -143,6 +143,13 @@ func modules() []module {
 	}
 }
 
+// optionalModules are what optional elements need, by the names of these.
+func optionalModules() map[string][]module {
+	return map[string][]module{
+		"docker": {{name: "cridockerd", main: "github.com/Mirantis/cri-dockerd", stamp: criDockerdVersion, programs: []program{{"cri-dockerd", "github.com/Mirantis/cri-dockerd"}}}},
+	}
+}
+
 // kubernetesVersion sets what Kubernetes programs say of themselves, and on which they decide what they get along with: a
 // program without it is a v0.0.0. Commit and date are fixed, so that a build can be repeated.
 func kubernetesVersion(version string) []string {
@@ -166,6 +173,11 @@ func kubernetesVersion(version string) []string {
 // containerdVersion sets what containerd says of itself: without it "unknown" is part of that.
 func containerdVersion(version string) []string {
 	return []string{"github.com/containerd/containerd/v2/version.Version=" + version}
+}
+
+// criDockerdVersion sets what cri-dockerd says of itself.
+func criDockerdVersion(version string) []string {
+	return []string{"github.com/Mirantis/cri-dockerd/cmd/version.Version=" + strings.TrimPrefix(version, "v")}
 }
 
 // toolchain is the Go that builds the programs.

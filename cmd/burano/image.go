@@ -48,6 +48,7 @@ so only what changed is made again. It needs root, Go and mmdebstrap, and for a 
 	command.Flags().StringVar(&options.Out, "output", "", "file to write (default build/node-image.FORMAT)")
 	command.Flags().StringVar(&options.CacheDir, "cache", "", "folder that keeps built parts (default: burano/image in the user's cache folder)")
 	command.Flags().StringVar(&options.Kubernetes, "kubernetes", "", "build with this minor version of Kubernetes, such as 1.35 (default: the newest)")
+	command.Flags().StringSliceVar(&options.With, "with", nil, "what the image has only when it is asked for: docker (Docker's engine, for containerRuntime: docker)")
 	command.Flags().BoolVar(&fetch, "prebuilt", false, "fetch the programs that their projects publish (prebuilt.yaml in the source) instead of compiling them")
 	command.Flags().StringVar(&prebuilt.Base, "prebuilt-base", "", "a mirror that has each file below its host and path (default: the projects' own places)")
 	command.Flags().StringVar(&prebuilt.Sums, "prebuilt-sums", "", "file that records checksums at first use, and that later builds demand (default: prebuilt.sums in the source)")

@@ -245,6 +245,7 @@ func contentsOf(path, digest string) map[string]string {
 		openstack.NFSProperty:        manifest.Packages["nfs-common"],
 		openstack.RegistryProperty:   manifest.Modules["distribution"],
 		openstack.CalicoProperty:     manifest.Modules["calico-files"],
+		openstack.DockerProperty:     manifest.Packages["docker.io"],
 	} {
 		if version != "" {
 			said[property] = version

@@ -37,6 +37,9 @@ const RegistryProperty = "burano_registry"
 // CalicoProperty is the property of a node image that says of which Calico it has all that BGP needs, such as v3.28.5.
 const CalicoProperty = "burano_calico"
 
+// DockerProperty is the property of a node image that says which Docker is in it, such as 20.10.24+dfsg1-1.
+const DockerProperty = "burano_docker"
+
 // NodeImage is an image as those want to know it who put clusters on it.
 type NodeImage struct {
 	ID, Name   string
@@ -48,6 +51,7 @@ type NodeImage struct {
 	NFS        string // which nfs-common is in it; "" where the image does not say, or has none
 	Registry   string // which registry of container images is in it; "" where the image does not say, or has none
 	Calico     string // of which it has all that BGP needs; "" where the image does not say, or has it not
+	Docker     string // which Docker is in it; "" where the image does not say, or has none
 }
 
 // Image finds an image by its id or its name. Faults say that there is none, or that several have the name (Invalid).
@@ -92,7 +96,8 @@ func nodeImage(image images.Image) NodeImage {
 	nfs, _ := image.Properties[NFSProperty].(string)
 	registry, _ := image.Properties[RegistryProperty].(string)
 	calico, _ := image.Properties[CalicoProperty].(string)
-	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage, Cinder: cinder, XFS: xfs, NFS: nfs, Registry: registry, Calico: calico}
+	docker, _ := image.Properties[DockerProperty].(string)
+	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage, Cinder: cinder, XFS: xfs, NFS: nfs, Registry: registry, Calico: calico, Docker: docker}
 }
 
 // ImageOf is the id of the image that a server was made from; "" where Nova does not say, or does not know the server.
