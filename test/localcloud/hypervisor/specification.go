@@ -87,7 +87,7 @@ type shares struct {
 
 // volumes are the folders below /var/lib that must not lie on an overlay: the one in which a node's containerd makes
 // overlays of its own, and those of which file system statistics are asked or on which much is synced.
-func volumes() []string { return []string{"containerd", "kubelet", "etcd"} }
+func volumes() []string { return []string{"containerd", "docker", "kubelet", "etcd"} }
 
 // rescued is where the system that rescues a server has the server's own disk, which is no block device that it could mount there.
 const rescued = "/mnt"
