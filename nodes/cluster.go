@@ -135,6 +135,8 @@ type Config struct {
 	Binary  string // path of the burano program to copy to master and gateways; without it their units are left out
 	DNS     bool   // run CoreDNS
 	Metrics bool   // run metrics-server on masters whose image has it
+	// Runtime runs the containers of minions that begin; those that are there keep theirs. Containerd when empty.
+	Runtime kube.Runtime
 	// Registries is what minions know of the registries of container images.
 	Registries kube.Registries
 	// StorageClasses are the kinds of volumes that pods can have.

@@ -284,7 +284,10 @@ func (d *deployment) nodeReady(ctx context.Context, node Node) error {
 	}
 	waited := false
 	var found *unstructured.Unstructured
-	err = d.guarded(ctx, node, append([]string{"kubelet", "containerd"}, d.design.driver.Units().Daemons...), func(ctx context.Context) error {
+	d.mu.Lock()
+	units := append([]string{"kubelet"}, d.installed[node.Name].runtime...)
+	d.mu.Unlock()
+	err = d.guarded(ctx, node, append(units, d.design.driver.Units().Daemons...), func(ctx context.Context) error {
 		return kube.Wait(ctx, config, kube.NodeRef(node.Name), func(object *unstructured.Unstructured) (bool, string, error) {
 			done, missing, err := kube.NodeReady(object)
 			waited, found = waited || !done, object

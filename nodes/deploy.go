@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/plan"
 	"github.com/burano/burano/nodes/ssh"
 )
@@ -202,7 +204,7 @@ func (c *Cluster) newDeployment(ctx context.Context) (*deployment, error) {
 			return nil, err
 		}
 	}
-	d.design = design{cluster: c.config, driver: c.driver, authorities: authorities, voters: voters, elect: d.record.Elects}
+	d.design = design{cluster: c.config, driver: c.driver, authorities: authorities, voters: voters, elect: d.record.Elects, runtime: cmp.Or(c.config.Runtime, kube.Containerd)}
 	if err := d.chooseStorage(ctx); err != nil {
 		return nil, err
 	}
@@ -594,7 +596,10 @@ func (d *deployment) services(ctx context.Context, node Node) error {
 }
 
 func (d *deployment) runtime(ctx context.Context, node Node) error {
-	if err := d.start(ctx, node, true, "containerd"); err != nil {
+	d.mu.Lock()
+	units := d.installed[node.Name].runtime
+	d.mu.Unlock()
+	if err := d.start(ctx, node, true, units...); err != nil {
 		return err
 	}
 	return d.importImages(ctx, node)

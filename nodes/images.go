@@ -164,7 +164,7 @@ func bringImages(ctx context.Context, client *ssh.Client, images []ContainerImag
 	for _, image := range images {
 		wanted = append(wanted, image.Digest+" "+image.Name)
 	}
-	out, err := client.Run(ctx, ssh.Script{Name: "look for container images", Body: containerImagesScript, Env: map[string]string{"WANTED": strings.Join(wanted, "\n")}})
+	out, err := client.Run(ctx, ssh.Script{Name: "look for container images", Body: runtimeScript + containerImagesScript, Env: map[string]string{"WANTED": strings.Join(wanted, "\n")}})
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func bringImages(ctx context.Context, client *ssh.Client, images []ContainerImag
 		if err := copied(ctx, image, file); err != nil {
 			return err
 		}
-		_, err = client.Run(ctx, ssh.Script{Name: "import container image " + image.Name, Body: containerImageScript,
+		_, err = client.Run(ctx, ssh.Script{Name: "import container image " + image.Name, Body: runtimeScript + containerImageScript,
 			Env: map[string]string{"FILE": file, "NAME": image.Name, "DIGEST": image.Digest}})
 		if err != nil {
 			return err

@@ -20,12 +20,12 @@ label) echo "$5 $6" >>"$CALLS" ;;
 esac`}
 	env := []string{"NOTES=" + notes, "LIST=" + list, "CALLS=" + calls}
 	look := func(wanted string) string {
-		return bash(t, containerImagesScript, ctr, append(env, "WANTED="+wanted)...)
+		return bash(t, runtimeScript+containerImagesScript, ctr, append(env, "WANTED="+wanted)...)
 	}
 	bring := func(name, digest string) {
 		file := filepath.Join(dir, digest+".tar")
 		require.NoError(t, os.WriteFile(file, []byte(name+"\n"), 0o600))
-		bash(t, containerImageScript, ctr, append(env, "FILE="+file, "NAME="+name, "DIGEST="+digest)...)
+		bash(t, runtimeScript+containerImageScript, ctr, append(env, "FILE="+file, "NAME="+name, "DIGEST="+digest)...)
 		require.NoFileExists(t, file)
 	}
 	called := func() string {

@@ -1,10 +1,12 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -29,6 +31,11 @@ var placeFilesScript string
 //go:embed scripts/start.sh
 var startScript string
 
+// runtimeScript is what scripts begin with that speak with what runs containers.
+//
+//go:embed scripts/runtime.sh
+var runtimeScript string
+
 //go:embed scripts/images.sh
 var imagesScript string
 
@@ -45,7 +52,9 @@ type facts struct {
 	manila  bool   // also shares of Manila
 	// keepalived says that its image has it, and virtual that it shares the address of the gateways, or did when it ran last.
 	keepalived, virtual bool
-	machine             string // its machine-id: another server has another one
+	docker              bool         // its image has Docker's engine
+	runtime             kube.Runtime // by which its containers run since it began; "" before that
+	machine             string       // its machine-id: another server has another one
 	resolvers           []netip.Addr
 	files               map[string]string // path → sha256 of the content
 	links               map[string]string // path → target
@@ -79,6 +88,10 @@ func parseFacts(text string) facts {
 			f.keepalived = true
 		case "virtual":
 			f.virtual = true
+		case "docker":
+			f.docker = true
+		case "runtime":
+			f.runtime = kube.Runtime(first)
 		case "six":
 			f.six = true
 		case "machine":
@@ -127,10 +140,21 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	if err != nil {
 		return err
 	}
+	sketched := sketch.files()
+	if node.Role == Minion { // it may have begun with another runtime than new ones get
+		design.runtime = otherRuntime(design.runtime)
+		other, err := design.layout(node, pairs, 0)
+		if err != nil {
+			return err
+		}
+		sketched = append(sketched, other.files()...)
+	}
 	var paths []string
-	for _, file := range sketch.files() {
+	for _, file := range sketched {
 		paths = append(paths, file.Path)
 	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
 	look := map[string]string{"ADDRESS": node.Address.String(), "PATHS": strings.Join(paths, "\n")}
 	if node.Six.IsValid() {
 		look["ADDRESS6"] = node.Six.String()
@@ -146,7 +170,11 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	design.host, design.metrics = found.host, found.metrics && d.cluster.config.Metrics
 	design.shares, design.device, design.serves = found.keepalived, found.device, found.storage
 	design.attaches, design.zoned, design.mounts = found.cinder, found.zoned, found.manila
-	design.proxied = found.files[kube.ProxyOfContainerd] != ""
+	design.proxied = found.files[kube.ProxyOfContainerd] != "" || found.files[kube.ProxyOfDocker] != ""
+	design.runtime = cmp.Or(found.runtime, d.design.runtime)
+	if node.Role == Minion && design.runtime == kube.Docker && !found.docker {
+		return fmt.Errorf("%s: %w", node.Name, ErrNoDocker)
+	}
 	final, err := design.layout(node, pairs, found.mtu)
 	if err != nil {
 		return err
@@ -276,9 +304,20 @@ func (d *deployment) start(ctx context.Context, node Node, block bool, names ...
 	return err
 }
 
-// importImages gives containerd the container images that came with the node image.
+// ErrNoDocker is the error of a server that is to run containers by Docker, and whose image has it not.
+var ErrNoDocker = errors.New("containerRuntime is docker, and its image has no Docker: make it from one that has (burano image build --with docker), or leave containerRuntime at containerd")
+
+// otherRuntime is the one of the two that this is not.
+func otherRuntime(r kube.Runtime) kube.Runtime {
+	if r == kube.Docker {
+		return kube.Containerd
+	}
+	return kube.Docker
+}
+
+// importImages gives what runs containers the images that came with the node image.
 func (d *deployment) importImages(ctx context.Context, node Node) error {
-	out, err := d.script(ctx, node, "import container images", imagesScript, nil)
+	out, err := d.script(ctx, node, "import container images", runtimeScript+imagesScript, nil)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,8 @@ const (
 type layout struct {
 	units map[string]systemd.Unit // by unit name
 	hosts string                  // its lines of /etc/hosts
+	// runtime are the units of what runs containers, in the order in which they start.
+	runtime []string
 }
 
 // files are all files of the layout, each once, ordered by path.
@@ -75,6 +77,7 @@ type design struct {
 	attaches    bool           // also those of Cinder
 	zoned       bool           // also those that are in the zone of the node
 	mounts      bool           // also shares of Manila
+	runtime     kube.Runtime   // of the minion whose layout is made, or of those that begin
 	proxied     bool           // the minion whose layout is made has had a proxy
 	device      string         // its interface that has its address
 	elect       bool           // controllers have a leader, because there are, or have been, several masters
@@ -82,7 +85,7 @@ type design struct {
 }
 
 func (d design) kube() kube.Cluster {
-	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, Addressing: d.cluster.Addressing, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Registries: d.cluster.Registries,
+	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, Addressing: d.cluster.Addressing, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Runtime: d.runtime, Registries: d.cluster.Registries,
 		Proxy: d.cluster.Proxy, Proxied: d.proxied, NodeNetwork: d.cluster.NodeNetwork, NodeNetwork6: d.cluster.NodeNetwork6}
 }
 
@@ -214,7 +217,14 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		if err != nil {
 			return layout{}, err
 		}
-		l.add(cluster.Containerd())
+		runtime, err := cluster.RuntimeUnits()
+		if err != nil {
+			return layout{}, err
+		}
+		for _, unit := range runtime {
+			l.runtime = append(l.runtime, unit.Name)
+		}
+		l.add(runtime...)
 		l.add(kubelet...)
 		l.add(cluster.MinionForwarder(d.apis(), pairs))
 	case Gateway:
@@ -246,6 +256,9 @@ func (d design) hosts(of Node) string {
 		if node.Role == Master && node.Name == of.Name {
 			line += " " + kube.APIServerName(d.cluster.Name)
 		}
+		lines = append(lines, line)
+	}
+	if line := d.kube().RegistryHost(); line != "" && of.Role == Minion {
 		lines = append(lines, line)
 	}
 	if of.Role != Master {

@@ -842,6 +842,34 @@ func TestMinionsHaveTheProxyOfTheirCluster(t *testing.T) {
 	}
 }
 
+// What a minion has otherwise whose runtime is Docker, in a cluster with registries, a mirror, a registry of its own and a proxy.
+func TestWhatAMinionOfDockerHasOtherwiseIsAsReviewed(t *testing.T) {
+	list := nodesOf(1, 1, 1)
+	usual, pairs := aDesign(t, list, Calico)
+	registries, err := kube.ParseRegistries(kube.RegistrySettings{Registry: "registry.example.org:5000", Mirrors: "https://mirror.example.org"})
+	require.NoError(t, err)
+	usual.cluster.Registries = registries.With(usual.cluster.Name, usual.cluster.Addressing.Registry(), "burano", "secret")
+	usual.cluster.Proxy, err = kube.ParseProxy(kube.ProxySettings{HTTPS: "http://proxy.example.org:3128"})
+	require.NoError(t, err)
+	docker := usual
+	docker.runtime = kube.Docker
+	for i, node := range list {
+		before, err := usual.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		after, err := docker.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		if node.Role != Minion {
+			require.Equal(t, before, after, "the other nodes run no containers")
+			continue
+		}
+		require.Equal(t, []string{"containerd"}, before.runtime)
+		require.Equal(t, []string{"containerd", "docker", "cri-dockerd"}, after.runtime)
+		reviewed(t, "docker-minion.txt", fmt.Sprintf("# hosts\n%s\n%s", after.hosts, more(t, list[i:i+1], pairs, usual, docker)))
+	}
+	require.Contains(t, docker.hosts(list[1]), "10.96.0.11 registry.my-cluster.internal")
+	require.NotContains(t, usual.hosts(list[1]), "registry.")
+}
+
 // more is what nodes have in one design that they do not have in another: files, and lines of files.
 func more(t *testing.T, nodes []Node, pairs map[string]pki.Pair, than, design design) (text string) {
 	t.Helper()

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/ssh"
 )
 
@@ -61,7 +63,11 @@ func (d *deployment) takeMachine(ctx context.Context, node Node) error {
 		return err
 	}
 	network := cmp.Or(d.cluster.config.Network, Calico)
-	said, err := d.script(ctx, node, "look at the machine", machineScript, map[string]string{"ADDRESS": node.Address.String(), "NETWORK": string(network), "ALSO": strings.Join(d.design.driver.Units().Parts, " "), "LEAVE": leavePath,
+	also := d.design.driver.Units().Parts
+	if d.design.runtime == kube.Docker {
+		also = slices.Concat(also, kube.DockerParts)
+	}
+	said, err := d.script(ctx, node, "look at the machine", machineScript, map[string]string{"ADDRESS": node.Address.String(), "NETWORK": string(network), "ALSO": strings.Join(also, " "), "LEAVE": leavePath,
 		"OWNER": d.cluster.config.Name + " " + xssh.FingerprintSHA256(own.PublicKey())})
 	if err != nil {
 		return fmt.Errorf("the machine cannot be a node of cluster %s: %w", d.cluster.config.Name, err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -170,7 +171,7 @@ esac`
 	list := dir + "/list"
 	require.NoError(t, os.WriteFile(list, []byte("registry.example/else:1\n"), 0o644))
 	run := func() string {
-		return bash(t, imagesScript, map[string]string{"ctr": ctr}, "IMAGES="+dir+"/images", "NOTES="+dir+"/notes", "LIST="+list)
+		return bash(t, runtimeScript+imagesScript, map[string]string{"ctr": ctr}, "IMAGES="+dir+"/images", "NOTES="+dir+"/notes", "LIST="+list)
 	}
 	require.Equal(t, "imported pause\n", run())
 	require.Empty(t, run())
@@ -179,6 +180,54 @@ esac`
 	require.Equal(t, "registry.local/pause:1 io.cri-containerd.pinned=pinned\nregistry.local/other:1 io.cri-containerd.pinned=pinned\n", string(pinned))
 	require.NoError(t, os.WriteFile(list, []byte("registry.local/pause:1\n"), 0o644))
 	require.Equal(t, "imported pause\n", run(), "somebody has removed one")
+}
+
+// docker keeps its images and containers in files, one a line, and notes what it was told.
+const aDocker = `echo "$*" >>"$CALLS"
+case "$1" in
+image) cat "$LIST" ;;
+load) cat "$4" >>"$LIST" ;;
+create) echo "$5 $6" >>"$PINS" ;;
+rm) grep -v "^$2 " "$PINS" >"$PINS.new"; mv "$PINS.new" "$PINS" ;;
+esac`
+
+func TestDockerKeepsImagesByAContainerOfEach(t *testing.T) {
+	dir := t.TempDir()
+	env := []string{"DOCKER=" + dir, "LIST=" + dir + "/list", "PINS=" + dir + "/pins", "CALLS=" + dir + "/calls", "NOTES=" + dir + "/notes"}
+	require.NoError(t, os.WriteFile(dir+"/list", nil, 0o600))
+	require.NoError(t, os.WriteFile(dir+"/pins", nil, 0o600))
+	docker := map[string]string{"docker": aDocker}
+	pinned := func() string {
+		text, err := os.ReadFile(dir + "/pins")
+		require.NoError(t, err)
+		return regexp.MustCompile(`pin-[0-9a-f]{16}`).ReplaceAllString(string(text), "pin")
+	}
+	bring := func(name, digest string) {
+		require.NoError(t, os.WriteFile(dir+"/"+digest, []byte(name+"\n"), 0o600))
+		bash(t, runtimeScript+containerImageScript, docker, append(env, "FILE="+dir+"/"+digest, "NAME="+name, "DIGEST="+digest)...)
+	}
+	bring("glance.local/web:1", "aa")
+	bring("glance.local/web:2", "bb")
+	require.Equal(t, "pin glance.local/web:1\npin glance.local/web:2\n", pinned())
+	bring("glance.local/web:1", "cc")
+	require.Equal(t, "pin glance.local/web:2\npin glance.local/web:1\n", pinned(), "the container of the former one has gone")
+	require.Empty(t, bash(t, runtimeScript+containerImagesScript, docker, append(env, "WANTED=cc glance.local/web:1")...))
+	require.Equal(t, "pin glance.local/web:1\n", pinned())
+}
+
+func TestContainersOfDockerAreEnded(t *testing.T) {
+	dir := t.TempDir()
+	docker := map[string]string{"docker": `case "$1" in
+inspect) cat "$STATE/$4" ;;
+kill) echo "$3 $4" >>"$STATE/killed"; case "$3 $4" in "SIGTERM deaf") ;; *) echo false >"$STATE/$4" ;; esac ;;
+esac`}
+	for _, name := range []string{"deaf", "good"} {
+		require.NoError(t, os.WriteFile(dir+"/"+name, []byte("true\n"), 0o600))
+	}
+	bash(t, runtimeScript+endContainersScript, docker, "DOCKER="+dir, "STATE="+dir, "IDS=good\ndeaf\ngone", "PATIENCE=1")
+	killed, err := os.ReadFile(dir + "/killed")
+	require.NoError(t, err)
+	require.Equal(t, "SIGTERM good\nSIGTERM deaf\nSIGTERM gone\nSIGKILL deaf\n", string(killed))
 }
 
 // A token of a pod is renewed where a former key signed it, wherever its volume has it. Other texts are left alone.

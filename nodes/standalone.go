@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -50,6 +51,8 @@ type Standalone struct {
 	Address netip.Addr
 	// Containers is where containers have their addresses.
 	Containers netip.Prefix
+	// Runtime runs the containers of a server that begins; one that has begun keeps its own. Containerd when empty.
+	Runtime    kube.Runtime
 	Registries kube.Registries
 	// Vault keeps which images were brought.
 	Vault Vault
@@ -75,20 +78,28 @@ var ErrNoRuntime = errors.New("its image has no container runtime and no kubelet
 
 // SetUp has the server run containers: its container runtime and its kubelet run with what is wanted. Those that run so are left alone.
 func (s Standalone) SetUp(ctx context.Context) error {
-	sketch, err := kube.Standalone{Host: kube.Host{Machine: true}, Registries: s.Registries, Containers: s.Containers}.Units()
-	if err != nil {
-		return err
-	}
 	var paths []string
-	for _, file := range filesOf(sketch) {
-		paths = append(paths, file.Path)
+	for _, runtime := range []kube.Runtime{kube.Containerd, kube.Docker} {
+		sketch, err := kube.Standalone{Host: kube.Host{Machine: true}, Runtime: runtime, Registries: s.Registries, Containers: s.Containers}.Units()
+		if err != nil {
+			return err
+		}
+		for _, file := range filesOf(sketch) {
+			paths = append(paths, file.Path)
+		}
 	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
 	out, err := s.Client.Run(ctx, ssh.Script{Name: "look around", Body: factsScript, Env: map[string]string{"ADDRESS": s.Address.String(), "PATHS": strings.Join(paths, "\n")}})
 	if err != nil {
 		return err
 	}
 	found := parseFacts(out)
-	units, err := kube.Standalone{Host: found.host, Registries: s.Registries, Containers: s.Containers, MTU: found.mtu}.Units()
+	runtime := cmp.Or(found.runtime, s.Runtime, kube.Containerd)
+	if runtime == kube.Docker && !found.docker {
+		return ErrNoDocker
+	}
+	units, err := kube.Standalone{Host: found.host, Runtime: runtime, Registries: s.Registries, Containers: s.Containers, MTU: found.mtu}.Units()
 	if err != nil {
 		return err
 	}
@@ -119,10 +130,10 @@ func (s Standalone) SetUp(ctx context.Context) error {
 		if strings.HasPrefix(out, "started ") {
 			s.Report(ctx, unit.Name+" started")
 		}
-		if i > 0 {
+		if i != len(units)-2 { // the last of the runtime, before the kubelet
 			continue
 		}
-		if _, err := s.Client.Run(ctx, ssh.Script{Name: "import container images", Body: imagesScript}); err != nil { // that of the pause among them
+		if _, err := s.Client.Run(ctx, ssh.Script{Name: "import container images", Body: runtimeScript + imagesScript}); err != nil { // that of the pause among them
 			return err
 		}
 	}
@@ -194,9 +205,9 @@ func (s Standalone) Clear(ctx context.Context) error {
 	return err
 }
 
-// EndContainers ends containers by their ids in containerd, as Cluster.EndContainers does.
+// EndContainers ends containers by their ids in what runs them, as Cluster.EndContainers does.
 func (s Standalone) EndContainers(ctx context.Context, ids []string) error {
-	_, err := s.Client.Run(ctx, ssh.Script{Name: "end containers", Body: endContainersScript, Env: map[string]string{"IDS": strings.Join(ids, "\n")}})
+	_, err := s.Client.Run(ctx, ssh.Script{Name: "end containers", Body: runtimeScript + endContainersScript, Env: map[string]string{"IDS": strings.Join(ids, "\n")}})
 	return err
 }
 

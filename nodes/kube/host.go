@@ -94,7 +94,7 @@ func (h Host) audit() []string {
 
 // oomScores say whom the kernel spares when a machine has no memory left: first what the machine is reached and run by, then what other nodes need.
 var oomScores = map[string]int{
-	"kubelet": -999, "kube-proxy": -999, "calico-node": -998, "calico-bird": -998, "calico-confd": -998, "flanneld": -998, "etcd": -997, "etcd-forwarder": -997, "kube-apiserver": -997,
+	"kubelet": -999, criUnit: -999, "kube-proxy": -999, "calico-node": -998, "calico-bird": -998, "calico-confd": -998, "flanneld": -998, "etcd": -997, "etcd-forwarder": -997, "kube-apiserver": -997,
 	"kube-controller-manager": -996, "kube-scheduler": -996, "burano-gateway": -996, "virtual-address": -996, "burano-publish": -996, StorageUnit: -996,
 	StorageNodeUnit: -996,
 }

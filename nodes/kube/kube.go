@@ -74,6 +74,8 @@ type Cluster struct {
 	EtcdAuthorityFile string
 	// Host is what the node whose units are made runs on.
 	Host Host
+	// Runtime runs the containers of the minion whose units are made; the zero value is containerd.
+	Runtime Runtime
 	// Registries is what minions know of the registries of container images.
 	Registries Registries
 	// Proxy is how minions reach what is outside; Proxied says that the node whose units are made has had one.

@@ -48,7 +48,7 @@ func kubeletUser(node Node) string { return "system:node:" + node.Name }
 func (c Cluster) Containerd() systemd.Unit {
 	folder, files := c.Registries.runtime()
 	if c.Proxy.exists() || c.Proxied {
-		files = append(files, c.Proxy.files(c.proxyEnvironment())...)
+		files = append(files, c.Proxy.files(ProxyOfContainerd, c.proxyEnvironment())...)
 	}
 	registries := ""
 	if folder != "" {
@@ -98,13 +98,13 @@ clusterDomain: %s
 clusterDNS: [%s]
 # pods with dnsPolicy Default get no resolver of the node: CoreDNS is told where to forward to
 resolvConf: ""
-containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+containerRuntimeEndpoint: %s
 # containerd 1.6 cannot tell it; must be the same in its configuration
 cgroupDriver: systemd
 %shealthzBindAddress: 127.0.0.1
 # images come with the node image: none may be collected
 imageGCHighThresholdPercent: 100
-%s`, c.Primary(node), keys+"kubernetes-ca.crt", keys, kubeletServerPair, c.Addressing.Domain, c.Addressing.DNS(), kernel, limits)
+%s`, c.Primary(node), keys+"kubernetes-ca.crt", keys, kubeletServerPair, c.Addressing.Domain, c.Addressing.DNS(), c.Runtime.Endpoint(), kernel, limits)
 	bind := c.everywhere()
 	if !c.Addressing.Four() {
 		bind = strconv.Quote(bind) // YAML takes it for something else otherwise
@@ -123,7 +123,7 @@ mode: iptables
 	var outside []ssh.File
 	if c.Proxy.exists() {
 		service = append(service, "EnvironmentFile="+proxyFile)
-		outside = c.Proxy.files(c.proxyEnvironment())[1:]
+		outside = c.Proxy.files(ProxyOfContainerd, c.proxyEnvironment())[1:]
 	}
 	return []systemd.Unit{
 		{

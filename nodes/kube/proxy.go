@@ -90,13 +90,13 @@ func (p Proxy) exists() bool { return p.http != "" || p.https != "" }
 // ThroughMasters says that the masters are the proxy.
 func (p Proxy) ThroughMasters() bool { return len(p.masters) > 0 }
 
-// files are what containerd reads of the proxy when it starts. Where there is none any more, they say so.
-func (p Proxy) files(environment []byte) []ssh.File {
+// files are what a runtime reads of the proxy when it starts: an addition to its unit, and what that names. Where there is none any more, they say so.
+func (p Proxy) files(addition string, environment []byte) []ssh.File {
 	unit := "# There is no proxy.\n"
 	if p.exists() {
 		unit = "[Service]\nEnvironmentFile=" + proxyFile + "\n"
 	}
-	return []ssh.File{{Path: ProxyOfContainerd, Content: []byte(unit)}, {Path: proxyFile, Content: environment, Mode: 0o600}}
+	return []ssh.File{{Path: addition, Content: []byte(unit)}, {Path: proxyFile, Content: environment, Mode: 0o600}}
 }
 
 // proxyEnvironment is what programs written in Go read of the proxy. What is of the cluster is never asked for through it.
@@ -112,6 +112,9 @@ func (c Cluster) proxyEnvironment() []byte {
 	}
 	except := append([]string{"localhost", "127.0.0.0/8", "169.254.169.254"}, ranges(c.NodeNetwork, c.NodeNetwork6, c.Addressing)...)
 	except = append(except, APIServerName(c.Name), ".svc", "."+c.Addressing.Domain)
+	if c.RegistryHost() != "" {
+		except = append(except, c.Registries.own)
+	}
 	fmt.Fprintf(&text, "NO_PROXY=%s\n", strings.Join(append(except, c.Proxy.except...), ","))
 	return []byte(text.String())
 }

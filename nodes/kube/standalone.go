@@ -13,6 +13,7 @@ import (
 // running, also after a reboot.
 type Standalone struct {
 	Host       Host
+	Runtime    Runtime
 	Registries Registries
 	// Containers is where containers have their addresses. They reach each other at Gateway.
 	Containers netip.Prefix
@@ -59,15 +60,21 @@ authorization: {mode: AlwaysAllow}
 staticPodPath: %s
 fileCheckFrequency: 5s
 resolvConf: /etc/resolv.conf
-containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+containerRuntimeEndpoint: %s
 # containerd 1.6 cannot tell it; must be the same in its configuration
 cgroupDriver: systemd
 %shealthzBindAddress: 127.0.0.1
 # images come with the node image: none may be collected
 imageGCHighThresholdPercent: 100
-%s`, StandalonePort, StandaloneClient, StandalonePods, kernel, limits)
-	return []systemd.Unit{
-		Cluster{Host: s.Host, Registries: s.Registries}.Containerd(),
+%s`, StandalonePort, StandaloneClient, StandalonePods, s.Runtime.Endpoint(), kernel, limits)
+	units, err := Cluster{Host: s.Host, Runtime: s.Runtime, Registries: s.Registries}.RuntimeUnits()
+	if err != nil {
+		return nil, err
+	}
+	for i, unit := range units {
+		units[i] = s.Host.Unit(unit)
+	}
+	return append(units,
 		s.Host.Unit(systemd.Unit{
 			Name:        "kubelet",
 			Description: "Containers of applications",
@@ -80,8 +87,7 @@ imageGCHighThresholdPercent: 100
 				{Path: metadataPath, Content: metadataRules, Mode: 0o755},
 			},
 			Live: []ssh.File{logins},
-		}),
-	}, nil
+		})), nil
 }
 
 // network is the CNI configuration. Containers hang on routes (ptp) and not on a bridge, so that the answers of one to another, which reach each other

@@ -5,7 +5,7 @@
 set -euo pipefail
 notes=${NOTES:-/var/lib/burano/container-images}
 mkdir -p "$notes"
-there=$(ctr -n k8s.io images ls -q)
+there=$(image_names)
 names=$(cut -d ' ' -f 2 <<<"$WANTED")
 has() { grep -qxF -- "$1" <<<"$there"; }
 for note in "$notes"/*; do
@@ -14,7 +14,7 @@ for note in "$notes"/*; do
 	if grep -qxF -- "${note##*/} $name" <<<"$WANTED"; then continue; fi
 	# Of a name that is wanted with other content the note alone goes.
 	if has "$name" && ! grep -qxF -- "$name" <<<"$names"; then
-		ctr -n k8s.io images label "$name" io.cri-containerd.pinned= >/dev/null
+		image_unpin "$name"
 	fi
 	rm "$note"
 done

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Prints what is on the node already, one fact a line:
-# mtu N | device NAME | six | machine ID | memory KIB | resolver ADDRESS | metrics | storage | cinder | zoned | manila | keepalived | virtual | file SHA256 PATH | link PATH TARGET
+# mtu N | device NAME | six | machine ID | memory KIB | resolver ADDRESS | metrics | storage | cinder | zoned | manila | keepalived | virtual | docker | runtime NAME | file SHA256 PATH | link PATH TARGET
 # ADDRESS is the node's own address, and ADDRESS6 that of IPv6 that it is to have too; PATHS are the files asked for, one a line.
 set -euo pipefail
 device=$(ip -o addr show to "${ADDRESS:?}" | awk 'NR == 1 {print $2}')
@@ -43,6 +43,15 @@ if [ -x /usr/sbin/keepalived ]; then
 fi
 if [ -e /etc/systemd/system/virtual-address.service ]; then
 	echo virtual
+fi
+if [ -x /usr/sbin/dockerd ] && [ -x /opt/burano/bin/cri-dockerd ]; then
+	echo docker
+fi
+# What the node's containers run by since it began.
+if [ -e /var/lib/burano/started/cri-dockerd ]; then
+	echo runtime docker
+elif [ -e /var/lib/burano/started/kubelet ]; then
+	echo runtime containerd
 fi
 regular=()
 while IFS= read -r path; do

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Imports the container images that came with the node image: those that containerd does not have, and those whose file is another one than
+# Imports the container images that came with the node image: those that what runs containers does not have, and those whose file is another one than
 # that which was imported last. They are pinned, so that nothing collects them: no registry has them.
 set -euo pipefail
 images=${IMAGES:-/opt/burano/images}
 notes=${NOTES:-/var/lib/burano/images}
 mkdir -p "$notes"
-there=$(ctr -n k8s.io images ls -q)
+there=$(image_names)
 for tar in "$images"/*.tar; do
 	[ -e "$tar" ] || continue
 	note=$notes/$(basename "$tar")
@@ -15,9 +15,9 @@ for tar in "$images"/*.tar; do
 	if [ -z "$missing" ] && [ "$(cat "$note" 2>/dev/null || true)" = "$stamp" ]; then
 		continue
 	fi
-	ctr -n k8s.io images import "$tar" >/dev/null
+	image_import "$tar"
 	while read -r name; do
-		ctr -n k8s.io images label "$name" io.cri-containerd.pinned=pinned >/dev/null
+		image_pin "$name"
 	done <<<"$names"
 	echo "$stamp" >"$note"
 	echo "imported $(basename "$tar" .tar)"

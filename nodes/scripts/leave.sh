@@ -5,10 +5,21 @@ set -euo pipefail
 notes=/var/lib/burano
 units=$(ls "$notes/started" 2>/dev/null || true)
 for unit in kubelet $units; do
-	if [ "$unit" != containerd ]; then
-		systemctl stop "$unit" 2>/dev/null || true
-	fi
+	case $unit in
+	containerd | docker) ;;
+	*) systemctl stop "$unit" 2>/dev/null || true ;;
+	esac
 done
+
+# What Kubernetes ran in Docker, and the images that no registry has. What else Docker has is left there.
+if [ -e "$notes/cluster" ] && systemctl -q is-active docker; then
+	{
+		docker ps --all --quiet --filter label=io.kubernetes.docker.type
+		docker ps --all --quiet --filter name='^pin-[0-9a-f]{16}$'
+	} | xargs -r docker rm --force --volumes >/dev/null || true
+	docker image ls --format '{{.Repository}}:{{.Tag}}' | { grep -E '^(registry|glance)\.local/' || true; } | xargs -r docker image rm >/dev/null || true
+	systemctl stop docker.socket docker
+fi
 
 # What ran in the containers' namespace of Kubernetes, and its images.
 if [ -e "$notes/cluster" ] && systemctl -q is-active containerd; then
@@ -70,6 +81,12 @@ if [ -d /var/lib/kubelet ]; then
 	rmdir /var/lib/kubelet 2>/dev/null || true # may be a disk of its own
 fi
 rm -rf /etc/haproxy/burano # certificates with their keys
+if [ -e "$notes/started/docker" ]; then
+	rm -rf /etc/docker/daemon.json /etc/docker/certs.d/registry.*.internal /etc/systemd/system/docker.service.d/burano-proxy.conf
+fi
+if [ -e "$notes/daemon.json" ]; then
+	mv -f "$notes/daemon.json" /etc/docker/daemon.json
+fi
 rm -rf /etc/burano /etc/kubernetes /etc/calico /etc/flannel /etc/cni/net.d/10-calico.conflist /etc/cni/net.d/10-flannel.conflist \
 	/var/lib/calico /var/lib/cni /var/log/calico /var/log/pods /var/log/containers /run/calico /run/flannel /run/burano-shield
 begin='# burano: nodes of the cluster'

@@ -59,6 +59,9 @@ if [ -z "$owner" ]; then
 	if [ -e /etc/containerd/config.toml ]; then
 		cp -p /etc/containerd/config.toml "$notes/containerd.toml"
 	fi
+	if [ -e /etc/docker/daemon.json ]; then
+		cp -p /etc/docker/daemon.json "$notes/daemon.json"
+	fi
 	echo "$OWNER" >"$notes/cluster"
 fi
 read -r _ version < <(/opt/burano/bin/kubelet --version)

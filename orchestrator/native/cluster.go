@@ -289,6 +289,10 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 	if err != nil {
 		return err
 	}
+	runtime, err := c.clusters.checkRuntime(ctx, object)
+	if err != nil {
+		return err
+	}
 	images, err := c.clusters.checkImages(ctx, object)
 	if err != nil {
 		return err
@@ -297,7 +301,7 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 	if err != nil {
 		return err
 	}
-	return errors.Join(slices.Concat(problems, virtual, storage, registry, images, routers)...)
+	return errors.Join(slices.Concat(problems, virtual, storage, registry, runtime, images, routers)...)
 }
 
 // unfit finds what a cluster cannot be by its model, and by what it was made with.
@@ -346,7 +350,7 @@ func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems
 	if _, err := netip.ParsePrefix(object.Text("publicCidr")); err != nil {
 		problems = append(problems, fmt.Errorf("publicCidr is %q, which is no network: write it like 0.0.0.0/0", object.Text("publicCidr")))
 	}
-	if _, err := registriesOf(object); err != nil {
+	if _, err := runtimeOf(object); err != nil {
 		problems = append(problems, err)
 	}
 	if _, err := proxyOf(object); err != nil {

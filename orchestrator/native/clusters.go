@@ -266,6 +266,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		TokenGrace:     c.server.TokenGrace,
 		DNS:            object.Bool("enableKubeDns"),
 		Metrics:        object.Bool("enableMetrics"),
+		Runtime:        kube.Runtime(object.Text(propertyRuntime)),
 		Registries:     registries,
 		Proxy:          proxy,
 		StorageClasses: storageClasses(object),

@@ -346,7 +346,7 @@ func (s standaloneClass) bringUp(ctx context.Context, interpreter *muranopl.Inte
 		if err != nil {
 			return err
 		}
-		if _, err := registriesOf(host); err != nil {
+		if _, err := runtimeOf(host); err != nil {
 			return fault.New(fault.Invalid, "%s: %w", host, err)
 		}
 		if err := s.checkImage(ctx, host, instance); err != nil {
@@ -384,7 +384,7 @@ func (s standaloneClass) bringUp(ctx context.Context, interpreter *muranopl.Inte
 				return fault.New(fault.Invalid, "containerNetwork of %s is %s, and its server has the address %s there: give a range that no network of the server has", host, network, server.Address)
 			}
 			err = server.SetUp(ctx)
-			if errors.Is(err, nodes.ErrNoRuntime) {
+			if errors.Is(err, nodes.ErrNoRuntime) || errors.Is(err, nodes.ErrNoDocker) {
 				return fault.New(fault.Conflict, "server %s runs no containers: %w", instance.Text("name"), err)
 			}
 			if err != nil {
@@ -424,6 +424,9 @@ func (s standaloneClass) checkImage(ctx context.Context, host, instance *muranop
 	if image.Kubernetes == "" {
 		return fault.New(fault.Invalid, "image %s of the server of %s does not say that it runs containers: build a node image with this release and upload it, or, where this one is of it, "+
 			"say so (openstack image set --property %s=VERSION %s)", named, host, openstack.KubernetesProperty, image.ID)
+	}
+	if kube.Runtime(host.Text(propertyRuntime)) == kube.Docker && image.Docker == "" {
+		return fault.New(fault.Invalid, "%s: %w", host, noDocker(named, instance.Text("name"), image.ID))
 	}
 	return nil
 }
@@ -473,7 +476,7 @@ func (s standaloneClass) server(ctx context.Context, host, instance *muranopl.Ob
 	}
 	network, err := containerNetwork(host)
 	return nodes.Standalone{
-		Client: client, Address: address, Containers: network, Registries: registries, Vault: vault{s.runtime, host.ID()}, Image: s.clusters.image,
+		Client: client, Address: address, Containers: network, Runtime: kube.Runtime(host.Text(propertyRuntime)), Registries: registries, Vault: vault{s.runtime, host.ID()}, Image: s.clusters.image,
 		Report: func(ctx context.Context, text string) {
 			s.reports.inform(ctx, host, "%s: %s", instance.Text("name"), text)
 		},

@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -681,6 +682,10 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 		for _, one := range obstacles {
 			problem(one.Grave, "%s", one.Text)
 		}
+	}
+	takesPods := func(one member) bool { return one.role == nodes.Minion }
+	if i := slices.IndexFunc(due, takesPods); i >= 0 && image.Docker == "" && kube.Runtime(object.Text(propertyRuntime)) == kube.Docker {
+		problem(true, "%v", noDocker(image.Name, due[i].server.name(), image.ID))
 	}
 	why, err := c.noRoom(ctx, object, due[0].instance())
 	if err != nil {

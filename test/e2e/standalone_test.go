@@ -20,6 +20,7 @@ applications:
   - "?": {type: com.mirantis.docker.DockerStandaloneHost, id: host}
     name: docker
     instance: {"?": {type: io.murano.resources.LinuxMuranoInstance}, name: docker-1, flavor: m1.medium, image: burano-node, assignFloatingIp: true}
+    containerRuntime: %[2]s
     dockerRegistry: %[1]s
     dockerRegistryUser: team
     dockerRegistryPassword: not-for-everybody
@@ -52,13 +53,23 @@ type standalone struct {
 // TestContainersRunOnAStandaloneHost deploys two applications on one server, one of them from a registry that wants to know who asks, changes one,
 // reboots the server, and removes one.
 func TestContainersRunOnAStandaloneHost(t *testing.T) {
+	containersRunOnAStandaloneHost(t, "containerd")
+}
+
+// TestDockerRunsTheContainersOfAStandaloneHost is the same with Docker's engine.
+func TestDockerRunsTheContainersOfAStandaloneHost(t *testing.T) {
+	withDocker(t)
+	containersRunOnAStandaloneHost(t, "docker")
+}
+
+func containersRunOnAStandaloneHost(t *testing.T, runtime string) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
 	registry := startRegistry(t, "team", "not-for-everybody")
 	registry.push(t, l, "team/hello:1")
 	model := filepath.Join(t.TempDir(), "standalone.yaml")
-	require.NoError(t, os.WriteFile(model, fmt.Appendf(nil, standaloneModel, registry.address), 0o600))
+	require.NoError(t, os.WriteFile(model, fmt.Appendf(nil, standaloneModel, registry.address, runtime), 0o600))
 	l.deleteIfFailed(t, "standalone")
 	began := time.Now()
 	log := l.run(t, l.as("burano-demo"), "burano", "deploy", model, "--follow")
@@ -73,6 +84,13 @@ func TestContainersRunOnAStandaloneHost(t *testing.T) {
 	instance := a.application(t, h.environment, "docker")["instance"].(map[string]any)
 	h.floating = instance["floatingIpAddress"].(string)
 	h.cluster = &cluster{lab: l, servers: map[string]string{"docker-1": instance["openstackId"].(string)}}
+	if runtime == "docker" {
+		require.Contains(t, log, "docker-1: cri-dockerd started")
+		listed, err := h.cluster.on("docker-1", "docker", "ps", "--format", "{{.Names}}")
+		require.NoError(t, err, listed)
+		require.Regexp(t, `(?m)^k8s_front_front-docker-1_default_`, listed)
+		require.Regexp(t, `(?m)^k8s_back_back-docker-1_default_`, listed)
+	}
 
 	t.Run("endpoints tell who reaches what", func(t *testing.T) {
 		fixed := instance["ipAddresses"].([]any)[0].(string)

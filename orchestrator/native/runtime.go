@@ -1,0 +1,56 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// propertyRuntime of a cluster and of a standalone host says what runs containers on servers that are made from now on: those that are there keep theirs.
+const propertyRuntime = "containerRuntime"
+
+// runtimeOf reads what runs the containers of a cluster or a standalone host. The error says what is wrong with it or with the registries that it is to reach.
+func runtimeOf(object *muranopl.Object) (kube.Runtime, error) {
+	runtime, err := kube.ParseRuntime(object.Text(propertyRuntime))
+	if err != nil {
+		return "", err
+	}
+	registries, err := registriesOf(object)
+	if err != nil {
+		return "", err
+	}
+	return runtime, runtime.Check(registries)
+}
+
+// checkRuntime finds out which images cannot run containers as the servers are to that are made from them.
+func (c *clusters) checkRuntime(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
+	if kube.Runtime(cluster.Text(propertyRuntime)) != kube.Docker {
+		return nil, nil
+	}
+	members, err := c.members(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	members = slices.DeleteFunc(members, func(one member) bool { return one.instance().Text("openstackId") != "" && !one.replacing })
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role == nodes.Minion }, func(image openstack.NodeImage, of member) {
+		if image.Docker == "" {
+			problems = append(problems, noDocker(of.instance().Text("image"), of.server.modelName(), image.ID))
+		}
+	})
+	return problems, err
+}
+
+// noDocker says that an image lacks what containerRuntime asks for.
+func noDocker(image, server, id string) error {
+	return fmt.Errorf("image %s of %s does not say that it has Docker, which containerRuntime asks for: build a node image with it (burano image build --with docker) and upload it, "+
+		"or, where this one has it, say so (openstack image set --property %s=VERSION %s)", image, server, openstack.DockerProperty, id)
+}
