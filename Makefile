@@ -141,6 +141,13 @@ bench-api: build ## Measure how many requests per second the API answers, over S
 bench-keepers: setup ## Measure what it costs one server to look after 1,000 environments with simulated nodes, over SQLite and over PostgreSQL
 	go test -count=1 -timeout 30m -run '^$$' -bench Keepers -benchtime 1x ./test/bench/keeper
 
+.PHONY: bench-clusters
+bench-clusters: setup ## Deploy 1,000 clusters of ten simulated nodes on one server, and measure what that and looking after them costs (CLUSTERS=N; PROFILE=FOLDER)
+	go build $(if $(PROFILE),-tags faults) -o $(BUILD)/burano-clusters ./cmd/burano
+	go test -c -o $(BUILD)/bench-clusters.test ./test/bench/clusters
+	cd test/bench/clusters && BURANO_CLUSTERS=$(CLUSTERS) BURANO_PROFILE=$(abspath $(PROFILE)) BURANO_PROGRAM=$(BUILD)/burano-clusters \
+		unshare --net $(BUILD)/bench-clusters.test -test.run '^$$' -test.bench Clusters -test.benchtime 1x -test.timeout 150m
+
 .PHONY: bench-load
 bench-load: setup ## Have 500 projects use one server for ten minutes while Keystone and Heat fail now and then, over SQLite and over PostgreSQL
 	go test -count=1 -timeout 60m -run '^$$' -bench Projects -benchtime 1x ./test/bench/load

@@ -5,6 +5,9 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"net"
+	"net/http"
+	_ "net/http/pprof" // at http.DefaultServeMux
 	"os"
 	"strconv"
 	"strings"
@@ -20,6 +23,7 @@ type testSwitches struct {
 	killAt instant
 	age    time.Duration
 	grace  time.Duration
+	debug  string
 }
 
 func (s *testSwitches) flags(flags *pflag.FlagSet) {
@@ -33,6 +37,22 @@ func (s *testSwitches) flags(flags *pflag.FlagSet) {
 	const grace = "token-grace"
 	flags.DurationVar(&s.grace, grace, 0, "how long the programs of pods may take to read a renewed token")
 	_ = flags.MarkHidden(grace)
+	const debug = "profile-listen"
+	flags.StringVar(&s.debug, debug, "", "answer /debug/pprof/ at this address, host:port")
+	_ = flags.MarkHidden(debug)
+}
+
+// profile answers at the switch's address, if it has one, where this process spends its time and its memory.
+func (s *testSwitches) profile() error {
+	if s.debug == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", s.debug)
+	if err != nil {
+		return fmt.Errorf("--profile-listen: %w", err)
+	}
+	go func() { _ = http.Serve(listener, http.DefaultServeMux) }()
+	return nil
 }
 
 // issued is the clock of certificates of nodes.

@@ -18,3 +18,5 @@ func (testSwitches) atStep() func(name string, done bool) { return nil }
 func (testSwitches) issued() func() time.Time { return time.Now }
 
 func (testSwitches) tokenGrace() time.Duration { return 0 } // the default
+
+func (testSwitches) profile() error { return nil }

@@ -101,6 +101,9 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			err = nil
 		}
 	}()
+	if err := options.tests.profile(); err != nil {
+		return err
+	}
 	networks, err := netip.ParsePrefix(options.networks)
 	if err != nil {
 		return fmt.Errorf("--networks: %w", err)

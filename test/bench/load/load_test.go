@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/burano/burano/internal/database/databasetest"
+	"github.com/burano/burano/test/bench/server"
 	"github.com/burano/burano/test/localcloud"
 	"github.com/burano/burano/test/localcloud/fault"
 	"github.com/burano/burano/test/localcloud/localcloudtest"
@@ -54,8 +55,8 @@ func measure(b *testing.B, database string) {
 		ExternalCIDR: netip.MustParsePrefix("10.86.90.0/24"), Prefix: "bld-", Logger: slog.New(slog.DiscardHandler), Faults: faults,
 	})
 	s := startServer(b, cloud, database)
-	users := s.users(b, count)
-	s.importWords(b)
+	users := usersOf(b, s, count)
+	importWords(b, s)
 
 	var together tally
 	ctx, cancel := context.WithTimeout(b.Context(), span)
@@ -108,7 +109,7 @@ func (t *tally) note(kind string, took time.Duration) {
 }
 
 // report prints the figures, and fails when a project waited much longer than the others.
-func (t *tally) report(b *testing.B, ordinary []*user, s *server) {
+func (t *tally) report(b *testing.B, ordinary []*user, s *server.Server) {
 	kinds := make([]string, 0, len(t.calls))
 	for kind := range t.calls {
 		kinds = append(kinds, kind)
@@ -134,7 +135,7 @@ func (t *tally) report(b *testing.B, ordinary []*user, s *server) {
 	middle, slowest := medians[len(medians)/2], medians[len(medians)-1]
 	fmt.Fprintf(&table, "\n%d projects deployed at least %d times. The median project's deployments take %s, the slowest project's %s (%.1f times).\n",
 		len(medians), enough, middle.Round(time.Millisecond), slowest.Round(time.Millisecond), float64(slowest)/float64(middle))
-	fmt.Fprintf(&table, "The server has had at most %s in memory and used %s of processors.\n", s.memory(b), s.processor(b))
+	fmt.Fprintf(&table, "The server has had at most %d MiB in memory and used %s of processors.\n", s.Memory(b, "VmHWM"), s.Processor(b))
 	fmt.Println(table.String()) // a benchmark's own log is cut short
 	require.Less(b, float64(slowest)/float64(middle), float64(fairness), "a project starves")
 }

@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/burano/burano/test/bench/server"
 )
 
 // user is the one user of a project, who remembers what the server has acknowledged.
 type user struct {
-	server      *server
+	server      *server.Server
 	name, token string
 	turn        int
 	kept        map[string][]string // environments that are there: the ids of the applications in each
@@ -307,7 +309,7 @@ func (u *user) send(ctx context.Context, method, path string, body any, headers 
 		}
 	}
 	for {
-		request, err := http.NewRequestWithContext(ctx, method, u.server.url+path, bytes.NewReader(text))
+		request, err := http.NewRequestWithContext(ctx, method, u.server.URL+path, bytes.NewReader(text))
 		if err != nil {
 			return nil, err
 		}
@@ -316,7 +318,7 @@ func (u *user) send(ctx context.Context, method, path string, body any, headers 
 		for i := 0; i+1 < len(headers); i += 2 {
 			request.Header.Set(headers[i], headers[i+1])
 		}
-		response, err := u.server.client.Do(request)
+		response, err := u.server.Client.Do(request)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", method, path, err)
 		}

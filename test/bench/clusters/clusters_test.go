@@ -1,0 +1,375 @@
+// Package clusters measures what one server takes to deploy many clusters and to look after them. Real are its API, engine, store, driver and keeper, the program
+// itself as a process of its own, and everything that it does over the network: it speaks HTTP with the cloud, SSH with each node, and through it TLS, gRPC and HTTP/2
+// with etcd and the API server of each cluster. What answers is simulated in the benchmark's own process: no unit runs, and nothing takes time by itself.
+package clusters
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/burano/burano/gateway/etcdtest"
+	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/test/bench/server"
+)
+
+const (
+	// clusters is how many there are; BURANO_CLUSTERS is another number.
+	clusters = 1000
+	// ofProject is how many of them a project has.
+	ofProject = 10
+	// minions each has, beside a master and a gateway.
+	minions = 8
+	// atOnce is how many users submit a deployment at the same time.
+	atOnce = 8
+	// patience is how long all deployments may take.
+	patience = 2 * time.Hour
+	// span is for how long it is measured what looking after them takes, when each has been looked at; BURANO_CLUSTERS_TIME is another time.
+	span = 5 * time.Minute
+)
+
+// BenchmarkClusters deploys them all over a server's API, and then watches the server look after them. It needs a network of its own (unshare --net), in which it takes
+// the addresses of all nodes. BURANO_PROGRAM is the server's program; one that was built with the tag faults writes where its time goes to the folder BURANO_PROFILE.
+func BenchmarkClusters(b *testing.B) {
+	count, length := clusters, span
+	var err error
+	if text := os.Getenv("BURANO_CLUSTERS"); text != "" {
+		count, err = strconv.Atoi(text)
+		require.NoError(b, err, "BURANO_CLUSTERS")
+	}
+	if text := os.Getenv("BURANO_CLUSTERS_TIME"); text != "" {
+		length, err = time.ParseDuration(text)
+		require.NoError(b, err, "BURANO_CLUSTERS_TIME")
+	}
+	takeNetwork(b)
+	w, endpoint := simulate(b, os.Getenv("BURANO_PROGRAM"))
+	config := server.Config{Endpoint: endpoint, Program: os.Getenv("BURANO_PROGRAM")}
+	profiles := os.Getenv("BURANO_PROFILE")
+	if profiles != "" {
+		config.Args = append(config.Args, "--profile-listen", profileAt)
+	}
+	s := server.Start(b, config)
+	users := s.Users(b, (count+ofProject-1)/ofProject)
+
+	b.ResetTimer()
+	began, before, own := time.Now(), s.Processor(b), ownProcessor(b)
+	profiled := profile(b, profiles, "deploy", 30*time.Second)
+	submit(b, s, users, count)
+	await(b, s, users, count)
+	took, spent, simulated := time.Since(began), s.Processor(b)-before, ownProcessor(b)-own
+	require.NoError(b, <-profiled)
+	require.Empty(b, w.notes(), "what the server asked and nothing answered")
+	fmt.Printf("deployed: %d clusters of %d nodes in %.1f s; the server took %.1f s of processors, %.0f ms for a cluster, and at most %d MiB; what is simulated took %.1f s\n",
+		count, minions+2, took.Seconds(), spent.Seconds(), spent.Seconds()*1000/float64(count), s.Memory(b, "VmHWM"), simulated.Seconds())
+	if length == 0 {
+		return
+	}
+	// The first look at each comes at once, and takes its first snapshot.
+	began, before = time.Now(), s.Processor(b)
+	awaitSnapshots(b, s, users, count)
+	fmt.Printf("the first snapshots were there %.1f s later, after another %.1f s of processors\n", time.Since(began).Seconds(), (s.Processor(b) - before).Seconds())
+	began, before, own = time.Now(), s.Processor(b), ownProcessor(b)
+	looked := metric(b, s, looks, "")
+	profiled = profile(b, profiles, "look", min(30*time.Second, length))
+	<-time.After(length) // what is measured is how little happens in that time
+	took, spent, simulated = time.Since(began), s.Processor(b)-before, ownProcessor(b)-own
+	require.NoError(b, <-profiled)
+	require.Empty(b, w.notes(), "what the server asked and nothing answered")
+	fmt.Printf("looked after: %.3f processors and %d MiB over %s, with %.1f looks/s; what is simulated took %.3f\n", spent.Seconds()/took.Seconds(), s.Memory(b, "VmRSS"), took.Round(time.Second),
+		(metric(b, s, looks, "")-looked)/took.Seconds(), simulated.Seconds()/took.Seconds())
+	b.ReportMetric(0, "ns/op")
+}
+
+// takeNetwork has this machine answer at the addresses of all nodes. In a network that others use, too, it refuses.
+func takeNetwork(b *testing.B) {
+	b.Helper()
+	links, err := netlink.LinkList()
+	require.NoError(b, err)
+	require.Len(b, links, 1, "the benchmark wants a network of its own: run it with `make bench-clusters`, or by unshare --net")
+	require.NoError(b, netlink.LinkSetUp(links[0]))
+	nodes := &net.IPNet{IP: floatingNetwork.Addr().AsSlice(), Mask: net.CIDRMask(floatingNetwork.Bits(), 32)}
+	require.NoError(b, netlink.RouteAdd(&netlink.Route{LinkIndex: links[0].Attrs().Index, Dst: nodes, Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: unix.RT_SCOPE_HOST}))
+}
+
+// simulate starts everything that answers the server. The node image holds the program.
+func simulate(b *testing.B, program string) (w *world, endpoint string) {
+	b.Helper()
+	w, err := newWorld()
+	require.NoError(b, err)
+	content, err := os.ReadFile(program)
+	require.NoError(b, err, "BURANO_PROGRAM is the server's program")
+	w.program = digest(content)
+	w.gatewayAPI = gatewayAPI(b)
+	w.snapshot = snapshot(b)
+	w.kinds, err = discover()
+	require.NoError(b, err)
+	sshd, err := net.Listen("tcp", ":22")
+	require.NoError(b, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(b, err)
+	endpoint = "http://" + listener.Addr().String()
+	handler, err := w.newCloud(b.TempDir(), endpoint)
+	require.NoError(b, err)
+	for _, serve := range []func() error{func() error { return w.serveSSH(sshd) }, w.serveEtcd, w.serveAPI, func() error { return http.Serve(listener, handler) }} {
+		go func() {
+			if err := serve(); err != nil && b.Context().Err() == nil {
+				b.Errorf("what is simulated ended: %v", err)
+			}
+		}()
+	}
+	return w, endpoint
+}
+
+// gatewayAPI is the file of the node image.
+func gatewayAPI(b *testing.B) []byte {
+	b.Helper()
+	folder, err := exec.Command("go", "list", "-C", "../../../images/modules/gatewayapi", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	require.NoError(b, err)
+	var whole bytes.Buffer
+	for _, kind := range []string{"gatewayclasses", "gateways", "httproutes", "referencegrants", "tlsroutes"} {
+		text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "config/crd/standard", "gateway.networking.k8s.io_"+kind+".yaml"))
+		require.NoError(b, err)
+		fmt.Fprintf(&whole, "---\n%s", text)
+	}
+	return whole.Bytes()
+}
+
+// snapshot is one of an etcd with as much in it as a new cluster has.
+func snapshot(b *testing.B) []byte {
+	b.Helper()
+	real := etcdtest.New(b)
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{real.URL}, DialTimeout: 10 * time.Second})
+	require.NoError(b, err)
+	defer client.Close()
+	for i := range 500 {
+		_, err := client.Put(b.Context(), fmt.Sprintf("/registry/things/%d", i), strings.Repeat(strconv.Itoa(i)+"something", 200))
+		require.NoError(b, err)
+	}
+	var to bytes.Buffer
+	require.NoError(b, etcd.Snapshot(b.Context(), client, &to))
+	return to.Bytes()
+}
+
+// model is a cluster as a user writes it.
+func model(number int) map[string]any {
+	object := func(class, id string, properties map[string]any) map[string]any {
+		made := map[string]any{"?": map[string]any{"id": fmt.Sprintf("%08d-%s", number, id), "type": class}}
+		for name, value := range properties {
+			made[name] = value
+		}
+		return made
+	}
+	node := func(role, name string) map[string]any {
+		instance := object("io.murano.resources.LinuxMuranoInstance", "i-"+name, map[string]any{"name": name, "flavor": "m1.medium", "image": imageName, "assignFloatingIp": true})
+		return object("com.mirantis.docker.kubernetes.Kubernetes"+role+"Node", "n-"+name, map[string]any{"instance": instance})
+	}
+	var list []any
+	for i := range minions {
+		list = append(list, node("Minion", fmt.Sprintf("murano-kube-%d", i+2)))
+	}
+	return object("com.mirantis.docker.kubernetes.KubernetesCluster", "cluster", map[string]any{"name": "many", "masterNode": node("Master", "murano-kube-1"),
+		"minionNodes": list, "nodeCount": minions, "gatewayNodes": []any{node("Gateway", "murano-gateway-1")}, "gatewayCount": 1})
+}
+
+// submit makes the environments and submits their deployments.
+func submit(b *testing.B, s *server.Server, users []server.User, count int) {
+	b.Helper()
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i := range count {
+		group.Go(func() error {
+			token, project := users[i%len(users)].Token, i%len(users)
+			var environment, session struct{ ID string }
+			if err := call(s, token, http.MethodPost, "/v1/environments", map[string]any{"name": fmt.Sprintf("e%d-%d", project, i)}, &environment); err != nil {
+				return err
+			}
+			path := "/v1/environments/" + environment.ID
+			if err := call(s, token, http.MethodPost, path+"/configure", nil, &session); err != nil {
+				return err
+			}
+			if err := call(s, token, http.MethodPost, path+"/services", model(i), nil, "X-Configuration-Session", session.ID); err != nil {
+				return err
+			}
+			return call(s, token, http.MethodPost, path+"/sessions/"+session.ID+"/deploy", nil, nil)
+		})
+	}
+	require.NoError(b, group.Wait())
+}
+
+// await waits until all environments are deployed.
+func await(b *testing.B, s *server.Server, users []server.User, count int) {
+	b.Helper()
+	err := wait.Every(2*time.Second).For(patience).Until(b.Context(), func(context.Context) error {
+		ready := 0
+		for _, user := range users {
+			var list struct{ Environments []struct{ ID, Status string } }
+			if err := call(s, user.Token, http.MethodGet, "/v1/environments", nil, &list); err != nil {
+				return err
+			}
+			for _, environment := range list.Environments {
+				switch environment.Status {
+				case "ready":
+					ready++
+				case "deploy failure":
+					return fmt.Errorf("environment %s: %s", environment.ID, said(s, user.Token, environment.ID))
+				}
+			}
+		}
+		if ready < count {
+			return wait.Again(fmt.Errorf("%d of %d are deployed", ready, count))
+		}
+		return nil
+	})
+	require.NoError(b, err)
+}
+
+// said is what the deployments of an environment reported last.
+func said(s *server.Server, token, environment string) string {
+	var list struct{ Deployments []struct{ ID string } }
+	path := "/v1/environments/" + environment + "/deployments"
+	if err := call(s, token, http.MethodGet, path, nil, &list); err != nil || len(list.Deployments) == 0 {
+		return fmt.Sprint(err)
+	}
+	var answer struct {
+		Reports []struct{ Level, Text string }
+	}
+	if err := call(s, token, http.MethodGet, path+"/"+list.Deployments[0].ID, nil, &answer); err != nil {
+		return err.Error()
+	}
+	var lines []string
+	for _, one := range answer.Reports[max(0, len(answer.Reports)-10):] {
+		lines = append(lines, one.Level+" "+one.Text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// awaitSnapshots waits until each cluster has been looked at.
+func awaitSnapshots(b *testing.B, s *server.Server, users []server.User, count int) {
+	b.Helper()
+	err := wait.Every(5*time.Second).For(patience).Until(b.Context(), func(context.Context) error {
+		if looked := int(metric(b, s, looks, `duty="snapshots"`)); looked < count {
+			return wait.Again(fmt.Errorf("%d of %d clusters have been looked at whether they have a snapshot", looked, count))
+		}
+		return nil
+	})
+	require.NoError(b, err)
+}
+
+// looks is the metric that counts the looks of the keeper.
+const looks = "burano_keeper_looks_total"
+
+// metric is the sum of a metric of the server over all its labels, or over those lines that say something.
+func metric(b *testing.B, s *server.Server, name, saying string) (sum float64) {
+	b.Helper()
+	response, err := s.Client.Get(s.URL + "/metrics")
+	require.NoError(b, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(b, err)
+	for line := range strings.Lines(string(text)) {
+		if rest, is := strings.CutPrefix(line, name); is && strings.Contains(rest, saying) {
+			fields := strings.Fields(rest)
+			value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+			require.NoError(b, err)
+			sum += value
+		}
+	}
+	return sum
+}
+
+// call sends JSON (nil: none) and reads JSON (nil: it does not matter).
+func call(s *server.Server, token, method, path string, body, answer any, headers ...string) error {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	request, err := http.NewRequest(method, s.URL+path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("X-Auth-Token", token)
+	request.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := s.Client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	said, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode >= 300 {
+		return fmt.Errorf("%s %s: %s: %s", method, path, response.Status, bytes.TrimSpace(said))
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(said, answer)
+}
+
+// ownProcessor is what this process has used of the processors.
+func ownProcessor(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+const profileAt = "127.0.0.1:6060"
+
+// profile writes where the server's time goes for a while to a file in a folder, and what is in its memory then; nothing where the folder is "".
+func profile(b *testing.B, folder, name string, length time.Duration) <-chan error {
+	b.Helper()
+	ended := make(chan error, 1)
+	go func() {
+		defer close(ended)
+		if folder == "" {
+			return
+		}
+		for kind, query := range map[string]string{"profile": "?seconds=" + strconv.Itoa(int(length.Seconds())), "heap": ""} {
+			if err := fetch("http://"+profileAt+"/debug/pprof/"+kind+query, filepath.Join(folder, name+"."+kind)); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	return ended
+}
+
+func fetch(url, file string) error {
+	response, err := http.Get(url)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, content, 0o600)
+}

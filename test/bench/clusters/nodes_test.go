@@ -1,0 +1,462 @@
+package clusters
+
+import (
+	"archive/tar"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/nodes/kube"
+)
+
+// Where the scripts are that run on nodes.
+var scriptFolders = []string{"../../../nodes/scripts", "../../../nodes/access/scripts"}
+
+// world is everything that is simulated: all nodes, what they have of their image, and what goes wrong because the simulation does not know it.
+type world struct {
+	scripts    map[string]string // the text of a script → its file
+	program    string            // digest of the burano program that the node image holds
+	gatewayAPI []byte            // the file of the node image
+	snapshot   []byte            // of an etcd, with its digest
+
+	etcd, api *feed // connections to all members and to all API servers
+	kinds     map[string][]byte
+	texts     sync.Map // what API servers keep: the same object of many clusters is kept once
+
+	mutex    sync.Mutex
+	floating map[netip.Addr]*node
+	servers  map[string]*node // by Nova's id
+	unknown  map[string]bool
+}
+
+func newWorld() (*world, error) {
+	w := &world{scripts: map[string]string{}, floating: map[netip.Addr]*node{}, servers: map[string]*node{}, unknown: map[string]bool{}, etcd: newFeed(), api: newFeed()}
+	for _, folder := range scriptFolders {
+		files, err := filepath.Glob(filepath.Join(folder, "*.sh"))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			w.scripts[string(text)] = filepath.Base(file)
+		}
+	}
+	return w, nil
+}
+
+// note keeps what somebody asked that is not simulated: the benchmark fails with it.
+func (w *world) note(format string, args ...any) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.unknown[fmt.Sprintf(format, args...)] = true
+}
+
+func (w *world) notes() []string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return slices.Sorted(maps.Keys(w.unknown))
+}
+
+// node is a simulated server: what was put there, and which units were started.
+type node struct {
+	world           *world
+	cluster         *cluster
+	id, name        string
+	fixed, floating netip.Addr
+	login           string // the key that may log in, as in authorized_keys
+
+	mutex   sync.Mutex
+	hostKey ssh.Signer
+	next    ssh.Signer        // that it has made, and presents when it is told
+	files   map[string]string // path → digest
+	links   map[string]string
+	kept    map[string][]byte // the content of files that the simulation itself needs
+	units   map[string]string // that were started, with what
+	served  map[string]*tls.Config
+}
+
+// add takes a server of the simulated Nova into the world.
+func (w *world) add(n *node) {
+	n.world = w
+	n.files = map[string]string{remoteProgram: w.program, kube.GatewayAPIFile: digest(w.gatewayAPI)}
+	n.links, n.kept, n.units, n.served = map[string]string{}, map[string][]byte{}, map[string]string{}, map[string]*tls.Config{}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.floating[n.floating], w.servers[n.id] = n, n
+}
+
+func (w *world) at(address netip.Addr) *node {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.floating[address]
+}
+
+func (w *world) server(id string) *node {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.servers[id]
+}
+
+const remoteProgram = "/opt/burano/bin/burano"
+
+// Files of which the content is kept.
+var keptFiles = map[string]bool{etcd.JoinFile: true}
+
+func init() {
+	for _, name := range []string{memberPair, apiPair, metricsPair} {
+		keptFiles["/etc/burano/pki/"+name+".crt"], keptFiles["/etc/burano/pki/"+name+".key"] = true, true
+	}
+}
+
+// Certificates that programs of nodes present.
+const memberPair, apiPair, metricsPair = "etcd-member", "apiserver", "metrics-server"
+
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// serveSSH answers as the sshd of every node, by the address that was dialled.
+func (w *world) serveSSH(listener net.Listener) error {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			return err
+		}
+		address, _ := netip.AddrFromSlice(conn.LocalAddr().(*net.TCPAddr).IP)
+		if n := w.at(address.Unmap()); n != nil {
+			go n.serveSSH(conn)
+			continue
+		}
+		conn.Close()
+	}
+}
+
+func (n *node) serveSSH(conn net.Conn) {
+	defer conn.Close()
+	config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+		if strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) != n.login {
+			return nil, errors.New("no such key")
+		}
+		return &ssh.Permissions{}, nil
+	}}
+	n.mutex.Lock()
+	config.AddHostKey(n.hostKey)
+	n.mutex.Unlock()
+	_, channels, requests, err := ssh.NewServerConn(conn, config)
+	if err != nil {
+		return // the benchmark sees it from the other end
+	}
+	go ssh.DiscardRequests(requests)
+	for asked := range channels {
+		switch asked.ChannelType() {
+		case "session":
+			go n.session(asked)
+		case "direct-tcpip":
+			n.forward(asked)
+		default:
+			_ = asked.Reject(ssh.UnknownChannelType, "not simulated")
+			n.world.note("channel %s", asked.ChannelType())
+		}
+	}
+}
+
+// forward connects to another node of the cluster, as this one would.
+func (n *node) forward(asked ssh.NewChannel) {
+	var to struct {
+		Host     string
+		Port     uint32
+		From     string
+		FromPort uint32
+	}
+	if err := ssh.Unmarshal(asked.ExtraData(), &to); err != nil {
+		_ = asked.Reject(ssh.ConnectionFailed, err.Error())
+		return
+	}
+	target, unit, pair, into := n.cluster.at(to.Host), "", "", n.world.api
+	switch to.Port {
+	case etcd.ClientPort:
+		unit, pair, into = "etcd", memberPair, n.world.etcd
+	case kube.APIServerPort:
+		unit, pair = "kube-apiserver", apiPair
+	case kube.MetricsPort:
+		unit, pair = kube.MetricsUnit, metricsPair
+	}
+	if target == nil || unit == "" || !target.runs(unit) {
+		_ = asked.Reject(ssh.ConnectionFailed, "Connection refused")
+		return
+	}
+	channel, requests, err := asked.Accept()
+	if err != nil {
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	into.put(&channelConn{Channel: channel, node: target, pair: pair})
+}
+
+func (n *node) runs(unit string) bool {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	return n.units[unit] != ""
+}
+
+// session runs the one command of a session.
+func (n *node) session(asked ssh.NewChannel) {
+	channel, requests, err := asked.Accept()
+	if err != nil {
+		return
+	}
+	defer channel.Close()
+	for request := range requests {
+		if request.Type != "exec" {
+			_ = request.Reply(false, nil)
+			continue
+		}
+		var command struct{ Line string }
+		if err := ssh.Unmarshal(request.Payload, &command); err != nil {
+			return
+		}
+		_ = request.Reply(true, nil)
+		go ssh.DiscardRequests(requests)
+		var status struct{ Code uint32 }
+		if err := n.run(channel, command.Line); err != nil {
+			fmt.Fprintln(channel.Stderr(), err)
+			status.Code = 1
+		}
+		_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(status))
+		return
+	}
+}
+
+// Commands that are no scripts of their own.
+var (
+	receiving = regexp.MustCompile(`^echo \$\$; exec cat '([^']+)'$`)
+	sending   = regexp.MustCompile(`mv -fT '([^']+)'\.new '([^']+)'$`)
+	looking   = regexp.MustCompile(`^if \[ -e (\S+) \]; then sha256sum (\S+); fi$`)
+)
+
+// run does what a command of package nodes/ssh asks for.
+func (n *node) run(channel ssh.Channel, line string) error {
+	if strings.HasPrefix(line, "kill -KILL ") { // of a script that is waited for no more
+		return nil
+	}
+	words := split(strings.TrimPrefix(line, "exec "))
+	if len(words) > 6 && words[3] == "fence" {
+		words = words[6:]
+	}
+	if len(words) == 2 && words[1] == "-s" {
+		text, err := io.ReadAll(channel)
+		if err != nil {
+			return err
+		}
+		env, body := unwrap(string(text))
+		out, err := n.script(env, body)
+		_, failed := io.WriteString(channel, "4711\n"+out)
+		return errors.Join(err, failed)
+	}
+	if len(words) != 3 || words[1] != "-c" {
+		n.world.note("command %.200s", line)
+		return errors.New("not simulated")
+	}
+	if _, err := io.WriteString(channel, "4711\n"); err != nil {
+		return err
+	}
+	if strings.HasPrefix(words[2], "#!/bin/bash\n# Unpacks a tar stream") {
+		return n.unpack(channel)
+	}
+	if found := receiving.FindStringSubmatch(words[2]); found != nil && found[1] == kube.GatewayAPIFile {
+		_, err := channel.Write(n.world.gatewayAPI)
+		return err
+	}
+	if found := sending.FindStringSubmatch(words[2]); found != nil {
+		hash := sha256.New()
+		if _, err := io.Copy(hash, channel); err != nil {
+			return err
+		}
+		n.mutex.Lock()
+		defer n.mutex.Unlock()
+		n.files[found[2]] = hex.EncodeToString(hash.Sum(nil))
+		return nil
+	}
+	n.world.note("command %.300s", words[2])
+	return errors.New("not simulated")
+}
+
+// unpack keeps the digests of files.
+func (n *node) unpack(from io.Reader) error {
+	files := tar.NewReader(from)
+	for {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		content, err := io.ReadAll(files)
+		if err != nil {
+			return err
+		}
+		path := "/" + header.Name
+		n.mutex.Lock()
+		if header.Typeflag == tar.TypeSymlink {
+			n.links[path] = header.Linkname
+		} else {
+			n.files[path] = digest(content)
+		}
+		if keptFiles[path] {
+			n.kept[path] = content
+		}
+		n.mutex.Unlock()
+	}
+}
+
+// script does what a script of package nodes would.
+func (n *node) script(env map[string]string, body string) (string, error) {
+	var out strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	switch name := n.world.scripts[body]; name {
+	case "host-key.sh":
+		return n.hostKeyScript(env["ACTION"])
+	case "facts.sh":
+		say("mtu 1450\ndevice eth0\nmachine %s\nmemory 8000000\nresolver 10.20.0.1\nmetrics\nstorage\ncinder\nzoned\nmanila\nkeepalived", strings.ReplaceAll(n.id, "-", ""))
+		for path := range strings.Lines(env["PATHS"]) {
+			path = strings.TrimSpace(path)
+			if target, there := n.links[path]; there {
+				say("link %s %s", path, target)
+			} else if sum, there := n.files[path]; there {
+				say("file %s %s", sum, path)
+			}
+		}
+	case "place-files.sh", "services.sh", "journal.sh":
+	case "start.sh":
+		for line := range strings.Lines(env["UNITS"]) {
+			unit, fingerprint, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if n.units[unit] == fingerprint {
+				say("kept %s", unit)
+				continue
+			}
+			n.units[unit] = fingerprint
+			say("started %s", unit)
+			if unit == "etcd" {
+				n.cluster.started(n)
+			}
+		}
+	case "images.sh":
+		say("imported coredns\nimported pause")
+	case "health.sh":
+		for unit := range strings.Lines(env["UNITS"]) {
+			say("%s 0", strings.TrimSpace(unit))
+		}
+	case "etcd-data.sh":
+		if n.units["etcd"] == "" {
+			say("no")
+			break
+		}
+		_, id, _ := strings.Cut(string(n.kept[env["JOIN"]]), "# member ")
+		say("yes %s", strings.TrimSpace(id))
+	case "disk.sh":
+		say("4000000 5000000 4096")
+	default:
+		if body == "systemctl daemon-reload" {
+			break
+		}
+		if found := looking.FindStringSubmatch(body); found != nil && n.files[found[1]] != "" {
+			say("%s  %s", n.files[found[1]], found[1])
+			break
+		}
+		n.world.note("script %q: %.300s", name, body)
+		return "", fmt.Errorf("script %q is not simulated", name)
+	}
+	return out.String(), nil
+}
+
+func (n *node) hostKeyScript(action string) (string, error) {
+	if action == "present" {
+		n.hostKey = n.next
+		return "", nil
+	}
+	if n.next == nil {
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return "", err
+		}
+		if n.next, err = ssh.NewSignerFromKey(private); err != nil {
+			return "", err
+		}
+	}
+	return string(ssh.MarshalAuthorizedKey(n.next.PublicKey())), nil
+}
+
+// tls is how one of the node's programs presents itself, by the files of its certificate.
+func (n *node) tls(pair string) (*tls.Config, error) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if n.served[pair] == nil {
+		certificate, err := tls.X509KeyPair(n.kept["/etc/burano/pki/"+pair+".crt"], n.kept["/etc/burano/pki/"+pair+".key"])
+		if err != nil {
+			return nil, fmt.Errorf("certificate %s of %s: %w", pair, n.name, err)
+		}
+		n.served[pair] = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
+	}
+	return n.served[pair], nil
+}
+
+// split takes apart words in single quotes.
+func split(line string) (words []string) {
+	for line = strings.TrimSpace(line); line != ""; line = strings.TrimSpace(line) {
+		word, rest := unquote(line)
+		words, line = append(words, word), rest
+	}
+	return words
+}
+
+// unquote reads one word in single quotes, in which a quote is '\”.
+func unquote(text string) (word, rest string) {
+	text = strings.TrimPrefix(text, "'")
+	for {
+		part, after, _ := strings.Cut(text, "'")
+		word += part
+		if !strings.HasPrefix(after, `\''`) {
+			return word, after
+		}
+		word, text = word+"'", after[len(`\''`):]
+	}
+}
+
+// unwrap takes a script out of what is sent to bash, with its variables.
+func unwrap(text string) (env map[string]string, body string) {
+	env = map[string]string{}
+	text = strings.TrimPrefix(text, "echo $$\n")
+	for strings.HasPrefix(text, "export ") {
+		name, rest, _ := strings.Cut(strings.TrimPrefix(text, "export "), "=")
+		env[name], text = unquote(rest)
+		text = strings.TrimPrefix(text, "\n")
+	}
+	return env, strings.TrimSuffix(strings.TrimPrefix(text, "{\n"), "\n} </dev/null\n")
+}
