@@ -236,10 +236,6 @@ func (c *Connections) dial(ctx context.Context, server Server) (*buranossh.Clien
 	if err != nil {
 		return nil, err
 	}
-	first, _, err := c.First(ctx, server.Key)
-	if err != nil {
-		return nil, err
-	}
 	known, err := c.loadHostKey(ctx, server.Key)
 	if err != nil {
 		return nil, err
@@ -260,6 +256,10 @@ func (c *Connections) dial(ctx context.Context, server Server) (*buranossh.Clien
 		accepted = append(accepted, itsOwn)
 	}
 	if known == nil || !known.Confirmed {
+		first, _, err := c.First(ctx, server.Key)
+		if err != nil {
+			return nil, err
+		}
 		accepted = append(accepted, first.PublicKey())
 	}
 	config := buranossh.Config{Ways: c.ways(server), User: c.config.User, Signer: own, HostKeys: accepted, Patience: c.config.Patience,

@@ -33,19 +33,26 @@ type Vault interface {
 type Keys struct {
 	vault Vault
 	mutex sync.Mutex // makes "load, or make and store" one thing
+	own   ssh.Signer // nil before it was asked for
 }
 
 // NewKeys are those in a vault.
 func NewKeys(vault Vault) *Keys { return &Keys{vault: vault} }
 
 // Own is the key with which Burano logs in. It is made at first use.
-func (k *Keys) Own(ctx context.Context) (ssh.Signer, error) {
-	own, _, err := k.key(ctx, vaultOwnKey)
-	return own, err
+func (k *Keys) Own(ctx context.Context) (own ssh.Signer, err error) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if k.own == nil {
+		k.own, _, err = k.key(ctx, vaultOwnKey)
+	}
+	return k.own, err
 }
 
 // First is the host key of a server's first connection, with its private half as OpenSSH PEM. It is made at first use.
 func (k *Keys) First(ctx context.Context, server string) (ssh.Signer, []byte, error) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
 	return k.key(ctx, vaultFirstHost+server)
 }
 
@@ -54,10 +61,8 @@ func Authorized(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) + " burano"
 }
 
-// key loads an ed25519 key, and makes it when it is not there.
+// key loads an ed25519 key, and makes it when it is not there. The caller holds the mutex.
 func (k *Keys) key(ctx context.Context, name string) (ssh.Signer, []byte, error) {
-	k.mutex.Lock()
-	defer k.mutex.Unlock()
 	text, found, err := k.vault.Load(ctx, name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load key %s: %w", name, err)
