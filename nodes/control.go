@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"fmt"
@@ -11,9 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/internal/panics"
@@ -102,7 +104,6 @@ func (d *deployment) poll(ctx context.Context, node Node, config *rest.Config, p
 	if err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
-	defer client.CloseIdleConnections()
 	return d.guarded(ctx, node, []string{"kube-apiserver"}, func(ctx context.Context) error {
 		err := wait.Every(pollEvery).Until(ctx, func(ctx context.Context) error { return answers(ctx, client, config.Host+path) })
 		if err != nil {
@@ -135,9 +136,43 @@ func answers(ctx context.Context, client *http.Client, url string) error {
 	return wait.Again(fmt.Errorf("its last answer: %s: %s", answer.Status, strings.TrimSpace(string(body))))
 }
 
+// apis are a deployment's ways to the API servers of masters, by their names. Each is one connection with one certificate, which all steps use.
+type apis struct {
+	sync.Mutex
+	made map[string]*rest.Config
+}
+
+func (a *apis) close() {
+	a.Lock()
+	defer a.Unlock()
+	for _, config := range a.made {
+		utilnet.CloseIdleConnectionsFor(config.Transport)
+	}
+}
+
 // bootstrap is Cluster.bootstrap with the API server of the lead: those of others may not be there yet.
 func (d *deployment) bootstrap(ctx context.Context) (*rest.Config, error) {
-	return d.cluster.bootstrapOn(ctx, d.lead)
+	return d.bootstrapOn(ctx, d.lead)
+}
+
+func (d *deployment) bootstrapOn(ctx context.Context, master Node) (*rest.Config, error) {
+	d.apis.Lock()
+	defer d.apis.Unlock()
+	if config := d.apis.made[master.Name]; config != nil {
+		return config, nil
+	}
+	config, err := d.cluster.bootstrapOn(ctx, master)
+	if err != nil {
+		return nil, err
+	}
+	if config, err = kube.Shared(config); err != nil {
+		return nil, err
+	}
+	if d.apis.made == nil {
+		d.apis.made = map[string]*rest.Config{}
+	}
+	d.apis.made[master.Name] = config
+	return config, nil
 }
 
 // apiServer starts a master's API server and waits until it answers.
@@ -150,7 +185,7 @@ func (d *deployment) apiServer(ctx context.Context, node Node) error {
 
 // apiServes waits until the API server answers anything at all: controllers and kubelets can begin then.
 func (d *deployment) apiServes(ctx context.Context, node Node) error {
-	config, err := d.cluster.bootstrapOn(ctx, node)
+	config, err := d.bootstrapOn(ctx, node)
 	if err != nil {
 		return err
 	}
@@ -159,7 +194,7 @@ func (d *deployment) apiServes(ctx context.Context, node Node) error {
 
 // apiReady waits until the API server has made what every cluster begins with.
 func (d *deployment) apiReady(ctx context.Context, node Node) error {
-	config, err := d.cluster.bootstrapOn(ctx, node)
+	config, err := d.bootstrapOn(ctx, node)
 	if err != nil {
 		return err
 	}
@@ -203,17 +238,9 @@ func (d *deployment) gatewayAPI(ctx context.Context, node Node) error {
 
 // definitions makes the cluster know kinds of objects by a file of a master's image, where it has one. What somebody else made of them is reported; refused is why the API server does
 // not take them.
-func (d *deployment) definitions(ctx context.Context, node Node, what, file string, ensure func(ctx context.Context, config *rest.Config, definitions []byte) (left []string, err error)) (refused, err error) {
-	out, err := d.script(ctx, node, "look for "+what, "if [ -e "+file+" ]; then echo there; fi", nil)
-	if err != nil || strings.TrimSpace(out) != "there" {
-		return nil, err
-	}
-	client, err := d.cluster.connect(ctx, node)
-	if err != nil {
-		return nil, err
-	}
-	var definitions bytes.Buffer
-	if err := client.Receive(ctx, file, &definitions); err != nil {
+func (d *deployment) definitions(ctx context.Context, node Node, what, file string, ensure func(ctx context.Context, config *rest.Config, definitions []runtime.Object) (left []string, err error)) (refused, err error) {
+	definitions, err := d.readDefinitions(ctx, node, what, file)
+	if err != nil || definitions == nil {
 		return nil, err
 	}
 	config, err := d.bootstrap(ctx)
@@ -222,7 +249,7 @@ func (d *deployment) definitions(ctx context.Context, node Node, what, file stri
 	}
 	var left []string
 	refused = wait.Every(pollEvery).For(time.Minute).Until(ctx, func(ctx context.Context) (err error) {
-		if left, err = ensure(ctx, config, definitions.Bytes()); err != nil {
+		if left, err = ensure(ctx, config, definitions); err != nil {
 			return wait.Again(err)
 		}
 		return nil

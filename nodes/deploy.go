@@ -113,6 +113,7 @@ type deployment struct {
 	mu        sync.Mutex
 	installed map[string]installed
 	etcd      etcdClient
+	apis      apis
 }
 
 // Deploy makes the nodes be a cluster, in parallel as far as they do not need each other. It may be called again at any
@@ -143,6 +144,7 @@ func (c *Cluster) deployStage(ctx context.Context) (further bool, err error) {
 		return false, err
 	}
 	defer d.etcd.close()
+	defer d.apis.close()
 	if d.record.Restoring != nil {
 		return false, fmt.Errorf("deploy cluster %s: its etcd was about to be restored from snapshot %s, and that has not ended: run the action restore with this snapshot again",
 			c.config.Name, d.record.Restoring.Snapshot)

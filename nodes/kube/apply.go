@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +21,16 @@ import (
 // Manager is the field manager under which Burano applies objects.
 const Manager = "burano"
 
-// Client applies objects of any kind and waits for them. It asks the API server about each group of kinds once.
+// Shared is a config whose clients all use one transport, and so one connection, where each would make its own.
+func Shared(config *rest.Config) (*rest.Config, error) {
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a connection to the API server: %w", err)
+	}
+	return &rest.Config{Host: config.Host, Transport: transport, UserAgent: config.UserAgent, QPS: config.QPS, Burst: config.Burst}, nil
+}
+
+// Client applies objects of any kind and waits for them. It asks the API server about each group of kinds once, and not about those that every API server has.
 type Client struct {
 	dynamic   dynamic.Interface
 	discovery discovery.DiscoveryInterface
@@ -132,6 +142,9 @@ func describe(object *unstructured.Unstructured) string {
 func (c *Client) resource(kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
 	version := kind.GroupVersion()
 	resources, known := c.groups[version]
+	if always, is := builtIn[kind]; is {
+		resources, known = []metav1.APIResource{always}, true
+	}
 	if !known {
 		list, err := c.discovery.ServerResourcesForGroupVersion(version.String())
 		if err != nil {
@@ -154,6 +167,37 @@ func (c *Client) resource(kind schema.GroupVersionKind, namespace string) (dynam
 		return objects.Namespace(namespace), nil
 	}
 	return nil, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+}
+
+// builtIn are kinds that every API server has.
+var builtIn = kinds(map[string][]string{
+	"v1 ns":                           {"ConfigMap", "Endpoints", "Event", "PersistentVolumeClaim", "Pod", "ReplicationController", "Secret", "Service", "ServiceAccount"},
+	"v1":                              {"Namespace", "Node", "PersistentVolume"},
+	"apps/v1 ns":                      {"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"},
+	"batch/v1 ns":                     {"CronJob", "Job"},
+	"policy/v1 ns":                    {"PodDisruptionBudget"},
+	"rbac.authorization.k8s.io/v1 ns": {"Role", "RoleBinding"},
+	"rbac.authorization.k8s.io/v1":    {"ClusterRole", "ClusterRoleBinding"},
+	"networking.k8s.io/v1":            {"IngressClass"},
+	"discovery.k8s.io/v1 ns":          {"EndpointSlice"},
+	"storage.k8s.io/v1":               {"StorageClass"},
+	"apiextensions.k8s.io/v1":         {"CustomResourceDefinition"},
+	"apiregistration.k8s.io/v1":       {"APIService"},
+})
+
+// kinds are those of groups by their versions, with " ns" behind a version for kinds whose objects are in namespaces.
+func kinds(of map[string][]string) map[schema.GroupVersionKind]metav1.APIResource {
+	all := map[schema.GroupVersionKind]metav1.APIResource{}
+	for text, names := range of {
+		text, namespaced := strings.CutSuffix(text, " ns")
+		version, _ := schema.ParseGroupVersion(text)
+		for _, name := range names {
+			kind := version.WithKind(name)
+			plural, _ := meta.UnsafeGuessKindToResource(kind)
+			all[kind] = metav1.APIResource{Name: plural.Resource, Kind: name, Namespaced: namespaced}
+		}
+	}
+	return all
 }
 
 func isSubresource(name string) bool {

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
 
@@ -24,14 +25,14 @@ const bundleVersion = "gateway.networking.k8s.io/bundle-version"
 
 // EnsureGatewayAPI makes a cluster know the kinds of Gateway API by their definitions, and the class of gateways, burano. A definition that somebody else made stays as it is,
 // and so does one of this or a later release, and a class of that name. They are named in left.
-func EnsureGatewayAPI(ctx context.Context, config *rest.Config, definitions []byte) (left []string, err error) {
+func EnsureGatewayAPI(ctx context.Context, config *rest.Config, definitions []runtime.Object) (left []string, err error) {
 	return ensureDefinitions(ctx, config, older, definitions, gatewayClass)
 }
 
 // ensureDefinitions makes a cluster know kinds of objects by their definitions, and have objects of them. What is there stays as it is unless it is outdated; what somebody else has
-// made is named in left.
-func ensureDefinitions(ctx context.Context, config *rest.Config, outdated func(has, wanted *unstructured.Unstructured) bool, documents ...[]byte) (left []string, err error) {
-	objects, err := Objects(documents...)
+// made is named in left. The definitions, which may be those of several clusters, are not changed.
+func ensureDefinitions(ctx context.Context, config *rest.Config, outdated func(has, wanted *unstructured.Unstructured) bool, definitions []runtime.Object, of []byte) (left []string, err error) {
+	objects, err := Objects(of)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func ensureDefinitions(ctx context.Context, config *rest.Config, outdated func(h
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range objects {
+	for _, one := range slices.Concat(definitions, objects) {
 		object := one.(*unstructured.Unstructured)
 		resource, err := client.resource(object.GroupVersionKind(), "")
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
@@ -20,7 +21,7 @@ var snapshotClass []byte
 
 // EnsureSnapshots makes a cluster know VolumeSnapshots by their definitions, and the default class of those of Cinder, cinder. A definition, or a class of that name, that somebody else
 // made stays as it is, and is named in left.
-func EnsureSnapshots(ctx context.Context, config *rest.Config, definitions []byte) (left []string, err error) {
+func EnsureSnapshots(ctx context.Context, config *rest.Config, definitions []runtime.Object) (left []string, err error) {
 	return ensureDefinitions(ctx, config, func(has, _ *unstructured.Unstructured) bool { return ours(has) }, definitions, snapshotClass)
 }
 
