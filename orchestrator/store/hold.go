@@ -156,12 +156,33 @@ func (s *Store) EndLeases(ctx context.Context) error {
 
 // holding runs do in a transaction in which the hold cannot be lost.
 func (h *Hold) holding(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
-	if h.guard != nil {
-		if err := h.guard(); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
+	if err := h.guarded(what); err != nil {
+		return err
 	}
-	return h.store.transaction(ctx, what, func(tx *gorm.DB) error {
+	return h.store.transaction(ctx, what, h.held(do))
+}
+
+// noting is holding for what tasks write all the time; others may write in the same transaction.
+func (h *Hold) noting(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
+	if err := h.guarded(what); err != nil {
+		return err
+	}
+	return h.store.write(ctx, what, h.held(do))
+}
+
+func (h *Hold) guarded(what string) error {
+	if h.guard == nil {
+		return nil
+	}
+	if err := h.guard(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// held is do where the hold is not lost.
+func (h *Hold) held(do func(tx *gorm.DB) error) func(tx *gorm.DB) error {
+	return func(tx *gorm.DB) error {
 		var task Task
 		// The row is locked where rows can be (PostgreSQL): a taking waits, and two reports never get one number.
 		if err := locked(tx).Select("id", "worker", "fence", "finished").Where("id = ?", h.task.ID).Take(&task).Error; err != nil {
@@ -171,7 +192,7 @@ func (h *Hold) holding(ctx context.Context, what string, do func(tx *gorm.DB) er
 			return ErrFenced
 		}
 		return do(tx)
-	})
+	}
 }
 
 // Wanted is what others want of a task that a worker holds.
@@ -329,13 +350,13 @@ func (h *Hold) SaveObjectsCopy(ctx context.Context, objects map[string]any, pack
 
 func (h *Hold) report(tx *gorm.DB, report Report) error {
 	report.TaskID = h.task.ID
-	return h.store.report(tx, report)
+	return h.store.number(tx, report) // the task's row is locked
 }
 
 // StartStep adds the step as running and returns its id; its task is set here.
 func (h *Hold) StartStep(ctx context.Context, step Step) (string, error) {
 	step.TaskID, step.ID, step.Started = h.task.ID, NewID(), h.store.clock()
-	err := h.holding(ctx, "write a step", func(tx *gorm.DB) error { return tx.Create(&step).Error })
+	err := h.noting(ctx, "write a step", func(tx *gorm.DB) error { return tx.Create(&step).Error })
 	h.store.changed(step.TaskID)
 	return step.ID, err
 }
@@ -343,12 +364,12 @@ func (h *Hold) StartStep(ctx context.Context, step Step) (string, error) {
 // EndStep writes the end of a step; problem is "" when it went well. A step that was never done before in the task is progress: the
 // workers that died over the task until then are forgotten.
 func (h *Hold) EndStep(ctx context.Context, id, problem string) error {
-	return h.holding(ctx, "write a step", func(tx *gorm.DB) error {
-		var step Step
-		if err := tx.Where("id = ? AND task_id = ?", id, h.task.ID).Take(&step).Error; err != nil {
-			return err
-		}
-		if problem == "" {
+	return h.noting(ctx, "write a step", func(tx *gorm.DB) error {
+		if problem == "" && h.task.Deaths > 0 {
+			var step Step
+			if err := tx.Where("id = ? AND task_id = ?", id, h.task.ID).Take(&step).Error; err != nil {
+				return err
+			}
 			var done int64
 			if err := tx.Model(&Step{}).Where("task_id = ? AND object_id = ? AND name = ? AND finished IS NOT NULL AND error = ''", h.task.ID, step.ObjectID, step.Name).
 				Count(&done).Error; err != nil {
@@ -360,7 +381,11 @@ func (h *Hold) EndStep(ctx context.Context, id, problem string) error {
 				}
 			}
 		}
-		return tx.Model(&Step{}).Where("id = ?", id).Updates(map[string]any{"finished": h.store.clock(), "error": problem}).Error
+		ended := tx.Model(&Step{}).Where("id = ? AND task_id = ?", id, h.task.ID).Updates(map[string]any{"finished": h.store.clock(), "error": problem})
+		if ended.Error == nil && ended.RowsAffected == 0 {
+			return gorm.ErrRecordNotFound
+		}
+		return ended.Error
 	})
 }
 
@@ -368,7 +393,7 @@ func (h *Hold) EndStep(ctx context.Context, id, problem string) error {
 func (h *Hold) SetAttribute(ctx context.Context, objectID, class, name string, value any) error {
 	environmentID := h.task.EnvironmentID
 	if value == nil {
-		return h.holding(ctx, "remove an attribute", func(tx *gorm.DB) error {
+		return h.noting(ctx, "remove an attribute", func(tx *gorm.DB) error {
 			return tx.Where("environment_id = ? AND object_id = ? AND class = ? AND name = ?", environmentID, objectID, class, name).Delete(&Attribute{}).Error
 		})
 	}
@@ -377,7 +402,7 @@ func (h *Hold) SetAttribute(ctx context.Context, objectID, class, name string, v
 		return fmt.Errorf("write the attribute %s of %s: %w", name, objectID, err)
 	}
 	row := Attribute{EnvironmentID: environmentID, ObjectID: objectID, Class: class, Name: name, Value: string(text)}
-	return h.holding(ctx, "write an attribute", func(tx *gorm.DB) error {
+	return h.noting(ctx, "write an attribute", func(tx *gorm.DB) error {
 		return tx.Clauses(clause.OnConflict{UpdateAll: true,
 			Columns: []clause.Column{{Name: "environment_id"}, {Name: "object_id"}, {Name: "class"}, {Name: "name"}}}).Create(&row).Error
 	})
@@ -392,5 +417,5 @@ func (h *Hold) RemoveAttributes(ctx context.Context, objectID string) error {
 
 // SetSecret stores a sealed secret of the environment; it is durable on return.
 func (h *Hold) SetSecret(ctx context.Context, name, sealed string) error {
-	return h.holding(ctx, "write a secret", func(tx *gorm.DB) error { return setSecret(tx, h.task.EnvironmentID, name, sealed) })
+	return h.noting(ctx, "write a secret", func(tx *gorm.DB) error { return setSecret(tx, h.task.EnvironmentID, name, sealed) })
 }

@@ -89,7 +89,7 @@ func (h *Hold) AddReport(ctx context.Context, report Report) error {
 	}
 	var now fill
 	var left gone
-	err := h.holding(ctx, "write a report", func(tx *gorm.DB) (err error) {
+	err := h.noting(ctx, "write a report", func(tx *gorm.DB) (err error) {
 		left = l.left
 		if l.fill != nil {
 			now = *l.fill

@@ -13,6 +13,11 @@ func (s *Store) report(tx *gorm.DB, report Report) error {
 	if err := locked(tx).Select("id").Where("id = ?", report.TaskID).Take(&task).Error; err != nil {
 		return err
 	}
+	return s.number(tx, report)
+}
+
+// number adds a report with the next number of its task, whose row is locked.
+func (s *Store) number(tx *gorm.DB, report Report) error {
 	var last int64
 	if err := tx.Model(&Report{}).Select("COALESCE(MAX(number), 0)").Where("task_id = ?", report.TaskID).Scan(&last).Error; err != nil {
 		return err

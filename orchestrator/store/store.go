@@ -46,6 +46,7 @@ type Store struct {
 	remembered remembered
 	models     *models
 	logs       LogLimits
+	gathered   together
 }
 
 // ledger is the table in which transactions enter themselves.

@@ -48,6 +48,7 @@ func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
 		"what Heat needs is no orphaned trust":                              heatNeedsTrusts,
 		"attributes and secrets are replaced and read":                      attributesAndSecrets,
 		"a worker that lost its task can write nothing":                     losersWriteNothing,
+		"writes that come together are refused and kept one by one":         writesThatComeTogether,
 		"of many that deploy an environment at the same time one is let":    oneDeploys,
 		"the first proof of a key is kept":                                  keysAreProved,
 		"templates are kept by project and some are seen by all":            templatesAreKept,

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/panics"
+)
+
+const (
+	// mostTogether is how many writes one transaction has at most.
+	mostTogether = 100
+	// togetherLimit is how long it may take; then each is tried by itself, for as long as its own context lets it.
+	togetherLimit = 10 * time.Second
+)
+
+// together has small writes that come at the same time share a transaction. SQLite has one writer, and what such a write costs is its end: it is durable when the disk says so.
+type together struct {
+	mutex   sync.Mutex
+	waiting []*write
+	busy    bool // somebody is writing, and looks again
+}
+
+// write is one that waits for its end.
+type write struct {
+	ctx   context.Context
+	what  string
+	do    func(tx *gorm.DB) error
+	err   error
+	ended chan struct{}
+}
+
+// write is transaction for what many do at the same time. Where one of them fails, none of the others does for that: each is then run by itself.
+func (s *Store) write(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
+	if s.db.Name() == database.Postgres {
+		return s.transaction(ctx, what, do)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return wrap(err, what)
+	}
+	w := &write{ctx: ctx, what: what, do: func(tx *gorm.DB) error { return panics.Run(func() error { return do(tx) }) }, ended: make(chan struct{})}
+	s.gathered.mutex.Lock()
+	s.gathered.waiting = append(s.gathered.waiting, w)
+	begin := !s.gathered.busy
+	s.gathered.busy = true
+	s.gathered.mutex.Unlock()
+	if begin {
+		go s.writeAll()
+	}
+	<-w.ended
+	return w.err
+}
+
+// writeAll writes until nobody waits.
+func (s *Store) writeAll() {
+	for {
+		s.gathered.mutex.Lock()
+		batch := s.gathered.waiting[:min(len(s.gathered.waiting), mostTogether)]
+		s.gathered.waiting = s.gathered.waiting[len(batch):]
+		s.gathered.busy = len(batch) > 0
+		s.gathered.mutex.Unlock()
+		if len(batch) == 0 {
+			return
+		}
+		s.writeBatch(batch)
+	}
+}
+
+func (s *Store) writeBatch(batch []*write) {
+	err := errors.New("there is one")
+	if len(batch) > 1 {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(batch[0].ctx), togetherLimit)
+		err = s.transaction(ctx, "write", func(tx *gorm.DB) error {
+			for _, w := range batch {
+				if err := w.do(tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		cancel()
+	}
+	for _, w := range batch {
+		if err != nil {
+			w.err = s.transaction(w.ctx, w.what, w.do)
+		}
+		close(w.ended)
+	}
+}
