@@ -32,8 +32,13 @@ func Mask(model map[string]any) map[string]any {
 type Known struct {
 	mutex    sync.RWMutex
 	values   map[string]bool
-	replacer *strings.Replacer // of the values; nil when there are new ones
+	forms    []string          // how all of them may be written
+	replacer *strings.Replacer // of the forms but those that came since it was made
+	since    []string          // which are the last of forms
 }
+
+// most is how many forms are looked for one by one, before a replacer is made that knows them, too.
+const most = 100
 
 // Note makes known what Mask would mask in a value that stands under a name. Values are as JSON decodes them; of others nothing is known.
 func (k *Known) Note(name string, value any) {
@@ -90,7 +95,9 @@ func (k *Known) Add(value string) {
 	if k.values == nil {
 		k.values = map[string]bool{}
 	}
-	k.values[value], k.replacer = true, nil
+	k.values[value] = true
+	made := forms(value)
+	k.forms, k.since = append(k.forms, made...), append(k.since, made...)
 }
 
 // Hide returns the text with the mark in the place of each secret, as it is or as JSON, Go, Python, a URL or base64 writes it.
@@ -100,11 +107,12 @@ func (k *Known) Hide(text string) string {
 	}
 	k.mutex.RLock()
 	replacer, none := k.replacer, len(k.values) == 0
+	outdated := replacer == nil || len(k.since) > most || slices.ContainsFunc(k.since, func(form string) bool { return strings.Contains(text, form) })
 	k.mutex.RUnlock()
 	if none {
 		return text
 	}
-	if replacer == nil {
+	if outdated {
 		replacer = k.renew()
 	}
 	return replacer.Replace(text)
@@ -113,20 +121,17 @@ func (k *Known) Hide(text string) string {
 func (k *Known) renew() *strings.Replacer {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	if k.replacer != nil {
+	if k.replacer != nil && len(k.since) == 0 {
 		return k.replacer
 	}
-	var all []string
-	for value := range k.values {
-		all = append(all, forms(value)...)
-	}
+	all := slices.Clone(k.forms)
 	// Of two that begin at the same place the replacer takes the first.
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
 	pairs := make([]string, 0, 2*len(all))
 	for _, form := range all {
 		pairs = append(pairs, form, Mark)
 	}
-	k.replacer = strings.NewReplacer(pairs...)
+	k.replacer, k.since = strings.NewReplacer(pairs...), nil
 	return k.replacer
 }
 
